@@ -22,7 +22,7 @@ struct answer_line {
 /* DIGITS: hexadecimal digits of a number. PREFIX: bytes of "key digest " at the beginning of a line. */
 enum { DIGITS = 16, PREFIX = 2 * (DIGITS + 1) };
 
-static enum status cannot(struct diag *diag, const char *path, const char *what)
+static enum status report_failure(struct diag *diag, const char *path, const char *what)
 {
     return diag_error(diag, (struct loc){.name = path}, STATUS_SYSTEM, "cannot %s: %s", what,
                       strerror(errno));
@@ -143,7 +143,7 @@ size_t answer_file_reused(const struct answer_file *f)
 
 /* ---- the file ---- */
 
-static enum status append(struct answer_file *f, const char *data, size_t size)
+static enum status append_line(struct answer_file *f, const char *data, size_t size)
 {
     for (size_t at = 0; at < size;) {
         ssize_t put = write(f->file, data + at, size - at);
@@ -170,12 +170,12 @@ enum status answer_file_add(struct answer_file *f, uint64_t key, const void *ans
                                           .size = f->line.size - begin - DIGITS - 1});
         text_putc(&f->line, '\n');
         if (f->file >= 0)
-            status = append(f, f->line.data + begin, f->line.size - begin);
+            status = append_line(f, f->line.data + begin, f->line.size - begin);
     }
     free(packed);
     if (status == STATUS_OK)
         return STATUS_OK;
-    status = cannot(diag, f->path, "write");
+    status = report_failure(diag, f->path, "write");
     if (ftruncate(f->file, (off_t)f->size) != 0)
         (void)0; /* nothing more can be done; the digest will show that the line was cut off */
     close(f->file);
@@ -199,7 +199,7 @@ static enum status read_all(struct text *text, int file, const char *path, struc
     for (;;) {
         ssize_t got = pread(file, piece, sizeof piece, (off_t)text->size);
         if (got < 0 && errno != EINTR)
-            return cannot(diag, path, "read");
+            return report_failure(diag, path, "read");
         if (got == 0)
             return STATUS_OK;
         text_append(text, piece, got > 0 ? (size_t)got : 0);
@@ -208,8 +208,8 @@ static enum status read_all(struct text *text, int file, const char *path, struc
 
 /* Takes the answers of a file that has this head, up to its last complete line. A file of another build, or one that
  * ends within its head, is begun again. */
-static enum status take(struct answer_file *f, const struct text *text, const char *whose,
-                        const struct text *head, struct diag *diag)
+static enum status take_answers(struct answer_file *f, const struct text *text, const char *whose,
+                                const struct text *head, struct diag *diag)
 {
     size_t known = strlen(whose), common = text->size < known ? text->size : known;
     if (common > 0 && memcmp(text->data, whose, common) != 0)
@@ -222,11 +222,12 @@ static enum status take(struct answer_file *f, const struct text *text, const ch
     while (end > 0 && text->data[end - 1] != '\n')
         end--;
     if (end < text->size && ftruncate(f->file, (off_t)end) != 0)
-        return cannot(diag, f->path, "shorten");
+        return report_failure(diag, f->path, "shorten");
     f->size = (long long)end;
     if (!same)
-        return append(f, head->data, head->size) == STATUS_OK ? STATUS_OK
-                                                              : cannot(diag, f->path, "write");
+        return append_line(f, head->data, head->size) == STATUS_OK
+                   ? STATUS_OK
+                   : report_failure(diag, f->path, "write");
     text_append(&f->line, text->data + head->size, end - head->size);
     f->existing_bytes = f->line.size;
     note_lines(f);
@@ -244,13 +245,13 @@ enum status answer_file_open(struct answer_file *f, const char *path, const char
                           "exists and is no regular file: remove it, or write elsewhere with -o");
     f->file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_APPEND, 0666);
     if (f->file < 0)
-        return cannot(diag, path, "write");
+        return report_failure(diag, path, "write");
     text_printf(&head, "%s, %s\n", whose, build);
     enum status status = lock(f->file, path, diag);
     if (status == STATUS_OK)
         status = read_all(&text, f->file, path, diag);
     if (status == STATUS_OK)
-        status = take(f, &text, whose, &head, diag);
+        status = take_answers(f, &text, whose, &head, diag);
     if (status != STATUS_OK) {
         close(f->file);
         f->file = -1;

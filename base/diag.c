@@ -26,7 +26,7 @@ void diag_clear(struct diag *diag)
         diag->text[0] = '\0';
 }
 
-static void put(struct diag *diag, const char *text, size_t size)
+static void put_bytes(struct diag *diag, const char *text, size_t size)
 {
     size_t needed = diag->size + size + 1;
     if (needed > diag->capacity) {
@@ -51,16 +51,16 @@ static void put_clean(struct diag *diag, const char *text)
         bool clean = c >= 0x20 && c != 0x7f;
         if (i < kept && clean)
             continue;
-        put(diag, text + from, i - from);
+        put_bytes(diag, text + from, i - from);
         from = i + 1;
         if (i < kept) {
             char escape[5];
             snprintf(escape, sizeof escape, "\\x%02x", c);
-            put(diag, escape, 4);
+            put_bytes(diag, escape, 4);
         }
     }
     if (kept < size)
-        put(diag, "...", 3);
+        put_bytes(diag, "...", 3);
 }
 
 static void put_message(struct diag *diag, struct loc at, const char *level, const char *format,
@@ -71,15 +71,15 @@ static void put_message(struct diag *diag, struct loc at, const char *level, con
         put_clean(diag, at.name);
         if (at.line > 0) {
             int size = snprintf(number, sizeof number, ":%u", (unsigned)at.line);
-            put(diag, number, (size_t)size);
+            put_bytes(diag, number, (size_t)size);
         }
         if (at.line > 0 && at.column > 0) {
             int size = snprintf(number, sizeof number, ":%u", (unsigned)at.column);
-            put(diag, number, (size_t)size);
+            put_bytes(diag, number, (size_t)size);
         }
-        put(diag, ": ", 2);
+        put_bytes(diag, ": ", 2);
     }
-    put(diag, level, strlen(level));
+    put_bytes(diag, level, strlen(level));
 
     va_list again;
     va_copy(again, args);
@@ -90,7 +90,7 @@ static void put_message(struct diag *diag, struct loc at, const char *level, con
     c_vsnprintf(message, (size_t)size + 1, format, args);
     put_clean(diag, message);
     free(message);
-    put(diag, "\n", 1);
+    put_bytes(diag, "\n", 1);
 }
 
 enum status diag_verror(struct diag *diag, struct loc at, enum status status, const char *format,
@@ -126,11 +126,11 @@ void diag_place(struct diag *diag, size_t from, const char *name)
     for (const char *line = tail; *line != '\0';) {
         int length = (int)strcspn(line, "\n");
         if (strncmp(line, bare, sizeof bare - 1) == 0) {
-            put(diag, name, strlen(name));
-            put(diag, ": ", 2);
+            put_bytes(diag, name, strlen(name));
+            put_bytes(diag, ": ", 2);
         }
         length += line[length] == '\n';
-        put(diag, line, (size_t)length);
+        put_bytes(diag, line, (size_t)length);
         line += length;
     }
     free(tail);
@@ -170,7 +170,7 @@ void diag_note(struct diag *diag, struct loc at, const char *format, ...)
     va_end(args);
 }
 
-static unsigned char lower(char c)
+static unsigned char lower_case(char c)
 {
     return (unsigned char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
 }
@@ -188,14 +188,14 @@ static size_t distance(const char *a, size_t a_size, const char *b, size_t b_siz
     for (size_t i = 1; i <= a_size; i++) {
         row[0] = i;
         for (size_t j = 1; j <= b_size; j++) {
-            size_t same = lower(a[i - 1]) == lower(b[j - 1]);
+            size_t same = lower_case(a[i - 1]) == lower_case(b[j - 1]);
             size_t best = above[j - 1] + !same;
             if (above[j] + 1 < best)
                 best = above[j] + 1;
             if (row[j - 1] + 1 < best)
                 best = row[j - 1] + 1;
-            if (i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) &&
-                lower(a[i - 2]) == lower(b[j - 1]) && before[j - 2] + 1 < best)
+            if (i > 1 && j > 1 && lower_case(a[i - 1]) == lower_case(b[j - 2]) &&
+                lower_case(a[i - 2]) == lower_case(b[j - 1]) && before[j - 2] + 1 < best)
                 best = before[j - 2] + 1;
             row[j] = best;
         }
@@ -219,7 +219,7 @@ static const struct synonym {
 static bool is_synonym(const char *word, const char *synonym)
 {
     for (; *word != '\0' && *synonym != '\0'; word++, synonym++)
-        if ((*word == '_' ? '-' : (char)lower(*word)) != *synonym)
+        if ((*word == '_' ? '-' : (char)lower_case(*word)) != *synonym)
             return false;
     return *word == *synonym;
 }

@@ -272,7 +272,7 @@ static enum status begin_file(struct file_set *s, const char *path, struct diag 
 }
 
 /* Writes to the last file; an error is remembered until the file is closed. */
-static void put(struct file_set *s, const char *data, size_t size)
+static void write_bytes(struct file_set *s, const char *data, size_t size)
 {
     if (!s->is_open)
         text_append(&s->last->contents, data, size);
@@ -296,7 +296,7 @@ static enum status close_contents(struct file_set *s, struct diag *diag)
 
 static void pass_on(struct text *out)
 {
-    put(out->sink, out->data, out->size);
+    write_bytes(out->sink, out->data, out->size);
     out->size = 0;
 }
 
@@ -310,7 +310,7 @@ enum status file_set_open(struct file_set *s, const char *path, struct text *out
 
 enum status file_set_close(struct file_set *s, struct text *out, struct diag *diag)
 {
-    put(s, out->data, out->size);
+    write_bytes(s, out->data, out->size);
     text_release(out);
     return close_contents(s, diag);
 }
@@ -326,7 +326,7 @@ enum status file_set_add(struct file_set *s, const char *path, const char *data,
     enum status status = begin_file(s, path, diag);
     if (status != STATUS_OK)
         return status;
-    put(s, data, size);
+    write_bytes(s, data, size);
     return close_contents(s, diag);
 }
 

@@ -14,7 +14,7 @@ bool gunzip_recognise(const struct text *text)
 }
 
 /* Unpacks all members of a gzip file into `out`. Returns Z_STREAM_END if all is unpacked, else zlib's error. */
-static int unpack(z_stream *stream, const struct text *text, struct text *out, size_t limit)
+static int inflate_text(z_stream *stream, const struct text *text, struct text *out, size_t limit)
 {
     static const size_t most = UINT_MAX;
     unsigned char piece[PIECE];
@@ -48,7 +48,7 @@ enum status gunzip(struct text *text, size_t limit, struct loc at, struct diag *
     struct text out = {0};
     int result = inflateInit2(&stream, MAX_WBITS + GZIP_ONLY);
     if (result == Z_OK) {
-        result = unpack(&stream, text, &out, limit);
+        result = inflate_text(&stream, text, &out, limit);
         inflateEnd(&stream);
     }
     if (result == Z_STREAM_END) {

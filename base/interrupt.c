@@ -8,7 +8,7 @@
 static const int numbers[] = {SIGINT, SIGTERM};
 static volatile sig_atomic_t caught;
 
-static void catch (int number)
+static void count_signal(int number)
 {
     caught = number;
 }
@@ -17,7 +17,7 @@ static void catch (int number)
  * signal ends the program at once. */
 void interrupt_catch(struct interrupt *interrupt)
 {
-    struct sigaction action = {.sa_handler = catch, .sa_flags = SA_RESETHAND};
+    struct sigaction action = {.sa_handler = count_signal, .sa_flags = SA_RESETHAND};
     sigemptyset(&action.sa_mask);
     for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
         sigaction(numbers[i], &action, &interrupt->old_actions[i]);

@@ -268,7 +268,7 @@ enum status json_error(struct json_node node, struct diag *diag, const char *for
 }
 
 /* Points *text at a scalar as it is written in the document. Returns its bytes, limited to what fits in a message. */
-static int written(struct json_node node, const char **text)
+static int written_number(struct json_node node, const char **text)
 {
     const uint32_t quote = json_is_string(node) ? 1 : 0, size = node.value->size + 2 * quote;
     *text = node.value->is.text - quote;
@@ -276,7 +276,7 @@ static int written(struct json_node node, const char **text)
 }
 
 /* Reports that a node has the wrong type: "found a string", with the value if it is short. */
-static enum status mistyped(struct json_node node, const char *wanted, struct diag *diag)
+static enum status type_error(struct json_node node, const char *wanted, struct diag *diag)
 {
     if (!node.value)
         return json_error(node, diag, "missing: expected %s", wanted);
@@ -285,7 +285,7 @@ static enum status mistyped(struct json_node node, const char *wanted, struct di
     if (json_is_array(node))
         return json_error(node, diag, "expected %s, found an array", wanted);
     const char *text;
-    const int size = written(node, &text);
+    const int size = written_number(node, &text);
     return json_error(node, diag, "expected %s, found %.*s", wanted, size, text);
 }
 
@@ -293,14 +293,14 @@ enum status json_get_object(struct json_node object, const char *key, struct jso
                             struct diag *diag)
 {
     *out = json_find(object, key);
-    return json_is_object(*out) ? STATUS_OK : mistyped(*out, "an object", diag);
+    return json_is_object(*out) ? STATUS_OK : type_error(*out, "an object", diag);
 }
 
 enum status json_get_array(struct json_node object, const char *key, struct json_node *out,
                            struct diag *diag)
 {
     *out = json_find(object, key);
-    return json_is_array(*out) ? STATUS_OK : mistyped(*out, "an array", diag);
+    return json_is_array(*out) ? STATUS_OK : type_error(*out, "an array", diag);
 }
 
 enum status json_get_string(struct json_node object, const char *key, const char **out,
@@ -329,7 +329,7 @@ enum status json_get_bool(struct json_node object, const char *key, bool *out, s
 enum status json_as_bool(struct json_node node, bool *out, struct diag *diag)
 {
     if (!has_type(node, JSON_WORD)) /* a null has no value */
-        return mistyped(node, "true or false", diag);
+        return type_error(node, "true or false", diag);
     *out = node.value->is.text[0] == 't';
     return STATUS_OK;
 }
@@ -337,7 +337,7 @@ enum status json_as_bool(struct json_node node, bool *out, struct diag *diag)
 enum status json_as_string(struct json_node node, const char **out, struct diag *diag)
 {
     if (!json_is_string(node))
-        return mistyped(node, "a string", diag);
+        return type_error(node, "a string", diag);
     *out = unescape(node.doc, node.value->is.text, node.value->size);
     return STATUS_OK;
 }
@@ -347,7 +347,7 @@ static enum status out_of_range(struct json_node node, bool has_low, double low,
                                 double high, struct diag *diag)
 {
     const char *found;
-    const int size = written(node, &found);
+    const int size = written_number(node, &found);
     struct text range = {0};
     text_puts(&range, has_low && has_high ? "" : has_low ? "at least " : "at most ");
     if (has_low)
@@ -365,7 +365,7 @@ enum status json_as_double(struct json_node node, double low, double high, doubl
                            struct diag *diag)
 {
     if (!json_is_number(node))
-        return mistyped(node, "a number", diag);
+        return type_error(node, "a number", diag);
     double value;
     if (!parse_double(node.value->is.text, node.value->size, &value))
         return json_error(node, diag, "this number is too large");
@@ -379,7 +379,7 @@ enum status json_as_i64(struct json_node node, int64_t low, int64_t high, int64_
                         struct diag *diag)
 {
     if (!json_is_number(node))
-        return mistyped(node, "a whole number", diag);
+        return type_error(node, "a whole number", diag);
     int64_t value;
     if (!parse_i64(node.value->is.text, node.value->size, &value)) {
         /* 1e6 and 32.0 are whole as well. */
@@ -387,7 +387,7 @@ enum status json_as_i64(struct json_node node, int64_t low, int64_t high, int64_
         if (!parse_double(node.value->is.text, node.value->size, &number) || fabs(number) > 0x1p53)
             return out_of_range(node, low > INT64_MIN, (double)low, true, (double)high, diag);
         if (number != floor(number))
-            return mistyped(node, "a whole number", diag);
+            return type_error(node, "a whole number", diag);
         value = (int64_t)number;
     }
     if (value < low || value > high)
@@ -401,7 +401,7 @@ enum status json_only(struct json_node object, const char *const *known, size_t 
                       struct diag *diag)
 {
     if (!json_is_object(object))
-        return mistyped(object, "an object", diag);
+        return type_error(object, "an object", diag);
     for (size_t m = 0; m < json_members(object); m++) {
         const char *key;
         struct json_node node = json_member(object, m, &key);

@@ -23,12 +23,12 @@ struct loc json_pull_loc(const struct json_pull *pull)
 
 /* ---- messages ---- */
 
-static enum status fail(const struct json_pull *pull, const char *at, struct diag *diag,
-                        const char *format, ...) __attribute__((format(printf, 4, 5)));
+static enum status fail_at(const struct json_pull *pull, const char *at, struct diag *diag,
+                           const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 /* Reports a fault at the position `at`, which is on the current line. */
-static enum status fail(const struct json_pull *pull, const char *at, struct diag *diag,
-                        const char *format, ...)
+static enum status fail_at(const struct json_pull *pull, const char *at, struct diag *diag,
+                           const char *format, ...)
 {
     struct loc loc = {
         .name = pull->name, .line = pull->line, .column = (uint32_t)(at - pull->line_start) + 1};
@@ -40,25 +40,25 @@ static enum status fail(const struct json_pull *pull, const char *at, struct dia
 }
 
 /* Reports "expected X" with the text that was found instead. */
-static enum status expected(const struct json_pull *pull, const char *what, struct diag *diag)
+static enum status expected_error(const struct json_pull *pull, const char *what, struct diag *diag)
 {
     if (pull->at == pull->end)
-        return fail(pull, pull->at, diag, "expected %s, but the text ends here", what);
+        return fail_at(pull, pull->at, diag, "expected %s, but the text ends here", what);
     unsigned char c = (unsigned char)*pull->at;
     if (c > 0x20 && c < 0x7f)
-        return fail(pull, pull->at, diag, "expected %s, found '%c'", what, c);
-    return fail(pull, pull->at, diag, "expected %s, found byte 0x%02x", what, c);
+        return fail_at(pull, pull->at, diag, "expected %s, found '%c'", what, c);
+    return fail_at(pull, pull->at, diag, "expected %s, found byte 0x%02x", what, c);
 }
 
 /* ---- characters ---- */
 
 /* Returns the next character; NUL, which no token begins with, at the end of the text. */
-static char peek(const struct json_pull *pull)
+static char peek_char(const struct json_pull *pull)
 {
     return pull->at < pull->end ? *pull->at : '\0';
 }
 
-static bool take(struct json_pull *pull, char c)
+static bool take_char(struct json_pull *pull, char c)
 {
     if (pull->at == pull->end || *pull->at != c)
         return false;
@@ -76,13 +76,14 @@ static enum status skip_comment(struct json_pull *pull, struct diag *diag)
 {
     const struct json_pull opening = *pull;
     pull->at++;
-    if (take(pull, '/')) {
+    if (take_char(pull, '/')) {
         while (pull->at < pull->end && *pull->at != '\n')
             pull->at++;
         return STATUS_OK;
     }
-    if (!take(pull, '*'))
-        return fail(&opening, opening.at, diag, "unexpected '/': a comment starts with // or /*");
+    if (!take_char(pull, '*'))
+        return fail_at(&opening, opening.at, diag,
+                       "unexpected '/': a comment starts with // or /*");
     for (; pull->end - pull->at >= 2; pull->at++) {
         if (pull->at[0] == '*' && pull->at[1] == '/') {
             pull->at += 2;
@@ -91,7 +92,7 @@ static enum status skip_comment(struct json_pull *pull, struct diag *diag)
         if (*pull->at == '\n')
             newline(pull);
     }
-    return fail(&opening, opening.at, diag, "this comment has no closing */");
+    return fail_at(&opening, opening.at, diag, "this comment has no closing */");
 }
 
 static enum status skip_space(struct json_pull *pull, struct diag *diag)
@@ -140,12 +141,12 @@ static enum status read_escape(struct json_pull *pull, struct diag *diag)
     }
     const int32_t code = left >= 2 && from[1] == 'u' ? hex4(from + 2, left - 2) : -1;
     if (code < 0)
-        return fail(
+        return fail_at(
             pull, from, diag,
             "unknown escape in a string: \\\" \\\\ \\/ \\b \\f \\n \\r \\t and \\uXXXX are known");
     /* The program's strings are C strings: what follows a NUL would be lost in silence. */
     if (code == 0 && pull->dialect == JSON_STRICT)
-        return fail(pull, from, diag, "a string must not hold \\u0000");
+        return fail_at(pull, from, diag, "a string must not hold \\u0000");
     pull->at += 6;
     return STATUS_OK;
 }
@@ -172,14 +173,14 @@ static enum status read_string(struct json_pull *pull, struct diag *diag)
         if (c >= 0x80 && pull->dialect == JSON_STRICT)
             size = utf8_size(pull->at, (size_t)(pull->end - pull->at));
         if (size == 0)
-            return fail(pull, pull->at, diag,
-                        "a string must be UTF-8: byte 0x%02x cannot stand here", c);
+            return fail_at(pull, pull->at, diag,
+                           "a string must be UTF-8: byte 0x%02x cannot stand here", c);
         pull->at += size;
     }
     if (pull->at == pull->end || *pull->at == '\n' || *pull->at == '\r')
-        return fail(pull, from, diag, "this string does not end on its line");
-    return fail(pull, pull->at, diag, "byte 0x%02x must be escaped in a string",
-                (unsigned char)*pull->at);
+        return fail_at(pull, from, diag, "this string does not end on its line");
+    return fail_at(pull, pull->at, diag, "byte 0x%02x must be escaped in a string",
+                   (unsigned char)*pull->at);
 }
 
 /* Reads true, false, null, or one of the numbers that a profiler writes as words. The characters before pull->at, such
@@ -195,24 +196,25 @@ static enum status read_word(struct json_pull *pull, enum json_token *token, str
         {"null", JSON_STRICT, JSON_WORD},         {"NaN", JSON_PROFILER, JSON_NUMBER},
         {"Infinity", JSON_PROFILER, JSON_NUMBER}, {"-Infinity", JSON_PROFILER, JSON_NUMBER},
     };
-    while ((peek(pull) >= 'a' && peek(pull) <= 'z') || (peek(pull) >= 'A' && peek(pull) <= 'Z'))
+    while ((peek_char(pull) >= 'a' && peek_char(pull) <= 'z') ||
+           (peek_char(pull) >= 'A' && peek_char(pull) <= 'Z'))
         pull->at++;
     pull->size = (size_t)(pull->at - pull->text);
     if (pull->size == 0)
-        return expected(pull, "a value", diag);
+        return expected_error(pull, "a value", diag);
     for (size_t i = 0; i < ARRAY_LEN(words); i++) {
         *token = words[i].token;
         if (words[i].dialect <= pull->dialect && json_pull_is(pull, words[i].text))
             return STATUS_OK;
     }
-    return fail(pull, pull->text, diag, "'%.*s' is no JSON value",
-                (int)(pull->size < 40 ? pull->size : 40), pull->text);
+    return fail_at(pull, pull->text, diag, "'%.*s' is no JSON value",
+                   (int)(pull->size < 40 ? pull->size : 40), pull->text);
 }
 
 static bool take_digits(struct json_pull *pull)
 {
     const char *from = pull->at;
-    while (peek(pull) >= '0' && peek(pull) <= '9')
+    while (peek_char(pull) >= '0' && peek_char(pull) <= '9')
         pull->at++;
     return pull->at > from;
 }
@@ -220,22 +222,22 @@ static bool take_digits(struct json_pull *pull)
 static enum status read_number(struct json_pull *pull, enum json_token *token, struct diag *diag)
 {
     *token = JSON_NUMBER;
-    take(pull, '-');
-    if (pull->dialect == JSON_PROFILER && peek(pull) == 'I')
+    take_char(pull, '-');
+    if (pull->dialect == JSON_PROFILER && peek_char(pull) == 'I')
         return read_word(pull, token, diag);
-    const bool zero = take(pull, '0');
+    const bool zero = take_char(pull, '0');
     if (zero && take_digits(pull))
-        return fail(pull, pull->text, diag,
-                    "a number must not have a digit right after a leading 0");
+        return fail_at(pull, pull->text, diag,
+                       "a number must not have a digit right after a leading 0");
     if (!zero && !take_digits(pull))
-        return expected(pull, "a digit", diag);
-    if (take(pull, '.') && !take_digits(pull))
-        return expected(pull, "a digit", diag);
-    if (take(pull, 'e') || take(pull, 'E')) {
-        if (!take(pull, '-'))
-            take(pull, '+');
+        return expected_error(pull, "a digit", diag);
+    if (take_char(pull, '.') && !take_digits(pull))
+        return expected_error(pull, "a digit", diag);
+    if (take_char(pull, 'e') || take_char(pull, 'E')) {
+        if (!take_char(pull, '-'))
+            take_char(pull, '+');
         if (!take_digits(pull))
-            return expected(pull, "a digit", diag);
+            return expected_error(pull, "a digit", diag);
     }
     pull->size = (size_t)(pull->at - pull->text);
     return STATUS_OK;
@@ -246,7 +248,7 @@ static enum status read_number(struct json_pull *pull, enum json_token *token, s
 static enum status open_level(struct json_pull *pull, bool object, struct diag *diag)
 {
     if (pull->depth == JSON_DEPTH_LIMIT)
-        return fail(pull, pull->at, diag, "nested deeper than %d levels", JSON_DEPTH_LIMIT);
+        return fail_at(pull, pull->at, diag, "nested deeper than %d levels", JSON_DEPTH_LIMIT);
     pull->in_object[pull->depth++] = object;
     pull->at++;
     pull->first = true;
@@ -271,7 +273,7 @@ static void begin_token(struct json_pull *pull)
 
 static enum status read_value(struct json_pull *pull, enum json_token *token, struct diag *diag)
 {
-    const char c = peek(pull);
+    const char c = peek_char(pull);
     begin_token(pull);
     if (c == '{' || c == '[') {
         *token = c == '{' ? JSON_OBJECT : JSON_ARRAY;
@@ -290,12 +292,12 @@ static enum status read_value(struct json_pull *pull, enum json_token *token, st
 static enum status read_key(struct json_pull *pull, enum json_token *token, struct diag *diag)
 {
     begin_token(pull);
-    if (peek(pull) != '"')
-        return expected(pull, "a key in double quotes", diag);
+    if (peek_char(pull) != '"')
+        return expected_error(pull, "a key in double quotes", diag);
     if (read_string(pull, diag) != STATUS_OK || skip_space(pull, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
-    if (!take(pull, ':'))
-        return expected(pull, "':'", diag);
+    if (!take_char(pull, ':'))
+        return expected_error(pull, "':'", diag);
     pull->need_value = true;
     *token = JSON_KEY;
     return STATUS_OK;
@@ -308,26 +310,27 @@ enum status json_pull_next(struct json_pull *pull, enum json_token *token, struc
     if (pull->depth == 0 && !pull->first) {
         begin_token(pull);
         *token = JSON_END;
-        return pull->at == pull->end ? STATUS_OK : expected(pull, "nothing after the value", diag);
+        return pull->at == pull->end ? STATUS_OK
+                                     : expected_error(pull, "nothing after the value", diag);
     }
     if (pull->depth == 0 || pull->need_value)
         return read_value(pull, token, diag);
 
     const bool object = pull->in_object[pull->depth - 1];
     const char close = object ? '}' : ']';
-    if (peek(pull) == close) {
+    if (peek_char(pull) == close) {
         begin_token(pull);
         close_level(pull);
         *token = object ? JSON_OBJECT_END : JSON_ARRAY_END;
         return STATUS_OK;
     }
     if (!pull->first) {
-        if (!take(pull, ','))
-            return expected(pull, object ? "',' or '}'" : "',' or ']'", diag);
+        if (!take_char(pull, ','))
+            return expected_error(pull, object ? "',' or '}'" : "',' or ']'", diag);
         if (skip_space(pull, diag) != STATUS_OK)
             return STATUS_BAD_INPUT;
-        if (peek(pull) == close)
-            return fail(pull, pull->at, diag, "there must be no comma before '%c'", close);
+        if (peek_char(pull) == close)
+            return fail_at(pull, pull->at, diag, "there must be no comma before '%c'", close);
     }
     return object ? read_key(pull, token, diag) : read_value(pull, token, diag);
 }

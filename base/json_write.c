@@ -48,7 +48,7 @@ static void put_key(struct json_out *json, const char *key)
     text_puts(json->out, ": ");
 }
 
-static void begin(struct json_out *json, const char *key, char bracket)
+static void begin_nested(struct json_out *json, const char *key, char bracket)
 {
     put_key(json, key);
     text_putc(json->out, bracket);
@@ -67,7 +67,7 @@ static void end(struct json_out *json, char bracket)
 
 void json_begin_object(struct json_out *json, const char *key)
 {
-    begin(json, key, '{');
+    begin_nested(json, key, '{');
 }
 
 void json_end_object(struct json_out *json)
@@ -77,7 +77,7 @@ void json_end_object(struct json_out *json)
 
 void json_begin_array(struct json_out *json, const char *key)
 {
-    begin(json, key, '[');
+    begin_nested(json, key, '[');
 }
 
 void json_end_array(struct json_out *json)
@@ -87,7 +87,7 @@ void json_end_array(struct json_out *json)
 
 void json_begin_row(struct json_out *json, const char *key)
 {
-    begin(json, key, '{');
+    begin_nested(json, key, '{');
     json->on_one_line = true;
 }
 

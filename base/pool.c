@@ -89,7 +89,7 @@ static _Noreturn void be_worker(struct pool *pool, int from, int to, pid_t paren
     _exit(0);
 }
 
-static enum status start(struct pool *pool, struct pool_worker *worker, struct diag *diag)
+static enum status start_worker(struct pool *pool, struct pool_worker *worker, struct diag *diag)
 {
     int down[2], up[2];
     worker->pid = 0;
@@ -154,7 +154,7 @@ enum status pool_start(struct pool *pool, size_t workers, pool_function *functio
                           .context = context};
     enum status status = STATUS_OK;
     for (size_t i = 0; status == STATUS_OK && i < workers; i++)
-        status = start(pool, &pool->worker[i], diag);
+        status = start_worker(pool, &pool->worker[i], diag);
     return status;
 }
 
@@ -180,7 +180,7 @@ enum status pool_give(struct pool *pool, uint64_t job, struct diag *diag)
     /* a worker that died while it was idle loses no job, so it is only replaced */
     if (!write_all(worker->to_fd, &job, sizeof job)) {
         end(worker, NULL);
-        enum status status = start(pool, worker, diag);
+        enum status status = start_worker(pool, worker, diag);
         if (status != STATUS_OK)
             return status;
         if (!write_all(worker->to_fd, &job, sizeof job))
@@ -218,7 +218,7 @@ static enum status receive(struct pool *pool, struct pool_worker *worker, struct
     kill(-worker->pid, SIGKILL); /* ends the processes that the worker left running */
     answer->size = 0;
     end(worker, answer);
-    return start(pool, worker, diag);
+    return start_worker(pool, worker, diag);
 }
 
 enum status pool_wait(struct pool *pool, int timeout_ms, struct pool_event *event,

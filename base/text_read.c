@@ -12,7 +12,7 @@
 
 static const uint64_t FILE_LIMIT = UINT64_C(1) << 32;
 
-static const char *reason(void)
+static const char *system_error(void)
 {
     return strerror(errno);
 }
@@ -35,7 +35,7 @@ static enum status read_all(struct text *text, int file, uint64_t limit, struct 
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
-            return diag_error(diag, at, STATUS_SYSTEM, "cannot read: %s", reason());
+            return diag_error(diag, at, STATUS_SYSTEM, "cannot read: %s", system_error());
         if (got == 0)
             break;
         text->size += (size_t)got;
@@ -71,7 +71,7 @@ enum status text_read_within(struct text *text, const char *path, uint64_t limit
     text_release(text);
     int file = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
     if (file < 0)
-        return diag_error(diag, at, STATUS_SYSTEM, "cannot open: %s", reason());
+        return diag_error(diag, at, STATUS_SYSTEM, "cannot open: %s", system_error());
     enum status status = STATUS_OK;
     struct stat info;
     if (fstat(file, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0) {

@@ -51,8 +51,8 @@ static const struct {
     [UNIT_NONE] = {NULL, 0},
 };
 
-static enum status fail(const char *text, size_t size, enum unit_kind kind, const char *what,
-                        struct loc at, struct diag *diag)
+static enum status unit_error(const char *text, size_t size, enum unit_kind kind, const char *what,
+                              struct loc at, struct diag *diag)
 {
     struct text right = {0};
     if (kind == UNIT_NONE)
@@ -105,11 +105,11 @@ enum status units_parse(const char *text, size_t size, enum unit_kind kind, doub
     size_t digits = number_size(text, size);
     double number;
     if (digits == 0)
-        return fail(text, size, kind, "does not start with a number", at, diag);
+        return unit_error(text, size, kind, "does not start with a number", at, diag);
     if (!parse_double(text, digits, &number))
-        return fail(text, size, kind, "is no number or is too large", at, diag);
+        return unit_error(text, size, kind, "is no number or is too large", at, diag);
     if (number < 0)
-        return fail(text, size, kind, "is negative", at, diag);
+        return unit_error(text, size, kind, "is negative", at, diag);
 
     size_t start = digits;
     while (start < size && text[start] == ' ')
@@ -118,10 +118,10 @@ enum status units_parse(const char *text, size_t size, enum unit_kind kind, doub
     double factor = 1;
     if (kind == UNIT_NONE) {
         if (digits != size)
-            return fail(text, size, kind, "has a unit and should not", at, diag);
+            return unit_error(text, size, kind, "has a unit and should not", at, diag);
     } else {
         if (left == 0)
-            return fail(text, size, kind, "has no unit", at, diag);
+            return unit_error(text, size, kind, "has no unit", at, diag);
         const struct unit *unit = NULL;
         for (size_t i = 0; i < kinds[kind].count && !unit; i++) {
             const struct unit *row = &kinds[kind].units[i];
@@ -129,13 +129,13 @@ enum status units_parse(const char *text, size_t size, enum unit_kind kind, doub
                 unit = row;
         }
         if (!unit)
-            return fail(text, size, kind, "has a unit that does not fit", at, diag);
+            return unit_error(text, size, kind, "has a unit that does not fit", at, diag);
         factor = unit->factor;
     }
     /* Small units divide by an exact power of ten, so that "1.5 us" is the double 1.5e-6. */
     double scaled = factor < 1 ? number / round(1 / factor) : number * factor;
     if (!isfinite(scaled))
-        return fail(text, size, kind, "is too large", at, diag);
+        return unit_error(text, size, kind, "is too large", at, diag);
     *value = scaled;
     return STATUS_OK;
 }

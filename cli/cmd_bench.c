@@ -241,9 +241,9 @@ enum { FAILURES_IN_A_ROW = 8 };
 
 /* Measures the cases. A case whose step fails is reported on standard error, left out, and counted in *failed. After
  * FAILURES_IN_A_ROW failures in a row, returns STATUS_NO. */
-static enum status measure(struct points *points, const struct microbench_options *bench,
-                           const struct microbench_case *cases, size_t count, size_t *failed,
-                           const struct options *options, struct diag *diag)
+static enum status measure_points(struct points *points, const struct microbench_options *bench,
+                                  const struct microbench_case *cases, size_t count, size_t *failed,
+                                  const struct options *options, struct diag *diag)
 {
     const char *path = options_text(options, "o");
     struct microbench_budget budget = {.within_s = options_number(options, "within")};
@@ -418,7 +418,7 @@ enum status cmd_bench(const struct options *options, struct diag *diag)
         goto out;
     }
     size_t failed = 0;
-    status = measure(points, &bench, cases, count, &failed, options, diag);
+    status = measure_points(points, &bench, cases, count, &failed, options, diag);
     if (status != STATUS_OK)
         goto out;
     set_host_bandwidth(points, bench.backend);

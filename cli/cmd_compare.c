@@ -65,7 +65,7 @@ static enum status parse_tolerance(const char *text, double *tolerance, struct d
     return STATUS_OK;
 }
 
-static enum status judge(const struct compare_report *report, struct diag *diag)
+static enum status judge_tolerance(const struct compare_report *report, struct diag *diag)
 {
     const struct comparison *c = report->comparison;
     if (report->tolerance == 0 || report->verdict == VERDICT_WITHIN)
@@ -79,8 +79,8 @@ static enum status judge(const struct compare_report *report, struct diag *diag)
 }
 
 /* Appends the comparison to a file of measured runs. It is refused if less than most of the time was matched. */
-static enum status record(const struct options *options, const struct comparison *c,
-                          struct diag *diag)
+static enum status record_comparison(const struct options *options, const struct comparison *c,
+                                     struct diag *diag)
 {
     struct stored stored = {0};
     if (c->match_rate < COMPARE_MATCH_MIN)
@@ -123,7 +123,7 @@ static enum status check_recorded(const struct options *options, struct diag *di
     return STATUS_OK;
 }
 
-static enum status explain(const struct options *options, struct diag *diag)
+static enum status explain_files(const struct options *options, struct diag *diag)
 {
     struct explanation explanation = {0};
     struct text out = {0};
@@ -147,7 +147,7 @@ enum status cmd_compare(const struct options *options, struct diag *diag)
     if (checked != STATUS_OK)
         return checked;
     if (options_given(options, "explain"))
-        return explain(options, diag);
+        return explain_files(options, diag);
     struct compared compared = {0};
     struct compared_operators operators = {0};
     bool recorded = false; /* the prediction is that of a recorded step */
@@ -195,9 +195,9 @@ enum status cmd_compare(const struct options *options, struct diag *diag)
         compare_report_print(&out, &report);
     status = command_print(&out, diag);
     if (status == STATUS_OK && options_given(options, "record"))
-        status = record(options, &compared.comparison, diag);
+        status = record_comparison(options, &compared.comparison, diag);
     if (status == STATUS_OK)
-        status = judge(&report, diag);
+        status = judge_tolerance(&report, diag);
 out:
     text_release(&out);
     compared_release(&compared);

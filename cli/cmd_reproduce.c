@@ -144,7 +144,8 @@ static enum status make_folder(const char *folder, struct diag *diag)
                       "cannot make the folder '%s': %s", folder, strerror(errno));
 }
 
-static enum status run(struct reproduction *r, const char *folder, size_t jobs, struct diag *diag)
+static enum status run_entries(struct reproduction *r, const char *folder, size_t jobs,
+                               struct diag *diag)
 {
     struct text path = {0};
     struct answers answers = {0};
@@ -206,7 +207,7 @@ static enum status reproduce(const struct options *options, struct diag *diag)
     if (status == STATUS_OK)
         status = choose_entries(&r, wanted, options, diag);
     if (status == STATUS_OK)
-        status = run(&r, folder, (size_t)options_count(options, "jobs"), diag);
+        status = run_entries(&r, folder, (size_t)options_count(options, "jobs"), diag);
     if (status == STATUS_OK) {
         reproduction_judge(&r);
         status = write_all(&r, wanted, folder, &out, diag);

@@ -95,8 +95,8 @@ static enum status verdict_of_printed(const struct sweep_journal *journal, struc
 }
 
 /* Ends a sweep whose rows are all in the journal, some perhaps from an earlier run: writes the file. */
-static enum status finish(struct sweep_journal *journal, const struct sweep_options *sweep,
-                          const struct options *options, struct diag *diag)
+static enum status finish_sweep(struct sweep_journal *journal, const struct sweep_options *sweep,
+                                const struct options *options, struct diag *diag)
 {
     struct text out = {0};
     const char *path = options_text(options, "o");
@@ -154,7 +154,7 @@ enum status cmd_sweep(const struct options *options, struct diag *diag)
     if (status == STATUS_OK && (!journal.is_complete || launcher.size > 1))
         status = sweep_run(&grid, &sweep, &journal, &launcher, diag);
     if (status == STATUS_OK)
-        status = finish(&journal, &sweep, options, diag);
+        status = finish_sweep(&journal, &sweep, options, diag);
     if (status == STATUS_OK || status == STATUS_NO) {
         sweep_note_idle(&grid, &note);
         command_note(&note);

@@ -99,7 +99,7 @@ static void data_release(struct data *data)
 }
 
 /* Divides the rows that were read into figures and steps. */
-static void divide(struct data *data)
+static void divide_runs(struct data *data)
 {
     for (size_t i = 0; i < data->read.count; i++) {
         const struct external_run *row = &data->read.row[i];
@@ -114,7 +114,7 @@ static enum status load(struct data *data, const struct options *options, struct
     enum status status = options_given(options, "data")
                              ? external_load(&data->read, options_text(options, "data"), diag)
                              : external_load_shipped(&data->read, diag);
-    divide(data);
+    divide_runs(data);
     return status;
 }
 
@@ -208,7 +208,7 @@ static void prune_layouts(struct external_runs *figures)
 
 /* Keeps the rows that pass every filter, and the layouts that these rows need. If a filter leaves no row, the error
  * lists the values that exist. */
-static enum status filter(struct data *data, const struct options *options, struct diag *diag)
+static enum status filter_runs(struct data *data, const struct options *options, struct diag *diag)
 {
     static const struct filter filters[] = {
         {"source", EXTERNAL_SOURCE, EXTERNAL_SOURCE},
@@ -386,7 +386,7 @@ enum status cmd_validate(const struct options *options, struct diag *diag)
     struct text out = {0};
     enum status status = load(&data, options, diag);
     if (status == STATUS_OK)
-        status = filter(&data, options, diag);
+        status = filter_runs(&data, options, diag);
     if (status == STATUS_OK)
         status = check_fit(options, &data, diag);
     if (status == STATUS_OK && options_given(options, "pages"))

@@ -260,7 +260,7 @@ const struct command *command_table(size_t *count)
     return commands;
 }
 
-static const char *const *refused(const struct command *command)
+static const char *const *refused_options_of(const struct command *command)
 {
     static const char *const none[] = {NULL};
     return command->refused_options != NULL ? command->refused_options : none;
@@ -268,7 +268,7 @@ static const char *const *refused(const struct command *command)
 
 bool command_shows(const struct command *command, const struct option *option)
 {
-    return !options_are_without(refused(command), option->name);
+    return !options_are_without(refused_options_of(command), option->name);
 }
 
 const char *command_name(size_t i)
@@ -393,5 +393,5 @@ void command_print_help(struct text *out, const struct command *command)
     text_printf(out, "usage: longhaul %s%s%s [OPTIONS]\n\n", command->name,
                 command->arguments[0] == '\0' ? "" : " ", command->arguments);
     screen_wrap(out, command->description, 0, 0, screen_help_width());
-    options_print_help(out, command->sets, refused(command));
+    options_print_help(out, command->sets, refused_options_of(command));
 }

@@ -21,7 +21,7 @@ static void gsl_failed(const char *reason, const char *file, int line, int error
     abort();
 }
 
-static enum status run(int argc, char **argv, struct diag *diag)
+static enum status run_command(int argc, char **argv, struct diag *diag)
 {
     struct text out = {0};
     enum status status = STATUS_OK;
@@ -55,7 +55,7 @@ int main(int argc, char **argv)
     gsl_set_error_handler(gsl_failed);
     progress_show_on_terminal();
     struct diag diag = {0};
-    enum status status = run(argc, argv, &diag);
+    enum status status = run_command(argc, argv, &diag);
     if (diag.text != NULL)
         screen_print_messages(diag.text);
     diag_release(&diag);

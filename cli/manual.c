@@ -6,7 +6,7 @@
 
 /* Appends a text in a form that man(7) prints as it is: backslashes and hyphens are escaped, and no line begins with a
  * control character. */
-static void put(struct text *out, const char *text)
+static void put_escaped(struct text *out, const char *text)
 {
     if (*text == '.' || *text == '\'')
         text_puts(out, "\\&");
@@ -23,23 +23,23 @@ static void put(struct text *out, const char *text)
 static void put_option(struct text *out, const struct option *option)
 {
     text_puts(out, ".TP\n.B ");
-    put(out, option->name[1] == '\0' ? "-" : "--");
-    put(out, option->name);
+    put_escaped(out, option->name[1] == '\0' ? "-" : "--");
+    put_escaped(out, option->name);
     if (option->kind == OPTION_CHOICE) {
         text_puts(out, " \\fR");
         for (size_t i = 0; i < option->name_count; i++) {
-            put(out, i == 0 ? "" : "|");
-            put(out, option->names[i]);
+            put_escaped(out, i == 0 ? "" : "|");
+            put_escaped(out, option->names[i]);
         }
     } else if (option->value != NULL) {
         text_puts(out, " \\fI");
-        put(out, option->value);
+        put_escaped(out, option->value);
     }
     text_puts(out, "\n");
-    put(out, option->help);
+    put_escaped(out, option->help);
     if (option->default_text != NULL || option->unset_text != NULL) {
         text_puts(out, " [");
-        put(out, option->default_text != NULL ? option->default_text : option->unset_text);
+        put_escaped(out, option->default_text != NULL ? option->default_text : option->unset_text);
         text_putc(out, ']');
     }
     text_putc(out, '\n');
@@ -66,8 +66,8 @@ static void put_refused(struct text *out, const struct command *command,
         if (command_shows(command, &set->option[i]))
             continue;
         text_puts(out, between);
-        put(out, "--");
-        put(out, set->option[i].name);
+        put_escaped(out, "--");
+        put_escaped(out, set->option[i].name);
         between = " and ";
     }
 }
@@ -75,27 +75,27 @@ static void put_refused(struct text *out, const struct command *command,
 static void put_command(struct text *out, const struct command *command)
 {
     text_puts(out, ".SS ");
-    put(out, command->name);
+    put_escaped(out, command->name);
     if (command->arguments[0] != '\0') {
         text_putc(out, ' ');
-        put(out, command->arguments);
+        put_escaped(out, command->arguments);
     }
     text_putc(out, '\n');
-    put(out, command->description);
+    put_escaped(out, command->description);
     text_putc(out, '\n');
     for (size_t s = 0; command->sets[s] != NULL; s++) {
         const struct command *first = first_with(command->sets[s]);
         if (first != command) {
             text_puts(out, ".PP\nOptions on ");
-            put(out, command->sets[s]->title);
+            put_escaped(out, command->sets[s]->title);
             text_puts(out, ": as of ");
-            put(out, first->name);
+            put_escaped(out, first->name);
             put_refused(out, command, command->sets[s]);
             text_puts(out, ".\n");
             continue;
         }
         text_puts(out, ".PP\nOptions on ");
-        put(out, command->sets[s]->title);
+        put_escaped(out, command->sets[s]->title);
         text_puts(out, ":\n");
         for (size_t i = 0; i < command->sets[s]->count; i++)
             if (command_shows(command, &command->sets[s]->option[i]))

@@ -373,7 +373,7 @@ struct deal_of {
 };
 
 /* True unless the expert drops this one of its copies of a rank. */
-static bool keeps(const struct deal_of *deal, uint32_t expert, int64_t index)
+static bool keeps_copy(const struct deal_of *deal, uint32_t expert, int64_t index)
 {
     return routing_keeps(deal->routing, deal->rows, deal->dealt[expert], deal->first[expert],
                          index);
@@ -460,7 +460,7 @@ static void list_copies(struct arena *arena, const struct deal_of *deal, enum pe
         for (uint32_t r = 0; r < ranks; r++) {
             const int64_t last = i + deal->count[e];
             for (int64_t k = 0; k < deal->dealt[e]; k++)
-                if (keeps(deal, e, k)) {
+                if (keeps_copy(deal, e, k)) {
                     const int64_t slot = deal->first[e] + k;
                     row[i] = r * size + position[slot % deal->rows];
                     copy[i++] = slot / deal->rows;

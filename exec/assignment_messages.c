@@ -48,8 +48,8 @@ static bool find_peer(const struct assignment *assignment, uint32_t rank, uint32
 }
 
 /* Gives the n-th send and the n-th receive of a channel the same number. */
-static void match(struct assignment *assignment, const struct endpoint *end, uint32_t begin,
-                  uint32_t stop)
+static void match_messages(struct assignment *assignment, const struct endpoint *end,
+                           uint32_t begin, uint32_t stop)
 {
     uint32_t sends = 0, receives = 0, base = assignment->message_count;
     for (uint32_t i = begin; i < stop; i++) {
@@ -104,7 +104,7 @@ enum status assignment_match_messages(struct assignment *assignment, const char 
                     sizeof *assignment->message_of);
     for (uint32_t begin = 0, i = 1; i <= count; i++)
         if (i == count || !same_channel(&end[begin], &end[i])) {
-            match(assignment, end, begin, i);
+            match_messages(assignment, end, begin, i);
             begin = i;
         }
 out:

@@ -414,7 +414,7 @@ enum status bindings_fill(void *user, const struct exec_buffer *buffer, struct d
     return STATUS_OK;
 }
 
-static void clear(struct bindings *b)
+static void clear_collected(struct bindings *b)
 {
     b->loss = 0;
     for (int kind = 0; kind < BINDING_KIND_COUNT; kind++)
@@ -473,7 +473,7 @@ enum status bindings_read(void *user, const struct exec_buffer *buffer, struct d
     struct bindings *b = user;
     (void)diag;
     if (b->read_step != buffer->step + 1) {
-        clear(b);
+        clear_collected(b);
         b->read_step = buffer->step + 1;
     }
     if (holds_tensors(buffer->binding->kind)) {

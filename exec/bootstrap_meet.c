@@ -57,7 +57,7 @@ static struct greeting_answer answer_of(bool refused, const char *words)
     return answer;
 }
 
-static void reply(int fd, bool refused, const char *words)
+static void send_reply(int fd, bool refused, const char *words)
 {
     const struct greeting_answer answer = answer_of(refused, words);
     (void)!send(fd, &answer, sizeof answer, MSG_NOSIGNAL); /* one that has left is noticed later */
@@ -96,8 +96,8 @@ static void compare(const struct bootstrap *b, const struct greeting *g, char wo
 
 /* Takes a connection; one that does not greet as a process of a run does is another program's, and is closed.
  * STATUS_SYSTEM: the process differs from rank 0 in what words says. */
-static enum status take(struct bootstrap *b, int fd, uint64_t *host, uint32_t *come,
-                        char words[WORDS])
+static enum status take_greeting(struct bootstrap *b, int fd, uint64_t *host, uint32_t *come,
+                                 char words[WORDS])
 {
     struct greeting greeting;
     set_options(fd);
@@ -108,7 +108,7 @@ static enum status take(struct bootstrap *b, int fd, uint64_t *host, uint32_t *c
         return STATUS_OK;
     }
     compare(b, &greeting, words);
-    reply(fd, words[0] != '\0', words);
+    send_reply(fd, words[0] != '\0', words);
     if (words[0] != '\0') {
         close(fd);
         return STATUS_SYSTEM;
@@ -143,7 +143,7 @@ static enum status await_all(struct bootstrap *b, int fd, uint64_t *host, struct
         int ready = left_s > 0 ? poll(&waiting, 1, (int)(1e3 * left_s) + 1) : 0;
         int peer = ready > 0 ? accept(fd, NULL, NULL) : -1;
         if (peer >= 0) {
-            status = take(b, peer, host, &come, words);
+            status = take_greeting(b, peer, host, &come, words);
         } else if (ready == 0) {
             put_missing(b, missing, sizeof missing);
             c_snprintf(words, sizeof words,
@@ -155,13 +155,13 @@ static enum status await_all(struct bootstrap *b, int fd, uint64_t *host, struct
     }
     for (uint32_t r = 1; r < b->place.size; r++)
         if (b->peer[MESSAGES][r] >= 0)
-            reply(b->peer[MESSAGES][r], status != STATUS_OK, status != STATUS_OK ? words : "");
+            send_reply(b->peer[MESSAGES][r], status != STATUS_OK, status != STATUS_OK ? words : "");
     return status == STATUS_OK
                ? STATUS_OK
                : diag_error(diag, (struct loc){.name = "rank 0"}, status, "%s", words);
 }
 
-static enum status refused(const struct bootstrap *b, const char *call, struct diag *diag)
+static enum status call_refused(const struct bootstrap *b, const char *call, struct diag *diag)
 {
     if (errno == EADDRINUSE)
         return diag_error(diag, (struct loc){.name = call}, STATUS_SYSTEM,
@@ -181,14 +181,14 @@ static enum status listen_for_all(struct bootstrap *b, uint64_t *host, struct di
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     address.sin_addr.s_addr = htonl(INADDR_ANY);
     if (fd < 0)
-        return refused(b, "socket", diag);
+        return call_refused(b, "socket", diag);
     fcntl(fd, F_SETFD, FD_CLOEXEC);
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
     enum status status;
     if (bind(fd, (struct sockaddr *)(void *)&address, sizeof address) != 0)
-        status = refused(b, "bind", diag);
+        status = call_refused(b, "bind", diag);
     else if (listen(fd, BACKLOG) != 0)
-        status = refused(b, "listen", diag);
+        status = call_refused(b, "listen", diag);
     else
         status = await_all(b, fd, host, diag);
     close(fd);
@@ -230,7 +230,8 @@ static int connect_once(const struct addrinfo *to, double timeout_s)
 }
 
 /* Reads an answer of rank 0 within wait_s; known: it has answered before. */
-static enum status hear(struct bootstrap *b, int fd, bool known, double wait_s, struct diag *diag)
+static enum status hear_greeting(struct bootstrap *b, int fd, bool known, double wait_s,
+                                 struct diag *diag)
 {
     struct greeting_answer answer = {.refusal = 0};
     const struct loc at = {.name = "rank 0"};
@@ -253,8 +254,8 @@ static enum status hear(struct bootstrap *b, int fd, bool known, double wait_s, 
                       b->place.rank, b->place.host, b->place.port);
 }
 
-static enum status greet(struct bootstrap *b, const struct addrinfo *to,
-                         enum connection_kind channel, struct diag *diag)
+static enum status send_greeting(struct bootstrap *b, const struct addrinfo *to,
+                                 enum connection_kind channel, struct diag *diag)
 {
     struct greeting greeting = {.version = LONGHAUL_VERSION,
                                 .rank = b->place.rank,
@@ -265,12 +266,12 @@ static enum status greet(struct bootstrap *b, const struct addrinfo *to,
     memcpy(greeting.magic, magic, sizeof magic);
     int fd = connect_once(to, b->timeout_s);
     if (fd < 0)
-        return refused(b, "connect", diag);
+        return call_refused(b, "connect", diag);
     set_options(fd);
     b->peer[channel][0] = fd;
     (void)!send(fd, &greeting, sizeof greeting, MSG_NOSIGNAL);
     /* rank 0 may be held up by others that connect and say nothing */
-    return hear(b, fd, false, 2 * BOOTSTRAP_GREETING_S, diag);
+    return hear_greeting(b, fd, false, 2 * BOOTSTRAP_GREETING_S, diag);
 }
 
 static enum status connect_to_first(struct bootstrap *b, struct diag *diag)
@@ -284,11 +285,11 @@ static enum status connect_to_first(struct bootstrap *b, struct diag *diag)
                           b->place.host, gai_strerror(error));
     enum status status = STATUS_OK;
     for (int c = 0; c < CHANNELS && status == STATUS_OK; c++)
-        status = greet(b, found, (enum connection_kind)c, diag);
+        status = send_greeting(b, found, (enum connection_kind)c, diag);
     freeaddrinfo(found);
-    return status == STATUS_OK
-               ? hear(b, b->peer[MESSAGES][0], true, b->timeout_s + 2 * BOOTSTRAP_GREETING_S, diag)
-               : status;
+    return status == STATUS_OK ? hear_greeting(b, b->peer[MESSAGES][0], true,
+                                               b->timeout_s + 2 * BOOTSTRAP_GREETING_S, diag)
+                               : status;
 }
 
 enum status bootstrap_meet(struct bootstrap *b, uint64_t *host, struct diag *diag)

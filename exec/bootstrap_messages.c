@@ -48,7 +48,8 @@ static bool may_wait(struct bootstrap *b, double since_s)
            bootstrap_now_s() < (moved_s > since_s ? moved_s : since_s) + b->timeout_s;
 }
 
-static enum status gone(struct bootstrap *b, uint32_t peer, const char *call, struct diag *diag)
+static enum status peer_gone(struct bootstrap *b, uint32_t peer, const char *call,
+                             struct diag *diag)
 {
     b->is_broken = true;
     const char *why = errno == 0                                  ? "it has ended"
@@ -59,8 +60,8 @@ static enum status gone(struct bootstrap *b, uint32_t peer, const char *call, st
                       b->place.rank, peer, why);
 }
 
-static enum status put(struct bootstrap *b, uint32_t peer, const void *data, size_t bytes,
-                       struct diag *diag)
+static enum status put_bytes(struct bootstrap *b, uint32_t peer, const void *data, size_t bytes,
+                             struct diag *diag)
 {
     double since_s = bootstrap_now_s();
     for (size_t done = 0; done < bytes;) {
@@ -70,14 +71,14 @@ static enum status put(struct bootstrap *b, uint32_t peer, const void *data, siz
         if (n < 0 && (errno == EINTR || may_wait(b, since_s)))
             continue;
         if (n <= 0)
-            return gone(b, peer, "send", diag);
+            return peer_gone(b, peer, "send", diag);
         done += (size_t)n;
     }
     return STATUS_OK;
 }
 
-static enum status get(struct bootstrap *b, uint32_t peer, void *data, size_t bytes,
-                       struct diag *diag)
+static enum status get_bytes(struct bootstrap *b, uint32_t peer, void *data, size_t bytes,
+                             struct diag *diag)
 {
     double since_s = bootstrap_now_s();
     for (size_t done = 0; done < bytes;) {
@@ -86,7 +87,7 @@ static enum status get(struct bootstrap *b, uint32_t peer, void *data, size_t by
         if (n < 0 && (errno == EINTR || may_wait(b, since_s)))
             continue;
         if (n <= 0)
-            return gone(b, peer, "recv", diag);
+            return peer_gone(b, peer, "recv", diag);
         done += (size_t)n;
     }
     return STATUS_OK;
@@ -214,13 +215,14 @@ enum status bootstrap_broadcast(struct bootstrap *b, uint32_t root, void *data, 
     if (b->is_broken)
         return is_broken(diag);
     if (b->place.rank != 0) {
-        enum status status = b->place.rank == root ? put(b, 0, data, bytes, diag) : STATUS_OK;
-        return status == STATUS_OK && b->place.rank != root ? get(b, 0, data, bytes, diag) : status;
+        enum status status = b->place.rank == root ? put_bytes(b, 0, data, bytes, diag) : STATUS_OK;
+        return status == STATUS_OK && b->place.rank != root ? get_bytes(b, 0, data, bytes, diag)
+                                                            : status;
     }
-    enum status status = root != 0 ? get(b, root, data, bytes, diag) : STATUS_OK;
+    enum status status = root != 0 ? get_bytes(b, root, data, bytes, diag) : STATUS_OK;
     for (uint32_t i = 1; i < b->place.size && status == STATUS_OK; i++)
         if (i != root)
-            status = put(b, i, data, bytes, diag);
+            status = put_bytes(b, i, data, bytes, diag);
     return status;
 }
 
@@ -232,13 +234,13 @@ enum status bootstrap_gather(struct bootstrap *b, const void *mine, void *all, s
         return is_broken(diag);
     memmove((char *)all + b->place.rank * bytes, mine, bytes);
     if (b->place.rank != 0) {
-        status = put(b, 0, mine, bytes, diag);
-        return status == STATUS_OK ? get(b, 0, all, b->place.size * bytes, diag) : status;
+        status = put_bytes(b, 0, mine, bytes, diag);
+        return status == STATUS_OK ? get_bytes(b, 0, all, b->place.size * bytes, diag) : status;
     }
     for (uint32_t i = 1; i < b->place.size && status == STATUS_OK; i++)
-        status = get(b, i, (char *)all + i * bytes, bytes, diag);
+        status = get_bytes(b, i, (char *)all + i * bytes, bytes, diag);
     for (uint32_t i = 1; i < b->place.size && status == STATUS_OK; i++)
-        status = put(b, i, all, b->place.size * bytes, diag);
+        status = put_bytes(b, i, all, b->place.size * bytes, diag);
     return status;
 }
 
@@ -261,7 +263,7 @@ enum status bootstrap_agree(struct bootstrap *b, uint64_t schedule, struct diag 
 
 static struct bootstrap *met;
 
-static void leave(void)
+static void leave_group(void)
 {
     bootstrap_close(met);
     met = NULL;
@@ -284,7 +286,7 @@ enum status bootstrap_world(struct bootstrap **world, uint64_t schedule, struct 
         status = met != NULL ? STATUS_OK : STATUS_SYSTEM;
         if (met != NULL) {
             met->timeout_s = message_s;
-            atexit(leave);
+            atexit(leave_group);
         }
     }
     *world = met;

@@ -25,7 +25,7 @@ typedef enum status visit_function(struct exec_run *run, const struct exec_io *i
                                    struct exec_buffer *buffer, struct diag *diag);
 
 /* Makes a bound buffer zero where it lies. */
-static void clear(struct exec_run *run, const struct exec_buffer *buffer)
+static void clear_buffer(struct exec_run *run, const struct exec_buffer *buffer)
 {
     const struct buffer_table *table = &run->ir->buffer;
     uint32_t b = buffer->buffer;
@@ -59,8 +59,8 @@ static void draw_block(void *context, uint64_t at, const struct draw *draw)
                   d->run->threads);
 }
 
-static enum status fill(struct exec_run *run, const struct exec_io *io, struct exec_buffer *buffer,
-                        struct diag *diag)
+static enum status fill_buffer(struct exec_run *run, const struct exec_io *io,
+                               struct exec_buffer *buffer, struct diag *diag)
 {
     const struct buffer_table *table = &run->ir->buffer;
     uint32_t b = buffer->buffer;
@@ -70,12 +70,12 @@ static enum status fill(struct exec_run *run, const struct exec_io *io, struct e
         return STATUS_OK;
     if (ZEROED >> buffer->binding->kind & 1) {
         if (run->step == 0 || run->must_zero[b])
-            clear(run, buffer);
+            clear_buffer(run, buffer);
         return STATUS_OK;
     }
     bool drawn = io->draw != NULL || io->fill == NULL;
     if (drawn)
-        clear(run, buffer);
+        clear_buffer(run, buffer);
     if (io->draw != NULL && io->draw(io->user, buffer, draw_block, &drawing))
         return STATUS_OK;
     if (io->fill == NULL)
@@ -147,8 +147,8 @@ struct measured_steps {
 
 /* Runs a step on all processes: they begin together, and *seconds receives the time of the slowest one. *seconds < 0:
  * the step has failed in this process. */
-static enum status together(struct exec_run *run, struct executor *executor, double *seconds,
-                            struct diag *diag)
+static enum status run_together(struct exec_run *run, struct executor *executor, double *seconds,
+                                struct diag *diag)
 {
     uint32_t size = bootstrap_size(run->world);
     double *all = heap_zalloc(size, sizeof *all), here = 0;
@@ -190,8 +190,8 @@ struct settling {
 /* True once the clock, a mean over all processes, has changed by less than 1 % from each of three windows to the next,
  * after at most 30 s; at once where it is not known. A window is 0.2 s of steps or more. All processes get one
  * answer, for which they must call together. */
-static enum status settled(struct exec_run *run, struct settling *s, bool *steady,
-                           struct diag *diag)
+static enum status clock_settled(struct exec_run *run, struct settling *s, bool *steady,
+                                 struct diag *diag)
 {
     const double window_s = 0.2, most_s = 30, change = 0.01;
     enum { ALIKE = 2 };
@@ -232,7 +232,7 @@ static enum status share_times(struct exec_run *run, const struct measured_steps
 }
 
 /* Returns the failure of the run so far, in a step, before it or after it. */
-static enum status failure(const struct exec_run *run, struct diag *diag)
+static enum status first_failure(const struct exec_run *run, struct diag *diag)
 {
     return run->status == STATUS_OK
                ? STATUS_OK
@@ -247,32 +247,32 @@ static enum status run_steps(struct exec_run *run, struct executor *executor,
     for (run->step = 0; run->step < steps->warmup + steps->measured; run->step++) {
         double begin_s = run_now();
         if (run_ended(run))
-            return failure(run, diag);
+            return first_failure(run, diag);
         uint32_t inputs = run->options->back_to_back ? 0 : INPUTS;
         enum status status =
-            visit_bound(run, io, run->step == 0 ? UINT32_MAX : inputs | ZEROED, fill, diag);
+            visit_bound(run, io, run->step == 0 ? UINT32_MAX : inputs | ZEROED, fill_buffer, diag);
         if (status != STATUS_OK)
             return status;
         double seconds = 0;
         if (run->world != NULL)
-            status = together(run, executor, &seconds, diag);
+            status = run_together(run, executor, &seconds, diag);
         else
             seconds = executor_step(executor);
         if (status != STATUS_OK)
             return status;
         if (seconds < 0)
-            return failure(run, diag);
+            return first_failure(run, diag);
         uint32_t kinds =
             io->read_each | (run->step + 1 == steps->warmup + steps->measured ? io->read_last : 0);
         if (io->read != NULL)
             status = visit_bound(run, io, kinds, check_bound, diag);
         if (status == STATUS_OK)
-            status = failure(run, diag);
+            status = first_failure(run, diag);
         if (status != STATUS_OK)
             return status;
         if (run->step + 1 == steps->warmup && run->options->until_clock_steady) {
             bool steady;
-            status = settled(run, &settling, &steady, diag);
+            status = clock_settled(run, &settling, &steady, diag);
             if (status != STATUS_OK)
                 return status;
             steps->warmup += !steady;

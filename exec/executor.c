@@ -74,7 +74,7 @@ static bool sync_op(struct exec_run *run, uint32_t rank, uint32_t op)
     return going;
 }
 
-static bool issue(struct exec_run *run, uint32_t rank, uint32_t op)
+static bool issue_op(struct exec_run *run, uint32_t rank, uint32_t op)
 {
     const struct exec_fault *fault = &run->options->fault;
     if (fault->kind != EXEC_FAULT_NONE && fault->rank == rank && fault->op == op) {
@@ -97,7 +97,7 @@ static void walk(struct exec_run *run, uint32_t rank)
              count = assignment_ops(&run->assignment, rank);
     for (uint32_t k = 0; k < count; k++) {
         atomic_store_explicit(&run->host[rank], first + k, memory_order_relaxed);
-        if (!issue(run, rank, first + k))
+        if (!issue_op(run, rank, first + k))
             return;
     }
     atomic_store_explicit(&run->host[rank], first + count, memory_order_relaxed);

@@ -66,7 +66,7 @@ struct bench {
     uint32_t stride;         /* distance from one to the next; 0: 1 */
 };
 
-static void release(struct bench *b)
+static void release_bench(struct bench *b)
 {
     free(b->read);
     free(b->write);
@@ -320,7 +320,7 @@ static void build(struct bench *b)
 
 /* ---- what buffers hold ---- */
 
-static enum status fill(void *user, const struct exec_buffer *buffer, struct diag *diag)
+static enum status fill_operand(void *user, const struct exec_buffer *buffer, struct diag *diag)
 {
     (void)diag;
     const struct bench *b = user;
@@ -412,7 +412,7 @@ static enum status run_rounds(struct bench *b, struct timings *timings, struct d
         .attention = by_cudnn ? EXEC_ATTENTION_FUSED : EXEC_ATTENTION_AUTO,
         .hog_sms = hogged ? POINT_HOG_SMS : 0,
     };
-    const struct exec_io io = {.user = b, .fill = fill};
+    const struct exec_io io = {.user = b, .fill = fill_operand};
     uint32_t rounds = o->rounds > 0 ? o->rounds : b->gpu ? 1 : 2;
     double enough_s = 2 * (o->seconds > 0 ? o->seconds : SECONDS), spent_s = 0;
     bool few = b->bench_case->role == POINT_ISSUE; /* a sample a round */
@@ -446,7 +446,7 @@ static bool is_communication(const struct work *work)
     return work_kind_info((enum work_kind)work->kind)->stream == STREAM_COMM;
 }
 
-static enum status check(const struct microbench_case *wanted, struct diag *diag)
+static enum status check_result(const struct microbench_case *wanted, struct diag *diag)
 {
     const struct work *work = &wanted->work;
     const char *name = work_kind_info((enum work_kind)work->kind)->name;
@@ -500,7 +500,7 @@ enum status microbench_run(const struct microbench_case *wanted,
 {
     struct bench b = {.bench_case = wanted, .options = options, .work = wanted->work, .members = 1};
     struct timings timings = {0};
-    enum status status = check(wanted, diag);
+    enum status status = check_result(wanted, diag);
     if (status == STATUS_OK &&
         !bench_operands(&wanted->work, (enum dtype)options->dtype, &b.operands))
         status = diag_error(
@@ -536,7 +536,7 @@ enum status microbench_run(const struct microbench_case *wanted,
             point->work.p[0] = b.members;
     }
     free(timings.s);
-    release(&b);
+    release_bench(&b);
     return status;
 }
 

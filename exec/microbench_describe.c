@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/utsname.h>
 
-static void set(struct points *points, const char *key, const char *value)
+static void set_key(struct points *points, const char *key, const char *value)
 {
     points_set(points, (struct loc){0}, key, value);
 }
@@ -37,15 +37,15 @@ static void describe_cpu(struct points *points)
 {
     char name[128];
     name_processor(name, sizeof name);
-    set(points, "device", name);
-    set(points, "threads", "1");
-    set(points, "blas", openblas_get_config());
-    set(points, "device.sm_count", "1");
+    set_key(points, "device", name);
+    set_key(points, "threads", "1");
+    set_key(points, "blas", openblas_get_config());
+    set_key(points, "device.sm_count", "1");
 }
 
 static void say_to_points(void *user, const char *key, const char *value)
 {
-    set(user, key, value);
+    set_key(user, key, value);
 }
 
 enum status microbench_describe(const char *backend, struct points *points, struct diag *diag)
@@ -55,7 +55,7 @@ enum status microbench_describe(const char *backend, struct points *points, stru
     if (row == NULL)
         return diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT,
                           "there is no backend '%s' in this build", name);
-    set(points, "backend", name);
+    set_key(points, "backend", name);
     if (row->describe != NULL)
         return row->describe(say_to_points, points, diag);
     describe_cpu(points);

@@ -43,15 +43,15 @@ void poison_free(struct poison *poison)
     free(poison);
 }
 
-static void fill(void *data, uint64_t bytes)
+static void fill_poison(void *data, uint64_t bytes)
 {
     const uint16_t pattern = POISON;
     for (uint64_t i = 0; i + GRANULE <= bytes; i += GRANULE)
         memcpy((char *)data + i, &pattern, GRANULE);
 }
 
-static void own(const struct exec_run *run, uint32_t rank, uint32_t buffer, uint64_t begin_byte,
-                uint64_t bytes)
+static void own_range(const struct exec_run *run, uint32_t rank, uint32_t buffer,
+                      uint64_t begin_byte, uint64_t bytes)
 {
     const struct buffer_table *table = &run->ir->buffer;
     uint32_t *owner = owner_of(run->poison, rank, table->memory[buffer]);
@@ -70,13 +70,13 @@ void poison_begin_step(struct exec_run *run)
         for (uint32_t b = 0; b < ir->buffer.count; b++)
             if (ir->buffer.binding[b] != IR_NONE16 && ir->buffer.offset[b] != UINT64_MAX &&
                 (ir->buffer.role[b] == assignment_role_of(&run->assignment, rank)))
-                own(run, rank, b, 0, ir_buffer_bytes(ir, (buffer_id){b}));
+                own_range(run, rank, b, 0, ir_buffer_bytes(ir, (buffer_id){b}));
         for (int m = 0; m < MEMORY_COUNT; m++) {
             const uint32_t *owner = owner_of(run->poison, rank, m);
             char *base = run->backend->memory(run, rank, m);
             for (uint64_t i = 0; i < ir->arena_bytes[m] / GRANULE; i++)
                 if (owner[i] == 0)
-                    fill(base + i * GRANULE, GRANULE);
+                    fill_poison(base + i * GRANULE, GRANULE);
         }
     }
 }
@@ -132,7 +132,7 @@ static bool is_written(const struct exec_run *run, const struct call *call)
     return call->work->kind != WORK_REDUCE || is_root(run, call);
 }
 
-static bool overlap(struct view a, struct view b)
+static bool views_overlap(struct view a, struct view b)
 {
     return a.buffer.i == b.buffer.i && a.begin < b.begin + b.count && b.begin < a.begin + a.count;
 }
@@ -144,7 +144,7 @@ static bool is_fresh(const struct exec_run *run, const struct call *call, struct
     if (run->ir->buffer.dtype[write.buffer.i] == DTYPE_U8) /* workspace: need not be used */
         return false;
     for (uint32_t k = 0; k < call->read_count; k++)
-        if (overlap(ir_read(run->ir, call->op, k), write))
+        if (views_overlap(ir_read(run->ir, call->op, k), write))
             return false;
     return true;
 }
@@ -157,7 +157,8 @@ bool poison_before(struct exec_run *run, const struct call *call)
                 return false;
     for (uint32_t k = 0; k < call->write_count && is_written(run, call); k++)
         if (is_fresh(run, call, ir_write(run->ir, call->op, k)))
-            fill(call->write[k].data, call->write[k].count * dtype_bytes(call->write[k].dtype));
+            fill_poison(call->write[k].data,
+                        call->write[k].count * dtype_bytes(call->write[k].dtype));
     return true;
 }
 
@@ -193,7 +194,7 @@ bool poison_after(struct exec_run *run, const struct call *call)
                 return false;
             }
         }
-        own(run, call->rank, view.buffer.i, view.begin * size, view.count * size);
+        own_range(run, call->rank, view.buffer.i, view.begin * size, view.count * size);
     }
     return true;
 }

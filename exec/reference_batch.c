@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct loc nowhere(void)
+static struct loc no_location(void)
 {
     return (struct loc){"reference", 0, 0};
 }
@@ -19,7 +19,7 @@ static enum status check_ids(const int32_t *ids, const char *what, int64_t low, 
 {
     for (int64_t i = 0; i < batch->sequences * batch->seq_len; i++)
         if (ids[i] < low || ids[i] >= vocab)
-            return diag_error(diag, nowhere(), STATUS_BAD_INPUT,
+            return diag_error(diag, no_location(), STATUS_BAD_INPUT,
                               "%s %" PRId64 " of sequence %" PRId64 " is %" PRId32
                               ": it must be from %" PRId64 " to %" PRId64,
                               what, i % batch->seq_len, i / batch->seq_len, ids[i], low, vocab - 1);
@@ -31,7 +31,7 @@ static enum status check_batch(const struct transformer *t, const struct referen
 {
     assert(batch->sequences > 0 && batch->seq_len > 0);
     if (t->positions == POSITIONS_LEARNED && batch->seq_len > t->max_positions)
-        return diag_error(diag, nowhere(), STATUS_BAD_INPUT,
+        return diag_error(diag, no_location(), STATUS_BAD_INPUT,
                           "a sequence of %" PRId64 " tokens has more than the model's %" PRId64
                           " learned positions",
                           batch->seq_len, t->max_positions);
@@ -115,8 +115,8 @@ static int32_t *experts_of(const struct transformer *t, const struct reference_b
     return expert;
 }
 
-static enum status run(struct reference *r, const struct reference_batch *batch, bool gradients,
-                       double *loss, struct diag *diag)
+static enum status run_batch(struct reference *r, const struct reference_batch *batch,
+                             bool gradients, double *loss, struct diag *diag)
 {
     if (check_batch(&r->transformer, batch, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
@@ -127,7 +127,7 @@ static enum status run(struct reference *r, const struct reference_batch *batch,
     for (size_t i = 0; i < sequences * s; i++)
         counted += labels[i] >= 0;
     if (counted == 0) {
-        status = diag_error(diag, nowhere(), STATUS_BAD_INPUT,
+        status = diag_error(diag, no_location(), STATUS_BAD_INPUT,
                             "no token of the batch is counted, so there is no loss: at least one "
                             "label must not be -1");
         goto out;
@@ -156,11 +156,11 @@ out:
 enum status reference_loss(struct reference *r, const struct reference_batch *batch, double *loss,
                            struct diag *diag)
 {
-    return run(r, batch, false, loss, diag);
+    return run_batch(r, batch, false, loss, diag);
 }
 
 enum status reference_gradients(struct reference *r, const struct reference_batch *batch,
                                 double *loss, struct diag *diag)
 {
-    return run(r, batch, true, loss, diag);
+    return run_batch(r, batch, true, loss, diag);
 }

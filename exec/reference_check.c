@@ -41,7 +41,8 @@ double reference_check_tolerance(const struct reference_check_rule *rule,
 
 /* ---- comparison ---- */
 
-static const double *wanted(const struct reference_tensor *tensor, enum reference_check_part part)
+static const double *wanted_values(const struct reference_tensor *tensor,
+                                   enum reference_check_part part)
 {
     switch (part) {
     case REFERENCE_CHECK_GRADIENT:
@@ -55,7 +56,7 @@ static const double *wanted(const struct reference_tensor *tensor, enum referenc
     }
 }
 
-static double largest(const double *values, size_t count)
+static double largest_magnitude(const double *values, size_t count)
 {
     double most = 0;
     for (size_t i = 0; i < count; i++)
@@ -95,7 +96,7 @@ static double distance(const struct reference *a, const struct reference *b)
     return sqrt(squares);
 }
 
-static double relative(double got, double want)
+static double relative_error(double got, double want)
 {
     double off = fabs(got - want) / fabs(want);
     return isnan(off) ? got == want ? 0 : (double)INFINITY : off;
@@ -132,18 +133,20 @@ static void compare_part(struct reference_check *a, const struct training *t,
     double *const *got = t->collected[binding_of[part]];
     double overall = 0;
     for (size_t n = 0; n < r->count; n++)
-        overall = fmax(overall, largest(wanted(&r->tensors[n], part), r->tensors[n].count));
+        overall = fmax(overall,
+                       largest_magnitude(wanted_values(&r->tensors[n], part), r->tensors[n].count));
     for (uint32_t i = 0; i < a->row_count && got != NULL; i++) {
         struct reference_check_error *error = &a->row[i].error[step][part];
         const struct tensor *tensor = &t->ir->tensor[i];
         if (part == REFERENCE_CHECK_MASTER && has_no_master(t->ir, i))
             continue;
         int64_t first = tensor->first * tensor->cols;
-        const double *want = wanted(training_tensor(r, tensor->name), part) + first;
+        const double *want = wanted_values(training_tensor(r, tensor->name), part) + first;
         size_t count = (size_t)(tensor->rows * tensor->cols);
-        double unit = fmax(largest(want, count), a->rule.floor * overall);
+        double unit = fmax(largest_magnitude(want, count), a->rule.floor * overall);
         const double *other =
-            moved != NULL ? wanted(training_tensor(moved, tensor->name), part) + first : got[i];
+            moved != NULL ? wanted_values(training_tensor(moved, tensor->name), part) + first
+                          : got[i];
         double off = furthest(other, want, count), in_units = off > 0 ? off / unit : 0;
         if (moved != NULL)
             error->rounding_shift = fmax(error->rounding_shift, in_units);
@@ -156,11 +159,11 @@ static void compare_step(struct reference_check *a, const struct training *t,
                          enum reference_check_step step)
 {
     a->loss[step] = t->loss[0];
-    a->loss_error[step].off = relative(t->loss[0], a->reference_loss);
+    a->loss_error[step].off = relative_error(t->loss[0], a->reference_loss);
     if (step == REFERENCE_CHECK_UNLIMITED) {
         a->norm = norm_of(t);
         a->reference_norm = reference_gradient_norm(t->reference);
-        a->norm_error.off = relative(a->norm, a->reference_norm);
+        a->norm_error.off = relative_error(a->norm, a->reference_norm);
     }
     a->replicas_differ += t->bindings.replicas_differ;
     for (int part = 0; part < REFERENCE_CHECK_PART_COUNT; part++)
@@ -237,7 +240,8 @@ static enum status ask_rounding(struct reference_check *a, struct training *t,
         if (status != STATUS_OK)
             break;
         struct reference_check_error *error = &a->loss_error[step];
-        error->rounding_shift = fmax(error->rounding_shift, relative(loss, a->reference_loss));
+        error->rounding_shift =
+            fmax(error->rounding_shift, relative_error(loss, a->reference_loss));
         if (step == REFERENCE_CHECK_UNLIMITED)
             a->norm_error.rounding_shift = fmax(a->norm_error.rounding_shift,
                                                 distance(moved, t->reference) / a->reference_norm);
@@ -271,7 +275,7 @@ static enum status compare(struct reference_check *a, struct training *t,
     return status;
 }
 
-static void start(struct reference_check *a, const struct ir *ir)
+static void start_check(struct reference_check *a, const struct ir *ir)
 {
     a->dtype = (uint8_t)training_storage(ir);
     a->rule = reference_check_rule((enum dtype)a->dtype);
@@ -338,7 +342,7 @@ enum status reference_check_tokens(struct reference_check *a, const struct ir *i
     if (status == STATUS_OK)
         status = training_reference(&training, &run.adamw, 1, &a->reference_loss, diag);
     if (status == STATUS_OK) {
-        start(a, ir);
+        start_check(a, ir);
         status = compare(a, &training, &run.adamw, REFERENCE_CHECK_UNLIMITED, diag);
     }
     if (status == STATUS_OK && a->clips) {

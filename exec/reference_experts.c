@@ -33,8 +33,8 @@ struct expert_products {
 /* Returns the inputs of one expert's copies, (*count, inputs), and sets row[i] to the index of the i-th of them among
  * all copies. They are in the order in which a rank has them: the first copies of all tokens come first
  * (exec/cpu/experts.c). */
-static double *gather(struct arena *arena, const struct expert_products *v, int32_t expert,
-                      size_t *row, size_t *count)
+static double *rows_of_expert(struct arena *arena, const struct expert_products *v, int32_t expert,
+                              size_t *row, size_t *count)
 {
     const size_t copies = v->t->experts_per_token, k = v->weights->inputs;
     *count = 0;
@@ -55,7 +55,7 @@ static void linear(const struct expert_products *v, double *y)
     for (size_t e = 0; e < (size_t)v->t->experts; e++) {
         struct arena arena = {0};
         const struct reference_affine p = expert_of(v->weights, v->t->experts, (int32_t)e);
-        const double *x = gather(&arena, v, (int32_t)e, row, &count);
+        const double *x = rows_of_expert(&arena, v, (int32_t)e, row, &count);
         const double *part = reference_linear(&arena, &p, x, count);
         for (size_t i = 0; i < count; i++)
             memcpy(&y[row[i] * p.outputs], &part[i * p.outputs], p.outputs * sizeof *y);
@@ -71,7 +71,7 @@ static void linear_backward(const struct expert_products *v, double *dx, const d
     for (size_t e = 0; e < (size_t)v->t->experts; e++) {
         struct arena arena = {0};
         const struct reference_affine p = expert_of(v->weights, v->t->experts, (int32_t)e);
-        const double *x = gather(&arena, v, (int32_t)e, row, &count);
+        const double *x = rows_of_expert(&arena, v, (int32_t)e, row, &count);
         double *of_y = reference_zeros(&arena, count, p.outputs),
                *of_x = reference_zeros(&arena, count, p.inputs);
         for (size_t i = 0; i < count; i++)

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static double *matrix(struct arena *arena, size_t rows, size_t cols)
+static double *new_matrix(struct arena *arena, size_t rows, size_t cols)
 {
     return arena_array(arena, rows * cols, sizeof(double));
 }
@@ -25,7 +25,7 @@ static void add_scaled(double *restrict y, double scale, const double *restrict 
         y[i] += scale * x[i];
 }
 
-static double dot(const double *x, const double *y, size_t count)
+static double dot_product(const double *x, const double *y, size_t count)
 {
     double sum = 0;
     for (size_t i = 0; i < count; i++)
@@ -55,7 +55,7 @@ double *reference_linear(struct arena *arena, const struct reference_affine *p, 
 {
     const size_t n = p->outputs, k = p->inputs;
     const struct reference_products *narrow = p->products;
-    double *y = matrix(arena, rows, n), *w = NULL, *in = NULL;
+    double *y = new_matrix(arena, rows, n), *w = NULL, *in = NULL;
     if (narrow != NULL) {
         w = reference_narrow(p->weight, n, k, narrow->weights, narrow->of_weights, false);
         in = reference_narrow(x, rows, k, narrow->inputs, narrow->scaling, false);
@@ -120,7 +120,7 @@ double *reference_norm(struct arena *arena, const struct reference_affine *p, en
                        double eps, const double *x, size_t rows)
 {
     const size_t cols = p->outputs;
-    double *y = matrix(arena, rows, cols);
+    double *y = new_matrix(arena, rows, cols);
     for (size_t i = 0; i < rows; i++) {
         const double *in = &x[i * cols];
         const struct row_stats stats = row_stats(norm, eps, in, cols);
@@ -188,7 +188,7 @@ static void dots(double *row, const double *a, const double *bt, size_t dim, siz
 
 /* Sets the scores of those keys up to i that query i does not see to minus infinity: tokens of earlier chunks that are
  * not kept, and keys before its window or its document. */
-static void hide(const struct reference_heads *shape, double *row, size_t i)
+static void mask_row(const struct reference_heads *shape, double *row, size_t i)
 {
     for (size_t j = 0; shape->chunk > 0 && j < i / shape->chunk * shape->chunk; j++)
         if (j % shape->chunk >= shape->kept)
@@ -209,16 +209,16 @@ double *reference_attention(struct arena *arena, const struct reference_heads *s
     const size_t q_row = shape->heads * dim, k_row = shape->kv_heads * dim;
     const size_t o_row = shape->heads * vdim, v_row = shape->kv_heads * vdim;
     const double scale = 1 / sqrt((double)dim);
-    double *o = matrix(arena, s, o_row);
+    double *o = new_matrix(arena, s, o_row);
     double *row = heap_alloc(s, sizeof *row);
-    *lse = matrix(arena, s, shape->heads);
+    *lse = new_matrix(arena, s, shape->heads);
     for (size_t kv_head = 0; kv_head < shape->kv_heads; kv_head++) {
         double *kt = transposed(&k[kv_head * dim], s, dim, k_row);
         for (size_t head = kv_head * group; head < (kv_head + 1) * group; head++) {
             for (size_t i = 0; i < s; i++) {
                 double *out = &o[i * o_row + head * vdim], max = -INFINITY, sum = 0;
                 dots(row, &q[i * q_row + head * dim], kt, dim, s, i + 1);
-                hide(shape, row, i);
+                mask_row(shape, row, i);
                 for (size_t j = 0; j <= i; j++)
                     max = row[j] * scale > max ? row[j] * scale : max;
                 if (shape->sinks != NULL)
@@ -259,12 +259,12 @@ void reference_attention_backward(const struct reference_heads *shape, double *d
         for (size_t head = kv_head * group; head < (kv_head + 1) * group; head++) {
             for (size_t i = 0; i < s; i++) {
                 const size_t at = i * q_row + head * dim, out = i * o_row + head * vdim;
-                const double delta = dot(&dout[out], &o[out], vdim);
+                const double delta = dot_product(&dout[out], &o[out], vdim);
                 const double log_sum = lse[i * shape->heads + head];
                 if (shape->sinks != NULL) /* dS of a key whose value is 0 */
                     shape->d_sinks[head] -= exp(shape->sinks[head] - log_sum) * delta;
                 dots(row, &q[at], kt, dim, s, i + 1);
-                hide(shape, row, i);
+                mask_row(shape, row, i);
                 dots(dp, &dout[out], vt, vdim, s, i + 1);
                 for (size_t j = 0; j <= i; j++) {
                     const size_t key = j * k_row + kv_head * dim;
@@ -309,7 +309,7 @@ static double clamped(double gate, double up, double *by_gate, double *by_up)
 }
 
 /* Returns f(x) of an activation function f, where x is the input or an element of the gate; *slope = f'(x). */
-static double applied(enum activation activation, double x, double *slope)
+static double apply_activation(enum activation activation, double x, double *slope)
 {
     if (activation == ACTIVATION_SWIGLU) {
         const double s = sigmoid(x);
@@ -334,7 +334,7 @@ static bool is_gated(enum activation activation)
 double *reference_activation(struct arena *arena, enum activation activation, const double *x,
                              size_t rows, size_t cols)
 {
-    double *y = matrix(arena, rows, cols);
+    double *y = new_matrix(arena, rows, cols);
     const size_t parts = is_gated(activation) ? 2 : 1; /* gate and up, or up */
     for (size_t i = 0; i < rows; i++) {
         for (size_t j = 0; j < cols; j++) {
@@ -344,7 +344,7 @@ double *reference_activation(struct arena *arena, enum activation activation, co
                     clamped(x[i * 2 * cols + j], x[(i * 2 + 1) * cols + j], &slope, &other);
                 continue;
             }
-            double value = applied(activation, x[i * parts * cols + j], &slope);
+            double value = apply_activation(activation, x[i * parts * cols + j], &slope);
             y[i * cols + j] = parts == 2 ? value * x[(i * 2 + 1) * cols + j] : value;
         }
     }
@@ -366,7 +366,7 @@ void reference_activation_backward(enum activation activation, double *dx, const
                 dx[up] += d * other;
                 continue;
             }
-            double value = applied(activation, x[at], &slope);
+            double value = apply_activation(activation, x[at], &slope);
             dx[at] += parts == 2 ? d * x[up] * slope : d * slope;
             if (parts == 2)
                 dx[up] += d * value;

@@ -20,7 +20,7 @@ static struct reference_storage storage_of(const struct reference *r, uint64_t n
 }
 
 /* Returns the next uniform number of [-1/2, 1/2), from splitmix64. */
-static double draw(struct reference_storage *storage)
+static double draw_number(struct reference_storage *storage)
 {
     uint64_t z = storage->state += UINT64_C(0x9e3779b97f4a7c15);
     z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -36,7 +36,7 @@ double *reference_stored(struct reference_storage *storage, double *x, size_t co
         frexp(x[i], &exponent);
         exponent = exponent - 1 > rounding->lowest ? exponent - 1 : rounding->lowest;
         if (x[i] != 0)
-            x[i] += ldexp(draw(storage), exponent - (rounding->digits - 1));
+            x[i] += ldexp(draw_number(storage), exponent - (rounding->digits - 1));
     }
     return x;
 }
@@ -69,8 +69,8 @@ double *reference_zeros(struct arena *arena, size_t rows, size_t cols)
 /* ---- parameters ---- */
 
 /* Returns the tensor PREFIXname.weight with its bias, if it has one. Without the tensor: all NULL. */
-static struct reference_affine affine(const struct reference *r, const char *prefix,
-                                      const char *name)
+static struct reference_affine read_affine(const struct reference *r, const char *prefix,
+                                           const char *name)
 {
     char full[64];
     snprintf(full, sizeof full, "%s%s.weight", prefix, name);
@@ -96,29 +96,29 @@ static struct reference_layer layer_parameters(const struct reference *r, int64_
     snprintf(sinks, sizeof sinks, "%ssinks", prefix);
     const bool gated = transformer_gated(&r->transformer);
     struct reference_layer p = {
-        .norm1 = affine(r, prefix, "norm1"),
-        .qkv = affine(r, prefix, "wqkv"),
-        .q_norm = affine(r, prefix, "q_norm"),
-        .k_norm = affine(r, prefix, "k_norm"),
-        .q_down = affine(r, prefix, "q_a"),
-        .q_down_norm = affine(r, prefix, "q_a_norm"),
-        .q_up = affine(r, prefix, "q_b"),
-        .q_direct = affine(r, prefix, "q"),
-        .kv_down = affine(r, prefix, "kv_a"),
-        .kv_down_norm = affine(r, prefix, "kv_a_norm"),
-        .kv_up = affine(r, prefix, "kv_b"),
+        .norm1 = read_affine(r, prefix, "norm1"),
+        .qkv = read_affine(r, prefix, "wqkv"),
+        .q_norm = read_affine(r, prefix, "q_norm"),
+        .k_norm = read_affine(r, prefix, "k_norm"),
+        .q_down = read_affine(r, prefix, "q_a"),
+        .q_down_norm = read_affine(r, prefix, "q_a_norm"),
+        .q_up = read_affine(r, prefix, "q_b"),
+        .q_direct = read_affine(r, prefix, "q"),
+        .kv_down = read_affine(r, prefix, "kv_a"),
+        .kv_down_norm = read_affine(r, prefix, "kv_a_norm"),
+        .kv_up = read_affine(r, prefix, "kv_b"),
         .sinks = reference_find(r, sinks),
-        .o = affine(r, prefix, "wo"),
-        .norm1_after = affine(r, prefix, "norm1_after"),
-        .norm2 = affine(r, prefix, "norm2"),
-        .up = affine(r, prefix, gated ? "w13" : "w1"),
-        .down = affine(r, prefix, "w2"),
-        .norm2_after = affine(r, prefix, "norm2_after"),
-        .router = affine(r, prefix, "router"),
-        .experts_up = affine(r, prefix, "experts.w13"),
-        .experts_down = affine(r, prefix, "experts.w2"),
-        .shared_up = affine(r, prefix, "shared.w13"),
-        .shared_down = affine(r, prefix, "shared.w2"),
+        .o = read_affine(r, prefix, "wo"),
+        .norm1_after = read_affine(r, prefix, "norm1_after"),
+        .norm2 = read_affine(r, prefix, "norm2"),
+        .up = read_affine(r, prefix, gated ? "w13" : "w1"),
+        .down = read_affine(r, prefix, "w2"),
+        .norm2_after = read_affine(r, prefix, "norm2_after"),
+        .router = read_affine(r, prefix, "router"),
+        .experts_up = read_affine(r, prefix, "experts.w13"),
+        .experts_down = read_affine(r, prefix, "experts.w2"),
+        .shared_up = read_affine(r, prefix, "shared.w13"),
+        .shared_down = read_affine(r, prefix, "shared.w2"),
     };
     struct reference_affine *const linear[] = {
         &p.qkv, &p.q_down, &p.q_up,       &p.q_direct,     &p.kv_down,   &p.kv_up,      &p.o,
@@ -140,9 +140,9 @@ double *reference_sum(struct arena *arena, const double *a, const double *b, siz
 }
 
 /* Returns x, (s, hidden), or its norm if there is one (a branch that has none there has no such tensor). */
-static double *normed(struct arena *arena, struct reference_storage *to,
-                      const struct transformer *t, const struct reference_affine *norm, double *x,
-                      size_t s)
+static double *apply_norm(struct arena *arena, struct reference_storage *to,
+                          const struct transformer *t, const struct reference_affine *norm,
+                          double *x, size_t s)
 {
     if (norm->weight == NULL)
         return x;
@@ -151,9 +151,9 @@ static double *normed(struct arena *arena, struct reference_storage *to,
 }
 
 /* Returns the gradient of x from dy, that of normed(x). */
-static double *unnormed(struct arena *arena, struct reference_storage *to,
-                        const struct transformer *t, const struct reference_affine *norm,
-                        double *dy, const double *x, size_t s)
+static double *norm_backward(struct arena *arena, struct reference_storage *to,
+                             const struct transformer *t, const struct reference_affine *norm,
+                             double *dy, const double *x, size_t s)
 {
     if (norm->weight == NULL)
         return dy;
@@ -175,7 +175,7 @@ static struct reference_values layer_forward(struct arena *arena, struct referen
     const size_t rows = s * n.hidden;
     struct reference_values l = {.x = x};
 
-    l.normed1 = normed(arena, &to, t, &p->norm1, x, s);
+    l.normed1 = apply_norm(arena, &to, t, &p->norm1, x, s);
     if (t->kv_latent > 0)
         reference_latent_forward(arena, &to, t, p, &l, s);
     else
@@ -184,10 +184,10 @@ static struct reference_values layer_forward(struct arena *arena, struct referen
     reference_stored(&to, l.attention_output, s * n.o);
     l.attention_branch =
         reference_stored(&to, reference_linear(arena, &p->o, l.attention_output, s), rows);
-    const double *branch = normed(arena, &to, t, &p->norm1_after, l.attention_branch, s);
+    const double *branch = apply_norm(arena, &to, t, &p->norm1_after, l.attention_branch, s);
     l.after_attention = reference_stored(&to, reference_sum(arena, x, branch, rows), rows);
 
-    l.normed2 = normed(arena, &to, t, &p->norm2, l.after_attention, s);
+    l.normed2 = apply_norm(arena, &to, t, &p->norm2, l.after_attention, s);
     if (transformer_has_experts(t, (int64_t)layer)) {
         l.ffn_branch = reference_experts_forward(arena, &to, t, p, &l.experts, l.normed2, sequence,
                                                  sequence->experts[layer]);
@@ -199,7 +199,7 @@ static struct reference_values layer_forward(struct arena *arena, struct referen
         l.ffn_branch =
             reference_stored(&to, reference_linear(arena, &p->down, l.activated, s), rows);
     }
-    branch = normed(arena, &to, t, &p->norm2_after, l.ffn_branch, s);
+    branch = apply_norm(arena, &to, t, &p->norm2_after, l.ffn_branch, s);
     l.y = reference_stored(&to, reference_sum(arena, l.after_attention, branch, rows), rows);
     return l;
 }
@@ -238,16 +238,16 @@ static void layer_backward(struct arena *arena, struct reference_storage to,
 {
     const size_t s = sequence->tokens;
     const struct reference_sizes n = sizes_of(t, p, layer, sequence);
-    const double *dlowered = unnormed(arena, &to, t, &p->norm2_after, d, l->ffn_branch, s);
+    const double *dlowered = norm_backward(arena, &to, t, &p->norm2_after, d, l->ffn_branch, s);
     double *dnormed2 =
         transformer_has_experts(t, (int64_t)layer)
             ? reference_experts_backward(arena, &to, t, p, &l->experts, l->normed2, dlowered,
                                          sequence, sequence->experts[layer])
             : dense_backward(arena, &to, t, p, n.ffn, l, dlowered, s);
-    add_branch(&to, d, unnormed(arena, &to, t, &p->norm2, dnormed2, l->after_attention, s),
+    add_branch(&to, d, norm_backward(arena, &to, t, &p->norm2, dnormed2, l->after_attention, s),
                s * n.hidden);
 
-    const double *dmixed = unnormed(arena, &to, t, &p->norm1_after, d, l->attention_branch, s);
+    const double *dmixed = norm_backward(arena, &to, t, &p->norm1_after, d, l->attention_branch, s);
     double *dattended = reference_zeros(arena, s, n.o);
     reference_linear_backward(&p->o, dattended, dmixed, l->attention_output, s);
     reference_stored(&to, dattended, s * n.o);
@@ -262,7 +262,7 @@ static void layer_backward(struct arena *arena, struct reference_storage to,
     else
         reference_projected_backward(arena, &to, t, p, &n, l, dnormed1, dq, dk, dv, s);
     reference_stored(&to, dnormed1, s * n.hidden);
-    add_branch(&to, d, unnormed(arena, &to, t, &p->norm1, dnormed1, l->x, s), s * n.hidden);
+    add_branch(&to, d, norm_backward(arena, &to, t, &p->norm1, dnormed1, l->x, s), s * n.hidden);
 }
 
 /* ---- the ends ---- */
@@ -327,10 +327,10 @@ double reference_sequence(struct reference *r, const int32_t *tokens, const int3
 {
     const struct transformer *t = &r->transformer;
     const size_t s = seq_len, hidden = t->hidden, layers = t->layers;
-    const struct reference_affine table = affine(r, "", "embedding");
-    const struct reference_affine places = affine(r, "", "positions");
-    const struct reference_affine norm = affine(r, "", "norm");
-    const struct reference_affine out = t->tied_head ? table : affine(r, "", "head");
+    const struct reference_affine table = read_affine(r, "", "embedding");
+    const struct reference_affine places = read_affine(r, "", "positions");
+    const struct reference_affine norm = read_affine(r, "", "norm");
+    const struct reference_affine out = t->tied_head ? table : read_affine(r, "", "head");
     struct arena arena = {0};
     struct reference_storage ends = storage_of(r, number, 2 * layers);
     const struct reference_pass_sequence sequence = {s, document_begins(&arena, documents, s),

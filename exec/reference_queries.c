@@ -30,10 +30,10 @@ static struct reference_affine norm_of_heads(const struct transformer *t,
 }
 
 /* Returns the heads of q or k as attention reads them: normed, then turned by their position. */
-static double *prepared(struct arena *arena, struct reference_storage *to,
-                        const struct transformer *t, const struct reference_sizes *n,
-                        const struct reference_affine *of, const double *plain, size_t s,
-                        size_t heads)
+static double *prepare_heads(struct arena *arena, struct reference_storage *to,
+                             const struct transformer *t, const struct reference_sizes *n,
+                             const struct reference_affine *of, const double *plain, size_t s,
+                             size_t heads)
 {
     const size_t dim = t->head_dim;
     const size_t norms = t->qk_norm_wide ? s : s * heads;
@@ -51,10 +51,10 @@ static double *prepared(struct arena *arena, struct reference_storage *to,
 }
 
 /* Returns the gradient before prepared() from the one after it, d, which is overwritten. */
-static double *unprepared(struct arena *arena, struct reference_storage *to,
-                          const struct transformer *t, const struct reference_sizes *n,
-                          const struct reference_affine *of, double *d, const double *plain,
-                          size_t s, size_t heads)
+static double *prepare_heads_backward(struct arena *arena, struct reference_storage *to,
+                                      const struct transformer *t, const struct reference_sizes *n,
+                                      const struct reference_affine *of, double *d,
+                                      const double *plain, size_t s, size_t heads)
 {
     const size_t count = s * heads * t->head_dim;
     const struct reference_affine own = norm_of_heads(t, of), *norm = &own;
@@ -82,8 +82,8 @@ void reference_projected_forward(struct arena *arena, struct reference_storage *
     l->q_plain = columns(arena, qkv, s, stride, 0, n->q);
     l->k_plain = columns(arena, qkv, s, stride, n->q, n->k);
     l->v = columns(arena, qkv, s, stride, n->q + n->k, n->v);
-    l->q = prepared(arena, to, t, n, &p->q_norm, l->q_plain, s, n->heads.heads);
-    l->k = prepared(arena, to, t, n, &p->k_norm, l->k_plain, s, n->heads.kv_heads);
+    l->q = prepare_heads(arena, to, t, n, &p->q_norm, l->q_plain, s, n->heads.heads);
+    l->k = prepare_heads(arena, to, t, n, &p->k_norm, l->k_plain, s, n->heads.kv_heads);
 }
 
 void reference_projected_backward(struct arena *arena, struct reference_storage *to,
@@ -92,8 +92,8 @@ void reference_projected_backward(struct arena *arena, struct reference_storage 
                                   double *dx, double *dq, double *dk, const double *dv, size_t s)
 {
     const size_t stride = n->q + n->k + n->v;
-    dq = unprepared(arena, to, t, n, &p->q_norm, dq, l->q_plain, s, n->heads.heads);
-    dk = unprepared(arena, to, t, n, &p->k_norm, dk, l->k_plain, s, n->heads.kv_heads);
+    dq = prepare_heads_backward(arena, to, t, n, &p->q_norm, dq, l->q_plain, s, n->heads.heads);
+    dk = prepare_heads_backward(arena, to, t, n, &p->k_norm, dk, l->k_plain, s, n->heads.kv_heads);
     double *dqkv = reference_zeros(arena, s, stride);
     put_columns(dqkv, dq, s, stride, 0, n->q);
     put_columns(dqkv, dk, s, stride, n->q, n->k);

@@ -24,7 +24,7 @@ void run_op_text(const struct ir *ir, uint32_t op, char *text, size_t size)
              work_kind_info(ir->op.kind[op])->name, ir->stream[ir->op.stream[op]].name, layer);
 }
 
-static void fail(struct exec_run *run, enum status status, const char *words)
+static void fail_run(struct exec_run *run, enum status status, const char *words)
 {
     pthread_mutex_lock(&run->lock);
     bool first = run->status == STATUS_OK;
@@ -53,7 +53,7 @@ void run_failed(struct exec_run *run, uint32_t rank, uint32_t op, const char *fo
     else
         snprintf(words, sizeof words, "rank %" PRIu32 ": %s%s%s", rank, where,
                  op == IR_NONE ? "" : " ", what);
-    fail(run, STATUS_NO, words);
+    fail_run(run, STATUS_NO, words);
 }
 
 void run_refused(struct exec_run *run, const char *format, ...)
@@ -63,7 +63,7 @@ void run_refused(struct exec_run *run, const char *format, ...)
     va_start(args, format);
     c_vsnprintf(words, sizeof words, format, args);
     va_end(args);
-    fail(run, STATUS_SYSTEM, words);
+    fail_run(run, STATUS_SYSTEM, words);
 }
 
 bool run_ended(struct exec_run *run)

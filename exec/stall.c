@@ -19,10 +19,10 @@ struct story {
     size_t size, used_bytes;
 };
 
-static void tell(struct story *story, const char *format, ...)
+static void tell_line(struct story *story, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-static void tell(struct story *story, const char *format, ...)
+static void tell_line(struct story *story, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -37,7 +37,7 @@ static void tell(struct story *story, const char *format, ...)
 
 static const struct wait_node END = {IR_NONE, IR_NONE};
 
-static bool done(struct exec_run *run, uint32_t rank, uint32_t op)
+static bool op_done(struct exec_run *run, uint32_t rank, uint32_t op)
 {
     return run->backend->state(run, rank, op) == OP_DONE;
 }
@@ -71,23 +71,24 @@ static struct wait_node missing_member(struct story *story, struct wait_node at)
         uint32_t peer = group_member(&run->ir->mesh, &run->ir->group[group], instance, i);
         uint32_t op = find_call(run, peer, group, call, barrier);
         if (op == IR_NONE) {
-            tell(story,
-                 " waits for rank %" PRIu32 ", which has no %s number %" PRIu32 " of group %s",
-                 peer, barrier ? "barrier" : "collective", call, name);
+            tell_line(story,
+                      " waits for rank %" PRIu32 ", which has no %s number %" PRIu32 " of group %s",
+                      peer, barrier ? "barrier" : "collective", call, name);
             return END;
         }
         if (run->backend->arrived(run, peer, op))
             continue;
         if (!assignment_works(assignment, peer, op)) {
-            tell(story,
-                 " waits for rank %" PRIu32 " in group %s, where op %" PRIu32 " is guarded out",
-                 peer, name, op);
+            tell_line(story,
+                      " waits for rank %" PRIu32 " in group %s, where op %" PRIu32
+                      " is guarded out",
+                      peer, name, op);
             return END;
         }
-        tell(story, " waits for rank %" PRIu32 " in group %s", peer, name);
+        tell_line(story, " waits for rank %" PRIu32 " in group %s", peer, name);
         return (struct wait_node){peer, op};
     }
-    tell(story, " has met all of group %s and is at work", name);
+    tell_line(story, " has met all of group %s and is at work", name);
     return END;
 }
 
@@ -100,11 +101,11 @@ static struct wait_node missing_end(struct story *story, struct wait_node at)
     uint32_t peer = send ? message->destination : message->source;
     uint32_t op = send ? message->recv_op : message->send_op;
     if (op == IR_NONE) {
-        tell(story, " waits for rank %" PRIu32 ", which never %s it on channel %" PRIu32, peer,
-             send ? "receives" : "sends", message->channel);
+        tell_line(story, " waits for rank %" PRIu32 ", which never %s it on channel %" PRIu32, peer,
+                  send ? "receives" : "sends", message->channel);
         return END;
     }
-    tell(story, " waits for rank %" PRIu32 " to %s", peer, send ? "receive" : "send");
+    tell_line(story, " waits for rank %" PRIu32 " to %s", peer, send ? "receive" : "send");
     return (struct wait_node){peer, op};
 }
 
@@ -113,7 +114,7 @@ static uint32_t pending_on(struct exec_run *run, uint32_t rank, uint8_t stream, 
 {
     for (uint32_t op = assignment_first(&run->assignment, rank); op < before; op++)
         if (run->ir->op.stream[op] == stream &&
-            work_kind_info(run->ir->op.kind[op])->stream != STREAM_SYNC && !done(run, rank, op))
+            work_kind_info(run->ir->op.kind[op])->stream != STREAM_SYNC && !op_done(run, rank, op))
             return op;
     return IR_NONE;
 }
@@ -124,7 +125,7 @@ static uint32_t unmet_wait(struct exec_run *run, uint32_t rank, uint32_t op)
     const struct ir *ir = run->ir;
     for (uint32_t k = 0; k < ir->op.wait_count[op]; k++) {
         uint32_t wait = ir->wait[ir->op.wait_begin[op] + k].i;
-        if (!done(run, rank, wait))
+        if (!op_done(run, rank, wait))
             return wait;
     }
     return IR_NONE;
@@ -138,7 +139,7 @@ static struct wait_node held_host(struct story *story, struct wait_node at)
     char text[96];
     run_op_text(run->ir, host, text, sizeof text);
     if (host != at.op)
-        tell(story, " is not issued: the host is at %s, which", text);
+        tell_line(story, " is not issued: the host is at %s, which", text);
     switch ((enum work_kind)run->ir->op.kind[host]) {
     case WORK_BARRIER:
         if (run->backend->arrived(run, at.rank, host))
@@ -154,11 +155,11 @@ static struct wait_node held_host(struct story *story, struct wait_node at)
         held = ir_blocks_host(run->ir, host) && host != at.op ? host : IR_NONE;
     }
     if (held == IR_NONE) {
-        tell(story, " is where the host has stopped");
+        tell_line(story, " is where the host has stopped");
         return END;
     }
-    tell(story, " holds %s until op %" PRIu32 " has ended", host != at.op ? "it" : "the host",
-         held);
+    tell_line(story, " holds %s until op %" PRIu32 " has ended", host != at.op ? "it" : "the host",
+              held);
     return (struct wait_node){at.rank, held};
 }
 
@@ -169,7 +170,7 @@ static struct wait_node follow(struct story *story, struct wait_node at)
     const struct ir *ir = run->ir;
     enum work_kind kind = ir->op.kind[at.op];
     if (!run_is_here(run, at.rank)) {
-        tell(story, " is another process's, which says more");
+        tell_line(story, " is another process's, which says more");
         return END;
     }
     switch (run->backend->state(run, at.rank, at.op)) {
@@ -178,27 +179,27 @@ static struct wait_node follow(struct story *story, struct wait_node at)
     case OP_QUEUED: {
         uint32_t before = pending_on(run, at.rank, ir->op.stream[at.op], at.op);
         if (before != IR_NONE) {
-            tell(story, " comes behind op %" PRIu32 " on its stream", before);
+            tell_line(story, " comes behind op %" PRIu32 " on its stream", before);
             return (struct wait_node){at.rank, before};
         }
         uint32_t wait = unmet_wait(run, at.rank, at.op);
         if (wait != IR_NONE) {
-            tell(story, " waits for op %" PRIu32, wait);
+            tell_line(story, " waits for op %" PRIu32, wait);
             return (struct wait_node){at.rank, wait};
         }
-        tell(story, " is about to start");
+        tell_line(story, " is about to start");
         return END;
     }
     case OP_RENDEZVOUS:
         return kind == WORK_SEND || kind == WORK_RECV ? missing_end(story, at)
                                                       : missing_member(story, at);
     case OP_RUNNING:
-        tell(story, " is at work");
+        tell_line(story, " is at work");
         return END;
     case OP_DONE:
         break;
     }
-    tell(story, " has just ended");
+    tell_line(story, " has just ended");
     return END;
 }
 
@@ -208,7 +209,7 @@ static struct wait_node first_pending(struct exec_run *run)
     for (uint32_t rank = run->first; rank < run->first + run->count; rank++)
         for (uint32_t k = 0; k < assignment_ops(&run->assignment, rank); k++) {
             uint32_t op = assignment_first(&run->assignment, rank) + k;
-            if (!done(run, rank, op))
+            if (!op_done(run, rank, op))
                 return (struct wait_node){rank, op};
         }
     return END;
@@ -220,14 +221,14 @@ void stall_explain(struct exec_run *run, char *text, size_t size)
     struct wait_node chain[CHAIN_MAX], at = first_pending(run);
     text[0] = '\0';
     if (at.op == IR_NONE)
-        tell(&story, "all ops have ended");
+        tell_line(&story, "all ops have ended");
     for (uint32_t length = 0; at.op != IR_NONE && length < CHAIN_MAX; length++) {
         char op[96];
         run_op_text(run->ir, at.op, op, sizeof op);
-        tell(&story, "%srank %" PRIu32 ": %s", length > 0 ? "; " : "", at.rank, op);
+        tell_line(&story, "%srank %" PRIu32 ": %s", length > 0 ? "; " : "", at.rank, op);
         for (uint32_t i = 0; i < length; i++)
             if (chain[i].rank == at.rank && chain[i].op == at.op) {
-                tell(&story, " again: they wait in a circle");
+                tell_line(&story, " again: they wait in a circle");
                 return;
             }
         chain[length] = at;

@@ -47,7 +47,7 @@ static enum dtype moment_dtype(const struct ir *ir)
 }
 
 /* Sets the reference's weights, rounded to the schedule's dtype, and the moments of a run in progress. */
-static void start(const struct training *t, struct reference *r)
+static void set_initial_values(const struct training *t, struct reference *r)
 {
     enum dtype moments = moment_dtype(t->ir);
     reference_init_weights(r, t->options.seed);
@@ -138,7 +138,7 @@ bool training_binds(const struct ir *ir, enum binding_kind kind)
     return false;
 }
 
-static void collect(struct training *t)
+static void set_collected(struct training *t)
 {
     for (int kind = BINDING_PARAM; kind <= BINDING_MOMENT2; kind++) {
         if (!training_binds(t->ir, (enum binding_kind)kind))
@@ -223,7 +223,7 @@ enum status training_init(struct training *t, const struct ir *ir, const char *n
         t->reference->products = products;
     status = find_tensors(t, diag);
     if (status == STATUS_OK && options->collect)
-        collect(t);
+        set_collected(t);
     return status;
 }
 
@@ -292,7 +292,7 @@ bool training_draw(void *user, const struct exec_buffer *buffer, exec_draw_funct
     return true;
 }
 
-static enum status fill(void *user, const struct exec_buffer *buffer, struct diag *diag)
+static enum status fill_buffer(void *user, const struct exec_buffer *buffer, struct diag *diag)
 {
     struct training *t = user;
     t->bindings.tokens = t->batches + buffer->step * batch_tokens(t->ir);
@@ -319,7 +319,7 @@ enum status training_run(struct training *t, const struct exec_options *options,
 {
     struct exec_options run = *options;
     struct exec_io io = {.user = t,
-                         .fill = fill,
+                         .fill = fill_buffer,
                          .draw = training_draw,
                          .read = read_bound,
                          .read_each = run.back_to_back ? 0 : 1u << BINDING_LOSS,
@@ -327,7 +327,7 @@ enum status training_run(struct training *t, const struct exec_options *options,
     uint32_t steps = run.warmup + (run.steps > 0 ? run.steps : 1);
     run.adamw = adamw_of(t, &options->adamw);
     if (t->reference != NULL)
-        start(t, t->reference);
+        set_initial_values(t, t->reference);
     free(t->loss);
     t->loss = heap_zalloc(steps, sizeof *t->loss);
     t->bindings.read_step = 0;
@@ -405,7 +405,7 @@ enum status training_reference(struct training *t, const struct exec_adamw *adam
     assert(t->reference != NULL);
     const struct reference_routing routing = routing_of(t->ir);
     int64_t first = adamw_of(t, adamw).step;
-    start(t, t->reference);
+    set_initial_values(t, t->reference);
     for (uint32_t i = 0; i < steps; i++) {
         struct reference_batch batch = {.tokens = t->batches + i * batch_tokens(t->ir),
                                         .routing = &routing,
@@ -422,7 +422,7 @@ enum status training_reference(struct training *t, const struct exec_adamw *adam
 
 void training_reference_update(struct training *t, const struct exec_adamw *adamw)
 {
-    start(t, t->reference);
+    set_initial_values(t, t->reference);
     training_update(t->reference, t->ir, adamw, adamw_of(t, adamw).step);
 }
 
@@ -452,7 +452,7 @@ enum status training_rounded(const struct training *t, struct reference *r,
         .documents = &t->ir->documents,
     };
     enum dtype dtype = training_storage(t->ir);
-    start(t, r);
+    set_initial_values(t, r);
     r->rounding = (struct reference_rounding){
         .digits = number_digits(dtype), .lowest = number_lowest(dtype), .seed = seed};
     enum status status = reference_gradients(r, &batch, loss, diag);

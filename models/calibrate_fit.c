@@ -90,7 +90,7 @@ static void set_values(struct calibrate_problem *problem, const double *value)
         *problem->slot[i] = value[i];
 }
 
-static double predict(void *context, const double *value, size_t point)
+static double predict_point(void *context, const double *value, size_t point)
 {
     struct calibrate_problem *problem = context;
     set_values(problem, value);
@@ -156,7 +156,7 @@ static void find_sizes(const struct calibrate_problem *problem, struct cost_cali
     }
 }
 
-static void record(struct calibrate_problem *problem, const struct fit *fit, const char *from)
+static void record_fit(struct calibrate_problem *problem, const struct fit *fit, const char *from)
 {
     struct calibration *c = problem->c;
     assert(c->families < CALIBRATE_FAMILIES_MAX);
@@ -234,7 +234,7 @@ enum status calibrate_fit(struct calibrate_problem *problem, struct cost_calibra
         .params = problem->params,
         .points = problem->points,
         .measured_s = measured_s,
-        .model = predict,
+        .model = predict_point,
         .context = problem,
         .limit = problem->limit,
         .residual_only = problem->residual_only,
@@ -244,7 +244,7 @@ enum status calibrate_fit(struct calibrate_problem *problem, struct cost_calibra
     problem->refused_as_disturbed = disturbed && fit.is_scattered;
     set_values(problem, status == STATUS_OK ? fit.value : start);
     if (status == STATUS_OK) {
-        record(problem, &fit, sources(problem));
+        record_fit(problem, &fit, sources(problem));
         if (calibration)
             *calibration = problem->c->family[problem->c->families - 1].calibration;
     }

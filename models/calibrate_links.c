@@ -136,7 +136,7 @@ struct link_points {
     bool sums_whole; /* as in struct calibrate_options */
 };
 
-static double predict(void *context, const double *value, size_t i)
+static double predict_point(void *context, const double *value, size_t i)
 {
     const struct link_points *points = context;
     const struct point *point = points->point[i];
@@ -158,8 +158,8 @@ static const char *describe(struct arena *arena, const struct point *point)
     return kept;
 }
 
-static void record(struct link_calibration *links, enum calibrate_link class,
-                   const struct link_points *points, const struct fit *fit)
+static void record_link(struct link_calibration *links, enum calibrate_link class,
+                        const struct link_points *points, const struct fit *fit)
 {
     struct calibrated_link *link = &links->link[class];
     const char *name = points->point[0]->at.name ? points->point[0]->at.name : "points";
@@ -226,7 +226,7 @@ static enum status fit_class(struct link_calibration *links, enum calibrate_link
         .params = ARRAY_LEN(params),
         .points = points->count,
         .measured_s = measured_s,
-        .model = predict,
+        .model = predict_point,
         .context = (void *)points,
         .limit = options->limit > 0 ? options->limit : LIMIT,
     };
@@ -234,7 +234,7 @@ static enum status fit_class(struct link_calibration *links, enum calibrate_link
     enum status status = fit_run(&fit, &problem, at, diag);
     *scattered = fit.is_scattered;
     if (status == STATUS_OK)
-        record(links, class, points, &fit);
+        record_link(links, class, points, &fit);
     free(measured_s);
     return status;
 }

@@ -170,7 +170,7 @@ bool cluster_ends_in_json(const char *text)
 }
 
 /* Returns the path of a file that the cluster's file with this node names from its own folder. */
-static const char *beside(struct arena *arena, struct json_node node, const char *other)
+static const char *path_beside(struct arena *arena, struct json_node node, const char *other)
 {
     const char *path = json_loc(node).name, *slash = strrchr(path, '/');
     if (slash == NULL || other[0] == '/')
@@ -205,7 +205,7 @@ static enum status read_section(struct cluster *cluster, struct arena *arena,
         status = read_text(&cluster->device.cost, arena, object, "cost", diag);
     if (status == STATUS_OK && device && json_find(object, "cost").value &&
         cluster_ends_in_json(cluster->device.cost))
-        cluster->device.cost = beside(arena, object, cluster->device.cost);
+        cluster->device.cost = path_beside(arena, object, cluster->device.cost);
     return status;
 }
 
@@ -223,7 +223,7 @@ static enum status read_base(struct cluster *cluster, struct arena *arena, struc
                           BASE_DEPTH_MAX, base);
     const char *colon = strchr(base, ':');
     if (cluster_is_file(base))
-        path = beside(arena, node, base);
+        path = path_beside(arena, node, base);
     /* a preset; a text that begins with a digit is a line, such as 2x4xh100 */
     else if (!c_is_digit(base[0]))
         status = presets_find(

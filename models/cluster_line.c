@@ -47,7 +47,7 @@ struct cluster_line {
 };
 
 /* Reads up to one of the characters `stops`, or to the end of the line. */
-static const char *take(struct cluster_line *line, const char *stops, size_t *size)
+static const char *take_word(struct cluster_line *line, const char *stops, size_t *size)
 {
     const char *from = line->cursor.at;
     while (line->cursor.at < line->cursor.end && !strchr(stops, *line->cursor.at))
@@ -69,7 +69,7 @@ static enum status take_count(struct cluster_line *line, const char *what, int64
 {
     struct loc at = cursor_loc(&line->cursor);
     size_t size;
-    const char *word = take(line, "x:", &size);
+    const char *word = take_word(line, "x:", &size);
     if (!parse_i64(word, size, count) || !skip(line, 'x'))
         return diag_error(line->diag, at, STATUS_BAD_INPUT, "%s", form);
     if (*count < 1 || *count > limit)
@@ -131,7 +131,7 @@ static enum status take_base(struct cluster_line *line)
 {
     struct loc at = cursor_loc(&line->cursor);
     size_t size;
-    const char *word = take(line, ":", &size);
+    const char *word = take_word(line, ":", &size);
     const char *name = arena_text(line->arena, word, size);
     const char *preset = cluster_line_preset(name);
     if (asks_for_mesh(line)) {
@@ -241,7 +241,7 @@ static enum status check_board(struct cluster_line *line, const char *word, size
 
 /* True if a line may set the field: it is no table, no number that determines the length of a table, and no number that
  * the line sets in another way. */
-static bool settable(const struct cluster_field *field)
+static bool is_settable(const struct cluster_field *field)
 {
     static const char *const fixed[] = {"nodes", "gpus_per_node", "pcie.switches", "nic.count"};
     for (size_t i = 0; i < ARRAY_LEN(fixed); i++)
@@ -254,7 +254,7 @@ bool cluster_line_has(const char *path)
 {
     const struct cluster_field *field = cluster_field_find(path);
     return strcmp(path, "nics") == 0 || strcmp(path, "board") == 0 ||
-           (field != NULL && settable(field));
+           (field != NULL && is_settable(field));
 }
 
 static enum status unknown_option(struct cluster_line *line, const char *name, struct loc at)
@@ -262,7 +262,7 @@ static enum status unknown_option(struct cluster_line *line, const char *name, s
     const char *known[CLUSTER_FIELD_COUNT + 2] = {"nics", "board"};
     size_t count = 2;
     for (size_t i = 0; i < CLUSTER_FIELD_COUNT; i++)
-        if (settable(&cluster_fields[i]))
+        if (is_settable(&cluster_fields[i]))
             known[count++] = cluster_fields[i].path;
     const char *near = diag_nearest(name, known, count);
     if (near)
@@ -294,7 +294,7 @@ static enum status take_option(struct cluster_line *line)
 {
     struct loc at = cursor_loc(&line->cursor);
     size_t size;
-    const char *word = take(line, "=,", &size);
+    const char *word = take_word(line, "=,", &size);
     const char *name = arena_text(line->arena, word, size);
     const struct cluster_field *field = cluster_field_find(name);
     bool nics = strcmp(name, "nics") == 0, board = strcmp(name, "board") == 0;
@@ -312,7 +312,7 @@ static enum status take_option(struct cluster_line *line)
         return diag_error(line->diag, at, STATUS_BAD_INPUT, "%s is given twice", name);
     *set = true;
     at = cursor_loc(&line->cursor);
-    word = take(line, ",", &size);
+    word = take_word(line, ",", &size);
     if (board)
         return check_board(line, word, size, at);
     return nics ? set_nics(line, word, size, at)
@@ -352,7 +352,7 @@ static enum status take_shape(struct cluster_line *line)
 static enum status take_name(struct cluster_line *line)
 {
     size_t size;
-    const char *word = take(line, ":", &size);
+    const char *word = take_word(line, ":", &size);
     return cluster_load(line->cluster, line->arena, arena_text(line->arena, word, size),
                         line->diag);
 }

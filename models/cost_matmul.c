@@ -32,7 +32,7 @@ bool cost_multiplies(const struct device_cost *cost, enum scaling scaling)
 }
 
 /* Returns the flop/s of large products of a dtype at the highest clock. */
-static double rate(const struct device_cost *cost, enum dtype dtype)
+static double matmul_rate(const struct device_cost *cost, enum dtype dtype)
 {
     switch (dtype) {
     case DTYPE_F64:
@@ -48,7 +48,7 @@ static double rate(const struct device_cost *cost, enum dtype dtype)
 static double rate_of(const struct device_cost *cost, const struct work *work)
 {
     double scaled = scaled_rate(cost, (enum scaling)work->matmul.scaling);
-    return scaled > 0 ? scaled : rate(cost, (enum dtype)work->in);
+    return scaled > 0 ? scaled : matmul_rate(cost, (enum dtype)work->in);
 }
 
 /* Returns the watts that large products would draw at the highest clock; 0: the power limit never slows them. */
@@ -59,7 +59,7 @@ static double watts(const struct device_cost *cost, enum dtype dtype)
 
 double cost_product_flop_per_s(const struct device_cost *cost, enum dtype dtype)
 {
-    return rate(cost, dtype) * cost_power_share(cost, watts(cost, dtype));
+    return matmul_rate(cost, dtype) * cost_power_share(cost, watts(cost, dtype));
 }
 
 double cost_product_mhz(const struct device_cost *cost, enum dtype dtype)

@@ -57,8 +57,8 @@ const struct cost_calibration *cost_calibration_of(const struct device_cost *cos
 
 /* Appends why work is outside the calibrated sizes: "matmul k = 64 is under the calibrated 512..32768". Sizes are
  * whole numbers, and are printed as such: 1048576, not 1.04858e+06. */
-static void explain(struct text *reason, const struct work *work, enum cost_size size, double value,
-                    double low, double high)
+static void explain_range(struct text *reason, const struct work *work, enum cost_size size,
+                          double value, double low, double high)
 {
     if (!reason)
         return;
@@ -87,7 +87,7 @@ bool cost_extrapolated(const struct device_cost *cost, enum attention_impl impl,
         double low = calibration->low[i], high = calibration->high[i];
         if (high == 0 || (sizes[i] >= low && sizes[i] <= high))
             continue;
-        explain(reason, work, (enum cost_size)i, sizes[i], low, high);
+        explain_range(reason, work, (enum cost_size)i, sizes[i], low, high);
         return true;
     }
     return false;

@@ -126,7 +126,7 @@ static gsl_vector *inner_values(const struct fit_search *search)
 
 /* ---- one descent ---- */
 
-static void descend(struct fit_search *search)
+static void descend_residuals(struct fit_search *search)
 {
     size_t rows = rows_of(search);
     if (search->free_count == 0 || rows < search->free_count)
@@ -148,12 +148,12 @@ static void descend(struct fit_search *search)
 }
 
 /* Descends, holds parameters that have run into a bound there, and descends again over the rest. */
-static void solve(struct fit_search *search)
+static void solve_normal_equations(struct fit_search *search)
 {
     for (bool again = true; again;) {
         again = false;
         list_free(search);
-        descend(search);
+        descend_residuals(search);
         for (size_t i = 0; i < search->problem->params; i++) {
             const struct fit_param *param = &search->problem->param[i];
             double margin = param->scale == 0 ? 0 : 1e-9 * param->scale;
@@ -238,8 +238,8 @@ static void put_names(struct text *out, const struct fit_search *search, const b
         }
 }
 
-static enum status refuse(const struct fit_search *search, struct loc at, struct diag *diag,
-                          const char *before, const bool *chosen, const char *after)
+static enum status refuse_fit(const struct fit_search *search, struct loc at, struct diag *diag,
+                              const char *before, const bool *chosen, const char *after)
 {
     struct text names = {0};
     put_names(&names, search, chosen);
@@ -266,7 +266,7 @@ static enum status hold_unmoved(struct fit_search *search, struct loc at, struct
         required += unmoved[i];
     }
     if (required > 0)
-        return refuse(search, at, diag, "no point depends on ", unmoved, "");
+        return refuse_fit(search, at, diag, "no point depends on ", unmoved, "");
     if (count > 0)
         list_free(search);
     return STATUS_OK;
@@ -280,9 +280,9 @@ static enum status check_rank(const struct fit_search *search, struct loc at, st
     gsl_matrix *j = jacobian_of(search);
     enum status status = STATUS_OK;
     if (find_unmoved(j, chosen) > 0)
-        status = refuse(search, at, diag, "no point depends on ", chosen, "");
+        status = refuse_fit(search, at, diag, "no point depends on ", chosen, "");
     else if (!full_rank(j, chosen))
-        status = refuse(search, at, diag, "the points cannot tell ", chosen, " apart");
+        status = refuse_fit(search, at, diag, "the points cannot tell ", chosen, " apart");
     gsl_matrix_free(j);
     return status;
 }
@@ -325,7 +325,7 @@ static void find_errors(struct fit *fit, const struct fit_search *search)
 /* Fills leverage[0..points), each between 0 and 1: the share of a change of a point's time by which the fit's
  * prediction of that point changes. The sum is the number of parameters; if one is 1, no other point determines one
  * of the parameters. Returns false if there are no parameters. */
-static bool leverages(double *leverage, const struct fit_search *all, size_t points)
+static bool compute_leverages(double *leverage, const struct fit_search *all, size_t points)
 {
     if (all->free_count == 0)
         return false;
@@ -347,13 +347,13 @@ static bool leverages(double *leverage, const struct fit_search *all, size_t poi
 static void leave_one_out(struct fit *fit, const struct fit_search *all)
 {
     double sum = 0, *leverage = heap_alloc(fit->points + 1, sizeof *leverage);
-    bool known = leverages(leverage, all, fit->points);
+    bool known = compute_leverages(leverage, all, fit->points);
     for (size_t point = 0; point < fit->points && fit->points > all->free_count; point++) {
         if (known && leverage[point] > MOST_LEVERAGE)
             continue;
         struct fit_search search = *all;
         search.skip = point;
-        solve(&search);
+        solve_normal_equations(&search);
         double error = relative_error(&search, search.value, point);
         sum += error * error;
         fit->left_out++;
@@ -388,7 +388,7 @@ static void scale_rates(struct fit_search *search)
 
 /* Fits the problem. Optional parameters are held for as long as no point depends on them at the values that the fit has
  * reached. */
-static enum status settle(struct fit_search *search, struct loc at, struct diag *diag)
+static enum status settle_fit(struct fit_search *search, struct loc at, struct diag *diag)
 {
     for (int pass = 0; pass < 4; pass++) {
         enum fit_state before[FIT_PARAMS_MAX];
@@ -406,7 +406,7 @@ static enum status settle(struct fit_search *search, struct loc at, struct diag 
                               "%s: %zu points are too few to fit %zu parameters: %s",
                               search->problem->name, search->problem->points, search->free_count,
                               search->problem->help);
-        solve(search);
+        solve_normal_equations(search);
     }
     return check_rank(search, at, diag);
 }
@@ -431,7 +431,7 @@ enum status fit_run(struct fit *fit, const struct fit_problem *problem, struct l
     for (size_t i = 0; i < problem->params; i++)
         search.value[i] = problem->param[i].start;
     scale_rates(&search);
-    enum status status = settle(&search, at, diag);
+    enum status status = settle_fit(&search, at, diag);
     if (status != STATUS_OK)
         goto out;
     memcpy(fit->value, search.value, sizeof fit->value);

@@ -495,7 +495,7 @@ static enum status find_family(struct json_node root, const struct hf_family **f
 }
 
 /* True if the key caps scores or logits. In Gemma 2, an absent key does so too. */
-static bool caps(const struct hf_reader *r, const char *key)
+static bool caps_logits(const struct hf_reader *r, const char *key)
 {
     bool absent = !hf_is_written(r, key) && (r->family->parts & PART_SOFTCAP) != 0;
     return r->family->bit == HF_GEMMA && !hf_ignored(r, key) && (absent || hf_has(r, key));
@@ -505,7 +505,7 @@ static bool caps(const struct hf_reader *r, const char *key)
 static unsigned parts_of(const struct hf_reader *r, bool inner)
 {
     unsigned parts = r->family->parts & ~(unsigned)PART_SOFTCAP;
-    if (caps(r, "attn_logit_softcapping") || caps(r, "final_logit_softcapping"))
+    if (caps_logits(r, "attn_logit_softcapping") || caps_logits(r, "final_logit_softcapping"))
         parts |= PART_SOFTCAP;
     /* if no layer has a window, all layers have rotary positions */
     if (r->family->bit == HF_EXAONE4 && r->t->attention_window == 0)

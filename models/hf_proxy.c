@@ -429,8 +429,8 @@ const char *hf_proxy_describe(struct arena *arena, unsigned missing)
 }
 
 /* Reports the missing parts. t: the nearest dense model; NULL: there is none. */
-static enum status refuse(struct json_node at, const char *model_type, unsigned missing,
-                          const struct transformer *t, bool none_is_near, struct diag *diag)
+static enum status refuse_model(struct json_node at, const char *model_type, unsigned missing,
+                                const struct transformer *t, bool none_is_near, struct diag *diag)
 {
     struct text what = {0}, line = {0};
     put_parts(&what, missing);
@@ -458,8 +458,8 @@ enum status hf_proxy_refuse(struct json_node root, const char *model_type, const
     struct arena arena = {0};
     bool near = hf_proxy_read(&t, &arena, "", root, model_type, ignore, NULL) == STATUS_OK &&
                 transformer_check(&t, (struct loc){0}, NULL) == STATUS_OK;
-    refuse(json_find(root, "model_type"), model_type, missing_parts(f, root), near ? &t : NULL,
-           f->none_is_near, diag);
+    refuse_model(json_find(root, "model_type"), model_type, missing_parts(f, root),
+                 near ? &t : NULL, f->none_is_near, diag);
     arena_release(&arena);
     return STATUS_BAD_INPUT;
 }
@@ -472,5 +472,5 @@ enum status hf_proxy_refuse_parts(struct json_node at, unsigned missing,
     if (status != STATUS_OK)
         return status;
     status = transformer_check(t, json_loc(at), diag);
-    return status != STATUS_OK ? status : refuse(at, type, missing, t, false, diag);
+    return status != STATUS_OK ? status : refuse_model(at, type, missing, t, false, diag);
 }

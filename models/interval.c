@@ -182,8 +182,8 @@ static bool is_measured(const struct measured *measured, const struct residual *
 
 /* ---- variances ---- */
 
-static void add(struct interval *interval, const double *deviation, enum interval_feature feature,
-                enum mechanism mechanism, double share)
+static void add_deviation(struct interval *interval, const double *deviation,
+                          enum interval_feature feature, enum mechanism mechanism, double share)
 {
     double variance = deviation[feature] * deviation[feature] * share * share;
     uint32_t at = interval->count;
@@ -211,17 +211,17 @@ static void add_layout(struct interval *interval, const struct measured *measure
         bool elsewhere = is_neutral(run) && is_measured(measured, run, 0, mechanism);
         bool exchange =
             mechanism == MECHANISM_CONTEXT && is_exchanged(run) && deviation[FEATURE_EXCHANGE] > 0;
-        add(interval, deviation,
-            exchange                                        ? FEATURE_EXCHANGE
-            : elsewhere && deviation[FEATURE_ELSEWHERE] > 0 ? FEATURE_ELSEWHERE
-                                                            : FEATURE_MECHANISM,
-            mechanism, elsewhere && !(deviation[FEATURE_ELSEWHERE] > 0) ? 0 : 1);
+        add_deviation(interval, deviation,
+                      exchange                                        ? FEATURE_EXCHANGE
+                      : elsewhere && deviation[FEATURE_ELSEWHERE] > 0 ? FEATURE_ELSEWHERE
+                                                                      : FEATURE_MECHANISM,
+                      mechanism, elsewhere && !(deviation[FEATURE_ELSEWHERE] > 0) ? 0 : 1);
         all = false;
     }
     if (all && !is_measured(measured, run, pool | SHARE_LAYOUT, MECHANISM_COUNT))
-        add(interval, deviation, FEATURE_TOGETHER, MECHANISM_COUNT, 1);
+        add_deviation(interval, deviation, FEATURE_TOGETHER, MECHANISM_COUNT, 1);
     else if (all && !is_measured(measured, run, pool | SHARE_LAYOUT | SHARE_SIZE, MECHANISM_COUNT))
-        add(interval, deviation, FEATURE_FAR, MECHANISM_COUNT, 1);
+        add_deviation(interval, deviation, FEATURE_FAR, MECHANISM_COUNT, 1);
 }
 
 static void find_unmeasured(struct interval *interval, const struct evidence *evidence,
@@ -232,17 +232,17 @@ static void find_unmeasured(struct interval *interval, const struct evidence *ev
     interval->count = 0;
     interval->device = is_measured(&measured, run, SHARE_DEVICE, MECHANISM_COUNT);
     if (is_neutral(run) && deviation[FEATURE_NEUTRAL] > 0)
-        add(interval, deviation, FEATURE_NEUTRAL, MECHANISM_COUNT, 1);
+        add_deviation(interval, deviation, FEATURE_NEUTRAL, MECHANISM_COUNT, 1);
     else if (is_neutral(run) || run->real_framework != NULL ||
              !is_measured(&measured, run, SHARE_PROFILE, MECHANISM_COUNT))
-        add(interval, deviation, FEATURE_PROFILE, MECHANISM_COUNT, 1);
+        add_deviation(interval, deviation, FEATURE_PROFILE, MECHANISM_COUNT, 1);
     add_layout(interval, &measured, run, deviation);
     const unsigned kernel = run->attention[0] != '\0' ? SHARE_KERNEL : 0;
     if (!is_measured(&measured, run, SHARE_DEVICE | kernel, MECHANISM_COUNT))
-        add(interval, deviation, FEATURE_KERNEL, MECHANISM_COUNT, 1);
+        add_deviation(interval, deviation, FEATURE_KERNEL, MECHANISM_COUNT, 1);
     if (run->layer_s > 0)
-        add(interval, deviation, FEATURE_SMALL, MECHANISM_COUNT,
-            fmin(1, SHORT_LAYER_S / run->layer_s));
+        add_deviation(interval, deviation, FEATURE_SMALL, MECHANISM_COUNT,
+                      fmin(1, SHORT_LAYER_S / run->layer_s));
 }
 
 static double variance_of(const struct interval *interval, double base)
@@ -271,8 +271,9 @@ static double covariance(const struct interval *a, const struct interval *b, dou
 /* Conditions the interval on the residuals r of n own runs. It solves K a = C, where C are the covariances of these
  * runs with the new one and K = C(i, j) + 0.5 diag(s(i)^2) those among themselves; the shift becomes a r and the
  * variance falls by a C. */
-static void condition(struct interval *interval, double *variance, const struct interval *own,
-                      const double *residual, size_t n, double base)
+static void condition_on_own(struct interval *interval, double *variance,
+                             const struct interval *own, const double *residual, size_t n,
+                             double base)
 {
     gsl_matrix *k = gsl_matrix_alloc(n, n);
     gsl_vector *with_new = gsl_vector_alloc(n), *a = gsl_vector_alloc(n);
@@ -311,8 +312,8 @@ static void take_own(struct interval *interval, double *variance, const struct e
         residual[n++] = rows->row[i].value[of];
     }
     if (n > 0)
-        condition(interval, variance, own, residual, n,
-                  evidence->deviations.log_error[of][FEATURE_BASE]);
+        condition_on_own(interval, variance, own, residual, n,
+                         evidence->deviations.log_error[of][FEATURE_BASE]);
     interval->own_run_count = (uint32_t)n;
     free(own);
     free(residual);

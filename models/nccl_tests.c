@@ -48,12 +48,12 @@ struct tests_table {
         last_bytes; /* sizes of the first and the last row below the names of columns; -1: none yet */
 };
 
-static bool is(struct tests_word word, const char *text)
+static bool word_is(struct tests_word word, const char *text)
 {
     return strlen(text) == word.size && memcmp(word.text, text, word.size) == 0;
 }
 
-static size_t split(const char *line, size_t size, struct tests_word *words)
+static size_t split_words(const char *line, size_t size, struct tests_word *words)
 {
     size_t count = 0, at = 0;
     while (at < size && count < WORDS_MAX) {
@@ -71,7 +71,7 @@ static size_t split(const char *line, size_t size, struct tests_word *words)
 static int find_test(struct tests_word word)
 {
     for (size_t i = 0; i < ARRAY_LEN(tests); i++)
-        if (is(word, tests[i].test))
+        if (word_is(word, tests[i].test))
             return (int)i;
     return -1;
 }
@@ -108,7 +108,7 @@ static enum status read_rank(struct tests_table *table, struct loc at,
         return refuse_mixed(table, at, why);
     }
     size_t on = 0;
-    while (on < count && !is(words[on], "on"))
+    while (on < count && !word_is(words[on], "on"))
         on++;
     if (on + 1 >= count)
         return diag_error(table->diag, at, STATUS_BAD_INPUT,
@@ -136,11 +136,11 @@ static void read_columns(struct tests_table *table, const struct tests_word *wor
     table->size = table->type = table->time = -1;
     table->first_bytes = table->last_bytes = -1;
     for (size_t i = count; i-- > 0;) {
-        if (is(words[i], "size"))
+        if (word_is(words[i], "size"))
             table->size = (int)i;
-        else if (is(words[i], "type"))
+        else if (word_is(words[i], "type"))
             table->type = (int)i;
-        else if (is(words[i], "time"))
+        else if (word_is(words[i], "time"))
             table->time = (int)i;
     }
 }
@@ -150,16 +150,16 @@ static enum status read_comment(struct tests_table *table, struct loc at,
 {
     if (count == 0)
         return STATUS_OK;
-    if (is(words[0], "Rank"))
+    if (word_is(words[0], "Rank"))
         return read_rank(table, at, words, count);
-    if (is(words[0], "size")) {
+    if (word_is(words[0], "size")) {
         read_columns(table, words, count);
         if (table->type < 0 || table->time < 0)
             return diag_error(table->diag, at, STATUS_BAD_INPUT,
                               "a table of nccl-tests has the columns size, type and time");
     }
-    if (count >= 4 && is(words[0], "Collective") && is(words[1], "test") &&
-        is(words[2], "starting:")) {
+    if (count >= 4 && word_is(words[0], "Collective") && word_is(words[1], "test") &&
+        word_is(words[2], "starting:")) {
         table->test = find_test(words[3]);
         if (table->test < 0)
             return diag_error(table->diag, at, STATUS_BAD_INPUT,
@@ -180,7 +180,7 @@ static enum dtype dtype_of(struct tests_word word)
         {"double", DTYPE_F64}, {"int32", DTYPE_I32},
     };
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        if (is(word, names[i].name))
+        if (word_is(word, names[i].name))
             return names[i].dtype;
     return DTYPE_U8;
 }
@@ -292,10 +292,10 @@ static enum status read_line(struct tests_table *table, struct loc at, const cha
         size -= tag;
     }
     if (size > 0 && *line == '#') {
-        size_t count = split(line + 1, size - 1, words);
+        size_t count = split_words(line + 1, size - 1, words);
         return read_comment(table, at, words, count);
     }
-    size_t count = split(line, size, words);
+    size_t count = split_words(line, size, words);
     bool number = count > 0;
     for (size_t i = 0; number && i < words[0].size; i++)
         number = words[0].text[i] >= '0' && words[0].text[i] <= '9';

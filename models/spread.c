@@ -213,7 +213,7 @@ struct move {
     double factor;
 };
 
-static void slow(void *context, struct number number)
+static void slow_number(void *context, struct number number)
 {
     const struct move *move = context;
     bool measured = number.spread > 0;
@@ -242,7 +242,7 @@ void spread_slow_measured(struct device_cost *cost, struct cluster *cluster, str
 {
     struct move move = {.part = part};
     slow_points(&cost->points, arena, part, exp(range_of(cost, cluster, part).least));
-    visit_all(cost, cluster, slow, &move);
+    visit_all(cost, cluster, slow_number, &move);
 }
 
 void spread_slow_others(struct device_cost *cost, struct cluster *cluster, struct arena *arena,
@@ -251,5 +251,5 @@ void spread_slow_others(struct device_cost *cost, struct cluster *cluster, struc
     struct move move = {.part = part, .factor = factor};
     if (spread_of(cost, cluster, part) == 0)
         slow_points(&cost->points, arena, part, factor);
-    visit_all(cost, cluster, slow, &move);
+    visit_all(cost, cluster, slow_number, &move);
 }

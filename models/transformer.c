@@ -13,8 +13,8 @@ struct tensor_list {
     size_t count, max;
 };
 
-static void add(struct tensor_list *list, bool present, const char *name, int64_t rows,
-                int64_t cols)
+static void add_tensor(struct tensor_list *list, bool present, const char *name, int64_t rows,
+                       int64_t cols)
 {
     if (!present)
         return;
@@ -28,13 +28,13 @@ static void add_latent(struct tensor_list *list, const struct transformer *t)
     const int64_t q = transformer_q_width(t);
     const int64_t expanded = t->heads * (t->head_dim - t->rope_dim + t->v_dim);
     const bool low = t->q_latent > 0;
-    add(list, low, "q_a.weight", t->q_latent, t->hidden);
-    add(list, low, "q_a_norm.weight", t->q_latent, 1);
-    add(list, low, "q_b.weight", q, t->q_latent);
-    add(list, !low, "q.weight", q, t->hidden);
-    add(list, true, "kv_a.weight", t->kv_latent + t->rope_dim, t->hidden);
-    add(list, true, "kv_a_norm.weight", t->kv_latent, 1);
-    add(list, true, "kv_b.weight", expanded, t->kv_latent);
+    add_tensor(list, low, "q_a.weight", t->q_latent, t->hidden);
+    add_tensor(list, low, "q_a_norm.weight", t->q_latent, 1);
+    add_tensor(list, low, "q_b.weight", q, t->q_latent);
+    add_tensor(list, !low, "q.weight", q, t->hidden);
+    add_tensor(list, true, "kv_a.weight", t->kv_latent + t->rope_dim, t->hidden);
+    add_tensor(list, true, "kv_a_norm.weight", t->kv_latent, 1);
+    add_tensor(list, true, "kv_b.weight", expanded, t->kv_latent);
 }
 
 static void add_attention(struct tensor_list *list, const struct transformer *t)
@@ -43,40 +43,40 @@ static void add_attention(struct tensor_list *list, const struct transformer *t)
     if (t->kv_latent > 0) {
         add_latent(list, t);
     } else {
-        add(list, true, "wqkv.weight", q + 2 * kv, t->hidden);
-        add(list, t->bias_qkv, "wqkv.bias", q + 2 * kv, 1);
+        add_tensor(list, true, "wqkv.weight", q + 2 * kv, t->hidden);
+        add_tensor(list, t->bias_qkv, "wqkv.bias", q + 2 * kv, 1);
         const bool norms = t->qk_norm && !t->qk_norm_bare;
-        add(list, norms, "q_norm.weight", t->qk_norm_wide ? q : t->head_dim, 1);
-        add(list, norms, "k_norm.weight", t->qk_norm_wide ? kv : t->head_dim, 1);
+        add_tensor(list, norms, "q_norm.weight", t->qk_norm_wide ? q : t->head_dim, 1);
+        add_tensor(list, norms, "k_norm.weight", t->qk_norm_wide ? kv : t->head_dim, 1);
     }
-    add(list, t->attention_sinks, "sinks", t->heads, 1);
-    add(list, true, "wo.weight", t->hidden, transformer_o_width(t));
-    add(list, t->bias_o, "wo.bias", t->hidden, 1);
+    add_tensor(list, t->attention_sinks, "sinks", t->heads, 1);
+    add_tensor(list, true, "wo.weight", t->hidden, transformer_o_width(t));
+    add_tensor(list, t->bias_o, "wo.bias", t->hidden, 1);
 }
 
 static void add_experts(struct tensor_list *list, const struct transformer *t)
 {
     const int64_t up = t->experts * 2 * t->expert_ffn, down = t->experts * t->hidden;
     const bool shared = t->shared_ffn > 0;
-    add(list, true, "router.weight", t->experts, t->hidden);
-    add(list, t->router_bias, "router.bias", t->experts, 1);
-    add(list, true, "experts.w13.weight", up, t->hidden);
-    add(list, t->bias_ffn, "experts.w13.bias", up, 1);
-    add(list, true, "experts.w2.weight", down, t->expert_ffn);
-    add(list, t->bias_ffn, "experts.w2.bias", down, 1);
-    add(list, shared, "shared.w13.weight", 2 * t->shared_ffn, t->hidden);
-    add(list, shared, "shared.w2.weight", t->hidden, t->shared_ffn);
+    add_tensor(list, true, "router.weight", t->experts, t->hidden);
+    add_tensor(list, t->router_bias, "router.bias", t->experts, 1);
+    add_tensor(list, true, "experts.w13.weight", up, t->hidden);
+    add_tensor(list, t->bias_ffn, "experts.w13.bias", up, 1);
+    add_tensor(list, true, "experts.w2.weight", down, t->expert_ffn);
+    add_tensor(list, t->bias_ffn, "experts.w2.bias", down, 1);
+    add_tensor(list, shared, "shared.w13.weight", 2 * t->shared_ffn, t->hidden);
+    add_tensor(list, shared, "shared.w2.weight", t->hidden, t->shared_ffn);
 }
 
 static void add_dense(struct tensor_list *list, const struct transformer *t)
 {
     const bool gated = transformer_gated(t);
-    add(list, gated, "w13.weight", 2 * t->ffn, t->hidden);
-    add(list, gated && t->bias_ffn, "w13.bias", 2 * t->ffn, 1);
-    add(list, !gated, "w1.weight", t->ffn, t->hidden);
-    add(list, !gated && t->bias_ffn, "w1.bias", t->ffn, 1);
-    add(list, true, "w2.weight", t->hidden, t->ffn);
-    add(list, t->bias_ffn, "w2.bias", t->hidden, 1);
+    add_tensor(list, gated, "w13.weight", 2 * t->ffn, t->hidden);
+    add_tensor(list, gated && t->bias_ffn, "w13.bias", 2 * t->ffn, 1);
+    add_tensor(list, !gated, "w1.weight", t->ffn, t->hidden);
+    add_tensor(list, !gated && t->bias_ffn, "w1.bias", t->ffn, 1);
+    add_tensor(list, true, "w2.weight", t->hidden, t->ffn);
+    add_tensor(list, t->bias_ffn, "w2.bias", t->hidden, 1);
 }
 
 size_t transformer_layer_tensors(const struct transformer *t, int64_t layer,
@@ -85,19 +85,19 @@ size_t transformer_layer_tensors(const struct transformer *t, int64_t layer,
     struct tensor_list list = {out, 0, max};
     const bool norm_bias = t->norm == NORM_LAYERNORM;
     const bool before = t->norm_place != NORM_AFTER, after = t->norm_place != NORM_BEFORE;
-    add(&list, before, "norm1.weight", t->hidden, 1);
-    add(&list, before && norm_bias, "norm1.bias", t->hidden, 1);
+    add_tensor(&list, before, "norm1.weight", t->hidden, 1);
+    add_tensor(&list, before && norm_bias, "norm1.bias", t->hidden, 1);
     add_attention(&list, t);
-    add(&list, after, "norm1_after.weight", t->hidden, 1);
-    add(&list, after && norm_bias, "norm1_after.bias", t->hidden, 1);
-    add(&list, before, "norm2.weight", t->hidden, 1);
-    add(&list, before && norm_bias, "norm2.bias", t->hidden, 1);
+    add_tensor(&list, after, "norm1_after.weight", t->hidden, 1);
+    add_tensor(&list, after && norm_bias, "norm1_after.bias", t->hidden, 1);
+    add_tensor(&list, before, "norm2.weight", t->hidden, 1);
+    add_tensor(&list, before && norm_bias, "norm2.bias", t->hidden, 1);
     if (transformer_has_experts(t, layer))
         add_experts(&list, t);
     else
         add_dense(&list, t);
-    add(&list, after, "norm2_after.weight", t->hidden, 1);
-    add(&list, after && norm_bias, "norm2_after.bias", t->hidden, 1);
+    add_tensor(&list, after, "norm2_after.weight", t->hidden, 1);
+    add_tensor(&list, after && norm_bias, "norm2_after.bias", t->hidden, 1);
     return list.count;
 }
 
@@ -105,21 +105,22 @@ size_t transformer_embedding_tensors(const struct transformer *t, struct tensor_
                                      size_t max)
 {
     struct tensor_list list = {out, 0, max};
-    add(&list, true, "embedding.weight", t->vocab, t->hidden);
-    add(&list, t->positions == POSITIONS_LEARNED, "positions.weight", t->max_positions, t->hidden);
+    add_tensor(&list, true, "embedding.weight", t->vocab, t->hidden);
+    add_tensor(&list, t->positions == POSITIONS_LEARNED, "positions.weight", t->max_positions,
+               t->hidden);
     return list.count;
 }
 
 size_t transformer_head_tensors(const struct transformer *t, struct tensor_spec out[], size_t max)
 {
     struct tensor_list list = {out, 0, max};
-    add(&list, true, "norm.weight", t->hidden, 1);
-    add(&list, t->norm == NORM_LAYERNORM, "norm.bias", t->hidden, 1);
-    add(&list, !t->tied_head, "head.weight", t->vocab, t->hidden);
+    add_tensor(&list, true, "norm.weight", t->hidden, 1);
+    add_tensor(&list, t->norm == NORM_LAYERNORM, "norm.bias", t->hidden, 1);
+    add_tensor(&list, !t->tied_head, "head.weight", t->vocab, t->hidden);
     return list.count;
 }
 
-static int64_t elements(const struct tensor_spec tensors[], size_t count)
+static int64_t count_elements(const struct tensor_spec tensors[], size_t count)
 {
     assert(count <= TRANSFORMER_MAX_TENSORS);
     int64_t sum = 0;
@@ -143,7 +144,8 @@ static int64_t parameters_of(const struct transformer *t, int64_t layer)
     struct tensor_spec tensors[TRANSFORMER_MAX_TENSORS];
     if (layer < 0)
         return 0;
-    return elements(tensors, transformer_layer_tensors(t, layer, tensors, ARRAY_LEN(tensors)));
+    return count_elements(tensors,
+                          transformer_layer_tensors(t, layer, tensors, ARRAY_LEN(tensors)));
 }
 
 int64_t transformer_layer_parameters(const struct transformer *t)
@@ -156,13 +158,13 @@ int64_t transformer_layer_parameters(const struct transformer *t)
 int64_t transformer_embedding_parameters(const struct transformer *t)
 {
     struct tensor_spec tensors[TRANSFORMER_MAX_TENSORS];
-    return elements(tensors, transformer_embedding_tensors(t, tensors, ARRAY_LEN(tensors)));
+    return count_elements(tensors, transformer_embedding_tensors(t, tensors, ARRAY_LEN(tensors)));
 }
 
 int64_t transformer_head_parameters(const struct transformer *t)
 {
     struct tensor_spec tensors[TRANSFORMER_MAX_TENSORS];
-    return elements(tensors, transformer_head_tensors(t, tensors, ARRAY_LEN(tensors)));
+    return count_elements(tensors, transformer_head_tensors(t, tensors, ARRAY_LEN(tensors)));
 }
 
 int64_t transformer_parameters(const struct transformer *t)

@@ -49,7 +49,7 @@ static const struct {
 static const char *const stream_names[] = {"compute", "comm", "h2d", "d2h", "host", "sync"};
 _Static_assert(ARRAY_LEN(stream_names) == STREAM_CLASS_COUNT, "a name per class of stream");
 
-static bool same(const char *name, const char *word, size_t size)
+static bool is_word(const char *name, const char *word, size_t size)
 {
     return strlen(name) == size && memcmp(name, word, size) == 0;
 }
@@ -63,7 +63,7 @@ const char *stream_class_name(enum stream_class stream)
 bool stream_class_find(const char *name, size_t size, enum stream_class *stream)
 {
     for (int i = 0; i < STREAM_CLASS_COUNT; i++)
-        if (same(stream_names[i], name, size)) {
+        if (is_word(stream_names[i], name, size)) {
             *stream = (enum stream_class)i;
             return true;
         }
@@ -79,7 +79,7 @@ const char *attention_impl_name(enum attention_impl impl)
 bool attention_impl_find(const char *name, size_t size, enum attention_impl *impl)
 {
     for (int i = 0; i < ATTENTION_IMPL_COUNT; i++)
-        if (same(impl_names[i], name, size)) {
+        if (is_word(impl_names[i], name, size)) {
             *impl = (enum attention_impl)i;
             return true;
         }
@@ -173,9 +173,9 @@ static void make_param(struct work_param *param, const char *word, size_t size)
         return;
     const char *table = colon + 1;
     size_t table_size = size - name_size - 1;
-    param->is_group = same("group", table, table_size);
+    param->is_group = is_word("group", table, table_size);
     for (size_t i = 0; i < ARRAY_LEN(value_tables); i++)
-        if (same(value_tables[i].name, table, table_size)) {
+        if (is_word(value_tables[i].name, table, table_size)) {
             param->values = value_tables[i].values;
             param->value_count = value_tables[i].count;
         }
@@ -218,7 +218,7 @@ const struct work_kind_info *work_kind_info(enum work_kind kind)
 bool work_kind_find(const char *name, size_t size, enum work_kind *kind)
 {
     for (int i = 0; i < WORK_KIND_COUNT; i++)
-        if (same(rows_of_def[i].name, name, size)) {
+        if (is_word(rows_of_def[i].name, name, size)) {
             *kind = (enum work_kind)i;
             return true;
         }

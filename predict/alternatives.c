@@ -70,7 +70,7 @@ static bool has_latents_to_send(const struct choices *c)
 
 /* Returns whether the choices already have the value that the perturbation would set, or the model has nothing to which
  * it applies; numbers of pieces count as set if they are as large or larger. */
-static bool has(const struct choices *c, const struct alternative_option *perturbation)
+static bool has_option(const struct choices *c, const struct alternative_option *perturbation)
 {
     switch (perturbation->field) {
     case FIELD_ACTIVATIONS:
@@ -91,7 +91,7 @@ static bool has(const struct choices *c, const struct alternative_option *pertur
     return true;
 }
 
-static void apply(struct request *r, const struct alternative_option *perturbation)
+static void apply_option(struct request *r, const struct alternative_option *perturbation)
 {
     switch (perturbation->field) {
     case FIELD_ACTIVATIONS:
@@ -131,7 +131,7 @@ const char *alternatives_option(size_t i)
 
 void alternatives_apply(struct request *request, size_t i)
 {
-    apply(request, &perturbations[i]);
+    apply_option(request, &perturbations[i]);
 }
 
 struct alternative_trial {
@@ -169,7 +169,7 @@ static void try_one(void *context, size_t job, void *result)
     if (ideal)
         request.profile = PROFILE_IDEAL;
     else
-        apply(&request, trials->perturbation[job]);
+        apply_option(&request, trials->perturbation[job]);
     const struct prediction_question question = question_of(trials->setup, &request, trials->exact);
     enum status status = prediction_memory(&p, &question, NULL, NULL);
     if (status == STATUS_OK && (ideal || (p.verdict.fits && !trials->unfit_too)))
@@ -200,7 +200,7 @@ static double bound_of(const struct trials *trials, const struct alternative_opt
 {
     struct request request = *trials->request;
     struct choices c;
-    apply(&request, perturbation);
+    apply_option(&request, perturbation);
     if (resolve_choices(&c, &request, NULL, NULL) != STATUS_OK)
         return -1;
     if (!trials->unfit_too)
@@ -251,7 +251,7 @@ static enum status find_faster(struct alternative *best, const struct prediction
     size_t count = 0, fastest = SIZE_MAX;
     trials->perturbation[count++] = NULL;
     for (size_t i = 0; base->verdict.fits && i < ARRAY_LEN(perturbations); i++)
-        if (!has(&base->choices, &perturbations[i]))
+        if (!has_option(&base->choices, &perturbations[i]))
             trials->perturbation[count++] = &perturbations[i];
     count = keep_lowest(trials, 1, count, tries_of(base) - 1, base->sim.step_s * WORTH, best);
     enum status status = workers_run(count, sizeof trial[0], try_one, trials, trial, NULL, diag);
@@ -288,7 +288,7 @@ static enum status add_perturbation(struct alternative *best, struct request *re
     if (status != STATUS_OK)
         return status;
     for (size_t i = 0; i < ARRAY_LEN(perturbations); i++)
-        if (!has(&choices, &perturbations[i]) && (*used >> perturbations[i].field & 1u) == 0)
+        if (!has_option(&choices, &perturbations[i]) && (*used >> perturbations[i].field & 1u) == 0)
             trials.perturbation[count++] = &perturbations[i];
     count = keep_lowest(&trials, 0, count, tries_of(base), DBL_MAX, best);
     status = workers_run(count, sizeof trial[0], try_one, &trials, trial, NULL, diag);
@@ -309,7 +309,7 @@ static enum status add_perturbation(struct alternative *best, struct request *re
     snprintf(best->options + size, sizeof best->options - size, "%s%s", size > 0 ? " " : "",
              trials.perturbation[least]->option);
     best->verdict = trial[least].verdict;
-    apply(request, trials.perturbation[least]);
+    apply_option(request, trials.perturbation[least]);
     *used |= 1u << trials.perturbation[least]->field;
     return STATUS_OK;
 }
@@ -381,9 +381,9 @@ static void try_suggestion(void *context, size_t job, void *result)
     struct request request = *trials->request;
     struct prediction p = {0};
     const struct prediction_question question = question_of(trials->setup, &request, false);
-    apply(&request, pair->first);
+    apply_option(&request, pair->first);
     if (pair->second != NULL)
-        apply(&request, pair->second);
+        apply_option(&request, pair->second);
     if (prediction_memory(&p, &question, NULL, NULL) == STATUS_OK) {
         trial->inside_bytes = alternatives_inside(&p);
         trial->fits_probability = prediction_fits(p.setup, &p.choices, (double)trial->inside_bytes,
@@ -414,7 +414,8 @@ enum status alternatives_rank(struct suggestion *suggestion, size_t *count, size
     const struct alternative_option *open[PERTURBATIONS_MAX];
     size_t opens = 0, jobs = 0;
     for (size_t i = 0; i < ARRAY_LEN(perturbations); i++)
-        if (!has(&base->choices, &perturbations[i]) && perturbations[i].field != FIELD_ATTENTION)
+        if (!has_option(&base->choices, &perturbations[i]) &&
+            perturbations[i].field != FIELD_ATTENTION)
             open[opens++] = &perturbations[i];
     for (size_t i = 0; i < opens; i++)
         trials.pair[jobs++] = (struct suggestion_pair){.first = open[i]};

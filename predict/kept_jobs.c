@@ -31,7 +31,7 @@ static bool is_zero(const char *bytes, size_t size)
 
 /* Keeps a new result, unless an interrupt may have ended its job early. If the disk is full, the search goes on without
  * keeping results. */
-static void keep(const struct kept_jobs *kept, uint64_t key, const char *result, size_t size)
+static void keep_result(const struct kept_jobs *kept, uint64_t key, const char *result, size_t size)
 {
     if (!is_zero(result, size) && interrupted() == 0)
         answer_file_add(kept->file, key, result, size, kept->reason);
@@ -55,8 +55,8 @@ enum status kept_jobs_run(const struct kept_jobs *kept, const uint64_t *key, siz
     for (size_t i = 0; i < left.count; i++) {
         const size_t job = left.job[i];
         memcpy(result + job * result_size, made + i * result_size, result_size);
-        keep(kept, digest_add(kept->question, &key[job], sizeof key[job]),
-             result + job * result_size, result_size);
+        keep_result(kept, digest_add(kept->question, &key[job], sizeof key[job]),
+                    result + job * result_size, result_size);
     }
     free(made);
     free(left.job);

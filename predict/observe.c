@@ -21,7 +21,7 @@ void observed_release(struct observed *o)
     *o = (struct observed){0};
 }
 
-static void add(struct observed *o, struct observation row)
+static void add_observation(struct observed *o, struct observation row)
 {
     if (o->count == o->capacity) {
         o->capacity = heap_next_capacity(o->capacity, o->count + 1);
@@ -130,9 +130,10 @@ static void find_factors(const struct row_matches *m, const struct trace *predic
     }
 }
 
-static void split(struct observed *o, const struct row_matches *m, const struct block_match *match,
-                  const struct trace *predicted, const struct prediction *p, uint32_t rank,
-                  uint32_t first_step, const double factor[WORK_KIND_COUNT])
+static void split_match(struct observed *o, const struct row_matches *m,
+                        const struct block_match *match, const struct trace *predicted,
+                        const struct prediction *p, uint32_t rank, uint32_t first_step,
+                        const double factor[WORK_KIND_COUNT])
 {
     double sum = 0;
     for (int pass = 0; pass < 2; pass++)
@@ -145,8 +146,9 @@ static void split(struct observed *o, const struct row_matches *m, const struct 
                 o->found_s += predicted_s(predicted, row);
                 continue;
             }
-            add(o, (struct observation){p->ir.op.shape[op], op, rank, first_step + match->step,
-                                        match->measured_s * share_s / sum});
+            add_observation(o, (struct observation){p->ir.op.shape[op], op, rank,
+                                                    first_step + match->step,
+                                                    match->measured_s * share_s / sum});
         }
 }
 
@@ -213,7 +215,7 @@ static enum status add_foreign(struct observed *o, const struct prediction *p,
         find_factors(&m, &predicted, p, on_host, factor);
         for (size_t i = 0; i < m.count; i++)
             if (m.match[i].measured_rows > 0)
-                split(o, &m, &m.match[i], &predicted, p, rank, first, factor);
+                split_match(o, &m, &m.match[i], &predicted, p, rank, first, factor);
         for (size_t i = 0; i < m.steps; i++)
             add_step(o, m.step[i].span_s, on_host ? m.step[i].idle_s / fmax(starts, 1) : gap_s);
         for (size_t i = 0; i < trace->ops.count; i++)
@@ -267,8 +269,8 @@ static enum status add_own(struct observed *o, const struct prediction *p,
         first_s = fmin(first_s, ops->start_s[i]);
         last_s = fmax(last_s, ops->end_s[i]);
         o->busy_s += seconds;
-        add(o, (struct observation){p->ir.op.shape[ops->op[i]], ops->op[i], ops->rank[i],
-                                    (uint32_t)o->steps, seconds});
+        add_observation(o, (struct observation){p->ir.op.shape[ops->op[i]], ops->op[i],
+                                                ops->rank[i], (uint32_t)o->steps, seconds});
     }
     const char *step = trace_get(trace, "step_s");
     double step_s = last_s - first_s;
@@ -378,8 +380,8 @@ static void put_times(struct point *point, struct shape_times *times, double eac
 
 /* Collects the times of one shape from its observations, which are in the order of compare_observations(). The means
  * over the instances of a step keep the step's sum. */
-static void collect(struct shape_times *times, const struct observation *row, size_t count,
-                    bool message)
+static void collect_times(struct shape_times *times, const struct observation *row, size_t count,
+                          bool message)
 {
     size_t first = 0; /* index in times->seconds of the step's first instance */
     times->count = times->steps = 0;
@@ -472,7 +474,7 @@ void observed_points(const struct observed *o, const struct prediction *p, const
         chained[work->kind] |= chain[work->kind].bytes > 0;
         if (!describe(&point, p, row[i].op, chain))
             continue;
-        collect(&times, row + i, end - i, is_message(work));
+        collect_times(&times, row + i, end - i, is_message(work));
         point.at = at;
         put_times(&point, &times, is_kernel(p, row[i].op) ? each_s : 0);
         if (point.p10_s > 0)

@@ -155,7 +155,7 @@ struct operator_times operator_times_of(const struct prediction *p)
 }
 
 /* Returns whether the part has an op that communicates. */
-static bool communicates(const struct prediction *p)
+static bool has_collectives(const struct prediction *p)
 {
     for (uint32_t op = 0; op < p->ir.op.count; op++)
         if (is_operator(p, op) &&
@@ -172,7 +172,8 @@ enum status operator_times_alone(struct operator_times *times, const struct pred
         times->communication_s = times->elapsed_s;
         return STATUS_OK;
     }
-    if (!communicates(p)) { /* without kernels, only the host's time to issue them would be left */
+    if (!has_collectives(
+            p)) { /* without kernels, only the host's time to issue them would be left */
         times->communication_s = 0;
         return STATUS_OK;
     }

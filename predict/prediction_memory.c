@@ -62,7 +62,7 @@ static double probability_of(const struct prediction *p)
     return probability;
 }
 
-static void judge(struct prediction *p)
+static void judge_memory(struct prediction *p)
 {
     const struct cluster *cluster = &p->setup->cluster;
     struct verdict *v = &p->verdict;
@@ -115,7 +115,7 @@ static enum status check_world(const struct prediction *p, const char *name, str
                       (long long)cluster->gpus);
 }
 
-static void replay(struct prediction *p)
+static void replay_allocator(struct prediction *p)
 {
     struct reserved_held held = {.late_moments = prediction_is_recorded(p)};
     if (p->has_choices) {
@@ -186,13 +186,13 @@ static enum status build(struct prediction *p, bool judged, struct diag *diag)
         p->too_slow = p->tokens_per_s_gpu <= p->question.to_exceed;
     }
     if (status == STATUS_OK && !p->too_slow && judged) {
-        replay(p);
-        judge(p);
+        replay_allocator(p);
+        judge_memory(p);
     }
     return status;
 }
 
-static void begin(struct prediction *p, const struct prediction_question *question)
+static void begin_prediction(struct prediction *p, const struct prediction_question *question)
 {
     p->question = *question;
     p->setup = question->setup;
@@ -208,7 +208,7 @@ enum status prediction_memory(struct prediction *p, const struct prediction_ques
 {
     const struct setup *setup = question->setup;
     const struct shared_ranking *shared = &p->resolved.shared;
-    begin(p, question);
+    begin_prediction(p, question);
     p->has_choices = true;
     enum status status = resolved_make(&p->resolved, setup, p->question.request, note, diag);
     p->choices = p->resolved.choices;
@@ -301,7 +301,7 @@ enum status prediction_memory_of_file(struct prediction *p,
 {
     const struct setup *setup = question->setup;
     const char *path = files[0];
-    begin(p, question);
+    begin_prediction(p, question);
     p->without_costs = -1;
     p->choices.attention_impl = (uint8_t)request_attention(&setup->request, ATTENTION_FA2);
     enum status status = find_profile(&p->profile, setup->request.profile, diag);
@@ -341,8 +341,8 @@ enum status prediction_memory_of_file(struct prediction *p,
                                          (struct loc){.name = path}, diag);
     }
     if (status == STATUS_OK) {
-        replay(p);
-        judge(p);
+        replay_allocator(p);
+        judge_memory(p);
     }
     return status;
 }

@@ -28,7 +28,7 @@ static void run_one(void *context, uint64_t job, struct text *answer)
 }
 
 /* Stores the result of a job, or reports that it has none. The other jobs go on in either case. */
-static enum status take(struct workers *w, const struct pool_event *event, struct diag *diag)
+static enum status take_event(struct workers *w, const struct pool_event *event, struct diag *diag)
 {
     if (event->kind == POOL_DEATH)
         return diag_error(diag, nowhere, STATUS_SYSTEM, "job %llu: %s",
@@ -60,7 +60,7 @@ enum status workers_run(size_t count, size_t result_size, workers_function *func
             status = pool_wait(&pool, 1000, &event, diag);
         if (status != STATUS_OK)
             break;
-        enum status one = take(&w, &event, diag);
+        enum status one = take_event(&w, &event, diag);
         lost = one != STATUS_OK ? one : lost;
         ended += event.kind != POOL_NOTHING;
         if (progress != NULL)

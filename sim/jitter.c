@@ -12,7 +12,7 @@ double jitter_expected_maximum(uint32_t n)
 }
 
 /* Returns the number of ranks that wait for each other in an op; 1: the op waits for no other rank. */
-static uint32_t members(const struct ir *ir, uint32_t op)
+static uint32_t member_count(const struct ir *ir, uint32_t op)
 {
     enum work_kind kind = (enum work_kind)ir->op.kind[op];
     int64_t group = work_group(ir_work(ir, op));
@@ -59,7 +59,7 @@ static void walk(struct jitter_walk *w, uint32_t begin, uint32_t end)
             w->variance += spread * spread;
             continue;
         }
-        if ((met = members(ir, op)) < 2)
+        if ((met = member_count(ir, op)) < 2)
             continue;
         double late = jitter_expected_maximum(met) * sqrt(w->variance);
         double hidden = ir->op.kind[op] == WORK_BARRIER ? 0 : fmax(w->first[k] - w->end_s[k], 0);

@@ -337,7 +337,7 @@ static double run_until(struct maker *m, struct running *r, double from_s, doubl
 }
 
 /* Explains the whole step, from kernel to kernel and to its end. */
-static void explain(struct maker *m, double step_s)
+static void attribute_time(struct maker *m, double step_s)
 {
     uint32_t kernels;
     struct kernel *kernel = list_kernels(m, &kernels);
@@ -403,7 +403,7 @@ void waterfall_make(struct waterfall *waterfall, const struct ir *ir,
         m.at_peak_s[i] = (wide)flops[i] / (peak.flop_per_s * work_peak_factor(&ir->shape[i]));
     m.before = heap_alloc(m.op_count + 1u, sizeof *m.before);
     m.holder = heap_alloc(m.op_count + 1u, sizeof *m.holder);
-    explain(&m, result->simulated_s);
+    attribute_time(&m, result->simulated_s);
     *waterfall = (struct waterfall){.step_s = result->step_s};
     for (int c = 0; c < CAUSE_COUNT; c++)
         waterfall->cause_s[c] = (double)m.cause_s[c];

@@ -82,8 +82,8 @@ static float bonus(const struct align_item *a, const struct align_item *b)
     return score;
 }
 
-static void consider(const struct alignment *p, size_t i, size_t j, size_t a, size_t b, float worth,
-                     float *best, uint8_t *move)
+static void consider_pair(const struct alignment *p, size_t i, size_t j, size_t a, size_t b,
+                          float worth, float *best, uint8_t *move)
 {
     const float *before = score_at(p, i - a, j - b);
     if (before == NULL || *before == -INFINITY)
@@ -129,7 +129,7 @@ static void consider_blocks(const struct alignment *p, size_t i, size_t j, float
             }
             float worth = SCORE_ITEM * (float)(a + b) + SCORE_BLOCK_ITEM * (float)(a + b - 2);
             if (block_allowed(&p->a[i - a], a, &p->b[j - b], b))
-                consider(p, i, j, a, b, worth, best, move);
+                consider_pair(p, i, j, a, b, worth, best, move);
         }
     }
 }
@@ -152,9 +152,10 @@ static void fill_cell(const struct alignment *p, size_t i, size_t j)
         if (p->a[i - 1].work_amount > 0 && p->b[j - 1].work_amount > 0)
             consider_blocks(p, i, j, &best, &move);
         else
-            consider(p, i, j, 1, 1,
-                     p->a[i - 1].class == CLASS_ATTENTION ? 2 * SCORE_ITEM : 2 * SCORE_UNCHECKED,
-                     &best, &move);
+            consider_pair(p, i, j, 1, 1,
+                          p->a[i - 1].class == CLASS_ATTENTION ? 2 * SCORE_ITEM
+                                                               : 2 * SCORE_UNCHECKED,
+                          &best, &move);
     }
     *score_at(p, i, j) = best;
     *move_at(p, i, j) = move;

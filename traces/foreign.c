@@ -80,7 +80,7 @@ static bool has_class(const struct trace *trace, const uint16_t *label,
     return false;
 }
 
-static void classify(struct foreign *f)
+static void classify_rows(struct foreign *f)
 {
     f->predicted_class = heap_alloc(f->predicted->label_count + 1, sizeof *f->predicted_class);
     f->measured_class = heap_alloc(f->measured->label_count + 1, sizeof *f->measured_class);
@@ -141,7 +141,7 @@ enum status foreign_make(struct foreign *f, const struct trace *predicted,
     f->rank = measured->ops.rank[0];
     enum status status = choose_rank(predicted, f->rank, name, &f->predicted_rank, diag);
     if (status == STATUS_OK)
-        classify(f);
+        classify_rows(f);
     return status;
 }
 

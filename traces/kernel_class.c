@@ -30,7 +30,7 @@ struct pattern {
     enum kernel_class class;
 };
 
-static bool fits(const char *pattern, const char *name)
+static bool fits_pattern(const char *pattern, const char *name)
 {
     const char *star = NULL, *from = NULL;
     while (*name != '\0') {
@@ -55,7 +55,7 @@ static bool fits(const char *pattern, const char *name)
 static enum kernel_class find_class(const struct pattern *patterns, size_t count, const char *name)
 {
     for (size_t i = 0; i < count; i++)
-        if (fits(patterns[i].text, name))
+        if (fits_pattern(patterns[i].text, name))
             return patterns[i].class;
     return CLASS_OTHER;
 }

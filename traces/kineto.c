@@ -71,7 +71,7 @@ static bool is_leaf(const struct builder *b, uint32_t i)
 
 /* Walks the operators of each thread, which nest in time, and gives each its context. Calls of the GPU's runtime get
  * the context of the operator around them. */
-static void nest(struct builder *b)
+static void nest_calls(struct builder *b)
 {
     const struct kineto_events *events = b->events;
     uint32_t *stack = heap_alloc(events->count + 1, sizeof *stack);
@@ -235,7 +235,7 @@ static void build(struct builder *b, struct kineto_issue *issue)
     b->recompute = trace_label(trace, "recompute");
     b->backward = trace_label(trace, "backward");
     b->optimizer = trace_label(trace, "optimizer");
-    nest(b);
+    nest_calls(b);
     struct kineto_steps steps = {0};
     kineto_steps_find(&steps, events);
     if (events->has_kernels && issue != NULL)

@@ -74,7 +74,7 @@ static size_t find_slot(const struct event_names *names, const char *text)
     return slot;
 }
 
-static uint32_t intern(struct event_names *names, const char *text)
+static uint32_t intern_name(struct event_names *names, const char *text)
 {
     if (2 * names->count >= names->slots) {
         free(names->slot);
@@ -95,12 +95,12 @@ static uint32_t intern(struct event_names *names, const char *text)
     return names->slot[slot] - 1;
 }
 
-static enum status next(struct reader *r, enum json_token *token)
+static enum status next_token(struct reader *r, enum json_token *token)
 {
     return json_pull_next(&r->pull, token, r->diag);
 }
 
-static enum status fail(struct reader *r, const char *what)
+static enum status fail_event(struct reader *r, const char *what)
 {
     return diag_error(r->diag, json_pull_loc(&r->pull), STATUS_BAD_INPUT, "%s", what);
 }
@@ -109,7 +109,7 @@ static enum status fail(struct reader *r, const char *what)
 static enum status read_number(struct reader *r, double *value, bool *there)
 {
     enum json_token token;
-    enum status status = next(r, &token);
+    enum status status = next_token(r, &token);
     if (status == STATUS_OK && token == JSON_NUMBER)
         *there = json_pull_double(&r->pull, value);
     return status == STATUS_OK ? json_pull_skip(&r->pull, token, r->diag) : status;
@@ -167,7 +167,7 @@ static enum status read_input(struct reader *r, bool *shaped, int depth)
     enum status status;
     const size_t before = r->inputs.size;
     bool numbers = false;
-    while ((status = next(r, &token)) == STATUS_OK && token != JSON_ARRAY_END) {
+    while ((status = next_token(r, &token)) == STATUS_OK && token != JSON_ARRAY_END) {
         double size;
         if (token == JSON_ARRAY && depth < DEPTH) {
             status = read_input(r, shaped, depth + 1);
@@ -192,11 +192,11 @@ static enum status read_input(struct reader *r, bool *shaped, int depth)
 static enum status read_inputs(struct reader *r, struct draft *draft)
 {
     enum json_token token;
-    enum status status = next(r, &token);
+    enum status status = next_token(r, &token);
     if (status != STATUS_OK || token != JSON_ARRAY)
         return status == STATUS_OK ? json_pull_skip(&r->pull, token, r->diag) : status;
     draft->has_inputs = true;
-    for (int i = 0; (status = next(r, &token)) == STATUS_OK && token != JSON_ARRAY_END; i++) {
+    for (int i = 0; (status = next_token(r, &token)) == STATUS_OK && token != JSON_ARRAY_END; i++) {
         bool shaped = false;
         status = token == JSON_ARRAY ? read_input(r, &shaped, 0)
                                      : json_pull_skip(&r->pull, token, r->diag);
@@ -237,10 +237,10 @@ static enum step_dtype dtype_of_type(const struct json_pull *pull)
 static enum status read_shapes(struct reader *r, struct draft *draft)
 {
     enum json_token token;
-    enum status status = next(r, &token);
+    enum status status = next_token(r, &token);
     if (status != STATUS_OK || token != JSON_ARRAY)
         return status == STATUS_OK ? json_pull_skip(&r->pull, token, r->diag) : status;
-    while ((status = next(r, &token)) == STATUS_OK && token != JSON_ARRAY_END) {
+    while ((status = next_token(r, &token)) == STATUS_OK && token != JSON_ARRAY_END) {
         int input = draft->inputs < INPUTS ? draft->inputs++ : -1;
         if (token != JSON_ARRAY || input < 0) {
             status = json_pull_skip(&r->pull, token, r->diag);
@@ -248,7 +248,7 @@ static enum status read_shapes(struct reader *r, struct draft *draft)
                 return status;
             continue;
         }
-        while ((status = next(r, &token)) == STATUS_OK && token != JSON_ARRAY_END) {
+        while ((status = next_token(r, &token)) == STATUS_OK && token != JSON_ARRAY_END) {
             double size = 0;
             if (token == JSON_NUMBER && json_pull_double(&r->pull, &size) && size >= 0 &&
                 size <= 1e15 && draft->rank[input] >= 0 && draft->rank[input] < DIMENSIONS)
@@ -269,11 +269,11 @@ static enum status read_shapes(struct reader *r, struct draft *draft)
 static enum status read_types(struct reader *r, struct draft *draft)
 {
     enum json_token token;
-    enum status status = next(r, &token);
+    enum status status = next_token(r, &token);
     bool first = true;
     if (status != STATUS_OK || token != JSON_ARRAY)
         return status == STATUS_OK ? json_pull_skip(&r->pull, token, r->diag) : status;
-    while ((status = next(r, &token)) == STATUS_OK && token != JSON_ARRAY_END) {
+    while ((status = next_token(r, &token)) == STATUS_OK && token != JSON_ARRAY_END) {
         if (first && token == JSON_STRING)
             draft->input_bytes = bytes_of_type(&r->pull);
         first = false;
@@ -294,10 +294,10 @@ static enum status read_types(struct reader *r, struct draft *draft)
 static enum status read_arguments(struct reader *r, struct draft *draft)
 {
     enum json_token token;
-    enum status status = next(r, &token);
+    enum status status = next_token(r, &token);
     if (status != STATUS_OK || token != JSON_OBJECT)
         return status == STATUS_OK ? json_pull_skip(&r->pull, token, r->diag) : status;
-    while ((status = next(r, &token)) == STATUS_OK && token == JSON_KEY) {
+    while ((status = next_token(r, &token)) == STATUS_OK && token == JSON_KEY) {
         bool ignored;
         if (json_pull_is(&r->pull, "Input Dims") || json_pull_is(&r->pull, "Input dims"))
             status = r->events->with_inputs ? read_inputs(r, draft) : read_shapes(r, draft);
@@ -316,13 +316,13 @@ static enum status read_arguments(struct reader *r, struct draft *draft)
         else if (json_pull_is(&r->pull, "stream"))
             status = read_number(r, &draft->stream, &draft->has_stream);
         else if (json_pull_is(&r->pull, "dtype")) {
-            status = next(r, &token);
+            status = next_token(r, &token);
             if (status == STATUS_OK && token == JSON_STRING)
                 draft->element_bytes = bytes_of_type(&r->pull);
             if (status == STATUS_OK)
                 status = json_pull_skip(&r->pull, token, r->diag);
         } else {
-            status = next(r, &token);
+            status = next_token(r, &token);
             if (status == STATUS_OK)
                 status = json_pull_skip(&r->pull, token, r->diag);
         }
@@ -345,7 +345,7 @@ static enum status read_field(struct reader *r, struct draft *draft)
     while (field < ARRAY_LEN(texts) && !json_pull_is(&r->pull, texts[field]))
         field++;
     enum json_token token;
-    enum status status = next(r, &token);
+    enum status status = next_token(r, &token);
     if (status != STATUS_OK)
         return status;
     if (field >= 3 && field < 5 && (token == JSON_NUMBER || token == JSON_STRING)) {
@@ -414,7 +414,7 @@ static uint32_t lane_of(struct reader *r, const struct draft *draft)
         fabs(draft->device) < 1e9) {
         struct text lane = {0};
         text_printf(&lane, "gpu%.0f.%.0f", draft->device, draft->stream);
-        uint32_t id = intern(&r->lanes, lane.data);
+        uint32_t id = intern_name(&r->lanes, lane.data);
         text_release(&lane);
         return id;
     }
@@ -427,11 +427,11 @@ static uint32_t lane_of(struct reader *r, const struct draft *draft)
         text[length++] = '/';
     }
     text[length] = '\0';
-    return intern(&r->lanes, text);
+    return intern_name(&r->lanes, text);
 }
 
 /* Returns an identifier of the profiler, which counts from 1; 0 if `number` is not one. */
-static uint64_t identifier(double number)
+static uint64_t identifier_of(double number)
 {
     return number >= 1 && number < 1e15 ? (uint64_t)number : 0;
 }
@@ -442,24 +442,24 @@ static void keep_inputs(struct reader *r, const struct draft *draft, struct kine
     event->inputs = UINT32_MAX;
     if (!draft->has_inputs || event->type != KINETO_OPERATOR)
         return;
-    event->inputs = intern(&r->names, r->inputs.size > 0 ? r->inputs.data : "");
+    event->inputs = intern_name(&r->names, r->inputs.size > 0 ? r->inputs.data : "");
     if (draft->shaped > 0 && draft->shaped <= draft->types)
         event->dtype = draft->type_of[draft->shaped - 1];
     for (int i = 0; i < draft->types; i++)
         event->lacks_shapes |= draft->is_list[i] && !draft->has_shape[i];
 }
 
-static enum status keep(struct reader *r, const struct draft *draft)
+static enum status keep_event(struct reader *r, const struct draft *draft)
 {
     struct kineto_events *events = r->events;
     if (!draft->has_start || !draft->has_duration || !draft->has_name)
-        return fail(r, "the event that ends here lacks 'name', 'ts' or 'dur'");
+        return fail_event(r, "the event that ends here lacks 'name', 'ts' or 'dur'");
     if (fabs(draft->start_us) > TIME_LIMIT_US || draft->duration_us < 0 ||
         draft->duration_us > TIME_LIMIT_US)
-        return fail(r, "the event that ends here has an impossible time: 'ts' and 'dur' are "
-                       "microseconds, at most 1e18, 'dur' from 0 on");
+        return fail_event(r, "the event that ends here has an impossible time: 'ts' and 'dur' are "
+                             "microseconds, at most 1e18, 'dur' from 0 on");
     if (events->count == UINT32_MAX - 1)
-        return fail(r, "too many events: at most 4294967294");
+        return fail_event(r, "too many events: at most 4294967294");
     if (events->count == events->capacity) {
         events->capacity = heap_next_capacity(events->capacity, events->count + 1);
         events->event = heap_realloc(events->event, events->capacity, sizeof *events->event);
@@ -470,12 +470,12 @@ static enum status keep(struct reader *r, const struct draft *draft)
                                          : draft->bytes;
     events->event[events->count++] = (struct kineto_event){
         .type = gloo ? KINETO_OPERATOR : draft->type,
-        .name = intern(&r->names, r->name),
+        .name = intern_name(&r->names, r->name),
         .lane = lane_of(r, draft),
         .start_us = draft->start_us,
         .end_us = draft->start_us + draft->duration_us,
-        .external = identifier(draft->external),
-        .correlation = identifier(draft->correlation),
+        .external = identifier_of(draft->external),
+        .correlation = identifier_of(draft->correlation),
         .flops = flops_of(draft, r->name),
         .bytes = bytes > 0 && bytes < 1e60 ? bytes : 0,
     };
@@ -493,11 +493,11 @@ static enum status read_event(struct reader *r)
     r->events->seen_count++;
     r->cpu_lane[0][0] = r->cpu_lane[1][0] = '\0';
     r->inputs.size = 0;
-    while ((status = next(r, &token)) == STATUS_OK && token == JSON_KEY)
+    while ((status = next_token(r, &token)) == STATUS_OK && token == JSON_KEY)
         if ((status = read_field(r, &draft)) != STATUS_OK)
             return status;
     if (status == STATUS_OK && draft.complete && draft.wanted)
-        status = keep(r, &draft);
+        status = keep_event(r, &draft);
     return status;
 }
 
@@ -506,9 +506,9 @@ static enum status read_events(struct reader *r)
 {
     enum json_token token;
     enum status status;
-    while ((status = next(r, &token)) == STATUS_OK && token != JSON_ARRAY_END) {
+    while ((status = next_token(r, &token)) == STATUS_OK && token != JSON_ARRAY_END) {
         if (token != JSON_OBJECT)
-            return fail(r, "expected an event, which is an object {...}");
+            return fail_event(r, "expected an event, which is an object {...}");
         if ((status = read_event(r)) != STATUS_OK)
             return status;
     }
@@ -518,10 +518,10 @@ static enum status read_events(struct reader *r)
 static enum status read_distributed(struct reader *r)
 {
     enum json_token token;
-    enum status status = next(r, &token);
+    enum status status = next_token(r, &token);
     if (status != STATUS_OK || token != JSON_OBJECT)
         return status == STATUS_OK ? json_pull_skip(&r->pull, token, r->diag) : status;
-    while ((status = next(r, &token)) == STATUS_OK && token == JSON_KEY) {
+    while ((status = next_token(r, &token)) == STATUS_OK && token == JSON_KEY) {
         double value = 0;
         bool is_rank = json_pull_is(&r->pull, "rank");
         bool is_size = json_pull_is(&r->pull, "world_size");
@@ -539,12 +539,12 @@ static enum status read_device(struct reader *r, struct kineto_device *device)
 {
     enum json_token token;
     enum status status;
-    while ((status = next(r, &token)) == STATUS_OK && token == JSON_KEY) {
+    while ((status = next_token(r, &token)) == STATUS_OK && token == JSON_KEY) {
         const bool is_name = json_pull_is(&r->pull, "name");
         double *number = json_pull_is(&r->pull, "numSms")           ? &device->multiprocessors
                          : json_pull_is(&r->pull, "totalGlobalMem") ? &device->memory_bytes
                                                                     : NULL;
-        if ((status = next(r, &token)) != STATUS_OK)
+        if ((status = next_token(r, &token)) != STATUS_OK)
             return status;
         if (is_name && token == JSON_STRING)
             json_unescape(r->pull.text, r->pull.size, device->name, sizeof device->name);
@@ -560,11 +560,11 @@ static enum status read_device(struct reader *r, struct kineto_device *device)
 static enum status read_devices(struct reader *r)
 {
     enum json_token token;
-    enum status status = next(r, &token);
+    enum status status = next_token(r, &token);
     if (status != STATUS_OK || token != JSON_ARRAY)
         return status == STATUS_OK ? json_pull_skip(&r->pull, token, r->diag) : status;
-    for (bool first = true; (status = next(r, &token)) == STATUS_OK && token != JSON_ARRAY_END;
-         first = false) {
+    for (bool first = true;
+         (status = next_token(r, &token)) == STATUS_OK && token != JSON_ARRAY_END; first = false) {
         status = first && token == JSON_OBJECT ? read_device(r, &r->events->device)
                                                : json_pull_skip(&r->pull, token, r->diag);
         if (status != STATUS_OK)
@@ -577,20 +577,20 @@ static enum status read_document(struct reader *r)
 {
     enum json_token token;
     bool found = false;
-    enum status status = next(r, &token);
+    enum status status = next_token(r, &token);
     if (status != STATUS_OK)
         return status;
     if (token == JSON_ARRAY) {
         found = true;
         status = read_events(r);
     } else if (token == JSON_OBJECT) {
-        while ((status = next(r, &token)) == STATUS_OK && token == JSON_KEY) {
+        while ((status = next_token(r, &token)) == STATUS_OK && token == JSON_KEY) {
             bool is_list = json_pull_is(&r->pull, "traceEvents");
             if (json_pull_is(&r->pull, "distributedInfo")) {
                 status = read_distributed(r);
             } else if (json_pull_is(&r->pull, "deviceProperties")) {
                 status = read_devices(r);
-            } else if ((status = next(r, &token)) == STATUS_OK) {
+            } else if ((status = next_token(r, &token)) == STATUS_OK) {
                 found |= is_list && token == JSON_ARRAY;
                 status = is_list && token == JSON_ARRAY ? read_events(r)
                                                         : json_pull_skip(&r->pull, token, r->diag);
@@ -600,7 +600,7 @@ static enum status read_document(struct reader *r)
         }
     }
     if (status == STATUS_OK)
-        status = next(r, &token); /* nothing may follow the list */
+        status = next_token(r, &token); /* nothing may follow the list */
     if (status == STATUS_OK && !found)
         return diag_error(r->diag, (struct loc){.name = r->pull.name}, STATUS_BAD_INPUT,
                           "no list 'traceEvents': not a recording of the PyTorch profiler");

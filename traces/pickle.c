@@ -153,8 +153,8 @@ static enum status push_long(struct reader *r, size_t size_bytes)
 
 /* ---- collections ---- */
 
-static void add(struct reader *r, struct pickle_value *to, struct pickle_value *key,
-                struct pickle_value *value)
+static void add_item(struct reader *r, struct pickle_value *to, struct pickle_value *key,
+                     struct pickle_value *value)
 {
     struct pickle_item *item = arena_alloc(r->arena, sizeof *item);
     *item = (struct pickle_item){.key = key, .value = value};
@@ -167,11 +167,11 @@ static void add(struct reader *r, struct pickle_value *to, struct pickle_value *
 }
 
 /* Moves the values on the stack from `from` on into a collection. */
-static void move(struct reader *r, struct pickle_value *to, size_t from)
+static void move_items(struct reader *r, struct pickle_value *to, size_t from)
 {
     bool dict = to->kind == PICKLE_DICT;
     for (size_t i = from; i < r->depth; i += dict ? 2 : 1)
-        add(r, to, dict ? r->stack[i] : NULL, dict ? r->stack[i + 1] : r->stack[i]);
+        add_item(r, to, dict ? r->stack[i] : NULL, dict ? r->stack[i + 1] : r->stack[i]);
 }
 
 /* Finds where the values after the last mark begin; false if there is no mark. */
@@ -185,7 +185,7 @@ static bool find_mark(const struct reader *r, size_t *from)
 
 /* Adds values to the collection below them on the stack: all values after the last mark, or the last value (of a
  * dictionary, the last key and value). */
-static enum status append(struct reader *r, enum pickle_kind kind, bool marked)
+static enum status append_value(struct reader *r, enum pickle_kind kind, bool marked)
 {
     size_t from, below, each = kind == PICKLE_DICT ? 2 : 1;
     if (marked && !find_mark(r, &from))
@@ -200,20 +200,20 @@ static enum status append(struct reader *r, enum pickle_kind kind, bool marked)
     for (size_t i = from; i < r->depth; i++)
         if (r->stack[i] == NULL)
             return fault(r, "a mark among items");
-    move(r, r->stack[below - 1], from);
+    move_items(r, r->stack[below - 1], from);
     r->depth = below;
     return STATUS_OK;
 }
 
 /* Makes a collection of the values after the mark. */
-static enum status collect(struct reader *r, enum pickle_kind kind)
+static enum status collect_since_mark(struct reader *r, enum pickle_kind kind)
 {
     size_t from;
     if (!find_mark(r, &from) || (kind == PICKLE_DICT && (r->depth - from) % 2 != 0))
         return fault(r, "a collection without a mark");
     struct pickle_value *value = arena_alloc(r->arena, sizeof *value);
     value->kind = kind;
-    move(r, value, from);
+    move_items(r, value, from);
     r->depth = from - 1;
     push(r, value);
     return STATUS_OK;
@@ -228,7 +228,7 @@ static enum status collect_last(struct reader *r, size_t count)
             return fault(r, "a mark in a tuple");
     struct pickle_value *value = arena_alloc(r->arena, sizeof *value);
     value->kind = PICKLE_LIST;
-    move(r, value, r->depth - count);
+    move_items(r, value, r->depth - count);
     r->depth -= count;
     push(r, value);
     return STATUS_OK;
@@ -236,7 +236,7 @@ static enum status collect_last(struct reader *r, size_t count)
 
 /* ---- values that the pickle uses more than once ---- */
 
-static enum status remember(struct reader *r, uint64_t slot)
+static enum status put_memo(struct reader *r, uint64_t slot)
 {
     if (r->depth == 0 || r->stack[r->depth - 1] == NULL)
         return fault(r, "nothing to remember");
@@ -254,7 +254,7 @@ static enum status remember(struct reader *r, uint64_t slot)
     return STATUS_OK;
 }
 
-static enum status recall(struct reader *r, uint64_t slot)
+static enum status get_memo(struct reader *r, uint64_t slot)
 {
     if (slot >= r->memo_capacity || r->memo[slot] == NULL)
         return fault(r, "a value that was not met before");
@@ -281,7 +281,7 @@ static enum status push_signed(struct reader *r, uint64_t number)
     return STATUS_OK;
 }
 
-static enum status ignore(struct reader *r, uint64_t number)
+static enum status skip_bytes(struct reader *r, uint64_t number)
 {
     (void)r;
     (void)number;
@@ -294,13 +294,13 @@ static enum status push_plain(struct reader *r, enum pickle_kind kind, int64_t n
     return STATUS_OK;
 }
 
-static enum status step(struct reader *r, int opcode)
+static enum status run_opcode(struct reader *r, int opcode)
 {
     switch (opcode) {
     case OP_PROTO:
-        return with_number(r, 1, ignore);
+        return with_number(r, 1, skip_bytes);
     case OP_FRAME:
-        return with_number(r, 8, ignore);
+        return with_number(r, 8, skip_bytes);
     case OP_MARK:
         push(r, NULL);
         return STATUS_OK;
@@ -339,29 +339,29 @@ static enum status step(struct reader *r, int opcode)
         return push_plain(r, PICKLE_DICT, 0);
     case OP_APPEND:
     case OP_APPENDS:
-        return append(r, PICKLE_LIST, opcode == OP_APPENDS);
+        return append_value(r, PICKLE_LIST, opcode == OP_APPENDS);
     case OP_SETITEM:
     case OP_SETITEMS:
-        return append(r, PICKLE_DICT, opcode == OP_SETITEMS);
+        return append_value(r, PICKLE_DICT, opcode == OP_SETITEMS);
     case OP_LIST:
     case OP_TUPLE:
-        return collect(r, PICKLE_LIST);
+        return collect_since_mark(r, PICKLE_LIST);
     case OP_DICT:
-        return collect(r, PICKLE_DICT);
+        return collect_since_mark(r, PICKLE_DICT);
     case OP_TUPLE1:
     case OP_TUPLE2:
     case OP_TUPLE3:
         return collect_last(r, (size_t)(opcode - OP_TUPLE1) + 1);
     case OP_BINPUT:
-        return with_number(r, 1, remember);
+        return with_number(r, 1, put_memo);
     case OP_LONG_BINPUT:
-        return with_number(r, 4, remember);
+        return with_number(r, 4, put_memo);
     case OP_MEMOIZE:
-        return remember(r, r->memos++);
+        return put_memo(r, r->memos++);
     case OP_BINGET:
-        return with_number(r, 1, recall);
+        return with_number(r, 1, get_memo);
     case OP_LONG_BINGET:
-        return with_number(r, 4, recall);
+        return with_number(r, 4, get_memo);
     case OP_POP:
         if (r->depth == 0)
             return fault(r, "nothing to drop");
@@ -410,7 +410,7 @@ enum status pickle_parse(struct pickle_value **root, struct arena *arena, const 
         int opcode = *r.at++;
         stopped = opcode == OP_STOP;
         if (!stopped)
-            status = step(&r, opcode);
+            status = run_opcode(&r, opcode);
     }
     if (status == STATUS_OK && (r.depth != 1 || r.stack[0] == NULL))
         status = fault(&r, "it does not end with one value");

@@ -27,7 +27,7 @@ struct reader {
     bool line_ended;
 };
 
-static void *grow(void *old, size_t size)
+static void *grow_array(void *old, size_t size)
 {
     return heap_realloc(old, size, 1);
 }
@@ -68,7 +68,7 @@ static void on_row(int terminator, void *context)
 }
 
 /* Gives one line, with its line end, to libcsv. */
-static enum status feed(struct reader *reader, const char *line, size_t size, uint32_t number)
+static enum status feed_line(struct reader *reader, const char *line, size_t size, uint32_t number)
 {
     for (size_t done = 0; done < size && reader->status == STATUS_OK;) {
         size_t piece = size - done < PIECE ? size - done : PIECE;
@@ -111,7 +111,7 @@ static enum status read_lines(struct reader *reader, const char *data, size_t si
             }
         }
         reader->line_ended = false;
-        enum status status = feed(reader, at, (size_t)(next - at), number);
+        enum status status = feed_line(reader, at, (size_t)(next - at), number);
         if (status != STATUS_OK)
             return status;
     }
@@ -154,7 +154,7 @@ enum status records_parse(const char *name, const char *data, size_t size,
     int failed = csv_init(&reader.csv, CSV_STRICT | CSV_STRICT_FINI | CSV_REPALL_NL);
     assert(failed == 0);
     (void)failed;
-    csv_set_realloc_func(&reader.csv, grow);
+    csv_set_realloc_func(&reader.csv, grow_array);
     csv_set_blk_size(&reader.csv, 4096);
     status = read_lines(&reader, data, size);
     csv_free(&reader.csv);

@@ -67,7 +67,7 @@ static void add_interval(struct busy_intervals *list, double start_s, double end
 }
 
 /* Adds all of other to *list. */
-static void unite(struct busy_intervals *list, const struct busy_intervals *other)
+static void unite_intervals(struct busy_intervals *list, const struct busy_intervals *other)
 {
     struct busy_intervals sum = {0};
     size_t i = 0, j = 0;
@@ -148,7 +148,7 @@ static void measure_rank(struct stats_rank *rank, struct busy_intervals *busy)
         /* The difference of two equal sums may be a rounding error away from zero. */
         if (rank->exposed_s[role] < 1e-12 * rank->busy_s[role])
             rank->exposed_s[role] = 0;
-        unite(&any, &busy[role]);
+        unite_intervals(&any, &busy[role]);
     }
     rank->idle_s = rank->end_s - rank->start_s - total_s(&any);
     if (rank->idle_s < 1e-12 * (rank->end_s - rank->start_s))
@@ -188,7 +188,7 @@ static void measure_ops(struct trace_stats *stats, const struct trace *trace)
             rank->start_s = stream->start_s;
         if (stream->end_s > rank->end_s)
             rank->end_s = stream->end_s;
-        unite(&busy[stream->role], &one);
+        unite_intervals(&busy[stream->role], &one);
         if (end == order.count || order.key[end] >> 16 != rank->rank)
             measure_rank(rank, busy);
     }

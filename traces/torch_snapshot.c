@@ -21,7 +21,7 @@ static uint64_t bytes_of(const struct pickle_value *dict, const char *key)
     return value > 0 ? (uint64_t)value : 0;
 }
 
-static const struct pickle_item *items(const struct pickle_value *list)
+static const struct pickle_item *list_items(const struct pickle_value *list)
 {
     return list != NULL && list->kind == PICKLE_LIST ? list->first : NULL;
 }
@@ -60,9 +60,9 @@ static const char *file_of(const struct pickle_item *frame)
 static void put_site(struct text *out, const struct pickle_value *block)
 {
     const struct pickle_value *frames = pickle_find(block, "frames");
-    if (items(frames) == NULL && items(pickle_find(block, "history")) != NULL)
-        frames = pickle_find(items(pickle_find(block, "history"))->value, "frames");
-    const struct pickle_item *first = items(frames), *chosen = NULL, *python = NULL;
+    if (list_items(frames) == NULL && list_items(pickle_find(block, "history")) != NULL)
+        frames = pickle_find(list_items(pickle_find(block, "history"))->value, "frames");
+    const struct pickle_item *first = list_items(frames), *chosen = NULL, *python = NULL;
     bool autograd = false;
     for (const struct pickle_item *i = first; i != NULL && chosen == NULL; i = i->next) {
         autograd |= strstr(pickle_text(pickle_find(i->value, "name"), ""), "autograd::") != NULL;
@@ -161,7 +161,7 @@ static int64_t find_device(const struct pickle_value *segments)
 {
     uint64_t total[DEVICES_MAX] = {0};
     int64_t most = 0;
-    for (const struct pickle_item *i = items(segments); i != NULL; i = i->next) {
+    for (const struct pickle_item *i = list_items(segments); i != NULL; i = i->next) {
         int64_t device = pickle_int(pickle_find(i->value, "device"), 0);
         if (device < 0 || device >= DEVICES_MAX)
             continue;
@@ -265,10 +265,10 @@ static void find_changes(struct torch_snapshot *s, struct since *since)
 static void find_failure(struct torch_snapshot *s, struct since *since,
                          const struct pickle_value *traces)
 {
-    const struct pickle_item *trace = items(traces);
+    const struct pickle_item *trace = list_items(traces);
     for (int64_t i = 0; i < s->device && trace != NULL; i++)
         trace = trace->next;
-    since->trace = trace == NULL ? NULL : items(trace->value);
+    since->trace = trace == NULL ? NULL : list_items(trace->value);
     for (const struct pickle_item *i = since->trace; i != NULL; i = i->next)
         if (strcmp(pickle_text(pickle_find(i->value, "action"), ""), "oom") == 0) {
             since->begin = i;
@@ -310,7 +310,7 @@ static void add_blocks(struct torch_snapshot *s, struct sites *sites, const stru
 {
     /* the blocks of a segment follow each other without gaps */
     uint64_t address = bytes_of(segment, "address"), size;
-    for (const struct pickle_item *i = items(pickle_find(segment, "blocks")); i != NULL;
+    for (const struct pickle_item *i = list_items(pickle_find(segment, "blocks")); i != NULL;
          i = i->next, address += size) {
         const char *state = pickle_text(pickle_find(i->value, "state"), "");
         /* active_allocated or active_pending_free */
@@ -381,7 +381,7 @@ enum status torch_snapshot_parse(struct torch_snapshot *s, const char *name, con
                             "is a pickle, but not a snapshot of PyTorch's: it has no 'segments'");
         goto out;
     }
-    for (const struct pickle_item *i = items(segments); i != NULL; i = i->next)
+    for (const struct pickle_item *i = list_items(segments); i != NULL; i = i->next)
         if (pickle_find(i->value, "total_size") == NULL) {
             status = diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
                                 "is a pickle, but not a snapshot of PyTorch's: a segment has no "
@@ -391,7 +391,7 @@ enum status torch_snapshot_parse(struct torch_snapshot *s, const char *name, con
     s->device = find_device(segments);
     find_failure(s, &since, pickle_find(root, "device_traces"));
     find_changes(s, &since);
-    for (const struct pickle_item *i = items(segments); i != NULL; i = i->next) {
+    for (const struct pickle_item *i = list_items(segments); i != NULL; i = i->next) {
         if (pickle_int(pickle_find(i->value, "device"), 0) != s->device)
             continue;
         s->reserved_bytes += bytes_of(i->value, "total_size");

@@ -39,7 +39,7 @@ struct shown {
     char text[40];
 };
 
-static struct shown show(const char *name)
+static struct shown shown_name(const char *name)
 {
     struct shown shown;
     snprintf(shown.text, sizeof shown.text, "%s%.30s", name[1] == '\0' ? "-" : "--", name);
@@ -90,7 +90,7 @@ static enum status parse_choice(const struct option *option, const char *text, i
 static enum status parse_value(const struct option *option, const char *text,
                                struct option_value *value, struct diag *diag)
 {
-    struct shown shown = show(option->name);
+    struct shown shown = shown_name(option->name);
     struct loc at = {.name = shown.text};
     value->text = text;
     if (text[0] == '\0')
@@ -129,8 +129,8 @@ static enum status parse_value(const struct option *option, const char *text,
     return STATUS_BAD_INPUT;
 }
 
-static enum status unknown(const struct option_set *const *sets, const char *word, size_t size,
-                           struct diag *diag)
+static enum status unknown_option(const struct option_set *const *sets, const char *word,
+                                  size_t size, struct diag *diag)
 {
     const char **names = heap_alloc(count_all(sets) + 1, sizeof *names);
     size_t count = 0;
@@ -147,12 +147,12 @@ static enum status unknown(const struct option_set *const *sets, const char *wor
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "there is no such option; --help lists them all");
     return diag_error(diag, at, STATUS_BAD_INPUT, "there is no such option; did you mean '%s'?",
-                      show(nearest).text);
+                      shown_name(nearest).text);
 }
 
 enum status options_refuse_list(const char *name, const char *list, struct diag *diag)
 {
-    struct shown shown = show(name);
+    struct shown shown = shown_name(name);
     return diag_error(diag, (struct loc){.name = shown.text}, STATUS_BAD_INPUT,
                       "'%s' is a list: what a sweep varies is given as --vary %s=%s", list, name,
                       list);
@@ -183,10 +183,10 @@ static enum status parse_option(struct options *options, int argc, char **argv, 
     size_t size = equals == NULL ? strlen(name) : (size_t)(equals - name), row;
     const struct option *option = find_option(options->sets, name, size, &row);
     if (option == NULL || (size == 1) != (dashes == 1))
-        return unknown(options->sets, word, dashes + size, diag);
+        return unknown_option(options->sets, word, dashes + size, diag);
 
     struct option_value *value = &options->value[row];
-    struct shown shown = show(option->name);
+    struct shown shown = shown_name(option->name);
     struct loc at = {.name = shown.text};
     if (value->is_given && option->kind != OPTION_LIST)
         return diag_error(diag, at, STATUS_BAD_INPUT, "given twice");
@@ -348,10 +348,10 @@ enum status options_exclude(const struct options *options, const char *one, cons
 {
     if (!options_given(options, one) || !options_given(options, other))
         return STATUS_OK;
-    struct shown shown = show(one);
+    struct shown shown = shown_name(one);
     return diag_error(diag, (struct loc){.name = shown.text}, STATUS_BAD_INPUT,
                       "cannot be given together with %s: leave one of the two out",
-                      show(other).text);
+                      shown_name(other).text);
 }
 
 void options_put_word(struct text *out, const char *word)
@@ -447,7 +447,7 @@ void options_put_command(struct text *out, const struct options *options,
             bool left_out = !value->is_given || options_are_without(without, option->name);
             size_t times = left_out ? 0 : option->kind == OPTION_LIST ? (size_t)value->count : 1;
             for (size_t k = 0; k < times; k++) {
-                text_printf(out, " %s", show(option->name).text);
+                text_printf(out, " %s", shown_name(option->name).text);
                 if (option->kind != OPTION_FLAG)
                     options_put_word(out,
                                      option->kind == OPTION_LIST ? value->list[k] : value->text);
@@ -503,7 +503,7 @@ static void print_option(struct text *out, const struct option *option)
 {
     size_t width = screen_help_width();
     struct text head = {0}, body = {0};
-    text_printf(&head, "  %s", show(option->name).text);
+    text_printf(&head, "  %s", shown_name(option->name).text);
     if (option->kind == OPTION_CHOICE && option->value == NULL) {
         text_putc(&head, ' ');
         for (size_t i = 0; i < option->name_count; i++)

@@ -31,7 +31,7 @@ static struct {
     double began_s, printed_s;
 } search;
 
-static void begin(const struct progress *p)
+static void begin_line(const struct progress *p)
 {
     (void)p;
     search.to_terminal = isatty(STDERR_FILENO) == 1;
@@ -51,7 +51,7 @@ static void put_duration(char *buffer, size_t size, double seconds)
 
 /* Writes "257/884, 87.3/s, 0:07 left, NOTE" after a bar, which takes what room the rest leaves of the terminal's width.
  * A line that does not fit is cut off, since a terminal goes back to the beginning of its last row only. */
-static void update(const struct progress *p, size_t done, const char *note)
+static void update_line(const struct progress *p, size_t done, const char *note)
 {
     double now = now_s(), spent = now - search.began_s;
     if (!search.to_terminal || now - search.printed_s < EVERY_S || p->total == 0)
@@ -95,7 +95,7 @@ static void end(void)
 
 void progress_show_on_terminal(void)
 {
-    static const struct progress_watcher terminal = {begin, update, end};
+    static const struct progress_watcher terminal = {begin_line, update_line, end};
     progress_watch(&terminal);
 }
 

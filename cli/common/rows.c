@@ -112,7 +112,7 @@ static bool is_flat(const struct rows *rows)
 }
 
 /* Returns the next column. If it is the first one, it begins a row. */
-static const struct column *next(struct rows *rows)
+static const struct column *next_column(struct rows *rows)
 {
     if (rows->filled_columns == 0 && rows->json != NULL && is_flat(rows))
         json_begin_row(rows->json, rows->single_row_key);
@@ -166,7 +166,7 @@ static void put_field(struct rows *rows, const struct column *column, const char
 
 void rows_name(struct rows *rows, const char *name)
 {
-    const struct column *column = next(rows);
+    const struct column *column = next_column(rows);
     assert(kind_of(column) <= COLUMN_VALUE);
     assert(name != NULL || (column->kind & COLUMN_NULLABLE) != 0);
     if (rows->json != NULL && column->key != NULL)
@@ -233,7 +233,7 @@ static void put_json(struct json_out *json, const struct column *column, double 
 
 void rows_number(struct rows *rows, double value)
 {
-    const struct column *column = next(rows);
+    const struct column *column = next_column(rows);
     struct text cell = {0};
     assert(kind_of(column) >= COLUMN_VALUE);
     if (rows->json != NULL && column->key != NULL)
@@ -255,7 +255,7 @@ void rows_number(struct rows *rows, double value)
 
 void rows_skip(struct rows *rows)
 {
-    const struct column *column = next(rows);
+    const struct column *column = next_column(rows);
     assert((column->kind & COLUMN_OPTIONAL) != 0);
     put_field(rows, column, "");
     put_shown(rows, column, "");
@@ -275,7 +275,7 @@ void rows_end(struct rows *rows)
 
 void rows_begin_inner(struct rows *inner, struct rows *rows, const struct row_table *table)
 {
-    const struct column *column = next(rows);
+    const struct column *column = next_column(rows);
     assert(kind_of(column) == COLUMN_ROWS && strcmp(column->description, table->name) == 0);
     put_field(rows, column, "");
     *inner = (struct rows){.json = rows->json, .outer_rows = rows};
@@ -293,7 +293,7 @@ void rows_begin_one(struct rows *rows, const char *key, const struct row_table *
 
 void rows_begin_inner_one(struct rows *inner, struct rows *rows, const struct row_table *table)
 {
-    const struct column *column = next(rows);
+    const struct column *column = next_column(rows);
     assert(kind_of(column) == COLUMN_ROW && strcmp(column->description, table->name) == 0);
     put_field(rows, column, "");
     *inner = (struct rows){.json = rows->json, .outer_rows = rows};
@@ -302,7 +302,7 @@ void rows_begin_inner_one(struct rows *inner, struct rows *rows, const struct ro
 
 void rows_begin_object(struct rows *rows)
 {
-    const struct column *column = next(rows);
+    const struct column *column = next_column(rows);
     assert(kind_of(column) == COLUMN_OBJECT);
     put_field(rows, column, "");
     if (rows->json != NULL)

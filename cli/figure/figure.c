@@ -145,7 +145,7 @@ enum gnuplot_file { CHANNEL_PROGRAM, CHANNEL_PICTURE, CHANNEL_WORDS, CHANNEL_DAT
 #define DATA_PATH "/dev/fd/3"
 #define PICTURE_PATH "/dev/fd/1"
 
-static bool fill(int fd, const struct text *text)
+static bool write_all(int fd, const struct text *text)
 {
     for (size_t at = 0; at < text->size;) {
         ssize_t put = write(fd, text->data + at, text->size - at);
@@ -156,7 +156,7 @@ static bool fill(int fd, const struct text *text)
     return lseek(fd, 0, SEEK_SET) == 0;
 }
 
-static bool drain(int fd, struct text *text)
+static bool read_all(int fd, struct text *text)
 {
     char piece[1 << 14];
     for (;;) {
@@ -237,20 +237,21 @@ static void remove_snapping(struct text *svg)
     }
 }
 
-static enum status draw(const struct figure *figure, enum figure_format format,
-                        const struct text *program, const int channel[CHANNEL_COUNT],
-                        struct text *picture, struct diag *diag)
+static enum status draw_figure(const struct figure *figure, enum figure_format format,
+                               const struct text *program, const int channel[CHANNEL_COUNT],
+                               struct text *picture, struct diag *diag)
 {
     struct text words = {0}, got = {0};
     int code = 0;
-    if (!fill(channel[CHANNEL_PROGRAM], program) || !fill(channel[CHANNEL_DATA], &figure->data))
+    if (!write_all(channel[CHANNEL_PROGRAM], program) ||
+        !write_all(channel[CHANNEL_DATA], &figure->data))
         return diag_error(diag, (struct loc){.name = "gnuplot"}, STATUS_SYSTEM,
                           "cannot write the program of the figure to its standard input: %s",
                           strerror(errno));
     enum status status = run_gnuplot(channel, &code, diag);
     if (status == STATUS_OK &&
-        (code != 0 || !drain(channel[CHANNEL_PICTURE], &got) || !is_whole(&got, format))) {
-        drain(channel[CHANNEL_WORDS], &words);
+        (code != 0 || !read_all(channel[CHANNEL_PICTURE], &got) || !is_whole(&got, format))) {
+        read_all(channel[CHANNEL_WORDS], &words);
         status =
             diag_error(diag, (struct loc){.name = "gnuplot"}, STATUS_SYSTEM,
                        "cannot draw plots/%s.gp: %s", figure->script, last_line(&words, got.size));
@@ -283,7 +284,7 @@ enum status figure_draw(const struct figure *figure, struct figure_look look, st
     if (status == STATUS_OK)
         status = put_program(&program, figure, look, DATA_PATH, PICTURE_PATH, diag);
     if (status == STATUS_OK)
-        status = draw(figure, look.format, &program, channel, picture, diag);
+        status = draw_figure(figure, look.format, &program, channel, picture, diag);
     for (int i = 0; i < CHANNEL_COUNT; i++)
         if (channel[i] >= 0)
             close(channel[i]);

@@ -45,7 +45,7 @@ static void put_level(const struct drawing *d, const struct levels *levels, doub
     text_putc(d->out, '\n');
 }
 
-static double level(const struct levels *levels)
+static double total_of_levels(const struct levels *levels)
 {
     double sum = 0;
     for (size_t k = 0; k < levels->count; k++)
@@ -78,14 +78,14 @@ static void put_slot(const struct drawing *d, const struct slot *slot, double un
 }
 
 /* Adds the state that holds from time_s on, which is not after the window. */
-static void settle(const struct drawing *d, struct slot *slot, const struct levels *levels,
-                   double time_s)
+static void settle_slot(const struct drawing *d, struct slot *slot, const struct levels *levels,
+                        double time_s)
 {
     const struct figure_window *window = d->window;
     double finest_s = (window->to_s - window->from_s) * FINEST;
     bool before = time_s <= window->from_s;
     if (slot->has_change && !before && time_s - slot->start_s <= finest_s) {
-        if (level(levels) > level(&slot->fullest))
+        if (total_of_levels(levels) > total_of_levels(&slot->fullest))
             slot->fullest = *levels;
     } else {
         if (slot->has_change && !before)
@@ -109,8 +109,9 @@ static double put_levels(const struct drawing *d, const struct trace *trace, uin
         if (!is_of(trace, i, rank, memory))
             continue;
         if (more && trace->memory.time_s[i] > now_s) {
-            settle(d, &slot, levels, now_s);
-            top = now_s > d->window->from_s ? fmax(top, level(levels)) : level(levels);
+            settle_slot(d, &slot, levels, now_s);
+            top = now_s > d->window->from_s ? fmax(top, total_of_levels(levels))
+                                            : total_of_levels(levels);
         }
         now_s = trace->memory.time_s[i];
         more = true;
@@ -119,8 +120,9 @@ static double put_levels(const struct drawing *d, const struct trace *trace, uin
                 levels->bytes[k] = trace->memory.bytes[i];
     }
     if (more) {
-        settle(d, &slot, levels, now_s);
-        top = now_s > d->window->from_s ? fmax(top, level(levels)) : level(levels);
+        settle_slot(d, &slot, levels, now_s);
+        top = now_s > d->window->from_s ? fmax(top, total_of_levels(levels))
+                                        : total_of_levels(levels);
     }
     put_slot(d, &slot, d->window->to_s);
     return top;

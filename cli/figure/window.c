@@ -75,7 +75,7 @@ static enum status parse_selection(struct selection *s, const char *text, struct
     }
 }
 
-static bool selects(const struct selection *s, const struct trace *trace, size_t row)
+static bool selects_row(const struct selection *s, const struct trace *trace, size_t row)
 {
     const struct trace_ops *t = &trace->ops;
     const char *phase = trace->label[t->phase[row]];
@@ -104,7 +104,7 @@ static enum status find_ops(struct figure_window *window, const struct trace *tr
     window->from_s = INFINITY;
     window->to_s = -INFINITY;
     for (size_t i = 0; i < trace->ops.count; i++) {
-        if (trace->ops.rank[i] != (uint32_t)wanted->rank || !selects(&selection, trace, i))
+        if (trace->ops.rank[i] != (uint32_t)wanted->rank || !selects_row(&selection, trace, i))
             continue;
         window->from_s = fmin(window->from_s, trace->ops.start_s[i]);
         window->to_s = fmax(window->to_s, trace->ops.end_s[i]);

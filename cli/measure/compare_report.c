@@ -209,8 +209,8 @@ const struct row_table compare_tables[COMPARE_TABLE_COUNT] = {
 };
 
 /* Begins a table. In text it stands after an empty line. */
-static void begin(struct rows *rows, const char *key, const char *details,
-                  const struct row_table *table)
+static void begin_rows(struct rows *rows, const char *key, const char *details,
+                       const struct row_table *table)
 {
     if (rows->out != NULL)
         text_putc(rows->out, '\n');
@@ -231,7 +231,7 @@ size_t compare_report_put_groups(struct rows *rows, const struct comparison *c, 
     const size_t all = compare_groups(c, by, &group);
     struct text key = {0};
     text_printf(&key, "by_%s", compare_by_name(by));
-    begin(rows, key.data, by == BY_KIND ? NULL : compare_by_name(by), &compare_tables[by]);
+    begin_rows(rows, key.data, by == BY_KIND ? NULL : compare_by_name(by), &compare_tables[by]);
     for (size_t i = 0; i < all && i < most; i++) {
         if (by == BY_RANK)
             rows_number(rows, group[i].rank);
@@ -259,14 +259,14 @@ void compare_report_put_cycles(struct rows *rows, const struct comparison *c)
     const size_t all = compare_groups(c, BY_KIND, &group);
     bool begun = rows->json != NULL;
     if (begun)
-        begin(rows, "cycles", "cycles", &compare_tables[COMPARE_CYCLES]);
+        begin_rows(rows, "cycles", "cycles", &compare_tables[COMPARE_CYCLES]);
     for (size_t i = 0; i < all; i++) {
         double predicted = cycles_of(group[i].predicted_s, c->predicted.trace, group[i].name),
                measured = cycles_of(group[i].measured_s, c->measured.trace, group[i].name);
         if (!group[i].computes || predicted <= 0 || measured <= 0)
             continue;
         if (!begun)
-            begin(rows, "cycles", "cycles", &compare_tables[COMPARE_CYCLES]);
+            begin_rows(rows, "cycles", "cycles", &compare_tables[COMPARE_CYCLES]);
         begun = true;
         rows_name(rows, group[i].name);
         rows_number(rows, predicted);
@@ -283,7 +283,7 @@ void compare_report_put_ops(struct rows *rows, const struct comparison *c, size_
     struct compare_op *op;
     const size_t count = compare_ops(c, &op);
     if (rows->out == NULL || (count > 0 && top > 0)) {
-        begin(rows, "ops", NULL, &compare_tables[COMPARE_OPS]);
+        begin_rows(rows, "ops", NULL, &compare_tables[COMPARE_OPS]);
         for (size_t i = 0; i < count && i < top; i++) {
             rows_number(rows, op[i].first->op);
             rows_name(rows, op[i].first->kind);
@@ -311,7 +311,7 @@ static void put_exposed(struct rows *rows, const struct comparison *c)
         any |= c->exposed[role].predicted_busy_s != 0 || c->exposed[role].measured_busy_s != 0;
     if (!any)
         return;
-    begin(rows, "exposed", NULL, &compare_tables[COMPARE_EXPOSED]);
+    begin_rows(rows, "exposed", NULL, &compare_tables[COMPARE_EXPOSED]);
     for (int role = ROLE_COMPUTE + 1; role < ROLE_COUNT; role++) {
         const struct compare_exposed *row = &c->exposed[role];
         if (row->predicted_busy_s == 0 && row->measured_busy_s == 0)
@@ -338,7 +338,7 @@ void compare_report_put_memory(struct rows *rows, const struct comparison *c)
     for (size_t t = 0; t < ARRAY_LEN(tables); t++) {
         if (rows->json == NULL && tables[t].count == 0)
             continue;
-        begin(rows, tables[t].key, NULL, &compare_tables[COMPARE_MEMORY]);
+        begin_rows(rows, tables[t].key, NULL, &compare_tables[COMPARE_MEMORY]);
         for (size_t i = 0; i < tables[t].count; i++) {
             const struct compare_memory *row = &tables[t].row[i];
             rows_number(rows, row->rank);

@@ -94,8 +94,8 @@ static int by_difference(const void *left, const void *right)
     return order != 0 ? order : strcmp(a->inputs, b->inputs);
 }
 
-static void match(struct compared_operators *o, const struct predicted_row *predicted, size_t count,
-                  const struct kernel_times *times)
+static void match_operators(struct compared_operators *o, const struct predicted_row *predicted,
+                            size_t count, const struct kernel_times *times)
 {
     const double steps = (double)times->steps;
     /* of each measured row, 1 + its row of o; 0: it has none yet */
@@ -155,7 +155,7 @@ static enum status compare_with(struct compared_operators *o, struct json_node l
     if (status == STATUS_OK)
         status = kernel_times_read(&times, measured, text->data, text->size, name, count, diag);
     if (status == STATUS_OK)
-        match(o, row, count, &times);
+        match_operators(o, row, count, &times);
     kernel_times_release(&times);
     free((void *)name);
     free(row);

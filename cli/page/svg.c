@@ -21,7 +21,7 @@ struct svg_writer {
     struct text path; /* its commands; empty: none is open */
 };
 
-static bool starts(const char *text, const char *with)
+static bool starts_with(const char *text, const char *with)
 {
     return strncmp(text, with, strlen(with)) == 0;
 }
@@ -57,7 +57,7 @@ static void put_number(struct text *out, double value)
     text_puts(out, strcmp(text, "-0") == 0 ? "0" : text);
 }
 
-static double rounded(double value)
+static double rounded_to_digits(double value)
 {
     return round(value * 10) / 10;
 }
@@ -88,14 +88,14 @@ static void put_point(struct svg_line *line)
     }
 }
 
-static bool between(double a, double b, double c)
+static bool is_between(double a, double b, double c)
 {
     return (a <= b && b <= c) || (a >= b && b >= c);
 }
 
 static void add_point(struct svg_line *line, struct svg_point point)
 {
-    point = (struct svg_point){rounded(point.x), rounded(point.y)};
+    point = (struct svg_point){rounded_to_digits(point.x), rounded_to_digits(point.y)};
     if (line->points == 0) {
         text_putc(line->out, 'M');
         put_number(line->out, point.x);
@@ -105,9 +105,9 @@ static void add_point(struct svg_line *line, struct svg_point point)
         return;
     } else if (line->points > 1 &&
                ((point.x == line->last_point.x && line->last_point.x == line->point_before.x &&
-                 between(line->point_before.y, line->last_point.y, point.y)) ||
+                 is_between(line->point_before.y, line->last_point.y, point.y)) ||
                 (point.y == line->last_point.y && line->last_point.y == line->point_before.y &&
-                 between(line->point_before.x, line->last_point.x, point.x)))) {
+                 is_between(line->point_before.x, line->last_point.x, point.x)))) {
         line->last_point = point;
         return;
     } else {
@@ -216,19 +216,19 @@ static void put_tag(struct svg_writer *w, const char *at, const char *end)
 {
     while (at < end) {
         size_t d = 0;
-        while (d < ARRAY_LEN(defaults) && !starts(at, defaults[d]))
+        while (d < ARRAY_LEN(defaults) && !starts_with(at, defaults[d]))
             d++;
         if (d < ARRAY_LEN(defaults)) {
             at += strlen(defaults[d]);
-        } else if (starts(at, "rgb(") && put_colour(w->out, &at)) {
+        } else if (starts_with(at, "rgb(") && put_colour(w->out, &at)) {
             continue;
-        } else if (starts(at, " d='M")) {
+        } else if (starts_with(at, " d='M")) {
             const char *close = at + 4 + strcspn(at + 4, "'");
             text_puts(w->out, " d='");
             put_path(w->out, at + 4, close);
             at = close;
-        } else if (starts(at, "#gp") ||
-                   starts(at, "'gp")) { /* marks have the same ids in every drawing */
+        } else if (starts_with(at, "#gp") ||
+                   starts_with(at, "'gp")) { /* marks have the same ids in every drawing */
             text_printf(w->out, "%cs%zu-", *at, w->number);
             at++;
         } else {
@@ -266,7 +266,7 @@ static void begin_group(struct svg_writer *w, struct open_groups *groups, const 
     put_tag(&probe, at, end);
     const bool written = strcmp(tag.data, "<g>") != 0 &&
                          strstr(tag.data, "id=\"gnuplot_plot") == NULL &&
-                         !starts(tag.data, "<g stroke='none'");
+                         !starts_with(tag.data, "<g stroke='none'");
     if (groups->depth < GROUPS_MAX)
         groups->is_written[groups->depth] = written;
     groups->depth++;
@@ -293,19 +293,19 @@ static void end_group(struct svg_writer *w, struct open_groups *groups)
 static const char *put_element(struct svg_writer *w, struct open_groups *groups, const char *at)
 {
     const char *end = tag_end(at), *next = skip_blank(end);
-    if (starts(at, "<title>") || starts(at, "<desc>")) {
+    if (starts_with(at, "<title>") || starts_with(at, "<desc>")) {
         const char *close = strstr(at, "</");
         return close != NULL ? tag_end(close) : end;
     }
-    if (starts(at, "<rect x=\"0\" y=\"0\""))
+    if (starts_with(at, "<rect x=\"0\" y=\"0\""))
         return end;
-    if (starts(at, "<g ") || starts(at, "<g>")) {
-        if (starts(next, "</g>")) /* the group is empty */
+    if (starts_with(at, "<g ") || starts_with(at, "<g>")) {
+        if (starts_with(next, "</g>")) /* the group is empty */
             return next + strlen("</g>");
         begin_group(w, groups, at, end);
-    } else if (starts(at, "</g>")) {
+    } else if (starts_with(at, "</g>")) {
         end_group(w, groups);
-    } else if (starts(at, "<polygon")) {
+    } else if (starts_with(at, "<polygon")) {
         put_polygon(w, at);
     } else {
         end_path(w);
@@ -328,7 +328,7 @@ void svg_put(struct text *out, const char *svg, size_t number)
             const char *words = at;
             at += strcspn(at, "<");
             text_append(out, words, (size_t)(at - words));
-        } else if (starts(at, "<defs>") && !has_marks) {
+        } else if (starts_with(at, "<defs>") && !has_marks) {
             at = marks_end != NULL ? marks_end + strlen("</defs>") : tag_end(at);
         } else {
             at = put_element(&w, &groups, at);

@@ -21,7 +21,7 @@ struct weights {
     double rows, least_rows;
 };
 
-static struct weights weigh(const struct core_plan *plan, size_t sequence)
+static struct weights weigh_sequence(const struct core_plan *plan, size_t sequence)
 {
     const struct row_bytes rows = {.key = 1, .query = 1, .result = 1};
     const struct core_sequence *s = &plan->sequence[sequence];
@@ -62,7 +62,7 @@ static void put_times(struct text *out, double rows, double least)
 static void put_sequence(struct text *out, const struct core_plan *plan, size_t i)
 {
     const char *const indent = "                   ";
-    struct weights w = weigh(plan, i);
+    struct weights w = weigh_sequence(plan, i);
     text_printf(out,
                 "sequence %-9zu %.0f visible pairs; rank %u has the most, %.0f, %.3f times the "
                 "mean\n",
@@ -103,7 +103,7 @@ static void put_json(struct text *out, const struct core_plan *plan, bool right)
     json_put_count(&json, "ranks", plan->ranks);
     json_begin_array(&json, "sequences");
     for (size_t i = 0; i < plan->sequences && right; i++) {
-        struct weights w = weigh(plan, i);
+        struct weights w = weigh_sequence(plan, i);
         json_begin_object(&json, NULL);
         json_put_number(&json, "pairs", w.pairs);
         json_put_number(&json, "fullest_over_mean", balance_of(plan, &w));

@@ -9,7 +9,7 @@ void kernels_release(struct kernels *kernels)
     *kernels = (struct kernels){0};
 }
 
-static bool holds(const struct text *list, const char *who)
+static bool list_has(const struct text *list, const char *who)
 {
     size_t size = strlen(who);
     const char *at = list->data;
@@ -25,7 +25,7 @@ static bool holds(const struct text *list, const char *who)
 void kernels_add(struct kernels *kernels, enum attention_impl impl, const char *who)
 {
     struct text *list = &kernels->strategies_of[impl];
-    if (!holds(list, who))
+    if (!list_has(list, who))
         text_printf(list, "%s%s", list->size > 0 ? ", " : "", who);
 }
 

@@ -83,7 +83,7 @@ static bool lacks_line_end(const char *path)
 }
 
 /* Appends a line in one write, so that two processes do not mix their lines. */
-static enum status append(const char *path, struct text *line, struct diag *diag)
+static enum status append_line(const char *path, struct text *line, struct diag *diag)
 {
     const struct loc at = {.name = path};
     if (path_is_file(path) && lacks_line_end(path)) {
@@ -110,7 +110,7 @@ enum status record_append(const char *path, const struct report *report, struct 
 {
     struct text line = {0};
     put_record(&line, report);
-    enum status status = append(path, &line, diag);
+    enum status status = append_line(path, &line, diag);
     text_release(&line);
     return status;
 }
@@ -158,7 +158,7 @@ enum status record_append_compared(const char *path, struct json_node prediction
     struct text line = {0};
     enum status status = put_compared(&line, prediction, measured_s, diag);
     if (status == STATUS_OK)
-        status = append(path, &line, diag);
+        status = append_line(path, &line, diag);
     text_release(&line);
     return status;
 }

@@ -49,7 +49,7 @@ static const char *end_of(const char *name, size_t size)
 }
 
 /* Returns where the part of a path begins in which it first differs from another. */
-static const char *difference(const char *name, const char *other)
+static const char *path_difference(const char *name, const char *other)
 {
     const char *part = name;
     for (; *name == *other && *name != '\0'; name++, other++)
@@ -64,7 +64,7 @@ static void put_label(struct text *label, const struct recorded_modules *m, uint
     enum { FEW = 4, DOTS = 2 };
     const char *name = m->row[row].name, *end = end_of(name, LABEL_SIZE);
     for (uint32_t i = 0; i < m->count && label->size == 0; i++) {
-        const char *part = difference(name, m->row[i].name);
+        const char *part = path_difference(name, m->row[i].name);
         if (i == row || strcmp(end_of(m->row[i].name, LABEL_SIZE), end) != 0 || part >= end)
             continue;
         size_t size = strcspn(part, ".");

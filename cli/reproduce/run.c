@@ -118,7 +118,8 @@ static void take_death(struct entry_run *run, size_t job, const char *why)
     }
 }
 
-static enum status take(struct entry_run *run, const struct pool_event *event, struct diag *diag)
+static enum status take_event(struct entry_run *run, const struct pool_event *event,
+                              struct diag *diag)
 {
     size_t job = (size_t)event->job;
     if (event->kind == POOL_NOTHING)
@@ -152,7 +153,7 @@ static enum status do_jobs(struct entry_run *run, const size_t *job, size_t coun
             status = pool_wait(&run->pool, 1000, &event, diag);
         if (status == STATUS_OK && interrupted() == 0) {
             done += event.kind != POOL_NOTHING;
-            status = take(run, &event, diag);
+            status = take_event(run, &event, diag);
         }
         progress_update(&progress, before + done, "");
     }

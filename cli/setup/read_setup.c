@@ -26,8 +26,8 @@ static enum status share_gpu(struct setup *setup, const struct options *options,
 }
 
 /* Refuses the options of a set, which make no sense for a schedule from a file, except those in except[]. */
-static enum status refuse(const struct options *options, const struct option_set *set,
-                          const char *const *except, size_t excepted, struct diag *diag)
+static enum status refuse_option(const struct options *options, const struct option_set *set,
+                                 const char *const *except, size_t excepted, struct diag *diag)
 {
     for (size_t i = 0; i < set->count; i++) {
         const char *name = set->option[i].name;
@@ -50,8 +50,8 @@ static enum status refuse(const struct options *options, const struct option_set
     return STATUS_OK;
 }
 
-static enum status need(const struct options *options, const char *name, const char *what,
-                        struct diag *diag)
+static enum status need_option(const struct options *options, const char *name, const char *what,
+                               struct diag *diag)
 {
     if (options_given(options, name))
         return STATUS_OK;
@@ -114,10 +114,11 @@ static enum status read_choices(struct setup *setup, const struct options *optio
 
 enum status setup_of_file(const struct options *options, struct diag *diag)
 {
-    enum status status = refuse(options, &setup_model_options, NULL, 0, diag);
+    enum status status = refuse_option(options, &setup_model_options, NULL, 0, diag);
     if (status == STATUS_OK)
-        status = refuse(options, &setup_choice_options, NULL, 0, diag);
-    return status == STATUS_OK ? refuse(options, &setup_cluster_options, NULL, 0, diag) : status;
+        status = refuse_option(options, &setup_choice_options, NULL, 0, diag);
+    return status == STATUS_OK ? refuse_option(options, &setup_cluster_options, NULL, 0, diag)
+                               : status;
 }
 
 /* Loads the choices that the options make. The strategy fills those that stay open. */
@@ -197,9 +198,9 @@ static const char needed_cluster[] = "a preset, file or line; `longhaul list clu
 
 enum status setup_load_open(struct setup *setup, const struct options *options, struct diag *diag)
 {
-    enum status status = need(options, "model", needed_model, diag);
+    enum status status = need_option(options, "model", needed_model, diag);
     if (status == STATUS_OK)
-        status = need(options, "cluster", needed_cluster, diag);
+        status = need_option(options, "cluster", needed_cluster, diag);
     if (status == STATUS_OK)
         status = load_model(setup, options, diag);
     if (status == STATUS_OK)
@@ -216,16 +217,17 @@ enum status setup_load(struct setup *setup, const struct options *options, bool 
     if (from_file) {
         status = find_file(options->argument[0], diag);
         if (status == STATUS_OK)
-            status = refuse(options, &setup_model_options, NULL, 0, diag);
+            status = refuse_option(options, &setup_model_options, NULL, 0, diag);
         if (status == STATUS_OK)
-            status = refuse(options, &setup_choice_options, of_files, ARRAY_LEN(of_files), diag);
+            status =
+                refuse_option(options, &setup_choice_options, of_files, ARRAY_LEN(of_files), diag);
     } else {
-        status = need(options, "model", needed_model, diag);
+        status = need_option(options, "model", needed_model, diag);
         if (status == STATUS_OK)
-            status = need(options, "seq", "tokens of one sequence, such as 128K", diag);
+            status = need_option(options, "seq", "tokens of one sequence, such as 128K", diag);
     }
     if (status == STATUS_OK)
-        status = need(options, "cluster", needed_cluster, diag);
+        status = need_option(options, "cluster", needed_cluster, diag);
     if (status == STATUS_OK && !from_file)
         status = load_model(setup, options, diag);
     if (status == STATUS_OK)
@@ -281,13 +283,13 @@ enum status setup_load_run(struct setup *setup, const struct options *options, b
 {
     enum status status = STATUS_OK;
     if (from_file) {
-        status = refuse(options, &setup_choice_options, NULL, 0, diag);
+        status = refuse_option(options, &setup_choice_options, NULL, 0, diag);
         if (status == STATUS_OK)
-            status = refuse(options, &setup_cluster_options, NULL, 0, diag);
+            status = refuse_option(options, &setup_cluster_options, NULL, 0, diag);
     } else {
-        status = need(options, "model", needed_model, diag);
+        status = need_option(options, "model", needed_model, diag);
         if (status == STATUS_OK)
-            status = need(options, "seq", "tokens of one sequence, such as 4K", diag);
+            status = need_option(options, "seq", "tokens of one sequence, such as 4K", diag);
     }
     if (status == STATUS_OK && options_given(options, "model"))
         status = load_model(setup, options, diag);

@@ -23,7 +23,7 @@
 
 static const char journal_head[] = "# longhaul sweep journal 1\n";
 
-static enum status cannot(struct diag *diag, const char *path, const char *what)
+static enum status report_failure(struct diag *diag, const char *path, const char *what)
 {
     return diag_error(diag, (struct loc){.name = path}, STATUS_SYSTEM, "cannot %s: %s", what,
                       strerror(errno));
@@ -100,7 +100,8 @@ static uint32_t checksum(const char *data, size_t size)
     return sum;
 }
 
-static void keep(struct sweep_journal *j, size_t point, const char *text, size_t size, bool failed)
+static void keep_row(struct sweep_journal *j, size_t point, const char *text, size_t size,
+                     bool failed)
 {
     j->known_rows += j->row[point].text == NULL;
     j->row[point] =
@@ -143,7 +144,7 @@ static void take_line(struct sweep_journal *j, const char *line, size_t size)
         return;
     bool failed = at[0] == 'f';
     if (j->row[point].text == NULL || !failed)
-        keep(j, (size_t)point, at + 2, (size_t)(end - at) - 2, failed);
+        keep_row(j, (size_t)point, at + 2, (size_t)(end - at) - 2, failed);
 }
 
 /* Reads the whole journal through the locked descriptor, since closing another one of the same file would end the
@@ -156,7 +157,7 @@ static enum status read_all(struct text *text, int file, const char *path, struc
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
-            return cannot(diag, path, "read");
+            return report_failure(diag, path, "read");
         if (got == 0)
             return STATUS_OK;
         text_append(text, piece, (size_t)got);
@@ -229,7 +230,7 @@ static enum status write_all(int file, const char *data, size_t size)
 }
 
 /* Appends a text to the journal. If that fails, nothing of it stays. */
-static enum status append(struct sweep_journal *j, const struct text *text, struct diag *diag)
+static enum status append_text(struct sweep_journal *j, const struct text *text, struct diag *diag)
 {
     if (write_all(j->file, text->data, text->size) == STATUS_OK) {
         j->size += (long long)text->size;
@@ -279,7 +280,7 @@ static enum status read_others(struct sweep_journal *j, struct diag *diag)
             continue;
         int file = open(path, O_RDWR | O_CLOEXEC);
         if (file < 0)
-            status = cannot(diag, path, "open");
+            status = report_failure(diag, path, "open");
         if (status == STATUS_OK)
             status = lock(file, path, diag);
         if (status == STATUS_OK)
@@ -296,17 +297,17 @@ static enum status open_journal(struct sweep_journal *j, struct diag *diag)
     const char *path = j->part.data;
     j->file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_APPEND, 0666);
     if (j->file < 0)
-        return cannot(diag, path, "write");
+        return report_failure(diag, path, "write");
     enum status status = lock(j->file, path, diag);
     if (status == STATUS_OK)
         status = read_journal(j, j->file, path, &j->size, diag);
     if (status == STATUS_OK && ftruncate(j->file, (off_t)j->size) != 0)
-        status = cannot(diag, path, "shorten");
+        status = report_failure(diag, path, "shorten");
     if (status == STATUS_OK && j->size == 0) {
         struct text head = {0};
         text_puts(&head, journal_head);
         put_head(&head, j->grid);
-        status = append(j, &head, diag);
+        status = append_text(j, &head, diag);
         text_release(&head);
     }
     return status;
@@ -376,7 +377,7 @@ enum status sweep_journal_add(struct sweep_journal *j, size_t point, const struc
     if (j->file >= 0) {
         struct text line = {0};
         put_line(&line, point, row, failed);
-        status = append(j, &line, diag);
+        status = append_text(j, &line, diag);
         text_release(&line);
         if (status == STATUS_OK && now_s() - j->synced_s > SYNC_EVERY_S) {
             /* its result is not needed: if the disk fails, the next write fails as well */
@@ -385,7 +386,7 @@ enum status sweep_journal_add(struct sweep_journal *j, size_t point, const struc
         }
     }
     if (status == STATUS_OK)
-        keep(j, point, row->data, row->size, failed);
+        keep_row(j, point, row->data, row->size, failed);
     return status;
 }
 

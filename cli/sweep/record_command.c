@@ -23,7 +23,7 @@ static const struct loc at_option = {.name = "--record-cmd"};
 
 /* ---- what tells recordings apart ---- */
 
-static uint64_t add(uint64_t sum, const char *data, size_t size)
+static uint64_t add_to_digest(uint64_t sum, const char *data, size_t size)
 {
     return digest_add(digest_add(sum, data, size), "\xff", 1);
 }
@@ -31,13 +31,13 @@ static uint64_t add(uint64_t sum, const char *data, size_t size)
 uint64_t record_command_digest(const char *command)
 {
     static const char blanks[] = " \t\n;&|<>()\"'";
-    uint64_t sum = add(DIGEST_NONE, command, strlen(command));
+    uint64_t sum = add_to_digest(DIGEST_NONE, command, strlen(command));
     for (const char *at = command + strspn(command, blanks); *at != '\0';) {
         const size_t size = strcspn(at, blanks);
         struct text path = {0}, text = {0};
         text_printf(&path, "%.*s", (int)size, at);
         if (path_is_file(path.data) && text_read(&text, path.data, NULL) == STATUS_OK)
-            sum = add(sum, text.data == NULL ? "" : text.data, text.size);
+            sum = add_to_digest(sum, text.data == NULL ? "" : text.data, text.size);
         text_release(&path);
         text_release(&text);
         at += size;
@@ -112,7 +112,8 @@ static void set_rank(const struct record_command *run, int64_t rank)
 }
 
 /* Becomes the command that records a rank. Its output goes to `log`. */
-static void become(const struct record_command *run, int64_t rank, const char *output, int log)
+static void exec_command(const struct record_command *run, int64_t rank, const char *output,
+                         int log)
 {
     const char *device = recorders_device(run->device);
     const int none = open("/dev/null", O_RDONLY);
@@ -158,8 +159,8 @@ static bool disk_is_full(const char *folder, const struct text *last)
 }
 
 /* status: that of a failure which is not the disk's; a full disk is the system's, so that a sweep tries again. */
-static enum status failed(const struct record_command *run, enum status status, const char *log,
-                          const char *how, struct diag *diag)
+static enum status report_failure(const struct record_command *run, enum status status,
+                                  const char *log, const char *how, struct diag *diag)
 {
     struct text last = {0};
     put_last_line(&last, log);
@@ -200,7 +201,7 @@ static enum status run_it(const struct record_command *run, int64_t rank, const 
         return diag_error(diag, at_option, STATUS_SYSTEM, "cannot fork: %s", strerror(errno));
     if (child == 0) {
         process_ends_with(parent);
-        become(run, rank, output, log);
+        exec_command(run, rank, output, log);
     }
     do
         got = waitpid(child, &state, 0);
@@ -215,16 +216,17 @@ static enum status run_it(const struct record_command *run, int64_t rank, const 
     if (number > 0 && number <= LAST_SIGNAL) {
         snprintf(how, sizeof how, "the command was ended by signal %d (%.40s)", number,
                  strsignal(number));
-        return failed(run, STATUS_SYSTEM, log_path, how, diag);
+        return report_failure(run, STATUS_SYSTEM, log_path, how, diag);
     }
     if (WEXITSTATUS(state) != 0) {
         snprintf(how, sizeof how, "the command ended with exit code %d", WEXITSTATUS(state));
-        return failed(run, STATUS_BAD_INPUT, log_path, how, diag);
+        return report_failure(run, STATUS_BAD_INPUT, log_path, how, diag);
     }
     return is_whole(output)
                ? STATUS_OK
-               : failed(run, STATUS_BAD_INPUT, log_path,
-                        "the command wrote no recorded step to $LONGHAUL_RECORD_OUTPUT", diag);
+               : report_failure(run, STATUS_BAD_INPUT, log_path,
+                                "the command wrote no recorded step to $LONGHAUL_RECORD_OUTPUT",
+                                diag);
 }
 
 /* ---- the folder ---- */

@@ -137,7 +137,7 @@ static void send_row(struct server *s, uint64_t point, uint64_t outcome, const c
     text_release(&message);
 }
 
-static void take(struct server *s, const struct pool_event *event)
+static void take_event(struct server *s, const struct pool_event *event)
 {
     if (event->kind == POOL_ANSWER) {
         send_row(s, event->job, (uint64_t)(event->answer->data[0] - '0'), event->answer->data + 1,
@@ -181,7 +181,7 @@ enum status sweep_serve(const struct sweep_grid *grid, size_t jobs, struct launc
         if (status == STATUS_OK)
             status = pool_wait(&s.pool, LOOK_EVERY_MS, &event, diag);
         if (status == STATUS_OK)
-            take(&s, &event);
+            take_event(&s, &event);
     }
     if (status == STATUS_OK)
         launcher->calls->finish();

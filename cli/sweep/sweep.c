@@ -49,7 +49,7 @@ struct sweep_run {
     size_t done_points, outcome[SWEEP_STATUS_COUNT];
 };
 
-static void show(struct sweep_run *run)
+static void show_progress(struct sweep_run *run)
 {
     char note[96] = "";
     size_t other = run->done_points;
@@ -90,7 +90,8 @@ static enum status take_death(struct sweep_run *run, size_t point, const char *w
     return status;
 }
 
-static enum status take(struct sweep_run *run, const struct pool_event *event, struct diag *diag)
+static enum status take_event(struct sweep_run *run, const struct pool_event *event,
+                              struct diag *diag)
 {
     size_t point = (size_t)event->job;
     if (event->kind == POOL_NOTHING)
@@ -138,8 +139,8 @@ static enum status run_here(struct sweep_run *run, struct diag *diag)
         if (status == STATUS_OK)
             status = pool_wait(&run->pool, wait_ms, &event, diag);
         if (status == STATUS_OK && interrupted() == 0)
-            status = take(run, &event, diag);
-        show(run);
+            status = take_event(run, &event, diag);
+        show_progress(run);
     }
     return status;
 }

@@ -46,7 +46,7 @@ static void take_faults(struct checker *c, struct loc at, const struct diag *dia
         fault(c, at, "%.*s", (int)size, first);
 }
 
-static bool agrees(double one, double other)
+static bool values_agree(double one, double other)
 {
     return fabs(one / other - 1) <= AGREES;
 }
@@ -85,7 +85,7 @@ static void check_published(struct checker *c, const struct external_run *row)
 {
     double step_s = step_of_published(row);
     c->unchecked_steps += isnan(step_s);
-    if (!isnan(step_s) && !agrees(step_s, row->step_s))
+    if (!isnan(step_s) && !values_agree(step_s, row->step_s))
         fault(c, row->at,
               "measured_step_s is %.4g, and %s %s of %lld x %lld tokens on %lld GPUs are %.4g s",
               row->step_s, row->text[EXTERNAL_METRIC], row->text[EXTERNAL_VALUE],
@@ -117,7 +117,7 @@ static void check_mfu(struct checker *c, const struct external_run *row, const s
     double follows = mfu_fraction(convention, &setup->model, choices->seq, choices->global_batch,
                                   choices->activations != CHOICE_ACTIVATIONS_KEEP, step_s,
                                   choices->ranks, setup->cluster.device.peak_flop_per_s);
-    if (!agrees(follows, mfu))
+    if (!values_agree(follows, mfu))
         fault(c, row->at, "mfu is %.4g, and %.4g tokens/s/GPU (line %u) are %.4g by convention %s",
               mfu, tgs, is_mfu ? other->at.line : row->at.line, follows,
               mfu_table[convention].name);

@@ -10,7 +10,7 @@
 static const char *const choices[] = {"split", "placement", "window", "rotation"};
 
 /* Returns 1 if a larger value of the metric is better, -1 if a smaller one is, and 0 if the metric does not say. */
-static int better(enum measurement_metric metric)
+static int better_sign(enum measurement_metric metric)
 {
     switch (metric) {
     case METRIC_TGS:
@@ -37,7 +37,7 @@ static void count_group(const struct validation *v, const char *choice, size_t i
 {
     const struct external_run *row = v->rows->row;
     size_t members = 0, best = i, ours = i;
-    int sign = better(row[i].metric);
+    int sign = better_sign(row[i].metric);
     for (size_t k = i; k < v->rows->count; k++) {
         if (done[k] || v->row[k].result.outcome != OUTCOME_OK || row[k].metric != row[i].metric ||
             !external_same_group(&row[i], &row[k], choice))
@@ -68,7 +68,7 @@ void validation_print_choices(struct text *out, const struct validation *v)
             struct choice_tally tally = {0};
             for (size_t k = i; k < v->rows->count; k++)
                 if (!done[k] && v->row[k].result.outcome == OUTCOME_OK &&
-                    better(v->rows->row[k].metric) != 0 && validation_same_table(v, i, k))
+                    better_sign(v->rows->row[k].metric) != 0 && validation_same_table(v, i, k))
                     count_group(v, choices[c], k, done, &tally);
             if (tally.groups == 0)
                 continue;

@@ -17,8 +17,8 @@ struct judged {
 
 /* Makes the interval of each run's time, and finds whether the run lies inside. Returns the number of runs. first: the
  * error at first sight counts, and the interval is made without the rows of the run's laboratory. */
-static size_t judge(struct judged *judged, const struct residuals *runs,
-                    const struct evidence *evidence, bool first)
+static size_t judge_runs(struct judged *judged, const struct residuals *runs,
+                         const struct evidence *evidence, bool first)
 {
     size_t count = 0;
     for (size_t i = 0; i < runs->count; i++) {
@@ -134,7 +134,7 @@ static const struct {
     {"short layers", has_feature, FEATURE_SMALL},
 };
 
-static size_t add(struct coverage *out, const char *name, struct coverage c)
+static size_t add_coverage(struct coverage *out, const char *name, struct coverage c)
 {
     if (c.run_count == 0)
         return 0;
@@ -157,7 +157,8 @@ static size_t add_laboratories(struct coverage *out, const struct judged *judged
             own[n++] = judged[k];
             done[k] = k != i;
         }
-        added += add(&out[added], judged[i].run->laboratory, coverage_of(own, n, is_any, 0));
+        added +=
+            add_coverage(&out[added], judged[i].run->laboratory, coverage_of(own, n, is_any, 0));
     }
     free(own);
     free(done);
@@ -168,11 +169,11 @@ size_t coverage_make(struct coverage *out, const struct residuals *runs,
                      const struct evidence *evidence, bool first)
 {
     struct judged *judged = heap_zalloc(runs->count + 1, sizeof *judged);
-    const size_t count = judge(judged, runs, evidence, first);
+    const size_t count = judge_runs(judged, runs, evidence, first);
     size_t made = 0;
     for (size_t i = 0; i < ARRAY_LEN(classes); i++)
-        made += add(&out[made], classes[i].name,
-                    coverage_of(judged, count, classes[i].is_in, classes[i].class));
+        made += add_coverage(&out[made], classes[i].name,
+                             coverage_of(judged, count, classes[i].is_in, classes[i].class));
     made += add_laboratories(&out[made], judged, count);
     free(judged);
     return made;

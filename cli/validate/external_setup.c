@@ -12,7 +12,7 @@
 static const char shipped[] = "traces/";
 
 /* Returns name; the relative path of a .json file is put below the CSV's folder, or that of the data that ships. */
-static const char *beside(struct arena *arena, const char *csv, const char *name)
+static const char *path_beside(struct arena *arena, const char *csv, const char *name)
 {
     const char *slash = strrchr(csv, '/');
     size_t size = strlen(name);
@@ -35,7 +35,7 @@ static void place_files(struct options *options, struct arena *arena, const char
     for (size_t f = 0; f < ARRAY_LEN(files); f++)
         if (options_given(options, files[f]))
             options_replace_text(options, files[f],
-                                 beside(arena, csv, options_text(options, files[f])));
+                                 path_beside(arena, csv, options_text(options, files[f])));
 }
 
 /* Measurements were made with a framework, so where args name no profile, the strategy's own is used. */

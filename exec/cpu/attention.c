@@ -65,12 +65,12 @@ size_t cpu_attention_scratch(const struct work *work)
     return (size_t)ATTENTION_QUERY_TILE * (ATTENTION_KEY_TILE + 2);
 }
 
-static int64_t least(int64_t a, int64_t b)
+static int64_t min_i64(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
 
-static int64_t most(int64_t a, int64_t b)
+static int64_t max_i64(int64_t a, int64_t b)
 {
     return a > b ? a : b;
 }
@@ -115,18 +115,18 @@ static void query_tile(const struct call *call, const float *q, const float *k, 
         struct visible keys = cpu_visible(call, first + i);
         if (keys.begin == keys.end)
             continue;
-        begin = end == 0 ? keys.begin : least(begin, keys.begin);
-        end = most(end, keys.end);
+        begin = end == 0 ? keys.begin : min_i64(begin, keys.begin);
+        end = max_i64(end, keys.end);
     }
     for (int64_t key = begin; key < end; key += ATTENTION_KEY_TILE) {
-        int64_t width = least(ATTENTION_KEY_TILE, end - key);
+        int64_t width = min_i64(ATTENTION_KEY_TILE, end - key);
         cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (blasint)rows, (blasint)width,
                     (blasint)dim, 1 / sqrtf((float)dim), q, (blasint)step, k + key * k_step,
                     (blasint)k_step, 0, score, ATTENTION_KEY_TILE);
         for (int64_t i = 0; i < rows; i++) {
             struct visible keys = cpu_visible(call, first + i);
             float *row = score + i * ATTENTION_KEY_TILE, scale;
-            int64_t from = most(keys.begin - key, 0), to = least(keys.end - key, width);
+            int64_t from = max_i64(keys.begin - key, 0), to = min_i64(keys.end - key, width);
             if (from >= to) {
                 memset(row, 0, (size_t)width * sizeof *row);
                 continue;
@@ -156,7 +156,7 @@ const char *cpu_attention(const struct call *call, float *scratch)
     float *o = call->write[0].data, *lse = call->write[1].data; /* (q, heads, vdim), (q, heads) */
     for (int64_t h = 0; h < heads; h++)
         for (int64_t i = 0; i < work->attention.q; i += ATTENTION_QUERY_TILE) {
-            int64_t rows = least(ATTENTION_QUERY_TILE, work->attention.q - i);
+            int64_t rows = min_i64(ATTENTION_QUERY_TILE, work->attention.q - i);
             const int64_t row = i * heads + h, key = h / group;
             query_tile(call, q + row * dim, k + key * dim, v + key * vdim, o + row * vdim,
                        lse + row, i, rows, scratch);
@@ -166,8 +166,8 @@ const char *cpu_attention(const struct call *call, float *scratch)
 
 /* Merges a block's output of one row and head into a sum as ring-flash-attention does (pull request 34), without
  * overflow: with s = sigmoid(l_b - l), out <- out - s (out - block), l <- l - logsigmoid(l - l_b). */
-static void merge(const float *out, float l, const float *block, float b, int64_t dim,
-                  float *out_new, float *lse_new)
+static void merge_block(const float *out, float l, const float *block, float b, int64_t dim,
+                        float *out_new, float *lse_new)
 {
     float share;
     if (isinf(b) && b < 0) { /* the block has seen no key; neither, perhaps, has the row */
@@ -193,8 +193,8 @@ const char *cpu_merge(const struct call *call, float *scratch)
     const float *block = call->read[2].data, *block_lse = call->read[3].data;
     float *out_new = call->write[0].data, *lse_new = call->write[1].data;
     for (int64_t i = 0; i < rows; i++)
-        merge(out + i * dim, lse[i], block + i * dim, block_lse[i], dim, out_new + i * dim,
-              &lse_new[i]);
+        merge_block(out + i * dim, lse[i], block + i * dim, block_lse[i], dim, out_new + i * dim,
+                    &lse_new[i]);
     return NULL;
 }
 
@@ -268,8 +268,8 @@ const char *cpu_merge_rows(const struct call *call, float *scratch)
         for (int64_t h = 0; h < heads; h++) {
             const int64_t from = moved_packed(&moved, i) * heads + h,
                           to = moved_own(&moved, i) * heads + h;
-            merge(out + to * dim, lse[to], block + from * dim, block_lse[from], dim, out + to * dim,
-                  &lse[to]);
+            merge_block(out + to * dim, lse[to], block + from * dim, block_lse[from], dim,
+                        out + to * dim, &lse[to]);
         }
     return NULL;
 }

@@ -212,8 +212,8 @@ static void *worker_main(void *argument)
 
 /* ---- opening and closing ---- */
 
-static enum status refused(const struct exec_run *run, const char *what, uint64_t bytes,
-                           struct diag *diag)
+static enum status allocation_refused(const struct exec_run *run, const char *what, uint64_t bytes,
+                                      struct diag *diag)
 {
     return diag_error(diag, (struct loc){run->name, 0, 0}, STATUS_SYSTEM,
                       "the system refuses %" PRIu64 " bytes of memory for %s", bytes, what);
@@ -227,7 +227,7 @@ static enum status open_memory(struct exec_run *run, struct cpu_rank *rank, stru
             bytes = PAGE;
         if (posix_memalign(&rank->memory[m], PAGE, bytes) != 0) {
             rank->memory[m] = NULL;
-            return refused(run, "an arena", bytes, diag);
+            return allocation_refused(run, "an arena", bytes, diag);
         }
         memset(rank->memory[m], 0, bytes); /* pages are there before the first step */
     }
@@ -240,7 +240,7 @@ static enum status open_worker(struct cpu_worker *worker, struct diag *diag)
     size_t floats = cpu_scratch_most(run->ir, worker->list.op, worker->list.op_count);
     void *scratch = NULL;
     if (floats > 0 && posix_memalign(&scratch, LINE, floats * sizeof(float)) != 0)
-        return refused(run, "scratch", floats * sizeof(float), diag);
+        return allocation_refused(run, "scratch", floats * sizeof(float), diag);
     worker->scratch = scratch;
     if (floats > 0)
         memset(scratch, 0, floats * sizeof(float));

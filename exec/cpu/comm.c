@@ -179,7 +179,7 @@ struct comm_member {
 };
 
 /* Waits until all members have passed phase `phase`, counted from 1. */
-static bool pass(const struct comm_member *m, uint32_t phase)
+static bool pass_phase(const struct comm_member *m, uint32_t phase)
 {
     struct group_instance *c = m->instance;
     uint32_t *passed = &c->passed_members[m->number], want = phase * c->size;
@@ -204,13 +204,13 @@ static void part_of(const struct call *call, struct collective_part *part)
         part->recv = call->write[0];
 }
 
-static void *element(struct operand operand, uint64_t i)
+static void *element_of(struct operand operand, uint64_t i)
 {
     return (char *)operand.data + i * dtype_bytes(operand.dtype);
 }
 
 /* Copies elements, unless the two addresses are equal, as they often are. */
-static void move(void *to, const void *from, uint64_t count, enum dtype dtype)
+static void move_elements(void *to, const void *from, uint64_t count, enum dtype dtype)
 {
     if (to != from)
         memmove(to, from, count * dtype_bytes(dtype));
@@ -227,8 +227,8 @@ static uint64_t slice_begin(const struct comm_member *m, uint32_t k, uint64_t be
 }
 
 /* Computes to = sum or maximum over members of their slices of `count` send elements. */
-static void reduce(const struct comm_member *m, void *to, uint64_t begin, uint64_t count,
-                   enum reduce_op reduction)
+static void reduce_elements(const struct comm_member *m, void *to, uint64_t begin, uint64_t count,
+                            enum reduce_op reduction)
 {
     enum { BLOCK = 1024 };
     enum dtype dtype = m->part[0].send.dtype;
@@ -236,10 +236,10 @@ static void reduce(const struct comm_member *m, void *to, uint64_t begin, uint64
     for (uint64_t done = 0; done < count; done += BLOCK) {
         size_t n = count - done < BLOCK ? (size_t)(count - done) : BLOCK;
         uint64_t from = slice_begin(m, 0, begin, count) + done;
-        number_to_f32(sum, element(m->part[0].send, from), dtype, n);
+        number_to_f32(sum, element_of(m->part[0].send, from), dtype, n);
         for (uint32_t k = 1; k < m->instance->size; k++) {
             from = slice_begin(m, k, begin, count) + done;
-            number_to_f32(term, element(m->part[k].send, from), dtype, n);
+            number_to_f32(term, element_of(m->part[k].send, from), dtype, n);
             if (reduction == REDUCE_MAX)
                 for (size_t i = 0; i < n; i++)
                     sum[i] = term[i] > sum[i] ? term[i] : sum[i];
@@ -261,13 +261,13 @@ static bool all_reduce(const struct comm_member *m)
         uint64_t slice = (m->index + k) % size, begin = slice * each;
         uint64_t end = begin + each < recv.count ? begin + each : recv.count;
         if (begin < end && k == 0)
-            reduce(m, element(recv, begin), begin, end - begin,
-                   (enum reduce_op)m->call->work->all_reduce.op);
-        if (k == 0 && !pass(m, 2))
+            reduce_elements(m, element_of(recv, begin), begin, end - begin,
+                            (enum reduce_op)m->call->work->all_reduce.op);
+        if (k == 0 && !pass_phase(m, 2))
             return false;
         if (begin < end && k > 0)
-            move(element(recv, begin), element(m->part[slice].recv, begin), end - begin,
-                 recv.dtype);
+            move_elements(element_of(recv, begin), element_of(m->part[slice].recv, begin),
+                          end - begin, recv.dtype);
     }
     return true;
 }
@@ -299,10 +299,11 @@ static void fetch_rows(const struct comm_member *m)
         const int64_t *into = work->exchange.back ? own->sent.first : own->received.first;
         const int64_t *from = work->exchange.back ? other->received.first : other->sent.first;
         for (int64_t p = 0; p < work->exchange.parts; p++)
-            move(element(*recv, (uint64_t)((p * work->exchange.to + into[k]) * width)),
-                 element(m->part[k].send,
-                         (uint64_t)((p * work->exchange.rows + from[m->index]) * width)),
-                 (uint64_t)((into[k + 1] - into[k]) * width), recv->dtype);
+            move_elements(
+                element_of(*recv, (uint64_t)((p * work->exchange.to + into[k]) * width)),
+                element_of(m->part[k].send,
+                           (uint64_t)((p * work->exchange.rows + from[m->index]) * width)),
+                (uint64_t)((into[k + 1] - into[k]) * width), recv->dtype);
     }
 }
 
@@ -321,7 +322,8 @@ static void fetch_dealt(const struct comm_member *m)
     for (uint32_t k = 0; k < dealt->ranks; k++) {
         const uint64_t rows = (uint64_t)assignment_dealt(dealt, ahead ? index : k);
         const uint64_t from = ahead ? before : index * rows * (uint64_t)cols;
-        move(element(recv, to), element(m->part[k].send, from), rows * (uint64_t)cols, recv.dtype);
+        move_elements(element_of(recv, to), element_of(m->part[k].send, from),
+                      rows * (uint64_t)cols, recv.dtype);
         to += rows * (uint64_t)cols;
     }
 }
@@ -359,18 +361,18 @@ static void fetch_once(const struct comm_member *m)
         for (int64_t i = first; i < end; i++, to++) {
             const uint64_t own = (uint64_t)(dealt->token[i] * cols);
             if (ahead)
-                move(element(recv, to * (uint64_t)cols), element(m->part[k].send, own),
-                     (uint64_t)cols, recv.dtype);
+                move_elements(element_of(recv, to * (uint64_t)cols),
+                              element_of(m->part[k].send, own), (uint64_t)cols, recv.dtype);
             else
-                add_row(element(recv, own),
-                        element(m->part[k].send,
-                                (uint64_t)((m->index * (end - first) + i - first) * cols)),
+                add_row(element_of(recv, own),
+                        element_of(m->part[k].send,
+                                   (uint64_t)((m->index * (end - first) + i - first) * cols)),
                         (uint64_t)cols, recv.dtype);
         }
     }
 }
 
-static void fetch(const struct comm_member *m)
+static void fetch_parts(const struct comm_member *m)
 {
     const struct work *work = m->call->work;
     struct operand recv = m->part[m->index].recv;
@@ -386,29 +388,30 @@ static void fetch(const struct comm_member *m)
             break;
         }
         for (uint32_t k = 0; k < size; k++)
-            move(element(recv, k * each), element(m->part[k].send, m->index * each), each,
-                 recv.dtype);
+            move_elements(element_of(recv, k * each), element_of(m->part[k].send, m->index * each),
+                          each, recv.dtype);
         break;
     case WORK_ALL_GATHER:
         for (uint32_t k = 0; k < size; k++) {
             from = work->collective.relative ? (m->index + (uint32_t)size - k) % (uint32_t)size : k;
-            move(element(recv, k * each), m->part[from].send.data, each, recv.dtype);
+            move_elements(element_of(recv, k * each), m->part[from].send.data, each, recv.dtype);
         }
         break;
     case WORK_REDUCE_SCATTER:
-        reduce(m, recv.data, m->index * recv.count, recv.count, REDUCE_SUM);
+        reduce_elements(m, recv.data, m->index * recv.count, recv.count, REDUCE_SUM);
         break;
     case WORK_REDUCE:
         if (m->index == (uint32_t)work->broadcast.root)
-            reduce(m, recv.data, 0, recv.count, REDUCE_SUM);
+            reduce_elements(m, recv.data, 0, recv.count, REDUCE_SUM);
         break;
     case WORK_BROADCAST:
         from = (uint32_t)work->broadcast.root;
-        move(recv.data, m->part[from].send.data, recv.count, recv.dtype);
+        move_elements(recv.data, m->part[from].send.data, recv.count, recv.dtype);
         break;
     case WORK_SCATTER:
         from = (uint32_t)work->broadcast.root;
-        move(recv.data, element(m->part[from].send, m->index * recv.count), recv.count, recv.dtype);
+        move_elements(recv.data, element_of(m->part[from].send, m->index * recv.count), recv.count,
+                      recv.dtype);
         break;
     case WORK_EXCHANGE:
         fetch_rows(m);
@@ -416,7 +419,7 @@ static void fetch(const struct comm_member *m)
     case WORK_SHIFT: {
         int64_t by = work->p2p.by % (int64_t)size;
         from = (uint32_t)(((int64_t)m->index - by + (int64_t)size) % (int64_t)size);
-        move(recv.data, m->part[from].send.data, recv.count, recv.dtype);
+        move_elements(recv.data, m->part[from].send.data, recv.count, recv.dtype);
         break;
     }
     default:
@@ -444,7 +447,7 @@ static double sent_bytes(const struct work *work, uint32_t size)
 }
 
 /* Checks that all members call the same kind with equal counts of the same type. */
-static bool agree(const struct comm_member *m)
+static bool members_agree(const struct comm_member *m)
 {
     const struct collective_part *own = &m->part[m->index];
     for (uint32_t k = 0; k < m->instance->size; k++) {
@@ -490,9 +493,9 @@ bool cpu_collective(void *context, struct call *call)
     pthread_mutex_unlock(&m.instance->lock);
 
     atomic_store(&worker->rendezvous, true);
-    bool met = pass(&m, 1);
+    bool met = pass_phase(&m, 1);
     atomic_store(&worker->rendezvous, false);
-    if (!met || !agree(&m))
+    if (!met || !members_agree(&m))
         return false;
     double ready_s = run_now();
     uint32_t phase = 2;
@@ -501,10 +504,10 @@ bool cpu_collective(void *context, struct call *call)
             return false;
         phase = 3;
     } else {
-        fetch(&m);
+        fetch_parts(&m);
     }
     sleep_for(worker, ready_s, sent_bytes(call->work, m.instance->size));
-    return pass(&m, phase);
+    return pass_phase(&m, phase);
 }
 
 /* ---- sends and receives ---- */
@@ -524,7 +527,7 @@ static bool pass_message(struct comm *comm, struct comm_message *message, uint32
     return met;
 }
 
-static bool carry(struct cpu_worker *worker, const struct call *call, bool receives)
+static bool carry_message(struct cpu_worker *worker, const struct call *call, bool receives)
 {
     struct exec_run *run = worker->run;
     struct comm *comm = cpu_of(run)->comm;
@@ -548,7 +551,7 @@ static bool carry(struct cpu_worker *worker, const struct call *call, bool recei
         return false;
     }
     if (receives)
-        move(to->data, from->data, to->count, to->dtype);
+        move_elements(to->data, from->data, to->count, to->dtype);
     else
         sleep_for(worker, ready_s, (double)work_payload_bytes(call->work));
     return pass_message(comm, message, 2);
@@ -556,10 +559,10 @@ static bool carry(struct cpu_worker *worker, const struct call *call, bool recei
 
 bool cpu_send(void *context, struct call *call)
 {
-    return carry(context, call, false);
+    return carry_message(context, call, false);
 }
 
 bool cpu_recv(void *context, struct call *call)
 {
-    return carry(context, call, true);
+    return carry_message(context, call, true);
 }

@@ -59,7 +59,7 @@ static size_t whole_lines(size_t floats)
 }
 
 /* Must an operand of this dtype be converted for a kernel? Index and byte operands are as they are. */
-static bool converted(enum dtype dtype)
+static bool is_converted(enum dtype dtype)
 {
     return dtype == DTYPE_BF16 || dtype == DTYPE_F16 || dtype == DTYPE_F64;
 }
@@ -78,7 +78,7 @@ size_t cpu_scratch(const struct ir *ir, uint32_t op)
         return floats;
     for (uint32_t k = 0; k < ir->op.read_count[op] + (uint32_t)ir->op.write_count[op]; k++) {
         struct view view = ir_view(ir, ir->operand[ir->op.operand_begin[op] + k]);
-        if (converted(ir->buffer.dtype[view.buffer.i]))
+        if (is_converted(ir->buffer.dtype[view.buffer.i]))
             floats += whole_lines(view.count);
     }
     return floats;
@@ -102,19 +102,19 @@ const char *cpu_compute_call(const struct call *call, float *scratch)
     struct call staged = *call;
     float *next = scratch + row_scratch(call->work);
     for (uint32_t k = 0; k < call->read_count; k++)
-        if (converted(call->read[k].dtype)) {
+        if (is_converted(call->read[k].dtype)) {
             number_to_f32(next, call->read[k].data, call->read[k].dtype, call->read[k].count);
             staged.read[k].data = next;
             next += whole_lines(call->read[k].count);
         }
     for (uint32_t k = 0; k < call->write_count; k++)
-        if (converted(call->write[k].dtype)) {
+        if (is_converted(call->write[k].dtype)) {
             staged.write[k].data = next;
             next += whole_lines(call->write[k].count);
         }
     const char *fault = row->run(&staged, scratch);
     for (uint32_t k = 0; k < call->write_count; k++)
-        if (converted(call->write[k].dtype))
+        if (is_converted(call->write[k].dtype))
             number_from_f32(call->write[k].data, call->write[k].dtype, staged.write[k].data,
                             call->write[k].count);
     return fault;

@@ -23,7 +23,7 @@ static void product(enum matmul_form form, blasint m, blasint n, blasint k, cons
                 b_turned ? k : n, beta, y, n);
 }
 
-static bool scaled(const struct work *work)
+static bool has_scales(const struct work *work)
 {
     return work->matmul.scaling != SCALING_NONE;
 }
@@ -31,8 +31,9 @@ static bool scaled(const struct work *work)
 size_t cpu_matmul_scratch(const struct work *work)
 {
     const int64_t matrices = work->matmul.form == MATMUL_TN ? 1 : work_groups(work);
-    return scaled(work) ? (size_t)((work->matmul.m + matrices * work->matmul.n) * work->matmul.k)
-                        : 0;
+    return has_scales(work)
+               ? (size_t)((work->matmul.m + matrices * work->matmul.n) * work->matmul.k)
+               : 0;
 }
 
 /* The matrices of an operand of 8 bits, one for each group, which follow each other. of_rows: their rows are those that
@@ -44,7 +45,8 @@ struct scaled_operand {
 };
 
 /* Writes the numbers of an operand times their scales, and returns `to`. */
-static const float *unscaled(float *to, const struct call *call, const struct scaled_operand *o)
+static const float *unscaled_operand(float *to, const struct call *call,
+                                     const struct scaled_operand *o)
 {
     const struct scaling_layout *l = &o->layout;
     int64_t first = 0;
@@ -84,7 +86,7 @@ const char *cpu_matmul(const struct call *call, float *scratch)
                   k = (blasint)work->matmul.k;
     const float *a = call->read[0].data, *b = call->read[1].data;
     float *y = call->write[0].data; /* (m, n) */
-    if (scaled(work)) {
+    if (has_scales(work)) {
         const struct operand *scales = &call->read[call->read_count - 2];
         const bool of_rows = work_groups(work) > 1 && work->matmul.form == MATMUL_TN;
         const struct scaled_operand first = {&call->read[0], &scales[0], work_scales(work, 0),
@@ -93,8 +95,8 @@ const char *cpu_matmul(const struct call *call, float *scratch)
                                               of_rows};
         if (work->matmul.scaling == SCALING_NV)
             return "has scaling=nv, which is predicted and not executed";
-        a = unscaled(scratch, call, &first);
-        b = unscaled(scratch + (size_t)m * (size_t)k, call, &second);
+        a = unscaled_operand(scratch, call, &first);
+        b = unscaled_operand(scratch + (size_t)m * (size_t)k, call, &second);
     }
     bool bias = work->matmul.epilogue == EPILOGUE_BIAS;
     if (work->matmul.accumulate) {

@@ -7,7 +7,7 @@
 
 /* Copies between x, (rows, parts w0 + parts w1 + parts w2), and one (parts, rows, w) per block of columns: from x
  * with `pack`, else into x. */
-static void move(const struct call *call, bool pack)
+static void move_blocks(const struct call *call, bool pack)
 {
     const struct work *work = call->work;
     const struct operand *whole = pack ? &call->read[0] : &call->write[0];
@@ -32,7 +32,7 @@ static void move(const struct call *call, bool pack)
 
 /* Copies rows of experts between the order of the ranks that sent them, [ranks, experts, rows], and that of experts,
  * [experts, ranks, rows]. */
-static void reorder(const struct call *call, bool pack)
+static void reorder_rows(const struct call *call, bool pack)
 {
     const struct dealt_rows *dealt = call->dealt;
     const struct operand *from = &call->read[0], *to = &call->write[0];
@@ -56,9 +56,9 @@ const char *cpu_pack(const struct call *call, float *scratch)
 {
     (void)scratch;
     if (call->dealt != NULL)
-        reorder(call, true);
+        reorder_rows(call, true);
     else
-        move(call, true);
+        move_blocks(call, true);
     return NULL;
 }
 
@@ -66,9 +66,9 @@ const char *cpu_unpack(const struct call *call, float *scratch)
 {
     (void)scratch;
     if (call->dealt != NULL)
-        reorder(call, false);
+        reorder_rows(call, false);
     else
-        move(call, false);
+        move_blocks(call, false);
     return NULL;
 }
 

@@ -9,7 +9,7 @@
 enum { BLOCK = 2048, GRAIN = 16 * BLOCK };
 
 /* Returns the address of element i of an operand; one that has a single element, such as a sum, is the same for all. */
-static void *element(const struct operand *operand, uint64_t i)
+static void *element_of(const struct operand *operand, uint64_t i)
 {
     return (char *)operand->data + (operand->count > 1 ? i : 0) * dtype_bytes(operand->dtype);
 }
@@ -26,7 +26,7 @@ static void compute_block(const struct call *call, uint64_t begin, uint64_t coun
     for (uint32_t k = 0; k < operands; k++) {
         bool read = k < call->read_count;
         struct operand *o = read ? &block.read[k] : &block.write[k - call->read_count];
-        void *data = element(o, begin);
+        void *data = element_of(o, begin);
         o->count = o->count > 1 ? count : o->count;
         o->data = o->dtype == DTYPE_F32 ? data : staged[k];
         if (read && o->dtype != DTYPE_F32)
@@ -35,7 +35,7 @@ static void compute_block(const struct call *call, uint64_t begin, uint64_t coun
     (void)cpu_math_rows[work.kind].run(&block, NULL); /* finds no fault in any data */
     for (uint32_t k = 0; k < call->write_count; k++)
         if (call->write[k].dtype != DTYPE_F32)
-            number_from_f32(element(&call->write[k], begin), call->write[k].dtype,
+            number_from_f32(element_of(&call->write[k], begin), call->write[k].dtype,
                             block.write[k].data, count);
 }
 

@@ -22,7 +22,7 @@ static float gelu_tanh(float x)
 }
 
 /* The functions that an activation applies in the place of its own: f(x), and *slope = f'(x). */
-static float applied(int64_t function, float x, float *slope)
+static float apply_activation(int64_t function, float x, float *slope)
 {
     if (function == FUNCTION_RELU2) {
         float positive = x > 0 ? x : 0;
@@ -48,7 +48,7 @@ static float clamped(float gate, float up, float *by_gate, float *by_up)
 }
 
 /* What gated activations with another function than silu compute, forward and backward. */
-static void gated(const struct call *call)
+static void gated_activation(const struct call *call)
 {
     const int64_t cols = call->work->activation.cols;
     const bool clamps = call->work->activation.function == FUNCTION_CLAMPED;
@@ -57,8 +57,9 @@ static void gated(const struct call *call)
         const float *gate = (const float *)call->read[0].data + 2 * i * cols, *up = gate + cols;
         float *y = (float *)call->write[0].data + i * cols;
         for (int64_t j = 0; j < cols; j++)
-            y[j] = clamps ? clamped(gate[j], up[j], &slope, &other)
-                          : applied(call->work->activation.function, gate[j], &slope) * up[j];
+            y[j] = clamps
+                       ? clamped(gate[j], up[j], &slope, &other)
+                       : apply_activation(call->work->activation.function, gate[j], &slope) * up[j];
     }
 }
 
@@ -74,7 +75,7 @@ static void gated_backward(const struct call *call)
             if (call->work->activation.function == FUNCTION_CLAMPED) {
                 clamped(gate[j], up[j], &by_gate, &by_up);
             } else {
-                by_up = applied(call->work->activation.function, gate[j], &by_gate);
+                by_up = apply_activation(call->work->activation.function, gate[j], &by_gate);
                 by_gate *= up[j];
             }
             d_gate[j] = dy[j] * by_gate;
@@ -88,7 +89,7 @@ const char *cpu_swiglu(const struct call *call, float *scratch)
     (void)scratch;
     const int64_t rows = call->work->rows.rows, cols = call->work->rows.cols;
     if (call->work->activation.function != FUNCTION_OWN) {
-        gated(call);
+        gated_activation(call);
         return NULL;
     }
     for (int64_t i = 0; i < rows; i++) {
@@ -129,7 +130,7 @@ const char *cpu_gelu(const struct call *call, float *scratch)
     const int64_t count = call->work->rows.rows * call->work->rows.cols;
     float slope;
     for (int64_t i = 0; i < count; i++)
-        y[i] = applied(call->work->activation.function, x[i], &slope);
+        y[i] = apply_activation(call->work->activation.function, x[i], &slope);
     return NULL;
 }
 
@@ -141,7 +142,7 @@ const char *cpu_gelu_backward(const struct call *call, float *scratch)
     const int64_t count = call->work->rows.rows * call->work->rows.cols;
     for (int64_t i = 0; i < count; i++) {
         float slope;
-        applied(call->work->activation.function, x[i], &slope);
+        apply_activation(call->work->activation.function, x[i], &slope);
         dx[i] = dy[i] * slope;
     }
     return NULL;

@@ -14,8 +14,8 @@ struct strided_matrix {
 };
 
 /* Returns the largest magnitude of a block of at most block.rows x block.cols elements that begins at (i, j). */
-static float largest(const struct strided_matrix *x, int64_t i, int64_t j,
-                     struct scaling_block block)
+static float largest_in_block(const struct strided_matrix *x, int64_t i, int64_t j,
+                              struct scaling_block block)
 {
     float most = 0;
     for (int64_t r = i; r < x->rows && r < i + block.rows; r++)
@@ -49,7 +49,7 @@ static void copy(const struct call *call, struct strided_matrix x, void *to, voi
     const enum dtype dtype = (enum dtype)call->write[0].dtype;
     for (int64_t i = 0; i < x.rows; i += block.rows)
         for (int64_t j = 0; j < x.cols; j += block.cols) {
-            const float amax = given != NULL ? *given : largest(&x, i, j, block);
+            const float amax = given != NULL ? *given : largest_in_block(&x, i, j, block);
             const float factor = scale_of(call, scales, which++, amax);
             for (int64_t r = i; r < x.rows && r < i + block.rows; r++)
                 for (int64_t c = j; c < x.cols && c < j + block.cols; c++) {
@@ -87,7 +87,7 @@ const char *cpu_quantise(const struct call *call, float *scratch)
         return "has scaling=nv, which is predicted and not executed";
     if (call->work->quantise.finds) {
         *(float *)call->write[0].data =
-            largest(&x, 0, 0, (struct scaling_block){.rows = rows, .cols = cols});
+            largest_in_block(&x, 0, 0, (struct scaling_block){.rows = rows, .cols = cols});
         return NULL;
     }
     copy_groups(call, call->work->quantise.turned, &call->write[0], &call->write[1]);

@@ -388,7 +388,7 @@ int attentions_cudnn(const struct attentions *all)
 /* ---- running ---- */
 
 #ifdef HAVE_CUDNN
-static size_t whole(size_t bytes)
+static size_t whole_alignment(size_t bytes)
 {
     return (bytes + CUDA_SCRATCH_ALIGNMENT - 1) / CUDA_SCRATCH_ALIGNMENT * CUDA_SCRATCH_ALIGNMENT;
 }
@@ -396,7 +396,7 @@ static size_t whole(size_t bytes)
 /* Statistics, which the library has head by head and the schedule row by row, come first. */
 static size_t stats_bytes(const struct attention *a)
 {
-    return whole((size_t)(a->part.q * a->call.work->attention.heads) * sizeof(float));
+    return whole_alignment((size_t)(a->part.q * a->call.work->attention.heads) * sizeof(float));
 }
 
 static void *row_of(const struct operand *operand, int64_t row, int64_t heads, int64_t dim)

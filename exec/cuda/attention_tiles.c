@@ -21,7 +21,7 @@ struct attention_tiles {
     size_t s_at, p_at, dp_at, ds_at, delta_at, dk_at, dv_at, workspace_at, scratch;
 };
 
-static size_t put(size_t *end, size_t bytes)
+static size_t put_bytes(size_t *end, size_t bytes)
 {
     size_t at = *end;
     *end =
@@ -45,19 +45,19 @@ static void lay_out(struct attention_tiles *t)
         rows -= rows % ROWS_UNIT;
     t->rows = rows < 1 ? 1 : rows > t->work.attention.q ? t->work.attention.q : rows;
     size_t scores = (size_t)t->rows * kv;
-    t->workspace_at = put(&t->scratch, PRODUCT_WORKSPACE);
-    t->s_at = put(&t->scratch, scores * sizeof(float));
-    t->p_at = put(&t->scratch, scores * element);
+    t->workspace_at = put_bytes(&t->scratch, PRODUCT_WORKSPACE);
+    t->s_at = put_bytes(&t->scratch, scores * sizeof(float));
+    t->p_at = put_bytes(&t->scratch, scores * element);
     if (!is_backward(t))
         return;
-    t->dp_at = put(&t->scratch, scores * sizeof(float));
-    t->ds_at = put(&t->scratch, scores * element);
-    t->delta_at = put(&t->scratch, (size_t)t->rows * sizeof(float));
-    t->dk_at = put(&t->scratch, kv * dim * sizeof(float));
-    t->dv_at = put(&t->scratch, kv * vdim * sizeof(float));
+    t->dp_at = put_bytes(&t->scratch, scores * sizeof(float));
+    t->ds_at = put_bytes(&t->scratch, scores * element);
+    t->delta_at = put_bytes(&t->scratch, (size_t)t->rows * sizeof(float));
+    t->dk_at = put_bytes(&t->scratch, kv * dim * sizeof(float));
+    t->dv_at = put_bytes(&t->scratch, kv * vdim * sizeof(float));
 }
 
-static uint8_t least(uint8_t a, uint8_t b)
+static uint8_t min_u8(uint8_t a, uint8_t b)
 {
     return a < b ? a : b;
 }
@@ -66,7 +66,7 @@ static uint8_t least(uint8_t a, uint8_t b)
 static uint8_t alignment_of(const struct operand *operand, int64_t dim)
 {
     uint64_t head = (uint64_t)dim * dtype_bytes((enum dtype)operand->dtype);
-    return least(product_alignment(operand->data), product_alignment((void *)(uintptr_t)head));
+    return min_u8(product_alignment(operand->data), product_alignment((void *)(uintptr_t)head));
 }
 
 /* Plans the products of a block of `rows`. */
@@ -159,8 +159,8 @@ static char *scratch(const struct tiling *r, size_t at)
 }
 
 /* Row `row` of head `head` of an operand whose rows hold `heads`. */
-static char *at(const struct operand *operand, int64_t row, int64_t heads, int64_t head,
-                int64_t dim)
+static char *row_address(const struct operand *operand, int64_t row, int64_t heads, int64_t head,
+                         int64_t dim)
 {
     return (char *)operand->data +
            (size_t)((row * heads + head) * dim) * dtype_bytes((enum dtype)operand->dtype);
@@ -174,13 +174,13 @@ static void multiply(struct tiling *r, const struct product *product, const void
                                        scratch(r, r->t->workspace_at), r->place->stream);
 }
 
-static void enqueued(struct tiling *r, int error)
+static void note_enqueued(struct tiling *r, int error)
 {
     if (r->error == 0)
         r->error = error;
 }
 
-static bool going(const struct tiling *r)
+static bool is_going(const struct tiling *r)
 {
     return r->error == 0 && r->product_error == 0;
 }
@@ -195,13 +195,13 @@ static void forward_block(struct tiling *r, int64_t head, int64_t first, int64_t
     const int64_t kv_head = head / (heads / kv_heads);
     float *s = (float *)(void *)scratch(r, t->s_at);
     struct cuda_array p = {scratch(r, t->p_at), t->dtype};
-    multiply(r, plan[SCORES], at(&c->read[0], first, heads, head, dim),
-             at(&c->read[1], 0, kv_heads, kv_head, dim), s);
-    if (going(r))
-        enqueued(r, cuda_softmax(p, (float *)c->write[1].data + head, heads, s, first, rows,
-                                 t->work.attention.kv, r->mask, r->scale, r->place->stream));
-    multiply(r, plan[OUT], p.data, at(&c->read[2], 0, kv_heads, kv_head, vdim),
-             at(&c->write[0], first, heads, head, vdim));
+    multiply(r, plan[SCORES], row_address(&c->read[0], first, heads, head, dim),
+             row_address(&c->read[1], 0, kv_heads, kv_head, dim), s);
+    if (is_going(r))
+        note_enqueued(r, cuda_softmax(p, (float *)c->write[1].data + head, heads, s, first, rows,
+                                      t->work.attention.kv, r->mask, r->scale, r->place->stream));
+    multiply(r, plan[OUT], p.data, row_address(&c->read[2], 0, kv_heads, kv_head, vdim),
+             row_address(&c->write[0], first, heads, head, vdim));
 }
 
 static void backward_block(struct tiling *r, int64_t head, int64_t first, int64_t rows,
@@ -212,37 +212,39 @@ static void backward_block(struct tiling *r, int64_t head, int64_t first, int64_
     const int64_t heads = t->work.attention.heads, kv_heads = t->work.attention.kv_heads;
     const int64_t dim = t->work.attention.dim, vdim = work_attention_vdim(&t->work);
     const int64_t kv_head = head / (heads / kv_heads);
-    const void *q = at(&c->read[0], first, heads, head, dim);
-    const void *k = at(&c->read[1], 0, kv_heads, kv_head, dim);
-    const void *v = at(&c->read[2], 0, kv_heads, kv_head, vdim);
-    struct cuda_array o = {at(&c->read[3], first, heads, head, vdim), t->dtype};
-    struct cuda_array d_o = {at(&c->read[5], first, heads, head, vdim), t->dtype};
+    const void *q = row_address(&c->read[0], first, heads, head, dim);
+    const void *k = row_address(&c->read[1], 0, kv_heads, kv_head, dim);
+    const void *v = row_address(&c->read[2], 0, kv_heads, kv_head, vdim);
+    struct cuda_array o = {row_address(&c->read[3], first, heads, head, vdim), t->dtype};
+    struct cuda_array d_o = {row_address(&c->read[5], first, heads, head, vdim), t->dtype};
     struct cuda_array p = {scratch(r, t->p_at), t->dtype}, ds = {scratch(r, t->ds_at), t->dtype};
     float *s = (float *)(void *)scratch(r, t->s_at), *dp = (float *)(void *)scratch(r, t->dp_at);
     float *delta = (float *)(void *)scratch(r, t->delta_at);
     multiply(r, plan[SCORES], q, k, s);
     multiply(r, plan[D_P], d_o.data, v, dp);
-    if (going(r))
-        enqueued(r, t->work.attention.delta
-                        ? cuda_copy_rows((struct cuda_array){delta, DTYPE_F32}, 1,
-                                         (struct cuda_array){at(&c->read[3], first, heads, head, 1),
-                                                             c->read[3].dtype},
-                                         heads, rows, 1, r->place->stream)
-                        : cuda_row_dot(delta, o, d_o, rows, vdim, heads * vdim, r->place->stream));
-    if (going(r))
-        enqueued(r, cuda_softmax_backward(p, ds, s, dp, (const float *)c->read[4].data + head,
-                                          heads, delta, first, rows, t->work.attention.kv, r->mask,
-                                          r->scale, r->place->stream));
+    if (is_going(r))
+        note_enqueued(
+            r, t->work.attention.delta
+                   ? cuda_copy_rows(
+                         (struct cuda_array){delta, DTYPE_F32}, 1,
+                         (struct cuda_array){row_address(&c->read[3], first, heads, head, 1),
+                                             c->read[3].dtype},
+                         heads, rows, 1, r->place->stream)
+                   : cuda_row_dot(delta, o, d_o, rows, vdim, heads * vdim, r->place->stream));
+    if (is_going(r))
+        note_enqueued(r, cuda_softmax_backward(p, ds, s, dp, (const float *)c->read[4].data + head,
+                                               heads, delta, first, rows, t->work.attention.kv,
+                                               r->mask, r->scale, r->place->stream));
     multiply(r, plan[D_V], p.data, d_o.data, scratch(r, t->dv_at));
     multiply(r, plan[D_K], ds.data, q, scratch(r, t->dk_at));
-    multiply(r, plan[D_Q], ds.data, k, at(&c->write[0], first, heads, head, dim));
+    multiply(r, plan[D_Q], ds.data, k, row_address(&c->write[0], first, heads, head, dim));
 }
 
 static void all_blocks(struct tiling *r, int64_t head)
 {
     const struct attention_tiles *t = r->t;
     const int64_t q = t->work.attention.q;
-    for (int64_t first = 0; first < q && going(r); first += t->rows) {
+    for (int64_t first = 0; first < q && is_going(r); first += t->rows) {
         int64_t rows = q - first < t->rows ? q - first : t->rows;
         const struct product *const *plan = t->plan[rows < t->rows];
         if (is_backward(t))
@@ -262,16 +264,17 @@ static void backward_group(struct tiling *r, int64_t kv_head)
     const int64_t dims[] = {t->work.attention.dim, work_attention_vdim(&t->work)};
     const size_t sums[] = {t->dk_at, t->dv_at};
     for (int i = 0; i < 2; i++)
-        enqueued(r, (int)cudaMemsetAsync(scratch(r, sums[i]), 0,
-                                         (size_t)(kv * dims[i]) * sizeof(float), r->place->stream));
+        note_enqueued(r, (int)cudaMemsetAsync(scratch(r, sums[i]), 0,
+                                              (size_t)(kv * dims[i]) * sizeof(float),
+                                              r->place->stream));
     for (int64_t head = kv_head * each; head < (kv_head + 1) * each; head++)
         all_blocks(r, head);
-    for (uint32_t i = 0; i < 2 && going(r); i++) {
+    for (uint32_t i = 0; i < 2 && is_going(r); i++) {
         struct cuda_array from = {scratch(r, sums[i]), DTYPE_F32};
-        struct cuda_array to = {at(&c->write[1 + i], 0, kv_heads, kv_head, dims[i]),
+        struct cuda_array to = {row_address(&c->write[1 + i], 0, kv_heads, kv_head, dims[i]),
                                 c->write[1 + i].dtype};
-        enqueued(r, cuda_copy_rows(to, kv_heads * dims[i], from, dims[i], kv, dims[i],
-                                   r->place->stream));
+        note_enqueued(r, cuda_copy_rows(to, kv_heads * dims[i], from, dims[i], kv, dims[i],
+                                        r->place->stream));
     }
 }
 
@@ -288,10 +291,10 @@ const char *attention_tiles_run(const struct attention_tiles *tiles, const struc
         .scale = 1 / sqrtf((float)w->attention.dim),
     };
     if (is_backward(tiles))
-        for (int64_t i = 0; i < w->attention.kv_heads && going(&r); i++)
+        for (int64_t i = 0; i < w->attention.kv_heads && is_going(&r); i++)
             backward_group(&r, i);
     else
-        for (int64_t i = 0; i < w->attention.heads && going(&r); i++)
+        for (int64_t i = 0; i < w->attention.heads && is_going(&r); i++)
             all_blocks(&r, i);
     if (r.product_error != 0)
         return product_error(tiles->products, r.product_error);

@@ -12,12 +12,12 @@ _Static_assert((int)CUDA_BF16 == (int)DTYPE_BF16 && (int)CUDA_F16 == (int)DTYPE_
 
 static const struct cuda_array NOTHING = {0};
 
-static struct cuda_array in(const struct call *call, uint32_t k)
+static struct cuda_array read_array(const struct call *call, uint32_t k)
 {
     return cuda_array_of(call->read[k]);
 }
 
-static struct cuda_array out(const struct call *call, uint32_t k)
+static struct cuda_array write_array(const struct call *call, uint32_t k)
 {
     return cuda_array_of(call->write[k]);
 }
@@ -25,7 +25,7 @@ static struct cuda_array out(const struct call *call, uint32_t k)
 /* Returns the k-th read, or an empty array if the op has fewer. */
 static struct cuda_array in_or_nothing(const struct call *call, uint32_t k)
 {
-    return k < call->read_count ? in(call, k) : NOTHING;
+    return k < call->read_count ? read_array(call, k) : NOTHING;
 }
 
 /* ---- norms ---- */
@@ -33,32 +33,35 @@ static struct cuda_array in_or_nothing(const struct call *call, uint32_t k)
 static int rmsnorm(const struct call *call, const struct cuda_place *place)
 {
     const struct work *w = call->work;
-    return cuda_rmsnorm(out(call, 0), call->write[1].data, in(call, 0), in(call, 1), w->rows.rows,
-                        w->rows.cols, call->model.norm_eps, place->stream);
+    return cuda_rmsnorm(write_array(call, 0), call->write[1].data, read_array(call, 0),
+                        read_array(call, 1), w->rows.rows, w->rows.cols, call->model.norm_eps,
+                        place->stream);
 }
 
 static int rmsnorm_backward(const struct call *call, const struct cuda_place *place)
 {
     const struct work *w = call->work;
-    return cuda_rmsnorm_backward(out(call, 0), out(call, 1), in(call, 0), in(call, 1), in(call, 2),
-                                 call->read[3].data, in_or_nothing(call, 4), w->rows.rows,
-                                 w->rows.cols, place->scratch, place->stream);
+    return cuda_rmsnorm_backward(write_array(call, 0), write_array(call, 1), read_array(call, 0),
+                                 read_array(call, 1), read_array(call, 2), call->read[3].data,
+                                 in_or_nothing(call, 4), w->rows.rows, w->rows.cols, place->scratch,
+                                 place->stream);
 }
 
 static int layernorm(const struct call *call, const struct cuda_place *place)
 {
     const struct work *w = call->work;
-    return cuda_layernorm(out(call, 0), call->write[1].data, in(call, 0), in(call, 1), in(call, 2),
-                          w->rows.rows, w->rows.cols, call->model.norm_eps, place->stream);
+    return cuda_layernorm(write_array(call, 0), call->write[1].data, read_array(call, 0),
+                          read_array(call, 1), read_array(call, 2), w->rows.rows, w->rows.cols,
+                          call->model.norm_eps, place->stream);
 }
 
 static int layernorm_backward(const struct call *call, const struct cuda_place *place)
 {
     const struct work *w = call->work;
-    return cuda_layernorm_backward(out(call, 0), out(call, 1), out(call, 2), in(call, 0),
-                                   in(call, 1), in(call, 2), call->read[3].data,
-                                   in_or_nothing(call, 4), in_or_nothing(call, 5), w->rows.rows,
-                                   w->rows.cols, place->scratch, place->stream);
+    return cuda_layernorm_backward(
+        write_array(call, 0), write_array(call, 1), write_array(call, 2), read_array(call, 0),
+        read_array(call, 1), read_array(call, 2), call->read[3].data, in_or_nothing(call, 4),
+        in_or_nothing(call, 5), w->rows.rows, w->rows.cols, place->scratch, place->stream);
 }
 
 /* Returns an array from element `index` on; an array without data stays so. */
@@ -88,11 +91,11 @@ static int column_sum(const struct call *call, const struct cuda_place *place)
         const int64_t first = end;
         end = assignment_group_end(call->dealt, total, groups, g, first);
         const int64_t rows = end - first;
-        const struct cuda_array y = from(out(call, 0), g * cols),
+        const struct cuda_array y = from(write_array(call, 0), g * cols),
                                 before = from(in_or_nothing(call, 1), g * cols);
         error = rows == 0 ? cuda_begin_sum(y, before, cols, place->stream)
-                          : cuda_column_sum(y, from(in(call, 0), first * cols), before, rows, cols,
-                                            place->scratch, place->stream);
+                          : cuda_column_sum(y, from(read_array(call, 0), first * cols), before,
+                                            rows, cols, place->scratch, place->stream);
     }
     return error;
 }
@@ -121,7 +124,8 @@ static int rotate_pairs(const struct call *call, const struct cuda_place *place,
         .theta = call->model.rope_theta,
         .direction = direction,
     };
-    return cuda_rope(out(call, 0), in(call, 0), call->read[1].data, turn, place->stream);
+    return cuda_rope(write_array(call, 0), read_array(call, 0), call->read[1].data, turn,
+                     place->stream);
 }
 
 static int rope(const struct call *call, const struct cuda_place *place)
@@ -137,20 +141,20 @@ static int rope_backward(const struct call *call, const struct cuda_place *place
 static int latent_keys(const struct call *call, const struct cuda_place *place)
 {
     const struct work *w = call->work;
-    return cuda_latent_keys((struct cuda_latent){in(call, 0), in(call, 1), out(call, 0),
-                                                 out(call, 1), w->latent_keys.rows,
-                                                 w->latent_keys.heads, w->latent_keys.plain,
-                                                 w->latent_keys.rotated, w->latent_keys.vdim},
-                            place->stream);
+    return cuda_latent_keys(
+        (struct cuda_latent){read_array(call, 0), read_array(call, 1), write_array(call, 0),
+                             write_array(call, 1), w->latent_keys.rows, w->latent_keys.heads,
+                             w->latent_keys.plain, w->latent_keys.rotated, w->latent_keys.vdim},
+        place->stream);
 }
 
 static int latent_keys_backward(const struct call *call, const struct cuda_place *place)
 {
     const struct work *w = call->work;
     return cuda_latent_keys_backward(
-        (struct cuda_latent){out(call, 0), out(call, 1), in(call, 0), in(call, 1),
-                             w->latent_keys.rows, w->latent_keys.heads, w->latent_keys.plain,
-                             w->latent_keys.rotated, w->latent_keys.vdim},
+        (struct cuda_latent){write_array(call, 0), write_array(call, 1), read_array(call, 0),
+                             read_array(call, 1), w->latent_keys.rows, w->latent_keys.heads,
+                             w->latent_keys.plain, w->latent_keys.rotated, w->latent_keys.vdim},
         place->stream);
 }
 
@@ -161,40 +165,44 @@ static enum cuda_function function_of(const struct call *call)
 
 static int swiglu(const struct call *call, const struct cuda_place *place)
 {
-    return cuda_swiglu(out(call, 0), in(call, 0), call->work->rows.rows, call->work->rows.cols,
-                       function_of(call), place->stream);
+    return cuda_swiglu(write_array(call, 0), read_array(call, 0), call->work->rows.rows,
+                       call->work->rows.cols, function_of(call), place->stream);
 }
 
 static int swiglu_backward(const struct call *call, const struct cuda_place *place)
 {
-    return cuda_swiglu_backward(out(call, 0), in(call, 0), in(call, 1), call->work->rows.rows,
-                                call->work->rows.cols, function_of(call), place->stream);
+    return cuda_swiglu_backward(write_array(call, 0), read_array(call, 0), read_array(call, 1),
+                                call->work->rows.rows, call->work->rows.cols, function_of(call),
+                                place->stream);
 }
 
 static int gelu(const struct call *call, const struct cuda_place *place)
 {
-    return cuda_gelu(out(call, 0), in(call, 0), call->work->rows.rows * call->work->rows.cols,
-                     function_of(call), place->stream);
+    return cuda_gelu(write_array(call, 0), read_array(call, 0),
+                     call->work->rows.rows * call->work->rows.cols, function_of(call),
+                     place->stream);
 }
 
 static int gelu_backward(const struct call *call, const struct cuda_place *place)
 {
-    return cuda_gelu_backward(out(call, 0), in(call, 0), in(call, 1),
+    return cuda_gelu_backward(write_array(call, 0), read_array(call, 0), read_array(call, 1),
                               call->work->rows.rows * call->work->rows.cols, function_of(call),
                               place->stream);
 }
 
-static int add(const struct call *call, const struct cuda_place *place)
+static int add_arrays(const struct call *call, const struct cuda_place *place)
 {
     int64_t count = call->work->elements.count, cols = call->work->elements.cols;
-    return cols > 0 ? cuda_add_bias(out(call, 0), in(call, 0), in(call, 1), in(call, 2),
-                                    count / cols, cols, place->stream)
-                    : cuda_add(out(call, 0), in(call, 0), in(call, 1), count, place->stream);
+    return cols > 0 ? cuda_add_bias(write_array(call, 0), read_array(call, 0), read_array(call, 1),
+                                    read_array(call, 2), count / cols, cols, place->stream)
+                    : cuda_add(write_array(call, 0), read_array(call, 0), read_array(call, 1),
+                               count, place->stream);
 }
 
-static int cast(const struct call *call, const struct cuda_place *place)
+static int cast_array(const struct call *call, const struct cuda_place *place)
 {
-    return cuda_cast(out(call, 0), in(call, 0), call->work->elements.count, place->stream);
+    return cuda_cast(write_array(call, 0), read_array(call, 0), call->work->elements.count,
+                     place->stream);
 }
 
 /* The constants of exec/cpu/pointwise.c, in its order of operations. */
@@ -212,16 +220,17 @@ static int adamw(const struct call *call, const struct cuda_place *place)
         .root = (float)(1 / sqrt(1 - pow(a->beta2, (double)a->step))),
         .max_norm = (float)a->max_norm,
     };
-    return cuda_adamw(call->write_count > 3 ? out(call, 3) : NOTHING, out(call, 0), out(call, 1),
-                      out(call, 2), in(call, 0), in(call, 1), in(call, 2), in(call, 3),
+    return cuda_adamw(call->write_count > 3 ? write_array(call, 3) : NOTHING, write_array(call, 0),
+                      write_array(call, 1), write_array(call, 2), read_array(call, 0),
+                      read_array(call, 1), read_array(call, 2), read_array(call, 3),
                       call->read_count > 4 ? call->read[4].data : NULL, call->work->adamw.count,
                       constants, place->stream);
 }
 
-static int clip(const struct call *call, const struct cuda_place *place)
+static int clip_gradients(const struct call *call, const struct cuda_place *place)
 {
-    return cuda_clip(out(call, 0), in(call, 0), call->read[1].data, call->adamw.max_norm,
-                     call->work->elements.count, place->stream);
+    return cuda_clip(write_array(call, 0), read_array(call, 0), call->read[1].data,
+                     call->adamw.max_norm, call->work->elements.count, place->stream);
 }
 
 static size_t square_sum_scratch(const struct work *work)
@@ -240,7 +249,7 @@ static int square_sum(const struct call *call, const struct cuda_place *place)
     uint32_t shares = call->share_count > 0 ? call->share_count : 1;
     int error = 0;
     for (uint32_t k = 0; k < shares && error == 0; k++) {
-        struct cuda_array x = in(call, 0);
+        struct cuda_array x = read_array(call, 0);
         x.data = (char *)x.data + share[k].begin * dtype_bytes((enum dtype)call->read[0].dtype);
         error = cuda_square_sum(call->write[0].data, before, x, (int64_t)share[k].count,
                                 share[k].copies, place->scratch, place->stream);
@@ -266,10 +275,11 @@ static int quantise(const struct call *call, const struct cuda_place *place)
                          : (void *)((char *)place->scratch + cuda_largest_scratch(rows * cols));
     int error = 0;
     if (!w->quantise.given)
-        error = cuda_largest(largest, in(call, 0), rows * cols, place->scratch, place->stream);
+        error =
+            cuda_largest(largest, read_array(call, 0), rows * cols, place->scratch, place->stream);
     for (uint32_t k = 0; k + 1 < call->write_count && error == 0; k += 2)
-        error = cuda_quantise(call->write[k].data, call->write[k + 1].data, in(call, 0), rows, cols,
-                              w->quantise.turned || k > 0, largest,
+        error = cuda_quantise(call->write[k].data, call->write[k + 1].data, read_array(call, 0),
+                              rows, cols, w->quantise.turned || k > 0, largest,
                               call->write[k].dtype == DTYPE_E4M3 ? e4m3 : e5m2, place->stream);
     return error;
 }
@@ -285,8 +295,9 @@ static int64_t first_row(const struct call *call)
 static int embedding(const struct call *call, const struct cuda_place *place)
 {
     const struct work *w = call->work;
-    return cuda_embedding(out(call, 0), call->read[0].data, in(call, 1), w->embedding.rows,
-                          w->embedding.cols, w->embedding.vocab, first_row(call), place->stream);
+    return cuda_embedding(write_array(call, 0), call->read[0].data, read_array(call, 1),
+                          w->embedding.rows, w->embedding.cols, w->embedding.vocab, first_row(call),
+                          place->stream);
 }
 
 static size_t embedding_backward_scratch(const struct work *work)
@@ -304,9 +315,10 @@ static int embedding_backward(const struct call *call, const struct cuda_place *
         if (error != 0)
             return error;
     }
-    return cuda_embedding_backward(
-        out(call, 0), in(call, 0), call->read[1].data, in_or_nothing(call, 2), w->embedding.rows,
-        w->embedding.cols, w->embedding.vocab, first_row(call), place->scratch, place->stream);
+    return cuda_embedding_backward(write_array(call, 0), read_array(call, 0), call->read[1].data,
+                                   in_or_nothing(call, 2), w->embedding.rows, w->embedding.cols,
+                                   w->embedding.vocab, first_row(call), place->scratch,
+                                   place->stream);
 }
 
 static size_t loss_scratch(const struct work *work)
@@ -319,19 +331,20 @@ static int cross_entropy(const struct call *call, const struct cuda_place *place
     const struct work *w = call->work;
     bool softmax = call->write_count > 2 && call->write[2].dtype != DTYPE_U8;
     return cuda_cross_entropy(
-        call->write[0].data, call->write[1].data, softmax ? out(call, 2) : NOTHING, in(call, 0),
-        call->read[1].data, w->cross_entropy.accumulate ? call->read[2].data : NULL,
-        w->cross_entropy.rows, w->cross_entropy.vocab, (double)w->cross_entropy.count, place->fault,
-        place->mark, place->scratch, place->stream);
+        call->write[0].data, call->write[1].data, softmax ? write_array(call, 2) : NOTHING,
+        read_array(call, 0), call->read[1].data,
+        w->cross_entropy.accumulate ? call->read[2].data : NULL, w->cross_entropy.rows,
+        w->cross_entropy.vocab, (double)w->cross_entropy.count, place->fault, place->mark,
+        place->scratch, place->stream);
 }
 
 static int cross_entropy_backward(const struct call *call, const struct cuda_place *place)
 {
     const struct work *w = call->work;
-    return cuda_cross_entropy_backward(out(call, 0), in(call, 0), call->read[1].data, call->softmax,
-                                       w->cross_entropy.rows, w->cross_entropy.vocab,
-                                       (double)w->cross_entropy.count, place->fault, place->mark,
-                                       place->stream);
+    return cuda_cross_entropy_backward(write_array(call, 0), read_array(call, 0),
+                                       call->read[1].data, call->softmax, w->cross_entropy.rows,
+                                       w->cross_entropy.vocab, (double)w->cross_entropy.count,
+                                       place->fault, place->mark, place->stream);
 }
 
 /* Returns how many columns of a rank's part of the logits belong to tokens of the vocabulary. If the vocabulary does
@@ -347,7 +360,7 @@ static int cross_entropy_partial(const struct call *call, const struct cuda_plac
     const struct work *w = call->work;
     int64_t vocab = w->loss_partial.vocab, first = w->loss_partial.first + call->part * vocab;
     return cuda_cross_entropy_partial(
-        call->write[0].data, in(call, 0), call->read[1].data, w->loss_partial.rows, vocab,
+        call->write[0].data, read_array(call, 0), call->read[1].data, w->loss_partial.rows, vocab,
         columns_of(vocab, first, w->loss_partial.total), first, place->stream);
 }
 
@@ -356,8 +369,8 @@ static int cross_entropy_partial_backward(const struct call *call, const struct 
     const struct work *w = call->work;
     int64_t vocab = w->loss_backward.vocab, first = w->loss_backward.first + call->part * vocab;
     return cuda_cross_entropy_partial_backward(
-        out(call, 0), in(call, 0), call->read[1].data, call->read[2].data, w->loss_backward.rows,
-        vocab, columns_of(vocab, first, w->loss_backward.total), first,
+        write_array(call, 0), read_array(call, 0), call->read[1].data, call->read[2].data,
+        w->loss_backward.rows, vocab, columns_of(vocab, first, w->loss_backward.total), first,
         (double)w->loss_backward.count, place->stream);
 }
 
@@ -393,30 +406,32 @@ static int route(const struct call *call, const struct cuda_place *place)
 
 static int route_backward(const struct call *call, const struct cuda_place *place)
 {
-    return cuda_route_backward(out(call, 0), call->read[0].data, call->read[1].data,
+    return cuda_route_backward(write_array(call, 0), call->read[0].data, call->read[1].data,
                                route_of(call->work, place), place->stream);
 }
 
 static int permute(const struct call *call, const struct cuda_place *place)
 {
     const struct work *w = call->work;
-    return cuda_permute(out(call, 0), in(call, 0), w->permute.weights ? call->read[1].data : NULL,
-                        w->permute.rows, w->permute.cols, w->permute.copies, place->stream);
+    return cuda_permute(write_array(call, 0), read_array(call, 0),
+                        w->permute.weights ? call->read[1].data : NULL, w->permute.rows,
+                        w->permute.cols, w->permute.copies, place->stream);
 }
 
 static int unpermute(const struct call *call, const struct cuda_place *place)
 {
     const struct work *w = call->work;
-    return cuda_unpermute(out(call, 0), in(call, 0), w->permute.weights ? call->read[1].data : NULL,
-                          w->permute.rows, w->permute.cols, w->permute.copies, place->stream);
+    return cuda_unpermute(write_array(call, 0), read_array(call, 0),
+                          w->permute.weights ? call->read[1].data : NULL, w->permute.rows,
+                          w->permute.cols, w->permute.copies, place->stream);
 }
 
 static int unpermute_backward(const struct call *call, const struct cuda_place *place)
 {
     const struct work *w = call->work;
-    return cuda_unpermute_backward(out(call, 0), call->write[1].data, in(call, 0), in(call, 1),
-                                   call->read[2].data, w->permute.rows, w->permute.cols,
-                                   w->permute.copies, place->stream);
+    return cuda_unpermute_backward(write_array(call, 0), call->write[1].data, read_array(call, 0),
+                                   read_array(call, 1), call->read[2].data, w->permute.rows,
+                                   w->permute.cols, w->permute.copies, place->stream);
 }
 
 /* ---- layout ---- */
@@ -437,7 +452,7 @@ static struct cuda_pack pack_of(const struct work *work, const struct operand *w
 }
 
 /* Copies rows of experts between the order of ranks and that of experts. */
-static int reorder(const struct call *call, const struct cuda_place *place, bool back)
+static int reorder_rows(const struct call *call, const struct cuda_place *place, bool back)
 {
     const struct dealt_rows *dealt = call->dealt;
     const struct cuda_dealt_rows rows = {
@@ -453,18 +468,18 @@ static int reorder(const struct call *call, const struct cuda_place *place, bool
     return cuda_reorder(rows, place->stream);
 }
 
-static int pack(const struct call *call, const struct cuda_place *place)
+static int pack_blocks(const struct call *call, const struct cuda_place *place)
 {
     if (call->dealt != NULL)
-        return reorder(call, place, false);
+        return reorder_rows(call, place, false);
     struct cuda_pack p = pack_of(call->work, &call->read[0], call->write, call->write_count);
     return cuda_pack(&p, place->stream);
 }
 
-static int unpack(const struct call *call, const struct cuda_place *place)
+static int unpack_blocks(const struct call *call, const struct cuda_place *place)
 {
     if (call->dealt != NULL)
-        return reorder(call, place, true);
+        return reorder_rows(call, place, true);
     struct cuda_pack p = pack_of(call->work, &call->write[0], call->read, call->read_count);
     return cuda_unpack(&p, place->stream);
 }
@@ -472,15 +487,17 @@ static int unpack(const struct call *call, const struct cuda_place *place)
 static int head_expand(const struct call *call, const struct cuda_place *place)
 {
     const struct work *w = call->work;
-    return cuda_head_expand(out(call, 0), in(call, 0), w->heads.rows * w->heads.heads, w->heads.dim,
-                            w->heads.copies, place->stream);
+    return cuda_head_expand(write_array(call, 0), read_array(call, 0),
+                            w->heads.rows * w->heads.heads, w->heads.dim, w->heads.copies,
+                            place->stream);
 }
 
 static int head_reduce(const struct call *call, const struct cuda_place *place)
 {
     const struct work *w = call->work;
-    return cuda_head_reduce(out(call, 0), in(call, 0), w->heads.rows * w->heads.heads, w->heads.dim,
-                            w->heads.copies, place->stream);
+    return cuda_head_reduce(write_array(call, 0), read_array(call, 0),
+                            w->heads.rows * w->heads.heads, w->heads.dim, w->heads.copies,
+                            place->stream);
 }
 
 /* Returns the pairs of a list; a call by itself, without a schedule, has `room` of them. */
@@ -523,11 +540,12 @@ static int add_rows(const struct call *call, const struct cuda_place *place)
     const int64_t rows = w->add_rows.rows, to = w->add_rows.to, room = rows < to ? rows : to;
     int error = 0;
     if (call->write[0].data != call->read[1].data)
-        error = cuda_cast(out(call, 0), in(call, 1), (int64_t)call->write[0].count, place->stream);
+        error = cuda_cast(write_array(call, 0), read_array(call, 1), (int64_t)call->write[0].count,
+                          place->stream);
     return error != 0 ? error
-                      : cuda_add_rows(call->write[0].data, to, in(call, 0), rows, w->add_rows.parts,
-                                      w->add_rows.width, pairs_of(place, moved_list_of(w), room),
-                                      place->stream);
+                      : cuda_add_rows(call->write[0].data, to, read_array(call, 0), rows,
+                                      w->add_rows.parts, w->add_rows.width,
+                                      pairs_of(place, moved_list_of(w), room), place->stream);
 }
 
 static int merge_rows(const struct call *call, const struct cuda_place *place)
@@ -540,7 +558,7 @@ static int merge_rows(const struct call *call, const struct cuda_place *place)
         .before = first ? NULL : call->read[2].data,
         .lse_before = first ? NULL : call->read[3].data,
         .block_lse = call->read[1].data,
-        .block = in(call, 0),
+        .block = read_array(call, 0),
         .to = w->merge_rows.to,
         .heads = w->merge_rows.heads,
         .dim = w->merge_rows.dim,
@@ -552,22 +570,23 @@ static int merge_rows(const struct call *call, const struct cuda_place *place)
 static int row_dot(const struct call *call, const struct cuda_place *place)
 {
     const struct work *w = call->work;
-    return cuda_row_dot(call->write[0].data, in(call, 0), in(call, 1),
+    return cuda_row_dot(call->write[0].data, read_array(call, 0), read_array(call, 1),
                         w->merge.rows * w->merge.heads, w->merge.dim, w->merge.dim, place->stream);
 }
 
-static int merge(const struct call *call, const struct cuda_place *place)
+static int merge_tiles(const struct call *call, const struct cuda_place *place)
 {
     const struct work *w = call->work;
-    return cuda_merge(call->write[0].data, call->write[1].data, in(call, 2), call->read[3].data,
-                      w->merge.rows * w->merge.heads, w->merge.dim, place->stream);
+    return cuda_merge(call->write[0].data, call->write[1].data, read_array(call, 2),
+                      call->read[3].data, w->merge.rows * w->merge.heads, w->merge.dim,
+                      place->stream);
 }
 
 static struct cuda_sinks sinks_of(const struct call *call, uint32_t o)
 {
     const struct work *w = call->work;
-    return (struct cuda_sinks){.o = in(call, o),
-                               .sink = from(in(call, o + 2), call->part * w->sink.heads),
+    return (struct cuda_sinks){.o = read_array(call, o),
+                               .sink = from(read_array(call, o + 2), call->part * w->sink.heads),
                                .lse = call->read[o + 1].data,
                                .rows = w->sink.rows,
                                .heads = w->sink.heads,
@@ -576,7 +595,7 @@ static struct cuda_sinks sinks_of(const struct call *call, uint32_t o)
 
 static int sink(const struct call *call, const struct cuda_place *place)
 {
-    return cuda_sink(out(call, 0), call->write[1].data, sinks_of(call, 0), place->stream);
+    return cuda_sink(write_array(call, 0), call->write[1].data, sinks_of(call, 0), place->stream);
 }
 
 static size_t term_bytes(const struct work *work)
@@ -595,12 +614,13 @@ static int sink_backward(const struct call *call, const struct cuda_place *place
 {
     const struct work *w = call->work;
     const struct cuda_sinks s = sinks_of(call, 1);
-    const struct cuda_array own = from(out(call, 0), call->part * s.heads);
+    const struct cuda_array own = from(write_array(call, 0), call->part * s.heads);
     const struct cuda_array terms = {place->scratch, CUDA_F32};
-    int error = cuda_begin_sum(out(call, 0), in_or_nothing(call, 4), w->sink.sinks, place->stream);
+    int error =
+        cuda_begin_sum(write_array(call, 0), in_or_nothing(call, 4), w->sink.sinks, place->stream);
     if (error == 0)
-        error = cuda_row_dot(place->scratch, in(call, 0), s.o, s.rows * s.heads, s.dim, s.dim,
-                             place->stream);
+        error = cuda_row_dot(place->scratch, read_array(call, 0), s.o, s.rows * s.heads, s.dim,
+                             s.dim, place->stream);
     if (error == 0)
         error = cuda_sink_terms(place->scratch, s, place->stream);
     return error ? error
@@ -611,7 +631,7 @@ static int sink_backward(const struct call *call, const struct cuda_place *place
 const struct cuda_compute_row cuda_compute_rows[WORK_KIND_COUNT] = {
     [WORK_SINK] = {sink, NULL},
     [WORK_SINK_BACKWARD] = {sink_backward, sink_scratch},
-    [WORK_MERGE] = {merge, NULL},
+    [WORK_MERGE] = {merge_tiles, NULL},
     [WORK_RMSNORM] = {rmsnorm, NULL},
     [WORK_RMSNORM_BACKWARD] = {rmsnorm_backward, one_column_scratch},
     [WORK_LAYERNORM] = {layernorm, NULL},
@@ -636,11 +656,11 @@ const struct cuda_compute_row cuda_compute_rows[WORK_KIND_COUNT] = {
     [WORK_CROSS_ENTROPY_PARTIAL] = {cross_entropy_partial, NULL},
     [WORK_CROSS_ENTROPY_PARTIAL_BACKWARD] = {cross_entropy_partial_backward, NULL},
     [WORK_CROSS_ENTROPY_FINISH] = {cross_entropy_finish, loss_scratch},
-    [WORK_ADD] = {add, NULL},
-    [WORK_CAST] = {cast, NULL},
+    [WORK_ADD] = {add_arrays, NULL},
+    [WORK_CAST] = {cast_array, NULL},
     [WORK_QUANTISE] = {quantise, quantise_scratch},
-    [WORK_PACK] = {pack, NULL},
-    [WORK_UNPACK] = {unpack, NULL},
+    [WORK_PACK] = {pack_blocks, NULL},
+    [WORK_UNPACK] = {unpack_blocks, NULL},
     [WORK_HEAD_EXPAND] = {head_expand, NULL},
     [WORK_HEAD_REDUCE] = {head_reduce, NULL},
     [WORK_TAKE_ROWS] = {take_rows, NULL},
@@ -650,7 +670,7 @@ const struct cuda_compute_row cuda_compute_rows[WORK_KIND_COUNT] = {
     [WORK_COLUMN_SUM] = {column_sum, one_column_scratch},
     [WORK_ADAMW] = {adamw, NULL},
     [WORK_SQUARE_SUM] = {square_sum, square_sum_scratch},
-    [WORK_CLIP] = {clip, NULL},
+    [WORK_CLIP] = {clip_gradients, NULL},
 };
 
 const char *cuda_fault_text(enum work_kind kind)

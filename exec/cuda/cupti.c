@@ -24,7 +24,7 @@ static int by_id(const void *a, const void *b)
 
 /* Adds the times of another record of the same op id. If one of its records has no times, the result has none, which
  * start_s > end_s says. */
-static void widen(struct cupti_span *all, const struct cupti_span *more)
+static void widen_span(struct cupti_span *all, const struct cupti_span *more)
 {
     bool known = all->start_s <= all->end_s && more->start_s <= more->end_s;
     all->records++;
@@ -60,7 +60,7 @@ size_t cupti_join(struct cupti_record *record, size_t records, struct cupti_tie 
     qsort(span, found, sizeof *span, by_id);
     for (size_t i = 0; i < found; i++) {
         if (spans > 0 && span[spans - 1].id == span[i].id)
-            widen(&span[spans - 1], &span[i]);
+            widen_span(&span[spans - 1], &span[i]);
         else
             span[spans++] = span[i];
     }
@@ -187,7 +187,7 @@ static const char *words_of(CUptiResult result)
     return words;
 }
 
-static enum status start(struct diag *diag)
+static enum status start_recording(struct diag *diag)
 {
     /* The two kinds of calls are recorded because correlation ids are written only with their records. */
     static const CUpti_ActivityKind kinds[] = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
@@ -212,7 +212,7 @@ enum status cupti_open(struct diag *diag)
     if (cupti != NULL)
         return STATUS_OK;
     cupti = cupti_library(diag);
-    enum status status = cupti != NULL ? start(diag) : STATUS_SYSTEM;
+    enum status status = cupti != NULL ? start_recording(diag) : STATUS_SYSTEM;
     if (status != STATUS_OK)
         cupti = NULL;
     return status;

@@ -73,7 +73,7 @@ struct strided_dims {
 };
 
 /* Returns the dimensions of a tensor that is packed in the order of its sizes. */
-static struct strided_dims packed(int64_t heads, int64_t rows, int64_t cols)
+static struct strided_dims packed_dims(int64_t heads, int64_t rows, int64_t cols)
 {
     return (struct strided_dims){{1, heads, rows, cols},
                                  {heads * rows * cols, rows * cols, cols, 1}};
@@ -85,7 +85,7 @@ static struct strided_dims tokens(int64_t rows, int64_t heads, int64_t dim)
     return (struct strided_dims){{1, heads, rows, dim}, {rows * heads * dim, dim, heads * dim, 1}};
 }
 
-static struct strided_dims turned(struct strided_dims d)
+static struct strided_dims turned_dims(struct strided_dims d)
 {
     return (struct strided_dims){{d.size[0], d.size[1], d.size[3], d.size[2]},
                                  {d.step[0], d.step[1], d.step[3], d.step[2]}};
@@ -122,15 +122,15 @@ static descriptor inner(struct fused *g, cudnnDataType_t type, struct strided_di
 static descriptor number(struct fused *g, struct scalar value, cudnnDataType_t type)
 {
     g->scalar[g->scalars++] = value;
-    return tensor(g, value.uid, type, packed(1, 1, 1), CUDNN_ATTR_TENSOR_IS_BY_VALUE);
+    return tensor(g, value.uid, type, packed_dims(1, 1, 1), CUDNN_ATTR_TENSOR_IS_BY_VALUE);
 }
 
-static descriptor real(struct fused *g, enum uid uid, float value)
+static descriptor real_scalar(struct fused *g, enum uid uid, float value)
 {
     return number(g, (struct scalar){.uid = uid, .f = value}, CUDNN_DATA_FLOAT);
 }
 
-static descriptor whole(struct fused *g, enum uid uid, int64_t value)
+static descriptor whole_scalar(struct fused *g, enum uid uid, int64_t value)
 {
     return number(g, (struct scalar){.uid = uid, .i = (int32_t)value}, CUDNN_DATA_INT32);
 }
@@ -166,8 +166,8 @@ static void pointwise(struct fused *g, cudnnPointwiseMode_t mode, cudnnDataType_
 }
 
 /* Returns a new inner value in fp32. */
-static descriptor apply(struct fused *g, cudnnPointwiseMode_t mode, descriptor x, descriptor b,
-                        struct strided_dims dims)
+static descriptor apply_pointwise(struct fused *g, cudnnPointwiseMode_t mode, descriptor x,
+                                  descriptor b, struct strided_dims dims)
 {
     descriptor y = inner(g, CUDNN_DATA_FLOAT, dims);
     pointwise(g, mode, CUDNN_DATA_FLOAT, 0, x, b, NULL, y);
@@ -187,7 +187,7 @@ static void multiply(struct fused *g, descriptor a, descriptor b, descriptor c)
     add_operation(g, op);
 }
 
-static void reduce(struct fused *g, cudnnReduceTensorOp_t mode, descriptor x, descriptor y)
+static void add_reduction(struct fused *g, cudnnReduceTensorOp_t mode, descriptor x, descriptor y)
 {
     descriptor how = fused_make(g, CUDNN_BACKEND_REDUCTION_DESCRIPTOR);
     set_type(g, how, CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_DATA_FLOAT);
@@ -200,7 +200,7 @@ static void reduce(struct fused *g, cudnnReduceTensorOp_t mode, descriptor x, de
     add_operation(g, op);
 }
 
-static void reshape(struct fused *g, descriptor x, descriptor y)
+static void add_reshape(struct fused *g, descriptor x, descriptor y)
 {
     descriptor op = fused_make(g, CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR);
     fused_set_descriptor(g, op, CUDNN_ATTR_OPERATION_RESHAPE_XDESC, x);
@@ -216,7 +216,7 @@ struct mask_operands {
 /* Adds row and column of each score of x. */
 static void add_indices(struct fused *g, struct mask_operands *m)
 {
-    const struct strided_dims scores = packed(g->shape.heads, g->shape.q, g->shape.kv);
+    const struct strided_dims scores = packed_dims(g->shape.heads, g->shape.q, g->shape.kv);
     m->row = inner(g, CUDNN_DATA_INT32, scores);
     m->col = inner(g, CUDNN_DATA_INT32, scores);
     pointwise(g, CUDNN_POINTWISE_GEN_INDEX, CUDNN_DATA_FLOAT, 2, m->x, NULL, NULL, m->row);
@@ -224,19 +224,19 @@ static void add_indices(struct fused *g, struct mask_operands *m)
 }
 
 /* Returns an index plus or minus a number. */
-static descriptor shifted(struct fused *g, cudnnPointwiseMode_t mode, descriptor index,
-                          descriptor by)
+static descriptor shifted_index(struct fused *g, cudnnPointwiseMode_t mode, descriptor index,
+                                descriptor by)
 {
-    descriptor y = inner(g, CUDNN_DATA_INT32, packed(g->shape.heads, g->shape.q, g->shape.kv));
+    descriptor y = inner(g, CUDNN_DATA_INT32, packed_dims(g->shape.heads, g->shape.q, g->shape.kv));
     pointwise(g, mode, CUDNN_DATA_INT32, 0, index, by, NULL, y);
     return y;
 }
 
 /* Returns x where a compares with b as `mode` says, and -inf elsewhere. */
-static descriptor shown(struct fused *g, const struct mask_operands *m, cudnnPointwiseMode_t mode,
-                        descriptor a, descriptor b)
+static descriptor mask_index(struct fused *g, const struct mask_operands *m,
+                             cudnnPointwiseMode_t mode, descriptor a, descriptor b)
 {
-    const struct strided_dims scores = packed(g->shape.heads, g->shape.q, g->shape.kv);
+    const struct strided_dims scores = packed_dims(g->shape.heads, g->shape.q, g->shape.kv);
     descriptor seen = inner(g, CUDNN_DATA_BOOLEAN, scores), y = inner(g, CUDNN_DATA_FLOAT, scores);
     pointwise(g, mode, CUDNN_DATA_BOOLEAN, 0, a, b, NULL, seen);
     pointwise(g, CUDNN_POINTWISE_BINARY_SELECT, CUDNN_DATA_FLOAT, 0, m->x, m->hidden, seen, y);
@@ -245,30 +245,30 @@ static descriptor shown(struct fused *g, const struct mask_operands *m, cudnnPoi
 
 /* Adds the masks: x where row (+ kv - q) >= col and, with a window, col + window (- kv + q) > row; -inf elsewhere.
  * cuDNN recognises them in this order, each with indices of its own (cudnn-frontend, node/diagonal_band_mask.h). */
-static descriptor masked(struct fused *g, descriptor x)
+static descriptor masked_scores(struct fused *g, descriptor x)
 {
     const struct fused_shape *s = &g->shape;
     struct mask_operands m = {.x = x};
     if (s->mask == FUSED_ALL)
         return x;
-    m.hidden = real(g, UID_HIDDEN, -INFINITY);
+    m.hidden = real_scalar(g, UID_HIDDEN, -INFINITY);
     add_indices(g, &m);
     if (s->mask == FUSED_TO_END) {
-        m.keys = whole(g, UID_COLS, s->kv);
-        m.queries = whole(g, UID_ROWS, s->q);
-        m.row = shifted(g, CUDNN_POINTWISE_ADD, m.row, m.keys);
-        m.row = shifted(g, CUDNN_POINTWISE_SUB, m.row, m.queries);
+        m.keys = whole_scalar(g, UID_COLS, s->kv);
+        m.queries = whole_scalar(g, UID_ROWS, s->q);
+        m.row = shifted_index(g, CUDNN_POINTWISE_ADD, m.row, m.keys);
+        m.row = shifted_index(g, CUDNN_POINTWISE_SUB, m.row, m.queries);
     }
-    m.x = shown(g, &m, CUDNN_POINTWISE_CMP_GE, m.row, m.col);
+    m.x = mask_index(g, &m, CUDNN_POINTWISE_CMP_GE, m.row, m.col);
     if (s->window == 0)
         return m.x;
     add_indices(g, &m);
-    m.col = shifted(g, CUDNN_POINTWISE_ADD, m.col, whole(g, UID_WINDOW, s->window));
+    m.col = shifted_index(g, CUDNN_POINTWISE_ADD, m.col, whole_scalar(g, UID_WINDOW, s->window));
     if (s->mask == FUSED_TO_END) {
-        m.col = shifted(g, CUDNN_POINTWISE_SUB, m.col, m.keys);
-        m.col = shifted(g, CUDNN_POINTWISE_ADD, m.col, m.queries);
+        m.col = shifted_index(g, CUDNN_POINTWISE_SUB, m.col, m.keys);
+        m.col = shifted_index(g, CUDNN_POINTWISE_ADD, m.col, m.queries);
     }
-    return shown(g, &m, CUDNN_POINTWISE_CMP_GT, m.col, m.row);
+    return mask_index(g, &m, CUDNN_POINTWISE_CMP_GT, m.col, m.row);
 }
 
 static cudnnDataType_t type_of(const struct fused_shape *s)
@@ -282,7 +282,7 @@ static float scale_of(const struct fused_shape *s)
 }
 
 /* S = Q K^T scale; m = max; e = exp(S - m); l = sum; O = (e / l) V; stats = m + log l */
-static void forward(struct fused *g)
+static void build_forward(struct fused *g)
 {
     const struct fused_shape *s = &g->shape;
     const cudnnDataType_t T = type_of(s), F = CUDNN_DATA_FLOAT;
@@ -290,20 +290,22 @@ static void forward(struct fused *g)
                               k = tokens(s->kv, s->kv_heads, s->dim),
                               v = tokens(s->kv, s->kv_heads, s->vdim),
                               o = tokens(s->q, s->heads, s->vdim);
-    const struct strided_dims scores = packed(s->heads, s->q, s->kv),
-                              rows = packed(s->heads, s->q, 1);
-    descriptor Q = in_memory(g, UID_Q, T, q), KT = in_memory(g, UID_K, T, turned(k));
+    const struct strided_dims scores = packed_dims(s->heads, s->q, s->kv),
+                              rows = packed_dims(s->heads, s->q, 1);
+    descriptor Q = in_memory(g, UID_Q, T, q), KT = in_memory(g, UID_K, T, turned_dims(k));
     descriptor V = in_memory(g, UID_V, T, v), O = in_memory(g, UID_O, T, o);
     descriptor stats = in_memory(g, UID_STATS, F, rows);
     descriptor S = inner(g, F, scores), top = inner(g, F, rows), sum = inner(g, F, rows);
     multiply(g, Q, KT, S);
     descriptor X =
-        masked(g, apply(g, CUDNN_POINTWISE_MUL, S, real(g, UID_SCALE, scale_of(s)), scores));
-    reduce(g, CUDNN_REDUCE_TENSOR_MAX, X, top);
+        masked_scores(g, apply_pointwise(g, CUDNN_POINTWISE_MUL, S,
+                                         real_scalar(g, UID_SCALE, scale_of(s)), scores));
+    add_reduction(g, CUDNN_REDUCE_TENSOR_MAX, X, top);
     descriptor E =
-        apply(g, CUDNN_POINTWISE_EXP, apply(g, CUDNN_POINTWISE_SUB, X, top, scores), NULL, scores);
-    reduce(g, CUDNN_REDUCE_TENSOR_ADD, E, sum);
-    descriptor log_sum = apply(g, CUDNN_POINTWISE_LOG, sum, NULL, rows);
+        apply_pointwise(g, CUDNN_POINTWISE_EXP,
+                        apply_pointwise(g, CUDNN_POINTWISE_SUB, X, top, scores), NULL, scores);
+    add_reduction(g, CUDNN_REDUCE_TENSOR_ADD, E, sum);
+    descriptor log_sum = apply_pointwise(g, CUDNN_POINTWISE_LOG, sum, NULL, rows);
     pointwise(g, CUDNN_POINTWISE_ADD, F, 0, top, log_sum, NULL, stats);
     descriptor P = inner(g, T, scores); /* the operands of a product have the tensors' type */
     pointwise(g, CUDNN_POINTWISE_DIV, F, 0, E, sum, NULL, P);
@@ -320,9 +322,9 @@ static void key_gradient(struct fused *g, descriptor a, descriptor b, descriptor
         multiply(g, a, b, gradient);
         return;
     }
-    descriptor each = inner(g, type_of(s), packed(s->heads, s->kv, dim));
+    descriptor each = inner(g, type_of(s), packed_dims(s->heads, s->kv, dim));
     multiply(g, a, b, each);
-    reduce(g, CUDNN_REDUCE_TENSOR_ADD, each, gradient);
+    add_reduction(g, CUDNN_REDUCE_TENSOR_ADD, each, gradient);
 }
 
 /* Makes the graph of the backward: delta = rowsum(dO o O); P = exp(mask(S scale - stats)); dV = P^T dO; dS = (dO V^T
@@ -336,40 +338,41 @@ static void backward(struct fused *g)
                               k = tokens(s->kv, s->kv_heads, s->dim),
                               v = tokens(s->kv, s->kv_heads, s->vdim),
                               o = tokens(s->q, s->heads, s->vdim);
-    const struct strided_dims scores = packed(s->heads, s->q, s->kv),
-                              rows = packed(s->heads, s->q, 1);
-    descriptor Q = in_memory(g, UID_Q, T, q), KT = in_memory(g, UID_K, T, turned(k));
-    descriptor VT = in_memory(g, UID_V, T, turned(v)), O = in_memory(g, UID_O, T, o);
+    const struct strided_dims scores = packed_dims(s->heads, s->q, s->kv),
+                              rows = packed_dims(s->heads, s->q, 1);
+    descriptor Q = in_memory(g, UID_Q, T, q), KT = in_memory(g, UID_K, T, turned_dims(k));
+    descriptor VT = in_memory(g, UID_V, T, turned_dims(v)), O = in_memory(g, UID_O, T, o);
     descriptor dO = in_memory(g, UID_D_O, T, o), stats = in_memory(g, UID_STATS, F, rows);
     descriptor dQ = in_memory(g, UID_DQ, T, q), dK = in_memory(g, UID_DK, T, k);
-    descriptor dV = in_memory(g, UID_DV, T, v), scale = real(g, UID_SCALE, scale_of(s));
+    descriptor dV = in_memory(g, UID_DV, T, v), scale = real_scalar(g, UID_SCALE, scale_of(s));
 
     descriptor dot = inner(g, F, rows), delta = in_memory(g, UID_DELTA, F, rows);
-    reduce(g, CUDNN_REDUCE_TENSOR_ADD,
-           apply(g, CUDNN_POINTWISE_MUL, dO, O, packed(s->heads, s->q, s->vdim)), dot);
-    pointwise(g, CUDNN_POINTWISE_MUL, F, 0, dot, real(g, UID_ONE, 1), NULL, delta);
+    add_reduction(
+        g, CUDNN_REDUCE_TENSOR_ADD,
+        apply_pointwise(g, CUDNN_POINTWISE_MUL, dO, O, packed_dims(s->heads, s->q, s->vdim)), dot);
+    pointwise(g, CUDNN_POINTWISE_MUL, F, 0, dot, real_scalar(g, UID_ONE, 1), NULL, delta);
 
     descriptor S = inner(g, F, scores);
     multiply(g, Q, KT, S);
-    S = apply(g, CUDNN_POINTWISE_MUL, S, scale, scores);
-    S = masked(g, apply(g, CUDNN_POINTWISE_SUB, S, stats, scores));
-    descriptor P = apply(g, CUDNN_POINTWISE_EXP, S, NULL, scores);
-    descriptor PT = inner(g, T, turned(scores));
-    reshape(g, P, PT);
+    S = apply_pointwise(g, CUDNN_POINTWISE_MUL, S, scale, scores);
+    S = masked_scores(g, apply_pointwise(g, CUDNN_POINTWISE_SUB, S, stats, scores));
+    descriptor P = apply_pointwise(g, CUDNN_POINTWISE_EXP, S, NULL, scores);
+    descriptor PT = inner(g, T, turned_dims(scores));
+    add_reshape(g, P, PT);
     key_gradient(g, PT, dO, dV, s->vdim);
 
     descriptor dP = inner(g, F, scores);
     multiply(g, dO, VT, dP);
-    dP = apply(g, CUDNN_POINTWISE_SUB, dP, delta, scores);
-    dP = apply(g, CUDNN_POINTWISE_MUL, dP, P, scores);
-    descriptor dS = apply(g, CUDNN_POINTWISE_MUL, dP, scale, scores);
-    descriptor dST = inner(g, T, turned(scores));
-    reshape(g, dS, dST);
+    dP = apply_pointwise(g, CUDNN_POINTWISE_SUB, dP, delta, scores);
+    dP = apply_pointwise(g, CUDNN_POINTWISE_MUL, dP, P, scores);
+    descriptor dS = apply_pointwise(g, CUDNN_POINTWISE_MUL, dP, scale, scores);
+    descriptor dST = inner(g, T, turned_dims(scores));
+    add_reshape(g, dS, dST);
     key_gradient(g, dST, Q, dK, s->dim);
 
     descriptor K = inner(g, T, k);
-    reshape(g, KT, K);
-    descriptor sum = in_memory(g, UID_DQ_SUM, F, packed(s->heads, s->q, s->dim));
+    add_reshape(g, KT, K);
+    descriptor sum = in_memory(g, UID_DQ_SUM, F, packed_dims(s->heads, s->q, s->dim));
     multiply(g, dS, K, sum);
     pointwise(g, CUDNN_POINTWISE_IDENTITY, F, 0, sum, NULL, NULL, dQ);
 }
@@ -379,6 +382,6 @@ void fused_add_operations(struct fused *g)
     if (g->shape.backward)
         backward(g);
     else
-        forward(g);
+        build_forward(g);
 }
 #endif

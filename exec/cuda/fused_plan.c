@@ -121,7 +121,7 @@ struct binding_list {
     int64_t count;
 };
 
-static void bind(struct binding_list *list, int64_t uid, const void *data)
+static void bind_pointer(struct binding_list *list, int64_t uid, const void *data)
 {
     list->uid[list->count] = uid;
     list->data[list->count++] = (void *)(uintptr_t)data;
@@ -133,7 +133,7 @@ static const char *execute(const struct fused *f, cudnnHandle_t handle, struct b
     const struct cudnn *dnn = f->dnn;
     descriptor pack = NULL;
     for (int i = 0; i < f->scalars; i++)
-        bind(list, f->scalar[i].uid, &f->scalar[i].f);
+        bind_pointer(list, f->scalar[i].uid, &f->scalar[i].f);
     cudnnStatus_t status =
         dnn->cudnnBackendCreateDescriptor(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, &pack);
     if (status == CUDNN_STATUS_SUCCESS)
@@ -159,11 +159,11 @@ const char *fused_forward(const struct fused *fused, cudnnHandle_t handle, const
                           const void *k, const void *v, void *o, float *stats, void *scratch)
 {
     struct binding_list list = {.count = 0};
-    bind(&list, UID_Q, q);
-    bind(&list, UID_K, k);
-    bind(&list, UID_V, v);
-    bind(&list, UID_O, o);
-    bind(&list, UID_STATS, stats);
+    bind_pointer(&list, UID_Q, q);
+    bind_pointer(&list, UID_K, k);
+    bind_pointer(&list, UID_V, v);
+    bind_pointer(&list, UID_O, o);
+    bind_pointer(&list, UID_STATS, stats);
     return execute(fused, handle, &list, scratch);
 }
 
@@ -172,17 +172,17 @@ const char *fused_backward(const struct fused *fused, cudnnHandle_t handle, cons
                            const float *stats, void *dq, void *dk, void *dv, void *scratch)
 {
     struct binding_list list = {.count = 0};
-    bind(&list, UID_Q, q);
-    bind(&list, UID_K, k);
-    bind(&list, UID_V, v);
-    bind(&list, UID_O, o);
-    bind(&list, UID_D_O, d_o);
-    bind(&list, UID_STATS, stats);
-    bind(&list, UID_DQ, dq);
-    bind(&list, UID_DK, dk);
-    bind(&list, UID_DV, dv);
-    bind(&list, UID_DELTA, (char *)scratch + fused->delta_at);
-    bind(&list, UID_DQ_SUM, (char *)scratch + fused->dq_at);
+    bind_pointer(&list, UID_Q, q);
+    bind_pointer(&list, UID_K, k);
+    bind_pointer(&list, UID_V, v);
+    bind_pointer(&list, UID_O, o);
+    bind_pointer(&list, UID_D_O, d_o);
+    bind_pointer(&list, UID_STATS, stats);
+    bind_pointer(&list, UID_DQ, dq);
+    bind_pointer(&list, UID_DK, dk);
+    bind_pointer(&list, UID_DV, dv);
+    bind_pointer(&list, UID_DELTA, (char *)scratch + fused->delta_at);
+    bind_pointer(&list, UID_DQ_SUM, (char *)scratch + fused->dq_at);
     return execute(fused, handle, &list, scratch);
 }
 #endif

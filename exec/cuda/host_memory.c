@@ -12,7 +12,7 @@ enum { PAGE = 4096, LARGE_PAGE = 2 << 20, MPOL_BIND_ = 2, THREADS_MAX = 16 };
 static const size_t BYTES_OF_A_THREAD = 64 << 20; /* fewer are touched before another has started */
 
 /* Address space that begins where a large page may. */
-static char *reserve(size_t bytes)
+static char *reserve_pages(size_t bytes)
 {
     size_t spare = bytes >= LARGE_PAGE ? LARGE_PAGE : 0;
     char *all =
@@ -46,7 +46,7 @@ struct pinned_slice {
     char *begin, *end;
 };
 
-static void *touch(void *argument)
+static void *touch_pages(void *argument)
 {
     const struct pinned_slice *slice = argument;
     for (volatile char *page = slice->begin; page < slice->end; page += PAGE)
@@ -71,17 +71,17 @@ static void touch_all(char *memory, size_t bytes)
         slice[i] = (struct pinned_slice){memory + begin, memory + end};
     }
     while (started + 1 < slices &&
-           pthread_create(&thread[started], NULL, touch, &slice[started]) == 0)
+           pthread_create(&thread[started], NULL, touch_pages, &slice[started]) == 0)
         started++;
     for (size_t i = started; i < slices; i++) /* this thread, too, and what could not be started */
-        touch(&slice[i]);
+        touch_pages(&slice[i]);
     while (started > 0)
         pthread_join(thread[--started], NULL);
 }
 
 void *host_memory_new(size_t bytes, int node)
 {
-    char *memory = reserve(bytes);
+    char *memory = reserve_pages(bytes);
     if (memory == NULL)
         return NULL;
     if (bytes >= LARGE_PAGE)

@@ -233,7 +233,7 @@ static bool hold_for_waits(struct cuda_stream *stream, uint32_t op)
 }
 
 /* Puts an op's work on its CUDA stream; false: the run has failed. */
-static bool put(struct cuda_stream *stream, uint32_t op)
+static bool put_op(struct cuda_stream *stream, uint32_t op)
 {
     struct cuda_rank *rank = stream->rank;
     struct exec_run *run = rank->run;
@@ -275,7 +275,7 @@ static bool launch_head(struct cuda_stream *stream)
     }
     if (!cuda_record(stream, op, cuda_events(rank, op)->begin))
         return false;
-    if (works && !put(stream, op))
+    if (works && !put_op(stream, op))
         return false;
     if (!cuda_end(stream, op))
         return false;
@@ -367,7 +367,7 @@ static bool waits_have_ended(const struct cuda_rank *rank, uint32_t op)
 
 /* True if some op is running: it has been launched, has nothing to wait for, and is not communication with other
  * GPUs, which may be waiting for them. */
-static bool works(const struct cuda_rank *rank)
+static bool has_running_op(const struct cuda_rank *rank)
 {
     const struct exec_run *run = rank->run;
     for (uint32_t s = 0; s < run->ir->stream_count; s++) {
@@ -388,7 +388,7 @@ void cuda_poll(struct cuda_rank *rank)
     pthread_mutex_lock(&rank->poll_lock);
     for (uint32_t s = 0; s < run->ir->stream_count; s++)
         poll_stream(&rank->stream[s]);
-    bool at_work = works(rank);
+    bool at_work = has_running_op(rank);
     if (at_work != rank->at_work)
         atomic_fetch_add(&run->running_ops, at_work ? 1 : -1);
     rank->at_work = at_work;

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static enum status refused(struct diag *diag, const char *name, const char *what)
+static enum status library_refused(struct diag *diag, const char *name, const char *what)
 {
     return diag_error(diag, (struct loc){.name = name}, STATUS_SYSTEM, "cannot be opened: %s",
                       what);
@@ -60,7 +60,7 @@ void *library_open(const char *const *names, size_t count, const char *folder, s
         if (strchr(names[i / wheels], '/') == NULL)
             library = open_in(wheel[i % wheels], names[i / wheels]);
     if (library == NULL)
-        refused(diag, names[0], words);
+        library_refused(diag, names[0], words);
     return library;
 }
 
@@ -102,7 +102,7 @@ struct function_table {
     void *table;
 };
 
-static bool fill(const struct function_table *t, struct diag *diag)
+static bool fill_table(const struct function_table *t, struct diag *diag)
 {
     void *library = library_open(t->library, t->libraries, t->folder, diag);
     if (library == NULL)
@@ -122,13 +122,13 @@ static bool fill_once(const struct function_table *t, bool *filled, struct diag 
 {
     pthread_mutex_lock(&lock);
     if (!*filled)
-        *filled = fill(t, diag);
+        *filled = fill_table(t, diag);
     bool there = *filled;
     pthread_mutex_unlock(&lock);
     return there;
 }
 
-static bool accepted(enum nvidia_library library, int version, struct diag *diag)
+static bool version_accepted(enum nvidia_library library, int version, struct diag *diag)
 {
     return version_check(library, version, diag) == STATUS_OK;
 }
@@ -154,7 +154,8 @@ const struct cublaslt *cublaslt_open(struct diag *diag)
     const struct cublaslt *table = cublaslt_given;
     if (table == NULL && fill_once(&t, &filled, diag))
         table = &cublaslt;
-    return table != NULL && accepted(NVIDIA_CUBLASLT, (int)table->cublasLtGetVersion(), diag)
+    return table != NULL &&
+                   version_accepted(NVIDIA_CUBLASLT, (int)table->cublasLtGetVersion(), diag)
                ? table
                : NULL;
 }
@@ -184,7 +185,7 @@ static void open_compiler(const struct cudnn *dnn)
     snprintf(name, sizeof name, "libnvrtc.so.%d", (int)(dnn->cudnnGetCudartVersion() / 1000));
     memcpy(&inside, &dnn->cudnnGetVersion, sizeof inside);
     pthread_mutex_lock(&lock);
-    if (!compiler.tried && library_open_near(name, inside) == NULL &&
+    if (!compiler.was_tried && library_open_near(name, inside) == NULL &&
         library_open(names, 1, CUDA_LIBRARY_DIR, &words) == NULL)
         snprintf(compiler.load_error, sizeof compiler.load_error, "%.*s",
                  (int)strcspn(words.text, "\n"), words.text);
@@ -209,7 +210,7 @@ const struct cudnn *cudnn_open(struct diag *diag)
     const struct cudnn *table = cudnn_given;
     if (table == NULL && fill_once(&t, &filled, diag))
         table = &cudnn;
-    if (table == NULL || !accepted(NVIDIA_CUDNN, (int)table->cudnnGetVersion(), diag))
+    if (table == NULL || !version_accepted(NVIDIA_CUDNN, (int)table->cudnnGetVersion(), diag))
         return NULL;
     if (table == &cudnn)
         open_compiler(table);
@@ -239,7 +240,7 @@ const struct nccl *nccl_open(struct diag *diag)
         table = &nccl;
     if (table != NULL)
         table->ncclGetVersion(&version);
-    return table != NULL && accepted(NVIDIA_NCCL, version, diag) ? table : NULL;
+    return table != NULL && version_accepted(NVIDIA_NCCL, version, diag) ? table : NULL;
 }
 #endif
 
@@ -265,6 +266,6 @@ const struct cupti *cupti_library(struct diag *diag)
         table = &cupti;
     if (table != NULL)
         table->cuptiGetVersion(&version);
-    return table != NULL && accepted(NVIDIA_CUPTI, (int)version, diag) ? table : NULL;
+    return table != NULL && version_accepted(NVIDIA_CUPTI, (int)version, diag) ? table : NULL;
 }
 #endif

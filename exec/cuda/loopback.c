@@ -81,7 +81,7 @@ void loopback_close(struct cuda *cuda)
     free(cuda->loopback);
 }
 
-static void clear(struct rendezvous *rendezvous, uint32_t count)
+static void clear_parts(struct rendezvous *rendezvous, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         rendezvous[i].arrived_members = 0;
@@ -91,8 +91,8 @@ static void clear(struct rendezvous *rendezvous, uint32_t count)
 
 void loopback_begin_step(struct cuda *cuda)
 {
-    clear(cuda->loopback->rendezvous, cuda->loopback->rendezvous_count);
-    clear(cuda->loopback->message, cuda->run->assignment.message_count);
+    clear_parts(cuda->loopback->rendezvous, cuda->loopback->rendezvous_count);
+    clear_parts(cuda->loopback->message, cuda->run->assignment.message_count);
 }
 
 /* ---- one rendezvous ---- */
@@ -122,13 +122,14 @@ static bool record_moved(const struct collective_part *part)
     return cuda_record(part->stream, part->op, moved_of(part));
 }
 
-static void *element(struct operand operand, uint64_t i)
+static void *element_of(struct operand operand, uint64_t i)
 {
     return (char *)operand.data + i * dtype_bytes((enum dtype)operand.dtype);
 }
 
 /* Enqueues a copy of elements, unless the two addresses are equal, as they often are. */
-static bool fetch(const struct collective_part *part, void *to, const void *from, uint64_t count)
+static bool fetch_part(const struct collective_part *part, void *to, const void *from,
+                       uint64_t count)
 {
     const struct operand *any =
         part->call.write_count > 0 ? &part->call.write[0] : &part->call.read[0];
@@ -154,14 +155,14 @@ static uint64_t slice_begin(const struct rendezvous *m, const struct collective_
 }
 
 /* Enqueues to = sum or maximum over members of their slices of `count` elements. */
-static bool reduce(struct loopback_meetings *l, const struct rendezvous *m,
-                   const struct collective_part *part, void *to, uint64_t begin, uint64_t count,
-                   enum reduce_op reduction)
+static bool reduce_parts(struct loopback_meetings *l, const struct rendezvous *m,
+                         const struct collective_part *part, void *to, uint64_t begin,
+                         uint64_t count, enum reduce_op reduction)
 {
     if (count == 0)
         return true;
     for (uint32_t k = 0; k < m->size; k++)
-        l->sources[k] = element(m->part[k].call.read[0], slice_begin(m, part, k, begin, count));
+        l->sources[k] = element_of(m->part[k].call.read[0], slice_begin(m, part, k, begin, count));
     struct cuda_array array = {to, part->call.write[0].dtype};
     cuda_owns(part->stream->rank, part->op);
     cudaError_t error =
@@ -192,10 +193,11 @@ static bool fetch_rows(const struct rendezvous *m, uint32_t own)
         const struct call *other = &m->part[k].call;
         const int64_t *from = back ? other->rows->received.first : other->rows->sent.first;
         for (int64_t p = 0; p < work->exchange.parts; p++)
-            if (!fetch(part, element(*to, (uint64_t)((p * work->exchange.to + into[k]) * width)),
-                       element(other->read[0],
-                               (uint64_t)((p * work->exchange.rows + from[own]) * width)),
-                       (uint64_t)((into[k + 1] - into[k]) * width)))
+            if (!fetch_part(part,
+                            element_of(*to, (uint64_t)((p * work->exchange.to + into[k]) * width)),
+                            element_of(other->read[0],
+                                       (uint64_t)((p * work->exchange.rows + from[own]) * width)),
+                            (uint64_t)((into[k + 1] - into[k]) * width)))
                 return false;
     }
     return true;
@@ -215,16 +217,16 @@ static bool fetch_dealt(const struct rendezvous *m, uint32_t own)
         first += (uint64_t)assignment_dealt(part->call.dealt, k) * cols;
     for (uint32_t k = 0; k < m->size; k++) {
         const uint64_t theirs = (uint64_t)assignment_dealt(part->call.dealt, k) * cols;
-        if (!fetch(part, element(part->call.write[0], ahead ? k * mine : before),
-                   element(m->part[k].call.read[0], ahead ? first : own * theirs),
-                   ahead ? mine : theirs))
+        if (!fetch_part(part, element_of(part->call.write[0], ahead ? k * mine : before),
+                        element_of(m->part[k].call.read[0], ahead ? first : own * theirs),
+                        ahead ? mine : theirs))
             return false;
         before += theirs;
     }
     return true;
 }
 
-static bool gather(struct loopback_meetings *l, const struct rendezvous *m, uint32_t own)
+static bool gather_parts(struct loopback_meetings *l, const struct rendezvous *m, uint32_t own)
 {
     const struct collective_part *part = &m->part[own];
     const struct work *work = part->call.work;
@@ -237,32 +239,34 @@ static bool gather(struct loopback_meetings *l, const struct rendezvous *m, uint
         if (part->call.dealt != NULL)
             return fetch_dealt(m, own);
         for (uint32_t k = 0; k < m->size && going; k++)
-            going = fetch(part, element(to, k * each), element(m->part[k].call.read[0], own * each),
-                          each);
+            going = fetch_part(part, element_of(to, k * each),
+                               element_of(m->part[k].call.read[0], own * each), each);
         return going;
     case WORK_ALL_GATHER:
         for (uint32_t k = 0; k < m->size && going; k++) {
             from = work->collective.relative ? (own + m->size - k) % m->size : k;
-            going = fetch(part, element(to, k * each), m->part[from].call.read[0].data, each);
+            going =
+                fetch_part(part, element_of(to, k * each), m->part[from].call.read[0].data, each);
         }
         return going;
     case WORK_REDUCE_SCATTER:
-        return reduce(l, m, part, to.data, own * to.count, to.count, REDUCE_SUM);
+        return reduce_parts(l, m, part, to.data, own * to.count, to.count, REDUCE_SUM);
     case WORK_REDUCE: /* the root has the result, and does all of it */
         return own != (uint32_t)work->broadcast.root ||
-               reduce(l, m, part, to.data, 0, to.count, REDUCE_SUM);
+               reduce_parts(l, m, part, to.data, 0, to.count, REDUCE_SUM);
     case WORK_BROADCAST:
         from = (uint32_t)work->broadcast.root;
-        return fetch(part, to.data, m->part[from].call.read[0].data, to.count);
+        return fetch_part(part, to.data, m->part[from].call.read[0].data, to.count);
     case WORK_SCATTER:
         from = (uint32_t)work->broadcast.root;
-        return fetch(part, to.data, element(m->part[from].call.read[0], own * to.count), to.count);
+        return fetch_part(part, to.data, element_of(m->part[from].call.read[0], own * to.count),
+                          to.count);
     case WORK_EXCHANGE:
         return fetch_rows(m, own);
     default: { /* WORK_SHIFT */
         int64_t by = work->p2p.by % (int64_t)m->size;
         from = (uint32_t)(((int64_t)own - by + (int64_t)m->size) % (int64_t)m->size);
-        return fetch(part, to.data, m->part[from].call.read[0].data, to.count);
+        return fetch_part(part, to.data, m->part[from].call.read[0].data, to.count);
     }
     }
 }
@@ -279,8 +283,8 @@ static bool all_reduce(struct loopback_meetings *l, const struct rendezvous *m)
         uint64_t begin = i * each < count ? i * each : count;
         uint64_t end = begin + each < count ? begin + each : count;
         going = hold_for_others(m, i, begin_of) &&
-                reduce(l, m, part, element(part->call.write[0], begin), begin, end - begin,
-                       reduction) &&
+                reduce_parts(l, m, part, element_of(part->call.write[0], begin), begin, end - begin,
+                             reduction) &&
                 record_moved(part);
     }
     for (uint32_t i = 0; i < m->size && going; i++) {
@@ -289,8 +293,8 @@ static bool all_reduce(struct loopback_meetings *l, const struct rendezvous *m)
         for (uint32_t k = 0; k < m->size && going; k++) {
             uint64_t begin = k * each < count ? k * each : count;
             uint64_t end = begin + each < count ? begin + each : count;
-            going = k == i || fetch(part, element(part->call.write[0], begin),
-                                    element(m->part[k].call.write[0], begin), end - begin);
+            going = k == i || fetch_part(part, element_of(part->call.write[0], begin),
+                                         element_of(m->part[k].call.write[0], begin), end - begin);
         }
     }
     /* the events that other streams wait for are in use: new ones are recorded */
@@ -306,14 +310,15 @@ static bool collective(struct loopback_meetings *l, const struct rendezvous *m)
         going = all_reduce(l, m);
     } else {
         for (uint32_t i = 0; i < m->size && going; i++)
-            going = hold_for_others(m, i, begin_of) && gather(l, m, i) && record_moved(&m->part[i]);
+            going = hold_for_others(m, i, begin_of) && gather_parts(l, m, i) &&
+                    record_moved(&m->part[i]);
     }
     for (uint32_t i = 0; i < m->size && going; i++)
         going = hold_for_others(m, i, moved_of) && cuda_end(m->part[i].stream, m->part[i].op);
     return going;
 }
 
-static bool message(const struct rendezvous *m)
+static bool carry_message(const struct rendezvous *m)
 {
     const struct collective_part *sender = &m->part[0], *receiver = &m->part[1];
     const struct operand *from = &sender->call.read[0], *to = &receiver->call.write[0];
@@ -326,13 +331,13 @@ static bool message(const struct rendezvous *m)
         return false;
     }
     return cuda_hold(receiver->stream, receiver->op, begin_of(sender)) &&
-           fetch(receiver, to->data, from->data, to->count) && record_moved(receiver) &&
+           fetch_part(receiver, to->data, from->data, to->count) && record_moved(receiver) &&
            cuda_hold(sender->stream, sender->op, moved_of(receiver)) &&
            cuda_end(receiver->stream, receiver->op) && cuda_end(sender->stream, sender->op);
 }
 
 /* Checks that all members call the same kind with equal counts of the same type. */
-static bool agree(const struct rendezvous *m)
+static bool members_agree(const struct rendezvous *m)
 {
     for (uint32_t k = 1; k < m->size; k++) {
         const struct collective_part *one = &m->part[0], *other = &m->part[k];
@@ -378,7 +383,8 @@ bool loopback_arrive(struct cuda_stream *stream, uint32_t op)
     run_call(run, rank, op, &part->call);
     if (!cuda_record(stream, op, begin_of(part)) || ++m->arrived_members < m->size)
         return false;
-    bool going = kind == WORK_SEND || kind == WORK_RECV ? message(m) : agree(m) && collective(l, m);
+    bool going = kind == WORK_SEND || kind == WORK_RECV ? carry_message(m)
+                                                        : members_agree(m) && collective(l, m);
     for (uint32_t k = 0; k < m->size && going; k++) {
         m->part[k].stream->peers_missing = false;
         m->part[k].stream->launched++;

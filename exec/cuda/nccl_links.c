@@ -33,7 +33,7 @@ static uint32_t channel_of(const struct work *work)
     return flow_of(work) != 0 ? (uint32_t)work->p2p.channel : 0;
 }
 
-static void add(struct nccl_links *l, struct nccl_link link)
+static void add_link(struct nccl_links *l, struct nccl_link link)
 {
     if (find_link(l, link.group, link.channel, link.flow) != NULL)
         return;
@@ -53,8 +53,8 @@ static void list_links(struct nccl_links *l, const struct exec_run *run)
         bool barrier = work->kind == WORK_BARRIER;
         if (work_kind_info((enum work_kind)work->kind)->stream != STREAM_COMM && !barrier)
             continue;
-        add(l, (struct nccl_link){(uint32_t)work_group(work), channel_of(work),
-                                  barrier ? NCCL_BARRIERS : flow_of(work), NULL});
+        add_link(l, (struct nccl_link){(uint32_t)work_group(work), channel_of(work),
+                                       barrier ? NCCL_BARRIERS : flow_of(work), NULL});
     }
 }
 
@@ -228,8 +228,8 @@ int nccl_version(const struct cuda *cuda)
 
 /* ---- a step ---- */
 
-static bool failed(const struct nccl_links *l, const struct cuda_rank *rank, uint32_t op,
-                   ncclResult_t result)
+static bool link_failed(const struct nccl_links *l, const struct cuda_rank *rank, uint32_t op,
+                        ncclResult_t result)
 {
     run_failed(rank->run, rank->rank, op, "NCCL: %s: %s", l->nccl->ncclGetErrorString(result),
                l->nccl->ncclGetLastError(NULL));
@@ -254,7 +254,7 @@ bool nccl_launch(struct cuda_stream *stream, struct call *call)
         result = put_result != ncclSuccess ? put_result : result;
     }
     nccl_leave(l);
-    return result == ncclSuccess || failed(l, stream->rank, call->op, result);
+    return result == ncclSuccess || link_failed(l, stream->rank, call->op, result);
 }
 
 bool nccl_barrier(struct cuda_rank *rank, uint32_t op)
@@ -270,7 +270,7 @@ bool nccl_barrier(struct cuda_rank *rank, uint32_t op)
                                                  link->comm, l->stream);
     nccl_leave(l);
     if (result != ncclSuccess)
-        return failed(l, rank, op, result);
+        return link_failed(l, rank, op, result);
     cudaError_t error = cudaEventRecord(l->event, l->stream);
     while (error == cudaSuccess && !run_stopped(run)) {
         error = cudaEventQuery(l->event);

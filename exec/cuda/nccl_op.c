@@ -24,7 +24,7 @@ struct nccl_part nccl_part_of(const struct nccl_links *links, const struct nccl_
                               .element = dtype_bytes(dtype)};
 }
 
-static char *at(struct operand operand, uint64_t i)
+static char *element_address(struct operand operand, uint64_t i)
 {
     return (char *)operand.data + i * dtype_bytes((enum dtype)operand.dtype);
 }
@@ -57,9 +57,9 @@ static ncclResult_t exchange(const struct nccl_part *p, bool relative)
     for (int64_t k = 0; k < (int64_t)p->size && result == ncclSuccess; k++) {
         int64_t to = relative ? member(p, p->index + k) : k;
         int64_t from = relative ? member(p, p->index - k) : k;
-        result = send_to(p, relative ? x.data : at(x, (uint64_t)k * each), each, to);
+        result = send_to(p, relative ? x.data : element_address(x, (uint64_t)k * each), each, to);
         if (result == ncclSuccess)
-            result = recv_from(p, at(y, (uint64_t)k * each), each, from);
+            result = recv_from(p, element_address(y, (uint64_t)k * each), each, from);
     }
     return result;
 }
@@ -80,11 +80,13 @@ static ncclResult_t exchange_rows(const struct nccl_part *p)
     for (int64_t k = 0; k < (int64_t)p->size; k++)
         for (int64_t part = 0; part < w->exchange.parts && result == ncclSuccess; part++) {
             if (out[k + 1] > out[k])
-                result = send_to(p, at(x, (uint64_t)((part * w->exchange.rows + out[k]) * width)),
-                                 (uint64_t)((out[k + 1] - out[k]) * width), k);
+                result = send_to(
+                    p, element_address(x, (uint64_t)((part * w->exchange.rows + out[k]) * width)),
+                    (uint64_t)((out[k + 1] - out[k]) * width), k);
             if (in[k + 1] > in[k] && result == ncclSuccess)
-                result = recv_from(p, at(y, (uint64_t)((part * w->exchange.to + in[k]) * width)),
-                                   (uint64_t)((in[k + 1] - in[k]) * width), k);
+                result = recv_from(
+                    p, element_address(y, (uint64_t)((part * w->exchange.to + in[k]) * width)),
+                    (uint64_t)((in[k + 1] - in[k]) * width), k);
         }
     return result;
 }
@@ -104,9 +106,9 @@ static ncclResult_t exchange_dealt(const struct nccl_part *p)
         const uint64_t theirs = (uint64_t)assignment_dealt(dealt, k) * cols;
         const uint64_t out = ahead ? theirs : mine, in = ahead ? mine : theirs;
         if (out > 0)
-            result = send_to(p, at(x, ahead ? before : k * mine), out, k);
+            result = send_to(p, element_address(x, ahead ? before : k * mine), out, k);
         if (in > 0 && result == ncclSuccess)
-            result = recv_from(p, at(y, ahead ? k * mine : before), in, k);
+            result = recv_from(p, element_address(y, ahead ? k * mine : before), in, k);
         before += theirs;
     }
     return result;
@@ -119,7 +121,7 @@ static ncclResult_t scatter(const struct nccl_part *p)
     int64_t root = p->call->work->broadcast.root;
     ncclResult_t result = ncclSuccess;
     for (int64_t k = 0; p->index == root && k < (int64_t)p->size && result == ncclSuccess; k++)
-        result = send_to(p, at(x, (uint64_t)k * y.count), y.count, k);
+        result = send_to(p, element_address(x, (uint64_t)k * y.count), y.count, k);
     return result == ncclSuccess ? recv_from(p, y.data, y.count, root) : result;
 }
 
@@ -131,8 +133,8 @@ static const void *in_index_order(const struct nccl_part *p, void *scratch, cuda
     uint64_t each = x.count / p->size;
     for (int64_t m = 0; m < (int64_t)p->size && *error == cudaSuccess; m++)
         *error = cudaMemcpyAsync((char *)scratch + (uint64_t)m * each * p->element,
-                                 at(x, (uint64_t)member(p, p->index - m) * each), each * p->element,
-                                 cudaMemcpyDeviceToDevice, p->stream);
+                                 element_address(x, (uint64_t)member(p, p->index - m) * each),
+                                 each * p->element, cudaMemcpyDeviceToDevice, p->stream);
     return scratch;
 }
 

@@ -25,7 +25,7 @@ struct opening {
     char words[512];
 };
 
-static bool refused(struct opening *o, const char *call, const char *words, const char *more)
+static bool call_refused(struct opening *o, const char *call, const char *words, const char *more)
 {
     o->refused_call = call;
     snprintf(o->words, sizeof o->words, "%s%s%s", words, more[0] != '\0' ? ": " : "", more);
@@ -36,12 +36,12 @@ static bool nccl_taken(struct opening *o, const char *call, ncclResult_t result)
 {
     const struct nccl *nccl = o->links->nccl;
     return result == ncclSuccess ||
-           refused(o, call, nccl->ncclGetErrorString(result), nccl->ncclGetLastError(NULL));
+           call_refused(o, call, nccl->ncclGetErrorString(result), nccl->ncclGetLastError(NULL));
 }
 
 static bool cuda_taken(struct opening *o, const char *call, cudaError_t error)
 {
-    return error == cudaSuccess || refused(o, call, cudaGetErrorString(error), "");
+    return error == cudaSuccess || call_refused(o, call, cudaGetErrorString(error), "");
 }
 
 /* Waits until everything on the links' stream has ended. */

@@ -23,7 +23,7 @@ static uint32_t rank_of_role(const struct cuda *cuda, uint32_t role)
     return IR_NONE;
 }
 
-static uint8_t flag(int64_t parameter)
+static uint8_t flag_of(int64_t parameter)
 {
     return parameter != 0;
 }
@@ -53,7 +53,7 @@ static struct product_shape shape_of(const struct call *call, int64_t rows)
         .b_type = call->read[1].dtype,
         .scaled = w->matmul.scaling != SCALING_NONE,
         .y_type = call->write[0].dtype,
-        .accumulate = flag(w->matmul.accumulate),
+        .accumulate = flag_of(w->matmul.accumulate),
         .bias = w->matmul.epilogue == EPILOGUE_BIAS,
         .a_align = product_alignment(call->read[0].data),
         .b_align = product_alignment(call->read[1].data),
@@ -321,7 +321,7 @@ void cuda_unprepare(struct cuda *cuda)
 
 /* ---- putting work on a stream ---- */
 
-static bool refused(const struct cuda_stream *stream, uint32_t op, const char *words)
+static bool op_refused(const struct cuda_stream *stream, uint32_t op, const char *words)
 {
     run_failed(stream->rank->run, stream->rank->rank, op, "%s", words);
     return false;
@@ -338,7 +338,7 @@ static struct cuda_place place_of(const struct cuda_stream *stream, uint32_t op)
 }
 
 /* Returns the address of an operand's element. */
-static void *element(const struct operand *operand, int64_t index)
+static void *element_of(const struct operand *operand, int64_t index)
 {
     return (char *)operand->data + (size_t)index * dtype_bytes((enum dtype)operand->dtype);
 }
@@ -351,8 +351,8 @@ static int product_of_nothing(const struct cuda_stream *stream, const struct cal
     const struct operand *y = &call->write[0];
     struct cuda_array before = {0};
     if (call->work->matmul.accumulate)
-        before = (struct cuda_array){element(c, first), c->dtype};
-    return cuda_begin_sum((struct cuda_array){element(y, first), y->dtype}, before, count,
+        before = (struct cuda_array){element_of(c, first), c->dtype};
+    return cuda_begin_sum((struct cuda_array){element_of(y, first), y->dtype}, before, count,
                           stream->handle);
 }
 
@@ -372,10 +372,10 @@ static int product_group(const struct cuda *cuda, const struct cuda_stream *stre
     if (rows == 0)
         return turned ? product_of_nothing(stream, call, c, result, m * n) : 0;
     return product_run(cuda->products, prepared->plan[find_plan(prepared, rows)].product, 1,
-                       element(&call->read[0], first * (turned ? m : k)),
-                       element(&call->read[1], turned ? first * n : g * n * k),
-                       bias != NULL ? element(bias, g * n) : NULL, element(c, result),
-                       element(&call->write[0], result), NULL, stream->scratch, stream->handle);
+                       element_of(&call->read[0], first * (turned ? m : k)),
+                       element_of(&call->read[1], turned ? first * n : g * n * k),
+                       bias != NULL ? element_of(bias, g * n) : NULL, element_of(c, result),
+                       element_of(&call->write[0], result), NULL, stream->scratch, stream->handle);
 }
 
 /* Runs a product whose call computes the next op, too. */
@@ -459,7 +459,7 @@ static bool product(void *context, struct call *call)
         return true;
     char words[160];
     snprintf(words, sizeof words, "cublasLtMatmul: %s", product_error(cuda->products, status));
-    return refused(stream, call->op, words);
+    return op_refused(stream, call->op, words);
 }
 
 static bool attention(void *context, struct call *call)
@@ -470,7 +470,7 @@ static bool attention(void *context, struct call *call)
     place.visible_keys = cuda_visible(stream->rank, call->op);
     const char *words =
         attention_run(cuda->prepared[call->op].attention, call, &place, stream->attention);
-    return words == NULL || refused(stream, call->op, words);
+    return words == NULL || op_refused(stream, call->op, words);
 }
 
 /* Runs an op of a host stream, such as AdamW, with the CPU backend's kernels on the rank's share of the processor
@@ -504,7 +504,7 @@ static bool compute(void *context, struct call *call)
     return error == cudaSuccess || cuda_failed(rank, call->op, "launching its kernels", error);
 }
 
-static bool fill(void *context, struct call *call)
+static bool fill_call(void *context, struct call *call)
 {
     struct cuda_stream *stream = context;
     const struct operand *y = &call->write[0];
@@ -538,7 +538,7 @@ static bool own_part(void *context, struct call *call)
     if (cuda_moves_nothing(&stream->rank->run->assignment, call))
         return true;
     if (call->work->kind == WORK_EXCHANGE) /* no row arrives */
-        return fill(context, call);
+        return fill_call(context, call);
     cudaError_t error =
         cudaMemcpyAsync(call->write[0].data, call->read[0].data,
                         call->write[0].count * dtype_bytes((enum dtype)call->write[0].dtype),
@@ -580,7 +580,7 @@ backend_kernel *const cuda_kernels[WORK_KIND_COUNT] = {
     [WORK_ADD] = compute,
     [WORK_QUANTISE] = compute, /* of a tensor: check_types() */
     [WORK_CAST] = compute,
-    [WORK_FILL] = fill,
+    [WORK_FILL] = fill_call,
     [WORK_PACK] = compute,
     [WORK_UNPACK] = compute,
     [WORK_HEAD_EXPAND] = compute,

@@ -27,7 +27,7 @@ enum status sm_hog_open(struct cuda *cuda, struct diag *diag)
                               error);
 }
 
-static void tell(struct sm_hog *sm_hog, int32_t stop)
+static void set_stop_flag(struct sm_hog *sm_hog, int32_t stop)
 {
     __atomic_store_n(sm_hog->stop_flag, stop, __ATOMIC_RELEASE);
 }
@@ -38,7 +38,7 @@ void sm_hog_begin(struct cuda *cuda)
     sm_hog->is_running = sm_hog->stream != NULL && cuda->run->step >= cuda->run->options->warmup;
     if (!sm_hog->is_running)
         return;
-    tell(sm_hog, 0);
+    set_stop_flag(sm_hog, 0);
     cudaError_t error = (cudaError_t)cuda_sm_hog((char *)sm_hog->memory + BYTES, sm_hog->memory,
                                                  BYTES, (int)cuda->run->options->hog_sms,
                                                  LONGEST_NS, sm_hog->stop_flag, sm_hog->stream);
@@ -53,7 +53,7 @@ void sm_hog_end(struct cuda *cuda)
     if (!sm_hog->is_running)
         return;
     cudaError_t there = cudaStreamQuery(sm_hog->stream);
-    tell(sm_hog, 1);
+    set_stop_flag(sm_hog, 1);
     cudaError_t error = cudaStreamSynchronize(sm_hog->stream);
     if (error != cudaSuccess)
         cuda_failed(&cuda->rank[cuda->run->first], IR_NONE,
@@ -69,7 +69,7 @@ void sm_hog_close(struct cuda *cuda)
 {
     struct sm_hog *sm_hog = &cuda->sm_hog;
     if (sm_hog->stream != NULL) {
-        tell(sm_hog, 1);
+        set_stop_flag(sm_hog, 1);
         cudaStreamSynchronize(sm_hog->stream); /* its kernel reads the memory that is freed below */
         cudaStreamDestroy(sm_hog->stream);
     }

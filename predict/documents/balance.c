@@ -24,7 +24,7 @@ static double pairs_in(const struct packed_sequence *sequence, uint32_t size)
     return pairs;
 }
 
-static double largest(const struct packed_sequence *sequence, uint32_t groups, uint32_t size)
+static double largest_group(const struct packed_sequence *sequence, uint32_t groups, uint32_t size)
 {
     double most = 0;
     for (uint32_t g = 0; g < groups; g++) {
@@ -36,7 +36,7 @@ static double largest(const struct packed_sequence *sequence, uint32_t groups, u
 
 /* Deals groups x size sequences out to `groups` groups. If that does not lower the largest group, the order stays as it
  * was. */
-static void deal(struct packed_sequence *sequence, uint32_t groups, uint32_t size)
+static void deal_documents(struct packed_sequence *sequence, uint32_t groups, uint32_t size)
 {
     size_t count = (size_t)groups * size;
     struct packed_sequence *sorted = heap_alloc(2 * count, sizeof *sorted), *dealt = sorted + count;
@@ -52,7 +52,7 @@ static void deal(struct packed_sequence *sequence, uint32_t groups, uint32_t siz
         dealt[(size_t)to * size + held[to]++] = sorted[i];
         pairs[to] += sorted[i].pairs;
     }
-    if (largest(dealt, groups, size) < largest(sequence, groups, size))
+    if (largest_group(dealt, groups, size) < largest_group(sequence, groups, size))
         memcpy(sequence, dealt, count * sizeof *sequence);
     free(pairs);
     free(held);
@@ -79,10 +79,10 @@ void packing_balance(struct packed_batch *batch, const struct packing_options *o
 {
     uint32_t own = batch->sequences / o->ranks;
     if (o->balance == BALANCE_RANKS)
-        deal(batch->sequence, o->ranks, own);
+        deal_documents(batch->sequence, o->ranks, own);
     for (uint32_t r = 0; r < o->ranks && o->balance != BALANCE_NONE; r++) {
         struct packed_sequence *first = batch->sequence + (size_t)r * own;
-        deal(first, own / o->micro_batch, o->micro_batch);
+        deal_documents(first, own / o->micro_batch, o->micro_batch);
         largest_first(first, own / o->micro_batch, o->micro_batch);
     }
     double most = 0;

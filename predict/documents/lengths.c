@@ -32,7 +32,7 @@ struct lengths_reading {
     size_t rows, capacity;
 };
 
-static void add(struct lengths_reading *reading, int64_t batch, int64_t length)
+static void add_length(struct lengths_reading *reading, int64_t batch, int64_t length)
 {
     struct lengths *l = reading->lengths;
     if (l->count == reading->capacity) {
@@ -81,7 +81,7 @@ static enum status read_row(void *context, const struct record *record, struct d
         return diag_error(diag, record->at, STATUS_BAD_INPUT,
                           "batch %lld comes after batch %lld; batches are in ascending order",
                           (long long)batch, (long long)l->batch_of[l->count - 1]);
-    add(reading, batch, length);
+    add_length(reading, batch, length);
     return STATUS_OK;
 }
 
@@ -251,7 +251,7 @@ enum status lengths_open(struct lengths *l, const char *text, uint64_t seed, str
 
 /* ---- taking lengths ---- */
 
-static int64_t draw(struct lengths *l)
+static int64_t draw_length(struct lengths *l)
 {
     if (l->kind == LENGTHS_ZIPF)
         return (int64_t)gsl_ran_discrete(l->rng, l->table) + 1;
@@ -273,7 +273,7 @@ int64_t lengths_next(struct lengths *l)
         return length;
     }
     if (l->kind != LENGTHS_LIST && l->kind != LENGTHS_BATCHES)
-        return draw(l);
+        return draw_length(l);
     if (l->kind == LENGTHS_LIST && l->next == l->count) {
         l->next = 0;
         l->rounds++;

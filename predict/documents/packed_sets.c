@@ -56,8 +56,8 @@ static void packed_set_free(struct packed_set *packed_set)
     free(packed_set);
 }
 
-static enum status pack(struct packed_set *packed_set, struct packed_sets *packed_sets,
-                        struct diag *diag)
+static enum status pack_set(struct packed_set *packed_set, struct packed_sets *packed_sets,
+                            struct diag *diag)
 {
     const struct packed_sets_request *asked = &packed_sets->request;
     struct lengths lengths = {0};
@@ -92,7 +92,7 @@ enum status packed_sets_find(const struct packed_set **found, struct packed_sets
         return status;
     struct packed_set *packed_set = heap_zalloc(1, sizeof *packed_set);
     packed_set->sizes = sizes;
-    status = pack(packed_set, packed_sets, diag);
+    status = pack_set(packed_set, packed_sets, diag);
     if (status != STATUS_OK) {
         packed_set_free(packed_set);
         return status;

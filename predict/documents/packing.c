@@ -35,8 +35,8 @@ static int64_t bucket_of(int64_t length)
     return bucket;
 }
 
-static void put(struct packed_batch *batch, struct packed_sequence *sequence, int64_t tokens,
-                int64_t padded)
+static void put_document(struct packed_batch *batch, struct packed_sequence *sequence,
+                         int64_t tokens, int64_t padded)
 {
     if (sequence->count == sequence->capacity) {
         sequence->capacity = sequence->capacity > 0 ? 2 * sequence->capacity : 8;
@@ -81,7 +81,7 @@ static bool place_whole(struct packed_batch *batch, const struct packing_options
         lengths_put_back(lengths, length);
         return false;
     }
-    put(batch, place, tokens, padded);
+    put_document(batch, place, tokens, padded);
     place->bucket = bucket;
     batch->cut_documents += tokens < length;
     batch->dropped_tokens += length - tokens;
@@ -98,7 +98,7 @@ static bool place_pieces(struct packed_batch *batch, const struct packing_option
         int64_t room = o->seq - sequence->used_tokens, tokens = length < room ? length : room;
         if (tokens == 0)
             continue;
-        put(batch, sequence, tokens, round_up(tokens, o->multiple));
+        put_document(batch, sequence, tokens, round_up(tokens, o->multiple));
         batch->cut_documents += tokens < length;
         length -= tokens;
     }

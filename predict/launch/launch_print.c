@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool writes(const struct launch *launch, const struct launch_row *row)
+static bool writes_row(const struct launch *launch, const struct launch_row *row)
 {
     return row->use == LAUNCH_SETS && launch_said(launch, row->field);
 }
@@ -19,7 +19,8 @@ static void print_arguments(struct text *out, const struct launch *launch,
 {
     for (size_t i = 0; i < table->count; i++) {
         const struct launch_row *row = &table->row[i];
-        if (!writes(launch, row) || (row->kind == LAUNCH_SWITCH && !launch_on(launch, row->field)))
+        if (!writes_row(launch, row) ||
+            (row->kind == LAUNCH_SWITCH && !launch_on(launch, row->field)))
             continue;
         text_puts(out, row->name);
         if (row->kind != LAUNCH_SWITCH)
@@ -49,7 +50,7 @@ static void print_toml(struct text *out, const struct launch *launch,
     const char *open = NULL; /* the name whose table is written */
     for (size_t i = 0; i < table->count; i++) {
         const struct launch_row *row = &table->row[i];
-        if (!writes(launch, row))
+        if (!writes_row(launch, row))
             continue;
         size_t size = strcspn(row->name, ".") + 1;
         if (open == NULL || strncmp(open, row->name, size) != 0)
@@ -95,7 +96,7 @@ static void print_json(struct text *out, const struct launch *launch,
     json_begin_object(&json, NULL);
     for (size_t i = 0; i < table->count; i++) {
         const struct launch_row *row = &table->row[i];
-        if (!writes(launch, row))
+        if (!writes_row(launch, row))
             continue;
         unsigned shared = shared_parts(last, row->name);
         for (; depth > shared; depth--)
@@ -187,7 +188,7 @@ static void add_items(struct items *items, const struct launch *l, enum launch_f
     const struct launch_table *table = launch_table(framework);
     for (size_t i = 0; i < table->count; i++) {
         const struct launch_row *row = &table->row[i];
-        if (!writes(l, row) || items->is_done[row->field])
+        if (!writes_row(l, row) || items->is_done[row->field])
             continue;
         items->is_done[row->field] = true;
         bool flag = row->name[0] == '-' && row->kind == LAUNCH_SWITCH;

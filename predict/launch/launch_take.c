@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool matches(const char *pattern, const char *name)
+static bool matches_pattern(const char *pattern, const char *name)
 {
     size_t size = strlen(pattern);
     if (size > 0 && pattern[size - 1] == '*')
@@ -39,7 +39,7 @@ const struct launch_row *launch_row_find(enum launch_framework framework, const 
     for (const struct launch_table *table = launch_table(framework); table != NULL;
          table = table->shared_rows)
         for (size_t i = 0; i < table->count; i++)
-            if (matches(table->row[i].name, name))
+            if (matches_pattern(table->row[i].name, name))
                 return &table->row[i];
     return NULL;
 }

@@ -80,8 +80,8 @@ void megatron_batch_fields(struct launch *l, const struct choices *c)
 
 /* ---- the model of fields ---- */
 
-static enum status need(const struct launch *l, enum launch_field field, const char *name,
-                        struct diag *diag)
+static enum status need_field(const struct launch *l, enum launch_field field, const char *name,
+                              struct diag *diag)
 {
     if (launch_said(l, field))
         return STATUS_OK;
@@ -265,11 +265,11 @@ enum status megatron_model_options(struct launch *l, struct launch_given given, 
         return STATUS_OK;
     if (!launch_said(l, LAUNCH_LAYERS) && !launch_said(l, LAUNCH_HIDDEN))
         return STATUS_OK; /* the model is given by an option */
-    enum status status = need(l, LAUNCH_LAYERS, "--num-layers", diag);
+    enum status status = need_field(l, LAUNCH_LAYERS, "--num-layers", diag);
     if (status == STATUS_OK)
-        status = need(l, LAUNCH_HIDDEN, "--hidden-size", diag);
+        status = need_field(l, LAUNCH_HIDDEN, "--hidden-size", diag);
     if (status == STATUS_OK)
-        status = need(l, LAUNCH_HEADS, "--num-attention-heads", diag);
+        status = need_field(l, LAUNCH_HEADS, "--num-attention-heads", diag);
     if (status != STATUS_OK)
         return status;
     status = launch_one_of(l, LAUNCH_NORM, "rmsnorm layernorm layernorm1p", diag);

@@ -18,30 +18,30 @@ struct toml {
     struct diag *diag;
 };
 
-static struct loc here(const struct toml *t)
+static struct loc location(const struct toml *t)
 {
     return (struct loc){
         .name = t->name, .line = t->line, .column = (uint32_t)(t->at - t->line_start) + 1};
 }
 
-static enum status bad(const struct toml *t, const char *what)
+static enum status bad_toml(const struct toml *t, const char *what)
 {
-    return diag_error(t->diag, here(t), STATUS_BAD_INPUT, "%s", what);
+    return diag_error(t->diag, location(t), STATUS_BAD_INPUT, "%s", what);
 }
 
-static char peek(const struct toml *t, size_t ahead)
+static char peek_char(const struct toml *t, size_t ahead)
 {
     return (size_t)(t->end - t->at) > ahead ? t->at[ahead] : '\0';
 }
 
-static bool begins(const struct toml *t, const char *word)
+static bool begins_with(const struct toml *t, const char *word)
 {
     size_t size = strlen(word);
     return (size_t)(t->end - t->at) >= size && memcmp(t->at, word, size) == 0;
 }
 
 /* Moves over one character, and counts lines. */
-static void take(struct toml *t)
+static void take_char(struct toml *t)
 {
     if (*t->at++ == '\n') {
         t->line++;
@@ -65,7 +65,7 @@ static void skip(struct toml *t, bool lines)
                 t->at++;
         if (t->at >= t->end || !lines || (*t->at != '\n' && *t->at != '\r'))
             return;
-        take(t);
+        take_char(t);
     }
 }
 
@@ -75,9 +75,9 @@ static enum status end_line(struct toml *t)
     if (t->at < t->end && *t->at == '\r')
         t->at++;
     if (t->at < t->end && *t->at != '\n')
-        return bad(t, "the line should end here");
+        return bad_toml(t, "the line should end here");
     if (t->at < t->end)
-        take(t);
+        take_char(t);
     return STATUS_OK;
 }
 
@@ -106,13 +106,13 @@ static enum status read_code(struct toml *t, int digits, struct text *out)
 {
     uint32_t code = 0;
     for (int i = 0; i < digits; i++) {
-        if (!c_is_hex(peek(t, 0)))
-            return bad(t, "\\u takes 4 and \\U 8 hexadecimal digits");
+        if (!c_is_hex(peek_char(t, 0)))
+            return bad_toml(t, "\\u takes 4 and \\U 8 hexadecimal digits");
         char c = *t->at++;
         code = code << 4 | (uint32_t)(c_is_digit(c) ? c - '0' : (c | 0x20) - 'a' + 10);
     }
     if (code == 0 || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000))
-        return bad(t, "this is no character");
+        return bad_toml(t, "this is no character");
     put_utf8(out, code);
     return STATUS_OK;
 }
@@ -120,7 +120,7 @@ static enum status read_code(struct toml *t, int digits, struct text *out)
 static enum status read_escape(struct toml *t, bool lines, struct text *out)
 {
     static const char from[] = "btnfr\"\\e", to[] = "\b\t\n\f\r\"\\\033";
-    char c = peek(t, 0);
+    char c = peek_char(t, 0);
     const char *known = c == '\0' ? NULL : strchr(from, c);
     if (known != NULL) {
         t->at++;
@@ -133,10 +133,10 @@ static enum status read_escape(struct toml *t, bool lines, struct text *out)
     }
     if (lines && (c == '\n' || c == '\r' || c == ' ' || c == '\t')) {
         while (t->at < t->end && c_is_space(*t->at))
-            take(t);
+            take_char(t);
         return STATUS_OK;
     }
-    return bad(t, "unknown escape in a string; a literal string is written between ' and '");
+    return bad_toml(t, "unknown escape in a string; a literal string is written between ' and '");
 }
 
 /* Reads the string that begins at the current position, of any of the four kinds. */
@@ -144,21 +144,21 @@ static enum status read_string(struct toml *t, struct text *out)
 {
     char quote = *t->at;
     char three[4] = {quote, quote, quote, '\0'};
-    bool lines = begins(t, three);
+    bool lines = begins_with(t, three);
     t->at += lines ? 3 : 1;
-    if (lines && peek(t, 0) == '\r')
+    if (lines && peek_char(t, 0) == '\r')
         t->at++;
-    if (lines && peek(t, 0) == '\n')
-        take(t);
+    if (lines && peek_char(t, 0) == '\n')
+        take_char(t);
     while (t->at < t->end) {
-        if (lines ? begins(t, three) : *t->at == quote) {
+        if (lines ? begins_with(t, three) : *t->at == quote) {
             t->at += lines ? 3 : 1;
-            for (int more = 0; lines && more < 2 && peek(t, 0) == quote; more++)
+            for (int more = 0; lines && more < 2 && peek_char(t, 0) == quote; more++)
                 text_putc(out, *t->at++);
             return STATUS_OK;
         }
         if (*t->at == '\0')
-            return bad(t, "a string holds no NUL");
+            return bad_toml(t, "a string holds no NUL");
         if (!lines && *t->at == '\n')
             break;
         if (quote == '"' && *t->at == '\\') {
@@ -169,9 +169,9 @@ static enum status read_string(struct toml *t, struct text *out)
             continue;
         }
         text_putc(out, *t->at);
-        take(t);
+        take_char(t);
     }
-    return bad(t, "the string has no end");
+    return bad_toml(t, "the string has no end");
 }
 
 /* ---- keys ---- */
@@ -189,7 +189,7 @@ static enum status read_key(struct toml *t)
         if (t->path.size > 0)
             text_putc(&t->path, '.');
         size_t before = t->path.size;
-        if (peek(t, 0) == '"' || peek(t, 0) == '\'') {
+        if (peek_char(t, 0) == '"' || peek_char(t, 0) == '\'') {
             enum status status = read_string(t, &t->path);
             if (status != STATUS_OK)
                 return status;
@@ -198,9 +198,9 @@ static enum status read_key(struct toml *t)
                 text_putc(&t->path, *t->at++);
         }
         if (t->path.size == before)
-            return bad(t, "a key is expected here: letters, digits, _ and -");
+            return bad_toml(t, "a key is expected here: letters, digits, _ and -");
         skip_blanks(t);
-    } while (peek(t, 0) == '.' && t->at++ != NULL);
+    } while (peek_char(t, 0) == '.' && t->at++ != NULL);
     return STATUS_OK;
 }
 
@@ -262,13 +262,15 @@ static enum status read_plain(struct toml *t, struct text *out)
             if (*word != '_')
                 text_putc(out, *word);
     } else if (strlen(word) >= 8 && (word[4] == '-' || strchr(word, ':') != NULL)) {
-        status = bad(&start, "dates and times are not read");
+        status = bad_toml(&start, "dates and times are not read");
     } else if (c_is_digit(word[*word == '+' || *word == '-'])) {
         if (!put_based(out, word))
-            status = bad(&start, "this is no number of TOML: no 0 stands before other digits, and "
+            status =
+                bad_toml(&start, "this is no number of TOML: no 0 stands before other digits, and "
                                  "a '_' stands between two digits, as in 8_192");
     } else {
-        status = bad(&start, "a value is expected here: a string between quotes, a number, true, "
+        status =
+            bad_toml(&start, "a value is expected here: a string between quotes, a number, true, "
                              "false, an array or a table");
     }
     text_release(&text);
@@ -286,7 +288,7 @@ static enum status read_array(struct toml *t, struct text *out, bool nested)
     t->at++;
     if (nested)
         text_putc(out, '[');
-    for (skip(t, true); status == STATUS_OK && peek(t, 0) != ']'; skip(t, true)) {
+    for (skip(t, true); status == STATUS_OK && peek_char(t, 0) != ']'; skip(t, true)) {
         if (!first)
             text_putc(out, ' ');
         first = false;
@@ -294,10 +296,10 @@ static enum status read_array(struct toml *t, struct text *out, bool nested)
         if (status != STATUS_OK)
             return status;
         skip(t, true);
-        if (peek(t, 0) == ',')
+        if (peek_char(t, 0) == ',')
             t->at++;
-        else if (peek(t, 0) != ']')
-            return bad(t, "',' or ']' is expected in an array");
+        else if (peek_char(t, 0) != ']')
+            return bad_toml(t, "',' or ']' is expected in an array");
     }
     t->at++;
     if (nested)
@@ -310,14 +312,14 @@ static enum status read_value(struct toml *t, struct text *out, bool nested)
 {
     enum status status;
     if (++t->depth > DEPTH_MAX)
-        return bad(t, "nested too deep");
-    if (peek(t, 0) == '"' || peek(t, 0) == '\'') {
+        return bad_toml(t, "nested too deep");
+    if (peek_char(t, 0) == '"' || peek_char(t, 0) == '\'') {
         status = read_string(t, out);
-    } else if (peek(t, 0) == '[') {
+    } else if (peek_char(t, 0) == '[') {
         status = read_array(t, out, nested);
-    } else if (peek(t, 0) == '{') {
+    } else if (peek_char(t, 0) == '{') {
         if (nested)
-            return bad(t, "tables in an array are not read");
+            return bad_toml(t, "tables in an array are not read");
         status = read_table(t);
     } else {
         status = read_plain(t, out);
@@ -326,7 +328,7 @@ static enum status read_value(struct toml *t, struct text *out, bool nested)
     return status;
 }
 
-static void cut(struct text *text, size_t size)
+static void cut_text(struct text *text, size_t size)
 {
     text->size = size;
     text->data[size] = '\0';
@@ -339,13 +341,13 @@ static enum status read_pair(struct toml *t)
     struct loc at = {.name = t->name, .line = t->line};
     struct text value = {0};
     enum status status = read_key(t);
-    if (status == STATUS_OK && peek(t, 0) != '=')
-        status = bad(t, "'=' is expected after a key");
+    if (status == STATUS_OK && peek_char(t, 0) != '=')
+        status = bad_toml(t, "'=' is expected after a key");
     if (status == STATUS_OK) {
         t->at++;
         skip_blanks(t);
         text_puts(&value, "");
-        bool table = peek(t, 0) == '{', list = peek(t, 0) == '[';
+        bool table = peek_char(t, 0) == '{', list = peek_char(t, 0) == '[';
         status = read_value(t, &value, false);
         if (status == STATUS_OK && t->settings->count == SETTINGS_MAX)
             status = settings_refuse_more(at, t->diag);
@@ -354,7 +356,7 @@ static enum status read_pair(struct toml *t)
         if (status == STATUS_OK && !table)
             settings_add(t->settings, t->path.data, value.data, at)->list = list;
     }
-    cut(&t->path, before);
+    cut_text(&t->path, before);
     text_release(&value);
     return status;
 }
@@ -362,15 +364,15 @@ static enum status read_pair(struct toml *t)
 static enum status read_table(struct toml *t)
 {
     t->at++;
-    for (skip_blanks(t); peek(t, 0) != '}'; skip_blanks(t)) {
+    for (skip_blanks(t); peek_char(t, 0) != '}'; skip_blanks(t)) {
         enum status status = read_pair(t);
         if (status != STATUS_OK)
             return status;
         skip_blanks(t);
-        if (peek(t, 0) == ',')
+        if (peek_char(t, 0) == ',')
             t->at++;
-        else if (peek(t, 0) != '}')
-            return bad(t, "',' or '}' is expected in a table on one line");
+        else if (peek_char(t, 0) != '}')
+            return bad_toml(t, "',' or '}' is expected in a table on one line");
     }
     t->at++;
     return STATUS_OK;
@@ -378,13 +380,13 @@ static enum status read_table(struct toml *t)
 
 static enum status read_header(struct toml *t)
 {
-    if (begins(t, "[["))
-        return bad(t, "arrays of tables ([[name]]) are not read");
+    if (begins_with(t, "[["))
+        return bad_toml(t, "arrays of tables ([[name]]) are not read");
     t->at++;
-    cut(&t->path, 0);
+    cut_text(&t->path, 0);
     enum status status = read_key(t);
-    if (status == STATUS_OK && peek(t, 0) != ']')
-        return bad(t, "']' is expected after the name of a table");
+    if (status == STATUS_OK && peek_char(t, 0) != ']')
+        return bad_toml(t, "']' is expected after the name of a table");
     if (status != STATUS_OK)
         return status;
     t->at++;

@@ -18,7 +18,7 @@ struct yaml {
     unsigned depth;
 };
 
-static enum status next(struct yaml *y)
+static enum status next_event(struct yaml *y)
 {
     if (y->has_event)
         yaml_event_delete(&y->event);
@@ -34,7 +34,7 @@ static enum status next(struct yaml *y)
     return STATUS_OK;
 }
 
-static struct loc here(const struct yaml *y)
+static struct loc location(const struct yaml *y)
 {
     return (struct loc){.name = y->name, .line = (uint32_t)y->event.start_mark.line + 1};
 }
@@ -78,13 +78,13 @@ static void put_scalar(const struct yaml *y, struct text *out)
 
 static enum status refuse_alias(const struct yaml *y)
 {
-    return diag_error(y->diag, here(y), STATUS_BAD_INPUT,
+    return diag_error(y->diag, location(y), STATUS_BAD_INPUT,
                       "aliases (*name) are not read: write the value out");
 }
 
 static enum status refuse_depth(const struct yaml *y)
 {
-    return diag_error(y->diag, here(y), STATUS_BAD_INPUT,
+    return diag_error(y->diag, location(y), STATUS_BAD_INPUT,
                       "mappings and sequences are nested deeper than %d levels, the most that are "
                       "read",
                       DEPTH_MAX);
@@ -104,14 +104,14 @@ static enum status skip(struct yaml *y)
             open--;
         if (open == 0)
             return STATUS_OK;
-    } while (next(y) == STATUS_OK);
+    } while (next_event(y) == STATUS_OK);
     return STATUS_BAD_INPUT;
 }
 
 /* Reads the elements of a sequence, separated by blanks; a nested sequence or mapping becomes "...". */
 static enum status read_sequence(struct yaml *y, struct text *value)
 {
-    enum status status = next(y);
+    enum status status = next_event(y);
     while (status == STATUS_OK && y->event.type != YAML_SEQUENCE_END_EVENT) {
         if (value->size > 0)
             text_putc(value, ' ');
@@ -124,7 +124,7 @@ static enum status read_sequence(struct yaml *y, struct text *value)
             status = skip(y);
         }
         if (status == STATUS_OK)
-            status = next(y);
+            status = next_event(y);
     }
     return status;
 }
@@ -213,12 +213,12 @@ static enum status read_keys(struct yaml *y, struct yaml_keys *keys)
     size_t before = y->path.size;
     if (++y->depth > DEPTH_MAX)
         return refuse_depth(y);
-    enum status status = next(y);
+    enum status status = next_event(y);
     while (status == STATUS_OK && y->event.type != YAML_MAPPING_END_EVENT) {
         if (y->event.type != YAML_SCALAR_EVENT)
-            return diag_error(y->diag, here(y), STATUS_BAD_INPUT,
+            return diag_error(y->diag, location(y), STATUS_BAD_INPUT,
                               "a key is expected here: a plain word");
-        struct loc at = here(y);
+        struct loc at = location(y);
         if (strcmp(scalar(y), "<<") == 0)
             return diag_error(y->diag, at, STATUS_BAD_INPUT,
                               "merge keys (<<) are not read: write the keys out");
@@ -226,13 +226,13 @@ static enum status read_keys(struct yaml *y, struct yaml_keys *keys)
             return settings_refuse_more(at, y->diag);
         text_printf(&y->path, "%s%s", before > 0 ? "." : "", scalar(y));
         add_key(y, keys, at);
-        status = next(y);
+        status = next_event(y);
         if (status == STATUS_OK)
             status = read_value(y, at);
         y->path.size = before;
         y->path.data[before] = '\0';
         if (status == STATUS_OK)
-            status = next(y);
+            status = next_event(y);
     }
     y->depth--;
     return status;
@@ -246,21 +246,21 @@ enum status settings_read_yaml(struct settings *settings, const char *name, cons
         heap_out();
     yaml_parser_set_input_string(&y.parser, (const unsigned char *)text, size);
     text_puts(&y.path, "");
-    enum status status = next(&y); /* the start of the stream */
+    enum status status = next_event(&y); /* the start of the stream */
     if (status == STATUS_OK)
-        status = next(&y); /* of the document */
+        status = next_event(&y); /* of the document */
     if (status == STATUS_OK && y.event.type == YAML_DOCUMENT_START_EVENT)
-        status = next(&y);
+        status = next_event(&y);
     if (status == STATUS_OK && y.event.type != YAML_MAPPING_START_EVENT)
-        status = diag_error(diag, here(&y), STATUS_BAD_INPUT, "expected keys with values");
+        status = diag_error(diag, location(&y), STATUS_BAD_INPUT, "expected keys with values");
     if (status == STATUS_OK)
         status = read_mapping(&y);
     if (status == STATUS_OK)
-        status = next(&y); /* the end of the document */
+        status = next_event(&y); /* the end of the document */
     if (status == STATUS_OK)
-        status = next(&y);
+        status = next_event(&y);
     if (status == STATUS_OK && y.event.type != YAML_STREAM_END_EVENT)
-        status = diag_error(diag, here(&y), STATUS_BAD_INPUT,
+        status = diag_error(diag, location(&y), STATUS_BAD_INPUT,
                             "a second document begins here; a file has one");
     if (y.has_event)
         yaml_event_delete(&y.event);

@@ -81,8 +81,8 @@ static enum status assign_array(struct shell_reader *s, const char *name, size_t
 }
 
 /* Runs A=value or A+=value; the value is text[0..end). */
-static enum status assign(struct shell_reader *s, const char *name, size_t size, bool append,
-                          const char *text, const char *end, uint32_t line)
+static enum status assign_variable(struct shell_reader *s, const char *name, size_t size,
+                                   bool append, const char *text, const char *end, uint32_t line)
 {
     struct text value = {0};
     const struct shell_variable *old = shell_find(s->shell, name, size);
@@ -264,7 +264,7 @@ static const char *variable_text(const struct shell_reader *s, const char *name)
 }
 
 /* Keeps a command, or runs the script that it is about. */
-static enum status record(struct shell_reader *s, struct shell_words *words)
+static enum status record_command(struct shell_reader *s, struct shell_words *words)
 {
     struct shell_script *script = s->shell->script;
     if (words->count == 0 || s->runs == ANSWER_NO)
@@ -307,7 +307,7 @@ static bool is_assignment(const char *word, const char *end, size_t *size, bool 
     return *size > 0 && at < end && *at == '=';
 }
 
-static bool declares(const struct shell_words *words)
+static bool is_declaration(const struct shell_words *words)
 {
     static const char *const names[] = {"export", "declare", "local", "readonly", "typeset"};
     for (size_t i = 0; words->count > 0 && i < ARRAY_LEN(names); i++)
@@ -327,15 +327,15 @@ static enum status read_word(struct shell_reader *s, struct shell_words *words)
         return shell_fault(s, "a quote or a bracket has no end in the word that begins here");
     s->at = end;
     s->shell->surely_runs = s->runs == ANSWER_YES;
-    bool sets =
-        (words->count == 0 || declares(words)) && is_assignment(word, end, &size, &append, &begin);
+    bool sets = (words->count == 0 || is_declaration(words)) &&
+                is_assignment(word, end, &size, &append, &begin);
     if (sets && begin == end && end < s->end && *end == '(') {
         s->at = end + 1;
         return assign_array(s, word, size, append);
     }
     s->line += lines;
     if (sets)
-        return assign(s, word, size, append, begin, end, line);
+        return assign_variable(s, word, size, append, begin, end, line);
     return shell_expand(s->shell, words, word, end, line);
 }
 
@@ -406,7 +406,7 @@ static enum status read_command(struct shell_reader *s)
         s->last_succeeds = joined == '&'   ? (end < before ? end : before)
                            : joined == '|' ? (end > before ? end : before)
                                            : end;
-        status = record(s, &words);
+        status = record_command(s, &words);
     }
     s->inverted = false;
     s->join_operator = '\0';

@@ -52,7 +52,7 @@ static enum shell_answer test_one(const struct shell_word *word, size_t count)
 }
 
 /* Returns the answer of tests joined by && and || within [[ ]], from left to right. */
-static enum shell_answer test(const struct shell_word *word, size_t count)
+static enum shell_answer evaluate_test(const struct shell_word *word, size_t count)
 {
     enum shell_answer all = ANSWER_YES;
     char joined = '&';
@@ -76,8 +76,8 @@ enum shell_answer shell_command_answer(const struct shell_words *words)
     if (strcmp(name, "false") == 0)
         return ANSWER_NO;
     if (strcmp(name, "test") == 0)
-        return test(words->word + 1, count - 1);
+        return evaluate_test(words->word + 1, count - 1);
     if (strcmp(name, "[") == 0 || strcmp(name, "[[") == 0)
-        return count > 2 ? test(words->word + 1, count - 2) : ANSWER_OPEN;
+        return count > 2 ? evaluate_test(words->word + 1, count - 2) : ANSWER_OPEN;
     return is_open(name) ? ANSWER_OPEN : ANSWER_YES;
 }

@@ -56,7 +56,7 @@ size_t shell_name_size(const char *text, const char *end)
 /* ---- where things end ---- */
 
 /* Returns the position after the `close` that matches the `open` before text; NULL: there is none. */
-static const char *balanced(const char *text, const char *end, char open, char close)
+static const char *skip_balanced(const char *text, const char *end, char open, char close)
 {
     unsigned depth = 1;
     for (; text < end; text++) {
@@ -87,9 +87,9 @@ static const char *expansion_end(const char *text, const char *end)
     if (next >= end)
         return next;
     if (*next == '(')
-        return balanced(next + 1, end, '(', ')');
+        return skip_balanced(next + 1, end, '(', ')');
     if (*next == '{')
-        return balanced(next + 1, end, '{', '}');
+        return skip_balanced(next + 1, end, '{', '}');
     size_t size = shell_name_size(next, end);
     if (size > 0)
         return next + size;
@@ -155,7 +155,7 @@ struct shell_sum {
     unsigned depth;
 };
 
-static double add(struct shell_sum *s);
+static double sum_additive(struct shell_sum *s);
 
 static char next_sign(struct shell_sum *s)
 {
@@ -164,7 +164,7 @@ static char next_sign(struct shell_sum *s)
     return s->at < s->end ? *s->at : '\0';
 }
 
-static double primary(struct shell_sum *s)
+static double sum_primary(struct shell_sum *s)
 {
     char c = next_sign(s);
     double value = NAN;
@@ -173,13 +173,13 @@ static double primary(struct shell_sum *s)
     size_t size = shell_name_size(s->at, s->end);
     if (c == '(') {
         s->at++;
-        value = add(s);
+        value = sum_additive(s);
         if (next_sign(s) != ')')
             value = NAN;
         s->at += s->at < s->end;
     } else if (c == '-' || c == '+') {
         s->at++;
-        value = primary(s) * (c == '-' ? -1 : 1);
+        value = sum_primary(s) * (c == '-' ? -1 : 1);
     } else if (size > 0) {
         struct shell_variable *variable = shell_find(s->shell, s->at, size);
         int64_t number;
@@ -202,10 +202,10 @@ static double primary(struct shell_sum *s)
 
 static double multiply(struct shell_sum *s)
 {
-    double value = primary(s);
+    double value = sum_primary(s);
     for (char c = next_sign(s); c == '*' || c == '/' || c == '%'; c = next_sign(s)) {
         s->at++;
-        double by = primary(s);
+        double by = sum_primary(s);
         if (c == '*')
             value *= by;
         else if (by == 0)
@@ -216,7 +216,7 @@ static double multiply(struct shell_sum *s)
     return value;
 }
 
-static double add(struct shell_sum *s)
+static double sum_additive(struct shell_sum *s)
 {
     double value = multiply(s);
     for (char c = next_sign(s); c == '+' || c == '-'; c = next_sign(s)) {
@@ -249,7 +249,7 @@ static void end_word(struct sink *sink)
     sink->text.size = 0;
 }
 
-static void put(struct sink *sink, const char *text, size_t size)
+static void put_bytes(struct sink *sink, const char *text, size_t size)
 {
     sink->has_word = true;
     text_append(&sink->text, text, size);
@@ -260,7 +260,7 @@ static void put(struct sink *sink, const char *text, size_t size)
 static void put_value(struct sink *sink, const char *value, bool quoted)
 {
     if (quoted || sink->words == NULL) {
-        put(sink, value, strlen(value));
+        put_bytes(sink, value, strlen(value));
         return;
     }
     while (*value != '\0') {
@@ -268,7 +268,7 @@ static void put_value(struct sink *sink, const char *value, bool quoted)
         if (*value == SETTING_OPEN)
             size += value[size] != '\0';
         if (size > 0)
-            put(sink, value, size);
+            put_bytes(sink, value, size);
         value += size;
         if (*value != '\0' && strchr(" \t\n", *value) != NULL) {
             end_word(sink);
@@ -286,7 +286,7 @@ static void put_open(struct sink *sink, const char *text, const char *end)
     for (; text < end; text++)
         text_putc(&mark, c_is_space(*text) || *text < ' ' ? ' ' : *text);
     text_putc(&mark, SETTING_CLOSE);
-    put(sink, mark.data, mark.size);
+    put_bytes(sink, mark.data, mark.size);
     text_release(&mark);
 }
 
@@ -340,7 +340,7 @@ static void expand_array(struct sink *sink, const struct shell_variable *variabl
     bool apart = sink->words != NULL && !joined;
     for (size_t i = 0; variable != NULL && i < variable->value.count; i++) {
         if (i > 0 && !apart)
-            put(sink, " ", 1);
+            put_bytes(sink, " ", 1);
         else if (i > 0)
             end_word(sink);
         if (apart)
@@ -386,10 +386,10 @@ static enum status expand_sum(struct sink *sink, const char *text, const char *e
     enum status status =
         shell_expand_text(sink->shell, &inner, text + 3, end - 2, sink->line, true);
     struct shell_sum s = {.shell = sink->shell, .at = inner.data, .end = inner.data + inner.size};
-    double value = status == STATUS_OK ? add(&s) : NAN;
+    double value = status == STATUS_OK ? sum_additive(&s) : NAN;
     char number[32];
     if (status == STATUS_OK && next_sign(&s) == '\0' && fabs(value) < 9e15)
-        put(sink, number, (size_t)c_snprintf(number, sizeof number, "%.0f", value + 0.0));
+        put_bytes(sink, number, (size_t)c_snprintf(number, sizeof number, "%.0f", value + 0.0));
     else if (status == STATUS_OK)
         put_open(sink, text, end);
     text_release(&inner);
@@ -403,7 +403,7 @@ static enum status expand_dollar(struct sink *sink, const char *text, const char
         if (next < end)
             put_open(sink, text, end);
         else
-            put(sink, text, 1);
+            put_bytes(sink, text, 1);
         return STATUS_OK;
     }
     if (end - text >= 5 && next[0] == '(' && next[1] == '(' && end[-1] == ')' && end[-2] == ')')
@@ -433,7 +433,7 @@ static enum status expand_into(struct sink *sink, const char *text, const char *
     while (text < end && status == STATUS_OK) {
         if (*text == SETTING_OPEN) {
             const char *behind = mark_end(text, end);
-            put(sink, text, (size_t)(behind - text));
+            put_bytes(sink, text, (size_t)(behind - text));
             text = behind;
         } else if (*text == '$' || *text == '`') {
             const char *behind = expansion_end(text, end);
@@ -443,9 +443,9 @@ static enum status expand_into(struct sink *sink, const char *text, const char *
         } else if (*text == '\\' && text + 1 < end) {
             bool kept = quoted && strchr(document ? "$`\\\n" : "$`\"\\\n", text[1]) == NULL;
             if (kept)
-                put(sink, text, 1);
+                put_bytes(sink, text, 1);
             if (text[1] != '\n')
-                put(sink, text + 1, 1);
+                put_bytes(sink, text + 1, 1);
             text += 2;
         } else if (!document && *text == '"') {
             const char *behind = double_end(text + 1, end);
@@ -462,10 +462,10 @@ static enum status expand_into(struct sink *sink, const char *text, const char *
         } else if (!quoted && !document && *text == '\'') {
             const char *quote = memchr(text + 1, '\'', (size_t)(end - text - 1));
             quote = quote == NULL ? end : quote;
-            put(sink, text + 1, (size_t)(quote - text - 1));
+            put_bytes(sink, text + 1, (size_t)(quote - text - 1));
             text = quote < end ? quote + 1 : end;
         } else {
-            put(sink, text++, 1);
+            put_bytes(sink, text++, 1);
         }
     }
     sink->shell->depth--;

@@ -66,8 +66,8 @@ static const char *family_name(enum launch_framework family)
     return "";
 }
 
-static const char *kept(struct table_reader *r, const struct record *record,
-                        enum table_file_column column)
+static const char *kept_text(struct table_reader *r, const struct record *record,
+                             enum table_file_column column)
 {
     return arena_text(r->arena, record->field[column], record->size[column]);
 }
@@ -77,7 +77,7 @@ static enum status read_description(struct table_reader *r, const struct record 
                                     struct diag *diag)
 {
     const char *name = record->field[SETTING];
-    const char *words = kept(r, record, WORDS);
+    const char *words = kept_text(r, record, WORDS);
     struct launch_format *format = &r->file->format;
     if (words[0] == '\0')
         return records_field_error(record, column_names[WORDS], diag, "%s needs a value", name);
@@ -177,18 +177,18 @@ static enum status read_row(void *context, const struct record *record, struct d
     enum status status = read_target(record, &row, diag);
     if (status != STATUS_OK)
         return status;
-    row.setting = kept(r, record, SETTING);
+    row.setting = kept_text(r, record, SETTING);
     const char *brace = strchr(row.setting, '{');
     if (brace != NULL && (strchr(brace, '}') != row.setting + record->size[SETTING] - 1 ||
                           strchr(brace + 1, '{') != NULL || strchr(row.setting, '*') != NULL))
         return records_field_error(record, column_names[SETTING], diag,
                                    "a list of names is written lora_{r|alpha}, and ends in '}'");
     if (row.field == LAUNCH_FIELDS && record->size[TO] > 2)
-        row.option = kept(r, record, TO) + 2;
-    row.words = kept(r, record, WORDS);
-    row.note = kept(r, record, NOTE);
-    row.since_version = kept(r, record, SINCE);
-    row.until_version = kept(r, record, UNTIL);
+        row.option = kept_text(r, record, TO) + 2;
+    row.words = kept_text(r, record, WORDS);
+    row.note = kept_text(r, record, NOTE);
+    row.since_version = kept_text(r, record, SINCE);
+    row.until_version = kept_text(r, record, UNTIL);
     struct launch_table_file *file = r->file;
     file->row = heap_grow(file->row, &file->capacity, file->rows + 1, sizeof *file->row);
     file->row[file->rows++] = row;

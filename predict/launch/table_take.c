@@ -62,8 +62,8 @@ const struct table_row *launch_table_row(const struct launch_table_file *file, c
 }
 
 /* Returns the value that words make of one: a copy in the arena, or the value itself if no pattern matches. */
-static const char *translate(struct arena *arena, const char *words, const char *value,
-                             bool *matched)
+static const char *translate_value(struct arena *arena, const char *words, const char *value,
+                                   bool *matched)
 {
     *matched = false;
     for (const char *word = words; *word != '\0';) {
@@ -81,7 +81,7 @@ const char *launch_table_value(const struct table_row *row, const char *means, s
 {
     bool matched;
     if (row->use == TABLE_WRITTEN) {
-        const char *value = translate(arena, row->words, means, &matched);
+        const char *value = translate_value(arena, row->words, means, &matched);
         return matched ? value : NULL;
     }
     for (const char *word = row->words; *word != '\0';) {
@@ -93,7 +93,8 @@ const char *launch_table_value(const struct table_row *row, const char *means, s
         word += size + (word[size] == ' ');
     }
     bool free = row->option == NULL || row->words[0] == '\0'; /* other values stay as they are */
-    return free && strcmp(translate(arena, row->words, means, &matched), means) == 0 ? means : NULL;
+    return free && strcmp(translate_value(arena, row->words, means, &matched), means) == 0 ? means
+                                                                                           : NULL;
 }
 
 static void remark_row(struct launch *launch, enum launch_remark_kind kind,
@@ -153,7 +154,7 @@ static enum status take_row(struct launch *launch, const struct table_row *row,
 {
     bool matched = false;
     const char *value = setting->value == NULL ? "true" : setting->value;
-    const char *means = translate(&launch->arena, row->words, value, &matched);
+    const char *means = translate_value(&launch->arena, row->words, value, &matched);
     bool implies = row->use == TABLE_IMPLIES;
     if ((matched && strcmp(means, "-") == 0) || (implies && row->words[0] != '\0' && !matched))
         return STATUS_OK;

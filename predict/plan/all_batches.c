@@ -129,7 +129,7 @@ static size_t won_against(const struct contender *c, const struct contender *oth
 }
 
 /* Takes the rows that are near the best one; the steps of their typical batches are known. */
-static void begin(struct batch_comparison *c, struct best *best)
+static void begin_comparison(struct batch_comparison *c, struct best *best)
 {
     double least = best->row[0].rate_bound / (1 + DOCUMENTS_MARGIN);
     for (size_t i = 0; i < best->count && c->contenders < COMPARED_ROWS; i++) {
@@ -214,7 +214,7 @@ static uint64_t explanation_key(const struct setup *setup, const struct outcome 
 }
 
 /* Simulates the first COMPARED_ROWS rows, and the best of each strategy, for the causes of their times. */
-static enum status explain(struct best *best, struct setup *setup, struct diag *diag)
+static enum status explain_rows(struct best *best, struct setup *setup, struct diag *diag)
 {
     struct batch_explanation e = {setup, heap_alloc(best->count + 1, sizeof(struct outcome *))};
     bool seen[UINT8_MAX + 1] = {false};
@@ -248,7 +248,7 @@ static enum status explain(struct best *best, struct setup *setup, struct diag *
 enum status all_batches_rank(struct best *best, struct setup *setup, struct diag *diag)
 {
     struct batch_comparison c = {.setup = setup, .kept_jobs = &best->limits.kept};
-    begin(&c, best);
+    begin_comparison(&c, best);
     enum status status = predict_all(&c, diag);
     bool complete = status == STATUS_OK && is_complete(&c);
     if (complete) {
@@ -268,5 +268,5 @@ enum status all_batches_rank(struct best *best, struct setup *setup, struct diag
         free(c.contender[i].step_s);
     if (complete)
         best_rank(best);
-    return status == STATUS_OK ? explain(best, setup, diag) : status;
+    return status == STATUS_OK ? explain_rows(best, setup, diag) : status;
 }

@@ -159,7 +159,7 @@ static void take_twin(struct rate_search *s, size_t i, const struct candidate_an
 }
 
 /* Makes a row and a node for each candidate. What has no room for its states is done. */
-static void begin(struct rate_search *s)
+static void begin_search(struct rate_search *s)
 {
     struct best *best = s->best;
     const struct device *device = &s->setup->cluster.device;
@@ -357,7 +357,7 @@ enum status fastest_find(struct best *best, struct setup *setup, const struct sp
                             .node = heap_zalloc(best->space.count + 1, sizeof *s.node)};
     struct progress progress;
     double above = 0;
-    begin(&s);
+    begin_search(&s);
     progress_begin(&progress, best->space.count, 0);
     enum status status = search(&s, &above, &progress, diag);
     bool any = best->limits.gap >= 1; /* any answer will do */

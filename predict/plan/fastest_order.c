@@ -136,8 +136,8 @@ static void put_first(struct firsts *f, const struct rate_search *s, order_fn *b
 
 /* Adds the first candidates of an order to the round, at most `most` of them, of those from a stage on that may be
  * better than `above`. Unless `layers`, they take short steps without waiting for the time of their layers. */
-static void choose(struct rate_search *s, order_fn *before, size_t most, enum search_stage from,
-                   bool layers, double above)
+static void choose_jobs(struct rate_search *s, order_fn *before, size_t most,
+                        enum search_stage from, bool layers, double above)
 {
     struct firsts firsts = {.count = 0};
     size_t added = 0;
@@ -161,7 +161,7 @@ static void choose_roomy(struct rate_search *s, size_t most, double above)
             break;
     }
     find_little(s, above);
-    choose(s, roomiest_first, most, STAGE_LAYER, false, above);
+    choose_jobs(s, roomiest_first, most, STAGE_LAYER, false, above);
     s->strategy = all;
 }
 
@@ -169,13 +169,13 @@ void fastest_choose_jobs(struct rate_search *s, double above)
 {
     s->jobs = 0;
     if (fastest_has_answer(s) || s->strategy >= 0) {
-        choose(s, highest_first, 1, STAGE_WHOLE, true, above);
-        choose(s, highest_first, 2, STAGE_SHORT, true, above);
-        choose(s, highest_first, SEARCH_ROUND, STAGE_LAYER, true, above);
+        choose_jobs(s, highest_first, 1, STAGE_WHOLE, true, above);
+        choose_jobs(s, highest_first, 2, STAGE_SHORT, true, above);
+        choose_jobs(s, highest_first, SEARCH_ROUND, STAGE_LAYER, true, above);
     } else {
         choose_roomy(s, SEARCH_ROUND / 4, above);
         choose_roomy(s, SEARCH_ROUND / 4, above);
-        choose(s, s->best->goal == GOAL_GPUS ? roomiest_first : highest_first, SEARCH_ROUND,
-               STAGE_LAYER, s->best->goal != GOAL_GPUS, above);
+        choose_jobs(s, s->best->goal == GOAL_GPUS ? roomiest_first : highest_first, SEARCH_ROUND,
+                    STAGE_LAYER, s->best->goal != GOAL_GPUS, above);
     }
 }

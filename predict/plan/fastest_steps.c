@@ -161,7 +161,7 @@ static void predict_it(const struct rate_search *s, const struct search_node *no
 }
 
 /* Resizes the child's own copy of the cluster to fewer GPUs. */
-static bool resize(struct setup *setup, int64_t gpus)
+static bool resize_cluster(struct setup *setup, int64_t gpus)
 {
     return setup->cluster.gpus == gpus ||
            cluster_resize(&setup->cluster, &setup->arena, 0, gpus, NULL) == STATUS_OK;
@@ -190,7 +190,7 @@ void fastest_take_step(void *context, size_t number, void *result)
         a->outcome = s->best->row[job->node];
     s->setup->padding =
         c->packed_set != NULL ? c->packed_set->batch[c->packed_set->typical_batch].padding : 0;
-    if (!resize(s->setup, c->request.ranks))
+    if (!resize_cluster(s->setup, c->request.ranks))
         return;
     if (job->stage == STAGE_LAYER)
         take_layer(s, &s->layer[job->layer], &c->request, a);

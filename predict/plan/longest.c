@@ -34,7 +34,7 @@ _Static_assert(LONGEST_CHUNKS == 32, "ladder_why_end()");
 
 /* True if the request's choices allow the length. A table of learned positions is not checked here: it limits the
  * length, but not by divisibility. */
-static bool divides(const struct request *request, int64_t seq)
+static bool divides_length(const struct request *request, int64_t seq)
 {
     struct transformer model = *request->model;
     struct request asked = *request;
@@ -83,7 +83,7 @@ enum status ladder_of(struct ladder *ladder, struct request *request, struct dia
         return status;
     pin_degrees(request, &choices);
     int64_t steps = 1;
-    while (steps < STEPS_MAX && !divides(request, steps * STEP_TOKENS * prime))
+    while (steps < STEPS_MAX && !divides_length(request, steps * STEP_TOKENS * prime))
         steps++;
     /* If no step up to STEPS_MAX divides, the prediction of that length fails with the reason. */
     int64_t step = steps * STEP_TOKENS;
@@ -114,7 +114,7 @@ struct length_search {
 
 /* Reports progress. Each time that bisection halves the range between the last length that fits and the first one
  * that does not, it needs one more length. */
-static void show(const struct length_search *s)
+static void show_progress(const struct length_search *s)
 {
     const struct longest *l = s->longest;
     struct text note = {0};
@@ -142,7 +142,7 @@ static void put_refusal(struct longest *longest, const struct diag *diag)
 }
 
 /* True if a length fits. Stores its verdict as `at`, else as `beyond`. */
-static bool fits(struct length_search *s, uint32_t rung, struct diag *diag)
+static bool length_fits(struct length_search *s, uint32_t rung, struct diag *diag)
 {
     struct longest *l = s->longest;
     struct request request = *s->request;
@@ -171,7 +171,7 @@ static bool fits(struct length_search *s, uint32_t rung, struct diag *diag)
     }
     prediction_release(&p);
     diag_release(&own);
-    show(s);
+    show_progress(s);
     return fits;
 }
 
@@ -192,9 +192,9 @@ enum status longest_find(struct longest *longest, const struct setup *setup,
     struct length_search s = {setup, request, ladder, longest, progress};
     uint32_t at = rung_of(ladder, guess), low, high, stride = 1; /* low fits, high does not */
     *longest = (struct longest){0};
-    if (fits(&s, at, diag)) {
+    if (length_fits(&s, at, diag)) {
         for (low = at, high = ladder->rungs; low + stride < high && interrupted() == 0; stride *= 2)
-            if (fits(&s, low + stride, diag))
+            if (length_fits(&s, low + stride, diag))
                 low += stride;
             else
                 high = low + stride;
@@ -208,14 +208,14 @@ enum status longest_find(struct longest *longest, const struct setup *setup,
                 return STATUS_OK;
             low = high > stride ? high - stride : 0;
             stride *= 2;
-            if (fits(&s, low, diag))
+            if (length_fits(&s, low, diag))
                 break;
             high = low;
         } while (true);
     }
     while (high - low > 1 && interrupted() == 0) {
         uint32_t middle = low + (high - low) / 2;
-        if (fits(&s, middle, diag))
+        if (length_fits(&s, middle, diag))
             low = middle;
         else
             high = middle;

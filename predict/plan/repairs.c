@@ -28,7 +28,8 @@ struct repairs repairs_make(const struct request *given, const struct space_open
 
 /* Sets *request to the configuration with a repair. What the user gave stays, and pieces become fewer only if the
  * repair says so. Returns false if the user's options do not allow the repair. */
-static bool apply(struct request *request, const struct repairs *r, const struct repair *repair)
+static bool apply_repair(struct request *request, const struct repairs *r,
+                         const struct repair *repair)
 {
     if (repair->host_optimizer && r->given_request->optimizer >= 0)
         return false;
@@ -49,7 +50,7 @@ static bool apply(struct request *request, const struct repairs *r, const struct
 bool repairs_next(struct request *request, struct repairs *r)
 {
     while (r->next < ARRAY_LEN(table)) {
-        if (!apply(request, r, &table[r->next++]))
+        if (!apply_repair(request, r, &table[r->next++]))
             continue;
         bool same = r->has_tried && request->loss_chunks == r->last_request.loss_chunks &&
                     request->ffn_chunks == r->last_request.ffn_chunks &&
@@ -65,7 +66,7 @@ bool repairs_next(struct request *request, struct repairs *r)
 bool repairs_last(struct request *request, const struct repairs *r)
 {
     for (size_t i = ARRAY_LEN(table); i-- > 0;)
-        if (apply(request, r, &table[i]))
+        if (apply_repair(request, r, &table[i]))
             return true;
     return false;
 }

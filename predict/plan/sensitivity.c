@@ -78,7 +78,7 @@ struct sensitivity_trial {
 };
 
 /* Resizes the cluster to the ranks of the request; only in a child process. */
-static bool resize(const struct sensitivity_trial *trial)
+static bool trial_resizes(const struct sensitivity_trial *trial)
 {
     struct setup *setup = trial->setup;
     return setup->cluster.gpus == trial->request->ranks ||
@@ -91,7 +91,7 @@ static void try_change(void *context, size_t job, void *result)
     struct sensitivity_trial *trial = context;
     struct sensitivity *out = result;
     struct prediction p = {0};
-    if (!resize(trial))
+    if (!trial_resizes(trial))
         return;
     struct setup changed = *trial->setup;
     const struct prediction_question question = {
@@ -136,7 +136,7 @@ static void find_intervals(void *context, size_t job, void *result)
     const struct prediction_question question = {.setup = trial->setup, .request = trial->request};
     struct prediction p = {0};
     (void)job;
-    if (resize(trial) && prediction_make(&p, &question, NULL) == STATUS_OK &&
+    if (trial_resizes(trial) && prediction_make(&p, &question, NULL) == STATUS_OK &&
         spreads_find(&p.spreads, &p, NULL) == STATUS_OK)
         *(struct found_intervals *)result = (struct found_intervals){true, intervals_of(&p)};
     prediction_release(&p);

@@ -111,8 +111,8 @@ static double of_layers_s(const struct setup *setup, const struct request *asked
 }
 
 /* Returns what a step of all layers has, if shorter steps have less and few. */
-static double extrapolate(const struct shape *shape, const struct choices *c, double less,
-                          double few)
+static double extrapolate_step(const struct shape *shape, const struct choices *c, double less,
+                               double few)
 {
     double more = (double)(c->model->layers - shape->layers[1]);
     return few + more * (few - less) / (double)(shape->layers[1] - shape->layers[0]);
@@ -128,7 +128,7 @@ double shortened_step_s(const struct setup *setup, const struct request *request
     if (!has_fewer(shape.layers) || few_s <= 0)
         return few_s;
     double less_s = of_layers_s(setup, request, &c, &shape, shape.layers[0]);
-    return less_s > 0 && few_s > less_s ? extrapolate(&shape, &c, less_s, few_s) : 0;
+    return less_s > 0 && few_s > less_s ? extrapolate_step(&shape, &c, less_s, few_s) : 0;
 }
 
 /* ---- memory ---- */
@@ -172,8 +172,8 @@ static bool layers_lack(struct verdict *verdict, const struct setup *setup,
     for (int limit = 0; limit < LIMIT_COUNT; limit++) {
         uint64_t cache[2] = {limit == LIMIT_DEVICE ? of[0].cache : 0,
                              limit == LIMIT_DEVICE ? of[1].cache : 0};
-        double bytes = extrapolate(shape, c, (double)(of[0].needed[limit] - cache[0]),
-                                   (double)(of[1].needed[limit] - cache[1]));
+        double bytes = extrapolate_step(shape, c, (double)(of[0].needed[limit] - cache[0]),
+                                        (double)(of[1].needed[limit] - cache[1]));
         verdict->needed[limit] = (uint64_t)fmax(0, bytes);
     }
     verdict->fits = !room_lacks(setup, c, verdict, share, 0.5);

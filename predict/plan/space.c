@@ -101,8 +101,8 @@ static bool is_seen(struct space_walk *w, const struct choices *c, const struct 
     return false;
 }
 
-static void keep(struct space_walk *w, const struct request *request, const struct choices *c,
-                 const struct packed_set *packed_set)
+static void keep_candidate(struct space_walk *w, const struct request *request,
+                           const struct choices *c, const struct packed_set *packed_set)
 {
     int64_t padding = packed_set != NULL ? packed_set->batch[packed_set->typical_batch].padding : 0;
     struct space *space = w->space;
@@ -164,7 +164,7 @@ static bool add_documents(const struct space_walk *w, struct request *request, s
     return resolve_choices(c, request, NULL, NULL) == STATUS_OK;
 }
 
-static void add(struct space_walk *w, const struct request *asked)
+static void add_request(struct space_walk *w, const struct request *asked)
 {
     struct choices c;
     struct request request = *asked;
@@ -176,12 +176,12 @@ static void add(struct space_walk *w, const struct request *asked)
         is_seen(w, &c, &request))
         return;
     if (!resolved_needs_costs(&request)) {
-        keep(w, &request, &c, packed_set);
+        keep_candidate(w, &request, &c, packed_set);
         return;
     }
     struct resolved resolved;
     if (resolved_make(&resolved, w->setup, &request, NULL, NULL) == STATUS_OK)
-        keep(w, &request, &resolved.choices, packed_set);
+        keep_candidate(w, &request, &resolved.choices, packed_set);
     resolved_release(&resolved);
 }
 
@@ -223,7 +223,7 @@ static void walk_pieces(struct space_walk *w, struct request request)
         request.weights = own;
     if (request.subsequences > 0 || w->open.length) {
         request.subsequences = request.subsequences > 0 ? request.subsequences : PIECES;
-        add(w, &request);
+        add_request(w, &request);
         return;
     }
     bool any = false;
@@ -232,7 +232,7 @@ static void walk_pieces(struct space_walk *w, struct request request)
         int64_t units = request.subsequences * (batches > 0 ? batches : 1);
         if (request.subsequences < 2 || request.subsequences < request.pp || (any && units > most))
             continue;
-        add(w, &request);
+        add_request(w, &request);
         any = true;
     }
 }
@@ -258,7 +258,7 @@ static void walk_policies(struct space_walk *w, struct request request)
         for (request.activations = activations.from; request.activations <= activations.to;
              request.activations++)
             if (!is_asked_for(request.activations) || activations.from == activations.to)
-                add(w, &request);
+                add_request(w, &request);
 }
 
 /* Tries the chunk lengths of FPDT: the user's, if there is one; 512K tokens, if the length of the sequence is searched

@@ -138,8 +138,8 @@ static void put_part(struct cell_answer *answer, const struct prediction *p)
 /* ---- packed documents ---- */
 
 /* Packs the documents that the setup asks for, and gives *request those of the first step. */
-static enum status pack(const struct packed_set **packed_set, struct packed_sets *packed_sets,
-                        struct documents *first, struct request *request, struct diag *diag)
+static enum status pack_cell(const struct packed_set **packed_set, struct packed_sets *packed_sets,
+                             struct documents *first, struct request *request, struct diag *diag)
 {
     struct choices choices;
     enum status status = resolve_choices(&choices, request, NULL, diag);
@@ -201,7 +201,7 @@ static enum status ask_step(struct cell_answer *answer, const struct setup *setu
     enum status status = STATUS_OK;
     if (setup->sampled != NULL) {
         packed_sets.request = *setup->sampled;
-        status = pack(&packed_set, &packed_sets, &first, &request, diag);
+        status = pack_cell(&packed_set, &packed_sets, &first, &request, diag);
     }
     if (status == STATUS_OK)
         status = prediction_memory(&p, &question, NULL, diag);

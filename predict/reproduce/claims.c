@@ -66,8 +66,8 @@ static size_t entry_of(const struct reproduction *r, size_t entry, const struct 
     return entry;
 }
 
-static bool selects(const struct point_selector *of, size_t entry,
-                    const struct reproduction_point *point)
+static bool selects_point(const struct point_selector *of, size_t entry,
+                          const struct reproduction_point *point)
 {
     return point->entry == entry && (of->panel == NULL || strcmp(of->panel, point->panel) == 0) &&
            in_list(of->series, of->series_count, point->series) && in_list(of->x, of->xs, point->x);
@@ -88,7 +88,7 @@ struct claim_side {
     const struct reproduction_point *at;
 };
 
-static double better(double one, double other, bool lowest)
+static double better_value(double one, double other, bool lowest)
 {
     if (isnan(one) || isnan(other))
         return isnan(one) ? other : one;
@@ -105,11 +105,11 @@ static struct claim_side side_of(const struct reproduction *r, size_t entry,
     struct claim_side side = {NAN, NAN, NULL};
     for (size_t i = 0; i < r->points; i++) {
         const struct reproduction_point *point = &r->point[i];
-        if (!selects(of, entry, point) || !same_group(of, point, like))
+        if (!selects_point(of, entry, point) || !same_group(of, point, like))
             continue;
         double value = predicted_of(r, point), before = side.predicted;
-        side.predicted = better(before, value, of->takes_lowest);
-        side.published = better(side.published, published_of(r, point), of->takes_lowest);
+        side.predicted = better_value(before, value, of->takes_lowest);
+        side.published = better_value(side.published, published_of(r, point), of->takes_lowest);
         if (side.at == NULL || (isnan(before) && !isnan(value)) || side.predicted != before)
             side.at = point;
     }
@@ -117,11 +117,11 @@ static struct claim_side side_of(const struct reproduction *r, size_t entry,
 }
 
 /* Returns whether point i was handled before: an earlier point of the selection is in the same group. */
-static bool seen(const struct reproduction *r, size_t entry, const struct point_selector *of,
-                 size_t i)
+static bool seen_before(const struct reproduction *r, size_t entry, const struct point_selector *of,
+                        size_t i)
 {
     for (size_t k = 0; k < i; k++)
-        if (selects(of, entry, &r->point[k]) && same_group(of, &r->point[k], &r->point[i]))
+        if (selects_point(of, entry, &r->point[k]) && same_group(of, &r->point[k], &r->point[i]))
             return true;
     return false;
 }
@@ -190,7 +190,7 @@ static void put_ratio(struct text *out, const struct reproduction *r,
     text_putc(out, ')');
 }
 
-static bool within(double value, double low, double high)
+static bool is_within(double value, double low, double high)
 {
     return (isnan(low) || value >= low) && (isnan(high) || value <= high);
 }
@@ -205,7 +205,8 @@ static enum claim_verdict judge_ratio(struct text *out, const struct reproductio
     bool holds = true, weakly = true, has_weak = !isnan(claim->more) || !isnan(claim->less);
     for (size_t i = 0; i < r->points; i++) {
         const struct reproduction_point *point = &r->point[i];
-        if (!selects(&claim->left, left_entry, point) || seen(r, left_entry, &claim->left, i))
+        if (!selects_point(&claim->left, left_entry, point) ||
+            seen_before(r, left_entry, &claim->left, i))
             continue;
         struct claim_side left = side_of(r, left_entry, &claim->left, point);
         struct claim_side right = {claim->number, claim->number, point};
@@ -225,8 +226,8 @@ static enum claim_verdict judge_ratio(struct text *out, const struct reproductio
             low = this;
         if (ratio >= high.ratio)
             high = this;
-        holds &= within(ratio, claim->at_least, claim->at_most);
-        weakly &= has_weak && within(ratio, claim->more, claim->less);
+        holds &= is_within(ratio, claim->at_least, claim->at_most);
+        weakly &= has_weak && is_within(ratio, claim->more, claim->less);
     }
     if (pairs == 0)
         return CLAIM_NOT_KNOWN;
@@ -264,7 +265,7 @@ static void distinct_of(struct distinct *d, const struct reproduction *r, size_t
     d->text = heap_alloc(r->points + 1, sizeof *d->text);
     d->count = 0;
     for (size_t i = 0; i < r->points; i++)
-        if (selects(of, entry, &r->point[i]) &&
+        if (selects_point(of, entry, &r->point[i]) &&
             (d->count == 0 || !in_list(d->text, d->count, coordinate_of(&r->point[i], coordinate))))
             d->text[d->count++] = coordinate_of(&r->point[i], coordinate);
 }
@@ -284,7 +285,7 @@ static const struct reproduction_point *point_at(const struct reproduction *r, s
 {
     for (size_t i = 0; i < r->points; i++) {
         const struct reproduction_point *point = &r->point[i];
-        if (selects(of, entry, point) && strcmp(point->panel, panel) == 0 &&
+        if (selects_point(of, entry, point) && strcmp(point->panel, panel) == 0 &&
             (series == NULL || strcmp(point->series, series) == 0) && strcmp(point->x, x) == 0)
             return point;
     }

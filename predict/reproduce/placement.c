@@ -65,8 +65,8 @@ static void put_value(struct text *out, const char *key, const char *value)
         text_puts(out, value);
 }
 
-static const char *expand(const char *pattern, lookup_function *look, const void *context,
-                          struct arena *arena)
+static const char *expand_pattern(const char *pattern, lookup_function *look, const void *context,
+                                  struct arena *arena)
 {
     struct text out = {0};
     for (const char *at = pattern == NULL ? "" : pattern; *at != '\0';) {
@@ -93,24 +93,24 @@ static const char *expand(const char *pattern, lookup_function *look, const void
     return kept;
 }
 
-static void place(struct point_place *at, const struct placement_pattern *pattern,
-                  lookup_function *look, const void *context, struct arena *arena)
+static void place_point(struct point_place *at, const struct placement_pattern *pattern,
+                        lookup_function *look, const void *context, struct arena *arena)
 {
-    at->panel = expand(pattern->panel, look, context, arena);
-    at->series = expand(pattern->series, look, context, arena);
-    at->x = expand(pattern->x, look, context, arena);
+    at->panel = expand_pattern(pattern->panel, look, context, arena);
+    at->series = expand_pattern(pattern->series, look, context, arena);
+    at->x = expand_pattern(pattern->x, look, context, arena);
 }
 
 void placement_of_row(struct point_place *at, const struct placement_pattern *pattern,
                       const struct external_run *row, struct arena *arena)
 {
     const struct row_context context = {row, arena};
-    place(at, pattern, of_row, &context, arena);
+    place_point(at, pattern, of_row, &context, arena);
 }
 
 void placement_of_cell(struct point_place *at, const struct catalogue_grid *grid, size_t which,
                        size_t cell, struct arena *arena)
 {
     const struct cell_context context = {grid, which, cell};
-    place(at, &grid->at, of_cell, &context, arena);
+    place_point(at, &grid->at, of_cell, &context, arena);
 }

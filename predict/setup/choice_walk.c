@@ -142,7 +142,7 @@ void choices_put_list(struct text *out, const struct choices *c)
 }
 
 /* Appends the value of a row's option. Returns false if the request does not need the option. */
-static bool show(struct text *out, const struct choice_row *row, const struct request *r)
+static bool show_value(struct text *out, const struct choice_row *row, const struct request *r)
 {
     if (row->show != NULL)
         return row->show(out, r);
@@ -202,7 +202,7 @@ void request_put_options(struct text *out, const struct request *r)
         const size_t name = i < ARRAY_LEN(first) ? first[i] : i - ARRAY_LEN(first);
         const struct choice_row *row = &choice_rows[name];
         struct text value = {0};
-        if (!put[name] && row->option != NULL && show(&value, row, r)) {
+        if (!put[name] && row->option != NULL && show_value(&value, row, r)) {
             text_printf(out, "%s--%s", out->size > begin ? " " : "", row->option->name);
             text_printf(out, "%s%s", value.size > 0 ? " " : "", value.size > 0 ? value.data : "");
         }

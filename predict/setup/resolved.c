@@ -19,24 +19,24 @@ void resolved_release(struct resolved *resolved)
 
 /* Costs decide up to three parts of a request: how sequences are cut, how much is offloaded while a subsequence is
  * computed, and which units stages share. Each of the next functions returns whether its part is open. */
-static bool cuts(const struct request *r)
+static bool cuts_sequence(const struct request *r)
 {
     return r->partition != PARTITION_OPTION_LENGTH && r->lengths == NULL;
 }
 
-static bool hides(const struct request *r)
+static bool hides_offload(const struct request *r)
 {
     return r->offload_adaptive && r->offload_hidden <= 0;
 }
 
-static bool shares(const struct request *r)
+static bool shares_units(const struct request *r)
 {
     return r->shared_open && pipeline_row((enum pipeline_choice)r->pipeline)->is_multiplexed;
 }
 
 bool resolved_needs_costs(const struct request *request)
 {
-    return cuts(request) || hides(request) || shares(request);
+    return cuts_sequence(request) || hides_offload(request) || shares_units(request);
 }
 
 static double seconds(const void *context, double begin, double end)
@@ -86,11 +86,11 @@ enum status resolved_make(struct resolved *resolved, const struct setup *setup,
     enum status status = resolve_choices(c, r, note, diag);
     if (status != STATUS_OK || !resolved_needs_costs(request))
         return status;
-    bool cut = cuts(request) && c->subsequences > 1;
-    bool hide = hides(request) && c->activations == CHOICE_ACTIVATIONS_RATIO;
+    bool cut = cuts_sequence(request) && c->subsequences > 1;
+    bool hide = hides_offload(request) && c->activations == CHOICE_ACTIVATIONS_RATIO;
     bool time = cut && r->partition == PARTITION_OPTION_TIME;
     /* costs of attention are needed; `longhaul run` has no costs, and asks for none of these */
-    if (time || hide || shares(request))
+    if (time || hide || shares_units(request))
         status = cost_check_attention(&setup->cost, (enum attention_impl)c->attention_impl,
                                       transformer_wide_dim(&setup->model),
                                       (struct loc){.name = "--attention"}, diag);
@@ -100,7 +100,7 @@ enum status resolved_make(struct resolved *resolved, const struct setup *setup,
         status = offload_hidden_bytes(&resolved->hidden, r, c, setup, diag);
     if (status == STATUS_OK)
         status = resolve_choices(c, r, NULL, diag);
-    if (status == STATUS_OK && shares(request)) {
+    if (status == STATUS_OK && shares_units(request)) {
         resolved->shared = shared_units_rank(setup, c);
         status = resolved_share(resolved, 0, diag);
     }

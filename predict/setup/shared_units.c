@@ -132,7 +132,7 @@ struct unit_replay {
     double *arrival_s;
 };
 
-static double latest(const double *at, struct share of)
+static double latest_arrival(const double *at, struct share of)
 {
     double most = 0;
     for (uint32_t i = of.first; i < of.first + of.count; i++)
@@ -140,17 +140,17 @@ static double latest(const double *at, struct share of)
     return most;
 }
 
-static void set(double *at, struct share of, double value)
+static void set_arrival(double *at, struct share of, double value)
 {
     for (uint32_t i = of.first; i < of.first + of.count; i++)
         at[i] = value;
 }
 
 /* Sends messages on all stages of `of`, beside their computation, from `begin` on. Returns when they end. */
-static double send(struct unit_replay *r, struct share of, double begin, double seconds)
+static double send_share(struct unit_replay *r, struct share of, double begin, double seconds)
 {
-    double end = fmax(begin, latest(r->net_at, of)) + seconds;
-    set(r->net_at, of, end);
+    double end = fmax(begin, latest_arrival(r->net_at, of)) + seconds;
+    set_arrival(r->net_at, of, end);
     return end;
 }
 
@@ -173,7 +173,7 @@ static void pass_keys(struct unit_replay *r, const struct task *task, double end
     double seconds =
         layers_of(r->c, task->chunk) * tokens_of(r->c, task->subsequence) * r->costs->keys_s;
     for (uint32_t stage = task->chunk; stage-- > 0;) {
-        end = send(r, (struct share){stage, 1}, end, seconds);
+        end = send_share(r, (struct share){stage, 1}, end, seconds);
         slow_down(r, stage, seconds);
     }
     *cell(r, r->arrival_s, task->chunk, task->subsequence) = end;
@@ -190,18 +190,18 @@ static void pass_keys_back(struct unit_replay *r, const struct task *task, doubl
     for (uint32_t ahead = s == begin ? 1 : AHEAD; ahead <= AHEAD && ahead <= s; ahead++) {
         double seconds =
             layers_of(r->c, task->chunk) * tokens_of(r->c, s - ahead) * r->costs->keys_s;
-        *cell(r, r->arrival_s, task->chunk, s - ahead) = send(r, all, end, seconds);
+        *cell(r, r->arrival_s, task->chunk, s - ahead) = send_share(r, all, end, seconds);
         for (uint32_t stage = 0; stage < all.count; stage++)
             slow_down(r, stage, seconds);
     }
 }
 
-static void forward(struct unit_replay *r, const struct task *task)
+static void forward_task(struct unit_replay *r, const struct task *task)
 {
     const struct choices *c = r->c;
     struct share share = multiplex_share(c, task->chunk, task->subsequence);
     uint32_t s = task->subsequence, last = multiplex_begin_of_last(c, task->chunk);
-    double begin = latest(r->free_at, share);
+    double begin = latest_arrival(r->free_at, share);
     if (task->chunk > 0)
         begin = fmax(begin, *cell(r, r->end, task->chunk - 1, s));
     if (s > 0)
@@ -209,7 +209,7 @@ static void forward(struct unit_replay *r, const struct task *task)
     if (last < c->subsequences && s >= last)
         begin = fmax(begin, *cell(r, r->arrival_s, task->chunk, last - 1));
     double end = begin + task_s(c, r->costs, task, share.count, true);
-    set(r->free_at, share, end);
+    set_arrival(r->free_at, share, end);
     *cell(r, r->end, task->chunk, s) = end;
     if (last < c->subsequences && s < last)
         pass_keys(r, task, end);
@@ -220,7 +220,7 @@ static void backward(struct unit_replay *r, const struct task *task)
     const struct choices *c = r->c;
     struct share share = multiplex_share(c, task->chunk, task->subsequence);
     uint32_t s = task->subsequence, last = multiplex_begin_of_last(c, task->chunk);
-    double begin = latest(r->free_at, share);
+    double begin = latest_arrival(r->free_at, share);
     if (task->chunk + 1 < c->pp)
         begin = fmax(begin, *cell(r, r->end, task->chunk + 1, s));
     if (s + 1 < c->subsequences)
@@ -228,7 +228,7 @@ static void backward(struct unit_replay *r, const struct task *task)
     if (last < c->subsequences && s < last)
         begin = fmax(begin, *cell(r, r->arrival_s, task->chunk, s));
     double end = begin + task_s(c, r->costs, task, share.count, false);
-    set(r->free_at, share, end);
+    set_arrival(r->free_at, share, end);
     *cell(r, r->end, task->chunk, s) = end;
     if (last < c->subsequences && s <= last)
         pass_keys_back(r, task, end);
@@ -236,10 +236,10 @@ static void backward(struct unit_replay *r, const struct task *task)
     bool sums = share.count > 1 && (s == 0 || s == last);
     double k = share.count, whole = layers_of(c, task->chunk) * r->costs->gradient_s;
     if (sums && c->helpers == HELPERS_BROADCAST)
-        send(r, share, end, whole);
+        send_share(r, share, end, whole);
     /* each part goes to the owner; a step does this once, but the replay counts it for each micro-batch */
     if (sums && c->helpers == HELPERS_SHARD)
-        send(r, share, end, whole * (k - 1) / k);
+        send_share(r, share, end, whole * (k - 1) / k);
 }
 
 static double replay_s(const struct choices *c, const struct costs *costs)
@@ -255,10 +255,11 @@ static double replay_s(const struct choices *c, const struct costs *costs)
                             .arrival_s = heap_zalloc(all, sizeof(double))};
     multiplex_order(c, task);
     for (uint32_t i = 0; i < all; i++)
-        forward(&r, &task[i]);
+        forward_task(&r, &task[i]);
     for (uint32_t i = all; i-- > 0;)
         backward(&r, &task[i]);
-    double step_s = c->accumulation * fmax(latest(r.free_at, stages), latest(r.net_at, stages));
+    double step_s =
+        c->accumulation * fmax(latest_arrival(r.free_at, stages), latest_arrival(r.net_at, stages));
     if (c->helpers == HELPERS_REPLICATE && c->shared.first + c->shared.last > 0)
         step_s += 2.0 * (c->pp - 1) / c->pp * (double)c->model->layers * costs->gradient_s;
     free(task);

@@ -1,11 +1,11 @@
 #include "predict/validate/baseline.h"
 
-static double least(double a, double b)
+static double min_double(double a, double b)
 {
     return a < b ? a : b;
 }
 
-static double most(double a, double b)
+static double max_double(double a, double b)
 {
     return a > b ? a : b;
 }
@@ -23,7 +23,7 @@ static double linear_flops_per_token(const struct transformer *m)
 /* Returns the rate that each of `flows` flows has on a node's NICs. */
 static double nic_bytes_per_s(const struct cluster *c, double flows)
 {
-    return least(c->nic.bytes_per_s, (double)c->nic.count * c->nic.bytes_per_s / flows);
+    return min_double(c->nic.bytes_per_s, (double)c->nic.count * c->nic.bytes_per_s / flows);
 }
 
 static double fabric_bytes_per_s(const struct cluster *c)
@@ -47,13 +47,13 @@ struct baseline baseline_of(const struct choices *c, const struct cluster *clust
     bool head_first = c->placement == PLACEMENT_HEAD_FIRST;
     double hp = c->hp, cp = c->cp, node = (double)cluster->gpus_per_node, s = (double)c->seq;
     double dtype = (double)dtype_bytes((enum dtype)c->dtype), q = (double)transformer_q_width(m);
-    double kv = (double)transformer_kv_width(m) * most(1, hp / (double)m->kv_heads);
+    double kv = (double)transformer_kv_width(m) * max_double(1, hp / (double)m->kv_heads);
     double fabric = fabric_bytes_per_s(cluster), tokens = s / (cp * hp);
 
     bool exchange_near = hp * (head_first ? 1 : cp) <= node;
     bool ring_near = cp * (head_first ? hp : 1) <= node;
-    double rings = head_first ? least(hp, node) : most(1, node / cp);
-    double flows = least(node, rings * c->window);
+    double rings = head_first ? min_double(hp, node) : max_double(1, node / cp);
+    double flows = min_double(node, rings * c->window);
     struct baseline b = {
         .tile_flops = 2 * s * s * q / (cp * cp * hp),
         .linear_flops = tokens * linear_flops_per_token(m),
@@ -84,7 +84,7 @@ static double core_s(const struct baseline *b, double share, double flops, doubl
         return b->exchange_s + tile;
     double inner = bytes * b->message_bytes / b->inner_bytes_per_s;
     double outer = bytes * b->message_bytes / b->outer_bytes_per_s;
-    double window = (b->window - 1) * most(tile, inner) + most(tile, outer);
+    double window = (b->window - 1) * max_double(tile, inner) + max_double(tile, outer);
     return b->exchange_s + b->cp / b->window * window;
 }
 

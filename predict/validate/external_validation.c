@@ -58,8 +58,8 @@ static enum status check_columns(const struct external_run *row, const struct pr
     return STATUS_OK;
 }
 
-static enum status predict(struct external_answer *answer, const struct external_run *row,
-                           run_setup_function *load, struct diag *diag)
+static enum status predict_row(struct external_answer *answer, const struct external_run *row,
+                               run_setup_function *load, struct diag *diag)
 {
     struct setup setup = {0};
     struct prediction p = {0};
@@ -96,7 +96,7 @@ static void run_one(void *context, size_t job, void *result)
     const struct external_run *row = &v->runs->row[v->first_row[job]];
     struct external_answer *answer = result;
     struct diag diag = {0};
-    answer->succeeded = predict(answer, row, v->load, &diag) == STATUS_OK;
+    answer->succeeded = predict_row(answer, row, v->load, &diag) == STATUS_OK;
     if (!answer->succeeded)
         validation_put_error(answer->error, sizeof answer->error, &diag);
     diag_release(&diag);
@@ -143,8 +143,8 @@ static double compared_bytes(enum external_metric metric, const struct external_
     }
 }
 
-static struct external_result judge(const struct external_run *row,
-                                    const struct external_answer *answer)
+static struct external_result judge_row(const struct external_run *row,
+                                        const struct external_answer *answer)
 {
     struct external_result result = external_no_result();
     result.reason = answer->error;
@@ -171,7 +171,7 @@ enum status external_validation_run(struct external_validation *v, const struct 
     enum status status =
         workers_run(v->answer_count, sizeof *v->answer, run_one, v, v->answer, NULL, diag);
     for (size_t i = 0; status == STATUS_OK && i < runs->count; i++)
-        v->result[i] = judge(&runs->row[i], &v->answer[v->answer_of[i]]);
+        v->result[i] = judge_row(&runs->row[i], &v->answer[v->answer_of[i]]);
     return status;
 }
 

@@ -121,8 +121,8 @@ static void step_from(const struct leave_one_out *r, const double *jacobian, siz
 }
 
 /* Fits to all tables but `without` (r->tables: to all of them), and predicts all rows with the fitted numbers. */
-static enum status refit(const struct leave_one_out *r, const double *jacobian, size_t without,
-                         double *x, double *error, struct diag *diag)
+static enum status refit_without(const struct leave_one_out *r, const double *jacobian,
+                                 size_t without, double *x, double *error, struct diag *diag)
 {
     enum status status = STATUS_OK;
     memset(x, 0, FITTED * sizeof *x);
@@ -199,7 +199,7 @@ enum status leave_one_out_make(struct leave_one_out *r, const struct validation 
     if (status == STATUS_OK)
         status = find_jacobian(r, jacobian, r->error, diag);
     for (size_t t = 0; t <= r->tables && status == STATUS_OK; t++)
-        status = refit(r, jacobian, t, r->x[t], r->error + t * r->rows.count, diag);
+        status = refit_without(r, jacobian, t, r->x[t], r->error + t * r->rows.count, diag);
     free(jacobian);
     return status;
 }

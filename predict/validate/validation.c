@@ -59,9 +59,9 @@ static enum status check_columns(const struct external_run *row, const struct pr
     return STATUS_OK;
 }
 
-static enum status predict(const struct setup *setup, const struct external_run *row,
-                           enum mfu_convention convention, bool timed, struct run_answer *answer,
-                           struct diag *diag)
+static enum status predict_run(const struct setup *setup, const struct external_run *row,
+                               enum mfu_convention convention, bool timed,
+                               struct run_answer *answer, struct diag *diag)
 {
     struct prediction p = {0};
     const struct prediction_question question = {.setup = setup};
@@ -134,7 +134,7 @@ static enum status find_speedup(const struct validation *v, const struct externa
     enum mfu_convention convention;
     enum status status = load(v, row, EXTERNAL_AGAINST, &setup, &convention, diag);
     if (status == STATUS_OK)
-        status = predict(&setup, row, convention, true, &other, diag);
+        status = predict_run(&setup, row, convention, true, &other, diag);
     answer->next_verdict = other.verdict;
     answer->speedup = answer->tokens_per_s_gpu / other.tokens_per_s_gpu;
     setup_release(&setup);
@@ -165,7 +165,7 @@ static enum status search_layouts(const struct validation *v, const struct exter
             continue;
         enum status status = load(v, layout, EXTERNAL_ARGS, &setup, &convention, diag);
         if (status == STATUS_OK)
-            status = predict(&setup, layout, convention, false, &there, diag);
+            status = predict_run(&setup, layout, convention, false, &there, diag);
         setup_release(&setup);
         if (status != STATUS_OK)
             return status;
@@ -196,7 +196,7 @@ void validation_predict(const struct validation *v, size_t job, struct run_answe
     } else if (status == STATUS_OK && row->metric == METRIC_MAX_SEQ_LEN) {
         status = search_layouts(v, row, answer, &diag);
     } else if (status == STATUS_OK) {
-        status = predict(&setup, row, convention, v->needs_times[job], answer, &diag);
+        status = predict_run(&setup, row, convention, v->needs_times[job], answer, &diag);
         if (status == STATUS_OK && row->metric == METRIC_SPEEDUP)
             status = find_speedup(v, row, answer, &diag);
     }
@@ -343,7 +343,7 @@ static void judge_verdict(struct validation *v, size_t i, const struct run_answe
     out->result.outcome = answer->verdict.fits ? OUTCOME_WRONG : OUTCOME_RIGHT;
 }
 
-static void judge(struct validation *v, size_t i)
+static void judge_row(struct validation *v, size_t i)
 {
     const struct external_run *row = &v->rows->row[i];
     struct validated *out = &v->row[i];
@@ -415,7 +415,7 @@ static void judge(struct validation *v, size_t i)
 void validation_judge(struct validation *v)
 {
     for (size_t i = 0; i < v->rows->count; i++)
-        judge(v, i);
+        judge_row(v, i);
 }
 
 enum status validation_run(struct validation *v, const struct external_runs *rows,

@@ -113,7 +113,7 @@ static op_id copy(struct offload *o, enum work_kind kind, buffer_id from, buffer
     return op;
 }
 
-static void store(struct offload *o, uint32_t which)
+static void store_buffers(struct offload *o, uint32_t which)
 {
     struct segment *segment = &o->segment[which];
     for (uint32_t i = segment->item; i < segment->item + segment->items; i++) {
@@ -141,7 +141,7 @@ static void load(struct offload *o, uint32_t which, op_id after)
     }
 }
 
-static void redirect(struct offload *o, uint32_t op)
+static void redirect_reads(struct offload *o, uint32_t op)
 {
     for (uint32_t k = 0; k < o->ir->op.read_count[op]; k++) {
         uint32_t row = o->of_buffer[ir_touched(o->ir, op, k)];
@@ -150,7 +150,7 @@ static void redirect(struct offload *o, uint32_t op)
     }
 }
 
-static void rewrite(struct offload *o, const struct op_list *in)
+static void rewrite_list(struct offload *o, const struct op_list *in)
 {
     const struct ir *ir = o->ir;
     op_id last = {IR_NONE}; /* the last op of the previous layer in the order of the backward */
@@ -168,7 +168,7 @@ static void rewrite(struct offload *o, const struct op_list *in)
             if (!o->blocking && o->last_stores[0].i != IR_NONE)
                 emit_add_dependency(o->e, op, o->last_stores[0]);
             if (o->inputs)
-                store(o, which);
+                store_buffers(o, which);
         }
         if (!forward && which != current) {
             if (current != IR_NONE && current / o->layers == which / o->layers)
@@ -179,10 +179,10 @@ static void rewrite(struct offload *o, const struct op_list *in)
                 load(o, which - 1, last);
         }
         if (!forward)
-            redirect(o, op.i);
+            redirect_reads(o, op.i);
         op_list_push(&o->new_list, op);
         if (forward && !o->inputs && i == segment->end && segment->items > 0)
-            store(o, which);
+            store_buffers(o, which);
     }
 }
 
@@ -208,7 +208,7 @@ void pass_offload(struct emit *e, struct op_list *list)
     for (uint32_t i = 0; i < segments; i++)
         o.segment[i].begin = o.segment[i].last_store.i = IR_NONE;
     find_offloaded(&o, list, kept);
-    rewrite(&o, list);
+    rewrite_list(&o, list);
     free(kept);
     free(o.segment);
     free(o.item);

@@ -257,7 +257,7 @@ static void set_tags(struct offload_share *r, const struct unit_run *run, enum p
                                   IR_NONE16,      IR_NONE16,      run->unit};
 }
 
-static void store(struct offload_share *r, struct unit_run *run)
+static void store_run(struct offload_share *r, struct unit_run *run)
 {
     op_id ended = r->last_compute;
     set_tags(r, run, PHASE_FORWARD);
@@ -310,7 +310,7 @@ static void begin_run(struct offload_share *r, uint32_t i)
     /* a forward starts only when the activations of the run before the last one are on the host */
     r->before_next = run->forward ? r->last_store : (op_id){IR_NONE};
     if (before && before->forward && before->count > 0)
-        store(r, before);
+        store_run(r, before);
     if (run->partner == IR_NONE)
         return;
     if (!run->is_loaded)

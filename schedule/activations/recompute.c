@@ -148,7 +148,7 @@ static bool fills_cache(const struct recompute *r, uint32_t op)
 }
 
 /* True if the op makes only what latent attention expands. */
-static bool expands(const struct recompute *r, uint32_t op)
+static bool expands_latents(const struct recompute *r, uint32_t op)
 {
     uint32_t reads = r->ir->op.read_count[op], operands = reads + r->ir->op.write_count[op];
     bool only = operands > reads;
@@ -168,7 +168,7 @@ static void find_needed(struct recompute *r, const struct op_list *list, uint32_
     bool whole = r->e->choices->profile->recompute_whole, core = false;
     for (uint32_t i = segment.end; i-- > segment.begin;) {
         uint32_t op = list->op[i];
-        if (fills_cache(r, op) || (r->only_expanded && !expands(r, op)))
+        if (fills_cache(r, op) || (r->only_expanded && !expands_latents(r, op)))
             continue;
         if (r->selective && (core = leads_to_kept(r, op, which, core))) {
             keep[i - segment.begin] = repeats_core(r);

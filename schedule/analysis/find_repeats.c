@@ -50,7 +50,7 @@ static bool find_runs(struct finder *f)
 }
 
 /* True if every op of the iterations at the gap belongs to a run. */
-static bool covers(const struct finder *f)
+static bool covers_list(const struct finder *f)
 {
     const struct repeats *r = &f->ir->repeats;
     for (uint32_t op = f->role->op_begin; op < f->role->op_begin + f->role->op_count; op++) {
@@ -158,7 +158,7 @@ bool find_repeats(struct ir *ir, uint32_t role, const uint32_t *first_op)
                        .first_run = ir->repeats.run_count};
     if (role >= ir->role_count)
         return false;
-    bool found = find_runs(&f) && covers(&f);
+    bool found = find_runs(&f) && covers_list(&f);
     for (uint32_t i = f.first_run; found && i < ir->repeats.run_count; i++)
         found = alike_iterations(&f, &ir->repeats.run[i]);
     return found;

@@ -16,7 +16,7 @@ void order_release(struct order *order)
     *order = (struct order){0};
 }
 
-static void reserve(struct order *order, uint32_t rows)
+static void reserve_rows(struct order *order, uint32_t rows)
 {
     if (rows <= order->capacity)
         return;
@@ -44,7 +44,7 @@ void order_begin(struct order *order, uint32_t streams, uint32_t first_op)
     order->host = heap_realloc(order->host, width, sizeof *order->host);
     memset(order->stream_tail, 0, width * sizeof *order->stream_tail);
     memset(order->host, 0, width * sizeof *order->host);
-    reserve(order, 1);
+    reserve_rows(order, 1);
 }
 
 static inline void raise_to(uint32_t *restrict row, const uint32_t *restrict other, uint32_t width)
@@ -61,7 +61,7 @@ static inline uint32_t *open_row(struct order *order)
 
 const uint32_t *order_start(struct order *order, enum order_place place, uint32_t stream)
 {
-    reserve(order, order->count + 1);
+    reserve_rows(order, order->count + 1);
     uint32_t *row = open_row(order), tail = 0;
     order->op_place = (uint8_t)place;
     order->stream[order->count] = ORDER_ON_HOST;
@@ -120,7 +120,7 @@ void order_role(struct order *order, const struct ir *ir, uint32_t role)
 {
     const struct role *r = &ir->role[role];
     order_begin(order, ir->stream_count, r->op_begin);
-    reserve(order, r->op_count + 1);
+    reserve_rows(order, r->op_count + 1);
     for (uint32_t op = r->op_begin; op < r->op_begin + r->op_count; op++) {
         order_start(order, order_place_of(ir, op), ir->op.stream[op]);
         const op_id *wait = ir_waits(ir, op);

@@ -125,7 +125,8 @@ const op_id *waits_finalize(struct waits *w, struct order *order, uint32_t *coun
 /* Removes from a list the accesses that lie inside the touch: those of every stream, or of one stream. Only the newest
  * accesses are checked, since a buffer may have thousands of pieces. Keeping an access too long is harmless, because
  * the touch is ordered after it. */
-static void supersede(struct waits *w, uint32_t *link, const struct touch *touch, uint8_t stream)
+static void supersede_access(struct waits *w, uint32_t *link, const struct touch *touch,
+                             uint8_t stream)
 {
     for (uint32_t look = 0; look < LOOKS_MAX && *link != IR_NONE; look++) {
         struct access *a = &w->access[*link];
@@ -190,9 +191,9 @@ void waits_note(struct waits *w, const struct touch *touch, uint32_t count, uint
         }
         if (!of->is_listed)
             make_lists(w, of);
-        supersede(w, &of->read, touch, touch->is_write ? MANY : stream);
+        supersede_access(w, &of->read, touch, touch->is_write ? MANY : stream);
         if (touch->is_write)
-            supersede(w, &of->write, touch, MANY);
+            supersede_access(w, &of->write, touch, MANY);
         list_access(w, of, touch, stream, op);
     }
 }

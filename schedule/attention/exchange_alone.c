@@ -12,7 +12,7 @@ static void synchronize(struct emit *e)
 }
 
 /* Makes a new tensor by a fill, which replaces the op that makes it in a whole schedule. */
-static struct view given(struct emit *e, const char *stem, int64_t rows, int64_t cols)
+static struct view given_view(struct emit *e, const char *stem, int64_t rows, int64_t cols)
 {
     e->tags.region = REGION_NONE;
     return emit_zeros(e, emit_computed(e, stem, CATEGORY_ACTIVATION, rows, cols));
@@ -26,7 +26,7 @@ void exchange_alone(struct emit *e, buffer_id qkv, buffer_id out, buffer_id d_ou
     synchronize(e);
     exchange_in(e, 0, &z, view_rows(qkv, 0, z.n, z.width), (struct qkv){0}, saved);
     if (z.ranks > 1) {
-        struct view o = given(e, "o", z.s, z.o_width / z.ranks);
+        struct view o = given_view(e, "o", z.s, z.o_width / z.ranks);
         synchronize(e);
         exchange_out(e, &z, o, view_rows(out, 0, z.n, z.o_width));
         synchronize(e);
@@ -34,7 +34,8 @@ void exchange_alone(struct emit *e, buffer_id qkv, buffer_id out, buffer_id d_ou
         exchange_out_backward(e, &z, view_rows(d_out, 0, z.n, z.o_width));
     }
     e->tags.phase = PHASE_BACKWARD;
-    struct qkv grads = {given(e, "dq", z.s, q), given(e, "dk", z.s, k), given(e, "dv", z.s, v)};
+    struct qkv grads = {given_view(e, "dq", z.s, q), given_view(e, "dk", z.s, k),
+                        given_view(e, "dv", z.s, v)};
     synchronize(e);
     exchange_in_backward(e, 0, &z, grads, view_rows(dqkv, 0, z.n, z.width), saved);
     synchronize(e);

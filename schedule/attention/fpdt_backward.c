@@ -136,8 +136,8 @@ static void put_back(struct gradients *g, int64_t q, int64_t k, const struct set
         fpdt_keep(f, f->store_stream, q, set->dq, "dq_host", &state->dq, sizeof *state);
 }
 
-static struct view zeros(const struct fpdt *f, const char *stem, enum category category,
-                         int64_t count)
+static struct view new_zeros(const struct fpdt *f, const char *stem, enum category category,
+                             int64_t count)
 {
     return emit_zeros(f->e, emit_tensor(f->e, stem, category, DTYPE_F32, count, 0));
 }
@@ -147,7 +147,7 @@ static struct view zeros(const struct fpdt *f, const char *stem, enum category c
 static void zero_queries(struct gradients *g, struct set *set)
 {
     const struct fpdt *f = g->f;
-    set->dq = zeros(f, "dq_sum", CATEGORY_ACTIVATION, fpdt_tokens(f, 0) * f->q_width);
+    set->dq = new_zeros(f, "dq_sum", CATEGORY_ACTIVATION, fpdt_tokens(f, 0) * f->q_width);
     struct query_state *state = g->queries;
     fpdt_keep(f, f->store_stream, 0, set->dq, "dq_host", &state->dq, sizeof *state);
     for (int64_t q = 1; q < f->u; q++)
@@ -168,8 +168,8 @@ static struct qkv tiles(struct gradients *g, int64_t k, const struct fpdt_pair *
     int64_t last = k;
     struct qkv sums = {0};
     if (reload) {
-        sums.k = zeros(f, "dk_sum", CATEGORY_KV, keys * f->kv_width);
-        sums.v = zeros(f, "dv_sum", CATEGORY_KV, keys * f->v_width);
+        sums.k = new_zeros(f, "dk_sum", CATEGORY_KV, keys * f->kv_width);
+        sums.v = new_zeros(f, "dv_sum", CATEGORY_KV, keys * f->v_width);
     }
     while (last + 1 < f->u && fpdt_sees(f, last + 1, k))
         last++;

@@ -36,8 +36,8 @@ static void put_back(const struct fpdt *f, struct key_state *state, int64_t k,
 
 /* Passes on the gradients of chunk k, which are complete because the last queries that attend to it are done. dq: the
  * gradient of chunk k's own queries, if they are these last queries; else empty, and the stored gradient is used. */
-static void finish(const struct fpdt *f, const struct key_state *state, const struct keys *keys,
-                   int64_t k, struct view dq, struct fpdt_target to)
+static void finish_keys(const struct fpdt *f, const struct key_state *state,
+                        const struct keys *keys, int64_t k, struct view dq, struct fpdt_target to)
 {
     if (dq.count == 0)
         dq = fpdt_bring(f, f->load_stream, f->e->last_compute, k, state->dq, "dq");
@@ -77,7 +77,7 @@ static void tiles(struct gradients *g, struct key_state *state, int64_t q, struc
         if (!done && !stays)
             put_back(f, &state[k], k, keys);
         if (done)
-            finish(f, &state[k], keys, k, k == q ? set->dq : view_none(), to);
+            finish_keys(f, &state[k], keys, k, k == q ? set->dq : view_none(), to);
         if (k < q || (!last && following != q))
             *keys = then;
     }

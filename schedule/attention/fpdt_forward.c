@@ -135,8 +135,8 @@ static void concatenate(const struct fpdt *f, const struct view *part, buffer_id
     }
 }
 
-static void forward(struct emit *e, uint32_t layer, int64_t sequence, buffer_id x, bool projects,
-                    buffer_id out)
+static void forward_sequence(struct emit *e, uint32_t layer, int64_t sequence, buffer_id x,
+                             bool projects, buffer_id out)
 {
     bool cat = e->choices->profile->chunk_cat && e->choices->chunks > 1;
     struct fpdt f = fpdt_of(e, layer, sequence);
@@ -158,11 +158,11 @@ static void forward(struct emit *e, uint32_t layer, int64_t sequence, buffer_id 
 void fpdt_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id out)
 {
     for (int64_t s = 0; s < e->choices->micro_batch; s++)
-        forward(e, layer, s, x, true, out);
+        forward_sequence(e, layer, s, x, true, out);
 }
 
 void fpdt_operator_forward(struct emit *e, uint32_t layer, int64_t sequence, struct view qkv,
                            struct view out)
 {
-    forward(e, layer, sequence, qkv.buffer, false, out.buffer);
+    forward_sequence(e, layer, sequence, qkv.buffer, false, out.buffer);
 }

@@ -62,14 +62,14 @@ static int64_t ranks_of(const struct fpdt *f)
 
 /* keeper() returns the rank of the head group that stores chunk i; guard_of_keeper() returns a guard that only this
  * rank passes, or IR_NONE16 if every rank stores its own part. */
-static int64_t keeper(const struct fpdt *f, int64_t i)
+static int64_t keeper_rank(const struct fpdt *f, int64_t i)
 {
     return i % ranks_of(f);
 }
 
 static uint16_t guard_of_keeper(const struct fpdt *f, int64_t i)
 {
-    struct guard guard = {f->e->group.hp, GUARD_EQ, (uint32_t)keeper(f, i)};
+    struct guard guard = {f->e->group.hp, GUARD_EQ, (uint32_t)keeper_rank(f, i)};
     return by_one(f) ? ir_add_guard(f->e->ir, guard) : IR_NONE16;
 }
 
@@ -87,7 +87,7 @@ static struct view place_on_host(const struct fpdt *f, int64_t i, struct kept_pa
                                  const char *stem, struct view *host, size_t stride)
 {
     struct emit *e = f->e;
-    int64_t ranks = ranks_of(f), first = i - keeper(f, i);
+    int64_t ranks = ranks_of(f), first = i - keeper_rank(f, i);
     uint64_t count = (uint64_t)(part.rows * (part.cols > 0 ? part.cols : 1) * ranks);
     if (host->count > 0)
         return *host;
@@ -146,7 +146,7 @@ struct view fpdt_bring(const struct fpdt *f, uint8_t stream, op_id after, int64_
     struct view all = emit_like(e, host, (int64_t)host.count, stem, MEMORY_HBM);
     struct view own = emit_like(e, host, (int64_t)host.count / ranks_of(f), stem, MEMORY_HBM);
     struct work work = {.kind = WORK_SCATTER,
-                        .broadcast = {e->group.hp, bytes_of(f->e, all), keeper(f, i)}};
+                        .broadcast = {e->group.hp, bytes_of(f->e, all), keeper_rank(f, i)}};
     copy(f, WORK_H2D, guard_of_keeper(f, i), after, stream, host, all);
     emit_traffic(f, IR_NONE16, (op_id){IR_NONE}, e->stream.fetch, work, all, own);
     return own;
@@ -189,7 +189,7 @@ static void delay_gathers(struct emit *e, const struct op_list *list)
 }
 
 /* True if the op is a copy to the host in the forward of a chunk, or in the recomputation of that forward. */
-static bool stores(const struct ir *ir, uint32_t op)
+static bool is_store(const struct ir *ir, uint32_t op)
 {
     return ir->op.kind[op] == WORK_D2H && ir->op.region[op] == REGION_OFFLOAD &&
            ir->op.chunk[op] != IR_NONE16 && ir->op.phase[op] != PHASE_BACKWARD;
@@ -206,12 +206,12 @@ static void delay_chunks(struct emit *e, const struct op_list *list)
     for (uint32_t i = 0; i < list->count; i++) {
         uint32_t op = list->op[i];
         /* consecutive chunks have different numbers */
-        if (stores(ir, op) && ir->op.chunk[op] != chunk) {
+        if (is_store(ir, op) && ir->op.chunk[op] != chunk) {
             chunk = ir->op.chunk[op];
             until = stored[0];
             stored[0] = stored[1];
         }
-        if (stores(ir, op))
+        if (is_store(ir, op))
             stored[1].i = op;
         if (until.i == IR_NONE || ir->op.stream[op] != e->stream.compute)
             continue;

@@ -69,8 +69,8 @@ static struct work keys_work(const struct emit *e, enum work_kind kind, int64_t 
 
 /* Makes q, k and v of one sequence from the results of q_b (or q) and kv_b, and the shared key columns; if head ranks
  * send latents, it rotates q and these columns, and copies the latents, which `up` is. */
-static void arrange(struct emit *e, const struct widths *w, int64_t n, struct view positions,
-                    struct view q, struct view up, struct view shared, struct view qkv)
+static void arrange_heads(struct emit *e, const struct widths *w, int64_t n, struct view positions,
+                          struct view q, struct view up, struct view shared, struct view qkv)
 {
     const struct transformer *m = e->choices->model;
     const struct work work = keys_work(e, WORK_LATENT_KEYS, n);
@@ -114,8 +114,8 @@ static void arrange_backward(struct emit *e, const struct widths *w, int64_t n,
 /* ---- a narrow product, its norm and a wide product ---- */
 
 /* Returns the normed latent of this rank's rows. */
-static struct view normed(struct emit *e, uint32_t layer, enum weight weight, struct view x,
-                          const struct latent_rows *rows, int64_t cols, struct view *stats)
+static struct view norm_latent(struct emit *e, uint32_t layer, enum weight weight, struct view x,
+                               const struct latent_rows *rows, int64_t cols, struct view *stats)
 {
     e->tags.region = REGION_NORM;
     struct view y = emit_computed(e, "latent_norm", CATEGORY_ACTIVATION, rows->own_rows, cols);
@@ -172,25 +172,25 @@ static struct view normed_backward(struct emit *e, uint32_t layer, enum weight w
     return dx;
 }
 
-static struct view gathered(struct emit *e, struct view x, int64_t cols)
+static struct view gather_columns(struct emit *e, struct view x, int64_t cols)
 {
     return tensor_gather(e, x, cols, TENSOR_SEQUENCES, "latent_all", false);
 }
 
 /* ---- queries ---- */
 
-static struct view queries(struct emit *e, uint32_t layer, struct view x,
-                           const struct latent_rows *rows, struct latent_saved *s)
+static struct view emit_queries(struct emit *e, uint32_t layer, struct view x,
+                                const struct latent_rows *rows, struct latent_saved *s)
 {
     const struct transformer *m = e->choices->model;
     const int64_t width = transformer_q_width(m);
     if (m->q_latent == 0) {
-        s->q_in = gathered(e, x, m->hidden);
+        s->q_in = gather_columns(e, x, m->hidden);
         return product(e, layer, WEIGHT_Q, "q_up", s->q_in, rows->all_rows, width, m->hidden);
     }
     s->q = product(e, layer, WEIGHT_Q_DOWN, "q_latent", x, rows->own_rows, m->q_latent, m->hidden);
-    s->q_norm = normed(e, layer, WEIGHT_Q_DOWN_NORM, s->q, rows, m->q_latent, &s->q_stats);
-    s->q_in = gathered(e, s->q_norm, m->q_latent);
+    s->q_norm = norm_latent(e, layer, WEIGHT_Q_DOWN_NORM, s->q, rows, m->q_latent, &s->q_stats);
+    s->q_in = gather_columns(e, s->q_norm, m->q_latent);
     struct view q =
         product(e, layer, WEIGHT_Q_UP, "q_up", s->q_in, rows->all_rows, width, m->q_latent);
     emit_mark_saved_product(e, q.buffer);
@@ -218,9 +218,9 @@ static void queries_backward(struct emit *e, uint32_t layer, struct view dq, str
 
 /* Returns kv_b's result of all rows, or, if head ranks send latents, the latents that it multiplies; and in *own and
  * *shared the key columns that heads share, before their rotation: of this rank's rows, and of all. */
-static struct view keys(struct emit *e, uint32_t layer, struct view x,
-                        const struct latent_rows *rows, const struct widths *w,
-                        struct latent_saved *s, struct view *own, struct view *shared)
+static struct view emit_keys(struct emit *e, uint32_t layer, struct view x,
+                             const struct latent_rows *rows, const struct widths *w,
+                             struct latent_saved *s, struct view *own, struct view *shared)
 {
     const struct work apart = {.kind = WORK_PACK,
                                .pack = {rows->own_rows, 1, {w->latent, w->rotated, 0}}};
@@ -229,9 +229,9 @@ static struct view keys(struct emit *e, uint32_t layer, struct view x,
     s->kv = emit_computed(e, "kv_latent", CATEGORY_ACTIVATION, rows->own_rows, w->latent);
     *own = emit_computed(e, "k_shared", CATEGORY_ACTIVATION, rows->own_rows, w->rotated);
     emit_op(e, e->stream.compute, &apart, &both, 1, (struct view[]){s->kv, *own}, 2);
-    s->kv_norm = normed(e, layer, WEIGHT_KV_DOWN_NORM, s->kv, rows, w->latent, &s->kv_stats);
-    s->kv_in = gathered(e, s->kv_norm, w->latent);
-    *shared = gathered(e, *own, w->rotated);
+    s->kv_norm = norm_latent(e, layer, WEIGHT_KV_DOWN_NORM, s->kv, rows, w->latent, &s->kv_stats);
+    s->kv_in = gather_columns(e, s->kv_norm, w->latent);
+    *shared = gather_columns(e, *own, w->rotated);
     if (derived_sends_latents(e->choices))
         return s->kv_in;
     struct view up =
@@ -357,15 +357,15 @@ struct view latent_project(struct emit *e, uint32_t layer, struct view x, int64_
     const uint32_t first = e->ir->buffer.count;
     struct view shared, own;
     e->tags.region = REGION_LINEAR;
-    const struct view q = queries(e, layer, x, &rows, saved);
-    const struct view up = keys(e, layer, x, &rows, &w, saved, &own, &shared);
+    const struct view q = emit_queries(e, layer, x, &rows, saved);
+    const struct view up = emit_keys(e, layer, x, &rows, &w, saved, &own, &shared);
     e->tags.region = REGION_ATTENTION;
     const struct view qkv = emit_computed(e, "qkv", CATEGORY_ACTIVATION, count, width);
     for (int64_t i = 0; i < sequences; i++)
-        arrange(e, &w, n, positions_of(e, &rows, i), view_part(q, i * n * w.q, n * w.q),
-                view_part(up, i * n * w.up, n * w.up),
-                view_part(shared, i * n * w.rotated, n * w.rotated),
-                view_part(qkv, i * n * width, n * width));
+        arrange_heads(e, &w, n, positions_of(e, &rows, i), view_part(q, i * n * w.q, n * w.q),
+                      view_part(up, i * n * w.up, n * w.up),
+                      view_part(shared, i * n * w.rotated, n * w.rotated),
+                      view_part(qkv, i * n * width, n * width));
     mark_expanded(e, first, saved, own);
     return qkv;
 }

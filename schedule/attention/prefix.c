@@ -79,8 +79,8 @@ static struct view filled_up(struct emit *e, const char *stem, struct prefix_rea
 }
 
 /* Gathers the pieces of all stages into the cache, after the tokens that it already has. */
-static void gather(struct emit *e, struct view own, struct view filled, struct view cache,
-                   struct prefix_reach reach, int64_t width)
+static void gather_cache(struct emit *e, struct view own, struct view filled, struct view cache,
+                         struct prefix_reach reach, int64_t width)
 {
     int64_t all = reach.piece * width * e->unit.shared.count;
     collective(e, WORK_ALL_GATHER, filled.count > 0 ? filled : own,
@@ -88,8 +88,8 @@ static void gather(struct emit *e, struct view own, struct view filled, struct v
 }
 
 /* Returns a copy of x, the part of a cache that is filled so far. */
-static struct view copied(struct emit *e, struct view x, const char *stem, int64_t rows,
-                          int64_t width)
+static struct view copy_view(struct emit *e, struct view x, const char *stem, int64_t rows,
+                             int64_t width)
 {
     struct view y = emit_computed(e, stem, CATEGORY_KV, rows, width);
     return emit_pack(e, WORK_PACK, x, y, rows, 1, width);
@@ -133,14 +133,14 @@ void prefix_forward(struct emit *e, uint32_t layer, int64_t sequence, struct vie
     }
     struct qkv in = exchange_in(e, layer, &z, qkv, to, saved);
     if (shares) {
-        gather(e, in.k, filled.k, prefix->k, reach, width.k);
-        gather(e, in.v, filled.v, prefix->v, reach, width.v);
+        gather_cache(e, in.k, filled.k, prefix->k, reach, width.k);
+        gather_cache(e, in.v, filled.v, prefix->v, reach, width.v);
     }
     in.k = view_part(prefix->k, 0, reach.to * width.k);
     in.v = view_part(prefix->v, 0, reach.to * width.v);
     if (e->choices->profile->prefix_copied && before > 0) {
-        in.k = copied(e, in.k, "k_prefix", reach.to, width.k);
-        in.v = copied(e, in.v, "v_prefix", reach.to, width.v);
+        in.k = copy_view(e, in.k, "k_prefix", reach.to, width.k);
+        in.v = copy_view(e, in.v, "v_prefix", reach.to, width.v);
     }
     saved->in.q = in.q;
     struct view o = exchange_output(e, &z, out);
@@ -156,7 +156,7 @@ static enum dtype sum_dtype(const struct emit *e)
 }
 
 /* Returns the sum of a tile's gradient and of the gradient that later queries have given to the same keys. */
-static struct view summed(struct emit *e, struct view tile, struct view later)
+static struct view add_tile(struct emit *e, struct view tile, struct view later)
 {
     bool wide = sum_dtype(e) != (enum dtype)e->choices->dtype;
     if (later.count == 0)
@@ -184,8 +184,8 @@ static struct view summed_in_place(struct emit *e, struct view tile, struct view
 }
 
 /* Returns, in the compute dtype, the gradients of the piece's own keys, to which no earlier query adds. */
-static struct view complete(struct emit *e, struct view sum, struct view given,
-                            struct prefix_reach reach, int64_t width)
+static struct view complete_sum(struct emit *e, struct view sum, struct view given,
+                                struct prefix_reach reach, int64_t width)
 {
     int64_t own = (reach.to - reach.from) * width, piece = reach.piece * width;
     int64_t begin = reach.begin * width, count = (reach.end - reach.begin) * width;
@@ -221,10 +221,10 @@ void prefix_backward(struct emit *e, uint32_t layer, int64_t sequence, struct vi
         prefix->dk = summed_in_place(e, grads.k, prefix->dk, reach, width.k);
         prefix->dv = summed_in_place(e, grads.v, prefix->dv, reach, width.v);
     } else {
-        prefix->dk = summed(e, grads.k, prefix->dk);
-        prefix->dv = summed(e, grads.v, prefix->dv);
+        prefix->dk = add_tile(e, grads.k, prefix->dk);
+        prefix->dv = add_tile(e, grads.v, prefix->dv);
     }
-    grads.k = complete(e, prefix->dk, prefix->given_dk, reach, width.k);
-    grads.v = complete(e, prefix->dv, prefix->given_dv, reach, width.v);
+    grads.k = complete_sum(e, prefix->dk, prefix->given_dk, reach, width.k);
+    grads.v = complete_sum(e, prefix->dv, prefix->given_dv, reach, width.v);
     exchange_in_backward(e, layer, &z, grads, dqkv, saved);
 }

@@ -54,8 +54,8 @@ int64_t kv_heads_sent(const struct choices *c, uint32_t ranks)
 }
 
 /* Returns `to`, or, if it is empty, a new buffer. */
-static struct view place(struct emit *e, struct view to, const char *stem, enum category category,
-                         int64_t rows, int64_t cols)
+static struct view place_view(struct emit *e, struct view to, const char *stem,
+                              enum category category, int64_t rows, int64_t cols)
 {
     return to.count > 0 ? to : emit_computed(e, stem, category, rows, cols);
 }
@@ -64,8 +64,8 @@ struct view rotate(struct emit *e, struct view x, struct view positions, int64_t
                    int64_t heads, bool backward, struct view to)
 {
     int64_t dim = e->choices->model->head_dim;
-    struct view y =
-        place(e, to, backward ? "d_rotated" : "rotated", CATEGORY_ACTIVATION, rows, heads * dim);
+    struct view y = place_view(e, to, backward ? "d_rotated" : "rotated", CATEGORY_ACTIVATION, rows,
+                               heads * dim);
     struct work work = {.kind = backward ? WORK_ROPE_BACKWARD : WORK_ROPE,
                         .rope = {rows, heads, dim, 0}};
     emit_op(e, e->stream.compute, &work, (struct view[]){x, positions}, 2, &y, 1);
@@ -249,9 +249,9 @@ struct qkv split_qkv(struct emit *e, struct view qkv, int64_t rows, int64_t part
     struct work work = qkv_layout(e, WORK_PACK, rows, parts);
     enum category category = parts > 1 ? CATEGORY_COMMUNICATION : CATEGORY_ACTIVATION;
     struct view y[3] = {
-        place(e, to.q, "q", category, parts * rows, work.pack.w[0]),
-        place(e, to.k, "k", category, parts * rows, work.pack.w[1]),
-        place(e, to.v, "v", category, parts * rows, work.pack.w[2]),
+        place_view(e, to.q, "q", category, parts * rows, work.pack.w[0]),
+        place_view(e, to.k, "k", category, parts * rows, work.pack.w[1]),
+        place_view(e, to.v, "v", category, parts * rows, work.pack.w[2]),
     };
     emit_op(e, e->stream.compute, &work, &qkv, 1, y, 3);
     return (struct qkv){y[0], y[1], y[2]};

@@ -187,7 +187,7 @@ uint32_t ring_next(struct emit *e, const struct ring_shape *z, uint32_t step)
 }
 
 /* Returns x, copied into a message of its own if the implementation does so. */
-static struct view packed(struct emit *e, struct view x)
+static struct view pack_message(struct emit *e, struct view x)
 {
     if (!e->choices->profile->ring_packs)
         return x;
@@ -199,7 +199,7 @@ static struct view packed(struct emit *e, struct view x)
 struct view ring_pass(struct emit *e, const struct ring *ring, uint32_t by, uint8_t stream,
                       struct view x, const char *stem)
 {
-    struct view message = packed(e, x);
+    struct view message = pack_message(e, x);
     bool together = e->choices->rotation != ROTATE_P2P;
     struct work work = {.kind = WORK_SHIFT, .p2p = {ring->group, by, bytes_of(e, x), 0, together}};
     struct view y = emit_tensor(e, stem, CATEGORY_KV, dtype_of(e, x), (int64_t)x.count, 0);
@@ -208,7 +208,7 @@ struct view ring_pass(struct emit *e, const struct ring *ring, uint32_t by, uint
 }
 
 /* Returns the blocks of all ranks: at place k that of the rank k places before this one. */
-static struct view gather(struct emit *e, struct view kv, struct view message)
+static struct view gather_blocks(struct emit *e, struct view kv, struct view message)
 {
     struct work work = {
         .kind = WORK_ALL_GATHER,
@@ -233,9 +233,9 @@ void ring_step(struct emit *e, const struct ring_shape *z, uint32_t step, struct
         /* the block is packed in every step, as PyTorch does, though only the first one is sent */
         int64_t count = (int64_t)b->kv.count;
         if (next_outer < outer_ring->size) {
-            struct view message = packed(e, b->kv);
+            struct view message = pack_message(e, b->kv);
             if (outer == 0)
-                b->gathered = gather(e, b->kv, message);
+                b->gathered = gather_blocks(e, b->kv, message);
             b->first = view_part(b->gathered, next_outer * count, count);
         }
     } else {

@@ -42,8 +42,9 @@ static struct work attention_of(const struct emit *e, enum work_kind kind,
 }
 
 /* Emits y, the rows of x in another order; x has room for `rows` rows of k and as many of v, y for `to`. */
-static struct view take(struct emit *e, const struct ring_shape *z, const struct rooms *r,
-                        enum take how, struct view x, int64_t rows, int64_t to, const char *stem)
+static struct view take_needed(struct emit *e, const struct ring_shape *z, const struct rooms *r,
+                               enum take how, struct view x, int64_t rows, int64_t to,
+                               const char *stem)
 {
     struct work work = {
         .kind = WORK_TAKE_ROWS,
@@ -84,17 +85,18 @@ static struct view exchange(struct emit *e, const struct ring_shape *z, const st
 }
 
 /* Issues the exchange of the keys and values that ranks need. */
-static struct view send(struct emit *e, const struct ring_shape *z, const struct rooms *r,
-                        struct view kv)
+static struct view send_rows(struct emit *e, const struct ring_shape *z, const struct rooms *r,
+                             struct view kv)
 {
-    struct view message = take(e, z, r, TAKE_SEND, kv, z->rows, r->sent_rows, "message");
+    struct view message = take_needed(e, z, r, TAKE_SEND, kv, z->rows, r->sent_rows, "message");
     return exchange(e, z, r, false, message, "arrived");
 }
 
-static struct view place(struct emit *e, const struct ring_shape *z, const struct rooms *r,
-                         struct view arrived)
+static struct view place_rows(struct emit *e, const struct ring_shape *z, const struct rooms *r,
+                              struct view arrived)
 {
-    return take(e, z, r, TAKE_PLACE, arrived, r->received_rows, r->received_rows, "kv_needed");
+    return take_needed(e, z, r, TAKE_PLACE, arrived, r->received_rows, r->received_rows,
+                       "kv_needed");
 }
 
 void ring_needed_forward(struct emit *e, const struct ring_shape *z, struct attention_saved *saved,
@@ -107,7 +109,7 @@ void ring_needed_forward(struct emit *e, const struct ring_shape *z, struct atte
     attention_save(e, saved, o, z->rows, z->heads);
     e->tags.step = 0;
     if (r.received_rows > 0)
-        arrived = send(e, z, &r, kv);
+        arrived = send_rows(e, z, &r, kv);
     if (!f32 && r.received_rows > 0)
         block = emit_computed(e, "o_block", CATEGORY_ACTIVATION, z->rows, z->q_width);
     attention_tile(e, attention_of(e, WORK_ATTENTION, z, &r, false), &in, block, saved->lse);
@@ -115,7 +117,7 @@ void ring_needed_forward(struct emit *e, const struct ring_shape *z, struct atte
         struct view sum = emit_as(e, block, DTYPE_F32, "o_sum", CATEGORY_ACTIVATION);
         struct ring_tile all = {.rows = z->rows, .guard = IR_NONE16};
         e->tags.step = 1;
-        in = ring_inputs(saved->in.q, place(e, z, &r, arrived));
+        in = ring_inputs(saved->in.q, place_rows(e, z, &r, arrived));
         block = emit_computed(e, "o_block", CATEGORY_ACTIVATION, z->rows, z->q_width);
         struct view lse =
             emit_tensor(e, "lse_block", CATEGORY_ACTIVATION, DTYPE_F32, z->rows, z->heads);
@@ -152,16 +154,16 @@ struct qkv ring_needed_backward(struct emit *e, const struct ring_shape *z,
     struct view kv = ring_own_rows(saved), arrived = {0};
     e->tags.step = 0;
     if (r.received_rows > 0)
-        arrived = send(e, z, &r, kv);
+        arrived = send_rows(e, z, &r, kv);
     struct ring_gradients own = tile_backward(e, z, &r, false, saved, kv, d_o);
     if (r.received_rows > 0) {
         own.dq = emit_as(e, own.dq, DTYPE_F32, "dq_sum", CATEGORY_ACTIVATION);
         own.dkv = emit_as(e, own.dkv, DTYPE_F32, "dkv_sum", CATEGORY_ACTIVATION);
         e->tags.step = 1;
         struct ring_gradients other =
-            tile_backward(e, z, &r, true, saved, place(e, z, &r, arrived), d_o);
-        struct view message =
-            take(e, z, &r, TAKE_RETURN, other.dkv, r.received_rows, r.received_rows, "message");
+            tile_backward(e, z, &r, true, saved, place_rows(e, z, &r, arrived), d_o);
+        struct view message = take_needed(e, z, &r, TAKE_RETURN, other.dkv, r.received_rows,
+                                          r.received_rows, "message");
         struct view back = exchange(e, z, &r, true, message, "returned");
         struct work work = {
             .kind = WORK_ADD_ROWS,

@@ -43,8 +43,9 @@ static struct view moving_tensor(struct emit *e, const struct moving *m, const c
 }
 
 /* Emits rows of x in the order of `how`. arrived: the second operand of TAKE_GATHER; empty: nothing arrives. */
-static void take(struct emit *e, const struct planned *p, const struct moving *m, enum take how,
-                 struct view x, int64_t rows, struct view arrived, struct view y, int64_t to)
+static void take_planned(struct emit *e, const struct planned *p, const struct moving *m,
+                         enum take how, struct view x, int64_t rows, struct view arrived,
+                         struct view y, int64_t to)
 {
     struct work work = {
         .kind = WORK_TAKE_ROWS,
@@ -73,28 +74,28 @@ static struct view exchange(struct emit *e, const struct planned *p, const struc
 
 /* Sends a rank's own rows to those that need them in the round. Returns what arrives; an empty view if nothing does on
  * any rank. */
-static struct view send(struct emit *e, const struct planned *p, const struct moving *m,
-                        struct view own)
+static struct view send_rows(struct emit *e, const struct planned *p, const struct moving *m,
+                             struct view own)
 {
     const struct plan_room room = room_of(e, p, m->what);
     if (room.received == 0)
         return view_none();
     struct view message =
         emit_tensor(e, "message", CATEGORY_COMMUNICATION, m->dtype, m->parts * room.sent, m->width);
-    take(e, p, m, TAKE_SEND, own, p->z->rows, view_none(), message, room.sent);
+    take_planned(e, p, m, TAKE_SEND, own, p->z->rows, view_none(), message, room.sent);
     return exchange(e, p, m, false, message, "arrived");
 }
 
 /* Returns the rows of the round in packed order; the rank's own rows themselves if these are all, on every rank. */
-static struct view gather(struct emit *e, const struct planned *p, const struct moving *m,
-                          struct view own, struct view arrived, const char *stem)
+static struct view gather_planned(struct emit *e, const struct planned *p, const struct moving *m,
+                                  struct view own, struct view arrived, const char *stem)
 {
     const struct row_use use = {p->sequence, p->window, p->round + 1, p->pass, m->what};
     if (row_use_is_own(e->ir, &use))
         return own;
     const int64_t rows = room_of(e, p, m->what).rows;
     struct view y = moving_tensor(e, m, stem, rows);
-    take(e, p, m, TAKE_GATHER, own, p->z->rows, arrived, y, rows);
+    take_planned(e, p, m, TAKE_GATHER, own, p->z->rows, arrived, y, rows);
     return y;
 }
 
@@ -107,7 +108,7 @@ static struct view give_back(struct emit *e, const struct planned *p, const stru
         return view_none();
     struct view message = emit_tensor(e, "message", CATEGORY_COMMUNICATION, m->dtype,
                                       m->parts * room.received, m->width);
-    take(e, p, m, TAKE_RETURN, x, room.rows, view_none(), message, room.received);
+    take_planned(e, p, m, TAKE_RETURN, x, room.rows, view_none(), message, room.received);
     return exchange(e, p, m, true, message, "returned");
 }
 
@@ -157,8 +158,8 @@ struct returned {
 };
 
 /* Merges results into a rank's own rows: those in packed order that it computed itself (held), or returned ones. */
-static void merge(struct emit *e, const struct planned *p, struct merged *sum, struct view block,
-                  struct view lse, bool held)
+static void merge_tiles(struct emit *e, const struct planned *p, struct merged *sum,
+                        struct view block, struct view lse, bool held)
 {
     const struct ring_shape *z = p->z;
     struct work work = {
@@ -176,7 +177,7 @@ static void merge_returned(struct emit *e, struct planned p, struct merged *sum,
 {
     begin_round(e, &p, from->round);
     if (from->block.count > 0)
-        merge(e, &p, sum, from->block, from->lse, false);
+        merge_tiles(e, &p, sum, from->block, from->lse, false);
     from->block = view_none();
 }
 
@@ -204,8 +205,8 @@ static struct planned_arrivals send_forward(struct emit *e, const struct planned
                                             const struct attention_saved *saved)
 {
     const struct moving keys = moved_keys(e, p->z), queries = moved_queries(e, p->z, 1);
-    return (struct planned_arrivals){.keys = send(e, p, &keys, ring_own_rows(saved)),
-                                     .queries = send(e, p, &queries, saved->in.q)};
+    return (struct planned_arrivals){.keys = send_rows(e, p, &keys, ring_own_rows(saved)),
+                                     .queries = send_rows(e, p, &queries, saved->in.q)};
 }
 
 void ring_planned_forward(struct emit *e, const struct ring_shape *z, struct attention_saved *saved,
@@ -230,13 +231,13 @@ void ring_planned_forward(struct emit *e, const struct ring_shape *z, struct att
         if (!has_tiles(e, &p))
             continue;
         struct qkv in =
-            ring_inputs(gather(e, &p, &queries, saved->in.q, now.queries, "q_round"),
-                        gather(e, &p, &keys, ring_own_rows(saved), now.keys, "kv_round"));
+            ring_inputs(gather_planned(e, &p, &queries, saved->in.q, now.queries, "q_round"),
+                        gather_planned(e, &p, &keys, ring_own_rows(saved), now.keys, "kv_round"));
         const int64_t rows = room_of(e, &p, PLAN_QUERIES).rows;
         struct view block = moving_tensor(e, &queries, "o_block", rows),
                     lse = moving_tensor(e, &statistics, "lse_block", rows);
         attention_tile(e, tile_of(e, &p, WORK_ATTENTION), &in, block, lse);
-        merge(e, &p, &sum, block, lse, true);
+        merge_tiles(e, &p, &sum, block, lse, true);
         merge_returned(e, p, &sum, &returned);
         begin_round(e, &p, t);
         returned = (struct returned){give_back(e, &p, &queries, block), view_none(), t};
@@ -258,8 +259,8 @@ struct planned_gradients {
 };
 
 /* Adds gradients to the sums of a rank's own rows, which the first ones make. */
-static void add(struct emit *e, const struct planned *p, const struct moving *m, struct view x,
-                struct view *sum, bool held)
+static void add_views(struct emit *e, const struct planned *p, const struct moving *m,
+                      struct view x, struct view *sum, bool held)
 {
     const struct row_use use = {p->sequence, p->window, p->round + 1, p->pass, m->what};
     if (sum->count == 0) {
@@ -286,9 +287,9 @@ static void add_returned(struct emit *e, struct planned p, struct planned_gradie
     const struct moving keys = moved_keys(e, p.z), queries = moved_queries(e, p.z, 1);
     begin_round(e, &p, g->round);
     if (g->dq.count > 0)
-        add(e, &p, &queries, g->dq, dq, false);
+        add_views(e, &p, &queries, g->dq, dq, false);
     if (g->dkv.count > 0)
-        add(e, &p, &keys, g->dkv, dkv, false);
+        add_views(e, &p, &keys, g->dkv, dkv, false);
     g->dq = g->dkv = view_none();
 }
 
@@ -305,18 +306,19 @@ static struct planned_arrivals send_backward(struct emit *e, const struct planne
     const struct moving keys = moved_keys(e, p->z), one = moved_queries(e, p->z, 1),
                         two = moved_queries(e, p->z, 2), statistics = moved_statistics(p->z, 2);
     const struct plan_room room = room_of(e, p, PLAN_QUERIES);
-    struct planned_arrivals arrivals = {.keys = send(e, p, &keys, ring_own_rows(saved)),
+    struct planned_arrivals arrivals = {.keys = send_rows(e, p, &keys, ring_own_rows(saved)),
                                         .queries = view_none(),
                                         .statistics = view_none()};
     if (room.received == 0)
         return arrivals;
     struct view message =
         emit_tensor(e, "message", CATEGORY_COMMUNICATION, two.dtype, 2 * room.sent, two.width);
-    take(e, p, &one, TAKE_SEND, own->q, p->z->rows, view_none(), part_of(message, 0, 2), room.sent);
-    take(e, p, &one, TAKE_SEND, own->d_o, p->z->rows, view_none(), part_of(message, 1, 2),
-         room.sent);
+    take_planned(e, p, &one, TAKE_SEND, own->q, p->z->rows, view_none(), part_of(message, 0, 2),
+                 room.sent);
+    take_planned(e, p, &one, TAKE_SEND, own->d_o, p->z->rows, view_none(), part_of(message, 1, 2),
+                 room.sent);
     arrivals.queries = exchange(e, p, &two, false, message, "arrived");
-    arrivals.statistics = send(e, p, &statistics, own->statistics);
+    arrivals.statistics = send_rows(e, p, &statistics, own->statistics);
     return arrivals;
 }
 
@@ -333,11 +335,11 @@ static struct planned_gradients round_backward(struct emit *e, const struct plan
         q_in = part_of(arrived->queries, 0, 2);
         d_o_in = part_of(arrived->queries, 1, 2);
     }
-    struct view q = gather(e, p, &queries, own->q, q_in, "q_round"),
-                kv = gather(e, p, &keys, ring_own_rows(saved), arrived->keys, "kv_round"),
-                d_o = gather(e, p, &queries, own->d_o, d_o_in, "d_o_round"),
-                rows = gather(e, p, &statistics, own->statistics, arrived->statistics,
-                              "statistics_round");
+    struct view q = gather_planned(e, p, &queries, own->q, q_in, "q_round"),
+                kv = gather_planned(e, p, &keys, ring_own_rows(saved), arrived->keys, "kv_round"),
+                d_o = gather_planned(e, p, &queries, own->d_o, d_o_in, "d_o_round"),
+                rows = gather_planned(e, p, &statistics, own->statistics, arrived->statistics,
+                                      "statistics_round");
     struct planned_gradients g = {
         moving_tensor(e, &queries, "dq_block", room_of(e, p, PLAN_QUERIES).rows),
         moving_tensor(e, &keys, "dkv_block", room_of(e, p, PLAN_KEYS).rows), p->round};
@@ -380,8 +382,8 @@ struct qkv ring_planned_backward(struct emit *e, const struct ring_shape *z,
         if (!has_tiles(e, &p))
             continue;
         struct planned_gradients g = round_backward(e, &p, saved, &own, &now);
-        add(e, &p, &queries, g.dq, &dq, true);
-        add(e, &p, &keys, g.dkv, &dkv, true);
+        add_views(e, &p, &queries, g.dq, &dq, true);
+        add_views(e, &p, &keys, g.dkv, &dkv, true);
         add_returned(e, p, &returned, &dq, &dkv);
         begin_round(e, &p, t);
         returned = (struct planned_gradients){give_back(e, &p, &queries, g.dq),

@@ -10,7 +10,7 @@
 
 #include <stdlib.h>
 
-static void shift(struct emit *e, int64_t by, struct view from, struct view to, op_id after)
+static void shift_blocks(struct emit *e, int64_t by, struct view from, struct view to, op_id after)
 {
     struct work work = {.kind = WORK_SHIFT,
                         .p2p = {e->group.outer.group, by, bytes_of(e, from), 0, 0}};
@@ -69,7 +69,7 @@ void ring_retained_forward(struct emit *e, const struct ring_shape *z,
         here->tiles = ring_tiles(e, z, step, here->tile);
         if (step + 1 < steps) {
             kv = ring_new_blocks(e, z, "kv", 1);
-            shift(e, 1, here->kv, kv, last[step % 2]);
+            shift_blocks(e, 1, here->kv, kv, last[step % 2]);
         }
         if (here->tiles == 0)
             continue;
@@ -114,9 +114,10 @@ struct qkv ring_retained_backward(struct emit *e, const struct ring_shape *z,
         next = ring_new_blocks(e, z, "message", last ? 1 : 2);
         struct view gradient = last ? next : view_part(next, block, block);
         if (first)
-            shift(e, -1, kv, view_part(next, 0, block), e->last_compute);
+            shift_blocks(e, -1, kv, view_part(next, 0, block), e->last_compute);
         else
-            shift(e, -1, last ? view_part(message, block, block) : message, next, e->last_compute);
+            shift_blocks(e, -1, last ? view_part(message, block, block) : message, next,
+                         e->last_compute);
         /* elements that the first tiles do not write stay zero; later steps add to them */
         if (first)
             ring_step_backward(e, z, steps - 1, saved, kv, d_o, emit_zeros(e, gradient),

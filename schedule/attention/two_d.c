@@ -21,7 +21,7 @@ static struct ring_shape shape_of(const struct head_exchange *z, uint32_t layer,
     };
 }
 
-static bool retains(const struct emit *e)
+static bool retains_blocks(const struct emit *e)
 {
     return e->choices->profile->ring_retains && e->choices->rotation == ROTATE_P2P;
 }
@@ -43,7 +43,7 @@ void two_d_forward(struct emit *e, uint32_t layer, int64_t sequence, struct view
         ring_planned_forward(e, &shape, saved, o);
     else if (e->choices->rotation == ROTATE_NEEDED)
         ring_needed_forward(e, &shape, saved, o);
-    else if (retains(e))
+    else if (retains_blocks(e))
         ring_retained_forward(e, &shape, saved, o);
     else
         ring_forward(e, &shape, saved, o);
@@ -64,7 +64,7 @@ void two_d_backward(struct emit *e, uint32_t layer, int64_t sequence, struct vie
     struct qkv grads =
         e->choices->rotation == ROTATE_PLANNED  ? ring_planned_backward(e, &shape, saved, d_o)
         : e->choices->rotation == ROTATE_NEEDED ? ring_needed_backward(e, &shape, saved, d_o)
-        : retains(e)                            ? ring_retained_backward(e, &shape, saved, d_o)
+        : retains_blocks(e)                     ? ring_retained_backward(e, &shape, saved, d_o)
                                                 : ring_backward(e, &shape, saved, d_o);
     exchange_in_backward(e, layer, &z, grads, dqkv, saved);
 }

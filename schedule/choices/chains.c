@@ -209,14 +209,14 @@ static enum chains chains_unfused(const struct profile *profile, const struct ch
     return own == CHAINS_FUSED && choices->kernels == KERNELS_EAGER ? CHAINS_TORCHTITAN : own;
 }
 
-static bool fuses(const struct choices *choices)
+static bool fuses_chains(const struct choices *choices)
 {
     return choices->kernels == KERNELS_COMPILED || choices->kernels == KERNELS_LIGER;
 }
 
 enum chains chains_used(const struct profile *profile, const struct choices *choices)
 {
-    return fuses(choices) ? CHAINS_FUSED : chains_unfused(profile, choices);
+    return fuses_chains(choices) ? CHAINS_FUSED : chains_unfused(profile, choices);
 }
 
 void chains_of(const struct profile *profile, const struct choices *choices, bool kept,
@@ -239,7 +239,7 @@ void chains_of(const struct profile *profile, const struct choices *choices, boo
         (choices->tensor_plan == TENSOR_PLAN_MODULE || choices->tensor_plan == TENSOR_PLAN_ASYNC) &&
         choices->tp > 1;
     const double sum_ranks = sums_gathered ? choices->row_ranks : 1;
-    set_chains(chains, fuses(choices), kept, sum_ranks, chain);
+    set_chains(chains, fuses_chains(choices), kept, sum_ranks, chain);
     /* the loss is a chain of its own, independent of the chains of layers */
     bool chosen = profile == NULL || choices->loss != profile->loss;
     const enum chains of_loss = chains != CHAINS_FUSED ? chains : CHAINS_TORCHTITAN;

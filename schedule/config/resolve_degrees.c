@@ -12,7 +12,7 @@ enum { SPLITS_MAX = 16 };
 
 /* ---- messages ---- */
 
-static const char *between(int i, int count)
+static const char *list_separator(int i, int count)
 {
     return i == 0 ? "" : i + 1 == count ? " or " : ", ";
 }
@@ -20,7 +20,7 @@ static const char *between(int i, int count)
 void resolve_put_numbers(struct text *out, const int64_t *number, int count)
 {
     for (int i = 0; i < count; i++)
-        text_printf(out, "%s%lld", between(i, count), (long long)number[i]);
+        text_printf(out, "%s%lld", list_separator(i, count), (long long)number[i]);
 }
 
 void resolve_put_divisors(struct text *out, int64_t n, int64_t other)
@@ -138,7 +138,7 @@ static void put_splits(struct text *out, const struct request *r, struct attenti
         return;
     text_puts(out, "cp x hp ");
     for (int i = 0; i < count; i++)
-        text_printf(out, "%s%lld x %lld", between(i, count), (long long)split[i].cp,
+        text_printf(out, "%s%lld x %lld", list_separator(i, count), (long long)split[i].cp,
                     (long long)split[i].hp);
 }
 

@@ -15,7 +15,7 @@ static bool has_run(const struct choices *c, int64_t ep)
 
 /* Returns whether experts may be spread over ep ranks. The ranks that share one copy of the other weights must be whole
  * groups of ep ranks. */
-static bool fits(const struct choices *c, int64_t ep)
+static bool ep_fits(const struct choices *c, int64_t ep)
 {
     const bool in_part =
         c->weights != CHOICE_WEIGHTS_REPLICATED && c->shard < (int64_t)c->dp * c->cp * c->hp;
@@ -89,10 +89,10 @@ enum status resolve_experts(struct choices *c, const struct request *r, struct d
         return resolve_refuse(diag, "--ep",
                               "the model has no experts to spread over %lld ranks; leave out --ep",
                               (long long)ep);
-    if (fits(c, ep))
+    if (ep_fits(c, ep))
         return STATUS_OK;
     for (int64_t d = 1; d <= experts && count < (int)ARRAY_LEN(fit); d++)
-        if (fits(c, d))
+        if (ep_fits(c, d))
             fit[count++] = d;
     text_puts(&would, "--ep ");
     resolve_put_numbers(&would, fit, count);
@@ -115,7 +115,7 @@ enum status resolve_experts(struct choices *c, const struct request *r, struct d
 }
 
 /* Returns whether the copies of every piece of a unit divide over the experts. */
-static bool divide(const struct choices *c, int64_t rows)
+static bool ep_divides(const struct choices *c, int64_t rows)
 {
     const struct transformer *m = c->model;
     for (uint32_t i = 0; i < c->ffn_chunks; i++)
@@ -132,6 +132,6 @@ void resolve_expert_rows(struct choices *c)
     for (uint32_t u = 0; c->ep > 1 && c->routing == NULL && !c->remainders && u < c->subsequences;
          u++) {
         const int64_t tokens = pipeline_prefix(c, u + 1) - pipeline_prefix(c, u);
-        c->remainders = !divide(c, c->micro_batch * (tokens / c->cp / c->hp / c->tp));
+        c->remainders = !ep_divides(c, c->micro_batch * (tokens / c->cp / c->hp / c->tp));
     }
 }

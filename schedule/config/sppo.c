@@ -4,7 +4,7 @@
 #include "schedule/config/resolve_degrees.h"
 #include "schedule/pipeline/pipeline.h"
 
-static int64_t given(int64_t degree)
+static int64_t given_degree(int64_t degree)
 {
     return degree > 0 ? degree : 1;
 }
@@ -14,22 +14,23 @@ static int64_t given(int64_t degree)
 static int64_t tensor_ranks(const struct request *r)
 {
     struct request stage = *r;
-    stage.ranks = r->ranks / given(r->pp);
-    bool known = r->ranks % given(r->pp) == 0 && r->gpus_per_node > 0;
+    stage.ranks = r->ranks / given_degree(r->pp);
+    bool known = r->ranks % given_degree(r->pp) == 0 && r->gpus_per_node > 0;
     return known ? resolve_most_tensor_ranks(&stage, true) : 1;
 }
 
 /* Returns the number of subsequences, such that they have SPPO_TOKENS tokens on average. There are fewer, longer ones
  * if equal lengths must divide the sequence or a step would have too many units, and more, shorter ones (of at least
  * SPPO_TOKENS_MIN tokens) if there would be fewer than stages. With a pipeline that takes no subsequences it is 1. */
-static int64_t pieces(const struct request *r, int64_t tp)
+static int64_t count_pieces(const struct request *r, int64_t tp)
 {
-    int64_t count = r->seq / SPPO_TOKENS, unit = tp * given(r->hp);
+    int64_t count = r->seq / SPPO_TOKENS, unit = tp * given_degree(r->hp);
     if (count < r->pp && r->seq / SPPO_TOKENS_MIN >= r->pp)
         count = r->pp;
-    int64_t batches = given(r->global_batch) / (given(r->dp) * given(r->micro_batch));
-    if (count * given(batches) > PIPELINE_UNITS_MAX)
-        count = PIPELINE_UNITS_MAX / given(batches);
+    int64_t batches =
+        given_degree(r->global_batch) / (given_degree(r->dp) * given_degree(r->micro_batch));
+    if (count * given_degree(batches) > PIPELINE_UNITS_MAX)
+        count = PIPELINE_UNITS_MAX / given_degree(batches);
     while (r->partition == 0 && count > 1 && r->seq % (count * unit) != 0)
         count--;
     return count > 1 && pipeline_row((enum pipeline_choice)r->pipeline)->subsequences ? count : 1;
@@ -38,7 +39,7 @@ static int64_t pieces(const struct request *r, int64_t tp)
 /* Returns the largest number of stages for which there are enough ranks, layers and subsequences. */
 static int64_t stages(const struct request *r, int64_t tp, int64_t count)
 {
-    int64_t others = given(r->dp) * given(r->cp) * given(r->hp) * tp;
+    int64_t others = given_degree(r->dp) * given_degree(r->cp) * given_degree(r->hp) * tp;
     int64_t rest = r->ranks % others == 0 ? r->ranks / others : 1;
     int64_t most = r->model->layers < count ? r->model->layers : count;
     for (int64_t pp = rest < most ? rest : most; pp > 1; pp--)
@@ -50,7 +51,7 @@ static int64_t stages(const struct request *r, int64_t tp, int64_t count)
 void sppo_fill(struct request *r)
 {
     int64_t tp = r->tp > 0 ? r->tp : tensor_ranks(r);
-    int64_t count = r->subsequences > 0 ? r->subsequences : pieces(r, tp);
+    int64_t count = r->subsequences > 0 ? r->subsequences : count_pieces(r, tp);
     if (r->ranks < 1 || r->seq < 1 || count < 2)
         return;
     r->tp = tp;

@@ -71,7 +71,7 @@ static enum status read_head(struct core_plan *plan, struct cursor *c, struct di
 }
 
 /* Cuts a line into fields. */
-static bool cut(struct cursor *c, struct field field[COLUMNS])
+static bool cut_fields(struct cursor *c, struct field field[COLUMNS])
 {
     int count = 0;
     const char *at = c->at;
@@ -163,7 +163,7 @@ static enum status read_row(struct core_plan *plan, struct cursor *c, struct dia
                    tile = rows | 1u << KEY | 1u << KEYS | 1u << RANK | 1u << ROUND;
     struct field field[COLUMNS];
     int64_t value[COLUMNS] = {0};
-    if (!cut(c, field))
+    if (!cut_fields(c, field))
         return fault(c, c->at, diag, "a row has the 8 columns of the second line", field[0]);
     const bool owns = is_word(field[WHAT], "own"), backward = is_word(field[WHAT], "btile"),
                computes = backward || is_word(field[WHAT], "tile");

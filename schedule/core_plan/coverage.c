@@ -37,9 +37,9 @@ struct plan_place {
     struct diag *diag;
 };
 
-static bool wrong(const struct plan_place *at, const char *what, ...)
+static bool plan_error(const struct plan_place *at, const char *what, ...)
     __attribute__((format(printf, 2, 3)));
-static bool wrong(const struct plan_place *at, const char *what, ...)
+static bool plan_error(const struct plan_place *at, const char *what, ...)
 {
     struct text text = {0};
     char line[400];
@@ -64,25 +64,26 @@ static bool check_owners(const struct core_plan *plan, const struct core_sequenc
         if (run[i].begin > next && next < s->tokens)
             break;
         if (run[i].begin < next)
-            right = wrong(at, "token %" PRId64 " has two owners: ranks %" PRIu32 " and %" PRIu32,
-                          run[i].begin, run[i - 1].owner, run[i].owner);
+            right =
+                plan_error(at, "token %" PRId64 " has two owners: ranks %" PRIu32 " and %" PRIu32,
+                           run[i].begin, run[i - 1].owner, run[i].owner);
         rows[run[i].owner] += run[i].rows;
         next = run[i].begin + run[i].rows;
         if (next > s->tokens)
-            right =
-                wrong(at, "token %" PRId64 " has an owner, but the documents end at token %" PRId64,
-                      s->tokens > run[i].begin ? s->tokens : run[i].begin, s->tokens);
+            right = plan_error(
+                at, "token %" PRId64 " has an owner, but the documents end at token %" PRId64,
+                s->tokens > run[i].begin ? s->tokens : run[i].begin, s->tokens);
     }
     if (right && next < s->tokens)
-        right = wrong(at, "token %" PRId64 " has no owner", next);
+        right = plan_error(at, "token %" PRId64 " has no owner", next);
     if (s->tokens == 0)
-        right = wrong(at, "it has no tokens");
+        right = plan_error(at, "it has no tokens");
     for (uint32_t r = 0; right && r < plan->ranks; r++)
         if (rows[r] * plan->ranks != s->tokens)
-            right = wrong(at,
-                          "rank %" PRIu32 " owns %" PRId64 " tokens; each of %" PRIu32
-                          " ranks owns as many, %g of %" PRId64,
-                          r, rows[r], plan->ranks, (double)s->tokens / plan->ranks, s->tokens);
+            right = plan_error(at,
+                               "rank %" PRIu32 " owns %" PRId64 " tokens; each of %" PRIu32
+                               " ranks owns as many, %g of %" PRId64,
+                               r, rows[r], plan->ranks, (double)s->tokens / plan->ranks, s->tokens);
     free(rows);
     free(run);
     return right;
@@ -140,17 +141,18 @@ static bool check_strip(const struct core_sequence *s, const struct plan_mask *s
     for (size_t i = 0; i <= count; i++) {
         int64_t k = i < count ? tile[i]->k : s->tokens;
         if (k > next && find_pair(sight, q, end, next, k, &query, &key))
-            return wrong(at, "query %" PRId64 " sees key %" PRId64 ", which no tile has", query,
-                         key);
+            return plan_error(at, "query %" PRId64 " sees key %" PRId64 ", which no tile has",
+                              query, key);
         if (i == count)
             break;
         int64_t until = k + tile[i]->keys;
         if (before != NULL &&
             find_pair(sight, q, end, k, until < next ? until : next, &query, &key))
-            return wrong(at,
-                         "query %" PRId64 ", key %" PRId64 " are in two tiles: rank %" PRIu32
-                         " round %" PRIu32 ", rank %" PRIu32 " round %" PRIu32,
-                         query, key, before->rank, before->round, tile[i]->rank, tile[i]->round);
+            return plan_error(at,
+                              "query %" PRId64 ", key %" PRId64 " are in two tiles: rank %" PRIu32
+                              " round %" PRIu32 ", rank %" PRIu32 " round %" PRIu32,
+                              query, key, before->rank, before->round, tile[i]->rank,
+                              tile[i]->round);
         if (until > next) {
             next = until;
             before = tile[i];
@@ -211,11 +213,11 @@ static bool check_bounds(const struct core_sequence *s, const struct plan_place 
         const struct core_tile *tile = &s->tile[i];
         bool queries = tile->q + tile->rows <= s->tokens;
         if (!queries || tile->k + tile->keys > s->tokens)
-            return wrong(at,
-                         "the tile of query %" PRId64 ", key %" PRId64 " ends at %s %" PRId64
-                         ", and the sequence at token %" PRId64,
-                         tile->q, tile->k, queries ? "key" : "query",
-                         queries ? tile->k + tile->keys : tile->q + tile->rows, s->tokens);
+            return plan_error(at,
+                              "the tile of query %" PRId64 ", key %" PRId64 " ends at %s %" PRId64
+                              ", and the sequence at token %" PRId64,
+                              tile->q, tile->k, queries ? "key" : "query",
+                              queries ? tile->k + tile->keys : tile->q + tile->rows, s->tokens);
     }
     return true;
 }

@@ -94,7 +94,7 @@ struct shares {
     size_t count, capacity;
 };
 
-static void add(struct shares *s, int64_t rows, int64_t owner)
+static void add_share(struct shares *s, int64_t rows, int64_t owner)
 {
     if (rows == 0)
         return;
@@ -105,7 +105,7 @@ static void add(struct shares *s, int64_t rows, int64_t owner)
 static void add_slices(struct shares *s, int64_t ranks, int64_t slice)
 {
     for (int64_t i = 0; i < 2 * ranks; i++)
-        add(s, slice, i < ranks ? i : 2 * ranks - 1 - i);
+        add_share(s, slice, i < ranks ? i : 2 * ranks - 1 - i);
 }
 
 static void deal_documents(struct shares *s, int64_t ranks, const struct document_list *documents)
@@ -117,7 +117,7 @@ static void deal_documents(struct shares *s, int64_t ranks, const struct documen
         int64_t length = documents->end[i] - document_begin(documents, i);
         add_slices(s, ranks, length / (2 * ranks));
         for (int64_t k = 0; k < length % (2 * ranks); k++)
-            add(s, 1, next++ * ranks / last);
+            add_share(s, 1, next++ * ranks / last);
     }
 }
 
@@ -173,7 +173,7 @@ static void deal_chunks(struct shares *s, uint32_t ranks, int64_t size,
         owner[chunk[i].number] = least;
     }
     for (int64_t i = 0; i < count; i++)
-        add(s, size, owner[i]);
+        add_share(s, size, owner[i]);
     free(has);
     free(load);
     free(owner);
@@ -196,7 +196,7 @@ struct degrees {
     struct deal_windows windows;
 };
 
-static void give(struct degrees *d, int64_t begin, int64_t rows, uint32_t owner)
+static void give_rows(struct degrees *d, int64_t begin, int64_t rows, uint32_t owner)
 {
     if (rows == 0)
         return;
@@ -249,7 +249,7 @@ static void deal_document(struct degrees *d, uint32_t ranks, int64_t own, int64_
         count = more_ranks(count, ranks);
     for (int64_t i = 0; first != UINT32_MAX && i < 2 * (int64_t)count; i++) {
         int64_t rows = slice_rows(n, count, i);
-        give(d, begin, rows, first + (uint32_t)(i < count ? i : 2 * count - 1 - i));
+        give_rows(d, begin, rows, first + (uint32_t)(i < count ? i : 2 * count - 1 - i));
         begin += rows;
     }
     while (first == UINT32_MAX && n > 0) {
@@ -257,7 +257,7 @@ static void deal_document(struct degrees *d, uint32_t ranks, int64_t own, int64_
         for (uint32_t r = 1; r < ranks; r++)
             most = d->room[r] > d->room[most] ? r : most;
         int64_t rows = d->room[most] < n ? d->room[most] : n;
-        give(d, begin, rows, most);
+        give_rows(d, begin, rows, most);
         begin += rows;
         n -= rows;
     }
@@ -297,7 +297,7 @@ static void deal_degrees(struct shares *s, uint32_t ranks, const struct document
         deal_document(&d, ranks, own, document[i].begin, document[i].rows);
     qsort(d.run, d.runs, sizeof *d.run, compare_begins);
     for (size_t i = 0; i < d.runs; i++)
-        add(s, d.run[i].rows, d.run[i].owner);
+        add_share(s, d.run[i].rows, d.run[i].owner);
     free(document);
     free(d.run);
     free(d.room);
@@ -314,11 +314,11 @@ struct token_deal *deal_by_rule(struct arena *arena, const struct deal_choice *c
     switch (rules[choice->rule].owners) {
     case DEAL_CONTIGUOUS:
         for (uint32_t r = 0; r < ranks; r++)
-            add(&s, tokens / ranks, r);
+            add_share(&s, tokens / ranks, r);
         break;
     case DEAL_STRIPED:
         for (int64_t i = 0; i < tokens; i++)
-            add(&s, 1, i % ranks);
+            add_share(&s, 1, i % ranks);
         break;
     case DEAL_ZIGZAG:
         add_slices(&s, ranks, tokens / (2 * (int64_t)ranks));

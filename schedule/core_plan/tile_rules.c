@@ -10,7 +10,7 @@ struct tile_list {
     size_t count, capacity;
 };
 
-static void add(struct tile_list *list, struct core_tile tile)
+static void add_tile(struct tile_list *list, struct core_tile tile)
 {
     list->tile = heap_grow(list->tile, &list->capacity, list->count + 1, sizeof *list->tile);
     list->tile[list->count++] = tile;
@@ -56,7 +56,7 @@ static void add_owners(struct tile_list *list, const struct token_deal *deal, st
             tile.k = k->begin;
             tile.keys = k->rows;
             if (k->begin < q->begin + q->rows)
-                add(list, tile);
+                add_tile(list, tile);
         }
 }
 
@@ -140,8 +140,8 @@ static void find_items(struct move_state *m)
 }
 
 /* Returns the bytes of rows [begin, end) that the rank does not own. */
-static double foreign(const struct move_state *m, int64_t begin, int64_t end, uint32_t rank,
-                      double each)
+static double foreign_pairs(const struct move_state *m, int64_t begin, int64_t end, uint32_t rank,
+                            double each)
 {
     return each *
            (double)(end - begin -
@@ -193,8 +193,8 @@ static bool find_slice(const struct move_state *m, uint32_t rank, uint32_t most,
             double pairs = pairs_of(m, s.q, s.end);
             if (m->load[rank] + pairs >= m->load[m->item[i].rank])
                 continue;
-            s.cost = (foreign(m, s.q, s.end, rank, m->bytes.query + m->bytes.result) +
-                      foreign(m, m->item[i].first, s.end, rank, m->bytes.key)) /
+            s.cost = (foreign_pairs(m, s.q, s.end, rank, m->bytes.query + m->bytes.result) +
+                      foreign_pairs(m, m->item[i].first, s.end, rank, m->bytes.key)) /
                      pairs;
             if (!found || s.cost < best->cost)
                 *best = s;
@@ -222,7 +222,7 @@ static void move_slice(struct move_state *m, const struct slice *s, uint32_t ran
 }
 
 /* Moves slices to the rank with the fewest pairs until no rank exceeds the mean by more than the tolerance. */
-static void balance(struct move_state *m)
+static void balance_pairs(struct move_state *m)
 {
     const uint32_t ranks = m->deal->ranks;
     for (uint32_t step = 0; step < MOVES_A_RANK * ranks; step++) {
@@ -297,7 +297,7 @@ static void add_in_rounds(struct tile_list *list, struct tile_list *tiles, int64
             keys += tiles->tile[k].keys;
         for (size_t k = i; k < end; before += tiles->tile[k++].keys) {
             tiles->tile[k].round = 1 + (uint32_t)(before * rounds / keys);
-            add(list, tiles->tile[k]);
+            add_tile(list, tiles->tile[k]);
         }
     }
 }
@@ -310,7 +310,7 @@ static void add_items(struct tile_list *list, const struct move_state *m)
     struct tile_list others = {0};
     for (size_t i = 0; i < m->items; i++) {
         const struct item *item = &m->item[i];
-        const bool own = foreign(m, item->q, item->end, item->rank, 1) == 0;
+        const bool own = foreign_pairs(m, item->q, item->end, item->rank, 1) == 0;
         int64_t begin = 0;
         for (uint32_t k = 0; k < shares && begin < item->end; begin += share[k++].rows) {
             int64_t from = begin > item->first ? begin : item->first,
@@ -318,7 +318,7 @@ static void add_items(struct tile_list *list, const struct move_state *m)
             const struct core_tile tile = {
                 item->q, item->end - item->q, from, to - from, item->rank, 0, false};
             if (from < to)
-                add(own && share[k].owner == item->rank ? list : &others, tile);
+                add_tile(own && share[k].owner == item->rank ? list : &others, tile);
         }
     }
     add_in_rounds(list, &others, deal_rows(m->deal, 0));
@@ -330,7 +330,7 @@ static void add_moved(struct tile_list *list, struct move_state *m)
 {
     m->load = heap_zalloc(m->deal->ranks, sizeof *m->load);
     find_items(m);
-    balance(m);
+    balance_pairs(m);
     add_items(list, m);
     free(m->load);
     free(m->item);

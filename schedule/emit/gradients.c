@@ -52,7 +52,7 @@ void emit_wide_sum_end(struct emit *e, uint32_t part, enum weight weight)
     e->weights.wide_sum[weight] = view_none();
 }
 
-static void defer(struct emit *e, struct deferred what)
+static void defer_gradient(struct emit *e, struct deferred what)
 {
     struct deferrals *to = e->weights.defers;
     struct deferred *row = arena_alloc(&e->arena, sizeof *row);
@@ -90,8 +90,9 @@ void emit_weight_grad(struct emit *e, uint32_t part, enum weight weight, struct 
                       struct view x, int64_t m, int64_t n, int64_t k)
 {
     if (e->weights.defers != NULL) {
-        defer(e, (struct deferred){
-                     .part = part, .weight = weight, .dy = dy, .x = x, .m = m, .n = n, .k = k});
+        defer_gradient(
+            e, (struct deferred){
+                   .part = part, .weight = weight, .dy = dy, .x = x, .m = m, .n = n, .k = k});
         return;
     }
     if (e->weights.wide_sum[weight].count > 0) {
@@ -122,7 +123,7 @@ void emit_weight_grad(struct emit *e, uint32_t part, enum weight weight, struct 
 static void emit_grouped_grad(struct emit *e, const struct deferred *grad, int64_t groups)
 {
     if (e->weights.defers != NULL) {
-        defer(e, *grad);
+        defer_gradient(e, *grad);
         return;
     }
     bool accumulate;
@@ -187,13 +188,13 @@ void emit_expert_bias_grad(struct emit *e, uint32_t part, enum weight bias, stru
     if (!has_weight(e, bias))
         return;
     if (e->weights.defers != NULL) {
-        defer(e, (struct deferred){.part = part,
-                                   .weight = bias,
-                                   .dy = dy,
-                                   .n = cols,
-                                   .k = rows.all,
-                                   .route = rows.route,
-                                   .dealt = rows.dealt});
+        defer_gradient(e, (struct deferred){.part = part,
+                                            .weight = bias,
+                                            .dy = dy,
+                                            .n = cols,
+                                            .k = rows.all,
+                                            .route = rows.route,
+                                            .dealt = rows.dealt});
         return;
     }
     bool accumulate;

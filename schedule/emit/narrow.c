@@ -91,7 +91,7 @@ static bool keeps_weights(const struct emit *e)
 }
 
 /* Returns whether the backward computes parts of the forward again. */
-static bool recomputes(const struct emit *e)
+static bool recomputes_layers(const struct emit *e)
 {
     const struct choices *c = e->choices;
     return c->activations != CHOICE_ACTIVATIONS_KEEP &&
@@ -105,7 +105,7 @@ static void forget_weight(struct emit *e, struct view w)
 {
     struct narrow_copies *copies = copies_of(e, w);
     const struct op_tags *made = &copies->op_tags, *now = &e->tags;
-    const bool again = !recomputes(e) || e->choices->profile->quantises_again;
+    const bool again = !recomputes_layers(e) || e->choices->profile->quantises_again;
     if (!keeps_weights(e) && (made->micro != now->micro || (made->phase != now->phase && again)))
         *copies =
             (struct narrow_copies){.source = copies->source, .next = copies->next, .op_tags = *now};
@@ -116,7 +116,7 @@ static void forget_weight(struct emit *e, struct view w)
  * that tensor ranks gather again, or that is recomputed, needs a new copy anyway. */
 static bool saves_copies(const struct emit *e)
 {
-    return !recomputes(e) && !e->choices->profile->quantises_again;
+    return !recomputes_layers(e) && !e->choices->profile->quantises_again;
 }
 
 /* Returns whether one pass makes both copies of a tensor. A gradient needs both at once. An input or a weight needs the

@@ -52,7 +52,7 @@ static uint16_t add_group(struct ir *ir, const char *name, const struct axes *ax
     return size > 1 ? ir_add_group(ir, name, set, count) : IR_NONE16;
 }
 
-static uint32_t along(const struct axes *axes, enum along what)
+static uint32_t axes_along(const struct axes *axes, enum along what)
 {
     uint32_t mask = 0;
     for (uint32_t i = 0; i < axes->count; i++)
@@ -161,16 +161,16 @@ void emit_mesh(struct emit *e)
     add_axes(e, &axes, stages, &runs);
     uint32_t sharded = runs.axes[0], ep = runs.axes[1];
     bool two = c->window > 1 && c->window < c->cp;
-    uint32_t hp = along(&axes, ALONG_HP), copy = along(&axes, ALONG_TP_COPY);
-    uint32_t tp = along(&axes, ALONG_TP) | copy;
+    uint32_t hp = axes_along(&axes, ALONG_HP), copy = axes_along(&axes, ALONG_TP_COPY);
+    uint32_t tp = axes_along(&axes, ALONG_TP) | copy;
     ep |= c->ep > 1 ? tp : 0;
     uint32_t all = ((1u << axes.count) - 1) & ~tp;
     if (stages > 1)
-        all &= ~along(&axes, ALONG_PP);
-    e->group.loss_axes = all | (pipeline_of(c)->is_multiplexed ? along(&axes, ALONG_PP) : 0);
-    e->group.pp = add_group(ir, "pp", &axes, along(&axes, ALONG_PP));
+        all &= ~axes_along(&axes, ALONG_PP);
+    e->group.loss_axes = all | (pipeline_of(c)->is_multiplexed ? axes_along(&axes, ALONG_PP) : 0);
+    e->group.pp = add_group(ir, "pp", &axes, axes_along(&axes, ALONG_PP));
     e->group.hp = add_group(ir, "hp", &axes, hp);
-    uint32_t outer = along(&axes, ALONG_OUTER), inner = along(&axes, ALONG_INNER);
+    uint32_t outer = axes_along(&axes, ALONG_OUTER), inner = axes_along(&axes, ALONG_INNER);
     if (c->interleaved > 0) /* says in which order ranks hold tokens */
         add_group(ir, "cp", &axes, outer | inner);
     e->group.outer = (struct ring){.size = c->cp / c->window};
@@ -195,8 +195,8 @@ void emit_mesh(struct emit *e)
             weight_ranks(ir, &plain, all & ~ep, sharded & ~ep, "expert_shard", "expert_replica");
     e->group.norm = IR_NONE16;
     if (weights_clip_gradients(c))
-        e->group.norm = add_group(ir, "norm", &plain,
-                                  sharded | ep | tp | (stages > 1 ? along(&axes, ALONG_PP) : 0));
+        e->group.norm = add_group(
+            ir, "norm", &plain, sharded | ep | tp | (stages > 1 ? axes_along(&axes, ALONG_PP) : 0));
     e->group.position = c->hp == 1          ? c->row_ranks > 1 ? e->tensor.group : IR_NONE16
                         : c->row_ranks == 1 ? e->group.hp
                                             : add_group(ir, "hp_tp", &plain, hp | tp);

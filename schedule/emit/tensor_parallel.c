@@ -84,8 +84,8 @@ static void collective(struct emit *e, enum work_kind kind, struct view x, struc
 
 /* Moves a tensor between the order of its sequences, [B, ranks, part], and that of tensor ranks, [ranks, B, part];
  * a tensor in which products may have rows in any order keeps its own, at the cost of the same copy. */
-static struct view reordered(struct emit *e, struct view x, enum work_kind kind,
-                             enum tensor_rows order, int64_t cols)
+static struct view reorder_rows(struct emit *e, struct view x, enum work_kind kind,
+                                enum tensor_rows order, int64_t cols)
 {
     int64_t ranks = (int64_t)e->tensor.size, count = (int64_t)x.count;
     int64_t sequences = pieces_of(e, count / cols / ranks, order);
@@ -106,11 +106,11 @@ static struct view torch_gather(struct emit *e, struct view x, int64_t cols, enu
     struct view y = emit_tensor(e, copied ? "arrived" : stem, CATEGORY_COMMUNICATION,
                                 dtype_of(e, x), rows, cols);
     e->sync = collective_of(e, WORK_ALL_GATHER, x, y);
-    return copied ? reordered(e, y, WORK_UNPACK, order, cols) : y;
+    return copied ? reorder_rows(e, y, WORK_UNPACK, order, cols) : y;
 }
 
-static struct view gather(struct emit *e, struct view x, int64_t cols, enum tensor_rows order,
-                          const char *stem, bool held)
+static struct view gather_tensor(struct emit *e, struct view x, int64_t cols,
+                                 enum tensor_rows order, const char *stem, bool held)
 {
     if (is_torch(e) && !is_async(e))
         return torch_gather(e, x, cols, order, stem);
@@ -132,12 +132,12 @@ struct view tensor_gather(struct emit *e, struct view x, int64_t cols, enum tens
     if (e->tensor.size == 1 || is_replicated(e))
         return x;
     if (!emit_narrow_gathers(e))
-        return gather(e, x, cols, order, stem, held);
+        return gather_tensor(e, x, cols, order, stem, held);
     const bool gradient = e->tags.phase == PHASE_BACKWARD && !held;
     struct view part = emit_narrow_part(e, gradient, x, cols, e->tensor.comm, e->tensor.group);
     struct view y = emit_computed(e, stem, CATEGORY_COMMUNICATION,
                                   (int64_t)x.count / cols * (int64_t)e->tensor.size, cols);
-    emit_narrow_gathered(e, x, y, gather(e, part, cols, order, stem, false));
+    emit_narrow_gathered(e, x, y, gather_tensor(e, part, cols, order, stem, false));
     return y;
 }
 
@@ -187,7 +187,7 @@ struct view tensor_product(struct emit *e, struct view y, int64_t cols, const ch
 static void torch_scatter(struct emit *e, struct view x, struct view y, int64_t cols,
                           enum tensor_rows order)
 {
-    e->sync = collective_of(e, WORK_REDUCE_SCATTER, reordered(e, x, WORK_PACK, order, cols), y);
+    e->sync = collective_of(e, WORK_REDUCE_SCATTER, reorder_rows(e, x, WORK_PACK, order, cols), y);
 }
 
 /* Gives each rank its rows of all ranks' x, piece by piece, and sums them (_pipelined_produce_and_all2all() and

@@ -11,7 +11,7 @@ void documents_init(struct documents *d, struct arena *arena, uint32_t sequences
         d->list_of[i] = DOCUMENTS_NONE;
 }
 
-static bool same(const struct document_list *a, const struct document_list *b)
+static bool same_documents(const struct document_list *a, const struct document_list *b)
 {
     return a->count == b->count && memcmp(a->end, b->end, a->count * sizeof *a->end) == 0 &&
            deal_is_equal(a->deal, b->deal) && tile_plan_is_equal(a->tiles, b->tiles);
@@ -22,7 +22,7 @@ void documents_set_list(struct documents *d, struct arena *arena, uint32_t seque
 {
     assert(sequence < d->sequences && set.count > 0);
     uint32_t row = 0;
-    while (row < d->list_count && !same(&d->list[row], &set))
+    while (row < d->list_count && !same_documents(&d->list[row], &set))
         row++;
     d->list_of[sequence] = row;
     if (row < d->list_count)

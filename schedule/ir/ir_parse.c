@@ -13,7 +13,7 @@
 /* The most characters of a word that a message quotes. */
 enum { QUOTED = 60 };
 
-static int quoted(struct word word)
+static int quoted_length(struct word word)
 {
     return word.size < QUOTED ? (int)word.size : QUOTED;
 }
@@ -43,8 +43,8 @@ bool parse_unknown(struct parser *p, struct word word, const char *what, const c
                    size_t count)
 {
     char copy[QUOTED + 1];
-    memcpy(copy, word.at, (size_t)quoted(word));
-    copy[quoted(word)] = '\0';
+    memcpy(copy, word.at, (size_t)quoted_length(word));
+    copy[quoted_length(word)] = '\0';
     const char *nearest = diag_nearest(copy, names, count);
     if (nearest)
         return parse_error(p, word.at, "unknown %s '%s'; did you mean '%.*s'?", what, copy,
@@ -94,7 +94,7 @@ static bool parse_line_end(struct parser *p)
     struct word word = parse_word(p);
     if (word.size > 0)
         return parse_error(p, word.at, "unexpected '%.*s' behind the end of the statement",
-                           quoted(word), word.at);
+                           quoted_length(word), word.at);
     return true;
 }
 
@@ -124,10 +124,10 @@ bool parse_number(struct parser *p, struct word word, const char *what, int64_t 
         return parse_error(p, word.at,
                            "%s: expected a whole number of at least %" PRId64
                            " that fits 63 bits, not '%.*s'",
-                           what, low, quoted(word), word.at);
+                           what, low, quoted_length(word), word.at);
     return parse_error(p, word.at,
                        "%s: expected a whole number in %" PRId64 "..%" PRId64 ", not '%.*s'", what,
-                       low, high, quoted(word), word.at);
+                       low, high, quoted_length(word), word.at);
 }
 
 bool parse_name(struct parser *p, const char *what, bool is_short, struct word *word)
@@ -138,10 +138,10 @@ bool parse_name(struct parser *p, const char *what, bool is_short, struct word *
         return parse_error(p, word->at,
                            "'%.*s' cannot name a %s: names are a letter or '_', then letters, "
                            "digits and any of _ . - / :",
-                           quoted(*word), word->at, what);
+                           quoted_length(*word), word->at, what);
     if (is_short && word->size >= MESH_NAME_MAX)
         return parse_error(p, word->at, "the name '%.*s' of a %s is longer than %d letters",
-                           quoted(*word), word->at, what, MESH_NAME_MAX - 1);
+                           quoted_length(*word), word->at, what, MESH_NAME_MAX - 1);
     return true;
 }
 
@@ -176,9 +176,9 @@ bool parse_attributes(struct parser *p, const char *what, const char *const *nam
         bool flag = names[i][strlen(names[i]) - 1] == '!';
         if (flag != !rest.at)
             return parse_error(p, key.at, flag ? "'%.*s' takes no value" : "'%.*s' needs '=VALUE'",
-                               quoted(key), key.at);
+                               quoted_length(key), key.at);
         if (value[i].at)
-            return parse_error(p, key.at, "'%.*s' is given twice", quoted(key), key.at);
+            return parse_error(p, key.at, "'%.*s' is given twice", quoted_length(key), key.at);
         value[i] = flag ? key : rest;
     }
     for (size_t i = 0; i < count; i++)
@@ -221,7 +221,7 @@ bool parse_dims(struct parser *p, struct word word, struct dims *dims)
     *dims = (struct dims){0};
     if (word.size < 2 || word.at[0] != '[' || word.at[word.size - 1] != ']')
         return parse_error(p, word.at, "expected a shape such as [4096,128], not '%.*s'",
-                           quoted(word), word.at);
+                           quoted_length(word), word.at);
     struct word sizes = {word.at + 1, word.size - 2};
     for (struct word item; word_split(&sizes, ',', &item);) {
         if (dims->count == ARRAY_LEN(dims->size))
@@ -233,7 +233,7 @@ bool parse_dims(struct parser *p, struct word word, struct dims *dims)
     uint64_t elements;
     if (!dims_elements(dims, &elements))
         return parse_error(p, word.at, "the shape %.*s has more than %" PRId64 " elements",
-                           quoted(word), word.at, (int64_t)IR_ELEMENTS_MAX);
+                           quoted_length(word), word.at, (int64_t)IR_ELEMENTS_MAX);
     return true;
 }
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void put(struct text *out, const char *key, uint64_t value)
+static void put_key_value(struct text *out, const char *key, uint64_t value)
 {
     text_puts(out, key);
     assert(value <= INT64_MAX);
@@ -23,7 +23,7 @@ static void put_name(struct text *out, const char *key, const char *name)
 static void put_label(struct text *out, const char *key, uint16_t value)
 {
     if (value != IR_NONE16)
-        put(out, key, value);
+        put_key_value(out, key, value);
 }
 
 /* Appends the line of a group or a role. */
@@ -34,7 +34,7 @@ static void put_ranks(struct text *out, const struct mesh *mesh, const char *key
     for (uint32_t i = 0; i < count; i++) {
         put_name(out, i == 0 ? " axes=" : ",", mesh->axis[set[i].axis].name);
         for (uint32_t k = 0; k < set[i].count; k++)
-            put(out, k == 0 ? ":" : "+", set[i].set[k]);
+            put_key_value(out, k == 0 ? ":" : "+", set[i].set[k]);
     }
     text_putc(out, '\n');
 }
@@ -64,19 +64,19 @@ static void put_tokens(struct text *out, const struct ir *ir)
     text_puts(out, "tokens");
     if (layout->tokens) {
         put_name(out, " layout=", layout_names[layout->kind]);
-        put(out, " cp=", layout->cp);
-        put(out, " hp=", layout->hp);
-        put(out, " chunks=", layout->chunks);
+        put_key_value(out, " cp=", layout->cp);
+        put_key_value(out, " hp=", layout->hp);
+        put_key_value(out, " chunks=", layout->chunks);
         if (layout->chunk > 0)
-            put(out, " chunk=", (uint64_t)layout->chunk);
+            put_key_value(out, " chunk=", (uint64_t)layout->chunk);
         for (uint32_t i = 0; layout->length != NULL && i < layout->chunks; i++)
-            put(out, i == 0 ? " lengths=" : ",", (uint64_t)layout->length[i]);
-        put(out, " seq=", (uint64_t)layout->tokens);
+            put_key_value(out, i == 0 ? " lengths=" : ",", (uint64_t)layout->length[i]);
+        put_key_value(out, " seq=", (uint64_t)layout->tokens);
     }
     if (ir->global_batch)
-        put(out, " batch=", (uint64_t)ir->global_batch);
+        put_key_value(out, " batch=", (uint64_t)ir->global_batch);
     if (ir->micro_batch)
-        put(out, " micro_batch=", (uint64_t)ir->micro_batch);
+        put_key_value(out, " micro_batch=", (uint64_t)ir->micro_batch);
     put_name(out, " dtype=", dtype_name((enum dtype)ir->dtype));
     text_putc(out, '\n');
 }
@@ -86,9 +86,9 @@ static void put_deal(struct text *out, const struct token_deal *deal)
     uint32_t count;
     struct token_share *share = deal_shares(deal, &count);
     for (uint32_t i = 0; i < count; i++)
-        put(out, i == 0 ? " rows=" : ",", (uint64_t)share[i].rows);
+        put_key_value(out, i == 0 ? " rows=" : ",", (uint64_t)share[i].rows);
     for (uint32_t i = 0; i < count; i++)
-        put(out, i == 0 ? " owners=" : ",", share[i].owner);
+        put_key_value(out, i == 0 ? " owners=" : ",", share[i].owner);
     free(share);
 }
 
@@ -100,7 +100,7 @@ static void put_tiles(struct text *out, const char *key, const struct tile_plan 
         const struct core_tile *t = &plan->tile[i];
         const int64_t number[] = {t->q, t->rows, t->k, t->keys, t->rank, t->round};
         for (size_t k = 0; k < ARRAY_LEN(number) && t->backward == backward; k++) {
-            put(out, before, (uint64_t)number[k]);
+            put_key_value(out, before, (uint64_t)number[k]);
             before = ",";
         }
     }
@@ -117,17 +117,17 @@ static void put_documents(struct text *out, const struct ir *ir)
             users += d->list_of[s] == l;
         for (uint32_t s = 0, n = 0; s < d->sequences && users < d->sequences; s++)
             if (d->list_of[s] == l)
-                put(out, n++ == 0 ? " of=" : ",", s);
+                put_key_value(out, n++ == 0 ? " of=" : ",", s);
         for (uint32_t i = 0; i < d->list[l].count; i++)
-            put(out, i == 0 ? " lengths=" : ",",
-                (uint64_t)(d->list[l].end[i] - document_begin(&d->list[l], i)));
+            put_key_value(out, i == 0 ? " lengths=" : ",",
+                          (uint64_t)(d->list[l].end[i] - document_begin(&d->list[l], i)));
         if (d->list[l].deal != NULL)
             put_deal(out, d->list[l].deal);
         if (d->list[l].tiles != NULL) {
             put_tiles(out, " tiles=", d->list[l].tiles, false);
             put_tiles(out, " backward_tiles=", d->list[l].tiles, true);
             if (d->list[l].tiles->window > 0)
-                put(out, " window=", (uint64_t)d->list[l].tiles->window);
+                put_key_value(out, " window=", (uint64_t)d->list[l].tiles->window);
         }
         text_putc(out, '\n');
     }
@@ -140,19 +140,19 @@ static void put_routing(struct text *out, const struct ir *ir)
     for (uint32_t list = 0; list < r->list_count; list++) {
         uint32_t n = 0;
         text_puts(out, "routing");
-        put(out, " experts=", r->experts);
-        put(out, " copies=", r->copies);
-        put(out, " layers=", r->layers);
+        put_key_value(out, " experts=", r->experts);
+        put_key_value(out, " copies=", r->copies);
+        put_key_value(out, " layers=", r->layers);
         for (uint32_t l = 0; l < r->layers && r->list_count > 1; l++)
             if (r->list_of[l] == list)
-                put(out, n++ == 0 ? " of=" : ",", l);
+                put_key_value(out, n++ == 0 ? " of=" : ",", l);
         if (r->capacity.factor > 0)
-            put(out, " capacity=", (uint64_t)r->capacity.factor);
+            put_key_value(out, " capacity=", (uint64_t)r->capacity.factor);
         text_puts(out, r->capacity.pad ? " pad=1" : "");
         text_puts(out, r->capacity.drop == TOKEN_DROP_POSITION ? " positions=1" : "");
         text_puts(out, r->is_spread ? " spread=1" : "");
         for (uint32_t e = 0; e < r->experts; e++)
-            put(out, e == 0 ? " shares=" : ",", (uint64_t)r->share[list][e]);
+            put_key_value(out, e == 0 ? " shares=" : ",", (uint64_t)r->share[list][e]);
         text_putc(out, '\n');
     }
 }
@@ -163,7 +163,7 @@ static void put_arena(struct text *out, const struct ir *ir)
     for (int m = 0; m < MEMORY_COUNT; m++)
         if (ir->arena_bytes[m]) {
             put_name(out, before, memory_names[m]);
-            put(out, "=", ir->arena_bytes[m]);
+            put_key_value(out, "=", ir->arena_bytes[m]);
             before = " ";
         }
     text_puts(out, *before == ' ' ? "\n" : "");
@@ -182,7 +182,7 @@ static void put_head(struct text *out, const struct ir *ir, int version)
     for (uint32_t a = 0; a < ir->mesh.axis_count; a++) {
         text_puts(out, a == 0 ? "mesh " : " ");
         text_puts(out, ir->mesh.axis[a].name);
-        put(out, "=", ir->mesh.axis[a].size);
+        put_key_value(out, "=", ir->mesh.axis[a].size);
     }
     if (ir->mesh.axis_count > 0)
         text_putc(out, '\n');
@@ -209,23 +209,23 @@ static void put_weights(struct text *out, const struct ir *ir)
     for (uint32_t i = 0; i < ir->tensor_count; i++) {
         const struct tensor *tensor = &ir->tensor[i];
         put_name(out, "tensor ", tensor->name);
-        put(out, " [", (uint64_t)tensor->rows);
-        put(out, ",", (uint64_t)tensor->cols);
+        put_key_value(out, " [", (uint64_t)tensor->rows);
+        put_key_value(out, ",", (uint64_t)tensor->cols);
         text_putc(out, ']');
         put_mask(out, " cut_rows=", &ir->mesh, tensor->slice_axes[0]);
         put_mask(out, " cut_cols=", &ir->mesh, tensor->slice_axes[1]);
         if (tensor->first > 0)
-            put(out, " from=", (uint64_t)tensor->first);
+            put_key_value(out, " from=", (uint64_t)tensor->first);
         if (tensor->padded > 0)
-            put(out, " padded=", (uint64_t)tensor->padded);
+            put_key_value(out, " padded=", (uint64_t)tensor->padded);
         text_putc(out, '\n');
     }
     for (uint32_t i = 0; i < ir->bundle_count; i++) {
         const struct bundle *bundle = &ir->bundle[i];
         put_name(out, "bundle ", bundle->name);
         put_name(out, " first=", ir->tensor[bundle->tensor_begin].name);
-        put(out, " count=", bundle->tensor_count);
-        put(out, " elements=", bundle->elements);
+        put_key_value(out, " count=", bundle->tensor_count);
+        put_key_value(out, " elements=", bundle->elements);
         text_putc(out, '\n');
     }
 }
@@ -252,7 +252,7 @@ static void put_buffer_row(struct text *out, const struct ir *ir, uint32_t b, bo
     put_name(out, " ", memory_names[t->memory[b]]);
     put_name(out, " ", dtype_name((enum dtype)t->dtype[b]));
     for (uint32_t i = 0; i < dims->count; i++)
-        put(out, i == 0 ? " [" : ",", (uint64_t)dims->size[i]);
+        put_key_value(out, i == 0 ? " [" : ",", (uint64_t)dims->size[i]);
     put_name(out, "] ", category_names[t->category[b]]);
     if (roles)
         put_name(out, " role=", ir->role[t->role[b]].name);
@@ -265,9 +265,9 @@ static void put_buffer_row(struct text *out, const struct ir *ir, uint32_t b, bo
     if (t->flags[b] & BUFFER_PART)
         text_puts(out, " part");
     if (offsets && t->offset[b] != UINT64_MAX)
-        put(out, " at=", t->offset[b]);
+        put_key_value(out, " at=", t->offset[b]);
     for (uint32_t i = 0; i < t->free_count[b]; i++)
-        put(out, i == 0 ? " free=" : ",", ir_free_set(ir, b)[i].i);
+        put_key_value(out, i == 0 ? " free=" : ",", ir_free_set(ir, b)[i].i);
     text_putc(out, '\n');
 }
 
@@ -301,8 +301,8 @@ static void put_operands(struct text *out, const struct ir *ir, const char *what
         put_buffer(out, ir, view.buffer.i);
         if (!(ir->operand[i] & IR_RANGE))
             continue;
-        put(out, "[", view.begin);
-        put(out, ":", view.begin + view.count);
+        put_key_value(out, "[", view.begin);
+        put_key_value(out, ":", view.begin + view.count);
         text_putc(out, ']');
     }
 }
@@ -312,17 +312,17 @@ static void put_op(struct text *out, const struct ir *ir, uint32_t op)
 {
     const struct op_table *t = &ir->op;
     assert(op < t->count);
-    put(out, "op ", op);
+    put_key_value(out, "op ", op);
     put_name(out, " ", work_kind_info((enum work_kind)t->kind[op])->name);
     put_name(out, " ", ir->stream[t->stream[op]].name);
     put_params(out, ir, ir_work(ir, op));
     if (t->guard[op] != IR_NONE16) {
         const struct guard *guard = &ir->guard[t->guard[op]];
         put_name(out, " guard ", ir->group[guard->group].name);
-        put(out, guard_signs[guard->test_kind], guard->value);
+        put_key_value(out, guard_signs[guard->test_kind], guard->value);
     }
     for (uint32_t i = 0; i < t->wait_count[op]; i++)
-        put(out, i == 0 ? " waits " : ",", ir->wait[t->wait_begin[op] + i].i);
+        put_key_value(out, i == 0 ? " waits " : ",", ir->wait[t->wait_begin[op] + i].i);
     uint32_t operand = t->operand_begin[op];
     put_operands(out, ir, " reads", operand, t->read_count[op]);
     put_operands(out, ir, " writes", operand + t->read_count[op], t->write_count[op]);

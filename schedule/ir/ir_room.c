@@ -59,8 +59,8 @@ static void column_set(void *table, struct table_column column, void *data)
 }
 
 /* Makes room for `more` rows in a table. */
-static void grow(void *table, uint32_t count, uint32_t *capacity, uint64_t more,
-                 const struct table_column *column, size_t columns)
+static void grow_table(void *table, uint32_t count, uint32_t *capacity, uint64_t more,
+                       const struct table_column *column, size_t columns)
 {
     if (count + more <= *capacity)
         return;
@@ -72,12 +72,13 @@ static void grow(void *table, uint32_t count, uint32_t *capacity, uint64_t more,
 
 void ir_grow_buffers(struct buffer_table *table, uint64_t more)
 {
-    grow(table, table->count, &table->capacity, more, buffer_columns, ARRAY_LEN(buffer_columns));
+    grow_table(table, table->count, &table->capacity, more, buffer_columns,
+               ARRAY_LEN(buffer_columns));
 }
 
 void ir_grow_ops(struct op_table *table, uint64_t more)
 {
-    grow(table, table->count, &table->capacity, more, op_columns, ARRAY_LEN(op_columns));
+    grow_table(table, table->count, &table->capacity, more, op_columns, ARRAY_LEN(op_columns));
 }
 
 void ir_copy_ops(struct op_table *out, uint32_t to, const struct op_table *in, uint32_t from,

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-static int32_t tag(uint16_t value)
+static int32_t tag_or_none(uint16_t value)
 {
     return value == IR_NONE16 ? -1 : value;
 }
@@ -22,10 +22,10 @@ void ir_trace_op(const struct ir *ir, uint32_t rank, uint32_t op, double start_s
     t->kind[row] = trace_label(trace, work_kind_info(work->kind)->name);
     t->phase[row] = trace_label(trace, phase_names[ir->op.phase[op]]);
     t->region[row] = trace_label(trace, region_names[ir->op.region[op]]);
-    t->layer[row] = tag(ir->op.layer[op]);
-    t->chunk[row] = tag(ir->op.chunk[op]);
-    t->step[row] = tag(ir->op.step[op]);
-    t->micro[row] = tag(ir->op.micro[op]);
+    t->layer[row] = tag_or_none(ir->op.layer[op]);
+    t->chunk[row] = tag_or_none(ir->op.chunk[op]);
+    t->step[row] = tag_or_none(ir->op.step[op]);
+    t->micro[row] = tag_or_none(ir->op.micro[op]);
     t->start_s[row] = start_s;
     t->end_s[row] = end_s;
     t->bytes[row] = payload > 0 ? payload : work_memory_bytes(work);

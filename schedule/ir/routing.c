@@ -69,7 +69,7 @@ static int64_t sum_of_shares(const int64_t *share, const int64_t *count, int64_t
 }
 
 /* Fills count[experts] with the copies that are dealt to each expert. */
-static void deal(const struct routing *r, uint32_t list, int64_t rows, int64_t *count)
+static void deal_tokens(const struct routing *r, uint32_t list, int64_t rows, int64_t *count)
 {
     const int64_t *share = r->share[list];
     int64_t left = rows * r->copies, sum, *rest = heap_zalloc(r->experts, sizeof *rest);
@@ -144,7 +144,7 @@ void routing_deal(const struct routing *r, uint32_t list, int64_t rows, int64_t 
 {
     uint32_t *order = heap_alloc(r->experts, sizeof *order);
     int64_t slot = 0;
-    deal(r, list, rows, dealt);
+    deal_tokens(r, list, rows, dealt);
     find_order(r, order);
     for (uint32_t i = 0; i < r->experts; i++) {
         first[order[i]] = slot;
@@ -176,7 +176,7 @@ bool routing_keeps(const struct routing *r, int64_t rows, int64_t dealt, int64_t
 
 void routing_counts(const struct routing *r, uint32_t list, int64_t rows, int64_t *count)
 {
-    deal(r, list, rows, count);
+    deal_tokens(r, list, rows, count);
     const int64_t most = r->capacity.factor > 0 ? routing_capacity(r, rows) : rows;
     for (uint32_t e = 0; e < r->experts; e++)
         if (count[e] > most || (r->capacity.factor > 0 && r->capacity.pad))

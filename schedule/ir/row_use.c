@@ -128,7 +128,7 @@ bool row_use_find(const struct work *work, struct row_use *use)
     return true;
 }
 
-static int64_t most(int64_t a, int64_t b)
+static int64_t max_i64(int64_t a, int64_t b)
 {
     return a > b ? a : b;
 }
@@ -145,9 +145,9 @@ struct plan_room row_use_room(const struct ir *ir, const struct row_use *use)
             own = (struct plan_room){needed.received_rows, needed.sent_rows, needed.received_rows};
         } else if (list->tiles != NULL)
             own = tile_plan_room(list->tiles, use->pass, (uint32_t)use->round - 1, use->what);
-        room.rows = most(room.rows, own.rows);
-        room.sent = most(room.sent, own.sent);
-        room.received = most(room.received, own.received);
+        room.rows = max_i64(room.rows, own.rows);
+        room.sent = max_i64(room.sent, own.sent);
+        room.received = max_i64(room.received, own.received);
     }
     return room;
 }

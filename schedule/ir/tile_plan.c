@@ -231,7 +231,7 @@ static void fill_part(struct arena *arena, struct making *m, struct plan_part *p
 
 /* ---- the plan ---- */
 
-static int64_t most(int64_t a, int64_t b)
+static int64_t max_i64(int64_t a, int64_t b)
 {
     return a > b ? a : b;
 }
@@ -251,11 +251,11 @@ static void fill_rooms(struct plan_room *room, const struct plan_part *part, uin
                 received += run->rows;
                 sent[run->owner] += run->rows;
             }
-            room[what].received = most(room[what].received, received);
-            room[what].rows = most(room[what].rows, part[rank].of[what].rows);
+            room[what].received = max_i64(room[what].received, received);
+            room[what].rows = max_i64(room[what].rows, part[rank].of[what].rows);
         }
         for (uint32_t rank = 0; rank < ranks; rank++)
-            room[what].sent = most(room[what].sent, sent[rank]);
+            room[what].sent = max_i64(room[what].sent, sent[rank]);
     }
     free(sent);
 }

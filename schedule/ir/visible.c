@@ -222,7 +222,7 @@ static void add_piece(struct visible_pieces *out, int64_t first_row, const struc
     out->piece[out->count++] = piece;
 }
 
-static void collect(struct sight *s, struct key_stretch next)
+static void collect_keys(struct sight *s, struct key_stretch next)
 {
     struct key_stretch *open = &s->open;
     int64_t rows = open->rows + next.rows;
@@ -246,7 +246,7 @@ static void collect_rows(struct sight *s, int64_t row, int64_t rows)
     struct key_stretch next = {row, rows, range_of(s, row), range_of(s, row + rows - 1)};
     if (is_even(next.first.begin, next.last.begin, rows) &&
         is_even(next.first.end, next.last.end, rows)) {
-        collect(s, next);
+        collect_keys(s, next);
         return;
     }
     collect_rows(s, row, rows / 2);

@@ -64,7 +64,7 @@ uint64_t live_ranges_size(const struct ir *ir, uint32_t buffer)
     return (bytes + LIVE_RANGES_ALIGNMENT - 1) / LIVE_RANGES_ALIGNMENT * LIVE_RANGES_ALIGNMENT;
 }
 
-static void collect(struct survey *s, uint8_t memory)
+static void collect_ranges(struct survey *s, uint8_t memory)
 {
     const struct ir *ir = s->ir;
     const struct first_uses *first_uses = s->first_uses;
@@ -217,7 +217,7 @@ void live_ranges_of(struct live_ranges *t, const struct ir *ir, const struct ord
                     const struct first_uses *first_uses, uint8_t memory)
 {
     struct survey s = {.ir = ir, .order = order, .first_uses = first_uses, .t = t};
-    collect(&s, memory);
+    collect_ranges(&s, memory);
     t->end = heap_realloc(t->end, (size_t)t->count * t->classes, sizeof *t->end);
     sort_into_classes(&s);
     find_ends(&s);

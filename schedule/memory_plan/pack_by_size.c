@@ -89,7 +89,7 @@ static uint64_t lowest_gap(const struct packing *p, uint64_t size)
     return offset;
 }
 
-static void place(struct packing *p, uint32_t i)
+static void place_range(struct packing *p, uint32_t i)
 {
     p->blocks = 0;
     find_blocks(p, 1, 0, p->leaf_count, i);
@@ -128,7 +128,7 @@ static uint64_t pack_by_weight(struct packing *p, struct weighed *row)
     p->comparisons = 0;
     for (uint32_t k = 0; k < t->count && p->comparisons <= PACK_FIRST_COMPARISONS; k++) {
         uint32_t i = row[k].live_range;
-        place(p, i);
+        place_range(p, i);
         top = t->offset[i] + t->size[i] > top ? t->offset[i] + t->size[i] : top;
     }
     return p->comparisons > PACK_FIRST_COMPARISONS ? UINT64_MAX : top;

@@ -88,7 +88,7 @@ static struct free_run find_run(const struct holes *h, uint32_t i, enum pack_fit
     return best;
 }
 
-static void take(struct holes *h, uint64_t *offset, uint32_t i, enum pack_fit fit)
+static void take_bytes(struct holes *h, uint64_t *offset, uint32_t i, enum pack_fit fit)
 {
     struct free_run run = find_run(h, i, fit);
     uint64_t end = run.begin + h->t->size[i];
@@ -117,7 +117,7 @@ uint64_t pack_in_order(struct live_ranges *t, enum pack_fit fit, uint64_t most)
         for (; now <= t->first_use[i]; now++)
             for (uint32_t k = head[now - t->begin]; k != IR_NONE; k = next[k])
                 add_hole(&holes, k);
-        take(&holes, t->offset, i, fit);
+        take_bytes(&holes, t->offset, i, fit);
         if (t->first_end[i] == LIVE_RANGES_NEVER)
             continue;
         uint32_t *list = &head[t->first_end[i] - t->begin];

@@ -90,7 +90,7 @@ bool offsets_plan_role(struct ir *ir, uint32_t role, const struct order *order,
 
 /* ---- one role after the other ---- */
 
-static uint32_t largest(const struct offsets_figures *of, uint32_t roles, int memory)
+static uint32_t largest_role(const struct offsets_figures *of, uint32_t roles, int memory)
 {
     uint32_t most = 0;
     for (uint32_t role = 1; role < roles; role++)
@@ -110,7 +110,7 @@ void offsets_plan(struct ir *ir, struct offsets_figures *figures)
     if (roles > 1)
         offsets_tighten(ir, OFFSETS_ALL_MEMORIES, of);
     for (int m = 0; m < MEMORY_COUNT; m++) {
-        const struct offsets_figures *most = &of[largest(of, roles, m)];
+        const struct offsets_figures *most = &of[largest_role(of, roles, m)];
         ir->arena_bytes[m] = most->arena_bytes[m];
         if (figures == NULL)
             continue;
@@ -126,7 +126,7 @@ void offsets_tighten(struct ir *ir, unsigned memories, struct offsets_figures *o
     bool *tight = heap_zalloc(ir->role_count, sizeof *tight);
     for (int m = 0; m < MEMORY_COUNT; m++)
         for (;;) {
-            uint32_t role = largest(of, ir->role_count, m);
+            uint32_t role = largest_role(of, ir->role_count, m);
             const struct offsets_figures *most = &of[role];
             if (tight[role] ||
                 most->arena_bytes[m] <= most->held_bytes[m] + most->held_bytes[m] / WASTE_PARTS)
@@ -136,6 +136,6 @@ void offsets_tighten(struct ir *ir, unsigned memories, struct offsets_figures *o
             tight[role] = true;
         }
     for (int m = 0; m < MEMORY_COUNT; m++)
-        ir->arena_bytes[m] = of[largest(of, ir->role_count, m)].arena_bytes[m];
+        ir->arena_bytes[m] = of[largest_role(of, ir->role_count, m)].arena_bytes[m];
     free(tight);
 }

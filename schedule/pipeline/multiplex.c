@@ -41,7 +41,7 @@ bool multiplex_takes_part(const struct choices *c, uint32_t stage, uint32_t chun
 /* The largest number of stages: each stage takes two streams for its messages, and 24 streams are left for the rest. */
 enum { STAGES_MAX = (IR_STREAMS_MAX - 24) / 2 };
 
-static const char *between(const struct text *out)
+static const char *list_separator(const struct text *out)
 {
     return out->size > 0 ? "; " : "";
 }
@@ -67,7 +67,7 @@ static void token_conditions(struct text *out, const struct choices *c)
         if (would == tokens)
             continue;
         text_printf(out, "%s%lld tokens or more of subsequence %u, which has %lld and is shared",
-                    between(out), (long long)would, i, (long long)tokens);
+                    list_separator(out), (long long)would, i, (long long)tokens);
         return;
     }
 }
@@ -78,13 +78,14 @@ void multiplex_conditions(struct text *out, const struct choices *c, bool length
         text_printf(out, "--subsequences %u or more (as many as stages), not %u", c->pp,
                     c->subsequences);
     if (c->pp > STAGES_MAX)
-        text_printf(out, "%s--pp %d or less, not %u", between(out), STAGES_MAX, c->pp);
+        text_printf(out, "%s--pp %d or less, not %u", list_separator(out), STAGES_MAX, c->pp);
     if (c->hp != 1)
-        text_printf(out, "%s--hp 1, not %u", between(out), c->hp);
+        text_printf(out, "%s--hp 1, not %u", list_separator(out), c->hp);
     if (c->micro_batch != 1)
-        text_printf(out, "%s--micro-batch 1, not %lld", between(out), (long long)c->micro_batch);
+        text_printf(out, "%s--micro-batch 1, not %lld", list_separator(out),
+                    (long long)c->micro_batch);
     if (c->weights > CHOICE_WEIGHTS_ZERO1)
-        text_printf(out, "%s--weights replicated or zero1, not %s", between(out),
+        text_printf(out, "%s--weights replicated or zero1, not %s", list_separator(out),
                     weights_names[c->weights]);
     if (c->subsequences >= c->pp && lengths)
         token_conditions(out, c);

@@ -88,7 +88,7 @@ static void time_boundaries(const struct partition *p, int64_t *length)
 
 /* ---- all rules ---- */
 
-static void boundaries(const struct partition *p, int64_t *length)
+static void find_boundaries(const struct partition *p, int64_t *length)
 {
     double begin = 0;
     for (int64_t i = 0; i < p->pieces; i++) {
@@ -116,7 +116,7 @@ enum status partition_make(int64_t *length, const struct partition *p, struct di
     else if (p->rule == PARTITION_TIME)
         time_boundaries(p, length);
     else
-        boundaries(p, length);
+        find_boundaries(p, length);
     for (int64_t i = 0; i < p->pieces; i++) {
         length[i] = length[i] / p->unit * p->unit;
         if (length[i] == 0)

@@ -118,7 +118,7 @@ void recorded_born_at(struct recorded_maker *m, const struct recorded_births *bi
 }
 
 /* Lets an op without cost write what is born, and empties the list. */
-static void bear(struct recorded_maker *m, struct recorded_births *births)
+static void start_storages(struct recorded_maker *m, struct recorded_births *births)
 {
     if (births->count > 0)
         recorded_born_at(m, births, recorded_add_birth(m, births));
@@ -144,12 +144,12 @@ void recorded_births(struct recorded_maker *m, uint32_t number, struct recorded_
         to->storage[to->count] = storage;
         to->view[to->count++] = ir_whole(m->ir, m->buffer[storage]);
         if (before.count == RECORDED_WRITES_MAX)
-            bear(m, &before);
+            start_storages(m, &before);
     }
-    bear(m, &before);
+    start_storages(m, &before);
 }
 
-static void touch(struct recorded_maker *m, uint32_t begin, uint32_t count, uint32_t op)
+static void touch_storages(struct recorded_maker *m, uint32_t begin, uint32_t count, uint32_t op)
 {
     for (uint32_t i = begin; i < begin + count; i++)
         if (m->r->tensor[i].storage >= 0)
@@ -159,8 +159,8 @@ static void touch(struct recorded_maker *m, uint32_t begin, uint32_t count, uint
 void recorded_touch(struct recorded_maker *m, uint32_t number, uint32_t op)
 {
     const struct step_event *event = &m->r->event[number];
-    touch(m, event->in_begin, event->in_count, op);
-    touch(m, event->out_begin, event->out_count, op);
+    touch_storages(m, event->in_begin, event->in_count, op);
+    touch_storages(m, event->out_begin, event->out_count, op);
 }
 
 void recorded_deaths(struct recorded_maker *m)

@@ -16,20 +16,20 @@ const struct step_tensor *recorded_written(const struct recorded_maker *m,
     return i < event->out_count ? &m->r->tensor[event->out_begin + i] : NULL;
 }
 
-static bool has(const struct step_event *event, const char *part)
+static bool name_has(const struct step_event *event, const char *part)
 {
     return strstr(event->op, part) != NULL;
 }
 
 /* True if the operator's name is `name`, with or without an overload: "addmm", "addmm.default". */
-static bool is(const struct step_event *event, const char *name)
+static bool name_is(const struct step_event *event, const char *name)
 {
     const size_t size = strlen(name);
     return strncmp(event->op, name, size) == 0 &&
            (event->op[size] == '\0' || event->op[size] == '.');
 }
 
-static double elements(const struct step_tensor *t)
+static double count_elements(const struct step_tensor *t)
 {
     double count = 1;
     for (uint32_t i = 0; i < t->dims; i++)
@@ -56,19 +56,21 @@ static enum dtype dtype_of(const struct step_tensor *t)
 static enum status product(const struct recorded_maker *m, uint32_t number, struct work *work)
 {
     const struct step_event *event = &m->r->event[number];
-    const bool adds = is(event, "addmm") || is(event, "baddbmm") || is(event, "_addmm_activation");
+    const bool adds =
+        name_is(event, "addmm") || name_is(event, "baddbmm") || name_is(event, "_addmm_activation");
     const struct step_tensor *a = recorded_read(m, event, adds),
                              *b = recorded_read(m, event, adds + 1);
     const struct step_tensor *y = recorded_written(m, event, 0);
     if (a == NULL || b == NULL || y == NULL || a->dims < 2 || b->dims < 2 || y->dims < 2)
         return recorded_fault(m, number, "a product reads two matrices and writes one");
-    const bool groups = has(event, "grouped_mm");
+    const bool groups = name_has(event, "grouped_mm");
     work->opaque.as = OPAQUE_MATMUL;
     work->opaque.dtype = dtype_of(a);
     work->opaque.out_dtype = dtype_of(y);
     work->opaque.n = size_of(y, 0);
     work->opaque.k = size_of(a, 0);
-    work->opaque.m = (int64_t)(elements(y) / (double)(work->opaque.n > 0 ? work->opaque.n : 1));
+    work->opaque.m =
+        (int64_t)(count_elements(y) / (double)(work->opaque.n > 0 ? work->opaque.n : 1));
     if (groups && y->dims == 3 &&
         a->dims == 2) { /* gradients of the experts' weights: a (m, tokens) */
         work->opaque.as = OPAQUE_MATMUL_TN;
@@ -80,9 +82,9 @@ static enum status product(const struct recorded_maker *m, uint32_t number, stru
         work->opaque.groups = y->size[0];
     if (work->opaque.groups == 1)
         work->opaque.groups = 0;
-    if (has(event, "_scaled")) { /* how the scales lie follows from their number */
+    if (name_has(event, "_scaled")) { /* how the scales lie follows from their number */
         const struct step_tensor *scale = recorded_read(m, event, 2);
-        const double count = scale != NULL ? elements(scale) : 1;
+        const double count = scale != NULL ? count_elements(scale) : 1;
         work->opaque.scaling = count <= 1                       ? SCALING_TENSOR
                                : scale->dtype == STEP_OTHER     ? SCALING_MX
                                : count == (double)size_of(a, 1) ? SCALING_ROW
@@ -99,17 +101,17 @@ static void convolution(const struct recorded_maker *m, const struct step_event 
                         struct work *work)
 {
     enum { FEW = 16 };
-    const bool backward = has(event, "backward");
+    const bool backward = name_has(event, "backward");
     const struct step_tensor *y =
         backward ? recorded_read(m, event, 0) : recorded_written(m, event, 0);
-    if (y == NULL || y->dims < 2 || !(elements(y) > 0))
+    if (y == NULL || y->dims < 2 || !(count_elements(y) > 0))
         return;
-    const double terms = event->flops / (2 * elements(y));
+    const double terms = event->flops / (2 * count_elements(y));
     if (terms < FEW || terms > (double)INT32_MAX)
         return;
     work->opaque = (__typeof__(work->opaque)){
         .as = OPAQUE_MATMUL,
-        .m = (int64_t)(elements(y) / (double)y->size[1]),
+        .m = (int64_t)(count_elements(y) / (double)y->size[1]),
         .n = y->size[1],
         .k = llround(terms),
         .dtype = dtype_of(y),
@@ -121,13 +123,13 @@ static void convolution(const struct recorded_maker *m, const struct step_event 
 
 static enum attention_impl kernels_of(const struct step_event *event)
 {
-    return has(event, "cudnn") ? ATTENTION_CUDNN : ATTENTION_FA2;
+    return name_has(event, "cudnn") ? ATTENTION_CUDNN : ATTENTION_FA2;
 }
 
 static enum status attention(const struct recorded_maker *m, uint32_t number, struct work *work)
 {
     const struct step_event *event = &m->r->event[number];
-    const bool backward = has(event, "backward");
+    const bool backward = name_has(event, "backward");
     const struct step_tensor *q = recorded_read(m, event, backward),
                              *k = recorded_read(m, event, backward + 1);
     if (q == NULL || k == NULL || q->dims != 4 || k->dims != 4)
@@ -173,8 +175,8 @@ static enum opaque_cost class_of(const struct recorded_maker *m, const struct st
     case STEP_REDUCTION:
         return OPAQUE_REDUCE;
     case STEP_INDEX:
-        return has(event, "scatter") || has(event, "index_put") || has(event, "index_add") ||
-                       has(event, "embedding_dense_backward")
+        return name_has(event, "scatter") || name_has(event, "index_put") ||
+                       name_has(event, "index_add") || name_has(event, "embedding_dense_backward")
                    ? OPAQUE_SCATTER
                    : OPAQUE_GATHER;
     case STEP_COPY:
@@ -199,7 +201,7 @@ static bool walks_alike(const struct step_tensor *a, const struct step_tensor *b
             return false;
         reach += (double)(size - 1) * (double)a->stride[a->dims - i];
     }
-    return reach == elements(a);
+    return reach == count_elements(a);
 }
 
 /* Returns the elements that an elementwise kernel touches one by one: all if it broadcasts, strides or mixes types of
@@ -215,7 +217,7 @@ static double touched_singly(const struct recorded_maker *m, const struct step_e
         const struct step_tensor *x = recorded_read(m, event, i);
         const bool mixed = x->dtype != y->dtype && x->dtype != STEP_OTHER && y->dtype != STEP_OTHER;
         if (x->storage >= 0 && (mixed || !walks_alike(x, y)))
-            return elements(y);
+            return count_elements(y);
     }
     return 0;
 }
@@ -227,11 +229,11 @@ static double slow_elements(const struct recorded_maker *m, const struct step_ev
     const struct step_tensor *x = recorded_read(m, event, 0), *y = recorded_written(m, event, 0);
     if (event->kind == STEP_ELEMENTWISE)
         return touched_singly(m, event);
-    if (event->kind == STEP_COPY && is(event, "cat") && y != NULL)
-        return moves_strided(m, event) ? elements(y) : 0;
-    if (event->kind == STEP_REDUCTION && has(event, "_softmax") && x != NULL && x->dims > 0 &&
+    if (event->kind == STEP_COPY && name_is(event, "cat") && y != NULL)
+        return moves_strided(m, event) ? count_elements(y) : 0;
+    if (event->kind == STEP_REDUCTION && name_has(event, "_softmax") && x != NULL && x->dims > 0 &&
         (double)size_of(x, 0) * (double)dtype_bytes(dtype_of(x)) > ROW_KEPT_BYTES)
-        return elements(x) * (has(event, "backward") ? 1.15 : 1);
+        return count_elements(x) * (name_has(event, "backward") ? 1.15 : 1);
     return 0;
 }
 
@@ -264,7 +266,7 @@ enum dtype recorded_moved_as(const struct recorded_maker *m, const struct step_e
 
 bool recorded_is_join(const struct step_event *event)
 {
-    return event->kind == STEP_COLLECTIVE && has(event, "wait_tensor");
+    return event->kind == STEP_COLLECTIVE && name_has(event, "wait_tensor");
 }
 
 enum status recorded_collective(const struct recorded_maker *m, uint32_t number, struct work *work)
@@ -288,7 +290,7 @@ enum status recorded_collective(const struct recorded_maker *m, uint32_t number,
     size_t i = 0;
     if (recorded_is_message(event))
         return recorded_message(m, number, work);
-    while (i < ARRAY_LEN(names) && !has(event, names[i].part))
+    while (i < ARRAY_LEN(names) && !name_has(event, names[i].part))
         i++;
     if (i == ARRAY_LEN(names))
         return recorded_fault(m, number,

@@ -59,8 +59,8 @@ static void drop_row(struct caching_allocator *a, uint32_t row)
 /* Returns the number of a pool's free blocks that come before (size, address). They are in falling order because, in
  * steps with many units, most free blocks are large: in rising order each small block that is added or removed would
  * move all of them. */
-static uint32_t place(const struct caching_allocator *a, const struct caching_free *list,
-                      uint64_t size, uint64_t address)
+static uint32_t find_position(const struct caching_allocator *a, const struct caching_free *list,
+                              uint64_t size, uint64_t address)
 {
     uint32_t low = 0, high = list->count;
     while (low < high) {
@@ -78,7 +78,7 @@ static void add_free(struct caching_allocator *a, uint32_t row)
 {
     struct caching_block *b = &a->block[row];
     struct caching_free *list = &a->free[b->pool];
-    uint32_t at = place(a, list, b->size, b->address);
+    uint32_t at = find_position(a, list, b->size, b->address);
     b->is_used = false;
     list->row = heap_grow(list->row, &list->capacity, list->count + (size_t)1, sizeof *list->row);
     /* A loop: the address sanitizer's memmove() goes byte by byte, for a quarter of a search's time. */
@@ -99,7 +99,7 @@ static void remove_free(struct caching_allocator *a, uint32_t row)
 {
     const struct caching_block *b = &a->block[row];
     struct caching_free *list = &a->free[b->pool];
-    uint32_t at = place(a, list, b->size, b->address);
+    uint32_t at = find_position(a, list, b->size, b->address);
     assert(at < list->count && list->row[at] == row);
     remove_at(list, at);
 }
@@ -109,7 +109,7 @@ static uint32_t take_free(struct caching_allocator *a, int pool, uint64_t rounde
 {
     struct caching_free *list = &a->free[pool];
     /* number of blocks that are large enough */
-    uint32_t enough = place(a, list, rounded - 1, UINT64_MAX);
+    uint32_t enough = find_position(a, list, rounded - 1, UINT64_MAX);
     if (enough == 0)
         return NONE;
     uint32_t row = list->row[enough - 1];
@@ -165,7 +165,7 @@ static bool lacks_room(const struct caching_allocator *a, uint64_t bytes)
 }
 
 /* Adds bytes to the reserved memory, and records the first time that it exceeds the limit. */
-static void reserve(struct caching_allocator *a, uint64_t bytes)
+static void add_reserved(struct caching_allocator *a, uint64_t bytes)
 {
     if (lacks_room(a, bytes) && !a->exceeded) {
         a->exceeded = true;
@@ -202,7 +202,7 @@ static uint32_t new_segment(struct caching_allocator *a, int pool, uint64_t roun
     uint64_t size = caching_segment_bytes(rounded);
     if (lacks_room(a, size))
         release_cached(a);
-    reserve(a, size);
+    add_reserved(a, size);
     return new_block(a, pool, size, NONE);
 }
 
@@ -212,7 +212,7 @@ static uint64_t page_of(int pool)
 }
 
 /* Cuts a block off after `size` bytes and returns the rest, as a block that is in no list. */
-static uint32_t cut(struct caching_allocator *a, uint32_t row, uint64_t size)
+static uint32_t cut_block(struct caching_allocator *a, uint32_t row, uint64_t size)
 {
     struct caching_block b = a->block[row];
     uint32_t rest = add_block(a, b.pool, b.address + size, b.size - size, row, b.after);
@@ -232,8 +232,8 @@ static void give_back_pages(struct caching_allocator *a, uint32_t row)
     if (begin >= end)
         return;
     remove_free(a, row);
-    uint32_t pages = b.address < begin ? cut(a, row, begin - b.address) : row;
-    uint32_t tail = end < b.address + b.size ? cut(a, pages, end - begin) : NONE;
+    uint32_t pages = b.address < begin ? cut_block(a, row, begin - b.address) : row;
+    uint32_t tail = end < b.address + b.size ? cut_block(a, pages, end - begin) : NONE;
     uint32_t before = a->block[pages].before, after = a->block[pages].after;
     if (before != NONE)
         a->block[before].after = NONE;
@@ -269,7 +269,7 @@ static uint32_t grow_segment(struct caching_allocator *a, int pool, uint64_t rou
             give_back_all_pages(a);
             continue;
         }
-        reserve(a, bytes);
+        add_reserved(a, bytes);
         if (extends) {
             remove_free(a, last);
             a->block[last].size += bytes;
@@ -283,11 +283,11 @@ static uint32_t grow_segment(struct caching_allocator *a, int pool, uint64_t rou
 }
 
 /* Cuts a block off after `rounded` bytes if the rest is worth keeping. */
-static void split(struct caching_allocator *a, uint32_t row, uint64_t rounded)
+static void split_block(struct caching_allocator *a, uint32_t row, uint64_t rounded)
 {
     uint64_t rest = a->block[row].size - rounded;
     if (is_small(a->block[row].pool) ? rest >= MIN_BLOCK : rest > SMALL_SIZE)
-        add_free(a, cut(a, row, rounded));
+        add_free(a, cut_block(a, row, rounded));
 }
 
 uint32_t caching_alloc(struct caching_allocator *a, uint64_t bytes)
@@ -302,7 +302,7 @@ uint32_t caching_alloc_on(struct caching_allocator *a, enum caching_stream strea
     uint32_t row = take_free(a, pool, rounded);
     if (row == NONE)
         row = a->expandable ? grow_segment(a, pool, rounded) : new_segment(a, pool, rounded);
-    split(a, row, rounded);
+    split_block(a, row, rounded);
     a->block[row].is_used = true;
     a->used_bytes += a->block[row].size;
     if (a->used_bytes > a->used_peak)
@@ -313,7 +313,7 @@ uint32_t caching_alloc_on(struct caching_allocator *a, enum caching_stream strea
 }
 
 /* Merges two neighbouring blocks, `low` before `high`, neither of which is in a list. */
-static void merge(struct caching_allocator *a, uint32_t low, uint32_t high)
+static void merge_blocks(struct caching_allocator *a, uint32_t low, uint32_t high)
 {
     struct caching_block *b = &a->block[low], *c = &a->block[high];
     b->size += c->size;
@@ -333,11 +333,11 @@ void caching_free(struct caching_allocator *a, uint32_t row)
     uint32_t before = a->block[row].before, after = a->block[row].after;
     if (after != NONE && !a->block[after].is_used) {
         remove_free(a, after);
-        merge(a, row, after);
+        merge_blocks(a, row, after);
     }
     if (before != NONE && !a->block[before].is_used) {
         remove_free(a, before);
-        merge(a, before, row);
+        merge_blocks(a, before, row);
         row = before;
     }
     add_free(a, row);

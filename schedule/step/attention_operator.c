@@ -3,7 +3,7 @@
 #include "schedule/attention/project.h"
 #include "schedule/step/step.h"
 
-static buffer_id filled(struct emit *e, const char *stem, int64_t rows, int64_t cols)
+static buffer_id filled_buffer(struct emit *e, const char *stem, int64_t rows, int64_t cols)
 {
     return emit_zeros(e, emit_computed(e, stem, CATEGORY_ACTIVATION, rows, cols)).buffer;
 }
@@ -19,9 +19,9 @@ void emit_operator(struct emit *e)
         return;
     }
     bool whole = scope == SCOPE_ATTENTION || scope == SCOPE_EXCHANGE;
-    buffer_id qkv = filled(e, "qkv", e->unit.rows, width), d_out = {IR_NONE};
+    buffer_id qkv = filled_buffer(e, "qkv", e->unit.rows, width), d_out = {IR_NONE};
     if (whole)
-        d_out = filled(e, "d_out", e->unit.rows, o);
+        d_out = filled_buffer(e, "d_out", e->unit.rows, o);
     buffer_id out = emit_activation(e, "attention", e->unit.rows, o);
     if (scope == SCOPE_EXCHANGE) {
         exchange_alone(e, qkv, out, d_out, emit_activation(e, "dqkv", e->unit.rows, width));
@@ -34,7 +34,7 @@ void emit_operator(struct emit *e)
     e->tags.phase = PHASE_BACKWARD;
     if (scope == SCOPE_ATTENTION_BACKWARD) {
         e->tags.region = REGION_NONE;
-        d_out = filled(e, "d_out", e->unit.rows, o);
+        d_out = filled_buffer(e, "d_out", e->unit.rows, o);
         e->tags.region = REGION_ATTENTION;
     }
     buffer_id dqkv = emit_activation(e, "dqkv", e->unit.rows, width);

@@ -195,8 +195,8 @@ static void add_tokens(struct emit *e, struct view x, struct view y, enum dtype 
 
 /* Emits a PACK of rows in the order of ranks into that of experts, or an UNPACK. With routing that is not even, the
  * kernel knows how many rows each expert has. */
-static void reorder(struct emit *e, enum work_kind kind, struct view x, struct view y,
-                    struct expert_rows rows)
+static void reorder_rows(struct emit *e, enum work_kind kind, struct view x, struct view y,
+                         struct expert_rows rows)
 {
     const int64_t ranks = e->choices->ep, h = e->choices->model->hidden;
     struct work work = {
@@ -217,26 +217,26 @@ static struct view dispatch(struct emit *e, struct view x, const struct route_ro
 }
 
 /* Returns what dispatch() returned in the order of the rank's experts. */
-static struct view arrange(struct emit *e, const char *stem, struct view x,
-                           const struct route_rows *rows)
+static struct view arrange_rows(struct emit *e, const char *stem, struct view x,
+                                const struct route_rows *rows)
 {
     if (e->choices->ep == 1 || sends_tokens(rows))
         return x;
     const struct view y =
         view_all(e, emit_activation(e, stem, rows->own_experts.all, e->choices->model->hidden));
-    reorder(e, WORK_PACK, x, y, rows->own_experts);
+    reorder_rows(e, WORK_PACK, x, y, rows->own_experts);
     return y;
 }
 
 /* Does the reverse of dispatch() and arrange(). */
-static struct view combine(struct emit *e, const char *stem, struct view x,
-                           const struct route_rows *rows)
+static struct view combine_rows(struct emit *e, const char *stem, struct view x,
+                                const struct route_rows *rows)
 {
     if (e->choices->ep == 1 || sends_tokens(rows))
         return x;
     const struct view sent = emit_computed(e, "sent", CATEGORY_COMMUNICATION, rows->own_experts.all,
                                            e->choices->model->hidden);
-    reorder(e, WORK_UNPACK, x, sent, rows->own_experts);
+    reorder_rows(e, WORK_UNPACK, x, sent, rows->own_experts);
     return all_to_all(e, stem, CATEGORY_ACTIVATION, sent, rows, false);
 }
 
@@ -335,7 +335,7 @@ void experts_forward(struct emit *e, uint32_t layer, struct view x, struct view 
     const struct view sent = dispatch(e, dealt, &own);
     if (shares && c->shared_experts == SHARED_EXPERTS_BOTH)
         shared_wide(e, layer, x, rows, saved);
-    const struct view permuted = arrange(e, "dispatched", sent, &own);
+    const struct view permuted = arrange_rows(e, "dispatched", sent, &own);
     saved->permuted = permuted.buffer;
     emit_grouped(e, MATMUL_NT, permuted, weight_view(e, layer, WEIGHT_EXPERTS_UP),
                  optional_weight(e, layer, WEIGHT_EXPERTS_UP_BIAS), up, own.own_experts, 2 * f, h);
@@ -344,7 +344,7 @@ void experts_forward(struct emit *e, uint32_t layer, struct view x, struct view 
     emit_grouped(e, MATMUL_NT, act, weight_view(e, layer, WEIGHT_EXPERTS_DOWN),
                  optional_weight(e, layer, WEIGHT_EXPERTS_DOWN_BIAS), written, own.own_experts, h,
                  f);
-    const struct view made = combine(e, "returned", written, &own);
+    const struct view made = combine_rows(e, "returned", written, &own);
     saved->y = made.buffer;
     const struct view routed =
         shares && whole ? emit_computed(e, "routed", CATEGORY_ACTIVATION, rows, h) : y;
@@ -422,7 +422,7 @@ void experts_backward(struct emit *e, uint32_t layer, struct view x, struct view
     const struct view d_sent = dispatch(e, d_made, &own);
     if (both)
         d_shared = shared_narrow_backward(e, layer, dy, rows, saved);
-    const struct view d_written = arrange(e, "d_dispatched", d_sent, &own);
+    const struct view d_written = arrange_rows(e, "d_dispatched", d_sent, &own);
     emit_grouped(e, MATMUL_NN, d_written, weight_view(e, layer, WEIGHT_EXPERTS_DOWN), view_none(),
                  d_act, all, f, h);
     emit_expert_grad(e, layer, WEIGHT_EXPERTS_DOWN, d_written, act, h, f, all);
@@ -433,7 +433,7 @@ void experts_backward(struct emit *e, uint32_t layer, struct view x, struct view
                  all, h, 2 * f);
     emit_expert_grad(e, layer, WEIGHT_EXPERTS_UP, d_up, permuted, 2 * f, h, all);
     emit_expert_bias_grad(e, layer, WEIGHT_EXPERTS_UP_BIAS, d_up, all, 2 * f);
-    const struct view d_permuted = combine(e, "d_returned", d_read, &own);
+    const struct view d_permuted = combine_rows(e, "d_returned", d_read, &own);
     if (both)
         d_shared = shared_wide_backward(e, layer, x, d_shared, rows);
 

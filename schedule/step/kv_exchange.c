@@ -13,7 +13,7 @@
 
 enum { UNITS_AHEAD = 2 };
 
-static void message(struct stage *s, enum work_kind kind, int64_t by, struct view x)
+static void emit_kv_message(struct stage *s, enum work_kind kind, int64_t by, struct view x)
 {
     enum { CHANNEL_KEYS = 1 };
     uint8_t stream = kind == WORK_SEND ? s->keys_out : s->keys_in;
@@ -41,9 +41,9 @@ void stage_send_kv(struct stage *s, const struct action *action)
                             keys_of(s, prefix->v, part, width.v)};
         for (int i = 0; i < 2; i++) {
             if (e->stage < chunk)
-                message(s, WORK_RECV, 1, kv[i]);
+                emit_kv_message(s, WORK_RECV, 1, kv[i]);
             if (e->stage > 0)
-                message(s, WORK_SEND, -1, kv[i]);
+                emit_kv_message(s, WORK_SEND, -1, kv[i]);
         }
     }
 }

@@ -10,7 +10,7 @@
 
 /* ---- feed-forward ---- */
 
-static bool gated(const struct emit *e)
+static bool is_gated(const struct emit *e)
 {
     return transformer_gated(e->choices->model);
 }
@@ -42,7 +42,7 @@ static const enum weight projections[] = {WEIGHT_QKV, WEIGHT_Q_DOWN,  WEIGHT_Q_U
 /* Returns the number of products that read the normed input of the feed-forward part. */
 static int mlp_products(const struct emit *e)
 {
-    return gated(e) ? 2 : 1;
+    return is_gated(e) ? 2 : 1;
 }
 
 /* True if pieces of the feed-forward part save only their input, as in FPDT and in the tiled MLP that UPipe uses
@@ -62,14 +62,14 @@ enum chain { CHAIN_FORWARD, CHAIN_AGAIN, CHAIN_BACKWARD, CHAIN_COUNT };
  * operations, and the product). FPDT_FFN has no SwiGLU, which is assumed to be written in the same way: silu and a
  * product in the forward; sigmoid and two products recomputed; then the gradients of both factors and their
  * concatenation. */
-static int64_t touches(const struct emit *e, enum chain chain)
+static int64_t touched_elements(const struct emit *e, enum chain chain)
 {
     static const uint8_t counted[CHAIN_COUNT][2] = {
         [CHAIN_FORWARD] = {4, 5},
         [CHAIN_AGAIN] = {22, 8},
         [CHAIN_BACKWARD] = {27, 23},
     };
-    return computed_again(e) && e->choices->profile->chunk_eager ? counted[chain][gated(e)] : 0;
+    return computed_again(e) && e->choices->profile->chunk_eager ? counted[chain][is_gated(e)] : 0;
 }
 
 /* Returns the number of parts into which the rows of a piece are cut; all but one of them are recomputed. Selective
@@ -77,7 +77,7 @@ static int64_t touches(const struct emit *e, enum chain chain)
  * its rows is saved instead: the bytes and flops are the same. */
 static uint32_t wide_parts(const struct emit *e, int64_t rows)
 {
-    bool halves = e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP && gated(e) &&
+    bool halves = e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP && is_gated(e) &&
                   !computed_again(e) && rows > 1;
     return halves ? FFN_PARTS : 1;
 }
@@ -101,7 +101,7 @@ static void mlp_wide(struct emit *e, uint32_t layer, struct view x, buffer_id up
                      buffer_id act, int64_t rows, enum chain chain)
 {
     const struct transformer *model = e->choices->model;
-    int64_t h = model->hidden, f = model->ffn, width = gated(e) ? 2 * f : f;
+    int64_t h = model->hidden, f = model->ffn, width = is_gated(e) ? 2 * f : f;
     uint32_t parts = wide_parts(e, rows);
     /* the additional bytes of all rows are added to the last part of the first product, which is recomputed if any part
      * is */
@@ -115,8 +115,9 @@ static void mlp_wide(struct emit *e, uint32_t layer, struct view x, buffer_id up
         tensor_matmul(e, TENSOR_ANY, rows, MATMUL_NT, view_part(x, part.begin * h, part.rows * h),
                       weight_view(e, layer, WEIGHT_UP), optional_weight(e, layer, WEIGHT_UP_BIAS),
                       view_rows(up[i], 0, part.rows, width), part.rows, width, h);
-        struct work work = {.kind = gated(e) ? WORK_SWIGLU : WORK_GELU,
-                            .activation = {part.rows, f, touches(e, chain), emit_function(e)}};
+        struct work work = {
+            .kind = is_gated(e) ? WORK_SWIGLU : WORK_GELU,
+            .activation = {part.rows, f, touched_elements(e, chain), emit_function(e)}};
         emit_op(e, e->stream.compute, &work, (struct view[]){view_rows(up[i], 0, part.rows, width)},
                 1, (struct view[]){view_rows(act, part.begin, part.rows, f)}, 1);
     }
@@ -127,13 +128,13 @@ static void mlp_wide(struct emit *e, uint32_t layer, struct view x, buffer_id up
 static void mlp_wide_backward(struct emit *e, const buffer_id up[FFN_PARTS], buffer_id d_act,
                               buffer_id d_up, int64_t rows)
 {
-    int64_t f = e->choices->model->ffn, width = gated(e) ? 2 * f : f;
+    int64_t f = e->choices->model->ffn, width = is_gated(e) ? 2 * f : f;
     uint32_t parts = wide_parts(e, rows);
     for (uint32_t i = 0; i < parts; i++) {
         struct piece part = emit_piece(rows, parts, i);
         struct work work = {
-            .kind = gated(e) ? WORK_SWIGLU_BACKWARD : WORK_GELU_BACKWARD,
-            .activation = {part.rows, f, touches(e, CHAIN_BACKWARD), emit_function(e)}};
+            .kind = is_gated(e) ? WORK_SWIGLU_BACKWARD : WORK_GELU_BACKWARD,
+            .activation = {part.rows, f, touched_elements(e, CHAIN_BACKWARD), emit_function(e)}};
         emit_op(e, e->stream.compute, &work,
                 (struct view[]){view_rows(d_act, part.begin, part.rows, f),
                                 view_rows(up[i], 0, part.rows, width)},
@@ -172,7 +173,7 @@ static void mlp_backward(struct emit *e, uint32_t layer, buffer_id dy, buffer_id
 {
     const struct transformer *model = e->choices->model;
     struct layer_saved *saved = &e->saved[layer];
-    int64_t h = model->hidden, f = model->ffn, up = gated(e) ? 2 * f : f;
+    int64_t h = model->hidden, f = model->ffn, up = is_gated(e) ? 2 * f : f;
     emit_wide_sum_begin(e, layer, WEIGHT_DOWN);
     emit_wide_sum_begin(e, layer, WEIGHT_UP);
     for (uint32_t i = 0; i < e->choices->ffn_chunks; i++) {

@@ -49,7 +49,7 @@ static struct row_range rows_of(const struct stage *s, uint32_t chunk, uint32_t 
     return (struct row_range){piece.begin, piece.begin + piece.rows};
 }
 
-static struct row_range overlap(struct row_range a, struct row_range b)
+static struct row_range overlap_of(struct row_range a, struct row_range b)
 {
     struct row_range both = {a.begin > b.begin ? a.begin : b.begin, a.end < b.end ? a.end : b.end};
     return both.begin < both.end ? both : (struct row_range){0, 0};
@@ -148,7 +148,7 @@ static void add_inbound(struct stage *s, enum pass pass, const struct task *task
         return;
     struct row_range mine = rows_of(s, (uint32_t)chunk, unit, s->e->stage);
     for (uint32_t from = 0; from < s->c->pp; from++) {
-        struct row_range both = overlap(mine, rows_of(s, task->chunk, unit, from));
+        struct row_range both = overlap_of(mine, rows_of(s, task->chunk, unit, from));
         if (from == s->e->stage || both.begin == both.end)
             continue;
         s->inbound =
@@ -218,8 +218,8 @@ static void note_pending(struct stage *s, uint8_t stream)
 }
 
 /* Emits this stage's side of the message of a pass between two chunks. */
-static op_id message(struct stage *s, enum work_kind kind, enum pass pass, uint32_t low_chunk,
-                     uint32_t peer, struct view x)
+static op_id message_op(struct stage *s, enum work_kind kind, enum pass pass, uint32_t low_chunk,
+                        uint32_t peer, struct view x)
 {
     struct emit *e = s->e;
     bool sends = kind == WORK_SEND;
@@ -251,13 +251,13 @@ static struct view input_rows(struct stage *s, enum pass pass, uint32_t chunk, u
 }
 
 /* Posts the receive of a message. *into: at a seam, the buffer that receives it. */
-static void post(struct stage *s, enum pass pass, uint32_t chunk, uint32_t unit, uint32_t from,
-                 buffer_id *into)
+static void post_receive(struct stage *s, enum pass pass, uint32_t chunk, uint32_t unit,
+                         uint32_t from, buffer_id *into)
 {
     struct emit *e = s->e;
     uint32_t before = (uint32_t)chunk_before(s, chunk, pass);
     struct row_range part =
-        overlap(rows_of(s, chunk, unit, e->stage), rows_of(s, before, unit, from));
+        overlap_of(rows_of(s, chunk, unit, e->stage), rows_of(s, before, unit, from));
     stage_set_unit(s, chunk, unit, pass == PASS_FORWARD ? PHASE_FORWARD : PHASE_BACKWARD);
     struct view x;
     if (is_seam(s, chunk, before, unit)) {
@@ -267,7 +267,7 @@ static void post(struct stage *s, enum pass pass, uint32_t chunk, uint32_t unit,
     } else {
         x = input_rows(s, pass, chunk, unit, part);
     }
-    op_id op = message(s, WORK_RECV, pass, chunk < before ? chunk : before, from, x);
+    op_id op = message_op(s, WORK_RECV, pass, chunk < before ? chunk : before, from, x);
     if (e->last_compute.i != IR_NONE)
         emit_add_dependency(e, op, e->last_compute);
 }
@@ -282,7 +282,7 @@ static void post_in_order(struct stage *s, enum pass pass, uint32_t chunk, uint3
         if (m->from_stage != from)
             continue;
         if (!m->is_posted)
-            post(s, (enum pass)m->pass, m->chunk, m->unit, from, &m->part);
+            post_receive(s, (enum pass)m->pass, m->chunk, m->unit, from, &m->part);
         m->is_posted = true;
         if (wanted)
             return;
@@ -299,13 +299,13 @@ void stage_receive(struct stage *s, const struct action *action)
     struct row_range mine = rows_of(s, chunk, action->unit, s->e->stage);
     struct share share = share_of(s, (uint32_t)before, action->unit);
     for (uint32_t from = share.first; from < share.first + share.count; from++) {
-        struct row_range both = overlap(mine, rows_of(s, (uint32_t)before, action->unit, from));
+        struct row_range both = overlap_of(mine, rows_of(s, (uint32_t)before, action->unit, from));
         if (from == s->e->stage || both.begin == both.end)
             continue;
         if (s->pipeline->is_multiplexed)
             post_in_order(s, pass, chunk, action->unit, from);
         else
-            post(s, pass, chunk, action->unit, from, NULL);
+            post_receive(s, pass, chunk, action->unit, from, NULL);
     }
 }
 
@@ -322,7 +322,7 @@ static buffer_id seam_input(struct stage *s, enum pass pass, uint32_t chunk, uin
     struct emit *e = s->e;
     int64_t h = s->c->model->hidden * s->c->tp; /* elements of a row of all tensor ranks */
     struct row_range mine = rows_of(s, chunk, unit, e->stage);
-    struct row_range theirs = rows_of(s, before, unit, e->stage), both = overlap(mine, theirs);
+    struct row_range theirs = rows_of(s, before, unit, e->stage), both = overlap_of(mine, theirs);
     int64_t rows = mine.end - mine.begin;
     buffer_id all = emit_buffer(e, "seam", CATEGORY_COMMUNICATION, e->choices->dtype, rows, h);
     if (both.begin < both.end) {
@@ -334,7 +334,7 @@ static buffer_id seam_input(struct stage *s, enum pass pass, uint32_t chunk, uin
         const struct inbound *m = &s->inbound[i];
         if (m->pass != pass || m->chunk != chunk || m->unit != unit)
             continue;
-        struct row_range part = overlap(mine, rows_of(s, before, unit, m->from_stage));
+        struct row_range part = overlap_of(mine, rows_of(s, before, unit, m->from_stage));
         tensor_gather_to(e, view_all(e, m->part),
                          view_rows(all, part.begin - mine.begin, part.end - part.begin, h));
     }
@@ -355,7 +355,7 @@ buffer_id stage_input(struct stage *s, const struct action *action)
         return seam_input(s, pass, chunk, (uint32_t)before, action->unit);
     struct row_range mine = rows_of(s, chunk, action->unit, s->e->stage);
     struct row_range theirs = rows_of(s, (uint32_t)before, action->unit, s->e->stage);
-    struct row_range both = overlap(mine, theirs);
+    struct row_range both = overlap_of(mine, theirs);
     if (both.begin == both.end)
         return here->input[pass];
     buffer_id made = passage_through(s, (uint32_t)before, action->unit)->output[pass];
@@ -396,10 +396,10 @@ void stage_pass_on(struct stage *s, enum pass pass, const struct action *action,
         made->whole_output[pass] = tensor_gather(e, view_of_residual(e, x), s->c->model->hidden,
                                                  TENSOR_SEQUENCES, "seam_all", false);
     for (uint32_t peer = share.first; peer < share.first + share.count; peer++) {
-        struct row_range both = overlap(mine, rows_of(s, (uint32_t)to, action->unit, peer));
+        struct row_range both = overlap_of(mine, rows_of(s, (uint32_t)to, action->unit, peer));
         if (peer == e->stage || both.begin == both.end)
             continue;
-        s->last_message = message(s, WORK_SEND, pass, chunk < to ? chunk : (uint32_t)to, peer,
-                                  outbound(s, made, pass, seam, both, mine));
+        s->last_message = message_op(s, WORK_SEND, pass, chunk < to ? chunk : (uint32_t)to, peer,
+                                     outbound(s, made, pass, seam, both, mine));
     }
 }

@@ -47,7 +47,7 @@ static buffer_id stand_in(struct emit *e, const char *stem)
         .buffer;
 }
 
-static void forward(struct stage *s, const struct action *action)
+static void emit_forward(struct stage *s, const struct action *action)
 {
     struct emit *e = s->e;
     uint32_t chunk = pipeline_chunk(s->c, e->stage, action->chunk);
@@ -176,10 +176,10 @@ static void note_arrivals(struct stage *s, struct arrivals *a, uint32_t i, uint3
     *first = i + 1;
 }
 
-static void perform(struct stage *s, const struct actions *actions)
+static void perform_actions(struct stage *s, const struct actions *actions)
 {
     static void (*const what[ACTION_KIND_COUNT])(struct stage *, const struct action *) = {
-        [ACTION_FORWARD] = forward,           [ACTION_BACKWARD] = backward,
+        [ACTION_FORWARD] = emit_forward,      [ACTION_BACKWARD] = backward,
         [ACTION_WEIGHTS] = weight_gradients,  [ACTION_SEND_KV] = stage_send_kv,
         [ACTION_RETURN_KV] = stage_return_kv,
     };
@@ -239,7 +239,7 @@ void emit_step(struct emit *e)
         leave_forward(&actions);
     for (uint32_t i = 0; i < actions.count; i++)
         s.actions_left[actions.action[i].unit] += actions.action[i].kind == ACTION_BACKWARD;
-    perform(&s, &actions);
+    perform_actions(&s, &actions);
     actions_release(&actions);
     free(s.inbound);
 }

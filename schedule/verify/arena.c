@@ -112,7 +112,7 @@ static void claim_range(struct overlap_walk *w, uint32_t buffer)
 }
 
 /* Checks that a buffer has a place inside the arena, and claims its bytes. */
-static void place(struct overlap_walk *w, uint32_t buffer)
+static void place_buffer(struct overlap_walk *w, uint32_t buffer)
 {
     struct verifier *v = w->v;
     const struct ir *ir = v->ir;
@@ -143,13 +143,13 @@ static void walk_role(struct overlap_walk *w, uint32_t role)
     first_uses_of_role(&w->first_uses, ir, w->order);
     for (uint32_t b = 0; b < ir->buffer.count; b++)
         if (ir->buffer.role[b] == role && liveness_persistent(ir, b))
-            place(w, b);
+            place_buffer(w, b);
     for (uint32_t op = w->order->begin; op < w->order->begin + w->order->count; op++) {
         for (uint32_t k = 0; k < ir_operand_count(ir, op); k++) {
             uint32_t b = ir_touched(ir, op, k);
             if (w->first_uses.first[b] == op && !liveness_persistent(ir, b) &&
                 !touched_before(ir, op, k))
-                place(w, b);
+                place_buffer(w, b);
         }
     }
 }

@@ -23,7 +23,7 @@ void check_guards(struct verifier *v)
 /* ---- collectives ---- */
 
 /* Returns the name of the first parameter in which two works differ; NULL: they are equal. */
-static const char *difference(const struct work *a, const struct work *b)
+static const char *describe_difference(const struct work *a, const struct work *b)
 {
     const struct work_kind_info *info = work_kind_info(a->kind);
     if (a->kind != b->kind)
@@ -44,7 +44,7 @@ static void compare_sequences(struct verifier *v, const struct exchange_ops *ops
     uint32_t common = a.count < b.count ? a.count : b.count;
     for (uint32_t k = 0; k < common; k++) {
         const struct work *x = ir_work(ir, a.op[k]), *y = ir_work(ir, b.op[k]);
-        const char *what = difference(x, y);
+        const char *what = describe_difference(x, y);
         if (!what)
             continue;
         verify_fail(v,

@@ -67,7 +67,7 @@ const struct rank_sets *verifier_ranks(struct verifier *v)
 
 enum how { UNION, MINUS, COMMON };
 
-static uint32_t combine(struct rank_sets *s, enum how how, uint32_t a, uint32_t b)
+static uint32_t combine_sets(struct rank_sets *s, enum how how, uint32_t a, uint32_t b)
 {
     for (uint32_t i = 0; i < s->words; i++) {
         uint64_t x = s->bits[(size_t)a * s->words + i], y = s->bits[(size_t)b * s->words + i];
@@ -90,17 +90,17 @@ uint32_t ranks_at(struct verifier *v, uint32_t group, uint32_t index)
 
 uint32_t ranks_union(struct verifier *v, uint32_t a, uint32_t b)
 {
-    return a == b || b == 0 ? a : a == 0 ? b : combine(&v->ranks, UNION, a, b);
+    return a == b || b == 0 ? a : a == 0 ? b : combine_sets(&v->ranks, UNION, a, b);
 }
 
 uint32_t ranks_minus(struct verifier *v, uint32_t a, uint32_t b)
 {
-    return a == b || a == 0 ? 0 : b == 0 ? a : combine(&v->ranks, MINUS, a, b);
+    return a == b || a == 0 ? 0 : b == 0 ? a : combine_sets(&v->ranks, MINUS, a, b);
 }
 
 uint32_t ranks_common(struct verifier *v, uint32_t a, uint32_t b)
 {
-    return a == b ? a : a == 0 || b == 0 ? 0 : combine(&v->ranks, COMMON, a, b);
+    return a == b ? a : a == 0 || b == 0 ? 0 : combine_sets(&v->ranks, COMMON, a, b);
 }
 
 uint32_t ranks_first(struct verifier *v, uint32_t set)

@@ -169,7 +169,7 @@ uint32_t run_message_of(const struct untimed_run *r, uint32_t actor, uint32_t op
 /* Lets an op that is next on its actor arrive at the rendezvous with the actors with which it communicates; returns
  * true if all have arrived. place: where the actor's arrival is noted, a stream or, as the number after the streams,
  * the host. */
-static bool meet(struct untimed_run *r, uint32_t actor, uint32_t op, uint32_t place)
+static bool meet_actors(struct untimed_run *r, uint32_t actor, uint32_t op, uint32_t place)
 {
     enum work_kind kind = r->ir->op.kind[op];
     bool *here = &r->at_head[(size_t)actor * (r->ir->stream_count + 1) + place];
@@ -200,7 +200,7 @@ static bool run_stream(struct untimed_run *r, uint32_t actor, uint32_t stream)
     for (;;) {
         uint32_t op = *head;
         if (op == IR_NONE || op > run_host_op(r, actor) ||
-            run_unmet_wait(r, actor, op) != IR_NONE || !meet(r, actor, op, stream))
+            run_unmet_wait(r, actor, op) != IR_NONE || !meet_actors(r, actor, op, stream))
             return moved;
         *head = r->lanes->next[op];
         moved = true;
@@ -218,7 +218,7 @@ static bool host_may_go_on(struct untimed_run *r, uint32_t actor, uint32_t op)
     case ORDER_BLOCKING:
         return has_ended(r, actor, op);
     default:
-        return meet(r, actor, op, r->ir->stream_count);
+        return meet_actors(r, actor, op, r->ir->stream_count);
     }
 }
 

@@ -152,7 +152,7 @@ static bool reduces_wide(const struct emit *e)
     return c->profile->reduces_f32 && c->cp * c->hp > 1 && e->weights.grad_dtype != DTYPE_F32;
 }
 
-static buffer_id widen(struct emit *e, buffer_id grad)
+static buffer_id widen_gradient(struct emit *e, buffer_id grad)
 {
     struct view all = view_all(e, grad);
     return emit_cast(e, all, new_like(e, "wide", DTYPE_F32, all)).buffer;
@@ -170,7 +170,7 @@ static buffer_id flatten_bucket(struct emit *e, buffer_id grad)
 }
 
 /* Reduces a gradient whose last part has been added to it. */
-static void reduce(struct shard *s, uint32_t row, uint32_t op)
+static void reduce_gradient(struct shard *s, uint32_t row, uint32_t op)
 {
     struct emit *e = s->e;
     const struct profile *profile = e->choices->profile;
@@ -190,7 +190,7 @@ static void reduce(struct shard *s, uint32_t row, uint32_t op)
     reduce_tensor(s, row, grad);
     if (ranks->shard_size > 1) {
         part = e->weights.bundle[gradient->bundle].grad_shard;
-        buffer_id target = part, whole = wide ? widen(e, grad) : grad;
+        buffer_id target = part, whole = wide ? widen_gradient(e, grad) : grad;
         if (wide || gradient->adds_to_bundle || e->weights.part_dtype != e->weights.grad_dtype)
             target = gradient->to_add =
                 weights_shard_buffer(e, gradient->bundle, "reduced", CATEGORY_GRADIENT,
@@ -207,7 +207,7 @@ static void reduce(struct shard *s, uint32_t row, uint32_t op)
 
 /* Returns the reduced part of a gradient in the dtype in which parts are kept. If no other reduction has been
  * added to the kept part, the result is the kept part itself. */
-static buffer_id narrow(struct shard *s, const struct gradient *gradient, buffer_id kept)
+static buffer_id narrow_gradient(struct shard *s, const struct gradient *gradient, buffer_id kept)
 {
     struct emit *e = s->e;
     buffer_id part = gradient->to_add, to = kept;
@@ -237,7 +237,7 @@ void shard_add_reduced(struct shard *s, uint32_t end, uint32_t i)
             continue;
         buffer_id kept = e->weights.bundle[gradient->bundle].grad_shard;
         weights_set_tags(e, PHASE_BACKWARD, REGION_WEIGHTS, gradient->reduction.i);
-        buffer_id part = narrow(s, gradient, kept);
+        buffer_id part = narrow_gradient(s, gradient, kept);
         if (part.i != kept.i) {
             emit_add(e, view_all(e, part), view_all(e, kept), view_all(e, kept));
             s->final = e->last_compute;
@@ -311,7 +311,7 @@ void shard_reduce_finished(struct shard *s, uint32_t i, uint32_t op)
         if (s->gradient[row].remote_grad != IR_NONE) {
             give_back(s, row, op);
         } else if (!shard_reduces_at_end(s)) {
-            reduce(s, row, op);
+            reduce_gradient(s, row, op);
             s->final = shard_list_emitted(s);
         }
     }
@@ -340,7 +340,7 @@ void shard_reduce_in_order(struct shard *s, const struct op_list *list)
     for (uint32_t b = 0; b < s->e->weights.bundle_count; b++)
         for (uint32_t row = 0; row < s->gradient_count; row++)
             if (s->gradient[row].bundle == b && s->gradient[row].remote_grad == IR_NONE) {
-                reduce(s, row, list->op[s->gradient[row].last]);
+                reduce_gradient(s, row, list->op[s->gradient[row].last]);
                 s->final = shard_list_emitted(s);
             }
     if (!shard_in_order(s) && begin > 0 && s->new_list.count > begin)

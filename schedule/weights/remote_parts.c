@@ -134,7 +134,7 @@ static int by_time(const void *left, const void *right)
     return (a->shared.count > b->shared.count) - (a->shared.count < b->shared.count);
 }
 
-static op_id message(struct emit *e, enum work_kind kind, uint32_t peer, struct view x)
+static op_id emit_part_message(struct emit *e, enum work_kind kind, uint32_t peer, struct view x)
 {
     enum { CHANNEL_PARTS = 2 };
     const char *name = kind == WORK_SEND ? "comm.parts_out" : "comm.parts_in";
@@ -153,8 +153,8 @@ static void take_back(struct emit *e, const struct remote_part *part, uint32_t b
         emit_buffer(e, "returned", CATEGORY_GRADIENT, (enum dtype)e->weights.grad_dtype,
                     (int64_t)(count * part_elements(e, part)), 0);
     for (uint32_t i = 0; i < count; i++) {
-        op_id op =
-            message(e, WORK_RECV, part->shared.first + begin + i, parts_of(e, part, given, i, 1));
+        op_id op = emit_part_message(e, WORK_RECV, part->shared.first + begin + i,
+                                     parts_of(e, part, given, i, 1));
         emit_add_dependency(e, op, part->last_sum);
         if (alone.i != IR_NONE)
             emit_add_dependency(e, op, alone);
@@ -175,7 +175,7 @@ void remote_return(struct emit *e, op_id alone)
         if (part->last_sum.i == IR_NONE)
             continue;
         if (!shared->owns) {
-            message(e, WORK_SEND, shared->chunk, view_all(e, part->grad));
+            emit_part_message(e, WORK_SEND, shared->chunk, view_all(e, part->grad));
             continue;
         }
         take_back(e, part, 0, shared->index, alone);

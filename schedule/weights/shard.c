@@ -68,8 +68,8 @@ static bool is_of_experts(const struct shard *s, uint32_t r)
 
 /* Returns the run that a use of the bundle continues, or NULL. The experts of a layer, the bundle after that of its
  * other weights, interrupt no run of these, and are interrupted by none. */
-static struct use_run *continued(const struct shard *s, const struct op_list *list, uint32_t bundle,
-                                 struct remote_task task, uint32_t op)
+static struct use_run *continued_run(const struct shard *s, const struct op_list *list,
+                                     uint32_t bundle, struct remote_task task, uint32_t op)
 {
     uint32_t r = s->run_count;
     if (s->e->weights.bundle[bundle].experts)
@@ -129,7 +129,7 @@ static void note_read(struct shard *s, const struct op_list *list, uint32_t bund
         if (remote_shared(s->e, task.chunk, task.unit).count == 1)
             return;
     }
-    struct use_run *before = continued(s, list, bundle, task, op);
+    struct use_run *before = continued_run(s, list, bundle, task, op);
     if (before != NULL) {
         before->end = i + 1;
         return;
@@ -233,7 +233,7 @@ static void find_kept(struct shard *s, const struct op_list *list)
 }
 
 /* Copies a rank's part of parameters to the device, into memory that is free after op `after`; IR_NONE: at once. */
-static buffer_id fetch(struct shard *s, buffer_id part, uint32_t after)
+static buffer_id fetch_part(struct shard *s, buffer_id part, uint32_t after)
 {
     struct view from = view_all(s->e, part);
     struct view to = emit_like(s->e, from, (int64_t)from.count, "fetched", MEMORY_HBM);
@@ -246,7 +246,7 @@ static buffer_id fetch(struct shard *s, buffer_id part, uint32_t after)
 /* Gathers the parameters of a run, unless those of an earlier run are still gathered; the gather may reuse the
  * memory of the run `prefetch` + 1 before it. With the profile's switch collectives_hold it waits for the op before the
  * run. */
-static void gather(struct shard *s, uint32_t r, const struct op_list *in)
+static void gather_run(struct shard *s, uint32_t r, const struct op_list *in)
 {
     struct emit *e = s->e;
     struct use_run *run = &s->run[r];
@@ -266,7 +266,8 @@ static void gather(struct shard *s, uint32_t r, const struct op_list *in)
     } else {
         run->gathered_buffer = ir_add_buffer_like(s->ir, e->weights.bundle[run->bundle].param);
         if (s->ir->buffer.memory[part.i] != MEMORY_HBM)
-            part = fetch(s, part, before != IR_NONE ? in->op[s->run[before].end - 1] : IR_NONE);
+            part =
+                fetch_part(s, part, before != IR_NONE ? in->op[s->run[before].end - 1] : IR_NONE);
         if (s->ir->buffer.dtype[part.i] != e->choices->dtype) {
             buffer_id in_compute_dtype = weights_shard_buffer(
                 e, run->bundle, "cast", CATEGORY_COMMUNICATION, e->choices->dtype);
@@ -304,7 +305,7 @@ static void copy_out(struct shard *s, const struct use_run *run, uint32_t op)
 static void gather_to(struct shard *s, uint32_t last, const struct op_list *in)
 {
     for (; s->next_gather <= last && s->next_gather < s->run_count; s->next_gather++)
-        gather(s, s->next_gather, in);
+        gather_run(s, s->next_gather, in);
 }
 
 /* Gathers what is due before the op at position i of run r, and makes the op read what was gathered. */
@@ -425,7 +426,7 @@ static void begin_gradients(struct shard *s, uint32_t i, uint32_t op, uint32_t *
 }
 
 /* Writes the list with gathers before, and reductions after, the ops that ask for them. */
-static void rewrite(struct shard *s, const struct op_list *list)
+static void rewrite_list(struct shard *s, const struct op_list *list)
 {
     bool holds = s->e->choices->profile->collectives_hold && !shard_reduces_at_end(s);
     uint32_t r = 0, next = 0; /* the run and the gradient to come */
@@ -487,7 +488,7 @@ void pass_weights(struct emit *e, struct op_list *list)
 {
     struct shard s;
     shard_init(&s, e, list);
-    rewrite(&s, list);
+    rewrite_list(&s, list);
     for (uint32_t k = 0; k < 2; k++)
         shard_finalize(&s, k);
     if (pipeline_shards_weights(e->choices))

@@ -16,7 +16,7 @@ static buffer_id on_host(struct emit *e, buffer_id buffer, enum memory memory)
 
 /* Emits AdamW on this rank's part of a bundle, with the gradient scaled by `norm` if there is one, and copies the new
  * parameters to the buffers from which they are read. */
-static void update(struct emit *e, uint32_t b, buffer_id norm)
+static void update_bundle(struct emit *e, uint32_t b, buffer_id norm)
 {
     struct bundle_state *bundle = &e->weights.bundle[b];
     const struct profile *profile = e->choices->profile;
@@ -70,5 +70,5 @@ void weights_update(struct emit *e, const uint32_t *bundle, uint32_t count)
 {
     buffer_id norm = weights_clip(e, bundle, count);
     for (uint32_t i = 0; i < count; i++)
-        update(e, bundle[i], norm);
+        update_bundle(e, bundle[i], norm);
 }

@@ -80,9 +80,9 @@ static bool comes_before(const struct memory_change *a, const struct memory_chan
     return a->op < b->op;
 }
 
-static void merge(const struct memory_change *a, const struct memory_change *a_end,
-                  const struct memory_change *b, const struct memory_change *b_end,
-                  struct memory_change *out)
+static void merge_changes(const struct memory_change *a, const struct memory_change *a_end,
+                          const struct memory_change *b, const struct memory_change *b_end,
+                          struct memory_change *out)
 {
     while (a < a_end && b < b_end)
         *out++ = comes_before(b, a) ? *b++ : *a++;
@@ -107,7 +107,7 @@ static struct memory_change *merge_runs(struct memory_change *row, struct memory
         for (size_t r = 0; r < runs; r += 2) {
             size_t begin = run[r], middle = run[r + 1];
             size_t end = r + 1 < runs ? run[r + 2] : middle;
-            merge(row + begin, row + middle, row + middle, row + end, room + begin);
+            merge_changes(row + begin, row + middle, row + middle, row + end, room + begin);
             run[merged++] = begin;
         }
         runs = merged;
@@ -176,8 +176,8 @@ struct leaving {
     uint32_t *next;  /* [rows of the live buffers] the next row in the same list; IR_NONE: none */
 };
 
-static void add(struct memory_change *row, size_t *at, uint32_t i, double time_s, uint32_t op,
-                enum memory_change_kind kind)
+static void add_change(struct memory_change *row, size_t *at, uint32_t i, double time_s,
+                       uint32_t op, enum memory_change_kind kind)
 {
     row[(*at)++] = (struct memory_change){
         .time_s = time_s, .op = op, .row = i & MEMORY_CHANGE_ROW_MAX, .kind = kind};
@@ -228,16 +228,17 @@ void memory_changes_of_class(struct memory_changes *c, const struct ir *ir,
     memory_changes_reserve(c, at + 1);
     c->count = 0;
     for (uint32_t i = 0; i < persistent; i++)
-        add(c->row, &c->count, i, 0, IR_NONE, MEMORY_CHANGE_STARTS);
+        add_change(c->row, &c->count, i, 0, IR_NONE, MEMORY_CHANGE_STARTS);
     c->count = at;
     for (uint32_t i = persistent; i < l->count; i++) {
         uint32_t op = l->row[i].writer;
-        add(c->row, &start[stream[op]], i, start_s[op], class->op_begin + op,
-            brief[i] ? MEMORY_CHANGE_BRIEF : MEMORY_CHANGE_STARTS);
+        add_change(c->row, &start[stream[op]], i, start_s[op], class->op_begin + op,
+                   brief[i] ? MEMORY_CHANGE_BRIEF : MEMORY_CHANGE_STARTS);
     }
     for (uint32_t op = 0; op < class->op_count; op++)
         for (uint32_t i = leaving.first[op]; i != IR_NONE; i = leaving.next[i])
-            add(c->row, &end[stream[op]], i, end_s[op], class->op_begin + op, MEMORY_CHANGE_ENDS);
+            add_change(c->row, &end[stream[op]], i, end_s[op], class->op_begin + op,
+                       MEMORY_CHANGE_ENDS);
     free(brief);
     free(begin);
     free(leaving.first);

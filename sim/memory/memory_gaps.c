@@ -34,8 +34,8 @@ static double quiet_s(const struct memory_changes *c, double date_s, double peri
 }
 
 /* True if change b is the same as change a, one period later. */
-static bool repeats(const struct live_buffers *l, const struct memory_change *a,
-                    const struct memory_change *b, double period_s, double same_s)
+static bool repeats_change(const struct live_buffers *l, const struct memory_change *a,
+                           const struct memory_change *b, double period_s, double same_s)
 {
     const struct live_buffer *of_a = &l->row[a->row], *of_b = &l->row[b->row];
     return a->kind == b->kind && of_a->bytes == of_b->bytes && of_a->memory == of_b->memory &&
@@ -53,7 +53,7 @@ static bool find_gap(struct memory_gap *gap, const struct memory_changes *c,
         return false;
     for (size_t i = begin; i < gap->change_row; i++) {
         const struct memory_change *change = &c->row[i];
-        if (!repeats(l, change, change + (gap->change_row - begin), period_s, same_s))
+        if (!repeats_change(l, change, change + (gap->change_row - begin), period_s, same_s))
             return false;
         const struct live_buffer *of = &l->row[change->row];
         gap->growth[of->memory][of->category] += copies * memory_change_bytes(change, l);

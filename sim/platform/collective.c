@@ -17,7 +17,7 @@ static const double tree_efficiency = 0.92;
  * all members count as on one switch. */
 enum { NEAR_SWITCH, NEAR_SOCKET, NEAR_FAR, NEAR_COUNT };
 
-static int nearness(const struct platform *p, uint32_t a, uint32_t b)
+static int link_nearness(const struct platform *p, uint32_t a, uint32_t b)
 {
     const struct cluster *c = p->cluster;
     if (c->fabric.kind != FABRIC_PCIE)
@@ -71,7 +71,7 @@ static void add_exchange_in_domain(struct platform *p, struct flow_table *flows,
             flow_close(flows);
             continue;
         }
-        int near = nearness(p, rank[i], rank[j]);
+        int near = link_nearness(p, rank[i], rank[j]);
         peers[near]++;
         peer[near] = rank[j];
     }
@@ -236,7 +236,7 @@ static struct exchange_load load_of(const struct form *f, const uint32_t *index,
             if (i == me || out + in <= 0)
                 continue;
             int class =
-                e == d ? nearness(f->platform, m->rank[me], m->rank[i])
+                e == d ? link_nearness(f->platform, m->rank[me], m->rank[i])
                        : NEAR_COUNT + platform_crosses_leaves(f->platform, m->rank[me], m->rank[i]);
             sent[class] += out;
             received[class] += in;
@@ -333,7 +333,7 @@ static double exchange(const struct form *f)
 
 /* Adds rings for a gather: all gathered bytes except a port's own part leave and enter the port once. Returns the
  * latency. */
-static double gather(const struct form *f, double port_bytes)
+static double gather_time(const struct form *f, double port_bytes)
 {
     rings_add(f->platform, f->flows, f->members, port_bytes);
     return f->work->collective.algorithm == ALGORITHM_DIRECT
@@ -343,14 +343,14 @@ static double gather(const struct form *f, double port_bytes)
 
 static double all_gather(const struct form *f)
 {
-    return gather(f, (f->members->count - 1) * f->bytes);
+    return gather_time(f, (f->members->count - 1) * f->bytes);
 }
 
 static double reduce_scatter(const struct form *f)
 {
     double bytes = (f->members->count - 1) * f->bytes / f->members->count;
     if (!f->platform->cluster->fabric.sums_whole)
-        return gather(f, bytes);
+        return gather_time(f, bytes);
     rings_add(f->platform, f->flows, f->members, 2 * bytes);
     return 2 * rings_latency_s(f->platform, f->members);
 }

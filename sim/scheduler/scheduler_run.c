@@ -18,7 +18,7 @@ static void push_ready(struct scheduler *s, uint32_t rank_index, uint32_t op)
 static void issue_ops(struct scheduler *s, uint32_t rank_index);
 
 /* Passes the known end of an op on to the ops that depend on it. */
-static void finish(struct scheduler *s, uint32_t rank_index, uint32_t op, double date_s)
+static void finish_op(struct scheduler *s, uint32_t rank_index, uint32_t op, double date_s)
 {
     struct rank_state *r = &s->rank_state[rank_index];
     const struct program *program = &s->program[r->role];
@@ -110,11 +110,11 @@ static void end_event(struct scheduler *s, size_t e, double date_s)
         if (*end_s < date_s)
             *end_s = date_s;
         if (--s->dependencies_left[r->row + op] == OP_ARRIVED)
-            finish(s, side->rank_index, op, *end_s);
+            finish_op(s, side->rank_index, op, *end_s);
     }
 }
 
-static void move(struct scheduler *s, size_t e)
+static void start_event_flows(struct scheduler *s, size_t e)
 {
     uint32_t t = s->event[e].transfer;
     const struct channel_state *channel = channel_of(s, t);
@@ -129,7 +129,7 @@ static bool start_alone(struct scheduler *s, size_t e)
     double end_s;
     if (!uncontended_begin(s, e, &end_s))
         return false;
-    move(s, e);
+    start_event_flows(s, e);
     event_queue_add(s, end_s, e, false);
     return true;
 }
@@ -148,7 +148,7 @@ static void start_flows(struct scheduler *s, size_t e)
     uint32_t begin = fold->flow_begin[t], end = fold->flow_begin[t + 1];
     if (start_alone(s, e))
         return;
-    move(s, e);
+    start_event_flows(s, e);
     uncontended_hand_over(s, e);
     s->event[e].sides_left = end - begin;
     for (uint32_t i = begin; i < end; i++)
@@ -173,7 +173,8 @@ static void begin_event(struct scheduler *s, size_t e)
     }
 }
 
-static void arrive(struct scheduler *s, uint32_t k, uint32_t place, uint32_t variant, double date_s)
+static void arrive_at_event(struct scheduler *s, uint32_t k, uint32_t place, uint32_t variant,
+                            double date_s)
 {
     const struct channel_state *channel = &s->channel[k];
     struct event *event = &s->event[channel->event_begin + place];
@@ -201,12 +202,12 @@ static void start_event_op(struct scheduler *s, uint32_t rank_index, uint32_t op
     uint32_t place = scheduler_place(s, r, op);
     if (traffic->comm[comm].kind == COMM_SHIFT) {
         s->dependencies_left[r->row + op] = OP_ARRIVED + 2;
-        arrive(s, r->send[comm], place, variant, date_s);
-        arrive(s, r->receive[comm], place, variant, date_s);
+        arrive_at_event(s, r->send[comm], place, variant, date_s);
+        arrive_at_event(s, r->receive[comm], place, variant, date_s);
         return;
     }
     s->dependencies_left[r->row + op] = OP_ARRIVED + 1;
-    arrive(s, r->send[comm], place, variant, date_s);
+    arrive_at_event(s, r->send[comm], place, variant, date_s);
 }
 
 static void start_op(struct scheduler *s, uint32_t rank_index, uint32_t op)
@@ -216,16 +217,16 @@ static void start_op(struct scheduler *s, uint32_t rank_index, uint32_t op)
     uint32_t id = s->program[r->role].op_begin + op, shape = traffic->ir->op.shape[id];
     double date_s = s->times->start_s[r->row + op];
     if (!traffic_runs(traffic, r->rank, id)) {
-        finish(s, rank_index, op, date_s);
+        finish_op(s, rank_index, op, date_s);
         return;
     }
     switch ((enum op_class)traffic->op_class[id]) {
     case OP_NOTHING: /* a HOST_SYNC lasts from the end of the awaited op until the host continues */
-        finish(s, rank_index, op,
-               date_s + (traffic->costs->issue_s ? traffic->costs->issue_s[shape] : 0));
+        finish_op(s, rank_index, op,
+                  date_s + (traffic->costs->issue_s ? traffic->costs->issue_s[shape] : 0));
         break;
     case OP_FIXED:
-        finish(s, rank_index, op, date_s + traffic_duration_s(traffic, r->rank, shape));
+        finish_op(s, rank_index, op, date_s + traffic_duration_s(traffic, r->rank, shape));
         break;
     case OP_SLOWED:
         if (s->has_flows)
@@ -233,10 +234,10 @@ static void start_op(struct scheduler *s, uint32_t rank_index, uint32_t op)
                                traffic_duration_s(traffic, r->rank, shape),
                                !traffic_computes(&traffic->ir->shape[shape]));
         else
-            finish(s, rank_index, op, date_s + traffic_duration_s(traffic, r->rank, shape));
+            finish_op(s, rank_index, op, date_s + traffic_duration_s(traffic, r->rank, shape));
         break;
     case OP_HOST:
-        finish(s, rank_index, op, date_s + traffic->host_s[shape]);
+        finish_op(s, rank_index, op, date_s + traffic->host_s[shape]);
         break;
     case OP_EVENT:
         start_event_op(s, rank_index, op, date_s);
@@ -291,7 +292,7 @@ static bool engine_ahead(void *context, double until_s)
     bool ends = interference_end(s, date_s, &rank_index, &op),
          done = ends || (next && next->date_s <= until_s);
     if (ends)
-        finish(s, rank_index, op, s->now_s);
+        finish_op(s, rank_index, op, s->now_s);
     else if (done)
         handle_queued(s, *next);
     start_ready(s);

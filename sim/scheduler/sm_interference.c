@@ -8,7 +8,7 @@ static bool ends_before(const struct scheduler *s, uint32_t a, uint32_t b)
     return a_s < b_s || (a_s == b_s && a < b);
 }
 
-static void put(struct scheduler *s, uint32_t place, uint32_t rank_index)
+static void put_in_heap(struct scheduler *s, uint32_t place, uint32_t rank_index)
 {
     s->ending_ops[place] = rank_index;
     s->rank_state[rank_index].beside.ending_place = place;
@@ -17,10 +17,10 @@ static void put(struct scheduler *s, uint32_t place, uint32_t rank_index)
 static void move_up(struct scheduler *s, uint32_t place, uint32_t rank_index)
 {
     while (place > 0 && ends_before(s, rank_index, s->ending_ops[(place - 1) / 2])) {
-        put(s, place, s->ending_ops[(place - 1) / 2]);
+        put_in_heap(s, place, s->ending_ops[(place - 1) / 2]);
         place = (place - 1) / 2;
     }
-    put(s, place, rank_index);
+    put_in_heap(s, place, rank_index);
 }
 
 static void move_down(struct scheduler *s, uint32_t place, uint32_t rank_index)
@@ -32,15 +32,15 @@ static void move_down(struct scheduler *s, uint32_t place, uint32_t rank_index)
             below++;
         if (below >= s->ending_count || !ends_before(s, s->ending_ops[below], rank_index))
             break;
-        put(s, place, s->ending_ops[below]);
+        put_in_heap(s, place, s->ending_ops[below]);
         place = below;
     }
-    put(s, place, rank_index);
+    put_in_heap(s, place, rank_index);
 }
 
 /* Returns the rate at which the kernel advances: the share of the resource that limits it. It is at least a half,
  * because messages would have to wait themselves if they took more. */
-static double speed(const struct beside *b)
+static double kernel_speed(const struct beside *b)
 {
     double taken = b->by_memory ? b->taken_resources.memory : b->taken_resources.sms;
     return taken < 0.5 ? 1 - taken : 0.5;
@@ -50,7 +50,7 @@ static void set_end(struct scheduler *s, uint32_t rank_index)
 {
     struct beside *b = &s->rank_state[rank_index].beside;
     double before_s = b->end_s;
-    b->end_s = b->since_s + b->left_s / speed(b);
+    b->end_s = b->since_s + b->left_s / kernel_speed(b);
     if (b->end_s < before_s)
         move_up(s, b->ending_place, rank_index);
     else
@@ -67,7 +67,7 @@ void interference_start(struct scheduler *s, uint32_t rank_index, uint32_t op, d
     b->by_memory = by_memory;
     b->left_s = seconds;
     b->since_s = date_s;
-    b->end_s = date_s + seconds / speed(b);
+    b->end_s = date_s + seconds / kernel_speed(b);
     move_up(s, s->ending_count++, rank_index);
 }
 
@@ -76,7 +76,7 @@ void interference_take(struct scheduler *s, uint32_t rank_index, struct taken ta
 {
     struct beside *b = &s->rank_state[rank_index].beside;
     if (b->op != IR_NONE && s->now_s > b->since_s) {
-        b->left_s -= (s->now_s - b->since_s) * speed(b);
+        b->left_s -= (s->now_s - b->since_s) * kernel_speed(b);
         b->left_s = b->left_s > 0 ? b->left_s : 0;
         b->since_s = s->now_s;
     }

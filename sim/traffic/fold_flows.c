@@ -72,7 +72,7 @@ static uint64_t divisor(uint64_t a, uint64_t b)
 }
 
 /* Returns number / r. */
-static struct fraction divide(uint64_t number, struct fraction r)
+static struct fraction divide_by(uint64_t number, struct fraction r)
 {
     uint64_t over = number * r.denominator, common = divisor(over, r.numerator);
     return (struct fraction){over / common, r.numerator / common};
@@ -131,7 +131,7 @@ static bool is_small(struct fraction r)
 
 /* Finds factors s and k with n(L, F) = s(L) k(F), starting from one known k and following entries that share a class.
  * Returns false if n does not factor, or if a ratio is not small. */
-static bool factor(struct quotient *q)
+static bool find_factor(struct quotient *q)
 {
     q->copies[q->entry[0].flow] = (struct fraction){1, 1};
     for (bool more = true; more;) {
@@ -142,10 +142,10 @@ static bool factor(struct quotient *q)
                 return false;
             struct fraction *s = &q->divide_link[e.link], *k = &q->copies[e.flow];
             if (k->denominator && !s->denominator) {
-                *s = divide(e.count, *k);
+                *s = divide_by(e.count, *k);
                 more = true;
             } else if (s->denominator && !k->denominator) {
-                *k = divide(e.count, *s);
+                *k = divide_by(e.count, *s);
                 more = true;
             }
         }
@@ -195,7 +195,7 @@ static void fold_component(struct folder *f, struct fold *fold, struct quotient 
     }
     for (uint32_t i = f->flows.begin[component]; i < f->flows.begin[component + 1]; i++)
         q->members[network->class_of_flow[f->flows.row[i]]]++;
-    bool divides = factor(q) && make_whole(q);
+    bool divides = find_factor(q) && make_whole(q);
     for (uint32_t i = links->begin[component]; divides && i < links->begin[component + 1]; i++) {
         uint32_t link = links->row[i], class = network->class_of_link[link];
         struct fraction s = q->divide_link[class];

@@ -35,7 +35,7 @@ struct colours {
     uint32_t *class_of[SORTS], *first[SORTS];
 };
 
-static uint64_t mix(uint64_t x)
+static uint64_t mix_hash(uint64_t x)
 {
     x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
     x = (x ^ x >> 27) * 0x94d049bb133111ebu;
@@ -44,7 +44,7 @@ static uint64_t mix(uint64_t x)
 
 static uint64_t mix2(uint64_t a, uint64_t b)
 {
-    return mix(a + 0x9e3779b97f4a7c15u + mix(b));
+    return mix_hash(a + 0x9e3779b97f4a7c15u + mix_hash(b));
 }
 
 static uint64_t bits(double value)
@@ -100,13 +100,15 @@ static void colours_init(struct colours *c, const struct traffic *traffic)
 
 /* Adds an edge of the graph with a label: each end's colour, mixed with the label, is added to the sum of the other
  * end. */
-static void join(struct colours *c, int sort_a, uint32_t a, int sort_b, uint32_t b, uint64_t label)
+static void join_colours(struct colours *c, int sort_a, uint32_t a, int sort_b, uint32_t b,
+                         uint64_t label)
 {
     c->sum[sort_a][a] += mix2(c->current[sort_b][b], label);
     c->sum[sort_b][b] += mix2(c->current[sort_a][a], label);
 }
 
-static void refine(struct colours *c, const struct traffic *traffic, const struct pruned *pruned)
+static void refine_colours(struct colours *c, const struct traffic *traffic,
+                           const struct pruned *pruned)
 {
     for (int s = 0; s < SORTS; s++)
         memset(c->sum[s], 0, c->count[s] * sizeof *c->sum[s]);
@@ -115,16 +117,16 @@ static void refine(struct colours *c, const struct traffic *traffic, const struc
             uint32_t send = traffic->endpoint[(size_t)r * traffic->comm_count + l];
             uint32_t receive = traffic->receive[(size_t)r * traffic->comm_count + l];
             if (send != IR_NONE)
-                join(c, RANKS, r, CHANNELS, send, 2 * l);
+                join_colours(c, RANKS, r, CHANNELS, send, 2 * l);
             if (receive != IR_NONE)
-                join(c, RANKS, r, CHANNELS, receive, 2 * l + 1);
+                join_colours(c, RANKS, r, CHANNELS, receive, 2 * l + 1);
         }
     for (uint32_t t = 0; t < traffic->transfer_count; t++) {
         const struct transfer *of = &traffic->transfer[t];
         for (uint32_t f = of->flow_begin; f < of->flow_begin + of->flow_count; f++) {
-            join(c, CHANNELS, of->channel, FLOWS, f, 0);
+            join_colours(c, CHANNELS, of->channel, FLOWS, f, 0);
             for (uint32_t i = pruned->link_begin[f]; i < pruned->link_begin[f + 1]; i++)
-                join(c, FLOWS, f, LINKS, pruned->link[i], 0);
+                join_colours(c, FLOWS, f, LINKS, pruned->link[i], 0);
         }
     }
     for (int s = 0; s < SORTS; s++)
@@ -169,7 +171,7 @@ static void fold_by_colour(struct colours *c, const struct traffic *traffic,
                            const struct pruned *pruned)
 {
     for (uint32_t before = 0, after = count_classes(c); after > before;) {
-        refine(c, traffic, pruned);
+        refine_colours(c, traffic, pruned);
         before = after;
         after = count_classes(c);
     }

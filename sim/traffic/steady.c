@@ -26,12 +26,12 @@ struct steady {
     double same_s;
 };
 
-static bool same(const struct steady *x, double a, double b)
+static bool same_times(const struct steady *x, double a, double b)
 {
     return fabs(a - b) <= x->same_s;
 }
 
-static inline double later(double a_s, double b_s)
+static inline double later_of(double a_s, double b_s)
 {
     return a_s > b_s ? a_s : b_s;
 }
@@ -83,7 +83,7 @@ static uint32_t begin_of(const struct repeat_run *run, uint32_t i)
 /* ---- the conditions ---- */
 
 /* True if iteration i + 1 is iteration i one period later, on all ranks of the run's role. */
-static bool repeats(const struct steady *x, const struct repeat_run *run, uint32_t i)
+static bool row_repeats(const struct steady *x, const struct repeat_run *run, uint32_t i)
 {
     uint32_t begin = begin_of(run, i), next = begin_of(run, i + 1);
     double period_s = period_of(x, run);
@@ -92,8 +92,8 @@ static bool repeats(const struct steady *x, const struct repeat_run *run, uint32
             continue;
         struct steady_times t = times_of(x, c);
         for (uint32_t k = 0; k < run->ops; k++)
-            if (!same(x, t.start_s[begin + k] + period_s, t.start_s[next + k]) ||
-                !same(x, t.end_s[begin + k] + period_s, t.end_s[next + k]))
+            if (!same_times(x, t.start_s[begin + k] + period_s, t.start_s[next + k]) ||
+                !same_times(x, t.end_s[begin + k] + period_s, t.end_s[next + k]))
                 return false;
     }
     return true;
@@ -152,7 +152,7 @@ static bool find_period(struct steady *x, uint32_t gap)
             continue;
         const double *end_s = times_of(x, c).end_s + run->ops - 1;
         double own_s = (end_s[begin_of(run, run->gap)] - end_s[begin_of(run, run->gap - 2)]) / 2;
-        if (period_s >= 0 && !same(x, own_s, period_s))
+        if (period_s >= 0 && !same_times(x, own_s, period_s))
             return false;
         period_s = period_s >= 0 ? period_s : own_s;
     }
@@ -170,7 +170,7 @@ static bool find_period(struct steady *x, uint32_t gap)
         if (lag >= run->gap)
             return false;
         for (uint32_t k = run->gap - 1 - lag; k < run->gap; k++)
-            if (!repeats(x, run, k))
+            if (!row_repeats(x, run, k))
                 return false;
     }
     return true;
@@ -218,7 +218,7 @@ static double end_seen_s(const struct check *c, uint32_t from, uint32_t copy, ui
 
 static uint64_t need_bit(const struct check *c, double start_s, double need_s, uint32_t bit)
 {
-    return same(c->x, start_s, need_s) ? UINT64_C(1) << (bit < 63 ? bit : 63) : 0;
+    return same_times(c->x, start_s, need_s) ? UINT64_C(1) << (bit < 63 ? bit : 63) : 0;
 }
 
 /* True if the op starts when the last of its dependencies (issue, stream and waits) has ended, as in scheduler_run.c.
@@ -235,18 +235,18 @@ static bool start_is_right(struct check *c, uint32_t op, uint32_t copy, uint64_t
     double before_s = ir->op.kind[op] == WORK_BARRIER ? 0 : *last_s;
     if (costs->issue_s && !sync && issues)
         c->host_s += costs->issue_s[shape];
-    double need_s = later(c->host_s, before_s);
+    double need_s = later_of(c->host_s, before_s);
     *needed = need_bit(c, start_s, c->host_s, 0) | need_bit(c, start_s, before_s, 1);
     for (uint32_t w = 0; w < ir->op.wait_count[op]; w++) {
         double wait_s = end_seen_s(c, op, copy, ir_waits(ir, op)[w].i);
-        need_s = later(need_s, wait_s);
+        need_s = later_of(need_s, wait_s);
         *needed |= need_bit(c, start_s, wait_s, 2 + w);
     }
     if (!sync)
         *last_s = end_s;
     if (ir_blocks_host(ir, op))
         c->host_s = end_s + (costs->return_s && issues ? costs->return_s[shape] : 0);
-    return same(c->x, start_s, need_s);
+    return same_times(c->x, start_s, need_s);
 }
 
 /* Checks one copy of a run's last iteration before the gap. Each op must start at the end of the same dependency in
@@ -325,7 +325,7 @@ static bool class_is_right(const struct steady *x, uint32_t class, double *step_
     c.needed = heap_alloc((size_t)role->op_count + 1, sizeof *c.needed);
     bool right = starts_are_right(&c);
     for (uint32_t op = role->op_begin; op < role->op_begin + role->op_count; op++)
-        *step_s = later(*step_s, end_seen_s(&c, op, 0, op));
+        *step_s = later_of(*step_s, end_seen_s(&c, op, 0, op));
     free(c.last_s);
     free(c.needed);
     return right;
@@ -338,7 +338,7 @@ static bool find_periods(struct steady *x)
     const struct repeats *r = x->repeats;
     double until_s = 0;
     for (size_t i = 0; i < x->fold->row[x->fold->class_count]; i++)
-        until_s = later(until_s, x->times.end_s[i]);
+        until_s = later_of(until_s, x->times.end_s[i]);
     x->same_s = SAME_S + SAME_SHARE * until_s;
     for (uint32_t gap = 0; gap < r->run_count; gap++) {
         bool any = false;

@@ -76,7 +76,7 @@ static bool is_slowed(const struct reader *reader, uint32_t op)
            (device->message_sms > 0 || device->collective_sms > 0);
 }
 
-static enum op_class classify(const struct reader *reader, uint32_t op, struct comm_class *key)
+static enum op_class classify_op(const struct reader *reader, uint32_t op, struct comm_class *key)
 {
     const struct traffic *traffic = reader->traffic;
     const struct ir *ir = traffic->ir;
@@ -170,7 +170,7 @@ static void read_op(struct reader *reader, uint32_t role, uint32_t op)
     bool pageable = is_pageable(traffic->ir, op);
     if (!last->is_known || last->stream != stream || last->pageable != pageable) {
         struct comm_class key;
-        last->op_class = (uint8_t)classify(reader, op, &key);
+        last->op_class = (uint8_t)classify_op(reader, op, &key);
         last->stream = stream;
         last->pageable = pageable;
         last->is_known = true;
