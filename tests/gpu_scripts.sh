@@ -86,7 +86,8 @@ rm tools/tar
 expect 2 "is no build with CUDA 12 or 13" "$source/packaging/gpu.sh" "$scratch/build" "$scratch/pack"
 mkdir -p build/CMakeFiles/3.25
 echo 'set(CMAKE_CUDA_COMPILER_VERSION "13.0.88")' >build/CMakeFiles/3.25/CMakeCUDACompiler.cmake
-for program in longhaul bench/attention_alone tests/test_exec_cuda_numerics_gpu tests/test_exec_cuda_gradients_gpu; do
+for program in longhaul longhaul_simgrid.so bench/attention_alone tests/test_exec_cuda_numerics_gpu \
+    tests/test_exec_cuda_gradients_gpu; do
     echo program >"build/$program"
 done
 # shellcheck disable=SC2016 # the tools' own
@@ -98,6 +99,7 @@ expect 2 "library libnothing.so.7 is not found on this machine" "$source/packagi
 tool ldd "cat '$scratch/needed'"
 expect 0 "pack.tar.gz" "$source/packaging/gpu.sh" "$scratch/build" "$scratch/pack"
 is "the library is in it" test -s pack/lib/libhere.so.1
+is "the simulator is in it" test -s pack/lib/longhaul/longhaul_simgrid.so
 is "NVIDIA's is not" test ! -e pack/lib/libcudart.so.13
 is "no folder of it is empty" test -z "$(find pack -type d -empty)"
 expect 2 "gpu: error: nothing can be run" env -u PYTHONPATH sh -c 'cp programs/longhaul pack/bin/ && pack/run packed'
