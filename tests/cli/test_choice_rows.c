@@ -91,7 +91,7 @@ static const char *const others[] = {
     /* struct request: the machine; what costs fill in; the implementation of `published` */
     "ranks", "only_attention", "impl", "shared_open", "offload_adaptive",
     /* struct choices: parts of a strategy, a row by a function, or what follows from choices */
-    "attention", "strategy", "profile", "uneven", "shared", "interleaved", "chunks",
+    "attention", "strategy", "profile", "needs_lengths", "shared", "interleaved", "chunks",
     "offload_ratio", "row_ranks", "core_plan", "attention_masked", "remainders"};
 
 static bool is_word(char c)
