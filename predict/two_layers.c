@@ -15,6 +15,7 @@ enum status two_layers_table(struct activation_row **row, uint32_t *rows,
     asked.weights = CHOICE_WEIGHTS_REPLICATED;
     asked.activations = CHOICE_ACTIVATIONS_KEEP;
     asked.optimizer = -1;
+    asked.host_layers = 0;
     *row = NULL;
     *rows = 0;
     enum status status = resolve_choices(&choices, &asked, NULL, diag);

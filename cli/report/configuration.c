@@ -97,6 +97,9 @@ static void put_choices(struct text *line, const struct prediction *p)
         text_putc(&piece, ' ');
         choices_put_offload_ratio(&piece, c->offload_hidden > 0, c->offload_ratio);
     }
+    if (c->host_layers > 0)
+        text_printf(&piece, ", of the first %u layer%s on the host", c->host_layers,
+                    c->host_layers == 1 ? "" : "s");
     if (c->up_projection == UP_PROJECTION_RECOMPUTE && c->model->kv_latent > 0 &&
         c->activations == CHOICE_ACTIVATIONS_KEEP)
         text_puts(&piece, " but what latent attention expands");

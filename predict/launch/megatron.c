@@ -85,6 +85,7 @@ static const struct launch_row rows[] = {
     {"--first-last-layers-bf16",          ALSO, LAUNCH_SWITCH, LAUNCH_BF16_ENDS, NULL, NULL},
     {"--num-layers-at-start-in-bf16",     ALSO, LAUNCH_COUNT,  LAUNCH_BF16_FIRST, NULL, NULL},
     {"--num-layers-at-end-in-bf16",       ALSO, LAUNCH_COUNT,  LAUNCH_BF16_LAST, NULL, NULL},
+    {"--cpu-offloading-num-layers",       ALSO, LAUNCH_COUNT,  LAUNCH_HOST_LAYERS, NULL, NULL},
     {"--cross-entropy-loss-fusion",       SETS, LAUNCH_SWITCH, LAUNCH_LOSS_FUSION, NULL, NULL},
     {"--cross-entropy-fusion-impl",       SETS, LAUNCH_TEXT,   LAUNCH_LOSS_KERNEL, NULL, NULL},
     {"--use-flash-attn",                  ALSO, LAUNCH_SWITCH, LAUNCH_FLASH, NULL, NULL},
@@ -112,7 +113,7 @@ static const struct launch_row rows[] = {
     {"--decoder-last-pipeline-num-layers",  UNMODELLED, "stages here have equal layers: the fullest decides", NULL},
     {"--pipeline-model-parallel-layout",    UNMODELLED, "stages here have equal layers: the fullest decides", NULL},
     {"--pipeline-model-parallel-split-rank", UNMODELLED, "encoders and decoders: only decoders are predicted", NULL},
-    {"--cpu-offloading*",        UNMODELLED, "activations on the host: they stay on the device here, which needs more memory", NULL},
+    {"--cpu-offloading*",        UNMODELLED, "a detail of activations on the host: pinned memory is allocated once, and weights stay on the device", NULL},
     {"--distribute-saved-activations", UNMODELLED, "inputs of layers over tensor ranks: whole ones are kept without --sequence-parallel", NULL},
     {"--enable-cuda-graph",      UNMODELLED, "no host time of launches: --profile ideal has none", NULL},
     {"--external-cuda-graph",    UNMODELLED, "no host time of launches: --profile ideal has none", NULL},
@@ -411,6 +412,10 @@ static void recompute_options(struct launch *l, const struct launch_degrees *d)
                   full        ? "full"
                   : selective ? "selective-core"
                               : "keep");
+    if (launch_count(l, LAUNCH_HOST_LAYERS, 0) > 0 &&
+        (launch_on(l, LAUNCH_HOST_SWITCH) || l->table == NULL))
+        launch_option_count(l, LAUNCH_HOST_LAYERS, "host-layers",
+                            launch_count(l, LAUNCH_HOST_LAYERS, 0));
     if (full && launch_is(l, LAUNCH_METHOD, "block"))
         launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_METHOD,
                          "%lld layers of each stage are recomputed: all are, here, which is slower "

@@ -50,6 +50,11 @@ static bool has_shared_experts(const struct choices *c)
     return has_experts(c) && c->model->shared_ffn > 0;
 }
 
+static bool has_host_layers(const struct choices *c)
+{
+    return c->host_layers > 0;
+}
+
 static bool keeps_expanded(const struct choices *c)
 {
     return c->model->kv_latent > 0 && c->activations == CHOICE_ACTIVATIONS_KEEP;

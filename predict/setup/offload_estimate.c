@@ -49,6 +49,7 @@ static double shorten_model(struct request *request, struct transformer *few_lay
     request->scope = SCOPE_LAYERS_FORWARD;
     request->activations = CHOICE_ACTIVATIONS_KEEP;
     request->optimizer = -1;
+    request->host_layers = 0;
     request->weights = CHOICE_WEIGHTS_REPLICATED;
     request->shard = 0;
     /* an interleaved pipeline takes its units in groups of pp */

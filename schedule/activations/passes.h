@@ -1,8 +1,8 @@
 /* schedule/activations/passes.h: passes over the list of ops that decide which activations are saved for the
  * backward, and in which memory.
  *
- * Each pass rewrites *list. step_build() runs those that the choices ask for: pass_recompute() or
- * pass_offload_ratio() first, then the others in the order in which they stand here. */
+ * Each pass rewrites *list. step_build() runs those that the choices ask for: pass_recompute(),
+ * pass_host_layers() or pass_offload_ratio() first, then the others in the order in which they stand here. */
 #ifndef SCHEDULE_ACTIVATIONS_PASSES_H
 #define SCHEDULE_ACTIVATIONS_PASSES_H
 
@@ -21,6 +21,8 @@ void pass_dead_copies(struct emit *e, struct op_list *list);
 /* Copies to the host in the forward, and back before they are read, the layer inputs from which recomputation starts,
  * or, with CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD, the tensors that selective checkpointing saves. */
 void pass_offload(struct emit *e, struct op_list *list);
+/* Copies what the first layers save to the host, and back before their backward. */
+void pass_host_layers(struct emit *e, struct op_list *list);
 /* Copies a part of the saved activations to the host, and back before they are read. */
 void pass_offload_ratio(struct emit *e, struct op_list *list);
 

@@ -294,8 +294,10 @@ struct choices {
     uint8_t products; /* enum products_choice */
     /* this many layers at each end of the model multiply in the dtype of compute, whatever `products` is */
     uint32_t bf16_layers;
-    uint8_t dtype; /* enum dtype of compute: bf16, f16 or f32 */
-    int sm;        /* compute capability of the device times ten, for kernel workspaces */
+    uint32_t
+        host_layers; /* what the first layers save for their backward is on the host meanwhile */
+    uint8_t dtype;   /* enum dtype of compute: bf16, f16 or f32 */
+    int sm;          /* compute capability of the device times ten, for kernel workspaces */
 
     /* ---- degrees of parallelism, and the ranks' places ---- */
     uint32_t ranks;        /* all ranks: dp * pp * cp * hp * tp */
@@ -389,6 +391,7 @@ struct request {
     int loss;     /* enum loss_choice */
     int products; /* enum products_choice */
     int64_t bf16_layers;
+    int64_t host_layers;
     int scope;         /* enum scope */
     int tensor_plan;   /* enum tensor_plan */
     int vocabulary;    /* enum vocabulary_choice */

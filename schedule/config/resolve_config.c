@@ -375,6 +375,13 @@ static enum status check_products(const struct choices *c, struct diag *diag)
          "all layers multiply in bf16; choose --products, or leave it out"},
         {2 * (int64_t)c->bf16_layers >= m->layers && c->bf16_layers > 0, "--bf16-layers",
          "no layer between the first and the last ones is left; choose less than half of the model's layers"},
+        {c->host_layers > 0 && (c->activations != CHOICE_ACTIVATIONS_KEEP || c->up_projection == UP_PROJECTION_RECOMPUTE), "--host-layers",
+         "the layers save for the backward what it reads, and recompute nothing; choose --activations keep and --up-projection "
+         "keep, or leave it out"},
+        {c->host_layers > 0 && (c->pp > 1 || c->subsequences > 1), "--host-layers",
+         "a rank's layers are those of the whole model and of a whole sequence; choose --pp 1 and no subsequences, or leave it out"},
+        {(int64_t)c->host_layers >= m->layers && c->host_layers > 0, "--host-layers",
+         "no layer is left to compute while others are copied; choose less than the model's layers"},
         {m->experts > 0 && pipeline_of(c)->is_multiplexed, "--pipeline",
          "stages that hold parts of each other's weights are not modelled with experts; choose another pipeline"},
         {m->positions == POSITIONS_LEARNED && c->seq > m->max_positions, "--seq",
@@ -490,6 +497,7 @@ static void take_choices(struct choices *c, const struct request *r,
     c->parameters = (uint8_t)r->parameters;
     c->products = (uint8_t)r->products;
     c->bf16_layers = r->bf16_layers > 0 ? (uint32_t)r->bf16_layers : 0;
+    c->host_layers = r->host_layers > 0 ? (uint32_t)r->host_layers : 0;
     c->scope = (uint8_t)r->scope;
     c->sm = r->sm;
     c->gpus_per_node = r->gpus_per_node;

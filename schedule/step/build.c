@@ -249,6 +249,8 @@ static bool emit_and_rewrite(struct emit *e, struct ir *out, struct offsets_figu
     op_list_init(&list, e->ir);
     if (layers && c->activations == CHOICE_ACTIVATIONS_RATIO)
         pass_offload_ratio(e, &list);
+    else if (layers && c->host_layers > 0)
+        pass_host_layers(e, &list);
     else if (layers && (c->activations != CHOICE_ACTIVATIONS_KEEP ||
                         c->up_projection == UP_PROJECTION_RECOMPUTE))
         pass_recompute(e, &list);
@@ -274,6 +276,8 @@ static struct choices in_scope(const struct choices *choices, struct transformer
         c.weights = CHOICE_WEIGHTS_REPLICATED;
         c.helpers = HELPERS_REPLICATE;
     }
+    if (c.scope != SCOPE_STEP)
+        c.host_layers = 0;
     if (c.scope == SCOPE_STEP || c.scope >= SCOPE_LAYERS)
         return c;
     *bare = part_model(c.model, (enum scope)c.scope);
@@ -441,7 +445,7 @@ int64_t step_layers_of_period(const struct choices *choices)
         return 0;
     if (transformer_windowed_layers(model) > 0 && model->window_from_layer > 0)
         return 0;
-    if (choices->bf16_layers > 0)
+    if (choices->bf16_layers > 0 || choices->host_layers > 0)
         return 0; /* layers of two kinds */
     if (model->experts > 0 && transformer_expert_layers(model) < model->layers)
         return 0; /* the model has layers of two kinds */
