@@ -87,13 +87,14 @@ static enum status build(struct session *s, struct diag *diag)
     bool host = backend_find(s->run_options.exec.backend)->host_memory;
     ask_capability(backend_find(s->run_options.exec.backend), r);
     if (r->dtype < 0)
-        r->dtype = host && r->states != STATES_BF16 ? DTYPE_F32 : DTYPE_BF16;
+        r->dtype = host && !states_narrow((enum states)r->states) ? DTYPE_F32 : DTYPE_BF16;
     if (r->attention_impl < 0)
         r->attention_impl = host ? ATTENTION_CPU : ATTENTION_CUDNN;
-    if (r->states == STATES_8BIT)
+    if (states_8bit((enum states)r->states))
         return diag_error(diag, (struct loc){.name = "--states"}, STATUS_BAD_INPUT,
-                          "8bit can be predicted but not run: no backend computes AdamW with "
-                          "moments in 8 bits; choose --states fp32 or bf16");
+                          "%s can be predicted but not run: no backend computes AdamW with "
+                          "moments in 8 bits; choose --states fp32 or bf16",
+                          states_names[r->states]);
     /* the default of a model's file is not followed, since the backends cannot compute dropout */
     if (r->dropout == DROPOUT_MODEL)
         r->dropout = DROPOUT_OFF;

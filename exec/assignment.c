@@ -175,7 +175,7 @@ static enum status place_role(struct assignment *assignment, const struct role *
             else if (work->kind == WORK_BARRIER)
                 assignment->call[op] = barriers[group]++;
         }
-        if (work->kind == WORK_ADAMW && work->adamw.states == STATES_8BIT) {
+        if (work->kind == WORK_ADAMW && states_8bit((enum states)work->adamw.states)) {
             status = diag_error(diag, (struct loc){name, 0, 0}, STATUS_BAD_INPUT,
                                 "op %" PRIu32 " (adamw) keeps its moments in 8 bits, which no "
                                 "backend computes; a schedule of --states fp32 or bf16 would do",

@@ -2,7 +2,7 @@
 
 #include <assert.h>
 
-const char *const states_names[STATES_COUNT] = {"fp32", "bf16", "8bit"};
+const char *const states_names[STATES_COUNT] = {"fp32", "bf16", "8bit", "8bit-bf16"};
 
 static const struct {
     uint8_t master, moment; /* enum dtype */
@@ -10,7 +10,18 @@ static const struct {
     [STATES_FP32] = {DTYPE_F32, DTYPE_F32},
     [STATES_BF16] = {DTYPE_BF16, DTYPE_BF16},
     [STATES_8BIT] = {DTYPE_F32, DTYPE_U8},
+    [STATES_8BIT_BF16] = {DTYPE_BF16, DTYPE_U8},
 };
+
+bool states_narrow(enum states states)
+{
+    return states_master_dtype(states) == DTYPE_BF16;
+}
+
+bool states_8bit(enum states states)
+{
+    return states_moment_dtype(states) == DTYPE_U8;
+}
 
 enum dtype states_master_dtype(enum states states)
 {
@@ -26,7 +37,7 @@ enum dtype states_moment_dtype(enum states states)
 
 uint64_t states_moment_elements(enum states states, uint64_t count)
 {
-    if (states != STATES_8BIT)
+    if (!states_8bit(states))
         return count;
     uint64_t blocks = count / STATES_BLOCK + (count % STATES_BLOCK > 0);
     return count + blocks * dtype_bytes(DTYPE_F32);

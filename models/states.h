@@ -6,18 +6,24 @@
 
 #include "models/dtype.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum states {
     STATES_FP32, /* fp32 parameters, both moments in fp32 */
     STATES_BF16, /* the bf16 parameters themselves, both moments in bf16 */
     STATES_8BIT, /* fp32 parameters; moments of a byte an element, and an fp32 scale per block */
+    STATES_8BIT_BF16, /* the bf16 parameters themselves, moments as with 8bit */
     STATES_COUNT
 };
 extern const char *const states_names[STATES_COUNT];
 
 enum { STATES_BLOCK = 256 }; /* elements of a block of an 8-bit moment */
 
+/* True if AdamW updates parameters in bf16, from gradients in bf16. */
+bool states_narrow(enum states states);
+/* True if moments have 8 bits. */
+bool states_8bit(enum states states);
 /* Return the dtype of the parameters that AdamW updates, and the dtype of its two moments. A moment in u8 has the
  * scales of its blocks after its elements. */
 enum dtype states_master_dtype(enum states states);
@@ -25,7 +31,8 @@ enum dtype states_moment_dtype(enum states states);
 /* Returns the elements, in that dtype, of one moment of `count` parameters. */
 uint64_t states_moment_elements(enum states states, uint64_t count);
 /* Returns the bytes per parameter that AdamW keeps: the master and the moments, but neither the parameter in `dtype`
- * with which the step computes nor the gradient. For bf16 they are 12, 4 or 6.03 (8-bit moments in full blocks).
+ * with which the step computes nor the gradient. For bf16 they are 12, 4, 6.03 or 2.03
+ * (8-bit moments in full blocks).
  * Parameters in the master's dtype are the master themselves: for f32 the bytes are 8 or 2.03. */
 double states_bytes(enum states states, enum dtype dtype);
 /* Returns the bytes that one step of AdamW reads and writes of `count` parameters and their moments. */

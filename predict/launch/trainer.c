@@ -344,7 +344,7 @@ static void state_options(struct launch *l, const struct launch_degrees *d)
     const char *name =
         launch_said(l, LAUNCH_OPTIMIZER) ? launch_text(l, LAUNCH_OPTIMIZER) : "adamw_torch";
     if (strstr(name, "8bit") != NULL)
-        launch_option(l, LAUNCH_OPTIMIZER, "states", "8bit");
+        launch_option(l, LAUNCH_OPTIMIZER, "states", stays_narrow(l, d) ? "8bit-bf16" : "8bit");
     else if (stays_narrow(l, d))
         launch_option(l, LAUNCH_LOADED_DTYPE, "states", "bf16");
     else if (strncmp(name, "adamw", 5) != 0)

@@ -21,7 +21,12 @@ static bool has_sharded_pipeline(const struct choices *c)
 
 static bool has_8bit_states(const struct choices *c)
 {
-    return c->states == STATES_8BIT;
+    return states_8bit((enum states)c->states);
+}
+
+static bool has_8bit_on_bf16(const struct choices *c)
+{
+    return c->states == STATES_8BIT_BF16;
 }
 
 static bool has_dropout(const struct choices *c)
@@ -45,7 +50,7 @@ static bool has_whole_weights(const struct choices *c)
 
 static bool has_whole_bf16(const struct choices *c)
 {
-    return c->dtype == DTYPE_BF16 && c->states != STATES_BF16 && has_whole_weights(c);
+    return c->dtype == DTYPE_BF16 && !gaps_has_bf16_states(c) && has_whole_weights(c);
 }
 
 static bool has_copies_beside(const struct choices *c)
@@ -167,7 +172,7 @@ static bool has_8bit_on_host(const struct choices *c)
 static bool has_other_axolotl_states(const struct choices *c)
 {
     return (gaps_has_bf16_states(c) && !gaps_has_narrow_copies(c)) ||
-           (c->states == STATES_FP32 && gaps_has_narrow_copies(c));
+           (!gaps_has_bf16_states(c) && gaps_has_narrow_copies(c));
 }
 
 static bool has_bf16_states_in_shards(const struct choices *c)
@@ -215,9 +220,10 @@ static const struct gap rows[] = {
     {FACTORY,  has_host_but_zero2,           "AdamW on the host but with ZeRO-2: its file of stage 3 sends parameters along"},
     {TRL,      has_host_without_zero,        "AdamW on the host without ZeRO-1, 2 or 3"},
     {TRAINER,  has_8bit_on_host,             "moments in 8 bits on the host"},
-    {AXOLOTL,  has_other_axolotl_states,     "states of this type: they are bf16 under DDP, where models are read in bf16, and fp32 or 8 bits elsewhere"},
+    {AXOLOTL,  has_other_axolotl_states,     "states of this type: they are bf16 or 8bit-bf16 under DDP, where models are read in bf16, and fp32 or 8bit elsewhere"},
     {TRL,      has_bf16_states_in_shards,    "bf16 states (--states bf16) but under DDP: FSDP and DeepSpeed make parameters fp32"},
     {FACTORY,  has_bf16_states_by_zero,      "bf16 states (--states bf16) without pure_bf16, or with DeepSpeed"},
+    {FACTORY,  has_8bit_on_bf16,             "moments in 8 bits of bf16 parameters (--states 8bit-bf16): of fp32 ones"},
     {TRAINER,  has_other_dropout,            "dropout of attention scores other than the model's own (--dropout)"},
     {MEGATRON | SPEED, gaps_has_bf16_states,      "bf16 states without an fp32 copy of the parameters (--states bf16): fp32 states are set"},
     {TITAN | MEGATRON | SPEED, has_8bit_states,              "moments in 8 bits (--states 8bit): they stay in fp32"},

@@ -342,10 +342,14 @@ static enum status check_products(const struct choices *c, struct diag *diag)
         {c->states == STATES_BF16 && c->dtype != DTYPE_BF16, "--states",
          "bf16 keeps parameters, gradients and moments in bf16 and no wider copy, but the step computes in another dtype; "
          "choose --dtype bf16, or --states fp32"},
+        {c->states == STATES_8BIT_BF16 && c->dtype != DTYPE_BF16, "--states",
+         "8bit-bf16 keeps parameters and gradients in bf16 and no wider copy, but the step computes in another dtype; choose "
+         "--dtype bf16, or --states 8bit"},
         {c->gradients == GRADIENTS_16BIT && c->dtype == DTYPE_F32, "--gradients",
          "16bit is the dtype in which the step computes, which has 32 bits; choose --dtype bf16, or --gradients fp32"},
-        {c->gradients == GRADIENTS_FP32 && c->states == STATES_BF16, "--gradients",
-         "with --states bf16 AdamW reads gradients in bf16; choose --gradients profile, or --states fp32"},
+        {c->gradients == GRADIENTS_FP32 && states_narrow((enum states)c->states), "--gradients",
+         "with --states bf16 or 8bit-bf16 AdamW reads gradients in bf16; choose --gradients profile, or --states fp32 or "
+         "8bit"},
         {has_empty_end(c), "--stage-layers",
          "a part of the pipeline would have the embedding or the head and no layer; choose --stage-layers even, or fewer "
          "stages"},
