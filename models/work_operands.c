@@ -66,7 +66,7 @@ static const char *const rows[WORK_KIND_COUNT][2] = {
     [WORK_UNPERMUTE] = {"rows*cols*copies?!to to*cols?to rows*copies:f32?weights", "rows*cols"},
     [WORK_UNPERMUTE_BACKWARD] = {"rows*cols rows*cols*copies?!to to*cols?to rows*copies:f32",
                                  "rows*cols*copies?!to to*cols?to rows*copies:f32"},
-    [WORK_EMBEDDING] = {"rows:i32 vocab*cols", "rows*cols"},
+    [WORK_EMBEDDING] = {"rows:i32 vocab*cols:float", "rows*cols"},
     [WORK_EMBEDDING_BACKWARD] = {"rows*cols rows:i32 vocab*cols:sum=0?",
                                  "vocab*cols:sum ~1:float??"},
     [WORK_CROSS_ENTROPY] = {"rows*vocab:op rows:i32 1:f32=0?accumulate",

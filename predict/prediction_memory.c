@@ -117,9 +117,13 @@ static enum status check_world(const struct prediction *p, const char *name, str
 
 static void replay_allocator(struct prediction *p)
 {
-    struct reserved_held held = {.late_moments = prediction_is_recorded(p)};
+    struct reserved_held held = {.how.late_moments = prediction_is_recorded(p)};
     if (p->has_choices) {
-        held.late_moments = p->choices.profile->late_moments;
+        held.how.late_moments = p->choices.profile->late_moments;
+        /* DeepSpeed's ZeRO-1 and ZeRO-2, which Trainer runs too, have flat tensors */
+        held.how.tensors_apart = p->choices.profile->tensors_apart &&
+                                 p->choices.weights != CHOICE_WEIGHTS_ZERO1 &&
+                                 p->choices.weights != CHOICE_WEIGHTS_ZERO2;
         held.expandable = p->choices.profile->expandable_segments;
         held.gathers_apart = p->choices.profile->gathers_apart;
         held.buckets = (uint64_t)step_bucket_bytes(&p->choices);

@@ -157,14 +157,6 @@ static const struct row hf_autocast[] = {
     {.kind = WORK_ROPE_BACKWARD, .kernels = 12, .bytes = 56, .slow = 5.3, .slow_bytes = 34},
     /* fp32 and 16 bits; sums of two gradients, which are both fp32 and move 12, are taken for the same */
     {.kind = WORK_ADD, .kernels = 1, .bytes = 10, .slow = 1, .slow_bytes = 10},
-    /* the norm of the gradients 4, and of each parameter what no op of the schedule has: the cast of its gradient up 6,
-     * and its second cast down, for the layer that is computed again, 6 */
-    {.kind = WORK_SQUARE_SUM,
-     .kernels = 3,
-     .bytes = 16,
-     .slow = 0.9,
-     .slow_bytes = 6,
-     .kept_bytes = -6},
 };
 
 /* The tables. A kind without a row in a table has the row of the table that `like` names. */

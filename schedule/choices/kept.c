@@ -29,14 +29,18 @@ static enum layer_code code_of(const struct choices *c)
     }
 }
 
-struct kept kept_of(const struct choices *c)
+bool kept_under_autocast(const struct choices *c)
 {
     const bool sharded =
         (c->weights == CHOICE_WEIGHTS_ZERO3 || c->weights == CHOICE_WEIGHTS_HSDP) &&
         c->ranks > c->tp * c->pp;
-    /* torchtitan: FSDP's mixed precision computes in bf16, and without FSDP maybe_enable_amp() is autocast */
-    const bool autocast = c->profile->chains == CHAINS_HF_AUTOCAST ||
-                          (c->profile->chains == CHAINS_TORCHTITAN && !sharded);
+    return c->profile->chains == CHAINS_HF_AUTOCAST ||
+           (c->profile->chains == CHAINS_TORCHTITAN && !sharded);
+}
+
+struct kept kept_of(const struct choices *c)
+{
+    const bool autocast = kept_under_autocast(c);
     const uint8_t kernels = c->kernels == KERNELS_PROFILE ? (uint8_t)KERNELS_EAGER : c->kernels;
     const enum layer_code code = code_of(c);
     struct kept kept = {.code = CODE_FUSED};

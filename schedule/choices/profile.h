@@ -102,6 +102,8 @@ struct profile {
     bool grads_to_none;
     /* the optimizer's first step allocates its moments, in memory that activations have left */
     bool late_moments;
+    /* parameters, moments and gradients are a tensor each, which the allocator sees by themselves */
+    bool tensors_apart;
     /* FSDP: embedding, final norm and head are one unit, gathered once in a micro-batch for forward and backward, and
      * reduced after both have their gradients */
     bool root_unit;

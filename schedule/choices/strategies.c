@@ -238,6 +238,7 @@ static const struct profile profiles[] = {
      .expandable_segments = true,       /* run_llama_train.sh: PYTORCH_CUDA_ALLOC_CONF */
      .grad_dtype = DTYPE_F32,           /* mixed_precision_reduce */
      .reduces_f32_always = true,        /* its default is float32, whatever training.dtype is */
+     .tensors_apart = true,             /* nn.Parameter, .grad and torch.optim.AdamW's state of each weight */
      .grads_to_none = true,             /* zero_grad(), whose set_to_none is true by default */
      .params_f32 = true,                /* fully_shard with mixed_precision_param = bfloat16 */
      .gather_copies = true, .gathers_apart = true, /* _fsdp_collectives.py: foreach_all_gather(), _copy_out() */
@@ -268,6 +269,7 @@ static const struct profile profiles[] = {
      PYTORCH,                           /* as torchtitan; cp_comm_strategy's default is the all-gather */
      .loss = LOSS_EAGER,                /* ForCausalLMLoss: cross_entropy(logits.float()); compute_loss() drops the outputs */
      .grad_dtype = DTYPE_BF16,          /* MixedPrecisionPolicy of bf16: reduce_dtype too */
+     .tensors_apart = true,             /* nn.Parameter, .grad and torch.optim.AdamW's state of each weight */
      .grads_to_none = true,             /* zero_grad(), whose set_to_none is true by default */
      .params_f32 = true,                /* fsdp2_prepare_model() upcasts to fp32 */
      .gather_copies = true, .gathers_apart = true, /* FSDP2, as torchtitan */
@@ -286,6 +288,7 @@ static const struct profile profiles[] = {
      PYTORCH,                           /* it has no ring: as hf */
      .loss = LOSS_EAGER,                /* as hf */
      .grad_dtype = DTYPE_F32,           /* .grad has the parameters' type, and DDP reduces it */
+     .tensors_apart = true,             /* nn.Parameter, .grad and torch.optim.AdamW's state of each weight */
      .grads_to_none = true,             /* zero_grad(), whose set_to_none is true by default */
      .params_f32 = true,                /* bf16=True: torch.autocast() over fp32 parameters */
      .bucket_elements = 6553600,        /* bucket_cap_mb of DistributedDataParallel: 25 MiB */

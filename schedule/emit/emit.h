@@ -296,6 +296,8 @@ struct emit_weights {
     uint32_t bundle_count;
     uint8_t grad_dtype; /* enum dtype of whole weight gradients */
     uint8_t part_dtype; /* enum dtype of the part of their sum that a rank keeps */
+    /* autocast casts fp32 parameters for each product: `param_shard` of a bundle is all of them */
+    bool autocast;
     /* buffers of whole gradients: bundle i uses row i % grad_buffer_count; IR_NONE: not used yet */
     buffer_id *grad_buffer;
     uint32_t grad_buffer_count;

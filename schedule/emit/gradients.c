@@ -102,14 +102,16 @@ void emit_weight_grad(struct emit *e, uint32_t part, enum weight weight, struct 
     bool accumulate;
     struct view dw = grad_view(e, part, weight, &accumulate), product = dw;
     e->narrow.router = weight == WEIGHT_ROUTER;
-    const bool rescales = emit_narrow_rescales(e);
+    /* autocast: the gradient of the 16-bit copy, which autograd casts to the parameter's dtype */
+    const bool rescales = emit_narrow_rescales(e) || e->weights.autocast;
     const bool adds = accumulate && !rescales;
     struct work work = {.kind = WORK_MATMUL,
                         .matmul = {m, n, k, MATMUL_TN, EPILOGUE_NONE, adds, 0}};
     struct view read[5] = {dy, x, dw};
     uint32_t reads = adds ? 3 : 2;
     if (rescales)
-        product = emit_computed(e, "unscaled", CATEGORY_GRADIENT, m, n);
+        product = emit_computed(e, e->weights.autocast ? "grad_16bit" : "unscaled",
+                                CATEGORY_GRADIENT, m, n);
     reads = emit_narrow_operands(e, &work, read, reads);
     e->narrow.router = false;
     emit_op(e, e->stream.compute, &work, read, reads, &product, 1);

@@ -96,11 +96,74 @@ static void add_held(struct replay *r, const struct coming *c, bool moments, uin
             for (uint32_t i = b; i < end; i++)
                 if (c->first[i - c->begin] != IR_NONE && liveness_persistent_whole(c->ir, i) &&
                     is_moment(c->ir, i) == moments)
-                    r->row[r->count++] = (struct replay_stay){i, first, IR_NONE, false};
+                    r->row[r->count++] = (struct replay_stay){i, first, IR_NONE, false, 0};
     }
 }
 
-void replay_init(struct replay *r, const struct ir *ir, const struct role *role, bool late_moments)
+/* Returns for each buffer from c->begin on the bundle whose tensors it holds, each allocated by itself; IR_NONE16:
+ * it is one block. */
+static uint16_t *bundles_apart(const struct coming *c)
+{
+    const struct ir *ir = c->ir;
+    uint16_t *bundle = heap_alloc((size_t)(c->end - c->begin) + 1, sizeof *bundle);
+    for (uint32_t b = c->begin; b < c->end; b++) {
+        const uint16_t row = ir->buffer.binding[b];
+        const struct binding *binding = row == IR_NONE16 ? NULL : &ir->binding[row];
+        const bool part =
+            binding != NULL && binding->kind == BINDING_GRAD && binding->shard != IR_NONE16;
+        bundle[b - c->begin] = binding == NULL || part ? IR_NONE16 : binding->bundle;
+    }
+    for (uint32_t op = c->role->op_begin; op < c->role->op_begin + c->role->op_count; op++) {
+        if (ir->op.kind[op] != WORK_CAST || ir->op.region[op] != REGION_WEIGHTS)
+            continue;
+        const uint32_t from = ir_touched(ir, op, 0), to = ir_touched(ir, op, 1);
+        const uint16_t row = ir->buffer.binding[from];
+        if (row != IR_NONE16 && ir->binding[row].kind == BINDING_PARAM &&
+            ir->binding[row].shard == IR_NONE16)
+            bundle[to - c->begin] = ir->binding[row].bundle;
+    }
+    return bundle;
+}
+
+/* Replaces each row of a bundle's buffer by rows of its tensors. A rank's part is divided as the whole is. */
+static void divide_rows(struct replay *r, const struct coming *c)
+{
+    const struct ir *ir = c->ir;
+    uint16_t *apart = bundles_apart(c);
+    size_t count = 0, room = 0;
+    struct replay_stay *row = NULL;
+    for (uint32_t i = 0; i < r->count; i++) {
+        const uint16_t b = apart[r->row[i].buffer - c->begin];
+        const uint32_t tensors = b == IR_NONE16 ? 0 : ir->bundle[b].tensor_count;
+        row = heap_grow(row, &room, count + tensors + 1, sizeof *row);
+        if (tensors == 0 || ir->buffer.memory[r->row[i].buffer] != MEMORY_HBM) {
+            row[count++] = r->row[i];
+            continue;
+        }
+        const struct tensor *tensor = &ir->tensor[ir->bundle[b].tensor_begin];
+        double all = 0;
+        for (uint32_t t = 0; t < tensors; t++)
+            all += (double)tensor[t].rows * (double)tensor[t].cols;
+        uint64_t left = r->row[i].bytes;
+        for (uint32_t t = 0; t < tensors && left > 0; t++) {
+            const double share = (double)tensor[t].rows * (double)tensor[t].cols / all;
+            uint64_t bytes = (uint64_t)(share * (double)r->row[i].bytes);
+            if (t + 1 == tensors || bytes > left)
+                bytes = left;
+            left -= bytes;
+            row[count] = r->row[i];
+            row[count].bytes = bytes;
+            count += bytes > 0;
+        }
+    }
+    free(apart);
+    free(r->row);
+    r->row = row;
+    r->count = (uint32_t)count;
+}
+
+void replay_init(struct replay *r, const struct ir *ir, const struct role *role,
+                 struct replay_held how)
 {
     struct coming c = {.ir = ir, .role = role};
     const struct repeats *repeats = &ir->repeats;
@@ -117,7 +180,7 @@ void replay_init(struct replay *r, const struct ir *ir, const struct role *role,
     for (uint32_t b = c.begin; b < c.end; b++)
         held += liveness_persistent_whole(ir, b) ? repeats_of_state(ir, b) : 0;
     r->row = heap_alloc(held + rows + 1, sizeof *r->row);
-    uint32_t moments = late_moments ? first_of_moments(&c) : IR_NONE;
+    uint32_t moments = how.late_moments ? first_of_moments(&c) : IR_NONE;
     const uint32_t late = moments == IR_NONE ? 0 : repeats_whole_id(repeats, moments) - begin;
     add_held(r, &c, false, 0);
     if (moments == IR_NONE)
@@ -131,7 +194,7 @@ void replay_init(struct replay *r, const struct ir *ir, const struct role *role,
         if (row[i].copy > 2) {
             const struct replay_stay *b = &r->row[r->count - row[i].back], *a = b - row[i].back;
             r->row[r->count++] = (struct replay_stay){b->buffer, 2 * b->first_op - a->first_op,
-                                                      2 * b->last_op - a->last_op, b->is_gathered};
+                                                      2 * b->last_op - a->last_op, b->is_gathered, 0};
             continue;
         }
         uint32_t first = c.op[row[i].row], buffer = c.buffer[row[i].row];
@@ -140,10 +203,14 @@ void replay_init(struct replay *r, const struct ir *ir, const struct role *role,
             ir->op.kind[first] == WORK_ALL_GATHER && ir->op.region[first] == REGION_WEIGHTS;
         r->row[r->count++] = (struct replay_stay){
             buffer, repeats_seen_from(repeats, first, row[i].copy, first) - begin,
-            repeats_seen_from(repeats, first, row[i].copy, last) - begin, gathers};
+            repeats_seen_from(repeats, first, row[i].copy, last) - begin, gathers, 0};
     }
     if (moments != IR_NONE)
         add_held(r, &c, true, late);
+    for (uint32_t i = 0; i < r->count; i++)
+        r->row[i].bytes = ir_buffer_bytes(ir, (buffer_id){r->row[i].buffer});
+    if (how.tensors_apart)
+        divide_rows(r, &c);
     free(row);
     free(c.first);
     free(c.buffer);
@@ -292,8 +359,8 @@ static void pass_step(struct replay_pass *pass, enum memory memory, bool first_s
         if (r->ir->buffer.memory[row->buffer] != memory || (row->last_op == IR_NONE && !first_step))
             continue;
         bool apart = pass->gathers_apart && row->is_gathered;
-        pass->block[i - 1] = caching_alloc_on(pass->a, apart ? CACHING_GATHER : CACHING_COMPUTE,
-                                              ir_buffer_bytes(r->ir, (buffer_id){row->buffer}));
+        pass->block[i - 1] =
+            caching_alloc_on(pass->a, apart ? CACHING_GATHER : CACHING_COMPUTE, row->bytes);
         pass->a->block[pass->block[i - 1]].owner = i;
         if (row->last_op == IR_NONE)
             continue;

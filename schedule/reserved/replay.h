@@ -20,12 +20,20 @@ struct replay {
         uint32_t buffer, first_op, last_op; /* last IR_NONE: the buffer is not freed */
         /* the buffer holds parameters that the all-gather writes with which it is allocated */
         bool is_gathered;
+        uint64_t bytes;
     } * row; /* in the order of allocation */
 };
 
-/* late_moments: all moments are allocated with the first op that touches one. */
+/* How a framework allocates what it keeps of weights. */
+struct replay_held {
+    bool late_moments; /* all moments are allocated with the first op that touches one */
+    /* Each tensor of a bundle is allocated by itself: parameters, their casts, moments and whole gradients. A rank's
+     * part of a gradient stays one block, which a reduce-scatter writes. */
+    bool tensors_apart;
+};
+
 void replay_init(struct replay *replay, const struct ir *ir, const struct role *role,
-                 bool late_moments);
+                 struct replay_held held);
 void replay_release(struct replay *replay);
 
 /* Two steps are replayed. In the second step, the allocator has segments that the first step has cut for other sizes,

@@ -256,8 +256,8 @@ static uint64_t pinned_bytes(const struct ir *ir, const struct replay *replay)
     qsort(leaving, count, sizeof *leaving, by_last);
     for (uint32_t i = 0; i < count; i++) {
         for (; next->last_op < row[i].first_op; next++)
-            used[power_of(ir_buffer_bytes(ir, (buffer_id){next->buffer}))]--;
-        uint8_t power = power_of(ir_buffer_bytes(ir, (buffer_id){row[i].buffer}));
+            used[power_of(next->bytes)]--;
+        uint8_t power = power_of(row[i].bytes);
         used[power]++;
         most[power] = used[power] > most[power] ? used[power] : most[power];
     }
@@ -291,7 +291,7 @@ static void of_role(struct reserved *out, const struct ir *ir, const struct clus
     struct caching_allocator a = {.limit = bounded ? limit_of(out->available_bytes, outside) : 0,
                                   .expandable = held.expandable};
     struct replay replay;
-    replay_init(&replay, ir, role, held.late_moments);
+    replay_init(&replay, ir, role, held.how);
     run_device(&a, &replay, workspaces, held);
     out->pinned = pinned_bytes(ir, &replay);
     out->bytes[RESERVED_CONTEXT] = context;

@@ -17,6 +17,7 @@
 #include "models/cluster.h"
 #include "schedule/choices/choices.h"
 #include "schedule/ir/ir.h"
+#include "schedule/reserved/replay.h"
 #include "schedule/step/build.h"
 
 #include <stdbool.h>
@@ -56,7 +57,7 @@ struct reserved {
 struct reserved_held {
     bool expandable;    /* expandable_segments:True */
     bool gathers_apart; /* gathered parameters are allocated on a stream of their own */
-    bool late_moments;  /* the optimizer's first step allocates its moments */
+    struct replay_held how;
     uint64_t buckets;
     uint64_t table[STEP_ROTARY_TABLES]; /* bytes; each table has a block of its own */
 };

@@ -201,7 +201,8 @@ int64_t step_bucket_bytes(const struct choices *c)
     int64_t elements = 0;
     if (c->profile->holds_bucket && weights_sharded_params(c))
         elements += c->profile->bucket_elements;
-    if (c->profile->placeholder_gradients && c->states != STATES_BF16 && c->model->experts == 0)
+    if (c->profile->placeholder_gradients && !states_narrow((enum states)c->states) &&
+        c->model->experts == 0)
         elements += transformer_linear_flops_per_token(of_tensor_rank(c, &room)) / 2;
     return elements * (int64_t)dtype_bytes(c->dtype);
 }
@@ -260,6 +261,8 @@ static bool emit_and_rewrite(struct emit *e, struct ir *out, struct offsets_figu
     if (layers && (c->activations == CHOICE_ACTIVATIONS_OFFLOAD ||
                    c->activations == CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD))
         pass_offload(e, &list);
+    if (whole)
+        pass_autocast(e, &list);
     if (whole)
         pass_weights(e, &list);
     bool stands = finalize_role(e, &list, out, figures);
@@ -357,7 +360,8 @@ static bool build(struct ir *out, const struct choices *c, const struct transfor
         .guard = IR_NONE16,
         .repeats = repeats,
         .weights.grad_dtype = weights_grad_dtype(c),
-        .weights.part_dtype = c->states == STATES_BF16 ? c->dtype : weights_grad_dtype(c),
+        .weights.part_dtype =
+            states_narrow((enum states)c->states) ? c->dtype : weights_grad_dtype(c),
     };
     staging.layout = layout_of(c);
     if (c->lengths != NULL) {

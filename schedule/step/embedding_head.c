@@ -113,7 +113,8 @@ static void table_backward(struct emit *e, enum weight weight, int64_t part, str
     bool accumulate;
     const uint32_t table = part_after_layers(e, PART_EMBEDDING);
     const struct weight_slot *slot = &e->weights.slot[0][weight];
-    struct view write[2] = {grad_view(e, table, weight, &accumulate)};
+    const struct view gradient = grad_view(e, table, weight, &accumulate);
+    struct view write[2] = {gradient};
     struct work work = {.kind = WORK_EMBEDDING_BACKWARD,
                         .embedding = {rows, slot->cols, slot->rows, .part = part}};
     const bool whole = makes_whole_gradient(e, part);
@@ -122,8 +123,14 @@ static void table_backward(struct emit *e, enum weight weight, int64_t part, str
         write[1] = emit_computed(e, "others_rows", CATEGORY_GRADIENT,
                                  work.embedding.total - slot->rows, slot->cols);
     }
-    emit_op(e, e->stream.compute, &work, (struct view[]){dx, index, write[0]}, accumulate ? 3 : 2,
-            write, whole ? 2 : 1);
+    /* embedding_dense_backward() makes a gradient of its own, which autograd adds to that of a tied head */
+    const bool apart = accumulate && !whole && e->choices->profile->grads_to_none;
+    if (apart)
+        write[0] = emit_like(e, gradient, (int64_t)gradient.count, "dense_grad", MEMORY_HBM);
+    emit_op(e, e->stream.compute, &work, (struct view[]){dx, index, write[0]},
+            accumulate && !apart ? 3 : 2, write, whole ? 2 : 1);
+    if (apart)
+        emit_add(e, gradient, write[0], gradient);
     if (whole)
         keep_own_rows(e, e->weights.part[table].bundle, write[1], write[0]);
 }
@@ -211,21 +218,21 @@ static struct view loss_by_softmax(struct emit *e, struct view logits, struct vi
 }
 
 /* Emits the loss of fp32 logits as PyTorch's cross_entropy does. The forward saves the logarithm of the softmax only;
- * our kernel writes the softmax itself to that buffer. In the backward nll_loss_backward() fills a dense gradient of
- * the logarithm, and _log_softmax_backward_data() computes the gradient of the logits while both are alive, 12 bytes
- * per element; 14 if the caller holds the 16-bit logits (LOSS_HF). */
+ * our kernel writes the softmax itself to that buffer. The caller has the 16-bit logits until the forward has ended, 10
+ * bytes per element. In the backward nll_loss_backward() fills a dense gradient of the logarithm, and
+ * _log_softmax_backward_data() computes the gradient of the logits while both are alive, 12 bytes per element; 14 if the
+ * caller still holds the 16-bit logits (LOSS_HF). */
 static struct view loss_by_torch(struct emit *e, struct view logits, struct view labels)
 {
     struct view wide = emit_cast(e, logits, like_logits(e, "logits_wide", DTYPE_F32, labels));
     struct view logarithm = like_logits(e, "log_softmax", DTYPE_F32, labels);
-    loss_forward(e, wide, labels, logarithm, (struct view){0});
+    op_id forward = loss_forward(e, wide, labels, logarithm, (struct view){0});
     e->tags.phase = PHASE_BACKWARD;
     struct view dense = emit_zeros(e, like_logits(e, "d_log_softmax", DTYPE_F32, labels));
     struct view gradient = like_logits(e, "d_logits_wide", DTYPE_F32, labels);
     op_id done = loss_backward(e, logarithm, labels, gradient);
     emit_extend_lifetime(e, dense.buffer, done);
-    if (e->choices->loss == LOSS_HF)
-        emit_extend_lifetime(e, logits.buffer, done);
+    emit_extend_lifetime(e, logits.buffer, e->choices->loss == LOSS_HF ? done : forward);
     return gradient;
 }
 

@@ -6,6 +6,7 @@
  * is padded so that every rank's part (and, where stages hold parts of each other's weights, every stage's) is a
  * multiple of 8 elements (16 bytes in bf16). docs/strategies/weights.md. */
 #include "schedule/weights/bundles.h"
+#include "schedule/choices/kept.h"
 #include "schedule/choices/profile.h"
 #include "schedule/choices/tensor_share.h"
 #include "schedule/config/derived.h"
@@ -294,6 +295,17 @@ static bool each_has_its_own(const struct emit *e, uint32_t b)
            e->weights.bundle[b].ranks->shard_size > 1;
 }
 
+/* True if autocast casts the parameters where products read them: they are whole and fp32, and AdamW updates them where
+ * they are. */
+static bool casts_parameters(const struct emit *e)
+{
+    const struct choices *c = e->choices;
+    return kept_under_autocast(c) && c->dtype != DTYPE_F32 && !weights_are_masters(c) &&
+           c->optimizer == CHOICE_OPTIMIZER_DEVICE && !pipeline_has_remote_weights(c) &&
+           (c->weights == CHOICE_WEIGHTS_REPLICATED || e->group.dense.shard_size == 1) &&
+           (c->scope == SCOPE_STEP || c->scope == SCOPE_LAYER);
+}
+
 /* Makes a persistent buffer bound to a bundle: the whole of it, or this rank's part. */
 static buffer_id state_buffer(struct emit *e, uint32_t bundle, const char *stem,
                               enum binding_kind kind, enum category category, enum dtype dtype,
@@ -373,6 +385,9 @@ static void make_states(struct emit *e, uint32_t b)
     if (shard_params)
         bundle->param_shard =
             state_buffer(e, b, "param_shard", BINDING_PARAM, CATEGORY_PARAMETER, shard_dtype, true);
+    else if (e->weights.autocast)
+        bundle->param_shard = state_buffer(e, b, "param", BINDING_PARAM, CATEGORY_PARAMETER,
+                                           states_master_dtype((enum states)c->states), false);
     else
         bundle->param =
             state_buffer(e, b, "param", BINDING_PARAM, CATEGORY_PARAMETER, c->dtype, false);
@@ -386,7 +401,7 @@ static void make_states(struct emit *e, uint32_t b)
         if (c->profile->reduces_in_place && bundle->grad.i != IR_NONE)
             e->ir->buffer.flags[bundle->grad_shard.i] |= BUFFER_PART;
     }
-    make_optimizer_states(e, b, one_copy);
+    make_optimizer_states(e, b, one_copy || e->weights.autocast);
 }
 
 /* Zeroes gradients before the step: where stages hold each other's weights, the stage's own, to which all others are
@@ -409,9 +424,10 @@ static void zero_gradients(struct emit *e)
 void weights_setup(struct emit *e)
 {
     lay_out(e);
+    e->weights.autocast = casts_parameters(e);
     for (uint32_t b = 0; b < e->weights.bundle_count; b++) {
         make_states(e, b);
-        /* what forward and backward name while parameters are whole; pass_weights() redirects it */
+        /* what forward and backward name until pass_weights(), or pass_autocast(), redirects it */
         if (e->weights.bundle[b].param.i == IR_NONE)
             e->weights.bundle[b].param =
                 emit_buffer(e, "gathered", CATEGORY_PARAMETER, e->choices->dtype,

@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "tests/schedule/composed.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -222,6 +223,84 @@ static void layers_keep_what_pytorch_keeps(void)
     diag_release(&diag);
 }
 
+/* Writes the parts of the model that have 16-bit copies just before an op: layers, and "head". */
+static void copies_at(const struct ir *ir, const struct life *life, uint32_t at, char text[32])
+{
+    size_t size = 0;
+    bool head = false;
+    text[0] = '\0';
+    for (uint32_t layer = 0; layer <= LAYERS; layer++)
+        for (uint32_t b = 0; b < ir->buffer.count; b++) {
+            const uint32_t op = life[b].first;
+            if (op == IR_NONE || ir->op.kind[op] != WORK_CAST ||
+                ir->op.region[op] != REGION_WEIGHTS || op >= at || life[b].last < at)
+                continue;
+            if (ir->op.layer[op] == layer)
+                size +=
+                    (size_t)snprintf(text + size, 32 - size, "%s%u", size > 0 ? " " : "", layer);
+            head |= ir->op.layer[op] == IR_NONE16;
+        }
+    if (head)
+        snprintf(text + size, 32 - size, "%shead", size > 0 ? " " : "");
+}
+
+/* Returns the op before which a moment of tests/data/pytorch/autocast.csv lies. */
+static uint32_t moment(const struct ir *ir, const char *name)
+{
+    uint32_t layer = IR_NONE, region_end = 0, updates = ir->op.count;
+    const bool of_layer = sscanf(name, "backward %" SCNu32, &layer) == 1;
+    for (uint32_t op = 0; op < ir->op.count; op++) {
+        if (of_layer && ir->op.layer[op] == layer && in_backward(ir, op))
+            return op;
+        if (ir->op.phase[op] == PHASE_FORWARD)
+            region_end = op;
+        if (ir->op.phase[op] == PHASE_OPTIMIZER && updates == ir->op.count)
+            updates = op;
+    }
+    return strcmp(name, "region") == 0 ? region_end
+           : strcmp(name, "loss") == 0 ? region_end + 1
+                                       : updates;
+}
+
+/* The copies that autocast makes of weights live as long as PyTorch's (tests/scripts/autocast_copies.py). */
+static void copies_of_autocast_live_as_pytorchs(void)
+{
+    struct text csv = {0};
+    struct diag diag = {0};
+    const struct transformer model = model_of("llama");
+    int rows = 0;
+    CHECK_INT("csv", text_read(&csv, check_path("data/pytorch/autocast.csv"), &diag), STATUS_OK);
+    for (char *line = strchr(csv.data, '\n') + 1, *end; (end = strchr(line, '\n')) != NULL;
+         line = end + 1) {
+        char row[64], activations[8], at[16], *alive, ours[32];
+        struct request r = small(0, 1);
+        struct choices c;
+        struct ir ir;
+        snprintf(row, sizeof row, "%.*s", (int)(end - line), line);
+        if (sscanf(row, "%7[^,],%15[^,],", activations, at) != 2)
+            continue;
+        alive = strrchr(row, ',') + 1;
+        r.model = &model;
+        r.strategy = "local";
+        r.profile = "hf-ddp";
+        r.seq = TOKENS;
+        r.weights = CHOICE_WEIGHTS_REPLICATED;
+        r.activations =
+            strcmp(activations, "keep") == 0 ? CHOICE_ACTIVATIONS_KEEP : CHOICE_ACTIVATIONS_FULL;
+        if (!build(&ir, &c, &r, row))
+            continue;
+        struct life *life = lives_of(&ir);
+        copies_at(&ir, life, moment(&ir, at), ours);
+        CHECK_TEXT(row, ours, alive);
+        free(life);
+        ir_release(&ir);
+        rows++;
+    }
+    CHECK_INT("moments", rows, 12);
+    text_release(&csv);
+    diag_release(&diag);
+}
+
 /* Under autocast the residual stream is in fp32, also where a stage receives it: its buffers have room for it. */
 static void stages_keep_a_residual_in_fp32(void)
 {
@@ -255,6 +334,7 @@ static void stages_keep_a_residual_in_fp32(void)
 
 static const struct check_case cases[] = {
     {"layers keep what PyTorch keeps", layers_keep_what_pytorch_keeps},
+    {"copies of autocast live as PyTorch's", copies_of_autocast_live_as_pytorchs},
     {"stages keep a residual in fp32", stages_keep_a_residual_in_fp32},
 };
 

@@ -542,7 +542,7 @@ static void memory_is_that_of_the_storages(void)
         if (load(&recording, &ir, whole[i])) {
             struct replay replay;
             CHECK_INT(whole[i], (int64_t)step_recording_peak(&recording), (int64_t)recording.peak);
-            replay_init(&replay, &ir, &ir.role[0], false);
+            replay_init(&replay, &ir, &ir.role[0], (struct replay_held){0});
             CHECK_INT(whole[i], replayed_peak(&replay), (int64_t)recording.peak);
             replay_release(&replay);
         }

@@ -152,7 +152,7 @@ static void a_second_step_finds_other_segments(void)
     struct caching_allocator a = {0}, limited = {.limit = (uint64_t)60 << 20};
     CHECK_INT("parsed", ir_parse(&ir, "steps.ir", text, sizeof text - 1, &diag), STATUS_OK);
     CHECK_TEXT("parsed", diag.errors > 0 ? diag.text : "", "");
-    replay_init(&replay, &ir, &ir.role[0], false);
+    replay_init(&replay, &ir, &ir.role[0], (struct replay_held){0});
     replay_run(&replay, MEMORY_HBM, false, &a);
     CHECK_INT("used", (int64_t)a.used_peak, INT64_C(70) << 20);
     CHECK_INT("reserved", (int64_t)a.reserved_peak, INT64_C(90) << 20);
@@ -186,7 +186,7 @@ static void late_moments_take_the_place_of_activations(void)
     for (int late = 0; late < 2; late++) {
         struct replay replay;
         struct caching_allocator a = {0};
-        replay_init(&replay, &ir, &ir.role[0], late);
+        replay_init(&replay, &ir, &ir.role[0], (struct replay_held){.late_moments = late});
         replay_run(&replay, MEMORY_HBM, false, &a);
         CHECK_INT("used", (int64_t)a.used_peak, INT64_C(60) << 20);
         CHECK_INT("reserved", (int64_t)a.reserved_peak, INT64_C(1) * (late ? 80 : 60) << 20);
