@@ -194,7 +194,7 @@ static enum status plan_longest(struct setup *setup, const struct options *optio
 }
 
 /* Appends the command "longhaul predict --model ..." with the options that hold for all rows. Each row has the rest. */
-static void put_given(struct text *out, const struct options *options, enum goal goal)
+static void put_given(struct text *out, const struct options *options, enum plan_goal goal)
 {
     static const char *const keep[] = {"seq", "batch", NULL}, *const none[] = {NULL},
                              *const size[] = {"nodes", "gpus", NULL};
@@ -313,7 +313,7 @@ static enum status plan_best(struct setup *setup, const struct options *options,
     struct best best = {.limits = {.within_s = options_number(options, "within"),
                                    .gap = options_number(options, "gap") / 100,
                                    .kept = plan_cache_open(&cache, options, &plan_options, files)}};
-    struct safe safe;
+    struct safe_choice safe;
     struct text out = {0}, given = {0};
     const struct screen screen = screen_make(&out);
     struct packed_sets packed_sets = {.request = documents_samples(options)};
@@ -329,8 +329,9 @@ static enum status plan_best(struct setup *setup, const struct options *options,
                                   packed_sets.request.lengths != NULL ? &packed_sets : NULL,
                               .only = options_given(options, "only") ? &only : NULL,
                               .own_profile = published || !options_given(options, "profile")};
-    enum goal goal =
-        options_given(options, "goal") ? (enum goal)options_choice(options, "goal") : GOAL_SPEED;
+    enum plan_goal goal = options_given(options, "goal")
+                              ? (enum plan_goal)options_choice(options, "goal")
+                              : GOAL_SPEED;
     put_given(&given, options, goal);
     struct plan_report report = {
         .best = &best,

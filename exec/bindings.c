@@ -133,7 +133,7 @@ static void for_stretches(const struct exec_buffer *buffer, stretch_function *us
 }
 
 /* Runs of equal length and distance that are joined into blocks. */
-struct joining {
+struct joined_runs {
     bindings_block_function *use_block;
     void *context;
     struct bindings_block block; /* rows 0: none */
@@ -141,7 +141,7 @@ struct joining {
 
 static void join_stretch(void *context, const struct element_stretch *s)
 {
-    struct joining *j = context;
+    struct joined_runs *j = context;
     struct bindings_block *b = &j->block;
     uint64_t step = s->in_tensor - b->in_tensor;
     bool next = b->rows > 0 && s->tensor == b->tensor && s->count == b->cols &&
@@ -160,13 +160,13 @@ static void join_stretch(void *context, const struct element_stretch *s)
 
 void bindings_blocks(const struct exec_buffer *buffer, bindings_block_function *use, void *context)
 {
-    struct joining joining = {.use_block = use, .context = context};
+    struct joined_runs joining = {.use_block = use, .context = context};
     for_stretches(buffer, join_stretch, &joining);
     if (joining.block.rows > 0)
         use(context, &joining.block);
 }
 
-struct sharing {
+struct copied_runs {
     const struct ir *ir;
     /* along which ranks of the group hold the same of a tensor that is not cut there */
     uint32_t axes;
@@ -177,7 +177,7 @@ struct sharing {
 
 static void add_stretch(void *context, const struct element_stretch *stretch)
 {
-    struct sharing *s = context;
+    struct copied_runs *s = context;
     const struct tensor *tensor = &s->ir->tensor[stretch->tensor];
     uint32_t same = s->axes & ~(tensor->slice_axes[0] | tensor->slice_axes[1]), copies = 1;
     for (uint32_t a = 0; a < s->ir->mesh.axis_count; a++)
@@ -212,7 +212,7 @@ uint32_t bindings_shares(const struct ir *ir, uint32_t rank, uint32_t buffer, ui
                                       .rank = rank,
                                       .buffer = buffer,
                                       .elements = ir_buffer_elements(ir, (buffer_id){buffer})};
-    struct sharing s = {.ir = ir, .share = share};
+    struct copied_runs s = {.ir = ir, .share = share};
     if (binding == NULL || binding->bundle == IR_NONE16) {
         if (share != NULL)
             *share = (struct copied_run){0, bound.elements, 1};

@@ -13,13 +13,13 @@
 #define BEAT_S 0.1 /* between two reports of progress */
 
 /* A beat of a peer of which some bytes have come. */
-struct half_beat {
-    struct beat beat;
+struct partial_heartbeat {
+    struct heartbeat beat;
     size_t bytes;
 };
 
 /* Reads all beats that have come on a connection; *last is the newest. False: the connection is closed. */
-static bool read_beats(int fd, struct half_beat *half, struct beat *last)
+static bool read_beats(int fd, struct partial_heartbeat *half, struct heartbeat *last)
 {
     for (;;) {
         ssize_t n = recv(fd, (char *)&half->beat + half->bytes, sizeof half->beat - half->bytes,
@@ -36,7 +36,7 @@ static bool read_beats(int fd, struct half_beat *half, struct beat *last)
 
 /* Sends a beat if there is room; false: the connection is closed, or has had no room for so long that half a beat was
  * sent. */
-static bool send_beat(int fd, const struct beat *beat)
+static bool send_beat(int fd, const struct heartbeat *beat)
 {
     ssize_t n = send(fd, beat, sizeof *beat, MSG_DONTWAIT | MSG_NOSIGNAL);
     return n == (ssize_t)sizeof *beat ||
@@ -51,12 +51,13 @@ void bootstrap_hang_up(int *fd)
 }
 
 /* Exchanges beats once. On rank 0: `last` has what each peer sent last, and the sum goes to all. */
-static void exchange_beats(struct bootstrap *b, struct half_beat *half, struct beat *last)
+static void exchange_beats(struct bootstrap *b, struct partial_heartbeat *half,
+                           struct heartbeat *last)
 {
     uint32_t peers = b->place.rank == 0 ? b->place.size : 1;
     int *fd = b->peer[PROGRESS];
     pthread_mutex_lock(&b->lock);
-    struct beat own = b->own_beat, before = b->all_beats, sum = own;
+    struct heartbeat own = b->own_beat, before = b->all_beats, sum = own;
     pthread_mutex_unlock(&b->lock);
     for (uint32_t r = 0; r < peers; r++)
         if (fd[r] >= 0 && !read_beats(fd[r], &half[r], &last[r])) {
@@ -85,8 +86,8 @@ void *bootstrap_exchange(void *argument)
 {
     static const struct timespec nap = {0, (long)(1e9 * BEAT_S)};
     struct bootstrap *b = argument;
-    struct half_beat *half = heap_zalloc(b->place.size, sizeof *half);
-    struct beat *last = heap_zalloc(b->place.size, sizeof *last);
+    struct partial_heartbeat *half = heap_zalloc(b->place.size, sizeof *half);
+    struct heartbeat *last = heap_zalloc(b->place.size, sizeof *last);
     do {
         exchange_beats(b, half, last);
         nanosleep(&nap, NULL);
@@ -101,7 +102,7 @@ struct bootstrap_progress bootstrap_report(struct bootstrap *b, uint64_t ended, 
                                            bool failed)
 {
     pthread_mutex_lock(&b->lock);
-    b->own_beat = (struct beat){ended, busy, failed ? b->place.rank + 1 : 0};
+    b->own_beat = (struct heartbeat){ended, busy, failed ? b->place.rank + 1 : 0};
     const struct bootstrap_progress all = {b->all_beats.ended_ops, b->all_beats.busy_processes,
                                            b->all_beats.failed_rank};
     pthread_mutex_unlock(&b->lock);

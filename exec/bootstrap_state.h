@@ -14,7 +14,7 @@
 enum connection_kind { MESSAGES, PROGRESS, CHANNELS };
 
 /* A process's own progress, and what rank 0 sends of all. */
-struct beat {
+struct heartbeat {
     uint64_t ended_ops;
     uint32_t busy_processes, failed_rank;
 };
@@ -31,7 +31,7 @@ struct bootstrap {
     bool has_thread;
     atomic_bool must_quit;
     pthread_mutex_t lock; /* guards the fields below */
-    struct beat own_beat, all_beats;
+    struct heartbeat own_beat, all_beats;
     double moved_s; /* when progress was last heard of */
 };
 

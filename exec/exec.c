@@ -182,7 +182,7 @@ static uint32_t median_of(const double *step_s, uint32_t count)
 }
 
 /* How far the clock has settled. */
-struct settling {
+struct clock_settling {
     double begin_s, since_s, mhz; /* of the first step; of the window at hand; of the one before */
     uint32_t alike_windows;       /* windows that were like the one before */
 };
@@ -190,7 +190,7 @@ struct settling {
 /* True once the clock, a mean over all processes, has changed by less than 1 % from each of three windows to the next,
  * after at most 30 s; at once where it is not known. A window is 0.2 s of steps or more. All processes get one
  * answer, for which they must call together. */
-static enum status clock_settled(struct exec_run *run, struct settling *s, bool *steady,
+static enum status clock_settled(struct exec_run *run, struct clock_settling *s, bool *steady,
                                  struct diag *diag)
 {
     const double window_s = 0.2, most_s = 30, change = 0.01;
@@ -243,7 +243,7 @@ static enum status run_steps(struct exec_run *run, struct executor *executor,
                              const struct exec_io *io, struct measured_steps *steps,
                              struct diag *diag)
 {
-    struct settling settling = {.begin_s = run_now(), .since_s = run_now()};
+    struct clock_settling settling = {.begin_s = run_now(), .since_s = run_now()};
     for (run->step = 0; run->step < steps->warmup + steps->measured; run->step++) {
         double begin_s = run_now();
         if (run_ended(run))

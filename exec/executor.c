@@ -170,13 +170,13 @@ static struct timespec clock_time(double seconds)
 }
 
 /* The state of the watcher between two looks. */
-struct watch {
+struct executor_watcher {
     double begin_s, still_since_s, stall_s, limit_s;
     uint64_t progress;
 };
 
 /* Fails the run when nothing ends and nothing works, or when the step takes too long. */
-static void check_progress(struct exec_run *run, struct watch *watch)
+static void check_progress(struct exec_run *run, struct executor_watcher *watch)
 {
     char why[640];
     if (run_ended(run))
@@ -218,11 +218,11 @@ double executor_step(struct executor *executor)
     for (uint32_t rank = 0; rank < ranks; rank++)
         atomic_store(&run->host[rank], assignment_first(&run->assignment, rank));
 
-    struct watch watch = {.stall_s = run->options->stall_s > 0 ? run->options->stall_s
-                                     : run->world != NULL      ? STALL_TOGETHER_S
-                                                               : STALL_S,
-                          .limit_s = run->options->limit_s,
-                          .progress = atomic_load(&run->progress)};
+    struct executor_watcher watch = {.stall_s = run->options->stall_s > 0 ? run->options->stall_s
+                                                : run->world != NULL      ? STALL_TOGETHER_S
+                                                                          : STALL_S,
+                                     .limit_s = run->options->limit_s,
+                                     .progress = atomic_load(&run->progress)};
     double check_every_s = watch.stall_s / 8;
     if (watch.limit_s > 0 && watch.limit_s / 8 < check_every_s)
         check_every_s = watch.limit_s / 8;

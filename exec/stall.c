@@ -13,16 +13,16 @@ struct wait_node {
     uint32_t rank, op;
 };
 
-struct story {
+struct stall_report {
     struct exec_run *run;
     char *text;
     size_t size, used_bytes;
 };
 
-static void tell_line(struct story *story, const char *format, ...)
+static void tell_line(struct stall_report *story, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-static void tell_line(struct story *story, const char *format, ...)
+static void tell_line(struct stall_report *story, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -58,7 +58,7 @@ static uint32_t find_call(const struct exec_run *run, uint32_t rank, uint32_t gr
 }
 
 /* Says which member of a collective or barrier is the first that has not come, and returns its op. */
-static struct wait_node missing_member(struct story *story, struct wait_node at)
+static struct wait_node missing_member(struct stall_report *story, struct wait_node at)
 {
     struct exec_run *run = story->run;
     const struct assignment *assignment = &run->assignment;
@@ -92,7 +92,7 @@ static struct wait_node missing_member(struct story *story, struct wait_node at)
     return END;
 }
 
-static struct wait_node missing_end(struct story *story, struct wait_node at)
+static struct wait_node missing_end(struct stall_report *story, struct wait_node at)
 {
     const struct exec_run *run = story->run;
     const struct assignment_message *message =
@@ -132,7 +132,7 @@ static uint32_t unmet_wait(struct exec_run *run, uint32_t rank, uint32_t op)
 }
 
 /* Says what holds the host, which has not issued the op `at`, and returns the op to follow next. */
-static struct wait_node held_host(struct story *story, struct wait_node at)
+static struct wait_node held_host(struct stall_report *story, struct wait_node at)
 {
     struct exec_run *run = story->run;
     uint32_t host = atomic_load(&run->host[at.rank]), held = IR_NONE;
@@ -164,7 +164,7 @@ static struct wait_node held_host(struct story *story, struct wait_node at)
 }
 
 /* Says what the op waits for and returns that. */
-static struct wait_node follow(struct story *story, struct wait_node at)
+static struct wait_node follow(struct stall_report *story, struct wait_node at)
 {
     struct exec_run *run = story->run;
     const struct ir *ir = run->ir;
@@ -217,7 +217,7 @@ static struct wait_node first_pending(struct exec_run *run)
 
 void stall_explain(struct exec_run *run, char *text, size_t size)
 {
-    struct story story = {.run = run, .text = text, .size = size};
+    struct stall_report story = {.run = run, .text = text, .size = size};
     struct wait_node chain[CHAIN_MAX], at = first_pending(run);
     text[0] = '\0';
     if (at.op == IR_NONE)

@@ -13,7 +13,7 @@
 enum { NEAR_MIN = 4, NEAR_MAX = 8, SIDES = 3 };
 static const double NEAR = 1.386, ATTRIBUTE = 0.693;
 
-struct near {
+struct nearest_points {
     size_t count;
     double distance[NEAR_MAX]; /* ascending */
     const struct cost_point *point[NEAR_MAX];
@@ -71,7 +71,7 @@ static double distance(const struct work *a, const struct work *b)
     return sqrt(square);
 }
 
-static void add_near(struct near *near, const struct cost_point *point, double distance)
+static void add_near(struct nearest_points *near, const struct cost_point *point, double distance)
 {
     size_t at = near->count;
     if (at == NEAR_MAX && near->distance[--at] <= distance)
@@ -129,7 +129,7 @@ static void add_twin(struct twins *twins, int apart, bool settled, double log_ra
 double cost_points_s(const struct device_cost *cost, enum attention_impl impl,
                      const struct work *work, enum cost_clock clock, cost_function *law)
 {
-    struct near near = {0};
+    struct nearest_points near = {0};
     struct twins twins = {.attribute_differences = INT_MAX};
     for (size_t i = 0; i < cost->points.count && has_points((enum work_kind)work->kind); i++) {
         const struct cost_point *point = &cost->points.row[i];

@@ -152,7 +152,7 @@ static bool same_size(const struct residual *a, const struct residual *b)
 }
 
 /* What a measured row and a run must have in common, as a bit mask. */
-enum likeness {
+enum shared_traits {
     SHARE_DEVICE = 1,
     SHARE_PROFILE = 2,
     SHARE_KERNEL = 4,

@@ -56,7 +56,7 @@ enum mask {
 /* the order in which TAKE_ROWS writes rows: from a rank's own to those that it sends; from arrived rows, by sender, to
  * the order of their positions; and from that order back to the order by sender. GATHER: from a rank's own rows and
  * from arrived ones to the packed order of a round */
-enum take { TAKE_SEND, TAKE_PLACE, TAKE_RETURN, TAKE_GATHER, TAKE_COUNT };
+enum take_order { TAKE_SEND, TAKE_PLACE, TAKE_RETURN, TAKE_GATHER, TAKE_COUNT };
 /* the function that an activation applies to its input, or to its gate if it has one. OWN: silu for swiglu, gelu's
  * tanh form for gelu; GELU: gelu's tanh form, also for a gate (GEGLU); RELU2: max(x, 0)^2; CLAMPED, of swiglu:
  * (up + 1) gate sigmoid(1.702 gate), where gate is at most 7 and up from -7 to 7 (gpt-oss, torch/model.py, swiglu()) */

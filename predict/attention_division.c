@@ -38,7 +38,7 @@ static void add_sequence(struct attention_division *division, double *rows,
                  element = (double)dtype_bytes((enum dtype)c->dtype);
     const int64_t window = window_of(c->model);
     const struct row_bytes bytes = row_bytes_of(c->model, element);
-    struct needed needed = {0};
+    struct needed_tokens needed = {0};
     double pairs = 0;
     for (uint32_t i = 0; i < list->count; i++) {
         int64_t length = list->end[i] - document_begin(list, i);

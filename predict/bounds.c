@@ -159,12 +159,12 @@ enum { ROWS_MAX = 64 };
 /* The bytes per token that one layer saves for the backward and that may be offloaded, for each tensor. `Per token`
  * means: a rank's bytes divided by the tokens of a subsequence on all its tensor-parallel and head-parallel ranks
  * together. They are found by building a small step. */
-struct kept_of_token {
+struct bytes_per_token {
     double bytes[ROWS_MAX];
     uint32_t count;
 };
 
-static void kept_of_token(struct kept_of_token *kept, const struct choices *c)
+static void kept_of_token(struct bytes_per_token *kept, const struct choices *c)
 {
     enum { TOKENS = 128 };
     int64_t ranks = (int64_t)c->tp * c->hp;
@@ -194,7 +194,7 @@ static void kept_of_token(struct kept_of_token *kept, const struct choices *c)
 }
 
 /* Returns the bytes that one layer saves of `tokens` tokens, in tensors of `least` bytes or more. */
-static double bytes_of_tokens(const struct kept_of_token *kept, double tokens, double least)
+static double bytes_of_tokens(const struct bytes_per_token *kept, double tokens, double least)
 {
     double bytes = 0;
     for (uint32_t i = 0; i < kept->count; i++)
@@ -232,7 +232,7 @@ static struct sequence_bytes subsequence_bytes(const struct choices *c)
     double width = (double)(transformer_kv_width(&share) + transformer_v_width(&share));
     double kv = (double)c->seq / c->hp * width * (double)dtype_bytes((enum dtype)c->dtype) * layers;
     struct sequence_bytes kept = {.bytes_here = kv};
-    struct kept_of_token of_token;
+    struct bytes_per_token of_token;
     if (c->activations != CHOICE_ACTIVATIONS_KEEP && c->activations != CHOICE_ACTIVATIONS_RATIO)
         return kept;
     kept_of_token(&of_token, c);

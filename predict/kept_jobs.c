@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* The jobs whose results are not known yet. */
-struct left {
+struct jobs_left {
     workers_function *function;
     void *context;
     size_t *job; /* [count] on the heap: their numbers */
@@ -17,7 +17,7 @@ struct left {
 
 static void do_left(void *context, size_t number, void *result)
 {
-    const struct left *left = context;
+    const struct jobs_left *left = context;
     left->function(left->context, left->job[number], result);
 }
 
@@ -43,7 +43,7 @@ enum status kept_jobs_run(const struct kept_jobs *kept, const uint64_t *key, siz
 {
     if (kept->file == NULL)
         return workers_run(count, result_size, function, context, results, progress, diag);
-    struct left left = {function, context, heap_alloc(count + 1, sizeof(size_t)), 0};
+    struct jobs_left left = {function, context, heap_alloc(count + 1, sizeof(size_t)), 0};
     char *result = results, *made;
     memset(results, 0, count * result_size);
     for (size_t i = 0; i < count; i++)

@@ -96,13 +96,13 @@ static void put_header(const struct trace *trace, struct text *out)
 
 /* The digits of the last number that was printed. Printing a double is most of the work of a row, and most rows start
  * at the time at which another row ended. */
-struct printed {
+struct printed_number {
     double value;
     size_t size; /* 0: no number has been printed yet */
     char digits[32];
 };
 
-static void put_time(struct text *out, struct printed *last, double value)
+static void put_time(struct text *out, struct printed_number *last, double value)
 {
     if (last->size == 0 || memcmp(&last->value, &value, sizeof value) != 0) {
         size_t from = out->size;
@@ -132,7 +132,7 @@ static void print_table(const struct trace *trace, const struct csv_columns *tab
     assert(table->columns <= COLUMN_LIMIT);
     table->arrays(trace, column);
     struct text *label = quote_labels(trace);
-    struct printed last = {0};
+    struct printed_number last = {0};
 
     put_header(trace, out);
     for (size_t c = 0; c < table->columns; c++) {

@@ -35,7 +35,7 @@ struct reader {
 };
 
 /* An event while it is read. */
-struct draft {
+struct event_draft {
     bool complete; /* "ph": "X" */
     bool wanted;   /* its category is one that we read */
     bool has_start, has_duration, has_name;
@@ -115,7 +115,7 @@ static enum status read_number(struct reader *r, double *value, bool *there)
     return status == STATUS_OK ? json_pull_skip(&r->pull, token, r->diag) : status;
 }
 
-static void take_category(const struct json_pull *pull, struct draft *draft)
+static void take_category(const struct json_pull *pull, struct event_draft *draft)
 {
     static const struct {
         const char *name;
@@ -189,7 +189,7 @@ static enum status read_input(struct reader *r, bool *shaped, int depth)
 }
 
 /* Reads "Input Dims" as the text of the inputs' shapes. */
-static enum status read_inputs(struct reader *r, struct draft *draft)
+static enum status read_inputs(struct reader *r, struct event_draft *draft)
 {
     enum json_token token;
     enum status status = next_token(r, &token);
@@ -234,7 +234,7 @@ static enum step_dtype dtype_of_type(const struct json_pull *pull)
 }
 
 /* Reads "Input Dims": a list of shapes, one per input; an input that is a list of tensors has a list of shapes. */
-static enum status read_shapes(struct reader *r, struct draft *draft)
+static enum status read_shapes(struct reader *r, struct event_draft *draft)
 {
     enum json_token token;
     enum status status = next_token(r, &token);
@@ -266,7 +266,7 @@ static enum status read_shapes(struct reader *r, struct draft *draft)
 }
 
 /* Reads "Input type": a list of types, one per input, of which the first is kept. */
-static enum status read_types(struct reader *r, struct draft *draft)
+static enum status read_types(struct reader *r, struct event_draft *draft)
 {
     enum json_token token;
     enum status status = next_token(r, &token);
@@ -291,7 +291,7 @@ static enum status read_types(struct reader *r, struct draft *draft)
     return status;
 }
 
-static enum status read_arguments(struct reader *r, struct draft *draft)
+static enum status read_arguments(struct reader *r, struct event_draft *draft)
 {
     enum json_token token;
     enum status status = next_token(r, &token);
@@ -332,7 +332,7 @@ static enum status read_arguments(struct reader *r, struct draft *draft)
     return status;
 }
 
-static enum status read_field(struct reader *r, struct draft *draft)
+static enum status read_field(struct reader *r, struct event_draft *draft)
 {
     if (json_pull_is(&r->pull, "args"))
         return read_arguments(r, draft);
@@ -362,7 +362,7 @@ static enum status read_field(struct reader *r, struct draft *draft)
 }
 
 /* Returns the flops of a product of matrices (..., m, k) and (..., k, n); 0 if the shapes do not fit together. */
-static double product_flops(const struct draft *draft, int first)
+static double product_flops(const struct event_draft *draft, int first)
 {
     int a = first, b = first + 1;
     if (b >= draft->inputs || draft->rank[a] < 2 || draft->rank[a] != draft->rank[b])
@@ -376,7 +376,7 @@ static double product_flops(const struct draft *draft, int first)
     return flops;
 }
 
-static double flops_of(const struct draft *draft, const char *name)
+static double flops_of(const struct event_draft *draft, const char *name)
 {
     double flops = 0;
     switch (operator_flops_form(name)) {
@@ -394,12 +394,12 @@ static double flops_of(const struct draft *draft, const char *name)
 
 /* True for annotations with which gloo marks its operations on its own threads. Their input is what this rank sends,
  * and they count as operators. */
-static bool is_gloo(const struct draft *draft, const char *name)
+static bool is_gloo(const struct event_draft *draft, const char *name)
 {
     return draft->type == KINETO_ANNOTATION && strncmp(name, "gloo:", 5) == 0;
 }
 
-static double input_bytes(const struct draft *draft)
+static double input_bytes(const struct event_draft *draft)
 {
     double bytes = draft->inputs > 0 && draft->rank[0] > 0 ? draft->input_bytes : 0;
     for (int i = 0; i < draft->rank[0]; i++)
@@ -407,7 +407,7 @@ static double input_bytes(const struct draft *draft)
     return bytes;
 }
 
-static uint32_t lane_of(struct reader *r, const struct draft *draft)
+static uint32_t lane_of(struct reader *r, const struct event_draft *draft)
 {
     char text[160];
     if (draft->type == KINETO_KERNEL && draft->has_stream && fabs(draft->stream) < 1e9 &&
@@ -436,7 +436,8 @@ static uint64_t identifier_of(double number)
     return number >= 1 && number < 1e15 ? (uint64_t)number : 0;
 }
 
-static void keep_inputs(struct reader *r, const struct draft *draft, struct kineto_event *event)
+static void keep_inputs(struct reader *r, const struct event_draft *draft,
+                        struct kineto_event *event)
 {
     event->dtype = STEP_OTHER;
     event->inputs = UINT32_MAX;
@@ -449,7 +450,7 @@ static void keep_inputs(struct reader *r, const struct draft *draft, struct kine
         event->lacks_shapes |= draft->is_list[i] && !draft->has_shape[i];
 }
 
-static enum status keep_event(struct reader *r, const struct draft *draft)
+static enum status keep_event(struct reader *r, const struct event_draft *draft)
 {
     struct kineto_events *events = r->events;
     if (!draft->has_start || !draft->has_duration || !draft->has_name)
@@ -487,7 +488,7 @@ static enum status keep_event(struct reader *r, const struct draft *draft)
 
 static enum status read_event(struct reader *r)
 {
-    struct draft draft = {0};
+    struct event_draft draft = {0};
     enum json_token token;
     enum status status;
     r->events->seen_count++;

@@ -185,7 +185,7 @@ static enum status match_steps(struct maker *maker, const struct foreign_step *p
 
 static int compare_strays(const void *left, const void *right)
 {
-    const struct stray *a = left, *b = right;
+    const struct stray_rows *a = left, *b = right;
     if (a->seconds != b->seconds)
         return a->seconds > b->seconds ? -1 : 1;
     return strcmp(a->name, b->name);
@@ -199,7 +199,7 @@ static void list_strays(struct maker *maker)
     for (size_t i = 0; i < trace->label_count; i++)
         if (maker->stray_rows[i] > 0)
             out->stray[out->stray_count++] =
-                (struct stray){trace->label[i], maker->stray_rows[i], maker->stray_s[i]};
+                (struct stray_rows){trace->label[i], maker->stray_rows[i], maker->stray_s[i]};
     if (out->stray_count > 0)
         qsort(out->stray, out->stray_count, sizeof *out->stray, compare_strays);
 }

@@ -32,7 +32,7 @@ struct recorded_step {
 };
 
 /* Recorded work that the prediction does not have, over all steps. */
-struct stray {
+struct stray_rows {
     const char *name; /* the trace's */
     size_t rows;
     double seconds;
@@ -46,7 +46,7 @@ struct row_matches {
     size_t row_count, row_capacity;
     struct recorded_step *step;
     size_t steps;
-    struct stray *stray; /* the longest strays first */
+    struct stray_rows *stray; /* the longest strays first */
     size_t stray_count;
     bool *is_stray; /* [rows of the recording] */
     uint32_t rank, predicted_rank;

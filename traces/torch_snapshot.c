@@ -174,7 +174,7 @@ static int64_t find_device(const struct pickle_value *segments)
 /* The blocks that changed after the last failed allocation. A snapshot is dumped where the exception is caught, and by
  * then the frames that the exception left have released their tensors: the activations of a step. So the events after
  * the failure are undone. */
-struct since {
+struct changes_since_failure {
     const struct pickle_item *begin; /* the last failure in the trace; NULL: none */
     const struct pickle_item *trace;
     struct snapshot_change {
@@ -210,7 +210,7 @@ static int compare_changes(const void *left, const void *right)
 }
 
 /* Returns the index of the first freed block at or after an address. */
-static size_t first_freed(const struct since *since, uint64_t address)
+static size_t first_freed(const struct changes_since_failure *since, uint64_t address)
 {
     size_t low = 0, high = since->freed_count;
     while (low < high) {
@@ -234,7 +234,7 @@ static const struct snapshot_change *find_change(const struct snapshot_change *l
 
 /* Notes a free after the failure. A block that was also allocated after the failure was free then, so both events are
  * dropped. */
-static void note_free(struct since *since, const struct pickle_value *event)
+static void note_free(struct changes_since_failure *since, const struct pickle_value *event)
 {
     const struct snapshot_change *taken =
         find_change(since->taken, since->taken_count, bytes_of(event, "addr"));
@@ -244,7 +244,7 @@ static void note_free(struct since *since, const struct pickle_value *event)
         add_change(&since->freed, &since->freed_count, &since->freed_capacity, event);
 }
 
-static void find_changes(struct torch_snapshot *s, struct since *since)
+static void find_changes(struct torch_snapshot *s, struct changes_since_failure *since)
 {
     for (const struct pickle_item *i = since->begin; i != NULL; i = i->next) {
         const char *action = pickle_text(pickle_find(i->value, "action"), "");
@@ -262,7 +262,7 @@ static void find_changes(struct torch_snapshot *s, struct since *since)
 }
 
 /* Finds the last failed allocation in the device's history. */
-static void find_failure(struct torch_snapshot *s, struct since *since,
+static void find_failure(struct torch_snapshot *s, struct changes_since_failure *since,
                          const struct pickle_value *traces)
 {
     const struct pickle_item *trace = list_items(traces);
@@ -280,8 +280,8 @@ static void find_failure(struct torch_snapshot *s, struct since *since,
 
 /* Raises largest_free to the size of the largest piece of a free range that was free at the failure already: no block
  * that was freed since covers it. */
-static void add_free(struct torch_snapshot *s, const struct since *since, uint64_t address,
-                     uint64_t bytes)
+static void add_free(struct torch_snapshot *s, const struct changes_since_failure *since,
+                     uint64_t address, uint64_t bytes)
 {
     uint64_t at = address, end = address + bytes;
     for (size_t i = first_freed(since, address); i <= since->freed_count && at < end; i++) {
@@ -305,7 +305,8 @@ static void add_active(struct torch_snapshot *s, struct sites *sites, uint64_t b
     text_release(&name);
 }
 
-static void add_blocks(struct torch_snapshot *s, struct sites *sites, const struct since *since,
+static void add_blocks(struct torch_snapshot *s, struct sites *sites,
+                       const struct changes_since_failure *since,
                        const struct pickle_value *segment)
 {
     /* the blocks of a segment follow each other without gaps */
@@ -325,7 +326,8 @@ static void add_blocks(struct torch_snapshot *s, struct sites *sites, const stru
 
 /* Adds the blocks that were in use at the failure and have been freed since, each under the stack that allocated it,
  * or, if the history does not reach back to that allocation, under the one that freed it. */
-static void add_freed(struct torch_snapshot *s, struct sites *sites, const struct since *since)
+static void add_freed(struct torch_snapshot *s, struct sites *sites,
+                      const struct changes_since_failure *since)
 {
     for (const struct pickle_item *i = since->trace; since->freed_count > 0 && i != since->begin;
          i = i->next) {
@@ -369,7 +371,7 @@ enum status torch_snapshot_parse(struct torch_snapshot *s, const char *name, con
     struct arena arena = {0};
     struct pickle_value *root = NULL;
     struct sites sites = {.snapshot = s};
-    struct since since = {0};
+    struct changes_since_failure since = {0};
     enum status status = pickle_parse(&root, &arena, name, data, size, diag);
     if (status != STATUS_OK)
         goto out;

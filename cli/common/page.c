@@ -92,7 +92,7 @@ void page_end(struct page *page)
     text_puts(&page->html, "</body></html>\n");
 }
 
-void page_verdict(struct page *page, enum page_mood mood, const char *text)
+void page_verdict(struct page *page, enum page_tone mood, const char *text)
 {
     static const char *const classes[] = {"good", "bad", "close"};
     text_printf(&page->html, "<p class=\"verdict %s\">", classes[mood]);

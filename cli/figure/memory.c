@@ -18,7 +18,7 @@ enum { CATEGORIES_MAX = 32 };
 
 #define GIB (1024.0 * 1024 * 1024)
 
-struct levels {
+struct memory_levels {
     uint16_t category[CATEGORIES_MAX];
     double bytes[CATEGORIES_MAX];
     size_t count;
@@ -33,7 +33,7 @@ struct drawing {
     bool sum_only;
 };
 
-static void put_level(const struct drawing *d, const struct levels *levels, double time_s)
+static void put_level(const struct drawing *d, const struct memory_levels *levels, double time_s)
 {
     double sum = 0;
     text_printf(d->out, "%.9g", (time_s - d->origin_s) / d->window->time.unit_s);
@@ -45,7 +45,7 @@ static void put_level(const struct drawing *d, const struct levels *levels, doub
     text_putc(d->out, '\n');
 }
 
-static double total_of_levels(const struct levels *levels)
+static double total_of_levels(const struct memory_levels *levels)
 {
     double sum = 0;
     for (size_t k = 0; k < levels->count; k++)
@@ -63,7 +63,7 @@ static bool is_of(const struct trace *trace, size_t row, uint32_t rank, const ch
 struct slot {
     bool has_change;
     double start_s, last_s;
-    struct levels fullest, last;
+    struct memory_levels fullest, last;
 };
 
 static void put_slot(const struct drawing *d, const struct slot *slot, double until_s)
@@ -78,8 +78,8 @@ static void put_slot(const struct drawing *d, const struct slot *slot, double un
 }
 
 /* Adds the state that holds from time_s on, which is not after the window. */
-static void settle_slot(const struct drawing *d, struct slot *slot, const struct levels *levels,
-                        double time_s)
+static void settle_slot(const struct drawing *d, struct slot *slot,
+                        const struct memory_levels *levels, double time_s)
 {
     const struct figure_window *window = d->window;
     double finest_s = (window->to_s - window->from_s) * FINEST;
@@ -99,7 +99,7 @@ static void settle_slot(const struct drawing *d, struct slot *slot, const struct
 /* Draws the memory as steps. Of each shortest interval only its fullest state and its last one are drawn. Returns the
  * largest state in bytes. */
 static double put_levels(const struct drawing *d, const struct trace *trace, uint32_t rank,
-                         const char *memory, struct levels *levels)
+                         const char *memory, struct memory_levels *levels)
 {
     struct slot slot = {.fullest = *levels, .last = *levels};
     /* the time of the rows that were read last; rows of the same time make one state */
@@ -129,11 +129,11 @@ static double put_levels(const struct drawing *d, const struct trace *trace, uin
 }
 
 /* Finds the categories of a memory, the most bytes of each, and the end of the step. */
-static enum status find_levels(struct levels *levels, double most[CATEGORIES_MAX], double *end_s,
-                               const struct trace *trace, uint32_t rank, const char *memory,
-                               struct diag *diag)
+static enum status find_levels(struct memory_levels *levels, double most[CATEGORIES_MAX],
+                               double *end_s, const struct trace *trace, uint32_t rank,
+                               const char *memory, struct diag *diag)
 {
-    *levels = (struct levels){0};
+    *levels = (struct memory_levels){0};
     *end_s = 0;
     for (size_t i = 0; i < trace->memory.count; i++) {
         size_t k = 0;
@@ -160,7 +160,7 @@ static enum status find_levels(struct levels *levels, double most[CATEGORIES_MAX
 }
 
 /* Leaves out categories that would be thinner than a line. */
-static void drop_thin(struct levels *levels, const double most[CATEGORIES_MAX])
+static void drop_thin(struct memory_levels *levels, const double most[CATEGORIES_MAX])
 {
     double all = 0;
     size_t kept = 0;
@@ -217,7 +217,7 @@ enum status figure_memory(struct figure *figure, const struct trace *trace,
 {
     const char *memory = wanted->memory != NULL ? wanted->memory : "hbm";
     uint32_t rank = (uint32_t)wanted->rank;
-    struct levels levels;
+    struct memory_levels levels;
     struct figure_window window;
     double most[CATEGORIES_MAX], end_s;
     struct text names = {0}, title = {0};
@@ -259,7 +259,7 @@ enum status figure_memories(struct figure *figure, const struct figure_trace *tr
     struct figure_window *window = heap_zalloc(count, sizeof *window);
     double top = 0, limit = 0, end_s, most[CATEGORIES_MAX];
     const char *shown[FIGURE_SERIES_MAX];
-    struct levels levels;
+    struct memory_levels levels;
     struct text text = {0};
     struct arena names = {0};
     enum status status = STATUS_OK;

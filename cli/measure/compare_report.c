@@ -331,7 +331,7 @@ void compare_report_put_memory(struct rows *rows, const struct comparison *c)
 {
     const struct {
         const char *key, *what;
-        const struct compare_memory *row;
+        const struct compare_memory *memory_row;
         size_t count;
     } tables[] = {{"arena", "arena, bytes", c->planned_memory, c->planned_memory_count},
                   {"peak", "peak, bytes", c->memory, c->memory_count}};
@@ -340,7 +340,7 @@ void compare_report_put_memory(struct rows *rows, const struct comparison *c)
             continue;
         begin_rows(rows, tables[t].key, NULL, &compare_tables[COMPARE_MEMORY]);
         for (size_t i = 0; i < tables[t].count; i++) {
-            const struct compare_memory *row = &tables[t].row[i];
+            const struct compare_memory *row = &tables[t].memory_row[i];
             rows_number(rows, row->rank);
             rows_name(rows, row->memory);
             rows_name(rows, tables[t].what);

@@ -51,7 +51,7 @@ static enum sheet_kind kind_of(struct json_node block)
 
 static void put_verdict(struct page *page, struct json_node block)
 {
-    static const enum page_mood moods[] = {
+    static const enum page_tone moods[] = {
         [SCREEN_GOOD] = PAGE_GOOD, [SCREEN_BAD] = PAGE_BAD, [SCREEN_DOUBT] = PAGE_CLOSE};
     const char *tone = page_words_of(block, "tone");
     struct text text = {0};

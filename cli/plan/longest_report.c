@@ -96,7 +96,7 @@ static void put_next(struct text *out, const struct longest_certificate *r)
 
 /* Appends the longest length that fits with a smaller probability than was asked for: "728K tokens fit in 6 of 10
  * cases". */
-static void put_gamble(struct text *out, const struct longest_certificate *r)
+static void put_risky_best(struct text *out, const struct longest_certificate *r)
 {
     put_tokens(out, r->risky_longest.tokens);
     text_puts(out, " fit ");
@@ -186,7 +186,7 @@ void longest_report_print(const struct screen *screen, const struct longest_cert
         screen_put_line(screen, "safe", "no length fits as surely as was asked");
     print_line(screen, "next", put_next, r);
     if (r->risky_longest.tokens > 0)
-        print_line(screen, "gamble", put_gamble, r);
+        print_line(screen, "gamble", put_risky_best, r);
     if (r->flips_asked)
         print_line(screen, "with", put_flips, r);
     if (all && r->at_next.simulated)

@@ -21,7 +21,7 @@ extern const struct row_table plan_tables[PLAN_TABLE_COUNT];
 struct plan_report {
     struct best *best; /* plan_report_make() completes the intervals of its first row */
     /* with which probability the winner fits, and a faster one that may not fit */
-    const struct safe *safe;
+    const struct safe_choice *safe;
     struct setup *setup;        /* the setup that was searched */
     size_t shown_rows;          /* how many rows of the ranking are printed */
     bool has_details;           /* all details are found and printed, which JSON always has */

@@ -114,7 +114,7 @@ enum status plan_settings_of_best(struct text *out, enum framework framework,
     open.only = &framework;
     if (space_allows(&open, &all->row[0].request))
         return plan_settings_of_winner(out, framework, all, diag);
-    struct safe safe;
+    struct safe_choice safe;
     enum status status =
         safe_find(&safe, &own, all->goal, setup, open, setup->fits_probability, diag);
     if (status == STATUS_OK) {

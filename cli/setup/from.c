@@ -303,7 +303,7 @@ static void put_option(struct text *out, const struct launch_option *option)
         options_put_word(out, option->value);
 }
 
-struct from {
+struct launch_files_read {
     struct launch_tables tables;
     struct launch launch;
     /* texts of options: those taken from files, those that the command line replaces, and those that are searched
@@ -311,8 +311,8 @@ struct from {
     struct text taken_options, replaced_options, left_options;
 };
 
-static enum status take_options(struct from *from, struct options *options, bool search,
-                                struct diag *diag)
+static enum status take_options(struct launch_files_read *from, struct options *options,
+                                bool search, struct diag *diag)
 {
     enum status status = STATUS_OK;
     bool length = looks_for_length(options);
@@ -390,7 +390,7 @@ static enum status read_files(struct launch *launch, struct launch_tables *table
 }
 
 /* Appends what was read: the options, such as "x.sh: arguments of Megatron-LM; as options:", and the remarks. */
-static void print(struct from *from, struct text *out)
+static void print(struct launch_files_read *from, struct text *out)
 {
     const char *between = "";
     text_puts(out, "from ");
@@ -435,7 +435,7 @@ static enum status refuse_programs(const struct options *options, struct diag *d
 
 enum status from_apply(struct options *options, bool search, struct diag *diag)
 {
-    struct from from = {0};
+    struct launch_files_read from = {0};
     struct text out = {0};
     enum status refused = refuse_programs(options, diag);
     if (refused != STATUS_OK)

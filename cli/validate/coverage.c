@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* A run and its interval. */
-struct judged {
+struct judged_run {
     const struct residual *run;
     struct interval interval;
     bool is_inside;
@@ -17,7 +17,7 @@ struct judged {
 
 /* Makes the interval of each run's time, and finds whether the run lies inside. Returns the number of runs. first: the
  * error at first sight counts, and the interval is made without the rows of the run's laboratory. */
-static size_t judge_runs(struct judged *judged, const struct residuals *runs,
+static size_t judge_runs(struct judged_run *judged, const struct residuals *runs,
                          const struct evidence *evidence, bool first)
 {
     size_t count = 0;
@@ -26,7 +26,7 @@ static size_t judge_runs(struct judged *judged, const struct residuals *runs,
         const double value = first && !isnan(run->first) ? run->first : run->value[RESIDUAL_TIME];
         if (isnan(value))
             continue;
-        struct judged *j = &judged[count++];
+        struct judged_run *j = &judged[count++];
         j->run = run;
         j->interval = interval_make(evidence, RESIDUAL_TIME, run, first ? run->laboratory : NULL);
         j->is_inside = value >= j->interval.low && value <= j->interval.high;
@@ -34,10 +34,10 @@ static size_t judge_runs(struct judged *judged, const struct residuals *runs,
     return count;
 }
 
-typedef bool in_class(const struct judged *judged, int class);
+typedef bool in_class(const struct judged_run *judged, int class);
 
 /* Returns how many runs of a class lie inside their intervals. */
-static struct coverage coverage_of(const struct judged *judged, size_t count, in_class *is_in,
+static struct coverage coverage_of(const struct judged_run *judged, size_t count, in_class *is_in,
                                    int class)
 {
     struct coverage c = {0};
@@ -71,7 +71,7 @@ static struct coverage coverage_of(const struct judged *judged, size_t count, in
     return c;
 }
 
-static bool is_any(const struct judged *judged, int class)
+static bool is_any(const struct judged_run *judged, int class)
 {
     (void)judged;
     (void)class;
@@ -79,7 +79,7 @@ static bool is_any(const struct judged *judged, int class)
 }
 
 /* Returns the number of notable unmeasured features. Two or more are one class, 2. */
-static int unmeasured_of(const struct judged *judged)
+static int unmeasured_of(const struct judged_run *judged)
 {
     int count = 0;
     for (uint32_t i = 0; i < judged->interval.count; i++)
@@ -87,12 +87,12 @@ static int unmeasured_of(const struct judged *judged)
     return count < 2 ? count : 2;
 }
 
-static bool has_count(const struct judged *judged, int class)
+static bool has_count(const struct judged_run *judged, int class)
 {
     return unmeasured_of(judged) == class;
 }
 
-static bool has_feature(const struct judged *judged, int class)
+static bool has_feature(const struct judged_run *judged, int class)
 {
     for (uint32_t i = 0; i < judged->interval.count; i++)
         if (judged->interval.unmeasured[i].feature == class &&
@@ -101,7 +101,7 @@ static bool has_feature(const struct judged *judged, int class)
     return false;
 }
 
-static bool has_mechanism(const struct judged *judged, int class)
+static bool has_mechanism(const struct judged_run *judged, int class)
 {
     for (uint32_t i = 0; i < judged->interval.count; i++)
         if (judged->interval.unmeasured[i].feature == FEATURE_MECHANISM &&
@@ -144,10 +144,10 @@ static size_t add_coverage(struct coverage *out, const char *name, struct covera
 }
 
 /* Adds a class for each laboratory. */
-static size_t add_laboratories(struct coverage *out, const struct judged *judged, size_t count)
+static size_t add_laboratories(struct coverage *out, const struct judged_run *judged, size_t count)
 {
     bool *done = heap_zalloc(count + 1, sizeof *done);
-    struct judged *own = heap_zalloc(count + 1, sizeof *own);
+    struct judged_run *own = heap_zalloc(count + 1, sizeof *own);
     size_t added = 0;
     for (size_t i = 0; i < count; i++) {
         size_t n = 0;
@@ -168,7 +168,7 @@ static size_t add_laboratories(struct coverage *out, const struct judged *judged
 size_t coverage_make(struct coverage *out, const struct residuals *runs,
                      const struct evidence *evidence, bool first)
 {
-    struct judged *judged = heap_zalloc(runs->count + 1, sizeof *judged);
+    struct judged_run *judged = heap_zalloc(runs->count + 1, sizeof *judged);
     const size_t count = judge_runs(judged, runs, evidence, first);
     size_t made = 0;
     for (size_t i = 0; i < ARRAY_LEN(classes); i++)

@@ -125,7 +125,7 @@ const char *cpu_take_rows(const struct call *call, float *scratch)
     const struct work *work = call->work;
     const int64_t rows = work->take_rows.rows, to = work->take_rows.to;
     const int64_t room = rows < to ? rows : to;
-    const enum take how = (enum take)work->take_rows.take;
+    const enum take_order how = (enum take_order)work->take_rows.take;
     const struct moved_rows moved = moved_rows(call->rows, moved_list_of(work), room);
     memset(call->write[0].data, 0,
            call->write[0].count * dtype_bytes((enum dtype)call->write[0].dtype));

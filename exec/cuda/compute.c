@@ -334,7 +334,7 @@ static int cross_entropy(const struct call *call, const struct cuda_place *place
         call->write[0].data, call->write[1].data, softmax ? write_array(call, 2) : NOTHING,
         read_array(call, 0), call->read[1].data,
         w->cross_entropy.accumulate ? call->read[2].data : NULL, w->cross_entropy.rows,
-        w->cross_entropy.vocab, (double)w->cross_entropy.count, place->fault, place->mark,
+        w->cross_entropy.vocab, (double)w->cross_entropy.count, place->fault, place->fault_mark,
         place->scratch, place->stream);
 }
 
@@ -344,7 +344,7 @@ static int cross_entropy_backward(const struct call *call, const struct cuda_pla
     return cuda_cross_entropy_backward(write_array(call, 0), read_array(call, 0),
                                        call->read[1].data, call->softmax, w->cross_entropy.rows,
                                        w->cross_entropy.vocab, (double)w->cross_entropy.count,
-                                       place->fault, place->mark, place->stream);
+                                       place->fault, place->fault_mark, place->stream);
 }
 
 /* Returns how many columns of a rank's part of the logits belong to tokens of the vocabulary. If the vocabulary does
@@ -511,7 +511,7 @@ static int take_rows(const struct call *call, const struct cuda_place *place)
 {
     const struct work *w = call->work;
     const int64_t rows = w->take_rows.rows, to = w->take_rows.to, room = rows < to ? rows : to;
-    const enum take how = (enum take)w->take_rows.take;
+    const enum take_order how = (enum take_order)w->take_rows.take;
     struct cuda_row_copy copy = {
         .y = call->write[0].data,
         .x = call->read[0].data,

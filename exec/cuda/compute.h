@@ -12,8 +12,8 @@ struct cuda_place {
     cudaStream_t stream;
     /* the bytes that the row's `scratch` returns, aligned to CUDA_SCRATCH_ALIGNMENT */
     void *scratch;
-    int32_t *fault; /* the rank's: a kernel that meets wrong data writes the op's mark here */
-    int32_t mark;   /* op + 1 */
+    int32_t *fault;     /* the rank's: a kernel that meets wrong data writes the op's mark here */
+    int32_t fault_mark; /* op + 1 */
     const int32_t *visible_keys; /* of an op with mask DOCUMENTS: its cuda_mask's; else NULL */
     /* of work that moves rows which ranks need: its lists, by enum moved_list; NULL: other work, or no schedule */
     const struct cuda_row_pairs *pairs;

@@ -309,7 +309,7 @@ void cuda_launch(struct cuda_rank *rank)
 /* ---- looking ---- */
 
 /* Returns the first op with an event among those launched and not known to have ended; IR_NONE: none. */
-static uint32_t next_mark(const struct cuda_stream *stream)
+static uint32_t next_event_mark(const struct cuda_stream *stream)
 {
     for (uint32_t i = stream->ended_ops; i < stream->launched; i++)
         if (cuda_events(stream->rank, stream->list.op[i])->end != NULL)
@@ -321,7 +321,7 @@ static uint32_t next_mark(const struct cuda_stream *stream)
 static void poll_rest(struct cuda_stream *stream)
 {
     uint32_t launched = stream->launched;
-    if (stream->ended_ops == launched || next_mark(stream) != IR_NONE)
+    if (stream->ended_ops == launched || next_event_mark(stream) != IR_NONE)
         return;
     cudaError_t error = cudaStreamQuery(stream->handle);
     if (error == cudaErrorNotReady)
@@ -338,7 +338,7 @@ static void poll_rest(struct cuda_stream *stream)
 static void poll_stream(struct cuda_stream *stream)
 {
     struct cuda_rank *rank = stream->rank;
-    for (uint32_t i = next_mark(stream); i != IR_NONE; i = next_mark(stream)) {
+    for (uint32_t i = next_event_mark(stream); i != IR_NONE; i = next_event_mark(stream)) {
         cudaError_t error = cudaEventQuery(cuda_events(rank, stream->list.op[i])->end);
         if (error == cudaErrorNotReady)
             return;

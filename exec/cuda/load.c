@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 /* The operations launched so far, by what chooses their kernels: shape, types and alignment of all operands. */
-struct loaded {
+struct launched_operations {
     struct id_map map;
     uint64_t *key;
     uint32_t count, capacity;
@@ -31,7 +31,7 @@ static uint64_t key_of(const struct exec_run *run, const struct call *call)
 }
 
 /* Returns true the first time that it is called with a key. */
-static bool is_new(struct loaded *loaded, uint64_t key)
+static bool is_new(struct launched_operations *loaded, uint64_t key)
 {
     for (struct id_probe p = id_map_start(&loaded->map, key); id_map_next(&loaded->map, &p);)
         if (loaded->key[p.row] == key)
@@ -85,7 +85,7 @@ static bool wait_for(struct cuda_stream *stream, const struct call *call)
                        error);
 }
 
-static bool load_op(struct loaded *loaded, struct cuda_rank *rank, uint32_t op)
+static bool load_op(struct launched_operations *loaded, struct cuda_rank *rank, uint32_t op)
 {
     struct exec_run *run = rank->run;
     struct cuda_stream *stream = &rank->stream[run->ir->op.stream[op]];
@@ -123,7 +123,7 @@ static enum status clear_arenas(struct cuda *cuda, struct diag *diag)
 enum status cuda_load_kernels(struct cuda *cuda, struct diag *diag)
 {
     struct exec_run *run = cuda->run;
-    struct loaded loaded = {.count = 0};
+    struct launched_operations loaded = {.count = 0};
     enum status status = clear_arenas(cuda, diag);
     bool going = status == STATUS_OK;
     for (uint32_t r = run->first; r < run->first + run->count && going; r++)

@@ -12,7 +12,7 @@
 enum { CONNECT_S = 60 };
 
 /* One thread opens the communicators and makes a first exchange on each, while another watches the time. */
-struct opening {
+struct nccl_opening {
     struct nccl_links *links;
     struct exec_run *run;
     ncclUniqueId id;
@@ -25,27 +25,28 @@ struct opening {
     char words[512];
 };
 
-static bool call_refused(struct opening *o, const char *call, const char *words, const char *more)
+static bool call_refused(struct nccl_opening *o, const char *call, const char *words,
+                         const char *more)
 {
     o->refused_call = call;
     snprintf(o->words, sizeof o->words, "%s%s%s", words, more[0] != '\0' ? ": " : "", more);
     return false;
 }
 
-static bool nccl_taken(struct opening *o, const char *call, ncclResult_t result)
+static bool nccl_taken(struct nccl_opening *o, const char *call, ncclResult_t result)
 {
     const struct nccl *nccl = o->links->nccl;
     return result == ncclSuccess ||
            call_refused(o, call, nccl->ncclGetErrorString(result), nccl->ncclGetLastError(NULL));
 }
 
-static bool cuda_taken(struct opening *o, const char *call, cudaError_t error)
+static bool cuda_taken(struct nccl_opening *o, const char *call, cudaError_t error)
 {
     return error == cudaSuccess || call_refused(o, call, cudaGetErrorString(error), "");
 }
 
 /* Waits until everything on the links' stream has ended. */
-static bool await_exchange(struct opening *o, struct nccl_link *link)
+static bool await_exchange(struct nccl_opening *o, struct nccl_link *link)
 {
     static const struct timespec nap = {0, 200000};
     struct nccl_links *l = o->links;
@@ -64,7 +65,7 @@ static bool await_exchange(struct opening *o, struct nccl_link *link)
     return cuda_taken(o, "cudaEventQuery (of a first exchange)", error);
 }
 
-static bool end_group(struct opening *o, struct nccl_link *link, ncclResult_t put_result)
+static bool end_group(struct nccl_opening *o, struct nccl_link *link, ncclResult_t put_result)
 {
     struct nccl_links *l = o->links;
     ncclResult_t result = l->nccl->ncclGroupEnd();
@@ -74,7 +75,7 @@ static bool end_group(struct opening *o, struct nccl_link *link, ncclResult_t pu
 }
 
 /* Sends a number to the rank to which this one sends on the link, and receives one from the rank it receives from. */
-static bool exchange_messages(struct opening *o, struct nccl_link *link)
+static bool exchange_messages(struct nccl_opening *o, struct nccl_link *link)
 {
     struct nccl_links *l = o->links;
     const struct assignment *assignment = &o->run->assignment;
@@ -100,7 +101,7 @@ static size_t operand_bytes(const struct operand *operand)
 /* Runs one of the link's collectives on temporary memory, so that NCCL connects the members. A collective that is
  * made of messages moves one element of each piece. A collective for which NCCL has an algorithm has its real size,
  * because NCCL chooses the algorithm by size, and connects for that algorithm. */
-static bool try_collective(struct opening *o, struct nccl_link *link, const struct call *op)
+static bool try_collective(struct nccl_opening *o, struct nccl_link *link, const struct call *op)
 {
     struct nccl_links *l = o->links;
     const uint32_t size = o->run->assignment.size[link->group];
@@ -156,7 +157,7 @@ static bool try_collective(struct opening *o, struct nccl_link *link, const stru
 
 /* Runs each shape of the link's collectives once. All members use the list of the link's first member, so they agree
  * even if their own lists are faulty. */
-static bool try_collectives(struct opening *o, struct nccl_link *link)
+static bool try_collectives(struct nccl_opening *o, struct nccl_link *link)
 {
     struct exec_run *run = o->run;
     const struct ir *ir = run->ir;
@@ -181,7 +182,7 @@ static bool try_collectives(struct opening *o, struct nccl_link *link)
     return going;
 }
 
-static bool try_barrier(struct opening *o, struct nccl_link *link)
+static bool try_barrier(struct nccl_opening *o, struct nccl_link *link)
 {
     struct nccl_links *l = o->links;
     if (!nccl_enter(l, link))
@@ -193,7 +194,7 @@ static bool try_barrier(struct opening *o, struct nccl_link *link)
 }
 
 /* Makes the communicator of all ranks. It is known to others when it is whole: it cannot be aborted before. */
-static bool open_world(struct opening *o)
+static bool open_world(struct nccl_opening *o)
 {
     struct nccl_links *l = o->links;
     const struct exec_run *run = o->run;
@@ -212,7 +213,7 @@ static bool open_world(struct opening *o)
 
 /* Splits the link from the communicator of all ranks, in one call for all instances of its group, and connects its
  * members. A link has NCCL's resources to itself (config.splitShare is 0), since links are in use at the same time. */
-static bool open_link(struct opening *o, struct nccl_link *link)
+static bool open_link(struct nccl_opening *o, struct nccl_link *link)
 {
     struct nccl_links *l = o->links;
     const struct assignment *assignment = &o->run->assignment;
@@ -239,7 +240,7 @@ static bool open_link(struct opening *o, struct nccl_link *link)
  * it. */
 static void *open_in_order(void *argument)
 {
-    struct opening *o = argument;
+    struct nccl_opening *o = argument;
     bool going = cuda_taken(o, "cudaSetDevice", cudaSetDevice(o->device)) && open_world(o);
     for (uint32_t i = 0; i < o->links->count && going; i++) {
         pthread_mutex_lock(&o->lock);
@@ -256,7 +257,7 @@ static void *open_in_order(void *argument)
 }
 
 /* Waits for the thread that connects links. False: it has neither ended nor come to another link for `seconds`. */
-static bool await_opening(struct opening *o, double seconds)
+static bool await_opening(struct nccl_opening *o, double seconds)
 {
     bool late = false;
     pthread_mutex_lock(&o->lock);
@@ -277,7 +278,7 @@ static bool await_opening(struct opening *o, double seconds)
     return !late;
 }
 
-static enum status run_opening(struct opening *o, struct diag *diag)
+static enum status run_opening(struct nccl_opening *o, struct diag *diag)
 {
     struct nccl_links *l = o->links;
     const struct exec_run *run = o->run;
@@ -312,7 +313,7 @@ enum status nccl_connect(struct cuda *cuda, const ncclUniqueId *id, struct diag 
 {
     pthread_condattr_t monotonic;
     /* on the heap, since a thread that cannot be stopped continues to use it */
-    struct opening *o = heap_zalloc(1, sizeof *o);
+    struct nccl_opening *o = heap_zalloc(1, sizeof *o);
     o->links = cuda->links;
     o->run = cuda->run;
     o->id = *id;

@@ -332,7 +332,7 @@ static struct cuda_place place_of(const struct cuda_stream *stream, uint32_t op)
     return (struct cuda_place){.stream = stream->handle,
                                .scratch = stream->scratch,
                                .fault = stream->rank->fault,
-                               .mark = (int32_t)op + 1,
+                               .fault_mark = (int32_t)op + 1,
                                .pairs = cuda_pairs(stream->rank, op),
                                .dealt = cuda_dealt(stream->rank, op)};
 }

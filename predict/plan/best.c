@@ -12,7 +12,7 @@ void best_release(struct best *best)
     *best = (struct best){0};
 }
 
-bool best_is_better(enum goal goal, const struct outcome *a, const struct outcome *b)
+bool best_is_better(enum plan_goal goal, const struct outcome *a, const struct outcome *b)
 {
     if ((a->kind == OUTCOME_TIMED) != (b->kind == OUTCOME_TIMED))
         return a->kind == OUTCOME_TIMED;

@@ -16,7 +16,7 @@
 /* A configuration that is slower by more than this share on its typical batch is not tried on others. */
 #define DOCUMENTS_MARGIN 0.05
 
-enum goal { GOAL_SPEED, GOAL_GPUS, GOAL_LONGEST, GOAL_COUNT };
+enum plan_goal { GOAL_SPEED, GOAL_GPUS, GOAL_LONGEST, GOAL_COUNT };
 
 /* When a search ends before its end, what it leaves out, and where its steps are kept. All-zero: never, nothing, and
  * nowhere. */
@@ -31,7 +31,7 @@ struct search_limits {
 };
 
 struct best {
-    enum goal goal;
+    enum plan_goal goal;
     struct search_limits limits; /* set by the caller */
     struct space space;
     struct outcome *row; /* one per candidate, best first; of the winning number of GPUs */
@@ -50,7 +50,7 @@ struct best {
 /* Searches the space, of GOAL_LONGEST without limits, and fills *best, which must be all-zero but for its limits;
  * release it in either case. STATUS_NO: nothing fits. After a signal that base/interrupt.h has noted, the search ends
  * with the outcomes known so far. */
-enum status best_find(struct best *best, enum goal goal, struct setup *setup,
+enum status best_find(struct best *best, enum plan_goal goal, struct setup *setup,
                       struct space_open open, struct diag *diag);
 void best_release(struct best *best);
 
@@ -66,6 +66,6 @@ void best_rank(struct best *best);
 
 /* True if a comes before b in the ranking: a was simulated and b was not; or both were, and a is longer (GOAL_LONGEST),
  * was predicted on more batches, or has the higher rate, in this order. */
-bool best_is_better(enum goal goal, const struct outcome *a, const struct outcome *b);
+bool best_is_better(enum plan_goal goal, const struct outcome *a, const struct outcome *b);
 
 #endif

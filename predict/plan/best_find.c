@@ -256,7 +256,7 @@ static int64_t more_gpus(const struct cluster *cluster, int64_t gpus)
     return next > cluster->gpus && gpus < cluster->gpus ? cluster->gpus : next;
 }
 
-enum status best_find(struct best *best, enum goal goal, struct setup *setup,
+enum status best_find(struct best *best, enum plan_goal goal, struct setup *setup,
                       struct space_open open, struct diag *diag)
 {
     best->goal = goal;

@@ -107,12 +107,12 @@ static void find_little(struct rate_search *s, double above)
 }
 
 /* The candidates that come first; of those that would simulate the same layer only one. */
-struct firsts {
+struct first_candidates {
     size_t node[SEARCH_ROUND + SEARCH_ROUND / 2], count;
 };
 
-static void put_first(struct firsts *f, const struct rate_search *s, order_fn *before, bool layers,
-                      size_t i)
+static void put_first(struct first_candidates *f, const struct rate_search *s, order_fn *before,
+                      bool layers, size_t i)
 {
     uint32_t layer = layers ? next_layer(s, &s->node[i]) : SEARCH_NO_LAYER;
     size_t last = f->count;
@@ -139,7 +139,7 @@ static void put_first(struct firsts *f, const struct rate_search *s, order_fn *b
 static void choose_jobs(struct rate_search *s, order_fn *before, size_t most,
                         enum search_stage from, bool layers, double above)
 {
-    struct firsts firsts = {.count = 0};
+    struct first_candidates firsts = {.count = 0};
     size_t added = 0;
     for (size_t i = 0; i < s->best->space.count; i++)
         if (s->node[i].stage >= from && fastest_is_open(s, i, above))

@@ -21,18 +21,18 @@ enum {
     ALL = TITAN | MEGATRON | SPEED | TRAINER
 };
 
-struct gap {
+struct expression_gap {
     unsigned frameworks; /* those that cannot express what is_chosen() recognises */
     bool (*is_chosen)(const struct choices *c);
     const char *what;
 };
 
-struct gaps {
-    const struct gap *row;
+struct expression_gaps {
+    const struct expression_gap *row;
     size_t count;
 };
-extern const struct gaps gaps_of_sequence, gaps_of_weights, gaps_of_work; /* choices */
-extern const struct gaps gaps_of_models;
+extern const struct expression_gaps gaps_of_sequence, gaps_of_weights, gaps_of_work; /* choices */
+extern const struct expression_gaps gaps_of_models;
 
 /* ---- what rows of several subjects depend on ---- */
 bool gaps_has_ring(const struct choices *c);

@@ -1,17 +1,19 @@
 #include "predict/plan/gaps.h"
 
 /* The tables of choices, in the order in which their rows are printed. */
-static const struct gaps *const of_choices[] = {&gaps_of_sequence, &gaps_of_weights, &gaps_of_work};
-static const struct gaps *const of_models[] = {&gaps_of_models};
+static const struct expression_gaps *const of_choices[] = {&gaps_of_sequence, &gaps_of_weights,
+                                                           &gaps_of_work};
+static const struct expression_gaps *const of_models[] = {&gaps_of_models};
 
 /* Returns the next row of the tables that applies, and moves *table and *row to the one after it; NULL: there is
  * none. */
-static const struct gap *next_gap(const struct gaps *const *tables, size_t count, size_t *table,
-                                  size_t *row, enum framework framework, const struct choices *c)
+static const struct expression_gap *next_gap(const struct expression_gaps *const *tables,
+                                             size_t count, size_t *table, size_t *row,
+                                             enum framework framework, const struct choices *c)
 {
     for (; *table < count; ++*table, *row = 0)
         while (*row < tables[*table]->count) {
-            const struct gap *gap = &tables[*table]->row[(*row)++];
+            const struct expression_gap *gap = &tables[*table]->row[(*row)++];
             if ((gap->frameworks >> framework & 1u) != 0 && gap->is_chosen(c))
                 return gap;
         }
@@ -19,11 +21,11 @@ static const struct gap *next_gap(const struct gaps *const *tables, size_t count
 }
 
 static void put_rows(struct text *out, enum framework framework, const struct choices *c,
-                     const struct gaps *const *tables, size_t count, const char *head)
+                     const struct expression_gaps *const *tables, size_t count, const char *head)
 {
     size_t table = 0, row = 0;
-    for (const struct gap *gap; (gap = next_gap(tables, count, &table, &row, framework, c)) != NULL;
-         head = "")
+    for (const struct expression_gap *gap;
+         (gap = next_gap(tables, count, &table, &row, framework, c)) != NULL; head = "")
         text_printf(out, "%s#   %s\n", head, gap->what);
 }
 
@@ -37,7 +39,7 @@ enum status expressible_check(enum framework framework, const struct choices *c,
 {
     struct text list = {0};
     size_t table = 0, row = 0;
-    for (const struct gap *gap;
+    for (const struct expression_gap *gap;
          (gap = next_gap(of_choices, ARRAY_LEN(of_choices), &table, &row, framework, c)) != NULL;)
         text_printf(&list, "%s%s", list.size > 0 ? "; " : "", gap->what);
     enum status status = STATUS_OK;

@@ -87,7 +87,7 @@ static bool has_late_windows(const struct choices *c)
 }
 
 /* clang-format off */
-static const struct gap rows[] = {
+static const struct expression_gap rows[] = {
     {MEGATRON | SPEED, has_experts, "experts: those of one layer are written as a dense feed-forward part"},
     {MEGATRON | SPEED, has_latent_attention, "latent attention: grouped queries are written"},
     {TITAN | MEGATRON | SPEED | TRAINER, repeats_expanded, "expanded queries, keys and values that are made again (--up-projection recompute)"},
@@ -106,4 +106,4 @@ static const struct gap rows[] = {
 };
 /* clang-format on */
 
-const struct gaps gaps_of_models = {rows, ARRAY_LEN(rows)};
+const struct expression_gaps gaps_of_models = {rows, ARRAY_LEN(rows)};

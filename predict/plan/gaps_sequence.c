@@ -164,7 +164,7 @@ static bool has_ring_with_flash(const struct choices *c)
 }
 
 /* clang-format off */
-static const struct gap rows[] = {
+static const struct expression_gap rows[] = {
     {TITAN | AXOLOTL, gaps_has_heads,            "head ranks (Ulysses): context parallelism is a ring"},
     {TITAN | TRL, has_messages,                 "keys and values as messages round the ring: an all-gather, or all-to-alls, which are set"},
     {ALL,      has_needed_keys,              "keys and values sent only to ranks that need them (--rotate needed): each rank gets all"},
@@ -205,4 +205,4 @@ static const struct gap rows[] = {
 };
 /* clang-format on */
 
-const struct gaps gaps_of_sequence = {rows, ARRAY_LEN(rows)};
+const struct expression_gaps gaps_of_sequence = {rows, ARRAY_LEN(rows)};

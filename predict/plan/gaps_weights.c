@@ -191,7 +191,7 @@ static bool has_other_dropout(const struct choices *c)
 }
 
 /* clang-format off */
-static const struct gap rows[] = {
+static const struct expression_gap rows[] = {
     {TITAN,    has_replicated_states,        "optimizer states sharded alone: FSDP shards all, DDP nothing; FSDP is set"},
     {TITAN,    gaps_has_zero2,                    "gradients sharded and parameters kept: reshard_after_forward = \"never\" comes near"},
     {TITAN | MEGATRON | SPEED, has_other_sync, "gradients of micro-batches that are reduced at other times (--grad-sync)"},
@@ -233,4 +233,4 @@ static const struct gap rows[] = {
 };
 /* clang-format on */
 
-const struct gaps gaps_of_weights = {rows, ARRAY_LEN(rows)};
+const struct expression_gaps gaps_of_weights = {rows, ARRAY_LEN(rows)};

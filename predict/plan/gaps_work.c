@@ -194,7 +194,7 @@ static bool is_not_trl(const struct choices *c)
 }
 
 /* clang-format off */
-static const struct gap rows[] = {
+static const struct expression_gap rows[] = {
     {TITAN,    has_selective,                "selective checkpoints that keep attention's output: mode = \"selective\" with option \"op\" keeps products too"},
     {MEGATRON, has_selective,                "selective checkpoints that keep attention's output: selective recomputation of core_attn does the opposite; full is set"},
     {SPEED | TRAINER, has_selective,                "checkpoints that keep attention's output"},
@@ -232,4 +232,4 @@ static const struct gap rows[] = {
 };
 /* clang-format on */
 
-const struct gaps gaps_of_work = {rows, ARRAY_LEN(rows)};
+const struct expression_gaps gaps_of_work = {rows, ARRAY_LEN(rows)};

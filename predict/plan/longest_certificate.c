@@ -29,7 +29,7 @@ static void find_flip(void *context, size_t job, void *result)
     struct request request = report->request;
     struct ladder ladder;
     struct longest longest;
-    struct flip *flip = result;
+    struct length_flip *flip = result;
     alternatives_apply(&request, job);
     if (ladder_of(&ladder, &request, NULL) == STATUS_OK &&
         longest_find(&longest, flips->setup, &request, &ladder, report->longest.next, NULL, NULL) ==
@@ -41,7 +41,7 @@ static void find_flip(void *context, size_t job, void *result)
 
 static int longer_first(const void *left, const void *right)
 {
-    const struct flip *a = left, *b = right;
+    const struct length_flip *a = left, *b = right;
     return a->tokens != b->tokens ? (a->tokens > b->tokens ? -1 : 1) : strcmp(a->option, b->option);
 }
 
@@ -49,7 +49,7 @@ static enum status find_flips(struct longest_certificate *r, const struct setup 
                               struct diag *diag)
 {
     struct flips flips = {setup, r};
-    struct flip all[ALTERNATIVES_MAX];
+    struct length_flip all[ALTERNATIVES_MAX];
     size_t count = alternatives_count();
     struct progress progress;
     progress_begin(&progress, count, 0);
@@ -78,8 +78,8 @@ static enum status predict_at(struct prediction *p, const struct setup *setup,
 }
 
 /* Finds the longest length that fits in half of the cases. Where none fits as surely as was asked, it is the answer. */
-static enum status find_gamble(struct longest_certificate *r, struct setup *setup,
-                               struct progress *progress, struct diag *diag)
+static enum status find_risky_best(struct longest_certificate *r, struct setup *setup,
+                                   struct progress *progress, struct diag *diag)
 {
     const double asked = setup->fits_probability;
     if (asked <= 0.5 || interrupted() != 0 || r->longest.next == 0)
@@ -108,7 +108,7 @@ enum status longest_certificate_make(struct longest_certificate *r, struct setup
         status = longest_find(&r->longest, setup, &r->request, &r->ladder, r->request.seq,
                               &progress, diag);
     if (status == STATUS_OK)
-        status = find_gamble(r, setup, &progress, diag);
+        status = find_risky_best(r, setup, &progress, diag);
     progress_end();
     if (status == STATUS_OK && r->length_only)
         return r->longest.tokens > 0 ? STATUS_OK : STATUS_NO;

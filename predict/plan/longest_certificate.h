@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct flip { /* an option, and the longest sequence with it */
+struct length_flip { /* an option, and the longest sequence with it */
     const char *option;
     int64_t tokens; /* 0: refused, or nothing fits */
     /* the last length that was asked about, if it fits, so that longer ones may; else 0 */
@@ -25,9 +25,9 @@ struct longest_certificate {
     /* nothing fits as surely as the setup asks: `longest` fits in half of the cases */
     bool is_unsafe;
     struct ladder ladder;
-    struct request request;                /* degrees filled in */
-    struct prediction at_longest, at_next; /* simulated; empty where there is none */
-    struct flip flip[ALTERNATIVES_MAX];    /* longest first */
+    struct request request;                    /* degrees filled in */
+    struct prediction at_longest, at_next;     /* simulated; empty where there is none */
+    struct length_flip flip[ALTERNATIVES_MAX]; /* longest first */
     size_t flip_count;
     bool flips_asked; /* false: schedules are too large to search each option, or all lengths fit */
 };

@@ -3,7 +3,7 @@
 #include "base/interrupt.h"
 
 /* Begins a search anew with another probability. Messages of a search that finds nothing are not kept. */
-static enum status search_again(struct best *best, enum goal goal, struct setup *setup,
+static enum status search_again(struct best *best, enum plan_goal goal, struct setup *setup,
                                 struct space_open open, double probability)
 {
     const struct search_limits limits = best->limits;
@@ -17,7 +17,7 @@ static enum status search_again(struct best *best, enum goal goal, struct setup 
 }
 
 /* Nothing fits with the probability that was asked: finds the safest that fits in half of the cases. */
-static enum status find_safest(struct safe *safe, struct best *best, enum goal goal,
+static enum status find_safest(struct safe_choice *safe, struct best *best, enum plan_goal goal,
                                struct setup *setup, struct space_open open)
 {
     static const double less[] = {0.8, 0.7, 0.6};
@@ -40,7 +40,7 @@ static enum status find_safest(struct safe *safe, struct best *best, enum goal g
 }
 
 /* Finds what is longer than the winner, and fits in half of the cases. */
-static void find_longer(struct safe *safe, const struct best *best, struct setup *setup,
+static void find_longer(struct safe_choice *safe, const struct best *best, struct setup *setup,
                         struct space_open open)
 {
     const struct outcome winner = best->row[0];
@@ -54,7 +54,7 @@ static void find_longer(struct safe *safe, const struct best *best, struct setup
 }
 
 /* Takes the gamble that the search met, if it is better than the winner. */
-static void take_gamble(struct safe *safe, const struct best *best)
+static void take_gamble(struct safe_choice *safe, const struct best *best)
 {
     bool better = best->goal == GOAL_GPUS
                       ? best->risky_gpus > 0 && best->risky_gpus < best->gpus
@@ -65,10 +65,12 @@ static void take_gamble(struct safe *safe, const struct best *best)
     }
 }
 
-enum status safe_find(struct safe *safe, struct best *best, enum goal goal, struct setup *setup,
-                      struct space_open open, double probability, struct diag *diag)
+enum status safe_find(struct safe_choice *safe, struct best *best, enum plan_goal goal,
+                      struct setup *setup, struct space_open open, double probability,
+                      struct diag *diag)
 {
-    *safe = (struct safe){.asked_probability = probability, .taken_probability = probability};
+    *safe =
+        (struct safe_choice){.asked_probability = probability, .taken_probability = probability};
     const struct request given = setup->request;
     setup->fits_probability = probability;
     enum status status = best_find(best, goal, setup, open, diag);

@@ -43,7 +43,7 @@ static struct work attention_of(const struct emit *e, enum work_kind kind,
 
 /* Emits y, the rows of x in another order; x has room for `rows` rows of k and as many of v, y for `to`. */
 static struct view take_needed(struct emit *e, const struct ring_shape *z, const struct rooms *r,
-                               enum take how, struct view x, int64_t rows, int64_t to,
+                               enum take_order how, struct view x, int64_t rows, int64_t to,
                                const char *stem)
 {
     struct work work = {

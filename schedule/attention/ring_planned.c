@@ -8,34 +8,36 @@
 #include "schedule/ir/visible.h"
 
 /* A sequence in one pass, and the round that is emitted. */
-struct planned {
+struct planned_ring {
     const struct ring_shape *z;
     int64_t sequence, window;
     enum plan_pass pass;
     uint32_t rounds, round;
 };
 
-static struct planned planned_of(struct emit *e, const struct ring_shape *z, enum plan_pass pass)
+static struct planned_ring planned_of(struct emit *e, const struct ring_shape *z,
+                                      enum plan_pass pass)
 {
     struct sequence_mask mask = sequence_mask_of(e, z->layer, z->sequence, e->choices->seq);
-    return (struct planned){
+    return (struct planned_ring){
         z, mask.sequence, mask.window, pass, row_use_rounds(e->ir, mask.sequence, pass), 0};
 }
 
-static struct plan_room room_of(const struct emit *e, const struct planned *p, enum plan_what what)
+static struct plan_room room_of(const struct emit *e, const struct planned_ring *p,
+                                enum plan_what what)
 {
     const struct row_use use = {p->sequence, p->window, p->round + 1, p->pass, what};
     return row_use_room(e->ir, &use);
 }
 
 /* Rows that move together: `parts` tensors of `width` columns, one after the other in their buffers. */
-struct moving {
+struct moved_operand {
     enum plan_what what;
     int64_t parts, width;
     enum dtype dtype;
 };
 
-static struct view moving_tensor(struct emit *e, const struct moving *m, const char *stem,
+static struct view moving_tensor(struct emit *e, const struct moved_operand *m, const char *stem,
                                  int64_t rows)
 {
     enum category category = m->what == PLAN_KEYS ? CATEGORY_KV : CATEGORY_ACTIVATION;
@@ -43,9 +45,9 @@ static struct view moving_tensor(struct emit *e, const struct moving *m, const c
 }
 
 /* Emits rows of x in the order of `how`. arrived: the second operand of TAKE_GATHER; empty: nothing arrives. */
-static void take_planned(struct emit *e, const struct planned *p, const struct moving *m,
-                         enum take how, struct view x, int64_t rows, struct view arrived,
-                         struct view y, int64_t to)
+static void take_planned(struct emit *e, const struct planned_ring *p,
+                         const struct moved_operand *m, enum take_order how, struct view x,
+                         int64_t rows, struct view arrived, struct view y, int64_t to)
 {
     struct work work = {
         .kind = WORK_TAKE_ROWS,
@@ -57,8 +59,9 @@ static void take_planned(struct emit *e, const struct planned *p, const struct m
             1);
 }
 
-static struct view exchange(struct emit *e, const struct planned *p, const struct moving *m,
-                            bool back, struct view x, const char *stem)
+static struct view exchange(struct emit *e, const struct planned_ring *p,
+                            const struct moved_operand *m, bool back, struct view x,
+                            const char *stem)
 {
     const struct plan_room room = room_of(e, p, m->what);
     int64_t rows = back ? room.received : room.sent, to = back ? room.sent : room.received;
@@ -74,8 +77,8 @@ static struct view exchange(struct emit *e, const struct planned *p, const struc
 
 /* Sends a rank's own rows to those that need them in the round. Returns what arrives; an empty view if nothing does on
  * any rank. */
-static struct view send_rows(struct emit *e, const struct planned *p, const struct moving *m,
-                             struct view own)
+static struct view send_rows(struct emit *e, const struct planned_ring *p,
+                             const struct moved_operand *m, struct view own)
 {
     const struct plan_room room = room_of(e, p, m->what);
     if (room.received == 0)
@@ -87,8 +90,9 @@ static struct view send_rows(struct emit *e, const struct planned *p, const stru
 }
 
 /* Returns the rows of the round in packed order; the rank's own rows themselves if these are all, on every rank. */
-static struct view gather_planned(struct emit *e, const struct planned *p, const struct moving *m,
-                                  struct view own, struct view arrived, const char *stem)
+static struct view gather_planned(struct emit *e, const struct planned_ring *p,
+                                  const struct moved_operand *m, struct view own,
+                                  struct view arrived, const char *stem)
 {
     const struct row_use use = {p->sequence, p->window, p->round + 1, p->pass, m->what};
     if (row_use_is_own(e->ir, &use))
@@ -100,8 +104,8 @@ static struct view gather_planned(struct emit *e, const struct planned *p, const
 }
 
 /* Sends results of rows in packed order to the owners of the rows. */
-static struct view give_back(struct emit *e, const struct planned *p, const struct moving *m,
-                             struct view x)
+static struct view give_back(struct emit *e, const struct planned_ring *p,
+                             const struct moved_operand *m, struct view x)
 {
     const struct plan_room room = room_of(e, p, m->what);
     if (room.received == 0)
@@ -118,7 +122,7 @@ static struct view part_of(struct view x, int64_t part, int64_t parts)
     return view_part(x, part * count, count);
 }
 
-static struct work tile_of(const struct emit *e, const struct planned *p, enum work_kind kind)
+static struct work tile_of(const struct emit *e, const struct planned_ring *p, enum work_kind kind)
 {
     const struct ring_shape *z = p->z;
     struct work work =
@@ -132,12 +136,12 @@ static struct work tile_of(const struct emit *e, const struct planned *p, enum w
     return work;
 }
 
-static bool has_tiles(const struct emit *e, const struct planned *p)
+static bool has_tiles(const struct emit *e, const struct planned_ring *p)
 {
     return room_of(e, p, PLAN_QUERIES).rows > 0;
 }
 
-static void begin_round(struct emit *e, struct planned *p, uint32_t round)
+static void begin_round(struct emit *e, struct planned_ring *p, uint32_t round)
 {
     p->round = round;
     e->tags.step = (uint16_t)round;
@@ -146,19 +150,19 @@ static void begin_round(struct emit *e, struct planned *p, uint32_t round)
 /* ---- forward ---- */
 
 /* The running result of a rank's own queries, into which rounds are merged. begun: it has the first of them. */
-struct merged {
+struct merged_tiles {
     struct view o, lse;
     bool has_begun;
 };
 
 /* Results of a round that have come back from other ranks; empty views: none have. */
-struct returned {
+struct returned_results {
     struct view block, lse;
     uint32_t round;
 };
 
 /* Merges results into a rank's own rows: those in packed order that it computed itself (held), or returned ones. */
-static void merge_tiles(struct emit *e, const struct planned *p, struct merged *sum,
+static void merge_tiles(struct emit *e, const struct planned_ring *p, struct merged_tiles *sum,
                         struct view block, struct view lse, bool held)
 {
     const struct ring_shape *z = p->z;
@@ -172,8 +176,8 @@ static void merge_tiles(struct emit *e, const struct planned *p, struct merged *
     sum->has_begun = true;
 }
 
-static void merge_returned(struct emit *e, struct planned p, struct merged *sum,
-                           struct returned *from)
+static void merge_returned(struct emit *e, struct planned_ring p, struct merged_tiles *sum,
+                           struct returned_results *from)
 {
     begin_round(e, &p, from->round);
     if (from->block.count > 0)
@@ -186,25 +190,26 @@ struct planned_arrivals {
     struct view keys, queries, statistics;
 };
 
-static struct moving moved_keys(const struct emit *e, const struct ring_shape *z)
+static struct moved_operand moved_keys(const struct emit *e, const struct ring_shape *z)
 {
-    return (struct moving){PLAN_KEYS, 2, z->kv_width, (enum dtype)e->choices->dtype};
+    return (struct moved_operand){PLAN_KEYS, 2, z->kv_width, (enum dtype)e->choices->dtype};
 }
 
-static struct moving moved_queries(const struct emit *e, const struct ring_shape *z, int64_t parts)
+static struct moved_operand moved_queries(const struct emit *e, const struct ring_shape *z,
+                                          int64_t parts)
 {
-    return (struct moving){PLAN_QUERIES, parts, z->q_width, (enum dtype)e->choices->dtype};
+    return (struct moved_operand){PLAN_QUERIES, parts, z->q_width, (enum dtype)e->choices->dtype};
 }
 
-static struct moving moved_statistics(const struct ring_shape *z, int64_t parts)
+static struct moved_operand moved_statistics(const struct ring_shape *z, int64_t parts)
 {
-    return (struct moving){PLAN_QUERIES, parts, z->heads, DTYPE_F32};
+    return (struct moved_operand){PLAN_QUERIES, parts, z->heads, DTYPE_F32};
 }
 
-static struct planned_arrivals send_forward(struct emit *e, const struct planned *p,
+static struct planned_arrivals send_forward(struct emit *e, const struct planned_ring *p,
                                             const struct attention_saved *saved)
 {
-    const struct moving keys = moved_keys(e, p->z), queries = moved_queries(e, p->z, 1);
+    const struct moved_operand keys = moved_keys(e, p->z), queries = moved_queries(e, p->z, 1);
     return (struct planned_arrivals){.keys = send_rows(e, p, &keys, ring_own_rows(saved)),
                                      .queries = send_rows(e, p, &queries, saved->in.q)};
 }
@@ -212,12 +217,12 @@ static struct planned_arrivals send_forward(struct emit *e, const struct planned
 void ring_planned_forward(struct emit *e, const struct ring_shape *z, struct attention_saved *saved,
                           struct view o)
 {
-    const struct moving keys = moved_keys(e, z), queries = moved_queries(e, z, 1),
-                        statistics = moved_statistics(z, 1);
-    struct planned p = planned_of(e, z, PLAN_FORWARD);
+    const struct moved_operand keys = moved_keys(e, z), queries = moved_queries(e, z, 1),
+                               statistics = moved_statistics(z, 1);
+    struct planned_ring p = planned_of(e, z, PLAN_FORWARD);
     attention_save(e, saved, o, z->rows, z->heads);
-    struct merged sum = {.o = o, .lse = saved->lse};
-    struct returned returned = {.block = view_none()};
+    struct merged_tiles sum = {.o = o, .lse = saved->lse};
+    struct returned_results returned = {.block = view_none()};
     if (e->choices->dtype != DTYPE_F32)
         sum.o = emit_tensor(e, "o_sum", CATEGORY_ACTIVATION, DTYPE_F32, z->rows, z->q_width);
     begin_round(e, &p, 0);
@@ -240,7 +245,7 @@ void ring_planned_forward(struct emit *e, const struct ring_shape *z, struct att
         merge_tiles(e, &p, &sum, block, lse, true);
         merge_returned(e, p, &sum, &returned);
         begin_round(e, &p, t);
-        returned = (struct returned){give_back(e, &p, &queries, block), view_none(), t};
+        returned = (struct returned_results){give_back(e, &p, &queries, block), view_none(), t};
         if (returned.block.count > 0)
             returned.lse = give_back(e, &p, &statistics, lse);
     }
@@ -259,7 +264,7 @@ struct planned_gradients {
 };
 
 /* Adds gradients to the sums of a rank's own rows, which the first ones make. */
-static void add_views(struct emit *e, const struct planned *p, const struct moving *m,
+static void add_views(struct emit *e, const struct planned_ring *p, const struct moved_operand *m,
                       struct view x, struct view *sum, bool held)
 {
     const struct row_use use = {p->sequence, p->window, p->round + 1, p->pass, m->what};
@@ -281,10 +286,10 @@ static void add_views(struct emit *e, const struct planned *p, const struct movi
     emit_op(e, e->stream.compute, &work, (struct view[]){x, *sum}, 2, sum, 1);
 }
 
-static void add_returned(struct emit *e, struct planned p, struct planned_gradients *g,
+static void add_returned(struct emit *e, struct planned_ring p, struct planned_gradients *g,
                          struct view *dq, struct view *dkv)
 {
-    const struct moving keys = moved_keys(e, p.z), queries = moved_queries(e, p.z, 1);
+    const struct moved_operand keys = moved_keys(e, p.z), queries = moved_queries(e, p.z, 1);
     begin_round(e, &p, g->round);
     if (g->dq.count > 0)
         add_views(e, &p, &queries, g->dq, dq, false);
@@ -299,12 +304,13 @@ struct own_queries {
 };
 
 /* Sends queries with the gradients of their outputs as one message, and their statistics as another. */
-static struct planned_arrivals send_backward(struct emit *e, const struct planned *p,
+static struct planned_arrivals send_backward(struct emit *e, const struct planned_ring *p,
                                              const struct attention_saved *saved,
                                              const struct own_queries *own)
 {
-    const struct moving keys = moved_keys(e, p->z), one = moved_queries(e, p->z, 1),
-                        two = moved_queries(e, p->z, 2), statistics = moved_statistics(p->z, 2);
+    const struct moved_operand keys = moved_keys(e, p->z), one = moved_queries(e, p->z, 1),
+                               two = moved_queries(e, p->z, 2),
+                               statistics = moved_statistics(p->z, 2);
     const struct plan_room room = room_of(e, p, PLAN_QUERIES);
     struct planned_arrivals arrivals = {.keys = send_rows(e, p, &keys, ring_own_rows(saved)),
                                         .queries = view_none(),
@@ -323,13 +329,13 @@ static struct planned_arrivals send_backward(struct emit *e, const struct planne
 }
 
 /* Emits the backward of the tiles of a round; returns the gradients of its packed rows. */
-static struct planned_gradients round_backward(struct emit *e, const struct planned *p,
+static struct planned_gradients round_backward(struct emit *e, const struct planned_ring *p,
                                                const struct attention_saved *saved,
                                                const struct own_queries *own,
                                                const struct planned_arrivals *arrived)
 {
-    const struct moving keys = moved_keys(e, p->z), queries = moved_queries(e, p->z, 1),
-                        statistics = moved_statistics(p->z, 2);
+    const struct moved_operand keys = moved_keys(e, p->z), queries = moved_queries(e, p->z, 1),
+                               statistics = moved_statistics(p->z, 2);
     struct view q_in = view_none(), d_o_in = view_none();
     if (arrived->queries.count > 0) {
         q_in = part_of(arrived->queries, 0, 2);
@@ -365,9 +371,9 @@ static struct view statistics_of(struct emit *e, const struct ring_shape *z,
 struct qkv ring_planned_backward(struct emit *e, const struct ring_shape *z,
                                  const struct attention_saved *saved, struct view d_o)
 {
-    const struct moving keys = moved_keys(e, z), queries = moved_queries(e, z, 1);
+    const struct moved_operand keys = moved_keys(e, z), queries = moved_queries(e, z, 1);
     const enum dtype dtype = (enum dtype)e->choices->dtype;
-    struct planned p = planned_of(e, z, PLAN_BACKWARD);
+    struct planned_ring p = planned_of(e, z, PLAN_BACKWARD);
     begin_round(e, &p, 0);
     const struct own_queries own = {saved->in.q, d_o, statistics_of(e, z, saved, d_o)};
     struct view dq = view_none(), dkv = view_none();

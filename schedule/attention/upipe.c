@@ -29,7 +29,7 @@ struct upipe {
 
 /* One part (q, k or v) of one stage on all tokens of the head group [s, head_dim], and the tensors that its backward
  * reads. */
-struct scattered {
+struct scattered_heads {
     struct view all_ranks;
     struct view before_norm; /* [n, P head_dim] before the per-head norm, if there is one */
     buffer_id rstd;
@@ -68,15 +68,15 @@ static struct upipe upipe_of(struct emit *e, uint32_t layer)
 }
 
 /* Projects and scatters part p of stage g from the normed input of a rank's tokens, x[n, hidden]. */
-static struct scattered scatter_part(const struct upipe *u, struct view x, enum projection p,
-                                     int64_t g)
+static struct scattered_heads scatter_part(const struct upipe *u, struct view x, enum projection p,
+                                           int64_t g)
 {
     struct emit *e = u->e;
     const struct head_exchange *z = &u->z;
     const struct heads *heads = &u->heads[p];
     int64_t h = e->choices->model->hidden;
     struct view bias = view_none(), none = view_none();
-    struct scattered part = {.before_norm = none};
+    struct scattered_heads part = {.before_norm = none};
     if (heads->bias.count > 0)
         bias = view_part(heads->bias, g * u->width, u->width);
     struct view y = emit_computed(e, "head", CATEGORY_ACTIVATION, z->n, u->width);
@@ -109,7 +109,7 @@ static bool begins_keys(const struct upipe *u, int64_t g)
 
 /* Projects and scatters the parts of stage g; k and v only in the first stage that reads them. */
 static void scatter_stage(const struct upipe *u, struct view x, int64_t g,
-                          struct scattered part[PARTS])
+                          struct scattered_heads part[PARTS])
 {
     part[Q] = scatter_part(u, x, Q, g);
     for (enum projection p = K; begins_keys(u, g) && p < PARTS; p++)
@@ -117,7 +117,7 @@ static void scatter_stage(const struct upipe *u, struct view x, int64_t g,
 }
 
 /* Takes the gradient of part p on all tokens back to the rank's own tokens: d_part[n, P head_dim]. */
-static void gather_part(const struct upipe *u, const struct scattered *part, struct view grad,
+static void gather_part(const struct upipe *u, const struct scattered_heads *part, struct view grad,
                         enum projection p, struct view d_part)
 {
     struct emit *e = u->e;
@@ -156,7 +156,7 @@ static void sequence_forward(const struct upipe *u, struct view x, struct view o
     struct emit *e = u->e;
     const struct head_exchange *z = &u->z;
     int64_t stages = u->heads[Q].count;
-    struct scattered part[PARTS] = {0};
+    struct scattered_heads part[PARTS] = {0};
     attention_save(e, saved, emit_computed(e, "o", CATEGORY_ACTIVATION, stages * z->s, z->dim),
                    stages * z->s, 1);
     struct view staged = out;
@@ -225,7 +225,7 @@ static void sequence_backward(const struct upipe *u, struct view x, struct view 
     const struct head_exchange *z = &u->z;
     int64_t stages = u->heads[Q].count, shared = stages / u->heads[K].count, n = z->n * u->width;
     struct view d_staged = with_count_first(e, d_out, "d_staged", z->n * z->ranks, stages, z->dim);
-    struct scattered part[PARTS] = {0};
+    struct scattered_heads part[PARTS] = {0};
     struct qkv sum = {0};
     for (enum projection p = Q; p < PARTS; p++)
         staged[p] = emit_computed(e, "dqkv_staged", CATEGORY_ACTIVATION, u->heads[p].count * z->n,

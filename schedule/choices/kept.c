@@ -3,7 +3,7 @@
 #include "schedule/choices/chains.h"
 #include "schedule/choices/profile.h"
 
-static const struct kept rows[] = {
+static const struct kept_bytes_row rows[] = {
 #define KEPT(code, kernels, ...) {CODE_##code, KERNELS_##kernels, __VA_ARGS__},
 #include "schedule/choices/kept.def"
 #undef KEPT
@@ -38,12 +38,12 @@ bool kept_under_autocast(const struct choices *c)
            (c->profile->chains == CHAINS_TORCHTITAN && !sharded);
 }
 
-struct kept kept_of(const struct choices *c)
+struct kept_bytes_row kept_of(const struct choices *c)
 {
     const bool autocast = kept_under_autocast(c);
     const uint8_t kernels = c->kernels == KERNELS_PROFILE ? (uint8_t)KERNELS_EAGER : c->kernels;
     const enum layer_code code = code_of(c);
-    struct kept kept = {.code = CODE_FUSED};
+    struct kept_bytes_row kept = {.code = CODE_FUSED};
     /* Copies to the host need tensors that an op wrote: --activations ratio may copy any tensor, offload copies the
      * input. */
     if (c->dtype == DTYPE_F32 || c->activations == CHOICE_ACTIVATIONS_RATIO)

@@ -13,7 +13,7 @@
 enum layer_code { CODE_FUSED, CODE_TITAN, CODE_LLAMA, CODE_GEMMA, CODE_GPT2 };
 
 /* Bytes per element, by column of schedule/choices/kept.def. */
-struct kept {
+struct kept_bytes_row {
     uint8_t code, kernels;
     bool autocast;
     uint8_t input, first, second, after, heads, inputs1, inputs2, act, d_act;
@@ -24,6 +24,6 @@ struct kept {
 bool kept_under_autocast(const struct choices *choices);
 /* Returns the row for the choices. All columns are 0 if the layer keeps only what ops read, and if activations are
  * offloaded, since only what ops wrote is copied to the host. */
-struct kept kept_of(const struct choices *choices);
+struct kept_bytes_row kept_of(const struct choices *choices);
 
 #endif

@@ -28,7 +28,7 @@ bool products_narrow_in(const struct choices *choices, int64_t layer)
            layer < choices->model->layers - edge;
 }
 
-bool products_turned_copies(const struct choices *choices)
+bool products_transposed_copies(const struct choices *choices)
 {
     return products_recipe(choices)->scaling != SCALING_TENSOR ||
            (choices->sm >= 89 && choices->sm < 100);

@@ -35,6 +35,6 @@ bool products_narrow_in(const struct choices *choices, int64_t layer);
 /* Returns whether tensors also have a transposed 8-bit copy. Scales of rows and blocks lie along the axis that a
  * product sums over, so a product over the other axis needs other scales. Compute capabilities 8.9 and 9.0 multiply
  * 8-bit operands only if that axis is innermost in both (cuBLAS documentation, cublasLtMatmul(), "FP8 kernels"). */
-bool products_turned_copies(const struct choices *choices);
+bool products_transposed_copies(const struct choices *choices);
 
 #endif

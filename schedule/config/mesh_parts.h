@@ -8,7 +8,7 @@
 
 /* What ranks along a part of the mesh share, or in what they differ. A part is an axis of the mesh; if a run of
  * neighbouring ranks ends inside an axis, it cuts the axis into two factors, and each of them is a part. */
-enum along {
+enum mesh_part_kind {
     ALONG_DP,
     ALONG_PP,
     ALONG_OUTER,
@@ -21,7 +21,7 @@ enum along {
 struct mesh_part {
     const char *name;
     uint32_t size;
-    uint8_t along; /* enum along */
+    uint8_t along; /* enum mesh_part_kind */
     uint8_t order; /* place among the parts of the ring, slowest first */
 };
 enum { MESH_PARTS_MAX = 7 };

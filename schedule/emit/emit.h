@@ -343,7 +343,7 @@ struct emit {
     const struct transformer *whole_model; /* the whole model */
     struct repeats repeats; /* the iterations that the list leaves out; all-zero: none */
     struct arena arena;
-    struct kept kept_beside; /* the bytes that layers keep in addition to what ops read */
+    struct kept_bytes_row kept_beside; /* the bytes that layers keep in addition to what ops read */
 
     uint16_t role;  /* the role that is emitted: stage `stage` of the pipeline, or all ranks */
     uint32_t stage; /* 0 without a pipeline */

@@ -215,7 +215,7 @@ static void transpose(struct emit *e, struct view x, int64_t rows, int64_t cols)
 static struct view narrow_copy(struct emit *e, enum operand_role role, struct view x,
                                struct operand_size size, bool turned, struct view *scales)
 {
-    const bool pairs = products_turned_copies(e->choices);
+    const bool pairs = products_transposed_copies(e->choices);
     turned = turned && pairs;
     if (role == ROLE_WEIGHT)
         forget_weight(e, x);
@@ -262,9 +262,9 @@ uint32_t emit_narrow_operands(struct emit *e, struct work *work, struct view *re
         narrow_copy(e, (enum operand_role)roles[form].b, read[1], b, b_turned, &read[reads + 1]);
     work->matmul.scaling = form == MATMUL_TN ? recipe->scaling : recipe->of_weights;
     /* k, the axis that is summed over, is innermost in both operands */
-    if (products_turned_copies(c) && form == MATMUL_TN && groups > 1)
+    if (products_transposed_copies(c) && form == MATMUL_TN && groups > 1)
         work->matmul.turned = 1;
-    else if (products_turned_copies(c))
+    else if (products_transposed_copies(c))
         work->matmul.form = MATMUL_NT;
     return reads + 2;
 }

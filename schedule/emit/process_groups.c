@@ -52,7 +52,7 @@ static uint16_t add_group(struct ir *ir, const char *name, const struct axes *ax
     return size > 1 ? ir_add_group(ir, name, set, count) : IR_NONE16;
 }
 
-static uint32_t axes_along(const struct axes *axes, enum along what)
+static uint32_t axes_along(const struct axes *axes, enum mesh_part_kind what)
 {
     uint32_t mask = 0;
     for (uint32_t i = 0; i < axes->count; i++)

@@ -48,7 +48,7 @@ struct printer {
 };
 
 /* The loops around a line, the outermost first: their rows, and the strides of the line's numbers in each. */
-struct around {
+struct enclosing_loops {
     uint32_t depth;
     uint32_t loop[DEPTH_MAX];
     const int64_t *stride[DEPTH_MAX];
@@ -218,7 +218,7 @@ static struct op_place find_op(const struct printer *p, uint64_t op)
 
 /* ---- numbers ---- */
 
-static void put_term(struct printer *p, const struct around *a, uint32_t d, int64_t factor,
+static void put_term(struct printer *p, const struct enclosing_loops *a, uint32_t d, int64_t factor,
                      bool any)
 {
     if (factor < 0)
@@ -234,7 +234,7 @@ static void put_term(struct printer *p, const struct around *a, uint32_t d, int6
 
 /* Appends "2*L+1" or "31-L": a constant plus a multiple of the variable of each loop around; positive terms come
  * first. */
-static void put_expression(struct printer *p, const struct around *a, int64_t constant,
+static void put_expression(struct printer *p, const struct enclosing_loops *a, int64_t constant,
                            const int64_t *factor)
 {
     bool any = false;
@@ -256,8 +256,8 @@ static void put_expression(struct printer *p, const struct around *a, int64_t co
 
 /* Splits a number, given by its value in the first iterations and its strides, into a constant plus a sum of factors
  * times loop variables; returns the constant. */
-static int64_t split_constant(const struct printer *p, const struct around *a, int64_t first,
-                              const int64_t *stride, int64_t *factor)
+static int64_t split_constant(const struct printer *p, const struct enclosing_loops *a,
+                              int64_t first, const int64_t *stride, int64_t *factor)
 {
     for (uint32_t d = 0; d < a->depth; d++) {
         const struct named_loop *named = &p->named_loops[a->loop[d]];
@@ -267,7 +267,8 @@ static int64_t split_constant(const struct printer *p, const struct around *a, i
     return first;
 }
 
-static void put_number(struct printer *p, const struct around *a, int64_t first, uint32_t at)
+static void put_number(struct printer *p, const struct enclosing_loops *a, int64_t first,
+                       uint32_t at)
 {
     int64_t factor[DEPTH_MAX], stride[DEPTH_MAX];
     bool varies = false;
@@ -300,7 +301,7 @@ struct strided_reference {
  * number grows with loop d around the line. The loops around the target are looked up in the first iterations, or in
  * the last ones if `last` is set: the first may lie outside the loop that contains all others. Returns false if the
  * target does not move by whole iterations of loops. */
-static bool find_moves(const struct printer *p, const struct around *a, int64_t first,
+static bool find_moves(const struct printer *p, const struct enclosing_loops *a, int64_t first,
                        const int64_t *stride, bool last, struct strided_reference *r)
 {
     int64_t op = first;
@@ -345,7 +346,7 @@ static void find_around(const struct printer *p, const struct op_place *place, u
  * its target. Returns false if an alias is not possible: the reference also goes beyond an outer loop of the target, or
  * beyond the innermost one by more than one loop variable, or it reaches an op outside the current iteration of the
  * loop around the innermost one. */
-static bool add_aliases(struct printer *p, const struct around *a,
+static bool add_aliases(struct printer *p, const struct enclosing_loops *a,
                         const struct strided_reference *r, int64_t first, const int64_t *stride)
 {
     for (uint32_t m = 0; m < r->op_place.depth; m++) {
@@ -384,7 +385,7 @@ static bool add_aliases(struct printer *p, const struct around *a,
 }
 
 /* True if the target is in the loops around the line, and always in the same iteration as the line. */
-static bool is_of_same_iteration(const struct around *a, const struct strided_reference *r)
+static bool is_of_same_iteration(const struct enclosing_loops *a, const struct strided_reference *r)
 {
     if (r->op_place.depth != a->depth)
         return false;
@@ -404,7 +405,8 @@ static void put_row(struct text *out, uint32_t row)
     text_put_i64(out, row);
 }
 
-static void put_reference(struct printer *p, const struct around *a, int64_t first, uint32_t at)
+static void put_reference(struct printer *p, const struct enclosing_loops *a, int64_t first,
+                          uint32_t at)
 {
     struct strided_reference r;
     int64_t stride[DEPTH_MAX] = {0}, factor[DEPTH_MAX];
@@ -451,7 +453,7 @@ static void indent(struct text *out, uint32_t depth)
 
 /* Appends a line. at: the index of its first number in the strides of the loops around. */
 static void put_line(struct printer *p, const char *text, const int64_t *number,
-                     const struct around *a, uint32_t at, uint32_t *row)
+                     const struct enclosing_loops *a, uint32_t at, uint32_t *row)
 {
     bool own = strncmp(text, "op ", 3) == 0;
     indent(p->out, a->depth);
@@ -477,7 +479,7 @@ static void put_line(struct printer *p, const char *text, const int64_t *number,
 }
 
 static void put_node(struct printer *p, uint32_t shape, const int64_t *number,
-                     const struct around *a, uint32_t at, uint32_t loop, uint32_t *row)
+                     const struct enclosing_loops *a, uint32_t at, uint32_t loop, uint32_t *row)
 {
     const struct loops_shape *s = &p->loops.shape[shape];
     if (s->text) {
@@ -490,7 +492,7 @@ static void put_node(struct printer *p, uint32_t shape, const int64_t *number,
     put_loop_name(p->out, loop);
     text_printf(p->out, " %s=%lld..%lld\n", named->variable, (long long)named->value,
                 (long long)(named->value + named->step * ((int64_t)named->trips - 1)));
-    struct around inner = *a;
+    struct enclosing_loops inner = *a;
     assert(inner.depth < DEPTH_MAX);
     for (uint32_t d = 0; d < inner.depth; d++)
         inner.stride[d] += at;
@@ -571,7 +573,7 @@ static void put_aliases(struct printer *p)
 void loops_print(struct text *out, struct loops *loops)
 {
     struct printer p = {.out = out, .loops = *loops};
-    const struct around none = {0};
+    const struct enclosing_loops none = {0};
     name_all(&p);
     for (uint64_t i = 0; i < p.loops.count; i++) {
         const struct loops_node *node = &p.loops.node[i];

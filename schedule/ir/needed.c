@@ -4,13 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int64_t own_below(const struct needed *n, int64_t position)
+static int64_t own_below(const struct needed_tokens *n, int64_t position)
 {
     return layout_rows_below(n->layout, n->documents, n->context, position);
 }
 
 /* Adds the positions that a run of queries sees, which begin no earlier than those of the run before. */
-static void add_range(struct needed *n, int64_t begin, int64_t end)
+static void add_range(struct needed_tokens *n, int64_t begin, int64_t end)
 {
     struct needed_range *last = n->count > 0 ? &n->range[n->count - 1] : NULL;
     if (last != NULL && begin <= last->end) {
@@ -21,7 +21,7 @@ static void add_range(struct needed *n, int64_t begin, int64_t end)
     n->range[n->count++] = (struct needed_range){begin, end, 0};
 }
 
-void needed_find(struct needed *n, const struct token_layout *layout,
+void needed_find(struct needed_tokens *n, const struct token_layout *layout,
                  const struct document_list *documents, uint32_t context, int64_t window)
 {
     int64_t row = 0, own = layout->tokens / layout->cp;
@@ -54,13 +54,13 @@ void needed_find(struct needed *n, const struct token_layout *layout,
     }
 }
 
-void needed_release(struct needed *n)
+void needed_release(struct needed_tokens *n)
 {
     free(n->range);
-    *n = (struct needed){0};
+    *n = (struct needed_tokens){0};
 }
 
-int64_t needed_below(const struct needed *n, int64_t position)
+int64_t needed_below(const struct needed_tokens *n, int64_t position)
 {
     size_t low = 0, high = n->count;
     while (low < high) { /* the first range that begins at the position or later */
@@ -77,7 +77,7 @@ int64_t needed_below(const struct needed *n, int64_t position)
     return r->row + end - r->begin - (own_below(n, end) - own_below(n, r->begin));
 }
 
-int64_t needed_of(const struct needed *n, uint32_t owner)
+int64_t needed_of(const struct needed_tokens *n, uint32_t owner)
 {
     int64_t rows = 0;
     for (size_t i = 0; i < n->count && owner != n->context; i++)
@@ -120,7 +120,7 @@ static int64_t ascending_below(const struct token_layout *layout,
 void needed_pairs(int64_t *rows, const struct token_layout *layout,
                   const struct document_list *documents, int64_t window)
 {
-    struct needed needed = {0};
+    struct needed_tokens needed = {0};
     struct needed_bound *bound = NULL;
     int64_t *below = heap_zalloc(layout->cp, sizeof *below); /* rows of each rank before a bound */
     uint32_t *passed = heap_zalloc(layout->cp, sizeof *passed);
@@ -208,7 +208,7 @@ struct needed_most needed_most(const struct token_layout *layout,
                                const struct document_list *documents, int64_t window)
 {
     struct needed_most most = {0};
-    struct needed needed = {0};
+    struct needed_tokens needed = {0};
     struct reads *reads = NULL;
     size_t count = 0, capacity = 0;
     for (uint32_t c = 0; c < layout->cp; c++) {
@@ -232,7 +232,7 @@ struct needed_most needed_most(const struct token_layout *layout,
 
 /* Lists the rows that `needed` needs of a rank, in the order of positions: the owner's row of each or, with `places`,
  * its place among all needed rows. Returns their number. */
-static int64_t list_rows(const struct needed *n, uint32_t owner, bool places, int64_t *out)
+static int64_t list_rows(const struct needed_tokens *n, uint32_t owner, bool places, int64_t *out)
 {
     int64_t count = 0;
     for (size_t i = 0; i < n->count && owner != n->context; i++) {
@@ -249,7 +249,7 @@ static int64_t list_rows(const struct needed *n, uint32_t owner, bool places, in
 void needed_list_sent(struct needed_rows *rows, const struct token_layout *layout,
                       const struct document_list *documents, uint32_t context, int64_t window)
 {
-    struct needed needed = {0};
+    struct needed_tokens needed = {0};
     *rows = (struct needed_rows){heap_zalloc(layout->cp + (size_t)1, sizeof *rows->first), NULL};
     for (uint32_t to = 0; to < layout->cp; to++) {
         needed_find(&needed, layout, documents, to, window);
@@ -263,7 +263,7 @@ void needed_list_sent(struct needed_rows *rows, const struct token_layout *layou
 void needed_list_received(struct needed_rows *rows, const struct token_layout *layout,
                           const struct document_list *documents, uint32_t context, int64_t window)
 {
-    struct needed needed = {0};
+    struct needed_tokens needed = {0};
     needed_find(&needed, layout, documents, context, window);
     *rows = (struct needed_rows){heap_zalloc(layout->cp + (size_t)1, sizeof *rows->first),
                                  heap_alloc((size_t)needed.rows + 1, sizeof *rows->row)};

@@ -19,7 +19,7 @@ struct needed_range {
 };
 
 /* The tokens of a sequence that one context rank needs; all-zero is empty. */
-struct needed {
+struct needed_tokens {
     const struct token_layout *layout;
     const struct document_list *documents;
     uint32_t context;
@@ -29,14 +29,14 @@ struct needed {
 };
 
 /* Finds what a context rank needs. documents must not be NULL; its positions must ascend (schedule/ir/layout.h). */
-void needed_find(struct needed *needed, const struct token_layout *layout,
+void needed_find(struct needed_tokens *needed, const struct token_layout *layout,
                  const struct document_list *documents, uint32_t context, int64_t window);
-void needed_release(struct needed *needed);
+void needed_release(struct needed_tokens *needed);
 
 /* Returns how many needed rows lie before a position. */
-int64_t needed_below(const struct needed *needed, int64_t position);
+int64_t needed_below(const struct needed_tokens *needed, int64_t position);
 /* Returns how many rows a rank needs of another one. */
-int64_t needed_of(const struct needed *needed, uint32_t owner);
+int64_t needed_of(const struct needed_tokens *needed, uint32_t owner);
 
 /* Fills rows (cp, cp): the rows that each rank needs of each other one, [rank * cp + owner]. */
 void needed_pairs(int64_t *rows, const struct token_layout *layout,

@@ -304,7 +304,7 @@ const char *row_use_why_unfit(const struct ir *ir, const struct work *work,
         writes = work->exchange.to;
         break;
     case WORK_TAKE_ROWS: {
-        const enum take how = (enum take)work->take_rows.take;
+        const enum take_order how = (enum take_order)work->take_rows.take;
         if ((how == TAKE_PLACE && use->round > 0) || (how == TAKE_GATHER && use->round == 0))
             return "take=place is of needed rows, and take=gather of the tiles of a round";
         if (how == TAKE_GATHER && work->take_rows.arrived < room.received)

@@ -9,7 +9,7 @@
 /* ---- the sequence ---- */
 
 /* What the making of a plan reads and fills. */
-struct making {
+struct tile_plan_builder {
     const struct token_deal *deal;
     const int64_t *end; /* of each document */
     uint32_t documents;
@@ -23,7 +23,7 @@ struct making {
 };
 
 /* Appends runs of the rows [begin, end), which are packed from `place` on. */
-static void add_runs(struct making *m, int64_t begin, int64_t end, int64_t place)
+static void add_runs(struct tile_plan_builder *m, int64_t begin, int64_t end, int64_t place)
 {
     uint32_t low = 0, high = m->owned_count;
     while (high - low > 1) {
@@ -56,7 +56,8 @@ struct cut_list {
 };
 
 /* Appends what the mask shows of a tile, a cut for each document. */
-static void add_tile(struct cut_list *cuts, const struct making *m, const struct core_tile *tile)
+static void add_tile(struct cut_list *cuts, const struct tile_plan_builder *m,
+                     const struct core_tile *tile)
 {
     int64_t q = tile->q, q_end = tile->q + tile->rows, k_end = tile->k + tile->keys;
     uint32_t document = 0, high_document = m->documents - 1;
@@ -103,7 +104,7 @@ static int compare_keys(const void *left, const void *right)
 }
 
 /* Packs the keys of all cuts; returns how many there are. */
-static int64_t pack_keys(struct making *m, const struct cut_list *cuts)
+static int64_t pack_keys(struct tile_plan_builder *m, const struct cut_list *cuts)
 {
     struct cut *cut = heap_alloc(cuts->count + 1, sizeof *cut);
     int64_t place = 0, next = 0;
@@ -123,17 +124,17 @@ static int64_t pack_keys(struct making *m, const struct cut_list *cuts)
 }
 
 /* A strip that has no place yet; the layer is the number of strips with the same queries before it. */
-struct layered {
+struct strip_in_layer {
     struct plan_strip strip;
     size_t layer;
 };
-struct strips {
-    struct layered *at;
+struct strip_list {
+    struct strip_in_layer *at;
     size_t count, capacity, layers;
 };
 
 /* Adds the strips of the queries [q, end), all of which the open cuts have. */
-static void add_strips(struct strips *strips, const struct plan_part *keys, struct cut *open,
+static void add_strips(struct strip_list *strips, const struct plan_part *keys, struct cut *open,
                        size_t count, int64_t q, int64_t end)
 {
     size_t layer = 0;
@@ -146,13 +147,13 @@ static void add_strips(struct strips *strips, const struct plan_part *keys, stru
             strip.end = open[i].k_end;
         strips->at =
             heap_grow(strips->at, &strips->capacity, strips->count + 1, sizeof *strips->at);
-        strips->at[strips->count++] = (struct layered){strip, layer};
+        strips->at[strips->count++] = (struct strip_in_layer){strip, layer};
     }
     strips->layers = layer > strips->layers ? layer : strips->layers;
 }
 
 /* Finds the strips of all cuts, which are ascending in their queries. */
-static void find_strips(struct strips *strips, const struct plan_part *keys,
+static void find_strips(struct strip_list *strips, const struct plan_part *keys,
                         const struct cut_list *cuts)
 {
     int64_t *edge = heap_alloc(2 * cuts->count + 1, sizeof *edge);
@@ -182,7 +183,7 @@ static void find_strips(struct strips *strips, const struct plan_part *keys,
 }
 
 /* Packs the queries of the strips, one layer after the other; returns how many rows there are. */
-static int64_t pack_queries(struct making *m, const struct strips *strips)
+static int64_t pack_queries(struct tile_plan_builder *m, const struct strip_list *strips)
 {
     int64_t place = 0;
     for (size_t layer = 0; layer < strips->layers; layer++)
@@ -200,11 +201,11 @@ static int64_t pack_queries(struct making *m, const struct strips *strips)
 }
 
 /* Fills the part of the rank that has these tiles in a round. */
-static void fill_part(struct arena *arena, struct making *m, struct plan_part *part,
+static void fill_part(struct arena *arena, struct tile_plan_builder *m, struct plan_part *part,
                       const struct core_tile *tile, size_t tiles)
 {
     struct cut_list cuts = {0};
-    struct strips strips = {0};
+    struct strip_list strips = {0};
     for (size_t i = 0; i < tiles; i++)
         add_tile(&cuts, m, &tile[i]);
     if (cuts.count > 0)
@@ -277,7 +278,8 @@ struct tile_plan *tile_plan_make(struct arena *arena, const struct token_deal *d
     struct tile_plan *plan = arena_array(arena, 1, sizeof *plan);
     struct core_tile *copy = arena_array(arena, tiles, sizeof *copy),
                      *sorted = heap_alloc(tiles + (size_t)1, sizeof *sorted);
-    struct making making = {.deal = deal, .end = end, .documents = documents, .window = window};
+    struct tile_plan_builder making = {
+        .deal = deal, .end = end, .documents = documents, .window = window};
     const uint32_t ranks = deal->ranks;
     if (window >= end[documents - 1]) /* it hides nothing */
         window = making.window = 0;

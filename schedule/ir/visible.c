@@ -130,12 +130,12 @@ struct key_stretch {
 };
 
 /* What is needed to find the keys that a query sees: the layout, the documents and the window. */
-struct sight {
+struct key_visibility {
     const struct token_layout *layout;
     const struct document_list *list;
     uint32_t q_context, kv_context;
     int64_t kv_first, kv, window;
-    const struct needed *needed; /* mask PLAN: the keys; NULL: they are of kv_context */
+    const struct needed_tokens *needed; /* mask PLAN: the keys; NULL: they are of kv_context */
     /* the tiles of a round, and the strip of queries; NULL: another mask */
     const struct plan_part *part;
     const struct plan_strip *strip;
@@ -168,7 +168,7 @@ static int64_t window_of(const struct work *work)
 }
 
 /* Returns the number of key rows with a position below this one, among those that the op reads. */
-static int64_t keys_below(const struct sight *s, int64_t position)
+static int64_t keys_below(const struct key_visibility *s, int64_t position)
 {
     int64_t rows =
         s->part != NULL ? tile_plan_keys_below(s->part, position)
@@ -178,7 +178,7 @@ static int64_t keys_below(const struct sight *s, int64_t position)
     return rows < 0 ? 0 : rows > s->kv ? s->kv : rows;
 }
 
-static struct key_range range_of(const struct sight *s, int64_t row)
+static struct key_range range_of(const struct key_visibility *s, int64_t row)
 {
     int64_t position = s->strip != NULL ? s->strip->q + (row - s->strip->place)
                                         : layout_gathered_in(s->layout, s->list, s->q_context, row);
@@ -222,7 +222,7 @@ static void add_piece(struct visible_pieces *out, int64_t first_row, const struc
     out->piece[out->count++] = piece;
 }
 
-static void collect_keys(struct sight *s, struct key_stretch next)
+static void collect_keys(struct key_visibility *s, struct key_stretch next)
 {
     struct key_stretch *open = &s->open;
     int64_t rows = open->rows + next.rows;
@@ -241,7 +241,7 @@ static void collect_keys(struct sight *s, struct key_stretch next)
 /* Collects the pieces of rows row .. row + rows - 1. The positions of the rows have one stride, so the bounds of the
  * keys that they see move by at most one key from row to row. If the bounds move evenly from the first row to the last,
  * those of the rows in between follow; otherwise each half is collected by itself. */
-static void collect_rows(struct sight *s, int64_t row, int64_t rows)
+static void collect_rows(struct key_visibility *s, int64_t row, int64_t rows)
 {
     struct key_stretch next = {row, rows, range_of(s, row), range_of(s, row + rows - 1)};
     if (is_even(next.first.begin, next.last.begin, rows) &&
@@ -254,7 +254,7 @@ static void collect_rows(struct sight *s, int64_t row, int64_t rows)
 }
 
 /* Collects the rows [from, to) of the op's queries, which lie in one document. */
-static void collect_document(struct sight *s, int64_t from, int64_t to)
+static void collect_document(struct key_visibility *s, int64_t from, int64_t to)
 {
     while (from < to) {
         int64_t run = layout_run_end(s->layout, s->list, s->q_context, from);
@@ -272,7 +272,7 @@ static void collect_document(struct sight *s, int64_t from, int64_t to)
 }
 
 /* Collects the pieces of all tiles of a rank in a round. */
-static void collect_tiles(struct sight *s, const struct plan_part *part)
+static void collect_tiles(struct key_visibility *s, const struct plan_part *part)
 {
     s->part = part;
     for (uint32_t i = 0; part != NULL && i < part->strips; i++) {
@@ -291,16 +291,16 @@ static void fill_pieces(const struct ir *ir, const struct work *work, uint32_t r
 {
     const struct document_list whole = {.count = 1, .end = &ir->layout.tokens};
     assert(work_has_documents(work));
-    struct sight s = {.layout = &ir->layout,
-                      .q_context = ir_context_of(ir, rank),
-                      .kv_context = origin_of(ir, work, rank),
-                      .kv_first = work->attention.kv_first,
-                      .kv = work->attention.kv,
-                      .window = window_of(work),
-                      .list = list != NULL ? list : &whole,
-                      .first_row = work->attention.q_first,
-                      .out = pieces};
-    struct needed needed = {0};
+    struct key_visibility s = {.layout = &ir->layout,
+                               .q_context = ir_context_of(ir, rank),
+                               .kv_context = origin_of(ir, work, rank),
+                               .kv_first = work->attention.kv_first,
+                               .kv = work->attention.kv,
+                               .window = window_of(work),
+                               .list = list != NULL ? list : &whole,
+                               .first_row = work->attention.q_first,
+                               .out = pieces};
+    struct needed_tokens needed = {0};
     pieces->count = 0;
     if (work->attention.mask == MASK_PLAN && work->attention.round > 0) {
         const struct row_use use = use_of(work, PLAN_KEYS);
@@ -385,11 +385,11 @@ static double round_pairs(const struct ir *ir, const struct work *work,
 {
     const struct row_use use = use_of(work, PLAN_KEYS);
     struct visible_pieces pieces = {0};
-    struct sight s = {.layout = &ir->layout,
-                      .list = list,
-                      .kv = INT64_MAX,
-                      .window = work->attention.window,
-                      .out = &pieces};
+    struct key_visibility s = {.layout = &ir->layout,
+                               .list = list,
+                               .kv = INT64_MAX,
+                               .window = work->attention.window,
+                               .out = &pieces};
     double pairs = 0;
     collect_tiles(&s, row_use_part(&use, list, context));
     for (uint32_t i = 0; i < pieces.count; i++)

@@ -46,7 +46,7 @@ struct class
 
 enum { CLASS_EARLY = ORDER_ON_HOST, CLASSES_MAX = ORDER_ON_HOST + 1 };
 
-struct survey {
+struct live_range_survey {
     const struct ir *ir;
     const struct order *order;
     const struct first_uses *first_uses;
@@ -64,7 +64,7 @@ uint64_t live_ranges_size(const struct ir *ir, uint32_t buffer)
     return (bytes + LIVE_RANGES_ALIGNMENT - 1) / LIVE_RANGES_ALIGNMENT * LIVE_RANGES_ALIGNMENT;
 }
 
-static void collect_ranges(struct survey *s, uint8_t memory)
+static void collect_ranges(struct live_range_survey *s, uint8_t memory)
 {
     const struct ir *ir = s->ir;
     const struct first_uses *first_uses = s->first_uses;
@@ -88,7 +88,7 @@ static void collect_ranges(struct survey *s, uint8_t memory)
     }
 }
 
-static void lower_clocks(struct survey *s, const struct class *class)
+static void lower_clocks(struct live_range_survey *s, const struct class *class)
 {
     struct first_use *row = s->first_use + class->begin;
     uint32_t width = s->order->width;
@@ -107,7 +107,7 @@ static void lower_clocks(struct survey *s, const struct class *class)
 }
 
 /* Lists the first uses of each class. */
-static void sort_into_classes(struct survey *s)
+static void sort_into_classes(struct live_range_survey *s)
 {
     struct live_ranges *t = s->t;
     uint32_t begin = 0;
@@ -130,7 +130,8 @@ static void sort_into_classes(struct survey *s)
 
 /* Returns the op of the first row of class c that is ordered after op f of `stream`. For an op on the host it is enough
  * that the first use is listed after f; for other streams its clock must cover f. */
-static uint32_t first_use_after(const struct survey *s, uint32_t c, uint32_t stream, uint32_t f)
+static uint32_t first_use_after(const struct live_range_survey *s, uint32_t c, uint32_t stream,
+                                uint32_t f)
 {
     const struct first_use *row = s->first_use + s->class[c].begin;
     uint32_t low = 0, high = s->class[c].count, count = high;
@@ -149,7 +150,7 @@ static uint32_t first_use_after(const struct survey *s, uint32_t c, uint32_t str
 
 /* Finds the ends of all live ranges: for each class, the latest of the ends that the ops of the free set allow. A live
  * range without a correct set never ends. */
-static void find_ends(struct survey *s)
+static void find_ends(struct live_range_survey *s)
 {
     const struct ir *ir = s->ir;
     const struct order *order = s->order;
@@ -216,7 +217,7 @@ uint64_t live_ranges_held(const struct live_ranges *t)
 void live_ranges_of(struct live_ranges *t, const struct ir *ir, const struct order *order,
                     const struct first_uses *first_uses, uint8_t memory)
 {
-    struct survey s = {.ir = ir, .order = order, .first_uses = first_uses, .t = t};
+    struct live_range_survey s = {.ir = ir, .order = order, .first_uses = first_uses, .t = t};
     collect_ranges(&s, memory);
     t->end = heap_realloc(t->end, (size_t)t->count * t->classes, sizeof *t->end);
     sort_into_classes(&s);

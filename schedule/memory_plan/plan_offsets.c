@@ -13,7 +13,7 @@ enum { WASTE_PARTS = 128 }; /* an arena may waste 1 part in 128 of the lower bou
 
 /* Ways to pack, in the order in which they are tried. Each of them wastes least in some schedules (docs/ir.md,
  * "Lifetimes"). */
-enum way { WAY_FIRST_FIT, WAY_BEST_FIT, WAY_BY_SIZE, WAY_COUNT };
+enum packing_way { WAY_FIRST_FIT, WAY_BEST_FIT, WAY_BY_SIZE, WAY_COUNT };
 
 /* Gives offsets to live ranges, after `base` bytes of persistent buffers. */
 static void plan_arena(struct ir *ir, struct live_ranges *t, bool tight, int memory, uint64_t base,

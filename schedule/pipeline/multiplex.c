@@ -94,7 +94,7 @@ void multiplex_conditions(struct text *out, const struct choices *c, bool length
 /* ---- the order of all stages together ---- */
 
 /* Stages take tasks as early as they can. Time is in flops of a layer, or in units. */
-struct greedy {
+struct greedy_state {
     const struct choices *c;
     double *free_at;  /* [stages] the time at which each becomes free */
     uint32_t *next;   /* [chunks] the next subsequence of each */
@@ -102,7 +102,7 @@ struct greedy {
 };
 
 /* Returns the time at which the chunk's next subsequence can start; negative: it cannot start yet. */
-static double start_of(const struct greedy *g, uint32_t chunk)
+static double start_of(const struct greedy_state *g, uint32_t chunk)
 {
     uint32_t n = g->c->subsequences, s = g->next[chunk];
     if (s == n || (chunk > 0 && g->next[chunk - 1] <= s))
@@ -118,7 +118,7 @@ static double start_of(const struct greedy *g, uint32_t chunk)
 
 #define EQUAL 1e-9
 
-static bool is_better(const struct greedy *g, uint32_t chunk, double start, uint32_t best,
+static bool is_better(const struct greedy_state *g, uint32_t chunk, double start, uint32_t best,
                       double best_start)
 {
     uint32_t count = multiplex_share(g->c, chunk, g->next[chunk]).count;
@@ -148,10 +148,10 @@ static double flops_of(const struct choices *c, uint32_t subsequence, struct sha
 void multiplex_order(const struct choices *c, struct task *task)
 {
     uint32_t n = c->subsequences, all = c->pp * n;
-    struct greedy g = {.c = c,
-                       .free_at = heap_zalloc(c->pp, sizeof(double)),
-                       .next = heap_zalloc(c->pp, sizeof(uint32_t)),
-                       .ended_at = heap_zalloc(all, sizeof(double))};
+    struct greedy_state g = {.c = c,
+                             .free_at = heap_zalloc(c->pp, sizeof(double)),
+                             .next = heap_zalloc(c->pp, sizeof(uint32_t)),
+                             .ended_at = heap_zalloc(all, sizeof(double))};
     for (uint32_t t = 0; t < all; t++) {
         uint32_t best = c->pp;
         double best_start = 0;

@@ -7,14 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct birth {
+struct storage_start {
     int64_t first_event;
     uint32_t storage;
 };
 
 static int by_born(const void *a, const void *b)
 {
-    const struct birth *x = a, *y = b;
+    const struct storage_start *x = a, *y = b;
     if (x->first_event != y->first_event)
         return (x->first_event > y->first_event) - (x->first_event < y->first_event);
     return (x->storage > y->storage) - (x->storage < y->storage);
@@ -23,19 +23,19 @@ static int by_born(const void *a, const void *b)
 void recorded_memory_open(struct recorded_maker *m)
 {
     const uint32_t count = m->r->storages;
-    struct birth *birth = heap_alloc((size_t)count + 1, sizeof *birth);
+    struct storage_start *birth = heap_alloc((size_t)count + 1, sizeof *birth);
     m->buffer = heap_alloc((size_t)count + 1, sizeof *m->buffer);
     m->first_writer = ir_no_ids((size_t)count + 1);
     m->last_user = ir_no_ids((size_t)count + 1);
-    m->by_birth = heap_alloc((size_t)count + 1, sizeof *m->by_birth);
+    m->by_first_writer = heap_alloc((size_t)count + 1, sizeof *m->by_first_writer);
     m->ops_before = heap_zalloc((size_t)m->r->events + 1, sizeof *m->ops_before);
     for (uint32_t i = 0; i < count; i++) {
         m->buffer[i] = (buffer_id){IR_NONE};
-        birth[i] = (struct birth){m->r->storage[i].first_event, i};
+        birth[i] = (struct storage_start){m->r->storage[i].first_event, i};
     }
     qsort(birth, count, sizeof *birth, by_born);
     for (uint32_t i = 0; i < count; i++)
-        m->by_birth[i] = birth[i].storage;
+        m->by_first_writer[i] = birth[i].storage;
     free(birth);
 }
 
@@ -44,7 +44,7 @@ void recorded_memory_close(struct recorded_maker *m)
     free(m->buffer);
     free(m->first_writer);
     free(m->last_user);
-    free(m->by_birth);
+    free(m->by_first_writer);
     free(m->ops_before);
 }
 
@@ -111,34 +111,35 @@ struct view recorded_wire(struct recorded_maker *m, const struct recorded_wire *
 
 /* ---- births and deaths ---- */
 
-void recorded_born_at(struct recorded_maker *m, const struct recorded_births *births, uint32_t op)
+void recorded_born_at(struct recorded_maker *m, const struct recorded_first_writes *births,
+                      uint32_t op)
 {
     for (uint8_t i = 0; i < births->count; i++)
         m->first_writer[births->storage[i]] = op;
 }
 
 /* Lets an op without cost write what is born, and empties the list. */
-static void start_storages(struct recorded_maker *m, struct recorded_births *births)
+static void start_storages(struct recorded_maker *m, struct recorded_first_writes *births)
 {
     if (births->count > 0)
-        recorded_born_at(m, births, recorded_add_birth(m, births));
+        recorded_born_at(m, births, recorded_add_first_write(m, births));
     births->count = 0;
 }
 
-void recorded_births(struct recorded_maker *m, uint32_t number, struct recorded_births *with_op,
-                     uint8_t room)
+void recorded_births(struct recorded_maker *m, uint32_t number,
+                     struct recorded_first_writes *with_op, uint8_t room)
 {
-    struct recorded_births before = {.count = 0};
+    struct recorded_first_writes before = {.count = 0};
     with_op->count = 0;
     for (; m->born_count < m->r->storages; m->born_count++) {
-        const uint32_t storage = m->by_birth[m->born_count];
+        const uint32_t storage = m->by_first_writer[m->born_count];
         const struct step_storage *s = &m->r->storage[storage];
         if (s->first_event > (int64_t)number)
             break;
         if (s->bytes == 0)
             continue;
         const bool gone = s->last_event >= 0 && s->last_event <= (int64_t)number;
-        struct recorded_births *to =
+        struct recorded_first_writes *to =
             s->first_event >= 0 && !gone && with_op->count < room ? with_op : &before;
         m->buffer[storage] = add_buffer(m, storage, number);
         to->storage[to->count] = storage;

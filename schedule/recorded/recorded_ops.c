@@ -231,7 +231,8 @@ static uint32_t add_op(struct recorded_maker *m, uint8_t stream, const struct wo
         .i;
 }
 
-uint32_t recorded_add_birth(struct recorded_maker *m, const struct recorded_births *births)
+uint32_t recorded_add_first_write(struct recorded_maker *m,
+                                  const struct recorded_first_writes *births)
 {
     struct program_stream *stream = find_stream(m, 0, UINT32_MAX);
     const struct work work = {.kind = WORK_OPAQUE};
@@ -417,8 +418,8 @@ static enum status add_wires(struct recorded_maker *m)
         if (status != STATUS_OK || wires_of(m, i, &move, view).read_count == 0)
             continue;
         if (view[0].buffer.i >= before && move.work.kind != WORK_H2D) {
-            const struct recorded_births births = {.view = {view[0]}, .count = 1};
-            m->streams->last_source_write = recorded_add_birth(m, &births) + 1;
+            const struct recorded_first_writes births = {.view = {view[0]}, .count = 1};
+            m->streams->last_source_write = recorded_add_first_write(m, &births) + 1;
         }
     }
     return status;
@@ -428,7 +429,7 @@ static enum status add_wires(struct recorded_maker *m)
 static enum status add_move(struct recorded_maker *m, uint32_t number)
 {
     const struct step_event *event = &m->r->event[number];
-    struct recorded_births none;
+    struct recorded_first_writes none;
     struct recorded_move move;
     struct view view[2];
     recorded_births(m, number, &none, 0);
@@ -469,7 +470,7 @@ static enum status add_move(struct recorded_maker *m, uint32_t number)
 
 static enum status add_kernel(struct recorded_maker *m, uint32_t number)
 {
-    struct recorded_births births;
+    struct recorded_first_writes births;
     struct work work;
     uint8_t on;
     enum status status = recorded_work(m, number, &work);
@@ -522,7 +523,7 @@ static enum status add_host_wait(struct recorded_maker *m, uint32_t number,
 static enum status add_event(struct recorded_maker *m, uint32_t number)
 {
     const struct step_event *event = &m->r->event[number];
-    struct recorded_births none;
+    struct recorded_first_writes none;
     const struct mark *mark;
     if (is_move(m, number))
         return add_move(m, number);

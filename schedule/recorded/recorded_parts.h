@@ -24,10 +24,10 @@ struct recorded_maker {
     /* ---- memory (recorded_memory.c) ---- */
     buffer_id *buffer;      /* [r->storages] IR_NONE: the storage has no buffer yet, or no bytes */
     uint32_t *first_writer; /* [r->storages] the op that writes it first; IR_NONE: none yet */
-    uint32_t *last_user;  /* [r->storages] the last op of the events that name it; IR_NONE: none */
-    uint32_t *by_birth;   /* [r->storages] storages in the order of their births */
-    uint32_t born_count;  /* rows of by_birth that have been born */
-    uint32_t *ops_before; /* [r->events + 1] ops that were added before each event */
+    uint32_t *last_user; /* [r->storages] the last op of the events that name it; IR_NONE: none */
+    uint32_t *by_first_writer; /* [r->storages] storages in the order of their births */
+    uint32_t born_count;       /* rows of by_birth that have been born */
+    uint32_t *ops_before;      /* [r->events + 1] ops that were added before each event */
 };
 
 /* Adds an error about an event: "step.json.gz: error: event 12 (mm): ...". */
@@ -36,14 +36,15 @@ enum status recorded_fault(const struct recorded_maker *m, uint32_t event, const
 
 /* Storages that one op writes first. */
 enum { RECORDED_WRITES_MAX = 8 }; /* of one opaque op */
-struct recorded_births {
+struct recorded_first_writes {
     struct view view[RECORDED_WRITES_MAX];
     uint32_t storage[RECORDED_WRITES_MAX];
     uint8_t count;
 };
 
 /* Adds an op without cost to the stream of computation, which writes what is born, and returns its id. */
-uint32_t recorded_add_birth(struct recorded_maker *m, const struct recorded_births *births);
+uint32_t recorded_add_first_write(struct recorded_maker *m,
+                                  const struct recorded_first_writes *births);
 /* Returns the layer of an event: the first number in the path of its module; IR_NONE16: there is none. */
 uint16_t recorded_layer(const struct recorded_maker *m, uint32_t event);
 
@@ -52,10 +53,11 @@ void recorded_memory_open(struct recorded_maker *m);
 void recorded_memory_close(struct recorded_maker *m);
 /* Makes the buffers of the storages that are born before event `number` or with it. Fills *with_op with those, at most
  * `room`, that the event's own op is to write; ops without cost write the others. */
-void recorded_births(struct recorded_maker *m, uint32_t number, struct recorded_births *with_op,
-                     uint8_t room);
+void recorded_births(struct recorded_maker *m, uint32_t number,
+                     struct recorded_first_writes *with_op, uint8_t room);
 /* Says that `op` writes the storages. */
-void recorded_born_at(struct recorded_maker *m, const struct recorded_births *births, uint32_t op);
+void recorded_born_at(struct recorded_maker *m, const struct recorded_first_writes *births,
+                      uint32_t op);
 /* Notes the storages that an event names as touched by `op`. */
 void recorded_touch(struct recorded_maker *m, uint32_t number, uint32_t op);
 /* Gives every storage that dies its free set. */

@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* The buffers of a role in the order of their first ops. */
-struct coming {
+struct buffers_by_first_op {
     const struct ir *ir;
     const struct role *role;
     uint32_t begin, end; /* the role's buffers lie in this range */
@@ -19,7 +19,7 @@ struct coming {
     uint32_t count;
 };
 
-static void find_range(struct coming *c)
+static void find_range(struct buffers_by_first_op *c)
 {
     const struct buffer_table *table = &c->ir->buffer;
     uint16_t role = (uint16_t)(c->role - c->ir->role);
@@ -30,7 +30,7 @@ static void find_range(struct coming *c)
         c->end--;
 }
 
-static void find_coming(struct coming *c)
+static void find_coming(struct buffers_by_first_op *c)
 {
     const struct ir *ir = c->ir;
     size_t buffers = (size_t)(c->end - c->begin) + 1;
@@ -54,7 +54,7 @@ static void find_coming(struct coming *c)
 }
 
 /* Returns the op after whose issue a buffer is freed. first: the op with which it is allocated. */
-static uint32_t last_of(const struct coming *c, uint32_t buffer, uint32_t first)
+static uint32_t last_of(const struct buffers_by_first_op *c, uint32_t buffer, uint32_t first)
 {
     const op_id *set = ir_free_set(c->ir, buffer);
     uint32_t last = first;
@@ -73,7 +73,7 @@ static bool is_moment(const struct ir *ir, uint32_t b)
 }
 
 /* Returns the first op that touches a moment; IR_NONE: none does. */
-static uint32_t first_of_moments(const struct coming *c)
+static uint32_t first_of_moments(const struct buffers_by_first_op *c)
 {
     uint32_t first = IR_NONE;
     for (uint32_t b = c->begin; b < c->end; b++)
@@ -85,7 +85,8 @@ static uint32_t first_of_moments(const struct coming *c)
 /* Adds the persistent buffers that some op touches: those of moments, or all others, from op `first` on. If the whole list
  * has copies of a buffer's layer that the short list leaves out, the buffers of these copies are added too, layer by
  * layer. */
-static void add_held(struct replay *r, const struct coming *c, bool moments, uint32_t first)
+static void add_held(struct replay *r, const struct buffers_by_first_op *c, bool moments,
+                     uint32_t first)
 {
     for (uint32_t b = c->begin, end; b < c->end; b = end) {
         uint32_t times = repeats_of_state(c->ir, b);
@@ -165,7 +166,7 @@ static void divide_rows(struct replay *r, const struct coming *c)
 void replay_init(struct replay *r, const struct ir *ir, const struct role *role,
                  struct replay_held how)
 {
-    struct coming c = {.ir = ir, .role = role};
+    struct buffers_by_first_op c = {.ir = ir, .role = role};
     const struct repeats *repeats = &ir->repeats;
     uint32_t rows, begin = repeats_whole_id(repeats, role->op_begin);
     find_range(&c);

@@ -263,7 +263,7 @@ static void experts_backward_pieces(struct emit *e, uint32_t layer, buffer_id dy
  * have as many elements. */
 static int64_t kept_beside(const struct emit *e, enum weight weight)
 {
-    const struct kept *kept = &e->kept_beside;
+    const struct kept_bytes_row *kept = &e->kept_beside;
     return weight == WEIGHT_NORM1   ? kept->first + kept->inputs1
            : weight == WEIGHT_NORM2 ? kept->second + kept->inputs2
                                     : kept->after;

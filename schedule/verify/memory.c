@@ -197,7 +197,7 @@ static void check_in_place(struct verifier *v, uint32_t op)
 void check_races(struct verifier *v)
 {
     const struct ir *ir = v->ir;
-    const struct slots *slots = verifier_slots(v);
+    const struct buffer_slots *slots = verifier_slots(v);
     struct race_walk w = {
         .v = v, .head = ir_no_ids(slots->count), .spare_access = IR_NONE, .shown_op = IR_NONE};
     for (uint32_t role = 0; role < ir->role_count; role++) {
@@ -278,7 +278,7 @@ static uint32_t ranks_with_root(struct verifier *v, uint32_t ranks, uint32_t op,
 void check_written(struct verifier *v)
 {
     const struct ir *ir = v->ir;
-    const struct slots *slots = verifier_slots(v);
+    const struct buffer_slots *slots = verifier_slots(v);
     struct write_walk w = {.v = v};
     w.written_by =
         heap_zalloc(slots->count, sizeof *w.written_by); /* set 0: no rank has written it */

@@ -65,9 +65,9 @@ const struct rank_sets *verifier_ranks(struct verifier *v)
 
 /* ---- combining sets ---- */
 
-enum how { UNION, MINUS, COMMON };
+enum set_operation { UNION, MINUS, COMMON };
 
-static uint32_t combine_sets(struct rank_sets *s, enum how how, uint32_t a, uint32_t b)
+static uint32_t combine_sets(struct rank_sets *s, enum set_operation how, uint32_t a, uint32_t b)
 {
     for (uint32_t i = 0; i < s->words; i++) {
         uint64_t x = s->bits[(size_t)a * s->words + i], y = s->bits[(size_t)b * s->words + i];

@@ -17,7 +17,7 @@
 /* The slots of all buffers. A buffer is divided at the ends of all ranges that ops use, so that every op touches a slot
  * as a whole or not at all. The slots of a buffer are consecutive; a buffer that ops only touch as a whole has one
  * slot. */
-struct slots {
+struct buffer_slots {
     uint32_t *first;                 /* [buffers + 1] the first slot of each */
     uint64_t *begin;                 /* [slots] the first element of each */
     uint32_t *range_from, *range_to; /* [rows of ir.range] the slots of each range */
@@ -51,7 +51,7 @@ struct verifier {
     struct arena arena;           /* memory for texts and small tables */
     struct order order;
     uint32_t order_role; /* the role whose clocks `order` holds; IR_NONE: none */
-    struct slots slots;
+    struct buffer_slots slots;
     struct rank_sets ranks;
     struct exchange exchange;
     /* some wait names an op that is not an earlier one; known once check_waits() has run */
@@ -65,7 +65,7 @@ void verify_checked(struct verifier *v, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 const struct order *verifier_order(struct verifier *v, uint32_t role);
-const struct slots *verifier_slots(struct verifier *v);
+const struct buffer_slots *verifier_slots(struct verifier *v);
 const struct rank_sets *verifier_ranks(struct verifier *v);
 
 /* True if an earlier operand of the op is of the same buffer as operand k. */
@@ -79,8 +79,8 @@ static inline bool touched_before(const struct ir *ir, uint32_t op, uint32_t k)
 
 /* Finds the buffer that an operand (an entry of ir.operand) names, and its slots *from .. *to - 1 that the operand
  * touches. */
-void slots_of(const struct slots *slots, const struct ir *ir, uint32_t operand, uint32_t *buffer,
-              uint32_t *from, uint32_t *to);
+void slots_of(const struct buffer_slots *slots, const struct ir *ir, uint32_t operand,
+              uint32_t *buffer, uint32_t *from, uint32_t *to);
 
 /* Returns the number of the set of a role's ranks that run ops with a guard (IR_NONE16: all of them). 0 is the
  * empty set, and equal sets have equal numbers. */

@@ -43,7 +43,7 @@ const struct order *verifier_order(struct verifier *v, uint32_t role)
 }
 
 /* Returns the slot of `buffer` that begins at an element, or, for the buffer's end, the slot after its last one. */
-static uint32_t slot_at(const struct slots *s, uint32_t buffer, uint64_t element)
+static uint32_t slot_at(const struct buffer_slots *s, uint32_t buffer, uint64_t element)
 {
     uint32_t first = s->first[buffer], end = s->first[buffer + 1];
     const uint64_t *found =
@@ -51,10 +51,10 @@ static uint32_t slot_at(const struct slots *s, uint32_t buffer, uint64_t element
     return found ? (uint32_t)(found - s->begin) : end;
 }
 
-const struct slots *verifier_slots(struct verifier *v)
+const struct buffer_slots *verifier_slots(struct verifier *v)
 {
     const struct ir *ir = v->ir;
-    struct slots *s = &v->slots;
+    struct buffer_slots *s = &v->slots;
     if (s->first)
         return s;
     /* The edges of each buffer: 0, and both ends of each range. */
@@ -106,8 +106,8 @@ const struct slots *verifier_slots(struct verifier *v)
     return s;
 }
 
-void slots_of(const struct slots *slots, const struct ir *ir, uint32_t operand, uint32_t *buffer,
-              uint32_t *from, uint32_t *to)
+void slots_of(const struct buffer_slots *slots, const struct ir *ir, uint32_t operand,
+              uint32_t *buffer, uint32_t *from, uint32_t *to)
 {
     if (operand & IR_RANGE) {
         uint32_t range = operand & ~IR_RANGE;

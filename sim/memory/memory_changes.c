@@ -171,7 +171,7 @@ static double free_date_s(const struct ir *ir, const double *end_s, uint32_t buf
 }
 
 /* For each op, a list of the buffers that stop being live when it ends. */
-struct leaving {
+struct buffers_by_end {
     uint32_t *first; /* [op_count] a row of the live buffers; IR_NONE: none */
     uint32_t *next;  /* [rows of the live buffers] the next row in the same list; IR_NONE: none */
 };
@@ -194,8 +194,8 @@ void memory_changes_of_class(struct memory_changes *c, const struct ir *ir,
     const double *start_s = result->start_s + class->row, *end_s = result->end_s + class->row;
     const uint8_t *stream = ir->op.stream + class->op_begin;
     assert(l->count <= MEMORY_CHANGE_ROW_MAX);
-    struct leaving leaving = {ir_no_ids(class->op_count + 1u),
-                              heap_alloc(l->count + 1u, sizeof *leaving.next)};
+    struct buffers_by_end leaving = {ir_no_ids(class->op_count + 1u),
+                                     heap_alloc(l->count + 1u, sizeof *leaving.next)};
     while (persistent < l->count && l->row[persistent].writer == IR_NONE)
         persistent++;
     /* The rows list the buffers that live throughout, then the starts of each stream, then the ends of each stream. */

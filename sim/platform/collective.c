@@ -134,7 +134,7 @@ struct form {
 /* Returns the seconds of the part inside the domains, which are added to those between the domains: channels take one
  * peer after another, so the two parts do not overlap. 0 if there is one domain, or if the rate of all channels is
  * unknown. */
-static double in_turn_s(const struct form *f)
+static double domain_part_s(const struct form *f)
 {
     double channels = f->platform->cluster->fabric.all_to_all_channels_bytes_per_s;
     if (f->members->domain_count == 1 || !(channels > 0))
@@ -201,7 +201,7 @@ static double all_to_all(const struct form *f)
             add_exchange_in_domain(f->platform, f->flows, m, d, i, piece, f->key);
             add_exchange_between_domains(f->platform, f->flows, m, d, me, piece, f->key);
         }
-    return members_latency_s(f->platform, m) + in_turn_s(f);
+    return members_latency_s(f->platform, m) + domain_part_s(f);
 }
 
 /* The bytes of a member in an exchange, by the links that they cross: those that it sends or those that it receives,
@@ -326,7 +326,7 @@ static double exchange(const struct form *f)
     free(index);
     if (m->domain_count == 1 || !(channels > 0) || m->largest_domain < 2)
         in_turn = 0;
-    else /* the own part counts as that of a peer, as in in_turn_s() */
+    else /* the own part counts as that of a peer, as in domain_part_s() */
         in_turn *= m->largest_domain / (m->largest_domain - 1.0) / channels;
     return members_latency_s(f->platform, m) + in_turn;
 }

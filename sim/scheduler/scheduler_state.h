@@ -24,15 +24,16 @@ struct rank_state {
     uint32_t ended_ops;   /* ops that have ended */
     uint32_t *send;       /* [comm_count] channel class, or IR_NONE */
     uint32_t *receive;    /* [comm_count] of shifts */
-    struct beside {
+    struct host_kernel_overlap {
         /* the op on the compute stream that has begun or is about to begin; IR_NONE: there is none */
         uint32_t op;
         bool by_memory; /* memory bandwidth limits the op; false: the multiprocessors do */
         double left_s;  /* seconds left of the op if no message runs */
         double since_s; /* date of left_s; of an op that has not begun: when it begins */
         double end_s;   /* the date at which the op ends if no message starts or ends before */
-        struct taken taken_resources; /* the resources that the running messages take */
-        uint32_t ending_place;        /* in scheduler.ending */
+        struct interference_share
+            taken_resources;   /* the resources that the running messages take */
+        uint32_t ending_place; /* in scheduler.ending */
     } beside;
     /* [op_count] for a send or receive: its position among those of its channel that the rank runs. NULL: the rank runs
      * no sends or receives. */
@@ -70,8 +71,8 @@ struct event_queue {
 };
 
 struct channel_state {
-    size_t event_begin;           /* the class's events are event[event_begin + n] */
-    struct taken taken_resources; /* the resources that one event takes on each side */
+    size_t event_begin;                        /* the class's events are event[event_begin + n] */
+    struct interference_share taken_resources; /* the resources that one event takes on each side */
     uint32_t side_begin, side_count;
 };
 

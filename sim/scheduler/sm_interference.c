@@ -40,7 +40,7 @@ static void move_down(struct scheduler *s, uint32_t place, uint32_t rank_index)
 
 /* Returns the rate at which the kernel advances: the share of the resource that limits it. It is at least a half,
  * because messages would have to wait themselves if they took more. */
-static double kernel_speed(const struct beside *b)
+static double kernel_speed(const struct host_kernel_overlap *b)
 {
     double taken = b->by_memory ? b->taken_resources.memory : b->taken_resources.sms;
     return taken < 0.5 ? 1 - taken : 0.5;
@@ -48,7 +48,7 @@ static double kernel_speed(const struct beside *b)
 
 static void set_end(struct scheduler *s, uint32_t rank_index)
 {
-    struct beside *b = &s->rank_state[rank_index].beside;
+    struct host_kernel_overlap *b = &s->rank_state[rank_index].beside;
     double before_s = b->end_s;
     b->end_s = b->since_s + b->left_s / kernel_speed(b);
     if (b->end_s < before_s)
@@ -62,7 +62,7 @@ static void set_end(struct scheduler *s, uint32_t rank_index)
 void interference_start(struct scheduler *s, uint32_t rank_index, uint32_t op, double date_s,
                         double seconds, bool by_memory)
 {
-    struct beside *b = &s->rank_state[rank_index].beside;
+    struct host_kernel_overlap *b = &s->rank_state[rank_index].beside;
     b->op = op;
     b->by_memory = by_memory;
     b->left_s = seconds;
@@ -71,10 +71,10 @@ void interference_start(struct scheduler *s, uint32_t rank_index, uint32_t op, d
     move_up(s, s->ending_count++, rank_index);
 }
 
-void interference_take(struct scheduler *s, uint32_t rank_index, struct taken taken, double sign,
-                       double held_s)
+void interference_take(struct scheduler *s, uint32_t rank_index, struct interference_share taken,
+                       double sign, double held_s)
 {
-    struct beside *b = &s->rank_state[rank_index].beside;
+    struct host_kernel_overlap *b = &s->rank_state[rank_index].beside;
     if (b->op != IR_NONE && s->now_s > b->since_s) {
         b->left_s -= (s->now_s - b->since_s) * kernel_speed(b);
         b->left_s = b->left_s > 0 ? b->left_s : 0;
@@ -92,7 +92,7 @@ bool interference_end(struct scheduler *s, double until_s, uint32_t *rank_state,
 {
     if (s->ending_count == 0 || s->rank_state[s->ending_ops[0]].beside.end_s > until_s)
         return false;
-    struct beside *b = &s->rank_state[s->ending_ops[0]].beside;
+    struct host_kernel_overlap *b = &s->rank_state[s->ending_ops[0]].beside;
     *rank_state = s->ending_ops[0];
     *op = b->op;
     b->op = IR_NONE;

@@ -63,7 +63,7 @@ struct comm_class {
 
 /* The shares of a rank's multiprocessors, and of the bandwidth of its device memory, that kernels lack while a transfer
  * runs. early: the transfer holds the multiprocessors from its start, before its first bytes move. */
-struct taken {
+struct interference_share {
     double sms, memory;
     bool from_start;
 };
@@ -80,7 +80,7 @@ struct channel {
     uint32_t comm;
     uint32_t participant_begin, participant_count;
     uint32_t transfer_begin; /* one per variant of the comm class */
-    struct taken taken_resources;
+    struct interference_share taken_resources;
 };
 
 struct traffic {

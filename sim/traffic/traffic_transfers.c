@@ -141,8 +141,9 @@ static double make_transfer(struct traffic *traffic, uint32_t channel, uint32_t 
 enum { RING_PASSES = 2, MESSAGE_PASSES = 3 };
 
 /* Returns what a channel's transfers take from the kernels of each rank. members: those of a collective. */
-static struct taken taken_by(const struct traffic *traffic, const struct channel *channel,
-                             const struct members *members)
+static struct interference_share taken_by(const struct traffic *traffic,
+                                          const struct channel *channel,
+                                          const struct members *members)
 {
     const struct cluster *cluster = traffic->platform.cluster;
     const struct comm_class *comm = &traffic->comm[channel->comm];
@@ -170,7 +171,7 @@ static struct taken taken_by(const struct traffic *traffic, const struct channel
         bytes_per_s = half * MESSAGE_PASSES *
                       (near ? cluster->fabric.peer_bytes_per_s : cluster->nic.peer_bytes_per_s);
     }
-    return (struct taken){
+    return (struct interference_share){
         .sms = cluster->device.sm_count > 0 ? sms / (double)cluster->device.sm_count : 0,
         .memory = sms > 0 ? bytes_per_s / cluster->device.memory_bytes_per_s : 0,
         .from_start = rings};

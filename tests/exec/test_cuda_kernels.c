@@ -398,8 +398,9 @@ static void compare(enum work_kind kind, enum dtype dtype)
     struct row_lists lists = {.rows.peers = 0};
     int32_t fault = 0;
     float *cpu_memory = aligned(cpu_scratch_of(&cpu.call));
-    struct cuda_place place = {
-        .scratch = aligned(row->scratch ? row->scratch(&work) : 0), .fault = &fault, .mark = 1};
+    struct cuda_place place = {.scratch = aligned(row->scratch ? row->scratch(&work) : 0),
+                               .fault = &fault,
+                               .fault_mark = 1};
     if (dealt) {
         cpu.call.dealt = cuda.call.dealt = &dealing.dealt;
         place.dealt = dealing.begin;

@@ -37,7 +37,7 @@ static void check_ranks(const struct token_layout *layout, const struct document
     find_owners(layout, list, owner);
     needed_pairs(pairs, layout, list, window);
     for (uint32_t c = 0; c < layout->cp; c++) {
-        struct needed needed = {0};
+        struct needed_tokens needed = {0};
         struct needed_rows received, sent;
         int64_t rows = 0, of[RANKS_MAX] = {0};
         needed_find(&needed, layout, list, c, window);
