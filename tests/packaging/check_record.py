@@ -868,6 +868,25 @@ class Recorded(unittest.TestCase):
                 with self.assertRaisesRegex(longhaul.record.Refused, "the Triton kernel scale is launched directly.*custom_op"):
                     module.scale[(1,)](x)
 
+    def test_launches_of_triton_in_compiled_regions_are_refused(self):
+        if OLD or importlib.util.find_spec("triton") is None:
+            self.skipTest("needs triton, and a torch.compile that can be recorded")
+        done = record_script("import torch, triton, triton.language as tl\n@triton.jit\ndef scale(x, B: tl.constexpr):\n    pass\n"
+                             "w = torch.ones(4, device='cuda', requires_grad=True)\noptimizer = torch.optim.SGD([w])\n"
+                             "@torch.compile\ndef loss(w):\n    y = w * 2\n    scale[(1,)](y, 64)\n    return y.sum()\n"
+                             "for _ in range(3):\n    loss(w).backward()\n    optimizer.step()\n")
+        self.assertEqual((done.code, done.files), (2, []))
+        self.assertRegex(done.error, "the Triton kernel scale is launched directly.*custom_op")
+
+    def test_custom_operators_without_fake_results_are_refused(self):
+        @torch.library.custom_op("longhaul_test::bare", mutates_args=())
+        def bare(x: torch.Tensor) -> torch.Tensor:
+            return x.clone()
+
+        with self.recording():
+            with self.assertRaisesRegex(longhaul.record.Refused, r"longhaul_test::bare .*register_fake\('longhaul_test::bare'\)"):
+                bare(torch.ones(4, device="cuda"))
+
     def test_launches_outside_of_operators_are_refused(self):
         with self.recording() as rec:
             rec.begin()

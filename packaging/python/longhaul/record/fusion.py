@@ -11,7 +11,7 @@ import torch
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 
-from longhaul.record import Refused, inductor, kinds
+from longhaul.record import Refused, inductor, kinds, patches
 
 NOTE = "compiled regions: neighbouring pointwise operators and reductions of one size are taken for one kernel, since Inductor's " \
     "own code could not be read: {}"
@@ -172,10 +172,19 @@ def _module(node):
     return re.sub(r"__dict__\._modules\.?|_checkpoint_wrapped_module\.?", "", path).strip(".")
 
 
+def _refuse_launches(graph):
+    """Refuses a graph that launches a Triton kernel of the program."""
+    for node in graph.graph.nodes:
+        if node.op == "call_function" and str(node.target).startswith("triton_kernel_wrapper"):
+            from torch._higher_order_ops.triton_kernel_wrap import kernel_side_table
+            raise patches.launched_directly(getattr(kernel_side_table.get_kernel(node.kwargs["kernel_idx"]), "__name__", "kernel"))
+
+
 def backend(recorder):
     """A backend of torch.compile that stands for Inductor."""
     def compile_graph(graph, inputs):
         from torch._inductor.decomposition import select_decomp_table
+        _refuse_launches(graph)
 
         def run(graph, inputs, backward=False):
             from functorch.compile import make_boxed_func

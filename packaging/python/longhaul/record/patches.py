@@ -224,6 +224,13 @@ def _works(recorder):
             yield owner, name, waited
 
 
+def launched_directly(name):
+    """The refusal of a Triton kernel of the program."""
+    return Refused(f"the Triton kernel {name} is launched directly, so its shapes and flops are unknown: wrap its launch in "
+                   "an operator by @torch.library.custom_op, register its shapes by @OPERATOR.register_fake and its flops "
+                   "by @torch.utils.flop_counter.register_flop_formula, or choose the program's implementation without it")
+
+
 def _refusals():
     def refuse(what, instead):
         def refused(*arguments, **keywords):
@@ -261,10 +268,7 @@ def _refusals():
         return
 
     def run(self, *arguments, **keywords):
-        name = getattr(self, "__name__", "kernel")
-        raise Refused(f"the Triton kernel {name} is launched directly, so its shapes and flops are unknown: wrap its launch in "
-                      "an operator by @torch.library.custom_op, register its shapes by @OPERATOR.register_fake and its flops "
-                      "by @torch.utils.flop_counter.register_flop_formula, or choose the program's implementation without it")
+        raise launched_directly(getattr(self, "__name__", "kernel"))
 
     yield JITFunction, "run", run
 

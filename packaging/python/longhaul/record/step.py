@@ -476,7 +476,9 @@ class Step(TorchDispatchMode):
             result = function(*arguments, **keywords)
         except (fake_tensor.DynamicOutputShapeException, fake_tensor.DataDependentOutputException):
             return self._known_shape(function, arguments, keywords, inputs)
-        except fake_tensor.UnsupportedOperatorException as error:
+        except (fake_tensor.UnsupportedOperatorException, RuntimeError) as error:
+            if isinstance(error, RuntimeError) and "no fake impl registered" not in str(error):
+                raise
             name = function._schema.name
             raise Refused(f"the operator {name} has no implementation for fake tensors, so the shape of its results is unknown: "
                           f"register one before the step by @torch.library.register_fake({name!r}) over a function that returns "
