@@ -103,7 +103,7 @@ static void add_held(struct replay *r, const struct buffers_by_first_op *c, bool
 
 /* Returns for each buffer from c->begin on the bundle whose tensors it holds, each allocated by itself; IR_NONE16:
  * it is one block. */
-static uint16_t *bundles_apart(const struct coming *c)
+static uint16_t *bundles_apart(const struct buffers_by_first_op *c)
 {
     const struct ir *ir = c->ir;
     uint16_t *bundle = heap_alloc((size_t)(c->end - c->begin) + 1, sizeof *bundle);
@@ -127,7 +127,7 @@ static uint16_t *bundles_apart(const struct coming *c)
 }
 
 /* Replaces each row of a bundle's buffer by rows of its tensors. A rank's part is divided as the whole is. */
-static void divide_rows(struct replay *r, const struct coming *c)
+static void divide_rows(struct replay *r, const struct buffers_by_first_op *c)
 {
     const struct ir *ir = c->ir;
     uint16_t *apart = bundles_apart(c);
@@ -194,8 +194,9 @@ void replay_init(struct replay *r, const struct ir *ir, const struct role *role,
         /* from the second copy on, an op follows its previous copy at a constant distance */
         if (row[i].copy > 2) {
             const struct replay_stay *b = &r->row[r->count - row[i].back], *a = b - row[i].back;
-            r->row[r->count++] = (struct replay_stay){b->buffer, 2 * b->first_op - a->first_op,
-                                                      2 * b->last_op - a->last_op, b->is_gathered, 0};
+            r->row[r->count++] =
+                (struct replay_stay){b->buffer, 2 * b->first_op - a->first_op,
+                                     2 * b->last_op - a->last_op, b->is_gathered, 0};
             continue;
         }
         uint32_t first = c.op[row[i].row], buffer = c.buffer[row[i].row];
