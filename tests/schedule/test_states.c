@@ -32,25 +32,32 @@ static double parameters(const struct ir *ir, uint64_t parts, double *blocks)
 }
 
 /* Bytes per parameter, before sharding: computation reads 2 (bf16). AdamW keeps 12 (a copy and two moments in fp32),
- * 4 (two moments in bf16), or 4 + 2 and 8 per block (a copy in fp32, two moments in 8 bits with one scale per
- * block). With torchtitan computation's sharded parameters are AdamW's fp32 copy, except with bf16 states: they take
+ * 4 (two moments in bf16), 4 + 2 and 8 per block (a copy in fp32, two moments in 8 bits with one scale per
+ * block), or these without the copy. With torchtitan computation's sharded parameters are AdamW's fp32 copy, except with bf16 parameters: they take
  * 4, and AdamW keeps 4 fewer. */
 static void states_take_their_bytes(void)
 {
     static const struct {
         const char *label, *profile;
         int weights, optimizer;
-        double parts;        /* parts of AdamW's state, of which a rank holds one */
-        double parameter[3]; /* bytes of a parameter that computation reads, by states */
-        double optimizer_bytes[3], block[3];
+        double parts;                   /* parts of AdamW's state, of which a rank holds one */
+        double parameter[STATES_COUNT]; /* bytes of a parameter that computation reads, by states */
+        double optimizer_bytes[STATES_COUNT], block[STATES_COUNT];
     } rows[] = {
-        {"replicated", "megatron", 0, 0, 1, {2, 2, 2}, {12, 4, 6}, {0, 0, 8}},
-        {"zero1", "megatron", 1, 0, RANKS, {2, 2, 2}, {3, 1, 1.5}, {0, 0, 8}},
-        {"zero2", "deepspeed", 2, 0, RANKS, {2, 2, 2}, {3, 1, 1.5}, {0, 0, 8}},
-        {"zero3", "deepspeed", 3, 0, RANKS, {0.5, 0.5, 0.5}, {3, 1, 1.5}, {0, 0, 8}},
-        {"fp32 parameters", "torchtitan", 3, 0, RANKS, {1, 0.5, 1}, {2, 1, 0.5}, {0, 0, 8}},
+        {"replicated", "megatron", 0, 0, 1, {2, 2, 2, 2}, {12, 4, 6, 2}, {0, 0, 8, 8}},
+        {"zero1", "megatron", 1, 0, RANKS, {2, 2, 2, 2}, {3, 1, 1.5, 0.5}, {0, 0, 8, 8}},
+        {"zero2", "deepspeed", 2, 0, RANKS, {2, 2, 2, 2}, {3, 1, 1.5, 0.5}, {0, 0, 8, 8}},
+        {"zero3", "deepspeed", 3, 0, RANKS, {0.5, 0.5, 0.5, 0.5}, {3, 1, 1.5, 0.5}, {0, 0, 8, 8}},
+        {"fp32 parameters",
+         "torchtitan",
+         3,
+         0,
+         RANKS,
+         {1, 0.5, 1, 0.5},
+         {2, 1, 0.5, 0.5},
+         {0, 0, 8, 8}},
         /* the host has a copy of the bf16 parameters */
-        {"host", "deepspeed", 3, 1, RANKS, {0.5, 0.5, 0.5}, {3, 1.5, 1.5}, {0, 0, 8}},
+        {"host", "deepspeed", 3, 1, RANKS, {0.5, 0.5, 0.5, 0.5}, {3, 1.5, 1.5, 1}, {0, 0, 8, 8}},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         for (int states = 0; states < STATES_COUNT; states++) {
