@@ -285,7 +285,8 @@ static void identities_differ_where_choices_matter(void)
         CHECK(row->key, one[i] != other[i]);
         if (row->matters == NULL || row->matters == choice_rows[CHOICE_NAME_compile].matters ||
             row == &choice_rows[CHOICE_NAME_products] ||
-            row == &choice_rows[CHOICE_NAME_host_layers]) /* of these the value says if it matters */
+            row ==
+                &choice_rows[CHOICE_NAME_host_layers]) /* of these the value says if it matters */
             continue;
         small.products = 0;
         small.cp = small.hp = small.tp = small.pp = small.dp = small.window = 1;

@@ -174,6 +174,11 @@ static void of_memory(void)
     CHECK("that is about 6 in 10", fabs(interval_fits(&m, 77.0, 79.1) - 0.58) < 0.01);
     CHECK_CLOSE("nothing is needed", interval_fits(&m, 0, 79.1), 1, 0);
     CHECK_CLOSE("infinite", interval_fits(&m, 77, INFINITY), 1, 0);
+    run.real_framework = "lightning"; /* its tensor parallelism is its own */
+    m = interval_make(&e, RESIDUAL_MEMORY, &run, NULL);
+    CHECK_CLOSE("a framework without a profile", m.deviation * m.deviation,
+                .12 * .12 + .09 * .09 + .14 * .14, 1e-9);
+    run.real_framework = NULL;
     run.framework = "neutral";
     run.host_optimizer = true;
     m = interval_make(&e, RESIDUAL_MEMORY, &run, NULL);
