@@ -172,7 +172,7 @@ enum status cmd_compare(const struct options *options, struct diag *diag)
     report.measured_by = trace_get(&compared.measured, "made_by");
     report.predicted_kernels = trace_get(&compared.predicted, "attention");
     report.measured_kernels = trace_get(&compared.measured, "attention");
-    report.joined_ops = trace_get(&compared.measured, "by_products");
+    report.joined_ops = trace_get(&compared.measured, "joined_ops");
     if (compared.comparison.is_foreign) {
         status = compared_operators_make(&operators, &recorded, report.predicted_path,
                                          report.measured_path, &compared.recording,

@@ -61,8 +61,8 @@ struct exec_options {
     double limit_s; /* the run fails when one step takes longer; 0: no limit */
     bool profile;   /* on a GPU, with trace: times come from CUPTI, not from events */
     enum exec_attention attention;
-    /* on a GPU: GELU and the gradients of biases are computed by the call of the product before them, where the library
-     * can; false: by kernels of their own, as they are predicted */
+    /* on a GPU: GELU, gradients of biases and norms of residual sums are computed by the call of the op before them,
+     * where it can (exec/cuda/epilogues.h); false: by kernels of their own, as they are predicted */
     bool uses_epilogues;
     struct exec_link copies;   /* one per rank and direction: h2d, d2h */
     struct exec_link messages; /* one per rank, of what it sends */

@@ -28,9 +28,9 @@ static const struct option rows[] = {
      .names = epilogue_names,
      .name_count = ARRAY_LEN(epilogue_names),
      .default_text = "apart",
-     .help = "with --backend cuda, what computes GELU and the gradients of biases: apart (kernels "
-             "of their own, as predicted), or fused (the call of the product before them, where "
-             "cuBLASLt can)"},
+     .help = "with --backend cuda, what computes GELU, gradients of biases, and norms of residual "
+             "sums: apart (kernels of their own, as predicted), or fused (the product or sum "
+             "before them, where that can be)"},
     {.name = "cupti",
      .kind = OPTION_FLAG,
      .help =
@@ -197,7 +197,7 @@ enum status run_options_read(struct run_options *wanted, const struct options *o
                           "and -o FOLDER");
     if (wanted->exec.uses_epilogues && backend != NULL && backend->host_memory)
         return diag_error(diag, (struct loc){.name = "--epilogues"}, STATUS_BAD_INPUT,
-                          "fused is for products of cuBLASLt: it needs --backend cuda");
+                          "fused is for kernels of GPUs: it needs --backend cuda");
     wanted->steps = run ? wanted->exec.warmup + wanted->exec.steps : 0;
     enum status status = check_backend(wanted->exec.backend, diag);
     if (status == STATUS_OK)

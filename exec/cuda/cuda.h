@@ -104,8 +104,9 @@ struct cuda_group_plan {
 struct cuda_prepared {
     struct cuda_group_plan *plan; /* of a product: (plans), in ascending order of rows */
     uint32_t plans;
-    uint8_t epilogue;         /* enum product_epilogue: what its one plan computes of the next op */
-    bool computed_by_product; /* the product before it computes the op */
+    uint8_t epilogue;     /* enum product_epilogue: what its one plan computes of the next op */
+    bool computed_before; /* the op before it computes the op */
+    bool adds_norm;       /* its kernel computes the norm after it, too */
     struct attention *attention;
     size_t scratch;
 };
@@ -130,6 +131,7 @@ struct cuda {
      * after them; those for which the library has an algorithm */
     uint32_t epilogue_op_count[PRODUCT_EPILOGUE_COUNT], candidate_count[PRODUCT_EPILOGUE_COUNT],
         joined_count[PRODUCT_EPILOGUE_COUNT];
+    uint32_t norm_count, joined_norm_count; /* norms of these roles; those that a sum computes */
     const struct cublaslt *cublaslt;
     struct products *products;
     struct attentions *attentions;

@@ -119,15 +119,17 @@ enum status cuda_describe(backend_say *say, void *user, struct diag *diag)
     return STATUS_OK;
 }
 
-/* Says how many ops are computed by the product before them; of these a trace has the product's end as start and end. */
+/* Says how many ops are computed by the op before them, at whose end a trace has their start and end. */
 static void say_epilogues(const struct cuda *cuda, backend_say *say, void *user)
 {
-    char text[80];
+    char text[160];
     snprintf(text, sizeof text,
-             "gelu %" PRIu32 " of %" PRIu32 ", column_sum %" PRIu32 " of %" PRIu32,
+             "gelu %" PRIu32 " of %" PRIu32 ", column_sum %" PRIu32 " of %" PRIu32
+             ", norms %" PRIu32 " of %" PRIu32,
              cuda->joined_count[PRODUCT_GELU], cuda->epilogue_op_count[PRODUCT_GELU],
-             cuda->joined_count[PRODUCT_COLUMN_SUM], cuda->epilogue_op_count[PRODUCT_COLUMN_SUM]);
-    say(user, "by_products", text);
+             cuda->joined_count[PRODUCT_COLUMN_SUM], cuda->epilogue_op_count[PRODUCT_COLUMN_SUM],
+             cuda->joined_norm_count, cuda->norm_count);
+    say(user, "joined_ops", text);
 }
 
 /* Describes the versions of the opened libraries, how ranks communicate, and the clock under load. */

@@ -1,5 +1,6 @@
 #include "exec/cuda/epilogues.h"
 
+#include "exec/cuda/kernels.h"
 #include "models/work.h"
 
 /* ---- the order ---- */
@@ -30,25 +31,30 @@ static bool is_same(struct view a, struct view b)
     return a.buffer.i == b.buffer.i && a.begin == b.begin && a.count == b.count;
 }
 
+static uint64_t address(const struct ir *ir, struct view view)
+{
+    return ir->buffer.offset[view.buffer.i] +
+           view.begin * dtype_bytes((enum dtype)ir->buffer.dtype[view.buffer.i]);
+}
+
 /* True if two views have bytes in common in the planned arenas. */
 static bool overlap(const struct ir *ir, struct view a, struct view b)
 {
     const struct buffer_table *t = &ir->buffer;
     const uint64_t size_a = dtype_bytes((enum dtype)t->dtype[a.buffer.i]),
                    size_b = dtype_bytes((enum dtype)t->dtype[b.buffer.i]);
-    const uint64_t at_a = t->offset[a.buffer.i] + a.begin * size_a,
-                   at_b = t->offset[b.buffer.i] + b.begin * size_b;
+    const uint64_t at_a = address(ir, a), at_b = address(ir, b);
     return t->memory[a.buffer.i] == t->memory[b.buffer.i] && at_a < at_b + b.count * size_b &&
            at_b < at_a + a.count * size_a;
 }
 
-/* True if what the next op writes lies apart from all that a product touches, its result included. */
-static bool writes_apart(const struct ir *ir, uint32_t product)
+/* True if what the next op writes first lies apart from all that an op touches, its result included. */
+static bool writes_apart(const struct ir *ir, uint32_t op)
 {
-    const struct view y = ir_write(ir, product + 1, 0);
-    bool apart = !overlap(ir, y, ir_write(ir, product, 0));
-    for (uint32_t k = 0; k < ir->op.read_count[product] && apart; k++)
-        apart = !overlap(ir, y, ir_read(ir, product, k));
+    const struct view y = ir_write(ir, op + 1, 0);
+    bool apart = !overlap(ir, y, ir_write(ir, op, 0));
+    for (uint32_t k = 0; k < ir->op.read_count[op] && apart; k++)
+        apart = !overlap(ir, y, ir_read(ir, op, k));
     return apart;
 }
 
@@ -103,4 +109,37 @@ enum product_epilogue epilogue_of(const struct ir *ir, uint32_t product)
     return is_gelu_of(ir, product)         ? PRODUCT_GELU
            : is_sum_of_factor(ir, product) ? PRODUCT_COLUMN_SUM
                                            : PRODUCT_ALONE;
+}
+
+/* True if all tensors of an op are bf16, but for the statistics that a norm writes. */
+static bool is_bf16(const struct ir *ir, uint32_t op)
+{
+    bool all = type_of(ir, ir_write(ir, op, 0)) == DTYPE_BF16;
+    for (uint32_t k = 0; k < ir->op.read_count[op] && all; k++)
+        all = type_of(ir, ir_read(ir, op, k)) == DTYPE_BF16;
+    return all;
+}
+
+/* True if a norm writes apart from the sum, and from its terms or over a whole one: a block has read a row when it
+ * writes it. */
+static bool writes_row_by_row(const struct ir *ir, uint32_t sum)
+{
+    const struct view y = ir_write(ir, sum + 1, 0);
+    bool right = !overlap(ir, y, ir_write(ir, sum, 0));
+    for (uint32_t k = 0; k < 2 && right; k++)
+        right = !overlap(ir, y, ir_read(ir, sum, k)) ||
+                address(ir, y) == address(ir, ir_read(ir, sum, k));
+    return right;
+}
+
+bool epilogue_is_norm(const struct ir *ir, uint32_t sum)
+{
+    const struct work *w = ir_work(ir, sum);
+    if (w->kind != WORK_ADD || w->elements.cols > 0 || !are_neighbours(ir, sum))
+        return false;
+    const struct work *next = ir_work(ir, sum + 1);
+    const bool rms = next->kind == WORK_RMSNORM && next->rmsnorm.bare == 0;
+    return (rms || next->kind == WORK_LAYERNORM) && next->rows.cols <= CUDA_ADD_NORM_COLS &&
+           is_same(ir_read(ir, sum + 1, 0), ir_write(ir, sum, 0)) && is_bf16(ir, sum) &&
+           is_bf16(ir, sum + 1) && writes_row_by_row(ir, sum);
 }

@@ -1,8 +1,9 @@
-/* exec/cuda/epilogues.h: ops that the call of the product before them may compute, too.
+/* exec/cuda/epilogues.h: ops that the call of the op before them may compute, too.
  *
  * cuBLASLt can work on a result before it writes it (an epilogue): apply GELU, and keep the result before it; or sum up
  * the rows of a factor. Schedules have these as ops of their own, which read from memory what the product had at hand:
- * the GELU of a product, and the gradient of a bias after that of its weight. exec_options.uses_epilogues asks for one call;
+ * the GELU of a product, and the gradient of a bias after that of its weight. A kernel of ours does the same with a
+ * residual sum and the norm after it. exec_options.uses_epilogues asks for one call;
  * ops, waits and memory stay those of the schedule. */
 #ifndef EXEC_CUDA_EPILOGUES_H
 #define EXEC_CUDA_EPILOGUES_H
@@ -15,5 +16,9 @@
  * one guard, and the second waits for no other stream. Nor may it write over what the product reads. The library is not
  * asked: it may have no algorithm. */
 enum product_epilogue epilogue_of(const struct ir *ir, uint32_t product);
+
+/* True if one kernel (cuda_add_norm()) may compute an op, which adds two tensors, and the op after it, a norm of the
+ * sum, under the same conditions. The norm's statistics may lie over what the op reads. */
+bool epilogue_is_norm(const struct ir *ir, uint32_t sum);
 
 #endif

@@ -196,6 +196,17 @@ int cuda_rmsnorm(struct cuda_array y, float *rstd, struct cuda_array x, struct c
 int cuda_layernorm(struct cuda_array y, float *stats, struct cuda_array x, struct cuda_array weight,
                    struct cuda_array bias, int64_t rows, int64_t cols, double eps,
                    cudaStream_t stream);
+/* A sum and its norm in one pass over memory; all arrays are bf16. The results are the same bits as those of
+ * cuda_add() and a norm. y and sum lie apart, and each may be a or b. */
+enum { CUDA_ADD_NORM_COLS = 16384 }; /* rows that are not longer */
+struct cuda_add_norm {
+    struct cuda_array y, sum, a, b, weight, bias;
+    float *stats;
+    int64_t rows, cols;
+    double eps;
+    bool centred; /* a layer norm; else an RMS norm, whose bias is not read */
+};
+int cuda_add_norm(const struct cuda_add_norm *n, cudaStream_t stream);
 size_t cuda_column_scratch(int64_t rows, int64_t cols, int sums);
 int cuda_rmsnorm_backward(struct cuda_array dx, struct cuda_array dweight, struct cuda_array dy,
                           struct cuda_array x, struct cuda_array weight, const float *rstd,

@@ -100,11 +100,38 @@ static __global__ void norm_kernel(struct array y, float *stats, struct array x,
     }
 }
 
-template <bool CENTRED, bool BF16>
-static __global__ void __launch_bounds__(ROW_THREADS, BF16 && !CENTRED ? 2 : 1)
-    norm_kept_kernel(struct array y, float *stats, struct array x, struct array weight,
-                     struct array bias, int64_t rows, int64_t cols, float eps)
+/* Two of bf16, the first in the lower half. */
+static __device__ __forceinline__ uint32_t pair_of(float low, float high)
 {
+    return to_bf16(low) | (uint32_t)to_bf16(high) << 16;
+}
+
+/* Stores the sum of eight elements of bf16, and returns it as it is stored. */
+static __device__ __forceinline__ struct stored8
+put_sum(const struct array &sum, int64_t i, int n, const struct stored8 &a, const struct stored8 &b)
+{
+    struct eight e = unpack(a, CUDA_BF16), f = unpack(b, CUDA_BF16);
+#pragma unroll
+    for (int j = 0; j < EIGHT; j++)
+        e.x[j] += f.x[j];
+    if (n > 0)
+        store8(sum, i, n, e);
+    return {{pair_of(e.x[0], e.x[1]), pair_of(e.x[2], e.x[3]), pair_of(e.x[4], e.x[5]),
+             pair_of(e.x[6], e.x[7])},
+            {0, 0, 0, 0}};
+}
+
+/* ADDS, which is for bf16: the norm is that of `total`, which is x + added, and is stored. */
+template <bool CENTRED, bool BF16, bool ADDS>
+static __global__ void __launch_bounds__(ROW_THREADS, BF16 && !CENTRED && !ADDS ? 2 : 1)
+    norm_kept_kernel(struct array y, float *stats, struct array x, struct array weight,
+                     struct array bias, int64_t rows, int64_t cols, float eps, struct array added,
+                     struct array total)
+{
+    if (ADDS) {
+        assume_bf16<BF16>(&added);
+        assume_bf16<BF16>(&total);
+    }
     assume_bf16<BF16>(&x);
     assume_bf16<BF16>(&y);
     assume_bf16<BF16>(&weight);
@@ -115,6 +142,16 @@ static __global__ void __launch_bounds__(ROW_THREADS, BF16 && !CENTRED ? 2 : 1)
 #pragma unroll
         for (int k = 0; k < KEPT; k++)
             kept[k] = fetch(x, row * cols + kept_column(k), kept_count(k, cols));
+        if (ADDS) {
+            struct stored8 other[KEPT];
+#pragma unroll
+            for (int k = 0; k < KEPT; k++)
+                other[k] = fetch(added, row * cols + kept_column(k), kept_count(k, cols));
+#pragma unroll
+            for (int k = 0; k < KEPT; k++)
+                kept[k] = put_sum(total, row * cols + kept_column(k), kept_count(k, cols), kept[k],
+                                  other[k]);
+        }
         if (CENTRED) {
 #pragma unroll
             for (int k = 0; k < KEPT; k++) {
@@ -163,16 +200,34 @@ static int norm(struct cuda_array y, float *stats, struct cuda_array x, struct c
              threads = threads_that_keep(cols, KEPT);
     bool bf16 = is_bf16(x) && is_bf16(y) && is_bf16(weight) && is_bf16(bias);
     if (threads > 0 && bf16)
-        return LAUNCH((norm_kept_kernel<CENTRED, true>), blocks, threads, 0, stream,
+        return LAUNCH((norm_kept_kernel<CENTRED, true, false>), blocks, threads, 0, stream,
                       rows_of(y, cols), stats, rows_of(x, cols), rows_of(weight, cols),
-                      rows_of(bias, cols), rows, cols, (float)eps);
+                      rows_of(bias, cols), rows, cols, (float)eps, rows_of(x, cols),
+                      rows_of(x, cols));
     if (threads > 0)
-        return LAUNCH((norm_kept_kernel<CENTRED, false>), blocks, threads, 0, stream,
+        return LAUNCH((norm_kept_kernel<CENTRED, false, false>), blocks, threads, 0, stream,
                       rows_of(y, cols), stats, rows_of(x, cols), rows_of(weight, cols),
-                      rows_of(bias, cols), rows, cols, (float)eps);
+                      rows_of(bias, cols), rows, cols, (float)eps, rows_of(x, cols),
+                      rows_of(x, cols));
     return LAUNCH(norm_kernel<CENTRED>, blocks, threads_for(cols, ROW_THREADS), 0, stream,
                   rows_of(y, cols), stats, rows_of(x, cols), rows_of(weight, cols),
                   rows_of(bias, cols), rows, cols, (float)eps);
+}
+
+template <bool CENTRED> static int add_norm(struct cuda_add_norm n, cudaStream_t stream)
+{
+    return LAUNCH((norm_kept_kernel<CENTRED, true, true>),
+                  (unsigned)(n.rows < 65536 ? n.rows : 65536), threads_that_keep(n.cols, KEPT), 0,
+                  stream, rows_of(n.y, n.cols), n.stats, rows_of(n.a, n.cols),
+                  rows_of(n.weight, n.cols), rows_of(n.bias, n.cols), n.rows, n.cols, (float)n.eps,
+                  rows_of(n.b, n.cols), rows_of(n.sum, n.cols));
+}
+
+static_assert(CUDA_ADD_NORM_COLS == ROW_THREADS * KEPT * EIGHT, "a block keeps such a row");
+
+int cuda_add_norm(const struct cuda_add_norm *n, cudaStream_t stream)
+{
+    return n->centred ? add_norm<true>(*n, stream) : add_norm<false>(*n, stream);
 }
 
 int cuda_rmsnorm(struct cuda_array y, float *rstd, struct cuda_array x, struct cuda_array weight,

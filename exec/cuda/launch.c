@@ -242,7 +242,7 @@ static bool put_op(struct cuda_stream *stream, uint32_t op)
     bool host = run->ir->stream[stream->stream].stream_class == STREAM_HOST;
     bool communication = is_communication(run->ir, op);
     bool remote = cuda_of(run)->links != NULL && communication;
-    bool owns = !host && !cuda_of(run)->prepared[op].computed_by_product &&
+    bool owns = !host && !cuda_of(run)->prepared[op].computed_before &&
                 !(communication && cuda_moves_nothing(&run->assignment, &call));
     if (owns)
         cuda_owns(rank, op);

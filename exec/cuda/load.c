@@ -19,7 +19,8 @@ static uint64_t key_of(const struct exec_run *run, const struct call *call)
 {
     const struct cuda_prepared *prepared = &cuda_of(run)->prepared[call->op];
     uint64_t key = hash_word(call->softmax, run->ir->op.shape[call->op]);
-    key = hash_word(key, (uint64_t)prepared->epilogue << 1 | prepared->computed_by_product);
+    key = hash_word(key, (uint64_t)prepared->epilogue << 2 | (uint64_t)prepared->adds_norm << 1 |
+                             prepared->computed_before);
     if (call->dealt != NULL) /* ranks have groups of other sizes */
         key = hash_word(key, call->rank);
     for (uint32_t k = 0; k < (uint32_t)call->read_count + call->write_count; k++) {

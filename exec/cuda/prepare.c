@@ -179,7 +179,7 @@ static bool join_next(struct cuda *cuda, const struct call *call, struct cuda_pr
     if (!plan_joined(cuda, call, epilogue, prepared))
         return false;
     cuda->joined_count[epilogue]++;
-    cuda->prepared[call->op + 1].computed_by_product = true;
+    cuda->prepared[call->op + 1].computed_before = true;
     return true;
 }
 
@@ -257,6 +257,12 @@ static enum status check_types(const struct exec_run *run, const struct call *ca
     return STATUS_OK;
 }
 
+/* Returns the bytes of a norm's statistics. */
+static size_t statistics_bytes(const struct work *norm)
+{
+    return (size_t)norm->rows.rows * (norm->kind == WORK_LAYERNORM ? 2 : 1) * sizeof(float);
+}
+
 /* Plans an op for a rank of its role. `first` is the first such rank, whose plan does for the others where sizes do not
  * depend on the rank. */
 static enum status prepare_op(struct cuda *cuda, uint32_t first, uint32_t rank, uint32_t op,
@@ -276,6 +282,13 @@ static enum status prepare_op(struct cuda *cuda, uint32_t first, uint32_t rank, 
         cuda->epilogue_op_count[call.work->kind == WORK_GELU         ? PRODUCT_GELU
                                 : call.work->kind == WORK_COLUMN_SUM ? PRODUCT_COLUMN_SUM
                                                                      : PRODUCT_ALONE]++;
+    if (rank == first && (call.work->kind == WORK_RMSNORM || call.work->kind == WORK_LAYERNORM))
+        cuda->norm_count++;
+    if (cuda->run->options->uses_epilogues && epilogue_is_norm(cuda->run->ir, op)) {
+        prepared->adds_norm = cuda->prepared[op + 1].computed_before = true;
+        prepared->scratch = statistics_bytes(ir_work(cuda->run->ir, op + 1));
+        cuda->joined_norm_count++;
+    }
     switch ((enum work_kind)call.work->kind) {
     case WORK_MATMUL:
         return prepare_product(cuda, &call, prepared, diag);
@@ -486,12 +499,39 @@ static void CUDART_CB on_processor(void *argument)
             (struct op_time){start_s, run_now() - run->epoch_s};
 }
 
+/* Adds, and computes the norm after it, too; returns a cudaError_t. The plan may have put the statistics where a term
+ * lies, of which other blocks still read rows: they go through scratch. */
+static int add_and_norm(const struct cuda_stream *stream, const struct call *call)
+{
+    struct call next;
+    run_call(stream->rank->run, stream->rank->rank, call->op + 1, &next);
+    const bool centred = next.work->kind == WORK_LAYERNORM;
+    const struct cuda_add_norm n = {
+        .y = cuda_array_of(next.write[0]),
+        .sum = cuda_array_of(call->write[0]),
+        .a = cuda_array_of(call->read[0]),
+        .b = cuda_array_of(call->read[1]),
+        .weight = cuda_array_of(next.read[1]),
+        .bias = cuda_array_of(next.read[centred ? 2 : 1]),
+        .stats = stream->scratch,
+        .rows = next.work->rows.rows,
+        .cols = next.work->rows.cols,
+        .eps = next.model.norm_eps,
+        .centred = centred,
+    };
+    const int error = cuda_add_norm(&n, stream->handle);
+    return error != 0
+               ? error
+               : (int)cudaMemcpyAsync(next.write[1].data, n.stats, statistics_bytes(next.work),
+                                      cudaMemcpyDeviceToDevice, stream->handle);
+}
+
 static bool compute(void *context, struct call *call)
 {
     struct cuda_stream *stream = context;
     struct cuda_rank *rank = stream->rank;
     cudaError_t error;
-    if (cuda_of(rank->run)->prepared[call->op].computed_by_product)
+    if (cuda_of(rank->run)->prepared[call->op].computed_before)
         return true;
     if (on_host(rank->run->ir, call->op)) {
         struct cuda_host_work *work = &rank->host_work[cuda_local(rank, call->op)];
@@ -500,7 +540,9 @@ static bool compute(void *context, struct call *call)
         return error == cudaSuccess || cuda_failed(rank, call->op, "cudaLaunchHostFunc", error);
     }
     struct cuda_place place = place_of(stream, call->op);
-    error = (cudaError_t)cuda_compute_rows[call->work->kind].run(call, &place);
+    error = (cudaError_t)(cuda_of(rank->run)->prepared[call->op].adds_norm
+                              ? add_and_norm(stream, call)
+                              : cuda_compute_rows[call->work->kind].run(call, &place));
     return error == cudaSuccess || cuda_failed(rank, call->op, "launching its kernels", error);
 }
 

@@ -42,9 +42,7 @@ static void read_events(struct cuda_rank *rank)
         }
         struct op_time *time = run_time(run, rank->rank, first + k);
         *time = (struct op_time){base_s + 1e-3 * begin_ms, base_s + 1e-3 * end_ms};
-        if (cuda_of(run)
-                ->prepared[first + k]
-                .computed_by_product) /* all of its time is the product's */
+        if (cuda_of(run)->prepared[first + k].computed_before) /* all of its time is that op's */
             time->start_s = time->end_s = time[-1].end_s;
     }
 }

@@ -1,7 +1,10 @@
 /* tests/exec/test_cuda_emulated_epilogues.c: products whose call computes the next op, too: which ops may be, that a step
  * is right with them and without, and what a run says of them. */
 #include "exec/cuda/epilogues.h"
+#include "exec/cuda/kernels.h"
+#include "exec/number.h"
 #include "tests/exec/emulator/emulator.h"
+#include "tests/exec/emulator/order.h"
 #include "tests/exec/hand.h"
 #include "tests/exec/step.h"
 
@@ -21,6 +24,11 @@
     "buffer db0 hbm f32 [24] activation persistent at=24576\n"                                     \
     "buffer dw1 hbm bf16 [24,16] activation persistent at=28672\n"                                 \
     "buffer db1 hbm bf16 [24] activation persistent at=30720\n"                                    \
+    "buffer r0 hbm bf16 [32,16] activation persistent at=32768\n"                                  \
+    "buffer r1 hbm bf16 [32,16] activation persistent at=36864\n"                                  \
+    "buffer n0 hbm bf16 [32,16] activation persistent at=40960\n"                                  \
+    "buffer s0 hbm f32 [64] activation persistent at=45056\n"                                      \
+    "buffer g0 hbm bf16 [16] activation persistent at=49152\n"                                     \
     "buffer c0 pinned bf16 [24] activation persistent at=0\n"
 #define PRODUCT "op 0 matmul compute m=32 n=24 k=16 epilogue=bias reads x0 w0 b0 writes up0\n"
 #define GRADIENT "op 0 matmul compute m=24 n=16 k=32 form=tn reads up0 x0 writes dw0\n"
@@ -110,6 +118,112 @@ static void neighbours_are_joined_where_nothing_separates_them(void)
     }
 }
 
+/* ---- norms of sums ---- */
+
+#define SUM_OF_TWO "op 0 add compute count=512 reads x0 r0 writes r1\n"
+
+static const struct {
+    const char *label, *ops;
+    bool wanted;
+} norms[] = {
+    {"RMS norm of a sum",
+     SUM_OF_TWO "op 1 rmsnorm compute rows=32 cols=16 reads r1 g0 writes n0 s0[0:32]\n", true},
+    {"layer norm of a sum in place",
+     "op 0 add compute count=512 reads x0 r0 writes r0\n"
+     "op 1 layernorm compute rows=32 cols=16 reads r0 g0 g0 writes n0 s0\n",
+     true},
+    {"a norm of a term",
+     SUM_OF_TWO "op 1 rmsnorm compute rows=32 cols=16 reads r0 g0 writes n0 s0[0:32]\n", false},
+    {"over a whole term",
+     SUM_OF_TWO "op 1 rmsnorm compute rows=32 cols=16 reads r1 g0 writes x0 s0[0:32]\n", true},
+    {"over half of a term",
+     "op 0 add compute count=512 reads over0[0:512] r0 writes r1\n"
+     "op 1 rmsnorm compute rows=32 cols=16 reads r1 g0 writes x0 s0[0:32]\n",
+     false},
+    {"over the sum",
+     SUM_OF_TWO "op 1 rmsnorm compute rows=32 cols=16 reads r1 g0 writes r1 s0[0:32]\n", false},
+    {"a sum with a bias",
+     "op 0 add compute count=512 cols=16 reads x0 r0 g0 writes r1\n"
+     "op 1 rmsnorm compute rows=32 cols=16 reads r1 g0 writes n0 s0[0:32]\n",
+     false},
+    {"after a copy",
+     "op 0 h2d h2d bytes=32 reads c0[0:16] writes g0\n"
+     "op 1 add compute count=512 reads x0 r0 writes r1\n"
+     "op 2 rmsnorm compute rows=32 cols=16 reads r1 g0 writes n0 s0[0:32] waits 0\n",
+     false},
+    {"of another type",
+     "op 0 add compute count=512 reads dw0[0:384] dw0[0:384] writes act1[0:384]\n"
+     "op 1 rmsnorm compute rows=24 cols=16 reads act1[0:384] db0[0:16] writes dw0 s0[0:24]\n",
+     false},
+};
+
+static void norms_are_joined_to_sums(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(norms); i++) {
+        char text[4096];
+        struct ir ir = {0};
+        struct diag diag = {0};
+        snprintf(text, sizeof text, "%s%s", HEAD, norms[i].ops);
+        if (CHECK_INT(norms[i].label, ir_parse(&ir, "norm.ir", text, strlen(text), &diag),
+                      STATUS_OK)) {
+            uint32_t sum = 0;
+            while (ir.op.kind[sum] != WORK_ADD)
+                sum++;
+            CHECK_INT(norms[i].label, epilogue_is_norm(&ir, sum), norms[i].wanted);
+        } else {
+            fputs(diag.text, stderr);
+        }
+        ir_release(&ir);
+        diag_release(&diag);
+    }
+}
+
+/* Rows that a block reads by eight, odd ones, and the longest that it keeps. */
+static void sums_and_norms_have_the_same_bits_as_apart(void)
+{
+    enum { ROWS = 3, MOST = ROWS * CUDA_ADD_NORM_COLS };
+    static _Alignas(16) uint16_t a[MOST], b[MOST], weight[MOST], bias[MOST], sum[2][MOST],
+        y[3][MOST];
+    static const int64_t cols[] = {1, 8, 77, 1000, 4096, CUDA_ADD_NORM_COLS};
+    struct check_random random = {5};
+    for (size_t i = 0; i < MOST; i++) {
+        uint16_t *const to[] = {&a[i], &b[i], &weight[i], &bias[i]};
+        for (size_t k = 0; k < ARRAY_LEN(to); k++)
+            number_set(to[k], DTYPE_BF16, 0, 1e-3 * (double)check_random_i64(&random, -3000, 3000));
+    }
+    for (size_t i = 0; i < 2 * ARRAY_LEN(cols); i++) {
+        const int64_t n = cols[i / 2];
+        const bool centred = i % 2 == 1;
+        static float stats[2][2 * ROWS];
+        const struct cuda_array terms[] = {{a, CUDA_BF16}, {b, CUDA_BF16}}, w = {weight, CUDA_BF16},
+                                shift = {bias, CUDA_BF16};
+        struct cuda_array sums[] = {{sum[0], CUDA_BF16}, {sum[1], CUDA_BF16}},
+                          ys[] = {{y[0], CUDA_BF16}, {y[1], CUDA_BF16}};
+        memset(sum, 0xff, sizeof sum);
+        memset(y, 0xff, sizeof y);
+        memset(stats, 0, sizeof stats);
+        CHECK_INT("add", cuda_add(sums[0], terms[0], terms[1], ROWS * n, NULL), 0);
+        emulator_wait();
+        CHECK_INT("norm",
+                  centred ? cuda_layernorm(ys[0], stats[0], sums[0], w, shift, ROWS, n, 1e-5, NULL)
+                          : cuda_rmsnorm(ys[0], stats[0], sums[0], w, ROWS, n, 1e-5, NULL),
+                  0);
+        const struct cuda_add_norm one = {ys[1],    sums[1], terms[0], terms[1], w,      shift,
+                                          stats[1], ROWS,    n,        1e-5,     centred};
+        CHECK_INT("one kernel", cuda_add_norm(&one, NULL), 0);
+        emulator_wait();
+        struct cuda_add_norm over = one;
+        over.y = over.b = (struct cuda_array){y[2], CUDA_BF16};
+        memcpy(y[2], b, sizeof b);
+        CHECK_INT("over a term", cuda_add_norm(&over, NULL), 0);
+        emulator_wait();
+        CHECK("over a term", memcmp(y[2], y[1], (size_t)(ROWS * n) * sizeof y[0][0]) == 0);
+        CHECK("sums", memcmp(sum[0], sum[1], sizeof sum[0]) == 0);
+        CHECK("norms", memcmp(y[0], y[1], sizeof y[0]) == 0);
+        CHECK("statistics", memcmp(stats[0], stats[1], sizeof stats[0]) == 0);
+    }
+}
+
 /* ---- whole steps ---- */
 
 struct step_row {
@@ -124,17 +238,20 @@ struct step_row {
  * over other rows than the product's, and a GELU of 12 columns, which is no multiple of 8. FPDT adds up gradients of
  * pieces by ops of their own, and has a GELU that waits for a copy. */
 static const struct step_row steps[] = {
-    {"one rank", "local", "neutral", "gelu 4 of 4, column_sum 8 of 8", DTYPE_F32, 1, 1, -1, 2e-4},
-    {"bf16", "local", "neutral", "gelu 4 of 4, column_sum 8 of 8", DTYPE_BF16, 1, 1, -1, 4e-2},
-    {"bf16 gradients", "local", "internevo", "gelu 12 of 12, column_sum 8 of 24", DTYPE_BF16, 1, 3,
+    {"one rank", "local", "neutral", "gelu 4 of 4, column_sum 8 of 8, norms 0 of 9", DTYPE_F32, 1,
+     1, -1, 2e-4},
+    {"bf16", "local", "neutral", "gelu 4 of 4, column_sum 8 of 8, norms 7 of 9", DTYPE_BF16, 1, 1,
      -1, 4e-2},
-    {"three micro-batches", "local", "neutral", "gelu 12 of 12, column_sum 24 of 24", DTYPE_F32, 1,
-     3, -1, 2e-4},
-    {"sharded", "ulysses", "deepspeed", "gelu 4 of 4, column_sum 8 of 8", DTYPE_F32, 2, 1, -1,
-     2e-4},
-    {"tensor ranks", "megatron-sp", "megatron", "gelu 0 of 4, column_sum 4 of 8", DTYPE_F32, 2, 1,
-     -1, 2e-4},
-    {"chunks", "fpdt", "deepspeed", "gelu 10 of 12, column_sum 2 of 12", DTYPE_F32, 2, 1, -1, 2e-4},
+    {"bf16 gradients", "local", "internevo", "gelu 12 of 12, column_sum 8 of 24, norms 21 of 27",
+     DTYPE_BF16, 1, 3, -1, 4e-2},
+    {"three micro-batches", "local", "neutral", "gelu 12 of 12, column_sum 24 of 24, norms 0 of 27",
+     DTYPE_F32, 1, 3, -1, 2e-4},
+    {"sharded", "ulysses", "deepspeed", "gelu 4 of 4, column_sum 8 of 8, norms 0 of 9", DTYPE_F32,
+     2, 1, -1, 2e-4},
+    {"tensor ranks", "megatron-sp", "megatron", "gelu 0 of 4, column_sum 4 of 8, norms 0 of 9",
+     DTYPE_F32, 2, 1, -1, 2e-4},
+    {"chunks", "fpdt", "deepspeed", "gelu 10 of 12, column_sum 2 of 12, norms 0 of 9", DTYPE_F32, 2,
+     1, -1, 2e-4},
 };
 
 #define NO_ALGORITHM(what, count)                                                                  \
@@ -148,8 +265,9 @@ static uint32_t check_times(const char *label, const struct executed_step *step)
     uint32_t count = 0;
     for (size_t i = 0; i < ops->count; i++) {
         const uint32_t op = ops->op[i];
-        if (op == 0 || step->ir.op.kind[op - 1] != WORK_MATMUL ||
-            epilogue_of(&step->ir, op - 1) == PRODUCT_ALONE)
+        const bool sum = op > 0 && step->ir.op.kind[op - 1] == WORK_ADD;
+        if (op == 0 || !(sum ? epilogue_is_norm(&step->ir, op - 1)
+                             : epilogue_of(&step->ir, op - 1) != PRODUCT_ALONE))
             continue;
         for (size_t k = 0; k < ops->count; k++)
             if (ops->rank[k] == ops->rank[i] && ops->op[k] == op - 1) {
@@ -178,7 +296,7 @@ static void run_step(const struct step_row *row, bool fused, const char *by_prod
         step.options.attention = EXEC_ATTENTION_TILES;
         step.options.notes = &noted;
         step_check(&step, row->label, row->tolerance);
-        const char *said = trace_get(&step.result.trace, "by_products");
+        const char *said = trace_get(&step.result.trace, "joined_ops");
         CHECK_TEXT(row->label, said ? said : "", by_products);
         CHECK_TEXT(row->label, noted.text ? noted.text : "", notes);
         if (fused && notes[0] == '\0')
@@ -201,7 +319,7 @@ static void steps_are_right_with_epilogues_and_without(void)
 static void what_the_library_cannot_has_kernels_of_its_own(void)
 {
     emulator_epilogues = 0;
-    run_step(&steps[0], true, "gelu 0 of 4, column_sum 0 of 8",
+    run_step(&steps[0], true, "gelu 0 of 4, column_sum 0 of 8, norms 0 of 9",
              NO_ALGORITHM("GELU", "0 of 4") NO_ALGORITHM("the gradient of a bias", "0 of 8"));
     emulator_epilogues = 1;
 }
@@ -209,6 +327,8 @@ static void what_the_library_cannot_has_kernels_of_its_own(void)
 static const struct check_case cases[] = {
     {"neighbours are joined where nothing separates them",
      neighbours_are_joined_where_nothing_separates_them},
+    {"norms are joined to sums", norms_are_joined_to_sums},
+    {"sums and norms have the same bits as apart", sums_and_norms_have_the_same_bits_as_apart},
     {"steps are right with epilogues and without", steps_are_right_with_epilogues_and_without},
     {"what the library cannot has kernels of its own",
      what_the_library_cannot_has_kernels_of_its_own},

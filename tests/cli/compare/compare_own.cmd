@@ -32,6 +32,6 @@ longhaul compare $T/clocked $T/slower --by kind --top 0 --json | sed -n '/"cycle
 longhaul compare $T/clocked $T/measured --by kind --top 0 | awk '/^cycles/ { n++ } END { print n + 0 }'
 # A run in which products computed other ops says so.
 mkdir $T/joined
-awk 'NR == 1 { print; print "# by_products=gelu 4 of 4, column_sum 2 of 8"; next } 1' $T/measured/ops.csv > $T/joined/ops.csv
+awk 'NR == 1 { print; print "# joined_ops=gelu 4 of 4, column_sum 2 of 8, norms 1 of 5"; next } 1' $T/measured/ops.csv > $T/joined/ops.csv
 longhaul compare $T/predicted $T/joined --by kind --top 0 | sed -n '/^epilogues/p'
 longhaul compare $T/predicted $T/measured --by rank --top 0 --tolerance 15%
