@@ -146,8 +146,11 @@ void report_print_recorded_mfu(struct sheet *sheet, const struct prediction *p)
 void report_put_recorded_warning(struct text *out, const struct prediction *p)
 {
     struct recorded_modules m;
-    text_printf(out, "%sno recorded step was compared with one that a GPU ran",
-                out->size > 0 ? "; " : "");
+    text_printf(
+        out,
+        "%sof recorded steps only those of Llama under Trainer on one GPU were compared with "
+        "a GPU's",
+        out->size > 0 ? "; " : "");
     recorded_modules_make(&m, p);
     if (m.unknown_s >= EXTRAPOLATED_SHOWN * m.seconds && m.seconds > 0)
         text_printf(out,

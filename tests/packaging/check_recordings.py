@@ -38,7 +38,8 @@ for name, version in re.findall(r"(PyTorch|transformers|diffusers) (\d+\.\d+\.\d
 with tempfile.TemporaryDirectory() as folder:
     made = pathlib.Path(folder, "recordings")
     shutil.copytree(KEPT, made, ignore=shutil.ignore_patterns("*.gz"))
-    subprocess.run(["sh", str(made / "record.sh"), sys.executable], check=True)
+    subprocess.run(["sh", str(made / "record.sh"), sys.executable], check=True,
+                   env={**os.environ, "BENCH": str(pathlib.Path(sys.argv[1], "bench/gpu").resolve())})
     names = sorted({path.name for where in (KEPT, made) for path in where.glob("*.json.gz")})
     failed = False
     for name in names:

@@ -21,6 +21,10 @@ record 16 0 llama3-8b-hsdp train.py llama3-8b --layers 2 --accelerate --replicat
 record 8 0 llama3-8b-tp train.py llama3-8b --layers 2 --tp 8
 record 8 0 llama3-8b-tp-fsdp train.py llama3-8b --layers 2 --tp 4
 record 1 0 smollm2-1.7b train.py smollm2-1.7b --tokens 16384 --accelerate
+cp "${BENCH:-../../../bench/gpu}"/hf_step.py "${BENCH:-../../../bench/gpu}"/skip.py .
+record 1 0 hf-1b-h200 --device h200 hf_step.py llama3.2-1b:16384
+record 1 0 hf-1b-h100 --device h100-sxm hf_step.py llama3.2-1b:8192
+rm hf_step.py skip.py
 record 1 0 mamba2-2.7b train.py mamba2-2.7b --layers 2
 record 1 0 sd3-medium train.py sd3-medium --layers 2
 for what in ring ulysses; do record 4 0 $what small.py $what; done
