@@ -294,10 +294,10 @@ struct choices {
     uint8_t products; /* enum products_choice */
     /* this many layers at each end of the model multiply in the dtype of compute, whatever `products` is */
     uint32_t bf16_layers;
-    uint32_t
-        host_layers; /* what the first layers save for their backward is on the host meanwhile */
-    uint8_t dtype;   /* enum dtype of compute: bf16, f16 or f32 */
-    int sm;          /* compute capability of the device times ten, for kernel workspaces */
+    /* what the first layers save for their backward is on the host meanwhile */
+    uint32_t host_layers;
+    uint8_t dtype; /* enum dtype of compute: bf16, f16 or f32 */
+    int sm;        /* compute capability of the device times ten, for kernel workspaces */
 
     /* ---- degrees of parallelism, and the ranks' places ---- */
     uint32_t ranks;        /* all ranks: dp * pp * cp * hp * tp */
