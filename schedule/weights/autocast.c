@@ -15,7 +15,7 @@
 #include <string.h>
 
 /* The copies of a bundle's parameters in one micro-batch; IR_NONE: not made yet. */
-struct copies {
+struct weight_copies {
     bool computed_again; /* an op that computes a layer again reads the bundle */
     buffer_id of_forward, of_backward;
 };
@@ -23,10 +23,10 @@ struct copies {
 struct autocast {
     struct emit *e;
     struct op_list out;
-    uint32_t *bundle_of;   /* [buffer] the bundle whose parameters ops name by it; IR_NONE: none */
-    uint32_t buffers;      /* of the first buffers; the others are none */
-    struct copies *copies; /* [bundle][micro-batch] */
-    uint32_t *region_end;  /* [micro-batch] the last op of its region of autocast */
+    uint32_t *bundle_of; /* [buffer] the bundle whose parameters ops name by it; IR_NONE: none */
+    uint32_t buffers;    /* of the first buffers; the others are none */
+    struct weight_copies *copies; /* [bundle][micro-batch] */
+    uint32_t *region_end;         /* [micro-batch] the last op of its region of autocast */
     uint32_t micro_batches;
 };
 
@@ -42,7 +42,7 @@ static uint32_t bundle_read(const struct autocast *a, uint32_t op, uint32_t k)
     return buffer < a->buffers ? a->bundle_of[buffer] : IR_NONE;
 }
 
-static struct copies *copies_of(const struct autocast *a, uint32_t bundle, uint32_t op)
+static struct weight_copies *copies_of(const struct autocast *a, uint32_t bundle, uint32_t op)
 {
     return &a->copies[bundle * a->micro_batches + micro_of(a, op)];
 }
@@ -96,7 +96,7 @@ static void redirect(struct autocast *a, uint32_t op)
             ir_redirect(ir, op, k, a->e->weights.bundle[bundle].param_shard);
             continue;
         }
-        struct copies *copies = copies_of(a, bundle, op);
+        struct weight_copies *copies = copies_of(a, bundle, op);
         const bool again = copies->computed_again && !in_region(a, op);
         buffer_id *copy = again ? &copies->of_backward : &copies->of_forward;
         if (copy->i == IR_NONE) {
@@ -123,7 +123,7 @@ void pass_autocast(struct emit *e, struct op_list *list)
     memset(a.region_end, 0xff, a.micro_batches * sizeof *a.region_end);
     a.copies = heap_alloc(copies, sizeof *a.copies);
     for (size_t i = 0; i < copies; i++)
-        a.copies[i] = (struct copies){false, {IR_NONE}, {IR_NONE}};
+        a.copies[i] = (struct weight_copies){false, {IR_NONE}, {IR_NONE}};
     for (uint32_t b = 0; b < e->weights.bundle_count; b++)
         a.bundle_of[e->weights.bundle[b].param.i] = b;
     find_regions(&a, list);
