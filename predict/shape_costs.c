@@ -3,6 +3,7 @@
 #include "predict/document_costs.h"
 #include "schedule/choices/chains.h"
 #include "schedule/choices/profile.h"
+#include "schedule/choices/tensor_share.h"
 #include "schedule/config/resolve_config.h"
 #include "schedule/ir/visible.h"
 #include "sim/uniform/uniform.h"
@@ -101,8 +102,8 @@ static void add_products(const struct prediction *p, struct shape_costs *costs)
     const struct choices *c = &p->choices;
     if (profile == NULL || profile->is_ideal || p->setup->cost.is_ideal)
         return;
-    bool tensors = p->has_choices && c->tp > 1 && c->tensor_plan != TENSOR_PLAN_MEGATRON &&
-                   c->kernels != KERNELS_COMPILED;
+    bool tensors =
+        p->has_choices && c->tp > 1 && tensor_uses_dtensor(c) && c->kernels != KERNELS_COMPILED;
     for (uint32_t i = 0; i < p->ir.shape_count; i++) {
         if (p->ir.shape[i].kind != WORK_MATMUL)
             continue;

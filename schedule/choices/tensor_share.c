@@ -26,6 +26,11 @@ struct transformer tensor_share(const struct transformer *model, int64_t tp, int
     return share;
 }
 
+bool tensor_uses_dtensor(const struct choices *choices)
+{
+    return choices->tensor_plan != TENSOR_PLAN_MEGATRON;
+}
+
 int64_t tensor_vocabulary_unit(const struct choices *c)
 {
     if (c->vocabulary != VOCABULARY_CUT)

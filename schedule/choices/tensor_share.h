@@ -9,6 +9,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* True if tensor-parallel layers are PyTorch's DTensor, in any of its plans, and not Megatron-LM's own. */
+bool tensor_uses_dtensor(const struct choices *choices);
+
 /* True if tp ranks can share the layers of a model: tp divides heads and ffn; and it divides key and value heads, or
  * these are copied. */
 bool tensor_share_fits(const struct transformer *model, int64_t tp);

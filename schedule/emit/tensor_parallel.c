@@ -2,6 +2,7 @@
 
 #include "schedule/choices/products.h"
 #include "schedule/choices/profile.h"
+#include "schedule/choices/tensor_share.h"
 #include "schedule/pipeline/pipeline.h"
 
 #include <assert.h>
@@ -15,11 +16,6 @@ static int64_t most_rows(const struct choices *c)
         most = tokens > most ? tokens : most;
     }
     return most / c->cp / c->hp * c->micro_batch;
-}
-
-static bool is_torch(const struct emit *e)
-{
-    return e->choices->tensor_plan != TENSOR_PLAN_MEGATRON;
 }
 
 static bool is_replicated(const struct emit *e)
@@ -50,7 +46,7 @@ void tensor_setup(struct emit *e, bool layers)
     if (e->tensor.size == 1)
         return;
     e->tensor.comm = ir_add_stream(e->ir, "comm.tp", STREAM_COMM);
-    if (!layers || !e->choices->profile->tensor_buffer || is_torch(e))
+    if (!layers || !e->choices->profile->tensor_buffer || tensor_uses_dtensor(e->choices))
         return;
     e->tensor.held = emit_buffer(e, "gathered_rows", CATEGORY_COMMUNICATION, e->choices->dtype,
                                  most_rows(e->choices), e->choices->model->hidden);
@@ -59,7 +55,7 @@ void tensor_setup(struct emit *e, bool layers)
 
 bool tensor_keeps_gathered(const struct emit *e)
 {
-    return e->tensor.size > 1 && is_torch(e);
+    return e->tensor.size > 1 && tensor_uses_dtensor(e->choices);
 }
 
 static op_id collective_of(struct emit *e, enum work_kind kind, struct view x, struct view y)
@@ -112,7 +108,7 @@ static struct view torch_gather(struct emit *e, struct view x, int64_t cols, enu
 static struct view gather_tensor(struct emit *e, struct view x, int64_t cols,
                                  enum tensor_rows order, const char *stem, bool held)
 {
-    if (is_torch(e) && !is_async(e))
+    if (tensor_uses_dtensor(e->choices) && !is_async(e))
         return torch_gather(e, x, cols, order, stem);
     int64_t rows = (int64_t)x.count / cols * (int64_t)e->tensor.size;
     struct view y;
@@ -225,7 +221,7 @@ void tensor_scatter_columns(struct emit *e, struct view x, struct view y, int64_
         e->sync = collective_of(e, WORK_ALL_REDUCE, x, y);
     else if (is_async(e))
         send_and_sum(e, x, y, cols, order);
-    else if (is_torch(e))
+    else if (tensor_uses_dtensor(e->choices))
         torch_scatter(e, x, y, cols, order);
     else
         collective(e, WORK_REDUCE_SCATTER, x, y, cols, order);

@@ -2,6 +2,7 @@
 #include "schedule/step/embedding_head.h"
 #include "schedule/choices/pieces.h"
 #include "schedule/choices/profile.h"
+#include "schedule/choices/tensor_share.h"
 #include "schedule/emit/emit.h"
 #include "schedule/emit/tensor_parallel.h"
 
@@ -93,7 +94,7 @@ buffer_id embedding_forward(struct emit *e)
  * no embedding_dense_backward() of some rows (torch/distributed/tensor/_ops/_embedding_ops.py). */
 static bool makes_whole_gradient(const struct emit *e, int64_t part)
 {
-    return part > 0 && e->choices->tensor_plan != TENSOR_PLAN_MEGATRON;
+    return part > 0 && tensor_uses_dtensor(e->choices);
 }
 
 /* Emits the copy of the rank's rows out of the whole gradient. The op that made it has written them to dtable, so the

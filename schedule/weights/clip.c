@@ -9,6 +9,7 @@
  * gradients. Megatron-LM makes that pass only if the factor is below 1, which a schedule cannot know: here its
  * gradients are scaled by AdamW, at no cost. */
 #include "schedule/choices/profile.h"
+#include "schedule/choices/tensor_share.h"
 #include "schedule/config/derived.h"
 #include "schedule/emit/emit.h"
 #include "schedule/emit/tensor_parallel.h"
@@ -25,8 +26,7 @@ static struct view gradient(const struct emit *e, uint32_t b)
 static bool keeps_placements(const struct emit *e)
 {
     const struct choices *c = e->choices;
-    return e->tensor.size > 1 && c->tensor_plan != TENSOR_PLAN_MEGATRON &&
-           c->weights == CHOICE_WEIGHTS_REPLICATED;
+    return e->tensor.size > 1 && tensor_uses_dtensor(c) && c->weights == CHOICE_WEIGHTS_REPLICATED;
 }
 
 /* Emits the reductions of such gradients that are partial, those of norms and biases: one by one, for the norm of all
