@@ -56,7 +56,7 @@ struct direct {
 static void direct_make(struct direct *d, const struct ir *ir, const struct assignment *assignment)
 {
     size_t scratch = 1;
-    d->arena = heap_zalloc(ir->arena_bytes[MEMORY_HBM] + 64, 1);
+    d->arena = heap_zalloc(ir->planned_bytes[MEMORY_HBM] + 64, 1);
     d->call = heap_zalloc(ir->op.count, sizeof *d->call);
     for (uint32_t op = 0; op < ir->op.count; op++) {
         struct call *call = &d->call[d->count];

@@ -91,7 +91,7 @@ static enum status run_row(size_t row, struct diag *diag)
                ir.op.count / repeat_median_s(&times.build) / 1e6,
                ir.buffer.count / repeat_median_s(&times.plan) / 1e6,
                ir.op.count / repeat_median_s(&times.verify) / 1e6,
-               (double)figures.arena_bytes[MEMORY_HBM] / 1e9,
+               (double)figures.planned_bytes[MEMORY_HBM] / 1e9,
                (double)figures.held_bytes[MEMORY_HBM] / 1e9,
                (double)figures.live[MEMORY_HBM] / 1e9);
     ir_release(&ir);

@@ -144,7 +144,7 @@ static enum status check_part(const struct options *options, const struct predic
 }
 
 /* Returns whether the requested output shows arenas or the offsets in them. */
-static bool asks_for_arenas(const struct options *options)
+static bool asks_for_offsets(const struct options *options)
 {
     static const char *const asking[] = {"all", "json", "o", "record", "verify"};
     for (size_t i = 0; i < ARRAY_LEN(asking); i++)
@@ -258,7 +258,7 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
         .setup = &setup,
         .exact = exact,
         .whole_list = exact || options_given(options, "o") || options_given(options, "verify"),
-        .skip_arenas = !asks_for_arenas(options),
+        .skip_offsets = !asks_for_offsets(options),
         .kernel_times = options_text(options, "kernel-times"),
     };
     struct prediction prediction = {0};

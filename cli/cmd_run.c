@@ -173,7 +173,7 @@ static enum status check_memory(const struct session *s, const struct training_o
     /* the arena for MEMORY_HBM is in host memory, not on a device */
     bool host = backend_find(s->run_options.exec.backend)->host_memory;
     for (int m = 0; m < MEMORY_COUNT; m++)
-        arenas += (m == MEMORY_HBM && !host ? 0 : 1) * here * (double)s->ir.arena_bytes[m];
+        arenas += (m == MEMORY_HBM && !host ? 0 : 1) * here * (double)s->ir.planned_bytes[m];
     /* poisoning needs a shadow of twice the arena's size */
     double need = arenas * (s->run_options.exec.poison && host ? 3 : 1);
     if (s->model != NULL)

@@ -63,7 +63,7 @@ static enum status check_buffers(const struct ir *ir, const char *name, struct d
     const struct loc at = {name, 0, 0};
     for (uint32_t b = 0; b < ir->buffer.count; b++) {
         uint64_t offset = ir->buffer.offset[b];
-        uint64_t room = ir->arena_bytes[ir->buffer.memory[b]];
+        uint64_t room = ir->planned_bytes[ir->buffer.memory[b]];
         char buffer[64];
         if (offset == UINT64_MAX) /* not planned: wrong only if an op names it */
             continue;

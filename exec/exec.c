@@ -333,7 +333,7 @@ static void put_trace_header(struct exec_run *run, const struct measured_steps *
     for (int m = 0; m < MEMORY_COUNT; m++) {
         char key[32];
         snprintf(key, sizeof key, "arena_bytes.%s", memory_names[m]);
-        snprintf(text, sizeof text, "%" PRIu64, run->ir->arena_bytes[m]);
+        snprintf(text, sizeof text, "%" PRIu64, run->ir->planned_bytes[m]);
         trace_set(trace, key, text);
     }
 }
@@ -351,7 +351,7 @@ static void fill_result(struct exec_run *run, struct measured_steps *steps,
     result->step_s = steps->step_s;
     result->median_step = median_of(result->step_s, steps->measured);
     result->median_s = result->step_s[result->median_step];
-    memcpy(result->arena_bytes, run->ir->arena_bytes, sizeof result->arena_bytes);
+    memcpy(result->planned_bytes, run->ir->planned_bytes, sizeof result->planned_bytes);
     if (steps->time != NULL) {
         put_trace_header(run, steps, result->median_s, &result->trace);
         measure_trace(run, steps->time + result->median_step * steps->time_count, &result->trace,
@@ -384,8 +384,8 @@ static enum status find_backend(struct exec_run *run, struct diag *diag)
 static uint64_t schedule_number(const struct ir *ir)
 {
     const uint64_t numbers[] = {
-        mesh_ranks(&ir->mesh), (uint64_t)ir->layout.tokens, (uint64_t)ir->global_batch, ir->dtype,
-        ir->role_count,        ir->arena_bytes[MEMORY_HBM]};
+        mesh_ranks(&ir->mesh), (uint64_t)ir->layout.tokens,  (uint64_t)ir->global_batch, ir->dtype,
+        ir->role_count,        ir->planned_bytes[MEMORY_HBM]};
     uint64_t hash = hash_text((const char *)numbers, sizeof numbers);
     hash = hash_word(hash, hash_text((const char *)ir->op.kind, ir->op.count));
     hash = hash_word(hash, hash_text((const char *)ir->op.stream, ir->op.count));

@@ -28,7 +28,7 @@ struct exec_result {
     double *step_s;   /* (steps) seconds from the first issue to the last end, per step */
     uint32_t median_step; /* the measured step whose time is the (lower) median */
     double median_s;
-    uint64_t arena_bytes[MEMORY_COUNT]; /* allocated per rank: the plan's */
+    uint64_t planned_bytes[MEMORY_COUNT]; /* allocated per rank: the plan's */
     /* most bytes that were live at once in the median step, on the rank with the most; only with trace */
     uint64_t peak_bytes[MEMORY_COUNT];
     struct trace trace; /* ops that did work, ordered by (start, rank, op), and live bytes */

@@ -29,7 +29,7 @@ struct poison *poison_new(const struct exec_run *run)
     poison->owner = heap_zalloc((size_t)poison->ranks * MEMORY_COUNT, sizeof *poison->owner);
     for (uint32_t i = 0; i < poison->ranks * MEMORY_COUNT; i++)
         poison->owner[i] =
-            heap_zalloc(granules(run->ir->arena_bytes[i % MEMORY_COUNT]) + 1, sizeof(uint32_t));
+            heap_zalloc(granules(run->ir->planned_bytes[i % MEMORY_COUNT]) + 1, sizeof(uint32_t));
     return poison;
 }
 
@@ -66,7 +66,7 @@ void poison_begin_step(struct exec_run *run)
     for (uint32_t rank = 0; rank < run->assignment.ranks; rank++) {
         for (int m = 0; m < MEMORY_COUNT; m++)
             memset(owner_of(run->poison, rank, m), 0,
-                   granules(ir->arena_bytes[m]) * sizeof(uint32_t));
+                   granules(ir->planned_bytes[m]) * sizeof(uint32_t));
         for (uint32_t b = 0; b < ir->buffer.count; b++)
             if (ir->buffer.binding[b] != IR_NONE16 && ir->buffer.offset[b] != UINT64_MAX &&
                 (ir->buffer.role[b] == assignment_role_of(&run->assignment, rank)))
@@ -74,7 +74,7 @@ void poison_begin_step(struct exec_run *run)
         for (int m = 0; m < MEMORY_COUNT; m++) {
             const uint32_t *owner = owner_of(run->poison, rank, m);
             char *base = run->backend->memory(run, rank, m);
-            for (uint64_t i = 0; i < ir->arena_bytes[m] / GRANULE; i++)
+            for (uint64_t i = 0; i < ir->planned_bytes[m] / GRANULE; i++)
                 if (owner[i] == 0)
                     fill_poison(base + i * GRANULE, GRANULE);
         }

@@ -155,7 +155,7 @@ static struct prediction_question question_of(const struct setup *setup,
     return (struct prediction_question){.setup = setup,
                                         .request = request,
                                         .exact = exact,
-                                        .skip_arenas = true,
+                                        .skip_offsets = true,
                                         .skip_causes = true};
 }
 

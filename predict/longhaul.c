@@ -26,7 +26,7 @@ void prediction_read(struct prediction_result *result, const struct prediction *
 {
     *result = (struct prediction_result){
         .verdict = p->verdict,
-        .arena_bytes = p->ir.arena_bytes[MEMORY_HBM],
+        .arena_bytes = p->ir.planned_bytes[MEMORY_HBM],
         .reserved_bytes = p->reserved.total_bytes,
         .has_times = p->simulated,
     };

@@ -47,7 +47,7 @@ struct prediction_question {
     bool step_only;   /* only the seconds of the step: memory, arenas and causes are left out */
     bool skip_causes; /* CAUSE_DOCUMENTS is not separated, which saves a second simulation */
     /* Arenas that do not affect the verdict are not planned, which saves half of the time, and have 0 bytes. */
-    bool skip_arenas;
+    bool skip_offsets;
     /* A rate in tokens/s/GPU. If even a step as short as its bound has no higher rate, its memory is not judged:
      * prediction.slower is set, and tokens_per_s_gpu is the rate at the bound. 0: memory is judged in any case. */
     double to_exceed;

@@ -16,8 +16,8 @@ static unsigned memories_of(const struct prediction *p)
 {
     if (p->question.step_only)
         return 0;
-    return p->question.skip_arenas && prediction_is_judged_by_reserved(p) ? 1u << MEMORY_PAGEABLE
-                                                                          : OFFSETS_ALL_MEMORIES;
+    return p->question.skip_offsets && prediction_is_judged_by_reserved(p) ? 1u << MEMORY_PAGEABLE
+                                                                           : OFFSETS_ALL_MEMORIES;
 }
 
 /* The lengths of short lists, in layers or units, which are tried from the shortest to the longest. A step is sampled

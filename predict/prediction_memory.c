@@ -69,7 +69,7 @@ static void judge_memory(struct prediction *p)
     v->by_reserved = prediction_is_judged_by_reserved(p);
     v->needed[LIMIT_DEVICE] =
         v->by_reserved ? p->reserved.total_bytes
-                       : p->ir.arena_bytes[MEMORY_HBM] + p->reserved.bytes[RESERVED_CONTEXT];
+                       : p->ir.planned_bytes[MEMORY_HBM] + p->reserved.bytes[RESERVED_CONTEXT];
     v->available[LIMIT_DEVICE] = p->reserved.available_bytes;
     v->is_tight = p->reserved.is_tight;
     v->cache = v->by_reserved ? p->reserved.bytes[RESERVED_CACHE] : 0;
@@ -79,8 +79,8 @@ static void judge_memory(struct prediction *p)
     if (ranks < on_node)
         on_node = ranks;
     v->needed[LIMIT_HOST] =
-        on_node * ((v->by_reserved ? p->reserved.pinned : p->ir.arena_bytes[MEMORY_PINNED]) +
-                   p->ir.arena_bytes[MEMORY_PAGEABLE]);
+        on_node * ((v->by_reserved ? p->reserved.pinned : p->ir.planned_bytes[MEMORY_PINNED]) +
+                   p->ir.planned_bytes[MEMORY_PAGEABLE]);
     v->available[LIMIT_HOST] = bytes_of(cluster->host.memory_bytes - cluster->host.reserved_bytes);
     v->limit =
         verdict_share(v, LIMIT_HOST) > verdict_share(v, LIMIT_DEVICE) ? LIMIT_HOST : LIMIT_DEVICE;

@@ -97,8 +97,8 @@ static void compare_peaks(struct comparison *c, const struct trace *predicted,
 }
 
 /* Compares the arenas of both headers, which must be equal, since arenas are planned. */
-static void compare_arenas(struct comparison *c, const struct trace *predicted,
-                           const struct trace *measured)
+static void compare_planned_memory(struct comparison *c, const struct trace *predicted,
+                                   const struct trace *measured)
 {
     static const char prefix[] = "arena_bytes.";
     for (size_t i = 0; i < predicted->header_count; i++) {
@@ -159,7 +159,7 @@ void comparison_finish(struct comparison *c, const struct trace *predicted,
         compare_exposed(c, &p, &m);
     trace_stats_release(&p);
     trace_stats_release(&m);
-    compare_arenas(c, predicted, measured);
+    compare_planned_memory(c, predicted, measured);
 }
 
 /* ---- groups, ops and the verdict ---- */

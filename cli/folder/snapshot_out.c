@@ -182,7 +182,7 @@ static void put_segment(struct text *out, const struct ir *ir, const struct live
 void snapshot_print(struct text *out, const struct prediction *p, uint32_t rank)
 {
     const struct ir *ir = &p->ir;
-    uint64_t arena = ir->arena_bytes[MEMORY_HBM];
+    uint64_t arena = ir->planned_bytes[MEMORY_HBM];
     struct memory_event *event;
     struct live *live;
     size_t all = memory_events(ir, &p->sim, rank, &event), count = count_to_peak(ir, event, all);

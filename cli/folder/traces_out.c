@@ -58,7 +58,7 @@ static void fill_header(struct trace *trace, const struct prediction *p)
         char key[32];
         c_snprintf(key, sizeof key, "arena_bytes.%s", memory_names[m]);
         value.size = 0;
-        text_printf(&value, "%" PRIu64, p->ir.arena_bytes[m]);
+        text_printf(&value, "%" PRIu64, p->ir.planned_bytes[m]);
         trace_set(trace, key, value.data);
     }
     const struct assumed_clock assumed = assumed_clock(p);

@@ -66,9 +66,9 @@ void run_json_times(struct json_out *json, const char *what, const char *backend
     put_series(json, "steps_s", result->step_s, result->steps);
     json_put_number(json, "tokens_per_s", tokens / result->median_s);
     json_begin_object(json, "memory");
-    json_put_count(json, "arena_bytes", result->arena_bytes[MEMORY_HBM]);
-    json_put_count(json, "pinned_arena_bytes", result->arena_bytes[MEMORY_PINNED]);
-    json_put_count(json, "pageable_arena_bytes", result->arena_bytes[MEMORY_PAGEABLE]);
+    json_put_count(json, "arena_bytes", result->planned_bytes[MEMORY_HBM]);
+    json_put_count(json, "pinned_arena_bytes", result->planned_bytes[MEMORY_PINNED]);
+    json_put_count(json, "pageable_arena_bytes", result->planned_bytes[MEMORY_PAGEABLE]);
     if (result->trace.memory.count > 0) {
         json_put_count(json, "peak_bytes", result->peak_bytes[MEMORY_HBM]);
         json_put_count(json, "pinned_peak_bytes", result->peak_bytes[MEMORY_PINNED]);

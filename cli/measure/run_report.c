@@ -96,10 +96,10 @@ static void put_memory(struct text *out, const struct exec_result *result)
 {
     const char *before = "";
     for (int m = 0; m < MEMORY_COUNT; m++) {
-        if (result->arena_bytes[m] == 0)
+        if (result->planned_bytes[m] == 0)
             continue;
         text_printf(out, "%s%s arena ", before, memory_names[m]);
-        units_put(out, UNIT_BYTES, (double)result->arena_bytes[m]);
+        units_put(out, UNIT_BYTES, (double)result->planned_bytes[m]);
         if (result->trace.memory.count > 0) {
             text_puts(out, ", peak ");
             units_put(out, UNIT_BYTES, (double)result->peak_bytes[m]);

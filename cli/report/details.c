@@ -19,7 +19,7 @@
 /* Appends " = pinned 51.2 GiB + rounding 3.1 GiB + pageable 40 GiB", where there are parts. */
 static void put_host_parts(struct text *out, const struct prediction *p)
 {
-    const uint64_t *arena = p->ir.arena_bytes;
+    const uint64_t *arena = p->ir.planned_bytes;
     double all = (double)p->verdict.needed[LIMIT_HOST];
     double node =
         all / (double)((p->verdict.by_reserved ? p->reserved.pinned : arena[MEMORY_PINNED]) +
@@ -48,7 +48,7 @@ static void print_memory(struct sheet *sheet, const struct report *r)
     struct text line = {0};
     if (!prediction_is_recorded(p)) { /* whose offsets are the allocator's */
         text_puts(&piece, "arena ");
-        units_put_gib(&piece, (double)p->ir.arena_bytes[MEMORY_HBM]);
+        units_put_gib(&piece, (double)p->ir.planned_bytes[MEMORY_HBM]);
         report_put_piece(&line, &piece);
     }
     text_puts(&piece, "peak ");

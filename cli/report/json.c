@@ -314,9 +314,9 @@ static void put_memory(struct json_out *w, const struct prediction *p)
     const struct sim_peak *peak = prediction_peak(p);
     json_begin_object(w, "memory");
     if (!prediction_is_recorded(p)) { /* whose offsets are the allocator's */
-        json_put_count(w, "arena_bytes", p->ir.arena_bytes[MEMORY_HBM]);
-        json_put_count(w, "pinned_arena_bytes", p->ir.arena_bytes[MEMORY_PINNED]);
-        json_put_count(w, "pageable_arena_bytes", p->ir.arena_bytes[MEMORY_PAGEABLE]);
+        json_put_count(w, "arena_bytes", p->ir.planned_bytes[MEMORY_HBM]);
+        json_put_count(w, "pinned_arena_bytes", p->ir.planned_bytes[MEMORY_PINNED]);
+        json_put_count(w, "pageable_arena_bytes", p->ir.planned_bytes[MEMORY_PAGEABLE]);
     }
     json_put_count(w, "peak_bytes", peak->bytes);
     json_put_count(w, "peak_rank", prediction_fullest_rank(p));

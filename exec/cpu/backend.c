@@ -222,7 +222,7 @@ static enum status allocation_refused(const struct exec_run *run, const char *wh
 static enum status open_memory(struct exec_run *run, struct cpu_rank *rank, struct diag *diag)
 {
     for (int m = 0; m < MEMORY_COUNT; m++) {
-        uint64_t bytes = (run->ir->arena_bytes[m] + PAGE - 1) / PAGE * PAGE;
+        uint64_t bytes = (run->ir->planned_bytes[m] + PAGE - 1) / PAGE * PAGE;
         if (bytes == 0)
             bytes = PAGE;
         if (posix_memalign(&rank->memory[m], PAGE, bytes) != 0) {

@@ -109,12 +109,12 @@ static bool load_op(struct launched_operations *loaded, struct cuda_rank *rank, 
 }
 
 /* Makes the arenas of all ranks zero, and waits for it: streams of the ranks do not wait for the legacy stream. */
-static enum status clear_arenas(struct cuda *cuda, struct diag *diag)
+static enum status clear_device_memory(struct cuda *cuda, struct diag *diag)
 {
     const struct exec_run *run = cuda->run;
     cudaError_t error = cudaSuccess;
     for (uint32_t r = run->first; r < run->first + run->count && error == cudaSuccess; r++)
-        error = cudaMemset(cuda->rank[r].memory[MEMORY_HBM], 0, run->ir->arena_bytes[MEMORY_HBM]);
+        error = cudaMemset(cuda->rank[r].memory[MEMORY_HBM], 0, run->ir->planned_bytes[MEMORY_HBM]);
     if (error != cudaSuccess)
         return cuda_refused(diag, "cudaMemset", error);
     error = cudaDeviceSynchronize();
@@ -125,7 +125,7 @@ enum status cuda_load_kernels(struct cuda *cuda, struct diag *diag)
 {
     struct exec_run *run = cuda->run;
     struct launched_operations loaded = {.count = 0};
-    enum status status = clear_arenas(cuda, diag);
+    enum status status = clear_device_memory(cuda, diag);
     bool going = status == STATUS_OK;
     for (uint32_t r = run->first; r < run->first + run->count && going; r++)
         for (uint32_t k = 0; k < assignment_ops(&run->assignment, r) && going; k++)
@@ -137,5 +137,5 @@ enum status cuda_load_kernels(struct cuda *cuda, struct diag *diag)
         return status;
     if (!going)
         return diag_error(diag, (struct loc){run->name, 0, 0}, run->status, "%s", run->failure);
-    return clear_arenas(cuda, diag);
+    return clear_device_memory(cuda, diag);
 }

@@ -34,7 +34,7 @@ static enum status no_device_memory(const struct cuda_rank *rank, size_t scratch
              ir_buffer_bytes(ir, (buffer_id){b}) > ir_buffer_bytes(ir, (buffer_id){largest})))
             largest = b;
     struct text text = {0};
-    units_put_gib(&text, (double)ir->arena_bytes[MEMORY_HBM]);
+    units_put_gib(&text, (double)ir->planned_bytes[MEMORY_HBM]);
     text_puts(&text, " of planned arena and ");
     units_put_gib(&text, (double)scratch);
     text_puts(&text, " of scratch");
@@ -209,7 +209,7 @@ static enum status open_device(struct cuda_rank *rank, struct diag *diag)
     const struct exec_run *run = rank->run;
     const size_t seen = visible_offset(run, run->ir->shape_count);
     const size_t pairs = pairs_count(run, rank->rank), dealt = dealt_count(run);
-    size_t arena = pages(run->ir->arena_bytes[MEMORY_HBM]),
+    size_t arena = pages(run->ir->planned_bytes[MEMORY_HBM]),
            scratch = seen * sizeof(int32_t) + pairs * sizeof(struct cuda_row_pair) +
                      dealt * sizeof(int64_t);
     for (uint32_t s = 0; s < run->ir->stream_count; s++)
@@ -255,7 +255,7 @@ int cuda_numa_node(int device)
 
 static enum status open_host(struct cuda_rank *rank, enum memory memory, struct diag *diag)
 {
-    size_t bytes = pages(rank->run->ir->arena_bytes[memory]);
+    size_t bytes = pages(rank->run->ir->planned_bytes[memory]);
     rank->memory[memory] = host_memory_new(bytes, cuda_numa_node(rank->device));
     if (rank->memory[memory] == NULL)
         return diag_error(diag, (struct loc){.name = "mmap"}, STATUS_SYSTEM,
@@ -332,7 +332,7 @@ static size_t bound_ranges(const struct cuda_rank *rank, enum memory memory,
             ir->buffer.offset[b] != UINT64_MAX)
             range[count++] = (struct device_range){
                 ir->buffer.offset[b], ir->buffer.offset[b] + ir_buffer_bytes(ir, (buffer_id){b})};
-    range[count++] = (struct device_range){ir->arena_bytes[memory], ir->arena_bytes[memory]};
+    range[count++] = (struct device_range){ir->planned_bytes[memory], ir->planned_bytes[memory]};
     qsort(range, count, sizeof *range, by_begin);
     return count;
 }

@@ -195,7 +195,7 @@ static void explain_one(void *context, size_t job, void *result)
     struct setup *setup = e->setup; /* this process' own */
     struct outcome *out = result;
     const struct prediction_question question = {
-        .setup = setup, .request = &out->request, .skip_arenas = true};
+        .setup = setup, .request = &out->request, .skip_offsets = true};
     struct prediction p = {0};
     *out = *e->row[job];
     setup->padding = packed_set->batch[packed_set->typical_batch].padding;

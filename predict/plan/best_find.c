@@ -48,7 +48,7 @@ static bool fits_at(const struct round *round, const struct request *request, in
 {
     struct request asked = *request;
     const struct prediction_question question = {
-        .setup = round->setup, .request = &asked, .skip_arenas = true};
+        .setup = round->setup, .request = &asked, .skip_offsets = true};
     struct prediction p = {0};
     struct verdict least;
     bool fits = false;
@@ -124,7 +124,7 @@ static void lengthen_it(const struct round *round, struct outcome *o)
         lengthen_with(round, &request, reached.tokens > beaten ? reached.tokens : beaten, &reached);
     take_reached(o, &reached);
     const struct prediction_question question = {
-        .setup = round->setup, .request = &o->request, .skip_arenas = true};
+        .setup = round->setup, .request = &o->request, .skip_offsets = true};
     struct prediction p = {0};
     if (o->tokens > beaten && prediction_make(&p, &question, NULL) == STATUS_OK)
         outcome_take_times(o, &p);

@@ -53,7 +53,7 @@ static bool is_beyond_last(const struct setup *setup, const struct repairs *repa
     if (!room_bound_lacks(&verdict, setup, &request, odds) &&
         !shortened_lacks(&verdict, setup, &request, odds)) {
         const struct prediction_question question = {
-            .setup = setup, .request = &request, .skip_arenas = true};
+            .setup = setup, .request = &request, .skip_offsets = true};
         struct prediction p = {0};
         bool made = prediction_memory(&p, &question, NULL, NULL) == STATUS_OK;
         verdict = p.verdict;
@@ -129,7 +129,7 @@ static void predict_it(const struct rate_search *s, const struct search_node *no
     struct request request;
     const struct prediction_question question = {.setup = s->setup,
                                                  .request = &request,
-                                                 .skip_arenas = true,
+                                                 .skip_offsets = true,
                                                  .skip_causes = true,
                                                  .to_exceed = s->to_exceed};
     struct prediction p = {0};

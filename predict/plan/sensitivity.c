@@ -95,7 +95,7 @@ static void try_change(void *context, size_t job, void *result)
         return;
     struct setup changed = *trial->setup;
     const struct prediction_question question = {
-        .setup = &changed, .request = trial->request, .skip_arenas = true, .skip_causes = true};
+        .setup = &changed, .request = trial->request, .skip_offsets = true, .skip_causes = true};
     changes[job].change(&changed);
     if (prediction_make(&p, &question, NULL) == STATUS_OK)
         out->step_s = p.sim.step_s;

@@ -139,7 +139,7 @@ static bool verdict_of(struct verdict *verdict, const struct setup *setup,
 {
     struct request request = of_micro_batches(asked, c, micro_batches);
     const struct prediction_question question = {
-        .setup = setup, .request = &request, .skip_arenas = true, .layers = layers};
+        .setup = setup, .request = &request, .skip_offsets = true, .layers = layers};
     struct prediction p = {0};
     bool made = prediction_memory(&p, &question, NULL, NULL) == STATUS_OK;
     *verdict = p.verdict;

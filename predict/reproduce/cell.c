@@ -206,7 +206,7 @@ static enum status ask_step(struct cell_answer *answer, const struct setup *setu
     if (status == STATUS_OK)
         status = prediction_memory(&p, &question, NULL, diag);
     if (status == STATUS_OK)
-        put_memory(answer, &p.verdict, p.ir.arena_bytes[MEMORY_HBM]);
+        put_memory(answer, &p.verdict, p.ir.planned_bytes[MEMORY_HBM]);
     if (status == STATUS_OK && p.choices.scope == SCOPE_LAYER)
         put_block(answer, &p.ir);
     if (status == STATUS_OK && timed && (p.verdict.fits || unfit_too)) {

@@ -253,7 +253,7 @@ struct ir {
     uint32_t free_op_count, free_op_capacity;
 
     /* Planned size of each memory's arena, for the role with the largest one; 0 until it is planned. */
-    uint64_t arena_bytes[MEMORY_COUNT];
+    uint64_t planned_bytes[MEMORY_COUNT];
 
     struct repeats repeats; /* what a short list leaves out; all-zero: the list is whole */
 };

@@ -366,7 +366,7 @@ bool parse_arena(struct parser *p)
             int64_t bytes;
             if (!parse_number(p, value[m], memory_names[m], 1, INT64_MAX, &bytes))
                 return false;
-            p->ir->arena_bytes[m] = (uint64_t)bytes;
+            p->ir->planned_bytes[m] = (uint64_t)bytes;
         }
     return true;
 }

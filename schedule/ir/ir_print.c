@@ -161,9 +161,9 @@ static void put_arena(struct text *out, const struct ir *ir)
 {
     const char *before = "arena ";
     for (int m = 0; m < MEMORY_COUNT; m++)
-        if (ir->arena_bytes[m]) {
+        if (ir->planned_bytes[m]) {
             put_name(out, before, memory_names[m]);
-            put_key_value(out, "=", ir->arena_bytes[m]);
+            put_key_value(out, "=", ir->planned_bytes[m]);
             before = " ";
         }
     text_puts(out, *before == ' ' ? "\n" : "");

@@ -16,8 +16,8 @@ enum { WASTE_PARTS = 128 }; /* an arena may waste 1 part in 128 of the lower bou
 enum packing_way { WAY_FIRST_FIT, WAY_BEST_FIT, WAY_BY_SIZE, WAY_COUNT };
 
 /* Gives offsets to live ranges, after `base` bytes of persistent buffers. */
-static void plan_arena(struct ir *ir, struct live_ranges *t, bool tight, int memory, uint64_t base,
-                       struct offsets_figures *figures)
+static void plan_one_memory(struct ir *ir, struct live_ranges *t, bool tight, int memory,
+                            uint64_t base, struct offsets_figures *figures)
 {
     uint64_t held = t->count > 0 ? live_ranges_held(t) : 0;
     uint64_t enough = held + (base + held) / WASTE_PARTS, least = t->count > 0 ? UINT64_MAX : 0;
@@ -30,7 +30,7 @@ static void plan_arena(struct ir *ir, struct live_ranges *t, bool tight, int mem
                 ir->buffer.offset[t->buffer[i]] = base + t->offset[i];
         least = top < least ? top : least;
     }
-    figures->arena_bytes[memory] = base + least;
+    figures->planned_bytes[memory] = base + least;
     figures->live[memory] = base + t->live;
     figures->held_bytes[memory] = base + held;
 }
@@ -64,7 +64,7 @@ bool offsets_plan_role(struct ir *ir, uint32_t role, const struct order *order,
     place_persistent(ir, role, scope.memories, base);
     if (role >= ir->role_count) { /* a schedule without ops may have buffers and no role */
         for (int m = 0; m < MEMORY_COUNT; m++)
-            figures->arena_bytes[m] = figures->live[m] = figures->held_bytes[m] = base[m];
+            figures->planned_bytes[m] = figures->live[m] = figures->held_bytes[m] = base[m];
         return true;
     }
     if (!order) {
@@ -80,7 +80,7 @@ bool offsets_plan_role(struct ir *ir, uint32_t role, const struct order *order,
         stands = ir->repeats.copies == 0 || live_ranges.count == 0 ||
                  live_ranges_repeat(&live_ranges, &ir->repeats, role);
         if (stands)
-            plan_arena(ir, &live_ranges, scope.is_tight, m, base[m], figures);
+            plan_one_memory(ir, &live_ranges, scope.is_tight, m, base[m], figures);
     }
     live_ranges_release(&live_ranges);
     first_uses_release(&own_first_uses);
@@ -94,7 +94,7 @@ static uint32_t largest_role(const struct offsets_figures *of, uint32_t roles, i
 {
     uint32_t most = 0;
     for (uint32_t role = 1; role < roles; role++)
-        if (of[role].arena_bytes[memory] > of[most].arena_bytes[memory])
+        if (of[role].planned_bytes[memory] > of[most].planned_bytes[memory])
             most = role;
     return most;
 }
@@ -111,10 +111,10 @@ void offsets_plan(struct ir *ir, struct offsets_figures *figures)
         offsets_tighten(ir, OFFSETS_ALL_MEMORIES, of);
     for (int m = 0; m < MEMORY_COUNT; m++) {
         const struct offsets_figures *most = &of[largest_role(of, roles, m)];
-        ir->arena_bytes[m] = most->arena_bytes[m];
+        ir->planned_bytes[m] = most->planned_bytes[m];
         if (figures == NULL)
             continue;
-        figures->arena_bytes[m] = most->arena_bytes[m];
+        figures->planned_bytes[m] = most->planned_bytes[m];
         figures->live[m] = most->live[m];
         figures->held_bytes[m] = most->held_bytes[m];
     }
@@ -129,13 +129,13 @@ void offsets_tighten(struct ir *ir, unsigned memories, struct offsets_figures *o
             uint32_t role = largest_role(of, ir->role_count, m);
             const struct offsets_figures *most = &of[role];
             if (tight[role] ||
-                most->arena_bytes[m] <= most->held_bytes[m] + most->held_bytes[m] / WASTE_PARTS)
+                most->planned_bytes[m] <= most->held_bytes[m] + most->held_bytes[m] / WASTE_PARTS)
                 break;
             offsets_plan_role(ir, role, NULL, NULL,
                               (struct offsets_scope){memories, .is_tight = true}, &of[role]);
             tight[role] = true;
         }
     for (int m = 0; m < MEMORY_COUNT; m++)
-        ir->arena_bytes[m] = of[largest_role(of, ir->role_count, m)].arena_bytes[m];
+        ir->planned_bytes[m] = of[largest_role(of, ir->role_count, m)].planned_bytes[m];
     free(tight);
 }

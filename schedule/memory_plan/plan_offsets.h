@@ -15,7 +15,7 @@ struct order;
 
 /* Bytes of each memory, for the role with the largest arena. */
 struct offsets_figures {
-    uint64_t arena_bytes[MEMORY_COUNT];
+    uint64_t planned_bytes[MEMORY_COUNT];
     uint64_t live[MEMORY_COUNT]; /* most bytes live at once if ops run one after the other in list
                                     order */
     /* Most bytes live at once if a buffer lives until some later first use is ordered after its free set, a lower

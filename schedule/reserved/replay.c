@@ -226,7 +226,7 @@ void replay_release(struct replay *r)
 }
 
 /* The copies of an iteration of a run; each has `ops` ops. end: the end of all iterations of the run. */
-struct copies {
+struct repeated_copies {
     uint32_t begin, ops, count, end;
 };
 
@@ -240,7 +240,7 @@ struct replay_pass {
     bool gathers_apart;
     uint32_t *freed_buffers, *next, *block;
     uint32_t run; /* number of the run of the short list whose copies come next */
-    struct copies copies;
+    struct repeated_copies copies;
     uint32_t boundary; /* the op with which the next copy begins; IR_NONE: there is none */
     /* the states at the last boundaries of this run; boundary n is at n modulo STATES */
     uint64_t state[STATES];
@@ -307,8 +307,8 @@ static void go_to_run(struct replay_pass *pass, uint32_t run)
         return;
     const struct repeat_run *at = &repeats->run[run];
     uint32_t begin = at->begin + at->left_out - pass->r->begin;
-    pass->copies = (struct copies){begin + at->gap * at->ops, at->ops, repeats->copies,
-                                   begin + (at->iterations + repeats->copies) * at->ops};
+    pass->copies = (struct repeated_copies){begin + at->gap * at->ops, at->ops, repeats->copies,
+                                            begin + (at->iterations + repeats->copies) * at->ops};
     pass->boundary = pass->copies.begin;
 }
 
@@ -318,7 +318,7 @@ static void go_to_run(struct replay_pass *pass, uint32_t run)
  * to the end. Returns the next op, after those that repeat. */
 static uint32_t leave_out(struct replay_pass *pass, uint32_t op)
 {
-    const struct copies *run = &pass->copies;
+    const struct repeated_copies *run = &pass->copies;
     uint32_t number = (op - run->begin) / run->ops, left = run->count - number;
     uint64_t state = state_at(pass, op, run->end);
     for (uint32_t period = 1; period < STATES && period <= number; period++) {

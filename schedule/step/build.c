@@ -398,7 +398,7 @@ static bool build(struct ir *out, const struct choices *c, const struct transfor
     if (c->pp > 1 && stands)
         offsets_tighten(out, planned, figures);
     else
-        memcpy(out->arena_bytes, figures->arena_bytes, sizeof out->arena_bytes);
+        memcpy(out->planned_bytes, figures->planned_bytes, sizeof out->planned_bytes);
     free(figures);
     emit_narrow_release(&e);
     free(e.kept_buffers.buffer);

@@ -124,11 +124,11 @@ static void place_buffer(struct overlap_walk *w, uint32_t buffer)
         return;
     }
     uint64_t bytes = ir_buffer_bytes(ir, (buffer_id){buffer});
-    if (offset > ir->arena_bytes[memory] || bytes > ir->arena_bytes[memory] - offset) {
+    if (offset > ir->planned_bytes[memory] || bytes > ir->planned_bytes[memory] - offset) {
         verify_fail(
             v,
             "%s of %" PRIu64 " bytes at %" PRIu64 " ends outside the %s arena of %" PRIu64 " bytes",
-            buffer_text(v, buffer), bytes, offset, memory_names[memory], ir->arena_bytes[memory]);
+            buffer_text(v, buffer), bytes, offset, memory_names[memory], ir->planned_bytes[memory]);
         return;
     }
     claim_range(w, buffer);
@@ -178,7 +178,7 @@ void check_capacity(struct verifier *v)
     const struct ir *ir = v->ir;
     bool limited = false;
     for (int m = 0; m < MEMORY_COUNT && v->limits; m++) {
-        uint64_t limit = v->limits->bytes[m], arena = ir->arena_bytes[m];
+        uint64_t limit = v->limits->bytes[m], arena = ir->planned_bytes[m];
         limited |= limit != 0;
         if (limit != 0 && arena > limit)
             verify_fail(v,

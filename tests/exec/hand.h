@@ -31,7 +31,7 @@ static inline bool hand_load(struct hand *h, const char *text)
         fputs(h->diag.text, stderr);
         return false;
     }
-    if (h->ir.arena_bytes[MEMORY_HBM] == 0) {
+    if (h->ir.planned_bytes[MEMORY_HBM] == 0) {
         liveness_free_sets(&h->ir);
         offsets_plan(&h->ir, NULL);
     }

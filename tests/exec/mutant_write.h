@@ -121,7 +121,7 @@ static inline void copy_memory(struct mutant_writer *w)
         ir_set_free(w->to, (buffer_id){b}, ops, count);
         w->to->buffer.offset[b] = t->offset[b];
     }
-    memcpy(w->to->arena_bytes, w->from->arena_bytes, sizeof w->to->arena_bytes);
+    memcpy(w->to->planned_bytes, w->from->planned_bytes, sizeof w->to->planned_bytes);
 }
 
 /* Writes the ops of the mutant's list as a schedule into *to, which must be empty. */

@@ -107,7 +107,7 @@ static inline bool moved_offset(struct mutant *m)
     if (b == other || to == ir->buffer.offset[b] || to == UINT64_MAX ||
         ir->buffer.offset[b] == UINT64_MAX || ir->buffer.memory[b] != ir->buffer.memory[other] ||
         ir->buffer.role[b] != ir->buffer.role[other] ||
-        to + ir_buffer_bytes(ir, (buffer_id){b}) > ir->arena_bytes[ir->buffer.memory[b]])
+        to + ir_buffer_bytes(ir, (buffer_id){b}) > ir->planned_bytes[ir->buffer.memory[b]])
         return false;
     snprintf(m->what, sizeof m->what, "buffer %u at the offset of buffer %u", b, other);
     ir->buffer.offset[b] = to;

@@ -98,9 +98,9 @@ static void traces_hold_the_whole_step(void)
         CHECK("within the step", inside);
         CHECK("in the order of streams", ordered);
         for (int m = 0; m < MEMORY_COUNT; m++) {
-            CHECK_INT("the arena is the plan's", (int64_t)step.result.arena_bytes[m],
-                      (int64_t)step.ir.arena_bytes[m]);
-            CHECK("the peak fits", step.result.peak_bytes[m] <= step.result.arena_bytes[m]);
+            CHECK_INT("the arena is the plan's", (int64_t)step.result.planned_bytes[m],
+                      (int64_t)step.ir.planned_bytes[m]);
+            CHECK("the peak fits", step.result.peak_bytes[m] <= step.result.planned_bytes[m]);
         }
         CHECK("something was live", step.result.peak_bytes[MEMORY_HBM] > 0);
         CHECK("no live memory below nothing", trace->memory.count > 0);

@@ -64,7 +64,7 @@ static void check_loops(struct ir *ir)
     struct ir again = {0};
     struct diag diag = {0};
     struct text loops = {0}, before = {0}, after = {0};
-    memset(ir->arena_bytes, 0, sizeof ir->arena_bytes);
+    memset(ir->planned_bytes, 0, sizeof ir->planned_bytes);
     for (uint32_t b = 0; b < ir->buffer.count; b++)
         ir->buffer.offset[b] = UINT64_MAX;
     ir_print(&before, ir);

@@ -62,7 +62,7 @@ static inline void check_memory_of_short_list(const struct property_world *w,
     reserved_make(&a, short_list, &w->cluster, 80, held);
     reserved_make(&b, &w->ir, &w->cluster, 80, held);
     for (int m = 0; m < MEMORY_COUNT; m++)
-        CHECK_INT(w->label, (int64_t)short_list->arena_bytes[m], (int64_t)w->ir.arena_bytes[m]);
+        CHECK_INT(w->label, (int64_t)short_list->planned_bytes[m], (int64_t)w->ir.planned_bytes[m]);
     CHECK_INT(w->label, (int64_t)a.total_bytes, (int64_t)b.total_bytes);
     CHECK_INT(w->label, (int64_t)a.pinned, (int64_t)b.pinned);
     CHECK_INT(w->label, a.fits, b.fits);

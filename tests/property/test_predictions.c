@@ -109,7 +109,7 @@ static void peaks_never_exceed_the_arena(void)
         if (world_make(&w, &random) && simulate(&w, false, &result)) {
             for (uint32_t c = 0; c < result.class_count; c++)
                 for (int m = 0; m < MEMORY_COUNT; m++)
-                    CHECK(w.label, result.peak[c][m].bytes <= w.ir.arena_bytes[m]);
+                    CHECK(w.label, result.peak[c][m].bytes <= w.ir.planned_bytes[m]);
             sim_result_release(&result);
         }
         world_release(&w);

@@ -240,7 +240,7 @@ static void fewer_activations_take_less_memory(void)
         CHECK(activations_names[a], figures.live[MEMORY_HBM] < before);
         before = figures.live[MEMORY_HBM];
         CHECK(activations_names[a],
-              (ir.arena_bytes[MEMORY_PAGEABLE] > 0) == (a == CHOICE_ACTIVATIONS_OFFLOAD));
+              (ir.planned_bytes[MEMORY_PAGEABLE] > 0) == (a == CHOICE_ACTIVATIONS_OFFLOAD));
         ir_release(&ir);
     }
 }
@@ -285,7 +285,7 @@ static void copies_to_the_host_make_room(void)
             request.chunk = rows[i].chunks > 0 ? request.seq / rows[i].chunks : 0;
             build(&ir, &c, &request, label);
             offsets_plan(&ir, &figures);
-            waste[deep] = figures.arena_bytes[MEMORY_HBM] - figures.live[MEMORY_HBM];
+            waste[deep] = figures.planned_bytes[MEMORY_HBM] - figures.live[MEMORY_HBM];
             ir_release(&ir);
         }
         CHECK(label, waste[1] <= 2 * waste[0]); /* many are four times as many layers */
@@ -321,7 +321,7 @@ static void messages_that_arrived_make_room(void)
             request.global_batch = many ? 96 : 16;
             request.subsequences = pipelines[i] == CHOICE_PIPELINE_SEQ1F1B ? 4 : 1;
             build(&ir, &c, &request, label);
-            most[many] = ir.arena_bytes[MEMORY_HBM];
+            most[many] = ir.planned_bytes[MEMORY_HBM];
             ir_release(&ir);
         }
         CHECK(label, (double)most[1] <= 1.1 * (double)most[0]);

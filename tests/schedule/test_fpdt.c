@@ -293,10 +293,10 @@ static void smaller_chunks_take_less_memory(void)
             struct ir ir = {0};
             struct choices c;
             make(&ir, &c, "fpdt", profiles[p], CHOICE_ACTIVATIONS_OFFLOAD, 16384 / u, 16384);
-            CHECK(profiles[p], ir.arena_bytes[MEMORY_HBM] < before);
-            CHECK(profiles[p], (ir.arena_bytes[MEMORY_PINNED] > 0) ==
+            CHECK(profiles[p], ir.planned_bytes[MEMORY_HBM] < before);
+            CHECK(profiles[p], (ir.planned_bytes[MEMORY_PINNED] > 0) ==
                                    (u > 1 || strcmp(profiles[p], "ideal") == 0));
-            before = ir.arena_bytes[MEMORY_HBM];
+            before = ir.planned_bytes[MEMORY_HBM];
             ir_release(&ir);
         }
     }

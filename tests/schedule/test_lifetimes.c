@@ -92,7 +92,7 @@ static void check_plan(const struct touch_table *t, uint16_t role)
         }
         uint64_t a_end = a_begin + ir_buffer_bytes(ir, (buffer_id){a});
         unaligned += a_begin % LIVE_RANGES_ALIGNMENT != 0;
-        outside += a_end > ir->arena_bytes[ir->buffer.memory[a]];
+        outside += a_end > ir->planned_bytes[ir->buffer.memory[a]];
         for (uint32_t b = 0; b < a; b++) {
             if (ir->buffer.role[b] != role || ir->buffer.memory[a] != ir->buffer.memory[b] ||
                 ir->buffer.offset[b] == UINT64_MAX)
@@ -123,8 +123,8 @@ static void live_buffers_never_overlap(void)
         liveness_free_sets(&ir);
         offsets_plan(&ir, &figures);
         for (int m = 0; m < MEMORY_COUNT; m++) {
-            CHECK("an arena holds what is live", figures.live[m] <= figures.arena_bytes[m]);
-            CHECK_INT("arena", (int64_t)ir.arena_bytes[m], (int64_t)figures.arena_bytes[m]);
+            CHECK("an arena holds what is live", figures.live[m] <= figures.planned_bytes[m]);
+            CHECK_INT("arena", (int64_t)ir.planned_bytes[m], (int64_t)figures.planned_bytes[m]);
         }
         for (uint16_t role = 0; role < 2; role++) {
             struct touch_table t = {.ir = &ir,
@@ -174,7 +174,7 @@ static void a_chain_packs_without_loss(void)
     liveness_free_sets(&ir);
     offsets_plan(&ir, &figures);
     CHECK_INT("live", (int64_t)figures.live[MEMORY_HBM], 4096 + 1024);
-    CHECK_INT("arena", (int64_t)figures.arena_bytes[MEMORY_HBM], 4096 + 1024);
+    CHECK_INT("arena", (int64_t)figures.planned_bytes[MEMORY_HBM], 4096 + 1024);
     ir_release(&ir);
 }
 
@@ -192,7 +192,7 @@ static void a_schedule_without_ops_is_planned(void)
     ir_add_buffer(&ir, &desc);
     liveness_free_sets(&ir);
     offsets_plan(&ir, NULL);
-    CHECK_INT("arena", (int64_t)ir.arena_bytes[MEMORY_HBM], 4096);
+    CHECK_INT("arena", (int64_t)ir.planned_bytes[MEMORY_HBM], 4096);
     ir_release(&ir);
 }
 

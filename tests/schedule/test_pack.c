@@ -401,8 +401,8 @@ static void products_waste_little(void)
             uint64_t floor = ir.role_count == 1
                                  ? floor_of_role(&ir, (uint8_t)m, figures.held_bytes[m])
                                  : figures.held_bytes[m];
-            CHECK(label, figures.arena_bytes[m] >= floor);
-            CHECK(label, (double)figures.arena_bytes[m] <= most[m] * (double)floor);
+            CHECK(label, figures.planned_bytes[m] >= floor);
+            CHECK(label, (double)figures.planned_bytes[m] <= most[m] * (double)floor);
         }
         diag_release(&diag);
         ir_release(&ir);

@@ -16,7 +16,7 @@ static void count_ops(const struct ir *ir, enum phase phase, uint32_t *attention
 
 static uint64_t largest(const struct ir *ir)
 {
-    return ir->arena_bytes[MEMORY_HBM];
+    return ir->planned_bytes[MEMORY_HBM];
 }
 
 /* Only the attention of each layer is recomputed, and with Ulysses its exchanges. Its inputs and outputs stay until

@@ -74,7 +74,7 @@ static void tensors_are_no_more_than_the_arena(void)
     struct reserved r;
     reserved_make(&r, &f.ir, &f.cluster, 80, (struct reserved_held){0});
     CHECK("tensors",
-          (double)r.bytes[RESERVED_TENSORS] <= 1.05 * (double)f.ir.arena_bytes[MEMORY_HBM]);
+          (double)r.bytes[RESERVED_TENSORS] <= 1.05 * (double)f.ir.planned_bytes[MEMORY_HBM]);
     CHECK_INT("nccl", (int64_t)r.bytes[RESERVED_NCCL], 0);
     CHECK_INT("context", (int64_t)r.bytes[RESERVED_CONTEXT], 0);
     CHECK("infinite", r.available_bytes == UINT64_MAX);

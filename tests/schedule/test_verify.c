@@ -511,7 +511,7 @@ static void plans_agree_with_brute_force(void)
         CHECK_INT("a plan of ours overlaps", (int64_t)report.result[overlap].failures, 0);
         CHECK_INT("a free set of ours is early", (int64_t)report.result[after].failures, 0);
         uint32_t b = (uint32_t)check_random_i64(&random, 0, 19);
-        uint64_t *room = &ir.arena_bytes[ir.buffer.memory[b]];
+        uint64_t *room = &ir.planned_bytes[ir.buffer.memory[b]];
         *room *= 3; /* so that a random offset may be free */
         if (ir.buffer.offset[b] != UINT64_MAX)
             ir.buffer.offset[b] = (uint64_t)check_random_i64(
