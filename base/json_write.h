@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* {.out = text} writes a value a line; with .flat = true everything is on one line. */
+/* {.out = text} writes a value a line; with .on_one_line = true everything is on one line. */
 struct json_out {
     struct text *out;
     int depth;        /* objects and arrays that are open */

@@ -99,9 +99,10 @@ typedef void exec_draw_function(void *context, uint64_t at, const struct draw *d
 /* Functions of the caller for bound buffers. All calls come from the thread of exec_run(), with ranks in ascending
  * order. Gradients and losses are zero before every step. Before the first step every other bound buffer of this
  * process's ranks is zeroed and filled: `draw`, unless it is NULL or returns false, names blocks of seeded numbers,
- * which are made where the buffer lies; else `fill` writes a copy, which is zero before. `fill` is called before each
- * later step for tokens, labels and positions, unless options.behind. `read` is called after each step for the kinds in
- * read_each, and after the last step also for the kinds in read_last, for all ranks of all processes. */
+ * which are made where the buffer lies; else `fill` writes a copy, which is zero before. `fill` is called before
+ * each later step for tokens, labels and positions, unless options.back_to_back. `read` is called after each step
+ * for the kinds in read_each, and after the last step also for the kinds in read_last, for all ranks of all
+ * processes. */
 struct exec_io {
     void *user;
     exec_io_function *fill;        /* NULL: all stays zero */

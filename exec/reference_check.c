@@ -380,7 +380,7 @@ void reference_check_release(struct reference_check *a)
 
 /* Tensors that do not agree in a part of a step. */
 struct disagreement {
-    uint32_t count, worst_row; /* worst: a row */
+    uint32_t count, worst_row; /* worst_row: a row */
     bool is_undecided;         /* of the worst */
 };
 

@@ -50,7 +50,7 @@ static double *prepare_heads(struct arena *arena, struct reference_storage *to,
     return y;
 }
 
-/* Returns the gradient before prepared() from the one after it, d, which is overwritten. */
+/* Returns the gradient before prepare_heads() from the one after it, d, which is overwritten. */
 static double *prepare_heads_backward(struct arena *arena, struct reference_storage *to,
                                       const struct transformer *t, const struct reference_sizes *n,
                                       const struct reference_affine *of, double *d,

@@ -17,15 +17,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Unless options.fresh is set, training with a reference starts as if it had run before: its first step has the number
- * TRAINING_STEP, and the first moments are about TRAINING_MOMENT, the second ones about its square. So AdamW does not
- * divide by rounding noise where a gradient is 0 (a bias of keys without RoPE), and moments in the wrong place are
- * noticed. */
+/* Unless options.zero_moments is set, training with a reference starts as if it had run before: its first step has
+ * the number TRAINING_STEP, and the first moments are about TRAINING_MOMENT, the second ones about its square. So
+ * AdamW does not divide by rounding noise where a gradient is 0 (a bias of keys without RoPE), and moments in the
+ * wrong place are noticed. */
 #define TRAINING_MOMENT 1e-2
 enum { TRAINING_STEP = 3 };
 
-/* The standard deviation of all weights about 0, norms' too, with options.flat: that of numbers uniform within 0.05.
- * Scores of attention are then nearly 0, and operands draw less power than a model's. */
+/* The standard deviation of all weights about 0, norms' too, with options.flat_weights: that of numbers uniform
+ * within 0.05. Scores of attention are then nearly 0, and operands draw less power than a model's. */
 #define TRAINING_FLAT 0.0289
 
 struct training_options {
@@ -34,7 +34,7 @@ struct training_options {
     bool flat_weights;
     bool zero_moments; /* start from moments 0 */
     bool reference;    /* keep the model's tensors in double, with which a run can be compared */
-    bool collect;      /* keep the tensors after the last step, in `got`; needs reference */
+    bool collect;      /* keep the tensors after the last step, in `collected`; needs reference */
 };
 
 /* All-zero is empty. Borrows ir, name, model and batches. */

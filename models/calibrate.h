@@ -36,7 +36,7 @@ struct calibrate_options {
 enum calibrate_origin {
     CALIBRATE_FITTED,
     CALIBRATE_STATED, /* the header of the points states the number */
-    CALIBRATE_DERIVED /* the number follows from fitted ones; `how` says which */
+    CALIBRATE_DERIVED /* the number follows from fitted ones; `source_text` says which */
 };
 
 /* A number that differs from the base. */

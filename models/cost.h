@@ -47,7 +47,7 @@ struct cost_calibration {
     double low[COST_SIZE_COUNT]; /* 0, 0: this size does not matter */
     double high[COST_SIZE_COUNT];
     double residual;    /* root mean square of the relative errors over the points; an estimate if
-                           `known` is false */
+                           `is_calibrated` is false */
     const char *source; /* the points, or why there are none */
 };
 
@@ -231,8 +231,8 @@ const struct cost_calibration *cost_calibration_of(const struct device_cost *cos
                                                    enum attention_impl impl,
                                                    const struct work *work);
 
-/* True if the work lies outside the calibrated sizes, or if its numbers are estimates (`known` is false). Then, if
- * reason is not NULL, one clause is appended: "matmul k = 64 is under the calibrated 512..32768". */
+/* True if the work lies outside the calibrated sizes, or if its numbers are estimates (`is_calibrated` is false).
+ * Then, if reason is not NULL, one clause is appended: "matmul k = 64 is under the calibrated 512..32768". */
 bool cost_extrapolated(const struct device_cost *cost, enum attention_impl impl,
                        const struct work *work, struct text *reason);
 

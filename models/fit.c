@@ -186,7 +186,7 @@ static double column_norm(const gsl_matrix *j, size_t i)
     return gsl_blas_dnrm2(&column.vector);
 }
 
-/* Marks free parameters on which no point depends in unmoved[0..frees); returns their number. */
+/* Marks free parameters on which no point depends in unmoved[0..free_count); returns their number. */
 static size_t find_unmoved(const gsl_matrix *j, bool *unmoved)
 {
     double largest = 0;

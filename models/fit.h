@@ -52,7 +52,7 @@ struct fit {
     double error[FIT_PARAMS_MAX]; /* standard error of a free parameter; else 0 */
     enum fit_state state[FIT_PARAMS_MAX];
     size_t points,
-        degrees_of_freedom;  /* freedom: number of points minus number of free parameters */
+        degrees_of_freedom; /* degrees_of_freedom: number of points minus number of free parameters */
     double rms, worst_error; /* relative, over the points */
     bool is_scattered;       /* the fit was refused because rms exceeds the limit */
     size_t worst_point;

@@ -38,10 +38,10 @@ int64_t scaling_count(enum scaling scaling, int64_t rows, int64_t cols);
 /* Returns the index of the scale of element (i, j). The scales of a row of blocks follow each other. */
 int64_t scaling_at(enum scaling scaling, int64_t rows, int64_t cols, int64_t i, int64_t j);
 
-/* The scales of copies of `groups` matrices, of which each is quantised by itself, with `rows` rows in all and `cols`
- * columns each. turned: the copies are transposed. equal: all matrices have rows / groups rows. Otherwise there is room
- * for any numbers of rows: blocks begin anew in each matrix, so `groups` blocks may be incomplete. groups 1: one
- * matrix, which is equal. */
+/* The scales of copies of `groups` matrices, of which each is quantised by itself, with `rows` rows in all and
+ * `cols` columns each. is_transposed: the copies are transposed. equal_groups: all matrices have rows / groups rows.
+ * Otherwise there is room for any numbers of rows: blocks begin anew in each matrix, so `groups` blocks may be
+ * incomplete. groups 1: one matrix, which is equal. */
 struct scaling_layout {
     enum scaling scaling;
     int64_t rows, cols, groups;

@@ -49,7 +49,7 @@ struct prediction_question {
     /* Arenas that do not affect the verdict are not planned, which saves half of the time, and have 0 bytes. */
     bool skip_offsets;
     /* A rate in tokens/s/GPU. If even a step as short as its bound has no higher rate, its memory is not judged:
-     * prediction.slower is set, and tokens_per_s_gpu is the rate at the bound. 0: memory is judged in any case. */
+     * prediction.too_slow is set, and tokens_per_s_gpu is the rate at the bound. 0: memory is judged in any case. */
     double to_exceed;
 };
 

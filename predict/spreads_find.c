@@ -149,7 +149,8 @@ static bool is_unused(const struct prediction *p, const struct setup *moved, enu
     }
 }
 
-/* The result of a job. log_step: log(step / step on the unchanged machine). failed: the step could not be simulated. */
+/* The result of a job. log_step: log(step / step on the unchanged machine). has_failed: the step could not be
+ * simulated. */
 struct step_change {
     double log_step;
     bool has_failed;

@@ -33,7 +33,7 @@ enum step_event_kind {
     STEP_WAIT,      /* stream `s` waits for event `e` */
     STEP_HOST_WAIT, /* the host waits for event `e`, or for stream `s` */
     STEP_ITEM,      /* the host reads a value of the device: it waits for stream `s` */
-    STEP_WORK_WAIT, /* stream `s` waits for the collective of event number `on` */
+    STEP_WORK_WAIT, /* stream `s` waits for the collective of event number `awaited_event` */
     STEP_EVENT_KIND_COUNT
 };
 
@@ -87,8 +87,8 @@ struct step_event {
     uint32_t in_begin, in_count, out_begin, out_count; /* rows of tensor[] */
 };
 
-/* Memory that lives from before event `born` until before event `died`; born -1: from the start of the step; died -1:
- * beyond its end. */
+/* Memory that lives from before event `first_event` until before event `last_event`; first_event -1: from the start
+ * of the step; last_event -1: beyond its end. */
 struct step_storage {
     uint64_t bytes;
     int64_t first_event, last_event;

@@ -13,7 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* given, used: have a bit for each note of predict/setup/choices.def. All-zero: no configuration has been added. */
+/* given_bits, used_bits: have a bit for each note of predict/setup/choices.def. All-zero: no configuration has been
+ * added. */
 struct idle_options {
     uint64_t given_bits, used_bits;
 };

@@ -32,9 +32,9 @@ enum column_kind {
     COLUMN_SHARE,     /* a fraction, shown in percent; "-" if it is not known */
     COLUMN_PERCENT,   /* a fraction, shown in percent without decimals */
     COLUMN_DEVIATION, /* a small number, shown as 1.2e-05; "-" if it is not known */
-    COLUMN_ROWS,      /* rows of another table, which only JSON has; `about` is that table's name */
-    COLUMN_OBJECT,    /* numbers and texts with names of their own, which only JSON has */
-    COLUMN_ROW, /* one row of another table, which only JSON has; `about` is that table's name */
+    COLUMN_ROWS, /* rows of another table, which only JSON has; `description` is that table's name */
+    COLUMN_OBJECT, /* numbers and texts with names of their own, which only JSON has */
+    COLUMN_ROW, /* one row of another table, which only JSON has; `description` is that table's name */
     COLUMN_KIND_COUNT,
     COLUMN_KIND = 31,     /* the bits of a kind; the flags below may be added */
     COLUMN_OPTIONAL = 32, /* a row may lack the column: rows_skip() */
@@ -85,7 +85,8 @@ void rows_end(struct rows *rows);
 /* Fills a column ROWS: begins rows of another table, which rows_end(inner) ends. */
 void rows_begin_inner(struct rows *inner, struct rows *rows, const struct row_table *table);
 
-/* Begins a single row, which is the object `key` of JSON, the only output. After its last column, rows_end() ends it. */
+/* Begins a single row, which is the object `key` of JSON, the only output. After its last column, rows_end() ends
+ * it. */
 void rows_begin_one(struct rows *rows, const char *key, const struct row_table *table);
 /* Fills a column ROW: begins a single row of another table, which rows_end(inner) ends. */
 void rows_begin_inner_one(struct rows *inner, struct rows *rows, const struct row_table *table);

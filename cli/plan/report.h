@@ -29,8 +29,8 @@ struct plan_report {
     /* A command with the options of the model, the cluster, the length and the batch. With the options of a row
      * appended, it predicts that row. */
     const char *base_command;
-    struct sensitivity sensitivity[SENSITIVITIES]; /* filled only with `all` */
-    /* filled only with `all`, for the best of each strategy that lost */
+    struct sensitivity sensitivity[SENSITIVITIES]; /* filled only with `has_details` */
+    /* filled only with `has_details`, for the best of each strategy that lost */
     struct split split[PLAN_FAMILIES];
 };
 

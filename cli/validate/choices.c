@@ -24,8 +24,8 @@ static int better_sign(enum measurement_metric metric)
 }
 
 struct choice_tally {
-    /* same: groups whose best choice is predicted; close: groups in which the predicted choice is within 2 % of the
-     * best */
+    /* same_groups: groups whose best choice is predicted; close_groups: groups in which the predicted choice is
+     * within 2 % of the best */
     size_t groups, same_groups, close_groups;
     /* the largest share by which a choice that is predicted to be best is slower than the best */
     double worst_loss;

@@ -28,7 +28,7 @@ struct packed_set {
     struct documents documents; /* the documents of the typical batch */
 };
 
-/* All-zero is empty, apart from `asked`, which the caller sets. */
+/* All-zero is empty, apart from `request`, which the caller sets. */
 struct packed_sets {
     struct packed_sets_request request;
     struct packed_set **packed_set; /* [count] on the heap; each packed set is on the heap, too */

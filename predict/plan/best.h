@@ -38,8 +38,8 @@ struct best {
     size_t count;
     size_t kinds[OUTCOME_KIND_COUNT];
     bool hit_time_limit; /* limits.within_s ended the search */
-    /* TIMED: the best of what fits less surely than the setup asks, but in half of the cases; of GOAL_GPUS on the
-     * fewest GPUs, which gamble_gpus counts. Not of GOAL_LONGEST, nor over packed documents. */
+    /* TIMED: the best configuration that fits with a lower probability than the setup asks, but at least 0.5. With
+     * GOAL_GPUS it is the best on the fewest GPUs, risky_gpus. Not searched for GOAL_LONGEST or packed documents. */
     struct outcome risky_best;
     size_t risky_gpus;
     size_t gpus; /* GPUs of the rows; GOAL_GPUS: the fewest on which some configuration fits */

@@ -44,10 +44,10 @@ enum status ladder_of(struct ladder *ladder, struct request *request, struct dia
 
 struct longest {
     int64_t tokens; /* 0: not even the shortest length fits */
-    /* the shortest length that is known not to fit: the one after `tokens`, unless `ended`; 0: none is known, and
-     * unless `ended` all lengths of the ladder fit */
+    /* the shortest length that is known not to fit: the one after `tokens`, unless `is_interrupted`; 0: none is
+     * known, and unless `is_interrupted` all lengths of the ladder fit */
     int64_t next;
-    struct verdict verdict, next_verdict; /* of both; `at` is empty when tokens is 0 */
+    struct verdict verdict, next_verdict; /* of both; `verdict` is empty when tokens is 0 */
     struct reserved reserved;             /* of tokens */
     uint32_t built_count;                 /* lengths that were built */
     bool is_interrupted; /* by an interrupt: lengths between tokens and next were not asked about */

@@ -32,9 +32,9 @@ struct longest_certificate {
     bool flips_asked; /* false: schedules are too large to search each option, or all lengths fit */
 };
 
-/* Searches and simulates. STATUS_NO: nothing fits. *certificate must be all-zero except `brief`; release it in either
- * case. Lengths are taken that fit with the setup's fits_probability, which is as before afterwards. After a signal
- * that base/interrupt.h has noted, the certificate holds what was known by then. */
+/* Searches and simulates. STATUS_NO: nothing fits. *certificate must be all-zero except `length_only`; release it in
+ * either case. Lengths are taken that fit with the setup's fits_probability, which is as before afterwards. After a
+ * signal that base/interrupt.h has noted, the certificate holds what was known by then. */
 enum status longest_certificate_make(struct longest_certificate *certificate, struct setup *setup,
                                      struct diag *diag);
 void longest_certificate_release(struct longest_certificate *certificate);

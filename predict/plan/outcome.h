@@ -35,9 +35,9 @@ struct outcome {
     double step_s, sequences; /* of the step; of packed documents, the packed set's typical batch */
     /* the packed batches; NULL: each sequence is one document */
     const struct packed_set *packed_set;
-    /* TIMED, with a packed set of documents: the step times of the batches that were predicted. `most` is then the
-     * rate of their mean tokens in a median step, or the best row's rate times the ratio of the two rows' rates on
-     * these batches */
+    /* TIMED, with a packed set of documents: the step times of the batches that were predicted. `rate_bound` is then
+     * the rate of their mean tokens in a median step, or the best row's rate times the ratio of the two rows' rates
+     * on these batches */
     struct step_spread spread;
     size_t won_batches;          /* in how many of these batches it is faster than the best row */
     struct intervals intervals;  /* TIMED */

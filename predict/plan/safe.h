@@ -10,14 +10,15 @@
 struct safe_choice {
     double asked_probability,
         taken_probability; /* probabilities; taken < asked: nothing is that safe */
-    /* TIMED: what is better than the winner, but fits with less than `asked`, and at least 0.5 */
+    /* TIMED: what is better than the winner, but fits with less than `asked_probability`, and at least 0.5 */
     struct outcome risky_outcome;
     size_t gamble_gpus; /* of it, with GOAL_GPUS */
 };
 
-/* Finds the best configuration that fits with at least `probability`, as best_find() does. If none does, it tries 0.8,
- * 0.7, 0.6 and 0.5, and says in safe->taken and setup->fits_probability which was used. It also looks for a better
- * configuration that fits less surely (safe->gamble). With packed documents it does neither. */
+/* Finds the best configuration that fits with at least `probability`, as best_find() does. If none does, it tries
+ * 0.8, 0.7, 0.6 and 0.5, and says in safe->taken_probability and setup->fits_probability which was used. It also
+ * looks for a better configuration that fits less surely (safe->risky_outcome). With packed documents it does
+ * neither. */
 enum status safe_find(struct safe_choice *safe, struct best *best, enum plan_goal goal,
                       struct setup *setup, struct space_open open, double probability,
                       struct diag *diag);

@@ -55,7 +55,7 @@ struct catalogue_grid {
     bool unfit_too;
     double *published; /* a value for each combination; NULL: the paper gives no values */
     /* [cases] of tokens per second: a step consists of the cases one after the other, each with this share of the
-     * tokens, and a series `together` has its rate; NULL: it has none */
+     * tokens, and the series named combined_series has its rate; NULL: it has none */
     double *share;
     const char *combined_series;
     struct placement_pattern at;

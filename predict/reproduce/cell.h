@@ -69,7 +69,7 @@ void measure_put_names(struct text *out);
 /* It has no pointers, because it is passed between processes. */
 struct cell_answer {
     bool succeeded;
-    char error[200]; /* if not ok: the message */
+    char error[200]; /* if not succeeded: the message */
     bool fits;
     char missing_memory[96];     /* if it does not fit: which memory is missing */
     double value[MEASURE_COUNT]; /* NAN: the value is not known */

@@ -47,7 +47,7 @@ struct reproduction_point {
     size_t row;
     enum measure measure; /* the measure, if the point is of a grid */
     bool is_done;         /* its job, or those of its cases, have ended */
-    /* of a series `together`: the grid, and the point of its first case; NULL, 0: the point is of no such series */
+    /* of a combined series: the grid, and the point of its first case; NULL, 0: the point is of no such series */
     const struct catalogue_grid *combined_grid;
     size_t first;
 };

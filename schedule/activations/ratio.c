@@ -27,8 +27,9 @@ struct
     uint32_t first, count; /* rows of `moved`: the buffers that are offloaded */
     uint32_t partner;      /* for a backward: its forward; else IR_NONE */
     uint16_t unit;
-    uint32_t chunk;                       /* chunk of layers */
-    bool forward, has_partner, is_loaded; /* taken: a backward has this forward as its partner */
+    uint32_t chunk; /* chunk of layers */
+    bool forward, has_partner,
+        is_loaded;   /* has_partner: a backward has this forward as its partner */
     op_id last_copy; /* the last copy of its stores or loads; IR_NONE: none yet */
 };
 

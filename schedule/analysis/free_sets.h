@@ -17,7 +17,7 @@ struct free_sets {
         uint32_t op, next;
     } * member;
     size_t capacity;
-    uint32_t count, spare_member; /* spare: the list of unused members */
+    uint32_t count, spare_member; /* spare_member: the list of unused members */
     uint32_t *newest_member;      /* [buffers] the member that was added last; IR_NONE: none */
 };
 

@@ -52,7 +52,7 @@ struct fpdt {
     bool offload;
     bool latents; /* latents are stored on the host, not keys and values */
     uint8_t load_stream, store_stream,
-        side_stream;           /* streams; aside: for copies that nothing waits for soon */
+        side_stream;           /* streams; side_stream: for copies that nothing waits for soon */
     int64_t q_width, kv_width; /* columns of one head rank's q, and of its k */
     int64_t v_width, o_width;  /* columns of one head rank's v, and of its result */
     int64_t heads, kv_heads;   /* heads of one head rank */

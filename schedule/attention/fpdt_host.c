@@ -60,8 +60,8 @@ static int64_t ranks_of(const struct fpdt *f)
     return by_one(f) ? (int64_t)f->e->choices->hp : 1;
 }
 
-/* keeper() returns the rank of the head group that stores chunk i; guard_of_keeper() returns a guard that only this
- * rank passes, or IR_NONE16 if every rank stores its own part. */
+/* keeper_rank() returns the rank of the head group that stores chunk i; guard_of_keeper() returns a guard that only
+ * this rank passes, or IR_NONE16 if every rank stores its own part. */
 static int64_t keeper_rank(const struct fpdt *f, int64_t i)
 {
     return i % ranks_of(f);

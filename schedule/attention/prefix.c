@@ -167,7 +167,7 @@ static struct view add_tile(struct emit *e, struct view tile, struct view later)
     return sum;
 }
 
-/* Does the same as summed(), for pipelines whose stages share subsequences: adds the tile in place to the sum from
+/* Does the same as add_tile(), for pipelines whose stages share subsequences: adds the tile in place to the sum from
  * later queries (or to zeros if there is none yet). The returned view has all keys up to the subsequence's end; the
  * tile may cover only the first of them. */
 static struct view summed_in_place(struct emit *e, struct view tile, struct view later,

@@ -149,7 +149,7 @@ static void begin_round(struct emit *e, struct planned_ring *p, uint32_t round)
 
 /* ---- forward ---- */
 
-/* The running result of a rank's own queries, into which rounds are merged. begun: it has the first of them. */
+/* The running result of a rank's own queries, into which rounds are merged. has_begun: it has the first of them. */
 struct merged_tiles {
     struct view o, lse;
     bool has_begun;

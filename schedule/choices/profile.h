@@ -34,7 +34,7 @@ enum chains {
     CHAINS_COUNT
 };
 
-#define PROFILE_IDEAL "ideal" /* the name of the row that has `ideal` set */
+#define PROFILE_IDEAL "ideal" /* the name of the row that has `is_ideal` set */
 
 /* The switches in which implementations of a schedule differ. docs/strategies/profiles.md has the source of every
  * value. */

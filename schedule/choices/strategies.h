@@ -27,9 +27,9 @@ const struct strategy *strategies_list(size_t *count);
 const struct profile *profiles_list(size_t *count);
 /* Checks that a strategy and a profile of these names exist; a name that is NULL is not checked. */
 enum status strategies_check_names(const char *strategy, const char *profile, struct diag *diag);
-/* once: a token travels once to each rank, and once to each node. counts: where the profile has the host wait, it waits
- * for the numbers of rows. sms: the multiprocessors that an exchange takes (Megatron-LM, transformer_config.py:
- * moe_deepep_num_sms, moe_hybridep_num_sms); 0: those of the library's collectives. */
+/* sends_once: a token travels once to each rank, and once to each node. sends_counts: where the profile has the host
+ * wait, it waits for the numbers of rows. sms: the multiprocessors that an exchange takes (Megatron-LM,
+ * transformer_config.py: moe_deepep_num_sms, moe_hybridep_num_sms); 0: those of the library's collectives. */
 struct dispatcher_facts {
     bool sends_once, sends_counts;
     int64_t sms;

@@ -231,8 +231,8 @@ struct remote_part {
     op_id last_sum;          /* the last sum of a unit's gradients; IR_NONE: none yet */
 };
 
-/* The documents of a sequence. like: the first sequence whose documents are the same on all ranks
- * (documents_first_like()). several: the sequence has more than one document on some rank. */
+/* The documents of a sequence. first_like: the first sequence whose documents are the same on all ranks
+ * (documents_first_like()). has_several: the sequence has more than one document on some rank. */
 struct sequence_documents {
     uint32_t first_like;
     bool has_several;

@@ -1,19 +1,19 @@
 /* schedule/ir/routing.h: how many copies of tokens each expert gets, and which, where that is not even.
  *
  * A list has a share for each expert, an integer; a layer has a list. A rank deals the n k copies of its n tokens to
- * the experts by the shares of the layer: exact shares of n k, rounded by largest remainders, and no expert more than
- * n, since the k experts of a token differ. Copies are in the order of experts, and slot j n + t is copy j of token t,
- * as in even routing (models/work.h). All ranks deal n tokens by the same list, so they have the same counts, and an
- * expert gets as many copies from each of them.
+ * the experts by the shares of the layer: exact shares of n k, rounded by largest remainders, and no expert more
+ * than n, since the k experts of a token differ. Copies are in the order of experts, and slot j n + t is copy j of
+ * token t, as in even routing (models/work.h). All ranks deal n tokens by the same list, so they have the same
+ * counts, and an expert gets as many copies from each of them.
  *
- * With a capacity an expert takes at most ceil(factor n k / experts) copies of a rank's tokens and drops the others: those
- * of the last tokens, or, by probability, copies spread over all tokens. Probability does not depend on the router's
- * weights, since dealing replaces its choice. With padding each expert gets exactly that many rows, of which some may be
- * no copies. With `spread` slots are dealt to experts in a shuffled order, so that the experts of a token are on as many
- * ranks as chance would put them on; in the order of experts they are on more.
+ * With a capacity an expert takes at most ceil(factor n k / experts) copies of a rank's tokens and drops the others:
+ * those of the last tokens, or, by probability, copies spread over all tokens. Probability does not depend on the
+ * router's weights, since dealing replaces its choice. With padding each expert gets exactly that many rows, of
+ * which some may be no copies. With `is_spread` slots are dealt to experts in a shuffled order, so that the experts
+ * of a token are on as many ranks as chance would put them on; in the order of experts they are on more.
  *
- * A caller who asks for a schedule makes one of these and passes it as `routing` of struct request; step_build() copies
- * it into the schedule. All memory comes from the arena that is passed. */
+ * A caller who asks for a schedule makes one of these and passes it as `routing` of struct request; step_build()
+ * copies it into the schedule. All memory comes from the arena that is passed. */
 #ifndef SCHEDULE_ROUTING_H
 #define SCHEDULE_ROUTING_H
 
@@ -25,8 +25,8 @@
 
 enum { ROUTING_SHARE_MAX = 1000000, ROUTING_EXPERTS_MAX = 65536 };
 
-/* POSITION: the copies of the last tokens are dropped (Megatron-LM's --moe-token-drop-policy position); PROBABILITY: copies
- * of all tokens alike, as the router's probabilities would choose them (probs) */
+/* POSITION: the copies of the last tokens are dropped (Megatron-LM's --moe-token-drop-policy position); PROBABILITY:
+ * copies of all tokens alike, as the router's probabilities would choose them (probs) */
 enum token_drop { TOKEN_DROP_PROBABILITY, TOKEN_DROP_POSITION, TOKEN_DROP_COUNT };
 
 struct expert_capacity {
@@ -63,8 +63,8 @@ void routing_copy(struct routing *to, struct arena *arena, const struct routing 
 
 /* Returns the rows of an expert, of a rank's `rows` tokens, for which it has capacity; 0: it has no limit. */
 int64_t routing_capacity(const struct routing *routing, int64_t rows);
-/* Fills dealt[experts] with the copies of `rows` tokens that are dealt to each expert, and first[experts] with the first
- * slot of each. */
+/* Fills dealt[experts] with the copies of `rows` tokens that are dealt to each expert, and first[experts] with the
+ * first slot of each. */
 void routing_deal(const struct routing *routing, uint32_t list, int64_t rows, int64_t *dealt,
                   int64_t *first);
 /* Returns whether an expert with these slots keeps its slot number `index`, from 0. */

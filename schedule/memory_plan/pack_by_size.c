@@ -11,7 +11,7 @@ struct packing {
     struct live_ranges *t;
     /* for each live range, the first later one such that it and all after it may reuse the bytes */
     uint32_t *occupied_until;
-    /* (2 * leaves) a tree: the greatest `until` of the placed live ranges below each node */
+    /* (2 * leaves) a tree: the greatest `occupied_until` of the placed live ranges below each node */
     uint32_t *reach;
     uint32_t leaf_count;
     struct byte_block {

@@ -43,7 +43,7 @@ struct caching_allocator {
     bool expandable; /* segments grow: expandable_segments:True */
 
     struct caching_block *block;
-    uint32_t count, spare_row; /* spare: 1 + first row without a block, chained by after */
+    uint32_t count, spare_row; /* spare_row: 1 + first row without a block, chained by after */
     size_t capacity;
     struct caching_free {
         uint32_t *row; /* the pool's free blocks, by falling size, then by falling address */

@@ -62,7 +62,7 @@ struct reserved_held {
     uint64_t table[STEP_ROTARY_TABLES]; /* bytes; each table has a block of its own */
 };
 
-/* Computes the reserved memory of the role that needs most; `fits`, `tight` and `pinned` consider all roles. The
+/* Computes the reserved memory of the role that needs most; `fits`, `is_tight` and `pinned` consider all roles. The
  * mesh must have no more ranks than the cluster. sm: ten times the device's compute capability (90 for 9.0). */
 void reserved_make(struct reserved *reserved, const struct ir *ir, const struct cluster *cluster,
                    int sm, struct reserved_held held);

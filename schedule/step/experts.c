@@ -1,14 +1,16 @@
-/* Experts: the router's weights, copies of rows in the order of experts, their products in groups, and the weighted sum
- * of each token's copies; shared experts beside them.
+/* Experts: the router's weights, copies of rows in the order of experts, their products in groups, and the weighted
+ * sum of each token's copies; shared experts beside them.
  *
- * If experts are spread over ranks, each rank sends every other the copies that it dealt to the experts there: block r
- * of the rows in the order of experts. What comes is in the order of the ranks that sent it, [ranks, experts, rows],
- * and is packed into that of the rank's experts, [experts, ranks, rows] (Megatron-LM, moe/token_dispatcher.py,
- * MoEAlltoAllTokenDispatcher: permute, all_to_all, sort_chunks_by_idxs). Results return the same way.
+ * If experts are spread over ranks, each rank sends every other the copies that it dealt to the experts there: block
+ * r of the rows in the order of experts. What comes is in the order of the ranks that sent it, [ranks, experts,
+ * rows], and is packed into that of the rank's experts, [experts, ranks, rows] (Megatron-LM,
+ * moe/token_dispatcher.py, MoEAlltoAllTokenDispatcher: permute, all_to_all, sort_chunks_by_idxs). Results return the
+ * same way.
  *
- * Other dispatchers send tokens first and copy them then: each rank gets the tokens of all ranks (MoEAllGatherTokenDispatcher),
- * or those that have some of its experts (MoEFlexTokenDispatcher with DeepEP), with their weights. It copies the rows of
- * its own experts, sums a token's weighted results, and the sums of ranks are added on the way back. */
+ * Other dispatchers send tokens first and copy them then: each rank gets the tokens of all ranks
+ * (MoEAllGatherTokenDispatcher), or those that have some of its experts (MoEFlexTokenDispatcher with DeepEP), with
+ * their weights. It copies the rows of its own experts, sums a token's weighted results, and the sums of ranks are
+ * added on the way back. */
 #include "schedule/step/experts.h"
 #include "schedule/attention/project.h"
 #include "schedule/choices/profile.h"
@@ -207,8 +209,8 @@ static void reorder_rows(struct emit *e, enum work_kind kind, struct view x, str
     compute(e, work, &x, 1, &y, 1);
 }
 
-/* Sends copies to the ranks of their experts. What arrives is to be passed to arrange(). Without other ranks, or if
- * tokens were sent, it returns x. */
+/* Sends copies to the ranks of their experts. What arrives is to be passed to arrange_rows(). Without other ranks,
+ * or if tokens were sent, it returns x. */
 static struct view dispatch(struct emit *e, struct view x, const struct route_rows *rows)
 {
     return e->choices->ep == 1 || sends_tokens(rows)
@@ -228,7 +230,7 @@ static struct view arrange_rows(struct emit *e, const char *stem, struct view x,
     return y;
 }
 
-/* Does the reverse of dispatch() and arrange(). */
+/* Does the reverse of dispatch() and arrange_rows(). */
 static struct view combine_rows(struct emit *e, const char *stem, struct view x,
                                 const struct route_rows *rows)
 {
@@ -362,7 +364,8 @@ void experts_forward(struct emit *e, uint32_t layer, struct view x, struct view 
         emit_add(e, routed, shared, y);
 }
 
-/* Emits the backward of the second product of the shared experts, and returns the gradient of the first one's result. */
+/* Emits the backward of the second product of the shared experts, and returns the gradient of the first one's
+ * result. */
 static struct view shared_narrow_backward(struct emit *e, uint32_t layer, struct view dy,
                                           int64_t rows, const struct expert_saved *saved)
 {

@@ -24,7 +24,7 @@ struct inbound {
     uint8_t pass;
     bool is_posted;
     uint32_t chunk, unit, from_stage; /* the passage that needs it, and the stage that sends it */
-    /* at a seam: the buffer that receives the message; otherwise it is received into rows of `in` */
+    /* at a seam: the buffer that receives the message; otherwise it is received into rows of `input` */
     buffer_id part;
 };
 

@@ -12,7 +12,7 @@ struct use_run { /* consecutive uses of one bundle's parameters: positions in th
     uint32_t after_core;     /* the op after a forward's core of attention; begin: there is none */
     uint32_t kept_run;       /* the earlier run whose gathered copy is still there, or IR_NONE */
     buffer_id gathered_buffer;
-    /* with the profile's gather_copies: what is to be copied to `gathered`; IR_NONE: nothing */
+    /* with the profile's gather_copies: what is to be copied to `gathered_buffer`; IR_NONE: nothing */
     buffer_id flat_buffer;
 };
 

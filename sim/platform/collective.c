@@ -151,9 +151,10 @@ static double hit_probability(int64_t experts, int64_t copies, double own)
     return 1 - missed;
 }
 
-/* Adds the flows of tokens that a rank sends once to each rank which has some of their experts. To another domain a token
- * goes once, over the sender's NIC, and a rank there forwards it, so of a rank's rows all but the part of one member of a
- * domain pass its links inside. Both go on at once (docs/simulation.md, "Dispatchers"). */
+/* Adds the flows of tokens that a rank sends once to each rank which has some of their experts. To another domain a
+ * token goes once, over the sender's NIC, and a rank there forwards it to the other ranks of its domain. So all rows
+ * of a rank but those for the rank that receives them first also use the links inside the domain. Both go on at once
+ * (docs/simulation.md, "Dispatchers"). */
 static double send_once(const struct form *f)
 {
     const struct members *m = f->members;

@@ -10,7 +10,7 @@
  * in). Each ring between domains uses at least four links per domain: PCIe lanes and NIC, out and in. */
 enum { RING_LINKS_MAX = 200, FABRIC_LINKS_PER_MEMBER = 2, NIC_LINKS_PER_DOMAIN = 4 };
 
-/* The flow of a ring: one for all domains, or, with `apart`, one for each domain. */
+/* The flow of a ring: one for all domains, or, with `is_apart`, one for each domain. */
 struct ring_flow {
     struct flow_table *flows;
     bool is_apart, open;

@@ -62,9 +62,9 @@ struct sim_counts {
 
 struct sim_result {
     double step_s;
-    /* For a short list (ir->repeats), times are those of the short list, and step_s, loads, counts and peaks those of
-     * the whole list. unsteady: the times of the whole list cannot be derived from the short list's, and no figure here
-     * is valid. */
+    /* For a short list (ir->repeats), times are those of the short list, and step_s, loads, counts and peaks those
+     * of the whole list. is_unsteady: the times of the whole list cannot be derived from the short list's, and no
+     * figure here is valid. */
     bool is_unsteady;
     double *period_s; /* [runs of ir->repeats] the time of each copy */
     /* when the simulated list ends; of a short list this is not the whole step */

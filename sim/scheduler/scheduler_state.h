@@ -33,7 +33,7 @@ struct rank_state {
         double end_s;   /* the date at which the op ends if no message starts or ends before */
         struct interference_share
             taken_resources;   /* the resources that the running messages take */
-        uint32_t ending_place; /* in scheduler.ending */
+        uint32_t ending_place; /* in scheduler.ending_ops */
     } beside;
     /* [op_count] for a send or receive: its position among those of its channel that the rank runs. NULL: the rank runs
      * no sends or receives. */
@@ -49,7 +49,7 @@ struct side {
 
 /* The n-th rendezvous on a channel class. */
 struct event {
-    double date_s; /* the last arrival so far; if `uncontended` is set: when the flows started */
+    double date_s; /* the last arrival so far; if `is_uncontended` is set: when the flows started */
     /* the number of sides that have not arrived; once all have, the number of flows that the engine moves */
     uint32_t sides_left;
     bool flows_started;  /* flows have started */
@@ -76,9 +76,9 @@ struct channel_state {
     uint32_t side_begin, side_count;
 };
 
-/* Values of scheduler.left[]: the number of an op's dependencies that have not ended, its issue by the host
- * included, and so 0 while a kernel runs; for a communication op that has started, OP_ARRIVED + the number of its
- * events that have not ended; OP_ENDED once the op's end is known. */
+/* Values of scheduler.dependencies_left[]: the number of an op's dependencies that have not ended, its issue by the
+ * host included, and so 0 while a kernel runs; for a communication op that has started, OP_ARRIVED + the number of
+ * its events that have not ended; OP_ENDED once the op's end is known. */
 enum { OP_ARRIVED = 0x8000, OP_ENDED = 0xffff };
 
 struct scheduler {

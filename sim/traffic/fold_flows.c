@@ -180,7 +180,7 @@ static bool make_whole(struct quotient *q)
 }
 
 /* For each class F, keeps one flow, of which scale k(F) copies run, on one link per class L, whose bandwidth is
- * multiplied by scale / s(L). Keeps all flows if factor() or make_whole() fails. */
+ * multiplied by scale / s(L). Keeps all flows if find_factor() or make_whole() fails. */
 static void fold_component(struct folder *f, struct fold *fold, struct quotient *q,
                            const struct index *links, uint32_t component)
 {

@@ -62,7 +62,7 @@ struct comm_class {
 };
 
 /* The shares of a rank's multiprocessors, and of the bandwidth of its device memory, that kernels lack while a transfer
- * runs. early: the transfer holds the multiprocessors from its start, before its first bytes move. */
+ * runs. from_start: the transfer holds the multiprocessors from its start, before its first bytes move. */
 struct interference_share {
     double sms, memory;
     bool from_start;

@@ -12,7 +12,7 @@
 struct last_of_shape {
     uint16_t comm, variant; /* IR_NONE16: the shape's last op had no comm class */
     uint8_t op_class, stream;
-    bool pageable, is_known; /* known: in this role */
+    bool pageable, is_known; /* is_known: in this role */
 };
 
 struct reader {

@@ -50,8 +50,8 @@ struct Fiber {
     std::unique_ptr<char[]> stack;
 };
 
-/* The fibers of a thread of the program, kept from block to block. What a switch reads is in arrays of its own, so that
- * the threads of a block share lines of the cache. */
+/* The fibers on which one thread of the program runs the threads of a block. They are reused for the next block. The
+ * fields that a switch reads are in arrays of their own, so that a line of the cache holds those of several fibers. */
 struct Fibers {
     Fiber fiber[MOST_THREADS];
     Place here[MOST_THREADS]; /* of those that have started */
