@@ -90,7 +90,7 @@ struct backend {
     void (*describe_step)(struct exec_run *run, double begin_s, double end_s, backend_say *say,
                           void *user);
 
-    /* Makes the memory pools (run->ir->arena_bytes each), streams and communication of the ranks in this process, and
+    /* Makes the memory pools (run->ir->planned_bytes each), streams and communication of the ranks in this process, and
      * stores its state in run->state. close() frees all of it, also after a failed open(). */
     enum status (*open)(struct exec_run *run, struct diag *diag);
     void (*close)(struct exec_run *run);

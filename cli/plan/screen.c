@@ -65,8 +65,8 @@ static void print_odds(const struct screen *screen, const struct plan_report *r)
     } else if (o->kind == OUTCOME_TIMED) {
         text_puts(&text, "A gamble: ");
         if (best->goal == GOAL_GPUS)
-            text_printf(&text, "%zu GPU%s", r->safe->gamble_gpus,
-                        r->safe->gamble_gpus == 1 ? "" : "s");
+            text_printf(&text, "%zu GPU%s", r->safe->risky_gpus,
+                        r->safe->risky_gpus == 1 ? "" : "s");
         else if (best->goal == GOAL_LONGEST)
             units_put_tokens(&text, o->tokens);
         else

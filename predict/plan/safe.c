@@ -61,7 +61,7 @@ static void take_gamble(struct safe_choice *safe, const struct best *best)
                       : best_is_better(best->goal, &best->risky_best, &best->row[0]);
     if (better) {
         safe->risky_outcome = best->risky_best;
-        safe->gamble_gpus = best->risky_gpus;
+        safe->risky_gpus = best->risky_gpus;
     }
 }
 

@@ -12,7 +12,7 @@ struct safe_choice {
         taken_probability; /* probabilities; taken < asked: nothing is that safe */
     /* TIMED: what is better than the winner, but fits with less than `asked_probability`, and at least 0.5 */
     struct outcome risky_outcome;
-    size_t gamble_gpus; /* of it, with GOAL_GPUS */
+    size_t risky_gpus; /* of it, with GOAL_GPUS */
 };
 
 /* Finds the best configuration that fits with at least `probability`, as best_find() does. If none does, it tries

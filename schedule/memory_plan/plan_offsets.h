@@ -25,7 +25,7 @@ struct offsets_figures {
 };
 
 /* Plans an offset for every buffer, given the free sets, with one arena per memory and role, and sets
- * ir->arena_bytes. Sizes are those of live_ranges_size(). A buffer that is not persistent
+ * ir->planned_bytes. Sizes are those of live_ranges_size(). A buffer that is not persistent
  * and that no op touches has the offset UINT64_MAX. The same ir gives the same offsets. figures may be NULL. */
 void offsets_plan(struct ir *ir, struct offsets_figures *figures);
 
@@ -39,7 +39,7 @@ struct offsets_scope {
 #define OFFSETS_ALL_MEMORIES (~0u)
 
 /* Does what offsets_plan() does, for one role. order and first_uses: those of the role, or both NULL. Offsets of
- * other roles and ir->arena_bytes do not change. For a short list (ir->repeats) it plans the arena of the whole list;
+ * other roles and ir->planned_bytes do not change. For a short list (ir->repeats) it plans the arena of the whole list;
  * it returns false if the short list does not represent that list. */
 bool offsets_plan_role(struct ir *ir, uint32_t role, const struct order *order,
                        const struct first_uses *first_uses, struct offsets_scope scope,
@@ -47,7 +47,7 @@ bool offsets_plan_role(struct ir *ir, uint32_t role, const struct order *order,
 
 /* Completes a plan in which all roles were planned quickly: plans the roles with the largest arenas again,
  * carefully, until the largest arena is one that was planned carefully, or one that wastes at most 1 part in 128. Sets
- * ir->arena_bytes. of: the figures of each role. */
+ * ir->planned_bytes. of: the figures of each role. */
 void offsets_tighten(struct ir *ir, unsigned memories, struct offsets_figures *of);
 
 #endif

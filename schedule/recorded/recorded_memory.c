@@ -131,8 +131,8 @@ void recorded_births(struct recorded_maker *m, uint32_t number,
 {
     struct recorded_first_writes before = {.count = 0};
     with_op->count = 0;
-    for (; m->born_count < m->r->storages; m->born_count++) {
-        const uint32_t storage = m->by_first_writer[m->born_count];
+    for (; m->written_storages < m->r->storages; m->written_storages++) {
+        const uint32_t storage = m->by_first_writer[m->written_storages];
         const struct step_storage *s = &m->r->storage[storage];
         if (s->first_event > (int64_t)number)
             break;

@@ -574,7 +574,7 @@ static enum status make_role(struct recorded_maker *m)
     struct recorded_streams *streams = heap_zalloc(1, sizeof *streams);
     m->streams = streams;
     m->event = IR_NONE;
-    m->born_count = 0;
+    m->written_storages = 0;
     m->group = heap_alloc((size_t)r->groups + 1, sizeof *m->group);
     streams->pending_collective =
         heap_zalloc((size_t)r->storages + 1, sizeof *streams->pending_collective);

@@ -26,7 +26,7 @@ struct recorded_maker {
     uint32_t *first_writer; /* [r->storages] the op that writes it first; IR_NONE: none yet */
     uint32_t *last_user; /* [r->storages] the last op of the events that name it; IR_NONE: none */
     uint32_t *by_first_writer; /* [r->storages] storages in the order of their births */
-    uint32_t born_count;       /* rows of by_birth that have been born */
+    uint32_t written_storages; /* rows of by_birth that have been born */
     uint32_t *ops_before;      /* [r->events + 1] ops that were added before each event */
 };
 
