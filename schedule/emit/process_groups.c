@@ -77,7 +77,8 @@ void emit_role(struct emit *e, uint32_t stage)
     e->last_compute.i = e->before_wo.i = e->sync.i = IR_NONE;
     e->loss_touched = false;
     emit_narrow_begin(e);
-    e->kept_buffers.count = e->caches.count = e->extension_count = e->dependency_count = 0;
+    e->kept_buffers.count = e->expanded_latents.count = e->caches.count = 0;
+    e->extension_count = e->dependency_count = 0;
     if (e->choices->pp == 1)
         return; /* there is one role, of all ranks */
     struct axis_set set = stages_from(e, stage, 1, 0);
