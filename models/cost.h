@@ -210,6 +210,9 @@ double cost_pieces_s(const struct device_cost *cost, enum attention_impl impl,
 double cost_burst_s(const struct device_cost *cost, enum attention_impl impl,
                     const struct work *work);
 
+/* Returns the seconds of elementwise kernels that move so many bytes together. */
+double cost_passes_s(const struct device_cost *cost, double kernels, double bytes);
+
 /* Returns the seconds for which the issuing thread is busy with one op in an eager framework; for HOST_SYNC, the
  * seconds from the end of the awaited op until the thread continues. A profile scales them. */
 double cost_issue_s(const struct device_cost *cost, const struct work *work);

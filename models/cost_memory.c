@@ -197,6 +197,12 @@ static double chain_s(const struct device_cost *cost, const struct cost_chain *c
                          cost_stream_s(cost, cost->memory_stream_fraction, bytes / chain->kernels);
 }
 
+double cost_passes_s(const struct device_cost *cost, double kernels, double bytes)
+{
+    return kernels * cost->device_kernel_start_s +
+           cost_stream_s(cost, cost->memory_stream_fraction, bytes);
+}
+
 double cost_memory_s(const struct device_cost *cost, enum attention_impl impl,
                      const struct work *work, enum cost_clock clock)
 {

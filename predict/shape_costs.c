@@ -1,6 +1,7 @@
 #include "predict/shape_costs.h"
 
 #include "predict/document_costs.h"
+#include "predict/framework_costs.h"
 #include "schedule/choices/chains.h"
 #include "schedule/choices/profile.h"
 #include "schedule/choices/tensor_share.h"
@@ -241,6 +242,7 @@ void shape_costs_make(struct shape_costs *costs, const struct prediction *p)
     add_checkpoints(p, costs);
     add_lists(p, costs);
     add_products(p, costs);
+    framework_costs_add(p, cost, costs->work_s, costs->issue_s);
     add_step(p, costs);
     costs->sim = (struct sim_costs){
         .place_work_s = (const double *const *)costs->place_work_s,

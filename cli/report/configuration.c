@@ -106,6 +106,13 @@ static void put_choices(struct text *line, const struct prediction *p)
     if (derived_sends_latents(c))
         text_puts(&piece, ", latents exchanged");
     report_put_piece(line, &piece);
+    if (c->cuda_graphs != CUDA_GRAPHS_NONE) {
+        text_printf(&piece, "CUDA graphs of %s",
+                    c->cuda_graphs == CUDA_GRAPHS_STEP    ? "the step"
+                    : c->cuda_graphs == CUDA_GRAPHS_LAYER ? "layers"
+                                                          : "routers");
+        report_put_piece(line, &piece);
+    }
     text_printf(&piece, "optimizer on %s", optimizer_names[c->optimizer]);
     if (c->states != STATES_FP32)
         text_printf(&piece, " in %s", states_names[c->states]);

@@ -214,6 +214,15 @@ enum shared_experts {
     SHARED_EXPERTS_BOTH,
     SHARED_EXPERTS_COUNT
 };
+/* What the host launches as one CUDA graph: nothing; the router and its counts; these, attention and dense feed-forward
+ * parts of a layer; all micro-batches of a step. */
+enum cuda_graphs {
+    CUDA_GRAPHS_NONE,
+    CUDA_GRAPHS_ROUTER,
+    CUDA_GRAPHS_LAYER,
+    CUDA_GRAPHS_STEP,
+    CUDA_GRAPHS_COUNT
+};
 /* What head ranks send of latent attention's keys and values: those of all heads, or the normed latents, from which
  * each rank then makes the keys and values of its own heads. */
 enum mla_exchange { MLA_EXCHANGE_EXPANDED, MLA_EXCHANGE_LATENT, MLA_EXCHANGE_COUNT };
@@ -308,6 +317,7 @@ struct choices {
     struct expert_capacity capacity; /* of an expert for a rank's tokens */
     uint8_t dispatcher;              /* enum dispatcher */
     uint8_t shared_experts;          /* enum shared_experts, not SHARED_EXPERTS_PROFILE */
+    uint8_t cuda_graphs;             /* enum cuda_graphs */
     uint32_t tp;                     /* ranks that share heads, feed-forward width and vocabulary */
     uint32_t row_ranks;      /* tensor ranks that cut the tokens outside the products: tp, or 1 */
     uint8_t tensor_plan;     /* enum tensor_plan, not TENSOR_PLAN_PROFILE */
@@ -403,6 +413,7 @@ struct request {
     struct expert_capacity capacity;
     int dispatcher;     /* enum dispatcher */
     int shared_experts; /* enum shared_experts */
+    int cuda_graphs;    /* enum cuda_graphs */
     int parameters;     /* enum parameters_choice */
 
     int64_t ranks;

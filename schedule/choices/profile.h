@@ -185,6 +185,14 @@ struct profile {
     uint8_t clipping;    /* enum clipping; where there is any, AdamW waits for the last reduction */
     /* before it launches more, the host waits for the numbers of rows that each expert gets */
     bool experts_sync;
+    /* the router's scores, weights and counts are operators of their own */
+    bool router_by_operators;
+    bool expert_calls; /* a product in groups is a call of cuBLAS for each expert */
+    /* an expert's second bias is no part of its product: operators of their own add it, expert by expert, times the
+     * weights of copies in fp32 (docs/costs.md, "Biases of experts"); the gradient of the first is part of a product */
+    bool expert_bias_apart;
+    /* the kernels of attention take sinks as an operand, which no pass of their own adds */
+    bool core_takes_sinks;
     uint8_t shared_experts; /* enum shared_experts; SHARED_EXPERTS_PROFILE: while results return */
     bool clipping_sync;     /* the host waits for the norm of gradients before it continues */
     /* enum chains: whose norms, rotations and activations are not one kernel each */

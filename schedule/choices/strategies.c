@@ -22,6 +22,7 @@ const char *const helper_names[HELPERS_COUNT] = {"broadcast", "replicate", "shar
 const char *const activations_names[CHOICE_ACTIVATIONS_COUNT] = {
     "keep",         "selective",       "full",           "offload", "selective-offload",
     "selective-op", "selective-layer", "selective-core", "ratio"};
+const char *const cuda_graphs_names[CUDA_GRAPHS_COUNT] = {"none", "router", "layer", "step"};
 const char *const up_projection_names[UP_PROJECTION_COUNT] = {"keep", "recompute"};
 const char *const dispatcher_names[DISPATCHER_COUNT] = {"alltoall", "allgather", "deepep",
                                                         "hybridep"};
@@ -171,6 +172,8 @@ static const struct profile profiles[] = {
      .vocabulary_unit = 128,            /* make_vocab_size_divisible_by, times tensor ranks */
      .messages_sync = true,             /* batch_isend_irecv, wait, torch.cuda.synchronize(): batch_p2p_comm, batch_p2p_sync */
      .experts_sync = true,              /* MoEAlltoAllTokenDispatcher, dropless: cuda_sync_point "before_ep_alltoall" */
+     .router_by_operators = true,       /* moe_router_fusion is off by default; docs/costs.md */
+     .expert_calls = true,              /* TransformerEngine, multi_stream_cublas_gemm() */
      .shared_experts = SHARED_EXPERTS_BEFORE, /* moe_layer.py: shared_experts_compute() precedes the dispatch */
      .prefix_copied = true,             /* Seq1F1B, a fork of it: torch.cat */
      .offload_waits = true,             /* streams "offload" and "onload" of Seq1F1B's branch flexPP */
@@ -305,6 +308,10 @@ static const struct profile profiles[] = {
      .gathers_first = true,             /* cp_comm_type=all_gather: keys and values before any tile */
      .messages_sync = true,             /* as megatron */
      .experts_sync = true,              /* as megatron */
+     .router_by_operators = true,       /* moe_router_fusion is off by default; docs/costs.md */
+     .expert_calls = true,              /* TransformerEngine, multi_stream_cublas_gemm() */
+     .expert_bias_apart = true,         /* experts.py, TEGroupedMLP._apply_bias(): fc2 has skip_bias_add */
+     .core_takes_sinks = true,          /* TransformerEngine from 2.8 on: softmax_type is an operand of cuDNN's graph */
      .shared_experts = SHARED_EXPERTS_BEFORE, /* as megatron */
      .vocabulary_unit = 128,            /* make_vocab_size_divisible_by */
      .recompute_whole = true,

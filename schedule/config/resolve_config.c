@@ -481,6 +481,7 @@ static void take_choices(struct choices *c, const struct request *r,
     c->weights = asked_or(r->weights, strategy->weights);
     c->activations = asked_or(r->activations, strategy->activations);
     c->up_projection = (uint8_t)r->up_projection;
+    c->cuda_graphs = (uint8_t)r->cuda_graphs;
     c->mla_exchange = (uint8_t)r->mla_exchange;
     c->shared_experts =
         (uint8_t)(r->shared_experts != SHARED_EXPERTS_PROFILE ? r->shared_experts

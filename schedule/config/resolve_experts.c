@@ -67,6 +67,12 @@ static enum status resolve_dispatch(struct choices *c, const struct request *r, 
                               "shared experts are divided between two exchanges with the "
                               "all-to-all only; choose --dispatcher alltoall, or --shared-experts "
                               "before or combine");
+    if (c->cuda_graphs == CUDA_GRAPHS_STEP && experts && c->profile->experts_sync && c->ep > 1 &&
+        dispatcher_facts[c->dispatcher].sends_counts && !c->capacity.pad)
+        return resolve_refuse(diag, "--cuda-graphs",
+                              "the host waits for the rows of experts in every layer, so a step is "
+                              "no single graph; choose layer, --dispatcher hybridep, or "
+                              "--expert-capacity FACTOR,pad");
     return STATUS_OK;
 }
 

@@ -1,0 +1,156 @@
+#include "predict/framework_costs.h"
+
+#include "schedule/choices/profile.h"
+
+/* Operators of Megatron-Core 0.17.1's router and of its dispatcher's counts, which run one after another
+ * (moe_router_fusion is off by default), by enum router_score: forward and backward, without the router's product and
+ * the permutation. They were counted as PyTorch dispatched them, views apart (docs/costs.md). */
+static const struct {
+    int forward, backward;
+} router_operators[ROUTER_COUNT] = {
+    [ROUTER_SOFTMAX] = {40, 27},
+    [ROUTER_CHOSEN] = {28, 21},
+    [ROUTER_SIGMOID] = {51, 42},
+};
+
+/* Exchanges beside those of rows: of counts and of weights; of the gradients of weights. */
+enum { ROUTER_EXCHANGES = 2, ROUTER_EXCHANGES_BACKWARD = 1 };
+
+/* Adds the host's time of a router that runs operator by operator. */
+static void add_router(const struct prediction *p, const struct device_cost *cost, double *issue_s)
+{
+    const double call_s = cost->host_op_s + cost->host_kernel_s;
+    for (uint32_t i = 0; i < p->ir.shape_count; i++) {
+        const struct work *work = &p->ir.shape[i];
+        const bool back = work->kind == WORK_ROUTE_BACKWARD;
+        if (!back && work->kind != WORK_ROUTE)
+            continue;
+        const int operators = back ? router_operators[work->route.score].backward
+                                   : router_operators[work->route.score].forward;
+        const int exchanges = back ? ROUTER_EXCHANGES_BACKWARD : ROUTER_EXCHANGES;
+        issue_s[i] =
+            operators * call_s + (p->choices.ep > 1 ? exchanges * cost->host_collective_s : 0);
+    }
+}
+
+/* Adds the launches of a product in groups that is a call of cuBLAS for each expert, and of casts of its operands. */
+static void add_calls(const struct prediction *p, const struct device_cost *cost, double *issue_s)
+{
+    for (uint32_t i = 0; i < p->ir.shape_count; i++) {
+        const struct work *work = &p->ir.shape[i];
+        if (work->kind == WORK_MATMUL && work->matmul.groups > 1)
+            issue_s[i] += (double)(work->matmul.groups - 1) * cost->host_kernel_s;
+        if (work->kind == WORK_QUANTISE && work->quantise.groups > 1)
+            issue_s[i] += (double)(work->quantise.groups - 1) * cost->host_kernel_s;
+    }
+}
+
+/* The operators that add an expert's bias to its results, and their backward: bytes for each element of the results, and
+ * operators of all experts together and of each (docs/costs.md, "Biases of experts"). */
+static const struct {
+    double bytes;
+    int all, each;
+} bias_forward = {28, 2, 2}, bias_backward = {40, 3, 6};
+
+/* Whether a product in groups makes the results of experts. */
+static bool makes_results(const struct transformer *m, const struct work *work)
+{
+    return work->kind == WORK_MATMUL && work->matmul.groups > 0 &&
+           work->matmul.epilogue == EPILOGUE_BIAS && work->matmul.n == m->hidden &&
+           work->matmul.k == m->expert_ffn;
+}
+
+/* Prices the biases of experts as operators of their own: those of results. The gradients of the others are part of a
+ * product. */
+static void add_biases(const struct prediction *p, const struct device_cost *cost, double *work_s,
+                       double *issue_s)
+{
+    const struct transformer *m = p->choices.model;
+    const double call_s = p->profile->is_ideal ? 0 : cost->host_op_s + cost->host_kernel_s;
+    for (uint32_t i = 0; i < p->ir.shape_count; i++) {
+        const struct work *work = &p->ir.shape[i];
+        const bool gradient = work->kind == WORK_COLUMN_SUM && work->column_sum.groups > 0;
+        if (!gradient && !makes_results(m, work))
+            continue;
+        if (gradient)
+            work_s[i] = issue_s[i] = 0;
+        if (gradient && work->column_sum.cols != m->hidden)
+            continue;
+        const double rows = (double)(gradient ? work->column_sum.rows : work->matmul.m);
+        const double experts = (double)(gradient ? work->column_sum.groups : work->matmul.groups);
+        const double bytes = gradient ? bias_backward.bytes : bias_forward.bytes;
+        const double calls = gradient ? bias_backward.all + experts * bias_backward.each
+                                      : bias_forward.all + experts * bias_forward.each;
+        work_s[i] += cost_passes_s(cost, calls, rows * (double)m->hidden * bytes);
+        issue_s[i] += calls * call_s;
+    }
+}
+
+/* Takes away the passes over the core's output that add sinks, which the core's kernels do. */
+static void drop_sinks(const struct prediction *p, double *work_s, double *issue_s)
+{
+    for (uint32_t i = 0; i < p->ir.shape_count; i++) {
+        const uint8_t kind = p->ir.shape[i].kind;
+        if (kind == WORK_SINK || kind == WORK_SINK_BACKWARD)
+            work_s[i] = issue_s[i] = 0;
+    }
+}
+
+/* Whether the work of a layer lies between the exchanges of its experts, from their rows to their results, or sends. */
+static bool is_of_experts(const struct work *work)
+{
+    switch ((enum work_kind)work->kind) {
+    case WORK_PERMUTE:
+    case WORK_UNPERMUTE:
+    case WORK_UNPERMUTE_BACKWARD:
+    case WORK_ALL_TO_ALL:
+        return true;
+    case WORK_MATMUL:
+        return work->matmul.groups > 0;
+    case WORK_QUANTISE:
+        return work->quantise.groups > 0 || work->quantise.route > 0;
+    case WORK_COLUMN_SUM:
+        return work->column_sum.groups > 0;
+    case WORK_PACK:
+    case WORK_UNPACK:
+        return work->pack.route > 0 || work->pack.parts > 1;
+    default:
+        return false;
+    }
+}
+
+/* Takes away the host's time of what a CUDA graph launches. The graph of a layer is one launch, counted at its router. */
+static void launch_graphs(const struct prediction *p, const struct device_cost *cost,
+                          double *issue_s)
+{
+    const uint8_t graphs = p->choices.cuda_graphs;
+    for (uint32_t i = 0; i < p->ir.shape_count; i++) {
+        const struct work *work = &p->ir.shape[i];
+        const bool routes = work->kind == WORK_ROUTE || work->kind == WORK_ROUTE_BACKWARD;
+        if (graphs == CUDA_GRAPHS_STEP && work->kind != WORK_HOST_SYNC &&
+            work->kind != WORK_BARRIER)
+            issue_s[i] = 0;
+        else if (graphs == CUDA_GRAPHS_LAYER && !routes && work->kind != WORK_HOST_SYNC &&
+                 work->kind != WORK_BARRIER && !is_of_experts(work))
+            issue_s[i] = 0;
+        else if (routes && graphs != CUDA_GRAPHS_NONE)
+            issue_s[i] = cost->host_op_s + cost->host_kernel_s;
+    }
+}
+
+void framework_costs_add(const struct prediction *p, const struct device_cost *cost, double *work_s,
+                         double *issue_s)
+{
+    const struct profile *profile = p->profile;
+    if (profile == NULL || !p->has_choices || cost->is_ideal)
+        return;
+    if (profile->router_by_operators && !profile->is_ideal)
+        add_router(p, cost, issue_s);
+    if (profile->expert_calls && !profile->is_ideal)
+        add_calls(p, cost, issue_s);
+    if (profile->expert_bias_apart)
+        add_biases(p, cost, work_s, issue_s);
+    if (profile->core_takes_sinks)
+        drop_sinks(p, work_s, issue_s);
+    launch_graphs(p, cost, issue_s);
+}

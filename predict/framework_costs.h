@@ -1,0 +1,13 @@
+/* predict/framework_costs.h: what a framework's code around experts and attention takes, where that is not one kernel
+ * and one call each: its router operator by operator, a call for each expert's product, biases that are added apart, and
+ * what CUDA graphs launch (docs/costs.md, "Routers and experts of Megatron-Core", "CUDA graphs"). */
+#ifndef LONGHAUL_PREDICT_FRAMEWORK_COSTS_H
+#define LONGHAUL_PREDICT_FRAMEWORK_COSTS_H
+
+#include "predict/prediction.h"
+
+/* Changes the seconds of the shapes of p's schedule: on the device (work_s) and of the issuing thread (issue_s). */
+void framework_costs_add(const struct prediction *p, const struct device_cost *cost, double *work_s,
+                         double *issue_s);
+
+#endif
