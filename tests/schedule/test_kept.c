@@ -3,7 +3,6 @@
 #include "base/text.h"
 #include "tests/schedule/composed.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -247,8 +246,12 @@ static void copies_at(const struct ir *ir, const struct life *life, uint32_t at,
 /* Returns the op before which a moment of tests/data/pytorch/autocast.csv lies. */
 static uint32_t moment(const struct ir *ir, const char *name)
 {
-    uint32_t layer = IR_NONE, region_end = 0, updates = ir->op.count;
-    const bool of_layer = sscanf(name, "backward %" SCNu32, &layer) == 1;
+    static const char backward[] = "backward ";
+    const size_t size = sizeof backward - 1;
+    uint32_t region_end = 0, updates = ir->op.count;
+    int64_t layer = -1;
+    const bool of_layer =
+        strncmp(name, backward, size) == 0 && parse_i64(name + size, strlen(name + size), &layer);
     for (uint32_t op = 0; op < ir->op.count; op++) {
         if (of_layer && ir->op.layer[op] == layer && in_backward(ir, op))
             return op;
