@@ -269,7 +269,7 @@ static void print_how_sure(struct sheet *sheet, const struct report *r)
     sheet_section(sheet, SHEET_SURE, "How sure this is");
     if (p->setup->at_most != 0) {
         struct text text = {0};
-        text_puts(&text, "The run takes at most the time and memory that are predicted: ");
+        text_puts(&text, "What is predicted takes at most this time and memory: ");
         at_most_put(&text, p->setup->at_most);
         text_puts(&text, ". The intervals are those of all that is predicted.");
         sheet_warning(sheet, text.data);

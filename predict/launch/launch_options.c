@@ -329,14 +329,17 @@ static bool has_adapter(const struct launch *launch)
            !launch_is(launch, LAUNCH_ADAPTER, "full");
 }
 
-/* Returns whether sequences are shorter than the length that is predicted: those that are neither packed nor padded,
- * and answers, which end when they end. */
+/* Returns whether sequences are shorter than the length that is predicted: answers, which end when they end, and
+ * samples of a file's longest length, unless they are packed or padded. Megatron's family trains on samples only where
+ * it says how they are packed. */
 static bool has_shorter_sequences(const struct launch *launch)
 {
-    const bool answers = launch_said(launch, LAUNCH_ANSWER);
-    if (launch_on(launch, LAUNCH_PADDED) || !launch_of_family(launch, LAUNCH_TRAINER))
-        return answers && !launch_on(launch, LAUNCH_PADDED);
-    return launch_has_option(launch, "seq") && (answers || !launch_on(launch, LAUNCH_PACKING));
+    if (launch_on(launch, LAUNCH_PADDED))
+        return false;
+    if (launch_said(launch, LAUNCH_ANSWER))
+        return true;
+    return launch_has_option(launch, "seq") && !launch_on(launch, LAUNCH_PACKING) &&
+           (launch_of_family(launch, LAUNCH_TRAINER) || launch_said(launch, LAUNCH_PACKING));
 }
 
 /* Adds that the run does less than is predicted. */

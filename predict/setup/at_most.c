@@ -5,8 +5,8 @@
 const char *const at_most_words[AT_MOST_REASONS] = {"adapter", "lengths"};
 
 static const char *const sentences[AT_MOST_REASONS] = {
-    "all weights are trained here, and the run trains an adapter, which has gradients and states "
-    "of its own weights only",
+    "all weights are trained here, and the run trains an adapter or part of the weights, which has "
+    "gradients and states of its own only",
     "every sequence is as long as the longest here, and those of the run are shorter"};
 
 enum status at_most_read(uint32_t *reasons, const char *words, struct diag *diag)

@@ -125,3 +125,25 @@ stages 'pipeline_parallel_first_stage_less_layers = 0
 pipeline_parallel_last_stage_less_layers = 2'
 # details of adapters and of rollout engines are lists: a misspelt one is unknown, a member of one is its detail
 printf 'base_model: Qwen/Qwen3-8B\nsequence_len: 4096\nadapter: lora\nlora_r: 8\nlora_alhpa: 16\nlora_alpha_pattern:\n  q_proj: 32\nvllm:\n  max_model_len: 4096\n  max_model_length: 4096\n' | file recipe.yaml; of $T/recipe.yaml | sed '/not modelled/,$!d'
+# what the run does less: rows without padding are shorter than the longest, and those that a framework pads or packs are not
+most() { joined "$@" > $T/found; grep -oE -e 'error.*' -e '--at-most [a-z,]+' $T/found || found none "$*"; }
+sft="torchrun --nproc_per_node=8 -m verl.trainer.sft_trainer data.max_length=2048 model.path=Qwen/Qwen3-8B"
+most "$sft model.use_remove_padding=True"
+most "$sft model.use_remove_padding=False"
+axolotl() { printf 'base_model: Qwen/Qwen3-8B\nsequence_len: 4096\nmicro_batch_size: 1\n%s\n' "$1" | file recipe.yaml; most $T/recipe.yaml; }
+axolotl 'pad_to_sequence_len: false'
+axolotl 'pad_to_sequence_len: true'
+factory() { printf 'model_name_or_path: '${model:-Qwen/Qwen3-8B}'\ncutoff_len: 4096\nfinetuning_type: full\nper_device_train_batch_size: 1\n%s\n' "$1" | file recipe.yaml; most $T/recipe.yaml; }
+factory 'stage: sft'
+factory 'stage: pt'
+factory 'stage: pt
+packing: false'
+factory 'tensor_model_parallel_size: 2'
+factory 'tensor_model_parallel_size: 2
+use_packed_sequences: true'
+model=Qwen/Qwen3-30B-A3B factory 'expert_model_parallel_size: 2'
+# Megatron Bridge shards states by default, LLaMA-Factory's other Megatron engine does not
+for engine in 'mixed_precision: bf16_mixed' 'apply_rope_fusion: false'; do factory "tensor_model_parallel_size: 2
+$engine"; grep -oE 'weights [a-z0-9]+' $T/found; done
+# a file of FSDP's settings, and FSDP's own recomputation beside gradient_checkpointing
+for fsdp in fsdp2 ./my/fsdp2.json; do line "NPROC_PER_NODE=8 swift sft --model Qwen/Qwen3-8B --train_type full --fsdp $fsdp --gradient_checkpointing false --max_length 8192" | sed '/not modelled/,$d'; done
