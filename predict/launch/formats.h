@@ -13,7 +13,8 @@ struct launch_format {
     /* whose table reads it; LAUNCH_TABLE: the format is the first member of a struct launch_table_file;
      * LAUNCH_FRAMEWORKS: it is not read */
     enum launch_framework framework;
-    /* Lists, separated by blanks; NULL: none. A '.' or '*' at the end of an entry stands for anything after it. */
+    /* Lists, separated by blanks; NULL: none. A '.' or '*' at the end of an entry stands for anything after it. An
+     * entry "name=value" of the first two needs that value, where '*' at either end stands for anything. */
     const char *keys;        /* of files, and of arguments "key=value" */
     const char *arguments;   /* of commands, with their dashes */
     const char *programs;    /* commands, files of programs, and first parts of modules' names */

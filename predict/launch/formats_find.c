@@ -3,14 +3,22 @@
 
 #include <string.h>
 
-/* True if the name is in a list, of which entries that end in '.' or '*' stand for all names that begin so. */
-static bool is_listed(const char *list, const char *name)
+/* True if an entry of size bytes is the name, or begins it and ends in '.' or '*'. */
+static bool is_entry(const char *entry, size_t size, const char *name)
+{
+    bool star = entry[size - 1] == '*', open = star || entry[size - 1] == '.';
+    size_t same = size - star;
+    return strncmp(entry, name, same) == 0 && (open || name[same] == '\0');
+}
+
+/* True if a setting is in a list of names, and of names with values "name=value". value: NULL: it has none. */
+static bool is_listed(const char *list, const char *name, const char *value)
 {
     while (list != NULL && *list != '\0') {
-        size_t size = strcspn(list, " ");
-        bool star = list[size - 1] == '*', open = star || list[size - 1] == '.';
-        size_t same = size - star;
-        if (strncmp(list, name, same) == 0 && (open || name[same] == '\0'))
+        size_t size = strcspn(list, " "), equals = strcspn(list, "=");
+        if (equals >= size ? is_entry(list, size, name)
+                           : value != NULL && is_entry(list, equals, name) &&
+                                 launch_is_pattern_of(list + equals + 1, size - equals - 1, value))
             return true;
         list += size + (list[size] == ' ');
     }
@@ -22,7 +30,8 @@ static bool has_key_of(const struct launch_format *format, const struct settings
     for (size_t i = 0; i < settings->count; i++) {
         const struct setting *setting = &settings->row[i];
         if (setting->kind == SETTING_PROGRAM &&
-            is_listed(setting->name[0] == '-' ? format->arguments : format->keys, setting->name))
+            is_listed(setting->name[0] == '-' ? format->arguments : format->keys, setting->name,
+                      setting->value))
             return true;
     }
     return false;
@@ -74,14 +83,14 @@ static bool is_program(const char *list, const char *word)
 {
     char module[64];
     const char *slash = strrchr(word, '/');
-    if (is_listed(list, slash == NULL ? word : slash + 1))
+    if (is_listed(list, slash == NULL ? word : slash + 1, NULL))
         return true;
     size_t size = strcspn(word, ".");
     if (slash != NULL || size >= sizeof module)
         return false;
     memcpy(module, word, size);
     module[size] = '\0';
-    return is_listed(list, module);
+    return is_listed(list, module, NULL);
 }
 
 const struct launch_format *launch_format_of_command(const struct launch *launch,

@@ -76,6 +76,10 @@ enum status launch_tables_load(struct launch_tables *tables, struct diag *diag);
 enum status launch_tables_add(struct launch_tables *tables, const char *path, struct diag *diag);
 void launch_tables_release(struct launch_tables *tables);
 
+/* Returns whether a text is what a pattern of size bytes stands for: '*' at either end stands for anything, and small
+ * and capital letters are the same. */
+bool launch_is_pattern_of(const char *pattern, size_t size, const char *text);
+
 /* Return the name of a field in table files, and the kind of its value. */
 const char *launch_field_name(enum launch_field field);
 enum launch_kind launch_field_kind(enum launch_field field);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_pattern_of(const char *pattern, size_t size, const char *text)
+bool launch_is_pattern_of(const char *pattern, size_t size, const char *text)
 {
     size_t length = strlen(text);
     bool front = size > 0 && pattern[0] == '*', back = size > 1 && pattern[size - 1] == '*';
@@ -68,7 +68,7 @@ static const char *translate_value(struct arena *arena, const char *words, const
     *matched = false;
     for (const char *word = words; *word != '\0';) {
         size_t size = strcspn(word, " "), equals = strcspn(word, "=");
-        if (equals < size && is_pattern_of(word, equals, value)) {
+        if (equals < size && launch_is_pattern_of(word, equals, value)) {
             *matched = true;
             return arena_text(arena, word + equals + 1, size - equals - 1);
         }

@@ -280,7 +280,13 @@ static void shipped_frameworks_are_told_apart(void)
             struct settings settings = {0};
             settings_add(&settings, "model_name_or_path", "x", (struct loc){0});
             settings_add(&settings, "per_device_train_batch_size", "1", (struct loc){0});
-            settings_add(&settings, key, "1", (struct loc){0});
+            char *value = strchr(key, '='); /* "name=*value*" needs the value */
+            if (value != NULL) {
+                *value++ = '\0';
+                value += *value == '*';
+                value[strcspn(value, "*")] = '\0';
+            }
+            settings_add(&settings, key, value != NULL ? value : "1", (struct loc){0});
             CHECK_TEXT(key, launch_format_of(&launch, &settings)->name, format->name);
             settings_release(&settings);
         }

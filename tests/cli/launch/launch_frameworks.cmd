@@ -147,3 +147,7 @@ for engine in 'mixed_precision: bf16_mixed' 'apply_rope_fusion: false'; do facto
 $engine"; grep -oE 'weights [a-z0-9]+' $T/found; done
 # a file of FSDP's settings, and FSDP's own recomputation beside gradient_checkpointing
 for fsdp in fsdp2 ./my/fsdp2.json; do line "NPROC_PER_NODE=8 swift sft --model Qwen/Qwen3-8B --train_type full --fsdp $fsdp --gradient_checkpointing false --max_length 8192" | sed '/not modelled/,$d'; done
+# verl's Megatron engine, told by a value: of Hydra's defaults, of the configuration's name, and of the engine
+printf 'defaults:\n  - ppo_megatron_trainer\n  - _self_\ndata:\n  max_prompt_length: 2048\n  max_response_length: 2048\n  train_batch_size: 256\n' | file recipe.yaml; of $T/recipe.yaml --model llama3-8b
+sed 's/_megatron//' $T/recipe.yaml | file fsdp.yaml; of $T/fsdp.yaml --model llama3-8b | head -3
+for engine in --config-name=ppo_megatron_trainer.yaml --config-name=ppo_trainer actor_rollout_ref.actor.strategy=megatron engine=megatron engine=fsdp2; do line "python3 -m verl.trainer.main_ppo $engine data.max_length=4096 actor_rollout_ref.model.path=Qwen/Qwen3-8B" | head -3; done
