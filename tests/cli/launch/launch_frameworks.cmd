@@ -151,3 +151,19 @@ for fsdp in fsdp2 ./my/fsdp2.json; do line "NPROC_PER_NODE=8 swift sft --model Q
 printf 'defaults:\n  - ppo_megatron_trainer\n  - _self_\ndata:\n  max_prompt_length: 2048\n  max_response_length: 2048\n  train_batch_size: 256\n' | file recipe.yaml; of $T/recipe.yaml --model llama3-8b
 sed 's/_megatron//' $T/recipe.yaml | file fsdp.yaml; of $T/fsdp.yaml --model llama3-8b | head -3
 for engine in --config-name=ppo_megatron_trainer.yaml --config-name=ppo_trainer actor_rollout_ref.actor.strategy=megatron engine=megatron engine=fsdp2; do line "python3 -m verl.trainer.main_ppo $engine data.max_length=4096 actor_rollout_ref.model.path=Qwen/Qwen3-8B" | head -3; done
+# LLaMA-Factory's second interface: weights are all trained unless peft_config says otherwise
+v1() { printf 'model: Qwen/Qwen3-4B\nmodel_class: llm\ndist_config:\n  name: fsdp2\n  dcp_path: null\ntrain_dataset: a.yaml\nmicro_batch_size: 2\nlearning_rate: 1.0e-4\n%s\n' "$1" | file recipe.yaml; of $T/recipe.yaml; }
+v1 'peft_config: null'
+v1 'cutoff_len: 4096
+peft_config:
+  name: lora
+  r: 16
+kernel_config:
+  name: liger_kernel
+cp_size: 2
+batching_strategy: padding_free
+enable_activation_checkpointing: false'
+v1 'kernel_config:
+  name: auto
+bf16: false'
+sed 's/name: fsdp2/name: deepspeed/; s|dcp_path: null|config_file: examples/deepspeed/ds_z2_config.json|' $T/recipe.yaml | file ds.yaml; of $T/ds.yaml | head -6
