@@ -322,11 +322,15 @@ static void put_bytes(struct launch *launch, double parameters, double gpu_bytes
     }
 }
 
-static bool has_adapter(const struct launch *launch)
+/* Returns the field by which an adapter is trained; LAUNCH_FIELDS: none is. */
+static enum launch_field adapter_field(const struct launch *launch)
 {
-    return launch_said(launch, LAUNCH_ADAPTER) &&
-           !launch_is_usual(NULL, launch_text(launch, LAUNCH_ADAPTER)) &&
-           !launch_is(launch, LAUNCH_ADAPTER, "full");
+    if (launch_said(launch, LAUNCH_ADAPTER_ON))
+        return launch_on(launch, LAUNCH_ADAPTER_ON) ? LAUNCH_ADAPTER_ON : LAUNCH_FIELDS;
+    bool named = launch_said(launch, LAUNCH_ADAPTER) &&
+                 !launch_is_usual(NULL, launch_text(launch, LAUNCH_ADAPTER)) &&
+                 !launch_is(launch, LAUNCH_ADAPTER, "full");
+    return named ? LAUNCH_ADAPTER : LAUNCH_FIELDS;
 }
 
 /* Returns whether sequences are shorter than the length that is predicted: answers, which end when they end, and
@@ -345,9 +349,10 @@ static bool has_shorter_sequences(const struct launch *launch)
 /* Adds that the run does less than is predicted. */
 static void at_most_option(struct launch *launch)
 {
-    const bool adapter = has_adapter(launch), lengths = has_shorter_sequences(launch);
+    const enum launch_field field = adapter_field(launch);
+    const bool adapter = field != LAUNCH_FIELDS, lengths = has_shorter_sequences(launch);
     if (adapter || lengths)
-        launch_option(launch, adapter ? LAUNCH_ADAPTER : LAUNCH_FIELDS, "at-most",
+        launch_option(launch, field, "at-most",
                       !adapter  ? "lengths"
                       : lengths ? "adapter,lengths"
                                 : "adapter");
@@ -357,9 +362,10 @@ static void at_most_option(struct launch *launch)
  * predicted. */
 static void remark_adapter(struct launch *launch)
 {
-    if (!has_adapter(launch))
+    const enum launch_field field = adapter_field(launch);
+    if (field == LAUNCH_FIELDS)
         return;
-    launch_remark_on(launch, REMARK_UNMODELLED, LAUNCH_ADAPTER,
+    launch_remark_on(launch, REMARK_UNMODELLED, field,
                      "adapters: all weights are trained here, which takes 16 bytes a parameter "
                      "for weights, gradients and states{16P} over the ranks that share them; an "
                      "adapter keeps gradients and states of its own weights only, and of each "

@@ -88,7 +88,7 @@ static const struct launch_row rows[] = {
     {"compile.backend",                 UNMODELLED, "another compiler than inductor", "inductor"},
     {"compile.*",                       UNMODELLED, "a detail of torch.compile", NULL},
     {"quantize.*",                      UNMODELLED, eight_bits, NULL},
-    {"peft.enable_peft",                ALSO, LAUNCH_TEXT,   LAUNCH_ADAPTER, NULL, NULL},
+    {"peft.enable_peft",                ALSO, LAUNCH_SWITCH, LAUNCH_ADAPTER_ON, NULL, NULL},
     {"lora.rank",                       ALSO, LAUNCH_TEXT,   LAUNCH_ADAPTER, NULL, NULL},
     {"peft.*",                          UNMODELLED, "a detail of adapters: all weights are trained here", NULL},
     {"lora.*",                          UNMODELLED, "a detail of adapters: all weights are trained here", NULL},

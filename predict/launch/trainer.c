@@ -106,7 +106,7 @@ static const struct launch_row trainer_rows[] = {
     {"accelerate_config",            ALSO, LAUNCH_TEXT,   LAUNCH_ACCELERATE_CONFIG, NULL, NULL},
     {"use_liger_kernel",             SETS, LAUNCH_SWITCH, LAUNCH_LIGER, NULL, NULL},
     {"use_liger",                    ALSO, LAUNCH_SWITCH, LAUNCH_LIGER, NULL, NULL},
-    {"use_peft",                     SETS, LAUNCH_TEXT,   LAUNCH_ADAPTER, NULL, NULL},
+    {"use_peft",                     SETS, LAUNCH_SWITCH, LAUNCH_ADAPTER_ON, NULL, NULL},
     {"lora_*",                       UNMODELLED, "a detail of adapters, or of training part of the weights: all weights are trained here", NULL},
     {"load_in_4bit",                 UNMODELLED, "weights in 4 bits: bf16 is predicted", NULL},
     {"load_in_8bit",                 UNMODELLED, "weights in 8 bits: bf16 is predicted", NULL},

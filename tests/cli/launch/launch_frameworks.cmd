@@ -167,3 +167,6 @@ v1 'kernel_config:
   name: auto
 bf16: false'
 sed 's/name: fsdp2/name: deepspeed/; s|dcp_path: null|config_file: examples/deepspeed/ds_z2_config.json|' $T/recipe.yaml | file ds.yaml; of $T/ds.yaml | head -6
+# TRL's adapters: a flag, a value, and details that do nothing without it; torchtitan's switch
+for peft in --use_peft '--use_peft --lora_r 16' '--use_peft true' '--use_peft false --lora_r 16' '--lora_r 16'; do most "accelerate launch --num_processes 4 sft.py --model_name_or_path Qwen/Qwen3-4B --per_device_train_batch_size 1 --max_length 4096 --packing true $peft" | sed 's/^none.*true /none: /'; done
+for peft in true false; do printf '[model]\nname = "llama3"\nflavor = "8B"\n[training]\nseq_len = 4096\nlocal_batch_size = 1\n[lora]\nrank = 8\n[peft]\nenable_peft = %s\n' $peft | file titan.toml; most $T/titan.toml; done
