@@ -170,3 +170,5 @@ sed 's/name: fsdp2/name: deepspeed/; s|dcp_path: null|config_file: examples/deep
 # TRL's adapters: a flag, a value, and details that do nothing without it; torchtitan's switch
 for peft in --use_peft '--use_peft --lora_r 16' '--use_peft true' '--use_peft false --lora_r 16' '--lora_r 16'; do most "accelerate launch --num_processes 4 sft.py --model_name_or_path Qwen/Qwen3-4B --per_device_train_batch_size 1 --max_length 4096 --packing true $peft" | sed 's/^none.*true /none: /'; done
 for peft in true false; do printf '[model]\nname = "llama3"\nflavor = "8B"\n[training]\nseq_len = 4096\nlocal_batch_size = 1\n[lora]\nrank = 8\n[peft]\nenable_peft = %s\n' $peft | file titan.toml; most $T/titan.toml; done
+# Axolotl's two names of a format are two settings: one that is off leaves the other
+for numbers in 'fp16: false\nfloat16: true' 'bf16: false\nbfloat16: true' 'fp16: true\nfloat16: false' 'bf16: false\nfp16: false\nfloat16: false' 'bf16: true'; do printf "base_model: Qwen/Qwen3-8B\nsequence_len: 4096\nmicro_batch_size: 1\nsample_packing: true\n$numbers\n" | file recipe.yaml; joined $T/recipe.yaml | grep -oE -e 'error.*' -e '--dtype [a-z0-9]+'; done
