@@ -6,6 +6,8 @@
 /* True if an entry of size bytes is the name, or begins it and ends in '.' or '*'. */
 static bool is_entry(const char *entry, size_t size, const char *name)
 {
+    if (size == 0)
+        return false; /* of two blanks, or of "=value" */
     bool star = entry[size - 1] == '*', open = star || entry[size - 1] == '.';
     size_t same = size - star;
     return strncmp(entry, name, same) == 0 && (open || name[same] == '\0');

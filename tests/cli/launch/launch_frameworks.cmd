@@ -172,3 +172,6 @@ for peft in --use_peft '--use_peft --lora_r 16' '--use_peft true' '--use_peft fa
 for peft in true false; do printf '[model]\nname = "llama3"\nflavor = "8B"\n[training]\nseq_len = 4096\nlocal_batch_size = 1\n[lora]\nrank = 8\n[peft]\nenable_peft = %s\n' $peft | file titan.toml; most $T/titan.toml; done
 # Axolotl's two names of a format are two settings: one that is off leaves the other
 for numbers in 'fp16: false\nfloat16: true' 'bf16: false\nbfloat16: true' 'fp16: true\nfloat16: false' 'bf16: false\nfp16: false\nfloat16: false' 'bf16: true'; do printf "base_model: Qwen/Qwen3-8B\nsequence_len: 4096\nmicro_batch_size: 1\nsample_packing: true\n$numbers\n" | file recipe.yaml; joined $T/recipe.yaml | grep -oE -e 'error.*' -e '--dtype [a-z0-9]+'; done
+# entries of keys without a name, between two blanks or before a value, are none
+sed 's/^keys,is,,tokens_a_row/keys,is,," =sharded  how=sha* "/' $T/ours.csv | file theirs.csv
+for how in sharded whole; do printf "tokens_a_row: 8192\nhow: $how\n" | file recipe.yaml; of $T/recipe.yaml --from $T/theirs.csv --model llama3-8b | cut -c 1-60 | head -1; done
