@@ -203,7 +203,7 @@ uint32_t bootstrap_local_size(const struct bootstrap *b)
 
 /* ---- messages ---- */
 
-static enum status is_broken(struct diag *diag)
+static enum status report_broken(struct diag *diag)
 {
     return diag_error(diag, (struct loc){0}, STATUS_SYSTEM,
                       "an earlier call lost the connection to a process of the run");
@@ -213,7 +213,7 @@ enum status bootstrap_broadcast(struct bootstrap *b, uint32_t root, void *data, 
                                 struct diag *diag)
 {
     if (b->is_broken)
-        return is_broken(diag);
+        return report_broken(diag);
     if (b->place.rank != 0) {
         enum status status = b->place.rank == root ? put_bytes(b, 0, data, bytes, diag) : STATUS_OK;
         return status == STATUS_OK && b->place.rank != root ? get_bytes(b, 0, data, bytes, diag)
@@ -231,7 +231,7 @@ enum status bootstrap_gather(struct bootstrap *b, const void *mine, void *all, s
 {
     enum status status = STATUS_OK;
     if (b->is_broken)
-        return is_broken(diag);
+        return report_broken(diag);
     memmove((char *)all + b->place.rank * bytes, mine, bytes);
     if (b->place.rank != 0) {
         status = put_bytes(b, 0, mine, bytes, diag);

@@ -164,7 +164,7 @@ static enum status check_moved(const struct ir *ir, uint32_t op, const struct op
 }
 
 /* Returns the range of an operand count as text: "2", or "1 to 2". */
-static const char *range_text(char *text, size_t size, const struct operand_side *side)
+static const char *put_wanted_count(char *text, size_t size, const struct operand_side *side)
 {
     if (side->least_count == side->most_count)
         snprintf(text, size, "%" PRIu32, side->most_count);
@@ -191,8 +191,8 @@ enum status operands_check(const struct ir *ir, uint32_t op, uint32_t members, c
                           "op %" PRIu32 " (%s) has %" PRIu32 " reads and %" PRIu32
                           " writes; its shape needs %s and %s",
                           op, kind, side[0].count, side[1].count,
-                          range_text(reads, sizeof reads, &side[0]),
-                          range_text(writes, sizeof writes, &side[1]));
+                          put_wanted_count(reads, sizeof reads, &side[0]),
+                          put_wanted_count(writes, sizeof writes, &side[1]));
     for (uint32_t k = 0; k < side[0].count; k++)
         side[0].view[k] = ir_read(ir, op, k);
     for (uint32_t k = 0; k < side[1].count; k++)

@@ -24,7 +24,7 @@ static enum status read_stated(struct calibration *c, const struct points *point
                                struct diag *diag)
 {
     for (size_t i = 0; i < points->header_count; i++) {
-        const struct point_key *key = &points->header[i];
+        const struct points_header_line *key = &points->header[i];
         const struct cost_fact *fact = NULL;
         for (size_t k = 0; k < c->cost.facts.count && !fact; k++)
             if (strcmp(c->cost.facts.row[k].name, key->key) == 0)
@@ -67,7 +67,7 @@ static enum status check_points(const struct points *points, struct diag *diag)
 {
     const char *device = NULL;
     for (size_t i = 0; i < points->header_count; i++) {
-        const struct point_key *key = &points->header[i];
+        const struct points_header_line *key = &points->header[i];
         if (strcmp(key->key, "device") != 0)
             continue;
         if (device && strcmp(device, key->value) != 0)

@@ -13,8 +13,8 @@ static const double SCALE_S = 1e-7, SCALE_BYTES = 1e4;
 static const double BANDWIDTH_MOST = 1e15, POWER_MOST = 1e5, RATE_MOST = 1e18;
 /* If the fit of the classes has a larger error than this, each kind gets a share of its own. */
 static const double KINDS_LIMIT = 0.1;
-/* The factor by which the limit is raised if rates are fitted to all ops of a step. */
-static const double SMALL_OPS_LIMIT = 4;
+/* The factor by which the error at which a fit is refused is raised if rates are fitted to all ops of a step. */
+static const double SMALL_OPS_FACTOR = 4;
 
 static enum attention_impl impl_of(const struct point *point)
 {
@@ -187,7 +187,7 @@ enum status calibrate_memory(struct calibrate_problem *problem, struct diag *dia
     problem->predict = predict_work;
     if (problem
             ->rates) /* the smallest ops of a step, which take no time, may lie far from a rate */
-        problem->limit *= SMALL_OPS_LIMIT;
+        problem->limit *= SMALL_OPS_FACTOR;
     calibrate_choose(problem, is_memory_bound);
     if (problem->points == 0)
         return STATUS_OK;

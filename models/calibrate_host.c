@@ -120,7 +120,7 @@ enum status calibrate_cpu(struct calibrate_problem *problem, struct diag *diag)
         return STATUS_OK;
     enum status status = calibrate_check_varies(problem, COST_SIZE_BYTES, diag);
     for (size_t i = 0; i < problem->all_points->header_count && status == STATUS_OK; i++) {
-        const struct point_key *header = &problem->all_points->header[i];
+        const struct points_header_line *header = &problem->all_points->header[i];
         if (problem->host_memory_bytes_per_s > 0 || strcmp(header->key, key) != 0)
             continue;
         status = units_parse(header->value, strlen(header->value), UNIT_BYTES_PER_S,

@@ -240,9 +240,9 @@ static enum status fit_class(struct link_calibration *links, enum calibrate_link
 }
 
 /* Fits a class of links, as fit_family() in calibrate_device.c fits a family of numbers. */
-static enum status fit_or_fall(struct link_calibration *links, enum calibrate_link class,
-                               const struct link_points *points, bool disturbed,
-                               const struct calibrate_options *options, struct diag *diag)
+static enum status fit_or_keep_base(struct link_calibration *links, enum calibrate_link class,
+                                    const struct link_points *points, bool disturbed,
+                                    const struct calibrate_options *options, struct diag *diag)
 {
     bool scattered;
     struct calibrate_options fastest = *options;
@@ -286,7 +286,7 @@ enum status calibrate_links(struct link_calibration *links, const struct points 
             continue;
         bool disturbed = noise_disturbs(spread, noise_spread(chosen.point, chosen.count));
         enum status one =
-            fit_or_fall(links, (enum calibrate_link) class, &chosen, disturbed, options, diag);
+            fit_or_keep_base(links, (enum calibrate_link) class, &chosen, disturbed, options, diag);
         status = status == STATUS_OK ? one : status;
     }
     free((void *)chosen.point);

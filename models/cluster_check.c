@@ -63,8 +63,8 @@ static void check_order(struct checker *checker, const char *low, const char *hi
     text_release(&text);
 }
 
-static void check_table(struct checker *checker, const char *path, const int64_t *entries,
-                        int64_t count, int64_t limit, const char *what)
+static void check_indices(struct checker *checker, const char *path, const int64_t *entries,
+                          int64_t count, int64_t limit, const char *what)
 {
     for (int64_t i = 0; i < count; i++) {
         if (entries[i] < 0 || entries[i] >= limit)
@@ -133,14 +133,14 @@ static void check_links(struct checker *checker)
 static void check_tables(struct checker *checker)
 {
     const struct cluster *c = checker->cluster;
-    check_table(checker, "pcie.switch_of_gpu", c->switch_of_gpu, c->gpus_per_node,
-                c->pcie.switch_count, "switches");
-    check_table(checker, "pcie.socket_of_switch", c->socket_of_switch, c->pcie.switch_count,
-                c->host.sockets, "sockets");
+    check_indices(checker, "pcie.switch_of_gpu", c->switch_of_gpu, c->gpus_per_node,
+                  c->pcie.switch_count, "switches");
+    check_indices(checker, "pcie.socket_of_switch", c->socket_of_switch, c->pcie.switch_count,
+                  c->host.sockets, "sockets");
     if (c->nic.count > 0) {
-        check_table(checker, "nic.of_gpu", c->nic_of_gpu, c->gpus_per_node, c->nic.count, "NICs");
-        check_table(checker, "nic.switch_of_nic", c->switch_of_nic, c->nic.count,
-                    c->pcie.switch_count, "switches");
+        check_indices(checker, "nic.of_gpu", c->nic_of_gpu, c->gpus_per_node, c->nic.count, "NICs");
+        check_indices(checker, "nic.switch_of_nic", c->switch_of_nic, c->nic.count,
+                      c->pcie.switch_count, "switches");
     }
 }
 

@@ -65,8 +65,8 @@ void points_set(struct points *points, struct loc at, const char *key, const cha
             heap_realloc(points->header, points->header_capacity, sizeof *points->header);
     }
     points->header[points->header_count++] =
-        (struct point_key){at, arena_text(&points->arena, key, strlen(key)),
-                           arena_text(&points->arena, value, strlen(value))};
+        (struct points_header_line){at, arena_text(&points->arena, key, strlen(key)),
+                                    arena_text(&points->arena, value, strlen(value))};
 }
 
 void points_add(struct points *points, const struct point *point)

@@ -62,14 +62,14 @@ struct point {
     int64_t repeats;
 };
 
-struct point_key {
+struct points_header_line {
     struct loc at;
     const char *key, *value;
 };
 
 struct points {
     struct arena arena;
-    struct point_key *header;
+    struct points_header_line *header;
     size_t header_count, header_capacity;
     struct point *row;
     size_t count, capacity;

@@ -328,9 +328,9 @@ int64_t work_attention_vdim(const struct work *work);
  * dim and 2 of vdim. */
 double work_attention_pair_flops(const struct work *work);
 
-/* Even routing deals the `copies` slots of each of `rows` tokens to experts: slots 0.. of all tokens are in the order
- * of experts, slot j rows + t is copy j of token t, and experts have equal numbers of slots, the first ones one more
- * where these do not divide. A grouped product multiplies the rows of each expert by its own matrix.
+/* Even routing deals the `copies` slots of each of `rows` tokens to experts: slot j * rows + t holds copy j of
+ * token t. The experts take slots that follow each other, in the experts' order, each as many; where these do not divide,
+ * the first experts take one more. A grouped product multiplies the rows of each expert by its own matrix.
  *
  * work_group_begin() returns the first of `total` rows of group g, of `groups` >= 1; group `groups` begins at the
  * end. work_group_of() returns the group of a row. work_groups() returns the number of groups of a product, a column_sum

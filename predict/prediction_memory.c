@@ -125,14 +125,15 @@ static void replay_allocator(struct prediction *p)
                                  p->choices.weights != CHOICE_WEIGHTS_ZERO1 &&
                                  p->choices.weights != CHOICE_WEIGHTS_ZERO2;
         held.expandable = p->choices.profile->expandable_segments;
-        held.gathers_apart = p->choices.profile->gathers_apart;
+        held.weights_gathered_apart = p->choices.profile->weights_gathered_apart;
         held.buckets = (uint64_t)step_bucket_bytes(&p->choices);
         step_rotary_tables(&p->choices, held.table);
     }
     reserved_make(&p->reserved, &p->ir, &p->setup->cluster, p->setup->request.sm, held);
 }
 
-/* tokens of a sequence in the public training step with experts that has the longest ones */
+/* the longest sequence, in tokens, of the published steps with experts that predictions were compared with; longer ones
+ * get a note */
 enum { LONGEST_WITH_EXPERTS = 8192 };
 
 /* Returns the share of copies of tokens that experts drop, the mean of layers. */

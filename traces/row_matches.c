@@ -108,7 +108,8 @@ static void match_gap(struct maker *maker, const struct filler_gap *p, const str
         match_sort(maker, p, m, sort, !apart);
 }
 
-/* Returns the fillers that stand before item `until`, and moves *from past them. */
+/* Returns the rows between blocks (fillers) that stand before item `until`, or with `last` all that are left, and moves
+ * *from past them. */
 static struct filler_gap take_gap(const struct align_sequence *s, size_t *from, bool last,
                                   uint32_t until)
 {

@@ -16,7 +16,7 @@
 /* Categories under this share of the peak, and causes under this share of the step, are left out of the text. */
 #define TINY 1e-3
 
-/* Appends " = pinned 51.2 GiB + rounding 3.1 GiB + pageable 40 GiB", where there are parts. */
+/* Appends " = pinned 51.2 GiB + rounded up 3.1 GiB + pageable 40 GiB", where there are parts. */
 static void put_host_parts(struct text *out, const struct prediction *p)
 {
     const uint64_t *arena = p->ir.planned_bytes;

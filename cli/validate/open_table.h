@@ -10,13 +10,12 @@
 /* A row of the table: the runs of one source on one device by one framework at one scale. Errors are those of seconds,
  * measured / predicted - 1. */
 struct open_row {
-    /* the first of the runs, which agrees with all others in these traits */
+    /* the first of the runs, which all have its source, device, framework and scale */
     const struct residual *traits_of;
     struct error_means errors;
-    size_t with_interval,
-        /* with_interval: runs that have a 90 % interval from the rows of other laboratories; held: those that lie in
-         * it */
-        held;
+    /* runs that have a 90 % interval from the rows of other laboratories */
+    size_t with_interval;
+    size_t held; /* those of them that lie in it */
 };
 
 /* Fills rows[], which has room for runs->count rows, and returns their number. evidence: the measured runs from which

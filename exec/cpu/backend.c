@@ -35,7 +35,8 @@ static bool compute(void *context, struct call *call)
 bool cpu_copy(void *context, struct call *call)
 {
     struct cpu_worker *worker = context;
-    struct cpu_link *link = call->work->kind == WORK_D2H ? &worker->rank->d2h : &worker->rank->h2d;
+    struct emulated_link *link =
+        call->work->kind == WORK_D2H ? &worker->rank->d2h : &worker->rank->h2d;
     double ready_s = run_now();
     uint64_t bytes = call->write[0].count * dtype_bytes(call->write[0].dtype);
     memmove(call->write[0].data, call->read[0].data, bytes);

@@ -56,7 +56,7 @@ struct cpu_rank {
     struct cpu_need host_need;  /* the host's */
     bool must_quit;
     void *memory[MEMORY_COUNT];
-    struct cpu_link send, h2d, d2h;
+    struct emulated_link send, h2d, d2h;
 };
 
 struct cpu {

@@ -7,18 +7,18 @@
 /* A stopped run is noticed within this time. */
 static const double LONGEST_SLEEP_S = 0.05;
 
-void cpu_link_init(struct cpu_link *link, struct exec_link limits)
+void cpu_link_init(struct emulated_link *link, struct exec_link limits)
 {
-    *link = (struct cpu_link){.limits = limits};
+    *link = (struct emulated_link){.limits = limits};
     pthread_mutex_init(&link->lock, NULL);
 }
 
-void cpu_link_release(struct cpu_link *link)
+void cpu_link_release(struct emulated_link *link)
 {
     pthread_mutex_destroy(&link->lock);
 }
 
-double cpu_link_arrival(struct cpu_link *link, double now_s, double bytes)
+double cpu_link_arrival(struct emulated_link *link, double now_s, double bytes)
 {
     if (link->limits.bytes_per_s <= 0)
         return now_s + link->limits.latency_s;

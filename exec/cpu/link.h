@@ -10,17 +10,17 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-struct cpu_link {
+struct emulated_link {
     struct exec_link limits;
     pthread_mutex_t lock;
     double free_s; /* time at which all bytes put on the link so far have left it */
 };
 
-void cpu_link_init(struct cpu_link *link, struct exec_link limits);
-void cpu_link_release(struct cpu_link *link);
+void cpu_link_init(struct emulated_link *link, struct exec_link limits);
+void cpu_link_release(struct emulated_link *link);
 
 /* Puts bytes, ready at the time now_s, on the link; returns the time at which they have arrived. */
-double cpu_link_arrival(struct cpu_link *link, double now_s, double bytes);
+double cpu_link_arrival(struct emulated_link *link, double now_s, double bytes);
 
 /* Sleeps until the monotonic clock reads until_s or *stop is true. */
 void cpu_sleep_until(double until_s, const atomic_bool *stop);

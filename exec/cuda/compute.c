@@ -258,7 +258,7 @@ static int square_sum(const struct call *call, const struct cuda_place *place)
     return error;
 }
 
-/* Behind the parts of the largest magnitude stands the whole one. */
+/* The scratch has the largest magnitudes of parts, and behind them a float, the largest of all. */
 static size_t quantise_scratch(const struct work *work)
 {
     return cuda_largest_scratch(work->quantise.rows * work->quantise.cols) + sizeof(float);

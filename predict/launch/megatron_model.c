@@ -62,8 +62,8 @@ void megatron_model_fields(struct launch *l, const struct transformer *m)
         launch_say_count(l, LAUNCH_ROPE_THETA, (int64_t)m->rope_theta);
 }
 
-/* Both frameworks refuse a sequence longer than LAUNCH_POSITIONS_MAX, which is also the number of rows of a learned
- * table. */
+/* Megatron-LM and Megatron-DeepSpeed refuse a sequence longer than LAUNCH_POSITIONS_MAX, which is also the number of rows
+ * of a table of learned positions. */
 void megatron_batch_fields(struct launch *l, const struct choices *c)
 {
     bool table = c->model->positions == POSITIONS_LEARNED;

@@ -126,8 +126,9 @@ static void find_twins(struct rate_search *s)
     free(key);
 }
 
-/* True if a candidate's twin lacks memory with every repair with which the candidate does: the candidate lacks it
- * without NCCL's buffers, which are all that the two do not share. The verdict is of the repair that lacks least. */
+/* True if a candidate lacks memory even without NCCL's buffers. Its twin, which differs only in how stages are placed,
+ * needs the same but for these buffers, so no repair that was tried makes the twin fit either. verdict: of the repair
+ * that lacks least. */
 static bool twin_lacks(const struct verdict *verdict)
 {
     struct verdict least = *verdict;

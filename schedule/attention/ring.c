@@ -216,12 +216,12 @@ static struct view gather_blocks(struct emit *e, struct view kv, struct view mes
     struct view all = emit_tensor(e, "kv_all", CATEGORY_KV, dtype_of(e, kv), e->group.outer.size,
                                   (int64_t)kv.count);
     op_id op = emit_op_after(e, e->last_compute, e->group.outer.kv, &work, &message, 1, &all, 1);
-    if (e->choices->profile->gathers_first || e->choices->kernels == KERNELS_COMPILED)
+    if (e->choices->profile->kv_gathered_first || e->choices->kernels == KERNELS_COMPILED)
         e->sync = op;
     return all;
 }
 
-void ring_step(struct emit *e, const struct ring_shape *z, uint32_t step, struct ring_blocks *b)
+void ring_pass_on(struct emit *e, const struct ring_shape *z, uint32_t step, struct ring_blocks *b)
 {
     const struct ring *outer_ring = &e->group.outer, *inner_ring = &e->group.inner;
     uint32_t next = ring_next(e, z, step), outer = step / inner_ring->size;

@@ -73,8 +73,8 @@ struct ring_blocks {
 };
 
 /* Begins a step: makes its block the present one, and passes the block on. */
-void ring_step(struct emit *e, const struct ring_shape *shape, uint32_t step,
-               struct ring_blocks *blocks);
+void ring_pass_on(struct emit *e, const struct ring_shape *shape, uint32_t step,
+                  struct ring_blocks *blocks);
 
 /* Returns the work of a tile. */
 struct work ring_tile_work(const struct emit *e, enum work_kind kind,

@@ -90,12 +90,13 @@ struct qkv ring_backward(struct emit *e, const struct ring_shape *z,
     enum dtype dtype = (enum dtype)c->dtype;
     const struct ring *outer = &e->group.outer, *inner = &e->group.inner;
     bool wide = c->profile->ring_grad_f32 || inner->size > 1;
-    /* the gradients of the present block that its ranks have summed so far; dq is in fp32 */
+    /* dkv: the gradient of the present block, summed by the ranks that the block has passed; dq: that of this rank's
+     * queries, in fp32 */
     struct ring_gradients sums = {0};
     struct ring_blocks blocks = {.first = saved->in.k};
     const int64_t block = ring_block_count(z);
     blocks.first.count = (uint64_t)block; /* v lies after k */
-    bool reduced = c->rotation == ROTATE_ALL_GATHER && !c->profile->gathered_shift;
+    bool reduced = c->rotation == ROTATE_ALL_GATHER && !c->profile->kv_gradients_shift;
     /* the gradients of all blocks, nearest first, if they are reduce-scattered */
     struct view all = {0};
     if (reduced)
@@ -103,7 +104,7 @@ struct qkv ring_backward(struct emit *e, const struct ring_shape *z,
 
     for (uint32_t step = 0, next; step < ring_steps(e); step = next) {
         next = ring_next(e, z, step);
-        ring_step(e, z, step, &blocks);
+        ring_pass_on(e, z, step, &blocks);
         struct view into = {0};
         if (reduced)
             into = view_part(all, step * block, block);

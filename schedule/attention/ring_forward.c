@@ -58,7 +58,7 @@ void ring_forward(struct emit *e, const struct ring_shape *z, struct attention_s
     attention_save(e, saved, o, z->rows, z->heads);
 
     for (uint32_t step = 0; step < ring_steps(e); step = ring_next(e, z, step)) {
-        ring_step(e, z, step, &blocks);
+        ring_pass_on(e, z, step, &blocks);
         if (step > 0) {
             step_forward(e, z, step, saved, blocks.kv, sum);
             continue;

@@ -36,135 +36,62 @@ enum chains {
 
 #define PROFILE_IDEAL "ideal" /* the name of the row that has `is_ideal` set */
 
-/* The switches in which implementations of a schedule differ. docs/strategies/profiles.md has the source of every
- * value. */
+/* The switches in which implementations of a schedule differ. */
 struct profile {
+    /* ---- the framework ---- */
     const char *name, *summary;
-    uint8_t attention_impl;    /* enum attention_impl on GPUs of the A100's class */
-    uint8_t attention_impl_90; /* enum attention_impl on Hopper GPUs and later ones */
-    uint8_t kv_replication;    /* enum kv_replication */
-    uint8_t copies_before,
-        copies_after;  /* number of layout passes over a tensor before, and after, its all-to-all */
-    bool rope_after;   /* positions are rotated after the all-to-all, for all tokens */
-    bool sync_forward; /* forward all-to-alls: the compute stream waits for each one */
-    bool sync_backward;
-    uint8_t rotation; /* enum rotation */
-    /* the ring keeps all blocks, as TransformerEngine's (schedule/attention/ring_retained.c) */
-    bool ring_retains;
-    bool ring_one_stream; /* all of a ring's messages go through one communicator, in turn */
-    /* sharded parameters are the optimizer's own fp32 ones, and are cast before they are gathered */
-    bool params_f32;
-    /* keys and values are copied into a message before they are sent round the ring */
-    bool ring_packs;
-    bool gathers_first; /* the first tile, too, waits for the gathered keys and values */
-    /* gradients of gathered keys and values are passed round the ring; false: they are reduce-scattered */
-    bool gathered_shift;
-    /* in the forward, the host waits for the device before and after attention's core */
-    bool core_sync;
-    /* seconds that the framework adds to an exchange or a shift because it passes lists of tensors, which become an
-     * all-to-all with one tensor per rank; 0: it passes no lists */
-    double host_per_list_s;
+    /* the method without a framework: issuing work takes the host no time, and an allocator reserves no more than
+     * tensors need */
+    bool is_ideal;
+    uint8_t tensor_plan; /* enum tensor_plan; 0: as Megatron */
+    /* enum chains: whose norms, rotations and activations are not one kernel each */
+    uint8_t chains;
+    /* compiled layers pass SDPA a mask in place of is_causal, so that its kernels compute masked pairs, too */
+    bool masks_compiled;
+    /* seconds of the framework between backward and optimizer, on every rank */
+    double host_per_step_s;
     /* the host's time for a product as a multiple of that of torch.nn.Linear: what a module of the framework adds; 0:
      * 1 */
     double host_product;
     /* seconds that the host takes beside that for each product of tensor ranks, whose operands are DTensors, unless the
      * layers are compiled */
     double host_dtensor_s;
-    bool ring_grad_f32; /* gradients of keys and values are summed in fp32 all around the ring */
-    /* in a plain pipeline the host waits for every message, and only then posts the receive of the next action */
-    bool messages_sync;
-    /* for each subsequence, the keys and values of the earlier ones are copied */
-    bool prefix_copied;
-    /* gradients of the keys and values of earlier subsequences are summed in fp32 */
-    bool prefix_grad_f32;
-    /* windows are interleaved with context-first placement, if a node holds two windows or more */
-    bool interleaves_windows;
-    uint8_t tensor_plan; /* enum tensor_plan; 0: as Megatron */
-    /* a collective of tensor ranks starts only after all compute that was issued before it */
-    bool tensor_after;
-    /* all gathers of tensor ranks write one buffer, which is kept during the whole step */
-    bool tensor_buffer;
-    /* the number of vocabulary rows on a tensor rank is padded to a multiple of it; 0: no padding */
-    int64_t vocabulary_unit;
-    /* recomputation repeats the whole layer, also ops whose result no backward op reads */
-    bool recompute_whole;
-    uint8_t loss; /* enum loss_choice */
-    /* the setting of PyTorch's allocator: schedule/reserved/caching_allocator.h */
-    bool expandable_segments;
-    /* with --products: the backward quantises the input of a product again, and reads no copy that the forward made */
-    bool quantises_again;
-    uint8_t grad_dtype; /* enum dtype of accumulated weight gradients */
-    /* FSDP: whole gradients of sharded parameters accumulate and are reduced in grad_dtype with --states bf16, too; a
-     * rank's part of the sum is cast to bf16 (reduce_dtype) */
-    bool reduces_f32_always;
-    /* zero_grad(set_to_none=True): a gradient is allocated when the backward reaches its weight, and the step begins
-     * without any */
-    bool grads_to_none;
-    /* the optimizer's first step allocates its moments, in memory that activations have left */
-    bool late_moments;
-    /* parameters, moments and gradients are a tensor each, which the allocator sees by themselves */
-    bool tensors_apart;
-    /* FSDP: embedding, final norm and head are one unit, gathered once in a micro-batch for forward and backward, and
-     * reduced after both have their gradients */
-    bool root_unit;
-    /* where --reshard is not given: FSDP frees the root unit (embedding, norm, head) after the forward and gathers it
-     * again */
-    bool frees_root;
-    /* the root unit's forward computes the loss, so that the backward begins with the root's gather */
-    bool loss_in_root;
-    /* FSDP2: parameters are gathered into one flat buffer and then copied to a tensor each */
-    bool gather_copies;
-    /* The buffer that an all-gather of parameters writes is allocated on a stream of its own, and so in a memory pool
-     * of its own. */
-    bool gathers_apart;
-    /* where ranks share a sequence, gradients are cast to fp32 before they are reduced to shards, and the sums are
-     * cast back */
-    bool reduces_f32;
-    bool offload_blocking; /* checkpoints go to the host by blocking copies into pageable memory */
-    /* with --activations ratio, copies and computation wait for each other unit by unit */
-    bool offload_waits;
-    /* with --activations ratio, smaller tensors stay on the device, and bytes are rounded up to a multiple of it */
-    int64_t offload_grain;
+
+    /* ---- attention's core and its all-to-alls ---- */
+    uint8_t attention_impl;    /* enum attention_impl on GPUs of the A100's class */
+    uint8_t attention_impl_90; /* enum attention_impl on Hopper GPUs and later ones */
+    /* the kernels of attention take sinks as an operand, which no pass of their own adds */
+    bool core_takes_sinks;
+    uint8_t kv_replication; /* enum kv_replication */
+    uint8_t copies_before,
+        copies_after;  /* number of layout passes over a tensor before, and after, its all-to-all */
+    bool rope_after;   /* positions are rotated after the all-to-all, for all tokens */
+    bool sync_forward; /* forward all-to-alls: the compute stream waits for each one */
+    bool sync_backward;
+    /* in the forward, the host waits for the device before and after attention's core */
+    bool core_sync;
+    bool fused_merge; /* partial outputs of rings and chunks are merged by one kernel */
     /* a table of cosines and sines for the whole sequence stays on every rank */
     bool rotary_tables;
-    bool holds_bucket; /* with sharded parameters, a bucket is allocated once and kept */
-    /* The backward of a linear layer adds to the gradient itself, and returns to autograd a 16-bit tensor of the
-     * weight's shape that is never written and kept throughout, one for each shape. */
-    bool placeholder_gradients;
-    /* gradients are reduced in buckets of whole layers, at most this many elements or one layer */
-    int64_t bucket_elements;
-    /* whole gradients are zeroed before the step, and checked before they are reduced, each in a pass of its own */
-    bool grad_passes;
-    /* in each micro-batch, whole gradients are copied into a flat tensor and divided before they are reduced: two
-     * passes over memory */
-    bool flattens_gradients;
-    /* number of passes over a bucket of 16-bit or 32-bit gradients that is reduced once a step: the copy into a flat
-     * tensor, the division of that tensor (taken as a copy), and the copy back; 0: no bucket is copied */
-    uint8_t bucket_passes;
-    /* buckets that are reduced once a step are summed completely on all ranks, even if a rank updates only a part */
-    bool all_reduces;
-    /* a rank's part of the sum of a whole gradient is written into that gradient */
-    bool reduces_in_place;
-    /* gradients that are reduced once a step are reduced after the whole backward */
-    bool reduce_at_end;
-    /* gathered parameters are kept if they are read again within this many elements */
-    int64_t reuse_elements;
-    /* number of layers whose sharded parameters are gathered ahead of their use */
-    uint32_t prefetch;
-    bool collectives_hold; /* without prefetch: the thread that issues computation also starts each
-                             gather and each reduction of weights, and waits for it */
-    /* computation waits for the reductions at the end of each micro-batch's backward */
-    bool waits_for_reductions;
-    /* stages reduce sharded gradients only once all backwards of a step have ended, and keep parameters gathered after
-     * a backward until the next forward has read them: torch/distributed/pipelining/stage.py, perform_reduce_grad() and
-     * backward_maybe_with_nosync() */
-    bool stages_accumulate;
-    /* stages also keep parameters gathered after a forward, so each is gathered once a step */
-    bool stages_keep_gathered;
-    /* also without stages, sharded gradients accumulate whole until the last micro-batch */
-    bool accumulates_whole;
-    /* gathers start after attention's core; false: when the layer begins */
-    bool gathers_after_core;
+
+    /* ---- rings: messages of keys and values ---- */
+    uint8_t rotation; /* enum rotation */
+    /* the ring keeps all blocks, as TransformerEngine's (schedule/attention/ring_retained.c) */
+    bool ring_retains;
+    bool ring_one_stream; /* all of a ring's messages go through one communicator, in turn */
+    /* keys and values are copied into a message before they are sent round the ring */
+    bool ring_packs;
+    bool ring_grad_f32; /* gradients of keys and values are summed in fp32 all around the ring */
+    bool kv_gathered_first; /* the first tile, too, waits for the gathered keys and values */
+    /* gradients of gathered keys and values are passed round the ring; false: they are reduce-scattered */
+    bool kv_gradients_shift;
+    /* windows are interleaved with context-first placement, if a node holds two windows or more */
+    bool interleaves_windows;
+    /* seconds that the framework adds to an exchange or a shift because it passes lists of tensors, which become an
+     * all-to-all with one tensor per rank; 0: it passes no lists */
+    double host_per_list_s;
+
+    /* ---- chunks of a sequence, and pieces of the feed-forward part ---- */
     /* chunks of a sequence: copies in both directions share one stream, and copies whose end is not awaited soon have
      * another; else there is one stream per direction */
     bool chunk_fifo;
@@ -176,13 +103,33 @@ struct profile {
     bool chunk_norm; /* the normed input of a chunk is offloaded too */
     /* the outputs of chunks are collected in a list, and then copied into one tensor */
     bool chunk_cat;
-    bool loss_again; /* the backward of each piece of the loss computes the piece's logits again */
-    /* the input of pieces of the loss goes to the host and back by blocking pageable copies */
-    bool loss_host;
     /* activation functions in the feed-forward part of fpdt are chains of kernels */
     bool chunk_eager;
     bool chunk_grad_f32; /* fpdt sums the weight gradients of pieces in an fp32 buffer of its own */
-    uint8_t clipping;    /* enum clipping; where there is any, AdamW waits for the last reduction */
+
+    /* ---- subsequences and pipelines ---- */
+    /* in a plain pipeline the host waits for every message, and only then posts the receive of the next action */
+    bool messages_sync;
+    /* for each subsequence, the keys and values of the earlier ones are copied */
+    bool prefix_copied;
+    /* gradients of the keys and values of earlier subsequences are summed in fp32 */
+    bool prefix_grad_f32;
+    /* stages reduce sharded gradients only once all backwards of a step have ended, and keep parameters gathered after
+     * a backward until the next forward has read them: torch/distributed/pipelining/stage.py, perform_reduce_grad() and
+     * backward_maybe_with_nosync() */
+    bool stages_accumulate;
+    /* stages also keep parameters gathered after a forward, so each is gathered once a step */
+    bool stages_keep_gathered;
+
+    /* ---- tensor ranks ---- */
+    /* a collective of tensor ranks starts only after all compute that was issued before it */
+    bool tensor_after;
+    /* all gathers of tensor ranks write one buffer, which is kept during the whole step */
+    bool tensor_buffer;
+    /* the number of vocabulary rows on a tensor rank is padded to a multiple of it; 0: no padding */
+    int64_t vocabulary_unit;
+
+    /* ---- experts ---- */
     /* before it launches more, the host waits for the numbers of rows that each expert gets */
     bool experts_sync;
     /* the router's scores, weights and counts are operators of their own */
@@ -191,18 +138,96 @@ struct profile {
     /* an expert's second bias is no part of its product: operators of their own add it, expert by expert, times the
      * weights of copies in fp32 (docs/costs.md, "Biases of experts"); the gradient of the first is part of a product */
     bool expert_bias_apart;
-    /* the kernels of attention take sinks as an operand, which no pass of their own adds */
-    bool core_takes_sinks;
     uint8_t shared_experts; /* enum shared_experts; SHARED_EXPERTS_PROFILE: while results return */
-    bool clipping_sync;     /* the host waits for the norm of gradients before it continues */
-    /* enum chains: whose norms, rotations and activations are not one kernel each */
-    uint8_t chains;
-    /* compiled layers pass SDPA a mask in place of is_causal, so that its kernels compute masked pairs, too */
-    bool masks_compiled;
-    bool fused_merge; /* partial outputs of rings and chunks are merged by one kernel */
-    /* the method without a framework: issuing work takes the host no time, and an allocator reserves no more than
-     * tensors need */
-    bool is_ideal;
+
+    /* ---- the loss ---- */
+    uint8_t loss;    /* enum loss_choice */
+    bool loss_again; /* the backward of each piece of the loss computes the piece's logits again */
+    /* the input of pieces of the loss goes to the host and back by blocking pageable copies */
+    bool loss_host;
+
+    /* ---- what is recomputed, quantised or copied to the host ---- */
+    /* recomputation repeats the whole layer, also ops whose result no backward op reads */
+    bool recompute_whole;
+    /* with --products: the backward quantises the input of a product again, and reads no copy that the forward made */
+    bool quantises_again;
+    bool offload_blocking; /* checkpoints go to the host by blocking copies into pageable memory */
+    /* with --activations ratio, copies and computation wait for each other unit by unit */
+    bool offload_waits;
+    /* with --activations ratio, smaller tensors stay on the device, and bytes are rounded up to a multiple of it */
+    int64_t offload_grain;
+    /* seconds that the framework takes on the host after each blocking copy of a checkpoint to the host or back */
+    double host_per_checkpoint_s;
+
+    /* ---- parameters: their dtype, and how shards are gathered ---- */
+    /* sharded parameters are the optimizer's own fp32 ones, and are cast before they are gathered */
+    bool params_f32;
+    /* parameters, moments and gradients are a tensor each, which the allocator sees by themselves */
+    bool tensors_apart;
+    /* FSDP: embedding, final norm and head are one unit, gathered once in a micro-batch for forward and backward, and
+     * reduced after both have their gradients */
+    bool root_unit;
+    /* where --reshard is not given: FSDP frees the root unit (embedding, norm, head) after the forward and gathers it
+     * again */
+    bool frees_root;
+    /* the root unit's forward computes the loss, so that the backward begins with the root's gather */
+    bool loss_in_root;
+    /* FSDP2: parameters are gathered into one flat buffer and then copied to a tensor each */
+    bool weights_gathered_flat;
+    /* The buffer that an all-gather of parameters writes is allocated on a stream of its own, and so in a memory pool
+     * of its own. */
+    bool weights_gathered_apart;
+    /* gathers start after attention's core; false: when the layer begins */
+    bool weights_after_core;
+    /* gathered parameters are kept if they are read again within this many elements */
+    int64_t reuse_elements;
+    /* number of layers whose sharded parameters are gathered ahead of their use */
+    uint32_t prefetch;
+    /* without prefetch: the thread that issues computation also starts each gather and each reduction of weights, and
+     * waits for it */
+    bool collectives_hold;
+
+    /* ---- gradients: their dtype, when they exist, and how they are reduced ---- */
+    uint8_t grad_dtype; /* enum dtype of accumulated weight gradients */
+    /* FSDP: whole gradients of sharded parameters accumulate and are reduced in grad_dtype with --states bf16, too; a
+     * rank's part of the sum is cast to bf16 (reduce_dtype) */
+    bool reduces_f32_always;
+    /* where ranks share a sequence, gradients are cast to fp32 before they are reduced to shards, and the sums are
+     * cast back */
+    bool reduces_f32;
+    /* zero_grad(set_to_none=True): a gradient is allocated when the backward reaches its weight, and the step begins
+     * without any */
+    bool grads_to_none;
+    /* The backward of a linear layer adds to the gradient itself, and returns to autograd a 16-bit tensor of the
+     * weight's shape that is never written and kept throughout, one for each shape. */
+    bool placeholder_gradients;
+    /* whole gradients are zeroed before the step, and checked before they are reduced, each in a pass of its own */
+    bool grad_passes;
+    /* in each micro-batch, whole gradients are copied into a flat tensor and divided before they are reduced: two
+     * passes over memory */
+    bool flattens_gradients;
+    /* gradients are reduced in buckets of whole layers, at most this many elements or one layer */
+    int64_t bucket_elements;
+    /* number of passes over a bucket of 16-bit or 32-bit gradients that is reduced once a step: the copy into a flat
+     * tensor, the division of that tensor (taken as a copy), and the copy back; 0: no bucket is copied */
+    uint8_t bucket_passes;
+    bool holds_bucket; /* with sharded parameters, a bucket is allocated once and kept */
+    /* buckets that are reduced once a step are summed completely on all ranks, even if a rank updates only a part */
+    bool all_reduces;
+    /* a rank's part of the sum of a whole gradient is written into that gradient */
+    bool reduces_in_place;
+    /* gradients that are reduced once a step are reduced after the whole backward */
+    bool reduce_at_end;
+    /* also without stages, sharded gradients accumulate whole until the last micro-batch */
+    bool accumulates_whole;
+    /* computation waits for the reductions at the end of each micro-batch's backward */
+    bool waits_for_reductions;
+
+    /* ---- the optimizer, and the allocator ---- */
+    uint8_t clipping;   /* enum clipping; where there is any, AdamW waits for the last reduction */
+    bool clipping_sync; /* the host waits for the norm of gradients before it continues */
+    /* the optimizer's first step allocates its moments, in memory that activations have left */
+    bool late_moments;
     /* with the optimizer on the host: gradients are cast to fp32 on the device, before they are copied to the host */
     bool host_grads_f32;
     /* with the optimizer on the host: new parameters are cast into pageable memory, and a blocking copy takes them to
@@ -210,10 +235,8 @@ struct profile {
     bool host_params_pageable;
     /* bytes of host memory that passes of their own around AdamW on the host read and write per parameter */
     uint8_t host_pass_bytes;
-    /* seconds of the framework between backward and optimizer, on every rank */
-    double host_per_step_s;
-    /* seconds that the framework takes on the host after each blocking copy of a checkpoint to the host or back */
-    double host_per_checkpoint_s;
+    /* the setting of PyTorch's allocator: schedule/reserved/caching_allocator.h */
+    bool expandable_segments;
 };
 
 #endif

@@ -118,7 +118,7 @@ static const struct strategy strategies[] = {
      .late_moments = true,              /* torch.optim.AdamW: _init_group() in step() */                              \
      .ring_one_stream = true,           /* one process group, one NCCL stream */                                      \
      .ring_packs = true,                /* torch.cat of keys and values, and of their gradients */                    \
-     .gathered_shift = true,            /* gradients always go round by all_to_all */                                 \
+     .kv_gradients_shift = true,            /* gradients always go round by all_to_all */                                 \
      .ring_grad_f32 = true,             /* convert_to_f32 */                                                          \
      .tensor_plan = TENSOR_PLAN_MODULE, /* parallelize_module() with PrepareModuleInput, as torchtitan */              \
      .quantises_again = true,           /* torchao/float8/float8_linear.py: save_for_backward(input_hp, ...) */           \
@@ -146,7 +146,7 @@ static const struct profile profiles[] = {
      .holds_bucket = true,              /* contiguous_gradients of stage 3 */
      .rotary_tables = true,             /* rotary_pos_embedding.py: cos_cached, sin_cached */
      .reuse_elements = 1000000000,      /* stage3_max_reuse_distance */
-     .gathers_apart = true,             /* partitioned_param_coordinator.py: __allgather_stream */
+     .weights_gathered_apart = true,             /* partitioned_param_coordinator.py: __allgather_stream */
      .prefetch = 0,                     /* inferred: FPDT's rows on two nodes lack what all gathers take; docs/accuracy.md */
      .waits_for_reductions = true,
      .chunk_fifo = true,                /* fpdt_layer.py: streams `offload` and `general_offload` */
@@ -207,7 +207,7 @@ static const struct profile profiles[] = {
      .bucket_elements = 268435456,      /* reduce_bucket_size of 512 MiB of bf16 */
      .prefetch = 1,
      .waits_for_reductions = true,
-     .gathers_after_core = true,       /* _pre_forward_hook_for_out_proj */
+     .weights_after_core = true,       /* _pre_forward_hook_for_out_proj */
      .host_per_step_s = 0.3,            /* norms, loss scale, metrics; docs/accuracy.md */
      .late_moments = true,              /* torch.optim.AdamW */
      .clipping = CLIPPING_IN_PLACE,     /* compute_norm(), and _unscale_and_clip_grads() multiplies always */
@@ -244,7 +244,7 @@ static const struct profile profiles[] = {
      .tensors_apart = true,             /* nn.Parameter, .grad and torch.optim.AdamW's state of each weight */
      .grads_to_none = true,             /* zero_grad(), whose set_to_none is true by default */
      .params_f32 = true,                /* fully_shard with mixed_precision_param = bfloat16 */
-     .gather_copies = true, .gathers_apart = true, /* _fsdp_collectives.py: foreach_all_gather(), _copy_out() */
+     .weights_gathered_flat = true, .weights_gathered_apart = true, /* _fsdp_collectives.py: foreach_all_gather(), _copy_out() */
      .experts_sync = true,              /* expert_parallel.py: splits of all_to_all_single to the CPU, tolist() */
      .root_unit = true,                 /* fully_shard(model): tok_embeddings, norm and output; _lazy_init() keeps the root after the forward */
      .stages_accumulate = true,         /* torch.distributed.pipelining: backward_maybe_with_nosync() */
@@ -261,7 +261,7 @@ static const struct profile profiles[] = {
      .grads_to_none = true,             /* zero_grad(), whose set_to_none is true by default */
      .params_f32 = true,                /* param_dtype is bfloat16: cast before they are gathered */
      .flattens_gradients = true,        /* SplitBackward, _runtime_utils.py: _post_backward_hook() */
-     .gathers_apart = true,             /* _unshard(): unshard_stream */
+     .weights_gathered_apart = true,             /* _unshard(): unshard_stream */
      .root_unit = true,                 /* _is_root: _root_pre_forward() gathers it, and no forward reshards it */
      .clipping = CLIPPING_IN_PLACE,     /* clip_grad_norm_() */
      .clipping_sync = true},            /* total_norm is all-reduced, and read for the log */
@@ -275,7 +275,7 @@ static const struct profile profiles[] = {
      .tensors_apart = true,             /* nn.Parameter, .grad and torch.optim.AdamW's state of each weight */
      .grads_to_none = true,             /* zero_grad(), whose set_to_none is true by default */
      .params_f32 = true,                /* fsdp2_prepare_model() upcasts to fp32 */
-     .gather_copies = true, .gathers_apart = true, /* FSDP2, as torchtitan */
+     .weights_gathered_flat = true, .weights_gathered_apart = true, /* FSDP2, as torchtitan */
      .root_unit = true,                 /* fully_shard of decoder layers, then of the model */
      .frees_root = true,                /* fsdp2_prepare_model(): fully_shard(model, reshard_after_forward=...) */
      .loss_in_root = true,              /* LlamaForCausalLM.forward(): loss_function(logits, labels) */
@@ -305,7 +305,7 @@ static const struct profile profiles[] = {
      .copies_before = 1, .copies_after = 1,
      .rotation = ROTATE_P2P,            /* cp_comm_type's default */
      .ring_retains = true,              /* AttnFuncWithCPAndKVP2P */
-     .gathers_first = true,             /* cp_comm_type=all_gather: keys and values before any tile */
+     .kv_gathered_first = true,             /* cp_comm_type=all_gather: keys and values before any tile */
      .messages_sync = true,             /* as megatron */
      .experts_sync = true,              /* as megatron */
      .router_by_operators = true,       /* moe_router_fusion is off by default; docs/costs.md */
@@ -330,7 +330,7 @@ static const struct profile profiles[] = {
      WELL_MADE, .prefetch = 1},         /* a plain PyTorch program: the device file's host costs */
     {.name = "fsdp-gloo", .summary = "neutral under PyTorch's FSDP over gloo on processors: collectives hold the thread that computes",
      WELL_MADE,
-     .gather_copies = true,             /* foreach_all_gather_copy_out() */
+     .weights_gathered_flat = true,             /* foreach_all_gather_copy_out() */
      .root_unit = true,                 /* fully_shard(model), tests/scripts/record_steps.py */
      .prefetch = 0,                     /* foreach_all_gather() with async_op=False: the thread waits, also when it prefetches */
      .collectives_hold = true},          /* foreach_reduce(): dist.reduce_scatter_tensor() waits as well */

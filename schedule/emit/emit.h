@@ -212,7 +212,7 @@ struct shared {
 
 /* The gradient that a stage computes for another stage's bundle in the shared units at the front, or at the back, of a
  * chunk; or one part of that gradient, if stages hold parts of weights. */
-struct remote_grad {
+struct lent_grad {
     buffer_id buffer;
     uint64_t *touched; /* as emit_weights.touched, for all bundles of the remote gradients */
     uint32_t bundle;
@@ -304,8 +304,8 @@ struct emit_weights {
     /* for each part, a bit mask of the weights whose gradients already hold something */
     uint64_t *touched;
     uint64_t *touched_of; /* `touched` of every micro-batch, if each has gradients of its own */
-    struct remote_grad *remote_grad; /* gradients of units that stages share */
-    uint32_t remote_grad_count;
+    struct lent_grad *lent_grad; /* gradients of units that stages share */
+    uint32_t lent_grad_count;
     size_t remote_grad_capacity;
     struct remote_part *remote_part;
     uint32_t remote_part_count;

@@ -237,7 +237,7 @@ enum { STATES = 16 };
 struct replay_pass {
     const struct replay *r;
     struct caching_allocator *a;
-    bool gathers_apart;
+    bool weights_gathered_apart;
     uint32_t *freed_buffers, *next, *block;
     uint32_t run; /* number of the run of the short list whose copies come next */
     struct repeated_copies copies;
@@ -360,7 +360,7 @@ static void pass_step(struct replay_pass *pass, enum memory memory, bool first_s
         i++;
         if (r->ir->buffer.memory[row->buffer] != memory || (row->last_op == IR_NONE && !first_step))
             continue;
-        bool apart = pass->gathers_apart && row->is_gathered;
+        bool apart = pass->weights_gathered_apart && row->is_gathered;
         pass->block[i - 1] =
             caching_alloc_on(pass->a, apart ? CACHING_GATHER : CACHING_COMPUTE, row->bytes);
         pass->a->block[pass->block[i - 1]].owner = i;
@@ -371,12 +371,12 @@ static void pass_step(struct replay_pass *pass, enum memory memory, bool first_s
     }
 }
 
-void replay_run(const struct replay *r, enum memory memory, bool gathers_apart,
+void replay_run(const struct replay *r, enum memory memory, bool weights_gathered_apart,
                 struct caching_allocator *a)
 {
     struct replay_pass pass = {.r = r,
                                .a = a,
-                               .gathers_apart = gathers_apart,
+                               .weights_gathered_apart = weights_gathered_apart,
                                .freed_buffers =
                                    heap_alloc((size_t)r->ops + 1, sizeof *pass.freed_buffers),
                                .next = heap_alloc((size_t)r->count + 1, sizeof *pass.next),

@@ -42,9 +42,9 @@ enum { REPLAY_STEPS = 2 };
 
 /* Allocates and frees the buffers of one memory, step after step; stops after a step that exceeds the allocator's
  * limit. Persistent buffers are allocated in the first step only. Iterations that would only repeat what the allocator
- * did in the iterations before them are left out. gathers_apart: gathered parameters are allocated on the stream of
+ * did in the iterations before them are left out. weights_gathered_apart: gathered parameters are allocated on the stream of
  * gathers. */
-void replay_run(const struct replay *replay, enum memory memory, bool gathers_apart,
+void replay_run(const struct replay *replay, enum memory memory, bool weights_gathered_apart,
                 struct caching_allocator *allocator);
 
 #endif

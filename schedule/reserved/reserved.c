@@ -223,7 +223,7 @@ static void run_device(struct caching_allocator *a, const struct replay *replay,
     for (int i = 0; i < STEP_ROTARY_TABLES; i++)
         if (held.table[i] > 0)
             caching_alloc(a, held.table[i]);
-    replay_run(replay, MEMORY_HBM, held.gathers_apart, a);
+    replay_run(replay, MEMORY_HBM, held.weights_gathered_apart, a);
 }
 
 /* Returns log2 of the bytes that a pinned block takes. PyTorch's CachingHostAllocator (c10) rounds sizes up to powers

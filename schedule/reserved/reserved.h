@@ -55,8 +55,8 @@ struct reserved {
 /* How a framework's allocator is set, and the memory that the framework keeps in it besides the schedule's tensors:
  * that of step_bucket_bytes() and step_rotary_tables(). Zero for a schedule that no framework runs. */
 struct reserved_held {
-    bool expandable;    /* expandable_segments:True */
-    bool gathers_apart; /* gathered parameters are allocated on a stream of their own */
+    bool expandable;             /* expandable_segments:True */
+    bool weights_gathered_apart; /* gathered parameters are allocated on a stream of their own */
     struct replay_held how;
     uint64_t buckets;
     uint64_t table[STEP_ROTARY_TABLES]; /* bytes; each table has a block of its own */

@@ -405,7 +405,7 @@ static bool build(struct ir *out, const struct choices *c, const struct transfor
     free(e.expanded_latents.buffer);
     free(e.caches.buffer);
     free(e.extension);
-    free(e.weights.remote_grad);
+    free(e.weights.lent_grad);
     free(e.weights.remote_part);
     free(e.dependency);
     free(e.needed);

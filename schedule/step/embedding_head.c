@@ -34,7 +34,7 @@ static struct view own_positions(struct emit *e, int64_t i)
 
 /* Returns the tokens or labels of the unit's rows. If a micro-batch has several sequences, the rows of a subsequence
  * are not contiguous, and are copied into a buffer. */
-static struct view unit_rows(struct emit *e, buffer_id bound, const char *stem)
+static struct view unit_tokens_or_labels(struct emit *e, buffer_id bound, const char *stem)
 {
     const struct choices *c = e->choices;
     int64_t all = c->seq / c->hp / c->cp;
@@ -69,14 +69,14 @@ buffer_id embedding_forward(struct emit *e)
     if (part_of(e, false) > 0) {
         struct view found = tensor_product(e, x, h, "found_all");
         table_forward(e, WEIGHT_EMBEDDING, part_of(e, false),
-                      unit_rows(e, e->tokens, "unit_tokens"), found, e->unit.rows);
+                      unit_tokens_or_labels(e, e->tokens, "unit_tokens"), found, e->unit.rows);
         tensor_scatter(e, found, x, TENSOR_SEQUENCES);
     } else if (e->choices->row_ranks > 1) {
         struct view own = view_rows(e->tokens_own, e->unit.first_row / e->choices->row_ranks,
                                     e->unit.own_rows, 1);
         table_forward(e, WEIGHT_EMBEDDING, 0, own, x, e->unit.own_rows);
     } else {
-        table_forward(e, WEIGHT_EMBEDDING, 0, unit_rows(e, e->tokens, "unit_tokens"), x,
+        table_forward(e, WEIGHT_EMBEDDING, 0, unit_tokens_or_labels(e, e->tokens, "unit_tokens"), x,
                       e->unit.rows);
     }
     if (!positions)
@@ -142,7 +142,7 @@ void embedding_backward(struct emit *e, buffer_id dx)
     e->tags.region = REGION_EMBEDDING;
     struct view dx_all = tensor_gather(e, view_all(e, dx), h, TENSOR_SEQUENCES, "dy_all", false);
     table_backward(e, WEIGHT_EMBEDDING, part_of(e, false), dx_all,
-                   unit_rows(e, e->tokens, "unit_tokens"), e->unit.rows);
+                   unit_tokens_or_labels(e, e->tokens, "unit_tokens"), e->unit.rows);
     for (int64_t i = 0; has_weight(e, WEIGHT_POSITIONS) && i < e->choices->micro_batch; i++)
         table_backward(e, WEIGHT_POSITIONS, 0, view_rows(dx, i * n, n, h), own_positions(e, i), n);
 }
@@ -486,7 +486,7 @@ buffer_id head(struct emit *e, buffer_id x)
     emit_norm(e, part, WEIGHT_FINAL_NORM, view_of_residual(e, x), view_all(e, normed), stats,
               e->unit.own_rows, h);
     e->tags.region = REGION_LOSS;
-    struct loss_rows r = {.all_labels = unit_rows(e, e->labels, "unit_labels")};
+    struct loss_rows r = {.all_labels = unit_tokens_or_labels(e, e->labels, "unit_labels")};
     struct view x_all =
         tensor_gather(e, view_all(e, normed), h, TENSOR_SEQUENCES, "norm_all", true);
     struct view product = tensor_product(e, view_all(e, d_normed), h, "dx_all");

@@ -443,7 +443,7 @@ void weights_setup(struct emit *e)
         arena_array(&e->arena, e->weights.grad_buffer_count, sizeof *e->weights.grad_buffer);
     for (uint32_t i = 0; i < e->weights.grad_buffer_count; i++)
         e->weights.grad_buffer[i] = each ? (buffer_id){IR_NONE} : e->weights.bundle[i].grad;
-    e->weights.remote_grad_count = e->weights.remote_part_count = 0;
+    e->weights.lent_grad_count = e->weights.remote_part_count = 0;
     struct op_tags before = e->tags;
     if (pipeline_of(e->choices)->is_multiplexed)
         zero_gradients(e);

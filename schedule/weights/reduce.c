@@ -26,8 +26,8 @@ void shard_end_backward(struct shard *s)
 /* True if the first write to the gradient waits for the reduction of the one before the last. */
 bool shard_waits_for_sums(const struct shard *s, uint32_t row)
 {
-    return s->gradient[row].remote_grad != IR_NONE ? pipeline_shards_weights(s->e->choices)
-                                                   : weights_reduce_each_micro_batch(s->e->choices);
+    return s->gradient[row].lent_grad != IR_NONE ? pipeline_shards_weights(s->e->choices)
+                                                 : weights_reduce_each_micro_batch(s->e->choices);
 }
 
 /* Zeroes the padding of a gradient that is cut into parts when it is summed; no other op writes the padding. */
@@ -36,7 +36,7 @@ void shard_fill_padding(struct shard *s, uint32_t row, uint32_t op)
     const struct bundle_state *bundle = &s->e->weights.bundle[s->gradient[row].bundle];
     /* of one micro-batch, or of one shared unit */
     bool cut = (shard_waits_for_sums(s, row) || weights_make_gradients(s->e->choices)) &&
-               (s->gradient[row].remote_grad != IR_NONE || bundle->ranks->shard_size > 1);
+               (s->gradient[row].lent_grad != IR_NONE || bundle->ranks->shard_size > 1);
     if (!cut || bundle->elements == bundle->used_elements)
         return;
     weights_set_tags(s->e, PHASE_BACKWARD, REGION_WEIGHTS, op);
@@ -268,9 +268,9 @@ void shard_finalize(struct shard *s, uint32_t k)
 {
     if (s->last_summed[k] == IR_NONE)
         return;
-    const struct remote_grad *remote_grad = &s->e->weights.remote_grad[s->last_summed[k]];
-    if (remote_grad->sum.i != IR_NONE)
-        remote_add(s->e, remote_grad);
+    const struct lent_grad *lent_grad = &s->e->weights.lent_grad[s->last_summed[k]];
+    if (lent_grad->sum.i != IR_NONE)
+        remote_add(s->e, lent_grad);
     s->last_summed[k] = IR_NONE;
 }
 
@@ -280,8 +280,8 @@ static void give_back(struct shard *s, uint32_t row, uint32_t op)
     weights_set_tags(s->e, PHASE_BACKWARD, REGION_WEIGHTS, op);
     shard_finalize(s, 0);
     s->last_summed[0] = s->last_summed[1];
-    s->last_summed[1] = s->gradient[row].remote_grad;
-    s->gradient[row].reduction = remote_sum(s->e, &s->e->weights.remote_grad[s->last_summed[1]]);
+    s->last_summed[1] = s->gradient[row].lent_grad;
+    s->gradient[row].reduction = remote_sum(s->e, &s->e->weights.lent_grad[s->last_summed[1]]);
 }
 
 /* Returns the last op that adds to the gradients that this stage computes by itself, without those of shared units;
@@ -290,7 +290,7 @@ op_id shard_last_alone(const struct shard *s, const struct op_list *list)
 {
     uint32_t last = 0;
     for (uint32_t row = 0; row < s->gradient_count; row++)
-        if (s->gradient[row].remote_grad == IR_NONE && s->gradient[row].last > last)
+        if (s->gradient[row].lent_grad == IR_NONE && s->gradient[row].last > last)
             last = s->gradient[row].last;
     return (op_id){last > 0 ? list->op[last] : IR_NONE};
 }
@@ -308,7 +308,7 @@ void shard_reduce_finished(struct shard *s, uint32_t i, uint32_t op)
         if (row == IR_NONE || row == done || s->gradient[row].last != i)
             continue;
         done = row;
-        if (s->gradient[row].remote_grad != IR_NONE) {
+        if (s->gradient[row].lent_grad != IR_NONE) {
             give_back(s, row, op);
         } else if (!shard_reduces_at_end(s)) {
             reduce_gradient(s, row, op);
@@ -339,7 +339,7 @@ void shard_reduce_in_order(struct shard *s, const struct op_list *list)
     uint32_t begin = s->new_list.count;
     for (uint32_t b = 0; b < s->e->weights.bundle_count; b++)
         for (uint32_t row = 0; row < s->gradient_count; row++)
-            if (s->gradient[row].bundle == b && s->gradient[row].remote_grad == IR_NONE) {
+            if (s->gradient[row].bundle == b && s->gradient[row].lent_grad == IR_NONE) {
                 reduce_gradient(s, row, list->op[s->gradient[row].last]);
                 s->final = shard_list_emitted(s);
             }

@@ -96,18 +96,18 @@ op_id remote_gather_parts(struct emit *e, const struct remote_part *part, buffer
     return emit_op(e, e->stream.gather, &work, &from, 1, &all, 1);
 }
 
-op_id remote_sum_parts(struct emit *e, struct remote_grad *remote_grad)
+op_id remote_sum_parts(struct emit *e, struct lent_grad *lent_grad)
 {
-    struct remote_part *part = remote_part(e, remote_grad->bundle, &remote_grad->shared);
+    struct remote_part *part = remote_part(e, lent_grad->bundle, &lent_grad->shared);
     bool adds = part->shared.owns || part->grad.i != IR_NONE;
     buffer_id to = part_buffer(e, part, adds ? "reduced" : "grad_part", CATEGORY_GRADIENT,
                                (enum dtype)e->weights.grad_dtype);
     if (adds)
-        remote_grad->sum = to;
+        lent_grad->sum = to;
     else
         part->grad = to;
     return part->last_sum = weights_collective(e, e->stream.reduce, WORK_REDUCE_SCATTER,
-                                               remote_grad->group, remote_grad->buffer, to);
+                                               lent_grad->group, lent_grad->buffer, to);
 }
 
 struct view remote_part_of_gradient(const struct emit *e, const struct remote_part *part)

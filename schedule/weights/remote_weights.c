@@ -29,21 +29,20 @@ struct shared remote_shared(const struct emit *e, uint32_t chunk, uint32_t unit)
 
 static void add_remote_grad(struct emit *e, uint32_t bundle, uint16_t group, uint64_t *touched)
 {
-    e->weights.remote_grad =
-        heap_grow(e->weights.remote_grad, &e->weights.remote_grad_capacity,
-                  e->weights.remote_grad_count + 1u, sizeof *e->weights.remote_grad);
+    e->weights.lent_grad = heap_grow(e->weights.lent_grad, &e->weights.remote_grad_capacity,
+                                     e->weights.lent_grad_count + 1u, sizeof *e->weights.lent_grad);
     uint64_t elements = pipeline_shards_weights(e->choices)
                             ? e->weights.bundle[bundle].elements
                             : e->weights.bundle[bundle].used_elements;
     buffer_id buffer =
         emit_buffer(e, "lent_grad", CATEGORY_GRADIENT, e->weights.grad_dtype, (int64_t)elements, 0);
-    e->weights.remote_grad[e->weights.remote_grad_count++] =
-        (struct remote_grad){.buffer = buffer,
-                             .touched = touched,
-                             .bundle = bundle,
-                             .group = group,
-                             .shared = e->unit.shared,
-                             .sum = {IR_NONE}};
+    e->weights.lent_grad[e->weights.lent_grad_count++] =
+        (struct lent_grad){.buffer = buffer,
+                           .touched = touched,
+                           .bundle = bundle,
+                           .group = group,
+                           .shared = e->unit.shared,
+                           .sum = {IR_NONE}};
 }
 
 void remote_end(struct emit *e)
@@ -58,12 +57,12 @@ void remote_end(struct emit *e)
 static bool take_up(struct emit *e, uint32_t begin, uint16_t group)
 {
     bool found = false;
-    for (uint32_t i = begin; i < e->weights.remote_grad_count; i++) {
-        const struct remote_grad *remote_grad = &e->weights.remote_grad[i];
-        if (remote_grad->group != group || remote_grad->shared.chunk != e->unit.shared.chunk)
+    for (uint32_t i = begin; i < e->weights.lent_grad_count; i++) {
+        const struct lent_grad *lent_grad = &e->weights.lent_grad[i];
+        if (lent_grad->group != group || lent_grad->shared.chunk != e->unit.shared.chunk)
             continue;
-        e->weights.bundle[remote_grad->bundle].grad = remote_grad->buffer;
-        e->weights.touched = remote_grad->touched;
+        e->weights.bundle[lent_grad->bundle].grad = lent_grad->buffer;
+        e->weights.touched = lent_grad->touched;
         found = true;
     }
     return found;
@@ -76,7 +75,7 @@ void weights_of_unit(struct emit *e)
     remote_end(e);
     if (e->unit.shared.count == 1)
         return;
-    uint32_t begin = pipeline_shards_weights(e->choices) ? e->weights.remote_grad_count : 0;
+    uint32_t begin = pipeline_shards_weights(e->choices) ? e->weights.lent_grad_count : 0;
     uint16_t group =
         multiplex_group(e, "sums", (struct share){e->unit.shared.first, e->unit.shared.count});
     if (!take_up(e, begin, group)) {
@@ -116,24 +115,24 @@ buffer_id remote_params(struct emit *e, struct remote_task task, uint32_t bundle
     return to;
 }
 
-op_id remote_sum(struct emit *e, struct remote_grad *remote_grad)
+op_id remote_sum(struct emit *e, struct lent_grad *lent_grad)
 {
     if (pipeline_shards_weights(e->choices))
-        return remote_sum_parts(e, remote_grad);
-    const struct shared *shared = &remote_grad->shared;
-    struct view all = view_all(e, remote_grad->buffer);
+        return remote_sum_parts(e, lent_grad);
+    const struct shared *shared = &lent_grad->shared;
+    struct view all = view_all(e, lent_grad->buffer);
     struct work work = {
         .kind = WORK_REDUCE,
-        .broadcast = {remote_grad->group, bytes_of(e, all), shared->chunk - shared->first}};
-    remote_grad->sum.i = shared->owns ? remote_grad->buffer.i : IR_NONE;
+        .broadcast = {lent_grad->group, bytes_of(e, all), shared->chunk - shared->first}};
+    lent_grad->sum.i = shared->owns ? lent_grad->buffer.i : IR_NONE;
     return emit_op(e, e->stream.reduce, &work, &all, 1, &all, shared->owns);
 }
 
-void remote_add(struct emit *e, const struct remote_grad *remote_grad)
+void remote_add(struct emit *e, const struct lent_grad *lent_grad)
 {
-    struct view sum = view_all(e, remote_grad->sum);
-    struct view to = {e->weights.grad_buffer[remote_grad->bundle], 0, sum.count};
+    struct view sum = view_all(e, lent_grad->sum);
+    struct view to = {e->weights.grad_buffer[lent_grad->bundle], 0, sum.count};
     if (pipeline_shards_weights(e->choices))
-        to = remote_part_of_gradient(e, remote_part(e, remote_grad->bundle, &remote_grad->shared));
+        to = remote_part_of_gradient(e, remote_part(e, lent_grad->bundle, &lent_grad->shared));
     emit_add(e, sum, to, to);
 }

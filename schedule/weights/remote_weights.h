@@ -40,9 +40,9 @@ void remote_end(struct emit *e);
  * the stage stores its part of them. */
 buffer_id remote_params(struct emit *e, struct remote_task task, uint32_t bundle, op_id *op);
 /* Emits the sum of a shared task's gradients over its stages. */
-op_id remote_sum(struct emit *e, struct remote_grad *remote_grad);
-/* Adds that sum (remote_grad->sum) to the gradient that the stage has. */
-void remote_add(struct emit *e, const struct remote_grad *remote_grad);
+op_id remote_sum(struct emit *e, struct lent_grad *lent_grad);
+/* Adds that sum (lent_grad->sum) to the gradient that the stage has. */
+void remote_add(struct emit *e, const struct lent_grad *lent_grad);
 /* Sends parts of gradients to their owners. alone: the stage's last op on units that it does not share. */
 void remote_return(struct emit *e, op_id alone);
 
@@ -55,7 +55,7 @@ struct remote_part *remote_part(struct emit *e, uint32_t bundle, const struct sh
 /* Stores this stage's part of parameters that came for the first time, unless it is their owner. */
 void remote_keep_part(struct emit *e, struct remote_part *part, buffer_id params);
 op_id remote_gather_parts(struct emit *e, const struct remote_part *part, buffer_id to);
-op_id remote_sum_parts(struct emit *e, struct remote_grad *remote_grad);
+op_id remote_sum_parts(struct emit *e, struct lent_grad *lent_grad);
 /* Returns the view to which sums of the part are added: on the owner, a range of its own gradient. */
 struct view remote_part_of_gradient(const struct emit *e, const struct remote_part *part);
 

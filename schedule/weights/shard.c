@@ -150,10 +150,10 @@ static void note_write(struct shard *s, uint32_t buffer, uint32_t i)
         s->gradient[of->row] = (struct gradient){.buffer = {buffer},
                                                  .bundle = of->grad,
                                                  .first = i,
-                                                 .remote_grad = of->remote_grad,
+                                                 .lent_grad = of->lent_grad,
                                                  .reduction = {IR_NONE},
                                                  .to_add = {IR_NONE}};
-        s->gradients_left[of->grad] += of->remote_grad == IR_NONE;
+        s->gradients_left[of->grad] += of->lent_grad == IR_NONE;
     }
     s->gradient[of->row].last = i;
 }
@@ -275,7 +275,7 @@ static void gather_run(struct shard *s, uint32_t r, const struct op_list *in)
             part = in_compute_dtype;
         }
         buffer_id to = run->gathered_buffer;
-        if (e->choices->profile->gather_copies)
+        if (e->choices->profile->weights_gathered_flat)
             to = run->flat_buffer = ir_add_buffer_like(s->ir, run->gathered_buffer);
         op = weights_collective(e, e->stream.gather, WORK_ALL_GATHER,
                                 e->weights.bundle[run->bundle].ranks->shard, part, to);
@@ -315,7 +315,7 @@ static void gather_before(struct shard *s, uint32_t r, uint32_t i, const struct 
     const struct use_run *run = &s->run[r];
     uint32_t op = in->op[i], param = s->e->weights.bundle[run->bundle].param.i;
     if (run->begin == i)
-        gather_to(s, profile->gathers_after_core ? r : run_after(s, r, profile->prefetch), in);
+        gather_to(s, profile->weights_after_core ? r : run_after(s, r, profile->prefetch), in);
     if (run->after_core == i)
         gather_to(s, run_after(s, r, profile->prefetch), in);
     if (run->begin == i)
@@ -381,9 +381,9 @@ static void note_buffers(struct shard *s)
     for (uint32_t i = 0; i < w->grad_buffer_count; i++)
         if (w->grad_buffer[i].i != IR_NONE)
             s->buffer[w->grad_buffer[i].i].grad = i % w->bundle_count;
-    for (uint32_t i = 0; i < w->remote_grad_count; i++) {
-        s->buffer[w->remote_grad[i].buffer.i].grad = w->remote_grad[i].bundle;
-        s->buffer[w->remote_grad[i].buffer.i].remote_grad = i;
+    for (uint32_t i = 0; i < w->lent_grad_count; i++) {
+        s->buffer[w->lent_grad[i].buffer.i].grad = w->lent_grad[i].bundle;
+        s->buffer[w->lent_grad[i].buffer.i].lent_grad = i;
     }
 }
 
@@ -456,7 +456,7 @@ static void rewrite_list(struct shard *s, const struct op_list *list)
 static void hold_root(struct shard *s, const struct op_list *list)
 {
     const struct profile *profile = s->e->choices->profile;
-    for (uint32_t r = 0; profile->gather_copies && r < s->run_count; r++) {
+    for (uint32_t r = 0; profile->weights_gathered_flat && r < s->run_count; r++) {
         const struct use_run *run = &s->run[r];
         uint32_t last = run->end - 1;
         bool forward = in_forward(s, list->op[last]);

@@ -12,26 +12,26 @@ struct use_run { /* consecutive uses of one bundle's parameters: positions in th
     uint32_t after_core;     /* the op after a forward's core of attention; begin: there is none */
     uint32_t kept_run;       /* the earlier run whose gathered copy is still there, or IR_NONE */
     buffer_id gathered_buffer;
-    /* with the profile's gather_copies: what is to be copied to `gathered_buffer`; IR_NONE: nothing */
+    /* with the profile's weights_gathered_flat: what is to be copied to `gathered_buffer`; IR_NONE: nothing */
     buffer_id flat_buffer;
 };
 
 struct gradient { /* the gradient of one bundle, in one micro-batch or (persistent) in all */
     buffer_id buffer;
     uint32_t bundle, first, last;
-    bool is_last;         /* of its bundle's gradients to be reduced */
-    bool adds_to_bundle;  /* others of its bundle have been reduced before */
-    uint32_t remote_grad; /* row of e->weights.remote_grad, or IR_NONE */
-    op_id reduction;      /* its reduction */
+    bool is_last;        /* of its bundle's gradients to be reduced */
+    bool adds_to_bundle; /* others of its bundle have been reduced before */
+    uint32_t lent_grad;  /* row of e->weights.lent_grad, or IR_NONE */
+    op_id reduction;     /* its reduction */
     /* this rank's reduced part, until it has been cast or added to the kept part; IR_NONE: nothing is left to add */
     buffer_id to_add;
 };
 
-struct weight_buffer {    /* what a buffer holds; IR_NONE: not that */
-    uint32_t param;       /* the parameters of this bundle */
-    uint32_t grad;        /* a gradient of this bundle */
-    uint32_t row;         /* of shard.gradient, once an op writes it */
-    uint32_t remote_grad; /* row of e->weights.remote_grad */
+struct weight_buffer {  /* what a buffer holds; IR_NONE: not that */
+    uint32_t param;     /* the parameters of this bundle */
+    uint32_t grad;      /* a gradient of this bundle */
+    uint32_t row;       /* of shard.gradient, once an op writes it */
+    uint32_t lent_grad; /* row of e->weights.lent_grad */
 };
 
 struct shard {
@@ -52,8 +52,8 @@ struct shard {
     size_t gradient_capacity;
     struct weight_buffer *buffer; /* of the first `buffers` buffers; the others are neither */
     uint32_t buffers;
-    uint32_t last_summed
-        [2]; /* rows of e->weights.remote_grad that have been summed last; IR_NONE: none */
+    /* rows of e->weights.lent_grad that have been summed last; IR_NONE: none */
+    uint32_t last_summed[2];
     uint32_t next_add; /* gradients before it are added */
     uint32_t *reduced_of,
         *gradients_left; /* per bundle: gradients that are reduced, and still to be */
