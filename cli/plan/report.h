@@ -34,13 +34,13 @@ struct plan_report {
     struct split split[PLAN_FAMILIES];
 };
 
-/* With report->all, simulates the winner on other machines, each of which differs from the given one in one property,
- * and the best configuration of each strategy with profile `ideal`. */
+/* Completes the report. With report->has_details it also simulates the winner on other machines, each of which differs
+ * from the given one in one property, and under profile `ideal` the best configuration of each strategy that lost. */
 enum status plan_report_make(struct plan_report *report, struct diag *diag);
 
 enum { PLAN_LABEL = 11 }; /* columns of the label that a line of the details begins with */
 
-/* Append the report: one screen, which begins with the answer (screen.c); all details, for report->all
+/* Append the report: one screen, which begins with the answer (screen.c); all details, for report->has_details
  * (report_details.c); the report as JSON. */
 void plan_report_print(const struct screen *screen, const struct plan_report *report);
 void plan_report_print_details(struct text *out, const struct plan_report *report);

@@ -204,7 +204,7 @@ static void print_utilisation(struct sheet *sheet, const struct report *r)
     text_release(&line);
 }
 
-/* "limit 700 W; SM clock at most 1980 MHz: products at 1582 MHz, attention at 1775 MHz" */
+/* "limit 700 W; SM clock at most 1980 MHz: products at 1582, attention at 1775" */
 static void print_power(struct sheet *sheet, const struct report *r)
 {
     const struct assumed_clock assumed = assumed_clock(r->prediction);

@@ -93,7 +93,7 @@ void sweep_remote_stop(struct sweep_remote *remote)
 
 /* ---- the other ranks ---- */
 
-struct server {
+struct remote_worker {
     const struct sweep_grid *grid;
     const struct launcher_calls *calls;
     struct pool pool;
@@ -110,7 +110,7 @@ static void do_point(void *context, uint64_t job, struct text *answer)
     answer->data[0] = (char)('0' + outcome);
 }
 
-static void look_for_messages(struct server *s)
+static void look_for_messages(struct remote_worker *s)
 {
     int from, tag;
     size_t size;
@@ -126,7 +126,7 @@ static void look_for_messages(struct server *s)
     }
 }
 
-static void send_row(struct server *s, uint64_t point, uint64_t outcome, const char *text,
+static void send_row(struct remote_worker *s, uint64_t point, uint64_t outcome, const char *text,
                      size_t size)
 {
     struct row_message_head head = {point, outcome};
@@ -137,7 +137,7 @@ static void send_row(struct server *s, uint64_t point, uint64_t outcome, const c
     text_release(&message);
 }
 
-static void take_event(struct server *s, const struct pool_event *event)
+static void take_event(struct remote_worker *s, const struct pool_event *event)
 {
     if (event->kind == POOL_ANSWER) {
         send_row(s, event->job, (uint64_t)(event->answer->data[0] - '0'), event->answer->data + 1,
@@ -157,7 +157,7 @@ enum status sweep_serve(const struct sweep_grid *grid, size_t jobs, struct launc
                         struct diag *diag)
 {
     struct sweep_predictor predictor = {.grid = grid};
-    struct server s = {
+    struct remote_worker s = {
         .grid = grid, .calls = launcher->calls, .died = heap_zalloc(grid->points, sizeof *s.died)};
     size_t workers = jobs > 0 ? jobs : pool_cores();
     s.most_queued = 2 * workers;

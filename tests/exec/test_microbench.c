@@ -1,4 +1,4 @@
-/* tests/exec/test_microbench.c: every kind except send, recv and barrier can be timed, a point describes what was
+/* tests/exec/test_microbench.c: every kind can be timed, except send, recv, barrier, opaque and those that need rows of other ranks, a point describes what was
  * timed, emulated links are as slow as requested, and a set of benchmarks can be stopped. No test checks how fast
  * anything is. */
 #include "exec/microbench.h"
