@@ -1,6 +1,6 @@
-/* tests/exec/test_microbench.c: every kind can be timed, except send, recv, barrier, opaque and those that need rows of other ranks, a point describes what was
- * timed, emulated links are as slow as requested, and a set of benchmarks can be stopped. No test checks how fast
- * anything is. */
+/* tests/exec/test_microbench.c: every kind can be timed, except send, recv, barrier, opaque and those that need rows of
+ * other ranks; a point describes what was timed, emulated links are as slow as requested, and a set of benchmarks can be
+ * stopped. No test checks how fast anything is. */
 #include "exec/microbench.h"
 #include "exec/number.h"
 #include "models/calibrate_links.h"
