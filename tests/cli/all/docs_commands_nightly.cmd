@@ -1,5 +1,5 @@
 # Every command that a document shows runs as it stands there, block by block, in a folder with the files that they speak of;
-# left out are blocks with "..." or placeholders, and what needs a GPU, nodes, a machine of its own, gigabytes or hours, or shows an error.
+# left out are blocks with "..." or placeholders, and what needs a GPU, nodes, PyTorch, a machine of its own, gigabytes or hours, or shows an error.
 mkdir $T/work $T/blocks
 cd $T/work
 cp $S/README.md .
@@ -20,10 +20,14 @@ longhaul run --model longhaul-3m --gpus 2 --seq 1K -o measured > note
 for f in $S/README.md $S/docs/*.md $S/docs/strategies/*.md; do
     awk -v to=$T/blocks/$(basename $f .md) -f $S/tests/cli/blocks.awk $f
 done
+# the plans that docs/core-plans.md shows as blocks of their own
+set -- $(grep -l '^core plan 1' $T/blocks/*)
+cp $1 moved.plan
+cp $2 three.plan
 ran=0
 for block in $T/blocks/*; do
     grep -qE '(^|[ (])longhaul [a-z]+ ' $block || continue
-    grep -qE '\.\.\.|FIGURE|OPTIONS|mpirun|SBATCH|cuda|--seq 4M|longhaul bench|\.txt |rank0\.pt|operators\.csv|gpus=8\.\.512|mixtral' $block && continue
+    grep -qE '\.\.\.|FIGURE|OPTIONS|mpirun|SBATCH|cuda|--seq 4M|longhaul bench|\.txt |rank0\.pt|operators\.csv|gpus=8\.\.512|mixtral|longhaul\.record|step\.json\.gz|stages/|bloom/' $block && continue
     sed -i 's/\(longhaul list[ a-z]*\)  *\(longhaul list\)/\1; \2/' $block
     code=0
     sh -c "cd $T/work; traces=$S/traces; . $block" > $T/said 2> $T/wrong < /dev/null || code=$?
