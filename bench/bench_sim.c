@@ -244,12 +244,12 @@ static void replay_done(void *context, int64_t tag)
         uint32_t t = r->step[r->next].transfer;
         for (uint32_t i = r->fold->flow_begin[t]; i < r->fold->flow_begin[t + 1]; i++) {
             const uint32_t *begin = &r->fold->link_begin[r->fold->flow[i]];
-            engine_flow(r->fold->link + begin[0], begin[1] - begin[0],
-                        r->traffic->flows.bytes[r->fold->flow[i]], 1);
+            engine_start_flow(r->fold->link + begin[0], begin[1] - begin[0],
+                              r->traffic->flows.bytes[r->fold->flow[i]], 1);
         }
     }
     if (r->next < r->count)
-        engine_timer(r->step[r->next].date_s, 0);
+        engine_set_timer(r->step[r->next].date_s, 0);
 }
 
 static int compare_steps(const void *left, const void *right)
@@ -360,9 +360,9 @@ static enum status run_round(struct figures *f, const char *name, const struct i
         status = sim_run(ir, cluster, costs, &(struct sim_options){0}, name, &folded, diag);
     if (status == STATUS_OK) {
         repeat_add(&f->folded, processor_s() - began_s);
-        repeat_add(&f->exact, exact.counts.events_s);
+        repeat_add(&f->exact, exact.counts.event_loop_cpu_s);
         f->instances = exact.counts.op_instances;
-        f->flows = exact.counts.flows;
+        f->flows = exact.counts.flows_started;
         f->classes = folded.class_count;
         straight_s = replay_s(ir, cluster, costs, &exact);
         if (isnan(straight_s))

@@ -41,7 +41,8 @@ static void bound_by_peak(struct interval *time, const struct prediction *p)
     const double flops = mfu > exp(time->low) ? sim_flops(&p->ir, &p->sim) : 0;
     if (flops == 0)
         return;
-    const double share = fmin(mfu, prediction_hfu(p)) * sim_bf16_flops(&p->ir, &p->sim) / flops;
+    const double share =
+        fmin(mfu, prediction_hfu(p)) * sim_bf16_equivalent_flops(&p->ir, &p->sim) / flops;
     time->low = fmax(time->low, fmin(log(share), 0));
     time->high = fmax(time->high, time->low);
 }

@@ -70,7 +70,8 @@ static double elapsed(const struct prediction *p, const struct sim_result *sim)
         const struct sim_class *class = &sim->classes[c];
         for (uint32_t k = 0; k < class->op_count; k++) {
             uint32_t op = class->op_begin + k;
-            double from = sim->start_s[class->row + k], done = sim->end_s[class->row + k];
+            double from = sim->start_s[class->first_row + k],
+                   done = sim->end_s[class->first_row + k];
             if (is_operator(p, op))
                 end = done > end ? done : end;
             if (layer && is_operator(p, op))

@@ -112,24 +112,24 @@ static enum status take_documents(struct prediction *p, const struct shape_costs
     struct sim_result even = {0};
     struct waterfall waterfall;
     struct stages stages = {0};
-    double **seconds = document_costs_even(&p->ir, costs->sim.place_work_s);
+    double **seconds = document_costs_even(&p->ir, costs->sim.work_s_by_place);
     p->least_s = p->sim.step_s - p->waterfall.cause_s[CAUSE_RING];
     if (seconds == NULL)
         return STATUS_OK;
-    sim_costs.place_work_s = (const double *const *)seconds;
+    sim_costs.work_s_by_place = (const double *const *)seconds;
     enum status status =
         sim_run(&p->ir, &p->setup->cluster, &sim_costs, options, "schedule", &even, diag);
     *stands = status == STATUS_OK && !even.is_unsteady;
     if (*stands) {
         waterfall_make(&waterfall, &p->ir, &even, peak, 0);
         *stands = p->ir.repeats.copies == 0 || waterfall_adds_up(&waterfall);
-        waterfall_take_documents(&p->waterfall, &waterfall);
+        waterfall_attribute_documents(&p->waterfall, &waterfall);
         p->least_s = even.step_s - waterfall.cause_s[CAUSE_RING];
     }
     if (*stands && p->ir.role_count > 1) {
         stages_make(&stages, &p->ir, &even, peak);
         *stands = p->ir.repeats.copies == 0 || stages_add_up(&stages);
-        stages_take_documents(&p->stages, &stages, &p->sim);
+        stages_attribute_documents(&p->stages, &stages, &p->sim);
     }
     stages_release(&stages);
     sim_result_release(&even);
@@ -142,7 +142,7 @@ static struct sim_options sim_options_of(const struct prediction *p)
     const struct prediction_question *question = &p->question;
     assert(question->exact || question->slow_factor == 0);
     return (struct sim_options){.exact = question->exact,
-                                .even_above = p->setup->even_above,
+                                .uniform_above_ranks = p->setup->even_above,
                                 .slow_factor = question->slow_factor,
                                 .slow_rank = question->slow_rank};
 }
@@ -153,7 +153,7 @@ static enum status simulate(struct prediction *p, struct shape_costs *costs, boo
                             struct diag *diag)
 {
     struct sim_options options = sim_options_of(p);
-    options.no_memory = p->question.step_only;
+    options.skip_memory = p->question.step_only;
     shape_costs_make(costs, p);
     enum status status =
         sim_run(&p->ir, &p->setup->cluster, &costs->sim, &options, "schedule", &p->sim, diag);
@@ -163,13 +163,13 @@ static enum status simulate(struct prediction *p, struct shape_costs *costs, boo
     p->simulated = true;
     p->fullest_over_mean = costs->fullest_over_mean;
     if (costs->place_work_s != NULL)
-        p->lateness = document_lateness(&p->ir, costs->sim.place_work_s);
+        p->lateness = document_lateness(&p->ir, costs->sim.work_s_by_place);
     if (p->question.step_only)
         return status;
     p->checkpoints_cost_host = costs->checkpoints;
     struct waterfall_peak peak = {.flop_per_s = p->setup->cluster.device.peak_flop_per_s};
     if (p->has_choices) /* repeated products count here as they do in MFU and HFU */
-        step_repeated_products(&p->choices, &peak.layers_again, &peak.head_again);
+        step_repeated_products(&p->choices, &peak.layers_repeated_share, &peak.head_repeated_share);
     waterfall_make(&p->waterfall, &p->ir, &p->sim, peak, 0);
     if (p->ir.role_count > 1)
         stages_make(&p->stages, &p->ir, &p->sim, peak);
@@ -215,7 +215,7 @@ enum status prediction_without_kernels(struct sim_result *sim, const struct pred
     for (uint32_t i = 0; i < p->ir.shape_count; i++)
         if (work_kind_info((enum work_kind)p->ir.shape[i].kind)->stream == STREAM_COMPUTE)
             costs.work_s[i] = 0;
-    costs.sim.place_work_s = NULL;
+    costs.sim.work_s_by_place = NULL;
     enum status status =
         sim_run(&p->ir, &p->setup->cluster, &costs.sim, &options, "schedule", sim, diag);
     shape_costs_release(&costs);
@@ -266,7 +266,7 @@ static struct bound bound_of_role(const struct prediction *p, const struct shape
         double work_s = times * (costs->place_work_s != NULL && costs->place_work_s[shape] != NULL
                                      ? costs->place_work_s[shape][place]
                                      : costs->work_s[shape]);
-        if (guard != IR_NONE16 && !uniform_passes(ir, even, guard, rank))
+        if (guard != IR_NONE16 && !uniform_guard_passes(ir, even, guard, rank))
             continue;
         bound.issue_s += times * costs->issue_s[shape];
         if (ir->stream[ir->op.stream[op]].stream_class != STREAM_COMPUTE ||

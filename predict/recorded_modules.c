@@ -103,7 +103,8 @@ static void add_recording(struct recorded_modules *m, const struct prediction *p
     uint32_t *row = rows_of_modules(m, r);
     for (uint32_t k = 0; k < class->op_count; k++) {
         const uint32_t op = class->op_begin + k, number = p->recorded.event_of[op];
-        const double seconds = p->sim.end_s[class->row + k] - p->sim.start_s[class->row + k];
+        const double seconds =
+            p->sim.end_s[class->first_row + k] - p->sim.start_s[class->first_row + k];
         if (number == IR_NONE)
             continue;
         const struct step_event *event = &r->event[number];
@@ -141,11 +142,11 @@ double recorded_modules_mfu(const struct prediction *p)
 {
     double useful_s = 0;
     uint32_t ranks = 0;
-    if (p->stages.count <= 1)
+    if (p->stages.stage_count <= 1)
         return p->sim.step_s > 0 ? p->waterfall.cause_s[CAUSE_USEFUL] / p->sim.step_s : 0;
-    for (uint32_t i = 0; i < p->stages.count; i++) {
-        useful_s += p->stages.ranks[i] * p->stages.waterfall[i].cause_s[CAUSE_USEFUL];
-        ranks += p->stages.ranks[i];
+    for (uint32_t i = 0; i < p->stages.stage_count; i++) {
+        useful_s += p->stages.ranks_of_stage[i] * p->stages.waterfall[i].cause_s[CAUSE_USEFUL];
+        ranks += p->stages.ranks_of_stage[i];
     }
     return ranks > 0 && p->sim.step_s > 0 ? useful_s / ranks / p->sim.step_s : 0;
 }

@@ -68,7 +68,8 @@ static void add_rank(struct recorded_operators *o, const struct prediction *p,
                 .key = key_of(&o->arena, r, event),
                 .rank = r->rank,
                 .calls = 1,
-                .seconds = p->sim.end_s[class->row + k] - p->sim.start_s[class->row + k],
+                .seconds =
+                    p->sim.end_s[class->first_row + k] - p->sim.start_s[class->first_row + k],
             };
     }
 }

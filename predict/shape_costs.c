@@ -210,7 +210,7 @@ void shape_costs_make(struct shape_costs *costs, const struct prediction *p)
     costs->shapes = p->ir.shape_count;
     const struct document_costs_options options = {impl, slowdown, peak};
     struct visible_fullest fullest = {0};
-    if (!p->question.exact && uniform_by_documents(&p->ir, p->setup->even_above)) {
+    if (!p->question.exact && uniform_takes_fullest(&p->ir, p->setup->even_above)) {
         fullest = visible_find_fullest(&p->ir);
         costs->fullest_over_mean = fullest.over_mean;
     } else
@@ -245,12 +245,12 @@ void shape_costs_make(struct shape_costs *costs, const struct prediction *p)
     framework_costs_add(p, cost, costs->work_s, costs->issue_s);
     add_step(p, costs);
     costs->sim = (struct sim_costs){
-        .place_work_s = (const double *const *)costs->place_work_s,
+        .work_s_by_place = (const double *const *)costs->place_work_s,
         .work_s = costs->work_s,
         .host_work_s = costs->host_work_s,
         .issue_s = costs->issue_s,
-        .return_s = costs->return_s,
-        .host_bytes = costs->host_bytes,
+        .host_return_s = costs->return_s,
+        .host_memory_bytes = costs->host_bytes,
         .collective_launch_s = cost->is_ideal ? 0 : cost->device_kernel_start_s,
     };
 }

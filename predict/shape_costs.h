@@ -14,7 +14,7 @@ struct shape_costs {
     /* All ranks are taken as the fullest context rank (sim/uniform/uniform.h): its pairs over the mean. 0: they are
      * not */
     double fullest_over_mean;
-    bool checkpoints;     /* the profile's host_per_checkpoint_s is part of return_s */
+    bool checkpoints;     /* the profile's host_per_checkpoint_s is part of host_return_s */
     struct sim_costs sim; /* the arrays above, as the simulator takes them */
 };
 

@@ -43,8 +43,8 @@ static enum status step_on(double *step_s, const struct spread_trial *trial,
     struct sim_result sim = {0};
     struct shape_costs costs = {0};
     struct sim_options options = {.exact = trial->exact,
-                                  .even_above = trial->even_above,
-                                  .no_memory = true,
+                                  .uniform_above_ranks = trial->even_above,
+                                  .skip_memory = true,
                                   .slow_factor = p->question.slow_factor,
                                   .slow_rank = p->question.slow_rank};
     other.setup = setup;
@@ -80,8 +80,8 @@ static enum status choose_simulation(struct spread_trial *trial, const struct pr
     if (p->question.slow_factor != 0) /* every rank has to be simulated */
         return STATUS_OK;
     uint32_t *even = uniform_mark_guards(&p->ir, EVEN_ABOVE_MIN);
-    bool makes_even = uniform_ranks(&p->ir, even) > 0 && p->sim.uniform_ranks == 0 &&
-                      !uniform_by_documents(&p->ir, EVEN_ABOVE_MIN);
+    bool makes_even = uniform_rank_count(&p->ir, even) > 0 && p->sim.uniform_rank_count == 0 &&
+                      !uniform_takes_fullest(&p->ir, EVEN_ABOVE_MIN);
     free(even);
     if (!makes_even)
         return STATUS_OK;

@@ -21,41 +21,43 @@
 static enum status share_memory(struct child_run *run, const char *name, struct diag *diag)
 {
     size_t head = (sizeof *run->shared_memory + 63) / 64 * 64,
-           rows = run->fold.row[run->fold.class_count];
-    run->size = head + 2 * rows * sizeof(double) + run->traffic.transfer_count * sizeof(uint64_t);
-    void *memory = mmap(NULL, run->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+           rows = run->fold.first_row_of_class[run->fold.class_count];
+    run->shared_bytes =
+        head + 2 * rows * sizeof(double) + run->traffic.transfer_count * sizeof(uint64_t);
+    void *memory =
+        mmap(NULL, run->shared_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         return diag_error(diag, (struct loc){.name = name}, STATUS_SYSTEM,
-                          "cannot share %zu bytes with a simulation: %s", run->size,
+                          "cannot share %zu bytes with a simulation: %s", run->shared_bytes,
                           strerror(errno));
     run->shared_memory = memory;
     struct schedule_times *times = &run->shared_memory->times;
     times->start_s = (double *)((char *)memory + head);
     times->end_s = times->start_s + rows;
-    times->transfers_done = (uint64_t *)(times->end_s + rows);
+    times->transfers_ended = (uint64_t *)(times->end_s + rows);
     return STATUS_OK;
 }
 
 /* ---- the child ---- */
 
-static void run_child(struct scheduler *scheduler, const struct child_run *run)
+static void simulate_in_child(struct scheduler *scheduler, const struct child_run *run)
 {
     struct text why = {0};
     clock_t began = clock();
     struct child_shared *shared = run->shared_memory;
-    pages_touch(shared, run->size);
+    pages_touch(shared, run->shared_bytes);
     shared->status = scheduler_run(scheduler, &shared->times, &why);
-    shared->events_s = (double)(clock() - began) / CLOCKS_PER_SEC;
+    shared->event_loop_cpu_s = (double)(clock() - began) / CLOCKS_PER_SEC;
     snprintf(shared->reason, sizeof shared->reason, "%.*s", (int)why.size,
              why.data ? why.data : "");
-    shared->finished = 1;
+    shared->has_finished = 1;
 }
 
 /* The exit code of a child that ran out of memory; the child has printed the message (base/arena.h). */
 enum { OUT_OF_MEMORY = 2 };
 
-static enum status wait_child(pid_t child, const struct child_shared *shared, const char *name,
-                              struct diag *diag)
+static enum status wait_for_child(pid_t child, const struct child_shared *shared, const char *name,
+                                  struct diag *diag)
 {
     struct loc at = {.name = name};
     int state = 0;
@@ -64,21 +66,21 @@ static enum status wait_child(pid_t child, const struct child_shared *shared, co
         got = waitpid(child, &state, 0);
     while (got < 0 && errno == EINTR);
     /* If SIGCHLD is ignored, or another part of the program waits for every child, the exit code of the child is lost.
-     * Then only shared->finished tells whether the child had finished. */
+     * Then only shared->has_finished tells whether the child had finished. */
     if (got < 0 && errno != ECHILD)
         return diag_error(diag, at, STATUS_SYSTEM, "cannot wait for the simulation: %s",
                           strerror(errno));
-    if (got < 0 && !shared->finished)
+    if (got < 0 && !shared->has_finished)
         return diag_error(diag, at, STATUS_SYSTEM,
                           "the simulation ended early: memory may have run out");
     if (WIFSIGNALED(state))
         return diag_error(diag, at, STATUS_SYSTEM, "the simulation was ended by signal %d (%s)%s",
                           WTERMSIG(state), strsignal(WTERMSIG(state)),
                           WTERMSIG(state) == SIGKILL ? ": memory may have run out" : "");
-    if (!shared->finished && WEXITSTATUS(state) == OUT_OF_MEMORY)
+    if (!shared->has_finished && WEXITSTATUS(state) == OUT_OF_MEMORY)
         return diag_error(diag, (struct loc){.name = "longhaul"}, STATUS_SYSTEM,
                           "out of memory: the simulation of %s ended early", name);
-    if (!shared->finished)
+    if (!shared->has_finished)
         return diag_error(diag, at, STATUS_SYSTEM, "the simulation ended early with exit code %d",
                           WEXITSTATUS(state));
     if (shared->status != STATUS_OK)
@@ -86,8 +88,8 @@ static enum status wait_child(pid_t child, const struct child_shared *shared, co
     return STATUS_OK;
 }
 
-static enum status run_forked(struct scheduler *scheduler, const struct child_run *run,
-                              const char *name, struct diag *diag)
+static enum status run_in_fork(struct scheduler *scheduler, const struct child_run *run,
+                               const char *name, struct diag *diag)
 {
     enum status loaded = engine_load(diag);
     if (loaded != STATUS_OK)
@@ -101,10 +103,10 @@ static enum status run_forked(struct scheduler *scheduler, const struct child_ru
     if (child == 0) {
         process_ends_with(parent);
         c_locale_enter(); /* SimGrid reads numbers with strtod() */
-        run_child(scheduler, run);
+        simulate_in_child(scheduler, run);
         _exit(0); /* no exit handlers: they are the parent's */
     }
-    return wait_child(child, run->shared_memory, name, diag);
+    return wait_for_child(child, run->shared_memory, name, diag);
 }
 
 /* ---- one simulation ---- */
@@ -112,7 +114,7 @@ static enum status run_forked(struct scheduler *scheduler, const struct child_ru
 void child_run_release(struct child_run *run)
 {
     if (run->shared_memory)
-        munmap(run->shared_memory, run->size);
+        munmap(run->shared_memory, run->shared_bytes);
     fold_release(&run->fold);
     prune_release(&run->pruned);
     traffic_release(&run->traffic);
@@ -133,7 +135,7 @@ enum status child_run_make(struct child_run *run, const struct ir *ir,
     struct scheduler *scheduler = scheduler_new(&run->traffic, &run->fold);
     status = share_memory(run, name, diag);
     if (status == STATUS_OK)
-        status = run_forked(scheduler, run, name, diag);
+        status = run_in_fork(scheduler, run, name, diag);
     scheduler_free(scheduler);
     return status;
 }

@@ -10,15 +10,15 @@
 #include "sim/traffic/prune.h"
 #include "sim/traffic/traffic.h"
 
-enum { CHILD_WHY_SIZE = 2048 };
+enum { CHILD_REASON_SIZE = 2048 };
 
 /* The head of the memory that parent and child share; the arrays follow it. The child writes, the parent reads. */
 struct child_shared {
-    int finished; /* set last: a child that dies leaves 0 */
+    int has_finished; /* set last: a child that dies leaves 0 */
     enum status status;
-    double events_s; /* processor seconds of the event loop, as in struct sim_counts */
+    double event_loop_cpu_s; /* processor seconds of the event loop, as in struct sim_counts */
     struct schedule_times times;
-    char reason[CHILD_WHY_SIZE];
+    char reason[CHILD_REASON_SIZE];
 };
 
 /* A list of ops, bound to the cluster, and its times. All-zero is empty. */
@@ -27,7 +27,7 @@ struct child_run {
     struct pruned pruned;
     struct fold fold;
     struct child_shared *shared_memory;
-    size_t size; /* bytes shared */
+    size_t shared_bytes; /* bytes shared */
 };
 
 /* Simulates the list `ir` once and fills *run. uniform: the array of uniform_mark_guards() (sim/uniform/uniform.h).

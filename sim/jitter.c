@@ -12,7 +12,7 @@ double jitter_expected_maximum(uint32_t n)
 }
 
 /* Returns the number of ranks that wait for each other in an op; 1: the op waits for no other rank. */
-static uint32_t member_count(const struct ir *ir, uint32_t op)
+static uint32_t op_member_count(const struct ir *ir, uint32_t op)
 {
     enum work_kind kind = (enum work_kind)ir->op.kind[op];
     int64_t group = work_group(ir_work(ir, op));
@@ -22,8 +22,8 @@ static uint32_t member_count(const struct ir *ir, uint32_t op)
 }
 
 /* Returns, for each op of the class, the start of the first kernel that waits for it; infinite: none waits. */
-static double *first_waiters(const struct ir *ir, const struct sim_class *class,
-                             const double *start_s)
+static double *find_first_waiter_starts(const struct ir *ir, const struct sim_class *class,
+                                        const double *start_s)
 {
     double *first = heap_alloc((size_t) class->op_count + 1, sizeof *first);
     for (uint32_t k = 0; k < class->op_count; k++)
@@ -44,28 +44,29 @@ struct jitter_walk {
     const struct ir *ir;
     const struct sim_class *class;
     const double *start_s, *end_s;
-    double *first, relative;
-    double variance, added_s; /* variance since the last rendezvous; seconds added so far */
+    double *first_waiter_start_s, relative_deviation;
+    double variance_s2, added_s; /* variance since the last rendezvous; seconds added so far */
 };
 
 /* Walks the ops begin .. end - 1 in list order, and adds the delays of their rendezvous. */
-static void walk(struct jitter_walk *w, uint32_t begin, uint32_t end)
+static void add_rendezvous_delays(struct jitter_walk *w, uint32_t begin, uint32_t end)
 {
     const struct ir *ir = w->ir;
     for (uint32_t op = begin; op < end; op++) {
         uint32_t k = op - w->class->op_begin, met;
-        double spread = w->relative * (w->end_s[k] - w->start_s[k]);
+        double spread = w->relative_deviation * (w->end_s[k] - w->start_s[k]);
         if (traffic_is_kernel(ir, op)) {
-            w->variance += spread * spread;
+            w->variance_s2 += spread * spread;
             continue;
         }
-        if ((met = member_count(ir, op)) < 2)
+        if ((met = op_member_count(ir, op)) < 2)
             continue;
-        double late = jitter_expected_maximum(met) * sqrt(w->variance);
-        double hidden = ir->op.kind[op] == WORK_BARRIER ? 0 : fmax(w->first[k] - w->end_s[k], 0);
+        double late = jitter_expected_maximum(met) * sqrt(w->variance_s2);
+        double hidden =
+            ir->op.kind[op] == WORK_BARRIER ? 0 : fmax(w->first_waiter_start_s[k] - w->end_s[k], 0);
         if (late > hidden) {
             w->added_s += late - hidden;
-            w->variance = 0;
+            w->variance_s2 = 0;
         }
     }
 }
@@ -77,8 +78,8 @@ double jitter_s(const struct ir *ir, const struct sim_result *result, uint32_t r
         return 0;
     const struct sim_class *class = &result->classes[result->class_of_rank[rank]];
     const double *start_s = sim_start_s(result, rank), *end_s = sim_end_s(result, rank);
-    struct jitter_walk w = {ir,       class, start_s, end_s, first_waiters(ir, class, start_s),
-                            relative, 0,     0};
+    struct jitter_walk w = {
+        ir, class, start_s, end_s, find_first_waiter_starts(ir, class, start_s), relative, 0, 0};
     const struct repeats *r = &ir->repeats;
     uint32_t done = class->op_begin, end = class->op_begin + class->op_count;
     for (uint32_t i = 0; i < r->run_count; i++) {
@@ -86,13 +87,13 @@ double jitter_s(const struct ir *ir, const struct sim_result *result, uint32_t r
         uint32_t gap = run->begin + run->gap * run->ops;
         if (run->role != class->role)
             continue;
-        walk(&w, done, gap);
-        /* the whole list has more iterations here, which take the times of the one before */
+        add_rendezvous_delays(&w, done, gap);
+        /* The whole list has further iterations at this gap; each takes the times of the iteration before the gap. */
         for (uint32_t copy = 0; copy < r->copies; copy++)
-            walk(&w, gap - run->ops, gap);
+            add_rendezvous_delays(&w, gap - run->ops, gap);
         done = gap;
     }
-    walk(&w, done, end);
-    free(w.first);
-    return w.added_s + jitter_expected_maximum(result->rank_count) * sqrt(w.variance);
+    add_rendezvous_delays(&w, done, end);
+    free(w.first_waiter_start_s);
+    return w.added_s + jitter_expected_maximum(result->rank_count) * sqrt(w.variance_s2);
 }

@@ -9,21 +9,22 @@
 
 /* ---- the result ---- */
 
-/* Fills the class of every rank of the schedule, that of the planned rank it is a replica of, and counts the ranks of
- * each class. */
-static void fill_ranks(struct sim_result *result, const struct ir *ir, const struct child_run *run)
+/* Gives every rank of the schedule the class of the planned rank that it is a replica of, and counts the ranks of each
+ * class. */
+static void fill_rank_classes(struct sim_result *result, const struct ir *ir,
+                              const struct child_run *run)
 {
     const struct traffic *traffic = &run->traffic;
     int64_t per_node = traffic->cluster->gpus_per_node;
     uint32_t ranks = mesh_ranks(&ir->mesh);
     result->rank_count = ranks;
     result->node_count = (uint32_t)((ranks + per_node - 1) / per_node);
-    result->replicas = ranks / traffic->rank_count;
+    result->replica_count = ranks / traffic->rank_count;
     result->class_of_rank = arena_array(&result->arena, ranks, sizeof *result->class_of_rank);
     for (uint32_t rank = 0; rank < ranks; rank++) {
         result->class_of_rank[rank] =
-            run->fold.class_of_rank[replicas_row(&ir->mesh, &traffic->mesh, rank)];
-        result->classes[result->class_of_rank[rank]].ranks++;
+            run->fold.class_of_rank[replicas_planned_row(&ir->mesh, &traffic->mesh, rank)];
+        result->classes[result->class_of_rank[rank]].rank_count++;
     }
 }
 
@@ -33,23 +34,23 @@ static void fill_classes(struct sim_result *result, const struct ir *ir,
     const struct traffic *traffic = &run->traffic;
     const struct fold *fold = &run->fold;
     result->class_count = fold->class_count;
-    result->row_count = fold->row[fold->class_count];
+    result->row_count = fold->first_row_of_class[fold->class_count];
     result->classes = arena_array(&result->arena, fold->class_count, sizeof *result->classes);
     result->peak = arena_array(&result->arena, fold->class_count, sizeof *result->peak);
-    fill_ranks(result, ir, run);
+    fill_rank_classes(result, ir, run);
     for (uint32_t c = 0; c < fold->class_count; c++) {
         uint32_t row = fold->rank_of_class[c], role = traffic->role_of_rank[row];
         struct sim_class *class = &result->classes[c];
-        class->rank = traffic->rank[row];
+        class->lowest_rank = traffic->schedule_rank[row];
         class->role = role;
-        class->row = fold->row[c];
+        class->first_row = fold->first_row_of_class[c];
         if (role == IR_NONE)
             continue;
         class->op_begin = ir->role[role].op_begin;
         class->op_count = ir->role[role].op_count;
-        result->counts.simulated += class->op_count;
+        result->counts.simulated_op_instances += class->op_count;
         result->counts.op_instances +=
-            (uint64_t)repeats_ops(&ir->repeats, role, class->op_count) * class->ranks;
+            (uint64_t)repeats_ops(&ir->repeats, role, class->op_count) * class->rank_count;
     }
 }
 
@@ -65,21 +66,21 @@ static void find_periods(struct sim_result *result, const struct ir *ir,
 }
 
 /* Fills the result from a simulation, and takes over its times. */
-static void take_run(struct sim_result *result, const struct ir *ir, struct child_run *run)
+static void fill_from_run(struct sim_result *result, const struct ir *ir, struct child_run *run)
 {
     const struct schedule_times *times = &run->shared_memory->times;
     fill_classes(result, ir, run);
-    result->step_s = result->simulated_s = times->step_s;
+    result->step_s = result->simulated_end_s = times->step_s;
     if (ir->repeats.copies > 0)
         find_periods(result, ir, run);
     link_loads_fill(result, run);
-    result->counts.flows = times->flows;
-    result->counts.timers = times->timers;
-    result->counts.events_s = run->shared_memory->events_s;
+    result->counts.flows_started = times->flows_started;
+    result->counts.timers_set = times->timers_set;
+    result->counts.event_loop_cpu_s = run->shared_memory->event_loop_cpu_s;
     result->start_s = times->start_s;
     result->end_s = times->end_s;
-    result->mapping = run->shared_memory;
-    result->mapping_size = run->size;
+    result->times_mapping = run->shared_memory;
+    result->times_mapping_bytes = run->shared_bytes;
     run->shared_memory = NULL;
 }
 
@@ -88,15 +89,15 @@ enum status sim_run(const struct ir *ir, const struct cluster *cluster,
                     const char *name, struct sim_result *result, struct diag *diag)
 {
     result->uniform_guards =
-        uniform_mark_guards(ir, options->exact ? UNIFORM_NEVER : options->even_above);
-    result->uniform_ranks = uniform_ranks(ir, result->uniform_guards);
+        uniform_mark_guards(ir, options->exact ? UNIFORM_NEVER : options->uniform_above_ranks);
+    result->uniform_rank_count = uniform_rank_count(ir, result->uniform_guards);
     struct child_run run;
     enum status status =
         child_run_make(&run, ir, cluster, costs, result->uniform_guards, options, name, diag);
     if (status == STATUS_OK)
-        take_run(result, ir, &run);
+        fill_from_run(result, ir, &run);
     child_run_release(&run);
-    if (status == STATUS_OK && !options->no_memory && !result->is_unsteady)
-        result->is_unsteady = !memory_peaks(ir, cluster, result);
+    if (status == STATUS_OK && !options->skip_memory && !result->is_unsteady)
+        result->is_unsteady = !memory_fill_peaks(ir, cluster, result);
     return status;
 }

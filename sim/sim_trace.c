@@ -6,15 +6,15 @@
 
 #include <stdlib.h>
 
-/* Rows of the trace, before they are sorted. */
-struct instance {
+/* One op on one rank: a row of the trace before the rows are sorted. */
+struct op_run {
     double start_s, end_s;
     uint32_t rank, op;
 };
 
-static int compare_instances(const void *left, const void *right)
+static int compare_op_runs(const void *left, const void *right)
 {
-    const struct instance *a = left, *b = right;
+    const struct op_run *a = left, *b = right;
     if (a->start_s != b->start_s)
         return a->start_s < b->start_s ? -1 : 1;
     if (a->rank != b->rank)
@@ -28,21 +28,21 @@ void sim_trace(const struct ir *ir, const struct sim_result *result, uint32_t ra
     size_t count = 0, filled = 0;
     for (uint32_t r = rank_begin; r < rank_end; r++)
         count += result->classes[result->class_of_rank[r]].op_count;
-    struct instance *instance = heap_alloc(count + 1, sizeof *instance);
+    struct op_run *instance = heap_alloc(count + 1, sizeof *instance);
     for (uint32_t r = rank_begin; r < rank_end; r++) {
         const struct sim_class *class = &result->classes[result->class_of_rank[r]];
         for (uint32_t k = 0; k < class->op_count; k++)
-            if (sim_runs(ir, result, r, class->op_begin + k))
+            if (sim_rank_runs_op(ir, result, r, class->op_begin + k))
                 instance[filled++] =
-                    (struct instance){result->start_s[class->row + k],
-                                      result->end_s[class->row + k], r, class->op_begin + k};
+                    (struct op_run){result->start_s[class->first_row + k],
+                                    result->end_s[class->first_row + k], r, class->op_begin + k};
     }
     if (filled > 0)
-        qsort(instance, filled, sizeof *instance, compare_instances);
+        qsort(instance, filled, sizeof *instance, compare_op_runs);
     for (size_t i = 0; i < filled; i++)
         ir_trace_op(ir, instance[i].rank, instance[i].op, instance[i].start_s, instance[i].end_s,
                     trace);
     free(instance);
     for (uint32_t r = rank_begin; memory && r < rank_end; r++)
-        memory_trace(ir, result, r, trace);
+        memory_add_trace_rows(ir, result, r, trace);
 }

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-static double busy_of(const struct waterfall *w)
+static double kernel_busy_s(const struct waterfall *w)
 {
     double busy = 0;
     /* the causes before CAUSE_ALL_TO_ALL are those of kernels */
@@ -13,17 +13,18 @@ static double busy_of(const struct waterfall *w)
     return busy;
 }
 
-static void add_up(struct stages *s, const struct sim_result *result)
+static void sum_over_stages(struct stages *s, const struct sim_result *result)
 {
-    s->busy_s = s->fill_s = s->drain_s = s->imbalance_s = 0;
+    s->mean_busy_s = s->fill_s = s->drain_s = s->imbalance_s = 0;
     s->documents_s = s->offload_s = s->other_s = 0;
-    for (uint32_t role = 0; role < s->count; role++) {
+    for (uint32_t role = 0; role < s->stage_count; role++) {
         const struct waterfall *w = &s->waterfall[role];
-        double share = (double)s->ranks[role] / result->rank_count, busy = busy_of(w);
+        double share = (double)s->ranks_of_stage[role] / result->rank_count,
+               busy = kernel_busy_s(w);
         double known = busy + w->cause_s[CAUSE_FILL] + w->cause_s[CAUSE_DRAIN] +
                        w->cause_s[CAUSE_PIPELINE] + w->cause_s[CAUSE_DOCUMENTS] +
                        w->cause_s[CAUSE_OFFLOAD];
-        s->busy_s += share * busy;
+        s->mean_busy_s += share * busy;
         s->fill_s += share * w->cause_s[CAUSE_FILL];
         s->drain_s += share * w->cause_s[CAUSE_DRAIN];
         s->imbalance_s += share * w->cause_s[CAUSE_PIPELINE];
@@ -31,44 +32,44 @@ static void add_up(struct stages *s, const struct sim_result *result)
         s->offload_s += share * w->cause_s[CAUSE_OFFLOAD];
         s->other_s += share * (w->step_s - known);
     }
-    double idle = result->step_s - s->busy_s;
-    s->to_useful = s->busy_s > 0 ? idle / s->busy_s : 0;
-    s->to_step = result->step_s > 0 ? idle / result->step_s : 0;
+    double idle = result->step_s - s->mean_busy_s;
+    s->bubble_to_busy = s->mean_busy_s > 0 ? idle / s->mean_busy_s : 0;
+    s->bubble_to_step = result->step_s > 0 ? idle / result->step_s : 0;
 }
 
 void stages_make(struct stages *s, const struct ir *ir, const struct sim_result *result,
                  struct waterfall_peak peak)
 {
-    *s = (struct stages){.count = ir->role_count};
-    s->ranks = heap_zalloc(s->count + 1u, sizeof *s->ranks);
-    s->waterfall = heap_zalloc(s->count + 1u, sizeof *s->waterfall);
+    *s = (struct stages){.stage_count = ir->role_count};
+    s->ranks_of_stage = heap_zalloc(s->stage_count + 1u, sizeof *s->ranks_of_stage);
+    s->waterfall = heap_zalloc(s->stage_count + 1u, sizeof *s->waterfall);
     for (uint32_t rank = 0; rank < result->rank_count; rank++) {
         uint32_t role = result->classes[result->class_of_rank[rank]].role;
-        if (role != IR_NONE && s->ranks[role]++ == 0)
+        if (role != IR_NONE && s->ranks_of_stage[role]++ == 0)
             waterfall_make(&s->waterfall[role], ir, result, peak, rank);
     }
-    add_up(s, result);
+    sum_over_stages(s, result);
 }
 
-void stages_take_documents(struct stages *s, const struct stages *uniform,
-                           const struct sim_result *result)
+void stages_attribute_documents(struct stages *s, const struct stages *uniform,
+                                const struct sim_result *result)
 {
-    for (uint32_t role = 0; role < s->count; role++)
-        waterfall_take_documents(&s->waterfall[role], &uniform->waterfall[role]);
-    add_up(s, result);
+    for (uint32_t role = 0; role < s->stage_count; role++)
+        waterfall_attribute_documents(&s->waterfall[role], &uniform->waterfall[role]);
+    sum_over_stages(s, result);
 }
 
 bool stages_add_up(const struct stages *s)
 {
     bool add_up = true;
-    for (uint32_t role = 0; role < s->count; role++)
+    for (uint32_t role = 0; role < s->stage_count; role++)
         add_up = add_up && waterfall_adds_up(&s->waterfall[role]);
     return add_up;
 }
 
 void stages_release(struct stages *s)
 {
-    free(s->ranks);
+    free(s->ranks_of_stage);
     free(s->waterfall);
     *s = (struct stages){0};
 }

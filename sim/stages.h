@@ -11,22 +11,23 @@
 #include "sim/waterfall.h"
 
 struct stages {
-    uint32_t count;              /* roles of the schedule */
-    uint32_t *ranks;             /* [count] ranks of each stage */
-    struct waterfall *waterfall; /* [count] the waterfall of each stage's lowest rank */
-    double busy_s;               /* mean over ranks of the time in which a compute stream works */
+    uint32_t stage_count;        /* roles of the schedule */
+    uint32_t *ranks_of_stage;    /* [stage_count] ranks of each stage */
+    struct waterfall *waterfall; /* [stage_count] the waterfall of each stage's lowest rank */
+    double mean_busy_s;          /* mean over ranks of the time in which a compute stream works */
     double fill_s, drain_s, imbalance_s, documents_s, offload_s,
-        other_s;               /* means: the rest of the step */
-    double to_useful, to_step; /* the bubble: idle time over busy time, and over the step */
+        other_s; /* means: the rest of the step */
+    double bubble_to_busy,
+        bubble_to_step; /* the bubble: idle time over busy time, and over the step */
 };
 
 /* Fills *stages from a simulated step. peak: as for waterfall_make(). */
 void stages_make(struct stages *stages, const struct ir *ir, const struct sim_result *result,
                  struct waterfall_peak peak);
-/* Does waterfall_take_documents() for every stage. `result` is the one that stages_make() was given; `uniform` has the
+/* Does waterfall_attribute_documents() for every stage. `result` is the one that stages_make() was given; `uniform` has the
  * same stages. */
-void stages_take_documents(struct stages *stages, const struct stages *uniform,
-                           const struct sim_result *result);
+void stages_attribute_documents(struct stages *stages, const struct stages *uniform,
+                                const struct sim_result *result);
 /* True if every waterfall adds up to the step, which those of a short list may not. */
 bool stages_add_up(const struct stages *stages);
 void stages_release(struct stages *stages);

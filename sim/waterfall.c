@@ -11,21 +11,21 @@
 /* The seconds of thousands of intervals are summed, and the sum must equal the step in all digits that are printed. */
 typedef long double wide;
 
-struct maker {
+struct waterfall_maker {
     const struct ir *ir;
     uint32_t op_begin, op_count;
     const double *start_s, *end_s; /* [ops] start and end of each op of the rank */
     /* [ops] the op before each on its stream; for a HOST_SYNC, the op that it waits for */
-    uint32_t *before;
-    uint32_t *holder; /* [ops] the last op before each that blocked the host */
+    uint32_t *stream_predecessor;
+    uint32_t *host_blocking_op; /* [ops] the last op before each that blocked the host */
     struct waterfall_peak peak;
     /* [shapes] seconds of its flops at peak; 0: it has no flops */
     wide *at_peak_s;
-    double rounding_s;                       /* dates that differ by less are the same */
+    double rounding_tolerance_s;             /* dates that differ by less are the same */
     double first_backward_s, last_forward_s; /* kernels' start and end; infinite: none */
-    bool in_pipeline;                        /* the rank sends or receives as a stage does */
+    bool is_in_pipeline;                     /* the rank sends or receives as a stage does */
     /* the number of times that the gap which is being explained occurs */
-    uint32_t gap_times;
+    uint32_t gap_repeats;
     wide cause_s[CAUSE_COUNT];
 };
 
@@ -72,7 +72,7 @@ static bool is_stage_message(const struct ir *ir, uint32_t op)
 }
 
 /* Returns the cause of the time in which an op that is no kernel runs. */
-static enum cause cause_of(const struct ir *ir, uint32_t op)
+static enum cause op_cause(const struct ir *ir, uint32_t op)
 {
     uint8_t region = ir->op.region[op];
     switch (ir->op.kind[op]) {
@@ -109,13 +109,14 @@ static enum cause cause_of(const struct ir *ir, uint32_t op)
 /* Returns the share of a kernel's flops that the model needs. One of the five products of attention's backward
  * recomputes the scores, which the forward did not keep; struct waterfall_peak has the share of matrix products
  * that it does not need. */
-static double model_share(const struct maker *m, uint32_t op)
+static double model_flops_share(const struct waterfall_maker *m, uint32_t op)
 {
     switch ((enum work_kind)work_priced_as(ir_work(m->ir, op)).kind) {
     case WORK_ATTENTION_BACKWARD:
         return 4.0 / 5;
     case WORK_MATMUL:
-        return 1 - (m->ir->op.layer[op] != IR_NONE16 ? m->peak.layers_again : m->peak.head_again);
+        return 1 - (m->ir->op.layer[op] != IR_NONE16 ? m->peak.layers_repeated_share
+                                                     : m->peak.head_repeated_share);
     default:
         return 1;
     }
@@ -123,7 +124,7 @@ static double model_share(const struct maker *m, uint32_t op)
 
 /* Adds a kernel's seconds to their causes. Of every instant in which several kernels ran, it counts an equal part. A
  * kernel of a short list counts for its copies too. */
-static void add_busy(struct maker *m, uint32_t row, wide seconds)
+static void add_kernel_s(struct waterfall_maker *m, uint32_t row, wide seconds)
 {
     uint32_t op = m->op_begin + row, times = repeats_times(&m->ir->repeats, op);
     wide all = times * seconds;
@@ -144,7 +145,7 @@ static void add_busy(struct maker *m, uint32_t row, wide seconds)
     }
     if (at_peak > seconds)
         at_peak = seconds;
-    wide useful = at_peak * model_share(m, op);
+    wide useful = at_peak * model_flops_share(m, op);
     m->cause_s[CAUSE_USEFUL] += times * useful;
     m->cause_s[CAUSE_RECOMPUTE] += times * (at_peak - useful);
     m->cause_s[CAUSE_INEFFICIENCY] += times * (seconds - at_peak);
@@ -154,18 +155,18 @@ static void add_busy(struct maker *m, uint32_t row, wide seconds)
 
 /* True if an op ends later than another. If both end at the same time up to rounding, which depends on how ranks were
  * folded, the one that is later in the list counts as later. */
-static bool ends_later(const struct maker *m, uint32_t row, uint32_t other)
+static bool ends_later(const struct waterfall_maker *m, uint32_t row, uint32_t other)
 {
     double by_s = m->end_s[row] - m->end_s[other];
-    return by_s > m->rounding_s || (by_s >= -m->rounding_s && row > other);
+    return by_s > m->rounding_tolerance_s || (by_s >= -m->rounding_tolerance_s && row > other);
 }
 
 /* Finds the op that ended last among the stream predecessor and the waits of `row`. False: there is none. */
-static bool last_dependency(const struct maker *m, uint32_t row, uint32_t *last)
+static bool find_last_dependency(const struct waterfall_maker *m, uint32_t row, uint32_t *last)
 {
     const struct ir *ir = m->ir;
     uint32_t op = m->op_begin + row;
-    *last = m->before[row];
+    *last = m->stream_predecessor[row];
     bool found = *last != IR_NONE;
     for (uint32_t w = 0; w < ir->op.wait_count[op]; w++) {
         uint32_t other = ir->wait[ir->op.wait_begin[op] + w].i - m->op_begin;
@@ -177,48 +178,50 @@ static bool last_dependency(const struct maker *m, uint32_t row, uint32_t *last)
 }
 
 /* Returns the cause of a pipeline stage's idle time from from_s to to_s: fill, drain or the time between. */
-static enum cause stage_cause(const struct maker *m, double from_s, double to_s)
+static enum cause stage_idle_cause(const struct waterfall_maker *m, double from_s, double to_s)
 {
     if (to_s <= m->first_backward_s)
         return CAUSE_FILL;
     return from_s >= m->last_forward_s ? CAUSE_DRAIN : CAUSE_PIPELINE;
 }
 
-static void add_idle(struct maker *m, enum cause cause, double from_s, double to_s, double floor_s)
+static void add_idle_s(struct waterfall_maker *m, enum cause cause, double from_s, double to_s,
+                       double floor_s)
 {
     if (from_s < floor_s)
         from_s = floor_s;
     if (cause == CAUSE_PIPELINE)
-        cause = stage_cause(m, from_s, to_s);
+        cause = stage_idle_cause(m, from_s, to_s);
     if (to_s > from_s)
-        m->cause_s[cause] += m->gap_times * ((wide)to_s - (wide)from_s);
+        m->cause_s[cause] += m->gap_repeats * ((wide)to_s - (wide)from_s);
 }
 
 /* Assigns causes to the time from floor_s to the start of an op: first to the dependency that ended last, then to
  * that one's last dependency, and so on backwards. The last op before that held the host counts as a dependency. Time
  * between the end of all dependencies and the start is the host's. */
-static void explain_gap(struct maker *m, uint32_t row, double floor_s)
+static void explain_gap(struct waterfall_maker *m, uint32_t row, double floor_s)
 {
     double until_s = m->start_s[row];
-    m->gap_times = repeats_times(&m->ir->repeats, m->op_begin + row);
+    m->gap_repeats = repeats_times(&m->ir->repeats, m->op_begin + row);
     while (until_s > floor_s) {
-        uint32_t last, holder = m->holder[row];
-        bool found = last_dependency(m, row, &last);
-        if (holder != IR_NONE && (!found || m->end_s[holder] > m->end_s[last] + m->rounding_s)) {
+        uint32_t last, holder = m->host_blocking_op[row];
+        bool found = find_last_dependency(m, row, &last);
+        if (holder != IR_NONE &&
+            (!found || m->end_s[holder] > m->end_s[last] + m->rounding_tolerance_s)) {
             last = holder;
             found = true;
         }
         if (!found) {
-            add_idle(m, CAUSE_HOST, floor_s, until_s, floor_s);
+            add_idle_s(m, CAUSE_HOST, floor_s, until_s, floor_s);
             return;
         }
-        add_idle(m, CAUSE_HOST, m->end_s[last], until_s, floor_s);
+        add_idle_s(m, CAUSE_HOST, m->end_s[last], until_s, floor_s);
         enum cause cause = traffic_is_kernel(m->ir, m->op_begin + last)
                                ? CAUSE_OTHER
-                               : cause_of(m->ir, m->op_begin + last);
+                               : op_cause(m->ir, m->op_begin + last);
         if (m->end_s[last] < until_s)
             until_s = m->end_s[last];
-        add_idle(m, cause, m->start_s[last], until_s, floor_s);
+        add_idle_s(m, cause, m->start_s[last], until_s, floor_s);
         if (m->start_s[last] < until_s)
             until_s = m->start_s[last];
         row = last;
@@ -226,33 +229,33 @@ static void explain_gap(struct maker *m, uint32_t row, double floor_s)
 }
 
 /* Explains the time from the end of the last kernel to the end of the step, by the op that the rank ended last. */
-static void explain_end(struct maker *m, double floor_s, double step_s)
+static void explain_step_end(struct waterfall_maker *m, double floor_s, double step_s)
 {
     uint32_t last = IR_NONE;
     for (uint32_t row = 0; row < m->op_count; row++)
         if (last == IR_NONE || ends_later(m, row, last))
             last = row;
     double end_s = last == IR_NONE ? 0 : m->end_s[last];
-    m->gap_times = 1;
-    add_idle(m, m->in_pipeline ? CAUSE_DRAIN : CAUSE_OTHER, end_s, step_s, floor_s);
+    m->gap_repeats = 1;
+    add_idle_s(m, m->is_in_pipeline ? CAUSE_DRAIN : CAUSE_OTHER, end_s, step_s, floor_s);
     if (end_s <= floor_s)
         return;
-    add_idle(m, cause_of(m->ir, m->op_begin + last), m->start_s[last], end_s, floor_s);
+    add_idle_s(m, op_cause(m->ir, m->op_begin + last), m->start_s[last], end_s, floor_s);
     if (m->start_s[last] > floor_s)
         explain_gap(m, last, floor_s);
 }
 
 /* ---- tables ---- */
 
-static void find_before(struct maker *m)
+static void find_predecessors(struct waterfall_maker *m)
 {
     const struct ir *ir = m->ir;
     uint32_t *tail = ir_no_ids(ir->stream_count + 1u), holder = IR_NONE;
     for (uint32_t row = 0; row < m->op_count; row++) {
         uint32_t op = m->op_begin + row;
         uint8_t stream = ir->op.stream[op];
-        m->before[row] = ir->op.kind[op] == WORK_BARRIER ? IR_NONE : tail[stream];
-        m->holder[row] = holder;
+        m->stream_predecessor[row] = ir->op.kind[op] == WORK_BARRIER ? IR_NONE : tail[stream];
+        m->host_blocking_op[row] = holder;
         if (!traffic_is_sync(ir, op))
             tail[stream] = row;
         if (ir_blocks_host(ir, op))
@@ -261,14 +264,14 @@ static void find_before(struct maker *m)
     free(tail);
 }
 
-struct kernel {
+struct started_kernel {
     double start_s;
     uint32_t row;
 };
 
 static int compare_kernels(const void *left, const void *right)
 {
-    const struct kernel *a = left, *b = right;
+    const struct started_kernel *a = left, *b = right;
     if (a->start_s != b->start_s)
         return a->start_s < b->start_s ? -1 : 1;
     return a->row < b->row ? -1 : a->row > b->row;
@@ -276,16 +279,16 @@ static int compare_kernels(const void *left, const void *right)
 
 /* Returns the kernels that take time, sorted by start. Also finds the first backward and the last forward kernel, which
  * divide a pipeline stage's idle time into fill, drain and the time between. */
-static struct kernel *list_kernels(struct maker *m, uint32_t *count)
+static struct started_kernel *list_kernels(struct waterfall_maker *m, uint32_t *count)
 {
-    struct kernel *kernel = heap_alloc(m->op_count + 1u, sizeof *kernel);
+    struct started_kernel *kernel = heap_alloc(m->op_count + 1u, sizeof *kernel);
     m->first_backward_s = INFINITY;
     m->last_forward_s = -INFINITY;
     bool sorted = true;
     *count = 0;
     for (uint32_t row = 0; row < m->op_count; row++) {
         uint32_t op = m->op_begin + row;
-        m->in_pipeline = m->in_pipeline || is_stage_message(m->ir, op);
+        m->is_in_pipeline = m->is_in_pipeline || is_stage_message(m->ir, op);
         if (!traffic_is_kernel(m->ir, op))
             continue;
         if (m->ir->op.phase[op] == PHASE_FORWARD)
@@ -295,7 +298,7 @@ static struct kernel *list_kernels(struct maker *m, uint32_t *count)
         if (!(m->end_s[row] > m->start_s[row]))
             continue;
         sorted = sorted && (*count == 0 || kernel[*count - 1].start_s <= m->start_s[row]);
-        kernel[(*count)++] = (struct kernel){m->start_s[row], row};
+        kernel[(*count)++] = (struct started_kernel){m->start_s[row], row};
     }
     if (!sorted)
         qsort(kernel, *count, sizeof *kernel, compare_kernels);
@@ -305,13 +308,15 @@ static struct kernel *list_kernels(struct maker *m, uint32_t *count)
 /* The kernels that run at once. Several compute streams share the processors equally, as in the simulator: kernels
  * are taken in the order of their starts, and every interval between a start and an end is divided among those that
  * run in it. */
-struct running {
+struct running_kernels {
     uint32_t row[IR_STREAMS_MAX], count;
     wide share_s[IR_STREAMS_MAX];
 };
 
-/* Runs them until `until_s`; returns when the last of them ended, or until_s. */
-static double run_until(struct maker *m, struct running *r, double from_s, double until_s)
+/* Divides the time from from_s on among the running kernels, up to until_s or the end of the last of them; returns
+ * which of the two dates came first. */
+static double run_kernels_until(struct waterfall_maker *m, struct running_kernels *r, double from_s,
+                                double until_s)
 {
     while (r->count > 0 && from_s < until_s) {
         uint32_t first = 0;
@@ -328,7 +333,7 @@ static double run_until(struct maker *m, struct running *r, double from_s, doubl
         from_s = to_s;
         if (end_s > to_s)
             break;
-        add_busy(m, r->row[first], r->share_s[first]);
+        add_kernel_s(m, r->row[first], r->share_s[first]);
         r->count--;
         r->row[first] = r->row[r->count];
         r->share_s[first] = r->share_s[r->count];
@@ -337,17 +342,18 @@ static double run_until(struct maker *m, struct running *r, double from_s, doubl
 }
 
 /* Explains the whole step, from kernel to kernel and to its end. */
-static void attribute_time(struct maker *m, double step_s)
+static void attribute_step(struct waterfall_maker *m, double step_s)
 {
     uint32_t kernels;
-    struct kernel *kernel = list_kernels(m, &kernels);
-    struct running running = {.count = 0};
+    struct started_kernel *kernel = list_kernels(m, &kernels);
+    struct running_kernels running = {.count = 0};
     double done_s = 0; /* [0, done_s] is explained */
-    find_before(m);
+    find_predecessors(m);
     for (uint32_t k = 0; k < kernels; k++) {
         uint32_t row = kernel[k].row;
-        done_s = run_until(m, &running, done_s, m->start_s[row]);
-        if (m->start_s[row] > done_s + m->rounding_s) { /* a shorter gap is the later kernel's */
+        done_s = run_kernels_until(m, &running, done_s, m->start_s[row]);
+        if (m->start_s[row] >
+            done_s + m->rounding_tolerance_s) { /* a shorter gap is the later kernel's */
             explain_gap(m, row, done_s);
             done_s = m->start_s[row];
         }
@@ -355,8 +361,8 @@ static void attribute_time(struct maker *m, double step_s)
         running.row[running.count] = row;
         running.share_s[running.count++] = 0;
     }
-    done_s = run_until(m, &running, done_s, INFINITY);
-    explain_end(m, done_s, step_s);
+    done_s = run_kernels_until(m, &running, done_s, INFINITY);
+    explain_step_end(m, done_s, step_s);
     free(kernel);
 }
 
@@ -368,7 +374,7 @@ bool waterfall_adds_up(const struct waterfall *waterfall)
     return fabs(sum - waterfall->step_s) <= 1e-9 * waterfall->step_s;
 }
 
-void waterfall_take_documents(struct waterfall *w, const struct waterfall *uniform)
+void waterfall_attribute_documents(struct waterfall *w, const struct waterfall *uniform)
 {
     /* longer_s: by how much longer the rank waits altogether. grown_s: the sum over those causes of waiting that take
      * longer. */
@@ -389,26 +395,26 @@ void waterfall_make(struct waterfall *waterfall, const struct ir *ir,
                     const struct sim_result *result, struct waterfall_peak peak, uint32_t rank)
 {
     const struct sim_class *class = &result->classes[result->class_of_rank[rank]];
-    struct maker m = {.ir = ir,
-                      .op_begin = class->op_begin,
-                      .op_count = class->op_count,
-                      .start_s = sim_start_s(result, rank),
-                      .end_s = sim_end_s(result, rank),
-                      .peak = peak,
-                      .rounding_s = 1e-12 * result->step_s};
+    struct waterfall_maker m = {.ir = ir,
+                                .op_begin = class->op_begin,
+                                .op_count = class->op_count,
+                                .start_s = sim_start_s(result, rank),
+                                .end_s = sim_end_s(result, rank),
+                                .peak = peak,
+                                .rounding_tolerance_s = 1e-12 * result->step_s};
     assert(peak.flop_per_s > 0 && !isinf(peak.flop_per_s));
     double *flops = ir_flops(ir, rank);
     m.at_peak_s = heap_alloc(ir->shape_count + 1u, sizeof *m.at_peak_s);
     for (uint32_t i = 0; i < ir->shape_count; i++)
         m.at_peak_s[i] = (wide)flops[i] / (peak.flop_per_s * work_peak_factor(&ir->shape[i]));
-    m.before = heap_alloc(m.op_count + 1u, sizeof *m.before);
-    m.holder = heap_alloc(m.op_count + 1u, sizeof *m.holder);
-    attribute_time(&m, result->simulated_s);
+    m.stream_predecessor = heap_alloc(m.op_count + 1u, sizeof *m.stream_predecessor);
+    m.host_blocking_op = heap_alloc(m.op_count + 1u, sizeof *m.host_blocking_op);
+    attribute_step(&m, result->simulated_end_s);
     *waterfall = (struct waterfall){.step_s = result->step_s};
     for (int c = 0; c < CAUSE_COUNT; c++)
         waterfall->cause_s[c] = (double)m.cause_s[c];
     free(flops);
     free(m.at_peak_s);
-    free(m.before);
-    free(m.holder);
+    free(m.stream_predecessor);
+    free(m.host_blocking_op);
 }

@@ -28,11 +28,11 @@ enum cause {
     CAUSE_WEIGHTS,      /* gathers, reductions and broadcasts of parameters and gradients */
     CAUSE_GATHER,       /* all other gathers, reductions and broadcasts */
     CAUSE_FILL,         /* other sends and receives, before the first backward kernel */
-    /* the same after the last forward kernel, and the end of stages that finish early */
+    /* other sends and receives after the last forward kernel, and the end of stages that finish early */
     CAUSE_DRAIN,
-    CAUSE_PIPELINE,  /* the same in between: stages that are not equally loaded */
+    CAUSE_PIPELINE,  /* other sends and receives in between: stages that are not equally loaded */
     CAUSE_DOCUMENTS, /* waiting because other ranks' documents have more visible pairs
-                           (waterfall_take_documents()); 0 unless that was called */
+                           (waterfall_attribute_documents()); 0 unless that was called */
     CAUSE_OFFLOAD,   /* copies between device and host, collectives on such data, host work */
     CAUSE_HOST,      /* issue, host_sync, barrier */
     /* this rank has ended and others have not, and what jitter adds (sim/jitter.h) */
@@ -51,7 +51,7 @@ struct waterfall_peak {
     /* The share of the flops of matrix products in layers, and in the head, that the model does not need:
        tensor ranks that hold the same key and value heads all project them, and padding rows of the
        vocabulary stand for no token (step_repeated_products()). */
-    double layers_again, head_again;
+    double layers_repeated_share, head_repeated_share;
 };
 
 /* Fills the waterfall of one rank. */
@@ -61,7 +61,7 @@ void waterfall_make(struct waterfall *waterfall, const struct ir *ir,
 /* Moves to CAUSE_DOCUMENTS the time by which the rank waits longer than in `uniform`, the waterfall of the same rank
  * and schedule in which all ranks see equally many pairs. It is taken proportionally from each cause of waiting that is
  * longer than in `uniform`. Nothing moves if the rank waits no longer. */
-void waterfall_take_documents(struct waterfall *waterfall, const struct waterfall *uniform);
+void waterfall_attribute_documents(struct waterfall *waterfall, const struct waterfall *uniform);
 
 /* True if the causes add up to the step. Those of a short list may not: then they are not those of the whole list. */
 bool waterfall_adds_up(const struct waterfall *waterfall);

@@ -75,7 +75,7 @@ enum status command_put_build(struct text *out, struct diag *diag)
     if (status != STATUS_OK)
         return status;
     engine_version(&major, &minor, &patch);
-    engine_path(&module);
+    engine_append_path(&module);
     uint64_t digest = add_file(add_file(DIGEST_NONE, "/proc/self/exe"), module.data);
     text_printf(out, "longhaul %s, SimGrid %d.%d.%d, program %016" PRIx64, LONGHAUL_VERSION, major,
                 minor, patch, digest);

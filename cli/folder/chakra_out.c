@@ -192,7 +192,7 @@ static void put_node(struct text *out, struct text *node, const struct chakra_wr
     const struct work *work = ir_work(ir, op);
     enum work_kind kind = (enum work_kind)ir->op.kind[op];
     bool receives = second || kind == WORK_RECV;
-    size_t row = w->class->row + (op - w->class->op_begin);
+    size_t row = w->class->first_row + (op - w->class->op_begin);
     double start_s = w->p->sim.start_s[row], end_s = w->p->sim.end_s[row];
     char name[96];
     snprintf(name, sizeof name, "%s.%s%s", phase_names[ir->op.phase[op]],
@@ -205,7 +205,7 @@ static void put_node(struct text *out, struct text *node, const struct chakra_wr
         put_dependency(node, NODE_CTRL_DEPS, ir, w->before[ir->op.stream[op]]);
     for (uint32_t i = 0; i < ir->op.wait_count[op]; i++) {
         uint32_t wait = ir->wait[ir->op.wait_begin[op] + i].i;
-        if (sim_runs(ir, &w->p->sim, w->rank, wait))
+        if (sim_rank_runs_op(ir, &w->p->sim, w->rank, wait))
             put_dependency(node, NODE_DATA_DEPS, ir, wait);
     }
     put_number(node, NODE_START_MICROS, (uint64_t)(1e6 * start_s));
@@ -237,7 +237,7 @@ void chakra_print(struct text *out, const struct prediction *p, uint32_t rank)
     w.before = heap_alloc(ir->stream_count + 1u, sizeof *w.before);
     memset(w.before, 0xff, (ir->stream_count + 1u) * sizeof *w.before);
     for (uint32_t op = class->op_begin; op < class->op_begin + class->op_count; op++) {
-        if (!sim_runs(ir, &p->sim, rank, op))
+        if (!sim_rank_runs_op(ir, &p->sim, rank, op))
             continue;
         put_node(out, &message, &w, op, false);
         if (ir->op.kind[op] == WORK_SHIFT)

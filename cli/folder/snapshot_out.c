@@ -185,7 +185,8 @@ void snapshot_print(struct text *out, const struct prediction *p, uint32_t rank)
     uint64_t arena = ir->planned_bytes[MEMORY_HBM];
     struct memory_event *event;
     struct live *live;
-    size_t all = memory_events(ir, &p->sim, rank, &event), count = count_to_peak(ir, event, all);
+    size_t all = memory_list_events(ir, &p->sim, rank, &event),
+           count = count_to_peak(ir, event, all);
     size_t lives = find_live(ir, event, count, &live);
     pickle_begin(out);
     pickle_begin_dict(out);

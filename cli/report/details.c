@@ -73,7 +73,7 @@ static void print_memory(struct sheet *sheet, const struct report *r)
     for (int i = 0; i < CATEGORY_COUNT; i++) {
         if ((double)peak->category_bytes[i] <= TINY * (double)peak->bytes)
             continue;
-        if (first && prediction_fullest_rank(p) != 0 && p->sim.uniform_ranks == 0)
+        if (first && prediction_fullest_rank(p) != 0 && p->sim.uniform_rank_count == 0)
             text_printf(&piece, "at the peak of rank %u ", prediction_fullest_rank(p));
         else if (first)
             text_puts(&piece, "at the peak ");
@@ -120,12 +120,12 @@ static void print_stages(struct sheet *sheet, const struct report *r)
 {
     const struct stages *s = &r->prediction->stages;
     double step = r->prediction->sim.step_s;
-    if (s->count < 2)
+    if (s->stage_count < 2)
         return;
     struct text piece = {0};
     struct text line = {0};
-    text_printf(&piece, "%u, idle %.1f %% of the step (%.1f %% of their work)", s->count,
-                100 * s->to_step, 100 * s->to_useful);
+    text_printf(&piece, "%u, idle %.1f %% of the step (%.1f %% of their work)", s->stage_count,
+                100 * s->bubble_to_step, 100 * s->bubble_to_busy);
     report_put_piece(&line, &piece);
     put_share(&piece, &line, "fill", s->fill_s, step);
     put_share(&piece, &line, "drain", s->drain_s, step);
@@ -164,13 +164,13 @@ static void print_simulation(struct sheet *sheet, const struct report *r)
     struct text line = {0};
     text_printf(&line, "%u rank%s in %u %sclass%s, %llu of %llu ops", sim->rank_count,
                 sim->rank_count == 1 ? "" : "s", sim->class_count,
-                sim->uniform_ranks > 0 ? "even " : "", sim->class_count == 1 ? "" : "es",
-                (unsigned long long)sim->counts.simulated,
+                sim->uniform_rank_count > 0 ? "even " : "", sim->class_count == 1 ? "" : "es",
+                (unsigned long long)sim->counts.simulated_op_instances,
                 (unsigned long long)sim->counts.op_instances);
     put_sample(&line, p);
-    if (sim->busiest_name) {
-        const struct sim_link_load *load = &sim->load[sim->busiest_row];
-        text_printf(&line, ", busiest link %s carries ", sim->busiest_name);
+    if (sim->busiest_link_name) {
+        const struct sim_link_load *load = &sim->link_load[sim->busiest_load_row];
+        text_printf(&line, ", busiest link %s carries ", sim->busiest_link_name);
         units_put(&line, UNIT_BYTES, load->bytes);
         text_printf(&line, ", %.0f %% of its capacity of ", 100 * load->busy_share);
         units_put(&line, UNIT_BYTES_PER_S, load->bytes_per_s);

@@ -155,13 +155,13 @@ static void put_stages(struct json_out *w, const struct prediction *p)
 {
     const struct stages *s = &p->stages;
     json_begin_object(w, "stages");
-    json_put_number(w, "idle_of_step", s->to_step);
-    json_put_number(w, "idle_of_useful", s->to_useful);
+    json_put_number(w, "idle_of_step", s->bubble_to_step);
+    json_put_number(w, "idle_of_useful", s->bubble_to_busy);
     struct report_stage_columns columns;
     const struct row_table table = report_stage_table(&columns);
     struct rows rows = {.json = w};
     rows_begin(&rows, "by_stage", NULL, &table);
-    for (uint32_t stage = 0; stage < s->count; stage++) {
+    for (uint32_t stage = 0; stage < s->stage_count; stage++) {
         rows_name(&rows, p->ir.role[stage].name);
         for (int i = 0; i < CAUSE_COUNT; i++)
             rows_number(&rows, s->waterfall[stage].cause_s[i]);
@@ -198,7 +198,7 @@ static void put_times(struct json_out *w, const struct prediction *p)
         report_fill_products(&rows, &p->products);
         rows_end(&rows);
     }
-    if (p->stages.count > 1)
+    if (p->stages.stage_count > 1)
         put_stages(w, p);
 }
 
@@ -366,17 +366,17 @@ static void put_simulation(struct json_out *w, const struct prediction *p)
     json_begin_object(w, "simulation");
     json_put_count(w, "ranks", p->sim.rank_count);
     json_put_count(w, "classes", p->sim.class_count);
-    if (p->sim.uniform_ranks > 0) {
-        json_put_count(w, "even_ranks", p->sim.uniform_ranks);
+    if (p->sim.uniform_rank_count > 0) {
+        json_put_count(w, "even_ranks", p->sim.uniform_rank_count);
         if (p->fullest_over_mean > 0)
             json_put_number(w, "fullest_over_mean", p->fullest_over_mean);
         else
             json_put_number(w, "even_bound", EVEN_BOUND);
     }
     json_put_count(w, "op_instances", p->sim.counts.op_instances);
-    json_put_count(w, "simulated", p->sim.counts.simulated);
-    json_put_count(w, "flows", p->sim.counts.flows);
-    json_put_count(w, "timers", p->sim.counts.timers);
+    json_put_count(w, "simulated", p->sim.counts.simulated_op_instances);
+    json_put_count(w, "flows", p->sim.counts.flows_started);
+    json_put_count(w, "timers", p->sim.counts.timers_set);
     put_sample(w, p);
     json_put_number(w, "extrapolated_share", p->extrapolated_share);
     json_put_text(w, "extrapolated_why",
@@ -388,10 +388,10 @@ static void put_simulation(struct json_out *w, const struct prediction *p)
     }
     json_end_object(w);
     put_link_classes(w, p);
-    if (p->sim.busiest_name) {
-        const struct sim_link_load *load = &p->sim.load[p->sim.busiest_row];
+    if (p->sim.busiest_link_name) {
+        const struct sim_link_load *load = &p->sim.link_load[p->sim.busiest_load_row];
         json_begin_object(w, "busiest_link");
-        json_put_text(w, "name", p->sim.busiest_name);
+        json_put_text(w, "name", p->sim.busiest_link_name);
         json_put_number(w, "bytes", load->bytes);
         json_put_number(w, "bytes_per_s", load->bytes_per_s);
         json_put_number(w, "busy", load->busy_share);

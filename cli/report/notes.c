@@ -39,13 +39,13 @@ static void print_even(struct text *out, const struct prediction *p)
             out,
             "%sthe %u ranks of the ring are taken as the fullest one, which sees %.2f times "
             "the mean pairs%s",
-            out->size > 0 ? "; " : "", p->sim.uniform_ranks, p->fullest_over_mean,
+            out->size > 0 ? "; " : "", p->sim.uniform_rank_count, p->fullest_over_mean,
             p->fullest_over_mean > 1 + EVEN_PAIRS ? "; --exact simulates each of them" : "");
         return;
     }
     text_printf(
         out, "%sthe %u ranks of the ring are taken as even: the step is within %g %% of --exact's",
-        out->size > 0 ? "; " : "", p->sim.uniform_ranks, 100 * EVEN_BOUND);
+        out->size > 0 ? "; " : "", p->sim.uniform_rank_count, 100 * EVEN_BOUND);
 }
 
 /* Returns the fact about attention's rate that a head dim uses, in a direction; NULL: not of a device file. */
@@ -156,7 +156,7 @@ void report_put_warning(struct text *out, const struct report *r)
                     "work; CUDA graphs or %s would hide it",
                     out->size > 0 ? "; " : "", 100 * host,
                     prediction_is_recorded(p) ? "torch.compile" : "a larger --micro-batch");
-    if (p->sim.uniform_ranks > 0)
+    if (p->sim.uniform_rank_count > 0)
         print_even(out, p);
 }
 

@@ -172,7 +172,7 @@ static void print_causes(struct sheet *sheet, const struct report *r)
         bar[i] = (struct screen_bar){cause_label((enum cause)i),
                                      (double)rounded[i] * time.unit_s / pow(10, time.decimals)};
     text_printf(&heading, "Where the step goes (%s)",
-                p->sim.uniform_ranks > 0 ? "every rank: they are taken as even" : "rank 0");
+                p->sim.uniform_rank_count > 0 ? "every rank: they are taken as even" : "rank 0");
     sheet_section(sheet, SHEET_CAUSES, heading.data);
     sheet_bars(sheet, bar, CAUSE_COUNT, w->step_s, report_put_time, r->shows_all);
     text_release(&heading);

@@ -108,11 +108,11 @@ static int64_t layers_of_batches(const struct prediction *first)
     const struct transformer *model = c->model;
     int64_t all = model->layers,
             period = model->full_attention_every > 1 ? model->full_attention_every : 1;
-    if (first->sim.counts.simulated <= LONG_STEP_OPS || first->ir.repeats.copies > 0 || c->pp > 1 ||
-        c->activations == CHOICE_ACTIVATIONS_RATIO || c->scope != SCOPE_STEP ||
+    if (first->sim.counts.simulated_op_instances <= LONG_STEP_OPS || first->ir.repeats.copies > 0 ||
+        c->pp > 1 || c->activations == CHOICE_ACTIVATIONS_RATIO || c->scope != SCOPE_STEP ||
         model->window_from_layer > 0)
         return 0;
-    int64_t layers = LONG_STEP_OPS / ((int64_t)first->sim.counts.simulated / all + 1);
+    int64_t layers = LONG_STEP_OPS / ((int64_t)first->sim.counts.simulated_op_instances / all + 1);
     layers = layers > LEAST_LAYERS ? layers : LEAST_LAYERS;
     layers = (layers + period - 1) / period * period;
     return 2 * layers <= all ? layers : 0;

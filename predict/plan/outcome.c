@@ -16,16 +16,16 @@ void outcome_take_times(struct outcome *o, const struct prediction *p)
     o->sequences = (double)prediction_sequences(p);
     o->causes_final = o->packed_set == NULL || !p->question.skip_causes;
     memcpy(o->cause_s, p->waterfall.cause_s, sizeof o->cause_s);
-    for (int cause = 0; cause < CAUSE_COUNT && stages->count > 1; cause++) {
+    for (int cause = 0; cause < CAUSE_COUNT && stages->stage_count > 1; cause++) {
         o->cause_s[cause] = 0;
-        for (uint32_t i = 0; i < stages->count; i++)
+        for (uint32_t i = 0; i < stages->stage_count; i++)
             o->cause_s[cause] +=
-                stages->waterfall[i].cause_s[cause] * stages->ranks[i] / p->sim.rank_count;
+                stages->waterfall[i].cause_s[cause] * stages->ranks_of_stage[i] / p->sim.rank_count;
     }
     o->products = p->products;
     if (o->packed_set != NULL)
         o->spread = step_spread_of(&o->step_s, 1);
-    o->bubble = stages->count > 1 ? stages->to_step : 0;
+    o->bubble = stages->stage_count > 1 ? stages->bubble_to_step : 0;
     o->exposed_copies = o->step_s > 0 ? o->cause_s[CAUSE_OFFLOAD] / o->step_s : 0;
 }
 

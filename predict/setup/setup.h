@@ -39,7 +39,7 @@ struct setup {
     double *hidden;
     /* The user has chosen how sequences are cut, and what is offloaded, respectively. */
     bool partition_given, offload_given;
-    uint32_t even_above; /* even_above of struct sim_options */
+    uint32_t even_above; /* uniform_above_ranks of struct sim_options */
     /* tokens of a step that are none of its documents: tokens per second leave them out */
     int64_t padding;
     /* The packed steps with which a configuration of a reproduced figure is predicted

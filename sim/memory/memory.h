@@ -16,11 +16,12 @@
 /* Fills result->peak and result->host from the times in *result. Returns false for a short list whose memory changes do
  * not repeat around the left-out periods. Peaks name ops and buffers of the short list; their dates and bytes are those
  * of the whole list. */
-bool memory_peaks(const struct ir *ir, const struct cluster *cluster, struct sim_result *result);
+bool memory_fill_peaks(const struct ir *ir, const struct cluster *cluster,
+                       struct sim_result *result);
 
 /* Appends the live bytes of one rank: a row per date and (memory, category) that changes at it. */
-void memory_trace(const struct ir *ir, const struct sim_result *result, uint32_t rank,
-                  struct trace *trace);
+void memory_add_trace_rows(const struct ir *ir, const struct sim_result *result, uint32_t rank,
+                           struct trace *trace);
 
 /* The moment at which one buffer, in any memory, starts (added_bytes > 0) or stops (added_bytes < 0) being live. */
 struct memory_event {
@@ -31,7 +32,7 @@ struct memory_event {
 
 /* Fills *events with the events of one rank, in the order of time, and returns their number; the caller frees the
  * array. */
-size_t memory_events(const struct ir *ir, const struct sim_result *result, uint32_t rank,
-                     struct memory_event **events);
+size_t memory_list_events(const struct ir *ir, const struct sim_result *result, uint32_t rank,
+                          struct memory_event **events);
 
 #endif

@@ -69,7 +69,7 @@ void memory_changes_reserve(struct memory_changes *c, size_t capacity)
     c->row = heap_realloc(c->row, c->capacity, sizeof *c->row);
 }
 
-static bool comes_before(const struct memory_change *a, const struct memory_change *b)
+static bool is_earlier_change(const struct memory_change *a, const struct memory_change *b)
 {
     if (a->time_s != b->time_s)
         return a->time_s < b->time_s;
@@ -85,7 +85,7 @@ static void merge_changes(const struct memory_change *a, const struct memory_cha
                           struct memory_change *out)
 {
     while (a < a_end && b < b_end)
-        *out++ = comes_before(b, a) ? *b++ : *a++;
+        *out++ = is_earlier_change(b, a) ? *b++ : *a++;
     while (a < a_end)
         *out++ = *a++;
     while (b < b_end)
@@ -94,12 +94,12 @@ static void merge_changes(const struct memory_change *a, const struct memory_cha
 
 /* Sorts the rows by a stable merge sort that starts from the runs that are already sorted. Returns the array that
  * holds the result: `row` or `room`. */
-static struct memory_change *merge_runs(struct memory_change *row, struct memory_change *room,
-                                        size_t count, size_t *run)
+static struct memory_change *
+merge_sorted_runs(struct memory_change *row, struct memory_change *room, size_t count, size_t *run)
 {
     size_t runs = 0;
     for (size_t i = 0; i < count; i++)
-        if (i == 0 || comes_before(&row[i], &row[i - 1]))
+        if (i == 0 || is_earlier_change(&row[i], &row[i - 1]))
             run[runs++] = i;
     run[runs] = count;
     while (runs > 1) {
@@ -119,7 +119,7 @@ static struct memory_change *merge_runs(struct memory_change *row, struct memory
     return row;
 }
 
-double memory_changes_same_date_s(const struct sim_result *result)
+double memory_changes_tolerance_s(const struct sim_result *result)
 {
     return 1e-11 + 1e-11 * result->step_s;
 }
@@ -128,8 +128,8 @@ void memory_changes_sort(struct memory_changes *c, const struct sim_result *resu
 {
     struct memory_change *room = heap_alloc(c->count + 1, sizeof *room), *rows = c->row;
     size_t *run = heap_alloc(c->count + 2, sizeof *run);
-    double same_s = memory_changes_same_date_s(result), date_s = 0;
-    c->row = merge_runs(rows, room, c->count, run);
+    double same_s = memory_changes_tolerance_s(result), date_s = 0;
+    c->row = merge_sorted_runs(rows, room, c->count, run);
     if (c->row == room)
         room = rows;
     c->capacity = c->count + 1;
@@ -143,7 +143,7 @@ void memory_changes_sort(struct memory_changes *c, const struct sim_result *resu
             c->row[end].time_s = date_s;
         struct memory_change *row = c->row + i, *sorted = row;
         if (end - i > 1)
-            sorted = merge_runs(row, room + i, end - i, run);
+            sorted = merge_sorted_runs(row, room + i, end - i, run);
         if (sorted != row)
             memcpy(row, sorted, (end - i) * sizeof *row);
     }
@@ -155,8 +155,8 @@ void memory_changes_sort(struct memory_changes *c, const struct sim_result *resu
 
 /* Returns the date at which a buffer stops being live, and sets *op to the op of its free set that ends last (the
  * last in the list if several end then). A buffer without a free set stays live: *op is IR_NONE and -1 is returned. */
-static double free_date_s(const struct ir *ir, const double *end_s, uint32_t buffer, double same_s,
-                          uint32_t *op)
+static double buffer_free_date_s(const struct ir *ir, const double *end_s, uint32_t buffer,
+                                 double same_s, uint32_t *op)
 {
     const op_id *set = ir_free_set(ir, buffer);
     uint32_t count = ir->buffer.free_count[buffer];
@@ -172,8 +172,9 @@ static double free_date_s(const struct ir *ir, const double *end_s, uint32_t buf
 
 /* For each op, a list of the buffers that stop being live when it ends. */
 struct buffers_by_end {
-    uint32_t *first; /* [op_count] a row of the live buffers; IR_NONE: none */
-    uint32_t *next;  /* [rows of the live buffers] the next row in the same list; IR_NONE: none */
+    uint32_t *first_buffer; /* [op_count] a row of the live buffers; IR_NONE: none */
+    /* [rows of the live buffers] the next row in the same list; IR_NONE: none */
+    uint32_t *next_buffer;
 };
 
 static void add_change(struct memory_change *row, size_t *at, uint32_t i, double time_s,
@@ -189,13 +190,14 @@ void memory_changes_of_class(struct memory_changes *c, const struct ir *ir,
                              const struct sim_result *result, const struct live_buffers *l,
                              const struct sim_class *class)
 {
-    double same_s = memory_changes_same_date_s(result);
+    double same_s = memory_changes_tolerance_s(result);
     uint32_t streams = ir->stream_count, persistent = 0;
-    const double *start_s = result->start_s + class->row, *end_s = result->end_s + class->row;
+    const double *start_s = result->start_s + class->first_row,
+                 *end_s = result->end_s + class->first_row;
     const uint8_t *stream = ir->op.stream + class->op_begin;
     assert(l->count <= MEMORY_CHANGE_ROW_MAX);
     struct buffers_by_end leaving = {ir_no_ids(class->op_count + 1u),
-                                     heap_alloc(l->count + 1u, sizeof *leaving.next)};
+                                     heap_alloc(l->count + 1u, sizeof *leaving.next_buffer)};
     while (persistent < l->count && l->row[persistent].writer == IR_NONE)
         persistent++;
     /* The rows list the buffers that live throughout, then the starts of each stream, then the ends of each stream. */
@@ -207,7 +209,7 @@ void memory_changes_of_class(struct memory_changes *c, const struct ir *ir,
         const struct live_buffer *row = &l->row[i];
         start[stream[row->writer]]++;
         uint32_t op;
-        double date_s = free_date_s(ir, end_s - class->op_begin, row->buffer, same_s, &op);
+        double date_s = buffer_free_date_s(ir, end_s - class->op_begin, row->buffer, same_s, &op);
         if (op == IR_NONE)
             continue;
         if (date_s <= start_s[row->writer] + same_s) {
@@ -215,8 +217,8 @@ void memory_changes_of_class(struct memory_changes *c, const struct ir *ir,
             continue;
         }
         op -= class->op_begin;
-        leaving.next[i] = leaving.first[op];
-        leaving.first[op] = i;
+        leaving.next_buffer[i] = leaving.first_buffer[op];
+        leaving.first_buffer[op] = i;
         end[stream[op]]++;
     }
     size_t at = persistent;
@@ -233,15 +235,15 @@ void memory_changes_of_class(struct memory_changes *c, const struct ir *ir,
     for (uint32_t i = persistent; i < l->count; i++) {
         uint32_t op = l->row[i].writer;
         add_change(c->row, &start[stream[op]], i, start_s[op], class->op_begin + op,
-                   brief[i] ? MEMORY_CHANGE_BRIEF : MEMORY_CHANGE_STARTS);
+                   brief[i] ? MEMORY_CHANGE_STARTS_AND_ENDS : MEMORY_CHANGE_STARTS);
     }
     for (uint32_t op = 0; op < class->op_count; op++)
-        for (uint32_t i = leaving.first[op]; i != IR_NONE; i = leaving.next[i])
+        for (uint32_t i = leaving.first_buffer[op]; i != IR_NONE; i = leaving.next_buffer[i])
             add_change(c->row, &end[stream[op]], i, end_s[op], class->op_begin + op,
                        MEMORY_CHANGE_ENDS);
     free(brief);
     free(begin);
-    free(leaving.first);
-    free(leaving.next);
+    free(leaving.first_buffer);
+    free(leaving.next_buffer);
     memory_changes_sort(c, result);
 }

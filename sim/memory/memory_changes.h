@@ -22,8 +22,8 @@ enum { MEMORY_CHANGE_ROW_MAX = (1 << 30) - 1 };
 enum memory_change_kind {
     MEMORY_CHANGE_STARTS,
     MEMORY_CHANGE_ENDS,
-    MEMORY_CHANGE_BRIEF
-}; /* BRIEF: gone at the date it came */
+    MEMORY_CHANGE_STARTS_AND_ENDS
+}; /* STARTS_AND_ENDS: a buffer that is live for no time */
 
 /* One buffer that starts or stops being live. There are millions of changes, so a change has only the number of the
  * buffer's row, which has its bytes. */
@@ -60,7 +60,7 @@ void memory_changes_of_class(struct memory_changes *changes, const struct ir *ir
                              const struct sim_class *class);
 
 /* Returns the tolerance in seconds: two dates that differ by no more are one date, apart only by rounding. */
-double memory_changes_same_date_s(const struct sim_result *result);
+double memory_changes_tolerance_s(const struct sim_result *result);
 
 /* Sorts the changes by time; at equal dates, buffers that end come before buffers that start. Dates that differ only
  * by rounding are made equal, because otherwise chance would decide whether memory is returned before it is taken.

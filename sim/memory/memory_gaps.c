@@ -5,7 +5,7 @@
 #include <math.h>
 
 /* Returns the row of the first change at a date or later. */
-static size_t first_at(const struct memory_changes *c, double date_s)
+static size_t first_change_from(const struct memory_changes *c, double date_s)
 {
     size_t low = 0, high = c->count;
     while (low < high) {
@@ -19,10 +19,10 @@ static size_t first_at(const struct memory_changes *c, double date_s)
 }
 
 /* Returns the middle of the longest time without changes within half a period of a date. */
-static double quiet_s(const struct memory_changes *c, double date_s, double period_s)
+static double middle_of_quiet_s(const struct memory_changes *c, double date_s, double period_s)
 {
     double from_s = date_s - period_s / 2, to_s = date_s + period_s / 2, most_s = 0, at_s = date_s;
-    for (size_t i = first_at(c, from_s); from_s < to_s; i++) {
+    for (size_t i = first_change_from(c, from_s); from_s < to_s; i++) {
         double next_s = i < c->count && c->row[i].time_s < to_s ? c->row[i].time_s : to_s;
         if (next_s - from_s > most_s) {
             most_s = next_s - from_s;
@@ -34,8 +34,8 @@ static double quiet_s(const struct memory_changes *c, double date_s, double peri
 }
 
 /* True if change b is the same as change a, one period later. */
-static bool repeats_change(const struct live_buffers *l, const struct memory_change *a,
-                           const struct memory_change *b, double period_s, double same_s)
+static bool is_repeated_change(const struct live_buffers *l, const struct memory_change *a,
+                               const struct memory_change *b, double period_s, double same_s)
 {
     const struct live_buffer *of_a = &l->row[a->row], *of_b = &l->row[b->row];
     return a->kind == b->kind && of_a->bytes == of_b->bytes && of_a->memory == of_b->memory &&
@@ -46,27 +46,29 @@ static bool find_gap(struct memory_gap *gap, const struct memory_changes *c,
                      const struct live_buffers *l, double date_s, double period_s, double same_s,
                      uint32_t copies)
 {
-    double cut_s = quiet_s(c, date_s, period_s);
-    size_t begin = first_at(c, cut_s - period_s), end = first_at(c, cut_s + period_s);
-    *gap = (struct memory_gap){.change_row = first_at(c, cut_s), .shift_s = copies * period_s};
+    double cut_s = middle_of_quiet_s(c, date_s, period_s);
+    size_t begin = first_change_from(c, cut_s - period_s),
+           end = first_change_from(c, cut_s + period_s);
+    *gap = (struct memory_gap){.change_row = first_change_from(c, cut_s),
+                               .shift_s = copies * period_s};
     if (gap->change_row - begin != end - gap->change_row)
         return false;
     for (size_t i = begin; i < gap->change_row; i++) {
         const struct memory_change *change = &c->row[i];
-        if (!repeats_change(l, change, change + (gap->change_row - begin), period_s, same_s))
+        if (!is_repeated_change(l, change, change + (gap->change_row - begin), period_s, same_s))
             return false;
         const struct live_buffer *of = &l->row[change->row];
-        gap->growth[of->memory][of->category] += copies * memory_change_bytes(change, l);
+        gap->growth_bytes[of->memory][of->category] += copies * memory_change_bytes(change, l);
     }
     return true;
 }
 
-bool memory_gaps(const struct memory_changes *c, const struct live_buffers *l, const struct ir *ir,
-                 const struct sim_result *result, const struct sim_class *class,
-                 struct memory_gap **gaps, uint32_t *count)
+bool memory_gaps_find(const struct memory_changes *c, const struct live_buffers *l,
+                      const struct ir *ir, const struct sim_result *result,
+                      const struct sim_class *class, struct memory_gap **gaps, uint32_t *count)
 {
     const struct repeats *r = &ir->repeats;
-    double same_s = memory_changes_same_date_s(result);
+    double same_s = memory_changes_tolerance_s(result);
     bool found = true;
     *gaps = heap_alloc(r->run_count + 1u, sizeof **gaps);
     *count = 0;
@@ -75,7 +77,7 @@ bool memory_gaps(const struct memory_changes *c, const struct live_buffers *l, c
         if (run->role != class->role)
             continue;
         double date_s =
-            result->start_s[class->row + run->begin + run->gap * run->ops - class->op_begin];
+            result->start_s[class->first_row + run->begin + run->gap * run->ops - class->op_begin];
         found =
             find_gap(&(*gaps)[(*count)++], c, l, date_s, result->period_s[i], same_s, r->copies);
     }

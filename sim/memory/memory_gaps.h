@@ -12,13 +12,13 @@ struct memory_gap {
     size_t change_row; /* row of the first change after the copies; may be the number of changes */
     double shift_s;    /* seconds of all copies, by which that change comes later */
     /* by which all copies together grow the live bytes */
-    int64_t growth[MEMORY_COUNT][CATEGORY_COUNT];
+    int64_t growth_bytes[MEMORY_COUNT][CATEGORY_COUNT];
 };
 
 /* Finds the gaps of a class's role in its list of changes: *gaps is on the heap, *count is their number. Returns
  * false when the periods before and after a gap do not have the same changes; *gaps must then be freed unread. */
-bool memory_gaps(const struct memory_changes *changes, const struct live_buffers *live_buffers,
-                 const struct ir *ir, const struct sim_result *result,
-                 const struct sim_class *class, struct memory_gap **gaps, uint32_t *count);
+bool memory_gaps_find(const struct memory_changes *changes, const struct live_buffers *live_buffers,
+                      const struct ir *ir, const struct sim_result *result,
+                      const struct sim_class *class, struct memory_gap **gaps, uint32_t *count);
 
 #endif

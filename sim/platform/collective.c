@@ -43,7 +43,7 @@ static uint32_t cap_index(uint32_t rank, uint32_t peer_or_zero, int what)
  * distributes its channels evenly over the ranks of a communicator, the sender included (src/enqueue.cc), so of the
  * rate of all channels the share peers / (peers + 1) goes to the peers. If the rate of all channels is unknown, each
  * pair has its own rate. */
-static double exchange_cap(const struct fabric *fabric, uint32_t peers, double overhead)
+static double exchange_cap_bytes_per_s(const struct fabric *fabric, uint32_t peers, double overhead)
 {
     double channels = fabric->all_to_all_channels_bytes_per_s;
     double cap = channels > 0 ? channels * peers / (peers + 1.0)
@@ -57,7 +57,7 @@ static void add_exchange_in_domain(struct platform *p, struct flow_table *flows,
                                    uint32_t key)
 {
     const struct fabric *fabric = &p->cluster->fabric;
-    const uint32_t *rank = m->rank + m->domain[d].begin;
+    const uint32_t *rank = m->rank_by_domain + m->domain[d].begin;
     double overhead = 1 / fabric->all_to_all_efficiency;
     uint32_t peers[NEAR_COUNT] = {0}, peer[NEAR_COUNT] = {0};
     for (uint32_t j = 0; j < m->domain[d].count; j++) {
@@ -65,9 +65,9 @@ static void add_exchange_in_domain(struct platform *p, struct flow_table *flows,
             continue;
         if (fabric->kind == FABRIC_MESH) {
             flow_open(flows, piece * overhead);
-            route_exchange(p, flows, rank[i], rank[j]);
-            route_link(p, flows, LINK_CAP, key, cap_index(rank[i], j, CAP_PAIR),
-                       fabric->all_to_all_peer_bytes_per_s * overhead);
+            route_add_exchange(p, flows, rank[i], rank[j]);
+            route_add_link(p, flows, LINK_FLOW_CAP, key, cap_index(rank[i], j, CAP_PAIR),
+                           fabric->all_to_all_peer_bytes_per_s * overhead);
             flow_close(flows);
             continue;
         }
@@ -79,9 +79,9 @@ static void add_exchange_in_domain(struct platform *p, struct flow_table *flows,
         if (peers[near] == 0)
             continue;
         flow_open(flows, peers[near] * piece * overhead);
-        route_exchange(p, flows, rank[i], peer[near]);
-        route_link(p, flows, LINK_CAP, key, cap_index(rank[i], 0, CAP_NEAR + near),
-                   exchange_cap(fabric, peers[near], overhead));
+        route_add_exchange(p, flows, rank[i], peer[near]);
+        route_add_link(p, flows, LINK_FLOW_CAP, key, cap_index(rank[i], 0, CAP_NEAR + near),
+                       exchange_cap_bytes_per_s(fabric, peers[near], overhead));
         flow_close(flows);
     }
 }
@@ -91,14 +91,14 @@ static void add_flow_between_domains(struct platform *p, struct flow_table *flow
                                      int across, double bytes, uint32_t peers, uint32_t key)
 {
     flow_open(flows, bytes);
-    route_nic(p, flows, me, true);
-    route_nic(p, flows, me, false);
+    route_add_nic(p, flows, me, true);
+    route_add_nic(p, flows, me, false);
     if (across) {
-        route_leaf(p, flows, me, true);
-        route_leaf(p, flows, me, false);
+        route_add_leaf(p, flows, me, true);
+        route_add_leaf(p, flows, me, false);
     }
-    route_link(p, flows, LINK_CAP, key, cap_index(me, 0, CAP_NETWORK + across),
-               peers * p->cluster->nic.peer_bytes_per_s);
+    route_add_link(p, flows, LINK_FLOW_CAP, key, cap_index(me, 0, CAP_NETWORK + across),
+                   peers * p->cluster->nic.peer_bytes_per_s);
     flow_close(flows);
 }
 
@@ -111,7 +111,7 @@ static void add_exchange_between_domains(struct platform *p, struct flow_table *
     uint32_t peers[2] = {0};
     for (uint32_t e = 0; e < m->domain_count; e++)
         if (e != d)
-            peers[platform_crosses_leaves(p, me, m->rank[m->domain[e].begin])] +=
+            peers[platform_crosses_leaves(p, me, m->rank_by_domain[m->domain[e].begin])] +=
                 m->domain[e].count;
     for (int across = 0; across < 2; across++)
         if (peers[across] > 0)
@@ -121,7 +121,7 @@ static void add_exchange_between_domains(struct platform *p, struct flow_table *
 
 /* ---- kinds ---- */
 
-struct form {
+struct collective_call {
     struct platform *platform;
     struct flow_table *flows;
     const struct work *work;
@@ -134,16 +134,16 @@ struct form {
 /* Returns the seconds of the part inside the domains, which are added to those between the domains: channels take one
  * peer after another, so the two parts do not overlap. 0 if there is one domain, or if the rate of all channels is
  * unknown. */
-static double domain_part_s(const struct form *f)
+static double part_inside_domains_s(const struct collective_call *f)
 {
     double channels = f->platform->cluster->fabric.all_to_all_channels_bytes_per_s;
     if (f->members->domain_count == 1 || !(channels > 0))
         return 0;
-    return f->bytes * f->members->largest_domain / f->members->count / channels;
+    return f->bytes * f->members->largest_domain_size / f->members->count / channels;
 }
 
 /* Returns the probability that `copies` of `experts`, drawn without repetition, have one among `own`. */
-static double hit_probability(int64_t experts, int64_t copies, double own)
+static double any_own_expert_probability(int64_t experts, int64_t copies, double own)
 {
     double missed = 1;
     for (int64_t i = 0; i < copies && missed > 0; i++)
@@ -155,20 +155,21 @@ static double hit_probability(int64_t experts, int64_t copies, double own)
  * token goes once, over the sender's NIC, and a rank there forwards it to the other ranks of its domain. So all rows
  * of a rank but those for the rank that receives them first also use the links inside the domain. Both go on at once
  * (docs/simulation.md, "Dispatchers"). */
-static double send_once(const struct form *f)
+static double add_sends_once_per_rank(const struct collective_call *f)
 {
     const struct members *m = f->members;
     const struct work *work = f->work;
     const double tokens = (double)(work->all_to_all.ahead + work->all_to_all.back) *
                           (double)dtype_bytes((enum dtype)work->in);
     const double own = (double)work->all_to_all.experts / m->count;
-    const double arriving = work->all_to_all.even ? tokens * m->count *
-                                                        hit_probability(work->all_to_all.experts,
-                                                                        work->all_to_all.once, own)
-                                                  : f->bytes;
+    const double arriving =
+        work->all_to_all.even
+            ? tokens * m->count *
+                  any_own_expert_probability(work->all_to_all.experts, work->all_to_all.once, own)
+            : f->bytes;
     for (uint32_t d = 0; d < m->domain_count; d++)
         for (uint32_t i = 0; m->domain[d].is_planned && i < m->domain[d].count; i++) {
-            uint32_t me = m->rank[m->domain[d].begin + i], nodes[2] = {0};
+            uint32_t me = m->rank_by_domain[m->domain[d].begin + i], nodes[2] = {0};
             double bytes[2] = {0};
             add_exchange_in_domain(f->platform, f->flows, m, d, i, arriving / m->domain[d].count,
                                    f->key);
@@ -176,11 +177,11 @@ static double send_once(const struct form *f)
                 if (e == d)
                     continue;
                 const bool across =
-                    platform_crosses_leaves(f->platform, me, m->rank[m->domain[e].begin]);
+                    platform_crosses_leaves(f->platform, me, m->rank_by_domain[m->domain[e].begin]);
                 nodes[across]++;
-                bytes[across] +=
-                    tokens * hit_probability(work->all_to_all.experts, work->all_to_all.once,
-                                             own * m->domain[e].count);
+                bytes[across] += tokens * any_own_expert_probability(work->all_to_all.experts,
+                                                                     work->all_to_all.once,
+                                                                     own * m->domain[e].count);
             }
             for (int across = 0; across < 2; across++)
                 if (nodes[across] > 0)
@@ -190,44 +191,44 @@ static double send_once(const struct form *f)
     return members_latency_s(f->platform, m);
 }
 
-static double all_to_all(const struct form *f)
+static double add_all_to_all(const struct collective_call *f)
 {
     const struct members *m = f->members;
     if (f->work->all_to_all.once > 0)
-        return send_once(f);
+        return add_sends_once_per_rank(f);
     for (uint32_t d = 0; d < m->domain_count; d++)
         for (uint32_t i = 0; m->domain[d].is_planned && i < m->domain[d].count; i++) {
-            uint32_t me = m->rank[m->domain[d].begin + i];
+            uint32_t me = m->rank_by_domain[m->domain[d].begin + i];
             double piece = f->bytes / m->count;
             add_exchange_in_domain(f->platform, f->flows, m, d, i, piece, f->key);
             add_exchange_between_domains(f->platform, f->flows, m, d, me, piece, f->key);
         }
-    return members_latency_s(f->platform, m) + domain_part_s(f);
+    return members_latency_s(f->platform, m) + part_inside_domains_s(f);
 }
 
 /* The bytes of a member in an exchange, by the links that they cross: those that it sends or those that it receives,
  * whichever are more. NEAR_COUNT classes within its domain, then other domains by whether leaves are crossed. */
 struct exchange_load {
     double bytes[NEAR_COUNT + 2];
-    uint32_t peers[NEAR_COUNT + 2], peer[NEAR_COUNT + 2]; /* how many peers, and one of them */
+    uint32_t peer_count[NEAR_COUNT + 2], peer[NEAR_COUNT + 2]; /* how many peers, and one of them */
 };
 
-/* Returns the index in the group of each member in the order of m->rank, on the heap. */
+/* Returns the index in the group of each member in the order of m->rank_by_domain, on the heap. */
 static uint32_t *group_indices(const struct members *m)
 {
     uint32_t *index = heap_alloc(m->count, sizeof *index);
     for (uint32_t i = 0; i < m->count; i++)
         for (uint32_t k = 0; k < m->count; k++)
-            if (m->member[k] == m->rank[i])
+            if (m->rank_by_index[k] == m->rank_by_domain[i])
                 index[i] = k;
     return index;
 }
 
-static struct exchange_load load_of(const struct form *f, const uint32_t *index, uint32_t d,
-                                    uint32_t me)
+static struct exchange_load member_load(const struct collective_call *f, const uint32_t *index,
+                                        uint32_t d, uint32_t me)
 {
     const struct members *m = f->members;
-    const double *pair = f->exchange->pair;
+    const double *pair = f->exchange->pair_bytes;
     double sent[NEAR_COUNT + 2] = {0}, received[NEAR_COUNT + 2] = {0};
     struct exchange_load load = {0};
     for (uint32_t e = 0; e < m->domain_count; e++)
@@ -237,12 +238,13 @@ static struct exchange_load load_of(const struct form *f, const uint32_t *index,
             if (i == me || out + in <= 0)
                 continue;
             int class =
-                e == d ? link_nearness(f->platform, m->rank[me], m->rank[i])
-                       : NEAR_COUNT + platform_crosses_leaves(f->platform, m->rank[me], m->rank[i]);
+                e == d ? link_nearness(f->platform, m->rank_by_domain[me], m->rank_by_domain[i])
+                       : NEAR_COUNT + platform_crosses_leaves(f->platform, m->rank_by_domain[me],
+                                                              m->rank_by_domain[i]);
             sent[class] += out;
             received[class] += in;
-            load.peers[class]++;
-            load.peer[class] = m->rank[i];
+            load.peer_count[class]++;
+            load.peer[class] = m->rank_by_domain[i];
         }
     for (int class = 0; class < NEAR_COUNT + 2; class ++)
         load.bytes[class] = fmax(sent[class], received[class]);
@@ -250,48 +252,50 @@ static struct exchange_load load_of(const struct form *f, const uint32_t *index,
 }
 
 /* Makes every member's load the largest of all. */
-static void make_alike(struct exchange_load *load, uint32_t count)
+static void raise_loads_to_largest(struct exchange_load *load, uint32_t count)
 {
     for (int class = 0; class < NEAR_COUNT + 2; class ++) {
         double most = 0;
         uint32_t peers = 0;
         for (uint32_t i = 0; i < count; i++) {
             most = fmax(most, load[i].bytes[class]);
-            peers = load[i].peers[class] > peers ? load[i].peers[class] : peers;
+            peers = load[i].peer_count[class] > peers ? load[i].peer_count[class] : peers;
         }
         for (uint32_t i = 0; i < count; i++)
-            if (load[i].peers[class] > 0) {
+            if (load[i].peer_count[class] > 0) {
                 load[i].bytes[class] = most;
-                load[i].peers[class] = peers;
+                load[i].peer_count[class] = peers;
             }
     }
 }
 
-static void add_load(const struct form *f, uint32_t me, const struct exchange_load *load)
+static void add_load_flows(const struct collective_call *f, uint32_t me,
+                           const struct exchange_load *load)
 {
     const struct cluster *cluster = f->platform->cluster;
     const struct fabric *fabric = &cluster->fabric;
     double overhead = 1 / fabric->all_to_all_efficiency;
     for (int class = 0; class < NEAR_COUNT + 2; class ++) {
         bool near = class < NEAR_COUNT, across = class == NEAR_COUNT + 1;
-        if (load->peers[class] == 0)
+        if (load->peer_count[class] == 0)
             continue;
         if (!near) {
             add_flow_between_domains(f->platform, f->flows, me, across, load->bytes[class],
-                                     load->peers[class], f->key);
+                                     load->peer_count[class], f->key);
             continue;
         }
         flow_open(f->flows, load->bytes[class] * overhead);
-        route_exchange(f->platform, f->flows, me, load->peer[class]);
-        route_link(f->platform, f->flows, LINK_CAP, f->key, cap_index(me, 0, CAP_NEAR + class),
-                   exchange_cap(fabric, load->peers[class], overhead));
+        route_add_exchange(f->platform, f->flows, me, load->peer[class]);
+        route_add_link(f->platform, f->flows, LINK_FLOW_CAP, f->key,
+                       cap_index(me, 0, CAP_NEAR + class),
+                       exchange_cap_bytes_per_s(fabric, load->peer_count[class], overhead));
         flow_close(f->flows);
     }
 }
 
-/* Adds flows of an exchange as all_to_all() does, with each member's own bytes. On a mesh, where links are of pairs,
- * the bytes within a domain count as if each pair had the same. */
-static double exchange(const struct form *f)
+/* Adds flows of an exchange as add_all_to_all() does, with each member's own bytes. On a mesh, where links are of
+ * pairs, the bytes within a domain count as if each pair had the same. */
+static double add_exchange(const struct collective_call *f)
 {
     const struct members *m = f->members;
     const double channels = f->platform->cluster->fabric.all_to_all_channels_bytes_per_s;
@@ -300,13 +304,13 @@ static double exchange(const struct form *f)
     double in_turn = 0;
     for (uint32_t d = 0; d < m->domain_count; d++)
         for (uint32_t i = m->domain[d].begin; i < m->domain[d].begin + m->domain[d].count; i++)
-            load[i] = load_of(f, index, d, i);
+            load[i] = member_load(f, index, d, i);
     if (f->exchange->all_as_largest)
-        make_alike(load, m->count);
+        raise_loads_to_largest(load, m->count);
     for (uint32_t d = 0; d < m->domain_count; d++)
         for (uint32_t i = 0; i < m->domain[d].count; i++) {
             const struct exchange_load *own = &load[m->domain[d].begin + i];
-            uint32_t me = m->rank[m->domain[d].begin + i];
+            uint32_t me = m->rank_by_domain[m->domain[d].begin + i];
             double near = 0;
             for (int class = 0; class < NEAR_COUNT; class ++)
                 near += own->bytes[class];
@@ -318,63 +322,63 @@ static double exchange(const struct form *f)
                 add_exchange_in_domain(f->platform, f->flows, m, d, i,
                                        near / (m->domain[d].count - 1), f->key);
                 for (int class = 0; class < NEAR_COUNT; class ++)
-                    far.peers[class] = 0;
-                add_load(f, me, &far);
+                    far.peer_count[class] = 0;
+                add_load_flows(f, me, &far);
             } else
-                add_load(f, me, own);
+                add_load_flows(f, me, own);
         }
     free(load);
     free(index);
-    if (m->domain_count == 1 || !(channels > 0) || m->largest_domain < 2)
+    if (m->domain_count == 1 || !(channels > 0) || m->largest_domain_size < 2)
         in_turn = 0;
-    else /* the own part counts as that of a peer, as in domain_part_s() */
-        in_turn *= m->largest_domain / (m->largest_domain - 1.0) / channels;
+    else /* the own part counts as that of a peer, as in part_inside_domains_s() */
+        in_turn *= m->largest_domain_size / (m->largest_domain_size - 1.0) / channels;
     return members_latency_s(f->platform, m) + in_turn;
 }
 
 /* Adds rings for a gather: all gathered bytes except a port's own part leave and enter the port once. Returns the
  * latency. */
-static double gather_time(const struct form *f, double port_bytes)
+static double add_gather_rings(const struct collective_call *f, double port_bytes)
 {
-    rings_add(f->platform, f->flows, f->members, port_bytes);
+    rings_add_flows(f->platform, f->flows, f->members, port_bytes);
     return f->work->collective.algorithm == ALGORITHM_DIRECT
                ? members_latency_s(f->platform, f->members)
                : rings_latency_s(f->platform, f->members);
 }
 
-static double all_gather(const struct form *f)
+static double add_all_gather(const struct collective_call *f)
 {
-    return gather_time(f, (f->members->count - 1) * f->bytes);
+    return add_gather_rings(f, (f->members->count - 1) * f->bytes);
 }
 
-static double reduce_scatter(const struct form *f)
+static double add_reduce_scatter(const struct collective_call *f)
 {
     double bytes = (f->members->count - 1) * f->bytes / f->members->count;
     if (!f->platform->cluster->fabric.sums_whole)
-        return gather_time(f, bytes);
-    rings_add(f->platform, f->flows, f->members, 2 * bytes);
+        return add_gather_rings(f, bytes);
+    rings_add_flows(f->platform, f->flows, f->members, 2 * bytes);
     return 2 * rings_latency_s(f->platform, f->members);
 }
 
-static double all_reduce(const struct form *f)
+static double add_all_reduce(const struct collective_call *f)
 {
     const struct members *m = f->members;
     double port_bytes = 2 * (m->count - 1) * f->bytes / m->count;
     double ring_s = 2 * rings_latency_s(f->platform, m);
     double tree_s = 2 * rings_tree_latency_s(f->platform, m);
-    double alone_s = rings_bytes_s(f->platform, m, port_bytes);
+    double alone_s = rings_transfer_s(f->platform, m, port_bytes);
     int64_t algorithm = f->work->all_reduce.algorithm;
     if (algorithm == ALGORITHM_AUTO && tree_s + alone_s / tree_efficiency < ring_s + alone_s)
         algorithm = ALGORITHM_TREE;
     bool tree = algorithm == ALGORITHM_TREE;
-    rings_add(f->platform, f->flows, m, tree ? port_bytes / tree_efficiency : port_bytes);
+    rings_add_flows(f->platform, f->flows, m, tree ? port_bytes / tree_efficiency : port_bytes);
     return tree ? tree_s : ring_s;
 }
 
 /* Adds a pipelined chain from the root through all other members, or to the root for a sum; returns the latency. */
-static double broadcast(const struct form *f)
+static double add_broadcast(const struct collective_call *f)
 {
-    rings_add(f->platform, f->flows, f->members, f->bytes);
+    rings_add_flows(f->platform, f->flows, f->members, f->bytes);
     return f->work->broadcast.algorithm == ALGORITHM_TREE
                ? rings_tree_latency_s(f->platform, f->members)
                : rings_latency_s(f->platform, f->members);
@@ -382,13 +386,13 @@ static double broadcast(const struct form *f)
 
 /* Adds a scatter: inside its domain the root sends as in an all-to-all; to each member of another domain it sends a
  * message. Returns the latency. */
-static double scatter(const struct form *f)
+static double add_scatter(const struct collective_call *f)
 {
     const struct members *m = f->members;
-    uint32_t root = f->members->member[f->work->broadcast.root];
+    uint32_t root = f->members->rank_by_index[f->work->broadcast.root];
     double piece = f->bytes / m->count;
     for (uint32_t d = 0; d < m->domain_count; d++) {
-        const uint32_t *rank = m->rank + m->domain[d].begin;
+        const uint32_t *rank = m->rank_by_domain + m->domain[d].begin;
         uint32_t at = 0;
         while (at < m->domain[d].count && rank[at] != root)
             at++;
@@ -397,50 +401,50 @@ static double scatter(const struct form *f)
             continue;
         }
         for (uint32_t i = 0; i < m->domain[d].count; i++)
-            message_between_domains(f->platform, f->flows, root, rank[i], piece, f->key,
-                                    cap_index(root, rank[i], CAP_PAIR));
+            message_add_flow_between_domains(f->platform, f->flows, root, rank[i], piece, f->key,
+                                             cap_index(root, rank[i], CAP_PAIR));
     }
     return members_latency_s(f->platform, m);
 }
 
 /* Adds the messages of a shift around a ring that start when all members have arrived; returns their latency. */
-static double shift_together(const struct form *f)
+static double add_shift(const struct collective_call *f)
 {
     const struct members *m = f->members;
     double latency_s = 0;
     for (uint32_t i = 0; i < m->count; i++) {
         int64_t to = (i + f->work->p2p.by) % m->count;
-        latency_s = fmax(latency_s, message_make(f->platform, f->flows, m->member[i],
-                                                 m->member[to < 0 ? to + m->count : to], f->bytes,
-                                                 m->count, f->key, i));
+        latency_s = fmax(latency_s, message_add_flows(f->platform, f->flows, m->rank_by_index[i],
+                                                      m->rank_by_index[to < 0 ? to + m->count : to],
+                                                      f->bytes, m->count, f->key, i));
     }
     return latency_s;
 }
 
-static double (*const forms[WORK_KIND_COUNT])(const struct form *) = {
-    [WORK_ALL_TO_ALL] = all_to_all,
-    [WORK_ALL_GATHER] = all_gather,
-    [WORK_REDUCE_SCATTER] = reduce_scatter,
-    [WORK_ALL_REDUCE] = all_reduce,
-    [WORK_REDUCE] = broadcast,
-    [WORK_BROADCAST] = broadcast,
-    [WORK_SCATTER] = scatter,
-    [WORK_EXCHANGE] = exchange,
-    [WORK_SHIFT] = shift_together,
+static double (*const forms[WORK_KIND_COUNT])(const struct collective_call *) = {
+    [WORK_ALL_TO_ALL] = add_all_to_all,
+    [WORK_ALL_GATHER] = add_all_gather,
+    [WORK_REDUCE_SCATTER] = add_reduce_scatter,
+    [WORK_ALL_REDUCE] = add_all_reduce,
+    [WORK_REDUCE] = add_broadcast,
+    [WORK_BROADCAST] = add_broadcast,
+    [WORK_SCATTER] = add_scatter,
+    [WORK_EXCHANGE] = add_exchange,
+    [WORK_SHIFT] = add_shift,
 };
 
-double collective_make(struct platform *platform, struct flow_table *flows, const struct work *work,
-                       const struct members *members, uint32_t key,
-                       const struct exchange_bytes *exchanged)
+double collective_add_flows(struct platform *platform, struct flow_table *flows,
+                            const struct work *work, const struct members *members, uint32_t key,
+                            const struct exchange_bytes *exchanged)
 {
     if (members->count < 2 || work->kind == WORK_BARRIER)
         return 0; /* no flows: the host's calls for a barrier are in its issue time */
     assert(forms[work->kind]);
     if (platform->cluster->fabric.kind == FABRIC_LOOPBACK)
-        return loopback_collective(platform, flows, work, members->member, members->count,
-                                   exchanged);
-    struct form form = {platform, flows, work, members, key, (double)work_payload_bytes(work),
-                        exchanged};
+        return loopback_add_collective_flows(platform, flows, work, members->rank_by_index,
+                                             members->count, exchanged);
+    struct collective_call form = {
+        platform, flows, work, members, key, (double)work_payload_bytes(work), exchanged};
     double latency_s = forms[work->kind](&form);
     return work->kind == WORK_SHIFT ? latency_s
                                     : latency_s + platform->cluster->fabric.collective_latency_s;

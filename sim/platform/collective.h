@@ -11,24 +11,25 @@
 #include "sim/platform/message.h"
 #include "sim/platform/rings.h"
 
-/* The bytes of an exchange between each pair of members: [from * members + to], by their index in the group. alike:
- * each member is taken to have the most bytes that a member has within its domain, and to other ones. */
+/* The bytes of an exchange between each pair of members: pair_bytes[from * members + to], by their index in the group.
+ * all_as_largest: every member counts with the bytes of the member that has most, within its domain and to other
+ * domains. */
 struct exchange_bytes {
-    const double *pair;
+    const double *pair_bytes;
     bool all_as_largest;
 };
 
 /* Adds the flows of a collective or a barrier among a group's members, and returns the latency in seconds. `key` names
  * the links that cap this group's flows: equal keys share a cap. Flows cross only the links of planned domains. A group
  * of one rank moves nothing and takes no time. exchange: of EXCHANGE; NULL: of another kind. */
-double collective_make(struct platform *platform, struct flow_table *flows, const struct work *work,
-                       const struct members *members, uint32_t key,
-                       const struct exchange_bytes *exchange);
+double collective_add_flows(struct platform *platform, struct flow_table *flows,
+                            const struct work *work, const struct members *members, uint32_t key,
+                            const struct exchange_bytes *exchange);
 
-/* Does what collective_make() does for ranks that share a GPU (loopback.c), as exec/cuda's loopback runs a collective:
+/* Does what collective_add_flows() does for ranks that share a GPU (loopback.c), as exec/cuda's loopback runs a collective:
  * every member fetches its own part from the others' buffers. */
-double loopback_collective(struct platform *platform, struct flow_table *flows,
-                           const struct work *work, const uint32_t *member, uint32_t count,
-                           const struct exchange_bytes *exchange);
+double loopback_add_collective_flows(struct platform *platform, struct flow_table *flows,
+                                     const struct work *work, const uint32_t *member,
+                                     uint32_t count, const struct exchange_bytes *exchange);
 
 #endif

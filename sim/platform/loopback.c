@@ -15,78 +15,81 @@
 const double device_time_per_s = 1e12;
 
 /* A member's part of a collective: the number of its copies, their payload, and the payload of its summing kernel. */
-struct fetch {
-    double copies, copied_bytes, summed_bytes;
+struct loopback_fetch {
+    double copy_count, copied_bytes, summed_bytes;
 };
 
-static struct fetch fetch_of(const struct work *work, uint32_t members, bool root)
+static struct loopback_fetch collective_fetch(const struct work *work, uint32_t members, bool root)
 {
     double n = members, bytes = (double)work_payload_bytes(work);
     switch ((enum work_kind)work->kind) {
     case WORK_ALL_TO_ALL:
-        return (struct fetch){n, bytes, 0};
+        return (struct loopback_fetch){n, bytes, 0};
     case WORK_ALL_GATHER:
-        return (struct fetch){n, n * bytes, 0};
+        return (struct loopback_fetch){n, n * bytes, 0};
     case WORK_REDUCE_SCATTER: /* n slices are read, one is written */
-        return (struct fetch){0, 0, (bytes + bytes / n) / 2};
+        return (struct loopback_fetch){0, 0, (bytes + bytes / n) / 2};
     case WORK_ALL_REDUCE: /* the reduce-scatter, after which every rank fetches the other slices */
-        return (struct fetch){n - 1, (n - 1) / n * bytes, (bytes + bytes / n) / 2};
+        return (struct loopback_fetch){n - 1, (n - 1) / n * bytes, (bytes + bytes / n) / 2};
     case WORK_SCATTER: /* every rank, the root too, fetches its own part of the root's buffer */
-        return (struct fetch){1, bytes / n, 0};
+        return (struct loopback_fetch){1, bytes / n, 0};
     case WORK_REDUCE: /* n buffers are read, one is written */
-        return root ? (struct fetch){0, 0, (n * bytes + bytes) / 2} : (struct fetch){0};
+        return root ? (struct loopback_fetch){0, 0, (n * bytes + bytes) / 2}
+                    : (struct loopback_fetch){0};
     case WORK_BROADCAST:
-        return root ? (struct fetch){0} : (struct fetch){1, bytes, 0};
+        return root ? (struct loopback_fetch){0} : (struct loopback_fetch){1, bytes, 0};
     default:
         assert(work->kind == WORK_SHIFT);
-        return (struct fetch){1, bytes, 0};
+        return (struct loopback_fetch){1, bytes, 0};
     }
 }
 
 /* Returns the part of member i of an exchange, which fetches its rows from each member that has some for it. */
-static struct fetch fetch_rows(const struct exchange_bytes *exchange, uint32_t count, uint32_t i)
+static struct loopback_fetch exchange_fetch(const struct exchange_bytes *exchange, uint32_t count,
+                                            uint32_t i)
 {
-    struct fetch fetch = {0};
+    struct loopback_fetch fetch = {0};
     for (uint32_t from = 0; from < count; from++) {
-        double bytes = exchange->pair[(size_t)from * count + i];
+        double bytes = exchange->pair_bytes[(size_t)from * count + i];
         fetch.copied_bytes += bytes;
-        fetch.copies += bytes > 0;
+        fetch.copy_count += bytes > 0;
     }
     return fetch;
 }
 
-static void add_flow(struct platform *platform, struct flow_table *flows, uint32_t rank,
-                     double bytes, bool kernel)
+static void add_fetch_flow(struct platform *platform, struct flow_table *flows, uint32_t rank,
+                           double bytes, bool kernel)
 {
-    uint32_t device = platform_device(platform, rank);
+    uint32_t device = platform_lowest_rank_on_gpu(platform, rank);
     flow_open(flows, bytes / platform->cluster->loopback.bytes_per_s * device_time_per_s);
     if (kernel)
-        route_link(platform, flows, LINK_KERNELS, device, 0, device_time_per_s);
-    route_link(platform, flows, LINK_DEVICE, device, 0, device_time_per_s);
+        route_add_link(platform, flows, LINK_PROCESSORS, device, 0, device_time_per_s);
+    route_add_link(platform, flows, LINK_DEVICE_MEMORY, device, 0, device_time_per_s);
     flow_close(flows);
 }
 
-double loopback_collective(struct platform *platform, struct flow_table *flows,
-                           const struct work *work, const uint32_t *member, uint32_t count,
-                           const struct exchange_bytes *exchange)
+double loopback_add_collective_flows(struct platform *platform, struct flow_table *flows,
+                                     const struct work *work, const uint32_t *member,
+                                     uint32_t count, const struct exchange_bytes *exchange)
 {
     double most = 0;
     for (uint32_t i = 0; i < count; i++) {
         bool rooted = work->kind == WORK_BROADCAST || work->kind == WORK_REDUCE;
         bool root = rooted && i == (uint32_t)work->broadcast.root;
-        struct fetch fetch = work->kind == WORK_EXCHANGE ? fetch_rows(exchange, count, i)
-                                                         : fetch_of(work, count, root);
-        double starts = fetch.copies + (fetch.summed_bytes > 0);
+        struct loopback_fetch fetch = work->kind == WORK_EXCHANGE
+                                          ? exchange_fetch(exchange, count, i)
+                                          : collective_fetch(work, count, root);
+        double starts = fetch.copy_count + (fetch.summed_bytes > 0);
         most = starts > most ? starts : most;
-        add_flow(platform, flows, member[i], fetch.copied_bytes, false);
-        add_flow(platform, flows, member[i], fetch.summed_bytes, true);
+        add_fetch_flow(platform, flows, member[i], fetch.copied_bytes, false);
+        add_fetch_flow(platform, flows, member[i], fetch.summed_bytes, true);
     }
     return most * platform->cluster->loopback.latency_s;
 }
 
-double loopback_message(struct platform *platform, struct flow_table *flows, uint32_t to,
-                        double bytes)
+double loopback_add_message_flows(struct platform *platform, struct flow_table *flows, uint32_t to,
+                                  double bytes)
 {
-    add_flow(platform, flows, to, bytes, false);
+    add_fetch_flow(platform, flows, to, bytes, false);
     return platform->cluster->loopback.latency_s;
 }

@@ -8,30 +8,31 @@
 
 /* Adds one message: a shift, or a send and its receive. Messages with the same key and number share
  * the rate that one pair's channel reaches. A message of a rank to itself takes no time. */
-double message_make(struct platform *platform, struct flow_table *flows, uint32_t from, uint32_t to,
-                    double bytes, uint32_t ranks, uint32_t key, uint32_t number);
+double message_add_flows(struct platform *platform, struct flow_table *flows, uint32_t from,
+                         uint32_t to, double bytes, uint32_t ranks, uint32_t key, uint32_t number);
 
 /* Adds a copy between a rank's device and its host's memory. */
-double copy_make(struct platform *platform, struct flow_table *flows, uint32_t rank, double bytes,
-                 bool to_device, bool pageable);
+double copy_add_flows(struct platform *platform, struct flow_table *flows, uint32_t rank,
+                      double bytes, bool to_device, bool pageable);
 
-/* Adds host work that moves bytes through host memory, and takes alone_s when nothing else does. */
-void host_work_make(struct platform *platform, struct flow_table *flows, uint32_t rank,
-                    double bytes, double alone_s, uint32_t key, uint32_t variant);
+/* Adds host work that moves bytes through host memory, and takes uncontended_s seconds when nothing else does. */
+void host_work_add_flows(struct platform *platform, struct flow_table *flows, uint32_t rank,
+                         double bytes, double uncontended_s, uint32_t key, uint32_t variant);
 
-/* Adds a kernel that takes alone_s seconds when no other kernel runs. by_memory: memory bandwidth
+/* Adds a kernel that takes uncontended_s seconds when no other kernel runs. memory_bound: memory bandwidth
  * limits it, which the ranks on one GPU share. */
-void kernel_make(struct platform *platform, struct flow_table *flows, uint32_t rank, double alone_s,
-                 bool by_memory);
+void kernel_add_flows(struct platform *platform, struct flow_table *flows, uint32_t rank,
+                      double uncontended_s, bool memory_bound);
 
 /* Adds the flow of a message that leaves its domain, out of one NIC and into another. Messages with equal keys and
  * numbers share a cap. */
-void message_between_domains(struct platform *platform, struct flow_table *flows, uint32_t from,
-                             uint32_t to, double bytes, uint32_t key, uint32_t number);
+void message_add_flow_between_domains(struct platform *platform, struct flow_table *flows,
+                                      uint32_t from, uint32_t to, double bytes, uint32_t key,
+                                      uint32_t number);
 
 /* Adds a message between ranks that share a GPU: its receiver fetches it (loopback.c). */
-double loopback_message(struct platform *platform, struct flow_table *flows, uint32_t to,
-                        double bytes);
+double loopback_add_message_flows(struct platform *platform, struct flow_table *flows, uint32_t to,
+                                  double bytes);
 /* Flows over processors and device memory carry time instead of bytes: one second of uncontended use is this many
  * units. */
 extern const double device_time_per_s;

@@ -13,7 +13,7 @@ void platform_release(struct platform *platform)
     free(platform->bytes_per_s);
     free(platform->link);
     for (int kind = 0; kind < LINK_KIND_COUNT; kind++)
-        free(platform->of_kind[kind].first);
+        free(platform->of_kind[kind].first_link);
     *platform = (struct platform){0};
 }
 
@@ -25,34 +25,34 @@ void flow_table_release(struct flow_table *flows)
     *flows = (struct flow_table){0};
 }
 
-/* ---- links by (kind, a, b) ---- */
+/* ---- links by (kind, owner, part) ---- */
 
 /* Returns the number under which a link is listed among the links of its kind: the rank or node that it belongs to. */
-static uint32_t index_of(enum link_kind kind, uint32_t a, uint32_t b)
+static uint32_t link_owner_index(enum link_kind kind, uint32_t a, uint32_t b)
 {
-    if (kind != LINK_CAP)
+    if (kind != LINK_FLOW_CAP)
         return a;
     return b & PLATFORM_CAP_PAIR ? (b & ~PLATFORM_CAP_PAIR) / PLATFORM_CAP_PEERS : b;
 }
 
-static uint32_t *first_of(struct platform *p, enum link_kind kind, uint32_t index)
+static uint32_t *first_link_of_owner(struct platform *p, enum link_kind kind, uint32_t index)
 {
     struct links_of_kind *of = &p->of_kind[kind];
     if (index >= of->capacity) {
         uint32_t old = of->capacity;
         of->capacity = (uint32_t)heap_next_capacity(old, (size_t)index + 1);
-        of->first = heap_realloc(of->first, of->capacity, sizeof *of->first);
-        memset(of->first + old, 0xff, (of->capacity - old) * sizeof *of->first);
+        of->first_link = heap_realloc(of->first_link, of->capacity, sizeof *of->first_link);
+        memset(of->first_link + old, 0xff, (of->capacity - old) * sizeof *of->first_link);
     }
-    return &of->first[index];
+    return &of->first_link[index];
 }
 
-static uint32_t link_id(struct platform *p, enum link_kind kind, uint32_t a, uint32_t b,
-                        double bytes_per_s)
+static uint32_t find_or_add_link(struct platform *p, enum link_kind kind, uint32_t a, uint32_t b,
+                                 double bytes_per_s)
 {
-    uint32_t *first = first_of(p, kind, index_of(kind, a, b));
+    uint32_t *first = first_link_of_owner(p, kind, link_owner_index(kind, a, b));
     for (uint32_t i = *first; i != UINT32_MAX; i = p->link[i].next)
-        if (p->link[i].a == a && p->link[i].b == b)
+        if (p->link[i].owner == a && p->link[i].part == b)
             return i;
     size_t capacity = p->link_capacity;
     p->bytes_per_s =
@@ -68,37 +68,37 @@ static uint32_t link_id(struct platform *p, enum link_kind kind, uint32_t a, uin
 
 void flow_open(struct flow_table *flows, double bytes)
 {
-    size_t capacity = flows->capacity;
-    flows->bytes = heap_grow(flows->bytes, &capacity, flows->count + 2u, sizeof *flows->bytes);
-    flows->link_begin = heap_grow(flows->link_begin, &flows->capacity, flows->count + 2u,
+    size_t capacity = flows->flow_capacity;
+    flows->bytes = heap_grow(flows->bytes, &capacity, flows->flow_count + 2u, sizeof *flows->bytes);
+    flows->link_begin = heap_grow(flows->link_begin, &flows->flow_capacity, flows->flow_count + 2u,
                                   sizeof *flows->link_begin);
-    flows->bytes[flows->count] = bytes;
-    flows->link_begin[flows->count++] = flows->link_count;
-    flows->link_begin[flows->count] = flows->link_count;
+    flows->bytes[flows->flow_count] = bytes;
+    flows->link_begin[flows->flow_count++] = flows->link_count;
+    flows->link_begin[flows->flow_count] = flows->link_count;
 }
 
 void flow_close(struct flow_table *flows)
 {
-    uint32_t last = flows->count - 1;
+    uint32_t last = flows->flow_count - 1;
     if (flows->bytes[last] > 0 && flows->link_begin[last] < flows->link_count)
         return;
     flows->link_count = flows->link_begin[last];
-    flows->count = last;
+    flows->flow_count = last;
 }
 
-void route_link(struct platform *platform, struct flow_table *flows, enum link_kind kind,
-                uint32_t a, uint32_t b, double bytes_per_s)
+void route_add_link(struct platform *platform, struct flow_table *flows, enum link_kind kind,
+                    uint32_t a, uint32_t b, double bytes_per_s)
 {
     if (!(bytes_per_s > 0) || isinf(bytes_per_s))
         return;
-    uint32_t id = link_id(platform, kind, a, b, bytes_per_s);
-    for (uint32_t i = flows->link_begin[flows->count - 1]; i < flows->link_count; i++)
+    uint32_t id = find_or_add_link(platform, kind, a, b, bytes_per_s);
+    for (uint32_t i = flows->link_begin[flows->flow_count - 1]; i < flows->link_count; i++)
         if (flows->link[i] == id)
             return;
     flows->link =
         heap_grow(flows->link, &flows->link_capacity, flows->link_count + 1u, sizeof *flows->link);
     flows->link[flows->link_count++] = id;
-    flows->link_begin[flows->count] = flows->link_count;
+    flows->link_begin[flows->flow_count] = flows->link_count;
 }
 
 /* ---- where GPUs, NICs and memories are attached ---- */
@@ -113,17 +113,17 @@ static int64_t gpu_of(const struct platform *p, uint32_t rank)
     return cluster_place(p->cluster, rank).gpu;
 }
 
-uint32_t platform_device(const struct platform *platform, uint32_t rank)
+uint32_t platform_lowest_rank_on_gpu(const struct platform *platform, uint32_t rank)
 {
     bool shared = platform->cluster->fabric.kind == FABRIC_LOOPBACK;
     return shared ? rank - (uint32_t)gpu_of(platform, rank) : rank;
 }
 
-static void add_uplink(struct platform *p, struct flow_table *flows, bool up, uint32_t node,
-                       int64_t pcie_switch)
+static void add_pcie_uplink(struct platform *p, struct flow_table *flows, bool up, uint32_t node,
+                            int64_t pcie_switch)
 {
-    route_link(p, flows, up ? LINK_UPLINK_UP : LINK_UPLINK_DOWN, node, (uint32_t)pcie_switch,
-               p->cluster->pcie.uplink_bytes_per_s);
+    route_add_link(p, flows, up ? LINK_PCIE_UPLINK_UP : LINK_PCIE_UPLINK_DOWN, node,
+                   (uint32_t)pcie_switch, p->cluster->pcie.uplink_bytes_per_s);
 }
 
 /* Adds the link from the socket of one PCIe switch of a node to that of another, if they differ. */
@@ -133,8 +133,8 @@ static void add_between_sockets(struct platform *p, struct flow_table *flows, ui
     const struct cluster *c = p->cluster;
     int64_t from_socket = c->socket_of_switch[from], to_socket = c->socket_of_switch[to];
     if (from_socket != to_socket)
-        route_link(p, flows, LINK_SOCKETS, node, (uint32_t)(from_socket * 256 + to_socket),
-                   c->host.socket_link_bytes_per_s);
+        route_add_link(p, flows, LINK_BETWEEN_SOCKETS, node,
+                       (uint32_t)(from_socket * 256 + to_socket), c->host.socket_link_bytes_per_s);
 }
 
 /* Adds the links from one PCIe switch of a node to another: none within one switch, else the two uplinks, and the
@@ -144,86 +144,87 @@ static void add_between_switches(struct platform *p, struct flow_table *flows, u
 {
     if (from == to)
         return;
-    add_uplink(p, flows, true, node, from);
+    add_pcie_uplink(p, flows, true, node, from);
     add_between_sockets(p, flows, node, from, to);
-    add_uplink(p, flows, false, node, to);
+    add_pcie_uplink(p, flows, false, node, to);
 }
 
-static void add_lanes(struct platform *p, struct flow_table *flows, bool up, uint32_t rank)
+static void add_pcie_lanes(struct platform *p, struct flow_table *flows, bool up, uint32_t rank)
 {
-    route_link(p, flows, up ? LINK_LANES_UP : LINK_LANES_DOWN, platform_device(p, rank), 0,
-               p->cluster->pcie.nominal_bytes_per_s);
+    route_add_link(p, flows, up ? LINK_PCIE_LANES_UP : LINK_PCIE_LANES_DOWN,
+                   platform_lowest_rank_on_gpu(p, rank), 0, p->cluster->pcie.nominal_bytes_per_s);
 }
 
-void route_fabric(struct platform *platform, struct flow_table *flows, uint32_t from, uint32_t to)
+void route_add_fabric(struct platform *platform, struct flow_table *flows, uint32_t from,
+                      uint32_t to)
 {
     const struct cluster *c = platform->cluster;
     double bytes_per_s = c->fabric.bytes_per_s;
     switch (c->fabric.kind) {
     case FABRIC_SWITCH:
-        route_link(platform, flows, LINK_FABRIC_OUT, from, 0, bytes_per_s);
-        route_link(platform, flows, LINK_FABRIC_IN, to, 0, bytes_per_s);
+        route_add_link(platform, flows, LINK_FABRIC_OUT, from, 0, bytes_per_s);
+        route_add_link(platform, flows, LINK_FABRIC_IN, to, 0, bytes_per_s);
         break;
     case FABRIC_MESH:
-        route_link(platform, flows, LINK_PAIR, from, to, bytes_per_s);
+        route_add_link(platform, flows, LINK_MESH_PAIR, from, to, bytes_per_s);
         break;
     case FABRIC_LOOPBACK: /* sim/platform/loopback.c */
     case FABRIC_PCIE:
     default:
-        add_lanes(platform, flows, true, from);
+        add_pcie_lanes(platform, flows, true, from);
         add_between_switches(platform, flows, node_of(platform, from),
                              c->switch_of_gpu[gpu_of(platform, from)],
                              c->switch_of_gpu[gpu_of(platform, to)]);
-        add_lanes(platform, flows, false, to);
+        add_pcie_lanes(platform, flows, false, to);
         break;
     }
 }
 
 /* Adds links of both directions, but the link between sockets only towards the peer: the peer's own call adds the other
  * direction. */
-void route_exchange(struct platform *platform, struct flow_table *flows, uint32_t rank,
-                    uint32_t peer)
+void route_add_exchange(struct platform *platform, struct flow_table *flows, uint32_t rank,
+                        uint32_t peer)
 {
     const struct cluster *c = platform->cluster;
     if (c->fabric.kind != FABRIC_PCIE) {
-        route_fabric(platform, flows, rank, c->fabric.kind == FABRIC_MESH ? peer : rank);
+        route_add_fabric(platform, flows, rank, c->fabric.kind == FABRIC_MESH ? peer : rank);
         return;
     }
     uint32_t node = node_of(platform, rank);
     int64_t own = c->switch_of_gpu[gpu_of(platform, rank)];
     int64_t other = c->switch_of_gpu[gpu_of(platform, peer)];
-    add_lanes(platform, flows, true, rank);
-    add_lanes(platform, flows, false, rank);
+    add_pcie_lanes(platform, flows, true, rank);
+    add_pcie_lanes(platform, flows, false, rank);
     if (own == other)
         return;
-    add_uplink(platform, flows, true, node, own);
-    add_uplink(platform, flows, false, node, own);
+    add_pcie_uplink(platform, flows, true, node, own);
+    add_pcie_uplink(platform, flows, false, node, own);
     add_between_sockets(platform, flows, node, own, other);
 }
 
 /* Adds the links between a GPU and its NIC. A NIC with GPUDirect reads the GPU's memory over the GPU's lanes. Without
  * it the bytes pass through host memory: one GPU moves them at nic.staged_bandwidth, and the link of host
  * memory counts them once. */
-void route_nic(struct platform *p, struct flow_table *flows, uint32_t rank, bool out)
+void route_add_nic(struct platform *p, struct flow_table *flows, uint32_t rank, bool out)
 {
     const struct cluster *c = p->cluster;
     uint32_t node = node_of(p, rank);
     int64_t gpu = gpu_of(p, rank), nic = c->nic_of_gpu[gpu];
     int64_t gpu_switch = c->switch_of_gpu[gpu], nic_switch = c->switch_of_nic[nic];
     int64_t from = out ? gpu_switch : nic_switch, to = out ? nic_switch : gpu_switch;
-    add_lanes(p, flows, out, rank);
+    add_pcie_lanes(p, flows, out, rank);
     if (c->nic.gpudirect) {
         add_between_switches(p, flows, node, from, to);
     } else {
-        route_link(p, flows, out ? LINK_STAGED_OUT : LINK_STAGED_IN, rank, 0,
-                   c->nic.staged_bytes_per_s);
-        add_uplink(p, flows, true, node, from);
-        route_memory(p, flows, rank);
+        route_add_link(p, flows, out ? LINK_NIC_STAGED_OUT : LINK_NIC_STAGED_IN, rank, 0,
+                       c->nic.staged_bytes_per_s);
+        add_pcie_uplink(p, flows, true, node, from);
+        route_add_host_memory(p, flows, rank);
         add_between_sockets(p, flows, node, from, to);
-        add_uplink(p, flows, false, node, to);
+        add_pcie_uplink(p, flows, false, node, to);
     }
-    route_link(p, flows, out ? LINK_NIC_OUT : LINK_NIC_IN, node, (uint32_t)nic,
-               c->nic.bytes_per_s * c->nic.efficiency);
+    route_add_link(p, flows, out ? LINK_NIC_OUT : LINK_NIC_IN, node, (uint32_t)nic,
+                   c->nic.bytes_per_s * c->nic.efficiency);
 }
 
 /* Returns the leaf switch of a rank. With rails, every NIC of a group of nodes has a leaf of its own, and traffic
@@ -245,38 +246,39 @@ bool platform_crosses_leaves(const struct platform *platform, uint32_t from, uin
                node_of(platform, to) / network->leaf_nodes;
 }
 
-void route_leaf(struct platform *platform, struct flow_table *flows, uint32_t rank, bool up)
+void route_add_leaf(struct platform *platform, struct flow_table *flows, uint32_t rank, bool up)
 {
     const struct cluster *c = platform->cluster;
     double nics = (double)c->network.leaf_nodes * (c->network.rails ? 1.0 : (double)c->nic.count);
-    route_link(platform, flows, up ? LINK_LEAF_UP : LINK_LEAF_DOWN, leaf_of(platform, rank), 0,
-               nics * c->nic.bytes_per_s * c->nic.efficiency / c->network.oversubscription);
+    route_add_link(platform, flows, up ? LINK_LEAF_UP : LINK_LEAF_DOWN, leaf_of(platform, rank), 0,
+                   nics * c->nic.bytes_per_s * c->nic.efficiency / c->network.oversubscription);
 }
 
-void route_copy(struct platform *platform, struct flow_table *flows, uint32_t rank, bool to_device,
-                bool pageable)
+void route_add_copy(struct platform *platform, struct flow_table *flows, uint32_t rank,
+                    bool to_device, bool pageable)
 {
     const struct cluster *c = platform->cluster;
-    route_link(platform, flows, to_device ? LINK_COPY_H2D : LINK_COPY_D2H,
-               platform_device(platform, rank), 0,
-               to_device ? c->pcie.h2d_bytes_per_s : c->pcie.d2h_bytes_per_s);
-    route_link(platform, flows, LINK_COPY_BOTH, platform_device(platform, rank), 0,
-               c->pcie.both_ways_bytes_per_s);
+    route_add_link(platform, flows, to_device ? LINK_COPY_H2D : LINK_COPY_D2H,
+                   platform_lowest_rank_on_gpu(platform, rank), 0,
+                   to_device ? c->pcie.h2d_bytes_per_s : c->pcie.d2h_bytes_per_s);
+    route_add_link(platform, flows, LINK_COPY_BOTH, platform_lowest_rank_on_gpu(platform, rank), 0,
+                   c->pcie.both_ways_bytes_per_s);
     if (pageable)
-        route_link(platform, flows, to_device ? LINK_PAGEABLE_H2D : LINK_PAGEABLE_D2H, rank, 0,
-                   to_device ? c->host.from_pageable_bytes_per_s : c->host.to_pageable_bytes_per_s);
-    add_lanes(platform, flows, !to_device, rank);
-    add_uplink(platform, flows, !to_device, node_of(platform, rank),
-               c->switch_of_gpu[gpu_of(platform, rank)]);
-    route_memory(platform, flows, rank);
+        route_add_link(platform, flows, to_device ? LINK_PAGEABLE_H2D : LINK_PAGEABLE_D2H, rank, 0,
+                       to_device ? c->host.from_pageable_bytes_per_s
+                                 : c->host.to_pageable_bytes_per_s);
+    add_pcie_lanes(platform, flows, !to_device, rank);
+    add_pcie_uplink(platform, flows, !to_device, node_of(platform, rank),
+                    c->switch_of_gpu[gpu_of(platform, rank)]);
+    route_add_host_memory(platform, flows, rank);
 }
 
-void route_memory(struct platform *platform, struct flow_table *flows, uint32_t rank)
+void route_add_host_memory(struct platform *platform, struct flow_table *flows, uint32_t rank)
 {
     const struct cluster *c = platform->cluster;
-    route_link(platform, flows, LINK_MEMORY, node_of(platform, rank),
-               (uint32_t)cluster_socket_of_gpu(c, gpu_of(platform, rank)),
-               c->host.memory_bytes_per_s);
+    route_add_link(platform, flows, LINK_HOST_MEMORY, node_of(platform, rank),
+                   (uint32_t)cluster_socket_of_gpu(c, gpu_of(platform, rank)),
+                   c->host.memory_bytes_per_s);
 }
 
 double platform_latency_s(const struct platform *platform, bool between_domains)
@@ -295,18 +297,18 @@ static const struct {
 } link_names[LINK_KIND_COUNT] = {
     [LINK_FABRIC_OUT] = {OWNER_RANK, "fabric out"},
     [LINK_FABRIC_IN] = {OWNER_RANK, "fabric in"},
-    [LINK_DEVICE] = {OWNER_RANK, "memory"},
-    [LINK_PAIR] = {OWNER_PAIR, "fabric"},
-    [LINK_LANES_UP] = {OWNER_RANK, "pcie lanes up"},
-    [LINK_LANES_DOWN] = {OWNER_RANK, "pcie lanes down"},
-    [LINK_UPLINK_UP] = {OWNER_NODE, "pcie switch %u uplink up"},
-    [LINK_UPLINK_DOWN] = {OWNER_NODE, "pcie switch %u uplink down"},
-    [LINK_MEMORY] = {OWNER_NODE, "socket %u memory"},
-    [LINK_SOCKETS] = {OWNER_SOCKETS, NULL},
+    [LINK_DEVICE_MEMORY] = {OWNER_RANK, "memory"},
+    [LINK_MESH_PAIR] = {OWNER_PAIR, "fabric"},
+    [LINK_PCIE_LANES_UP] = {OWNER_RANK, "pcie lanes up"},
+    [LINK_PCIE_LANES_DOWN] = {OWNER_RANK, "pcie lanes down"},
+    [LINK_PCIE_UPLINK_UP] = {OWNER_NODE, "pcie switch %u uplink up"},
+    [LINK_PCIE_UPLINK_DOWN] = {OWNER_NODE, "pcie switch %u uplink down"},
+    [LINK_HOST_MEMORY] = {OWNER_NODE, "socket %u memory"},
+    [LINK_BETWEEN_SOCKETS] = {OWNER_SOCKETS, NULL},
     [LINK_NIC_OUT] = {OWNER_NODE, "nic %u out"},
     [LINK_NIC_IN] = {OWNER_NODE, "nic %u in"},
-    [LINK_STAGED_OUT] = {OWNER_RANK, "to its nic through host memory"},
-    [LINK_STAGED_IN] = {OWNER_RANK, "from its nic through host memory"},
+    [LINK_NIC_STAGED_OUT] = {OWNER_RANK, "to its nic through host memory"},
+    [LINK_NIC_STAGED_IN] = {OWNER_RANK, "from its nic through host memory"},
     [LINK_LEAF_UP] = {OWNER_LEAF, "up"},
     [LINK_LEAF_DOWN] = {OWNER_LEAF, "down"},
     [LINK_COPY_H2D] = {OWNER_RANK, "copy engine h2d"},
@@ -314,8 +316,8 @@ static const struct {
     [LINK_COPY_BOTH] = {OWNER_RANK, "copies both ways"},
     [LINK_PAGEABLE_H2D] = {OWNER_RANK, "pageable copies h2d"},
     [LINK_PAGEABLE_D2H] = {OWNER_RANK, "pageable copies d2h"},
-    [LINK_KERNELS] = {OWNER_RANK, "processors"},
-    [LINK_CAP] = {OWNER_FLOW, "cap"},
+    [LINK_PROCESSORS] = {OWNER_RANK, "processors"},
+    [LINK_FLOW_CAP] = {OWNER_FLOW, "cap"},
 };
 
 size_t platform_link_name(const struct platform *platform, uint32_t link, char *text, size_t size)
@@ -325,29 +327,29 @@ size_t platform_link_name(const struct platform *platform, uint32_t link, char *
     int length = 0;
     switch (link_names[l->kind].owner) {
     case OWNER_RANK:
-        length = snprintf(text, size, "node %u gpu %lld %s", node_of(platform, l->a),
-                          (long long)gpu_of(platform, l->a), name);
+        length = snprintf(text, size, "node %u gpu %lld %s", node_of(platform, l->owner),
+                          (long long)gpu_of(platform, l->owner), name);
         break;
     case OWNER_PAIR:
         length = snprintf(text, size, "node %u gpu %lld %s to node %u gpu %lld",
-                          node_of(platform, l->a), (long long)gpu_of(platform, l->a), name,
-                          node_of(platform, l->b), (long long)gpu_of(platform, l->b));
+                          node_of(platform, l->owner), (long long)gpu_of(platform, l->owner), name,
+                          node_of(platform, l->part), (long long)gpu_of(platform, l->part));
         break;
     case OWNER_NODE: {
         char part[64];
-        snprintf(part, sizeof part, name, l->b);
-        length = snprintf(text, size, "node %u %s", l->a, part);
+        snprintf(part, sizeof part, name, l->part);
+        length = snprintf(text, size, "node %u %s", l->owner, part);
         break;
     }
     case OWNER_SOCKETS:
-        length =
-            snprintf(text, size, "node %u socket %u to socket %u", l->a, l->b / 256, l->b % 256);
+        length = snprintf(text, size, "node %u socket %u to socket %u", l->owner, l->part / 256,
+                          l->part % 256);
         break;
     case OWNER_LEAF:
-        length = snprintf(text, size, "leaf switch %u %s", l->a, name);
+        length = snprintf(text, size, "leaf switch %u %s", l->owner, name);
         break;
     case OWNER_FLOW:
-        length = snprintf(text, size, "%s %u of message class %u", name, l->b, l->a);
+        length = snprintf(text, size, "%s %u of message class %u", name, l->part, l->owner);
         break;
     }
     assert(length >= 0);

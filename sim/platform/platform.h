@@ -16,35 +16,35 @@
 #include <stdint.h>
 
 enum link_kind {
-    LINK_FABRIC_OUT, /* a: rank. A GPU's port into the switch of its domain */
+    LINK_FABRIC_OUT, /* owner: rank. A GPU's port into the switch of its domain */
     LINK_FABRIC_IN,
-    /* a: GPU. Its memory, if ranks share it: time of copies and of kernels that memory limits */
-    LINK_DEVICE,
-    LINK_PAIR,       /* a, b: ranks. The link of a mesh fabric from a to b */
-    LINK_LANES_UP,   /* a: rank. PCIe lanes from the GPU */
-    LINK_LANES_DOWN, /* a: rank. PCIe lanes to the GPU */
-    LINK_UPLINK_UP,  /* a: node, b: PCIe switch. To the socket */
-    LINK_UPLINK_DOWN,
-    LINK_MEMORY,  /* a: node, b: socket. Host memory, reads and writes together */
-    LINK_SOCKETS, /* a: node, b: from socket * 256 + to socket */
-    LINK_NIC_OUT, /* a: node, b: NIC. The port of the NIC */
+    /* owner: GPU. Its memory, if ranks share it: time of copies and of kernels that memory limits */
+    LINK_DEVICE_MEMORY,
+    LINK_MESH_PAIR,       /* owner, part: ranks. The link of a mesh fabric from owner to part */
+    LINK_PCIE_LANES_UP,   /* owner: rank. PCIe lanes from the GPU */
+    LINK_PCIE_LANES_DOWN, /* owner: rank. PCIe lanes to the GPU */
+    LINK_PCIE_UPLINK_UP,  /* owner: node, part: PCIe switch. To the socket */
+    LINK_PCIE_UPLINK_DOWN,
+    LINK_HOST_MEMORY,     /* owner: node, part: socket. Host memory, reads and writes together */
+    LINK_BETWEEN_SOCKETS, /* owner: node, part: from socket * 256 + to socket */
+    LINK_NIC_OUT,         /* owner: node, part: NIC. The port of the NIC */
     LINK_NIC_IN,
-    LINK_STAGED_OUT, /* a: rank. The way of its bytes to its NIC through host memory */
-    LINK_STAGED_IN,
-    LINK_LEAF_UP, /* a: leaf switch. Its links upwards, if the network is oversubscribed */
+    LINK_NIC_STAGED_OUT, /* owner: rank. The way of its bytes to its NIC through host memory */
+    LINK_NIC_STAGED_IN,
+    LINK_LEAF_UP, /* owner: leaf switch. Its links upwards, if the network is oversubscribed */
     LINK_LEAF_DOWN,
-    LINK_COPY_H2D, /* a: rank. The copy engine, by the rate that it reaches */
+    LINK_COPY_H2D, /* owner: rank. The copy engine, by the rate that it reaches */
     LINK_COPY_D2H,
-    /* a: rank. The copy engines of both directions, by the rate that they reach together */
+    /* owner: rank. The copy engines of both directions, by the rate that they reach together */
     LINK_COPY_BOTH,
-    LINK_PAGEABLE_H2D, /* a: rank. The host thread that moves pageable memory */
+    LINK_PAGEABLE_H2D, /* owner: rank. The host thread that moves pageable memory */
     LINK_PAGEABLE_D2H,
-    LINK_KERNELS, /* a: GPU. Its processors, shared by kernels of several streams */
-    LINK_CAP,     /* a, b: chosen by the caller. Rate that one uncontended flow reaches */
+    LINK_PROCESSORS, /* owner: GPU. Its processors, shared by kernels of several streams */
+    LINK_FLOW_CAP,   /* owner, part: chosen by the caller. Rate that one uncontended flow reaches */
     LINK_KIND_COUNT
 };
 
-/* The second number of a LINK_CAP is PLATFORM_CAP_PAIR | (rank * PLATFORM_CAP_PEERS + peer) for a cap of a rank towards
+/* The second number of a LINK_FLOW_CAP, its part, is PLATFORM_CAP_PAIR | (rank * PLATFORM_CAP_PEERS + peer) for a cap of a rank towards
  * one peer; other caps are numbered from 0. */
 #define PLATFORM_CAP_PAIR 0x80000000u
 enum { PLATFORM_CAP_PEERS = 1024 };
@@ -56,22 +56,22 @@ struct platform {
     double *bytes_per_s; /* [link_count] */
     struct platform_link {
         uint8_t kind;
-        uint32_t a, b;
+        uint32_t owner, part;
         uint32_t next; /* link of this kind, and rank or node; UINT32_MAX: none */
     } * link;
     struct links_of_kind {
-        uint32_t *first; /* [capacity] by rank or node; UINT32_MAX: none */
+        uint32_t *first_link; /* [capacity] by rank or node; UINT32_MAX: none */
         uint32_t capacity;
     } of_kind[LINK_KIND_COUNT];
 };
 
 /* Bytes over sets of links. Flow f: bytes[f] over link[link_begin[f]..link_begin[f+1]). */
 struct flow_table {
-    uint32_t count, link_count;
+    uint32_t flow_count, link_count;
     double *bytes;
     uint32_t *link_begin; /* [count + 1] */
     uint32_t *link;
-    size_t capacity, link_capacity;
+    size_t flow_capacity, link_capacity;
 };
 
 void platform_release(struct platform *platform);
@@ -85,34 +85,35 @@ void flow_open(struct flow_table *flows, double bytes);
 void flow_close(struct flow_table *flows);
 
 /* Adds a link of the platform to the open flow; does nothing when the capacity is infinite or 0. */
-void route_link(struct platform *platform, struct flow_table *flows, enum link_kind kind,
-                uint32_t a, uint32_t b, double bytes_per_s);
+void route_add_link(struct platform *platform, struct flow_table *flows, enum link_kind kind,
+                    uint32_t a, uint32_t b, double bytes_per_s);
 
 /* Returns the lowest rank on the GPU of a rank, by which the GPU is identified. */
-uint32_t platform_device(const struct platform *platform, uint32_t rank);
+uint32_t platform_lowest_rank_on_gpu(const struct platform *platform, uint32_t rank);
 
 /* Adds the links from one GPU to another of its domain to the flow opened last, as all route_ functions do. */
-void route_fabric(struct platform *platform, struct flow_table *flows, uint32_t from, uint32_t to);
+void route_add_fabric(struct platform *platform, struct flow_table *flows, uint32_t from,
+                      uint32_t to);
 
 /* Adds the GPU's links for its half of an exchange, in both directions, with one or several peers of its domain. On a
  * mesh it adds the pair's link towards the peer. */
-void route_exchange(struct platform *platform, struct flow_table *flows, uint32_t rank,
-                    uint32_t peer);
+void route_add_exchange(struct platform *platform, struct flow_table *flows, uint32_t rank,
+                        uint32_t peer);
 
 /* Adds the links from a GPU to the network through its NIC (out), or from the network to the GPU. */
-void route_nic(struct platform *platform, struct flow_table *flows, uint32_t rank, bool out);
+void route_add_nic(struct platform *platform, struct flow_table *flows, uint32_t rank, bool out);
 
 /* Adds the link from the leaf switch of a GPU's NIC upwards (up), or the one from above to that switch. */
-void route_leaf(struct platform *platform, struct flow_table *flows, uint32_t rank, bool up);
+void route_add_leaf(struct platform *platform, struct flow_table *flows, uint32_t rank, bool up);
 /* True if a message from one GPU's NIC to another's crosses links above the leaves, and these links are narrower than
  * those below. */
 bool platform_crosses_leaves(const struct platform *platform, uint32_t from, uint32_t to);
 
 /* Adds the links of a copy between a GPU and the memory of its own socket. */
-void route_copy(struct platform *platform, struct flow_table *flows, uint32_t rank, bool to_device,
-                bool pageable);
+void route_add_copy(struct platform *platform, struct flow_table *flows, uint32_t rank,
+                    bool to_device, bool pageable);
 /* Adds the link to the memory of the socket of the rank's GPU. */
-void route_memory(struct platform *platform, struct flow_table *flows, uint32_t rank);
+void route_add_host_memory(struct platform *platform, struct flow_table *flows, uint32_t rank);
 
 /* Returns the latency in seconds of one message or one step of a collective, inside a domain or between domains. */
 double platform_latency_s(const struct platform *platform, bool between_domains);

@@ -10,30 +10,30 @@
  * in). Each ring between domains uses at least four links per domain: PCIe lanes and NIC, out and in. */
 enum { RING_LINKS_MAX = 200, FABRIC_LINKS_PER_MEMBER = 2, NIC_LINKS_PER_DOMAIN = 4 };
 
-/* The flow of a ring: one for all domains, or, with `is_apart`, one for each domain. */
+/* The flow of a ring: one for all domains, or, with `is_per_domain`, one for each domain. */
 struct ring_flow {
     struct flow_table *flows;
-    bool is_apart, open;
+    bool is_per_domain, is_open;
 };
 
 /* Begins the links of one domain, each of which carries `bytes`. */
 static void begin_domain(struct ring_flow *ring, double bytes)
 {
-    if (!ring->open)
+    if (!ring->is_open)
         flow_open(ring->flows, bytes);
-    ring->open = true;
+    ring->is_open = true;
 }
 
 static void close_ring(struct ring_flow *ring)
 {
-    if (ring->open)
+    if (ring->is_open)
         flow_close(ring->flows);
-    ring->open = false;
+    ring->is_open = false;
 }
 
 static void end_domain(struct ring_flow *ring)
 {
-    if (ring->is_apart)
+    if (ring->is_per_domain)
         close_ring(ring);
 }
 
@@ -42,8 +42,8 @@ static void end_domain(struct ring_flow *ring)
 void members_init(struct members *m, const struct platform *p, const uint32_t *member,
                   uint32_t count)
 {
-    *m = (struct members){.count = count, .member = member};
-    m->rank = heap_alloc(count, sizeof *m->rank);
+    *m = (struct members){.count = count, .rank_by_index = member};
+    m->rank_by_domain = heap_alloc(count, sizeof *m->rank_by_domain);
     m->domain = heap_alloc(count, sizeof *m->domain);
     uint32_t domains = (uint32_t)((p->cluster->nodes - 1) / p->cluster->domain_nodes + 1);
     uint32_t *row = heap_zalloc(domains, sizeof *row); /* 1 + row of the domain */
@@ -57,13 +57,13 @@ void members_init(struct members *m, const struct platform *p, const uint32_t *m
     }
     for (uint32_t d = 0, begin = 0; d < m->domain_count; begin += m->domain[d++].count) {
         m->domain[d].begin = begin;
-        if (m->domain[d].count > m->largest_domain)
-            m->largest_domain = m->domain[d].count;
+        if (m->domain[d].count > m->largest_domain_size)
+            m->largest_domain_size = m->domain[d].count;
     }
     uint32_t *next = heap_zalloc(m->domain_count, sizeof *next);
     for (uint32_t i = 0; i < count; i++) {
         uint32_t d = row[cluster_place(p->cluster, member[i]).domain] - 1;
-        m->rank[m->domain[d].begin + next[d]++] = member[i];
+        m->rank_by_domain[m->domain[d].begin + next[d]++] = member[i];
     }
     free(next);
     free(row);
@@ -71,7 +71,7 @@ void members_init(struct members *m, const struct platform *p, const uint32_t *m
 
 void members_release(struct members *m)
 {
-    free(m->rank);
+    free(m->rank_by_domain);
     free(m->domain);
     free(m->exit_rank);
 }
@@ -87,36 +87,36 @@ static void add_domain_ring(struct platform *p, struct flow_table *flows, const 
         for (uint32_t i = 0; i < count; i++)
             for (uint32_t j = 0; j < count; j++)
                 if (i != j)
-                    route_fabric(p, flows, rank[i], rank[j]);
+                    route_add_fabric(p, flows, rank[i], rank[j]);
         return;
     }
     for (uint32_t i = 0; i < count; i++)
-        route_fabric(p, flows, rank[i], rank[(i + 1) % count]);
+        route_add_fabric(p, flows, rank[i], rank[(i + 1) % count]);
 }
 
 static void add_fabric_rings(struct platform *p, struct flow_table *flows, const struct members *m,
                              double bytes)
 {
     bool mesh = p->cluster->fabric.kind == FABRIC_MESH;
-    struct ring_flow ring = {flows, .is_apart = mesh || FABRIC_LINKS_PER_MEMBER * m->count >
-                                                            RING_LINKS_MAX};
+    struct ring_flow ring = {flows, .is_per_domain = mesh || FABRIC_LINKS_PER_MEMBER * m->count >
+                                                                 RING_LINKS_MAX};
     for (uint32_t d = 0; d < m->domain_count; d++) {
         uint32_t count = m->domain[d].count;
         if (count < 2 || !m->domain[d].is_planned)
             continue;
         begin_domain(&ring, bytes / p->cluster->fabric.efficiency / (mesh ? count - 1 : 1));
-        add_domain_ring(p, flows, m->rank + m->domain[d].begin, count);
+        add_domain_ring(p, flows, m->rank_by_domain + m->domain[d].begin, count);
         end_domain(&ring);
     }
     close_ring(&ring);
 }
 
 /* Lists the first member of each distinct NIC of a domain, in member order; returns their number. */
-static uint32_t exits_of(const struct platform *p, const struct members *m, uint32_t d,
-                         uint32_t *exit_rank)
+static uint32_t list_domain_exits(const struct platform *p, const struct members *m, uint32_t d,
+                                  uint32_t *exit_rank)
 {
     const struct cluster *c = p->cluster;
-    const uint32_t *rank = m->rank + m->domain[d].begin;
+    const uint32_t *rank = m->rank_by_domain + m->domain[d].begin;
     uint32_t exits = 0;
     for (uint32_t i = 0; i < m->domain[d].count; i++) {
         struct cluster_place at = cluster_place(c, rank[i]);
@@ -141,14 +141,16 @@ static bool is_next_to_planned(const struct members *m, uint32_t d)
 void members_find_rings(struct members *m, const struct platform *p)
 {
     int64_t most = p->cluster->nic.ring_count; /* 0: no limit */
-    m->rings = most > 0 ? (uint32_t)most : UINT32_MAX;
-    m->exit_rank = heap_alloc((size_t)m->domain_count * m->largest_domain, sizeof *m->exit_rank);
+    m->ring_count = most > 0 ? (uint32_t)most : UINT32_MAX;
+    m->exit_rank =
+        heap_alloc((size_t)m->domain_count * m->largest_domain_size, sizeof *m->exit_rank);
     for (uint32_t d = 0; d < m->domain_count; d++) {
         if (!is_next_to_planned(m, d))
             continue;
-        uint32_t exits = exits_of(p, m, d, m->exit_rank + (size_t)d * m->largest_domain);
-        if (exits < m->rings)
-            m->rings = exits;
+        uint32_t exits =
+            list_domain_exits(p, m, d, m->exit_rank + (size_t)d * m->largest_domain_size);
+        if (exits < m->ring_count)
+            m->ring_count = exits;
     }
 }
 
@@ -157,19 +159,19 @@ void members_find_rings(struct members *m, const struct platform *p)
 static void add_leaf_rings(struct platform *p, struct flow_table *flows, const struct members *m,
                            double bytes)
 {
-    flow_open(flows, p->cluster->network.rails ? bytes / m->rings : bytes);
+    flow_open(flows, p->cluster->network.rails ? bytes / m->ring_count : bytes);
     for (uint32_t d = 0; d < m->domain_count; d++) {
         uint32_t next = (d + 1) % m->domain_count;
         bool leaves = m->domain[d].is_planned, enters = m->domain[next].is_planned;
-        for (uint32_t k = 0; (leaves || enters) && k < m->rings; k++) {
-            uint32_t from = m->exit_rank[(size_t)d * m->largest_domain + k];
-            uint32_t to = m->exit_rank[(size_t)next * m->largest_domain + k];
+        for (uint32_t k = 0; (leaves || enters) && k < m->ring_count; k++) {
+            uint32_t from = m->exit_rank[(size_t)d * m->largest_domain_size + k];
+            uint32_t to = m->exit_rank[(size_t)next * m->largest_domain_size + k];
             if (!platform_crosses_leaves(p, from, to))
                 continue;
             if (leaves)
-                route_leaf(p, flows, from, true);
+                route_add_leaf(p, flows, from, true);
             if (enters)
-                route_leaf(p, flows, to, false);
+                route_add_leaf(p, flows, to, false);
         }
     }
     flow_close(flows);
@@ -178,15 +180,16 @@ static void add_leaf_rings(struct platform *p, struct flow_table *flows, const s
 static void add_nic_rings(struct platform *p, struct flow_table *flows, const struct members *m,
                           double bytes)
 {
-    struct ring_flow ring = {flows, .is_apart = NIC_LINKS_PER_DOMAIN * m->rings * m->domain_count >
-                                                RING_LINKS_MAX};
+    struct ring_flow ring = {flows, .is_per_domain =
+                                        NIC_LINKS_PER_DOMAIN * m->ring_count * m->domain_count >
+                                        RING_LINKS_MAX};
     for (uint32_t d = 0; d < m->domain_count; d++) {
         if (!m->domain[d].is_planned)
             continue;
-        begin_domain(&ring, bytes / m->rings);
-        for (uint32_t k = 0; k < m->rings; k++) {
-            route_nic(p, flows, m->exit_rank[(size_t)d * m->largest_domain + k], true);
-            route_nic(p, flows, m->exit_rank[(size_t)d * m->largest_domain + k], false);
+        begin_domain(&ring, bytes / m->ring_count);
+        for (uint32_t k = 0; k < m->ring_count; k++) {
+            route_add_nic(p, flows, m->exit_rank[(size_t)d * m->largest_domain_size + k], true);
+            route_add_nic(p, flows, m->exit_rank[(size_t)d * m->largest_domain_size + k], false);
         }
         end_domain(&ring);
     }
@@ -194,7 +197,8 @@ static void add_nic_rings(struct platform *p, struct flow_table *flows, const st
     add_leaf_rings(p, flows, m, bytes);
 }
 
-void rings_add(struct platform *p, struct flow_table *flows, const struct members *m, double bytes)
+void rings_add_flows(struct platform *p, struct flow_table *flows, const struct members *m,
+                     double bytes)
 {
     add_fabric_rings(p, flows, m, bytes);
     if (m->domain_count > 1)
@@ -209,7 +213,7 @@ double rings_latency_s(const struct platform *p, const struct members *m)
 
 double rings_tree_latency_s(const struct platform *p, const struct members *m)
 {
-    return (m->largest_domain - 1) * platform_latency_s(p, false) +
+    return (m->largest_domain_size - 1) * platform_latency_s(p, false) +
            ceil(log2(m->domain_count)) * platform_latency_s(p, true);
 }
 
@@ -218,25 +222,26 @@ double members_latency_s(const struct platform *p, const struct members *m)
     return platform_latency_s(p, m->domain_count > 1);
 }
 
-double rings_bytes_s(const struct platform *p, const struct members *m, double bytes)
+double rings_transfer_s(const struct platform *p, const struct members *m, double bytes)
 {
     const struct cluster *c = p->cluster;
     double fabric = c->fabric.bytes_per_s * c->fabric.efficiency *
-                    (c->fabric.kind == FABRIC_MESH ? m->largest_domain - 1 : 1);
-    double seconds = m->largest_domain > 1 && fabric > 0 ? bytes / fabric : 0;
+                    (c->fabric.kind == FABRIC_MESH ? m->largest_domain_size - 1 : 1);
+    double seconds = m->largest_domain_size > 1 && fabric > 0 ? bytes / fabric : 0;
     if (m->domain_count > 1) {
         double nic = c->nic.bytes_per_s * c->nic.efficiency, staged = c->nic.staged_bytes_per_s;
         if (!c->nic.gpudirect && staged > 0 && staged < nic)
             nic = staged;
-        seconds = fmax(seconds, bytes / (m->rings * nic));
+        seconds = fmax(seconds, bytes / (m->ring_count * nic));
     }
     return seconds;
 }
 
-double rings_sms(const struct platform *p, const struct members *m)
+double rings_occupied_sms(const struct platform *p, const struct members *m)
 {
     const struct device *device = &p->cluster->device;
     if (m->domain_count == 1 || device->collective_sms == 0)
         return device->collective_sms;
-    return fmin((double)cluster_channels_between(p->cluster, m->rings), device->collective_sms);
+    return fmin((double)cluster_channels_between(p->cluster, m->ring_count),
+                device->collective_sms);
 }

@@ -11,17 +11,17 @@
 
 struct members {
     uint32_t count;
-    const uint32_t *member; /* in the order of their index; borrowed */
+    const uint32_t *rank_by_index; /* in the order of their index; borrowed */
     /* the members grouped by domain, in the order of their index inside each */
-    uint32_t *rank;
+    uint32_t *rank_by_domain;
     uint32_t domain_count;
     struct domain_span {
-        uint32_t begin, count; /* rows of rank[] */
+        uint32_t begin, count; /* rows of rank_by_domain[] */
         bool is_planned; /* its links take part; false: it is a replica of one that is planned */
     } * domain;
-    uint32_t largest_domain; /* members of the largest domain */
-    uint32_t rings;          /* number of rings between domains */
-    /* [domain_count][largest]: row d has the members through which the rings leave domain d */
+    uint32_t largest_domain_size; /* members of the largest domain */
+    uint32_t ring_count;          /* number of rings between domains */
+    /* [domain_count][largest_domain_size]: row d has the members through which the rings leave domain d */
     uint32_t *exit_rank;
 };
 
@@ -41,15 +41,16 @@ void members_release(struct members *m);
 double members_latency_s(const struct platform *p, const struct members *m);
 
 /* Adds the flows of rings in which every port carries `bytes`. */
-void rings_add(struct platform *p, struct flow_table *flows, const struct members *m, double bytes);
+void rings_add_flows(struct platform *p, struct flow_table *flows, const struct members *m,
+                     double bytes);
 
-/* Returns the seconds that the rings of rings_add() take when nothing else uses the ports. */
-double rings_bytes_s(const struct platform *p, const struct members *m, double bytes);
+/* Returns the seconds that the rings of rings_add_flows() take when nothing else uses the ports. */
+double rings_transfer_s(const struct platform *p, const struct members *m, double bytes);
 
 /* Returns the multiprocessors that a collective's thread blocks occupy on each member: one for each of NCCL's channels.
  * Inside a domain these are device.collective_sms; between domains they follow from the number of rings
  * (cluster_channels_between()), and are not more than that. */
-double rings_sms(const struct platform *p, const struct members *m);
+double rings_occupied_sms(const struct platform *p, const struct members *m);
 
 /* Returns the latency in seconds of a ring: a piece passes count - 1 hops, of which one for each domain but one goes
  * through NICs. */

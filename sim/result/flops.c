@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* Returns how many members of each class pass each guard: a row per guard, then a row with all members. */
-static uint32_t *count_members(const struct ir *ir, const struct sim_result *result)
+static uint32_t *count_guard_members(const struct ir *ir, const struct sim_result *result)
 {
     size_t row = (size_t)ir->guard_count + 1;
     uint32_t *members = heap_zalloc(result->class_count * row, sizeof *members);
@@ -30,7 +30,7 @@ static double documents_flops(const struct ir *ir, const struct sim_result *resu
         const struct sim_class *class = &result->classes[result->class_of_rank[rank]];
         memset(times, 0, ir->shape_count * sizeof *times);
         for (uint32_t op = class->op_begin; op < class->op_begin + class->op_count; op++)
-            if (work_has_documents(ir_work(ir, op)) && sim_runs(ir, result, rank, op))
+            if (work_has_documents(ir_work(ir, op)) && sim_rank_runs_op(ir, result, rank, op))
                 times[ir->op.shape[op]] += repeats_times(&ir->repeats, op);
         for (uint32_t s = 0; s < ir->shape_count; s++)
             if (times[s] > 0)
@@ -51,7 +51,7 @@ static double sum_flops(const struct ir *ir, const struct sim_result *result, bo
         else
             each[s] = work_flops(&ir->shape[s]) * work_used(&ir->shape[s]) /
                       (at_peak ? work_peak_factor(&ir->shape[s]) : 1);
-    uint32_t *members = count_members(ir, result);
+    uint32_t *members = count_guard_members(ir, result);
     for (uint32_t c = 0; c < result->class_count; c++) {
         const struct sim_class *class = &result->classes[c];
         const uint32_t *of = members + (size_t)c * (ir->guard_count + 1u);
@@ -71,7 +71,7 @@ double sim_flops(const struct ir *ir, const struct sim_result *result)
     return sum_flops(ir, result, false);
 }
 
-double sim_bf16_flops(const struct ir *ir, const struct sim_result *result)
+double sim_bf16_equivalent_flops(const struct ir *ir, const struct sim_result *result)
 {
     return sum_flops(ir, result, true);
 }

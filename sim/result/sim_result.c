@@ -8,27 +8,28 @@
 
 void sim_result_release(struct sim_result *result)
 {
-    if (result->mapping)
-        munmap(result->mapping, result->mapping_size);
+    if (result->times_mapping)
+        munmap(result->times_mapping, result->times_mapping_bytes);
     free(result->uniform_guards);
     arena_release(&result->arena);
     *result = (struct sim_result){0};
 }
 
-bool sim_runs(const struct ir *ir, const struct sim_result *result, uint32_t rank, uint32_t op)
+bool sim_rank_runs_op(const struct ir *ir, const struct sim_result *result, uint32_t rank,
+                      uint32_t op)
 {
     uint16_t guard = ir->op.guard[op];
-    return guard == IR_NONE16 || uniform_passes(ir, result->uniform_guards, guard, rank);
+    return guard == IR_NONE16 || uniform_guard_passes(ir, result->uniform_guards, guard, rank);
 }
 
 const double *sim_start_s(const struct sim_result *result, uint32_t rank)
 {
     assert(rank < result->rank_count);
-    return result->start_s + result->classes[result->class_of_rank[rank]].row;
+    return result->start_s + result->classes[result->class_of_rank[rank]].first_row;
 }
 
 const double *sim_end_s(const struct sim_result *result, uint32_t rank)
 {
     assert(rank < result->rank_count);
-    return result->end_s + result->classes[result->class_of_rank[rank]].row;
+    return result->end_s + result->classes[result->class_of_rank[rank]].first_row;
 }

@@ -13,11 +13,11 @@
 
 /* One class of ranks that do the same at the same times. */
 struct sim_class {
-    uint32_t rank;               /* the lowest rank of the class, the one that was simulated */
-    uint32_t ranks;              /* members */
+    uint32_t lowest_rank;        /* the lowest rank of the class, the one that was simulated */
+    uint32_t rank_count;         /* members */
     uint32_t role;               /* row of ir->role */
     uint32_t op_begin, op_count; /* its ops, ids of the schedule */
-    size_t row;                  /* start_s[row + k], end_s[row + k]: op op_begin + k */
+    size_t first_row;            /* start_s[row + k], end_s[row + k]: op op_begin + k */
 };
 
 enum { SIM_TOP_BUFFERS = 8 };
@@ -29,7 +29,7 @@ struct sim_peak {
     uint32_t op; /* the op at whose start the memory held the most; IR_NONE: before the first op */
     uint64_t category_bytes[CATEGORY_COUNT];
     uint32_t top_count;
-    struct sim_live {
+    struct sim_live_buffer {
         uint32_t buffer; /* buffer_id */
         uint64_t bytes;
     } top_buffer[SIM_TOP_BUFFERS]; /* largest live buffers at that moment, largest first */
@@ -51,13 +51,13 @@ struct sim_link_load {
 };
 
 struct sim_counts {
-    uint64_t op_instances; /* number of (rank, op) pairs of the schedule that the result
+    uint64_t op_instances;           /* number of (rank, op) pairs of the schedule that the result
                               represents */
-    uint64_t simulated;    /* how many of those pairs were executed by the simulation */
+    uint64_t simulated_op_instances; /* how many of those pairs were executed by the simulation */
     /* flows that were started; with `exact`, SimGrid moves all of them (sim/scheduler/uncontended.h) */
-    uint64_t flows;
-    uint64_t timers;
-    double events_s; /* processor seconds of the event loop */
+    uint64_t flows_started;
+    uint64_t timers_set;
+    double event_loop_cpu_s; /* processor seconds of the event loop */
 };
 
 struct sim_result {
@@ -68,30 +68,31 @@ struct sim_result {
     bool is_unsteady;
     double *period_s; /* [runs of ir->repeats] the time of each copy */
     /* when the simulated list ends; of a short list this is not the whole step */
-    double simulated_s;
+    double simulated_end_s;
     uint32_t rank_count, class_count, node_count;
-    uint32_t uniform_ranks;   /* ranks of an even ring (sim/uniform/uniform.h); 0: there was none */
+    uint32_t
+        uniform_rank_count;   /* ranks of an even ring (sim/uniform/uniform.h); 0: there was none */
     uint32_t *uniform_guards; /* of uniform_mark_guards() */
     uint32_t *class_of_rank;  /* [rank_count] */
     struct sim_class *classes;
     size_t row_count;
     double *start_s, *end_s; /* [row_count]; a guarded-out op starts and ends at its place */
 
-    struct sim_peak (*peak)[MEMORY_COUNT];   /* [class_count] */
-    struct sim_node_peak host[MEMORY_COUNT]; /* over the nodes; HBM's stays zero */
+    struct sim_peak (*peak)[MEMORY_COUNT];        /* [class_count] */
+    struct sim_node_peak host_peak[MEMORY_COUNT]; /* over the nodes; HBM's stays zero */
 
     /* idle links are left out; each row counts for as many links as there are replicas */
-    struct sim_link_load *load;
-    size_t load_count, busiest_row; /* row of the busiest */
+    struct sim_link_load *link_load;
+    size_t link_load_count, busiest_load_row; /* row of the busiest */
     /* number of parts of the machine that do the same as the simulated one, itself included (sim/traffic/replicas.h) */
-    uint32_t replicas;
-    const char *busiest_name; /* "node 0 gpu 3 fabric out"; NULL: no link carried anything */
+    uint32_t replica_count;
+    const char *busiest_link_name; /* "node 0 gpu 3 fabric out"; NULL: no link carried anything */
 
     struct sim_counts counts;
 
-    struct arena arena; /* everything above but start_s and end_s */
-    void *mapping;      /* start_s and end_s, shared with the child that wrote them */
-    size_t mapping_size;
+    struct arena arena;  /* everything above but start_s and end_s */
+    void *times_mapping; /* start_s and end_s, shared with the child that wrote them */
+    size_t times_mapping_bytes;
 };
 
 void sim_result_release(struct sim_result *result);
@@ -100,12 +101,13 @@ void sim_result_release(struct sim_result *result);
 const double *sim_start_s(const struct sim_result *result, uint32_t rank);
 const double *sim_end_s(const struct sim_result *result, uint32_t rank);
 
-/* True if a rank did the work of an op in the simulation: its guard passes, in even rings as uniform_passes() says. */
-bool sim_runs(const struct ir *ir, const struct sim_result *result, uint32_t rank, uint32_t op);
+/* True if a rank did the work of an op in the simulation: its guard passes, in even rings as uniform_guard_passes() says. */
+bool sim_rank_runs_op(const struct ir *ir, const struct sim_result *result, uint32_t rank,
+                      uint32_t op);
 
 /* Returns the flops that all ranks execute in the step, by their own guards, in even rings too. */
 double sim_flops(const struct ir *ir, const struct sim_result *result);
 /* Returns the same, but products in 8 or 4 bits count as the bf16 flops that take as long at the device's peaks. */
-double sim_bf16_flops(const struct ir *ir, const struct sim_result *result);
+double sim_bf16_equivalent_flops(const struct ir *ir, const struct sim_result *result);
 
 #endif

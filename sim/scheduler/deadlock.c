@@ -6,31 +6,31 @@ static const char *op_name(const struct scheduler *s, uint32_t id)
 }
 
 /* Returns the rank of the schedule that a rank state simulates. */
-static uint32_t rank_of(const struct scheduler *s, const struct rank_state *r)
+static uint32_t schedule_rank_of(const struct scheduler *s, const struct rank_state *r)
 {
-    return s->traffic->rank[r->rank];
+    return s->traffic->schedule_rank[r->rank];
 }
 
 void mismatch_explain(const struct scheduler *s, uint32_t channel, uint32_t place, struct text *why)
 {
-    const struct side *side = &s->side[s->channel[channel].side_begin];
+    const struct channel_side *side = &s->side[s->channel[channel].side_begin];
     uint32_t send = side[0].ops[place], receive = side[1].ops[place];
     const struct ir *ir = s->traffic->ir;
     text_printf(why,
                 "op %u (%s) of rank %u sends %lld bytes and meets op %u (%s) of rank %u, which "
                 "receives %lld",
-                send, op_name(s, send), rank_of(s, &s->rank_state[side[0].rank_index]),
+                send, op_name(s, send), schedule_rank_of(s, &s->rank_state[side[0].rank_index]),
                 (long long)work_payload_bytes(ir_work(ir, send)), receive, op_name(s, receive),
-                rank_of(s, &s->rank_state[side[1].rank_index]),
+                schedule_rank_of(s, &s->rank_state[side[1].rank_index]),
                 (long long)work_payload_bytes(ir_work(ir, receive)));
 }
 
 /* Finds the first op of a rank that has reached an event which has not begun. */
-static bool find_waiting(const struct scheduler *s, uint32_t rank_index, uint32_t *op)
+static bool find_waiting_op(const struct scheduler *s, uint32_t rank_index, uint32_t *op)
 {
     const struct rank_state *r = &s->rank_state[rank_index];
     for (uint32_t row = 0; row < s->program[r->role].op_count; row++) {
-        uint16_t left = s->dependencies_left[r->row + row];
+        uint16_t left = s->dependencies_left[r->first_row + row];
         if (left > OP_ARRIVED && left < OP_ENDED) {
             *op = row;
             return true;
@@ -41,23 +41,23 @@ static bool find_waiting(const struct scheduler *s, uint32_t rank_index, uint32_
 
 /* Finds the first rank that has not arrived at one of the events in which the op waits. Returns false if all have
  * arrived. */
-static bool find_missing(const struct scheduler *s, uint32_t rank_index, uint32_t op,
-                         const struct side **missing, uint32_t *place)
+static bool find_missing_side(const struct scheduler *s, uint32_t rank_index, uint32_t op,
+                              const struct channel_side **missing, uint32_t *place)
 {
     const struct rank_state *r = &s->rank_state[rank_index];
     uint32_t id = s->program[r->role].op_begin + op;
     uint16_t comm = s->traffic->op_comm[id];
-    uint32_t channel[2] = {r->send[comm], r->receive[comm]};
-    *place = scheduler_place(s, r, op);
+    uint32_t channel[2] = {r->send_channel[comm], r->receive_channel[comm]};
+    *place = scheduler_op_ordinal(s, r, op);
     for (int c = 0; c < 2; c++) {
         if (channel[c] == IR_NONE)
             continue;
         const struct channel_state *state = &s->channel[channel[c]];
         for (uint32_t i = 0; i < state->side_count; i++) {
-            const struct side *side = &s->side[state->side_begin + i];
+            const struct channel_side *side = &s->side[state->side_begin + i];
             const struct rank_state *other = &s->rank_state[side->rank_index];
-            if (*place < side->count &&
-                s->dependencies_left[other->row + side->ops[*place] -
+            if (*place < side->op_count &&
+                s->dependencies_left[other->first_row + side->ops[*place] -
                                      s->program[other->role].op_begin] >= OP_ARRIVED)
                 continue;
             *missing = side;
@@ -69,43 +69,44 @@ static bool find_missing(const struct scheduler *s, uint32_t rank_index, uint32_
 
 /* Follows the chain of ranks, each of which waits for the next, over at most HOPS_MAX ranks, or until the first rank
  * comes up again. */
-static void explain_chain(const struct scheduler *s, uint32_t rank_index, uint32_t op,
-                          struct text *why)
+static void explain_wait_chain(const struct scheduler *s, uint32_t rank_index, uint32_t op,
+                               struct text *why)
 {
     enum { HOPS_MAX = 4 };
     uint32_t first = rank_index;
     for (int hop = 0; hop < HOPS_MAX; hop++) {
         const struct rank_state *r = &s->rank_state[rank_index];
         uint32_t id = s->program[r->role].op_begin + op, place;
-        const struct side *missing;
-        text_printf(why, "%srank %u waits in op %u (%s)", hop ? "; " : "", rank_of(s, r), id,
-                    op_name(s, id));
-        if (!find_missing(s, rank_index, op, &missing, &place))
+        const struct channel_side *missing;
+        text_printf(why, "%srank %u waits in op %u (%s)", hop ? "; " : "", schedule_rank_of(s, r),
+                    id, op_name(s, id));
+        if (!find_missing_side(s, rank_index, op, &missing, &place))
             return;
         const struct rank_state *other = &s->rank_state[missing->rank_index];
-        if (place >= missing->count) {
-            text_printf(why, " for rank %u, which has no op that meets it", rank_of(s, other));
+        if (place >= missing->op_count) {
+            text_printf(why, " for rank %u, which has no op that meets it",
+                        schedule_rank_of(s, other));
             return;
         }
-        text_printf(why, " for rank %u to reach op %u (%s)", rank_of(s, other), missing->ops[place],
-                    op_name(s, missing->ops[place]));
+        text_printf(why, " for rank %u to reach op %u (%s)", schedule_rank_of(s, other),
+                    missing->ops[place], op_name(s, missing->ops[place]));
         rank_index = missing->rank_index;
-        if (rank_index == first || !find_waiting(s, rank_index, &op))
+        if (rank_index == first || !find_waiting_op(s, rank_index, &op))
             return;
     }
 }
 
 /* Explains a deadlock in which no rank waits for another rank: an op waits for an op that comes later in the list. */
-static void explain_order(const struct scheduler *s, struct text *why)
+static void explain_wait_for_later_op(const struct scheduler *s, struct text *why)
 {
     for (uint32_t c = 0; c < s->rank_state_count; c++) {
         const struct rank_state *r = &s->rank_state[c];
         for (uint32_t row = 0; row < s->program[r->role].op_count; row++)
-            if (s->dependencies_left[r->row + row] != OP_ENDED) {
+            if (s->dependencies_left[r->first_row + row] != OP_ENDED) {
                 uint32_t id = s->program[r->role].op_begin + row;
                 text_printf(why,
                             "rank %u never starts op %u (%s): it waits for an op that comes later",
-                            rank_of(s, r), id, op_name(s, id));
+                            schedule_rank_of(s, r), id, op_name(s, id));
                 return;
             }
     }
@@ -116,10 +117,10 @@ void deadlock_explain(const struct scheduler *s, struct text *why)
     text_puts(why, "deadlock: ");
     for (uint32_t c = 0; c < s->rank_state_count; c++) {
         uint32_t op;
-        if (find_waiting(s, c, &op)) {
-            explain_chain(s, c, op, why);
+        if (find_waiting_op(s, c, &op)) {
+            explain_wait_chain(s, c, op, why);
             return;
         }
     }
-    explain_order(s, why);
+    explain_wait_for_later_op(s, why);
 }

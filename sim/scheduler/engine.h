@@ -29,15 +29,15 @@ typedef void (*engine_done_fn)(void *context, int64_t tag);
 /* Is called before SimGrid's clock advances, again and again until it returns false. until_s is the date of SimGrid's
  * next event in seconds; infinite: there is none, and the clock would stop. The scheduler finishes here the ops up to
  * until_s that need no flow. It may set timers, but must not start flows, since SimGrid's clock is still behind. */
-typedef bool (*engine_ahead_fn)(void *context, double until_s);
+typedef bool (*engine_before_advance_fn)(void *context, double until_s);
 
 /* What the module provides: the functions of this header, and the version of SimGrid that it runs with. */
 struct engine_calls {
-    void (*init)(engine_done_fn done, engine_ahead_fn ahead, void *context,
+    void (*init)(engine_done_fn done, engine_before_advance_fn ahead, void *context,
                  const double *link_bytes_per_s, uint32_t links);
     double (*now_s)(void);
-    void (*timer)(double date_s, int64_t tag);
-    void (*flow)(const uint32_t *link, uint32_t count, double bytes, int64_t tag);
+    void (*set_timer)(double date_s, int64_t tag);
+    void (*start_flow)(const uint32_t *link, uint32_t count, double bytes, int64_t tag);
     const char *(*run)(void);
     void (*version)(int *major, int *minor, int *patch);
 };
@@ -46,26 +46,26 @@ struct engine_calls {
 enum status engine_load(struct diag *diag);
 
 /* The module must be loaded: appends the path of its file; sets the version of SimGrid. */
-void engine_path(struct text *out);
+void engine_append_path(struct text *out);
 void engine_version(int *major, int *minor, int *patch);
 
 /* Starts the engine of this process; the module must be loaded. Link l is a link of one direction with link_bytes_per_s[l], l < links, the
  * caller's memory for as long as flows start. ahead may be NULL. */
-void engine_init(engine_done_fn done, engine_ahead_fn ahead, void *context,
+void engine_init(engine_done_fn done, engine_before_advance_fn ahead, void *context,
                  const double *link_bytes_per_s, uint32_t links);
 
 /* Returns the simulated date in seconds. */
 double engine_now_s(void);
 
 /* Sets a timer that fires at date_s >= engine_now_s(). Timers of one date fire in the order they were set. */
-void engine_timer(double date_s, int64_t tag);
+void engine_set_timer(double date_s, int64_t tag);
 
 /* A flow moves a whole number of these parts of a byte, at least 1. */
-enum { ENGINE_BYTE_PARTS = 1024 };
+enum { ENGINE_PARTS_PER_BYTE = 1024 };
 
 /* Starts a flow of `bytes` now. It occupies link[0..count), each named once, at one rate: the hops of a message, or
  * every port of a collective. tag >= 0. */
-void engine_flow(const uint32_t *link, uint32_t count, double bytes, int64_t tag);
+void engine_start_flow(const uint32_t *link, uint32_t count, double bytes, int64_t tag);
 
 /* Runs until no timer and no flow is left. Returns NULL, or the text of an error in static memory. */
 const char *engine_run(void);

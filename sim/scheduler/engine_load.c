@@ -25,7 +25,7 @@ static void *module;
 
 /* Appends the path of the module: in the folder of the program in a build, where it is installed, or where it was
  * built. The last is for programs that are elsewhere, such as tests and those of users of the library. */
-static void find_module(struct text *path)
+static void append_module_path(struct text *path)
 {
     static const char *const places[] = {"", "../lib/longhaul/"};
     const size_t begin = path->size;
@@ -43,7 +43,7 @@ enum status engine_load(struct diag *diag)
     if (calls != NULL)
         return STATUS_OK;
     struct text path = {0};
-    find_module(&path);
+    append_module_path(&path);
     locale_t before = c_locale_enter();
     heap_cover_new(true); /* SimGrid's constructors allocate */
     errno = 0;
@@ -66,7 +66,7 @@ enum status engine_load(struct diag *diag)
     return status;
 }
 
-void engine_path(struct text *out)
+void engine_append_path(struct text *out)
 {
     struct link_map *map = NULL;
     assert(module != NULL);
@@ -80,7 +80,7 @@ void engine_version(int *major, int *minor, int *patch)
     calls->version(major, minor, patch);
 }
 
-void engine_init(engine_done_fn done, engine_ahead_fn ahead, void *context,
+void engine_init(engine_done_fn done, engine_before_advance_fn ahead, void *context,
                  const double *link_bytes_per_s, uint32_t links)
 {
     assert(calls != NULL);
@@ -93,14 +93,14 @@ double engine_now_s(void)
     return calls->now_s();
 }
 
-void engine_timer(double date_s, int64_t tag)
+void engine_set_timer(double date_s, int64_t tag)
 {
-    calls->timer(date_s, tag);
+    calls->set_timer(date_s, tag);
 }
 
-void engine_flow(const uint32_t *link, uint32_t count, double bytes, int64_t tag)
+void engine_start_flow(const uint32_t *link, uint32_t count, double bytes, int64_t tag)
 {
-    calls->flow(link, count, bytes, tag);
+    calls->start_flow(link, count, bytes, tag);
 }
 
 const char *engine_run(void)

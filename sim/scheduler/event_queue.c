@@ -16,11 +16,11 @@ void event_queue_add(struct scheduler *s, double date_s, size_t event, bool star
     a->row[place] = (struct queued_event){date_s, event, starts};
 }
 
-const struct queued_event *event_queue_first(struct scheduler *s)
+const struct queued_event *event_queue_earliest(struct scheduler *s)
 {
     const struct event_queue *a = &s->event_queue;
     while (a->count > 0 && !a->row[a->count - 1].starts_flows &&
-           !s->event[a->row[a->count - 1].event].is_uncontended)
+           !s->event[a->row[a->count - 1].event_index].is_uncontended)
         s->event_queue.count--;
     return a->count > 0 ? &a->row[a->count - 1] : NULL;
 }

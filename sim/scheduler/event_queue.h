@@ -11,6 +11,6 @@ void event_queue_add(struct scheduler *s, double date_s, size_t event, bool star
 /* Returns the earliest row; NULL: the queue is empty. At equal dates, ends come before starts, and then events come
  * in the order in which they were added. Ends of events that have been moved to the engine are dropped. The row is
  * valid until the queue changes. */
-const struct queued_event *event_queue_first(struct scheduler *s);
+const struct queued_event *event_queue_earliest(struct scheduler *s);
 
 #endif

@@ -8,7 +8,8 @@
 
 /* Returns the op that stands before this one on its stream, in the order of issue. For HOST_SYNC, which is on no
  * stream, it is the last op on the stream that it waits for; for BARRIER there is none. */
-static uint32_t stream_before(const struct ir *ir, uint32_t id, uint32_t row, uint32_t *last)
+static uint32_t find_stream_predecessor(const struct ir *ir, uint32_t id, uint32_t row,
+                                        uint32_t *last)
 {
     if (ir->op.kind[id] == WORK_BARRIER)
         return IR_NONE;
@@ -19,10 +20,10 @@ static uint32_t stream_before(const struct ir *ir, uint32_t id, uint32_t row, ui
     return before;
 }
 
-static void build_program(struct scheduler *s, uint32_t role)
+static void build_role_program(struct scheduler *s, uint32_t role)
 {
     const struct ir *ir = s->traffic->ir;
-    struct program *p = &s->program[role];
+    struct role_program *p = &s->program[role];
     p->op_begin = ir->role[role].op_begin;
     p->op_count = ir->role[role].op_count;
     p->dependency_count = arena_array(&s->arena, p->op_count, sizeof *p->dependency_count);
@@ -33,7 +34,7 @@ static void build_program(struct scheduler *s, uint32_t role)
     uint32_t *last = ir_no_ids(ir->stream_count + 1u);
     for (uint32_t row = 0; row < p->op_count; row++) {
         uint32_t id = p->op_begin + row, begin = pairs;
-        other[pairs] = stream_before(ir, id, row, last);
+        other[pairs] = find_stream_predecessor(ir, id, row, last);
         pairs += other[pairs] != IR_NONE;
         for (uint32_t w = 0; w < ir->op.wait_count[id]; w++)
             other[pairs++] = ir_waits(ir, id)[w].i - p->op_begin;
@@ -54,27 +55,30 @@ static uint32_t class_or_none(const struct fold *fold, uint32_t channel)
     return channel == IR_NONE ? IR_NONE : fold->class_of_channel[channel];
 }
 
-static void build_runners(struct scheduler *s)
+static void build_rank_states(struct scheduler *s)
 {
     const struct traffic *traffic = s->traffic;
     const struct fold *fold = s->fold;
     uint32_t lines = traffic->comm_count;
     s->rank_state_count = fold->class_count;
     s->rank_state = arena_array(&s->arena, s->rank_state_count, sizeof *s->rank_state);
-    s->ending_ops = arena_array(&s->arena, s->rank_state_count, sizeof *s->ending_ops);
+    s->ranks_by_kernel_end =
+        arena_array(&s->arena, s->rank_state_count, sizeof *s->ranks_by_kernel_end);
     for (uint32_t c = 0; c < fold->class_count; c++) {
         uint32_t rank = fold->rank_of_class[c], role = traffic->role_of_rank[rank];
         struct rank_state *r = &s->rank_state[c];
         *r = (struct rank_state){.rank = rank,
                                  .role = role,
-                                 .row = fold->row[c],
+                                 .first_row = fold->first_row_of_class[c],
                                  .blocking_op = IR_NONE,
-                                 .beside = {.op = IR_NONE}};
-        r->send = arena_array(&s->arena, lines, sizeof *r->send);
-        r->receive = arena_array(&s->arena, lines, sizeof *r->receive);
+                                 .kernel_overlap = {.op = IR_NONE}};
+        r->send_channel = arena_array(&s->arena, lines, sizeof *r->send_channel);
+        r->receive_channel = arena_array(&s->arena, lines, sizeof *r->receive_channel);
         for (uint32_t l = 0; l < lines; l++) {
-            r->send[l] = class_or_none(fold, traffic->endpoint[(size_t)rank * lines + l]);
-            r->receive[l] = class_or_none(fold, traffic->receive[(size_t)rank * lines + l]);
+            r->send_channel[l] =
+                class_or_none(fold, traffic->channel_of_rank[(size_t)rank * lines + l]);
+            r->receive_channel[l] =
+                class_or_none(fold, traffic->receive_channel_of_rank[(size_t)rank * lines + l]);
         }
         if (role == IR_NONE) /* a rank outside all roles does nothing */
             r->role = traffic->ir->role_count;
@@ -83,13 +87,13 @@ static void build_runners(struct scheduler *s)
 
 /* ---- sides of channels ---- */
 
-static void add_side(struct scheduler *s, uint32_t rank_index, uint32_t comm)
+static void add_channel_side(struct scheduler *s, uint32_t rank_index, uint32_t comm)
 {
     const struct comm_class *l = &s->traffic->comm[comm];
     uint32_t role = s->rank_state[rank_index].role;
-    struct side side = {.rank_index = rank_index};
+    struct channel_side side = {.rank_index = rank_index};
     if (l->kind != COMM_P2P) {
-        side.count = l->op_count[role];
+        side.op_count = l->op_count[role];
         side.ops = s->traffic->comm_op + l->op_begin[role];
     }
     s->side[s->side_count++] = side;
@@ -98,31 +102,31 @@ static void add_side(struct scheduler *s, uint32_t rank_index, uint32_t comm)
 /* Numbers the sends, and the receives, that one rank runs on each of its channels, in list order, and lists them: send
  * n matches receive n. Ops whose guard fails on the rank do not count, so ranks of one role may number them
  * differently. */
-static void build_p2p(struct scheduler *s, struct rank_state *r)
+static void list_p2p_ops(struct scheduler *s, struct rank_state *r)
 {
     const struct traffic *traffic = s->traffic;
-    const struct program *p = &s->program[r->role];
+    const struct role_program *p = &s->program[r->role];
     /* the first pass counts them, the second lists them */
     for (int filling = 0; filling < 2; filling++)
         for (uint32_t row = 0; row < p->op_count; row++) {
             uint32_t id = p->op_begin + row, comm = traffic->op_comm[id];
             if (comm == IR_NONE16 || traffic->comm[comm].kind != COMM_P2P ||
-                !traffic_runs(traffic, r->rank, id))
+                !traffic_rank_runs_op(traffic, r->rank, id))
                 continue;
-            struct side *side = &s->side[s->channel[r->send[comm]].side_begin +
-                                         (traffic->comm[comm].work == WORK_RECV)];
-            if (!r->place)
-                r->place = arena_array(&s->arena, p->op_count, sizeof *r->place);
+            struct channel_side *side = &s->side[s->channel[r->send_channel[comm]].side_begin +
+                                                 (traffic->comm[comm].work == WORK_RECV)];
+            if (!r->p2p_position)
+                r->p2p_position = arena_array(&s->arena, p->op_count, sizeof *r->p2p_position);
             if (!filling)
-                r->place[row] = side->count++;
+                r->p2p_position[row] = side->op_count++;
             else if (!side->ops)
-                side->ops = arena_array(&s->arena, side->count, sizeof *side->ops);
+                side->ops = arena_array(&s->arena, side->op_count, sizeof *side->ops);
             if (filling)
-                side->ops[r->place[row]] = id;
+                side->ops[r->p2p_position[row]] = id;
         }
 }
 
-static void build_channels(struct scheduler *s)
+static void build_channel_states(struct scheduler *s)
 {
     const struct traffic *traffic = s->traffic;
     const struct fold *fold = s->fold;
@@ -139,18 +143,18 @@ static void build_channels(struct scheduler *s)
             if (comm->kind == COMM_COLLECTIVE && seen[c] == k + 1)
                 continue;
             seen[c] = k + 1;
-            add_side(s, c, channel->comm);
+            add_channel_side(s, c, channel->comm);
         }
         s->channel[k].side_count = s->side_count - s->channel[k].side_begin;
     }
     free(seen);
     for (uint32_t r = 0; r < s->rank_state_count; r++)
-        build_p2p(s, &s->rank_state[r]);
+        list_p2p_ops(s, &s->rank_state[r]);
     for (uint32_t k = 0; k < fold->channel_class_count; k++) {
         uint32_t most = 0;
         for (uint32_t i = 0; i < s->channel[k].side_count; i++)
-            if (s->side[s->channel[k].side_begin + i].count > most)
-                most = s->side[s->channel[k].side_begin + i].count;
+            if (s->side[s->channel[k].side_begin + i].op_count > most)
+                most = s->side[s->channel[k].side_begin + i].op_count;
         s->channel[k].event_begin = s->event_count;
         s->event_count += most;
     }
@@ -166,9 +170,9 @@ struct scheduler *scheduler_new(const struct traffic *traffic, const struct fold
     /* the last one is empty, for ranks without a role */
     s->program = arena_array(&s->arena, roles + 1u, sizeof *s->program);
     for (uint32_t r = 0; r < roles; r++)
-        build_program(s, r);
-    build_runners(s);
-    build_channels(s);
+        build_role_program(s, r);
+    build_rank_states(s);
+    build_channel_states(s);
     if (s->has_flows)
         uncontended_init(s);
     return s;
@@ -189,17 +193,17 @@ void scheduler_free(struct scheduler *s)
 }
 
 /* Sets events and ops to their state before the run. */
-void scheduler_begin(struct scheduler *s)
+void scheduler_reset(struct scheduler *s)
 {
     s->event = heap_zalloc(s->event_count + 1, sizeof *s->event);
-    s->dependencies_left =
-        heap_alloc(s->fold->row[s->fold->class_count] + 1, sizeof *s->dependencies_left);
+    s->dependencies_left = heap_alloc(s->fold->first_row_of_class[s->fold->class_count] + 1,
+                                      sizeof *s->dependencies_left);
     for (size_t e = 0; e < s->event_count; e++)
         s->event[e].transfer = IR_NONE;
     for (uint32_t r = 0; r < s->rank_state_count; r++) {
-        const struct program *program = &s->program[s->rank_state[r].role];
+        const struct role_program *program = &s->program[s->rank_state[r].role];
         if (program->op_count > 0)
-            memcpy(s->dependencies_left + s->rank_state[r].row, program->dependency_count,
+            memcpy(s->dependencies_left + s->rank_state[r].first_row, program->dependency_count,
                    program->op_count * sizeof *s->dependencies_left);
     }
 }

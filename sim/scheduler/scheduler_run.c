@@ -21,25 +21,25 @@ static void issue_ops(struct scheduler *s, uint32_t rank_index);
 static void finish_op(struct scheduler *s, uint32_t rank_index, uint32_t op, double date_s)
 {
     struct rank_state *r = &s->rank_state[rank_index];
-    const struct program *program = &s->program[r->role];
+    const struct role_program *program = &s->program[r->role];
     struct schedule_times *times = s->times;
-    times->end_s[r->row + op] = date_s;
-    s->dependencies_left[r->row + op] = OP_ENDED;
+    times->end_s[r->first_row + op] = date_s;
+    s->dependencies_left[r->first_row + op] = OP_ENDED;
     r->ended_ops++;
     if (date_s > times->step_s)
         times->step_s = date_s;
     const struct index *after = &program->successors;
     for (uint32_t i = after->begin[op]; i < after->begin[op + 1]; i++) {
-        size_t row = r->row + after->row[i];
+        size_t row = r->first_row + after->value[i];
         if (times->start_s[row] < date_s)
             times->start_s[row] = date_s;
         if (--s->dependencies_left[row] == 0)
-            push_ready(s, rank_index, after->row[i]);
+            push_ready(s, rank_index, after->value[i]);
     }
     if (r->blocking_op == op) {
-        const double *return_s = s->traffic->costs->return_s;
+        const double *return_s = s->traffic->costs->host_return_s;
         uint32_t shape = s->traffic->ir->op.shape[program->op_begin + op];
-        bool runs = traffic_runs(s->traffic, r->rank, program->op_begin + op);
+        bool runs = traffic_rank_runs_op(s->traffic, r->rank, program->op_begin + op);
         r->blocking_op = IR_NONE;
         r->host_s = date_s + (return_s && runs ? return_s[shape] : 0);
         issue_ops(s, rank_index);
@@ -53,7 +53,7 @@ static void issue_ops(struct scheduler *s, uint32_t rank_index)
 {
     struct rank_state *r = &s->rank_state[rank_index];
     const struct ir *ir = s->traffic->ir;
-    const struct program *program = &s->program[r->role];
+    const struct role_program *program = &s->program[r->role];
     const double *cost_s = s->traffic->costs->issue_s;
     double host_s = r->host_s;
     bool held = false;
@@ -61,14 +61,14 @@ static void issue_ops(struct scheduler *s, uint32_t rank_index)
         uint32_t row = r->issued_ops++, op = program->op_begin + row;
         bool sync = traffic_is_sync(ir, op);
         held = ir_blocks_host(ir, op);
-        if (cost_s && !sync && traffic_runs(s->traffic, r->rank, op))
+        if (cost_s && !sync && traffic_rank_runs_op(s->traffic, r->rank, op))
             host_s += cost_s[ir->op.shape[op]];
         if (held)
             r->blocking_op = row;
-        double *start_s = &s->times->start_s[r->row + row];
+        double *start_s = &s->times->start_s[r->first_row + row];
         if (*start_s < host_s)
             *start_s = host_s;
-        if (--s->dependencies_left[r->row + row] == 0)
+        if (--s->dependencies_left[r->first_row + row] == 0)
             push_ready(s, rank_index, row);
     }
     r->host_s = host_s;
@@ -79,37 +79,37 @@ static void issue_ops(struct scheduler *s, uint32_t rank_index)
 /* Subtracts from the shares of the kernels what the messages of an event occupy (sign 1), or returns it (sign -1).
  * held_s: seconds for which the event's own kernels have already occupied multiprocessors while they waited for the
  * first bytes. */
-static void take_for(struct scheduler *s, const struct channel_state *channel, double sign,
-                     double held_s)
+static void take_interference(struct scheduler *s, const struct channel_state *channel, double sign,
+                              double held_s)
 {
-    for (uint32_t i = 0; channel->taken_resources.sms > 0 && i < channel->side_count; i++)
-        interference_take(s, s->side[channel->side_begin + i].rank_index, channel->taken_resources,
-                          sign, held_s);
+    for (uint32_t i = 0; channel->taken_resources.sms_share > 0 && i < channel->side_count; i++)
+        interference_add_taken(s, s->side[channel->side_begin + i].rank_index,
+                               channel->taken_resources, sign, held_s);
 }
 
-static const struct channel_state *channel_of(const struct scheduler *s, uint32_t transfer)
+static const struct channel_state *channel_of_transfer(const struct scheduler *s, uint32_t transfer)
 {
     return &s->channel[s->fold->class_of_channel[s->traffic->transfer[transfer].channel]];
 }
 
 static void end_event(struct scheduler *s, size_t e, double date_s)
 {
-    const struct channel_state *channel = channel_of(s, s->event[e].transfer);
+    const struct channel_state *channel = channel_of_transfer(s, s->event[e].transfer);
     uint32_t place = (uint32_t)(e - channel->event_begin);
-    if (s->event[e].flows_started) {
-        take_for(s, channel, -1, 0);
-        uncontended_leave(s, e);
+    if (s->event[e].has_started_flows) {
+        take_interference(s, channel, -1, 0);
+        uncontended_free_links(s, e);
     }
-    s->times->transfers_done[s->event[e].transfer] +=
+    s->times->transfers_ended[s->event[e].transfer] +=
         repeats_times(&s->traffic->ir->repeats, s->side[channel->side_begin].ops[place]);
     for (uint32_t i = 0; i < channel->side_count; i++) {
-        const struct side *side = &s->side[channel->side_begin + i];
+        const struct channel_side *side = &s->side[channel->side_begin + i];
         const struct rank_state *r = &s->rank_state[side->rank_index];
         uint32_t op = side->ops[place] - s->program[r->role].op_begin;
-        double *end_s = &s->times->end_s[r->row + op];
+        double *end_s = &s->times->end_s[r->first_row + op];
         if (*end_s < date_s)
             *end_s = date_s;
-        if (--s->dependencies_left[r->row + op] == OP_ARRIVED)
+        if (--s->dependencies_left[r->first_row + op] == OP_ARRIVED)
             finish_op(s, side->rank_index, op, *end_s);
     }
 }
@@ -117,59 +117,60 @@ static void end_event(struct scheduler *s, size_t e, double date_s)
 static void start_event_flows(struct scheduler *s, size_t e)
 {
     uint32_t t = s->event[e].transfer;
-    const struct channel_state *channel = channel_of(s, t);
-    s->event[e].flows_started = true;
-    take_for(s, channel, 1,
-             channel->taken_resources.from_start ? s->traffic->transfer[t].latency_s : 0);
-    s->times->flows += s->fold->flow_begin[t + 1] - s->fold->flow_begin[t];
+    const struct channel_state *channel = channel_of_transfer(s, t);
+    s->event[e].has_started_flows = true;
+    take_interference(
+        s, channel, 1,
+        channel->taken_resources.holds_sms_from_start ? s->traffic->transfer[t].latency_s : 0);
+    s->times->flows_started += s->fold->flow_begin[t + 1] - s->fold->flow_begin[t];
 }
 
-static bool start_alone(struct scheduler *s, size_t e)
+static bool start_uncontended(struct scheduler *s, size_t e)
 {
     double end_s;
-    if (!uncontended_begin(s, e, &end_s))
+    if (!uncontended_start_flows(s, e, &end_s))
         return false;
     start_event_flows(s, e);
     event_queue_add(s, end_s, e, false);
     return true;
 }
 
-void scheduler_flow(const struct scheduler *s, size_t e, uint32_t flow, double bytes)
+void scheduler_start_flow(const struct scheduler *s, size_t e, uint32_t flow, double bytes)
 {
     const uint32_t *begin = &s->fold->link_begin[flow];
-    engine_flow(s->fold->link + begin[0], begin[1] - begin[0], bytes, (int64_t)(2 * e + 1));
+    engine_start_flow(s->fold->link + begin[0], begin[1] - begin[0], bytes, (int64_t)(2 * e + 1));
 }
 
 /* Starts an event's flows in the engine, whose clock has reached the date. */
-static void start_flows(struct scheduler *s, size_t e)
+static void start_engine_flows(struct scheduler *s, size_t e)
 {
     const struct fold *fold = s->fold;
     uint32_t t = s->event[e].transfer;
     uint32_t begin = fold->flow_begin[t], end = fold->flow_begin[t + 1];
-    if (start_alone(s, e))
+    if (start_uncontended(s, e))
         return;
     start_event_flows(s, e);
-    uncontended_hand_over(s, e);
-    s->event[e].sides_left = end - begin;
+    uncontended_move_to_engine(s, e);
+    s->event[e].sides_or_flows_left = end - begin;
     for (uint32_t i = begin; i < end; i++)
-        scheduler_flow(s, e, fold->flow[i], s->traffic->flows.bytes[fold->flow[i]]);
+        scheduler_start_flow(s, e, fold->flow[i], s->traffic->flows.bytes[fold->flow[i]]);
 }
 
 /* Begins an event, all sides of which have arrived. */
 static void begin_event(struct scheduler *s, size_t e)
 {
     uint32_t t = s->event[e].transfer;
-    double date_s = s->event[e].date_s + s->traffic->transfer[t].latency_s;
+    double date_s = s->event[e].arrival_or_start_s + s->traffic->transfer[t].latency_s;
     if (s->fold->flow_begin[t] == s->fold->flow_begin[t + 1]) {
         end_event(s, e, date_s);
     } else if (date_s > s->now_s || s->is_ahead) {
-        s->times->timers++;
-        if (s->fold->exact)
-            engine_timer(date_s, (int64_t)(2 * e));
+        s->times->timers_set++;
+        if (s->fold->is_exact)
+            engine_set_timer(date_s, (int64_t)(2 * e));
         else
             event_queue_add(s, date_s, e, true);
     } else {
-        start_flows(s, e);
+        start_engine_flows(s, e);
     }
 }
 
@@ -181,13 +182,13 @@ static void arrive_at_event(struct scheduler *s, uint32_t k, uint32_t place, uin
     uint32_t transfer = s->traffic->channel[s->fold->channel_of_class[k]].transfer_begin + variant;
     if (event->transfer == IR_NONE) {
         event->transfer = transfer;
-        event->sides_left = channel->side_count;
+        event->sides_or_flows_left = channel->side_count;
     }
     if (event->transfer != transfer && s->reason->size == 0)
         mismatch_explain(s, k, place, s->reason);
-    if (event->date_s < date_s)
-        event->date_s = date_s;
-    if (--event->sides_left == 0 && s->reason->size == 0)
+    if (event->arrival_or_start_s < date_s)
+        event->arrival_or_start_s = date_s;
+    if (--event->sides_or_flows_left == 0 && s->reason->size == 0)
         begin_event(s, channel->event_begin + place);
 }
 
@@ -199,15 +200,15 @@ static void start_event_op(struct scheduler *s, uint32_t rank_index, uint32_t op
     const struct traffic *traffic = s->traffic;
     uint32_t id = s->program[r->role].op_begin + op;
     uint16_t comm = traffic->op_comm[id], variant = traffic->op_variant[id];
-    uint32_t place = scheduler_place(s, r, op);
+    uint32_t place = scheduler_op_ordinal(s, r, op);
     if (traffic->comm[comm].kind == COMM_SHIFT) {
-        s->dependencies_left[r->row + op] = OP_ARRIVED + 2;
-        arrive_at_event(s, r->send[comm], place, variant, date_s);
-        arrive_at_event(s, r->receive[comm], place, variant, date_s);
+        s->dependencies_left[r->first_row + op] = OP_ARRIVED + 2;
+        arrive_at_event(s, r->send_channel[comm], place, variant, date_s);
+        arrive_at_event(s, r->receive_channel[comm], place, variant, date_s);
         return;
     }
-    s->dependencies_left[r->row + op] = OP_ARRIVED + 1;
-    arrive_at_event(s, r->send[comm], place, variant, date_s);
+    s->dependencies_left[r->first_row + op] = OP_ARRIVED + 1;
+    arrive_at_event(s, r->send_channel[comm], place, variant, date_s);
 }
 
 static void start_op(struct scheduler *s, uint32_t rank_index, uint32_t op)
@@ -215,28 +216,28 @@ static void start_op(struct scheduler *s, uint32_t rank_index, uint32_t op)
     const struct rank_state *r = &s->rank_state[rank_index];
     const struct traffic *traffic = s->traffic;
     uint32_t id = s->program[r->role].op_begin + op, shape = traffic->ir->op.shape[id];
-    double date_s = s->times->start_s[r->row + op];
-    if (!traffic_runs(traffic, r->rank, id)) {
+    double date_s = s->times->start_s[r->first_row + op];
+    if (!traffic_rank_runs_op(traffic, r->rank, id)) {
         finish_op(s, rank_index, op, date_s);
         return;
     }
     switch ((enum op_class)traffic->op_class[id]) {
-    case OP_NOTHING: /* a HOST_SYNC lasts from the end of the awaited op until the host continues */
+    case OP_HOST_SYNC: /* a HOST_SYNC lasts from the end of the awaited op until the host continues */
         finish_op(s, rank_index, op,
                   date_s + (traffic->costs->issue_s ? traffic->costs->issue_s[shape] : 0));
         break;
     case OP_FIXED:
         finish_op(s, rank_index, op, date_s + traffic_duration_s(traffic, r->rank, shape));
         break;
-    case OP_SLOWED:
+    case OP_SLOWED_BY_MESSAGES:
         if (s->has_flows)
-            interference_start(s, rank_index, op, date_s,
-                               traffic_duration_s(traffic, r->rank, shape),
-                               !traffic_computes(&traffic->ir->shape[shape]));
+            interference_start_kernel(s, rank_index, op, date_s,
+                                      traffic_duration_s(traffic, r->rank, shape),
+                                      !traffic_is_compute_bound(&traffic->ir->shape[shape]));
         else
             finish_op(s, rank_index, op, date_s + traffic_duration_s(traffic, r->rank, shape));
         break;
-    case OP_HOST:
+    case OP_HOST_WORK:
         finish_op(s, rank_index, op, date_s + traffic->host_s[shape]);
         break;
     case OP_EVENT:
@@ -245,7 +246,7 @@ static void start_op(struct scheduler *s, uint32_t rank_index, uint32_t op)
     }
 }
 
-static void start_ready(struct scheduler *s)
+static void start_ready_ops(struct scheduler *s)
 {
     while (s->ready_count > 0 && s->reason->size == 0) {
         struct ready next = s->ready_ops[--s->ready_count];
@@ -253,7 +254,7 @@ static void start_ready(struct scheduler *s)
     }
 }
 
-static void engine_done(void *context, int64_t tag)
+static void handle_engine_done(void *context, int64_t tag)
 {
     struct scheduler *s = context;
     size_t e = (size_t)tag / 2;
@@ -261,48 +262,48 @@ static void engine_done(void *context, int64_t tag)
         return;
     s->now_s = engine_now_s();
     if (tag % 2 == 0)
-        start_flows(s, e);
-    else if (--s->event[e].sides_left == 0)
+        start_engine_flows(s, e);
+    else if (--s->event[e].sides_or_flows_left == 0)
         end_event(s, e, s->now_s);
-    start_ready(s);
+    start_ready_ops(s);
 }
 
 /* Handles the earliest queued event: ends it, or starts it. If its flows share links with other flows, the engine has
  * to compute them, so a timer of the engine starts the event at its date. */
-static void handle_queued(struct scheduler *s, struct queued_event next)
+static void handle_queued_event(struct scheduler *s, struct queued_event next)
 {
     s->now_s = next.date_s;
     s->event_queue.count--; /* next is the last row */
     if (!next.starts_flows)
-        end_event(s, next.event, next.date_s);
-    else if (!start_alone(s, next.event))
-        engine_timer(next.date_s, (int64_t)(2 * next.event));
+        end_event(s, next.event_index, next.date_s);
+    else if (!start_uncontended(s, next.event_index))
+        engine_set_timer(next.date_s, (int64_t)(2 * next.event_index));
 }
 
 /* Handles the earliest event up to until_s that does not need the engine; false: there is none. */
-static bool engine_ahead(void *context, double until_s)
+static bool handle_before_advance(void *context, double until_s)
 {
     struct scheduler *s = context;
     if (s->reason->size > 0)
         return false;
-    const struct queued_event *next = event_queue_first(s);
+    const struct queued_event *next = event_queue_earliest(s);
     double date_s = next && next->date_s < until_s ? next->date_s : until_s;
     uint32_t rank_index, op;
     s->is_ahead = true;
-    bool ends = interference_end(s, date_s, &rank_index, &op),
+    bool ends = interference_end_kernel(s, date_s, &rank_index, &op),
          done = ends || (next && next->date_s <= until_s);
     if (ends)
         finish_op(s, rank_index, op, s->now_s);
     else if (done)
-        handle_queued(s, *next);
-    start_ready(s);
+        handle_queued_event(s, *next);
+    start_ready_ops(s);
     s->is_ahead = false;
     return done;
 }
 
 /* ---- the run ---- */
 
-static bool all_ended(const struct scheduler *s)
+static bool all_ops_ended(const struct scheduler *s)
 {
     for (uint32_t r = 0; r < s->rank_state_count; r++)
         if (s->rank_state[r].ended_ops < s->program[s->rank_state[r].role].op_count)
@@ -316,13 +317,13 @@ enum status scheduler_run(struct scheduler *s, struct schedule_times *times, str
     enum status status = STATUS_OK;
     s->times = times;
     s->reason = why;
-    scheduler_begin(s);
+    scheduler_reset(s);
     if (s->has_flows)
-        engine_init(engine_done, engine_ahead, s, s->fold->bytes_per_s,
+        engine_init(handle_engine_done, handle_before_advance, s, s->fold->bytes_per_s,
                     s->traffic->platform.link_count);
     for (uint32_t r = 0; r < s->rank_state_count; r++)
         issue_ops(s, r);
-    start_ready(s);
+    start_ready_ops(s);
     if (s->has_flows && why->size == 0)
         fault = engine_run();
     if (fault) {
@@ -330,7 +331,7 @@ enum status scheduler_run(struct scheduler *s, struct schedule_times *times, str
         status = STATUS_SYSTEM;
     } else if (why->size > 0) {
         status = STATUS_BAD_INPUT;
-    } else if (!all_ended(s)) {
+    } else if (!all_ops_ended(s)) {
         deadlock_explain(s, why);
         status = STATUS_BAD_INPUT;
     }

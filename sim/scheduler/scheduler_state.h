@@ -6,7 +6,7 @@
 #include "sim/traffic/index.h"
 
 /* The ops of one role, and for each op the ops that depend on it. */
-struct program {
+struct role_program {
     uint32_t op_begin, op_count;
     uint16_t *dependency_count; /* [op_count] dependencies of an op: issue, stream and waits */
     /* for each op, the ops that wait for it; both are counted from op_begin */
@@ -17,50 +17,52 @@ struct program {
 struct rank_state {
     uint32_t rank, role;
     /* index of the class's first op in the arrays that have an element per op and class */
-    size_t row;
-    uint32_t issued_ops;  /* ops [0, issued) have been issued */
-    uint32_t blocking_op; /* the op that blocks the host; IR_NONE: none */
-    double host_s;        /* date until which the host has worked */
-    uint32_t ended_ops;   /* ops that have ended */
-    uint32_t *send;       /* [comm_count] channel class, or IR_NONE */
-    uint32_t *receive;    /* [comm_count] of shifts */
-    struct host_kernel_overlap {
+    size_t first_row;
+    uint32_t issued_ops;       /* ops [0, issued_ops) have been issued */
+    uint32_t blocking_op;      /* the op that blocks the host; IR_NONE: none */
+    double host_s;             /* date until which the host has worked */
+    uint32_t ended_ops;        /* ops that have ended */
+    uint32_t *send_channel;    /* [comm_count] channel class, or IR_NONE */
+    uint32_t *receive_channel; /* [comm_count] of shifts */
+    struct kernel_overlap {
         /* the op on the compute stream that has begun or is about to begin; IR_NONE: there is none */
         uint32_t op;
-        bool by_memory; /* memory bandwidth limits the op; false: the multiprocessors do */
-        double left_s;  /* seconds left of the op if no message runs */
-        double since_s; /* date of left_s; of an op that has not begun: when it begins */
-        double end_s;   /* the date at which the op ends if no message starts or ends before */
-        struct interference_share
-            taken_resources;   /* the resources that the running messages take */
-        uint32_t ending_place; /* in scheduler.ending_ops */
-    } beside;
+        bool is_memory_bound; /* memory bandwidth limits the op; false: the multiprocessors do */
+        double work_left_s;   /* seconds left of the op if no message runs */
+        /* date of work_left_s; of an op that has not begun: when it begins */
+        double work_left_at_s;
+        double end_s; /* the date at which the op ends if no message starts or ends before */
+        /* the resources that the running messages take */
+        struct interference_share taken_resources;
+        uint32_t heap_place; /* in scheduler.ranks_by_kernel_end */
+    } kernel_overlap;
     /* [op_count] for a send or receive: its position among those of its channel that the rank runs. NULL: the rank runs
      * no sends or receives. */
-    uint32_t *place;
+    uint32_t *p2p_position;
 };
 
 /* One side of a channel class, whose op number n is ops[n]. */
-struct side {
+struct channel_side {
     uint32_t rank_index;
-    uint32_t count;
+    uint32_t op_count;
     uint32_t *ops; /* ids of the schedule */
 };
 
 /* The n-th rendezvous on a channel class. */
 struct event {
-    double date_s; /* the last arrival so far; if `is_uncontended` is set: when the flows started */
+    /* the last arrival so far; if `is_uncontended` is set: when the flows started */
+    double arrival_or_start_s;
     /* the number of sides that have not arrived; once all have, the number of flows that the engine moves */
-    uint32_t sides_left;
-    bool flows_started;  /* flows have started */
-    bool is_uncontended; /* the flows run outside the engine (sim/scheduler/uncontended.h) */
-    uint32_t transfer;   /* IR_NONE: no side has arrived */
+    uint32_t sides_or_flows_left;
+    bool has_started_flows; /* flows have started */
+    bool is_uncontended;    /* the flows run outside the engine (sim/scheduler/uncontended.h) */
+    uint32_t transfer;      /* IR_NONE: no side has arrived */
 };
 
 /* A date at which an event starts its flows, or ends. */
 struct queued_event {
     double date_s;
-    size_t event;
+    size_t event_index;
     bool starts_flows;
 };
 
@@ -86,16 +88,16 @@ struct scheduler {
     const struct fold *fold;
     struct schedule_times *times;
 
-    struct arena arena;      /* the tables that are made once */
-    struct program *program; /* [role_count] */
+    struct arena arena;           /* the tables that are made once */
+    struct role_program *program; /* [role_count] */
     uint32_t rank_state_count;
     struct rank_state *rank_state;
     /* the ranks whose kernels run while messages do: a heap, the earliest end first */
-    uint32_t *ending_ops;
-    uint32_t ending_count;
+    uint32_t *ranks_by_kernel_end;
+    uint32_t running_kernel_count;
 
     struct channel_state *channel; /* [channel_class_count] */
-    struct side *side;
+    struct channel_side *side;
     uint32_t side_count;
     size_t event_count;
     /* [event_count] by channel class, then by place; made when the run begins */
@@ -105,11 +107,13 @@ struct scheduler {
     struct event_queue event_queue;
 
     /* Uncontended flows; unused with fold->exact. */
-    uint32_t *holder;        /* [links] the event that has the link for itself; IR_NONE: none */
-    uint32_t *flows_on_link; /* [links] the number of flows that the engine moves over the link */
+    /* [links] the event that has the link for itself; IR_NONE: none */
+    uint32_t *event_holding_link;
+    /* [links] the number of flows that the engine moves over the link */
+    uint32_t *engine_flows_on_link;
     /* [transfers] the seconds that it takes if nothing else moves; negative: not known */
     double *uncontended_s;
-    double *rate; /* [flows] its bytes/s if no other transfer moves */
+    double *uncontended_bytes_per_s; /* [flows] its bytes/s if no other transfer moves */
 
     double now_s;
     bool is_ahead; /* now_s is ahead of the engine's clock: no flow may start */
@@ -123,19 +127,19 @@ struct scheduler {
 };
 
 /* Returns the number of an op among those of its channel: the sides' ops of equal numbers meet. */
-static inline uint32_t scheduler_place(const struct scheduler *s, const struct rank_state *r,
-                                       uint32_t op)
+static inline uint32_t scheduler_op_ordinal(const struct scheduler *s, const struct rank_state *r,
+                                            uint32_t op)
 {
     uint32_t id = s->program[r->role].op_begin + op;
-    return s->traffic->comm[s->traffic->op_comm[id]].kind == COMM_P2P ? r->place[op]
+    return s->traffic->comm[s->traffic->op_comm[id]].kind == COMM_P2P ? r->p2p_position[op]
                                                                       : s->traffic->op_ordinal[id];
 }
 
-/* Makes events and left[] for a run; scheduler_build.c. */
-void scheduler_begin(struct scheduler *s);
+/* Makes events and dependencies_left[] for a run; scheduler_build.c. */
+void scheduler_reset(struct scheduler *s);
 
 /* Starts a flow of event e in the engine, with `bytes` of it left. */
-void scheduler_flow(const struct scheduler *s, size_t e, uint32_t flow, double bytes);
+void scheduler_start_flow(const struct scheduler *s, size_t e, uint32_t flow, double bytes);
 
 /* Writes into *why which send and receive of a channel class do not match. */
 void mismatch_explain(const struct scheduler *s, uint32_t channel, uint32_t place,

@@ -2,102 +2,107 @@
 
 /* ---- a heap of ranks by the end of their kernels; each rank knows its place in it ---- */
 
-static bool ends_before(const struct scheduler *s, uint32_t a, uint32_t b)
+static bool kernel_ends_before(const struct scheduler *s, uint32_t a, uint32_t b)
 {
-    double a_s = s->rank_state[a].beside.end_s, b_s = s->rank_state[b].beside.end_s;
+    double a_s = s->rank_state[a].kernel_overlap.end_s, b_s = s->rank_state[b].kernel_overlap.end_s;
     return a_s < b_s || (a_s == b_s && a < b);
 }
 
-static void put_in_heap(struct scheduler *s, uint32_t place, uint32_t rank_index)
+static void set_heap_place(struct scheduler *s, uint32_t place, uint32_t rank_index)
 {
-    s->ending_ops[place] = rank_index;
-    s->rank_state[rank_index].beside.ending_place = place;
+    s->ranks_by_kernel_end[place] = rank_index;
+    s->rank_state[rank_index].kernel_overlap.heap_place = place;
 }
 
-static void move_up(struct scheduler *s, uint32_t place, uint32_t rank_index)
+static void sift_up(struct scheduler *s, uint32_t place, uint32_t rank_index)
 {
-    while (place > 0 && ends_before(s, rank_index, s->ending_ops[(place - 1) / 2])) {
-        put_in_heap(s, place, s->ending_ops[(place - 1) / 2]);
+    while (place > 0 &&
+           kernel_ends_before(s, rank_index, s->ranks_by_kernel_end[(place - 1) / 2])) {
+        set_heap_place(s, place, s->ranks_by_kernel_end[(place - 1) / 2]);
         place = (place - 1) / 2;
     }
-    put_in_heap(s, place, rank_index);
+    set_heap_place(s, place, rank_index);
 }
 
-static void move_down(struct scheduler *s, uint32_t place, uint32_t rank_index)
+static void sift_down(struct scheduler *s, uint32_t place, uint32_t rank_index)
 {
     for (;;) {
         uint32_t below = 2 * place + 1;
-        if (below + 1 < s->ending_count &&
-            ends_before(s, s->ending_ops[below + 1], s->ending_ops[below]))
+        if (below + 1 < s->running_kernel_count &&
+            kernel_ends_before(s, s->ranks_by_kernel_end[below + 1], s->ranks_by_kernel_end[below]))
             below++;
-        if (below >= s->ending_count || !ends_before(s, s->ending_ops[below], rank_index))
+        if (below >= s->running_kernel_count ||
+            !kernel_ends_before(s, s->ranks_by_kernel_end[below], rank_index))
             break;
-        put_in_heap(s, place, s->ending_ops[below]);
+        set_heap_place(s, place, s->ranks_by_kernel_end[below]);
         place = below;
     }
-    put_in_heap(s, place, rank_index);
+    set_heap_place(s, place, rank_index);
 }
 
 /* Returns the rate at which the kernel advances: the share of the resource that limits it. It is at least a half,
  * because messages would have to wait themselves if they took more. */
-static double kernel_speed(const struct host_kernel_overlap *b)
+static double kernel_speed(const struct kernel_overlap *b)
 {
-    double taken = b->by_memory ? b->taken_resources.memory : b->taken_resources.sms;
+    double taken = b->is_memory_bound ? b->taken_resources.memory_bandwidth_share
+                                      : b->taken_resources.sms_share;
     return taken < 0.5 ? 1 - taken : 0.5;
 }
 
-static void set_end(struct scheduler *s, uint32_t rank_index)
+static void update_kernel_end(struct scheduler *s, uint32_t rank_index)
 {
-    struct host_kernel_overlap *b = &s->rank_state[rank_index].beside;
+    struct kernel_overlap *b = &s->rank_state[rank_index].kernel_overlap;
     double before_s = b->end_s;
-    b->end_s = b->since_s + b->left_s / kernel_speed(b);
+    b->end_s = b->work_left_at_s + b->work_left_s / kernel_speed(b);
     if (b->end_s < before_s)
-        move_up(s, b->ending_place, rank_index);
+        sift_up(s, b->heap_place, rank_index);
     else
-        move_down(s, b->ending_place, rank_index);
+        sift_down(s, b->heap_place, rank_index);
 }
 
 /* ---- kernels ---- */
 
-void interference_start(struct scheduler *s, uint32_t rank_index, uint32_t op, double date_s,
-                        double seconds, bool by_memory)
+void interference_start_kernel(struct scheduler *s, uint32_t rank_index, uint32_t op, double date_s,
+                               double seconds, bool by_memory)
 {
-    struct host_kernel_overlap *b = &s->rank_state[rank_index].beside;
+    struct kernel_overlap *b = &s->rank_state[rank_index].kernel_overlap;
     b->op = op;
-    b->by_memory = by_memory;
-    b->left_s = seconds;
-    b->since_s = date_s;
+    b->is_memory_bound = by_memory;
+    b->work_left_s = seconds;
+    b->work_left_at_s = date_s;
     b->end_s = date_s + seconds / kernel_speed(b);
-    move_up(s, s->ending_count++, rank_index);
+    sift_up(s, s->running_kernel_count++, rank_index);
 }
 
-void interference_take(struct scheduler *s, uint32_t rank_index, struct interference_share taken,
-                       double sign, double held_s)
+void interference_add_taken(struct scheduler *s, uint32_t rank_index,
+                            struct interference_share taken, double sign, double held_s)
 {
-    struct host_kernel_overlap *b = &s->rank_state[rank_index].beside;
-    if (b->op != IR_NONE && s->now_s > b->since_s) {
-        b->left_s -= (s->now_s - b->since_s) * kernel_speed(b);
-        b->left_s = b->left_s > 0 ? b->left_s : 0;
-        b->since_s = s->now_s;
+    struct kernel_overlap *b = &s->rank_state[rank_index].kernel_overlap;
+    if (b->op != IR_NONE && s->now_s > b->work_left_at_s) {
+        b->work_left_s -= (s->now_s - b->work_left_at_s) * kernel_speed(b);
+        b->work_left_s = b->work_left_s > 0 ? b->work_left_s : 0;
+        b->work_left_at_s = s->now_s;
     }
-    if (b->op != IR_NONE && !b->by_memory)
-        b->left_s += taken.sms * held_s;
-    b->taken_resources.sms += sign * taken.sms;
-    b->taken_resources.memory += sign * taken.memory;
+    if (b->op != IR_NONE && !b->is_memory_bound)
+        b->work_left_s += taken.sms_share * held_s;
+    b->taken_resources.sms_share += sign * taken.sms_share;
+    b->taken_resources.memory_bandwidth_share += sign * taken.memory_bandwidth_share;
     if (b->op != IR_NONE)
-        set_end(s, rank_index);
+        update_kernel_end(s, rank_index);
 }
 
-bool interference_end(struct scheduler *s, double until_s, uint32_t *rank_state, uint32_t *op)
+bool interference_end_kernel(struct scheduler *s, double until_s, uint32_t *rank_state,
+                             uint32_t *op)
 {
-    if (s->ending_count == 0 || s->rank_state[s->ending_ops[0]].beside.end_s > until_s)
+    if (s->running_kernel_count == 0 ||
+        s->rank_state[s->ranks_by_kernel_end[0]].kernel_overlap.end_s > until_s)
         return false;
-    struct host_kernel_overlap *b = &s->rank_state[s->ending_ops[0]].beside;
-    *rank_state = s->ending_ops[0];
+    struct kernel_overlap *b = &s->rank_state[s->ranks_by_kernel_end[0]].kernel_overlap;
+    *rank_state = s->ranks_by_kernel_end[0];
     *op = b->op;
     b->op = IR_NONE;
     s->now_s = b->end_s;
-    if (--s->ending_count > 0)
-        move_down(s, 0, s->ending_ops[s->ending_count]);
+    if (--s->running_kernel_count > 0)
+        sift_down(s, 0, s->ranks_by_kernel_end[s->running_kernel_count]);
     return true;
 }

@@ -11,17 +11,18 @@
 
 /* Starts a kernel at date_s, now or later, that would take `seconds` without messages. by_memory: the memory's
  * bandwidth limits it, and not the multiprocessors. */
-void interference_start(struct scheduler *s, uint32_t rank_index, uint32_t op, double date_s,
-                        double seconds, bool by_memory);
+void interference_start_kernel(struct scheduler *s, uint32_t rank_index, uint32_t op, double date_s,
+                               double seconds, bool by_memory);
 
 /* Adds `taken` to what messages take of the rank (sign 1), or subtracts it (sign -1). held_s: seconds for which the
  * messages have already held the multiprocessors without moving bytes; a running kernel that the multiprocessors limit
  * is delayed by what that took. */
-void interference_take(struct scheduler *s, uint32_t rank_index, struct interference_share taken,
-                       double sign, double held_s);
+void interference_add_taken(struct scheduler *s, uint32_t rank_index,
+                            struct interference_share taken, double sign, double held_s);
 
 /* If the kernel with the earliest end ends at until_s or before, ends it: sets *rank_state and *op to it and s->now_s
  * to its end. Returns false if there is no such kernel. */
-bool interference_end(struct scheduler *s, double until_s, uint32_t *rank_state, uint32_t *op);
+bool interference_end_kernel(struct scheduler *s, double until_s, uint32_t *rank_state,
+                             uint32_t *op);
 
 #endif

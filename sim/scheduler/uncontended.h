@@ -15,13 +15,13 @@ void uncontended_init(struct scheduler *s);
 /* Starts an event's flows at s->now_s and sets *end_s to the end of the last one. Returns false, and starts nothing,
  * if the engine has to move the flows: because other flows use one of their links, or because the seconds of the
  * transfer are not known. */
-bool uncontended_begin(struct scheduler *s, size_t e, double *end_s);
+bool uncontended_start_flows(struct scheduler *s, size_t e, double *end_s);
 
 /* Moves to the engine the remaining bytes of every uncontended event that uses a link of event e. To be called before
  * the engine starts the flows of e. */
-void uncontended_hand_over(struct scheduler *s, size_t e);
+void uncontended_move_to_engine(struct scheduler *s, size_t e);
 
 /* To be called when the flows of an event have ended: frees their links. */
-void uncontended_leave(struct scheduler *s, size_t e);
+void uncontended_free_links(struct scheduler *s, size_t e);
 
 #endif

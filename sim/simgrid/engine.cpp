@@ -50,14 +50,14 @@ namespace resource = simgrid::kernel::resource;
 namespace
 {
 
-constexpr double parts_per_byte = ENGINE_BYTE_PARTS;
+constexpr double parts_per_byte = ENGINE_PARTS_PER_BYTE;
 
 /* Events less than this many seconds apart count as simultaneous. With SimGrid's default, 1 ns, merged events always
  * end early: an op of 1 us came out 1.6e-11 s short. */
 constexpr double precision_s = 1e-12;
 
 engine_done_fn done_fn;
-engine_ahead_fn ahead_fn;
+engine_before_advance_fn ahead_fn;
 void *done_context;
 
 const double *bytes_per_s;                  /* of the links */
@@ -216,8 +216,8 @@ void configure()
     s4u::Engine::on_time_advance_cb([](double) { call_back(); });
 }
 
-void init(engine_done_fn done, engine_ahead_fn ahead, void *context, const double *link_bytes_per_s,
-          uint32_t links)
+void init(engine_done_fn done, engine_before_advance_fn ahead, void *context,
+          const double *link_bytes_per_s, uint32_t links)
 {
     static char name[] = "longhaul", quiet[] = "--log=root.thres:error";
     static char *arguments[] = {name, quiet, nullptr};

@@ -22,13 +22,13 @@
 #include "sim/traffic/traffic.h"
 
 struct fold {
-    bool exact; /* every rank is a class of its own, and the engine moves all flows */
+    bool is_exact; /* every rank is a class of its own, and the engine moves all flows */
     uint32_t class_count;
     uint32_t *class_of_rank; /* [rank_count] classes are numbered by their lowest rank */
     uint32_t *rank_of_class; /* [class_count] the lowest rank */
     /* [class_count + 1] Arrays that have a row for each op of each class list the ops of one class after those of the
      * class before: row[c] is that of the first op of class c. */
-    size_t *row;
+    size_t *first_row_of_class;
 
     uint32_t channel_class_count;
     uint32_t *class_of_channel; /* [channel_count] */
@@ -51,8 +51,9 @@ struct fold {
 void fold_make(struct fold *fold, const struct traffic *traffic, const struct pruned *pruned,
                bool exact);
 /* Returns the transfer of the lowest channel of its class that corresponds to a transfer. */
-static inline uint32_t fold_transfer(const struct fold *fold, const struct traffic *traffic,
-                                     uint32_t transfer)
+static inline uint32_t fold_representative_transfer(const struct fold *fold,
+                                                    const struct traffic *traffic,
+                                                    uint32_t transfer)
 {
     uint32_t channel = traffic->transfer[transfer].channel;
     uint32_t lowest = fold->channel_of_class[fold->class_of_channel[channel]];

@@ -12,7 +12,7 @@ static uint32_t *link_components(const struct traffic *traffic, const struct pru
 {
     uint32_t links = traffic->platform.link_count;
     uint32_t *parent = roots_of_all(links);
-    for (uint32_t f = 0; f < traffic->flows.count; f++)
+    for (uint32_t f = 0; f < traffic->flows.flow_count; f++)
         for (uint32_t i = pruned->link_begin[f] + 1; i < pruned->link_begin[f + 1]; i++)
             join_roots(parent, pruned->link[i - 1], pruned->link[i]);
     for (uint32_t l = 0; l < links; l++)
@@ -20,35 +20,37 @@ static uint32_t *link_components(const struct traffic *traffic, const struct pru
     return parent;
 }
 
-struct folder {
+struct flow_folder {
     const struct traffic *traffic;
     const struct pruned *pruned;
     const struct fold_network *network;
     uint32_t *component_of_link, *component_of_flow;
-    struct index flows;    /* the flows of each component */
-    struct index users;    /* the flows that cross each link */
-    bool *is_chosen;       /* [components] the component is simulated */
+    struct index flows_of_component; /* the flows of each component */
+    struct index flows_of_link;      /* the flows that cross each link */
+    bool *is_chosen;                 /* [components] the component is simulated */
     uint32_t *kept_copies; /* [flow count] number of copies of each flow that are simulated */
-    uint32_t *stand_in;    /* [link count] the link that replaces a link in the simulated network */
+    /* [link count] the link that replaces a link in the simulated network */
+    uint32_t *replacement_link;
 };
 
 /* Marks components until every class of flows has a member in one. */
-static void choose_components(struct folder *f, const struct fold *fold)
+static void choose_components(struct flow_folder *f, const struct fold *fold)
 {
     const struct traffic *traffic = f->traffic;
     bool *covered = heap_zalloc(f->network->flow_classes + 1u, sizeof *covered);
     f->is_chosen = heap_zalloc(traffic->platform.link_count + 1u, sizeof *f->is_chosen);
     for (uint32_t t = 0; t < traffic->transfer_count; t++) {
         const struct transfer *of = &traffic->transfer[t];
-        if (fold_transfer(fold, traffic, t) != t)
+        if (fold_representative_transfer(fold, traffic, t) != t)
             continue;
         for (uint32_t i = of->flow_begin; i < of->flow_begin + of->flow_count; i++) {
             uint32_t component = f->component_of_flow[i];
             if (covered[f->network->class_of_flow[i]])
                 continue;
             f->is_chosen[component] = true;
-            for (uint32_t j = f->flows.begin[component]; j < f->flows.begin[component + 1]; j++)
-                covered[f->network->class_of_flow[f->flows.row[j]]] = true;
+            for (uint32_t j = f->flows_of_component.begin[component];
+                 j < f->flows_of_component.begin[component + 1]; j++)
+                covered[f->network->class_of_flow[f->flows_of_component.value[j]]] = true;
         }
     }
     free(covered);
@@ -61,7 +63,7 @@ struct fraction {
     uint64_t numerator, denominator;
 };
 
-static uint64_t divisor(uint64_t a, uint64_t b)
+static uint64_t greatest_common_divisor(uint64_t a, uint64_t b)
 {
     while (b != 0) {
         uint64_t rest = a % b;
@@ -74,51 +76,51 @@ static uint64_t divisor(uint64_t a, uint64_t b)
 /* Returns number / r. */
 static struct fraction divide_by(uint64_t number, struct fraction r)
 {
-    uint64_t over = number * r.denominator, common = divisor(over, r.numerator);
+    uint64_t over = number * r.denominator, common = greatest_common_divisor(over, r.numerator);
     return (struct fraction){over / common, r.numerator / common};
 }
 
 /* The number n(L, F) of flows of class `flow` on each link of class `link`. */
-struct entry {
+struct class_flow_count {
     uint32_t link, flow, count;
 };
 
 /* The factors that were found for one component, and scratch arrays indexed by class. */
 struct quotient {
-    struct entry *entry; /* one per pair of classes that meet */
+    struct class_flow_count *entry; /* one per pair of classes that meet */
     size_t count, capacity;
-    struct fraction *divide_link, *copies; /* s(L) [link_classes], k(F) [flow_classes] */
-    uint32_t *first_link;                  /* [link_classes] the first link of each class */
+    struct fraction *link_factor, *flow_factor; /* s(L) [link_classes], k(F) [flow_classes] */
+    uint32_t *first_link;                       /* [link_classes] the first link of each class */
     /* [flow_classes] the flows of each class, and the copies of each flow that run */
-    uint32_t *members, *multiplicity;
+    uint32_t *flows_of_class, *copies_of_class;
     /* the common factor by which all k(F) become whole numbers */
-    uint64_t scale;
+    uint64_t common_scale;
 };
 
 static void quotient_init(struct quotient *q, const struct fold_network *network)
 {
     *q = (struct quotient){0};
-    q->divide_link = heap_zalloc(network->link_classes + 1u, sizeof *q->divide_link);
-    q->copies = heap_zalloc(network->flow_classes + 1u, sizeof *q->copies);
+    q->link_factor = heap_zalloc(network->link_classes + 1u, sizeof *q->link_factor);
+    q->flow_factor = heap_zalloc(network->flow_classes + 1u, sizeof *q->flow_factor);
     q->first_link = ir_no_ids(network->link_classes + 1u);
-    q->members = heap_zalloc(network->flow_classes + 1u, sizeof *q->members);
-    q->multiplicity = heap_zalloc(network->flow_classes + 1u, sizeof *q->multiplicity);
+    q->flows_of_class = heap_zalloc(network->flow_classes + 1u, sizeof *q->flows_of_class);
+    q->copies_of_class = heap_zalloc(network->flow_classes + 1u, sizeof *q->copies_of_class);
 }
 
 /* Adds the entries of one link: its flows by class. */
-static void add_entries(struct folder *f, struct quotient *q, uint32_t link)
+static void add_entries(struct flow_folder *f, struct quotient *q, uint32_t link)
 {
-    uint32_t begin = f->users.begin[link], end = f->users.begin[link + 1];
+    uint32_t begin = f->flows_of_link.begin[link], end = f->flows_of_link.begin[link + 1];
     for (uint32_t u = begin; u < end; u++)
-        q->multiplicity[f->network->class_of_flow[f->users.row[u]]]++;
+        q->copies_of_class[f->network->class_of_flow[f->flows_of_link.value[u]]]++;
     for (uint32_t u = begin; u < end; u++) {
-        uint32_t flow = f->network->class_of_flow[f->users.row[u]];
-        if (q->multiplicity[flow] == 0)
+        uint32_t flow = f->network->class_of_flow[f->flows_of_link.value[u]];
+        if (q->copies_of_class[flow] == 0)
             continue;
         q->entry = heap_grow(q->entry, &q->capacity, q->count + 1, sizeof *q->entry);
-        q->entry[q->count++] =
-            (struct entry){f->network->class_of_link[link], flow, q->multiplicity[flow]};
-        q->multiplicity[flow] = 0;
+        q->entry[q->count++] = (struct class_flow_count){f->network->class_of_link[link], flow,
+                                                         q->copies_of_class[flow]};
+        q->copies_of_class[flow] = 0;
     }
 }
 
@@ -131,16 +133,16 @@ static bool is_small(struct fraction r)
 
 /* Finds factors s and k with n(L, F) = s(L) k(F), starting from one known k and following entries that share a class.
  * Returns false if n does not factor, or if a ratio is not small. */
-static bool find_factor(struct quotient *q)
+static bool factor_entries(struct quotient *q)
 {
-    q->copies[q->entry[0].flow] = (struct fraction){1, 1};
+    q->flow_factor[q->entry[0].flow] = (struct fraction){1, 1};
     for (bool more = true; more;) {
         more = false;
         for (size_t i = 0; i < q->count; i++) {
-            struct entry e = q->entry[i];
-            if (!is_small(q->divide_link[e.link]) || !is_small(q->copies[e.flow]))
+            struct class_flow_count e = q->entry[i];
+            if (!is_small(q->link_factor[e.link]) || !is_small(q->flow_factor[e.flow]))
                 return false;
-            struct fraction *s = &q->divide_link[e.link], *k = &q->copies[e.flow];
+            struct fraction *s = &q->link_factor[e.link], *k = &q->flow_factor[e.flow];
             if (k->denominator && !s->denominator) {
                 *s = divide_by(e.count, *k);
                 more = true;
@@ -151,7 +153,7 @@ static bool find_factor(struct quotient *q)
         }
     }
     for (size_t i = 0; i < q->count; i++) {
-        struct fraction s = q->divide_link[q->entry[i].link], k = q->copies[q->entry[i].flow];
+        struct fraction s = q->link_factor[q->entry[i].link], k = q->flow_factor[q->entry[i].flow];
         if (s.numerator * k.numerator != q->entry[i].count * s.denominator * k.denominator)
             return false;
     }
@@ -160,93 +162,96 @@ static bool find_factor(struct quotient *q)
 
 /* Sets the scale that makes all k(F) whole. Returns false if the scale exceeds COPIES_MAX, or if a class would run more
  * copies than it has flows. */
-static bool make_whole(struct quotient *q)
+static bool scale_to_whole_copies(struct quotient *q)
 {
     enum { COPIES_MAX = 4096 };
     uint64_t scale = 1;
     for (size_t i = 0; i < q->count; i++) {
-        struct fraction k = q->copies[q->entry[i].flow];
-        scale = scale / divisor(scale, k.denominator) * k.denominator;
+        struct fraction k = q->flow_factor[q->entry[i].flow];
+        scale = scale / greatest_common_divisor(scale, k.denominator) * k.denominator;
         if (scale > COPIES_MAX)
             return false;
     }
     for (size_t i = 0; i < q->count; i++) {
-        struct fraction k = q->copies[q->entry[i].flow];
-        if (k.numerator * (scale / k.denominator) > q->members[q->entry[i].flow])
+        struct fraction k = q->flow_factor[q->entry[i].flow];
+        if (k.numerator * (scale / k.denominator) > q->flows_of_class[q->entry[i].flow])
             return false;
     }
-    q->scale = scale;
+    q->common_scale = scale;
     return true;
 }
 
 /* For each class F, keeps one flow, of which scale k(F) copies run, on one link per class L, whose bandwidth is
- * multiplied by scale / s(L). Keeps all flows if find_factor() or make_whole() fails. */
-static void fold_component(struct folder *f, struct fold *fold, struct quotient *q,
+ * multiplied by scale / s(L). Keeps all flows if factor_entries() or scale_to_whole_copies() fails. */
+static void fold_component(struct flow_folder *f, struct fold *fold, struct quotient *q,
                            const struct index *links, uint32_t component)
 {
     const struct fold_network *network = f->network;
     q->count = 0;
     for (uint32_t i = links->begin[component]; i < links->begin[component + 1]; i++) {
-        uint32_t link = links->row[i], *first = &q->first_link[network->class_of_link[link]];
+        uint32_t link = links->value[i], *first = &q->first_link[network->class_of_link[link]];
         if (*first == IR_NONE) {
             *first = link;
             add_entries(f, q, link);
         }
     }
-    for (uint32_t i = f->flows.begin[component]; i < f->flows.begin[component + 1]; i++)
-        q->members[network->class_of_flow[f->flows.row[i]]]++;
-    bool divides = find_factor(q) && make_whole(q);
+    for (uint32_t i = f->flows_of_component.begin[component];
+         i < f->flows_of_component.begin[component + 1]; i++)
+        q->flows_of_class[network->class_of_flow[f->flows_of_component.value[i]]]++;
+    bool divides = factor_entries(q) && scale_to_whole_copies(q);
     for (uint32_t i = links->begin[component]; divides && i < links->begin[component + 1]; i++) {
-        uint32_t link = links->row[i], class = network->class_of_link[link];
-        struct fraction s = q->divide_link[class];
-        f->stand_in[link] = q->first_link[class];
+        uint32_t link = links->value[i], class = network->class_of_link[link];
+        struct fraction s = q->link_factor[class];
+        f->replacement_link[link] = q->first_link[class];
         if (link == q->first_link[class]) /* s(L) / scale divides, since k(F) * scale copies run */
-            fold->bytes_per_s[link] *= (double)(s.denominator * q->scale) / (double)s.numerator;
+            fold->bytes_per_s[link] *=
+                (double)(s.denominator * q->common_scale) / (double)s.numerator;
     }
-    for (uint32_t i = f->flows.begin[component]; i < f->flows.begin[component + 1]; i++) {
-        uint32_t flow = f->flows.row[i], class = network->class_of_flow[flow];
-        struct fraction k = q->copies[class];
-        bool first = q->members[class] > 0;
+    for (uint32_t i = f->flows_of_component.begin[component];
+         i < f->flows_of_component.begin[component + 1]; i++) {
+        uint32_t flow = f->flows_of_component.value[i], class = network->class_of_flow[flow];
+        struct fraction k = q->flow_factor[class];
+        bool first = q->flows_of_class[class] > 0;
         f->kept_copies[flow] = !divides ? 1
-                               : first  ? (uint32_t)(k.numerator * (q->scale / k.denominator))
-                                        : 0;
-        q->members[class] = 0;
+                               : first ? (uint32_t)(k.numerator * (q->common_scale / k.denominator))
+                                       : 0;
+        q->flows_of_class[class] = 0;
     }
     for (size_t i = 0; i < q->count; i++) {
-        q->copies[q->entry[i].flow] = (struct fraction){0, 0};
-        q->divide_link[q->entry[i].link] = (struct fraction){0, 0};
+        q->flow_factor[q->entry[i].flow] = (struct fraction){0, 0};
+        q->link_factor[q->entry[i].link] = (struct fraction){0, 0};
         q->first_link[q->entry[i].link] = IR_NONE;
     }
 }
 
-/* Sets keep[], stand_in[] and the bandwidths of links. */
-static void choose_flows(struct folder *f, struct fold *fold)
+/* Sets keep[], replacement_link[] and the bandwidths of links. */
+static void choose_kept_flows(struct flow_folder *f, struct fold *fold)
 {
     const uint32_t *link_begin = f->pruned->link_begin;
-    uint32_t flows = f->traffic->flows.count, links = f->traffic->platform.link_count;
+    uint32_t flows = f->traffic->flows.flow_count, links = f->traffic->platform.link_count;
     struct index by_component;
     struct quotient quotient;
     f->component_of_link = link_components(f->traffic, f->pruned);
     f->component_of_flow = heap_alloc(flows + 1u, sizeof *f->component_of_flow);
     for (uint32_t i = 0; i < flows; i++)
         f->component_of_flow[i] = f->component_of_link[f->pruned->link[link_begin[i]]];
-    index_init(&f->flows, f->component_of_flow, NULL, flows, links);
+    index_init(&f->flows_of_component, f->component_of_flow, NULL, flows, links);
     index_init(&by_component, f->component_of_link, NULL, links, links);
-    index_flows(&f->users, link_begin, f->pruned->link, flows, links);
+    index_flows_by_link(&f->flows_of_link, link_begin, f->pruned->link, flows, links);
     quotient_init(&quotient, f->network);
     choose_components(f, fold);
     for (uint32_t c = 0; c < links; c++)
         if (f->is_chosen[c])
             fold_component(f, fold, &quotient, &by_component, c);
     free(quotient.entry);
-    free(quotient.divide_link);
-    free(quotient.copies);
+    free(quotient.link_factor);
+    free(quotient.flow_factor);
     free(quotient.first_link);
-    free(quotient.members);
-    free(quotient.multiplicity);
+    free(quotient.flows_of_class);
+    free(quotient.copies_of_class);
     index_release(&by_component);
-    index_release(&f->users);
-    index_release(&f->flows);
+    index_release(&f->flows_of_link);
+    index_release(&f->flows_of_component);
     free(f->component_of_link);
     free(f->component_of_flow);
     free(f->is_chosen);
@@ -255,9 +260,9 @@ static void choose_flows(struct folder *f, struct fold *fold)
 /* ---- what the scheduler reads ---- */
 
 /* Lists the links that each kept flow crosses, each link once. */
-static void list_links(struct folder *f, struct fold *fold)
+static void list_links_of_kept_flows(struct flow_folder *f, struct fold *fold)
 {
-    uint32_t flows = f->traffic->flows.count, filled = 0;
+    uint32_t flows = f->traffic->flows.flow_count, filled = 0;
     uint32_t *last_flow = heap_zalloc(f->traffic->platform.link_count + 1u, sizeof *last_flow);
     fold->link_begin = heap_alloc(flows + 1u, sizeof *fold->link_begin);
     fold->link = heap_alloc(f->pruned->link_begin[flows] + 1u, sizeof *fold->link);
@@ -265,7 +270,7 @@ static void list_links(struct folder *f, struct fold *fold)
         fold->link_begin[i] = filled;
         for (uint32_t e = f->pruned->link_begin[i];
              f->kept_copies[i] > 0 && e < f->pruned->link_begin[i + 1]; e++) {
-            uint32_t link = f->stand_in[f->pruned->link[e]];
+            uint32_t link = f->replacement_link[f->pruned->link[e]];
             if (last_flow[link] != i + 1)
                 fold->link[filled++] = link;
             last_flow[link] = i + 1;
@@ -277,24 +282,24 @@ static void list_links(struct folder *f, struct fold *fold)
 
 /* Lists, by the transfer of their channel class's lowest channel, the flows that are kept, each as often as it is
  * started. */
-static void list_flows(struct fold *fold, const struct traffic *traffic, const uint32_t *keep)
+static void list_kept_flows(struct fold *fold, const struct traffic *traffic, const uint32_t *keep)
 {
     uint32_t total = 0, filled = 0;
-    for (uint32_t i = 0; i < traffic->flows.count; i++)
+    for (uint32_t i = 0; i < traffic->flows.flow_count; i++)
         total += keep[i];
     uint32_t *key = heap_alloc(total + 1u, sizeof *key), *id = heap_alloc(total + 1u, sizeof *id);
     for (uint32_t t = 0; t < traffic->transfer_count; t++) {
         const struct transfer *of = &traffic->transfer[t];
         for (uint32_t i = of->flow_begin; i < of->flow_begin + of->flow_count; i++)
             for (uint32_t copy = 0; copy < keep[i]; copy++) {
-                key[filled] = fold_transfer(fold, traffic, t);
+                key[filled] = fold_representative_transfer(fold, traffic, t);
                 id[filled++] = i;
             }
     }
     struct index index;
     index_init(&index, key, id, filled, traffic->transfer_count);
     fold->flow_begin = index.begin;
-    fold->flow = index.row;
+    fold->flow = index.value;
     free(key);
     free(id);
 }
@@ -302,21 +307,21 @@ static void list_flows(struct fold *fold, const struct traffic *traffic, const u
 void fold_flows(struct fold *fold, const struct traffic *traffic, const struct pruned *pruned,
                 const struct fold_network *network)
 {
-    uint32_t flows = traffic->flows.count, links = traffic->platform.link_count;
-    struct folder f = {.traffic = traffic, .pruned = pruned, .network = network};
+    uint32_t flows = traffic->flows.flow_count, links = traffic->platform.link_count;
+    struct flow_folder f = {.traffic = traffic, .pruned = pruned, .network = network};
     f.kept_copies = heap_alloc(flows + 1u, sizeof *f.kept_copies);
-    f.stand_in = heap_alloc(links + 1u, sizeof *f.stand_in);
+    f.replacement_link = heap_alloc(links + 1u, sizeof *f.replacement_link);
     fold->bytes_per_s = heap_alloc(links + 1u, sizeof *fold->bytes_per_s);
     for (uint32_t i = 0; i < flows; i++)
         f.kept_copies[i] = network == NULL;
     for (uint32_t l = 0; l < links; l++) {
-        f.stand_in[l] = l;
+        f.replacement_link[l] = l;
         fold->bytes_per_s[l] = traffic->platform.bytes_per_s[l];
     }
     if (network != NULL)
-        choose_flows(&f, fold);
-    list_links(&f, fold);
-    list_flows(fold, traffic, f.kept_copies);
+        choose_kept_flows(&f, fold);
+    list_links_of_kept_flows(&f, fold);
+    list_kept_flows(fold, traffic, f.kept_copies);
     free(f.kept_copies);
-    free(f.stand_in);
+    free(f.replacement_link);
 }

@@ -8,17 +8,17 @@ void index_init(struct index *index, const uint32_t *key, const uint32_t *value,
                 uint32_t keys)
 {
     index->begin = heap_zalloc(keys + 2u, sizeof *index->begin);
-    index->row = heap_alloc(pairs + 1u, sizeof *index->row);
+    index->value = heap_alloc(pairs + 1u, sizeof *index->value);
     for (uint32_t i = 0; i < pairs; i++)
         index->begin[key[i] + 2]++;
     for (uint32_t k = 0; k < keys; k++)
         index->begin[k + 2] += index->begin[k + 1];
     for (uint32_t i = 0; i < pairs; i++)
-        index->row[index->begin[key[i] + 1]++] = value != NULL ? value[i] : i;
+        index->value[index->begin[key[i] + 1]++] = value != NULL ? value[i] : i;
 }
 
-void index_flows(struct index *index, const uint32_t *link_begin, const uint32_t *link,
-                 uint32_t flows, uint32_t links)
+void index_flows_by_link(struct index *index, const uint32_t *link_begin, const uint32_t *link,
+                         uint32_t flows, uint32_t links)
 {
     uint32_t crossings = flows > 0 ? link_begin[flows] : 0;
     uint32_t *flow = heap_alloc(crossings + 1u, sizeof *flow);
@@ -32,5 +32,5 @@ void index_flows(struct index *index, const uint32_t *link_begin, const uint32_t
 void index_release(struct index *index)
 {
     free(index->begin);
-    free(index->row);
+    free(index->value);
 }

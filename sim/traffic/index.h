@@ -6,7 +6,7 @@
 
 /* For each key in [0, keys), the values paired with it: row[begin[key]..begin[key + 1]), in the order of the pairs. */
 struct index {
-    uint32_t *begin, *row;
+    uint32_t *begin, *value;
 };
 
 /* Makes the index of the pairs (key[i], value[i]), i < pairs. value NULL: value i is i. Release it in any case. */
@@ -15,8 +15,8 @@ void index_init(struct index *index, const uint32_t *key, const uint32_t *value,
 
 /* Makes the index of the flows that cross each link. Flow f crosses link[link_begin[f]..link_begin[f + 1]), no link
  * twice. */
-void index_flows(struct index *index, const uint32_t *link_begin, const uint32_t *link,
-                 uint32_t flows, uint32_t links);
+void index_flows_by_link(struct index *index, const uint32_t *link_begin, const uint32_t *link,
+                         uint32_t flows, uint32_t links);
 void index_release(struct index *index);
 
 #endif

@@ -14,13 +14,13 @@ void prune_release(struct pruned *pruned)
 }
 
 /* True if all flows that cross link a cross link b too. Both lists ascend. */
-static bool is_crossed_with(const struct index *users, uint32_t a, uint32_t b)
+static bool is_always_crossed_with(const struct index *users, uint32_t a, uint32_t b)
 {
     uint32_t in_b = users->begin[b], end_b = users->begin[b + 1];
     for (uint32_t in_a = users->begin[a]; in_a < users->begin[a + 1]; in_a++, in_b++) {
-        while (in_b < end_b && users->row[in_b] < users->row[in_a])
+        while (in_b < end_b && users->value[in_b] < users->value[in_a])
             in_b++;
-        if (in_b == end_b || users->row[in_b] != users->row[in_a])
+        if (in_b == end_b || users->value[in_b] != users->value[in_a])
             return false;
     }
     return true;
@@ -36,13 +36,13 @@ static bool is_dominated(const struct platform *platform, const struct flow_tabl
     double width = platform->bytes_per_s[a];
     if (count == 0)
         return false;
-    uint32_t first = users->row[users->begin[a]];
+    uint32_t first = users->value[users->begin[a]];
     for (uint32_t i = flows->link_begin[first]; i < flows->link_begin[first + 1]; i++) {
         uint32_t b = flows->link[i], more = users->begin[b + 1] - users->begin[b];
         if (b == a || more < count || platform->bytes_per_s[b] > width)
             continue;
         if ((platform->bytes_per_s[b] < width || more > count || b < a) &&
-            is_crossed_with(users, a, b))
+            is_always_crossed_with(users, a, b))
             return true;
     }
     return false;
@@ -52,21 +52,22 @@ void prune_make(struct pruned *pruned, const struct platform *platform,
                 const struct flow_table *flows)
 {
     struct index users;
-    index_flows(&users, flows->link_begin, flows->link, flows->count, platform->link_count);
+    index_flows_by_link(&users, flows->link_begin, flows->link, flows->flow_count,
+                        platform->link_count);
     bool *drop = heap_zalloc(platform->link_count + 1u, sizeof *drop);
     for (uint32_t l = 0; l < platform->link_count; l++)
         drop[l] = is_dominated(platform, flows, &users, l);
-    pruned->link_begin = heap_alloc(flows->count + 1u, sizeof *pruned->link_begin);
+    pruned->link_begin = heap_alloc(flows->flow_count + 1u, sizeof *pruned->link_begin);
     pruned->link = heap_alloc(flows->link_count + 1u, sizeof *pruned->link);
     uint32_t count = 0;
-    for (uint32_t f = 0; f < flows->count; f++) {
+    for (uint32_t f = 0; f < flows->flow_count; f++) {
         pruned->link_begin[f] = count;
         for (uint32_t i = flows->link_begin[f]; i < flows->link_begin[f + 1]; i++)
             if (!drop[flows->link[i]])
                 pruned->link[count++] = flows->link[i];
         assert(count > pruned->link_begin[f]);
     }
-    pruned->link_begin[flows->count] = count;
+    pruned->link_begin[flows->flow_count] = count;
     index_release(&users);
     free(drop);
 }

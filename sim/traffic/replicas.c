@@ -4,7 +4,7 @@
 
 /* Returns the number of ranks of the smallest part of the machine whose links no other part uses: a fabric domain,
  * or, if leaf switches limit the network, as many domains as fill whole leaves. */
-static uint64_t part_ranks(const struct cluster *cluster)
+static uint64_t isolated_part_ranks(const struct cluster *cluster)
 {
     const struct network *network = &cluster->network;
     int64_t nodes = cluster->domain_nodes;
@@ -15,7 +15,7 @@ static uint64_t part_ranks(const struct cluster *cluster)
 }
 
 /* True if the flows of a communication stay the same when its members are numbered from another one on. */
-static bool is_rotatable(enum work_kind kind)
+static bool ignores_member_order(enum work_kind kind)
 {
     switch (kind) {
     case WORK_ALL_TO_ALL:
@@ -32,7 +32,7 @@ static bool is_rotatable(enum work_kind kind)
 }
 
 /* Returns a bit mask of the listed axes; only_sets: only of those of which some coordinates are listed. */
-static uint32_t listed_axes(const struct axis_set *axis, uint32_t count, bool only_sets)
+static uint32_t listed_axes_mask(const struct axis_set *axis, uint32_t count, bool only_sets)
 {
     uint32_t axes = 0;
     for (uint32_t i = 0; i < count; i++)
@@ -42,7 +42,7 @@ static uint32_t listed_axes(const struct axis_set *axis, uint32_t count, bool on
 
 /* Returns the axes along which ranks see different keys of packed documents: always those of context ranks, and those
  * of data-parallel ranks if their sequences are packed differently. */
-static uint32_t document_axes(const struct ir *ir)
+static uint32_t document_axes_mask(const struct ir *ir)
 {
     uint32_t replicas, axes = ir_axes_named(ir, "cp"), dp = ir_axes_named(ir, "dp");
     ir_index_along(ir, 0, dp, &replicas);
@@ -50,33 +50,33 @@ static uint32_t document_axes(const struct ir *ir)
 }
 
 /* Returns a bit mask of the axes along which some ranks do other work than others. */
-static uint32_t uneven_axes(const struct ir *ir)
+static uint32_t uneven_axes_mask(const struct ir *ir)
 {
     uint32_t axes = 0;
     for (uint32_t r = 0; r < ir->role_count; r++)
-        axes |= listed_axes(ir->role[r].axis, ir->role[r].axis_count, false);
+        axes |= listed_axes_mask(ir->role[r].axis, ir->role[r].axis_count, false);
     for (uint32_t g = 0; g < ir->guard_count; g++) {
         const struct group *group = &ir->group[ir->guard[g].group];
-        axes |= listed_axes(group->axis, group->axis_count, false);
+        axes |= listed_axes_mask(group->axis, group->axis_count, false);
     }
     for (uint32_t s = 0; s < ir->shape_count; s++) {
         const struct work *work = &ir->shape[s];
         struct row_use use;
         if (work_has_documents(work) || row_use_find(work, &use))
-            axes |= document_axes(ir);
+            axes |= document_axes_mask(ir);
         if (work_group(work) < 0)
             continue;
         const struct group *group = &ir->group[work_group(work)];
-        axes |= listed_axes(group->axis, group->axis_count, is_rotatable(work->kind));
+        axes |= listed_axes_mask(group->axis, group->axis_count, ignores_member_order(work->kind));
     }
     return axes;
 }
 
-struct mesh replicas_mesh(const struct ir *ir, const struct cluster *cluster)
+struct mesh replicas_planned_mesh(const struct ir *ir, const struct cluster *cluster)
 {
     struct mesh mesh = ir->mesh;
-    uint32_t uneven = uneven_axes(ir);
-    uint64_t part = part_ranks(cluster), stride = 1;
+    uint32_t uneven = uneven_axes_mask(ir);
+    uint64_t part = isolated_part_ranks(cluster), stride = 1;
     for (uint32_t a = mesh.axis_count; a-- > 0;) {
         uint32_t size = mesh.axis[a].size, by = uneven >> a & 1 ? size : 1;
         while (by < size && (by * stride % part != 0 || size % by != 0))
@@ -87,14 +87,14 @@ struct mesh replicas_mesh(const struct ir *ir, const struct cluster *cluster)
     return mesh;
 }
 
-uint32_t replicas_rank(const struct mesh *all, const struct mesh *planned, uint32_t row)
+uint32_t replicas_full_rank(const struct mesh *all, const struct mesh *planned, uint32_t row)
 {
     uint32_t coordinate[MESH_AXES_MAX];
     mesh_coordinates(planned, row, coordinate);
     return mesh_rank(all, coordinate);
 }
 
-uint32_t replicas_row(const struct mesh *all, const struct mesh *planned, uint32_t rank)
+uint32_t replicas_planned_row(const struct mesh *all, const struct mesh *planned, uint32_t rank)
 {
     uint32_t coordinate[MESH_AXES_MAX];
     mesh_coordinates(all, rank, coordinate);

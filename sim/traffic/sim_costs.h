@@ -11,7 +11,7 @@ struct sim_costs {
     /* For shapes whose duration depends on the rank (attention over documents): [shape_count] arrays of seconds,
      * indexed by place (schedule/ir/visible.h), NULL for other shapes; NULL: there are no such shapes. work_s has the
      * seconds of one place. */
-    const double *const *place_work_s;
+    const double *const *work_s_by_place;
     /* [shape_count] seconds on the device. Communication and copies do not use it, since their time comes from the
      * cluster, nor do SYNC kinds, whose time is in issue_s. */
     const double *work_s;
@@ -21,19 +21,19 @@ struct sim_costs {
     const double *issue_s;
     /* [shape_count] seconds of the host between the end of an op that holds the host and the next op that it
      * issues; NULL: none */
-    const double *return_s;
+    const double *host_return_s;
     /* [shape_count] bytes that ops on host streams move through host memory, shared with copies; NULL: none */
-    const double *host_bytes;
+    const double *host_memory_bytes;
     /* seconds between the start of a communication op and its first bytes */
     double collective_launch_s;
 };
 
 struct sim_options {
-    bool exact;     /* simulate every rank and every op: no folding */
-    bool no_memory; /* leave out the memory timelines: peaks stay zero */
+    bool exact;       /* simulate every rank and every op: no folding */
+    bool skip_memory; /* leave out the memory timelines: peaks stay zero */
     /* If the guards of rings distinguish more ranks than this, all ranks of a ring are taken to run the same work
      * (sim/uniform/uniform.h); 0: 64. Not used with exact. */
-    uint32_t even_above;
+    uint32_t uniform_above_ranks;
     /* The kernels of rank slow_rank take slow_factor times the seconds of the costs, which shows how one late rank
        delays the others. 0: no rank is slowed. Only with exact, where every rank is simulated. */
     double slow_factor;

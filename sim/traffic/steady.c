@@ -22,41 +22,43 @@ struct steady {
     const struct fold *fold;
     struct steady_times times;
     double *period_s; /* [runs] the time from one iteration to the next */
-    double *before_s; /* [runs] the seconds that the copies of the role's earlier runs take */
-    double same_s;
+    /* [runs] the seconds that the copies of the role's earlier runs take */
+    double *earlier_copies_s;
+    double tolerance_s;
 };
 
 static bool same_times(const struct steady *x, double a, double b)
 {
-    return fabs(a - b) <= x->same_s;
+    return fabs(a - b) <= x->tolerance_s;
 }
 
-static inline double later_of(double a_s, double b_s)
+static inline double later_date_s(double a_s, double b_s)
 {
     return a_s > b_s ? a_s : b_s;
 }
 
-static uint32_t role_of(const struct steady *x, uint32_t class)
+static uint32_t role_of_class(const struct steady *x, uint32_t class)
 {
     return x->traffic->role_of_rank[x->fold->rank_of_class[class]];
 }
 
 /* Returns the times of a class's ops, indexed by op id. */
-static struct steady_times times_of(const struct steady *x, uint32_t class)
+static struct steady_times times_of_class(const struct steady *x, uint32_t class)
 {
-    size_t row = x->fold->row[class] - x->traffic->ir->role[role_of(x, class)].op_begin;
+    size_t row =
+        x->fold->first_row_of_class[class] - x->traffic->ir->role[role_of_class(x, class)].op_begin;
     return (struct steady_times){x->times.start_s + row, x->times.end_s + row};
 }
 
 /* True if an op of a class takes part in communication. */
-static bool is_event(const struct steady *x, uint32_t class, uint32_t op)
+static bool is_event_op(const struct steady *x, uint32_t class, uint32_t op)
 {
     return x->traffic->op_class[op] == OP_EVENT &&
-           traffic_runs(x->traffic, x->fold->rank_of_class[class], op);
+           traffic_rank_runs_op(x->traffic, x->fold->rank_of_class[class], op);
 }
 
 /* Returns run number `gap` of a role; NULL: the role has fewer. */
-static const struct repeat_run *run_of(const struct steady *x, uint32_t role, uint32_t gap)
+static const struct repeat_run *find_run(const struct steady *x, uint32_t role, uint32_t gap)
 {
     for (uint32_t i = 0; i < x->repeats->run_count; i++)
         if (x->repeats->run[i].role == role && gap-- == 0)
@@ -71,11 +73,11 @@ static double period_of(const struct steady *x, const struct repeat_run *run)
 
 static double seconds_of_earlier_runs(const struct steady *x, const struct repeat_run *run)
 {
-    return x->before_s[run - x->repeats->run];
+    return x->earlier_copies_s[run - x->repeats->run];
 }
 
 /* Returns the first op of the i-th simulated iteration. */
-static uint32_t begin_of(const struct repeat_run *run, uint32_t i)
+static uint32_t iteration_begin_op(const struct repeat_run *run, uint32_t i)
 {
     return run->begin + i * run->ops;
 }
@@ -83,14 +85,14 @@ static uint32_t begin_of(const struct repeat_run *run, uint32_t i)
 /* ---- the conditions ---- */
 
 /* True if iteration i + 1 is iteration i one period later, on all ranks of the run's role. */
-static bool row_repeats(const struct steady *x, const struct repeat_run *run, uint32_t i)
+static bool iteration_repeats(const struct steady *x, const struct repeat_run *run, uint32_t i)
 {
-    uint32_t begin = begin_of(run, i), next = begin_of(run, i + 1);
+    uint32_t begin = iteration_begin_op(run, i), next = iteration_begin_op(run, i + 1);
     double period_s = period_of(x, run);
     for (uint32_t c = 0; c < x->fold->class_count; c++) {
-        if (role_of(x, c) != run->role)
+        if (role_of_class(x, c) != run->role)
             continue;
-        struct steady_times t = times_of(x, c);
+        struct steady_times t = times_of_class(x, c);
         for (uint32_t k = 0; k < run->ops; k++)
             if (!same_times(x, t.start_s[begin + k] + period_s, t.start_s[next + k]) ||
                 !same_times(x, t.end_s[begin + k] + period_s, t.end_s[next + k]))
@@ -100,40 +102,42 @@ static bool row_repeats(const struct steady *x, const struct repeat_run *run, ui
 }
 
 /* Returns when the first event of the iteration after the gap begins, on any rank; DBL_MAX: there is none. */
-static double first_event_s(const struct steady *x, uint32_t gap)
+static double first_event_after_gap_s(const struct steady *x, uint32_t gap)
 {
     double first_s = DBL_MAX;
     for (uint32_t c = 0; c < x->fold->class_count; c++) {
-        const struct repeat_run *run = run_of(x, role_of(x, c), gap);
+        const struct repeat_run *run = find_run(x, role_of_class(x, c), gap);
         if (run == NULL)
             continue;
-        uint32_t begin = begin_of(run, run->gap);
+        uint32_t begin = iteration_begin_op(run, run->gap);
         for (uint32_t op = begin; op < begin + run->ops; op++)
-            if (is_event(x, c, op))
-                first_s = fmin(first_s, times_of(x, c).start_s[op]);
+            if (is_event_op(x, c, op))
+                first_s = fmin(first_s, times_of_class(x, c).start_s[op]);
     }
     return first_s;
 }
 
 /* True if all events that are open during the period that begins at from_s belong to the runs, up to the iteration
  * after the gap. *lag: the number of iterations by which the earliest of these events lies before that iteration. */
-static bool is_alone(const struct steady *x, uint32_t gap, double from_s, double period_s,
-                     uint32_t *lag)
+static bool no_other_event_is_open(const struct steady *x, uint32_t gap, double from_s,
+                                   double period_s, uint32_t *lag)
 {
-    double to_s = from_s + period_s - x->same_s - SAME_SHARE_OF_PERIOD * period_s;
+    double to_s = from_s + period_s - x->tolerance_s - SAME_SHARE_OF_PERIOD * period_s;
     for (uint32_t c = 0; c < x->fold->class_count; c++) {
-        if (role_of(x, c) == IR_NONE)
+        if (role_of_class(x, c) == IR_NONE)
             continue;
-        const struct repeat_run *run = run_of(x, role_of(x, c), gap);
-        const struct role *role = &x->traffic->ir->role[role_of(x, c)];
-        struct steady_times t = times_of(x, c);
+        const struct repeat_run *run = find_run(x, role_of_class(x, c), gap);
+        const struct role *role = &x->traffic->ir->role[role_of_class(x, c)];
+        struct steady_times t = times_of_class(x, c);
         for (uint32_t op = role->op_begin; op < role->op_begin + role->op_count; op++) {
-            if (t.start_s[op] >= to_s || t.end_s[op] <= from_s + x->same_s || !is_event(x, c, op))
+            if (t.start_s[op] >= to_s || t.end_s[op] <= from_s + x->tolerance_s ||
+                !is_event_op(x, c, op))
                 continue;
-            if (run == NULL || op < run->begin || op >= begin_of(run, run->gap + 1))
+            if (run == NULL || op < run->begin || op >= iteration_begin_op(run, run->gap + 1))
                 return false;
-            uint32_t back =
-                op >= begin_of(run, run->gap) ? 0 : run->gap - (op - run->begin) / run->ops;
+            uint32_t back = op >= iteration_begin_op(run, run->gap)
+                                ? 0
+                                : run->gap - (op - run->begin) / run->ops;
             *lag = back > *lag ? back : *lag;
         }
     }
@@ -147,30 +151,32 @@ static bool find_period(struct steady *x, uint32_t gap)
     double period_s = -1;
     uint32_t lag = 1;
     for (uint32_t c = 0; c < x->fold->class_count; c++) {
-        const struct repeat_run *run = run_of(x, role_of(x, c), gap);
+        const struct repeat_run *run = find_run(x, role_of_class(x, c), gap);
         if (run == NULL)
             continue;
-        const double *end_s = times_of(x, c).end_s + run->ops - 1;
-        double own_s = (end_s[begin_of(run, run->gap)] - end_s[begin_of(run, run->gap - 2)]) / 2;
+        const double *end_s = times_of_class(x, c).end_s + run->ops - 1;
+        double own_s = (end_s[iteration_begin_op(run, run->gap)] -
+                        end_s[iteration_begin_op(run, run->gap - 2)]) /
+                       2;
         if (period_s >= 0 && !same_times(x, own_s, period_s))
             return false;
         period_s = period_s >= 0 ? period_s : own_s;
     }
     const struct repeats *r = x->repeats;
     for (uint32_t i = 0; i < r->run_count; i++)
-        if (run_of(x, r->run[i].role, gap) == &r->run[i])
+        if (find_run(x, r->run[i].role, gap) == &r->run[i])
             x->period_s[i] = period_s;
-    double from_s = first_event_s(x, gap);
-    if (from_s != DBL_MAX && !is_alone(x, gap, from_s, period_s, &lag))
+    double from_s = first_event_after_gap_s(x, gap);
+    if (from_s != DBL_MAX && !no_other_event_is_open(x, gap, from_s, period_s, &lag))
         return false;
     for (uint32_t i = 0; i < r->run_count; i++) {
         const struct repeat_run *run = &r->run[i];
-        if (run_of(x, run->role, gap) != run)
+        if (find_run(x, run->role, gap) != run)
             continue;
         if (lag >= run->gap)
             return false;
         for (uint32_t k = run->gap - 1 - lag; k < run->gap; k++)
-            if (!row_repeats(x, run, k))
+            if (!iteration_repeats(x, run, k))
                 return false;
     }
     return true;
@@ -179,18 +185,18 @@ static bool find_period(struct steady *x, uint32_t gap)
 /* ---- the check ---- */
 
 /* Returns the seconds by which an op of a role comes later in the whole list than in the short list. */
-static double shift_s(const struct steady *x, uint32_t role, uint32_t op)
+static double whole_list_shift_s(const struct steady *x, uint32_t role, uint32_t op)
 {
     const struct repeat_run *run = repeats_run_before(x->repeats, op);
     if (run == NULL || run->role != role)
         return 0;
     return seconds_of_earlier_runs(x, run) +
-           (op >= begin_of(run, run->gap) ? x->repeats->copies * period_of(x, run) : 0);
+           (op >= iteration_begin_op(run, run->gap) ? x->repeats->copies * period_of(x, run) : 0);
 }
 
 /* The check of one class of ranks: its ops in the order of the whole list; of the copies that are left out, only the
  * first and the last are checked. */
-struct check {
+struct start_check {
     const struct steady *x;
     struct steady_times t;
     uint32_t rank, role;
@@ -198,17 +204,17 @@ struct check {
     double *last_s; /* [streams] date at which the stream's last op ends */
     /* [ops of a run] the dependencies at whose end the op starts in every copy that was checked; bits as in
      * start_is_right() */
-    uint64_t *needed;
+    uint64_t *deciding_dependencies;
 };
 
 /* Returns the date in the whole list at which an op ends on which another op waits. The waiting op is copy number
  * `copy` of op `from`, which names the awaited op as `op`. */
-static double end_seen_s(const struct check *c, uint32_t from, uint32_t copy, uint32_t op)
+static double awaited_end_s(const struct start_check *c, uint32_t from, uint32_t copy, uint32_t op)
 {
     const struct repeats *r = c->x->repeats;
     struct repeat_place at = repeats_seen_at(r, from, copy, op);
     if (at.run == NULL)
-        return c->t.end_s[op] + shift_s(c->x, c->role, op);
+        return c->t.end_s[op] + whole_list_shift_s(c->x, c->role, op);
     uint32_t gap = at.run->gap, after = at.iteration < gap ? 0 : at.iteration - gap + 1;
     after = after > r->copies ? r->copies : after;
     uint32_t row = at.run->begin + (at.iteration - after) * at.run->ops + at.at;
@@ -216,7 +222,8 @@ static double end_seen_s(const struct check *c, uint32_t from, uint32_t copy, ui
            after * period_of(c->x, at.run);
 }
 
-static uint64_t need_bit(const struct check *c, double start_s, double need_s, uint32_t bit)
+static uint64_t dependency_bit(const struct start_check *c, double start_s, double need_s,
+                               uint32_t bit)
 {
     return same_times(c->x, start_s, need_s) ? UINT64_C(1) << (bit < 63 ? bit : 63) : 0;
 }
@@ -224,42 +231,45 @@ static uint64_t need_bit(const struct check *c, double start_s, double need_s, u
 /* True if the op starts when the last of its dependencies (issue, stream and waits) has ended, as in scheduler_run.c.
  * *needed: bit 0 for the issue, 1 for the stream and 2 + w for wait w, set if that dependency ends when the op starts.
  * Afterwards the op counts as issued and, unless it is a synchronisation, as the last op of its stream. */
-static bool start_is_right(struct check *c, uint32_t op, uint32_t copy, uint64_t *needed)
+static bool starts_with_dependencies(struct start_check *c, uint32_t op, uint32_t copy,
+                                     uint64_t *needed)
 {
     const struct ir *ir = c->x->traffic->ir;
     const struct sim_costs *costs = c->x->traffic->costs;
     uint32_t shape = ir->op.shape[op];
-    bool issues = traffic_runs(c->x->traffic, c->rank, op), sync = traffic_is_sync(ir, op);
-    double end_s = end_seen_s(c, op, copy, op), start_s = end_s - c->t.end_s[op] + c->t.start_s[op];
+    bool issues = traffic_rank_runs_op(c->x->traffic, c->rank, op), sync = traffic_is_sync(ir, op);
+    double end_s = awaited_end_s(c, op, copy, op),
+           start_s = end_s - c->t.end_s[op] + c->t.start_s[op];
     double *last_s = &c->last_s[ir->op.stream[op]];
     double before_s = ir->op.kind[op] == WORK_BARRIER ? 0 : *last_s;
     if (costs->issue_s && !sync && issues)
         c->host_s += costs->issue_s[shape];
-    double need_s = later_of(c->host_s, before_s);
-    *needed = need_bit(c, start_s, c->host_s, 0) | need_bit(c, start_s, before_s, 1);
+    double need_s = later_date_s(c->host_s, before_s);
+    *needed = dependency_bit(c, start_s, c->host_s, 0) | dependency_bit(c, start_s, before_s, 1);
     for (uint32_t w = 0; w < ir->op.wait_count[op]; w++) {
-        double wait_s = end_seen_s(c, op, copy, ir_waits(ir, op)[w].i);
-        need_s = later_of(need_s, wait_s);
-        *needed |= need_bit(c, start_s, wait_s, 2 + w);
+        double wait_s = awaited_end_s(c, op, copy, ir_waits(ir, op)[w].i);
+        need_s = later_date_s(need_s, wait_s);
+        *needed |= dependency_bit(c, start_s, wait_s, 2 + w);
     }
     if (!sync)
         *last_s = end_s;
     if (ir_blocks_host(ir, op))
-        c->host_s = end_s + (costs->return_s && issues ? costs->return_s[shape] : 0);
+        c->host_s = end_s + (costs->host_return_s && issues ? costs->host_return_s[shape] : 0);
     return same_times(c->x, start_s, need_s);
 }
 
 /* Checks one copy of a run's last iteration before the gap. Each op must start at the end of the same dependency in
  * the first and in the last copy; since dates in the copies between them are linear, it then does in those as well. */
-static bool copy_is_right(struct check *c, const struct repeat_run *run, uint32_t copy)
+static bool copy_is_right(struct start_check *c, const struct repeat_run *run, uint32_t copy)
 {
     uint32_t begin = run->begin + (run->gap - 1) * run->ops;
     for (uint32_t op = begin; op < begin + run->ops; op++) {
         uint64_t needed;
-        if (!start_is_right(c, op, copy, &needed))
+        if (!starts_with_dependencies(c, op, copy, &needed))
             return false;
-        c->needed[op - begin] = copy == 1 ? needed : c->needed[op - begin] & needed;
-        if (c->needed[op - begin] == 0)
+        c->deciding_dependencies[op - begin] =
+            copy == 1 ? needed : c->deciding_dependencies[op - begin] & needed;
+        if (c->deciding_dependencies[op - begin] == 0)
             return false;
     }
     return true;
@@ -268,8 +278,8 @@ static bool copy_is_right(struct check *c, const struct repeat_run *run, uint32_
 /* Advances the dates of the host and of the streams by `left_out` copies, to the start of the last copy. Each stream
  * that the ops use, and the host if an op blocks it, advances by a period for each copy; a host that is never blocked
  * advances by host_s for each copy. */
-static void leave_out(struct check *c, const struct repeat_run *run, uint32_t left_out,
-                      double host_s)
+static void skip_copies(struct start_check *c, const struct repeat_run *run, uint32_t left_out,
+                        double host_s)
 {
     const struct ir *ir = c->x->traffic->ir;
     bool touched[IR_STREAMS_MAX] = {false}, holds = false;
@@ -283,31 +293,31 @@ static void leave_out(struct check *c, const struct repeat_run *run, uint32_t le
         c->last_s[s] += touched[s] ? left_out * period_of(c->x, run) : 0;
 }
 
-static bool copies_are_right(struct check *c, const struct repeat_run *run)
+static bool copies_are_right(struct start_check *c, const struct repeat_run *run)
 {
     uint32_t copies = c->x->repeats->copies;
     double host_s = c->host_s;
     if (!copy_is_right(c, run, 1))
         return false;
     if (copies > 2)
-        leave_out(c, run, copies - 2, c->host_s - host_s);
+        skip_copies(c, run, copies - 2, c->host_s - host_s);
     return copies < 2 || copy_is_right(c, run, copies);
 }
 
-static bool starts_are_right(struct check *c)
+static bool starts_are_right(struct start_check *c)
 {
     const struct ir *ir = c->x->traffic->ir;
     const struct role *role = &ir->role[c->role];
-    const struct repeat_run *run = run_of(c->x, c->role, 0);
+    const struct repeat_run *run = find_run(c->x, c->role, 0);
     uint32_t next = 0;
     uint64_t needed;
     for (uint32_t op = role->op_begin; op < role->op_begin + role->op_count; op++) {
-        if (run != NULL && op == begin_of(run, run->gap)) {
+        if (run != NULL && op == iteration_begin_op(run, run->gap)) {
             if (!copies_are_right(c, run))
                 return false;
-            run = run_of(c->x, c->role, ++next);
+            run = find_run(c->x, c->role, ++next);
         }
-        if (!start_is_right(c, op, 0, &needed))
+        if (!starts_with_dependencies(c, op, 0, &needed))
             return false;
     }
     return true;
@@ -316,18 +326,19 @@ static bool starts_are_right(struct check *c)
 static bool class_is_right(const struct steady *x, uint32_t class, double *step_s)
 {
     const struct ir *ir = x->traffic->ir;
-    struct check c = {.x = x,
-                      .t = times_of(x, class),
-                      .rank = x->fold->rank_of_class[class],
-                      .role = role_of(x, class)};
+    struct start_check c = {.x = x,
+                            .t = times_of_class(x, class),
+                            .rank = x->fold->rank_of_class[class],
+                            .role = role_of_class(x, class)};
     const struct role *role = &ir->role[c.role];
     c.last_s = heap_zalloc(ir->stream_count + 1u, sizeof *c.last_s);
-    c.needed = heap_alloc((size_t)role->op_count + 1, sizeof *c.needed);
+    c.deciding_dependencies =
+        heap_alloc((size_t)role->op_count + 1, sizeof *c.deciding_dependencies);
     bool right = starts_are_right(&c);
     for (uint32_t op = role->op_begin; op < role->op_begin + role->op_count; op++)
-        *step_s = later_of(*step_s, end_seen_s(&c, op, 0, op));
+        *step_s = later_date_s(*step_s, awaited_end_s(&c, op, 0, op));
     free(c.last_s);
-    free(c.needed);
+    free(c.deciding_dependencies);
     return right;
 }
 
@@ -337,21 +348,22 @@ static bool find_periods(struct steady *x)
     const struct ir *ir = x->traffic->ir;
     const struct repeats *r = x->repeats;
     double until_s = 0;
-    for (size_t i = 0; i < x->fold->row[x->fold->class_count]; i++)
-        until_s = later_of(until_s, x->times.end_s[i]);
-    x->same_s = SAME_S + SAME_SHARE * until_s;
+    for (size_t i = 0; i < x->fold->first_row_of_class[x->fold->class_count]; i++)
+        until_s = later_date_s(until_s, x->times.end_s[i]);
+    x->tolerance_s = SAME_S + SAME_SHARE * until_s;
     for (uint32_t gap = 0; gap < r->run_count; gap++) {
         bool any = false;
         for (uint32_t role = 0; role < ir->role_count; role++)
-            any |= run_of(x, role, gap) != NULL;
+            any |= find_run(x, role, gap) != NULL;
         if (any && !find_period(x, gap))
             return false;
     }
     for (uint32_t i = 1; i < r->run_count; i++)
         if (r->run[i].role == r->run[i - 1].role)
-            x->before_s[i] = x->before_s[i - 1] + r->copies * x->period_s[i - 1];
+            x->earlier_copies_s[i] = x->earlier_copies_s[i - 1] + r->copies * x->period_s[i - 1];
     /* a date is a sum of many periods, and its rounding grows with their number */
-    x->same_s += x->same_s * repeats_ops(r, REPEATS_ALL_ROLES, ir->op.count) / ir->op.count;
+    x->tolerance_s +=
+        x->tolerance_s * repeats_ops(r, REPEATS_ALL_ROLES, ir->op.count) / ir->op.count;
     return true;
 }
 
@@ -361,7 +373,7 @@ static bool all_starts_are_right(const struct steady *x, double *step_s)
     bool right = true;
     *step_s = 0;
     for (uint32_t c = 0; right && c < x->fold->class_count; c++)
-        right = role_of(x, c) == IR_NONE || class_is_right(x, c, step_s);
+        right = role_of_class(x, c) == IR_NONE || class_is_right(x, c, step_s);
     return right;
 }
 
@@ -374,8 +386,9 @@ bool steady_periods(const struct traffic *traffic, const struct fold *fold,
                        .fold = fold,
                        .times = times,
                        .period_s = period_s,
-                       .before_s = heap_zalloc(r->run_count + 1u, sizeof *x.before_s)};
+                       .earlier_copies_s =
+                           heap_zalloc(r->run_count + 1u, sizeof *x.earlier_copies_s)};
     bool steady = find_periods(&x) && all_starts_are_right(&x, step_s);
-    free(x.before_s);
+    free(x.earlier_copies_s);
     return steady;
 }

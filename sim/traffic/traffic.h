@@ -37,24 +37,24 @@ enum comm_kind {
 
 /* The way in which the duration of an op is found once it may start. */
 enum op_class {
-    OP_NOTHING, /* syncs of the host */
-    OP_FIXED,   /* takes the time in traffic.duration_s[shape] */
-    OP_SLOWED, /* takes traffic.duration_s[shape] without messages, longer while messages run on the rank */
-    OP_HOST, /* takes the time in traffic.host_s[shape] */
-    OP_EVENT /* waits for other ranks, or uses links */
+    OP_HOST_SYNC, /* syncs of the host */
+    OP_FIXED,     /* takes the time in traffic.duration_s[shape] */
+    OP_SLOWED_BY_MESSAGES, /* takes traffic.duration_s[shape] without messages, longer while messages run on the rank */
+    OP_HOST_WORK, /* takes the time in traffic.host_s[shape] */
+    OP_EVENT      /* waits for other ranks, or uses links */
 };
 
 struct comm_class {
-    uint8_t kind;     /* enum comm_kind */
-    uint8_t work;     /* enum work_kind of SEND, RECV, H2D, D2H; else 0 */
-    uint8_t pageable; /* for copies: the host's memory is pageable */
-    uint16_t group;   /* IR_NONE16: none */
-    int64_t distance; /* distance in the group, for shifts, sends and receives */
-    int64_t number;   /* channel number, for sends and receives */
-    uint32_t variants;
+    uint8_t kind;           /* enum comm_kind */
+    uint8_t work;           /* enum work_kind of SEND, RECV, H2D, D2H; else 0 */
+    uint8_t is_pageable;    /* for copies: the host's memory is pageable */
+    uint16_t group;         /* IR_NONE16: none */
+    int64_t distance;       /* distance in the group, for shifts, sends and receives */
+    int64_t channel_number; /* channel number, for sends and receives */
+    uint32_t variant_count;
     /* [variants] shapes. All P2P comm classes share one list, in which a shape represents all shapes of as many
      * bytes. */
-    uint32_t *variant;
+    uint32_t *variant_shape;
     size_t variant_capacity;
     uint32_t *op_count; /* [role_count] ops of the comm class in each role */
     /* [role_count] where they begin in traffic.comm_op[], which has their ids, ascending */
@@ -62,10 +62,10 @@ struct comm_class {
 };
 
 /* The shares of a rank's multiprocessors, and of the bandwidth of its device memory, that kernels lack while a transfer
- * runs. from_start: the transfer holds the multiprocessors from its start, before its first bytes move. */
+ * runs. holds_sms_from_start: the transfer holds the multiprocessors from its start, before its first bytes move. */
 struct interference_share {
-    double sms, memory;
-    bool from_start;
+    double sms_share, memory_bandwidth_share;
+    bool holds_sms_from_start;
 };
 
 /* Flows [flow_begin, flow_begin + flow_count) of the flow table; none: only the latency. */
@@ -87,11 +87,11 @@ struct traffic {
     const struct ir *ir;
     const struct cluster *cluster;
     const struct sim_costs *costs;
-    struct mesh mesh;       /* the schedule's, or one replica of it (sim/traffic/replicas.h) */
-    uint32_t rank_count;    /* ranks of that mesh; below, a rank is a row of it */
-    uint32_t *rank;         /* [rank_count] the schedule's rank that each is, ascending */
-    uint32_t *role_of_rank; /* [rank_count]; IR_NONE: no role, no ops */
-    uint8_t *passes;        /* [rank_count][guard_count] */
+    struct mesh mesh;        /* the schedule's, or one replica of it (sim/traffic/replicas.h) */
+    uint32_t rank_count;     /* ranks of that mesh; below, a rank is a row of it */
+    uint32_t *schedule_rank; /* [rank_count] the schedule's rank that each is, ascending */
+    uint32_t *role_of_rank;  /* [rank_count]; IR_NONE: no role, no ops */
+    uint8_t *passes_guard;   /* [rank_count][guard_count] */
     /* [rank_count] places (schedule/ir/visible.h); NULL if no duration depends on the place */
     uint32_t *place_of_rank;
     bool ranks_as_fullest; /* all context ranks are taken as the fullest (sim/uniform/uniform.h) */
@@ -102,7 +102,7 @@ struct traffic {
     uint32_t comm_count;
     struct comm_class *comm;
     /* It is no comm class itself: it holds the variants that all P2P comm classes share, one for each size. */
-    struct comm_class p2p;
+    struct comm_class p2p_variants;
     uint32_t *comm_op;
 
     uint32_t channel_count, participant_count, transfer_count;
@@ -111,9 +111,9 @@ struct traffic {
     struct transfer *transfer;
 
     /* [rank_count][comm_count] the channel; for shifts, the one on which the rank sends */
-    uint32_t *endpoint;
+    uint32_t *channel_of_rank;
     /* [rank_count][comm_count] for shifts: the channel on which the rank receives */
-    uint32_t *receive;
+    uint32_t *receive_channel_of_rank;
 
     /* The next four arrays have an element for each op of the schedule. */
     uint8_t *op_class;    /* enum op_class */
@@ -154,24 +154,25 @@ static inline bool traffic_is_kernel(const struct ir *ir, uint32_t op)
 }
 
 /* True if multiprocessors, and not memory, limit the work. */
-bool traffic_computes(const struct work *work);
+bool traffic_is_compute_bound(const struct work *work);
 
 /* Returns the seconds of a kernel of a shape on a rank's device. */
 static inline double traffic_duration_s(const struct traffic *traffic, uint32_t rank,
                                         uint32_t shape)
 {
     double seconds = traffic->duration_s[shape];
-    if (traffic->place_of_rank != NULL && traffic->costs->place_work_s[shape] != NULL)
-        seconds = traffic->costs->place_work_s[shape][traffic->place_of_rank[rank]];
+    if (traffic->place_of_rank != NULL && traffic->costs->work_s_by_place[shape] != NULL)
+        seconds = traffic->costs->work_s_by_place[shape][traffic->place_of_rank[rank]];
     return traffic->slow_factor > 0 && rank == traffic->slow_rank ? seconds * traffic->slow_factor
                                                                   : seconds;
 }
 
 /* True if the guard of the op, if it has one, lets the rank run it. */
-static inline bool traffic_runs(const struct traffic *traffic, uint32_t rank, uint32_t op)
+static inline bool traffic_rank_runs_op(const struct traffic *traffic, uint32_t rank, uint32_t op)
 {
     uint16_t guard = traffic->ir->op.guard[op];
-    return guard == IR_NONE16 || traffic->passes[(size_t)rank * traffic->ir->guard_count + guard];
+    return guard == IR_NONE16 ||
+           traffic->passes_guard[(size_t)rank * traffic->ir->guard_count + guard];
 }
 
 #endif

@@ -23,15 +23,15 @@ static void add_participant(struct traffic *traffic, uint32_t rank)
     traffic->channel[traffic->channel_count - 1].participant_count++;
 }
 
-static bool has_ops(const struct traffic *traffic, uint32_t rank, uint32_t comm)
+static bool rank_has_ops(const struct traffic *traffic, uint32_t rank, uint32_t comm)
 {
     uint32_t role = traffic->role_of_rank[rank];
     return role != IR_NONE && traffic->comm[comm].op_count[role] > 0;
 }
 
-static uint32_t *endpoint(struct traffic *traffic, uint32_t rank, uint32_t comm)
+static uint32_t *channel_of_rank_slot(struct traffic *traffic, uint32_t rank, uint32_t comm)
 {
-    return &traffic->endpoint[(size_t)rank * traffic->comm_count + comm];
+    return &traffic->channel_of_rank[(size_t)rank * traffic->comm_count + comm];
 }
 
 static void add_collective_channels(struct traffic *traffic, uint32_t l)
@@ -41,13 +41,13 @@ static void add_collective_channels(struct traffic *traffic, uint32_t l)
     uint32_t size = group_size(&traffic->mesh, group),
              instances = group_instances(&traffic->mesh, group);
     for (uint32_t i = 0; i < instances; i++) {
-        if (!has_ops(traffic, group_member(&traffic->mesh, group, i, 0), l))
+        if (!rank_has_ops(traffic, group_member(&traffic->mesh, group, i, 0), l))
             continue; /* then no member has ops: traffic_check_groups() makes sure of it */
         uint32_t channel = add_channel(traffic, l);
         for (uint32_t k = 0; k < size; k++) {
             uint32_t rank = group_member(&traffic->mesh, group, i, k);
             add_participant(traffic, rank);
-            *endpoint(traffic, rank, l) = channel;
+            *channel_of_rank_slot(traffic, rank, l) = channel;
         }
     }
 }
@@ -61,23 +61,23 @@ static void add_shift_channels(struct traffic *traffic, uint32_t l)
     for (uint32_t i = 0; i < instances; i++)
         for (uint32_t k = 0; k < size; k++) {
             uint32_t from = group_member(&traffic->mesh, group, i, k);
-            if (!has_ops(traffic, from, l))
+            if (!rank_has_ops(traffic, from, l))
                 break;
             uint32_t by = (uint32_t)traffic->comm[l].distance;
             uint32_t to = group_member(&traffic->mesh, group, i, (k + by) % size);
             uint32_t channel = add_channel(traffic, l);
             add_participant(traffic, from);
             add_participant(traffic, to);
-            *endpoint(traffic, from, l) = channel;
-            traffic->receive[(size_t)to * traffic->comm_count + l] = channel;
+            *channel_of_rank_slot(traffic, from, l) = channel;
+            traffic->receive_channel_of_rank[(size_t)to * traffic->comm_count + l] = channel;
         }
 }
 
 static void add_rank_channels(struct traffic *traffic, uint32_t l)
 {
     for (uint32_t r = 0; r < traffic->rank_count; r++)
-        if (has_ops(traffic, r, l)) {
-            *endpoint(traffic, r, l) = add_channel(traffic, l);
+        if (rank_has_ops(traffic, r, l)) {
+            *channel_of_rank_slot(traffic, r, l) = add_channel(traffic, l);
             add_participant(traffic, r);
         }
 }
@@ -92,11 +92,11 @@ static enum status check_no_peer(const struct traffic *traffic, uint32_t l, uint
     uint32_t role = traffic->role_of_rank[rank];
     for (uint32_t i = 0; i < comm->op_count[role]; i++) {
         uint32_t op = traffic->comm_op[comm->op_begin[role] + i];
-        if (traffic_runs(traffic, rank, op))
+        if (traffic_rank_runs_op(traffic, rank, op))
             return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
                               "op %u (%s) on rank %u: there is no member of group %s at "
                               "distance %lld",
-                              op, traffic_kind_name(ir, op), traffic->rank[rank],
+                              op, traffic_kind_name(ir, op), traffic->schedule_rank[rank],
                               ir->group[comm->group].name, (long long)comm->distance);
     }
     return STATUS_OK;
@@ -123,7 +123,7 @@ static int compare_p2p(const void *left, const void *right)
     return a->rank < b->rank ? -1 : a->rank > b->rank;
 }
 
-static bool same_p2p(const struct p2p_key *a, const struct p2p_key *b)
+static bool is_same_p2p_channel(const struct p2p_key *a, const struct p2p_key *b)
 {
     return a->from == b->from && a->to == b->to && a->number == b->number;
 }
@@ -137,7 +137,7 @@ static enum status add_p2p_channels(struct traffic *traffic, const char *name, s
         const struct comm_class *comm = &traffic->comm[l];
         for (uint32_t r = 0; comm->kind == COMM_P2P && r < traffic->rank_count; r++) {
             uint32_t peer;
-            if (!has_ops(traffic, r, l))
+            if (!rank_has_ops(traffic, r, l))
                 continue;
             if (!group_peer(&traffic->mesh, &traffic->ir->group[comm->group], r, comm->distance,
                             &peer)) {
@@ -148,18 +148,19 @@ static enum status add_p2p_channels(struct traffic *traffic, const char *name, s
             }
             key = heap_grow(key, &capacity, count + 1, sizeof *key);
             bool send = comm->work == WORK_SEND;
-            key[count++] = (struct p2p_key){send ? r : peer, send ? peer : r, comm->number, l, r};
+            key[count++] =
+                (struct p2p_key){send ? r : peer, send ? peer : r, comm->channel_number, l, r};
         }
     }
     if (count > 0)
         qsort(key, count, sizeof *key, compare_p2p);
     for (size_t k = 0; k < count; k++) {
-        if (k == 0 || !same_p2p(&key[k], &key[k - 1])) {
+        if (k == 0 || !is_same_p2p_channel(&key[k], &key[k - 1])) {
             add_channel(traffic, key[k].comm);
             add_participant(traffic, key[k].from);
             add_participant(traffic, key[k].to);
         }
-        *endpoint(traffic, key[k].rank, key[k].comm) = traffic->channel_count - 1;
+        *channel_of_rank_slot(traffic, key[k].rank, key[k].comm) = traffic->channel_count - 1;
     }
 out:
     free(key);
@@ -169,10 +170,13 @@ out:
 enum status traffic_add_channels(struct traffic *traffic, const char *name, struct diag *diag)
 {
     size_t count = (size_t)traffic->rank_count * traffic->comm_count;
-    traffic->endpoint = arena_array(&traffic->arena, count, sizeof *traffic->endpoint);
-    traffic->receive = arena_array(&traffic->arena, count, sizeof *traffic->receive);
-    memset(traffic->endpoint, 0xff, count * sizeof *traffic->endpoint);
-    memset(traffic->receive, 0xff, count * sizeof *traffic->receive);
+    traffic->channel_of_rank =
+        arena_array(&traffic->arena, count, sizeof *traffic->channel_of_rank);
+    traffic->receive_channel_of_rank =
+        arena_array(&traffic->arena, count, sizeof *traffic->receive_channel_of_rank);
+    memset(traffic->channel_of_rank, 0xff, count * sizeof *traffic->channel_of_rank);
+    memset(traffic->receive_channel_of_rank, 0xff,
+           count * sizeof *traffic->receive_channel_of_rank);
     static void (*const add[COMM_KIND_COUNT])(struct traffic *, uint32_t) = {
         [COMM_COLLECTIVE] = add_collective_channels,
         [COMM_SHIFT] = add_shift_channels,

@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* True if an op is one of those that the group's members must issue in the same order. */
-static bool on_group(const struct traffic *traffic, uint32_t op, uint32_t group)
+static bool is_group_op(const struct traffic *traffic, uint32_t op, uint32_t group)
 {
     uint16_t comm = traffic->op_comm[op];
     return comm != IR_NONE16 && traffic->comm[comm].group == group &&
@@ -15,23 +15,23 @@ static bool on_group(const struct traffic *traffic, uint32_t op, uint32_t group)
 }
 
 /* Finds the next op of a role on the group, from op *i of the role on. */
-static bool next_on_group(const struct traffic *traffic, const struct role *role, uint32_t group,
-                          uint32_t *i)
+static bool find_next_group_op(const struct traffic *traffic, const struct role *role,
+                               uint32_t group, uint32_t *i)
 {
-    while (*i < role->op_count && !on_group(traffic, role->op_begin + *i, group))
+    while (*i < role->op_count && !is_group_op(traffic, role->op_begin + *i, group))
         ++*i;
     return *i < role->op_count;
 }
 
-static enum status check_pair(const struct traffic *traffic, uint32_t group, uint32_t a, uint32_t b,
-                              const char *name, struct diag *diag)
+static enum status check_role_pair(const struct traffic *traffic, uint32_t group, uint32_t a,
+                                   uint32_t b, const char *name, struct diag *diag)
 {
     const struct ir *ir = traffic->ir;
     const struct role *role_a = &ir->role[a], *role_b = &ir->role[b];
     struct loc at = {.name = name};
     for (uint32_t i = 0, j = 0;; i++, j++) {
-        bool more_a = next_on_group(traffic, role_a, group, &i);
-        bool more_b = next_on_group(traffic, role_b, group, &j);
+        bool more_a = find_next_group_op(traffic, role_a, group, &i);
+        bool more_b = find_next_group_op(traffic, role_b, group, &j);
         if (!more_a && !more_b)
             return STATUS_OK;
         uint32_t op_a = role_a->op_begin + i, op_b = role_b->op_begin + j;
@@ -70,19 +70,19 @@ static enum status check_instance(const struct traffic *traffic, uint32_t group,
         uint32_t other = role == IR_NONE ? first : role;
         if (role == IR_NONE || first == IR_NONE) {
             uint32_t i = 0;
-            if (next_on_group(traffic, &ir->role[other], group, &i))
+            if (find_next_group_op(traffic, &ir->role[other], group, &i))
                 return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
                                   "op %u (%s) of role %s needs rank %u, which is in no role",
                                   ir->role[other].op_begin + i,
                                   traffic_kind_name(ir, ir->role[other].op_begin + i),
-                                  ir->role[other].name, traffic->rank[outside]);
+                                  ir->role[other].name, traffic->schedule_rank[outside]);
             continue;
         }
         uint8_t *done = &checked[(size_t)first * ir->role_count + role];
         if (*done)
             continue;
         *done = 1;
-        enum status status = check_pair(traffic, group, first, role, name, diag);
+        enum status status = check_role_pair(traffic, group, first, role, name, diag);
         if (status != STATUS_OK)
             return status;
     }

@@ -12,22 +12,22 @@
 struct last_of_shape {
     uint16_t comm, variant; /* IR_NONE16: the shape's last op had no comm class */
     uint8_t op_class, stream;
-    bool pageable, is_known; /* is_known: in this role */
+    bool is_pageable, is_known; /* is_known: in this role */
 };
 
-struct reader {
+struct op_reader {
     struct traffic *traffic;
     struct last_of_shape *last; /* [shape_count] */
-    bool shared_processors;     /* the role has several compute streams */
+    bool shares_processors;     /* the role has several compute streams */
 };
 
-static uint16_t find_comm(struct traffic *traffic, const struct comm_class *key)
+static uint16_t find_or_add_comm(struct traffic *traffic, const struct comm_class *key)
 {
     for (uint32_t l = 0; l < traffic->comm_count; l++) {
         const struct comm_class *comm = &traffic->comm[l];
-        if (comm->kind == key->kind && comm->work == key->work && comm->pageable == key->pageable &&
-            comm->group == key->group && comm->distance == key->distance &&
-            comm->number == key->number)
+        if (comm->kind == key->kind && comm->work == key->work &&
+            comm->is_pageable == key->is_pageable && comm->group == key->group &&
+            comm->distance == key->distance && comm->channel_number == key->channel_number)
             return (uint16_t)l;
     }
     assert(traffic->comm_count < IR_NONE16);
@@ -58,7 +58,7 @@ static int64_t shift_distance(const struct traffic *traffic, const struct work *
     return (work->p2p.by % size + size) % size;
 }
 
-bool traffic_computes(const struct work *work)
+bool traffic_is_compute_bound(const struct work *work)
 {
     const struct work as = work_priced_as(work);
     return as.kind == WORK_MATMUL || as.kind == WORK_ATTENTION ||
@@ -68,7 +68,7 @@ bool traffic_computes(const struct work *work)
 /* True if the kernel takes longer while messages run on its rank, because they occupy multiprocessors and move bytes
  * through the device's memory. False if the cluster does not say how many multiprocessors the device has and messages
  * occupy. */
-static bool is_slowed(const struct reader *reader, uint32_t op)
+static bool is_slowed(const struct op_reader *reader, uint32_t op)
 {
     const struct device *device = &reader->traffic->cluster->device;
     const struct ir *ir = reader->traffic->ir;
@@ -76,7 +76,8 @@ static bool is_slowed(const struct reader *reader, uint32_t op)
            (device->message_sms > 0 || device->collective_sms > 0);
 }
 
-static enum op_class classify_op(const struct reader *reader, uint32_t op, struct comm_class *key)
+static enum op_class classify_op(const struct op_reader *reader, uint32_t op,
+                                 struct comm_class *key)
 {
     const struct traffic *traffic = reader->traffic;
     const struct ir *ir = traffic->ir;
@@ -86,7 +87,7 @@ static enum op_class classify_op(const struct reader *reader, uint32_t op, struc
         key->group = (uint16_t)work_group(work);
     switch (work->kind) {
     case WORK_HOST_SYNC:
-        return OP_NOTHING;
+        return OP_HOST_SYNC;
     case WORK_SHIFT:
         if (work->p2p.together)
             return OP_EVENT; /* the kind stays COMM_COLLECTIVE */
@@ -98,13 +99,13 @@ static enum op_class classify_op(const struct reader *reader, uint32_t op, struc
         key->kind = COMM_P2P;
         key->work = work->kind;
         key->distance = work->p2p.by;
-        key->number = work->p2p.channel;
+        key->channel_number = work->p2p.channel;
         return OP_EVENT;
     case WORK_H2D:
     case WORK_D2H:
         key->kind = COMM_COPY;
         key->work = work->kind;
-        key->pageable = is_pageable(ir, op);
+        key->is_pageable = is_pageable(ir, op);
         return OP_EVENT;
     case WORK_BARRIER:
         /* barriers form a comm class of their own, apart from the group's collectives */
@@ -118,17 +119,17 @@ static enum op_class classify_op(const struct reader *reader, uint32_t op, struc
     if (ir->stream[ir->op.stream[op]].stream_class == STREAM_HOST) {
         uint32_t shape = ir->op.shape[op];
         key->kind = COMM_HOST_WORK;
-        return traffic->costs->host_bytes && traffic->costs->host_bytes[shape] > 0 &&
+        return traffic->costs->host_memory_bytes && traffic->costs->host_memory_bytes[shape] > 0 &&
                        traffic->host_s[shape] > 0
                    ? OP_EVENT
-                   : OP_HOST;
+                   : OP_HOST_WORK;
     }
     key->kind = COMM_KERNEL;
     if (traffic->duration_s[ir->op.shape[op]] <= 0)
         return OP_FIXED;
-    if (reader->shared_processors)
+    if (reader->shares_processors)
         return OP_EVENT;
-    return is_slowed(reader, op) ? OP_SLOWED : OP_FIXED;
+    return is_slowed(reader, op) ? OP_SLOWED_BY_MESSAGES : OP_FIXED;
 }
 
 static int64_t shape_bytes(const struct traffic *traffic, uint32_t shape)
@@ -138,45 +139,45 @@ static int64_t shape_bytes(const struct traffic *traffic, uint32_t shape)
 
 /* True if two ops may be sides of one collective although their shapes differ: only the root of a broadcast reads,
  * and only the root of a reduction writes. */
-static bool are_sides_of_one(const struct traffic *traffic, uint32_t a, uint32_t b)
+static bool may_match_in_one(const struct traffic *traffic, uint32_t a, uint32_t b)
 {
     const struct work *x = &traffic->ir->shape[a], *y = &traffic->ir->shape[b];
     return (x->kind == WORK_BROADCAST || x->kind == WORK_REDUCE) && x->kind == y->kind &&
            x->in == y->in && x->out == y->out && memcmp(x->p, y->p, sizeof x->p) == 0;
 }
 
-static uint16_t find_variant(struct traffic *traffic, uint16_t l, uint32_t shape)
+static uint16_t find_or_add_variant(struct traffic *traffic, uint16_t l, uint32_t shape)
 {
     bool p2p = traffic->comm[l].kind == COMM_P2P;
-    struct comm_class *comm = p2p ? &traffic->p2p : &traffic->comm[l];
-    for (uint32_t v = 0; v < comm->variants; v++)
-        if (comm->variant[v] == shape ||
-            (p2p && shape_bytes(traffic, comm->variant[v]) == shape_bytes(traffic, shape)) ||
-            are_sides_of_one(traffic, comm->variant[v], shape))
+    struct comm_class *comm = p2p ? &traffic->p2p_variants : &traffic->comm[l];
+    for (uint32_t v = 0; v < comm->variant_count; v++)
+        if (comm->variant_shape[v] == shape ||
+            (p2p && shape_bytes(traffic, comm->variant_shape[v]) == shape_bytes(traffic, shape)) ||
+            may_match_in_one(traffic, comm->variant_shape[v], shape))
             return (uint16_t)v;
-    assert(comm->variants < IR_NONE16);
-    comm->variant = heap_grow(comm->variant, &comm->variant_capacity, comm->variants + 1u,
-                              sizeof *comm->variant);
-    comm->variant[comm->variants] = shape;
-    return (uint16_t)comm->variants++;
+    assert(comm->variant_count < IR_NONE16);
+    comm->variant_shape = heap_grow(comm->variant_shape, &comm->variant_capacity,
+                                    comm->variant_count + 1u, sizeof *comm->variant_shape);
+    comm->variant_shape[comm->variant_count] = shape;
+    return (uint16_t)comm->variant_count++;
 }
 
-static void read_op(struct reader *reader, uint32_t role, uint32_t op)
+static void bind_op(struct op_reader *reader, uint32_t role, uint32_t op)
 {
     struct traffic *traffic = reader->traffic;
     uint32_t shape = traffic->ir->op.shape[op];
     struct last_of_shape *last = &reader->last[shape];
     uint8_t stream = traffic->ir->op.stream[op];
     bool pageable = is_pageable(traffic->ir, op);
-    if (!last->is_known || last->stream != stream || last->pageable != pageable) {
+    if (!last->is_known || last->stream != stream || last->is_pageable != pageable) {
         struct comm_class key;
         last->op_class = (uint8_t)classify_op(reader, op, &key);
         last->stream = stream;
-        last->pageable = pageable;
+        last->is_pageable = pageable;
         last->is_known = true;
-        uint16_t comm = last->op_class == OP_EVENT ? find_comm(traffic, &key) : IR_NONE16;
+        uint16_t comm = last->op_class == OP_EVENT ? find_or_add_comm(traffic, &key) : IR_NONE16;
         if (comm != IR_NONE16 && last->comm != comm)
-            last->variant = find_variant(traffic, comm, shape);
+            last->variant = find_or_add_variant(traffic, comm, shape);
         last->comm = comm;
     }
     traffic->op_class[op] = last->op_class;
@@ -202,7 +203,7 @@ static bool shares_processors(const struct ir *ir, const struct role *role)
     return false;
 }
 
-static void gather_comm_ops(struct traffic *traffic)
+static void list_comm_ops(struct traffic *traffic)
 {
     const struct ir *ir = traffic->ir;
     uint32_t total = 0;
@@ -228,23 +229,23 @@ void traffic_add_comms(struct traffic *traffic)
     traffic->op_comm = arena_array(&traffic->arena, ir->op.count, sizeof *traffic->op_comm);
     traffic->op_variant = arena_array(&traffic->arena, ir->op.count, sizeof *traffic->op_variant);
     traffic->op_ordinal = arena_array(&traffic->arena, ir->op.count, sizeof *traffic->op_ordinal);
-    struct reader reader = {.traffic = traffic};
+    struct op_reader reader = {.traffic = traffic};
     reader.last = heap_alloc(ir->shape_count + 1, sizeof *reader.last);
     for (uint32_t i = 0; i < ir->shape_count; i++)
         reader.last[i].comm = IR_NONE16;
     for (uint32_t r = 0; r < ir->role_count; r++) {
-        reader.shared_processors =
+        reader.shares_processors =
             shares_processors(ir, &ir->role[r]) || traffic->cluster->fabric.kind == FABRIC_LOOPBACK;
         for (uint32_t i = 0; i < ir->shape_count; i++)
             reader.last[i].is_known = false;
         for (uint32_t i = 0; i < ir->role[r].op_count; i++)
-            read_op(&reader, r, ir->role[r].op_begin + i);
+            bind_op(&reader, r, ir->role[r].op_begin + i);
     }
     free(reader.last);
     for (uint32_t l = 0; l < traffic->comm_count; l++)
         if (traffic->comm[l].kind == COMM_P2P) {
-            traffic->comm[l].variant = traffic->p2p.variant;
-            traffic->comm[l].variants = traffic->p2p.variants;
+            traffic->comm[l].variant_shape = traffic->p2p_variants.variant_shape;
+            traffic->comm[l].variant_count = traffic->p2p_variants.variant_count;
         }
-    gather_comm_ops(traffic);
+    list_comm_ops(traffic);
 }

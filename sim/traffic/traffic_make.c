@@ -14,8 +14,8 @@ void traffic_release(struct traffic *traffic)
     for (uint32_t c = 0; c < traffic->comm_count; c++)
         if (traffic->comm[c].kind !=
             COMM_P2P) /* all P2P comm classes share the list of traffic->p2p */
-            free(traffic->comm[c].variant);
-    free(traffic->p2p.variant);
+            free(traffic->comm[c].variant_shape);
+    free(traffic->p2p_variants.variant_shape);
     free(traffic->comm);
     free(traffic->channel);
     free(traffic->participant);
@@ -25,7 +25,7 @@ void traffic_release(struct traffic *traffic)
     *traffic = (struct traffic){0};
 }
 
-/* The largest number of ops for which an op may wait: struct scheduler's left[] counts them in 16 bits, and values from
+/* The largest number of ops for which an op may wait: struct scheduler's dependencies_left[] counts them in 16 bits, and values from
  * OP_ARRIVED on mean something else. */
 enum { WAITS_MAX = 32000 };
 
@@ -33,12 +33,13 @@ enum { WAITS_MAX = 32000 };
 static void find_roles(struct traffic *traffic)
 {
     const struct ir *ir = traffic->ir;
-    traffic->rank = arena_array(&traffic->arena, traffic->rank_count, sizeof *traffic->rank);
+    traffic->schedule_rank =
+        arena_array(&traffic->arena, traffic->rank_count, sizeof *traffic->schedule_rank);
     traffic->role_of_rank =
         arena_array(&traffic->arena, traffic->rank_count, sizeof *traffic->role_of_rank);
     for (uint32_t r = 0; r < traffic->rank_count; r++) {
-        uint32_t rank = replicas_rank(&ir->mesh, &traffic->mesh, r);
-        traffic->rank[r] = rank;
+        uint32_t rank = replicas_full_rank(&ir->mesh, &traffic->mesh, r);
+        traffic->schedule_rank[r] = rank;
         traffic->role_of_rank[r] = IR_NONE;
         for (uint32_t k = 0; k < ir->role_count; k++)
             if (role_has(&ir->mesh, &ir->role[k], rank)) {
@@ -49,25 +50,25 @@ static void find_roles(struct traffic *traffic)
 }
 
 /* Fills which guards let each rank pass. */
-static void pass_guards(struct traffic *traffic, const uint32_t *uniform)
+static void evaluate_guards(struct traffic *traffic, const uint32_t *uniform)
 {
     const struct ir *ir = traffic->ir;
-    traffic->passes = arena_array(&traffic->arena, traffic->rank_count, ir->guard_count);
+    traffic->passes_guard = arena_array(&traffic->arena, traffic->rank_count, ir->guard_count);
     for (uint32_t r = 0; r < traffic->rank_count; r++)
         for (uint32_t g = 0; g < ir->guard_count; g++)
-            traffic->passes[(size_t)r * ir->guard_count + g] =
-                uniform_passes(ir, uniform, g, traffic->rank[r]);
+            traffic->passes_guard[(size_t)r * ir->guard_count + g] =
+                uniform_guard_passes(ir, uniform, g, traffic->schedule_rank[r]);
 }
 
 /* Fills the places of the ranks in packed sequences, if times depend on them. */
-static void find_places(struct traffic *traffic)
+static void find_document_places(struct traffic *traffic)
 {
-    if (traffic->costs->place_work_s == NULL)
+    if (traffic->costs->work_s_by_place == NULL)
         return;
     traffic->place_of_rank =
         arena_array(&traffic->arena, traffic->rank_count, sizeof *traffic->place_of_rank);
     for (uint32_t r = 0; r < traffic->rank_count; r++)
-        traffic->place_of_rank[r] = ir_place_of(traffic->ir, traffic->rank[r]);
+        traffic->place_of_rank[r] = ir_place_of(traffic->ir, traffic->schedule_rank[r]);
 }
 
 static void read_costs(struct traffic *traffic)
@@ -123,12 +124,12 @@ enum status traffic_make(struct traffic *traffic, const struct ir *ir,
     if (status != STATUS_OK)
         return status;
     if (!options->exact)
-        traffic->mesh = replicas_mesh(ir, cluster);
+        traffic->mesh = replicas_planned_mesh(ir, cluster);
     traffic->rank_count = mesh_ranks(&traffic->mesh);
     find_roles(traffic);
     traffic->ranks_as_fullest = uniform[ir->guard_count] > 0;
-    pass_guards(traffic, uniform);
-    find_places(traffic);
+    evaluate_guards(traffic, uniform);
+    find_document_places(traffic);
     read_costs(traffic);
     traffic_add_comms(traffic);
     status = traffic_check_groups(traffic, name, diag);

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 /* Returns the number of ranks of the communicator that a shift, a send or a receive uses. */
-static uint32_t ranks_of(const struct traffic *traffic, const struct comm_class *comm)
+static uint32_t communicator_size(const struct traffic *traffic, const struct comm_class *comm)
 {
     const struct mesh *mesh = &traffic->ir->mesh;
     return comm->group == IR_NONE16 ? mesh_ranks(mesh)
@@ -20,7 +20,7 @@ static uint32_t ranks_of(const struct traffic *traffic, const struct comm_class 
 static bool is_planned(const struct traffic *traffic, uint32_t rank)
 {
     const struct mesh *all = &traffic->ir->mesh;
-    return traffic->rank[replicas_row(all, &traffic->mesh, rank)] == rank;
+    return traffic->schedule_rank[replicas_planned_row(all, &traffic->mesh, rank)] == rank;
 }
 
 /* Returns all members of a collective in the order of their index, with those of replicas that are not planned. */
@@ -31,14 +31,15 @@ static uint32_t *find_members(const struct traffic *traffic, const struct channe
     const struct group *group = &traffic->ir->group[traffic->comm[channel->comm].group];
     uint32_t size = group_size(mesh, group), instance, index;
     uint32_t *member = heap_alloc(size, sizeof *member);
-    group_locate(mesh, group, traffic->rank[traffic->participant[channel->participant_begin]],
+    group_locate(mesh, group,
+                 traffic->schedule_rank[traffic->participant[channel->participant_begin]],
                  &instance, &index);
     for (uint32_t i = 0; i < size; i++)
         member[i] = group_member(mesh, group, instance, i);
     members_init(members, &traffic->platform, member, size);
     for (uint32_t d = 0; d < members->domain_count; d++)
         members->domain[d].is_planned =
-            is_planned(traffic, members->rank[members->domain[d].begin]);
+            is_planned(traffic, members->rank_by_domain[members->domain[d].begin]);
     members_find_rings(members, &traffic->platform);
     return member;
 }
@@ -51,8 +52,8 @@ struct exchanged_rows {
 };
 
 /* Returns the bytes that each pair of members exchanges, on the heap; members have the order of context ranks. */
-static double *exchanged_bytes(const struct traffic *traffic, const struct work *work,
-                               const struct members *members, struct exchanged_rows *known)
+static double *exchanged_pair_bytes(const struct traffic *traffic, const struct work *work,
+                                    const struct members *members, struct exchanged_rows *known)
 {
     const struct ir *ir = traffic->ir;
     const double row =
@@ -61,7 +62,7 @@ static double *exchanged_bytes(const struct traffic *traffic, const struct work 
     double *pair = heap_alloc(count * count, sizeof *pair);
     struct document_list whole;
     const struct document_list *list =
-        ir_documents_of(ir, members->member[0], work->exchange.sequence, &whole);
+        ir_documents_of(ir, members->rank_by_index[0], work->exchange.sequence, &whole);
     struct row_use use;
     row_use_find(work, &use);
     assert(count == ir->layout.cp && "rule documents");
@@ -71,7 +72,7 @@ static double *exchanged_bytes(const struct traffic *traffic, const struct work 
         known->rows = heap_realloc(known->rows, count * count, sizeof *known->rows);
         known->list = list;
         known->use = use;
-        row_use_pairs(ir, &use, members->member[0], known->rows);
+        row_use_pairs(ir, &use, members->rank_by_index[0], known->rows);
     }
     for (size_t to = 0; to < count; to++)
         for (size_t from = 0; from < count; from++)
@@ -86,10 +87,10 @@ static double make_collective(struct traffic *traffic, uint32_t channel,
 {
     const struct work *work = &traffic->ir->shape[shape];
     double *pair =
-        work->kind == WORK_EXCHANGE ? exchanged_bytes(traffic, work, members, known) : NULL;
+        work->kind == WORK_EXCHANGE ? exchanged_pair_bytes(traffic, work, members, known) : NULL;
     const struct exchange_bytes exchange = {pair, traffic->ranks_as_fullest};
-    double latency_s = collective_make(&traffic->platform, &traffic->flows, work, members, channel,
-                                       pair != NULL ? &exchange : NULL);
+    double latency_s = collective_add_flows(&traffic->platform, &traffic->flows, work, members,
+                                            channel, pair != NULL ? &exchange : NULL);
     free(pair);
     if (work->kind == WORK_BARRIER) /* a barrier lasts until the hosts have issued it */
         return traffic->costs->issue_s ? traffic->costs->issue_s[shape] : 0;
@@ -101,32 +102,34 @@ static double make_transfer(struct traffic *traffic, uint32_t channel, uint32_t 
 {
     const struct channel *c = &traffic->channel[channel];
     const struct comm_class *comm = &traffic->comm[c->comm];
-    uint32_t shape = comm->variant[v];
+    uint32_t shape = comm->variant_shape[v];
     const struct work *work = &traffic->ir->shape[shape];
     const uint32_t *participant = traffic->participant + c->participant_begin;
-    uint32_t rank = traffic->rank[participant[0]], to;
+    uint32_t rank = traffic->schedule_rank[participant[0]], to;
     double bytes = (double)work_payload_bytes(work);
     double latency_s = 0;
     switch (comm->kind) {
     case COMM_SHIFT:
     case COMM_P2P:
-        to = traffic->rank[participant[1]];
-        latency_s = message_make(&traffic->platform, &traffic->flows, rank, to, bytes,
-                                 ranks_of(traffic, comm), channel, 0);
+        to = traffic->schedule_rank[participant[1]];
+        latency_s = message_add_flows(&traffic->platform, &traffic->flows, rank, to, bytes,
+                                      communicator_size(traffic, comm), channel, 0);
         if (rank != to)
             latency_s += traffic->costs->collective_launch_s;
         break;
     case COMM_COPY:
-        latency_s = copy_make(&traffic->platform, &traffic->flows, rank, bytes,
-                              comm->work == WORK_H2D, comm->pageable);
+        latency_s = copy_add_flows(&traffic->platform, &traffic->flows, rank, bytes,
+                                   comm->work == WORK_H2D, comm->is_pageable);
         break;
     case COMM_HOST_WORK:
-        host_work_make(&traffic->platform, &traffic->flows, rank, traffic->costs->host_bytes[shape],
-                       traffic->host_s[shape], channel, v);
+        host_work_add_flows(&traffic->platform, &traffic->flows, rank,
+                            traffic->costs->host_memory_bytes[shape], traffic->host_s[shape],
+                            channel, v);
         break;
     case COMM_KERNEL:
-        kernel_make(&traffic->platform, &traffic->flows, rank,
-                    traffic_duration_s(traffic, participant[0], shape), !traffic_computes(work));
+        kernel_add_flows(&traffic->platform, &traffic->flows, rank,
+                         traffic_duration_s(traffic, participant[0], shape),
+                         !traffic_is_compute_bound(work));
         break;
     default:
         assert(!"a line of this kind");
@@ -141,30 +144,30 @@ static double make_transfer(struct traffic *traffic, uint32_t channel, uint32_t 
 enum { RING_PASSES = 2, MESSAGE_PASSES = 3 };
 
 /* Returns what a channel's transfers take from the kernels of each rank. members: those of a collective. */
-static struct interference_share taken_by(const struct traffic *traffic,
-                                          const struct channel *channel,
-                                          const struct members *members)
+static struct interference_share channel_interference(const struct traffic *traffic,
+                                                      const struct channel *channel,
+                                                      const struct members *members)
 {
     const struct cluster *cluster = traffic->platform.cluster;
     const struct comm_class *comm = &traffic->comm[channel->comm];
     double sms = 0, bytes_per_s = 0;
     bool rings = false;
-    bool shifts =
-        comm->kind == COMM_COLLECTIVE && traffic->ir->shape[comm->variant[0]].kind == WORK_SHIFT;
+    bool shifts = comm->kind == COMM_COLLECTIVE &&
+                  traffic->ir->shape[comm->variant_shape[0]].kind == WORK_SHIFT;
     if (comm->kind == COMM_COLLECTIVE && !shifts && comm->work != WORK_BARRIER) {
         rings = true;
-        double seconds = rings_bytes_s(&traffic->platform, members, 1);
-        sms = rings_sms(&traffic->platform, members);
+        double seconds = rings_transfer_s(&traffic->platform, members, 1);
+        sms = rings_occupied_sms(&traffic->platform, members);
         bytes_per_s = seconds > 0 ? RING_PASSES / seconds : 0;
-        const struct work *work = &traffic->ir->shape[comm->variant[0]];
+        const struct work *work = &traffic->ir->shape[comm->variant_shape[0]];
         if (work->kind == WORK_ALL_TO_ALL && work->all_to_all.once > 0 && sms > 0)
             sms = (double)work->all_to_all.channels; /* kernels of its own */
     } else if (shifts || comm->kind == COMM_P2P || comm->kind == COMM_SHIFT) {
         /* All messages of a shift advance together, at the rate of the slowest. */
         const uint32_t *end = traffic->participant + channel->participant_begin;
         bool near = shifts ? members->domain_count == 1
-                           : cluster_place(cluster, traffic->rank[end[0]]).domain ==
-                                 cluster_place(cluster, traffic->rank[end[1]]).domain;
+                           : cluster_place(cluster, traffic->schedule_rank[end[0]]).domain ==
+                                 cluster_place(cluster, traffic->schedule_rank[end[1]]).domain;
         /* One kernel of a shift sends and receives: half for each of its two channels. */
         double half = comm->kind == COMM_SHIFT ? 0.5 : 1;
         sms = half * cluster->device.message_sms;
@@ -172,9 +175,9 @@ static struct interference_share taken_by(const struct traffic *traffic,
                       (near ? cluster->fabric.peer_bytes_per_s : cluster->nic.peer_bytes_per_s);
     }
     return (struct interference_share){
-        .sms = cluster->device.sm_count > 0 ? sms / (double)cluster->device.sm_count : 0,
-        .memory = sms > 0 ? bytes_per_s / cluster->device.memory_bytes_per_s : 0,
-        .from_start = rings};
+        .sms_share = cluster->device.sm_count > 0 ? sms / (double)cluster->device.sm_count : 0,
+        .memory_bandwidth_share = sms > 0 ? bytes_per_s / cluster->device.memory_bytes_per_s : 0,
+        .holds_sms_from_start = rings};
 }
 
 static void add_channel_transfers(struct traffic *traffic, uint32_t channel,
@@ -186,16 +189,16 @@ static void add_channel_transfers(struct traffic *traffic, uint32_t channel,
     uint32_t *member = NULL;
     if (comm->kind == COMM_COLLECTIVE)
         member = find_members(traffic, c, &members);
-    c->taken_resources = taken_by(traffic, c, &members);
+    c->taken_resources = channel_interference(traffic, c, &members);
     c->transfer_begin = traffic->transfer_count;
-    for (uint32_t v = 0; v < comm->variants; v++) {
+    for (uint32_t v = 0; v < comm->variant_count; v++) {
         struct transfer *transfer = &traffic->transfer[traffic->transfer_count++];
         transfer->channel = channel;
-        transfer->flow_begin = traffic->flows.count;
+        transfer->flow_begin = traffic->flows.flow_count;
         transfer->latency_s =
-            member ? make_collective(traffic, channel, &members, comm->variant[v], known)
+            member ? make_collective(traffic, channel, &members, comm->variant_shape[v], known)
                    : make_transfer(traffic, channel, v);
-        transfer->flow_count = traffic->flows.count - transfer->flow_begin;
+        transfer->flow_count = traffic->flows.flow_count - transfer->flow_begin;
     }
     members_release(&members);
     free(member);
@@ -206,7 +209,7 @@ void traffic_add_transfers(struct traffic *traffic)
     struct exchanged_rows known = {0};
     uint32_t count = 0;
     for (uint32_t c = 0; c < traffic->channel_count; c++)
-        count += traffic->comm[traffic->channel[c].comm].variants;
+        count += traffic->comm[traffic->channel[c].comm].variant_count;
     traffic->transfer = arena_array(&traffic->arena, count, sizeof *traffic->transfer);
     for (uint32_t c = 0; c < traffic->channel_count; c++)
         add_channel_transfers(traffic, c, &known);

@@ -11,7 +11,7 @@
 /* The work of a guard's ops. */
 struct guarded {
     double flops;
-    bool other; /* the guard has an op that is no computation */
+    bool has_other_work; /* the guard has an op that is no computation */
 };
 
 static struct guarded *guarded_work(const struct ir *ir)
@@ -23,19 +23,19 @@ static struct guarded *guarded_work(const struct ir *ir)
         if (guard == IR_NONE16)
             continue;
         guarded[guard].flops += flops[ir->op.shape[op]];
-        guarded[guard].other |=
+        guarded[guard].has_other_work |=
             work_kind_info((enum work_kind)ir->op.kind[op])->stream != STREAM_COMPUTE;
     }
     free(flops);
     return guarded;
 }
 
-/* True if another guard passes exactly the ranks that guard g stops, and if the flops that the two guard differ by at
- * most EVEN_FLOPS. */
+/* True if another guard passes exactly the ranks that guard g stops, and the flops that the two guards guard differ by
+ * at most EVEN_FLOPS. */
 static bool is_paired(const struct ir *ir, const struct guarded *guarded, uint32_t g)
 {
     const struct guard *guard = &ir->guard[g];
-    if (guard->test_kind == GUARD_EQ || guarded[g].other)
+    if (guard->test_kind == GUARD_EQ || guarded[g].has_other_work)
         return false;
     for (uint32_t h = 0; h < ir->guard_count; h++) {
         const struct guard *with = &ir->guard[h];
@@ -48,7 +48,7 @@ static bool is_paired(const struct ir *ir, const struct guarded *guarded, uint32
 }
 
 /* Returns the number of ranks that the groups of marked guards distinguish. */
-static uint64_t ranks_apart(const struct ir *ir, const uint32_t *uniform)
+static uint64_t distinguished_ranks(const struct ir *ir, const uint32_t *uniform)
 {
     bool *seen = heap_zalloc(ir->group_count + 1u, sizeof *seen);
     uint64_t ranks = 1;
@@ -72,7 +72,7 @@ static bool has_documents(const struct ir *ir)
     return false;
 }
 
-bool uniform_by_documents(const struct ir *ir, uint32_t above)
+bool uniform_takes_fullest(const struct ir *ir, uint32_t above)
 {
     return ir->layout.cp > (above > 0 ? above : EVEN_ABOVE) && has_documents(ir) &&
            visible_why_unfit(ir) == NULL;
@@ -86,7 +86,8 @@ static void mark_as_fullest(const struct ir *ir, uint32_t *uniform)
     bool *other = heap_zalloc(ir->group_count + 1u, sizeof *other);
     uint32_t rank = visible_find_fullest(ir).rank, instance, index;
     for (uint32_t g = 0; g < ir->guard_count; g++)
-        other[ir->guard[g].group] |= guarded[g].other || ir->guard[g].test_kind == GUARD_EQ;
+        other[ir->guard[g].group] |=
+            guarded[g].has_other_work || ir->guard[g].test_kind == GUARD_EQ;
     for (uint32_t g = 0; g < ir->guard_count; g++)
         if (!other[ir->guard[g].group] &&
             group_locate(&ir->mesh, &ir->group[ir->guard[g].group], rank, &instance, &index))
@@ -106,7 +107,7 @@ static void mark_as_last(const struct ir *ir, uint32_t above, uint32_t *uniform)
     for (uint32_t g = 0; g < ir->guard_count; g++)
         if (!uneven[ir->guard[g].group])
             uniform[g] = group_size(&ir->mesh, &ir->group[ir->guard[g].group]);
-    if (ranks_apart(ir, uniform) <= above)
+    if (distinguished_ranks(ir, uniform) <= above)
         memset(uniform, 0, ir->guard_count * sizeof *uniform);
     free(guarded);
     free(uneven);
@@ -117,7 +118,7 @@ uint32_t *uniform_mark_guards(const struct ir *ir, uint32_t above)
     uint32_t *uniform = heap_zalloc(ir->guard_count + 1u, sizeof *uniform);
     if (above == 0)
         above = EVEN_ABOVE;
-    if (uniform_by_documents(ir, above)) {
+    if (uniform_takes_fullest(ir, above)) {
         uniform[ir->guard_count] = 1;
         mark_as_fullest(ir, uniform);
     } else if (mesh_ranks(&ir->mesh) > above && ir->guard_count > 0 && !has_documents(ir))
@@ -125,15 +126,15 @@ uint32_t *uniform_mark_guards(const struct ir *ir, uint32_t above)
     return uniform;
 }
 
-uint32_t uniform_ranks(const struct ir *ir, const uint32_t *uniform)
+uint32_t uniform_rank_count(const struct ir *ir, const uint32_t *uniform)
 {
-    uint64_t ranks = ranks_apart(ir, uniform);
+    uint64_t ranks = distinguished_ranks(ir, uniform);
     if (uniform[ir->guard_count] > 0)
         return ir->layout.cp;
     return ranks > 1 ? (uint32_t)ranks : 0;
 }
 
-bool uniform_passes(const struct ir *ir, const uint32_t *uniform, uint32_t g, uint32_t rank)
+bool uniform_guard_passes(const struct ir *ir, const uint32_t *uniform, uint32_t g, uint32_t rank)
 {
     const struct guard *guard = &ir->guard[g];
     const struct group *group = &ir->group[guard->group];

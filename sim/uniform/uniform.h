@@ -45,19 +45,19 @@ enum {
 
 /* True if the schedule has attention over packed documents on more than `above` context ranks (0: EVEN_ABOVE), which
  * are taken as the fullest. */
-bool uniform_by_documents(const struct ir *ir, uint32_t above);
+bool uniform_takes_fullest(const struct ir *ir, uint32_t above);
 
 /* Returns an array [ir->guard_count + 1], which the caller frees. An element is 0, or, for each guard of an even group,
  * 1 + the index of the member of the group whose variants all members run. The last element is 1 if
- * uniform_by_documents(). Groups are made even if their guards distinguish more than `above` ranks; 0 means
+ * uniform_takes_fullest(). Groups are made even if their guards distinguish more than `above` ranks; 0 means
  * EVEN_ABOVE. */
 uint32_t *uniform_mark_guards(const struct ir *ir, uint32_t above);
 
 /* Returns how many ranks the guards of even groups distinguish, or the number of context ranks that are taken as the
  * fullest; 0: no group is even. */
-uint32_t uniform_ranks(const struct ir *ir, const uint32_t *uniform);
+uint32_t uniform_rank_count(const struct ir *ir, const uint32_t *uniform);
 
 /* Returns guard_passes() of guard g; in an even group every rank gets the answer of one of its members. */
-bool uniform_passes(const struct ir *ir, const uint32_t *uniform, uint32_t g, uint32_t rank);
+bool uniform_guard_passes(const struct ir *ir, const uint32_t *uniform, uint32_t g, uint32_t rank);
 
 #endif

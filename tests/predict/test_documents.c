@@ -161,7 +161,7 @@ static void two_waterfalls(const struct ir *ir, const double *const *seconds,
     struct cluster cluster = machine_make(1);
     struct machine_costs machine = {.work_s = heap_zalloc(ir->shape_count + 1u, sizeof(double))};
     struct sim_result result = {0};
-    machine.costs = (struct sim_costs){.work_s = machine.work_s, .place_work_s = seconds};
+    machine.costs = (struct sim_costs){.work_s = machine.work_s, .work_s_by_place = seconds};
     if (machine_run("two ranks", ir, &cluster, &machine.costs, (struct sim_options){0}, &result))
         for (uint32_t rank = 0; rank < 2; rank++)
             waterfall_make(&waterfall[rank], ir, &result,
@@ -222,7 +222,7 @@ static void the_rank_with_fewer_pairs_waits(void)
                 two_waterfalls(&ir, (const double *const *)means, even);
             for (uint32_t rank = 0; rank < 2 && means != NULL; rank++) {
                 double reduces_s = even[rank].cause_s[CAUSE_WEIGHTS];
-                waterfall_take_documents(&is[rank], &even[rank]);
+                waterfall_attribute_documents(&is[rank], &even[rank]);
                 CHECK_CLOSE(rows[i].label, even[rank].step_s - reduces_s, 4.5, 1e-9);
                 CHECK_CLOSE(rows[i].label, is[rank].cause_s[CAUSE_WEIGHTS], reduces_s, 1e-9);
                 CHECK_CLOSE(rows[i].label, is[rank].cause_s[CAUSE_DOCUMENTS], rows[i].waits_s[rank],

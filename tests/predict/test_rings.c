@@ -124,7 +124,7 @@ static void what_selective_keeps_lives_from_core_to_core(void)
         const struct sim_class *class = &p.sim.classes[p.sim.class_of_rank[0]];
         const double *end = sim_end_s(&p.sim, 0);
         struct memory_event *event;
-        size_t events = memory_events(&p.ir, &p.sim, 0, &event);
+        size_t events = memory_list_events(&p.ir, &p.sim, 0, &event);
         for (uint32_t layer = 0; layer < 4; layer++) {
             double first_s, last_s, back_s, done_s, last_tile_s = 0;
             int64_t bytes = 0;
@@ -163,7 +163,7 @@ static void the_outer_rings_block_lives_for_two_rounds(void)
         const struct sim_class *class = &p.sim.classes[p.sim.class_of_rank[0]];
         const double *start = sim_start_s(&p.sim, 0), *end = sim_end_s(&p.sim, 0);
         struct memory_event *event;
-        size_t events = memory_events(&p.ir, &p.sim, 0, &event), blocks = 0;
+        size_t events = memory_list_events(&p.ir, &p.sim, 0, &event), blocks = 0;
         for (uint32_t k = 0; k < class->op_count; k++) {
             uint32_t op = class->op_begin + k;
             const char *stream = p.ir.stream[p.ir.op.stream[op]].name;

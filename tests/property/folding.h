@@ -10,8 +10,8 @@
 static inline double sum_loads(const struct sim_result *result)
 {
     double sum = 0;
-    for (size_t i = 0; i < result->load_count; i++)
-        sum += result->load[i].bytes * result->replicas;
+    for (size_t i = 0; i < result->link_load_count; i++)
+        sum += result->link_load[i].bytes * result->replica_count;
     return sum;
 }
 
@@ -35,7 +35,7 @@ static inline void check_same_ranks(const char *label, const struct sim_result *
                       (int64_t)plain->peak[plain->class_of_rank[rank]][m].bytes);
     }
     for (int m = 0; m < MEMORY_COUNT; m++)
-        CHECK_INT(label, (int64_t)folded->host[m].bytes, (int64_t)plain->host[m].bytes);
+        CHECK_INT(label, (int64_t)folded->host_peak[m].bytes, (int64_t)plain->host_peak[m].bytes);
 }
 
 /* Compares predictions with folded ranks and without over `worlds` random worlds. Returns in how many only one
@@ -50,7 +50,7 @@ static inline int check_folded(int worlds,
         struct sim_result folded = {0}, plain = {0};
         if (make(&w, &random) && simulate(&w, false, &folded) && simulate(&w, true, &plain)) {
             check_same_ranks(w.label, &folded, &plain);
-            replicated += folded.replicas > 1;
+            replicated += folded.replica_count > 1;
         }
         sim_result_release(&folded);
         sim_result_release(&plain);

@@ -84,8 +84,8 @@ static inline void cost_list(struct property_world *w, double factor)
 static inline double all_loads(const struct sim_result *result)
 {
     double sum = 0;
-    for (size_t i = 0; i < result->load_count; i++)
-        sum += result->load[i].bytes * result->replicas;
+    for (size_t i = 0; i < result->link_load_count; i++)
+        sum += result->link_load[i].bytes * result->replica_count;
     return sum;
 }
 
@@ -104,8 +104,8 @@ static inline void check_peaks(const struct property_world *w, const struct repe
                 CHECK_INT(w->label, repeats_whole_id(r, x->op), y->op);
         }
     for (int m = 0; m < MEMORY_COUNT; m++) {
-        CHECK_INT(w->label, (int64_t)a->host[m].bytes, (int64_t)b->host[m].bytes);
-        CHECK(w->label, fabs(a->host[m].time_s - b->host[m].time_s) <= 1e-9 * b->step_s);
+        CHECK_INT(w->label, (int64_t)a->host_peak[m].bytes, (int64_t)b->host_peak[m].bytes);
+        CHECK(w->label, fabs(a->host_peak[m].time_s - b->host_peak[m].time_s) <= 1e-9 * b->step_s);
     }
 }
 
@@ -118,8 +118,8 @@ static inline bool check_waterfalls(const struct property_world *w, const struct
     bool add_up = true;
     for (uint32_t c = 0; add_up && c < b->class_count; c++) {
         struct waterfall x, y;
-        waterfall_make(&x, short_list, a, peak, b->classes[c].rank);
-        waterfall_make(&y, &w->ir, b, peak, b->classes[c].rank);
+        waterfall_make(&x, short_list, a, peak, b->classes[c].lowest_rank);
+        waterfall_make(&y, &w->ir, b, peak, b->classes[c].lowest_rank);
         add_up = waterfall_adds_up(&x);
         for (int k = 0; add_up && k < CAUSE_COUNT; k++)
             CHECK(w->label, fabs(x.cause_s[k] - y.cause_s[k]) <= 1e-9 * b->step_s);

@@ -155,12 +155,12 @@ static void what_is_sent_is_received(void)
         struct sim_result result;
         if (world_make(&w, &random) && simulate(&w, true, &result)) {
             double out = 0, in = 0;
-            for (size_t k = 0; k < result.load_count; k++) {
-                uint8_t kind = result.load[k].kind;
+            for (size_t k = 0; k < result.link_load_count; k++) {
+                uint8_t kind = result.link_load[k].kind;
                 if (kind == LINK_FABRIC_OUT || kind == LINK_NIC_OUT)
-                    out += result.load[k].bytes;
+                    out += result.link_load[k].bytes;
                 if (kind == LINK_FABRIC_IN || kind == LINK_NIC_IN)
-                    in += result.load[k].bytes;
+                    in += result.link_load[k].bytes;
             }
             CHECK_CLOSE(w.label, out, in, 1e-9);
             sim_result_release(&result);
@@ -181,7 +181,7 @@ static void causes_add_up_to_the_step(void)
                 double sum = 0;
                 waterfall_make(&waterfall, &w.ir, &result,
                                (struct waterfall_peak){.flop_per_s = 312e12},
-                               result.classes[c].rank);
+                               result.classes[c].lowest_rank);
                 for (int k = 0; k < CAUSE_COUNT; k++) {
                     CHECK(w.label, waterfall.cause_s[k] >= -1e-15);
                     sum += waterfall.cause_s[k];
@@ -205,7 +205,7 @@ static void check_flops(const struct property_world *w, const struct sim_result 
                       (double)(c->global_batch * c->seq) / 2;
     struct waterfall_peak peak = {.flop_per_s = 312e12};
     double useful_s = 0;
-    step_repeated_products(c, &peak.layers_again, &peak.head_again);
+    step_repeated_products(c, &peak.layers_repeated_share, &peak.head_repeated_share);
     for (uint32_t rank = 0; rank < result->rank_count; rank++) {
         struct waterfall waterfall;
         waterfall_make(&waterfall, &w->ir, result, peak, rank);

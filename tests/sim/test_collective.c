@@ -61,7 +61,7 @@ static void latency_is_steps(void)
         struct work work = make_work(latencies[i].kind, 8, latencies[i].algorithm);
         members_init(&members, &platform, member, latencies[i].members);
         members_find_rings(&members, &platform);
-        double latency_s = collective_make(&platform, &flows, &work, &members, 0, NULL);
+        double latency_s = collective_add_flows(&platform, &flows, &work, &members, 0, NULL);
         members_release(&members);
         CHECK_CLOSE(latencies[i].label, latency_s, latencies[i].latency_s, 1e-12);
         flow_table_release(&flows);
@@ -74,7 +74,7 @@ static double bytes_on(const struct platform *platform, const struct flow_table 
                        enum link_kind kind)
 {
     double sum = 0;
-    for (uint32_t f = 0; f < flows->count; f++)
+    for (uint32_t f = 0; f < flows->flow_count; f++)
         for (uint32_t e = flows->link_begin[f]; e < flows->link_begin[f + 1]; e++)
             if (platform->link[flows->link[e]].kind == kind)
                 sum += flows->bytes[f];
@@ -107,7 +107,7 @@ static void what_crosses_the_ports(void)
         struct work work = make_work(volumes[i].kind, 8000000000, ALGORITHM_RING);
         members_init(&members, &platform, member, 8);
         members_find_rings(&members, &platform);
-        collective_make(&platform, &flows, &work, &members, 0, NULL);
+        collective_add_flows(&platform, &flows, &work, &members, 0, NULL);
         members_release(&members);
         CHECK_CLOSE(label, bytes_on(&platform, &flows, LINK_FABRIC_OUT), volumes[i].fabric * 1e9,
                     1e-12);
@@ -138,11 +138,11 @@ static void equal_exchanges_are_all_to_alls(void)
                 pair[i] = 8e9 / count;
             members_init(&members, &platform, member, count);
             members_find_rings(&members, &platform);
-            double want_s = collective_make(&platform, &others, &all, &members, 0, NULL);
-            double got_s = collective_make(&platform, &flows, &work, &members, 0, &exchange);
+            double want_s = collective_add_flows(&platform, &others, &all, &members, 0, NULL);
+            double got_s = collective_add_flows(&platform, &flows, &work, &members, 0, &exchange);
             CHECK_CLOSE("latency", got_s, want_s, 1e-12);
-            if (CHECK_INT("flows", flows.count, others.count))
-                for (uint32_t f = 0; f < flows.count; f++)
+            if (CHECK_INT("flows", flows.flow_count, others.flow_count))
+                for (uint32_t f = 0; f < flows.flow_count; f++)
                     CHECK_CLOSE("bytes", flows.bytes[f], others.bytes[f], 1e-12);
             members_release(&members);
             flow_table_release(&flows);
@@ -164,13 +164,13 @@ static void members_exchange_their_own_bytes(void)
     const struct exchange_bytes exchange = {pair, false};
     members_init(&members, &platform, member, 8);
     members_find_rings(&members, &platform);
-    collective_make(&platform, &flows, &work, &members, 0, &exchange);
+    collective_add_flows(&platform, &flows, &work, &members, 0, &exchange);
     members_release(&members);
     /* member 0 sends, and member 1 receives */
     CHECK_CLOSE("fabric", bytes_on(&platform, &flows, LINK_FABRIC_OUT), 12e9, 1e-12);
     /* member 0 sends to four members */
     CHECK_CLOSE("NICs", bytes_on(&platform, &flows, LINK_NIC_OUT), 8e9, 1e-12);
-    CHECK_INT("members that have nothing move nothing", flows.count, 2 + 5);
+    CHECK_INT("members that have nothing move nothing", flows.flow_count, 2 + 5);
     flow_table_release(&flows);
     platform_release(&platform);
 }
@@ -188,10 +188,10 @@ static void long_rings_are_cut(void)
     struct work work = make_work(WORK_REDUCE_SCATTER, 256000000, ALGORITHM_RING);
     members_init(&members, &platform, member, 256);
     members_find_rings(&members, &platform);
-    collective_make(&platform, &flows, &work, &members, 0, NULL);
+    collective_add_flows(&platform, &flows, &work, &members, 0, NULL);
     members_release(&members);
-    CHECK_INT("one flow a node and class", flows.count, 128);
-    for (uint32_t f = 0; f < flows.count; f++)
+    CHECK_INT("one flow a node and class", flows.flow_count, 128);
+    for (uint32_t f = 0; f < flows.flow_count; f++)
         CHECK_CLOSE("bytes", flows.bytes[f], f < 64 ? 255e6 : 127.5e6, 1e-12);
     flow_table_release(&flows);
     platform_release(&platform);
@@ -206,9 +206,9 @@ static void links_have_names(void)
     struct platform platform = {.cluster = &cluster};
     struct flow_table flows = {0};
     flow_open(&flows, 1);
-    route_nic(&platform, &flows, 3, true);
-    route_nic(&platform, &flows, 5, false);
-    route_link(&platform, &flows, LINK_UPLINK_UP, 0, 1, 1);
+    route_add_nic(&platform, &flows, 3, true);
+    route_add_nic(&platform, &flows, 5, false);
+    route_add_link(&platform, &flows, LINK_PCIE_UPLINK_UP, 0, 1, 1);
     for (size_t i = 0; i < ARRAY_LEN(want); i++) {
         bool found = false;
         for (uint32_t l = 0; l < platform.link_count; l++) {
@@ -243,7 +243,7 @@ static void tokens_that_travel_once(void)
                                            .even = even}};
         members_init(&members, &platform, member, 8);
         members_find_rings(&members, &platform);
-        collective_make(&platform, &flows, &work, &members, 0, NULL);
+        collective_add_flows(&platform, &flows, &work, &members, 0, NULL);
         members_release(&members);
         const double arriving = even ? 8 * 0.66741961192 : 6;
         CHECK_CLOSE("inside", bytes_on(&platform, &flows, LINK_FABRIC_OUT),

@@ -28,7 +28,7 @@ static struct place_costs place_costs_make(const struct ir *ir)
             c.place_work_s[s][ir_place_of(ir, r)] = ir_op_flops(ir, work, r) / 4;
     }
     c.machine.costs = (struct sim_costs){.work_s = c.machine.work_s,
-                                         .place_work_s = (const double *const *)c.place_work_s};
+                                         .work_s_by_place = (const double *const *)c.place_work_s};
     return c;
 }
 
@@ -165,7 +165,8 @@ static void only_what_is_the_same_is_folded(void)
             CHECK_CLOSE(rows[i].label, folded.step_s, exact.step_s, 1e-9);
             CHECK_CLOSE(rows[i].label, sim_flops(&ir, &folded), sim_flops(&ir, &exact), 1e-12);
             CHECK_INT(rows[i].label, folded.class_count, rows[i].classes);
-            CHECK_INT(rows[i].label, folded.replicas, nodes == 2 && rows[i].classes == 1 ? 2 : 1);
+            CHECK_INT(rows[i].label, folded.replica_count,
+                      nodes == 2 && rows[i].classes == 1 ? 2 : 1);
         }
         sim_result_release(&folded);
         sim_result_release(&exact);

@@ -45,7 +45,7 @@ static void done(void *context, int64_t tag)
     struct run *run = context;
     int64_t k = tag / 2;
     if (tag % 2 == 0)
-        engine_flow(run->link[k], run->links[k], table[run->row].flow[k].bytes, tag + 1);
+        engine_start_flow(run->link[k], run->links[k], table[run->row].flow[k].bytes, tag + 1);
     else
         run->end_s[k] = engine_now_s();
 }
@@ -59,7 +59,7 @@ static void run_child(struct run *run, int out)
                 run->link[k][run->links[k]++] = l;
     for (int k = 0; k < MOST_FLOWS; k++)
         if (run->links[k] > 0)
-            engine_timer(table[run->row].flow[k].start_s, 2 * k);
+            engine_set_timer(table[run->row].flow[k].start_s, 2 * k);
     const char *fault = engine_run();
     if (fault)
         fputs(fault, stderr);
@@ -72,7 +72,7 @@ static void the_module_is_loaded_once(void)
     struct text path = {0};
     CHECK("loads", engine_load(&diag) == STATUS_OK && engine_load(&diag) == STATUS_OK);
     CHECK_INT("messages", diag.errors, 0);
-    engine_path(&path);
+    engine_append_path(&path);
     CHECK("file", access(path.data, R_OK) == 0);
     int major = 0, minor = -1, patch = -1;
     engine_version(&major, &minor, &patch);
@@ -109,7 +109,7 @@ static void a_fault_of_the_library_is_words(void)
     if (child == 0) {
         static const uint32_t missing = 7;
         engine_init(done, NULL, NULL, NULL, 0);
-        engine_flow(&missing, 1, 1, 1);
+        engine_start_flow(&missing, 1, 1, 1);
         _exit(engine_run() != NULL ? 0 : 1);
     }
     int state = -1;
@@ -131,7 +131,7 @@ static bool run_ahead(void *context, double until_s)
         return false;
     a->until[a->done++] = until_s < 100 ? (int)(until_s * 1e3) : -1;
     if (a->done == 3)
-        engine_timer(3.5, 2);
+        engine_set_timer(3.5, 2);
     return true;
 }
 
@@ -153,7 +153,7 @@ static void what_runs_ahead_knows_how_far(void)
         static const double bytes_per_s = 1e9;
         static const uint32_t link = 0;
         engine_init(ahead_done, run_ahead, &a, &bytes_per_s, 1);
-        engine_flow(&link, 1, 5e9, 1);
+        engine_start_flow(&link, 1, 5e9, 1);
         bool ran = engine_run() == NULL;
         static const int until[6] = {5000, 5000, 5000, 5000, 5000, -1};
         _exit(ran && a.done == 6 && memcmp(a.until, until, sizeof until) == 0 &&

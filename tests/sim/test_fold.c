@@ -29,11 +29,12 @@ static void compare_loads(const char *label, const struct sim_result *folded,
                           const struct sim_result *exact)
 {
     double a = 0, b = 0;
-    CHECK_INT(label, (int64_t)(folded->load_count * folded->replicas), (int64_t)exact->load_count);
-    for (size_t i = 0; i < folded->load_count; i++)
-        a += folded->load[i].bytes * folded->replicas;
-    for (size_t i = 0; i < exact->load_count; i++)
-        b += exact->load[i].bytes;
+    CHECK_INT(label, (int64_t)(folded->link_load_count * folded->replica_count),
+              (int64_t)exact->link_load_count);
+    for (size_t i = 0; i < folded->link_load_count; i++)
+        a += folded->link_load[i].bytes * folded->replica_count;
+    for (size_t i = 0; i < exact->link_load_count; i++)
+        b += exact->link_load[i].bytes;
     CHECK_CLOSE(label, a, b, tolerance);
 }
 
@@ -76,7 +77,7 @@ static void folded_is_exact_on_random_plans(void)
             compare_loads(label, &folded, &exact);
             check_waterfalls(label, &ir, &folded);
             folded_plans += folded.class_count < exact.class_count;
-            replicated += folded.replicas > 1;
+            replicated += folded.replica_count > 1;
         } else {
             puts(text.data);
         }

@@ -30,13 +30,13 @@ static void only_links_that_can_limit_stay(void)
             flow_open(&flows, 1);
             for (uint32_t l = 0; l < LINKS; l++)
                 if (table[i].flow[f] >> l & 1)
-                    route_link(&platform, &flows, LINK_CAP, l, 0, table[i].width[l]);
+                    route_add_link(&platform, &flows, LINK_FLOW_CAP, l, 0, table[i].width[l]);
             flow_close(&flows);
         }
         prune_make(&pruned, &platform, &flows);
         unsigned stay = 0;
-        for (uint32_t e = 0; e < pruned.link_begin[flows.count]; e++)
-            stay |= 1u << platform.link[pruned.link[e]].a;
+        for (uint32_t e = 0; e < pruned.link_begin[flows.flow_count]; e++)
+            stay |= 1u << platform.link[pruned.link[e]].owner;
         CHECK_INT(table[i].label, stay, table[i].stay);
         prune_release(&pruned);
         flow_table_release(&flows);

@@ -159,17 +159,18 @@ static void loads_name_the_busiest_link(void)
     struct sim_result result = {0};
     struct diag diag = {0};
     run_text(all_to_all, NULL, all_to_all_ops, &result, &diag);
-    CHECK_INT("ports", (int64_t)result.load_count, 8);
-    if (result.load_count == 8) {
-        CHECK_TEXT("name", result.busiest_name, "node 0 gpu 0 fabric in");
-        CHECK_CLOSE("bytes", result.load[result.busiest_row].bytes, 6e9, 1e-12);
-        CHECK_CLOSE("busy", result.load[result.busiest_row].busy_share, 0.06 / 0.060001, 1e-9);
+    CHECK_INT("ports", (int64_t)result.link_load_count, 8);
+    if (result.link_load_count == 8) {
+        CHECK_TEXT("name", result.busiest_link_name, "node 0 gpu 0 fabric in");
+        CHECK_CLOSE("bytes", result.link_load[result.busiest_load_row].bytes, 6e9, 1e-12);
+        CHECK_CLOSE("busy", result.link_load[result.busiest_load_row].busy_share, 0.06 / 0.060001,
+                    1e-9);
     }
     CHECK_INT("instances", (int64_t)result.counts.op_instances, 8);
-    CHECK_INT("of which simulated", (int64_t)result.counts.simulated, 2);
+    CHECK_INT("of which simulated", (int64_t)result.counts.simulated_op_instances, 2);
     CHECK_INT("classes", result.class_count, 1);
-    CHECK_INT("members", result.classes[0].ranks, 4);
-    CHECK_INT("flows", (int64_t)result.counts.flows, 1);
+    CHECK_INT("members", result.classes[0].rank_count, 4);
+    CHECK_INT("flows", (int64_t)result.counts.flows_started, 1);
     sim_result_release(&result);
     diag_release(&diag);
 }

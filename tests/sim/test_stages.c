@@ -186,10 +186,10 @@ static void equal_units_leave_the_bubble_of_the_formulae(void)
         snprintf(label, sizeof label, "%s pp %g units %g", pipeline_names[rows[i].pipeline], p, n);
         if (world_make(&w, label, &request, false)) {
             /* GPipe's paper and Narayanan et al., section 2.2 */
-            CHECK_CLOSE(label, w.stages.to_useful, (p - 1) / n, 1e-9);
-            CHECK_CLOSE(label, w.stages.to_step, (p - 1) / (n + p - 1), 1e-9);
+            CHECK_CLOSE(label, w.stages.bubble_to_busy, (p - 1) / n, 1e-9);
+            CHECK_CLOSE(label, w.stages.bubble_to_step, (p - 1) / (n + p - 1), 1e-9);
             double parts = w.stages.fill_s + w.stages.drain_s + w.stages.imbalance_s;
-            CHECK_CLOSE(label, w.stages.busy_s + parts, w.sim.step_s, 1e-9);
+            CHECK_CLOSE(label, w.stages.mean_busy_s + parts, w.sim.step_s, 1e-9);
         }
         world_release(&w);
     }
@@ -261,8 +261,8 @@ static void subsequences_leave_the_bubble_of_as_many_units(void)
                  pipeline_names[request.pipeline], p, (int)rows[i].chunks, (int)rows[i].batches,
                  (int)rows[i].pieces);
         if (world_make(&w, label, &request, true)) {
-            CHECK_CLOSE(label, w.stages.to_useful, (p - 1) / n, 1e-9);
-            CHECK_CLOSE(label, w.stages.to_step, (p - 1) / (n + p - 1), 1e-9);
+            CHECK_CLOSE(label, w.stages.bubble_to_busy, (p - 1) / n, 1e-9);
+            CHECK_CLOSE(label, w.stages.bubble_to_step, (p - 1) / (n + p - 1), 1e-9);
         }
         world_release(&w);
     }
@@ -360,8 +360,8 @@ static void few_micro_batches_leave_the_bubble_of_loongtrain(void)
         snprintf(label, sizeof label, "%d micro-batches of %d tokens", (int)micro,
                  (int)request.seq);
         if (world_make(&w, label, &request, false)) {
-            CHECK_CLOSE(label, w.stages.to_useful, 3.0 / (double)micro, 1e-9);
-            CHECK_CLOSE(label, w.stages.to_step, 3.0 / (double)(micro + 3), 1e-9);
+            CHECK_CLOSE(label, w.stages.bubble_to_busy, 3.0 / (double)micro, 1e-9);
+            CHECK_CLOSE(label, w.stages.bubble_to_step, 3.0 / (double)(micro + 3), 1e-9);
         }
         world_release(&w);
     }
@@ -396,7 +396,7 @@ static void shared_subsequences_fill_the_pipeline(void)
             snprintf(label, sizeof label, "pp %d, %d subsequences, %u and %u shared",
                      (int)rows[i].pp, (int)rows[i].n, shared[k].first, shared[k].last);
             if (world_make(&w, label, &request, true)) {
-                double unit = w.stages.busy_s / (double)rows[i].n;
+                double unit = w.stages.mean_busy_s / (double)rows[i].n;
                 CHECK_CLOSE(label, w.sim.step_s / unit, rows[i].units[k], 1e-9);
             }
             world_release(&w);

@@ -39,10 +39,10 @@ static void even_ranks_work_as_the_last(void)
         uint32_t even, classes;
         double rank0_s; /* end of rank 0's work */
     } cases[] = {
-        {"more ranks than 3", {.even_above = 3}, 4, 1, 4.1},
-        {"no more than 4", {.even_above = 4}, 0, 4, 3.1},
+        {"more ranks than 3", {.uniform_above_ranks = 3}, 4, 1, 4.1},
+        {"no more than 4", {.uniform_above_ranks = 4}, 0, 4, 3.1},
         {"no more than 64, the default", {0}, 0, 4, 3.1},
-        {"exact", {.exact = true, .even_above = 3}, 0, 4, 3.1},
+        {"exact", {.exact = true, .uniform_above_ranks = 3}, 0, 4, 3.1},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct ir ir = {0};
@@ -51,14 +51,14 @@ static void even_ranks_work_as_the_last(void)
         bool even = cases[i].even > 0;
         if (run(ring, cases[i].options, &ir, &result)) {
             CHECK_CLOSE(label, result.step_s, 4.1, 1e-12);
-            CHECK_INT(label, result.uniform_ranks, cases[i].even);
+            CHECK_INT(label, result.uniform_rank_count, cases[i].even);
             CHECK_INT(label, result.class_count, cases[i].classes);
             CHECK_CLOSE(label, fmax(sim_end_s(&result, 0)[3], sim_end_s(&result, 0)[4]),
                         cases[i].rank0_s, 1e-12);
-            CHECK_INT(label, sim_runs(&ir, &result, 0, 0), even);
-            CHECK_INT(label, sim_runs(&ir, &result, 0, 1), !even);
-            CHECK_INT(label, sim_runs(&ir, &result, 3, 3), true);
-            CHECK_INT(label, sim_runs(&ir, &result, 3, 4), false);
+            CHECK_INT(label, sim_rank_runs_op(&ir, &result, 0, 0), even);
+            CHECK_INT(label, sim_rank_runs_op(&ir, &result, 0, 1), !even);
+            CHECK_INT(label, sim_rank_runs_op(&ir, &result, 3, 3), true);
+            CHECK_INT(label, sim_rank_runs_op(&ir, &result, 3, 4), false);
             struct trace trace = {0};
             sim_trace(&ir, &result, 0, 1, false, &trace);
             if (CHECK_INT(label, (int64_t)trace.ops.count, 3))
@@ -80,8 +80,8 @@ static void flops_are_those_of_each_rank(void)
         "a0[:1000000] writes a0[:1900000]\n";
     struct ir ir = {0};
     struct sim_result result = {0};
-    if (run(ops, (struct sim_options){.even_above = 3}, &ir, &result)) {
-        CHECK_INT("even", result.uniform_ranks, 4);
+    if (run(ops, (struct sim_options){.uniform_above_ranks = 3}, &ir, &result)) {
+        CHECK_INT("even", result.uniform_rank_count, 4);
         CHECK_CLOSE("flops", sim_flops(&ir, &result), 3.95e9, 1e-12);
     }
     sim_result_release(&result);
@@ -113,8 +113,8 @@ static void other_guards_tell_ranks_apart(void)
     for (size_t i = 0; i < ARRAY_LEN(apart); i++) {
         struct ir ir = {0};
         struct sim_result result = {0};
-        if (run(apart[i], (struct sim_options){.even_above = 3}, &ir, &result)) {
-            CHECK_INT(apart[i], result.uniform_ranks, 0);
+        if (run(apart[i], (struct sim_options){.uniform_above_ranks = 3}, &ir, &result)) {
+            CHECK_INT(apart[i], result.uniform_rank_count, 0);
             CHECK(apart[i], result.class_count > 1);
         }
         sim_result_release(&result);
