@@ -12,17 +12,17 @@
 #include <unistd.h>
 #include <zlib.h>
 
-/* The place of a line in answer_file.line, from the text after its key on. */
+/* One answer in the hash table: where the text after its key lies in answer_file.lines_text. */
 struct answer_line {
     uint64_t key;
-    size_t begin, size; /* size 0: this element of the table is free */
+    size_t text_begin, text_size; /* size 0: this element of the table is free */
     bool has_answer;
 };
 
 /* DIGITS: hexadecimal digits of a number. PREFIX: bytes of "key digest " at the beginning of a line. */
 enum { DIGITS = 16, PREFIX = 2 * (DIGITS + 1) };
 
-static enum status report_failure(struct diag *diag, const char *path, const char *what)
+static enum status report_file_error(struct diag *diag, const char *path, const char *what)
 {
     return diag_error(diag, (struct loc){.name = path}, STATUS_SYSTEM, "cannot %s: %s", what,
                       strerror(errno));
@@ -30,26 +30,27 @@ static enum status report_failure(struct diag *diag, const char *path, const cha
 
 /* ---- lines ---- */
 
-static int digit(char c)
+static int hex_digit_value(char c)
 {
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-static bool read_number(const char *text, uint64_t *number)
+static bool read_hex_u64(const char *text, uint64_t *number)
 {
     *number = 0;
     for (int i = 0; i < DIGITS; i++) {
-        if (digit(text[i]) < 0)
+        if (hex_digit_value(text[i]) < 0)
             return false;
-        *number = *number << 4 | (uint64_t)digit(text[i]);
+        *number = *number << 4 | (uint64_t)hex_digit_value(text[i]);
     }
     return text[DIGITS] == ' ';
 }
 
-static bool read_hex(unsigned char *bytes, size_t size, const char *text)
+static bool read_hex_bytes(unsigned char *bytes, size_t size, const char *text)
 {
     for (size_t i = 0; i < size; i++) {
-        int high = digit(text[2 * i]), low = high < 0 ? -1 : digit(text[2 * i + 1]);
+        int high = hex_digit_value(text[2 * i]),
+            low = high < 0 ? -1 : hex_digit_value(text[2 * i + 1]);
         if (low < 0)
             return false;
         bytes[i] = (unsigned char)(high * 16 + low);
@@ -57,7 +58,7 @@ static bool read_hex(unsigned char *bytes, size_t size, const char *text)
     return true;
 }
 
-static void put_hex(struct text *out, const unsigned char *bytes, size_t size)
+static void append_hex(struct text *out, const unsigned char *bytes, size_t size)
 {
     static const char digits[] = "0123456789abcdef";
     for (size_t i = 0; i < size; i++) {
@@ -67,45 +68,45 @@ static void put_hex(struct text *out, const unsigned char *bytes, size_t size)
 }
 
 /* Returns the element of the hash table that has the key, or the free one in which the key would be put. */
-static struct answer_line *slot_of(const struct answer_file *f, uint64_t key)
+static struct answer_line *find_table_slot(const struct answer_file *f, uint64_t key)
 {
-    size_t i = (size_t)(key * UINT64_C(0x9e3779b97f4a7c15)) & (f->capacity - 1);
-    while (f->row[i].size != 0 && f->row[i].key != key)
-        i = (i + 1) & (f->capacity - 1);
-    return &f->row[i];
+    size_t i = (size_t)(key * UINT64_C(0x9e3779b97f4a7c15)) & (f->table_capacity - 1);
+    while (f->table[i].text_size != 0 && f->table[i].key != key)
+        i = (i + 1) & (f->table_capacity - 1);
+    return &f->table[i];
 }
 
 /* Adds a line to the table. Of several lines with one key, the last one counts. */
-static void note_line(struct answer_file *f, struct answer_line line)
+static void add_to_table(struct answer_file *f, struct answer_line line)
 {
-    if (2 * (f->count + 1) > f->capacity) {
-        struct answer_line *old = f->row;
-        size_t before = f->capacity;
-        f->capacity = before == 0 ? 64 : 2 * before;
-        f->row = heap_zalloc(f->capacity, sizeof *f->row);
+    if (2 * (f->answer_count + 1) > f->table_capacity) {
+        struct answer_line *old = f->table;
+        size_t before = f->table_capacity;
+        f->table_capacity = before == 0 ? 64 : 2 * before;
+        f->table = heap_zalloc(f->table_capacity, sizeof *f->table);
         for (size_t i = 0; i < before; i++)
-            if (old[i].size != 0)
-                *slot_of(f, old[i].key) = old[i];
+            if (old[i].text_size != 0)
+                *find_table_slot(f, old[i].key) = old[i];
         free(old);
     }
-    struct answer_line *slot = slot_of(f, line.key);
-    f->count += slot->size == 0;
+    struct answer_line *slot = find_table_slot(f, line.key);
+    f->answer_count += slot->text_size == 0;
     *slot = line;
 }
 
 /* Adds all complete lines to the table. A line that does not begin like an answer is left out. */
-static void note_lines(struct answer_file *f)
+static void add_lines_to_table(struct answer_file *f)
 {
-    const char *text = f->line.data;
-    for (size_t at = 0; at < f->line.size;) {
-        const char *end = memchr(text + at, '\n', f->line.size - at);
+    const char *text = f->lines_text.data;
+    for (size_t at = 0; at < f->lines_text.size;) {
+        const char *end = memchr(text + at, '\n', f->lines_text.size - at);
         size_t size = (size_t)(end - text) - at;
-        struct answer_line line = {.begin = at + DIGITS + 1, .size = size};
+        struct answer_line line = {.text_begin = at + DIGITS + 1, .text_size = size};
         uint64_t digest;
-        if (size > PREFIX && read_number(text + at, &line.key) &&
-            read_number(text + at + DIGITS + 1, &digest)) {
-            line.size = size - DIGITS - 1;
-            note_line(f, line);
+        if (size > PREFIX && read_hex_u64(text + at, &line.key) &&
+            read_hex_u64(text + at + DIGITS + 1, &digest)) {
+            line.text_size = size - DIGITS - 1;
+            add_to_table(f, line);
         }
         at += size + 1;
     }
@@ -113,16 +114,16 @@ static void note_lines(struct answer_file *f)
 
 bool answer_file_find(const struct answer_file *f, uint64_t key, void *answer, size_t size)
 {
-    struct answer_line *line = f->capacity == 0 ? NULL : slot_of(f, key);
-    if (line == NULL || line->size <= DIGITS + 1)
+    struct answer_line *line = f->table_capacity == 0 ? NULL : find_table_slot(f, key);
+    if (line == NULL || line->text_size <= DIGITS + 1)
         return false;
-    const char *text = f->line.data + line->begin;
-    size_t packed_size = (line->size - DIGITS - 1) / 2;
+    const char *text = f->lines_text.data + line->text_begin;
+    size_t packed_size = (line->text_size - DIGITS - 1) / 2;
     unsigned char *packed = heap_alloc(packed_size + 1, 1), *bytes = heap_zalloc(size + 1, 1);
     uLongf got = (uLongf)size;
     uint64_t digest;
-    bool found = read_number(text, &digest) && (line->size - DIGITS - 1) % 2 == 0 &&
-                 read_hex(packed, packed_size, text + DIGITS + 1) &&
+    bool found = read_hex_u64(text, &digest) && (line->text_size - DIGITS - 1) % 2 == 0 &&
+                 read_hex_bytes(packed, packed_size, text + DIGITS + 1) &&
                  uncompress(bytes, &got, packed, (uLong)packed_size) == Z_OK && got == size &&
                  digest_add(key, bytes, size) == digest;
     if (found)
@@ -133,11 +134,11 @@ bool answer_file_find(const struct answer_file *f, uint64_t key, void *answer, s
     return found;
 }
 
-size_t answer_file_reused(const struct answer_file *f)
+size_t answer_file_reused_count(const struct answer_file *f)
 {
     size_t count = 0;
-    for (size_t i = 0; i < f->capacity; i++)
-        count += f->row[i].has_answer && f->row[i].begin < f->existing_bytes;
+    for (size_t i = 0; i < f->table_capacity; i++)
+        count += f->table[i].has_answer && f->table[i].text_begin < f->existing_bytes;
     return count;
 }
 
@@ -146,12 +147,12 @@ size_t answer_file_reused(const struct answer_file *f)
 static enum status append_line(struct answer_file *f, const char *data, size_t size)
 {
     for (size_t at = 0; at < size;) {
-        ssize_t put = write(f->file, data + at, size - at);
+        ssize_t put = write(f->fd, data + at, size - at);
         if (put < 0 && errno != EINTR)
             return STATUS_SYSTEM;
         at += put > 0 ? (size_t)put : 0;
     }
-    f->size += (long long)size;
+    f->file_bytes += (long long)size;
     return STATUS_OK;
 }
 
@@ -160,30 +161,31 @@ enum status answer_file_add(struct answer_file *f, uint64_t key, const void *ans
 {
     uLongf packed_size = compressBound((uLong)size);
     unsigned char *packed = heap_alloc(packed_size + 1, 1);
-    const size_t begin = f->line.size;
+    const size_t begin = f->lines_text.size;
     enum status status = STATUS_OK;
     if (compress(packed, &packed_size, answer, (uLong)size) == Z_OK) {
-        text_printf(&f->line, "%016" PRIx64 " %016" PRIx64 " ", key, digest_add(key, answer, size));
-        put_hex(&f->line, packed, packed_size);
-        note_line(f, (struct answer_line){.key = key,
-                                          .begin = begin + DIGITS + 1,
-                                          .size = f->line.size - begin - DIGITS - 1});
-        text_putc(&f->line, '\n');
-        if (f->file >= 0)
-            status = append_line(f, f->line.data + begin, f->line.size - begin);
+        text_printf(&f->lines_text, "%016" PRIx64 " %016" PRIx64 " ", key,
+                    digest_add(key, answer, size));
+        append_hex(&f->lines_text, packed, packed_size);
+        add_to_table(f, (struct answer_line){.key = key,
+                                             .text_begin = begin + DIGITS + 1,
+                                             .text_size = f->lines_text.size - begin - DIGITS - 1});
+        text_putc(&f->lines_text, '\n');
+        if (f->fd >= 0)
+            status = append_line(f, f->lines_text.data + begin, f->lines_text.size - begin);
     }
     free(packed);
     if (status == STATUS_OK)
         return STATUS_OK;
-    status = report_failure(diag, f->path, "write");
-    if (ftruncate(f->file, (off_t)f->size) != 0)
+    status = report_file_error(diag, f->path, "write");
+    if (ftruncate(f->fd, (off_t)f->file_bytes) != 0)
         (void)0; /* nothing more can be done; the digest will show that the line was cut off */
-    close(f->file);
-    f->file = -1;
+    close(f->fd);
+    f->fd = -1;
     return status;
 }
 
-static enum status lock(int file, const char *path, struct diag *diag)
+static enum status lock_file(int file, const char *path, struct diag *diag)
 {
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     if (fcntl(file, F_SETLK, &whole) == 0 || (errno != EACCES && errno != EAGAIN))
@@ -199,16 +201,16 @@ static enum status read_all(struct text *text, int file, const char *path, struc
     for (;;) {
         ssize_t got = pread(file, piece, sizeof piece, (off_t)text->size);
         if (got < 0 && errno != EINTR)
-            return report_failure(diag, path, "read");
+            return report_file_error(diag, path, "read");
         if (got == 0)
             return STATUS_OK;
         text_append(text, piece, got > 0 ? (size_t)got : 0);
     }
 }
 
-/* Takes the answers of a file that has this head, up to its last complete line. A file of another build, or one that
- * ends within its head, is begun again. */
-static enum status take_answers(struct answer_file *f, const struct text *text, const char *whose,
+/* Reads the answers of a file that begins with `head`, up to its last complete line. The file of another build, or
+ * one that was cut off within its head, is emptied and gets the new head. */
+static enum status read_answers(struct answer_file *f, const struct text *text, const char *whose,
                                 const struct text *head, struct diag *diag)
 {
     size_t known = strlen(whose), common = text->size < known ? text->size : known;
@@ -221,16 +223,16 @@ static enum status take_answers(struct answer_file *f, const struct text *text, 
     size_t end = same ? text->size : 0;
     while (end > 0 && text->data[end - 1] != '\n')
         end--;
-    if (end < text->size && ftruncate(f->file, (off_t)end) != 0)
-        return report_failure(diag, f->path, "shorten");
-    f->size = (long long)end;
+    if (end < text->size && ftruncate(f->fd, (off_t)end) != 0)
+        return report_file_error(diag, f->path, "shorten");
+    f->file_bytes = (long long)end;
     if (!same)
         return append_line(f, head->data, head->size) == STATUS_OK
                    ? STATUS_OK
-                   : report_failure(diag, f->path, "write");
-    text_append(&f->line, text->data + head->size, end - head->size);
-    f->existing_bytes = f->line.size;
-    note_lines(f);
+                   : report_file_error(diag, f->path, "write");
+    text_append(&f->lines_text, text->data + head->size, end - head->size);
+    f->existing_bytes = f->lines_text.size;
+    add_lines_to_table(f);
     return STATUS_OK;
 }
 
@@ -239,22 +241,22 @@ enum status answer_file_open(struct answer_file *f, const char *path, const char
 {
     struct text head = {0}, text = {0};
     struct stat info;
-    *f = (struct answer_file){.path = path, .file = -1};
+    *f = (struct answer_file){.path = path, .fd = -1};
     if (stat(path, &info) == 0 && !S_ISREG(info.st_mode))
         return diag_error(diag, (struct loc){.name = path}, STATUS_BAD_INPUT,
                           "exists and is no regular file: remove it, or write elsewhere with -o");
-    f->file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_APPEND, 0666);
-    if (f->file < 0)
-        return report_failure(diag, path, "write");
+    f->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_APPEND, 0666);
+    if (f->fd < 0)
+        return report_file_error(diag, path, "write");
     text_printf(&head, "%s, %s\n", whose, build);
-    enum status status = lock(f->file, path, diag);
+    enum status status = lock_file(f->fd, path, diag);
     if (status == STATUS_OK)
-        status = read_all(&text, f->file, path, diag);
+        status = read_all(&text, f->fd, path, diag);
     if (status == STATUS_OK)
-        status = take_answers(f, &text, whose, &head, diag);
+        status = read_answers(f, &text, whose, &head, diag);
     if (status != STATUS_OK) {
-        close(f->file);
-        f->file = -1;
+        close(f->fd);
+        f->fd = -1;
     }
     text_release(&head);
     text_release(&text);
@@ -263,9 +265,9 @@ enum status answer_file_open(struct answer_file *f, const char *path, const char
 
 void answer_file_release(struct answer_file *f)
 {
-    if (f->path != NULL && f->file >= 0)
-        close(f->file);
-    text_release(&f->line);
-    free(f->row);
+    if (f->path != NULL && f->fd >= 0)
+        close(f->fd);
+    text_release(&f->lines_text);
+    free(f->table);
     *f = (struct answer_file){0};
 }

@@ -18,13 +18,13 @@
 #include <stdint.h>
 
 struct answer_file {
-    int file;                /* -1: answers are only kept in memory */
-    long long size;          /* bytes of the complete lines in the file */
-    struct text line;        /* the text of all lines, without the head */
-    size_t existing_bytes;   /* bytes of `line` that were in the file when it was opened */
-    struct answer_line *row; /* [capacity] on the heap: a hash table by key */
-    size_t count, capacity;  /* a power of two; 0: none yet */
-    const char *path;        /* borrowed */
+    int fd;                    /* -1: answers are only kept in memory */
+    long long file_bytes;      /* bytes of the complete lines in the file */
+    struct text lines_text;    /* the text of all lines, without the head */
+    size_t existing_bytes;     /* bytes of `line` that were in the file when it was opened */
+    struct answer_line *table; /* [capacity] on the heap: a hash table by key */
+    size_t answer_count, table_capacity; /* a power of two; 0: none yet */
+    const char *path;                    /* borrowed */
 };
 
 /* Opens or creates the file, locks it against other processes, and reads its answers. whose: the first words of the
@@ -38,7 +38,7 @@ enum status answer_file_open(struct answer_file *file, const char *path, const c
 bool answer_file_find(const struct answer_file *file, uint64_t key, void *answer, size_t size);
 
 /* Returns how many answers of earlier processes were found, each counted once. */
-size_t answer_file_reused(const struct answer_file *file);
+size_t answer_file_reused_count(const struct answer_file *file);
 
 /* Adds an answer. If the disk is full, the file ends with the answer before, an error says so, and later answers are
  * kept in memory only. */

@@ -35,7 +35,7 @@ static _Noreturn void out_of_memory(size_t count, size_t size)
     _exit(2);
 }
 
-void heap_out(void)
+void heap_out_of_memory(void)
 {
     fputs("longhaul: error: out of memory: a library was refused what it asked for\n", stderr);
     _exit(2);
@@ -50,7 +50,7 @@ static size_t checked_product(size_t count, size_t size)
 
 void arena_release(struct arena *arena)
 {
-    for (struct arena_block *block = arena->head, *next; block; block = next) {
+    for (struct arena_block *block = arena->newest_block, *next; block; block = next) {
         next = block->next;
         free(block);
     }
@@ -67,10 +67,10 @@ static void add_block(struct arena *arena, size_t least)
     if (capacity < least)
         capacity = least;
     struct arena_block *block = heap_zalloc(1, sizeof(struct arena_block) + capacity);
-    block->next = arena->head;
-    arena->head = block;
-    arena->used_bytes = 0;
-    arena->capacity = capacity;
+    block->next = arena->newest_block;
+    arena->newest_block = block;
+    arena->block_used_bytes = 0;
+    arena->block_bytes = capacity;
     arena->total_bytes += sizeof(struct arena_block) + capacity;
 }
 
@@ -80,10 +80,10 @@ void *arena_alloc(struct arena *arena, size_t size)
     if (size > PTRDIFF_MAX - 2 * sizeof(struct arena_block) - align)
         out_of_memory(size, 1);
     size_t rounded = size == 0 ? align : (size + align - 1) / align * align;
-    if (rounded > arena->capacity - arena->used_bytes)
+    if (rounded > arena->block_bytes - arena->block_used_bytes)
         add_block(arena, rounded);
-    void *memory = arena->head->bytes + arena->used_bytes;
-    arena->used_bytes += rounded;
+    void *memory = arena->newest_block->bytes + arena->block_used_bytes;
+    arena->block_used_bytes += rounded;
     return memory;
 }
 
@@ -122,7 +122,7 @@ char *arena_printf(struct arena *arena, const char *format, ...)
  * without them. */
 enum { LARGE_BLOCK = 1 << 17, HEAP_BLOCK = 1 << 25, HEAP_STEP = 1 << 25, HEAP_SPARE = 1 << 27 };
 
-static void ask_for_large_pages(uintptr_t begin, uintptr_t end)
+static void request_large_pages(uintptr_t begin, uintptr_t end)
 {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     int saved = errno;
@@ -134,7 +134,7 @@ static void ask_for_large_pages(uintptr_t begin, uintptr_t end)
 
 /* Sets the heap up for large blocks. It is called before each block is allocated, so that the heap is ready for the
  * first large one. */
-static void expect_block(size_t bytes)
+static void prepare_for_large_blocks(size_t bytes)
 {
     static _Atomic bool is_set_up;
     if (bytes < LARGE_BLOCK || is_set_up)
@@ -145,26 +145,26 @@ static void expect_block(size_t bytes)
     mallopt(M_TRIM_THRESHOLD, HEAP_SPARE);
 }
 
-static void note_block(const void *block, size_t bytes)
+static void use_large_pages_for(const void *block, size_t bytes)
 {
     static _Atomic uintptr_t known_end;
     uintptr_t begin = (uintptr_t)block, end;
     if (bytes < LARGE_BLOCK)
         return;
     if (bytes >= HEAP_BLOCK) { /* the C library gives such a block its own mapping */
-        ask_for_large_pages(begin, begin + bytes);
+        request_large_pages(begin, begin + bytes);
         return;
     }
     end = (uintptr_t)sbrk(0);
     if (end > known_end && begin < end)
-        ask_for_large_pages(known_end > begin ? known_end : begin, end);
+        request_large_pages(known_end > begin ? known_end : begin, end);
     known_end = end;
 }
 
 /* ---- pages ---- */
 
 /* One call for all pages is faster than a page fault for each. */
-void pages_touch(void *pages, size_t bytes)
+void pages_make_present(void *pages, size_t bytes)
 {
 #ifdef MADV_POPULATE_WRITE
     int saved = errno;
@@ -186,22 +186,22 @@ void *heap_alloc(size_t count, size_t size)
 void *heap_zalloc(size_t count, size_t size)
 {
     size_t bytes = checked_product(count, size);
-    expect_block(bytes);
+    prepare_for_large_blocks(bytes);
     void *memory = calloc(1, bytes ? bytes : 1);
     if (!memory)
         out_of_memory(count, size);
-    note_block(memory, bytes);
+    use_large_pages_for(memory, bytes);
     return memory;
 }
 
 void *heap_realloc(void *old, size_t count, size_t size)
 {
     size_t bytes = checked_product(count, size);
-    expect_block(bytes);
+    prepare_for_large_blocks(bytes);
     void *memory = realloc(old, bytes ? bytes : 1);
     if (!memory)
         out_of_memory(count, size);
-    note_block(memory, bytes);
+    use_large_pages_for(memory, bytes);
     return memory;
 }
 

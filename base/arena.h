@@ -19,9 +19,9 @@ extern "C" {
 struct arena_block;
 
 struct arena {
-    struct arena_block *head;    /* newest block first */
-    size_t used_bytes, capacity; /* bytes in the newest block */
-    size_t total_bytes;          /* bytes taken from the heap for all blocks */
+    struct arena_block *newest_block;     /* newest block first */
+    size_t block_used_bytes, block_bytes; /* bytes in the newest block */
+    size_t total_bytes;                   /* bytes taken from the heap for all blocks */
 };
 
 /* Frees every block; the arena is empty and usable again. */
@@ -46,14 +46,14 @@ void *heap_zalloc(size_t count, size_t size);
 void *heap_realloc(void *old, size_t count, size_t size);
 
 /* Ends the program with the same message as heap_alloc(), for a library whose allocation failed. */
-void heap_out(void) __attribute__((noreturn));
+void heap_out_of_memory(void) __attribute__((noreturn));
 
-/* While covered, C++'s operator new calls heap_out() when memory is out. false restores the handler that was set
- * before. */
-void heap_cover_new(bool covered);
+/* While guarded, C++'s operator new ends the program as heap_alloc() does when memory is out. false restores the
+ * handler that was set before. */
+void heap_guard_operator_new(bool covered);
 
 /* Makes pages of a mapping present before they are written, if the kernel can do so in one call. */
-void pages_touch(void *pages, size_t bytes);
+void pages_make_present(void *pages, size_t bytes);
 
 /* Returns the capacity to which an array of `capacity` elements should grow so that it holds
  * at least `needed`: it doubles, from 16 on. */

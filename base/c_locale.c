@@ -40,7 +40,7 @@ double c_strtod(const char *text, char **end)
     return value;
 }
 
-bool c_same_letters_n(const char *a, const char *b, size_t size)
+bool c_equal_ignoring_case_n(const char *a, const char *b, size_t size)
 {
     for (size_t i = 0; i < size; i++) {
         if (c_lower(a[i]) != c_lower(b[i]))
@@ -51,7 +51,7 @@ bool c_same_letters_n(const char *a, const char *b, size_t size)
     return true;
 }
 
-bool c_same_letters(const char *a, const char *b)
+bool c_equal_ignoring_case(const char *a, const char *b)
 {
-    return c_same_letters_n(a, b, SIZE_MAX);
+    return c_equal_ignoring_case_n(a, b, SIZE_MAX);
 }

@@ -67,7 +67,7 @@ static inline char c_upper(char c)
 }
 
 /* True if two texts, or the first `size` bytes of them, differ at most in which letters are capital ones. */
-bool c_same_letters(const char *a, const char *b);
-bool c_same_letters_n(const char *a, const char *b, size_t size);
+bool c_equal_ignoring_case(const char *a, const char *b);
+bool c_equal_ignoring_case_n(const char *a, const char *b, size_t size);
 
 #endif

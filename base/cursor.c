@@ -33,7 +33,7 @@ void cursor_skip_blanks(struct cursor *cursor)
         cursor->at++;
 }
 
-static bool ends_line(const char *at, const char *end)
+static bool is_line_end(const char *at, const char *end)
 {
     return at == end || *at == '\n' || *at == '#';
 }
@@ -43,7 +43,7 @@ bool cursor_at_line_end(const struct cursor *cursor)
     const char *at = cursor->at;
     while (at < cursor->end && is_blank(*at))
         at++;
-    return ends_line(at, cursor->end);
+    return is_line_end(at, cursor->end);
 }
 
 bool cursor_next_line(struct cursor *cursor)
@@ -60,11 +60,11 @@ bool cursor_next_line(struct cursor *cursor)
     return cursor->at < cursor->end;
 }
 
-const char *cursor_word(struct cursor *cursor, size_t *size)
+const char *cursor_next_word(struct cursor *cursor, size_t *size)
 {
     cursor_skip_blanks(cursor);
     const char *word = cursor->at;
-    while (!ends_line(cursor->at, cursor->end) && !is_blank(*cursor->at))
+    while (!is_line_end(cursor->at, cursor->end) && !is_blank(*cursor->at))
         cursor->at++;
     *size = (size_t)(cursor->at - word);
     return word;
@@ -102,7 +102,7 @@ bool parse_i64(const char *word, size_t size, int64_t *value)
     return true;
 }
 
-static size_t digits(const char *word, size_t size, size_t from)
+static size_t count_digits(const char *word, size_t size, size_t from)
 {
     size_t i = from;
     while (i < size && c_is_digit(word[i]))
@@ -112,13 +112,13 @@ static size_t digits(const char *word, size_t size, size_t from)
 
 /* [+-] digits [. digits] [e [+-] digits], with a digit on at least one side of
  * the point: no blanks, hexadecimals, infinities or NaNs, which strtod() takes. */
-static bool is_decimal(const char *word, size_t size)
+static bool is_decimal_number(const char *word, size_t size)
 {
     size_t i = size > 0 && (word[0] == '-' || word[0] == '+');
-    size_t whole = digits(word, size, i), fraction = 0;
+    size_t whole = count_digits(word, size, i), fraction = 0;
     i += whole;
     if (i < size && word[i] == '.') {
-        fraction = digits(word, size, i + 1);
+        fraction = count_digits(word, size, i + 1);
         i += 1 + fraction;
     }
     if (whole + fraction == 0)
@@ -127,7 +127,7 @@ static bool is_decimal(const char *word, size_t size)
         i++;
         if (i < size && (word[i] == '-' || word[i] == '+'))
             i++;
-        size_t exponent = digits(word, size, i);
+        size_t exponent = count_digits(word, size, i);
         if (exponent == 0)
             return false;
         i += exponent;
@@ -138,7 +138,7 @@ static bool is_decimal(const char *word, size_t size)
 bool parse_double(const char *word, size_t size, double *value)
 {
     char copy[1024]; /* holds the word and a NUL; no double needs more digits */
-    if (size >= sizeof copy || !is_decimal(word, size))
+    if (size >= sizeof copy || !is_decimal_number(word, size))
         return false;
     memcpy(copy, word, size);
     copy[size] = '\0';

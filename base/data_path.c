@@ -25,8 +25,8 @@ bool program_folder(struct text *out)
 }
 
 /* Sets *out to folder/relative; true when that exists. Adds the folder to *tried. */
-static bool try_folder(struct text *out, const char *folder, const char *relative,
-                       struct text *tried)
+static bool find_in_folder(struct text *out, const char *folder, const char *relative,
+                           struct text *tried)
 {
     text_printf(tried, "%s%s", tried->size > 0 ? ", " : "", folder);
     out->size = 0;
@@ -41,15 +41,15 @@ enum status data_path(struct text *out, const char *relative, struct diag *diag)
     const char *chosen = getenv("LONGHAUL_DATA");
     bool found;
     if (chosen && chosen[0] != '\0') {
-        found = try_folder(out, chosen, relative, &tried);
+        found = find_in_folder(out, chosen, relative, &tried);
     } else {
         found = false;
         if (program_folder(&installed)) {
             text_puts(&installed, LONGHAUL_INSTALL_DATA);
-            found = try_folder(out, installed.data, relative, &tried);
+            found = find_in_folder(out, installed.data, relative, &tried);
         }
         if (!found)
-            found = try_folder(out, LONGHAUL_SOURCE_DATA, relative, &tried);
+            found = find_in_folder(out, LONGHAUL_SOURCE_DATA, relative, &tried);
     }
     enum status status = STATUS_OK;
     if (!found)

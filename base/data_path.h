@@ -12,9 +12,9 @@
 
 #include <stdbool.h>
 
-/* Puts into *out the path of the shipped file or folder relative
- * ("models/presets", "traces/published/measurements.csv"). An error lists the
- * folders that were searched. If LONGHAUL_DATA is set, only that folder is searched. */
+/* Sets *out to the full path of a shipped file or folder, whose path within the data is `relative`
+ * ("models/presets", "traces/published/measurements.csv"). An error lists the folders that were searched. If
+ * LONGHAUL_DATA is set, only that folder is searched. */
 enum status data_path(struct text *out, const char *relative, struct diag *diag);
 
 /* Appends the folder of the running program, with a '/' at its end. Returns false if the system does not provide

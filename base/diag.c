@@ -21,12 +21,12 @@ void diag_release(struct diag *diag)
 void diag_clear(struct diag *diag)
 {
     diag->size = 0;
-    diag->errors = diag->warnings = 0;
+    diag->error_count = diag->warning_count = 0;
     if (diag->text)
         diag->text[0] = '\0';
 }
 
-static void put_bytes(struct diag *diag, const char *text, size_t size)
+static void append_bytes(struct diag *diag, const char *text, size_t size)
 {
     size_t needed = diag->size + size + 1;
     if (needed > diag->capacity) {
@@ -40,7 +40,7 @@ static void put_bytes(struct diag *diag, const char *text, size_t size)
 
 /* Adds a text, with each control character as "\xNN": quoted input may hold line ends and terminal escapes, but a
  * message stays one line and cannot control a terminal. Bytes after MESSAGE_LIMIT are replaced by "...". */
-static void put_clean(struct diag *diag, const char *text)
+static void append_escaped(struct diag *diag, const char *text)
 {
     size_t size = strlen(text);
     size_t kept = size > MESSAGE_LIMIT ? MESSAGE_LIMIT : size;
@@ -51,35 +51,35 @@ static void put_clean(struct diag *diag, const char *text)
         bool clean = c >= 0x20 && c != 0x7f;
         if (i < kept && clean)
             continue;
-        put_bytes(diag, text + from, i - from);
+        append_bytes(diag, text + from, i - from);
         from = i + 1;
         if (i < kept) {
             char escape[5];
             snprintf(escape, sizeof escape, "\\x%02x", c);
-            put_bytes(diag, escape, 4);
+            append_bytes(diag, escape, 4);
         }
     }
     if (kept < size)
-        put_bytes(diag, "...", 3);
+        append_bytes(diag, "...", 3);
 }
 
-static void put_message(struct diag *diag, struct loc at, const char *level, const char *format,
-                        va_list args)
+static void append_message(struct diag *diag, struct loc at, const char *level, const char *format,
+                           va_list args)
 {
     char number[32];
     if (at.name) {
-        put_clean(diag, at.name);
+        append_escaped(diag, at.name);
         if (at.line > 0) {
             int size = snprintf(number, sizeof number, ":%u", (unsigned)at.line);
-            put_bytes(diag, number, (size_t)size);
+            append_bytes(diag, number, (size_t)size);
         }
         if (at.line > 0 && at.column > 0) {
             int size = snprintf(number, sizeof number, ":%u", (unsigned)at.column);
-            put_bytes(diag, number, (size_t)size);
+            append_bytes(diag, number, (size_t)size);
         }
-        put_bytes(diag, ": ", 2);
+        append_bytes(diag, ": ", 2);
     }
-    put_bytes(diag, level, strlen(level));
+    append_bytes(diag, level, strlen(level));
 
     va_list again;
     va_copy(again, args);
@@ -88,9 +88,9 @@ static void put_message(struct diag *diag, struct loc at, const char *level, con
     assert(size >= 0);
     char *message = heap_alloc((size_t)size + 1, 1);
     c_vsnprintf(message, (size_t)size + 1, format, args);
-    put_clean(diag, message);
+    append_escaped(diag, message);
     free(message);
-    put_bytes(diag, "\n", 1);
+    append_bytes(diag, "\n", 1);
 }
 
 enum status diag_verror(struct diag *diag, struct loc at, enum status status, const char *format,
@@ -98,8 +98,8 @@ enum status diag_verror(struct diag *diag, struct loc at, enum status status, co
 {
     assert(status > STATUS_OK && status < STATUS_COUNT);
     if (diag) {
-        put_message(diag, at, "error: ", format, args);
-        diag->errors++;
+        append_message(diag, at, "error: ", format, args);
+        diag->error_count++;
     }
     return status;
 }
@@ -114,7 +114,7 @@ enum status diag_error(struct diag *diag, struct loc at, enum status status, con
     return status;
 }
 
-void diag_place(struct diag *diag, size_t from, const char *name)
+void diag_set_place(struct diag *diag, size_t from, const char *name)
 {
     static const char bare[] = "error: ";
     if (diag == NULL || from >= diag->size)
@@ -126,17 +126,17 @@ void diag_place(struct diag *diag, size_t from, const char *name)
     for (const char *line = tail; *line != '\0';) {
         int length = (int)strcspn(line, "\n");
         if (strncmp(line, bare, sizeof bare - 1) == 0) {
-            put_bytes(diag, name, strlen(name));
-            put_bytes(diag, ": ", 2);
+            append_bytes(diag, name, strlen(name));
+            append_bytes(diag, ": ", 2);
         }
         length += line[length] == '\n';
-        put_bytes(diag, line, (size_t)length);
+        append_bytes(diag, line, (size_t)length);
         line += length;
     }
     free(tail);
 }
 
-const char *diag_first(const struct diag *diag, size_t *size)
+const char *diag_first_message(const struct diag *diag, size_t *size)
 {
     static const char bare[] = "error: ";
     const char *text = diag->text;
@@ -155,9 +155,9 @@ void diag_warning(struct diag *diag, struct loc at, const char *format, ...)
         return;
     va_list args;
     va_start(args, format);
-    put_message(diag, at, "warning: ", format, args);
+    append_message(diag, at, "warning: ", format, args);
     va_end(args);
-    diag->warnings++;
+    diag->warning_count++;
 }
 
 void diag_note(struct diag *diag, struct loc at, const char *format, ...)
@@ -166,7 +166,7 @@ void diag_note(struct diag *diag, struct loc at, const char *format, ...)
         return;
     va_list args;
     va_start(args, format);
-    put_message(diag, at, "note: ", format, args);
+    append_message(diag, at, "note: ", format, args);
     va_end(args);
 }
 
@@ -179,7 +179,7 @@ enum { WORD_LIMIT = 64 };
 
 /* Returns the optimal string alignment distance: insertions, deletions, substitutions and swaps of neighbours cost 1;
  * upper and lower case count as equal. */
-static size_t distance(const char *a, size_t a_size, const char *b, size_t b_size)
+static size_t edit_distance(const char *a, size_t a_size, const char *b, size_t b_size)
 {
     size_t rows[3][WORD_LIMIT + 1];
     size_t *before = rows[0], *above = rows[1], *row = rows[2];
@@ -224,7 +224,7 @@ static bool is_synonym(const char *word, const char *synonym)
     return *word == *synonym;
 }
 
-size_t diag_synonyms(void)
+size_t diag_synonym_count(void)
 {
     return sizeof synonyms / sizeof synonyms[0];
 }
@@ -235,18 +235,18 @@ const char *diag_synonym(size_t i, const char **meant)
     return synonyms[i].word;
 }
 
-const char *diag_other_name(const char *word, const char *const *candidates, size_t count)
+const char *diag_synonym_among(const char *word, const char *const *candidates, size_t count)
 {
-    for (size_t s = 0; s < diag_synonyms(); s++)
+    for (size_t s = 0; s < diag_synonym_count(); s++)
         for (size_t i = 0; i < count && is_synonym(word, synonyms[s].word); i++)
             if (strcmp(candidates[i], synonyms[s].suggestion) == 0)
                 return candidates[i];
     return NULL;
 }
 
-const char *diag_other_option(const char *word)
+const char *diag_option_for_value(const char *word)
 {
-    for (size_t s = 0; s < diag_synonyms(); s++)
+    for (size_t s = 0; s < diag_synonym_count(); s++)
         if (synonyms[s].suggestion[0] == '-' && is_synonym(word, synonyms[s].word))
             return synonyms[s].suggestion;
     return NULL;
@@ -257,7 +257,7 @@ const char *diag_nearest(const char *word, const char *const *candidates, size_t
     size_t size = strlen(word);
     if (size == 0 || size > WORD_LIMIT)
         return NULL;
-    const char *nearest = diag_other_name(word, candidates, count);
+    const char *nearest = diag_synonym_among(word, candidates, count);
     if (nearest != NULL)
         return nearest;
     size_t least = SIZE_MAX;
@@ -265,7 +265,7 @@ const char *diag_nearest(const char *word, const char *const *candidates, size_t
         size_t candidate_size = strlen(candidates[i]);
         if (candidate_size > WORD_LIMIT)
             continue;
-        size_t d = distance(word, size, candidates[i], candidate_size);
+        size_t d = edit_distance(word, size, candidates[i], candidate_size);
         /* A third of the word wrong is still a misspelling; more is another word. */
         size_t longer = size > candidate_size ? size : candidate_size;
         if (d < least && 3 * d <= longer) {

@@ -32,7 +32,7 @@ struct loc {
 struct diag {
     char *text;
     size_t size, capacity;
-    size_t errors, warnings;
+    size_t error_count, warning_count;
 };
 
 void diag_release(struct diag *diag);
@@ -56,25 +56,25 @@ void diag_note(struct diag *diag, struct loc at, const char *format, ...)
 
 /* Gives the place `name` to all errors from byte `from` of diag->text on that have no place. With it a caller adds
  * the option that a value came from, after a function that does not know the option has found a fault in the value. */
-void diag_place(struct diag *diag, size_t from, const char *name);
+void diag_set_place(struct diag *diag, size_t from, const char *name);
 
 /* Returns the text of the first message up to its line end (*size bytes), without its "where: error: " if the place
  * is an option or there is no place. NULL: there is no message. */
-const char *diag_first(const struct diag *diag, size_t *size);
+const char *diag_first_message(const struct diag *diag, size_t *size);
 
 /* Returns the candidate of which word is another name (base/synonyms.def); NULL: it is no name of any. */
-const char *diag_other_name(const char *word, const char *const *candidates, size_t count);
+const char *diag_synonym_among(const char *word, const char *const *candidates, size_t count);
 
-/* Returns what diag_other_name() returns; if that is NULL, the candidate closest to word in edit distance, if word is
+/* Returns what diag_synonym_among() returns; if that is NULL, the candidate closest to word in edit distance, if word is
  * likely a misspelling of it; otherwise NULL. For messages: "did you mean 'x'?". */
 const char *diag_nearest(const char *word, const char *const *candidates, size_t count);
 
 /* Returns an option with its value that says what is meant by a word that was given as the value of another one:
  * "--attention fa2" for "flash". NULL: none is known. */
-const char *diag_other_option(const char *word);
+const char *diag_option_for_value(const char *word);
 
 /* The rows of base/synonyms.def: how many, and the word of one; *meant: what it stands for. */
-size_t diag_synonyms(void);
+size_t diag_synonym_count(void);
 const char *diag_synonym(size_t i, const char **meant);
 
 #endif

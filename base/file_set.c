@@ -19,14 +19,14 @@
 struct file_set_file {
     char *shown_path; /* its path, for messages */
     /* the file that it replaces (for a link, the link's target); NULL: it is written directly, at the end */
-    char *path;
-    char *temporary;      /* its hidden name; NULL: none yet */
+    char *target_path;
+    char *temporary_path; /* its hidden name; NULL: none yet */
     struct text contents; /* the contents of a file that is written directly */
-    bool is_deleted;      /* file_set_end() deletes the file; it has no contents */
+    bool is_to_delete;    /* file_set_end() deletes the file; it has no contents */
     struct file_set_file *next;
 };
 
-static enum status cannot_write(struct diag *diag, const char *path)
+static enum status report_cannot_write(struct diag *diag, const char *path)
 {
     return diag_error(diag, (struct loc){.name = path}, STATUS_SYSTEM, "cannot write: %s",
                       strerror(errno));
@@ -57,16 +57,16 @@ static bool caught[ARRAY_LEN(ending)];
 
 static void remove_temporaries(const struct file_set *s)
 {
-    for (const struct file_set_file *f = s->first; f != NULL; f = f->next)
-        if (f->temporary != NULL)
-            unlink(f->temporary); /* after its rename there is none */
+    for (const struct file_set_file *f = s->first_file; f != NULL; f = f->next)
+        if (f->temporary_path != NULL)
+            unlink(f->temporary_path); /* after its rename there is none */
     if (s->staging_folder != NULL)
         rmdir(s->staging_folder);
-    if (s->lock != NULL)
-        unlink(s->lock);
+    if (s->lock_path != NULL)
+        unlink(s->lock_path);
 }
 
-static void end_by(int number)
+static void handle_ending_signal(int number)
 {
     /* child processes leave the files of their parent alone */
     if (active != NULL && getpid() == owner)
@@ -88,11 +88,12 @@ static void catch_signals(struct file_set *s)
     for (size_t i = 0; i < ARRAY_LEN(ending); i++) {
         struct sigaction before;
         caught[i] = sigaction(ending[i], NULL, &before) == 0 && before.sa_handler == SIG_DFL &&
-                    sigaction(ending[i], &(struct sigaction){.sa_handler = end_by}, NULL) == 0;
+                    sigaction(ending[i], &(struct sigaction){.sa_handler = handle_ending_signal},
+                              NULL) == 0;
     }
 }
 
-static void release_signals(const struct file_set *s)
+static void restore_signals(const struct file_set *s)
 {
     if (active != s)
         return;
@@ -104,8 +105,8 @@ static void release_signals(const struct file_set *s)
 
 /* ---- contents ---- */
 
-/* Appends the folder that a path lies in, with its slash; "" here. */
-static void put_parent(struct text *out, const char *path)
+/* Appends the folder that a path lies in, with its slash; nothing for a name without a folder. */
+static void append_parent_folder(struct text *out, const char *path)
 {
     size_t size = strlen(path);
     while (size > 1 && path[size - 1] == '/')
@@ -115,23 +116,24 @@ static void put_parent(struct text *out, const char *path)
     text_append(out, path, size);
 }
 
-/* Returns a short name in the folder of path, which fits where path does. */
-static char *name_beside(const char *path)
+/* Returns a hidden path in the folder of `path`. Its name is short, so that the system accepts it wherever it
+ * accepts `path`. */
+static char *new_temporary_path(const char *path)
 {
     static unsigned tried;
     struct text name = {0};
-    put_parent(&name, path);
+    append_parent_folder(&name, path);
     text_printf(&name, ".longhaul-%ld-%u.tmp", (long)getpid(), tried++);
     return name.data;
 }
 
-static enum status cannot_make(const struct file_set *s, struct diag *diag)
+static enum status report_cannot_make_folder(const struct file_set *s, struct diag *diag)
 {
     return diag_error(diag, (struct loc){.name = s->folder}, STATUS_SYSTEM,
                       "cannot make the folder: %s", strerror(errno));
 }
 
-static enum status cannot_write_into(const struct file_set *s, struct diag *diag)
+static enum status report_cannot_write_into_folder(const struct file_set *s, struct diag *diag)
 {
     return diag_error(diag, (struct loc){.name = s->folder}, STATUS_SYSTEM,
                       "cannot write into the folder: %s", strerror(errno));
@@ -147,10 +149,10 @@ static enum status make_hidden_folder(struct file_set *s, struct diag *diag)
     int made;
     do {
         free(s->staging_folder);
-        s->staging_folder = name_beside(s->folder);
+        s->staging_folder = new_temporary_path(s->folder);
         made = mkdir(s->staging_folder, 0777);
     } while (made != 0 && errno == EEXIST);
-    return made == 0 ? STATUS_OK : cannot_make(s, diag);
+    return made == 0 ? STATUS_OK : report_cannot_make_folder(s, diag);
 }
 
 static int open_temporary(const char *name)
@@ -166,22 +168,22 @@ static enum status open_contents(struct file_set *s, struct file_set_file *f,
     if (s->folder_is_new) {
         enum status status = make_hidden_folder(s, diag);
         struct text name = {0};
-        text_printf(&name, "%s/%s", s->staging_folder, strrchr(f->path, '/') + 1);
-        f->temporary = name.data;
+        text_printf(&name, "%s/%s", s->staging_folder, strrchr(f->target_path, '/') + 1);
+        f->temporary_path = name.data;
         if (status != STATUS_OK)
             return status;
-        s->file_open = open_temporary(f->temporary);
+        s->open_fd = open_temporary(f->temporary_path);
     } else {
         do {
-            free(f->temporary);
-            f->temporary = name_beside(f->path);
-            s->file_open = open_temporary(f->temporary);
-        } while (s->file_open < 0 && errno == EEXIST);
+            free(f->temporary_path);
+            f->temporary_path = new_temporary_path(f->target_path);
+            s->open_fd = open_temporary(f->temporary_path);
+        } while (s->open_fd < 0 && errno == EEXIST);
     }
-    s->is_open = s->file_open >= 0;
-    /* The owner and group of the old file may not be ours to give; its mode is. */
-    if (!s->is_open || (old && fchmod(s->file_open, old->st_mode & 07777) != 0))
-        return cannot_write(diag, f->shown_path);
+    s->has_open_file = s->open_fd >= 0;
+    /* This process may lack the right to set the old file's owner and group; it can set its mode. */
+    if (!s->has_open_file || (old && fchmod(s->open_fd, old->st_mode & 07777) != 0))
+        return report_cannot_write(diag, f->shown_path);
     return STATUS_OK;
 }
 
@@ -192,7 +194,7 @@ enum status file_set_begin(struct file_set *s, struct diag *diag)
         return STATUS_OK;
     s->folder_is_new = lstat(s->folder, &info) != 0;
     if (s->folder_is_new && errno != ENOENT)
-        return cannot_make(s, diag);
+        return report_cannot_make_folder(s, diag);
     if (!s->folder_is_new && !S_ISDIR(info.st_mode) &&
         (stat(s->folder, &info) != 0 || !S_ISDIR(info.st_mode)))
         return diag_error(diag, (struct loc){.name = s->folder}, STATUS_SYSTEM,
@@ -200,15 +202,16 @@ enum status file_set_begin(struct file_set *s, struct diag *diag)
     return STATUS_OK;
 }
 
-enum status file_set_try(struct file_set *s, struct diag *diag)
+enum status file_set_check_writable(struct file_set *s, struct diag *diag)
 {
     if (s->folder_is_new)
         return make_hidden_folder(s, diag);
-    return access(s->folder, W_OK | X_OK) == 0 ? STATUS_OK : cannot_write_into(s, diag);
+    return access(s->folder, W_OK | X_OK) == 0 ? STATUS_OK
+                                               : report_cannot_write_into_folder(s, diag);
 }
 
-/* Finds out what stands at the path, *old, and what is to be replaced, f->path. A file that another process makes or
- * removes between two calls is looked at again. */
+/* Sets *old to the status of the file at the path, and f->target_path to the file that is to be replaced. If another
+ * process makes or removes the file meanwhile, it looks again. */
 static enum status find_old_file(const struct file_set *s, struct file_set_file *f,
                                  struct stat *old, bool *exists, struct diag *diag)
 {
@@ -216,7 +219,7 @@ static enum status find_old_file(const struct file_set *s, struct file_set_file 
         struct stat link;
         *exists = !s->folder_is_new && stat(f->shown_path, old) == 0;
         if (!*exists && !s->folder_is_new && errno != ENOENT)
-            return cannot_write(diag, f->shown_path);
+            return report_cannot_write(diag, f->shown_path);
         if (!*exists && !s->folder_is_new && lstat(f->shown_path, &link) == 0) {
             if (!S_ISLNK(link.st_mode))
                 continue;
@@ -225,22 +228,23 @@ static enum status find_old_file(const struct file_set *s, struct file_set_file 
         }
         if (*exists && S_ISDIR(old->st_mode)) {
             errno = EISDIR;
-            return cannot_write(diag, f->shown_path);
+            return report_cannot_write(diag, f->shown_path);
         }
         if (*exists && !S_ISREG(old->st_mode))
             return STATUS_OK;
         if (!*exists) {
             struct text path = {0};
             text_puts(&path, f->shown_path);
-            f->path = path.data;
+            f->target_path = path.data;
             return STATUS_OK;
         }
-        /* rename() asks only for the folder; a file marked read-only is to stay. A link stays a link: its target is
-         * replaced. */
-        if (access(f->shown_path, W_OK) == 0 && (f->path = realpath(f->shown_path, NULL)) != NULL)
+        /* rename() checks only the permissions of the folder, but a read-only file must not be replaced. A link
+         * stays a link: its target is replaced. */
+        if (access(f->shown_path, W_OK) == 0 &&
+            (f->target_path = realpath(f->shown_path, NULL)) != NULL)
             return STATUS_OK;
         if (errno != ENOENT)
-            return cannot_write(diag, f->shown_path);
+            return report_cannot_write(diag, f->shown_path);
     }
 }
 
@@ -252,13 +256,13 @@ static struct file_set_file *add_file(struct file_set *s, const char *path)
                 path);
     f->shown_path = shown.data;
     atomic_signal_fence(memory_order_release);
-    *(s->last != NULL ? &s->last->next : &s->first) = f;
-    s->last = f;
+    *(s->last_file != NULL ? &s->last_file->next : &s->first_file) = f;
+    s->last_file = f;
     return f;
 }
 
-/* Adds a file to the set and, unless it is written directly, opens it for its contents. */
-static enum status begin_file(struct file_set *s, const char *path, struct diag *diag)
+/* Adds a file to the set and opens its hidden file; standard output, devices and pipes have none. */
+static enum status add_and_open_file(struct file_set *s, const char *path, struct diag *diag)
 {
     struct file_set_file *f = add_file(s, path);
     struct stat old;
@@ -266,7 +270,7 @@ static enum status begin_file(struct file_set *s, const char *path, struct diag 
     if (strcmp(f->shown_path, "-") == 0)
         return STATUS_OK;
     enum status status = find_old_file(s, f, &old, &exists, diag);
-    if (status == STATUS_OK && f->path != NULL)
+    if (status == STATUS_OK && f->target_path != NULL)
         status = open_contents(s, f, exists ? &old : NULL, diag);
     return status;
 }
@@ -274,27 +278,27 @@ static enum status begin_file(struct file_set *s, const char *path, struct diag 
 /* Writes to the last file; an error is remembered until the file is closed. */
 static void write_bytes(struct file_set *s, const char *data, size_t size)
 {
-    if (!s->is_open)
-        text_append(&s->last->contents, data, size);
-    else if (s->error == 0 && !write_all(s->file_open, data, size))
-        s->error = errno;
+    if (!s->has_open_file)
+        text_append(&s->last_file->contents, data, size);
+    else if (s->write_errno == 0 && !write_all(s->open_fd, data, size))
+        s->write_errno = errno;
 }
 
 static enum status close_contents(struct file_set *s, struct diag *diag)
 {
-    if (!s->is_open)
+    if (!s->has_open_file)
         return STATUS_OK;
-    if (s->error == 0 && fsync(s->file_open) != 0 && errno != EINVAL)
-        s->error = errno;
-    if (close(s->file_open) != 0 && s->error == 0)
-        s->error = errno;
-    s->is_open = false;
-    errno = s->error;
-    s->error = 0;
-    return errno == 0 ? STATUS_OK : cannot_write(diag, s->last->shown_path);
+    if (s->write_errno == 0 && fsync(s->open_fd) != 0 && errno != EINVAL)
+        s->write_errno = errno;
+    if (close(s->open_fd) != 0 && s->write_errno == 0)
+        s->write_errno = errno;
+    s->has_open_file = false;
+    errno = s->write_errno;
+    s->write_errno = 0;
+    return errno == 0 ? STATUS_OK : report_cannot_write(diag, s->last_file->shown_path);
 }
 
-static void pass_on(struct text *out)
+static void flush_to_set(struct text *out)
 {
     write_bytes(out->sink, out->data, out->size);
     out->size = 0;
@@ -302,9 +306,9 @@ static void pass_on(struct text *out)
 
 enum status file_set_open(struct file_set *s, const char *path, struct text *out, struct diag *diag)
 {
-    enum status status = begin_file(s, path, diag);
+    enum status status = add_and_open_file(s, path, diag);
     if (status == STATUS_OK)
-        *out = (struct text){.pass_on = pass_on, .sink = s};
+        *out = (struct text){.flush = flush_to_set, .sink = s};
     return status;
 }
 
@@ -317,13 +321,13 @@ enum status file_set_close(struct file_set *s, struct text *out, struct diag *di
 
 void file_set_remove(struct file_set *s, const char *path)
 {
-    add_file(s, path)->is_deleted = true;
+    add_file(s, path)->is_to_delete = true;
 }
 
 enum status file_set_add(struct file_set *s, const char *path, const char *data, size_t size,
                          struct diag *diag)
 {
-    enum status status = begin_file(s, path, diag);
+    enum status status = add_and_open_file(s, path, diag);
     if (status != STATUS_OK)
         return status;
     write_bytes(s, data, size);
@@ -332,22 +336,23 @@ enum status file_set_add(struct file_set *s, const char *path, const char *data,
 
 /* ---- all at once ---- */
 
-static enum status save_directly(const struct file_set_file *f, struct diag *diag)
+static enum status write_directly(const struct file_set_file *f, struct diag *diag)
 {
     const struct text *kept = &f->contents;
     if (strcmp(f->shown_path, "-") == 0) {
         /* The program's earlier output comes first. */
         if (fflush(stdout) != 0 || !write_all(STDOUT_FILENO, kept->data, kept->size))
-            return cannot_write(diag, "standard output");
+            return report_cannot_write(diag, "standard output");
         return STATUS_OK;
     }
     int file = open(f->shown_path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
     if (file < 0)
-        return cannot_write(diag, f->shown_path);
-    enum status status =
-        write_all(file, kept->data, kept->size) ? STATUS_OK : cannot_write(diag, f->shown_path);
+        return report_cannot_write(diag, f->shown_path);
+    enum status status = write_all(file, kept->data, kept->size)
+                             ? STATUS_OK
+                             : report_cannot_write(diag, f->shown_path);
     if (close(file) != 0 && status == STATUS_OK)
-        status = cannot_write(diag, f->shown_path);
+        status = report_cannot_write(diag, f->shown_path);
     return status;
 }
 
@@ -361,63 +366,64 @@ static enum status lock_folder(struct file_set *s, struct diag *diag)
     for (;;) {
         struct stat held, there;
         struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-        s->lock_file = open(name.data, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-        if (s->lock_file < 0)
+        s->lock_fd = open(name.data, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+        if (s->lock_fd < 0)
             break;
-        while (fcntl(s->lock_file, F_SETLKW, &whole) != 0 && errno == EINTR)
+        while (fcntl(s->lock_fd, F_SETLKW, &whole) != 0 && errno == EINTR)
             ;
-        if (fstat(s->lock_file, &held) == 0 && stat(name.data, &there) == 0 &&
+        if (fstat(s->lock_fd, &held) == 0 && stat(name.data, &there) == 0 &&
             held.st_dev == there.st_dev && held.st_ino == there.st_ino) {
-            s->lock = name.data;
+            s->lock_path = name.data;
             return STATUS_OK;
         }
-        close(s->lock_file);
+        close(s->lock_fd);
     }
     int error = errno;
     text_release(&name);
     errno = error;
-    return cannot_write_into(s, diag);
+    return report_cannot_write_into_folder(s, diag);
 }
 
 static void unlock_folder(struct file_set *s)
 {
-    if (s->lock == NULL)
+    if (s->lock_path == NULL)
         return;
-    unlink(s->lock); /* before the lock is released, since the next process makes it anew */
-    close(s->lock_file);
-    free(s->lock);
-    s->lock = NULL;
+    unlink(s->lock_path); /* before the lock is released, since the next process makes it anew */
+    close(s->lock_fd);
+    free(s->lock_path);
+    s->lock_path = NULL;
 }
 
-static enum status show_files(struct file_set *s, struct diag *diag)
+static enum status rename_files(struct file_set *s, struct diag *diag)
 {
     /* The last file shows that all files of the folder are from one run. */
-    const bool sealed = s->folder != NULL && s->first != s->last && s->last->path != NULL;
-    if (sealed && unlink(s->last->path) != 0 && errno != ENOENT)
-        return cannot_write(diag, s->last->shown_path);
-    for (const struct file_set_file *f = s->first; f != NULL; f = f->next)
-        if (f->is_deleted && unlink(f->shown_path) != 0 && errno != ENOENT)
+    const bool sealed =
+        s->folder != NULL && s->first_file != s->last_file && s->last_file->target_path != NULL;
+    if (sealed && unlink(s->last_file->target_path) != 0 && errno != ENOENT)
+        return report_cannot_write(diag, s->last_file->shown_path);
+    for (const struct file_set_file *f = s->first_file; f != NULL; f = f->next)
+        if (f->is_to_delete && unlink(f->shown_path) != 0 && errno != ENOENT)
             return diag_error(diag, (struct loc){.name = f->shown_path}, STATUS_SYSTEM,
                               "cannot remove: %s", strerror(errno));
-    for (const struct file_set_file *f = s->first; f != NULL; f = f->next)
-        if (f->path != NULL && rename(f->temporary, f->path) != 0)
-            return cannot_write(diag, f->shown_path);
+    for (const struct file_set_file *f = s->first_file; f != NULL; f = f->next)
+        if (f->target_path != NULL && rename(f->temporary_path, f->target_path) != 0)
+            return report_cannot_write(diag, f->shown_path);
     return STATUS_OK;
 }
 
 /* Renames the files into the folder, one after the other, while no other process does so. */
-static enum status show_in_folder(struct file_set *s, struct diag *diag)
+static enum status rename_into_folder(struct file_set *s, struct diag *diag)
 {
     enum status status = lock_folder(s, diag);
     if (status == STATUS_OK)
-        status = show_files(s, diag);
+        status = rename_files(s, diag);
     unlock_folder(s);
     return status;
 }
 
 /* Gives the new folder, which holds all its files, its final name. If another process has made the folder meanwhile,
  * the files replace those of that process, as they would have if it had come first. */
-static enum status show_folder(struct file_set *s, struct diag *diag)
+static enum status rename_folder(struct file_set *s, struct diag *diag)
 {
     enum status status = make_hidden_folder(s, diag);
     if (status != STATUS_OK || rename(s->staging_folder, s->folder) == 0)
@@ -425,29 +431,30 @@ static enum status show_folder(struct file_set *s, struct diag *diag)
     struct stat info;
     int error = errno;
     if (stat(s->folder, &info) == 0 && S_ISDIR(info.st_mode))
-        return show_in_folder(s, diag);
+        return rename_into_folder(s, diag);
     errno = error;
-    return cannot_make(s, diag);
+    return report_cannot_make_folder(s, diag);
 }
 
 enum status file_set_end(struct file_set *s, struct diag *diag)
 {
     enum status status = STATUS_OK;
     /* Steps that can still fail come first. */
-    for (const struct file_set_file *f = s->first; f != NULL && status == STATUS_OK; f = f->next)
-        if (f->path == NULL && !f->is_deleted)
-            status = save_directly(f, diag);
+    for (const struct file_set_file *f = s->first_file; f != NULL && status == STATUS_OK;
+         f = f->next)
+        if (f->target_path == NULL && !f->is_to_delete)
+            status = write_directly(f, diag);
     if (status == STATUS_OK)
-        status = s->folder_is_new    ? show_folder(s, diag)
-                 : s->folder != NULL ? show_in_folder(s, diag)
-                                     : show_files(s, diag);
+        status = s->folder_is_new    ? rename_folder(s, diag)
+                 : s->folder != NULL ? rename_into_folder(s, diag)
+                                     : rename_files(s, diag);
     return status;
 }
 
 bool file_set_has(const struct file_set *s, const char *path)
 {
     size_t before = s->folder != NULL ? strlen(s->folder) + 1 : 0;
-    for (const struct file_set_file *f = s->first; f != NULL; f = f->next)
+    for (const struct file_set_file *f = s->first_file; f != NULL; f = f->next)
         if (strcmp(f->shown_path + before, path) == 0)
             return true;
     return false;
@@ -455,24 +462,25 @@ bool file_set_has(const struct file_set *s, const char *path)
 
 void file_set_release(struct file_set *s)
 {
-    if (s->is_open)
-        close(s->file_open);
+    if (s->has_open_file)
+        close(s->open_fd);
     remove_temporaries(s);
     unlock_folder(s);
-    release_signals(s);
-    for (struct file_set_file *f = s->first, *next; f != NULL; f = next) {
+    restore_signals(s);
+    for (struct file_set_file *f = s->first_file, *next; f != NULL; f = next) {
         next = f->next;
         text_release(&f->contents);
-        free(f->temporary);
+        free(f->temporary_path);
         free(f->shown_path);
-        free(f->path);
+        free(f->target_path);
         free(f);
     }
     free(s->staging_folder);
     *s = (struct file_set){0};
 }
 
-enum status file_set_write_all(const struct file_set_whole *file, size_t count, struct diag *diag)
+enum status file_set_write_all(const struct file_set_contents *file, size_t count,
+                               struct diag *diag)
 {
     struct file_set files = {0};
     enum status status = file_set_begin(&files, diag);
@@ -486,5 +494,5 @@ enum status file_set_write_all(const struct file_set_whole *file, size_t count, 
 
 enum status file_set_write(const char *path, const char *data, size_t size, struct diag *diag)
 {
-    return file_set_write_all(&(struct file_set_whole){path, data, size}, 1, diag);
+    return file_set_write_all(&(struct file_set_contents){path, data, size}, 1, diag);
 }

@@ -4,7 +4,7 @@
  *     status = file_set_begin(&files, diag);
  *     status = file_set_add(&files, "names", data, size, diag); // as often as needed
  *     status = file_set_open(&files, "ops.csv", &out, diag);    // or piece by piece
- *     ... text_append(&out, ...), text_pass_on(&out) ...
+ *     ... text_append(&out, ...), text_flush_if_long(&out) ...
  *     status = file_set_close(&files, &out, diag);
  *     status = file_set_end(&files, diag);
  *     file_set_release(&files);
@@ -28,34 +28,34 @@
 struct file_set {
     const char *folder; /* set by the caller: paths are names in it; NULL: paths as they stand */
 
-    struct file_set_file *first, *last; /* in the order in which they were added */
-    bool folder_is_new;                 /* the folder is not there yet */
-    char *staging_folder; /* temporary folder that is renamed to it; NULL: not made yet */
+    struct file_set_file *first_file, *last_file; /* in the order in which they were added */
+    bool folder_is_new;                           /* the folder is not there yet */
+    char *staging_folder; /* temporary folder that is renamed to `folder`; NULL: not made yet */
     /* path of the hidden file that is locked while files of a folder are renamed; NULL: none */
-    char *lock;
-    int lock_file;
-    int file_open; /* the last file's, while is_open */
-    bool is_open;
-    int error; /* errno of a failed write to the open file; 0: none */
+    char *lock_path;
+    int lock_fd;
+    int open_fd; /* the last file's, while is_open */
+    bool has_open_file;
+    int write_errno; /* errno of a failed write to the open file; 0: none */
 };
 
 /* Checks that files->folder is a folder or does not exist. Release *files even after an error. */
 enum status file_set_begin(struct file_set *files, struct diag *diag);
 
-/* Checks, before work whose results are to be in the folder, that it can be made or written into. To be called after
- * file_set_begin(), on a set that is then released. */
-enum status file_set_try(struct file_set *files, struct diag *diag);
+/* Checks, before long work whose results will be in the folder, that the folder can be made or written into. Call it
+ * after file_set_begin(), on a set that is then released. */
+enum status file_set_check_writable(struct file_set *files, struct diag *diag);
 
 /* Writes one file. path "-" is standard output. Standard output, devices and pipes are written by file_set_end(), and
  * their data is kept in memory until then. */
 enum status file_set_add(struct file_set *files, const char *path, const char *data, size_t size,
                          struct diag *diag);
 
-/* Removes a file of the folder, if it exists, before the files of the set appear: one that describes what they replace.
- * The last file of a set must not be one of these. */
+/* Has an outdated file of the folder deleted, if it exists, before the files of the set appear: one that describes
+ * the results which they replace, for example. The last file of a set must not be one of these. */
 void file_set_remove(struct file_set *files, const char *path);
 
-/* Opens a file that is written while its text is made: text_pass_on(out) writes the text so far to the file and
+/* Opens a file that is written while its text is made: text_flush_if_long(out) writes the text so far to the file and
  * empties it, once it is long (base/text.h). file_set_close() writes the rest, reports failures, and releases *out;
  * text_release() abandons the file. Only one file can be open at a time. */
 enum status file_set_open(struct file_set *files, const char *path, struct text *out,
@@ -71,12 +71,13 @@ bool file_set_has(const struct file_set *files, const char *path);
 /* Frees the set. If file_set_end() was not called or failed, the added files are removed. */
 void file_set_release(struct file_set *files);
 
-struct file_set_whole {
+struct file_set_contents {
     const char *path, *data;
     size_t size;
 };
 /* Writes one file, or several that belong together: if one of them cannot be written, all stay as they were. */
 enum status file_set_write(const char *path, const char *data, size_t size, struct diag *diag);
-enum status file_set_write_all(const struct file_set_whole *file, size_t count, struct diag *diag);
+enum status file_set_write_all(const struct file_set_contents *file, size_t count,
+                               struct diag *diag);
 
 #endif

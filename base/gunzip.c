@@ -8,7 +8,7 @@ enum { PIECE = 1 << 15 };
 /* added to the number of window bits, it makes zlib accept only gzip's format, not zlib's own */
 enum { GZIP_ONLY = 16 };
 
-bool gunzip_recognise(const struct text *text)
+bool gunzip_is_packed(const struct text *text)
 {
     return text->size >= 2 && memcmp(text->data, "\x1f\x8b", 2) == 0;
 }

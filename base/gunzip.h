@@ -8,7 +8,7 @@
 #include <stdbool.h>
 
 /* Returns whether a text begins as gzip's files do (RFC 1952). */
-bool gunzip_recognise(const struct text *text);
+bool gunzip_is_packed(const struct text *text);
 
 /* Replaces a packed text by what it holds, of all members one after the other. Returns STATUS_BAD_INPUT and a message
  * at `at` if the text is damaged or cut short, or if what it holds exceeds `limit` bytes; the text is then

@@ -29,25 +29,25 @@ void interrupt_release(const struct interrupt *interrupt)
         sigaction(numbers[i], &interrupt->old_actions[i], NULL);
 }
 
-int interrupt_set_aside(void)
+int interrupt_clear_signal(void)
 {
     int number = caught;
     caught = 0;
     return number;
 }
 
-void interrupt_put_back(int number)
+void interrupt_restore_signal(int number)
 {
     if (number != 0)
         caught = number;
 }
 
-int interrupted(void)
+int interrupt_signal(void)
 {
     return caught;
 }
 
-const char *interrupt_name(void)
+const char *interrupt_signal_name(void)
 {
     return caught == SIGINT ? "an interrupt" : "a request to end";
 }

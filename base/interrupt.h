@@ -16,13 +16,13 @@ void interrupt_catch(struct interrupt *interrupt);
 void interrupt_release(const struct interrupt *interrupt);
 
 /* Returns the signal that came and forgets it, so that results so far can be completed by work that a signal would
- * end; interrupt_put_back() restores it. To be called after interrupt_release(), so that another signal ends the
+ * end; interrupt_restore_signal() restores it. To be called after interrupt_release(), so that another signal ends the
  * program. */
-int interrupt_set_aside(void);
-void interrupt_put_back(int number);
+int interrupt_clear_signal(void);
+void interrupt_restore_signal(int number);
 
 /* Return the signal that came (0: none), and its name for messages. */
-int interrupted(void);
-const char *interrupt_name(void);
+int interrupt_signal(void);
+const char *interrupt_signal_name(void);
 
 #endif

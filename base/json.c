@@ -21,11 +21,11 @@ struct json_value {
     union {
         const char *text; /* a scalar's text as it is written; strings without their quotes */
         /* the values in an object or array, in the order of the text */
-        const struct json_value *child;
-    } is;
+        const struct json_value *children;
+    } content;
     uint32_t size; /* bytes of the text, or number of children */
     uint32_t line, key_line, key_column;
-    enum json_token type : 8; /* JSON_OBJECT, _ARRAY, _STRING, _NUMBER or _WORD */
+    enum json_token type : 8; /* JSON_OBJECT, _ARRAY, _STRING, _NUMBER or _LITERAL */
 };
 
 /* ---- building ---- */
@@ -50,7 +50,7 @@ struct json_member {
     const struct json_value *value;
 };
 
-static int by_key(const void *left, const void *right)
+static int compare_keys(const void *left, const void *right)
 {
     const struct json_value *a = ((const struct json_member *)left)->value;
     const struct json_value *b = ((const struct json_member *)right)->value;
@@ -64,8 +64,8 @@ static enum status check_keys(const struct builder *b, const struct json_value *
     const struct json_value *twice = NULL;
     struct json_member *member = heap_alloc(object->size, sizeof *member);
     for (size_t i = 0; i < object->size; i++)
-        member[i].value = &object->is.child[i];
-    qsort(member, object->size, sizeof *member, by_key);
+        member[i].value = &object->content.children[i];
+    qsort(member, object->size, sizeof *member, compare_keys);
     for (size_t i = 1; i < object->size; i++)
         if (strcmp(member[i - 1].value->key, member[i].value->key) == 0 &&
             (!twice || member[i].value < twice))
@@ -106,7 +106,7 @@ static enum status build_children(struct builder *b, struct json_value *parent)
     if (count > 0)
         memcpy(child, b->value + begin, count * sizeof *child);
     b->count = begin;
-    parent->is.child = child;
+    parent->content.children = child;
     parent->size = (uint32_t)count;
     return parent->type == JSON_OBJECT && count > 1 ? check_keys(b, parent) : STATUS_OK;
 }
@@ -117,7 +117,7 @@ static enum status build_value(struct builder *b, enum json_token token, struct 
     value->line = b->pull.token_line;
     if (token == JSON_OBJECT || token == JSON_ARRAY)
         return build_children(b, value);
-    value->is.text = b->pull.text;
+    value->content.text = b->pull.text;
     value->size = (uint32_t)b->pull.size;
     return STATUS_OK;
 }
@@ -168,9 +168,9 @@ void json_release(struct json *json)
 static struct json_node make_node(struct json *doc, const struct json_value *value,
                                   const char *path)
 {
-    const bool null = value->type == JSON_WORD && value->is.text[0] == 'n';
+    const bool null = value->type == JSON_LITERAL && value->content.text[0] == 'n';
     return (struct json_node){
-        .doc = doc, .value = null ? NULL : value, .path = path, .line = value->line};
+        .document = doc, .value = null ? NULL : value, .path = path, .line = value->line};
 }
 
 struct json_node json_root(struct json *json)
@@ -180,7 +180,7 @@ struct json_node json_root(struct json *json)
 
 struct loc json_loc(struct json_node node)
 {
-    return (struct loc){.name = node.doc->name, .line = node.line};
+    return (struct loc){.name = node.document->name, .line = node.line};
 }
 
 static bool has_type(struct json_node node, enum json_token type)
@@ -190,40 +190,41 @@ static bool has_type(struct json_node node, enum json_token type)
 
 static const char *path_of_key(struct json_node object, const char *key)
 {
-    return arena_printf(&object.doc->arena, "%s%s%s", object.path, object.path[0] ? "." : "", key);
+    return arena_printf(&object.document->arena, "%s%s%s", object.path, object.path[0] ? "." : "",
+                        key);
 }
 
 struct json_node json_find(struct json_node object, const char *key)
 {
     const char *path = path_of_key(object, key);
-    for (size_t i = 0; i < json_members(object); i++)
-        if (strcmp(object.value->is.child[i].key, key) == 0)
-            return make_node(object.doc, &object.value->is.child[i], path);
-    return (struct json_node){.doc = object.doc, .path = path, .line = object.line};
+    for (size_t i = 0; i < json_member_count(object); i++)
+        if (strcmp(object.value->content.children[i].key, key) == 0)
+            return make_node(object.document, &object.value->content.children[i], path);
+    return (struct json_node){.document = object.document, .path = path, .line = object.line};
 }
 
-struct json_node json_at(struct json_node array, size_t i)
+struct json_node json_element(struct json_node array, size_t i)
 {
-    const char *path = arena_printf(&array.doc->arena, "%s[%zu]", array.path, i);
-    if (i < json_count(array))
-        return make_node(array.doc, &array.value->is.child[i], path);
-    return (struct json_node){.doc = array.doc, .path = path, .line = array.line};
+    const char *path = arena_printf(&array.document->arena, "%s[%zu]", array.path, i);
+    if (i < json_element_count(array))
+        return make_node(array.document, &array.value->content.children[i], path);
+    return (struct json_node){.document = array.document, .path = path, .line = array.line};
 }
 
-size_t json_count(struct json_node array)
+size_t json_element_count(struct json_node array)
 {
     return json_is_array(array) ? array.value->size : 0;
 }
 
 struct json_node json_member(struct json_node object, size_t i, const char **key)
 {
-    assert(i < json_members(object));
-    const struct json_value *value = &object.value->is.child[i];
+    assert(i < json_member_count(object));
+    const struct json_value *value = &object.value->content.children[i];
     *key = value->key;
-    return make_node(object.doc, value, path_of_key(object, value->key));
+    return make_node(object.document, value, path_of_key(object, value->key));
 }
 
-size_t json_members(struct json_node object)
+size_t json_member_count(struct json_node object)
 {
     return json_is_object(object) ? object.value->size : 0;
 }
@@ -268,15 +269,15 @@ enum status json_error(struct json_node node, struct diag *diag, const char *for
 }
 
 /* Points *text at a scalar as it is written in the document. Returns its bytes, limited to what fits in a message. */
-static int written_number(struct json_node node, const char **text)
+static int scalar_as_written(struct json_node node, const char **text)
 {
     const uint32_t quote = json_is_string(node) ? 1 : 0, size = node.value->size + 2 * quote;
-    *text = node.value->is.text - quote;
+    *text = node.value->content.text - quote;
     return size < 60 ? (int)size : 60;
 }
 
 /* Reports that a node has the wrong type: "found a string", with the value if it is short. */
-static enum status type_error(struct json_node node, const char *wanted, struct diag *diag)
+static enum status report_type_error(struct json_node node, const char *wanted, struct diag *diag)
 {
     if (!node.value)
         return json_error(node, diag, "missing: expected %s", wanted);
@@ -285,7 +286,7 @@ static enum status type_error(struct json_node node, const char *wanted, struct 
     if (json_is_array(node))
         return json_error(node, diag, "expected %s, found an array", wanted);
     const char *text;
-    const int size = written_number(node, &text);
+    const int size = scalar_as_written(node, &text);
     return json_error(node, diag, "expected %s, found %.*s", wanted, size, text);
 }
 
@@ -293,14 +294,14 @@ enum status json_get_object(struct json_node object, const char *key, struct jso
                             struct diag *diag)
 {
     *out = json_find(object, key);
-    return json_is_object(*out) ? STATUS_OK : type_error(*out, "an object", diag);
+    return json_is_object(*out) ? STATUS_OK : report_type_error(*out, "an object", diag);
 }
 
 enum status json_get_array(struct json_node object, const char *key, struct json_node *out,
                            struct diag *diag)
 {
     *out = json_find(object, key);
-    return json_is_array(*out) ? STATUS_OK : type_error(*out, "an array", diag);
+    return json_is_array(*out) ? STATUS_OK : report_type_error(*out, "an array", diag);
 }
 
 enum status json_get_string(struct json_node object, const char *key, const char **out,
@@ -328,26 +329,26 @@ enum status json_get_bool(struct json_node object, const char *key, bool *out, s
 
 enum status json_as_bool(struct json_node node, bool *out, struct diag *diag)
 {
-    if (!has_type(node, JSON_WORD)) /* a null has no value */
-        return type_error(node, "true or false", diag);
-    *out = node.value->is.text[0] == 't';
+    if (!has_type(node, JSON_LITERAL)) /* a null has no value */
+        return report_type_error(node, "true or false", diag);
+    *out = node.value->content.text[0] == 't';
     return STATUS_OK;
 }
 
 enum status json_as_string(struct json_node node, const char **out, struct diag *diag)
 {
     if (!json_is_string(node))
-        return type_error(node, "a string", diag);
-    *out = unescape(node.doc, node.value->is.text, node.value->size);
+        return report_type_error(node, "a string", diag);
+    *out = unescape(node.document, node.value->content.text, node.value->size);
     return STATUS_OK;
 }
 
 /* Reports a number outside its range; names only limits that the type does not set already. */
-static enum status out_of_range(struct json_node node, bool has_low, double low, bool has_high,
-                                double high, struct diag *diag)
+static enum status report_out_of_range(struct json_node node, bool has_low, double low,
+                                       bool has_high, double high, struct diag *diag)
 {
     const char *found;
-    const int size = written_number(node, &found);
+    const int size = scalar_as_written(node, &found);
     struct text range = {0};
     text_puts(&range, has_low && has_high ? "" : has_low ? "at least " : "at most ");
     if (has_low)
@@ -365,12 +366,12 @@ enum status json_as_double(struct json_node node, double low, double high, doubl
                            struct diag *diag)
 {
     if (!json_is_number(node))
-        return type_error(node, "a number", diag);
+        return report_type_error(node, "a number", diag);
     double value;
-    if (!parse_double(node.value->is.text, node.value->size, &value))
+    if (!parse_double(node.value->content.text, node.value->size, &value))
         return json_error(node, diag, "this number is too large");
     if (value < low || value > high)
-        return out_of_range(node, low > -DBL_MAX, low, high < DBL_MAX, high, diag);
+        return report_out_of_range(node, low > -DBL_MAX, low, high < DBL_MAX, high, diag);
     *out = value;
     return STATUS_OK;
 }
@@ -379,30 +380,32 @@ enum status json_as_i64(struct json_node node, int64_t low, int64_t high, int64_
                         struct diag *diag)
 {
     if (!json_is_number(node))
-        return type_error(node, "a whole number", diag);
+        return report_type_error(node, "a whole number", diag);
     int64_t value;
-    if (!parse_i64(node.value->is.text, node.value->size, &value)) {
+    if (!parse_i64(node.value->content.text, node.value->size, &value)) {
         /* 1e6 and 32.0 are whole as well. */
         double number;
-        if (!parse_double(node.value->is.text, node.value->size, &number) || fabs(number) > 0x1p53)
-            return out_of_range(node, low > INT64_MIN, (double)low, true, (double)high, diag);
+        if (!parse_double(node.value->content.text, node.value->size, &number) ||
+            fabs(number) > 0x1p53)
+            return report_out_of_range(node, low > INT64_MIN, (double)low, true, (double)high,
+                                       diag);
         if (number != floor(number))
-            return type_error(node, "a whole number", diag);
+            return report_type_error(node, "a whole number", diag);
         value = (int64_t)number;
     }
     if (value < low || value > high)
-        return out_of_range(node, low > INT64_MIN, (double)low, high < INT64_MAX, (double)high,
-                            diag);
+        return report_out_of_range(node, low > INT64_MIN, (double)low, high < INT64_MAX,
+                                   (double)high, diag);
     *out = value;
     return STATUS_OK;
 }
 
-enum status json_only(struct json_node object, const char *const *known, size_t count,
-                      struct diag *diag)
+enum status json_reject_unknown_keys(struct json_node object, const char *const *known,
+                                     size_t count, struct diag *diag)
 {
     if (!json_is_object(object))
-        return type_error(object, "an object", diag);
-    for (size_t m = 0; m < json_members(object); m++) {
+        return report_type_error(object, "an object", diag);
+    for (size_t m = 0; m < json_member_count(object); m++) {
         const char *key;
         struct json_node node = json_member(object, m, &key);
         size_t i = 0;

@@ -3,7 +3,7 @@
  * A document is strict JSON with comments allowed (base/json_pull.h). A node is one value in it
  * together with its path ("nodes.gpu.memory[0]"), so that a message reads
  * "a100.json:12: error: nodes.gpu.memory: expected a number". Every key of an object must be
- * known to the reader: json_only() reports the first that is not.
+ * known to the reader: json_reject_unknown_keys() reports the first that is not.
  *
  * Strings are UTF-8 and hold no NUL; a configuration has at most 16 MiB, a thousand times its usual size.
  * Functions may be called on a node of the wrong type: getters report it, finders find nothing. */
@@ -26,7 +26,7 @@ struct json {
 };
 
 struct json_node {
-    struct json *doc;
+    struct json *document;
     const struct json_value *value; /* NULL: absent */
     const char *path;
     uint32_t line; /* for an absent value, the line of the deepest value on its path */
@@ -51,11 +51,11 @@ enum status json_error(struct json_node node, struct diag *diag, const char *for
 /* Returns the member `key` of an object, or a node with value NULL. A null member counts as absent. */
 struct json_node json_find(struct json_node object, const char *key);
 /* Return the i-th element of an array, and the number of its elements (0 for a node that is no array). */
-struct json_node json_at(struct json_node array, size_t i);
-size_t json_count(struct json_node array);
+struct json_node json_element(struct json_node array, size_t i);
+size_t json_element_count(struct json_node array);
 /* Returns the i-th member of an object, in file order, and its key. */
 struct json_node json_member(struct json_node object, size_t i, const char **key);
-size_t json_members(struct json_node object);
+size_t json_member_count(struct json_node object);
 
 bool json_is_object(struct json_node node);
 bool json_is_array(struct json_node node);
@@ -85,7 +85,7 @@ enum status json_as_i64(struct json_node node, int64_t low, int64_t high, int64_
 enum status json_as_string(struct json_node node, const char **out, struct diag *diag);
 
 /* Reports the first member whose key is not in known[0..count), with the nearest known key. */
-enum status json_only(struct json_node object, const char *const *known, size_t count,
-                      struct diag *diag);
+enum status json_reject_unknown_keys(struct json_node object, const char *const *known,
+                                     size_t count, struct diag *diag);
 
 #endif

@@ -11,9 +11,10 @@
 void json_pull_init(struct json_pull *pull, enum json_dialect dialect, const char *name,
                     const char *data, size_t size)
 {
-    *pull = (struct json_pull){.name = name, .dialect = dialect, .line = 1, .first = true};
-    pull->at = pull->line_start = size > 0 ? data : "";
-    pull->end = pull->at + size;
+    *pull =
+        (struct json_pull){.name = name, .dialect = dialect, .line = 1, .is_at_level_start = true};
+    pull->position = pull->line_start = size > 0 ? data : "";
+    pull->end = pull->position + size;
 }
 
 struct loc json_pull_loc(const struct json_pull *pull)
@@ -23,12 +24,12 @@ struct loc json_pull_loc(const struct json_pull *pull)
 
 /* ---- messages ---- */
 
-static enum status fail_at(const struct json_pull *pull, const char *at, struct diag *diag,
-                           const char *format, ...) __attribute__((format(printf, 4, 5)));
+static enum status report_fault_at(const struct json_pull *pull, const char *at, struct diag *diag,
+                                   const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 /* Reports a fault at the position `at`, which is on the current line. */
-static enum status fail_at(const struct json_pull *pull, const char *at, struct diag *diag,
-                           const char *format, ...)
+static enum status report_fault_at(const struct json_pull *pull, const char *at, struct diag *diag,
+                                   const char *format, ...)
 {
     struct loc loc = {
         .name = pull->name, .line = pull->line, .column = (uint32_t)(at - pull->line_start) + 1};
@@ -40,14 +41,16 @@ static enum status fail_at(const struct json_pull *pull, const char *at, struct 
 }
 
 /* Reports "expected X" with the text that was found instead. */
-static enum status expected_error(const struct json_pull *pull, const char *what, struct diag *diag)
+static enum status report_expected(const struct json_pull *pull, const char *what,
+                                   struct diag *diag)
 {
-    if (pull->at == pull->end)
-        return fail_at(pull, pull->at, diag, "expected %s, but the text ends here", what);
-    unsigned char c = (unsigned char)*pull->at;
+    if (pull->position == pull->end)
+        return report_fault_at(pull, pull->position, diag, "expected %s, but the text ends here",
+                               what);
+    unsigned char c = (unsigned char)*pull->position;
     if (c > 0x20 && c < 0x7f)
-        return fail_at(pull, pull->at, diag, "expected %s, found '%c'", what, c);
-    return fail_at(pull, pull->at, diag, "expected %s, found byte 0x%02x", what, c);
+        return report_fault_at(pull, pull->position, diag, "expected %s, found '%c'", what, c);
+    return report_fault_at(pull, pull->position, diag, "expected %s, found byte 0x%02x", what, c);
 }
 
 /* ---- characters ---- */
@@ -55,60 +58,60 @@ static enum status expected_error(const struct json_pull *pull, const char *what
 /* Returns the next character; NUL, which no token begins with, at the end of the text. */
 static char peek_char(const struct json_pull *pull)
 {
-    return pull->at < pull->end ? *pull->at : '\0';
+    return pull->position < pull->end ? *pull->position : '\0';
 }
 
-static bool take_char(struct json_pull *pull, char c)
+static bool accept_char(struct json_pull *pull, char c)
 {
-    if (pull->at == pull->end || *pull->at != c)
+    if (pull->position == pull->end || *pull->position != c)
         return false;
-    pull->at++;
+    pull->position++;
     return true;
 }
 
-static void newline(struct json_pull *pull)
+static void begin_next_line(struct json_pull *pull)
 {
     pull->line++;
-    pull->line_start = pull->at + 1;
+    pull->line_start = pull->position + 1;
 }
 
 static enum status skip_comment(struct json_pull *pull, struct diag *diag)
 {
     const struct json_pull opening = *pull;
-    pull->at++;
-    if (take_char(pull, '/')) {
-        while (pull->at < pull->end && *pull->at != '\n')
-            pull->at++;
+    pull->position++;
+    if (accept_char(pull, '/')) {
+        while (pull->position < pull->end && *pull->position != '\n')
+            pull->position++;
         return STATUS_OK;
     }
-    if (!take_char(pull, '*'))
-        return fail_at(&opening, opening.at, diag,
-                       "unexpected '/': a comment starts with // or /*");
-    for (; pull->end - pull->at >= 2; pull->at++) {
-        if (pull->at[0] == '*' && pull->at[1] == '/') {
-            pull->at += 2;
+    if (!accept_char(pull, '*'))
+        return report_fault_at(&opening, opening.position, diag,
+                               "unexpected '/': a comment starts with // or /*");
+    for (; pull->end - pull->position >= 2; pull->position++) {
+        if (pull->position[0] == '*' && pull->position[1] == '/') {
+            pull->position += 2;
             return STATUS_OK;
         }
-        if (*pull->at == '\n')
-            newline(pull);
+        if (*pull->position == '\n')
+            begin_next_line(pull);
     }
-    return fail_at(&opening, opening.at, diag, "this comment has no closing */");
+    return report_fault_at(&opening, opening.position, diag, "this comment has no closing */");
 }
 
 static enum status skip_space(struct json_pull *pull, struct diag *diag)
 {
-    while (pull->at < pull->end) {
-        char c = *pull->at;
+    while (pull->position < pull->end) {
+        char c = *pull->position;
         if (c == '/') {
             if (skip_comment(pull, diag) != STATUS_OK)
                 return STATUS_BAD_INPUT;
             continue;
         }
         if (c == '\n')
-            newline(pull);
+            begin_next_line(pull);
         else if (c != ' ' && c != '\t' && c != '\r')
             break;
-        pull->at++;
+        pull->position++;
     }
     return STATUS_OK;
 }
@@ -116,7 +119,7 @@ static enum status skip_space(struct json_pull *pull, struct diag *diag)
 /* ---- scalars ---- */
 
 /* Returns the value of four hexadecimal digits; -1: they are none. */
-static int32_t hex4(const char *text, size_t size)
+static int32_t four_hex_digits(const char *text, size_t size)
 {
     int32_t code = 0;
     if (size < 4)
@@ -133,33 +136,33 @@ static int32_t hex4(const char *text, size_t size)
 
 static enum status read_escape(struct json_pull *pull, struct diag *diag)
 {
-    const char *from = pull->at;
+    const char *from = pull->position;
     const size_t left = (size_t)(pull->end - from);
     if (left >= 2 && from[1] != '\0' && strchr("\"\\/bfnrt", from[1])) {
-        pull->at += 2;
+        pull->position += 2;
         return STATUS_OK;
     }
-    const int32_t code = left >= 2 && from[1] == 'u' ? hex4(from + 2, left - 2) : -1;
+    const int32_t code = left >= 2 && from[1] == 'u' ? four_hex_digits(from + 2, left - 2) : -1;
     if (code < 0)
-        return fail_at(
+        return report_fault_at(
             pull, from, diag,
             "unknown escape in a string: \\\" \\\\ \\/ \\b \\f \\n \\r \\t and \\uXXXX are known");
     /* The program's strings are C strings: what follows a NUL would be lost in silence. */
     if (code == 0 && pull->dialect == JSON_STRICT)
-        return fail_at(pull, from, diag, "a string must not hold \\u0000");
-    pull->at += 6;
+        return report_fault_at(pull, from, diag, "a string must not hold \\u0000");
+    pull->position += 6;
     return STATUS_OK;
 }
 
 static enum status read_string(struct json_pull *pull, struct diag *diag)
 {
-    const char *from = pull->at++;
-    pull->text = pull->at;
-    while (pull->at < pull->end) {
-        const unsigned char c = (unsigned char)*pull->at;
+    const char *from = pull->position++;
+    pull->text = pull->position;
+    while (pull->position < pull->end) {
+        const unsigned char c = (unsigned char)*pull->position;
         size_t size = 1;
         if (c == '"') {
-            pull->size = (size_t)(pull->at++ - pull->text);
+            pull->size = (size_t)(pull->position++ - pull->text);
             return STATUS_OK;
         }
         if (c < 0x20)
@@ -171,16 +174,16 @@ static enum status read_string(struct json_pull *pull, struct diag *diag)
             continue;
         }
         if (c >= 0x80 && pull->dialect == JSON_STRICT)
-            size = utf8_size(pull->at, (size_t)(pull->end - pull->at));
+            size = utf8_char_size(pull->position, (size_t)(pull->end - pull->position));
         if (size == 0)
-            return fail_at(pull, pull->at, diag,
-                           "a string must be UTF-8: byte 0x%02x cannot stand here", c);
-        pull->at += size;
+            return report_fault_at(pull, pull->position, diag,
+                                   "a string must be UTF-8: byte 0x%02x cannot stand here", c);
+        pull->position += size;
     }
-    if (pull->at == pull->end || *pull->at == '\n' || *pull->at == '\r')
-        return fail_at(pull, from, diag, "this string does not end on its line");
-    return fail_at(pull, pull->at, diag, "byte 0x%02x must be escaped in a string",
-                   (unsigned char)*pull->at);
+    if (pull->position == pull->end || *pull->position == '\n' || *pull->position == '\r')
+        return report_fault_at(pull, from, diag, "this string does not end on its line");
+    return report_fault_at(pull, pull->position, diag, "byte 0x%02x must be escaped in a string",
+                           (unsigned char)*pull->position);
 }
 
 /* Reads true, false, null, or one of the numbers that a profiler writes as words. The characters before pull->at, such
@@ -192,54 +195,54 @@ static enum status read_word(struct json_pull *pull, enum json_token *token, str
         enum json_dialect dialect;
         enum json_token token;
     } words[] = {
-        {"true", JSON_STRICT, JSON_WORD},         {"false", JSON_STRICT, JSON_WORD},
-        {"null", JSON_STRICT, JSON_WORD},         {"NaN", JSON_PROFILER, JSON_NUMBER},
+        {"true", JSON_STRICT, JSON_LITERAL},      {"false", JSON_STRICT, JSON_LITERAL},
+        {"null", JSON_STRICT, JSON_LITERAL},      {"NaN", JSON_PROFILER, JSON_NUMBER},
         {"Infinity", JSON_PROFILER, JSON_NUMBER}, {"-Infinity", JSON_PROFILER, JSON_NUMBER},
     };
     while ((peek_char(pull) >= 'a' && peek_char(pull) <= 'z') ||
            (peek_char(pull) >= 'A' && peek_char(pull) <= 'Z'))
-        pull->at++;
-    pull->size = (size_t)(pull->at - pull->text);
+        pull->position++;
+    pull->size = (size_t)(pull->position - pull->text);
     if (pull->size == 0)
-        return expected_error(pull, "a value", diag);
+        return report_expected(pull, "a value", diag);
     for (size_t i = 0; i < ARRAY_LEN(words); i++) {
         *token = words[i].token;
         if (words[i].dialect <= pull->dialect && json_pull_is(pull, words[i].text))
             return STATUS_OK;
     }
-    return fail_at(pull, pull->text, diag, "'%.*s' is no JSON value",
-                   (int)(pull->size < 40 ? pull->size : 40), pull->text);
+    return report_fault_at(pull, pull->text, diag, "'%.*s' is no JSON value",
+                           (int)(pull->size < 40 ? pull->size : 40), pull->text);
 }
 
-static bool take_digits(struct json_pull *pull)
+static bool skip_digits(struct json_pull *pull)
 {
-    const char *from = pull->at;
+    const char *from = pull->position;
     while (peek_char(pull) >= '0' && peek_char(pull) <= '9')
-        pull->at++;
-    return pull->at > from;
+        pull->position++;
+    return pull->position > from;
 }
 
 static enum status read_number(struct json_pull *pull, enum json_token *token, struct diag *diag)
 {
     *token = JSON_NUMBER;
-    take_char(pull, '-');
+    accept_char(pull, '-');
     if (pull->dialect == JSON_PROFILER && peek_char(pull) == 'I')
         return read_word(pull, token, diag);
-    const bool zero = take_char(pull, '0');
-    if (zero && take_digits(pull))
-        return fail_at(pull, pull->text, diag,
-                       "a number must not have a digit right after a leading 0");
-    if (!zero && !take_digits(pull))
-        return expected_error(pull, "a digit", diag);
-    if (take_char(pull, '.') && !take_digits(pull))
-        return expected_error(pull, "a digit", diag);
-    if (take_char(pull, 'e') || take_char(pull, 'E')) {
-        if (!take_char(pull, '-'))
-            take_char(pull, '+');
-        if (!take_digits(pull))
-            return expected_error(pull, "a digit", diag);
+    const bool zero = accept_char(pull, '0');
+    if (zero && skip_digits(pull))
+        return report_fault_at(pull, pull->text, diag,
+                               "a number must not have a digit right after a leading 0");
+    if (!zero && !skip_digits(pull))
+        return report_expected(pull, "a digit", diag);
+    if (accept_char(pull, '.') && !skip_digits(pull))
+        return report_expected(pull, "a digit", diag);
+    if (accept_char(pull, 'e') || accept_char(pull, 'E')) {
+        if (!accept_char(pull, '-'))
+            accept_char(pull, '+');
+        if (!skip_digits(pull))
+            return report_expected(pull, "a digit", diag);
     }
-    pull->size = (size_t)(pull->at - pull->text);
+    pull->size = (size_t)(pull->position - pull->text);
     return STATUS_OK;
 }
 
@@ -248,26 +251,27 @@ static enum status read_number(struct json_pull *pull, enum json_token *token, s
 static enum status open_level(struct json_pull *pull, bool object, struct diag *diag)
 {
     if (pull->depth == JSON_DEPTH_LIMIT)
-        return fail_at(pull, pull->at, diag, "nested deeper than %d levels", JSON_DEPTH_LIMIT);
+        return report_fault_at(pull, pull->position, diag, "nested deeper than %d levels",
+                               JSON_DEPTH_LIMIT);
     pull->in_object[pull->depth++] = object;
-    pull->at++;
-    pull->first = true;
-    pull->need_value = false;
+    pull->position++;
+    pull->is_at_level_start = true;
+    pull->needs_value = false;
     return STATUS_OK;
 }
 
 static void close_level(struct json_pull *pull)
 {
     pull->depth--;
-    pull->at++;
-    pull->first = false;
+    pull->position++;
+    pull->is_at_level_start = false;
 }
 
 static void begin_token(struct json_pull *pull)
 {
     pull->token_line = pull->line;
-    pull->token_column = (uint32_t)(pull->at - pull->line_start) + 1;
-    pull->text = pull->at;
+    pull->token_column = (uint32_t)(pull->position - pull->line_start) + 1;
+    pull->text = pull->position;
     pull->has_escapes = false;
 }
 
@@ -279,7 +283,7 @@ static enum status read_value(struct json_pull *pull, enum json_token *token, st
         *token = c == '{' ? JSON_OBJECT : JSON_ARRAY;
         return open_level(pull, c == '{', diag);
     }
-    pull->first = pull->need_value = false;
+    pull->is_at_level_start = pull->needs_value = false;
     if (c == '"') {
         *token = JSON_STRING;
         return read_string(pull, diag);
@@ -293,12 +297,12 @@ static enum status read_key(struct json_pull *pull, enum json_token *token, stru
 {
     begin_token(pull);
     if (peek_char(pull) != '"')
-        return expected_error(pull, "a key in double quotes", diag);
+        return report_expected(pull, "a key in double quotes", diag);
     if (read_string(pull, diag) != STATUS_OK || skip_space(pull, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
-    if (!take_char(pull, ':'))
-        return expected_error(pull, "':'", diag);
-    pull->need_value = true;
+    if (!accept_char(pull, ':'))
+        return report_expected(pull, "':'", diag);
+    pull->needs_value = true;
     *token = JSON_KEY;
     return STATUS_OK;
 }
@@ -307,13 +311,13 @@ enum status json_pull_next(struct json_pull *pull, enum json_token *token, struc
 {
     if (skip_space(pull, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
-    if (pull->depth == 0 && !pull->first) {
+    if (pull->depth == 0 && !pull->is_at_level_start) {
         begin_token(pull);
         *token = JSON_END;
-        return pull->at == pull->end ? STATUS_OK
-                                     : expected_error(pull, "nothing after the value", diag);
+        return pull->position == pull->end ? STATUS_OK
+                                           : report_expected(pull, "nothing after the value", diag);
     }
-    if (pull->depth == 0 || pull->need_value)
+    if (pull->depth == 0 || pull->needs_value)
         return read_value(pull, token, diag);
 
     const bool object = pull->in_object[pull->depth - 1];
@@ -324,13 +328,14 @@ enum status json_pull_next(struct json_pull *pull, enum json_token *token, struc
         *token = object ? JSON_OBJECT_END : JSON_ARRAY_END;
         return STATUS_OK;
     }
-    if (!pull->first) {
-        if (!take_char(pull, ','))
-            return expected_error(pull, object ? "',' or '}'" : "',' or ']'", diag);
+    if (!pull->is_at_level_start) {
+        if (!accept_char(pull, ','))
+            return report_expected(pull, object ? "',' or '}'" : "',' or ']'", diag);
         if (skip_space(pull, diag) != STATUS_OK)
             return STATUS_BAD_INPUT;
         if (peek_char(pull) == close)
-            return fail_at(pull, pull->at, diag, "there must be no comma before '%c'", close);
+            return report_fault_at(pull, pull->position, diag, "there must be no comma before '%c'",
+                                   close);
     }
     return object ? read_key(pull, token, diag) : read_value(pull, token, diag);
 }
@@ -373,9 +378,9 @@ static size_t unescape_one(const char *text, size_t size, char out[4], size_t *t
         return 1;
     }
     *taken = 6;
-    int32_t code = hex4(text + 2, 4);
+    int32_t code = four_hex_digits(text + 2, 4);
     if (code >= 0xd800 && code < 0xdc00 && size >= 12 && text[6] == '\\' && text[7] == 'u') {
-        const int32_t low = hex4(text + 8, 4);
+        const int32_t low = four_hex_digits(text + 8, 4);
         if (low >= 0xdc00 && low < 0xe000) {
             *taken = 12;
             code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);

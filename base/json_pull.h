@@ -29,23 +29,23 @@ enum json_token {
     JSON_KEY, /* a key and the ':' after it */
     JSON_STRING,
     JSON_NUMBER,
-    JSON_WORD, /* true, false, null */
-    JSON_END,  /* the end of the text, after one value */
+    JSON_LITERAL, /* true, false, null */
+    JSON_END,     /* the end of the text, after one value */
     JSON_TOKEN_COUNT
 };
 
 struct json_pull {
     const char *name; /* names the text in messages; borrowed, like the text */
     enum json_dialect dialect;
-    const char *at, *end, *line_start;
+    const char *position, *end, *line_start;
     uint32_t line;
     unsigned depth;
     bool in_object[JSON_DEPTH_LIMIT];
-    bool first;      /* nothing has been read at this level yet */
-    bool need_value; /* a key was read last */
+    bool is_at_level_start; /* nothing has been read at this level yet */
+    bool needs_value;       /* a key was read last */
 
     uint32_t token_line, token_column; /* where the last token begins */
-    /* The text between the quotes of a KEY or STRING; the text itself of a NUMBER or WORD. */
+    /* The text between the quotes of a KEY or STRING; the text itself of a NUMBER or LITERAL. */
     const char *text;
     size_t size;
     bool has_escapes; /* the text holds backslashes */
@@ -63,7 +63,7 @@ enum status json_pull_skip(struct json_pull *pull, enum json_token token, struct
 /* Returns the place where the last token begins. */
 struct loc json_pull_loc(const struct json_pull *pull);
 
-/* True if the text of the last KEY, STRING or WORD equals `text` and is written without escapes. */
+/* True if the text of the last KEY, STRING or LITERAL equals `text` and is written without escapes. */
 bool json_pull_is(const struct json_pull *pull, const char *text);
 
 /* Reads the last NUMBER; false for NaN and for numbers outside the range of double. */

@@ -7,7 +7,7 @@
 void json_put_escaped(struct text *out, const char *text)
 {
     while (*text != '\0') {
-        const size_t size = utf8_size(text, SIZE_MAX);
+        const size_t size = utf8_char_size(text, SIZE_MAX);
         const unsigned char c = (unsigned char)*text;
         if (size == 0)
             text_puts(out, "\\ufffd");
@@ -22,45 +22,45 @@ void json_put_escaped(struct text *out, const char *text)
     }
 }
 
-static void put_string(struct text *out, const char *string)
+static void append_string(struct text *out, const char *string)
 {
     text_putc(out, '"');
     json_put_escaped(out, string);
     text_putc(out, '"');
 }
 
-static void put_line(struct json_out *json)
+static void append_line_break(struct json_out *json)
 {
     text_printf(json->out, "\n%*s", 2 * json->depth, "");
 }
 
 /* Appends what comes before a value: the separator, the line break and the key. */
-static void put_key(struct json_out *json, const char *key)
+static void append_key(struct json_out *json, const char *key)
 {
     if (json->has_value)
         text_puts(json->out, json->on_one_line ? ", " : ",");
     if (json->depth > 0 && !json->on_one_line)
-        put_line(json);
+        append_line_break(json);
     json->has_value = true;
     if (key == NULL)
         return;
-    put_string(json->out, key);
+    append_string(json->out, key);
     text_puts(json->out, ": ");
 }
 
 static void begin_nested(struct json_out *json, const char *key, char bracket)
 {
-    put_key(json, key);
+    append_key(json, key);
     text_putc(json->out, bracket);
     json->depth++;
     json->has_value = false;
 }
 
-static void end(struct json_out *json, char bracket)
+static void end_nested(struct json_out *json, char bracket)
 {
     json->depth--;
     if (!json->on_one_line && (json->has_value || bracket == '}'))
-        put_line(json);
+        append_line_break(json);
     text_putc(json->out, bracket);
     json->has_value = true;
 }
@@ -72,7 +72,7 @@ void json_begin_object(struct json_out *json, const char *key)
 
 void json_end_object(struct json_out *json)
 {
-    end(json, '}');
+    end_nested(json, '}');
 }
 
 void json_begin_array(struct json_out *json, const char *key)
@@ -82,33 +82,33 @@ void json_begin_array(struct json_out *json, const char *key)
 
 void json_end_array(struct json_out *json)
 {
-    end(json, ']');
+    end_nested(json, ']');
 }
 
-void json_begin_row(struct json_out *json, const char *key)
+void json_begin_inline_object(struct json_out *json, const char *key)
 {
     begin_nested(json, key, '{');
     json->on_one_line = true;
 }
 
-void json_end_row(struct json_out *json)
+void json_end_inline_object(struct json_out *json)
 {
-    end(json, '}');
+    end_nested(json, '}');
     json->on_one_line = false;
 }
 
 void json_put_number(struct json_out *json, const char *key, double value)
 {
-    put_key(json, key);
+    append_key(json, key);
     if (isfinite(value))
         text_put_double(json->out, value);
     else
         text_puts(json->out, "null");
 }
 
-void json_put_digits(struct json_out *json, const char *key, double value, int digits)
+void json_put_rounded(struct json_out *json, const char *key, double value, int digits)
 {
-    put_key(json, key);
+    append_key(json, key);
     if (isfinite(value))
         text_printf(json->out, "%.*g", digits, value);
     else
@@ -117,7 +117,7 @@ void json_put_digits(struct json_out *json, const char *key, double value, int d
 
 void json_put_count(struct json_out *json, const char *key, uint64_t value)
 {
-    put_key(json, key);
+    append_key(json, key);
     if (value == UINT64_MAX)
         text_puts(json->out, "null");
     else
@@ -126,15 +126,15 @@ void json_put_count(struct json_out *json, const char *key, uint64_t value)
 
 void json_put_text(struct json_out *json, const char *key, const char *value)
 {
-    put_key(json, key);
+    append_key(json, key);
     if (value == NULL)
         text_puts(json->out, "null");
     else
-        put_string(json->out, value);
+        append_string(json->out, value);
 }
 
 void json_put_bool(struct json_out *json, const char *key, bool value)
 {
-    put_key(json, key);
+    append_key(json, key);
     text_puts(json->out, value ? "true" : "false");
 }

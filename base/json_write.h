@@ -24,13 +24,13 @@ void json_begin_array(struct json_out *json, const char *key);
 void json_end_array(struct json_out *json);
 
 /* Begin and end an object that is written on one line, with all that it holds. */
-void json_begin_row(struct json_out *json, const char *key);
-void json_end_row(struct json_out *json);
+void json_begin_inline_object(struct json_out *json, const char *key);
+void json_end_inline_object(struct json_out *json);
 
 /* Appends a number with the digits that tell it from every other; infinity and NaN, which JSON lacks, become null. */
 void json_put_number(struct json_out *json, const char *key, double value);
-void json_put_digits(struct json_out *json, const char *key, double value,
-                     int digits);                                            /* rounded */
+void json_put_rounded(struct json_out *json, const char *key, double value,
+                      int digits);                                           /* rounded */
 void json_put_count(struct json_out *json, const char *key, uint64_t value); /* UINT64_MAX: null */
 void json_put_text(struct json_out *json, const char *key, const char *value); /* NULL: null */
 void json_put_bool(struct json_out *json, const char *key, bool value);

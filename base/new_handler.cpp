@@ -2,11 +2,11 @@
 
 #include <new>
 
-void heap_cover_new(bool covered)
+void heap_guard_operator_new(bool covered)
 {
     static std::new_handler before;
     if (covered)
-        before = std::set_new_handler(heap_out);
+        before = std::set_new_handler(heap_out_of_memory);
     else
         std::set_new_handler(before);
 }

@@ -9,25 +9,25 @@
 
 enum option_kind {
     OPTION_FLAG,
-    OPTION_TEXT,   /* a name, a path, a list: any text but the empty one */
-    OPTION_COUNT,  /* a whole number from low to high */
-    OPTION_TOKENS, /* base/units.h: "512K" */
-    OPTION_TOTAL,  /* tokens of a whole training: "1B" and "15T" are 10^9 and 15 10^12 */
-    OPTION_NUMBER, /* a positive number */
-    OPTION_CHOICE, /* one of names[0..name_count) */
-    OPTION_LIST,   /* texts: may be given many times */
+    OPTION_TEXT,            /* a name, a path, a list: any text but the empty one */
+    OPTION_INTEGER,         /* a whole number from low to high */
+    OPTION_TOKENS,          /* base/units.h: "512K" */
+    OPTION_TRAINING_TOKENS, /* tokens of a whole training: "1B" and "15T" are 10^9 and 15 10^12 */
+    OPTION_POSITIVE_NUMBER, /* a positive number */
+    OPTION_CHOICE,          /* one of names[0] to names[name_count - 1] */
+    OPTION_REPEATABLE,      /* texts: may be given many times */
     OPTION_KIND_COUNT
 };
 
 struct option {
     const char *name;
     enum option_kind kind;
-    const char *value;        /* what help calls the value; CHOICE and FLAG: NULL */
+    const char *value_name;   /* what help calls the value; CHOICE and FLAG: NULL */
     const char *default_text; /* parsed when the option is not given; NULL: none */
-    /* without a fallback: the help's words for the option not given; NULL: none */
+    /* for an option without default_text: what help says of the option when it is not given; NULL: nothing */
     const char *unset_text;
     const char *help;
-    int64_t low, high;        /* for COUNT: the allowed range */
+    int64_t low, high;        /* for INTEGER: the allowed range */
     const char *const *names; /* for CHOICE: the allowed names */
     size_t name_count;
 };

@@ -66,16 +66,16 @@ static bool read_all(int fd, void *data, size_t size)
 /* Runs jobs in a worker process until the parent ends it. A worker leads a process group of its own, so that an
  * interrupt from the terminal reaches only the parent. The parent ends the group, and with it the worker's own
  * children. */
-static _Noreturn void be_worker(struct pool *pool, int from, int to, pid_t parent)
+static _Noreturn void run_worker(struct pool *pool, int from, int to, pid_t parent)
 {
     setpgid(0, 0);
     signal(SIGINT, SIG_DFL);
     signal(SIGTERM, SIG_DFL);
-    process_ends_with(parent);
-    for (size_t i = 0; i < pool->count; i++)
-        if (pool->worker[i].pid > 0) {
-            close(pool->worker[i].to_fd);
-            close(pool->worker[i].from_fd);
+    process_end_with_parent(parent);
+    for (size_t i = 0; i < pool->worker_count; i++)
+        if (pool->workers[i].pid > 0) {
+            close(pool->workers[i].to_fd);
+            close(pool->workers[i].from_fd);
         }
     struct text answer = {0};
     uint64_t job;
@@ -104,7 +104,7 @@ static enum status start_worker(struct pool *pool, struct pool_worker *worker, s
     if (pid == 0) {
         close(down[1]);
         close(up[0]);
-        be_worker(pool, down[0], up[1], parent);
+        run_worker(pool, down[0], up[1], parent);
     }
     int error = errno;
     close(down[0]);
@@ -123,7 +123,7 @@ static enum status start_worker(struct pool *pool, struct pool_worker *worker, s
 }
 
 /* Waits for a worker that has ended, or was killed. Appends how it ended, unless how is NULL. */
-static void end(struct pool_worker *worker, struct text *how)
+static void reap_worker(struct pool_worker *worker, struct text *how)
 {
     int state = 0;
     pid_t got;
@@ -148,38 +148,38 @@ static void end(struct pool_worker *worker, struct text *how)
 enum status pool_start(struct pool *pool, size_t workers, pool_function *function, void *context,
                        struct diag *diag)
 {
-    *pool = (struct pool){.worker = heap_zalloc(workers + 1, sizeof *pool->worker),
-                          .count = workers,
+    *pool = (struct pool){.workers = heap_zalloc(workers + 1, sizeof *pool->workers),
+                          .worker_count = workers,
                           .function = function,
                           .context = context};
     enum status status = STATUS_OK;
     for (size_t i = 0; status == STATUS_OK && i < workers; i++)
-        status = start_worker(pool, &pool->worker[i], diag);
+        status = start_worker(pool, &pool->workers[i], diag);
     return status;
 }
 
 void pool_release(struct pool *pool)
 {
-    for (size_t i = 0; i < pool->count; i++)
-        if (pool->worker[i].pid > 0) {
-            kill(-pool->worker[i].pid, SIGKILL);
-            end(&pool->worker[i], NULL);
+    for (size_t i = 0; i < pool->worker_count; i++)
+        if (pool->workers[i].pid > 0) {
+            kill(-pool->workers[i].pid, SIGKILL);
+            reap_worker(&pool->workers[i], NULL);
         }
-    for (size_t i = 0; i < pool->count; i++)
-        text_release(&pool->worker[i].answer);
-    free(pool->worker);
+    for (size_t i = 0; i < pool->worker_count; i++)
+        text_release(&pool->workers[i].answer);
+    free(pool->workers);
     *pool = (struct pool){0};
 }
 
-enum status pool_give(struct pool *pool, uint64_t job, struct diag *diag)
+enum status pool_submit_job(struct pool *pool, uint64_t job, struct diag *diag)
 {
-    assert(pool->busy_workers < pool->count);
-    struct pool_worker *worker = pool->worker;
+    assert(pool->busy_workers < pool->worker_count);
+    struct pool_worker *worker = pool->workers;
     while (worker->is_busy)
         worker++;
     /* a worker that died while it was idle loses no job, so it is only replaced */
     if (!write_all(worker->to_fd, &job, sizeof job)) {
-        end(worker, NULL);
+        reap_worker(worker, NULL);
         enum status status = start_worker(pool, worker, diag);
         if (status != STATUS_OK)
             return status;
@@ -193,9 +193,9 @@ enum status pool_give(struct pool *pool, uint64_t job, struct diag *diag)
     return STATUS_OK;
 }
 
-/* Takes the answer of a worker that has begun to write one, or its end. */
-static enum status receive(struct pool *pool, struct pool_worker *worker, struct pool_event *event,
-                           struct diag *diag)
+/* Reads the answer that a worker has begun to write; if the worker has died instead, reports that and replaces it. */
+static enum status receive_answer(struct pool *pool, struct pool_worker *worker,
+                                  struct pool_event *event, struct diag *diag)
 {
     uint64_t size = 0;
     struct text *answer = &worker->answer;
@@ -217,25 +217,25 @@ static enum status receive(struct pool *pool, struct pool_worker *worker, struct
     event->kind = POOL_DEATH;
     kill(-worker->pid, SIGKILL); /* ends the processes that the worker left running */
     answer->size = 0;
-    end(worker, answer);
+    reap_worker(worker, answer);
     return start_worker(pool, worker, diag);
 }
 
 enum status pool_wait(struct pool *pool, int timeout_ms, struct pool_event *event,
                       struct diag *diag)
 {
-    struct pollfd *fds = heap_zalloc(pool->count + 1, sizeof *fds);
+    struct pollfd *fds = heap_zalloc(pool->worker_count + 1, sizeof *fds);
     enum status status = STATUS_OK;
     *event = (struct pool_event){.kind = POOL_NOTHING};
-    for (size_t i = 0; i < pool->count; i++) /* poll() skips negative descriptors */
-        fds[i] = (struct pollfd){.fd = pool->worker[i].is_busy ? pool->worker[i].from_fd : -1,
+    for (size_t i = 0; i < pool->worker_count; i++) /* poll() skips negative descriptors */
+        fds[i] = (struct pollfd){.fd = pool->workers[i].is_busy ? pool->workers[i].from_fd : -1,
                                  .events = POLLIN};
-    int ready = poll(fds, (nfds_t)pool->count, timeout_ms);
+    int ready = poll(fds, (nfds_t)pool->worker_count, timeout_ms);
     if (ready < 0 && errno != EINTR)
         status = diag_error(diag, nowhere, STATUS_SYSTEM, "cannot poll: %s", strerror(errno));
-    for (size_t i = 0; ready > 0 && i < pool->count; i++)
+    for (size_t i = 0; ready > 0 && i < pool->worker_count; i++)
         if (fds[i].revents != 0) {
-            status = receive(pool, &pool->worker[i], event, diag);
+            status = receive_answer(pool, &pool->workers[i], event, diag);
             break;
         }
     free(fds);

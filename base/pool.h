@@ -17,8 +17,8 @@
 typedef void pool_function(void *context, uint64_t job, struct text *answer);
 
 struct pool {
-    struct pool_worker *worker;
-    size_t count, busy_workers;
+    struct pool_worker *workers;
+    size_t worker_count, busy_workers;
     pool_function *function;
     void *context;
 };
@@ -41,8 +41,8 @@ enum status pool_start(struct pool *pool, size_t workers, pool_function *functio
                        struct diag *diag);
 void pool_release(struct pool *pool); /* ends workers at once, even in the middle of a job */
 
-/* Gives a job to an idle worker; there must be one (busy < count). */
-enum status pool_give(struct pool *pool, uint64_t job, struct diag *diag);
+/* Sends a job to an idle worker; there must be one (busy_workers < worker_count). */
+enum status pool_submit_job(struct pool *pool, uint64_t job, struct diag *diag);
 
 /* Waits for one event for at most timeout_ms (-1: for ever), or until a signal was handled. */
 enum status pool_wait(struct pool *pool, int timeout_ms, struct pool_event *event,

@@ -8,14 +8,14 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-void process_ends_with(pid_t parent)
+void process_end_with_parent(pid_t parent)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) /* the parent ended before prctl() took effect */
         _exit(0);
 }
 
-int process_nameless_file(int lowest)
+int process_create_memory_file(int lowest)
 {
     int made = memfd_create("longhaul", MFD_CLOEXEC);
     int file = made < 0 ? -1 : fcntl(made, F_DUPFD_CLOEXEC, lowest), error = errno;

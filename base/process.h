@@ -4,12 +4,12 @@
 
 #include <sys/types.h>
 
-/* Call in a child after fork(), with the process id of its parent: the child ends when the parent does, for whatever
- * reason. */
-void process_ends_with(pid_t parent);
+/* Call in a child after fork(), with the process id of its parent: the child is then killed when the parent ends,
+ * for whatever reason. */
+void process_end_with_parent(pid_t parent);
 
 /* Creates a nameless file in memory, which disappears when no process has it open any more. Returns its descriptor,
  * which is at least `lowest` and is closed by exec(), or -1 with errno set. */
-int process_nameless_file(int lowest);
+int process_create_memory_file(int lowest);
 
 #endif

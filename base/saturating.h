@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 /* Returns x times y; INT64_MAX if that is more. Both are at least 0. */
-static inline int64_t saturating_times(int64_t x, int64_t y)
+static inline int64_t saturating_product(int64_t x, int64_t y)
 {
     int64_t product;
     return __builtin_mul_overflow(x, y, &product) ? INT64_MAX : product;

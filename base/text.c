@@ -29,10 +29,10 @@ void text_reserve(struct text *text, size_t size)
     }
 }
 
-void text_pass_on(struct text *text)
+void text_flush_if_long(struct text *text)
 {
-    if (text->pass_on && text->size >= PASSED_ON)
-        text->pass_on(text);
+    if (text->flush && text->size >= PASSED_ON)
+        text->flush(text);
 }
 
 void text_append(struct text *text, const char *data, size_t size)
@@ -83,7 +83,7 @@ void text_put_i64(struct text *text, int64_t value)
 }
 
 /* Appends digits with a point after the first `whole`, if any are left then; if there are fewer, pads with zeros. */
-static void put_digits(struct text *text, const char *digit, size_t count, size_t whole)
+static void append_digits(struct text *text, const char *digit, size_t count, size_t whole)
 {
     text_append(text, digit, count < whole ? count : whole);
     for (size_t i = count; i < whole; i++)
@@ -113,12 +113,12 @@ void text_put_double(struct text *text, double value)
         text_putc(text, '-');
     size_t whole = exponent < 0 ? 0 : (size_t)exponent + 1; /* digits before the point */
     if (exponent < -4 || whole > (count < 15 ? 15 : count)) {
-        put_digits(text, digit, count, 1);
+        append_digits(text, digit, count, 1);
         text_printf(text, "e%+03d", exponent);
     } else if (exponent < 0) {
         text_append(text, "0.0000", (size_t)(1 - exponent));
         text_append(text, digit, count);
     } else {
-        put_digits(text, digit, count, whole);
+        append_digits(text, digit, count, whole);
     }
 }

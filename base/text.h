@@ -14,9 +14,8 @@
 struct text {
     char *data;
     size_t size, capacity;
-    void (*pass_on)(
-        struct text
-            *text); /* moves the text to `sink` and empties it; NULL: the text stays in memory */
+    /* writes the text to `sink` and empties it; NULL: the text stays in memory */
+    void (*flush)(struct text *text);
     void *sink;
 };
 
@@ -31,13 +30,13 @@ enum status text_read_within(struct text *text, const char *path, uint64_t limit
                              struct diag *diag);
 /* From now on, until the next call, the bytes of each file that is read are added to *digest (base/digest.h). NULL:
  * they are added to no digest. */
-void text_watch(uint64_t *digest);
+void text_digest_reads(uint64_t *digest);
 /* The most bytes of a file that describes a model, a cluster or the start of a training. */
 #define TEXT_CONFIGURATION_MAX (UINT64_C(16) << 20)
 
 /* If the text belongs to a file (file_set_open() in base/file_set.h) and is long, writes it to the file and empties
  * it. To be called only where no pointer into the text is in use. */
-void text_pass_on(struct text *text);
+void text_flush_if_long(struct text *text);
 
 /* Makes room for `size` more bytes and the NUL. */
 void text_reserve(struct text *text, size_t size);
@@ -75,7 +74,7 @@ bool cursor_next_line(struct cursor *cursor);
 
 /* Returns the longest run of non-blank characters from the cursor on its line (a comment ends it)
  * and moves past it; *size is 0 at the end of the line. */
-const char *cursor_word(struct cursor *cursor, size_t *size);
+const char *cursor_next_word(struct cursor *cursor, size_t *size);
 
 /* Parse a number that fills all of word[0..size): a decimal integer or a double. False if the word
  * is no such number or does not fit the type. */

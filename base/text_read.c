@@ -17,7 +17,7 @@ static const char *system_error(void)
     return strerror(errno);
 }
 
-static enum status refuse_size(uint64_t limit, struct loc at, struct diag *diag)
+static enum status report_too_large(uint64_t limit, struct loc at, struct diag *diag)
 {
     bool gibi = limit >> 30 > 0;
     return diag_error(diag, at, STATUS_BAD_INPUT,
@@ -40,7 +40,7 @@ static enum status read_all(struct text *text, int file, uint64_t limit, struct 
             break;
         text->size += (size_t)got;
         if (text->size > limit)
-            return refuse_size(limit, at, diag);
+            return report_too_large(limit, at, diag);
     }
     text->data[text->size] = '\0';
     return STATUS_OK;
@@ -57,9 +57,9 @@ static void drop_byte_order_mark(struct text *text)
     memmove(text->data, text->data + size, text->size + 1);
 }
 
-static uint64_t *watched; /* the digest of text_watch(); NULL: there is none */
+static uint64_t *watched; /* the digest of text_digest_reads(); NULL: there is none */
 
-void text_watch(uint64_t *digest)
+void text_digest_reads(uint64_t *digest)
 {
     watched = digest;
 }
@@ -76,13 +76,13 @@ enum status text_read_within(struct text *text, const char *path, uint64_t limit
     struct stat info;
     if (fstat(file, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0) {
         if ((uint64_t)info.st_size > limit) {
-            status = refuse_size(limit, at, diag);
+            status = report_too_large(limit, at, diag);
             goto out;
         }
         text_reserve(text, (size_t)info.st_size + (1 << 16)); /* one growth, then the end is seen */
     }
     status = read_all(text, file, limit, at, diag);
-    if (status == STATUS_OK && gunzip_recognise(text))
+    if (status == STATUS_OK && gunzip_is_packed(text))
         status = gunzip(text, (size_t)limit, at, diag);
     if (status == STATUS_OK)
         drop_byte_order_mark(text);

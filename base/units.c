@@ -9,7 +9,7 @@
 
 struct unit {
     const char *name;
-    double factor;
+    double si_factor;
 };
 
 /* Rows in the order messages list them. */
@@ -51,8 +51,8 @@ static const struct {
     [UNIT_NONE] = {NULL, 0},
 };
 
-static enum status unit_error(const char *text, size_t size, enum unit_kind kind, const char *what,
-                              struct loc at, struct diag *diag)
+static enum status report_bad_quantity(const char *text, size_t size, enum unit_kind kind,
+                                       const char *what, struct loc at, struct diag *diag)
 {
     struct text right = {0};
     if (kind == UNIT_NONE)
@@ -69,7 +69,7 @@ static enum status unit_error(const char *text, size_t size, enum unit_kind kind
 
 /* Returns the length of the number with which the text starts. An 'e' belongs to the number only if a digit follows,
  * so that a unit may start with one. */
-static size_t number_size(const char *text, size_t size)
+static size_t number_length(const char *text, size_t size)
 {
     size_t i = 0;
     while (i < size && (c_is_digit(text[i]) || text[i] == '.' || text[i] == '-' || text[i] == '+'))
@@ -102,14 +102,14 @@ enum status units_parse(const char *text, size_t size, enum unit_kind kind, doub
                         struct loc at, struct diag *diag)
 {
     assert(kind < UNIT_KIND_COUNT);
-    size_t digits = number_size(text, size);
+    size_t digits = number_length(text, size);
     double number;
     if (digits == 0)
-        return unit_error(text, size, kind, "does not start with a number", at, diag);
+        return report_bad_quantity(text, size, kind, "does not start with a number", at, diag);
     if (!parse_double(text, digits, &number))
-        return unit_error(text, size, kind, "is no number or is too large", at, diag);
+        return report_bad_quantity(text, size, kind, "is no number or is too large", at, diag);
     if (number < 0)
-        return unit_error(text, size, kind, "is negative", at, diag);
+        return report_bad_quantity(text, size, kind, "is negative", at, diag);
 
     size_t start = digits;
     while (start < size && text[start] == ' ')
@@ -118,10 +118,10 @@ enum status units_parse(const char *text, size_t size, enum unit_kind kind, doub
     double factor = 1;
     if (kind == UNIT_NONE) {
         if (digits != size)
-            return unit_error(text, size, kind, "has a unit and should not", at, diag);
+            return report_bad_quantity(text, size, kind, "has a unit and should not", at, diag);
     } else {
         if (left == 0)
-            return unit_error(text, size, kind, "has no unit", at, diag);
+            return report_bad_quantity(text, size, kind, "has no unit", at, diag);
         const struct unit *unit = NULL;
         for (size_t i = 0; i < kinds[kind].count && !unit; i++) {
             const struct unit *row = &kinds[kind].units[i];
@@ -129,13 +129,13 @@ enum status units_parse(const char *text, size_t size, enum unit_kind kind, doub
                 unit = row;
         }
         if (!unit)
-            return unit_error(text, size, kind, "has a unit that does not fit", at, diag);
-        factor = unit->factor;
+            return report_bad_quantity(text, size, kind, "has a unit that does not fit", at, diag);
+        factor = unit->si_factor;
     }
     /* Small units divide by an exact power of ten, so that "1.5 us" is the double 1.5e-6. */
     double scaled = factor < 1 ? number / round(1 / factor) : number * factor;
     if (!isfinite(scaled))
-        return unit_error(text, size, kind, "is too large", at, diag);
+        return report_bad_quantity(text, size, kind, "is too large", at, diag);
     *value = scaled;
     return STATUS_OK;
 }
@@ -146,8 +146,8 @@ static const struct unit token_units[] = {
     {"K", 0x1p10},
 };
 
-static enum status fail_tokens(const char *text, size_t size, const char *what, struct loc at,
-                               struct diag *diag)
+static enum status report_bad_token_count(const char *text, size_t size, const char *what,
+                                          struct loc at, struct diag *diag)
 {
     return diag_error(diag, at, STATUS_BAD_INPUT,
                       "'%.*s' %s: expected a count of tokens such as 131072, 128K or 1.5M "
@@ -162,31 +162,31 @@ enum status units_parse_tokens(const char *text, size_t size, int64_t *value, st
     size_t digits = size;
     for (size_t i = 0; i < ARRAY_LEN(token_units) && size > 0; i++) {
         if (c_upper(text[size - 1]) == token_units[i].name[0]) {
-            factor = token_units[i].factor;
+            factor = token_units[i].si_factor;
             digits = size - 1;
         }
     }
     /* "1e6" would leave open whether 1000 or 1024 is meant. */
     for (size_t i = 0; i < digits; i++) {
         if (!c_is_digit(text[i]) && text[i] != '.' && !(i == 0 && text[i] == '-'))
-            return fail_tokens(text, size, "is no number of tokens", at, diag);
+            return report_bad_token_count(text, size, "is no number of tokens", at, diag);
     }
     double number;
     if (!parse_double(text, digits, &number))
-        return fail_tokens(text, size, "is no number of tokens", at, diag);
+        return report_bad_token_count(text, size, "is no number of tokens", at, diag);
     double tokens = number * factor;
     if (tokens < 1)
-        return fail_tokens(text, size, "is less than one token", at, diag);
+        return report_bad_token_count(text, size, "is less than one token", at, diag);
     if (tokens >= 0x1p53)
-        return fail_tokens(text, size, "is 2^53 tokens or more", at, diag);
+        return report_bad_token_count(text, size, "is 2^53 tokens or more", at, diag);
     if (tokens != floor(tokens))
-        return fail_tokens(text, size, "is not a whole number of tokens", at, diag);
+        return report_bad_token_count(text, size, "is not a whole number of tokens", at, diag);
     *value = (int64_t)tokens;
     return STATUS_OK;
 }
 
 /* Appends a number with three significant digits; one of 1000 or more keeps all digits before the point. */
-static void put_number(struct text *out, double number, bool whole)
+static void append_three_digits(struct text *out, double number, bool whole)
 {
     double size = fabs(number);
     int decimals = whole || size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2;
@@ -197,17 +197,17 @@ static void put_number(struct text *out, double number, bool whole)
 }
 
 /* Appends a value in the largest unit in which the number is at least 1; units are in ascending order. */
-static void put_scaled(struct text *out, const struct unit *units, size_t count, double value)
+static void append_scaled(struct text *out, const struct unit *units, size_t count, double value)
 {
     const struct unit *unit = &units[0];
     for (size_t i = 1; i < count; i++) {
-        double step = units[i].factor / units[i - 1].factor;
-        if (fabs(value) >= (step - 0.5) * units[i - 1].factor)
+        double step = units[i].si_factor / units[i - 1].si_factor;
+        if (fabs(value) >= (step - 0.5) * units[i - 1].si_factor)
             unit = &units[i];
     }
-    double number = value / unit->factor;
+    double number = value / unit->si_factor;
     bool whole = unit == &units[0] && number == floor(number);
-    put_number(out, number, whole);
+    append_three_digits(out, number, whole);
     text_printf(out, " %s", unit->name);
 }
 
@@ -237,7 +237,7 @@ void units_put(struct text *out, enum unit_kind kind, double value)
     };
     assert(kind < UNIT_KIND_COUNT);
     if (kind == UNIT_NONE)
-        put_number(out, value, value == floor(value));
+        append_three_digits(out, value, value == floor(value));
     else if (value == 0)
         text_puts(out, kind == UNIT_BYTES         ? "0 B"
                        : kind == UNIT_BYTES_PER_S ? "0 B/s"
@@ -245,7 +245,7 @@ void units_put(struct text *out, enum unit_kind kind, double value)
                        : kind == UNIT_WATTS       ? "0 W"
                                                   : "0 FLOP/s");
     else
-        put_scaled(out, scales[kind].units, scales[kind].count, value);
+        append_scaled(out, scales[kind].units, scales[kind].count, value);
 }
 
 void units_put_gib(struct text *out, double bytes)
@@ -256,13 +256,13 @@ void units_put_gib(struct text *out, double bytes)
         {"MiB", 0x1p20},
         {"GiB", 0x1p30},
     };
-    put_scaled(out, binary, ARRAY_LEN(binary), bytes);
+    append_scaled(out, binary, ARRAY_LEN(binary), bytes);
 }
 
 void units_put_tokens(struct text *out, int64_t tokens)
 {
     for (size_t i = 0; i < ARRAY_LEN(token_units); i++) {
-        int64_t factor = (int64_t)token_units[i].factor;
+        int64_t factor = (int64_t)token_units[i].si_factor;
         if (tokens != 0 && tokens % factor == 0) {
             text_put_i64(out, tokens / factor);
             text_puts(out, token_units[i].name);

@@ -1,6 +1,6 @@
 #include "base/utf8.h"
 
-size_t utf8_size(const char *text, size_t left)
+size_t utf8_char_size(const char *text, size_t left)
 {
     const unsigned char *c = (const unsigned char *)text;
     if (left == 0)
@@ -22,7 +22,7 @@ size_t utf8_size(const char *text, size_t left)
 bool utf8_is_valid(const char *text)
 {
     for (size_t size; *text != '\0'; text += size)
-        if ((size = utf8_size(text, SIZE_MAX)) == 0)
+        if ((size = utf8_char_size(text, SIZE_MAX)) == 0)
             return false;
     return true;
 }
@@ -40,10 +40,10 @@ size_t utf8_encode(uint32_t code, char out[4])
     return size;
 }
 
-void utf8_put(struct text *out, const char *text)
+void utf8_append_repaired(struct text *out, const char *text)
 {
     while (*text != '\0') {
-        size_t size = utf8_size(text, SIZE_MAX);
+        size_t size = utf8_char_size(text, SIZE_MAX);
         if (size > 0)
             text_append(out, text, size);
         else

@@ -10,7 +10,7 @@
 
 /* Returns the number of bytes of the UTF-8 character with which text[0..left) begins; 0: it begins with none. Nothing
  * after a NUL is read, so left may be SIZE_MAX for a text that ends in NUL. */
-size_t utf8_size(const char *text, size_t left);
+size_t utf8_char_size(const char *text, size_t left);
 
 /* True if all of a text is UTF-8. */
 bool utf8_is_valid(const char *text);
@@ -19,6 +19,6 @@ bool utf8_is_valid(const char *text);
 size_t utf8_encode(uint32_t code, char out[4]);
 
 /* Appends a text; each byte that is not part of a UTF-8 character becomes U+FFFD. */
-void utf8_put(struct text *out, const char *text);
+void utf8_append_repaired(struct text *out, const char *text);
 
 #endif

@@ -27,13 +27,14 @@ static double now_s(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static int fail(struct diag *diag)
+static int print_failure(struct diag *diag)
 {
     fputs(diag->text ? diag->text : "no reason was given\n", stderr);
     return 2;
 }
 
-static enum status fill(void *user, const struct exec_buffer *buffer, struct diag *diag)
+static enum status fill_bound_buffer(void *user, const struct exec_buffer *buffer,
+                                     struct diag *diag)
 {
     (void)user;
     (void)diag;
@@ -46,23 +47,24 @@ static enum status fill(void *user, const struct exec_buffer *buffer, struct dia
 }
 
 /* The calls of rank 0 in list order, on an arena of this program's own. */
-struct direct {
-    struct call *call;
-    uint32_t count;
+struct direct_calls {
+    struct call *calls;
+    uint32_t call_count;
     char *arena;
     float *scratch;
 };
 
-static void direct_make(struct direct *d, const struct ir *ir, const struct assignment *assignment)
+static void prepare_direct_calls(struct direct_calls *d, const struct ir *ir,
+                                 const struct assignment *assignment)
 {
     size_t scratch = 1;
     d->arena = heap_zalloc(ir->planned_bytes[MEMORY_HBM] + 64, 1);
-    d->call = heap_zalloc(ir->op.count, sizeof *d->call);
+    d->calls = heap_zalloc(ir->op.count, sizeof *d->calls);
     for (uint32_t op = 0; op < ir->op.count; op++) {
-        struct call *call = &d->call[d->count];
+        struct call *call = &d->calls[d->call_count];
         if (!cpu_math_rows[ir->op.kind[op]].run)
             continue;
-        d->count++;
+        d->call_count++;
         size_t needs = cpu_scratch(ir, op);
         scratch = needs > scratch ? needs : scratch;
         *call = (struct call){.work = ir_work(ir, op),
@@ -89,17 +91,17 @@ static void direct_make(struct direct *d, const struct ir *ir, const struct assi
                                      .elements = ir_buffer_elements(ir, (buffer_id){b}),
                                      .data = d->arena + ir->buffer.offset[b]};
         if (ir->buffer.binding[b] != IR_NONE16)
-            fill(NULL, &buffer, NULL);
+            fill_bound_buffer(NULL, &buffer, NULL);
     }
 }
 
-static double direct_step(const struct direct *d)
+static double direct_step_s(const struct direct_calls *d)
 {
     double start = now_s();
-    for (uint32_t i = 0; i < d->count; i++) {
-        const char *wrong = cpu_compute_call(&d->call[i], d->scratch);
+    for (uint32_t i = 0; i < d->call_count; i++) {
+        const char *wrong = cpu_compute_call(&d->calls[i], d->scratch);
         if (wrong) {
-            fprintf(stderr, "op %u: %s\n", d->call[i].op, wrong);
+            fprintf(stderr, "op %u: %s\n", d->calls[i].op, wrong);
             exit(2);
         }
     }
@@ -115,7 +117,7 @@ int main(void)
     struct ir ir = {0};
     struct assignment assignment = {0};
     if (transformer_load(&model, &arena, "longhaul-3m", NULL, &diag) != STATUS_OK)
-        return fail(&diag);
+        return print_failure(&diag);
     struct request request = {.model = &model,
                               .strategy = "local",
                               .profile = "ideal",
@@ -131,23 +133,23 @@ int main(void)
     if (resolve_choices(&choices, &request, NULL, &diag) != STATUS_OK ||
         step_build(&ir, &choices, &diag) != STATUS_OK ||
         assignment_init(&assignment, &ir, "bench", &diag) != STATUS_OK)
-        return fail(&diag);
+        return print_failure(&diag);
 
-    struct direct direct = {0};
-    direct_make(&direct, &ir, &assignment);
-    direct_step(&direct); /* warm-up */
+    struct direct_calls direct = {0};
+    prepare_direct_calls(&direct, &ir, &assignment);
+    direct_step_s(&direct); /* warm-up */
     double run[TURNS], plain[TURNS];
     for (int i = 0; i < TURNS; i++) {
         struct exec_options options = {.model = {1e-5, 5e5},
                                        .adamw = {1e-3, 0.9, 0.95, 1e-8, 0, 1, 1},
                                        .warmup = 1,
                                        .steps = 1};
-        struct exec_io io = {.fill = fill};
+        struct exec_io io = {.fill = fill_bound_buffer};
         struct exec_result result = {0};
         if (exec_run(&ir, "bench", &options, &io, &result, &diag) != STATUS_OK)
-            return fail(&diag);
+            return print_failure(&diag);
         run[i] = result.median_s;
-        plain[i] = direct_step(&direct);
+        plain[i] = direct_step_s(&direct);
         exec_result_release(&result);
     }
     gsl_sort(run, 1, TURNS);
@@ -160,7 +162,7 @@ int main(void)
            "%.4f): %+.2f %%\n",
            a, run[0], run[TURNS - 1], b, plain[0], plain[TURNS - 1], 100 * (a / b - 1));
     free(direct.arena);
-    free(direct.call);
+    free(direct.calls);
     free(direct.scratch);
     assignment_release(&assignment);
     ir_release(&ir);

@@ -36,7 +36,7 @@ static const char *const questions[] = {
 };
 
 /* Runs a command that must find an answer; false, with a message, if it does not. */
-static bool ask(const char *command, const char *more, struct command_run *run)
+static bool run_question(const char *command, const char *more, struct command_run *run)
 {
     char line[512];
     snprintf(line, sizeof line, "%s%s", command, more);
@@ -44,17 +44,17 @@ static bool ask(const char *command, const char *more, struct command_run *run)
         perror("bench_plan: error: cannot start a process");
         return false;
     }
-    if (run->ended && run->code != 0)
-        fprintf(stderr, "bench_plan: error: exit code %d of longhaul %s\n", run->code, line);
-    return !run->ended || run->code == 0;
+    if (run->ended_in_time && run->exit_code != 0)
+        fprintf(stderr, "bench_plan: error: exit code %d of longhaul %s\n", run->exit_code, line);
+    return !run->ended_in_time || run->exit_code == 0;
 }
 
-static bool find_unit(double *unit_s)
+static bool measure_unit_s(double *unit_s)
 {
     struct repeat repeat = {0};
-    struct command_run run = {.ended = true};
-    while (repeat_goes_on(&repeat)) {
-        if (!ask(UNIT, "", &run) || !run.ended)
+    struct command_run run = {.ended_in_time = true};
+    while (repeat_needs_more(&repeat)) {
+        if (!run_question(UNIT, "", &run) || !run.ended_in_time)
             return false;
         repeat_add(&repeat, run.cpu_s);
     }
@@ -62,9 +62,9 @@ static bool find_unit(double *unit_s)
     return true;
 }
 
-static void print_units(const struct command_run *run, double unit_s, double target)
+static void print_in_units(const struct command_run *run, double unit_s, double target)
 {
-    if (run->ended)
+    if (run->ended_in_time)
         printf("%8.1f %6.0f %-4s", run->cpu_s / unit_s, target,
                run->cpu_s <= target * unit_s ? "ok" : "over");
     else
@@ -77,7 +77,7 @@ int main(int argc, char **argv)
     double unit_s = 0;
     int code = 0;
     command_catch_signals();
-    if (!find_unit(&unit_s))
+    if (!measure_unit_s(&unit_s))
         return 2;
     printf("the unit is %.3f processor seconds: longhaul %s\n", unit_s, UNIT);
     printf("%8s %6s %-4s %8s %6s %-4s %6s %6s %-4s  longhaul ...\n", "proved", "target", "",
@@ -86,13 +86,14 @@ int main(int argc, char **argv)
         struct command_run proved, first;
         if (strstr(questions[i], only) == NULL)
             continue;
-        if (!ask(questions[i], " --gap 1", &proved) || !ask(questions[i], " --gap 1e9", &first)) {
+        if (!run_question(questions[i], " --gap 1", &proved) ||
+            !run_question(questions[i], " --gap 1e9", &first)) {
             code = 2;
             continue;
         }
-        print_units(&proved, unit_s, PROVED_UNITS);
+        print_in_units(&proved, unit_s, PROVED_UNITS);
         printf(" ");
-        print_units(&first, unit_s, FIRST_UNITS);
+        print_in_units(&first, unit_s, FIRST_UNITS);
         printf(" %6.0f %6d %-4s  %s\n", proved.peak_mib, PEAK_MIB,
                proved.peak_mib <= PEAK_MIB ? "ok" : "over", questions[i]);
         fflush(stdout);

@@ -14,7 +14,7 @@
 
 enum { LIMIT_S = 60 };
 
-#define SHORT_S 0.15 /* of every prediction that no other target stands beside */
+#define SHORT_S 0.15 /* the target of predictions that have no target of their own */
 #define QUICK_8B "predict --quick --model llama3-8b --cluster dgx-h100 "
 #define PIPELINE                                                                                   \
     "predict --quick --model gpt-65b --cluster loongtrain-a100 --gpus 128 --strategy ulysses "     \
@@ -66,7 +66,7 @@ static const struct row {
 
 /* ---- the table ---- */
 
-static const char *verdict(double got, double target)
+static const char *verdict_on_target(double got, double target)
 {
     return target == 0 ? "" : got <= target ? "ok" : "over";
 }
@@ -74,38 +74,39 @@ static const char *verdict(double got, double target)
 static void print_row(const struct row *row, const struct repeat *repeat,
                       const struct command_run *last, double peak_mib)
 {
-    if (!last->ended)
+    if (!last->ended_in_time)
         printf("%8s %7.2f %-4s %6s %4s", ">60 wall", row->target_s, "over", "", "");
     else
         printf("%8.3f %7.2f %-4s %5.1f%% %4zu", repeat_median_s(repeat), row->target_s,
-               verdict(repeat_median_s(repeat), row->target_s), 100 * repeat_spread(repeat),
-               repeat->count);
+               verdict_on_target(repeat_median_s(repeat), row->target_s),
+               100 * repeat_spread(repeat), repeat->round_count);
     printf(" %8.0f", peak_mib);
     if (row->target_mib > 0)
-        printf(" %6.0f %-4s", row->target_mib, verdict(peak_mib, row->target_mib));
+        printf(" %6.0f %-4s", row->target_mib, verdict_on_target(peak_mib, row->target_mib));
     else
         printf(" %6s %-4s", "-", "");
-    printf("  %s%s\n", row->command, last->ended ? "" : "   (does not end in 60 s)");
+    printf("  %s%s\n", row->command, last->ended_in_time ? "" : "   (does not end in 60 s)");
 }
 
 /* Measures a row and prints the result. Returns 0, or 2 if the command cannot be run. */
-static int report(const struct row *row)
+static int measure_and_print(const struct row *row)
 {
     struct repeat repeat = {0};
-    struct command_run last = {.ended = true};
+    struct command_run last = {.ended_in_time = true};
     double peak_mib = 0;
-    while (last.ended && repeat_goes_on(&repeat)) {
+    while (last.ended_in_time && repeat_needs_more(&repeat)) {
         if (!command_run(LONGHAUL_PROGRAM, row->command, LIMIT_S, &last)) {
             perror("bench_predict: error: cannot start a process");
             return 2;
         }
-        if (last.ended && last.code != 0 && last.code != 1) { /* 1: it does not fit */
-            fprintf(stderr, "bench_predict: error: exit code %d of longhaul %s\n", last.code,
+        if (last.ended_in_time && last.exit_code != 0 &&
+            last.exit_code != 1) { /* 1: it does not fit */
+            fprintf(stderr, "bench_predict: error: exit code %d of longhaul %s\n", last.exit_code,
                     row->command);
             return 2;
         }
         peak_mib = last.peak_mib > peak_mib ? last.peak_mib : peak_mib;
-        if (last.ended)
+        if (last.ended_in_time)
             repeat_add(&repeat, last.cpu_s);
     }
     print_row(row, &repeat, &last, peak_mib);
@@ -124,7 +125,7 @@ int main(int argc, char **argv)
         if (matching++ == 0)
             printf("%8s %7s %-4s %6s %4s %8s %6s %-4s  longhaul ...\n", "cpu s", "target", "", "+-",
                    "runs", "MiB", "target", "");
-        if (report(&rows[i]) != 0)
+        if (measure_and_print(&rows[i]) != 0)
             code = 2;
     }
     if (matching == 0) {

@@ -55,25 +55,26 @@ static enum status resolve_row(size_t row, struct setup *setup, struct choices *
     return resolve_choices(choices, request, NULL, diag);
 }
 
-struct times {
+struct phase_seconds {
     struct repeat build, plan, verify;
 };
 
-static bool goes_on(const struct times *t)
+static bool needs_more_rounds(const struct phase_seconds *t)
 {
-    return t->build.count < REPEAT_MAX &&
-           (repeat_goes_on(&t->build) || repeat_goes_on(&t->plan) || repeat_goes_on(&t->verify));
+    return t->build.round_count < REPEAT_MAX &&
+           (repeat_needs_more(&t->build) || repeat_needs_more(&t->plan) ||
+            repeat_needs_more(&t->verify));
 }
 
-static enum status run_row(size_t row, struct diag *diag)
+static enum status measure_and_print_row(size_t row, struct diag *diag)
 {
     struct setup setup = {0};
     struct choices choices;
-    struct times times = {0};
+    struct phase_seconds times = {0};
     enum status status = resolve_row(row, &setup, &choices, diag);
     struct ir ir = {0};
     struct offsets_figures figures;
-    while (status == STATUS_OK && goes_on(&times)) {
+    while (status == STATUS_OK && needs_more_rounds(&times)) {
         ir_release(&ir);
         double begin_s = processor_s();
         status = step_build(&ir, &choices, diag);
@@ -106,7 +107,7 @@ int main(void)
     printf(LINE("9s", "9s", "9s"), "", "", "", "Mop/s", "Mbuffer/s", "Mop/s", "GB", "GB", "GB");
     for (size_t row = 0; row < ARRAY_LEN(rows); row++) {
         struct diag diag = {0};
-        if (run_row(row, &diag) != STATUS_OK) {
+        if (measure_and_print_row(row, &diag) != STATUS_OK) {
             fputs(diag.text, stderr);
             return 2;
         }

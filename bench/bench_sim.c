@@ -48,9 +48,9 @@ static double processor_s(void)
 
 struct builder {
     struct ir ir;
-    uint8_t compute, comm, weights, h2d, d2h;
-    uint16_t sp, dp;
-    buffer_id device, pinned;
+    uint8_t compute_stream, comm_stream, weights_stream, h2d_stream, d2h_stream;
+    uint16_t sp_group, dp_group;
+    buffer_id device_buffer, pinned_buffer;
 };
 
 static uint16_t add_axis_group(struct ir *ir, uint8_t axis)
@@ -68,13 +68,13 @@ static void builder_init(struct builder *b, uint32_t dp, uint32_t sp)
     snprintf(ir->mesh.axis[1].name, MESH_NAME_MAX, "sp");
     ir->mesh.axis[0].size = dp;
     ir->mesh.axis[1].size = sp;
-    b->dp = add_axis_group(ir, 0);
-    b->sp = add_axis_group(ir, 1);
-    b->compute = ir_add_stream(ir, "compute", STREAM_COMPUTE);
-    b->comm = ir_add_stream(ir, "comm.sp", STREAM_COMM);
-    b->weights = ir_add_stream(ir, "comm.dp", STREAM_COMM);
-    b->h2d = ir_add_stream(ir, "h2d", STREAM_H2D);
-    b->d2h = ir_add_stream(ir, "d2h", STREAM_D2H);
+    b->dp_group = add_axis_group(ir, 0);
+    b->sp_group = add_axis_group(ir, 1);
+    b->compute_stream = ir_add_stream(ir, "compute", STREAM_COMPUTE);
+    b->comm_stream = ir_add_stream(ir, "comm.sp", STREAM_COMM);
+    b->weights_stream = ir_add_stream(ir, "comm.dp", STREAM_COMM);
+    b->h2d_stream = ir_add_stream(ir, "h2d", STREAM_H2D);
+    b->d2h_stream = ir_add_stream(ir, "d2h", STREAM_D2H);
     ir_add_role(ir, "all", NULL, 0);
     struct buffer_desc desc = {.stem = "a",
                                .dtype = DTYPE_U8,
@@ -83,16 +83,17 @@ static void builder_init(struct builder *b, uint32_t dp, uint32_t sp)
                                .layer = IR_NONE16,
                                .binding = IR_NONE16,
                                .dims = {.count = 1, .size = {(int64_t)1 << 40}}};
-    b->device = ir_add_buffer(ir, &desc);
+    b->device_buffer = ir_add_buffer(ir, &desc);
     desc.stem = "p";
     desc.memory = MEMORY_PINNED;
-    b->pinned = ir_add_buffer(ir, &desc);
+    b->pinned_buffer = ir_add_buffer(ir, &desc);
 }
 
-static uint32_t add(struct builder *b, struct work work, uint8_t stream, uint32_t wait0,
-                    uint32_t wait1)
+static uint32_t add_op(struct builder *b, struct work work, uint8_t stream, uint32_t wait0,
+                       uint32_t wait1)
 {
-    struct view device = ir_whole(&b->ir, b->device), pinned = ir_whole(&b->ir, b->pinned);
+    struct view device = ir_whole(&b->ir, b->device_buffer),
+                pinned = ir_whole(&b->ir, b->pinned_buffer);
     op_id wait[2] = {{wait0}, {wait1}};
     struct op_desc desc = {.work = work, .stream = stream, .guard = IR_NONE16, .wait = wait};
     desc.tags = (struct op_tags){
@@ -105,87 +106,91 @@ static uint32_t add(struct builder *b, struct work work, uint8_t stream, uint32_
     return ir_add_op(&b->ir, &desc).i;
 }
 
-static uint32_t kernel(struct builder *b, int64_t microseconds, uint32_t wait)
+static uint32_t add_kernel(struct builder *b, int64_t microseconds, uint32_t wait)
 {
     struct work work = {.kind = WORK_FILL, .elements.count = microseconds};
-    return add(b, work, b->compute, wait, IR_NONE);
+    return add_op(b, work, b->compute_stream, wait, IR_NONE);
 }
 
-static uint32_t collective(struct builder *b, enum work_kind kind, uint16_t group, uint8_t stream,
-                           int64_t bytes, uint32_t wait)
+static uint32_t add_collective(struct builder *b, enum work_kind kind, uint16_t group,
+                               uint8_t stream, int64_t bytes, uint32_t wait)
 {
     struct work work = {
         .kind = (uint8_t)kind,
         .collective = {.group = group, .bytes = bytes, .algorithm = ALGORITHM_RING}};
-    return add(b, work, stream, wait, IR_NONE);
+    return add_op(b, work, stream, wait, IR_NONE);
 }
 
-static uint32_t copy(struct builder *b, enum work_kind kind, int64_t bytes, uint32_t wait)
+static uint32_t add_copy(struct builder *b, enum work_kind kind, int64_t bytes, uint32_t wait)
 {
     struct work work = {.kind = (uint8_t)kind, .copy.bytes = bytes};
-    return add(b, work, kind == WORK_H2D ? b->h2d : b->d2h, wait, IR_NONE);
+    return add_op(b, work, kind == WORK_H2D ? b->h2d_stream : b->d2h_stream, wait, IR_NONE);
 }
 
-/* Emits per layer weights gathered ahead, 4 all-to-alls and 14 kernels. */
-static void ulysses(struct builder *b, uint32_t layers)
+/* Emits for each layer an all-gather of the next weights, 4 all-to-alls and 14 kernels. */
+static void build_ulysses(struct builder *b, uint32_t layers)
 {
     uint32_t gathered = IR_NONE;
     for (uint32_t l = 0; l < layers; l++) {
-        uint32_t next = collective(b, WORK_ALL_GATHER, b->dp, b->weights, 64 << 20, IR_NONE);
-        kernel(b, 100, gathered);
+        uint32_t next =
+            add_collective(b, WORK_ALL_GATHER, b->dp_group, b->weights_stream, 64 << 20, IR_NONE);
+        add_kernel(b, 100, gathered);
         for (int i = 0; i < 3; i++)
-            kernel(b, 200 + 10 * i, IR_NONE);
+            add_kernel(b, 200 + 10 * i, IR_NONE);
         uint32_t q = IR_NONE;
         for (int i = 0; i < 3; i++)
-            q = collective(b, WORK_ALL_TO_ALL, b->sp, b->comm, 32 << 20, b->ir.op.count - 1);
-        kernel(b, 5000, q);
-        uint32_t o = collective(b, WORK_ALL_TO_ALL, b->sp, b->comm, 32 << 20, b->ir.op.count - 1);
+            q = add_collective(b, WORK_ALL_TO_ALL, b->sp_group, b->comm_stream, 32 << 20,
+                               b->ir.op.count - 1);
+        add_kernel(b, 5000, q);
+        uint32_t o = add_collective(b, WORK_ALL_TO_ALL, b->sp_group, b->comm_stream, 32 << 20,
+                                    b->ir.op.count - 1);
         for (int i = 0; i < 9; i++)
-            kernel(b, 300 + 10 * i, i == 0 ? o : IR_NONE);
+            add_kernel(b, 300 + 10 * i, i == 0 ? o : IR_NONE);
         gathered = next;
     }
 }
 
-/* Emits per layer sp steps of a shift, a tile and a merge. */
-static void ring(struct builder *b, uint32_t layers, uint32_t sp)
+/* Emits for each layer `sp` ring steps: a shift, a tile of attention and a merge. */
+static void build_ring(struct builder *b, uint32_t layers, uint32_t sp)
 {
     for (uint32_t l = 0; l < layers; l++) {
         for (int i = 0; i < 6; i++)
-            kernel(b, 200 + 10 * i, IR_NONE);
+            add_kernel(b, 200 + 10 * i, IR_NONE);
         uint32_t shifted = IR_NONE;
         for (uint32_t j = 0; j < sp; j++) {
             uint32_t before = shifted;
             struct work work = {.kind = WORK_SHIFT,
-                                .p2p = {.group = b->sp, .by = 1, .bytes = 16 << 20}};
+                                .p2p = {.group = b->sp_group, .by = 1, .bytes = 16 << 20}};
             if (j + 1 < sp)
-                shifted = add(b, work, b->comm, b->ir.op.count - 1, IR_NONE);
-            kernel(b, 700, before);
-            kernel(b, 30, IR_NONE);
+                shifted = add_op(b, work, b->comm_stream, b->ir.op.count - 1, IR_NONE);
+            add_kernel(b, 700, before);
+            add_kernel(b, 30, IR_NONE);
         }
         for (int i = 0; i < 8; i++)
-            kernel(b, 200 + 10 * i, IR_NONE);
+            add_kernel(b, 200 + 10 * i, IR_NONE);
     }
 }
 
-/* Emits per layer chunks of three all-to-alls, with key-value chunks fetched from the host for each tile. */
-static void fpdt(struct builder *b, uint32_t layers, uint32_t chunks)
+/* Emits for each layer and chunk three all-to-alls, and for each tile a copy of a key-value chunk from the host. */
+static void build_fpdt(struct builder *b, uint32_t layers, uint32_t chunks)
 {
     for (uint32_t l = 0; l < layers; l++)
         for (uint32_t i = 0; i < chunks; i++) {
             for (int k = 0; k < 4; k++)
-                kernel(b, 100 + 10 * k, IR_NONE);
+                add_kernel(b, 100 + 10 * k, IR_NONE);
             uint32_t q = IR_NONE;
             for (int k = 0; k < 3; k++)
-                q = collective(b, WORK_ALL_TO_ALL, b->sp, b->comm, 16 << 20, b->ir.op.count - 1);
-            copy(b, WORK_D2H, 8 << 20, q);
+                q = add_collective(b, WORK_ALL_TO_ALL, b->sp_group, b->comm_stream, 16 << 20,
+                                   b->ir.op.count - 1);
+            add_copy(b, WORK_D2H, 8 << 20, q);
             for (uint32_t j = 0; j <= i; j++) {
-                uint32_t fetched = copy(b, WORK_H2D, 8 << 20, b->ir.op.count - 1);
-                kernel(b, 900, fetched);
-                kernel(b, 30, IR_NONE);
+                uint32_t fetched = add_copy(b, WORK_H2D, 8 << 20, b->ir.op.count - 1);
+                add_kernel(b, 900, fetched);
+                add_kernel(b, 30, IR_NONE);
             }
-            uint32_t o =
-                collective(b, WORK_ALL_TO_ALL, b->sp, b->comm, 8 << 20, b->ir.op.count - 1);
-            kernel(b, 400, o);
+            uint32_t o = add_collective(b, WORK_ALL_TO_ALL, b->sp_group, b->comm_stream, 8 << 20,
+                                        b->ir.op.count - 1);
+            add_kernel(b, 400, o);
         }
 }
 
@@ -194,7 +199,7 @@ static void fpdt(struct builder *b, uint32_t layers, uint32_t chunks)
 static const int64_t identity[8] = {0, 1, 2, 3, 4, 5, 6, 7};
 static const int64_t pairs[8] = {0, 0, 1, 1, 2, 2, 3, 3};
 
-static struct cluster make_cluster(uint32_t ranks)
+static struct cluster make_dgx_h100(uint32_t ranks)
 {
     struct cluster c = {.name = "bench", .summary = "8 GPUs and 8 NICs a node"};
     c.nodes = (ranks + 7) / 8;
@@ -223,49 +228,51 @@ static struct cluster make_cluster(uint32_t ranks)
 /* ---- the baseline ---- */
 
 struct flow_start {
-    double date_s;
+    double start_s;
     uint32_t transfer;
 };
 
 struct flow_replay {
     const struct traffic *traffic;
     const struct fold *fold;
-    struct flow_start *step;
-    size_t count, next;
+    struct flow_start *starts;
+    size_t start_count, next_start;
 };
 
-/* Starts what is due, all of one date at once, and has itself called at the next date. */
-static void replay_done(void *context, int64_t tag)
+/* Starts all flows whose date has come, and asks the engine to call it again at the date of the next flow. */
+static void start_due_flows(void *context, int64_t tag)
 {
     struct flow_replay *r = context;
     if (tag != 0)
         return;
-    for (; r->next < r->count && r->step[r->next].date_s <= engine_now_s(); r->next++) {
-        uint32_t t = r->step[r->next].transfer;
+    for (; r->next_start < r->start_count && r->starts[r->next_start].start_s <= engine_now_s();
+         r->next_start++) {
+        uint32_t t = r->starts[r->next_start].transfer;
         for (uint32_t i = r->fold->flow_begin[t]; i < r->fold->flow_begin[t + 1]; i++) {
             const uint32_t *begin = &r->fold->link_begin[r->fold->flow[i]];
             engine_start_flow(r->fold->link + begin[0], begin[1] - begin[0],
                               r->traffic->flows.bytes[r->fold->flow[i]], 1);
         }
     }
-    if (r->next < r->count)
-        engine_set_timer(r->step[r->next].date_s, 0);
+    if (r->next_start < r->start_count)
+        engine_set_timer(r->starts[r->next_start].start_s, 0);
 }
 
-static int compare_steps(const void *left, const void *right)
+static int compare_flow_starts(const void *left, const void *right)
 {
     const struct flow_start *a = left, *b = right;
-    if (a->date_s != b->date_s)
-        return a->date_s < b->date_s ? -1 : 1;
+    if (a->start_s != b->start_s)
+        return a->start_s < b->start_s ? -1 : 1;
     return a->transfer < b->transfer ? -1 : a->transfer > b->transfer;
 }
 
 /* Collects the start times of flows, sorted. Every op of a channel is one transfer: its flows start one latency of the
  * transfer after its last participant starts the op. */
-static void collect_steps(struct flow_replay *r, const struct sim_result *result)
+static void collect_flow_starts(struct flow_replay *r, const struct sim_result *result)
 {
     const struct traffic *traffic = r->traffic;
-    r->step = heap_alloc((size_t)traffic->rank_count * traffic->ir->op.count + 1, sizeof *r->step);
+    r->starts =
+        heap_alloc((size_t)traffic->rank_count * traffic->ir->op.count + 1, sizeof *r->starts);
     for (uint32_t k = 0; k < traffic->channel_count; k++) {
         const struct channel *channel = &traffic->channel[k];
         const struct comm_class *comm = &traffic->comm[channel->comm];
@@ -277,15 +284,16 @@ static void collect_steps(struct flow_replay *r, const struct sim_result *result
                 uint32_t rank = traffic->participant[channel->participant_begin + p];
                 date_s = fmax(date_s, sim_start_s(result, rank)[op]);
             }
-            r->step[r->count++] = (struct flow_start){date_s + traffic->transfer[t].latency_s, t};
+            r->starts[r->start_count++] =
+                (struct flow_start){date_s + traffic->transfer[t].latency_s, t};
         }
     }
-    qsort(r->step, r->count, sizeof *r->step, compare_steps);
+    qsort(r->starts, r->start_count, sizeof *r->starts, compare_flow_starts);
 }
 
 /* Returns the processor seconds of replaying only the events, in a child process; NAN: it failed. */
-static double replay_s(const struct ir *ir, const struct cluster *cluster,
-                       const struct sim_costs *costs, const struct sim_result *result)
+static double replay_flows_s(const struct ir *ir, const struct cluster *cluster,
+                             const struct sim_costs *costs, const struct sim_result *result)
 {
     int channel[2];
     double took_s = NAN;
@@ -305,10 +313,10 @@ static double replay_s(const struct ir *ir, const struct cluster *cluster,
         prune_make(&pruned, &traffic.platform, &traffic.flows);
         fold_make(&fold, &traffic, &pruned, true);
         struct flow_replay r = {.traffic = &traffic, .fold = &fold};
-        collect_steps(&r, result);
-        engine_init(replay_done, NULL, &r, fold.bytes_per_s, traffic.platform.link_count);
+        collect_flow_starts(&r, result);
+        engine_init(start_due_flows, NULL, &r, fold.bytes_per_s, traffic.platform.link_count);
         double began_s = own_processor_s();
-        replay_done(&r, 0);
+        start_due_flows(&r, 0);
         const char *fault = engine_run();
         took_s = fault ? NAN : own_processor_s() - began_s;
         _exit(write(channel[1], &took_s, sizeof took_s) == sizeof took_s ? 0 : 1);
@@ -335,22 +343,22 @@ static struct sim_costs make_costs(const struct ir *ir)
     return (struct sim_costs){.work_s = work_s, .issue_s = issue_s, .collective_launch_s = 5e-6};
 }
 
-struct figures {
-    struct repeat exact, straight, folded; /* processor seconds */
-    uint64_t instances, flows;
-    uint32_t classes;
+struct sim_figures {
+    struct repeat exact_s, replay_s, folded_s; /* processor seconds */
+    uint64_t op_instances, flows;
+    uint32_t rank_classes;
 };
 
-static bool goes_on(const struct figures *f)
+static bool needs_more_rounds(const struct sim_figures *f)
 {
-    return f->exact.count < REPEAT_MAX &&
-           (repeat_goes_on(&f->exact) || repeat_goes_on(&f->straight) ||
-            repeat_goes_on(&f->folded));
+    return f->exact_s.round_count < REPEAT_MAX &&
+           (repeat_needs_more(&f->exact_s) || repeat_needs_more(&f->replay_s) ||
+            repeat_needs_more(&f->folded_s));
 }
 
-static enum status run_round(struct figures *f, const char *name, const struct ir *ir,
-                             const struct cluster *cluster, const struct sim_costs *costs,
-                             struct diag *diag)
+static enum status measure_round(struct sim_figures *f, const char *name, const struct ir *ir,
+                                 const struct cluster *cluster, const struct sim_costs *costs,
+                                 struct diag *diag)
 {
     struct sim_result exact = {0}, folded = {0};
     enum status status =
@@ -359,40 +367,41 @@ static enum status run_round(struct figures *f, const char *name, const struct i
     if (status == STATUS_OK)
         status = sim_run(ir, cluster, costs, &(struct sim_options){0}, name, &folded, diag);
     if (status == STATUS_OK) {
-        repeat_add(&f->folded, processor_s() - began_s);
-        repeat_add(&f->exact, exact.counts.event_loop_cpu_s);
-        f->instances = exact.counts.op_instances;
+        repeat_add(&f->folded_s, processor_s() - began_s);
+        repeat_add(&f->exact_s, exact.counts.event_loop_cpu_s);
+        f->op_instances = exact.counts.op_instances;
         f->flows = exact.counts.flows_started;
-        f->classes = folded.class_count;
-        straight_s = replay_s(ir, cluster, costs, &exact);
+        f->rank_classes = folded.class_count;
+        straight_s = replay_flows_s(ir, cluster, costs, &exact);
         if (isnan(straight_s))
             status = diag_error(diag, (struct loc){.name = name}, STATUS_SYSTEM,
                                 "the child process that replays the events has failed");
         else
-            repeat_add(&f->straight, straight_s);
+            repeat_add(&f->replay_s, straight_s);
     }
     sim_result_release(&exact);
     sim_result_release(&folded);
     return status;
 }
 
-static int report(const char *name, struct builder *b)
+static int measure_and_print(const char *name, struct builder *b)
 {
     uint32_t ranks = mesh_ranks(&b->ir.mesh);
-    struct cluster cluster = make_cluster(ranks);
+    struct cluster cluster = make_dgx_h100(ranks);
     struct sim_costs costs = make_costs(&b->ir);
     struct diag diag = {0};
-    struct figures f = {0};
+    struct sim_figures f = {0};
     enum status status = STATUS_OK;
-    while (status == STATUS_OK && goes_on(&f))
-        status = run_round(&f, name, &b->ir, &cluster, &costs, &diag);
+    while (status == STATUS_OK && needs_more_rounds(&f))
+        status = measure_round(&f, name, &b->ir, &cluster, &costs, &diag);
     if (status == STATUS_OK)
         printf("%-8s %4u %9llu %9llu %6.2f %4.1f%% %5.0f%% %4.1f%% %7u %9.1f %4.1f%% %4zu\n", name,
-               ranks, (unsigned long long)f.instances, (unsigned long long)f.flows,
-               (double)f.instances / repeat_median_s(&f.exact) / 1e6, 100 * repeat_spread(&f.exact),
-               100 * repeat_median_s(&f.straight) / repeat_median_s(&f.exact),
-               100 * repeat_spread(&f.straight), f.classes, 1e3 * repeat_median_s(&f.folded),
-               100 * repeat_spread(&f.folded), f.exact.count);
+               ranks, (unsigned long long)f.op_instances, (unsigned long long)f.flows,
+               (double)f.op_instances / repeat_median_s(&f.exact_s) / 1e6,
+               100 * repeat_spread(&f.exact_s),
+               100 * repeat_median_s(&f.replay_s) / repeat_median_s(&f.exact_s),
+               100 * repeat_spread(&f.replay_s), f.rank_classes, 1e3 * repeat_median_s(&f.folded_s),
+               100 * repeat_spread(&f.folded_s), f.exact_s.round_count);
     else
         fputs(diag.text, stderr);
     fflush(stdout); /* children would print it again */
@@ -403,7 +412,7 @@ static int report(const char *name, struct builder *b)
     return status == STATUS_OK ? 0 : 2;
 }
 
-/* Layers are as many as make tens of milliseconds. */
+/* Numbers of layers for which one simulation takes tens of milliseconds. */
 static const struct size {
     uint32_t dp, sp, ulysses, ring, fpdt;
 } sizes[] = {
@@ -419,14 +428,14 @@ int main(void)
     for (const struct size *s = sizes; s < sizes + ARRAY_LEN(sizes); s++) {
         struct builder b;
         builder_init(&b, s->dp, s->sp);
-        ulysses(&b, s->ulysses);
-        rc |= report("ulysses", &b);
+        build_ulysses(&b, s->ulysses);
+        rc |= measure_and_print("ulysses", &b);
         builder_init(&b, 1, s->dp * s->sp);
-        ring(&b, s->ring, s->dp * s->sp);
-        rc |= report("ring", &b);
+        build_ring(&b, s->ring, s->dp * s->sp);
+        rc |= measure_and_print("ring", &b);
         builder_init(&b, s->dp, s->sp);
-        fpdt(&b, s->fpdt, 16);
-        rc |= report("fpdt", &b);
+        build_fpdt(&b, s->fpdt, 16);
+        rc |= measure_and_print("fpdt", &b);
     }
     return rc;
 }

@@ -18,7 +18,7 @@ enum { WORDS_MAX = 64 };
 static volatile sig_atomic_t running, out_of_time;
 
 /* Ends the command and the processes it has forked, which are one process group, on a signal. */
-static void end_command(int signal)
+static void kill_command(int signal)
 {
     out_of_time = signal == SIGALRM;
     kill(-(pid_t)running, SIGKILL);
@@ -26,7 +26,7 @@ static void end_command(int signal)
         _exit(128 + signal);
 }
 
-static void be_command(const char *program, const char *command)
+static void exec_command(const char *program, const char *command)
 {
     char *words[WORDS_MAX + 2] = {"longhaul"}, *text = heap_alloc(strlen(command) + 1, 1);
     size_t count = 1;
@@ -42,7 +42,7 @@ static void be_command(const char *program, const char *command)
     _exit(127);
 }
 
-static double seconds(struct timeval t)
+static double timeval_seconds(struct timeval t)
 {
     return (double)t.tv_sec + 1e-6 * (double)t.tv_usec;
 }
@@ -51,7 +51,7 @@ void command_catch_signals(void)
 {
     static const int ending[] = {SIGALRM, SIGINT, SIGTERM, SIGHUP};
     for (size_t i = 0; i < sizeof ending / sizeof ending[0]; i++)
-        sigaction(ending[i], &(struct sigaction){.sa_handler = end_command}, NULL);
+        sigaction(ending[i], &(struct sigaction){.sa_handler = kill_command}, NULL);
 }
 
 bool command_run(const char *program, const char *command, unsigned limit_s,
@@ -64,7 +64,7 @@ bool command_run(const char *program, const char *command, unsigned limit_s,
     if (child < 0)
         return false;
     if (child == 0)
-        be_command(program, command);
+        exec_command(program, command);
     setpgid(child, child); /* whoever is first */
     running = (sig_atomic_t)child;
     out_of_time = 0;
@@ -72,9 +72,10 @@ bool command_run(const char *program, const char *command, unsigned limit_s,
     while (wait4(child, &state, 0, &usage) < 0 && errno == EINTR)
         ;
     alarm(0);
-    *run = (struct command_run){.ended = !out_of_time,
-                                .code = WIFEXITED(state) ? WEXITSTATUS(state) : -1,
-                                .cpu_s = seconds(usage.ru_utime) + seconds(usage.ru_stime),
+    *run = (struct command_run){.ended_in_time = !out_of_time,
+                                .exit_code = WIFEXITED(state) ? WEXITSTATUS(state) : -1,
+                                .cpu_s = timeval_seconds(usage.ru_utime) +
+                                         timeval_seconds(usage.ru_stime),
                                 .peak_mib = (double)usage.ru_maxrss / 1024};
     return true;
 }

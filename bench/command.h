@@ -9,15 +9,15 @@
 
 struct command_run {
     double cpu_s, peak_mib;
-    bool ended; /* false: the time limit ended it */
-    int code;   /* where it has ended; -1: by a signal */
+    bool ended_in_time; /* false: the time limit ended the command */
+    int exit_code;      /* if it ended in time; -1: a signal ended it */
 };
 
 /* Makes signals that end this program end its commands, too. Call it once, before command_run(). */
 void command_catch_signals(void);
 
-/* Runs a command ("predict --model ...", words without quotes) for at most limit_s seconds, with nothing to read and
- * without its output. Returns false if no process can be made. */
+/* Runs a command ("predict --model ...", words without quotes) for at most limit_s seconds, with an empty standard
+ * input and its output discarded. Returns false if no process can be made. */
 bool command_run(const char *program, const char *command, unsigned limit_s,
                  struct command_run *run);
 

@@ -1,7 +1,7 @@
 /* bench/repeat.h: a measurement that is repeated until its median is stable.
  *
  *     struct repeat repeat = {0};
- *     while (repeat_goes_on(&repeat))
+ *     while (repeat_needs_more(&repeat))
  *         repeat_add(&repeat, processor_s());
  *
  * The spread is half the width of the median's 95 % interval, relative to the median. The ends of the interval are
@@ -16,21 +16,21 @@
 enum {
     REPEAT_MIN = 5, /* with 5 values, 94 % of the intervals hold the median */
     REPEAT_MAX = 25,
-    REPEAT_LONG = 2 /* rounds, if they take longer than REPEAT_TOTAL_S */
+    REPEAT_MIN_LONG = 2 /* rounds, if they take longer than REPEAT_TOTAL_S */
 };
 
 #define REPEAT_SPREAD 0.02  /* the median counts as stable when repeat_spread() is below this */
-#define REPEAT_TOTAL_S 20.0 /* no more rounds once REPEAT_LONG or more values sum up to this */
+#define REPEAT_TOTAL_S 20.0 /* no more rounds once REPEAT_MIN_LONG or more values sum up to this */
 
 struct repeat {
-    double value[REPEAT_MAX]; /* seconds, in ascending order */
-    size_t count;
+    double seconds[REPEAT_MAX]; /* seconds, in ascending order */
+    size_t round_count;
 };
 
 /* True if another round is due: the median is not stable yet, and rounds and time are left. */
-bool repeat_goes_on(const struct repeat *repeat);
+bool repeat_needs_more(const struct repeat *repeat);
 
-/* Adds the seconds of one round, above 0. There is room as long as repeat_goes_on() is true. */
+/* Adds the seconds of one round, above 0. There is room as long as repeat_needs_more() is true. */
 void repeat_add(struct repeat *repeat, double seconds);
 
 /* Returns the median of the values; there must be at least one. */

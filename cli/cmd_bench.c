@@ -24,58 +24,58 @@ static const char *const times[] = {"median", "p10"};
 static const struct option rows[] = {
     {.name = "backend",
      .kind = OPTION_TEXT,
-     .value = "NAME",
+     .value_name = "NAME",
      .default_text = "cpu",
      .help = "what is timed: cpu (this processor) or cuda (a GPU)"},
     {.name = "kinds",
      .kind = OPTION_TEXT,
-     .value = "KIND,...",
+     .value_name = "KIND,...",
      .unset_text = "every kind",
      .help = "measure only these kinds of work; `longhaul list kinds` names all"},
     {.name = "dtype",
      .kind = OPTION_TEXT,
-     .value = "DTYPE",
+     .value_name = "DTYPE",
      .unset_text = "f32, on cuda bf16",
      .help = "number format of operands that may have any floating-point format"},
     {.name = "quick",
      .kind = OPTION_FLAG,
      .help = "measure only the fewest sizes that calibrate needs, once each"},
     {.name = "within",
-     .kind = OPTION_NUMBER,
-     .value = "S",
+     .kind = OPTION_POSITIVE_NUMBER,
+     .value_name = "S",
      .unset_text = "no end",
      .help = "stop after S seconds; the points that matter most are measured first, and those that "
              "would not fit in the time are left out"},
     {.name = "ranks",
-     .kind = OPTION_COUNT,
+     .kind = OPTION_INTEGER,
      .low = 1,
      .high = RANKS_MAX,
-     .value = "N",
+     .value_name = "N",
      .default_text = "2",
      .help = "how many ranks exchange messages in measurements of links; 1: none are measured"},
     {.name = "copy-bandwidth",
      .kind = OPTION_TEXT,
-     .value = "RATE",
+     .value_name = "RATE",
      .unset_text = "as fast as the machine is",
      .help = "the bandwidth of emulated links between host and device, such as \"8 GB/s\""},
     {.name = "copy-latency",
      .kind = OPTION_TEXT,
-     .value = "TIME",
+     .value_name = "TIME",
      .unset_text = "0 us",
      .help = "the latency of emulated links between host and device, such as \"5 us\""},
     {.name = "message-bandwidth",
      .kind = OPTION_TEXT,
-     .value = "RATE",
+     .value_name = "RATE",
      .unset_text = "as fast as the machine is",
      .help = "the bandwidth of emulated links between ranks, such as \"8 GB/s\""},
     {.name = "message-latency",
      .kind = OPTION_TEXT,
-     .value = "TIME",
+     .value_name = "TIME",
      .unset_text = "0 us",
      .help = "the latency of emulated links between ranks, such as \"5 us\""},
     {.name = "o",
      .kind = OPTION_TEXT,
-     .value = "FILE.csv",
+     .value_name = "FILE.csv",
      .unset_text = "standard output, with --cluster-out nowhere",
      .help = "the file to which the measured points are written"},
     {.name = "json",
@@ -83,7 +83,7 @@ static const struct option rows[] = {
      .help = "print the points as JSON; with -o the file still has CSV rows"},
     {.name = "cluster-out",
      .kind = OPTION_TEXT,
-     .value = "FILE.json",
+     .value_name = "FILE.json",
      .help = "with --backend cpu: also calibrate, and write this machine as a cluster file, with "
              "the measured links, and its device file beside it (FILE.device.json)"},
     {.name = "times",
@@ -252,7 +252,7 @@ static enum status measure_points(struct points *points, const struct microbench
     struct interrupt interrupt;
     enum status status = STATUS_OK;
     interrupt_catch(&interrupt);
-    for (size_t i = 0; i < count && status == STATUS_OK && interrupted() == 0; i++) {
+    for (size_t i = 0; i < count && status == STATUS_OK && interrupt_signal() == 0; i++) {
         struct point point;
         double guess_s = microbench_guess_s(&cases[i], bench), begin_s = run_now();
         if (!microbench_fits(&budget, guess_s)) {
@@ -306,9 +306,9 @@ static enum status explain_interrupt(const struct points *points, size_t count,
     const char *path = rows_path(options);
     if (points->count > 0 && (path != NULL || options_given(options, "json")))
         return diag_error(diag, at, STATUS_SYSTEM, "ended by %s: %zu of %zu points are in %s",
-                          interrupt_name(), points->count, count,
+                          interrupt_signal_name(), points->count, count,
                           path != NULL && strcmp(path, "-") != 0 ? path : "standard output");
-    return diag_error(diag, at, STATUS_SYSTEM, "ended by %s%s", interrupt_name(),
+    return diag_error(diag, at, STATUS_SYSTEM, "ended by %s%s", interrupt_signal_name(),
                       path == NULL
                           ? ": the measured points are lost; with -o, they would be in a file"
                           : " before anything was measured");
@@ -395,7 +395,7 @@ enum status cmd_bench(const struct options *options, struct diag *diag)
     bool kinds[WORK_KIND_COUNT] = {false}, quick = options_given(options, "quick");
     size_t before = diag->size;
     enum status status = microbench_describe(options_text(options, "backend"), points, diag);
-    diag_place(diag, before, "--backend");
+    diag_set_place(diag, before, "--backend");
     if (status == STATUS_OK)
         status = read_options(options, &bench, kinds, points, diag);
     if (status == STATUS_OK)
@@ -424,7 +424,7 @@ enum status cmd_bench(const struct options *options, struct diag *diag)
     set_host_bandwidth(points, bench.backend);
     if (points->count > 0)
         status = write_points(points, options, diag);
-    if (status == STATUS_OK && interrupted() != 0)
+    if (status == STATUS_OK && interrupt_signal() != 0)
         status = explain_interrupt(points, count, options, diag);
     if (status == STATUS_OK && options_given(options, "cluster-out"))
         status = write_cluster(&fitted, options, diag);

@@ -19,18 +19,21 @@ static const char *const times[] = {"median", "p10"};
 static const struct option rows[] = {
     {.name = "name",
      .kind = OPTION_TEXT,
-     .value = "NAME",
+     .value_name = "NAME",
      .unset_text = "that of the file, without .json",
      .help = "name of the device that is written"},
     {.name = "base",
      .kind = OPTION_TEXT,
-     .value = "DEVICE",
+     .value_name = "DEVICE",
      .unset_text =
          "cpu-generic for points of the cpu backend, cpu-torch for PyTorch on processors, else "
          "the cluster's device for recorded steps",
      .help = "the preset that gives the numbers that were not measured; `longhaul list devices` "
              "names all"},
-    {.name = "o", .kind = OPTION_TEXT, .value = "FILE.json", .help = "the device file to write"},
+    {.name = "o",
+     .kind = OPTION_TEXT,
+     .value_name = "FILE.json",
+     .help = "the device file to write"},
     {.name = "times",
      .kind = OPTION_CHOICE,
      .names = times,
@@ -43,27 +46,27 @@ static const struct option rows[] = {
      .help = "if a fit is refused because other programs disturbed its points, fit their p10; if "
              "that is refused too, keep the numbers of the base"},
     {.name = "limit",
-     .kind = OPTION_NUMBER,
-     .value = "PERCENT",
+     .kind = OPTION_POSITIVE_NUMBER,
+     .value_name = "PERCENT",
      .default_text = "25",
      .help = "the largest root mean square error (in percent) of a fit that is accepted; fits of "
              "the host's time may have twice as much"},
     {.name = "host-memory-bandwidth",
      .kind = OPTION_TEXT,
-     .value = "RATE",
+     .value_name = "RATE",
      .unset_text = "the header of the points",
      .help = "bandwidth of the host's memory, of which work on host streams reaches a fitted "
              "share: \"200 GB/s\""},
     {.name = "min-bytes",
-     .kind = OPTION_COUNT,
+     .kind = OPTION_INTEGER,
      .low = 0,
      .high = INT64_MAX,
-     .value = "N",
+     .value_name = "N",
      .default_text = "0",
      .help = "leave out messages and copies smaller than N bytes"},
     {.name = "cluster-out",
      .kind = OPTION_TEXT,
-     .value = "FILE.json",
+     .value_name = "FILE.json",
      .help = "the cluster file to write: the cluster of --cluster with the measured links and "
              "device"},
     {.name = "json", .kind = OPTION_FLAG, .help = "print the fits as JSON, in SI units"},
@@ -213,7 +216,7 @@ static enum status read_cluster(struct session *s, struct diag *diag)
         return STATUS_OK;
     size_t before = diag->size;
     enum status status = cluster_load(&cluster, &fitted->arena, base, diag);
-    diag_place(diag, before, "--cluster");
+    diag_set_place(diag, before, "--cluster");
     if (status == STATUS_OK)
         fitted->options.sums_whole = cluster.fabric.sums_whole;
     return status;

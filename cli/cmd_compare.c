@@ -16,7 +16,7 @@ static const char *const by_names[] = {"kind", "stream", "phase", "rank"};
 static const struct option compare_rows[] = {
     {.name = "tolerance",
      .kind = OPTION_TEXT,
-     .value = "PERCENT",
+     .value_name = "PERCENT",
      .unset_text = "no verdict",
      .help = "the largest error of the step time and of memory peaks that is accepted, such as "
              "15%; exit "
@@ -28,8 +28,8 @@ static const struct option compare_rows[] = {
      .unset_text = "all four",
      .help = "print only the table with one row per kind of work, stream, phase or rank"},
     {.name = "top",
-     .kind = OPTION_COUNT,
-     .value = "N",
+     .kind = OPTION_INTEGER,
+     .value_name = "N",
      .default_text = "10",
      .low = 0,
      .high = 1000000,
@@ -37,7 +37,7 @@ static const struct option compare_rows[] = {
              "errors come first"},
     {.name = "record",
      .kind = OPTION_TEXT,
-     .value = "FILE",
+     .value_name = "FILE",
      .help = "append the predicted and the measured step to a file that `predict --measured FILE` "
              "reads"},
     {.name = "explain",

@@ -580,7 +580,7 @@ static enum status put_one(struct listing *l, const struct list *list, const cha
     size_t before = diag->size;
     snprintf(place, sizeof place, "list %s", list->name);
     enum status status = list->print_one(l, name, diag);
-    diag_place(diag, before, place);
+    diag_set_place(diag, before, place);
     return status;
 }
 

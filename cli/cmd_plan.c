@@ -35,15 +35,15 @@ static const struct option rows[] = {
      .help = "what is searched for: the most tokens/s/GPU at --seq, the fewest GPUs that hold "
              "--seq, or the longest sequence"},
     {.name = "top",
-     .kind = OPTION_COUNT,
-     .value = "N",
+     .kind = OPTION_INTEGER,
+     .value_name = "N",
      .low = 1,
      .high = 1000,
      .default_text = "5",
      .help = "how many configurations are shown"},
     {.name = "batches",
-     .kind = OPTION_COUNT,
-     .value = "N",
+     .kind = OPTION_INTEGER,
+     .value_name = "N",
      .low = 1,
      .high = 4096,
      .default_text = "8",
@@ -54,20 +54,20 @@ static const struct option rows[] = {
      .help = "print the longest sequence of this configuration that fits, what the next longer one "
              "lacks, and which other options, one at a time, make a longer one fit"},
     {.name = "within",
-     .kind = OPTION_NUMBER,
-     .value = "SECONDS",
+     .kind = OPTION_POSITIVE_NUMBER,
+     .value_name = "SECONDS",
      .unset_text = "until the best is known",
      .help = "end the search for the fastest configuration after that many seconds, and print the "
              "best so far and by how much another one may be faster"},
     {.name = "gap",
-     .kind = OPTION_NUMBER,
-     .value = "PERCENT",
+     .kind = OPTION_POSITIVE_NUMBER,
+     .value_name = "PERCENT",
      .unset_text = "until none can be faster",
      .help = "end the search for the fastest configuration once no other one can be faster by more "
              "than that"},
     {.name = "fits-probability",
-     .kind = OPTION_NUMBER,
-     .value = "P",
+     .kind = OPTION_POSITIVE_NUMBER,
+     .value_name = "P",
      .default_text = "0.9",
      .help = "take what fits with this probability, from 0.5 to 0.99; a faster configuration that "
              "fits with less is shown beside it, with its odds"},
@@ -96,7 +96,7 @@ static const struct option rows[] = {
     {.name = "json", .kind = OPTION_FLAG, .help = "print JSON"},
     {.name = "o",
      .kind = OPTION_TEXT,
-     .value = "DIR",
+     .value_name = "DIR",
      .help = "write the winner's ops.csv, memory.csv, trace.json, prediction.json, "
              "plan.json and report.html into a folder; what was found out about each configuration "
              "is kept beside it in DIR.cache, so that a later plan with the same -o is faster"},
@@ -175,7 +175,7 @@ static enum status plan_longest(struct setup *setup, const struct options *optio
     request.seq = report.longest.tokens;
     if (report.longest.is_interrupted && status == STATUS_OK && options_given(options, "emit"))
         text_printf(&out, "# the search was ended by %s: longer sequences may fit\n",
-                    interrupt_name());
+                    interrupt_signal_name());
     if (status == STATUS_OK && options_given(options, "emit"))
         status = plan_settings_print(&out, framework_to_emit(options), &request, diag);
     else if (options_given(options, "json"))
@@ -184,7 +184,7 @@ static enum status plan_longest(struct setup *setup, const struct options *optio
         longest_report_print(&screen, &report, options_given(options, "all"));
     status = print(&out, status, diag);
     interrupt_release(&interrupt);
-    if (interrupted() != 0)
+    if (interrupt_signal() != 0)
         status = longest_report_ended(&report, diag);
     if (status == STATUS_OK)
         note_idle_of(options, &request);
@@ -366,15 +366,15 @@ static enum status plan_best(struct setup *setup, const struct options *options,
     }
     status = print(&out, status, diag);
     interrupt_release(&interrupt);
-    int ended = interrupt_set_aside();
+    int ended = interrupt_clear_signal();
     bool writes = status == STATUS_OK && options_given(options, "o");
     if (writes)
         status = write_winner(options, setup, &report, ended != 0, diag);
-    interrupt_put_back(ended);
-    if (interrupted() != 0)
+    interrupt_restore_signal(ended);
+    if (interrupt_signal() != 0)
         status = diag_error(diag, (struct loc){.name = "plan"}, STATUS_SYSTEM,
                             "ended by %s; %zu of %zu configurations were not searched%s%s",
-                            interrupt_name(), best.kinds[OUTCOME_LEFT], best.count,
+                            interrupt_signal_name(), best.kinds[OUTCOME_LEFT], best.count,
                             writes && status == STATUS_OK ? "; the best of the others is in " : "",
                             writes && status == STATUS_OK ? options_text(options, "o") : "");
     if (status == STATUS_OK || status == STATUS_NO)
@@ -488,10 +488,10 @@ enum status cmd_plan(const struct options *options, struct diag *diag)
         status = check_length(options, diag);
     if (status == STATUS_OK)
         status = check_documents(options, diag);
-    text_watch(&files);
+    text_digest_reads(&files);
     if (status == STATUS_OK)
         status = setup_load_open(&setup, options, diag);
-    text_watch(NULL);
+    text_digest_reads(NULL);
     if (status == STATUS_OK && options_given(options, "emit"))
         status = launch_check_model(framework_to_emit(options), &setup.model, diag);
     if (status == STATUS_OK && options_given(options, "longest"))

@@ -29,8 +29,8 @@ static const struct option rows[] = {
      .help = "simulate every rank; by default equal ranks are simulated once, and all ranks of a "
              "long ring are treated as equal"},
     {.name = "even-above",
-     .kind = OPTION_COUNT,
-     .value = "RANKS",
+     .kind = OPTION_INTEGER,
+     .value_name = "RANKS",
      .default_text = "64",
      .low = EVEN_ABOVE_MIN,
      .high = UNIFORM_NEVER,
@@ -38,12 +38,12 @@ static const struct option rows[] = {
              "within 2 % of the exact step"},
     {.name = "late-rank",
      .kind = OPTION_TEXT,
-     .value = "RANK:PERCENT",
+     .value_name = "RANK:PERCENT",
      .help = "simulate every rank, with the kernels of rank RANK slower by PERCENT, such as "
              "1:20%: shows how one slow GPU delays the others"},
     {.name = "batches",
-     .kind = OPTION_COUNT,
-     .value = "N",
+     .kind = OPTION_INTEGER,
+     .value_name = "N",
      .low = 1,
      .high = 4096,
      .default_text = "1",
@@ -51,7 +51,7 @@ static const struct option rows[] = {
              "90 % and worst of their times are printed, and everything else is of the first step"},
     {.name = "kernel-times",
      .kind = OPTION_TEXT,
-     .value = "FILE",
+     .value_name = "FILE",
      .help =
          "of a recorded step: take the times of kernels from a recording of the PyTorch profiler "
          "on one GPU (with record_shapes=True), by operator and shapes; others keep their "
@@ -63,12 +63,12 @@ static const struct option rows[] = {
      .kind = OPTION_FLAG,
      .help = "verify the schedule before it is simulated; a schedule file is always verified"},
     {.name = "tokens",
-     .kind = OPTION_TOTAL,
-     .value = "N",
+     .kind = OPTION_TRAINING_TOKENS,
+     .value_name = "N",
      .help = "add the days and GPU-hours of a training run over N tokens: 1B, 15T"},
     {.name = "price",
-     .kind = OPTION_NUMBER,
-     .value = "X",
+     .kind = OPTION_POSITIVE_NUMBER,
+     .value_name = "X",
      .help = "with --tokens: price of one GPU-hour, to print the cost of the run"},
     {.name = "all",
      .kind = OPTION_FLAG,
@@ -85,11 +85,11 @@ static const struct option rows[] = {
     {.name = "json", .kind = OPTION_FLAG, .help = "print JSON, in SI units"},
     {.name = "o",
      .kind = OPTION_TEXT,
-     .value = "DIR",
+     .value_name = "DIR",
      .help = "write ops.csv, memory.csv, trace.json and prediction.json into a folder"},
     {.name = "record",
      .kind = OPTION_TEXT,
-     .value = "FILE",
+     .value_name = "FILE",
      .help = "append the prediction to a file as one line of JSON, with version and commit; "
              "`longhaul validate --records` compares it with a measurement that is added to the "
              "line later"},
@@ -222,7 +222,7 @@ static enum status print_report(const struct report *report, const struct option
 static void put_warning(struct text *out, const struct diag *note)
 {
     static const char head[] = "warning: ";
-    const char *found = note->warnings > 0 ? strstr(note->text, head) : NULL;
+    const char *found = note->warning_count > 0 ? strstr(note->text, head) : NULL;
     if (found != NULL)
         text_append(out, found + sizeof head - 1, strcspn(found, "\n") - (sizeof head - 1));
 }

@@ -13,12 +13,12 @@
 static const struct option rows[] = {
     {.name = "o",
      .kind = OPTION_TEXT,
-     .value = "FILE.html",
+     .value_name = "FILE.html",
      .unset_text = "report.html in the last folder given, or the last file's name with .html",
      .help = "the HTML file to which the page is written; - is standard output"},
     {.name = "title",
      .kind = OPTION_TEXT,
-     .value = "TEXT",
+     .value_name = "TEXT",
      .unset_text = "what is reported",
      .help = "title of the page"},
 };

@@ -310,7 +310,7 @@ static enum status report_curve(struct session *s, struct training *training, st
 
 static const char *ended_by(void)
 {
-    return interrupted() != 0 ? interrupt_name() : NULL;
+    return interrupt_signal() != 0 ? interrupt_signal_name() : NULL;
 }
 
 static enum status do_run(struct session *s, const struct training_options *how, struct diag *diag)

@@ -22,7 +22,7 @@
 static const struct option schedule_rows[] = {
     {.name = "o",
      .kind = OPTION_TEXT,
-     .value = "FILE",
+     .value_name = "FILE",
      .default_text = "-",
      .help = "the file to which the schedule is written; - is standard output"},
     {.name = "flat",

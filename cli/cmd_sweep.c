@@ -15,28 +15,28 @@
 
 static const struct option rows[] = {
     {.name = "vary",
-     .kind = OPTION_LIST,
-     .value = "KEY=VALUES",
+     .kind = OPTION_REPEATABLE,
+     .value_name = "KEY=VALUES",
      .help = "an option and its values (zero=1,2,3 or seq=64K..1M:x2 or hp=1..8:+1), or a number "
              "of the cluster's description and its values (nic.bandwidth=100,200,400Gb/s); may be "
              "repeated, and "
              "the first changes slowest"},
     {.name = "o",
      .kind = OPTION_TEXT,
-     .value = "FILE.csv",
+     .value_name = "FILE.csv",
      .unset_text = "standard output, and nothing is kept of a sweep that ends early",
      .help = "the file to which rows are written; the same command resumes a sweep that ended "
              "early"},
     {.name = "jobs",
-     .kind = OPTION_COUNT,
-     .value = "N",
+     .kind = OPTION_INTEGER,
+     .value_name = "N",
      .low = 1,
      .high = 1024,
      .unset_text = "one per core",
      .help = "number of processes that predict at the same time"},
     {.name = "part",
      .kind = OPTION_TEXT,
-     .value = "K/N",
+     .value_name = "K/N",
      .help = "predict only every N-th point, from the K-th on; the same command without --part "
              "joins the parts"},
     {.name = "json",

@@ -19,28 +19,28 @@
 static const struct option rows[] = {
     {.name = "data",
      .kind = OPTION_TEXT,
-     .value = "FILE.csv",
+     .value_name = "FILE.csv",
      .unset_text = "all files that ship with the program",
      .help =
          "a CSV file of measurements: one published figure or one measured training step a row, "
          "with the options of predict that describe it"},
     {.name = "source",
      .kind = OPTION_TEXT,
-     .value = "NAME",
+     .value_name = "NAME",
      .help = "predict only rows of this source (the paper, blog or repository that published the "
              "measurement)"},
     {.name = "table",
      .kind = OPTION_TEXT,
-     .value = "NAME",
+     .value_name = "NAME",
      .help = "predict only published figures of this table of their source (column place)"},
     {.name = "system",
      .kind = OPTION_TEXT,
-     .value = "NAME",
+     .value_name = "NAME",
      .help = "predict only published figures of this method: ulysses, ring, 2d, fpdt, sppo, "
              "megatron-sp or any"},
     {.name = "device",
      .kind = OPTION_TEXT,
-     .value = "NAME",
+     .value_name = "NAME",
      .help = "predict only training steps on this device: a100_80gb, or a100 for all A100s"},
     {.name = "baseline",
      .kind = OPTION_FLAG,
@@ -55,26 +55,26 @@ static const struct option rows[] = {
              "fitted to its other tables only (predicts the rows about twenty times)"},
     {.name = "o",
      .kind = OPTION_TEXT,
-     .value = "FILE.csv",
+     .value_name = "FILE.csv",
      .help = "the CSV file to which each row is written with its prediction, error and status"},
     {.name = "residuals",
      .kind = OPTION_TEXT,
-     .value = "FILE.csv",
+     .value_name = "FILE.csv",
      .help = "write log(measured / predicted) of every whole step, from which the program makes "
              "the intervals of predictions (traces/published/residuals.csv)"},
     {.name = "pages",
      .kind = OPTION_TEXT,
-     .value = "DIR",
+     .value_name = "DIR",
      .help = "renew the generated tables of DIR/accuracy.md and of the pages in DIR/accuracy/, "
              "one per source"},
     {.name = "check-rows",
      .kind = OPTION_TEXT,
-     .value = "FILE.csv",
+     .value_name = "FILE.csv",
      .help = "check rows of measurements before they are added: what is missing, and what "
              "contradicts itself; predicts nothing; exit code 1 if there is a fault"},
     {.name = "records",
      .kind = OPTION_TEXT,
-     .value = "FILE",
+     .value_name = "FILE",
      .help = "compare predictions that predict --record wrote with the measured values that were "
              "added to the file later; predicts nothing"},
     {.name = "all",
@@ -370,7 +370,7 @@ static enum status check_pages(const char *folder, struct diag *diag)
 {
     size_t before = diag->size;
     enum status status = trace_folder_check(folder, diag);
-    diag_place(diag, before, "--pages");
+    diag_set_place(diag, before, "--pages");
     return status;
 }
 

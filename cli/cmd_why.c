@@ -14,8 +14,8 @@
 
 static const struct option why_rows[] = {
     {.name = "top",
-     .kind = OPTION_COUNT,
-     .value = "N",
+     .kind = OPTION_INTEGER,
+     .value_name = "N",
      .default_text = "8",
      .low = 1,
      .high = 100000,

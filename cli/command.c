@@ -309,7 +309,7 @@ static const struct option *file_option(const struct command *command)
     for (size_t s = 0; command->arguments_max == 0 && command->sets[s] != NULL; s++)
         for (size_t i = 0; i < command->sets[s]->count; i++) {
             const struct option *option = &command->sets[s]->option[i];
-            if (option->value != NULL && strncmp(option->value, "FILE", 4) == 0 &&
+            if (option->value_name != NULL && strncmp(option->value_name, "FILE", 4) == 0 &&
                 strcmp(option->name, "o") != 0)
                 return option;
         }
@@ -325,7 +325,7 @@ static enum status check_arguments(const struct command *command, const struct o
         return diag_error(
             diag, at, STATUS_BAD_INPUT,
             "does not know what to do with '%s'; a file to read is given with --%s %s",
-            options->argument[0], file->name, file->value);
+            options->argument[0], file->name, file->value_name);
     if (options->argument_count > command->arguments_max)
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "does not know what to do with '%s'; usage: longhaul %s%s%s [OPTIONS]",

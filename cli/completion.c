@@ -166,7 +166,7 @@ static void put_zsh_option(struct text *out, const struct option *option)
 {
     struct text values = {0};
     put_values(&values, option);
-    text_printf(out, " \\\n            '%s%s%s%s[", option->kind == OPTION_LIST ? "*" : "",
+    text_printf(out, " \\\n            '%s%s%s%s[", option->kind == OPTION_REPEATABLE ? "*" : "",
                 dashes(option), option->name,
                 option->kind == OPTION_FLAG ? ""
                 : option->name[1] == '\0'   ? "+"
@@ -175,7 +175,7 @@ static void put_zsh_option(struct text *out, const struct option *option)
     text_putc(out, ']');
     if (option->kind != OPTION_FLAG) {
         text_putc(out, ':');
-        put_zsh(out, option->value != NULL ? option->value : option->name);
+        put_zsh(out, option->value_name != NULL ? option->value_name : option->name);
         if (values.size > 0)
             text_printf(out, ":(%s)", values.data);
         else

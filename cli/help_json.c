@@ -3,9 +3,14 @@
 #include "cli/command.h"
 
 static const char *const kinds[OPTION_KIND_COUNT] = {
-    [OPTION_FLAG] = "flag",     [OPTION_TEXT] = "text",   [OPTION_COUNT] = "count",
-    [OPTION_TOKENS] = "tokens", [OPTION_TOTAL] = "total", [OPTION_NUMBER] = "number",
-    [OPTION_CHOICE] = "choice", [OPTION_LIST] = "list",
+    [OPTION_FLAG] = "flag",
+    [OPTION_TEXT] = "text",
+    [OPTION_INTEGER] = "count",
+    [OPTION_TOKENS] = "tokens",
+    [OPTION_TRAINING_TOKENS] = "total",
+    [OPTION_POSITIVE_NUMBER] = "number",
+    [OPTION_CHOICE] = "choice",
+    [OPTION_REPEATABLE] = "list",
 };
 
 static void put_option(struct json_out *json, const struct option *option)
@@ -13,11 +18,11 @@ static void put_option(struct json_out *json, const struct option *option)
     json_begin_object(json, NULL);
     json_put_text(json, "name", option->name);
     json_put_text(json, "kind", kinds[option->kind]);
-    json_put_text(json, "value", option->value);
+    json_put_text(json, "value", option->value_name);
     json_put_text(json, "default",
                   option->default_text != NULL ? option->default_text : option->unset_text);
     json_put_text(json, "help", option->help);
-    if (option->kind == OPTION_COUNT) {
+    if (option->kind == OPTION_INTEGER) {
         json_put_number(json, "least", (double)option->low);
         json_put_number(json, "most", (double)option->high);
     }

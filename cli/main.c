@@ -16,7 +16,7 @@
 static void gsl_failed(const char *reason, const char *file, int line, int error)
 {
     if (error == GSL_ENOMEM)
-        heap_out();
+        heap_out_of_memory();
     fprintf(stderr, "%s:%d: %s\n", file, line, reason);
     abort();
 }

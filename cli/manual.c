@@ -31,9 +31,9 @@ static void put_option(struct text *out, const struct option *option)
             put_escaped(out, i == 0 ? "" : "|");
             put_escaped(out, option->names[i]);
         }
-    } else if (option->value != NULL) {
+    } else if (option->value_name != NULL) {
         text_puts(out, " \\fI");
-        put_escaped(out, option->value);
+        put_escaped(out, option->value_name);
     }
     text_puts(out, "\n");
     put_escaped(out, option->help);

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-static void print(const struct prediction_result *r)
+static void print_prediction(const struct prediction_result *r)
 {
     const double gib = 0x1p30;
     printf("%s: device memory needs %.1f GiB of %.1f GiB, tensors take %.1f GiB at most\n",
@@ -39,7 +39,7 @@ int main(void)
     }
     if (status == STATUS_OK) {
         prediction_read(&result, &prediction);
-        print(&result);
+        print_prediction(&result);
     } else {
         fputs(diag.text, stderr);
     }

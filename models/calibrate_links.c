@@ -493,10 +493,10 @@ enum status link_calibration_print_cluster(const struct link_calibration *links,
                                cluster->name));
     json_put_text(&json, "base", base);
     if (device) {
-        json_begin_row(&json, "device");
+        json_begin_inline_object(&json, "device");
         json_put_text(&json, "name", name);
         json_put_text(&json, "cost", device);
-        json_end_row(&json);
+        json_end_inline_object(&json);
     }
     print_fields(&fields, &json);
     json_end_object(&json);

@@ -49,15 +49,15 @@ void calibrate_put_field(struct json_out *json, const char *name, enum unit_kind
 {
     struct text text = {0};
     calibrate_put_value(&text, unit, value);
-    json_begin_row(json, name);
+    json_begin_inline_object(json, name);
     if (unit == UNIT_NONE)
-        json_put_digits(json, "value", value, 6);
+        json_put_rounded(json, "value", value, 6);
     else
         json_put_text(json, "value", text.data);
     json_put_text(json, "source", source);
     if (spread > 0)
-        json_put_digits(json, "spread", spread, 3);
-    json_end_row(json);
+        json_put_rounded(json, "spread", spread, 3);
+    json_end_inline_object(json);
     text_release(&text);
 }
 
@@ -133,20 +133,20 @@ static void write_calibration(struct record_writer *w, const struct calibrate_fa
 {
     const struct cost_calibration *calibration = &family->calibration;
     open_path(w, family->name, strlen(family->name));
-    json_begin_row(&w->json, "calibrated");
-    json_put_digits(&w->json, "residual", calibration->residual, 6);
+    json_begin_inline_object(&w->json, "calibrated");
+    json_put_rounded(&w->json, "residual", calibration->residual, 6);
     json_put_text(&w->json, "source", calibration->source);
     json_begin_object(&w->json, "sizes");
     for (int i = 0; i < COST_SIZE_COUNT; i++) {
         if (calibration->high[i] == 0)
             continue;
         json_begin_array(&w->json, cost_size_names[i]);
-        json_put_digits(&w->json, NULL, calibration->low[i], 15);
-        json_put_digits(&w->json, NULL, calibration->high[i], 15);
+        json_put_rounded(&w->json, NULL, calibration->low[i], 15);
+        json_put_rounded(&w->json, NULL, calibration->high[i], 15);
         json_end_array(&w->json);
     }
     json_end_object(&w->json);
-    json_end_row(&w->json);
+    json_end_inline_object(&w->json);
 }
 
 /* Writes the numbers of a family together, and families in the order of a device file. */
@@ -178,10 +178,10 @@ void calibration_print_device(const struct calibration *calibration, const char 
         json_put_text(&w.json, "note", note);
     json_put_text(&w.json, "base", base);
     if (calibration->points_file) {
-        json_begin_row(&w.json, "points");
+        json_begin_inline_object(&w.json, "points");
         json_put_text(&w.json, "file", calibration->points_file);
         json_put_text(&w.json, "source", calibration->points_source);
-        json_end_row(&w.json);
+        json_end_inline_object(&w.json);
     }
     for (size_t i = 0; i < ARRAY_LEN(prefixes_of_file); i++)
         write_under(&w, calibration, prefixes_of_file[i]);

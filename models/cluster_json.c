@@ -52,7 +52,7 @@ static enum status check_keys(struct json_node object, const char *section, cons
             return json_error(node, diag, "%s.%s changes no prediction: leave it out", section,
                               unused[i].key);
     }
-    return json_only(object, known, count, diag);
+    return json_reject_unknown_keys(object, known, count, diag);
 }
 
 static enum status read_text(const char **out, struct arena *arena, struct json_node object,
@@ -74,13 +74,13 @@ static enum status read_table(struct cluster *cluster, struct arena *arena,
 {
     if (!json_is_array(value))
         return json_error(value, diag, "expected a list of whole numbers");
-    size_t count = json_count(value);
+    size_t count = json_element_count(value);
     if (count > TABLE_MAX)
         return json_error(value, diag, "%zu entries; at most %d can be used", count, TABLE_MAX);
     int64_t *entries = arena_array(arena, count, sizeof *entries);
     for (size_t i = 0; i < count; i++) {
         enum status status =
-            json_as_i64(json_at(value, i), 0, CLUSTER_MAX_GPUS_PER_NODE, &entries[i], diag);
+            json_as_i64(json_element(value, i), 0, CLUSTER_MAX_GPUS_PER_NODE, &entries[i], diag);
         if (status != STATUS_OK)
             return status;
     }
@@ -138,7 +138,7 @@ static enum status read_field(struct cluster *cluster, struct arena *arena,
     enum status status = STATUS_OK;
     if (json_is_object(node)) {
         value = json_find(node, "value");
-        status = json_only(node, known, ARRAY_LEN(known), diag);
+        status = json_reject_unknown_keys(node, known, ARRAY_LEN(known), diag);
         if (status == STATUS_OK && json_find(node, "source").value)
             status = read_text(&source, arena, node, "source", diag);
         if (status == STATUS_OK && json_find(node, "spread").value)

@@ -16,7 +16,7 @@ static enum status read_kinds(struct cost_reader reader, struct json_node kinds)
         .low = 1e-4,
         .high = 1,
         .meaning = "share of the memory bandwidth that this kind reaches"};
-    for (size_t i = 0; i < json_members(kinds); i++) {
+    for (size_t i = 0; i < json_member_count(kinds); i++) {
         const char *key;
         struct json_node node = json_member(kinds, i, &key);
         enum work_kind kind;
@@ -48,7 +48,7 @@ static enum status read_family(struct cost_reader reader, struct json_node objec
         assert(count < KEYS_MAX);
         known[count++] = cost_params[i].field;
     }
-    enum status status = json_only(object, known, count, reader.diag);
+    enum status status = json_reject_unknown_keys(object, known, count, reader.diag);
     for (size_t i = 0; status == STATUS_OK && i < cost_param_count; i++) {
         const struct cost_param *param = &cost_params[i];
         struct json_node node = {0};
@@ -161,7 +161,7 @@ static enum status read_root(struct cost_reader reader, struct json_node root)
     struct device_cost *cost = reader.cost;
     if (!json_is_object(root))
         return json_error(root, reader.diag, "expected an object");
-    enum status status = json_only(root, known, ARRAY_LEN(known), reader.diag);
+    enum status status = json_reject_unknown_keys(root, known, ARRAY_LEN(known), reader.diag);
     int64_t schema;
     if (status == STATUS_OK)
         status = json_get_i64(root, "longhaul_device_cost", SCHEMA, SCHEMA, &schema, reader.diag);

@@ -12,7 +12,7 @@ static enum status read_rates(struct cost_reader reader, struct json_node rates,
         .low = 1,
         .high = 1e18,
         .meaning = "rate of long tiles at the highest clock, padded head dim"};
-    for (size_t i = 0; i < json_members(rates); i++) {
+    for (size_t i = 0; i < json_member_count(rates); i++) {
         const char *key;
         struct json_node node = json_member(rates, i, &key);
         int64_t dim;
@@ -66,7 +66,7 @@ static enum status read_pass(struct cost_reader reader, struct json_node object,
 {
     static const char *const known[] = {"tile",  "step",       "ramp_s",
                                         "rates", "calibrated", "estimated"};
-    enum status status = json_only(object, known, ARRAY_LEN(known), reader.diag);
+    enum status status = json_reject_unknown_keys(object, known, ARRAY_LEN(known), reader.diag);
     for (size_t i = 0; status == STATUS_OK && i < COST_PASS_PARAMS; i++) {
         struct json_node node = json_find(object, cost_pass_params[i].field);
         if (!node.value)
@@ -104,7 +104,7 @@ static enum status read_impl(struct cost_reader reader, struct json_node object,
     const char *impl_name = attention_impl_name(impl);
     if (!json_is_object(object))
         return json_error(object, reader.diag, "expected an object");
-    enum status status = json_only(object, known, ARRAY_LEN(known), reader.diag);
+    enum status status = json_reject_unknown_keys(object, known, ARRAY_LEN(known), reader.diag);
     struct json_node node = json_find(object, "merge_bytes");
     if (status == STATUS_OK && node.value)
         status = cost_read_number(reader, node,
@@ -133,7 +133,7 @@ enum status cost_read_attention(struct cost_reader reader, struct json_node obje
     const char *names[ATTENTION_IMPL_COUNT];
     for (int i = 0; i < ATTENTION_IMPL_COUNT; i++)
         names[i] = attention_impl_name((enum attention_impl)i);
-    enum status status = json_only(object, names, ATTENTION_IMPL_COUNT, reader.diag);
+    enum status status = json_reject_unknown_keys(object, names, ATTENTION_IMPL_COUNT, reader.diag);
     for (int i = 0; status == STATUS_OK && i < ATTENTION_IMPL_COUNT; i++) {
         struct json_node node = json_find(object, names[i]);
         if (node.value)

@@ -187,7 +187,7 @@ enum status cost_points_read(struct cost_reader reader, struct json_node node)
     struct diag *diag = reader.diag;
     if (!json_is_object(node))
         return json_error(node, diag, "expected {\"file\": \"....csv\", \"source\": \"...\"}");
-    enum status status = json_only(node, known, ARRAY_LEN(known), diag);
+    enum status status = json_reject_unknown_keys(node, known, ARRAY_LEN(known), diag);
     if (status == STATUS_OK)
         status = json_get_string(node, "file", &file, diag);
     if (status == STATUS_OK)

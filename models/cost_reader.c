@@ -49,11 +49,11 @@ static enum status read_quantity(struct json_node node, const struct cost_param 
 static enum status read_interval(struct json_node node, const struct cost_param *param,
                                  struct cost_fact *fact, struct diag *diag)
 {
-    if (!json_is_array(node) || json_count(node) != 2)
+    if (!json_is_array(node) || json_element_count(node) != 2)
         return json_error(node, diag, "expected [lowest, highest]");
-    enum status status = read_quantity(json_at(node, 0), param, &fact->low, diag);
+    enum status status = read_quantity(json_element(node, 0), param, &fact->low, diag);
     if (status == STATUS_OK)
-        status = read_quantity(json_at(node, 1), param, &fact->high, diag);
+        status = read_quantity(json_element(node, 1), param, &fact->high, diag);
     if (status == STATUS_OK && !(fact->low <= fact->value && fact->value <= fact->high))
         status = json_error(node, diag,
                             "does not hold the value: expected lowest <= value <= "
@@ -70,7 +70,7 @@ enum status cost_read_number(struct cost_reader reader, struct json_node node, c
         return json_error(node, diag,
                           "expected {\"value\": ..., \"source\": \"...\"}: every number says where "
                           "it comes from");
-    enum status status = json_only(node, known, ARRAY_LEN(known), diag);
+    enum status status = json_reject_unknown_keys(node, known, ARRAY_LEN(known), diag);
     if (status != STATUS_OK)
         return status;
     const char *source;
@@ -102,16 +102,17 @@ enum status cost_read_number(struct cost_reader reader, struct json_node node, c
 static enum status read_sizes(struct cost_reader reader, struct json_node sizes,
                               struct cost_calibration *calibration)
 {
-    enum status status = json_only(sizes, cost_size_names, COST_SIZE_COUNT, reader.diag);
+    enum status status =
+        json_reject_unknown_keys(sizes, cost_size_names, COST_SIZE_COUNT, reader.diag);
     for (int i = 0; status == STATUS_OK && i < COST_SIZE_COUNT; i++) {
         struct json_node range = json_find(sizes, cost_size_names[i]);
         if (!range.value)
             continue;
-        if (!json_is_array(range) || json_count(range) != 2)
+        if (!json_is_array(range) || json_element_count(range) != 2)
             return json_error(range, reader.diag, "expected [lowest, highest]");
-        status = json_as_double(json_at(range, 0), 0, 1e18, &calibration->low[i], reader.diag);
+        status = json_as_double(json_element(range, 0), 0, 1e18, &calibration->low[i], reader.diag);
         if (status == STATUS_OK)
-            status = json_as_double(json_at(range, 1), calibration->low[i], 1e18,
+            status = json_as_double(json_element(range, 1), calibration->low[i], 1e18,
                                     &calibration->high[i], reader.diag);
     }
     return status;
@@ -135,8 +136,8 @@ enum status cost_read_calibration(struct cost_reader reader, struct json_node ob
         return json_error(node, diag, "expected an object");
     *calibration = (struct cost_calibration){.is_calibrated = calibrated.value != NULL};
     const char *source;
-    enum status status =
-        json_only(node, known, calibration->is_calibrated ? ARRAY_LEN(known) : 2, diag);
+    enum status status = json_reject_unknown_keys(
+        node, known, calibration->is_calibrated ? ARRAY_LEN(known) : 2, diag);
     if (status == STATUS_OK)
         status = json_get_double(node, "residual", 0, 10, &calibration->residual, diag);
     if (status == STATUS_OK)

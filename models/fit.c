@@ -418,7 +418,7 @@ static void end_without_memory(const char *reason, const char *file, int line, i
     (void)file;
     (void)line;
     if (error == GSL_ENOMEM)
-        heap_out();
+        heap_out_of_memory();
 }
 
 enum status fit_run(struct fit *fit, const struct fit_problem *problem, struct loc at,

@@ -96,7 +96,7 @@ static enum status check_ignored(const struct hf_reader *r)
         /* ignoring a known key that is absent is no error, so that one list serves several models */
         bool found = key != NULL;
         const char *name;
-        for (size_t i = 0; i < json_members(r->root) && !found; i++) {
+        for (size_t i = 0; i < json_member_count(r->root) && !found; i++) {
             json_member(r->root, i, &name);
             found = strlen(name) == size && memcmp(word, name, size) == 0;
         }
@@ -111,7 +111,7 @@ static void note_scales(const struct hf_reader *r)
 {
     struct text names = {0};
     struct json_node first = r->root;
-    for (size_t i = 0; i < json_members(r->root); i++) {
+    for (size_t i = 0; i < json_member_count(r->root); i++) {
         const char *name;
         struct json_node node = json_member(r->root, i, &name);
         const struct hf_key *key = hf_key_find(name, strlen(name), r->family->bit);
@@ -132,7 +132,7 @@ static void note_scales(const struct hf_reader *r)
 static enum status check_keys(const struct hf_reader *r)
 {
     enum status status = check_ignored(r);
-    for (size_t i = 0; i < json_members(r->root) && status == STATUS_OK; i++) {
+    for (size_t i = 0; i < json_member_count(r->root) && status == STATUS_OK; i++) {
         const char *name;
         struct json_node node = json_member(r->root, i, &name);
         status = check_key(r, node, name);

@@ -102,13 +102,13 @@ static enum status check_list(const struct hf_reader *r, const char *key, bool d
     if (!hf_has(r, key))
         return STATUS_OK;
     enum status status = json_get_array(r->root, key, &list, r->diag);
-    if (status != STATUS_OK || (json_count(list) == 0))
+    if (status != STATUS_OK || (json_element_count(list) == 0))
         return status;
     int64_t sparse = transformer_expert_layers(r->t), of = dense ? r->t->layers - sparse : sparse;
-    bool same = (int64_t)json_count(list) == of;
-    for (size_t i = 0; i < json_count(list) && status == STATUS_OK; i++) {
+    bool same = (int64_t)json_element_count(list) == of;
+    for (size_t i = 0; i < json_element_count(list) && status == STATUS_OK; i++) {
         int64_t layer = 0;
-        status = json_as_i64(json_at(list, i), 0, INT32_MAX, &layer, r->diag);
+        status = json_as_i64(json_element(list, i), 0, INT32_MAX, &layer, r->diag);
         same = same && layer < r->t->layers && transformer_has_experts(r->t, layer) != dense;
     }
     if (status == STATUS_OK && !same)
@@ -254,12 +254,13 @@ static enum status read_llama4(const struct hf_reader *r)
     t->unrotated_every = t->window_chunks ? t->full_attention_every : interval;
     if (status == STATUS_OK && hf_counts(r, "no_rope_layers"))
         status = json_get_array(r->root, "no_rope_layers", &list, r->diag);
-    for (size_t l = 0; l < json_count(list) && status == STATUS_OK; l++) { /* 1: it rotates */
+    for (size_t l = 0; l < json_element_count(list) && status == STATUS_OK;
+         l++) { /* 1: it rotates */
         int64_t rotates = 0;
-        status = json_as_i64(json_at(list, l), 0, 1, &rotates, r->diag);
+        status = json_as_i64(json_element(list, l), 0, 1, &rotates, r->diag);
         if (status == STATUS_OK && rotates != transformer_rotates(t, (int64_t)l))
             return json_error(
-                json_at(list, l), r->diag,
+                json_element(list, l), r->diag,
                 "layer %zu %s: modelled are layers with chunks that rotate, and every "
                 "N-th layer, which sees all keys and does not",
                 l, rotates ? "rotates" : "does not rotate");

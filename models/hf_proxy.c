@@ -187,14 +187,15 @@ static int64_t sparse_layers(struct reader *r, const struct proxy_family *f, int
         size_of(r, "decoder_sparse_step|expert_layer_period|interleave_moe_layer_step", f->period);
     period = period < 1 ? 1 : period;
     const int64_t offset = size_of(r, "expert_layer_offset", period - 1) % period;
-    if (r->status == STATUS_OK && json_count(sparse) > 0)
-        return (int64_t)json_count(sparse) < layers ? (int64_t)json_count(sparse) : layers;
+    if (r->status == STATUS_OK && json_element_count(sparse) > 0)
+        return (int64_t)json_element_count(sparse) < layers ? (int64_t)json_element_count(sparse)
+                                                            : layers;
     int64_t count = 0;
     for (int64_t l = first - first % period + offset; l < layers; l += period)
         count += l >= first;
-    for (size_t i = 0; i < json_count(dense) && r->status == STATUS_OK; i++) {
+    for (size_t i = 0; i < json_element_count(dense) && r->status == STATUS_OK; i++) {
         int64_t l = 0;
-        r->status = json_as_i64(json_at(dense, i), 0, INT32_MAX, &l, r->diag);
+        r->status = json_as_i64(json_element(dense, i), 0, INT32_MAX, &l, r->diag);
         count -= count > 0 && l >= first && l < layers && l % period == offset;
     }
     return count;
@@ -300,7 +301,7 @@ static void note_unread(const struct hf_reader *r)
     const struct json_node nodes[] = {r->root, json_find(r->root, "attn_config"),
                                       json_find(r->root, "ffn_config")};
     for (size_t n = 0; n < ARRAY_LEN(nodes); n++)
-        for (size_t i = 0; json_is_object(nodes[n]) && i < json_members(nodes[n]); i++) {
+        for (size_t i = 0; json_is_object(nodes[n]) && i < json_member_count(nodes[n]); i++) {
             const char *name;
             const struct json_node node = json_member(nodes[n], i, &name);
             const struct hf_key *key = hf_key_find(name, strlen(name), HF_PROXY);

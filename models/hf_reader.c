@@ -34,7 +34,7 @@ bool hf_ignored(const struct hf_reader *r, const char *key)
 bool hf_is_written(const struct hf_reader *r, const char *key)
 {
     const char *name;
-    for (size_t i = 0; i < json_members(r->root); i++) {
+    for (size_t i = 0; i < json_member_count(r->root); i++) {
         json_member(r->root, i, &name);
         if (strcmp(name, key) == 0)
             return true;

@@ -77,21 +77,21 @@ static enum status read_slides(const struct hf_reader *r, struct json_node types
 {
     const bool chunks = (r->family->parts & PART_CHUNKS) != 0;
     const bool linear = (r->family->parts & PART_LINEAR) != 0;
-    for (size_t i = 0; i < json_count(types); i++) {
+    for (size_t i = 0; i < json_element_count(types); i++) {
         const char *type;
         int64_t rotates;
-        if (chunks && json_as_i64(json_at(types, i), 0, 1, &rotates, NULL) == STATUS_OK) {
+        if (chunks && json_as_i64(json_element(types, i), 0, 1, &rotates, NULL) == STATUS_OK) {
             slides[i] = rotates == 1;
             continue;
         }
-        enum status status = json_as_string(json_at(types, i), &type, r->diag);
+        enum status status = json_as_string(json_element(types, i), &type, r->diag);
         if (status != STATUS_OK)
             return status;
         slides[i] = strcmp(type, "sliding_attention") == 0 ||
                     (chunks && strcmp(type, "chunked_attention") == 0);
         if (!slides[i] && strcmp(type, "full_attention") != 0 &&
             !(linear && strcmp(type, "linear_attention") == 0))
-            return json_error(json_at(types, i), r->diag,
+            return json_error(json_element(types, i), r->diag,
                               "layers of '%s' are not modelled: full_attention and "
                               "sliding_attention are; --ignore "
                               "layer_types models the layers as without this key",
@@ -163,11 +163,11 @@ static enum status read_layer_types(const struct hf_reader *r)
     if (!hf_counts(r, key))
         return STATUS_OK;
     enum status status = json_get_array(r->root, key, &types, r->diag);
-    if (status != STATUS_OK || (json_count(types) == 0 && strcmp(key, "layer_types") != 0))
+    if (status != STATUS_OK || (json_element_count(types) == 0 && strcmp(key, "layer_types") != 0))
         return status;
-    if (json_count(types) != (size_t)r->t->layers)
+    if (json_element_count(types) != (size_t)r->t->layers)
         return json_error(types, r->diag, "it lists %zu layers, and the model has %" PRId64,
-                          json_count(types), r->t->layers);
+                          json_element_count(types), r->t->layers);
     bool *slides = heap_zalloc((size_t)r->t->layers, sizeof *slides);
     status = read_slides(r, types, slides);
     if (status == STATUS_OK)

@@ -86,7 +86,8 @@ static bool is_variant(const char *rest)
         return true;
     for (size_t i = 0; i < ARRAY_LEN(variants); i++) {
         size_t size = strlen(variants[i]);
-        if (c_same_letters_n(rest, variants[i], size) && (rest[size] == '\0' || rest[size] == '-'))
+        if (c_equal_ignoring_case_n(rest, variants[i], size) &&
+            (rest[size] == '\0' || rest[size] == '-'))
             return true;
     }
     return false;
@@ -98,7 +99,7 @@ const char *hub_model_find(const char *name)
     name = slash == NULL ? name : slash + 1;
     for (size_t i = 0; i < ARRAY_LEN(models); i++) {
         size_t size = strlen(models[i].name);
-        if (c_same_letters_n(name, models[i].name, size) && is_variant(name + size))
+        if (c_equal_ignoring_case_n(name, models[i].name, size) && is_variant(name + size))
             return models[i].model;
     }
     return NULL;

@@ -59,7 +59,7 @@ static int64_t blocks_along(const struct scaling_layout *l, int64_t block, int64
     if (block == 0)
         return groups;
     if (l->equal_groups)
-        return saturating_times(groups, blocks_of(l->rows / l->groups, block));
+        return saturating_product(groups, blocks_of(l->rows / l->groups, block));
     return block == 1 ? rows : rows / block + groups;
 }
 
@@ -68,8 +68,8 @@ static int64_t scales_of(const struct scaling_layout *l, int64_t groups, int64_t
 {
     const int64_t r = scalings[known(l->scaling)].rows, c = scalings[known(l->scaling)].cols;
     const int64_t along = l->is_transposed ? c : r, across = l->is_transposed ? r : c;
-    return saturating_times(blocks_along(l, along, groups, rows),
-                            across == 0 ? 1 : blocks_of(l->cols, across));
+    return saturating_product(blocks_along(l, along, groups, rows),
+                              across == 0 ? 1 : blocks_of(l->cols, across));
 }
 
 int64_t scaling_layout_count(const struct scaling_layout *layout)

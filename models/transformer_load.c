@@ -75,7 +75,7 @@ static enum status read_sources(struct transformer *t, struct arena *arena, stru
     const char *known[TRANSFORMER_FIELDS + 1];
     transformer_field_names(known);
     known[TRANSFORMER_FIELDS] = "*";
-    status = json_only(sources, known, ARRAY_LEN(known), diag);
+    status = json_reject_unknown_keys(sources, known, ARRAY_LEN(known), diag);
     if (status != STATUS_OK)
         return status;
 
@@ -117,7 +117,7 @@ static enum status read_schema(struct transformer *t, struct arena *arena, struc
     known[TRANSFORMER_FIELDS + 1] = "name";
     known[TRANSFORMER_FIELDS + 2] = "note";
     known[TRANSFORMER_FIELDS + 3] = "sources";
-    enum status status = json_only(root, known, ARRAY_LEN(known), diag);
+    enum status status = json_reject_unknown_keys(root, known, ARRAY_LEN(known), diag);
     if (status != STATUS_OK)
         return status;
 

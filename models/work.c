@@ -331,7 +331,7 @@ struct scaling_layout work_scales(const struct work *work, int which)
         layout.scaling = which == 0 && scaling == SCALING_BLOCK ? SCALING_VECTOR : scaling;
         layout.rows = of_rows      ? work->matmul.k
                       : which == 0 ? work->matmul.m
-                                   : saturating_times(work->matmul.n, groups);
+                                   : saturating_product(work->matmul.n, groups);
         layout.cols = !of_rows ? work->matmul.k : which == 0 ? work->matmul.m : work->matmul.n;
         layout.is_transposed = of_rows && work->matmul.turned;
     }

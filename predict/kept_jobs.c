@@ -33,7 +33,7 @@ static bool is_zero(const char *bytes, size_t size)
  * keeping results. */
 static void keep_result(const struct kept_jobs *kept, uint64_t key, const char *result, size_t size)
 {
-    if (!is_zero(result, size) && interrupted() == 0)
+    if (!is_zero(result, size) && interrupt_signal() == 0)
         answer_file_add(kept->file, key, result, size, kept->reason);
 }
 

@@ -51,10 +51,10 @@ enum status workers_run(size_t count, size_t result_size, workers_function *func
     enum status status = engine_load(diag); /* what workers do is to simulate */
     if (status == STATUS_OK)
         status = pool_start(&pool, cores < count ? cores : count, run_one, &w, diag);
-    while (status == STATUS_OK && ended < count && interrupted() == 0) {
+    while (status == STATUS_OK && ended < count && interrupt_signal() == 0) {
         struct pool_event event;
-        while (status == STATUS_OK && next < count && pool.busy_workers < pool.count)
-            status = pool_give(&pool, next++, diag);
+        while (status == STATUS_OK && next < count && pool.busy_workers < pool.worker_count)
+            status = pool_submit_job(&pool, next++, diag);
         /* pool_wait() also returns without an event when a signal interrupts it */
         if (status == STATUS_OK)
             status = pool_wait(&pool, 1000, &event, diag);

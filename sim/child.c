@@ -45,7 +45,7 @@ static void simulate_in_child(struct scheduler *scheduler, const struct child_ru
     struct text why = {0};
     clock_t began = clock();
     struct child_shared *shared = run->shared_memory;
-    pages_touch(shared, run->shared_bytes);
+    pages_make_present(shared, run->shared_bytes);
     shared->status = scheduler_run(scheduler, &shared->times, &why);
     shared->event_loop_cpu_s = (double)(clock() - began) / CLOCKS_PER_SEC;
     snprintf(shared->reason, sizeof shared->reason, "%.*s", (int)why.size,
@@ -101,7 +101,7 @@ static enum status run_in_fork(struct scheduler *scheduler, const struct child_r
         return diag_error(diag, (struct loc){.name = name}, STATUS_SYSTEM,
                           "cannot start a simulation: fork: %s", strerror(errno));
     if (child == 0) {
-        process_ends_with(parent);
+        process_end_with_parent(parent);
         c_locale_enter(); /* SimGrid reads numbers with strtod() */
         simulate_in_child(scheduler, run);
         _exit(0); /* no exit handlers: they are the parent's */

@@ -141,7 +141,7 @@ static void print_table(const struct trace *trace, const struct csv_columns *tab
     }
     size_t rows = table->rows(trace);
     for (size_t row = 0; row < rows; row++) {
-        text_pass_on(out);
+        text_flush_if_long(out);
         for (size_t c = 0; c < table->columns; c++) {
             switch (table->types[c]) {
             case COLUMN_U32:

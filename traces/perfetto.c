@@ -51,7 +51,7 @@ static enum status to_ns(const struct perfetto_writer *writer, double time_s, in
 /* Each event is a line of its own. */
 static void begin_event(struct perfetto_writer *writer)
 {
-    text_pass_on(writer->out);
+    text_flush_if_long(writer->out);
     text_puts(writer->out, writer->any ? ",\n" : "\n");
     writer->any = true;
 }

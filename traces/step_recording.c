@@ -139,11 +139,11 @@ static enum status read_modules(struct reading *in)
     enum status status = json_get_array(in->root, "modules", &list, in->diag);
     if (status != STATUS_OK)
         return status;
-    const uint32_t count = (uint32_t)json_count(list);
+    const uint32_t count = (uint32_t)json_element_count(list);
     const char **module = arena_array(&in->r->arena, count + 1u, sizeof *module);
     module[0] = "";
     for (uint32_t i = 0; i < count && status == STATUS_OK; i++)
-        status = read_text(in, json_at(list, i), &module[i]);
+        status = read_text(in, json_element(list, i), &module[i]);
     in->r->module = module;
     in->r->modules = count > 0 ? count : 1;
     return status;
@@ -159,10 +159,11 @@ static enum status read_group(struct reading *in, struct json_node node, struct 
         status = read_text(in, name, &group->name);
     if (status != STATUS_OK)
         return status;
-    group->count = (uint32_t)json_count(ranks);
+    group->count = (uint32_t)json_element_count(ranks);
     group->rank = arena_array(&in->r->arena, group->count, sizeof *group->rank);
     for (uint32_t i = 0; i < group->count && status == STATUS_OK; i++) {
-        status = json_as_i64(json_at(ranks, i), 0, in->r->world - 1, &group->rank[i], in->diag);
+        status =
+            json_as_i64(json_element(ranks, i), 0, in->r->world - 1, &group->rank[i], in->diag);
         own |= group->rank[i] == in->r->rank;
     }
     if (status != STATUS_OK)
@@ -185,10 +186,10 @@ static enum status read_groups(struct reading *in)
     enum status status = json_get_object(in->root, "groups", &groups, in->diag);
     if (status != STATUS_OK)
         return status;
-    if (json_members(groups) > GROUPS_LIMIT)
+    if (json_member_count(groups) > GROUPS_LIMIT)
         return json_error(groups, in->diag, "has %zu groups, and at most %d are read",
-                          json_members(groups), GROUPS_LIMIT);
-    in->r->groups = (uint32_t)json_members(groups);
+                          json_member_count(groups), GROUPS_LIMIT);
+    in->r->groups = (uint32_t)json_member_count(groups);
     in->r->group = arena_array(&in->r->arena, in->r->groups, sizeof *in->r->group);
     for (uint32_t i = 0; i < in->r->groups && status == STATUS_OK; i++) {
         struct json_node group = json_member(groups, i, &key);
@@ -207,7 +208,7 @@ static enum status read_guesses(struct reading *in)
         return STATUS_OK;
     if (!json_is_object(guessed))
         return json_error(guessed, in->diag, "expected an object: what was guessed, and how often");
-    in->r->guess_count = (uint32_t)json_members(guessed);
+    in->r->guess_count = (uint32_t)json_member_count(guessed);
     in->r->guess = arena_array(&in->r->arena, in->r->guess_count, sizeof *in->r->guess);
     for (uint32_t i = 0; i < in->r->guess_count && status == STATUS_OK; i++) {
         struct json_node times = json_member(guessed, i, &what);
@@ -220,13 +221,13 @@ static enum status read_guesses(struct reading *in)
 static enum status read_notes(struct reading *in)
 {
     struct json_node notes = json_find(in->root, "notes");
-    const uint32_t count = (uint32_t)json_count(notes);
+    const uint32_t count = (uint32_t)json_element_count(notes);
     const char **note = arena_array(&in->r->arena, count, sizeof *note);
     enum status status = STATUS_OK;
     if (notes.value != NULL && !json_is_array(notes))
         status = json_error(notes, in->diag, "expected an array of sentences");
     for (uint32_t i = 0; i < count && status == STATUS_OK; i++)
-        status = read_text(in, json_at(notes, i), &note[i]);
+        status = read_text(in, json_element(notes, i), &note[i]);
     in->r->note = note;
     in->r->notes = count;
     return status;
@@ -237,15 +238,15 @@ static enum status read_storage(struct reading *in, struct json_node node,
 {
     int64_t bytes;
     const int64_t end = in->r->events;
-    if (json_count(node) != 4)
+    if (json_element_count(node) != 4)
         return json_error(node, in->diag, "expected [bytes, born, died, role]");
-    enum status status = json_as_i64(json_at(node, 0), 0, NUMBER_LIMIT, &bytes, in->diag);
+    enum status status = json_as_i64(json_element(node, 0), 0, NUMBER_LIMIT, &bytes, in->diag);
     if (status == STATUS_OK)
-        status = json_as_i64(json_at(node, 1), -1, end, &storage->first_event, in->diag);
+        status = json_as_i64(json_element(node, 1), -1, end, &storage->first_event, in->diag);
     if (status == STATUS_OK)
-        status = json_as_i64(json_at(node, 2), -1, end, &storage->last_event, in->diag);
+        status = json_as_i64(json_element(node, 2), -1, end, &storage->last_event, in->diag);
     if (status == STATUS_OK)
-        status = read_text(in, json_at(node, 3), &storage->role);
+        status = read_text(in, json_element(node, 3), &storage->role);
     storage->bytes = (uint64_t)bytes;
     if (status == STATUS_OK && storage->last_event >= 0 &&
         storage->last_event < storage->first_event)
@@ -259,7 +260,7 @@ static enum status read_storages(struct reading *in, struct json_node list)
     enum status status = STATUS_OK;
     double all = 0;
     for (uint32_t i = 0; i < in->r->storages && status == STATUS_OK; i++) {
-        status = read_storage(in, json_at(list, i), &in->r->storage[i]);
+        status = read_storage(in, json_element(list, i), &in->r->storage[i]);
         all += (double)in->r->storage[i].bytes;
     }
     return status != STATUS_OK || all <= BYTES_LIMIT
@@ -292,17 +293,17 @@ enum step_dtype step_dtype_of(const char *name)
 static enum status read_strides(struct reading *in, struct json_node node,
                                 struct step_tensor *tensor)
 {
-    struct json_node strides = json_at(node, 3);
+    struct json_node strides = json_element(node, 3);
     enum status status = STATUS_OK;
     int64_t next = 1;
-    if (tensor->strided && json_count(strides) != tensor->dims)
+    if (tensor->strided && json_element_count(strides) != tensor->dims)
         return json_error(strides, in->diag, "expected a stride for each of %d sizes",
                           (int)tensor->dims);
     for (uint32_t i = tensor->dims; i-- > 0 && status == STATUS_OK;) {
         tensor->stride[i] = next;
         next *= tensor->size[i] > 0 ? tensor->size[i] : 1;
         if (tensor->strided)
-            status = json_as_i64(json_at(strides, i), -NUMBER_LIMIT, NUMBER_LIMIT,
+            status = json_as_i64(json_element(strides, i), -NUMBER_LIMIT, NUMBER_LIMIT,
                                  &tensor->stride[i], in->diag);
     }
     return status;
@@ -312,8 +313,8 @@ static enum status read_tensor(struct reading *in, struct json_node node,
                                struct step_tensor *tensor)
 {
     const char *dtype;
-    struct json_node shape = json_at(node, 1);
-    const size_t members = json_count(node), dims = json_count(shape);
+    struct json_node shape = json_element(node, 1);
+    const size_t members = json_element_count(node), dims = json_element_count(shape);
     double elements = 1;
     if (members < 3 || members > 4 || !json_is_array(shape))
         return json_error(node, in->diag,
@@ -322,16 +323,16 @@ static enum status read_tensor(struct reading *in, struct json_node node,
     if (dims > STEP_DIMS_MAX)
         return json_error(shape, in->diag, "a tensor of %zu dimensions; at most %d are read", dims,
                           STEP_DIMS_MAX);
-    enum status status =
-        json_as_i64(json_at(node, 0), -1, (int64_t)in->r->storages - 1, &tensor->storage, in->diag);
+    enum status status = json_as_i64(json_element(node, 0), -1, (int64_t)in->r->storages - 1,
+                                     &tensor->storage, in->diag);
     for (size_t i = 0; i < dims && status == STATUS_OK; i++) {
-        status = json_as_i64(json_at(shape, i), 0, NUMBER_LIMIT, &tensor->size[i], in->diag);
+        status = json_as_i64(json_element(shape, i), 0, NUMBER_LIMIT, &tensor->size[i], in->diag);
         elements *= fmax((double)tensor->size[i], 1);
     }
     if (status == STATUS_OK && elements > (double)NUMBER_LIMIT)
         return json_error(shape, in->diag, "a tensor of more than 2^60 elements");
     if (status == STATUS_OK)
-        status = json_as_string(json_at(node, 2), &dtype, in->diag);
+        status = json_as_string(json_element(node, 2), &dtype, in->diag);
     if (status != STATUS_OK)
         return status;
     tensor->dims = (uint8_t)dims;
@@ -346,9 +347,9 @@ static enum status read_tensors(struct reading *in, struct json_node event, cons
     struct json_node list;
     enum status status = json_get_array(event, key, &list, in->diag);
     *begin = in->r->tensors;
-    *count = (uint32_t)json_count(list);
+    *count = (uint32_t)json_element_count(list);
     for (uint32_t i = 0; i < *count && status == STATUS_OK; i++)
-        status = read_tensor(in, json_at(list, i), &in->r->tensor[in->r->tensors++]);
+        status = read_tensor(in, json_element(list, i), &in->r->tensor[in->r->tensors++]);
     return status;
 }
 
@@ -423,11 +424,11 @@ static enum status read_sent(struct reading *in, struct json_node sent, struct s
     uint32_t receivers = 0;
     if (sent.value == NULL)
         return STATUS_OK;
-    if (group == NULL || json_count(sent) != group->count)
+    if (group == NULL || json_element_count(sent) != group->count)
         return json_error(sent, in->diag, "expected the bytes for each rank of the group 'g'");
     for (uint32_t i = 0; i < group->count && status == STATUS_OK; i++) {
         double bytes = 0;
-        status = json_as_double(json_at(sent, i), 0, BYTES_LIMIT, &bytes, in->diag);
+        status = json_as_double(json_element(sent, i), 0, BYTES_LIMIT, &bytes, in->diag);
         receivers += bytes > 0;
         event->sent_to = bytes > 0 ? (int64_t)i : event->sent_to;
         event->sent_most_bytes = fmax(event->sent_most_bytes, bytes);
@@ -493,9 +494,10 @@ static enum status read_event(struct reading *in, struct json_node node, uint32_
 static size_t tensors_of(struct json_node events)
 {
     size_t count = 0;
-    for (size_t i = 0; i < json_count(events); i++) {
-        struct json_node event = json_at(events, i);
-        count += json_count(json_find(event, "in")) + json_count(json_find(event, "out"));
+    for (size_t i = 0; i < json_element_count(events); i++) {
+        struct json_node event = json_element(events, i);
+        count += json_element_count(json_find(event, "in")) +
+                 json_element_count(json_find(event, "out"));
     }
     return count;
 }
@@ -509,16 +511,16 @@ static enum status read_events(struct reading *in)
         status = json_get_array(in->root, "storages", &storages, in->diag);
     if (status != STATUS_OK)
         return status;
-    if (json_count(events) == 0)
+    if (json_element_count(events) == 0)
         return json_error(events, in->diag, "has no events: nothing was recorded");
-    r->events = (uint32_t)json_count(events);
-    r->storages = (uint32_t)json_count(storages);
+    r->events = (uint32_t)json_element_count(events);
+    r->storages = (uint32_t)json_element_count(storages);
     r->event = arena_array(&r->arena, r->events, sizeof *r->event);
     r->storage = arena_array(&r->arena, r->storages, sizeof *r->storage);
     r->tensor = arena_array(&r->arena, tensors_of(events), sizeof *r->tensor);
     status = read_storages(in, storages);
     for (uint32_t i = 0; i < r->events && status == STATUS_OK; i++)
-        status = read_event(in, json_at(events, i), i);
+        status = read_event(in, json_element(events, i), i);
     return status;
 }
 

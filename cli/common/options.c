@@ -76,9 +76,9 @@ static enum status parse_choice(const struct option *option, const char *text, i
     struct text all = {0};
     for (size_t i = 0; i < option->name_count; i++)
         text_printf(&all, "%s%s", i == 0 ? "" : ", ", option->names[i]);
-    const char *near = diag_other_name(text, option->names, option->name_count);
+    const char *near = diag_synonym_among(text, option->names, option->name_count);
     if (near == NULL)
-        near = diag_other_option(text);
+        near = diag_option_for_value(text);
     enum status status =
         diag_error(diag, at, STATUS_BAD_INPUT, "'%s' is not one of %s%s%s%s", text,
                    all.data == NULL ? "" : all.data, near != NULL ? "; did you mean '" : "",
@@ -99,7 +99,7 @@ static enum status parse_value(const struct option *option, const char *text,
     case OPTION_FLAG:
     case OPTION_TEXT:
         return STATUS_OK;
-    case OPTION_COUNT:
+    case OPTION_INTEGER:
         if (!parse_i64(text, strlen(text), &value->count) || value->count < option->low ||
             value->count > option->high)
             return diag_error(diag, at, STATUS_BAD_INPUT,
@@ -108,16 +108,16 @@ static enum status parse_value(const struct option *option, const char *text,
         return STATUS_OK;
     case OPTION_TOKENS:
         return units_parse_tokens(text, strlen(text), &value->count, at, diag);
-    case OPTION_TOTAL:
+    case OPTION_TRAINING_TOKENS:
         return parse_total(text, &value->number, at, diag);
-    case OPTION_NUMBER:
+    case OPTION_POSITIVE_NUMBER:
         if (!parse_double(text, strlen(text), &value->number) || !(value->number > 0) ||
             !isfinite(value->number))
             return diag_error(diag, at, STATUS_BAD_INPUT, "'%s' is not a number above 0", text);
         return STATUS_OK;
     case OPTION_CHOICE:
         return parse_choice(option, text, &value->count, at, diag);
-    case OPTION_LIST:
+    case OPTION_REPEATABLE:
         value->list =
             heap_realloc((void *)value->list, (size_t)value->count + 1, sizeof *value->list);
         value->list[value->count++] = text;
@@ -161,7 +161,7 @@ enum status options_refuse_list(const char *name, const char *list, struct diag 
 /* Returns whether a text for an option that takes one value has several. */
 static bool is_list(const struct option *option, const char *text)
 {
-    bool one = option->kind != OPTION_TEXT && option->kind != OPTION_LIST;
+    bool one = option->kind != OPTION_TEXT && option->kind != OPTION_REPEATABLE;
     return one && (strchr(text, ',') != NULL || strstr(text, "..") != NULL);
 }
 
@@ -188,7 +188,7 @@ static enum status parse_option(struct options *options, int argc, char **argv, 
     struct option_value *value = &options->value[row];
     struct shown shown = shown_name(option->name);
     struct loc at = {.name = shown.text};
-    if (value->is_given && option->kind != OPTION_LIST)
+    if (value->is_given && option->kind != OPTION_REPEATABLE)
         return diag_error(diag, at, STATUS_BAD_INPUT, "given twice");
     value->is_given = true;
     if (option->kind == OPTION_FLAG) {
@@ -276,12 +276,13 @@ const char *options_text(const struct options *options, const char *name)
 
 int64_t options_count(const struct options *options, const char *name)
 {
-    return value_of(options, name, 1u << OPTION_COUNT | 1u << OPTION_TOKENS)->count;
+    return value_of(options, name, 1u << OPTION_INTEGER | 1u << OPTION_TOKENS)->count;
 }
 
 double options_number(const struct options *options, const char *name)
 {
-    return value_of(options, name, 1u << OPTION_NUMBER | 1u << OPTION_TOTAL)->number;
+    return value_of(options, name, 1u << OPTION_POSITIVE_NUMBER | 1u << OPTION_TRAINING_TOKENS)
+        ->number;
 }
 
 int options_choice(const struct options *options, const char *name)
@@ -292,7 +293,7 @@ int options_choice(const struct options *options, const char *name)
 
 const char *const *options_list(const struct options *options, const char *name, size_t *count)
 {
-    const struct option_value *value = value_of(options, name, 1u << OPTION_LIST);
+    const struct option_value *value = value_of(options, name, 1u << OPTION_REPEATABLE);
     *count = (size_t)value->count;
     return value->list;
 }
@@ -445,12 +446,14 @@ void options_put_command(struct text *out, const struct options *options,
             const struct option *option = &options->sets[s]->option[i];
             const struct option_value *value = &options->value[row];
             bool left_out = !value->is_given || options_are_without(without, option->name);
-            size_t times = left_out ? 0 : option->kind == OPTION_LIST ? (size_t)value->count : 1;
+            size_t times = left_out                            ? 0
+                           : option->kind == OPTION_REPEATABLE ? (size_t)value->count
+                                                               : 1;
             for (size_t k = 0; k < times; k++) {
                 text_printf(out, " %s", shown_name(option->name).text);
                 if (option->kind != OPTION_FLAG)
-                    options_put_word(out,
-                                     option->kind == OPTION_LIST ? value->list[k] : value->text);
+                    options_put_word(out, option->kind == OPTION_REPEATABLE ? value->list[k]
+                                                                            : value->text);
             }
         }
 }
@@ -504,12 +507,12 @@ static void print_option(struct text *out, const struct option *option)
     size_t width = screen_help_width();
     struct text head = {0}, body = {0};
     text_printf(&head, "  %s", shown_name(option->name).text);
-    if (option->kind == OPTION_CHOICE && option->value == NULL) {
+    if (option->kind == OPTION_CHOICE && option->value_name == NULL) {
         text_putc(&head, ' ');
         for (size_t i = 0; i < option->name_count; i++)
             text_printf(&head, "%s%s", i == 0 ? "" : "|", option->names[i]);
-    } else if (option->value != NULL) {
-        text_printf(&head, " %s", option->value);
+    } else if (option->value_name != NULL) {
+        text_printf(&head, " %s", option->value_name);
     }
     text_puts(&body, option->help);
     if (option->default_text != NULL)

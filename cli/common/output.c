@@ -33,9 +33,9 @@ void command_note(const struct diag *note)
 
 void command_end_if_interrupted(const struct diag *diag)
 {
-    if (interrupted() == 0 || diag->text == NULL)
+    if (interrupt_signal() == 0 || diag->text == NULL)
         return;
-    int number = interrupted();
+    int number = interrupt_signal();
     screen_print_messages(diag->text);
     signal(number, SIG_DFL);
     raise(number);

@@ -58,7 +58,7 @@ static const char *entity_of(char c)
 void page_put(struct page *page, const char *text)
 {
     struct text whole = {0};
-    utf8_put(&whole, text);
+    utf8_append_repaired(&whole, text);
     for (size_t i = 0; i < whole.size; i++) {
         const char *entity = entity_of(whole.data[i]);
         if (entity != NULL)

@@ -115,7 +115,7 @@ static bool is_flat(const struct rows *rows)
 static const struct column *next_column(struct rows *rows)
 {
     if (rows->filled_columns == 0 && rows->json != NULL && is_flat(rows))
-        json_begin_row(rows->json, rows->single_row_key);
+        json_begin_inline_object(rows->json, rows->single_row_key);
     else if (rows->filled_columns == 0 && rows->json != NULL)
         json_begin_object(rows->json, rows->single_row_key);
     assert(rows->filled_columns < rows->count);
@@ -129,7 +129,7 @@ static void end_row(struct rows *rows)
         return;
     rows->filled_columns = 0;
     if (rows->json != NULL && is_flat(rows))
-        json_end_row(rows->json);
+        json_end_inline_object(rows->json);
     else if (rows->json != NULL)
         json_end_object(rows->json);
     if (rows->out != NULL)

@@ -61,7 +61,7 @@ void sheet_section(struct sheet *sheet, enum sheet_section section, const char *
 static void put_block(struct sheet *sheet, enum sheet_kind kind, const char *label,
                       const char *value, const char *text)
 {
-    json_begin_row(sheet->json, NULL);
+    json_begin_inline_object(sheet->json, NULL);
     json_put_text(sheet->json, "kind", sheet_kind_names[kind]);
     if (label != NULL)
         json_put_text(sheet->json, "label", label);
@@ -69,7 +69,7 @@ static void put_block(struct sheet *sheet, enum sheet_kind kind, const char *lab
         json_put_text(sheet->json, "value", value);
     if (text != NULL)
         json_put_text(sheet->json, "text", text);
-    json_end_row(sheet->json);
+    json_end_inline_object(sheet->json);
 }
 
 void sheet_verdict(struct sheet *sheet, enum screen_tone tone, const char *verdict,
@@ -80,12 +80,12 @@ void sheet_verdict(struct sheet *sheet, enum screen_tone tone, const char *verdi
         text_putc(sheet->screen->out, '\n');
         return;
     }
-    json_begin_row(sheet->json, NULL);
+    json_begin_inline_object(sheet->json, NULL);
     json_put_text(sheet->json, "kind", sheet_kind_names[SHEET_VERDICT]);
     json_put_text(sheet->json, "tone", sheet_tone_names[tone]);
     json_put_text(sheet->json, "label", verdict);
     json_put_text(sheet->json, "text", rest);
-    json_end_row(sheet->json);
+    json_end_inline_object(sheet->json);
 }
 
 void sheet_line(struct sheet *sheet, const char *label, const char *text)
@@ -143,12 +143,12 @@ void sheet_bars(struct sheet *sheet, struct screen_bar *bar, size_t count, doubl
     for (size_t i = 0; i < count && bar[i].value > 0; i++) {
         struct text value = {0};
         put(&value, bar[i].value, whole);
-        json_begin_row(sheet->json, NULL);
+        json_begin_inline_object(sheet->json, NULL);
         json_put_text(sheet->json, "kind", sheet_kind_names[SHEET_BAR]);
         json_put_text(sheet->json, "label", bar[i].label);
         json_put_text(sheet->json, "value", value.data);
         json_put_number(sheet->json, "share", bar[i].value / whole);
-        json_end_row(sheet->json);
+        json_end_inline_object(sheet->json);
         text_release(&value);
     }
 }

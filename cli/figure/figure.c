@@ -26,7 +26,7 @@ void figure_put_quoted(struct text *out, const char *text)
 {
     text_putc(out, '\'');
     size_t from = out->size;
-    utf8_put(out, text);
+    utf8_append_repaired(out, text);
     struct text quoted = {0};
     for (size_t i = from; i < out->size; i++) {
         char c = out->data[i];
@@ -169,7 +169,7 @@ static bool read_all(int fd, struct text *text)
 
 static _Noreturn void be_gnuplot(const int channel[CHANNEL_COUNT], pid_t parent)
 {
-    process_ends_with(parent);
+    process_end_with_parent(parent);
     for (int i = 0; i < CHANNEL_COUNT; i++)
         if (dup2(channel[i], i) < 0)
             _exit(126);
@@ -273,7 +273,7 @@ enum status figure_draw(const struct figure *figure, struct figure_look look, st
     bool made = true;
     for (int i = 0; i < CHANNEL_COUNT; i++) {
         /* the descriptor is above those under which gnuplot gets the files */
-        channel[i] = process_nameless_file(CHANNEL_COUNT);
+        channel[i] = process_create_memory_file(CHANNEL_COUNT);
         made = made && channel[i] >= 0;
     }
     enum status status = STATUS_OK;

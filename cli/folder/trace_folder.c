@@ -11,7 +11,7 @@ enum status trace_folder_check(const char *folder, struct diag *diag)
     struct file_set files = {.folder = folder};
     enum status status = file_set_begin(&files, diag);
     if (status == STATUS_OK)
-        status = file_set_try(&files, diag);
+        status = file_set_check_writable(&files, diag);
     file_set_release(&files);
     return status;
 }

@@ -48,7 +48,7 @@ static enum status load_base(struct fitted *fitted, const char *base, struct dia
                           "'%s' is no preset; a device file builds on a preset", fitted->base_name);
     size_t before = diag->size;
     enum status status = cost_load(&fitted->base, &fitted->arena, fitted->base_name, diag);
-    diag_place(diag, before, "--base");
+    diag_set_place(diag, before, "--base");
     return status;
 }
 
@@ -227,7 +227,7 @@ static enum status print_cluster(struct fitted *fitted, const struct fitted_file
     size_t before = diag->size;
     const char *path = files->cluster;
     enum status status = cluster_load(&cluster, &fitted->arena, files->base, diag);
-    diag_place(diag, before, "--cluster");
+    diag_set_place(diag, before, "--cluster");
     if (status == STATUS_OK)
         status = link_calibration_print_cluster(&fitted->links, stem_of(&fitted->arena, path),
                                                 seen_from(&fitted->arena, path, files->device),
@@ -243,7 +243,7 @@ static enum status print_cluster(struct fitted *fitted, const struct fitted_file
 enum status fitted_save(struct fitted *fitted, const struct fitted_files *files, struct diag *diag)
 {
     struct text device = {0}, cluster = {0}, points = {0};
-    struct file_set_whole file[3];
+    struct file_set_contents file[3];
     struct fitted_files fits = *files;
     size_t count = 0;
     enum status status = STATUS_OK, all = STATUS_OK;
@@ -258,17 +258,17 @@ enum status fitted_save(struct fitted *fitted, const struct fitted_files *files,
     if (fits.device != NULL) {
         const char *shapes = points_path(fitted, fits.device);
         status = print_device(fitted, fits.device, fits.name, shapes, &device, diag);
-        file[count++] = (struct file_set_whole){fits.device, device.data, device.size};
+        file[count++] = (struct file_set_contents){fits.device, device.data, device.size};
         if (shapes != NULL) {
             points_print(&fitted->points, &points);
-            file[count++] = (struct file_set_whole){shapes, points.data, points.size};
+            file[count++] = (struct file_set_contents){shapes, points.data, points.size};
         }
         note_part(fits.device, fitted->base_name, fitted->device.fallback, fitted->device.fallbacks,
                   diag);
     }
     if (status == STATUS_OK && fits.cluster != NULL) {
         status = print_cluster(fitted, &fits, &cluster, diag);
-        file[count++] = (struct file_set_whole){fits.cluster, cluster.data, cluster.size};
+        file[count++] = (struct file_set_contents){fits.cluster, cluster.data, cluster.size};
         note_part(fits.cluster, fits.base, fitted->links.fallback, fitted->links.fallbacks, diag);
     }
     if (status == STATUS_OK)

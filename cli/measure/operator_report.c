@@ -60,10 +60,10 @@ static enum status read_rows(struct compared_operators *o, struct json_node list
                              struct predicted_row *row, size_t *count, struct diag *diag)
 {
     enum status status = STATUS_OK;
-    const size_t all = json_count(list);
+    const size_t all = json_element_count(list);
     int64_t taken = -1;
     for (size_t i = 0; i < all && status == STATUS_OK; i++) {
-        status = read_row(o, json_at(list, i), &row[i], diag);
+        status = read_row(o, json_element(list, i), &row[i], diag);
         if (i == 0 || row[i].rank == rank)
             taken = row[i].rank;
     }
@@ -145,7 +145,7 @@ static enum status compare_with(struct compared_operators *o, struct json_node l
                                 const char *measured, const struct text *text, uint32_t rank,
                                 struct diag *diag)
 {
-    struct predicted_row *row = heap_zalloc(json_count(list) + 1, sizeof *row);
+    struct predicted_row *row = heap_zalloc(json_element_count(list) + 1, sizeof *row);
     struct kernel_times times = {0};
     size_t count = 0;
     enum status status = read_rows(o, list, rank, row, &count, diag);

@@ -194,8 +194,8 @@ static void put_table(struct page *page, struct json_node rows, double best, boo
                                  "options",
                                  NULL};
     page_begin_table(page, NULL, heads);
-    for (size_t i = 0; i < json_count(rows); i++) {
-        struct json_node row = json_at(rows, i), at = row;
+    for (size_t i = 0; i < json_element_count(rows); i++) {
+        struct json_node row = json_element(rows, i), at = row;
         struct text why = {0};
         if (of_strategies)
             row = json_is_object(json_find(at, "best")) ? json_find(at, "best") : at;
@@ -228,9 +228,9 @@ enum status page_put_ranking(struct page *page, const char *folder, struct json_
     if (status != STATUS_OK)
         goto out;
     struct json_node plan = json_root(&json), ranking = json_find(plan, "ranking");
-    struct json_node best = json_at(ranking, 0);
+    struct json_node best = json_element(ranking, 0);
     const char *command = page_words_of(best, "command");
-    if (json_count(ranking) == 0 || command[0] == '\0' ||
+    if (json_element_count(ranking) == 0 || command[0] == '\0' ||
         strcmp(command, page_words_of(json_find(root, "made_by"), "command")) != 0)
         goto out; /* of another search */
     const double rate = page_number_of(best, "tokens_per_s_gpu");

@@ -68,7 +68,7 @@ static void put_object(struct page *page, struct json_node object, const char *w
 {
     const char *const heads[] = {what, "", NULL};
     page_begin_table(page, NULL, heads);
-    for (size_t i = 0; i < json_members(object); i++) {
+    for (size_t i = 0; i < json_member_count(object); i++) {
         const char *key, *text = "";
         struct json_node node = json_member(object, i, &key);
         page_cell(page, key);

@@ -7,12 +7,12 @@
 
 static struct json_node section_of(struct json_node answer, size_t number)
 {
-    return json_at(json_find(answer, "sheet"), number);
+    return json_element(json_find(answer, "sheet"), number);
 }
 
 size_t sheet_page_sections(struct json_node answer)
 {
-    return json_count(json_find(answer, "sheet"));
+    return json_element_count(json_find(answer, "sheet"));
 }
 
 enum sheet_section sheet_page_section(struct json_node answer, size_t number)
@@ -27,9 +27,9 @@ enum sheet_section sheet_page_section(struct json_node answer, size_t number)
 const char *sheet_page_line(struct json_node answer, const char *label)
 {
     struct json_node blocks = json_find(section_of(answer, 0), "blocks");
-    for (size_t i = 0; i < json_count(blocks); i++)
-        if (strcmp(page_words_of(json_at(blocks, i), "label"), label) == 0)
-            return page_words_of(json_at(blocks, i), "text");
+    for (size_t i = 0; i < json_element_count(blocks); i++)
+        if (strcmp(page_words_of(json_element(blocks, i), "label"), label) == 0)
+            return page_words_of(json_element(blocks, i), "text");
     return "";
 }
 
@@ -103,8 +103,8 @@ static void put_together(struct page *page, struct json_node blocks, enum sheet_
     static const char *const line_heads[] = {"", "", NULL}, *const bar_heads[] = {"", "", "share",
                                                                                   NULL};
     bool begun = false;
-    for (size_t i = 0; i < json_count(blocks); i++) {
-        struct json_node block = json_at(blocks, i);
+    for (size_t i = 0; i < json_element_count(blocks); i++) {
+        struct json_node block = json_element(blocks, i);
         if (kind_of(block) != kind || strcmp(page_words_of(block, "label"), without) == 0)
             continue;
         if (!begun && kind == SHEET_FIGURE)
@@ -128,8 +128,8 @@ void sheet_page_put_blocks(struct page *page, struct json_node answer, size_t nu
                            const char *bars, const char *without)
 {
     struct json_node blocks = json_find(section_of(answer, number), "blocks");
-    for (size_t i = 0; i < json_count(blocks); i++) {
-        struct json_node block = json_at(blocks, i);
+    for (size_t i = 0; i < json_element_count(blocks); i++) {
+        struct json_node block = json_element(blocks, i);
         const enum sheet_kind kind = kind_of(block);
         if (kind != SHEET_FIGURE && kind != SHEET_LINE && kind != SHEET_BAR)
             put_block(page, block, kind);

@@ -77,7 +77,7 @@ void plan_cache_close(struct plan_cache *cache)
     const struct loc at = {.name = cache->path.data};
     const char *why = cache->reason.text == NULL ? NULL : strstr(cache->reason.text, error);
     struct diag note = {0};
-    const size_t reused = answer_file_reused(&cache->file);
+    const size_t reused = answer_file_reused_count(&cache->file);
     if (reused > 0)
         diag_note(&note, at, "has %zu of the search's results, of earlier plans", reused);
     if (why != NULL) {

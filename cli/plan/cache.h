@@ -18,7 +18,7 @@ struct plan_cache {
 };
 
 /* Opens the file that belongs to the options, and returns it for a search. The input files of the search must have the
- * digest that was computed by text_watch(). own: the options of the command itself, on which the result of no
+ * digest that was computed by text_digest_reads(). own: the options of the command itself, on which the result of no
  * configuration depends. The cache must outlive the result. */
 struct kept_jobs plan_cache_open(struct plan_cache *cache, const struct options *options,
                                  const struct option_set *own, uint64_t files);

@@ -70,7 +70,7 @@ static void put_next(struct text *out, const struct longest_certificate *r)
     const struct longest *l = &r->longest;
     if (l->next == 0) {
         text_printf(out, "not asked about: %s",
-                    l->is_interrupted ? interrupt_name() : ladder_why_end(&r->ladder));
+                    l->is_interrupted ? interrupt_signal_name() : ladder_why_end(&r->ladder));
         return;
     }
     put_tokens(out, l->next);
@@ -112,9 +112,9 @@ static void put_flips(struct text *out, const struct longest_certificate *r)
                     r->flip[i].last_tried_tokens > 0 ? "at least " : "");
         units_put_tokens(out, r->flip[i].tokens);
     }
-    if (interrupted() != 0)
+    if (interrupt_signal() != 0)
         text_printf(out, "%s other options were not searched: %s ended the search",
-                    r->flip_count > 0 ? " fits;" : "", interrupt_name());
+                    r->flip_count > 0 ? " fits;" : "", interrupt_signal_name());
     else
         text_puts(out,
                   r->flip_count == 0 ? "no one other option makes a longer sequence fit" : " fits");
@@ -220,7 +220,7 @@ enum status longest_report_ended(const struct longest_certificate *r, struct dia
         text_puts(&what, " tokens were not asked about");
     }
     enum status status = diag_error(diag, (struct loc){.name = "plan"}, STATUS_SYSTEM,
-                                    "ended by %s; %s", interrupt_name(), what.data);
+                                    "ended by %s; %s", interrupt_signal_name(), what.data);
     text_release(&what);
     return status;
 }

@@ -214,7 +214,7 @@ static void put_sensitivities(struct text *out, const struct plan_report *r)
 {
     const struct outcome *winner = &r->best->row[0];
     bool first = true;
-    if (interrupted() != 0) /* they were not simulated, to end soon */
+    if (interrupt_signal() != 0) /* they were not simulated, to end soon */
         return;
     text_printf(out, "%-11s", "if");
     for (int i = 0; i < SENSITIVITIES; i++) {

@@ -120,7 +120,7 @@ enum status plan_settings_of_best(struct text *out, enum framework framework,
     if (status == STATUS_OK) {
         const struct request *request = &own.row[0].request;
         put_head(out, request->ranks);
-        text_printf(&name, "the best %sthat %s expresses", interrupted() != 0 ? "so far " : "",
+        text_printf(&name, "the best %sthat %s expresses", interrupt_signal() != 0 ? "so far " : "",
                     framework_names[framework]);
         put_named(out, name.data, &own);
         put_predicted(out, &own.row[0]);

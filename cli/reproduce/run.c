@@ -73,7 +73,7 @@ static void do_trace(const struct entry_run *run, size_t job, struct text *answe
         status = write_trace(&prediction, args, folder.data, &diag);
     if (status != STATUS_OK) {
         size_t size = 0;
-        const char *message = diag_first(&diag, &size);
+        const char *message = diag_first_message(&diag, &size);
         text_append(answer, message, size);
     }
     text_release(&folder);
@@ -145,13 +145,14 @@ static enum status do_jobs(struct entry_run *run, const size_t *job, size_t coun
     enum status status = STATUS_OK;
     size_t next = 0, done = 0;
     progress_begin(&progress, before + count, before);
-    while (status == STATUS_OK && interrupted() == 0 && done < count) {
+    while (status == STATUS_OK && interrupt_signal() == 0 && done < count) {
         struct pool_event event;
-        while (status == STATUS_OK && next < count && run->pool.busy_workers < run->pool.count)
-            status = pool_give(&run->pool, job[next++], diag);
+        while (status == STATUS_OK && next < count &&
+               run->pool.busy_workers < run->pool.worker_count)
+            status = pool_submit_job(&run->pool, job[next++], diag);
         if (status == STATUS_OK)
             status = pool_wait(&run->pool, 1000, &event, diag);
-        if (status == STATUS_OK && interrupted() == 0) {
+        if (status == STATUS_OK && interrupt_signal() == 0) {
             done += event.kind != POOL_NOTHING;
             status = take_event(run, &event, diag);
         }
@@ -183,11 +184,11 @@ enum status reproduce_run(struct reproduction *r, struct answers *answers, const
         status = do_jobs(&run, job, count, before, diag);
     pool_release(&run.pool);
     interrupt_release(&interrupt);
-    if (status == STATUS_OK && interrupted() != 0)
+    if (status == STATUS_OK && interrupt_signal() != 0)
         status = diag_error(diag, (struct loc){.name = "reproduce"}, STATUS_SYSTEM,
                             "ended by %s: what was predicted is kept in %s, and the same command "
                             "continues",
-                            interrupt_name(), folder);
+                            interrupt_signal_name(), folder);
     free(job);
     return status;
 }

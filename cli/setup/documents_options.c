@@ -9,15 +9,15 @@
 static const struct option rows[] = {
     {.name = "documents",
      .kind = OPTION_TEXT,
-     .value = "FILE|DIST",
+     .value_name = "FILE|DIST",
      .unset_text = "each sequence is one document",
      .help = "pack documents into the sequences; a token attends only to its own document. The "
              "lengths in tokens come from a file (one a line, or CSV with the columns "
              "batch,length), lognormal:MEDIAN,SIGMA, zipf:S,MAX, or histogram:FILE (CSV with the "
              "columns from,upto,share)"},
     {.name = "seed",
-     .kind = OPTION_COUNT,
-     .value = "N",
+     .kind = OPTION_INTEGER,
+     .value_name = "N",
      .low = 1,
      .high = INT32_MAX,
      .unset_text = "1; a file keeps its order",

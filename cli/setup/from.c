@@ -206,7 +206,7 @@ static enum status check_value(const struct option *option, const char *value, s
     size_t size;
     if (status == STATUS_OK && option->kind == OPTION_TEXT)
         status = check_text(option, value, &found);
-    const char *message = status == STATUS_OK ? NULL : diag_first(&found, &size);
+    const char *message = status == STATUS_OK ? NULL : diag_first_message(&found, &size);
     if (message != NULL)
         status =
             diag_error(diag, at, status, "%s--%s: %.*s", column, option->name, (int)size, message);
@@ -352,7 +352,7 @@ static enum status count_gpus(const struct options *options, const struct launch
     if (name != NULL) {
         size_t before = diag->size;
         status = cluster_load(&cluster, &arena, name, diag);
-        diag_place(diag, before, "--cluster");
+        diag_set_place(diag, before, "--cluster");
         if (status == STATUS_OK && *gpus == 0)
             *gpus = nodes > 0 ? nodes * cluster.gpus_per_node : cluster.gpus;
         if (status == STATUS_OK)

@@ -9,20 +9,20 @@
 
 static const struct option model_rows[] = {
     {.name = "from",
-     .kind = OPTION_LIST,
-     .value = "FILE",
+     .kind = OPTION_REPEATABLE,
+     .value_name = "FILE",
      .help = "take the options of a training framework's launch file (docs/launching.md): Megatron "
              "arguments (a script, or a line of them), torchtitan TOML, DeepSpeed JSON, or YAML of "
              "Accelerate, TRL or llm-foundry; may be repeated; options on the command line "
              "override those of the file"},
     {.name = "model",
      .kind = OPTION_TEXT,
-     .value = "NAME|FILE|LINE",
+     .value_name = "NAME|FILE|LINE",
      .help = "the model: a preset, a Hugging Face config.json, a model file (docs/commands.md), or "
              "fields on one line: layers=32,hidden=4096,heads=32,ffn=11008,vocab=32000"},
     {.name = "ignore",
      .kind = OPTION_TEXT,
-     .value = "KEYS",
+     .value_name = "KEYS",
      .help = "keys of config.json that are not read, separated by commas"},
     {.name = "as-dense",
      .kind = OPTION_FLAG,
@@ -32,7 +32,7 @@ static const struct option model_rows[] = {
              "dense proxy"},
     {.name = "set",
      .kind = OPTION_TEXT,
-     .value = "FIELD=VALUE",
+     .value_name = "FIELD=VALUE",
      .help = "change fields of the model, separated by commas: vocab=50257,layers=16"},
 };
 const struct option_set setup_model_options = {"model", model_rows, ARRAY_LEN(model_rows)};
@@ -40,52 +40,52 @@ const struct option_set setup_model_options = {"model", model_rows, ARRAY_LEN(mo
 static const struct option cluster_rows[] = {
     {.name = "cluster",
      .kind = OPTION_TEXT,
-     .value = "NAME|FILE|LINE",
+     .value_name = "NAME|FILE|LINE",
      .help = "the cluster: a preset, a cluster file, or one line such as 2x4xh100 (nodes x GPUs x "
              "device)"},
     {.name = "nodes",
-     .kind = OPTION_COUNT,
-     .value = "N",
+     .kind = OPTION_INTEGER,
+     .value_name = "N",
      .low = 1,
      .high = CLUSTER_MAX_NODES,
      .unset_text = "all of the cluster",
      .help = "number of nodes that are used"},
     {.name = "gpus",
-     .kind = OPTION_COUNT,
-     .value = "N",
+     .kind = OPTION_INTEGER,
+     .value_name = "N",
      .low = 1,
      .high = CLUSTER_MAX_GPUS,
      .unset_text = "all of the nodes",
      .help = "number of GPUs that are used: those of whole nodes, or some of one node"},
     {.name = "loopback",
-     .kind = OPTION_COUNT,
-     .value = "N",
+     .kind = OPTION_INTEGER,
+     .value_name = "N",
      .low = 1,
      .high = CLUSTER_MAX_GPUS_PER_NODE,
      .unset_text = "a GPU for each rank",
      .help = "number of ranks that share one GPU, as in `longhaul run --backend cuda` on one GPU"},
     {.name = "costs",
      .kind = OPTION_TEXT,
-     .value = "NAME|FILE",
+     .value_name = "NAME|FILE",
      .unset_text = "those the cluster names",
      .help = "the device file with the time of each kind of work: a preset, or a file written by "
              "`longhaul calibrate`"},
     {.name = "framework",
      .kind = OPTION_TEXT,
-     .value = "NAME",
+     .value_name = "NAME",
      .unset_text = "that of --profile",
      .help = "the training framework that runs, if it has no profile and that of another stands "
              "for it; its "
              "interval counts as one of a framework that was never measured"},
     {.name = "at-most",
      .kind = OPTION_TEXT,
-     .value = "REASONS",
+     .value_name = "REASONS",
      .help = "why the run does less than is predicted, so that what is predicted is the most that "
              "it needs: adapter (it trains an adapter), lengths (sequences are shorter than the "
              "longest), or both with a comma; launch files say it"},
     {.name = "measured",
      .kind = OPTION_TEXT,
-     .value = "FILE",
+     .value_name = "FILE",
      .help = "your own measured runs, by which intervals shift and narrow: lines of `predict "
              "--record` with the measured values filled in, or a table of `validate --residuals`"},
 };

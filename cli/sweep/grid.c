@@ -31,11 +31,11 @@ static enum axis_values values_of(const struct option *option)
     if (option == NULL)
         return AXIS_CLUSTER;
     switch (option->kind) {
-    case OPTION_COUNT:
+    case OPTION_INTEGER:
         return AXIS_WHOLE;
     case OPTION_TOKENS:
         return AXIS_TOKENS;
-    case OPTION_NUMBER:
+    case OPTION_POSITIVE_NUMBER:
         return AXIS_NUMBERS;
     default:
         return AXIS_TEXTS;
@@ -52,7 +52,7 @@ static enum status add_axis(struct sweep_grid *grid, const struct options *optio
     char *key = arena_text(&grid->arena, text, (size_t)(equals - text));
     const struct option *option = options_find(grid->sets, key);
     bool of_cluster = option == NULL && cluster_line_has(key);
-    if (!of_cluster && (option == NULL || option->kind == OPTION_LIST))
+    if (!of_cluster && (option == NULL || option->kind == OPTION_REPEATABLE))
         return diag_error(
             diag, vary_loc, STATUS_BAD_INPUT,
             "'%s' is no option that predict has; `longhaul help sweep` lists them; nor "
@@ -122,7 +122,7 @@ static enum status check_name(const char *key, const char *value, struct diag *d
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         if (strcmp(names[i].key, key) == 0) {
             status = names[i].check(value, &arena, diag);
-            diag_place(diag, before, names[i].option);
+            diag_set_place(diag, before, names[i].option);
         }
     arena_release(&arena);
     return status;

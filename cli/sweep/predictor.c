@@ -19,8 +19,8 @@ static const struct option rows[] = {
      .help = "simulate every rank; by default equal ranks are simulated once, and all ranks of a "
              "long ring are treated as equal"},
     {.name = "even-above",
-     .kind = OPTION_COUNT,
-     .value = "RANKS",
+     .kind = OPTION_INTEGER,
+     .value_name = "RANKS",
      .default_text = "64",
      .low = EVEN_ABOVE_MIN,
      .high = UNIFORM_NEVER,
@@ -28,26 +28,26 @@ static const struct option rows[] = {
              "within 2 % of the exact step"},
     {.name = "recording",
      .kind = OPTION_TEXT,
-     .value = "FILE",
+     .value_name = "FILE",
      .help =
          "predict the recorded step of a PyTorch program in FILE, or in a folder of one recording "
          "for each stage of a pipeline, in place of a model: vary the cluster, its numbers, "
          "--costs, --attention or this option"},
     {.name = "record-cmd",
      .kind = OPTION_TEXT,
-     .value = "COMMAND",
+     .value_name = "COMMAND",
      .help = "make the recorded step of each point by a command of sh, in place of --recording: it "
              "finds the file to write, the world size (--gpus, --nodes), length (--seq) and batch "
              "(--batch) in LONGHAUL_RECORD_OUTPUT, _WORLD_SIZE, _LENGTH and _BATCH"},
     {.name = "record-dir",
      .kind = OPTION_TEXT,
-     .value = "DIR",
+     .value_name = "DIR",
      .unset_text = "recordings",
      .help = "with --record-cmd: the folder that keeps its recordings, which later points and "
              "sweeps use again"},
     {.name = "record-stages",
-     .kind = OPTION_COUNT,
-     .value = "N",
+     .kind = OPTION_INTEGER,
+     .value_name = "N",
      .unset_text = "one recording stands for all ranks",
      .low = 1,
      .high = INT32_MAX,

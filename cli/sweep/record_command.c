@@ -200,7 +200,7 @@ static enum status run_it(const struct record_command *run, int64_t rank, const 
     if (child < 0)
         return diag_error(diag, at_option, STATUS_SYSTEM, "cannot fork: %s", strerror(errno));
     if (child == 0) {
-        process_ends_with(parent);
+        process_end_with_parent(parent);
         exec_command(run, rank, output, log);
     }
     do

@@ -174,8 +174,9 @@ enum status sweep_serve(const struct sweep_grid *grid, size_t jobs, struct launc
             s.asked_ranks++;
         }
         look_for_messages(&s);
-        while (status == STATUS_OK && s.queued_points > 0 && s.pool.busy_workers < s.pool.count) {
-            status = pool_give(&s.pool, s.queue[0], diag);
+        while (status == STATUS_OK && s.queued_points > 0 &&
+               s.pool.busy_workers < s.pool.worker_count) {
+            status = pool_submit_job(&s.pool, s.queue[0], diag);
             memmove(s.queue, s.queue + 1, --s.queued_points * sizeof *s.queue);
         }
         if (status == STATUS_OK)

@@ -66,7 +66,7 @@ static void show_progress(struct sweep_run *run)
 static bool may_give(const struct sweep_run *run)
 {
     const struct point_queue *queue = &run->queue;
-    if (queue->next == queue->count || run->pool.busy_workers == run->pool.count)
+    if (queue->next == queue->count || run->pool.busy_workers == run->pool.worker_count)
         return false;
     if (queue->died[queue->point[queue->next]])
         return run->pool.busy_workers == 0;
@@ -128,17 +128,17 @@ static enum status run_here(struct sweep_run *run, struct diag *diag)
 {
     enum status status = STATUS_OK;
     int wait_ms = run->remote.launcher->size > 1 ? 2 : 1000;
-    while (status == STATUS_OK && interrupted() == 0 &&
+    while (status == STATUS_OK && interrupt_signal() == 0 &&
            (run->queue.next < run->queue.count || run->pool.busy_workers > 0 ||
             run->remote.outstanding_points > 0)) {
         struct pool_event event;
         if (run->remote.launcher->size > 1)
             status = exchange(run, diag);
         while (status == STATUS_OK && may_give(run))
-            status = pool_give(&run->pool, run->queue.point[run->queue.next++], diag);
+            status = pool_submit_job(&run->pool, run->queue.point[run->queue.next++], diag);
         if (status == STATUS_OK)
             status = pool_wait(&run->pool, wait_ms, &event, diag);
-        if (status == STATUS_OK && interrupted() == 0)
+        if (status == STATUS_OK && interrupt_signal() == 0)
             status = take_event(run, &event, diag);
         show_progress(run);
     }
@@ -168,21 +168,21 @@ enum status sweep_run(const struct sweep_grid *grid, const struct sweep_options 
     if (status == STATUS_OK)
         status = run_here(&run, diag);
     progress_end();
-    if (status == STATUS_OK && interrupted() == 0)
+    if (status == STATUS_OK && interrupt_signal() == 0)
         sweep_remote_stop(&run.remote);
     pool_release(&run.pool);
     interrupt_release(&interrupt);
-    if (status == STATUS_OK && interrupted() != 0) {
+    if (status == STATUS_OK && interrupt_signal() != 0) {
         if (journal->path != NULL)
-            status =
-                diag_error(diag, (struct loc){.name = "sweep"}, STATUS_SYSTEM,
-                           "ended by %s: %zu of %zu rows are kept in %s, and the same command "
-                           "continues",
-                           interrupt_name(), journal->known_rows, grid->points, journal->part.data);
+            status = diag_error(diag, (struct loc){.name = "sweep"}, STATUS_SYSTEM,
+                                "ended by %s: %zu of %zu rows are kept in %s, and the same command "
+                                "continues",
+                                interrupt_signal_name(), journal->known_rows, grid->points,
+                                journal->part.data);
         else
-            status =
-                diag_error(diag, (struct loc){.name = "sweep"}, STATUS_SYSTEM,
-                           "ended by %s; with -o, rows would have been kept", interrupt_name());
+            status = diag_error(diag, (struct loc){.name = "sweep"}, STATUS_SYSTEM,
+                                "ended by %s; with -o, rows would have been kept",
+                                interrupt_signal_name());
     }
     sweep_remote_release(&run.remote);
     free(run.queue.point);

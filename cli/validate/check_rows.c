@@ -41,7 +41,7 @@ static void fault(struct checker *c, struct loc at, const char *format, ...)
 static void take_faults(struct checker *c, struct loc at, const struct diag *diag)
 {
     size_t size = 0;
-    const char *first = diag_first(diag, &size);
+    const char *first = diag_first_message(diag, &size);
     if (first != NULL)
         fault(c, at, "%.*s", (int)size, first);
 }

@@ -47,7 +47,7 @@ static void take_published(struct options *options)
 
 /* Options of the prediction itself. documents_samples() reads `batches`. */
 static const struct option other_rows[] = {
-    {.name = "batches", .kind = OPTION_COUNT, .low = 1, .high = 4096, .default_text = "1"},
+    {.name = "batches", .kind = OPTION_INTEGER, .low = 1, .high = 4096, .default_text = "1"},
     {.name = "mfu", .kind = OPTION_TEXT, .default_text = "longhaul"},
 };
 static const struct option_set other_options = {"prediction", other_rows, ARRAY_LEN(other_rows)};

@@ -33,7 +33,7 @@ const char *launch_text(const struct launch *launch, enum launch_field field)
 
 bool launch_is(const struct launch *launch, enum launch_field field, const char *text)
 {
-    return launch_said(launch, field) && c_same_letters(launch->value[field].text, text);
+    return launch_said(launch, field) && c_equal_ignoring_case(launch->value[field].text, text);
 }
 
 void launch_say_count(struct launch *launch, enum launch_field field, int64_t count)

@@ -49,7 +49,7 @@ static bool is_off(const char *value)
 {
     static const char *const offs[] = {"false", "no", "none", "null", "0", "0.0", "", "off"};
     for (size_t i = 0; value != NULL && i < ARRAY_LEN(offs); i++)
-        if (c_same_letters(value, offs[i]))
+        if (c_equal_ignoring_case(value, offs[i]))
             return true;
     return false;
 }
@@ -61,7 +61,7 @@ bool launch_is_usual(const char *usual, const char *value)
         return value != NULL && is_off(value);
     for (const char *word = usual; word != NULL && size > 0; word = strchr(word, ' ')) {
         word += *word == ' ';
-        if (c_same_letters_n(word, value, size) && (word[size] == '\0' || word[size] == ' '))
+        if (c_equal_ignoring_case_n(word, value, size) && (word[size] == '\0' || word[size] == ' '))
             return true;
     }
     return false;
@@ -74,7 +74,7 @@ static bool parse_switch(const char *value, int64_t *on)
     if (value == NULL)
         return true;
     for (size_t i = 0; i < ARRAY_LEN(ons); i++)
-        if (c_same_letters(value, ons[i]))
+        if (c_equal_ignoring_case(value, ons[i]))
             return true;
     *on = 0;
     return is_off(value);

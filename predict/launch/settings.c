@@ -114,8 +114,8 @@ static enum status put_scalar(struct json_walk *w, struct json_node node, struct
 static enum status put_elements(struct json_walk *w, struct json_node array, struct text *out)
 {
     enum status status = STATUS_OK;
-    for (size_t i = 0; i < json_count(array) && status == STATUS_OK; i++) {
-        struct json_node element = json_at(array, i);
+    for (size_t i = 0; i < json_element_count(array) && status == STATUS_OK; i++) {
+        struct json_node element = json_element(array, i);
         if (i > 0)
             text_putc(out, ' ');
         if (json_is_object(element) || element.value == NULL)
@@ -132,7 +132,7 @@ static enum status walk_members(struct json_walk *w, struct json_node object)
 {
     size_t before = w->path.size;
     enum status status = STATUS_OK;
-    for (size_t i = 0; i < json_members(object) && status == STATUS_OK; i++) {
+    for (size_t i = 0; i < json_member_count(object) && status == STATUS_OK; i++) {
         const char *name;
         struct json_node member = json_member(object, i, &name);
         text_printf(&w->path, "%s%s", before > 0 ? "." : "", name);
@@ -154,7 +154,7 @@ static enum status walk(struct json_walk *w, struct json_node node)
         status = put_elements(w, node, &value);
     else if (node.value != NULL)
         status = put_scalar(w, node, &value);
-    struct loc at = {.name = w->root.doc->name, .line = json_loc(node).line};
+    struct loc at = {.name = w->root.document->name, .line = json_loc(node).line};
     if (status == STATUS_OK && w->settings->count == SETTINGS_MAX)
         status = settings_refuse_more(at, w->diag);
     if (status == STATUS_OK && node.value != NULL)

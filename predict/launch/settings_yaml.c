@@ -243,7 +243,7 @@ enum status settings_read_yaml(struct settings *settings, const char *name, cons
 {
     struct yaml y = {.settings = settings, .name = name, .diag = diag};
     if (yaml_parser_initialize(&y.parser) == 0)
-        heap_out();
+        heap_out_of_memory();
     yaml_parser_set_input_string(&y.parser, (const unsigned char *)text, size);
     text_puts(&y.path, "");
     enum status status = next_event(&y); /* the start of the stream */

@@ -15,7 +15,7 @@ bool launch_is_pattern_of(const char *pattern, size_t size, const char *text)
     if (length < size || (!front && !back && length != size))
         return false;
     for (size_t at = 0; at + size <= length; at++) {
-        bool here = c_same_letters_n(text + at, pattern, size);
+        bool here = c_equal_ignoring_case_n(text + at, pattern, size);
         if (here && (front || at == 0) && (back || at + size == length))
             return true;
     }

@@ -204,7 +204,7 @@ static bool shards_by(const struct launch *l, const char *word)
     size_t size = strlen(word);
     const char *text = launch_said(l, LAUNCH_SHARDING) ? launch_text(l, LAUNCH_SHARDING) : "";
     for (text += strspn(text, " ,"); *text != '\0'; text += strspn(text, " ,")) {
-        if (c_same_letters_n(text, word, size) && strchr(" ,_", text[size]) != NULL)
+        if (c_equal_ignoring_case_n(text, word, size) && strchr(" ,_", text[size]) != NULL)
             return true;
         text += strcspn(text, " ,");
     }

@@ -26,7 +26,9 @@ bool best_is_better(enum plan_goal goal, const struct outcome *a, const struct o
 
 const char *best_ended_by(const struct best *best)
 {
-    return interrupted() != 0 ? interrupt_name() : best->hit_time_limit ? "--within" : NULL;
+    return interrupt_signal() != 0 ? interrupt_signal_name()
+           : best->hit_time_limit  ? "--within"
+                                   : NULL;
 }
 
 double best_gap(const struct best *best)

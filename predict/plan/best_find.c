@@ -187,7 +187,7 @@ static enum status find_longest(struct best *best, struct setup *setup,
     }
     qsort(row, best->count, sizeof *row, roomier_first);
     progress_begin(&progress, best->count, 0);
-    while (next < best->count && status == STATUS_OK && interrupted() == 0) {
+    while (next < best->count && status == STATUS_OK && interrupt_signal() == 0) {
         struct candidate batch[ROUND];
         struct outcome out[ROUND];
         uint64_t key[ROUND];
@@ -289,7 +289,7 @@ enum status best_find(struct best *best, enum plan_goal goal, struct setup *setu
         if (best->risky_gpus == 0 && best->risky_best.kind == OUTCOME_TIMED)
             best->risky_gpus = (size_t)gpus;
         if (status == STATUS_OK || status == STATUS_SYSTEM || gpus == setup->cluster.gpus ||
-            interrupted() != 0)
+            interrupt_signal() != 0)
             return status;
     }
     return STATUS_NO;

@@ -248,7 +248,7 @@ static double now_s(void)
 static bool is_time_over(const struct rate_search *s)
 {
     double within_s = s->best->limits.within_s;
-    return interrupted() != 0 || (within_s > 0 && now_s() - s->began_s >= within_s);
+    return interrupt_signal() != 0 || (within_s > 0 && now_s() - s->began_s >= within_s);
 }
 
 static enum status take_round(struct rate_search *s, double above, struct progress *progress,
@@ -303,7 +303,7 @@ static enum status search(struct rate_search *s, double *above, struct progress 
         status = take_round(s, *above, progress, diag);
     }
     progress->note = NULL;
-    s->best->hit_time_limit = open > 0 && status == STATUS_OK && interrupted() == 0;
+    s->best->hit_time_limit = open > 0 && status == STATUS_OK && interrupt_signal() == 0;
     return status;
 }
 

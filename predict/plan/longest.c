@@ -136,7 +136,7 @@ static void show_progress(const struct length_search *s)
 static void put_refusal(struct longest *longest, const struct diag *diag)
 {
     size_t size = 0;
-    const char *text = diag_first(diag, &size);
+    const char *text = diag_first_message(diag, &size);
     snprintf(longest->refusal, sizeof longest->refusal, "%.*s", (int)size,
              text != NULL ? text : "cannot be built");
 }
@@ -193,7 +193,8 @@ enum status longest_find(struct longest *longest, const struct setup *setup,
     uint32_t at = rung_of(ladder, guess), low, high, stride = 1; /* low fits, high does not */
     *longest = (struct longest){0};
     if (length_fits(&s, at, diag)) {
-        for (low = at, high = ladder->rungs; low + stride < high && interrupted() == 0; stride *= 2)
+        for (low = at, high = ladder->rungs; low + stride < high && interrupt_signal() == 0;
+             stride *= 2)
             if (length_fits(&s, low + stride, diag))
                 low += stride;
             else
@@ -203,7 +204,7 @@ enum status longest_find(struct longest *longest, const struct setup *setup,
         do {
             if (high == 0)
                 return longest->refusal[0] != '\0' ? STATUS_BAD_INPUT : STATUS_OK;
-            longest->is_interrupted = interrupted() != 0;
+            longest->is_interrupted = interrupt_signal() != 0;
             if (longest->is_interrupted)
                 return STATUS_OK;
             low = high > stride ? high - stride : 0;
@@ -213,7 +214,7 @@ enum status longest_find(struct longest *longest, const struct setup *setup,
             high = low;
         } while (true);
     }
-    while (high - low > 1 && interrupted() == 0) {
+    while (high - low > 1 && interrupt_signal() == 0) {
         uint32_t middle = low + (high - low) / 2;
         if (length_fits(&s, middle, diag))
             low = middle;

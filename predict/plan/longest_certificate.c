@@ -82,7 +82,7 @@ static enum status find_risky_best(struct longest_certificate *r, struct setup *
                                    struct progress *progress, struct diag *diag)
 {
     const double asked = setup->fits_probability;
-    if (asked <= 0.5 || interrupted() != 0 || r->longest.next == 0)
+    if (asked <= 0.5 || interrupt_signal() != 0 || r->longest.next == 0)
         return STATUS_OK;
     setup->fits_probability = 0.5;
     enum status status = longest_find(&r->risky_longest, setup, &r->request, &r->ladder,
@@ -112,15 +112,15 @@ enum status longest_certificate_make(struct longest_certificate *r, struct setup
     progress_end();
     if (status == STATUS_OK && r->length_only)
         return r->longest.tokens > 0 ? STATUS_OK : STATUS_NO;
-    if (status == STATUS_OK && r->longest.tokens > 0 && interrupted() == 0)
+    if (status == STATUS_OK && r->longest.tokens > 0 && interrupt_signal() == 0)
         status = predict_at(&r->at_longest, setup, &r->request, r->longest.tokens, diag);
     if (status == STATUS_OK && r->longest.next > 0 && r->longest.refusal[0] == '\0' &&
-        interrupted() == 0)
+        interrupt_signal() == 0)
         status = predict_at(&r->at_next, setup, &r->request, r->longest.next, diag);
     r->flips_asked = r->longest.next > 0 &&
                      repeats_ops(&r->at_longest.ir.repeats, REPEATS_ALL_ROLES,
                                  r->at_longest.ir.op.count) < FLIPS_OPS_MAX &&
-                     interrupted() == 0;
+                     interrupt_signal() == 0;
     if (status == STATUS_OK && r->flips_asked)
         status = find_flips(r, setup, diag);
     return status == STATUS_OK && r->longest.tokens == 0 ? STATUS_NO : status;

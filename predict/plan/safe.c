@@ -23,7 +23,7 @@ static enum status find_safest(struct safe_choice *safe, struct best *best, enum
     static const double less[] = {0.8, 0.7, 0.6};
     enum status status = search_again(best, goal, setup, open, 0.5);
     safe->taken_probability = 0.5;
-    for (size_t i = 0; i < ARRAY_LEN(less) && status == STATUS_OK && interrupted() == 0; i++) {
+    for (size_t i = 0; i < ARRAY_LEN(less) && status == STATUS_OK && interrupt_signal() == 0; i++) {
         struct best other = {.limits = best->limits};
         if (less[i] >= safe->asked_probability)
             continue;

@@ -27,10 +27,10 @@ enum status catalogue_list(struct json_node object, const char *key, const char 
     *count = 0;
     if (json_is_string(node))
         status = json_as_string(node, &list[(*count)++], diag);
-    if (json_count(node) > CATALOGUE_LIST_MAX)
+    if (json_element_count(node) > CATALOGUE_LIST_MAX)
         return json_error(node, diag, "has more than %d values", CATALOGUE_LIST_MAX);
-    for (size_t i = 0; status == STATUS_OK && i < json_count(node); i++)
-        status = json_as_string(json_at(node, i), &list[(*count)++], diag);
+    for (size_t i = 0; status == STATUS_OK && i < json_element_count(node); i++)
+        status = json_as_string(json_element(node, i), &list[(*count)++], diag);
     return status;
 }
 
@@ -38,7 +38,7 @@ static enum status read_selector(struct point_selector *of, struct json_node nod
                                  struct diag *diag)
 {
     static const char *const known[] = {"entry", "panel", "series", "x", "lowest", "each"};
-    enum status status = json_only(node, known, ARRAY_LEN(known), diag);
+    enum status status = json_reject_unknown_keys(node, known, ARRAY_LEN(known), diag);
     if (status == STATUS_OK)
         status = catalogue_text(node, "entry", &of->entry, diag);
     if (status == STATUS_OK)
@@ -128,7 +128,7 @@ enum status catalogue_read_claim(struct catalogue *catalogue, struct catalogue_c
                                         "more", "less",           "from",  "to",       "best",
                                         "is",   "lowest_is_best", "ratio"};
     (void)catalogue;
-    enum status status = json_only(node, known, ARRAY_LEN(known), diag);
+    enum status status = json_reject_unknown_keys(node, known, ARRAY_LEN(known), diag);
     if (status == STATUS_OK)
         status = json_get_string(node, "says", &claim->statement, diag);
     if (status == STATUS_OK)

@@ -38,7 +38,7 @@ static enum status read_rows(struct catalogue *c, struct catalogue_rows *rows,
     static const char *const known[] = {"source", "table",  "metric", "system",
                                         "panel",  "series", "x"};
     (void)c;
-    enum status status = json_only(node, known, ARRAY_LEN(known), diag);
+    enum status status = json_reject_unknown_keys(node, known, ARRAY_LEN(known), diag);
     if (status == STATUS_OK)
         status = json_get_string(node, "source", &rows->source, diag);
     if (status == STATUS_OK)
@@ -55,7 +55,7 @@ static enum status read_axes(struct catalogue_grid *grid, struct json_node node,
 {
     struct json_node vary = json_find(node, "vary");
     enum status status = STATUS_OK;
-    for (size_t i = 0; status == STATUS_OK && i < json_members(vary); i++) {
+    for (size_t i = 0; status == STATUS_OK && i < json_member_count(vary); i++) {
         const char *key, *values;
         struct json_node member = json_member(vary, i, &key);
         status = json_as_string(member, &values, diag);
@@ -68,9 +68,9 @@ static enum status read_axes(struct catalogue_grid *grid, struct json_node node,
 static enum status read_cases(struct catalogue_grid *grid, struct json_node node, struct diag *diag)
 {
     struct json_node cases = json_find(node, "cases");
-    if (json_members(cases) > CATALOGUE_LIST_MAX)
+    if (json_member_count(cases) > CATALOGUE_LIST_MAX)
         return json_error(cases, diag, "has more than %d cases", CATALOGUE_LIST_MAX);
-    for (size_t i = 0; i < json_members(cases); i++) {
+    for (size_t i = 0; i < json_member_count(cases); i++) {
         struct json_node member = json_member(cases, i, &grid->name[i]);
         enum status status = json_as_string(member, &grid->name_args[i], diag);
         if (status != STATUS_OK)
@@ -102,14 +102,14 @@ static enum status read_published(struct catalogue *c, struct catalogue_grid *gr
     struct json_node list = json_find(node, "published");
     size_t points = (grid->cases > 0 ? grid->cases : 1) * grid_points(&grid->axes);
     enum status status = STATUS_OK;
-    if (json_count(list) == 0)
+    if (json_element_count(list) == 0)
         return STATUS_OK;
-    if (json_count(list) != points)
+    if (json_element_count(list) != points)
         return json_error(list, diag, "has %zu values, and the grid has %zu points",
-                          json_count(list), points);
+                          json_element_count(list), points);
     grid->published = arena_array(&c->arena, points, sizeof *grid->published);
     for (size_t i = 0; status == STATUS_OK && i < points; i++)
-        status = json_as_double(json_at(list, i), 0, DBL_MAX, &grid->published[i], diag);
+        status = json_as_double(json_element(list, i), 0, DBL_MAX, &grid->published[i], diag);
     return status;
 }
 
@@ -120,16 +120,16 @@ static enum status read_shares(struct catalogue *c, struct catalogue_grid *grid,
     struct json_node list = json_find(node, "shares");
     double sum = 0;
     enum status status = catalogue_text(node, "together", &grid->combined_series, diag);
-    if (status != STATUS_OK || (grid->combined_series == NULL && json_count(list) == 0))
+    if (status != STATUS_OK || (grid->combined_series == NULL && json_element_count(list) == 0))
         return status;
-    if (grid->combined_series == NULL || grid->cases == 0 || json_count(list) != grid->cases ||
-        grid->measure != MEASURE_TOKENS)
+    if (grid->combined_series == NULL || grid->cases == 0 ||
+        json_element_count(list) != grid->cases || grid->measure != MEASURE_TOKENS)
         return json_error(node, diag,
                           "\"together\", the name of a series, goes with \"shares\", one for each "
                           "case, and with the measure tokens_per_s_gpu");
     grid->share = arena_array(&c->arena, grid->cases, sizeof *grid->share);
     for (size_t i = 0; status == STATUS_OK && i < grid->cases; i++) {
-        status = json_as_double(json_at(list, i), 0, 1, &grid->share[i], diag);
+        status = json_as_double(json_element(list, i), 0, 1, &grid->share[i], diag);
         sum += grid->share[i];
     }
     if (status == STATUS_OK && fabs(sum - 1) > 1e-9)
@@ -143,7 +143,7 @@ static enum status read_grid(struct catalogue *c, struct catalogue_grid *grid,
     static const char *const known[] = {"args",      "cases",    "vary",   "measure",
                                         "unfit",     "panel",    "series", "x",
                                         "published", "together", "shares"};
-    enum status status = json_only(node, known, ARRAY_LEN(known), diag);
+    enum status status = json_reject_unknown_keys(node, known, ARRAY_LEN(known), diag);
     if (status == STATUS_OK)
         status = json_get_string(node, "args", &grid->args, diag);
     if (status == STATUS_OK)
@@ -166,7 +166,7 @@ static enum status read_timeline(struct catalogue *c, struct catalogue_timeline 
 {
     static const char *const known[] = {"title", "args", "window", "memory"};
     (void)c;
-    enum status status = json_only(node, known, ARRAY_LEN(known), diag);
+    enum status status = json_reject_unknown_keys(node, known, ARRAY_LEN(known), diag);
     if (status == STATUS_OK)
         status = json_get_string(node, "title", &timeline->title, diag);
     if (status == STATUS_OK)
@@ -182,10 +182,11 @@ static enum status read_timeline(struct catalogue *c, struct catalogue_timeline 
 #define READ_ALL(c, entry, node, key, member, number, read, status, diag)                          \
     do {                                                                                           \
         struct json_node all_ = json_find(node, key);                                              \
-        (entry)->member = arena_array(&(c)->arena, json_count(all_) + 1, sizeof *(entry)->member); \
-        for (size_t i_ = 0; (status) == STATUS_OK && i_ < json_count(all_); i_++) {                \
+        (entry)->member =                                                                          \
+            arena_array(&(c)->arena, json_element_count(all_) + 1, sizeof *(entry)->member);       \
+        for (size_t i_ = 0; (status) == STATUS_OK && i_ < json_element_count(all_); i_++) {        \
             (entry)->number = i_ + 1;                                                              \
-            status = read(c, &(entry)->member[i_], json_at(all_, i_), diag);                       \
+            status = read(c, &(entry)->member[i_], json_element(all_, i_), diag);                  \
         }                                                                                          \
     } while (0)
 
@@ -233,7 +234,7 @@ static enum status read_entry(struct catalogue *c, struct catalogue_entry *entry
     static const char *const known[] = {"names", "shows",  "kind",     "why",   "note",
                                         "x",     "y",      "y_scale",  "y_log", "rows",
                                         "grids", "claims", "timelines"};
-    enum status status = json_only(node, known, ARRAY_LEN(known), diag);
+    enum status status = json_reject_unknown_keys(node, known, ARRAY_LEN(known), diag);
     if (status == STATUS_OK)
         status = read_texts(entry, node, diag);
     READ_ALL(c, entry, node, "rows", rows, rows_count, read_rows, status, diag);
@@ -260,10 +261,10 @@ enum status catalogue_load(struct catalogue *c, const char *path, struct diag *d
         status = json_parse(&c->json, path, c->text.data, c->text.size, diag);
     if (status == STATUS_OK)
         status = json_get_array(json_root(&c->json), "entries", &all, diag);
-    c->entry = arena_array(&c->arena, json_count(all) + 1, sizeof *c->entry);
-    for (size_t i = 0; status == STATUS_OK && i < json_count(all); i++) {
+    c->entry = arena_array(&c->arena, json_element_count(all) + 1, sizeof *c->entry);
+    for (size_t i = 0; status == STATUS_OK && i < json_element_count(all); i++) {
         c->count++;
-        status = read_entry(c, &c->entry[i], json_at(all, i), diag);
+        status = read_entry(c, &c->entry[i], json_element(all, i), diag);
     }
     text_release(&found);
     return status;

@@ -58,7 +58,7 @@ void measure_put_names(struct text *out)
 void cell_put_error(struct cell_answer *answer, const struct diag *diag)
 {
     size_t size = 0;
-    const char *text = diag_first(diag, &size);
+    const char *text = diag_first_message(diag, &size);
     answer->succeeded = false;
     snprintf(answer->error, sizeof answer->error, "%.*s", (int)size, text != NULL ? text : "");
 }

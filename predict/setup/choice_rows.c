@@ -522,7 +522,7 @@ static size_t sparsity_values(struct choice_value *value, const struct choices *
 #define NOTES(function, first, words, second, others)                                              \
     .matters = (function), .note = {{(first), (words)}, {(second), (others)}}
 #define ONE_OF(all, count) .kind = OPTION_CHOICE, .names = (all), .name_count = (count)
-#define NUMBER_TO(most) .kind = OPTION_COUNT, .value = "N", .low = 1, .high = (most)
+#define NUMBER_TO(most) .kind = OPTION_INTEGER, .value_name = "N", .low = 1, .high = (most)
 
 const struct option choice_options[CHOICE_OPTION_COUNT] = {
 #define CHOICE(name, request, chosen, use, ...) {__VA_ARGS__},

@@ -90,7 +90,7 @@ enum status setup_load_model(struct setup *setup, const char *name, const char *
     enum status status =
         setup->as_dense ? transformer_load_dense(&setup->model, &setup->arena, name, ignore, diag)
                         : transformer_load(&setup->model, &setup->arena, name, ignore, diag);
-    diag_place(diag, before, "--model");
+    diag_set_place(diag, before, "--model");
     if (status == STATUS_OK && fields != NULL)
         status = set_fields(setup, fields, diag);
     return status == STATUS_OK ? refuse_unmodelled(setup, name, ignore, diag) : status;
@@ -101,10 +101,10 @@ enum status setup_load_cluster(struct setup *setup, const char *name, int64_t no
 {
     size_t before = diag != NULL ? diag->size : 0;
     enum status status = cluster_load(&setup->cluster, &setup->arena, name, diag);
-    diag_place(diag, before, "--cluster");
+    diag_set_place(diag, before, "--cluster");
     if (status == STATUS_OK && (nodes > 0 || gpus > 0)) {
         status = cluster_resize(&setup->cluster, &setup->arena, nodes, gpus, diag);
-        diag_place(diag, before, gpus > 0 ? "--gpus" : "--nodes");
+        diag_set_place(diag, before, gpus > 0 ? "--gpus" : "--nodes");
     }
     if (status == STATUS_OK)
         status = cost_load(&setup->cost, &setup->arena, setup->cluster.device.cost, diag);
@@ -129,7 +129,7 @@ enum status setup_load_costs(struct setup *setup, const char *name, struct diag 
         return STATUS_OK;
     size_t before = diag != NULL ? diag->size : 0;
     enum status status = cost_load(&setup->cost, &setup->arena, name, diag);
-    diag_place(diag, before, "--costs");
+    diag_set_place(diag, before, "--costs");
     return status;
 }
 

@@ -161,7 +161,7 @@ void sweep_put_failed(struct text *row, const struct grid_axes *axes, size_t poi
 static void put_reason(struct text *out, const struct diag *diag)
 {
     size_t size = 0;
-    const char *first = diag_first(diag, &size);
+    const char *first = diag_first_message(diag, &size);
     for (size_t i = first != NULL ? (size_t)(first - diag->text) : 0; i < diag->size; i++)
         if (diag->text[i] != '\n')
             text_putc(out, diag->text[i]);

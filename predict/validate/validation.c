@@ -200,7 +200,7 @@ void validation_predict(const struct validation *v, size_t job, struct run_answe
         if (status == STATUS_OK && row->metric == METRIC_SPEEDUP)
             status = find_speedup(v, row, answer, &diag);
     }
-    answer->succeeded = status == STATUS_OK && diag.errors == 0;
+    answer->succeeded = status == STATUS_OK && diag.error_count == 0;
     if (!answer->succeeded)
         validation_put_error(answer->error, sizeof answer->error, &diag);
     diag_release(&diag);

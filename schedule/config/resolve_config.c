@@ -26,7 +26,7 @@ static int find_name(const char *option, const char *value, const char *const *n
             return (int)i;
     const char *near = diag_nearest(value, names, count);
     if (near == NULL)
-        near = diag_other_option(value);
+        near = diag_option_for_value(value);
     resolve_refuse(diag, option, "unknown %s '%s'%s%s%s (`longhaul list %s` names all)", option + 2,
                    value, near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "", list);
     return -1;

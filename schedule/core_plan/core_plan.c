@@ -46,7 +46,7 @@ static enum status read_head(struct core_plan *plan, struct cursor *c, struct di
             (struct field){c->at, (size_t)(c->end - c->at) < 12 ? (size_t)(c->end - c->at) : 12});
     c->at += strlen(first_words);
     for (cursor_skip_blanks(c); !cursor_at_line_end(c); cursor_skip_blanks(c)) {
-        word = cursor_word(c, &size);
+        word = cursor_next_word(c, &size);
         const struct field all = {word, size};
         int64_t value = 0;
         const char *equals = memchr(word, '=', size);
@@ -208,7 +208,7 @@ enum status core_plan_parse(struct core_plan *plan, const char *name, const char
             continue;
         }
         size_t word;
-        const char *at = cursor_word(&c, &word);
+        const char *at = cursor_next_word(&c, &word);
         titled = word == strlen(columns) && memcmp(at, columns, word) == 0;
         if (!titled)
             status = fault(&c, at, diag,

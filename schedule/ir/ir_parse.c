@@ -72,7 +72,7 @@ bool parse_choice(struct parser *p, struct word word, const char *what, const ch
 struct word cursor_next(struct cursor *cursor)
 {
     struct word word;
-    word.at = cursor_word(cursor, &word.size);
+    word.at = cursor_next_word(cursor, &word.size);
     return word;
 }
 

@@ -340,7 +340,7 @@ static void put_op(struct text *out, const struct ir *ir, uint32_t op)
 static void pass_lines(struct text *out, struct loops *loops, bool are_ops)
 {
     if (!loops) {
-        text_pass_on(out);
+        text_flush_if_long(out);
         return;
     }
     for (size_t begin = 0; begin < out->size;) {

@@ -475,7 +475,7 @@ static void put_line(struct printer *p, const char *text, const int64_t *number,
         }
     }
     text_putc(p->out, '\n');
-    text_pass_on(p->out);
+    text_flush_if_long(p->out);
 }
 
 static void put_node(struct printer *p, uint32_t shape, const int64_t *number,

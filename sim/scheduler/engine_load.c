@@ -45,15 +45,15 @@ enum status engine_load(struct diag *diag)
     struct text path = {0};
     append_module_path(&path);
     locale_t before = c_locale_enter();
-    heap_cover_new(true); /* SimGrid's constructors allocate */
+    heap_guard_operator_new(true); /* SimGrid's constructors allocate */
     errno = 0;
     /* Local: SimGrid has an MPI of its own, whose names must not stand before those of the MPI of a launcher. */
     module = dlopen(path.data, RTLD_LAZY | RTLD_LOCAL);
     int error = errno;
-    heap_cover_new(false);
+    heap_guard_operator_new(false);
     c_locale_leave(before);
     if (module == NULL && error == ENOMEM)
-        heap_out();
+        heap_out_of_memory();
     calls = module == NULL ? NULL : dlsym(module, "longhaul_simgrid");
     enum status status = STATUS_OK;
     if (calls == NULL) {
@@ -84,7 +84,7 @@ void engine_init(engine_done_fn done, engine_before_advance_fn ahead, void *cont
                  const double *link_bytes_per_s, uint32_t links)
 {
     assert(calls != NULL);
-    heap_cover_new(true);
+    heap_guard_operator_new(true);
     calls->init(done, ahead, context, link_bytes_per_s, links);
 }
 

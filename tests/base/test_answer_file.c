@@ -66,7 +66,10 @@ static void answers_come_back(void)
         expect(&f, 1998, "999");
         expect(&f, 1998, "999");
         /* an answer of this process is none of an earlier one, and finding one twice reuses one */
-        CHECK_INT("reused", (int64_t)answer_file_reused(&f), time == 0 ? 0 : time == 1 ? 1 : 2);
+        CHECK_INT("reused", (int64_t)answer_file_reused_count(&f),
+                  time == 0   ? 0
+                  : time == 1 ? 1
+                              : 2);
         answer_file_release(&f);
     }
     open_file(&f, "build 2", NULL); /* another build's are not taken, and not kept */

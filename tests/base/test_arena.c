@@ -35,7 +35,7 @@ static void memory_is_aligned_zeroed_and_apart(void)
     }
     CHECK("total covers what is used", arena.total_bytes > 3000 / 97 * 40000);
     arena_release(&arena);
-    CHECK("empty again", arena.head == NULL && arena.total_bytes == 0);
+    CHECK("empty again", arena.newest_block == NULL && arena.total_bytes == 0);
     CHECK("and usable", arena_alloc(&arena, 1) != NULL);
     arena_release(&arena);
     arena_release(&arena);
@@ -103,10 +103,10 @@ static void touched_pages_keep_what_they_hold(void)
 {
     static unsigned char pages[100000];
     memset(pages, 0x5a, sizeof pages);
-    pages_touch(pages, sizeof pages);
+    pages_make_present(pages, sizeof pages);
     for (size_t k = 0; k < sizeof pages; k++)
         CHECK_INT("kept", pages[k], 0x5a);
-    pages_touch(NULL, 0);
+    pages_make_present(NULL, 0);
 }
 
 /* Returns the exit code of a child process that runs f; the child's messages are dropped. */

@@ -12,11 +12,11 @@ static void put_words(struct text *out, const char *data)
         while (!cursor_at_line_end(&cursor)) {
             cursor_skip_blanks(&cursor);
             struct loc at = cursor_loc(&cursor);
-            const char *word = cursor_word(&cursor, &size);
+            const char *word = cursor_next_word(&cursor, &size);
             text_printf(out, "%u:%u:%.*s ", (unsigned)at.line, (unsigned)at.column, (int)size,
                         word);
         }
-        cursor_word(&cursor, &size);
+        cursor_next_word(&cursor, &size);
         CHECK_INT("no word at the end of a line", (int64_t)size, 0);
         text_putc(out, '|');
     } while (cursor_next_line(&cursor));

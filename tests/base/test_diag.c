@@ -33,11 +33,11 @@ static void messages_are_kept_in_order_and_counted(void)
     diag_note(&diag, at, "n");
     diag_error(&diag, at, STATUS_SYSTEM, "e");
     CHECK_TEXT("all", diag.text, "f:1: warning: w\nf:1: note: n\nf:1: error: e\n");
-    CHECK_INT("errors", (int64_t)diag.errors, 1);
-    CHECK_INT("warnings", (int64_t)diag.warnings, 1);
+    CHECK_INT("errors", (int64_t)diag.error_count, 1);
+    CHECK_INT("warnings", (int64_t)diag.warning_count, 1);
     diag_clear(&diag);
     CHECK_TEXT("cleared", diag.text, "");
-    CHECK_INT("no errors", (int64_t)diag.errors, 0);
+    CHECK_INT("no errors", (int64_t)diag.error_count, 0);
     diag_release(&diag);
     CHECK_INT("dropped", diag_error(NULL, at, STATUS_NO, "x"), STATUS_NO);
 }

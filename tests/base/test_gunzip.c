@@ -36,12 +36,12 @@ static void members_follow_each_other(void)
     pack(&text, "first ", 6);
     pack(&text, "", 0);
     pack(&text, "second", 6);
-    CHECK("recognised", gunzip_recognise(&text));
+    CHECK("recognised", gunzip_is_packed(&text));
     CHECK_INT("unpacked", unpacked(&text, 100, NULL), STATUS_OK);
     CHECK_TEXT("both", text.data, "first second");
-    CHECK("what is not packed is left alone", !gunzip_recognise(&text));
+    CHECK("what is not packed is left alone", !gunzip_is_packed(&text));
     text_release(&text);
-    CHECK("nor is nothing", !gunzip_recognise(&text));
+    CHECK("nor is nothing", !gunzip_is_packed(&text));
 }
 
 static void long_texts_come_back(void)

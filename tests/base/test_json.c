@@ -63,13 +63,14 @@ static void values_come_out_as_written(void)
     CHECK("bool", truth);
     json_get_object(nodes, "gpu", &gpu, &f.diag);
     CHECK_INT("array", json_get_array(gpu, "memory", &memory, &f.diag), STATUS_OK);
-    CHECK_INT("elements", (int64_t)json_count(memory), 3);
-    CHECK_INT("element", json_as_double(json_at(memory, 2), 0, 2, &number, &f.diag), STATUS_OK);
+    CHECK_INT("elements", (int64_t)json_element_count(memory), 3);
+    CHECK_INT("element", json_as_double(json_element(memory, 2), 0, 2, &number, &f.diag),
+              STATUS_OK);
     CHECK_CLOSE("element", number, 1.5, 0);
     CHECK("null is absent", json_find(nodes, "none").value == NULL);
-    CHECK("behind the end", json_at(memory, 3).value == NULL);
-    CHECK("not an object", json_find(memory, "x").value == NULL && json_members(memory) == 0);
-    CHECK("not an array", json_at(nodes, 0).value == NULL && json_count(nodes) == 0);
+    CHECK("behind the end", json_element(memory, 3).value == NULL);
+    CHECK("not an object", json_find(memory, "x").value == NULL && json_member_count(memory) == 0);
+    CHECK("not an array", json_element(nodes, 0).value == NULL && json_element_count(nodes) == 0);
     CHECK_TEXT("no messages", f.diag.text, "");
     release(&f);
 }
@@ -80,7 +81,7 @@ static void members_come_in_file_order(void)
     static const char *const keys[] = {"z", "a", "m"};
     struct fixture f = parse(text, strlen(text));
     struct json_node root = json_root(&f.json);
-    CHECK_INT("members", (int64_t)json_members(root), 3);
+    CHECK_INT("members", (int64_t)json_member_count(root), 3);
     static const size_t order[] = {0, 1, 2, 2, 0, 1};
     for (size_t i = 0; i < ARRAY_LEN(order); i++) {
         const char *key;
@@ -112,7 +113,7 @@ static void ask_string_as_number(struct json_node nodes, struct diag *diag)
 {
     double number;
     struct json_node memory = json_find(json_find(nodes, "gpu"), "memory");
-    json_as_double(json_at(memory, 1), 0, 1, &number, diag);
+    json_as_double(json_element(memory, 1), 0, 1, &number, diag);
 }
 
 static void ask_out_of_range(struct json_node nodes, struct diag *diag)
@@ -137,7 +138,7 @@ static void ask_fraction(struct json_node nodes, struct diag *diag)
 {
     int64_t whole;
     struct json_node memory = json_find(json_find(nodes, "gpu"), "memory");
-    json_as_i64(json_at(memory, 2), 0, 9, &whole, diag);
+    json_as_i64(json_element(memory, 2), 0, 9, &whole, diag);
 }
 
 static void ask_object_as_array(struct json_node nodes, struct diag *diag)
@@ -149,13 +150,13 @@ static void ask_object_as_array(struct json_node nodes, struct diag *diag)
 static void ask_unknown_key(struct json_node nodes, struct diag *diag)
 {
     static const char *const known[] = {"gpus", "count", "nvlink"};
-    json_only(nodes, known, ARRAY_LEN(known), diag);
+    json_reject_unknown_keys(nodes, known, ARRAY_LEN(known), diag);
 }
 
 static void ask_strange_key(struct json_node nodes, struct diag *diag)
 {
     static const char *const known[] = {"gpu", "count"};
-    json_only(nodes, known, ARRAY_LEN(known), diag);
+    json_reject_unknown_keys(nodes, known, ARRAY_LEN(known), diag);
 }
 
 static void ask_own_message(struct json_node nodes, struct diag *diag)
@@ -294,7 +295,7 @@ static void every_prefix_ends_in_one_message(void)
         char *part = heap_alloc(size, 1); /* the exact size, for the address sanitizer */
         memcpy(part, cluster, size);
         struct fixture f = parse(part, size);
-        CU_ASSERT(f.status == STATUS_BAD_INPUT && f.diag.errors == 1);
+        CU_ASSERT(f.status == STATUS_BAD_INPUT && f.diag.error_count == 1);
         release(&f);
         free(part);
     }
@@ -306,11 +307,12 @@ static void integers_beyond_64_bits_are_numbers_out_of_range(void)
     struct fixture f = parse(text, strlen(text));
     struct json_node root = json_root(&f.json);
     double number = 0;
-    CHECK_INT("2^64", json_as_double(json_at(root, 0), 0, DBL_MAX, &number, &f.diag), STATUS_OK);
+    CHECK_INT("2^64", json_as_double(json_element(root, 0), 0, DBL_MAX, &number, &f.diag),
+              STATUS_OK);
     CHECK_CLOSE("2^64", number, 0x1p64, 0);
     int64_t whole = 0;
     for (size_t i = 0; i < 3; i++)
-        json_as_i64(json_at(root, i), INT64_MIN, 9, &whole, &f.diag);
+        json_as_i64(json_element(root, i), INT64_MIN, 9, &whole, &f.diag);
     CHECK_TEXT("as 64 bits", f.diag.text,
                "t.json:1: error: [0]: 18446744073709551616 is out of range: expected at most 9\n"
                "t.json:1: error: [1]: -9223372036854775809 is out of range: expected at most 9\n"
@@ -328,7 +330,7 @@ static void numbers_beyond_double_are_refused_when_asked_for(void)
     CHECK_TEXT("as double", f.diag.text, "t.json:1: error: x: this number is too large\n");
     diag_clear(&f.diag);
     json_get_i64(json_root(&f.json), "x", 0, 9, &whole, &f.diag);
-    CHECK_INT("as integer", (int64_t)f.diag.errors, 1);
+    CHECK_INT("as integer", (int64_t)f.diag.error_count, 1);
     release(&f);
 }
 
@@ -389,10 +391,10 @@ static void put_lines(struct text *out, struct json_node node)
 {
     const char *key;
     text_printf(out, "%u ", json_loc(node).line);
-    for (size_t i = 0; i < json_members(node); i++)
+    for (size_t i = 0; i < json_member_count(node); i++)
         put_lines(out, json_member(node, i, &key));
-    for (size_t i = 0; i < json_count(node); i++)
-        put_lines(out, json_at(node, i));
+    for (size_t i = 0; i < json_element_count(node); i++)
+        put_lines(out, json_element(node, i));
 }
 
 static void every_value_has_its_line(void)
@@ -433,7 +435,7 @@ static void what_is_not_there_has_the_line_of_what_leads_to_it(void)
     struct fixture f = parse(cluster, strlen(cluster));
     struct json_node nodes = json_find(json_root(&f.json), "nodes");
     CHECK_INT("a member", json_loc(json_find(json_find(nodes, "gpu"), "x")).line, 6);
-    CHECK_INT("an element", json_loc(json_at(json_find(nodes, "count"), 3)).line, 10);
+    CHECK_INT("an element", json_loc(json_element(json_find(nodes, "count"), 3)).line, 10);
     CHECK_INT("of what is not there", json_loc(json_find(json_find(nodes, "x"), "y")).line, 5);
     CHECK_INT("null", json_loc(json_find(nodes, "none")).line, 10);
     release(&f);
@@ -455,9 +457,9 @@ static void long_texts_take_linear_time(void)
     struct json_node root = json_root(&f.json);
     size_t wrong = 0;
     for (size_t i = 0; i < VALUES; i++)
-        wrong += json_loc(json_find(json_at(root, i), "value")).line != i + 1;
-    CHECK_INT("values", (int64_t)json_count(root), VALUES + 1);
-    CHECK_INT("keys", (int64_t)json_members(json_at(root, VALUES)), VALUES);
+        wrong += json_loc(json_find(json_element(root, i), "value")).line != i + 1;
+    CHECK_INT("values", (int64_t)json_element_count(root), VALUES + 1);
+    CHECK_INT("keys", (int64_t)json_member_count(json_element(root, VALUES)), VALUES);
     CHECK_INT("wrong lines", (int64_t)wrong, 0);
     release(&f);
     text_release(&text);

@@ -15,20 +15,20 @@ static void values_stand_on_lines_of_their_own_and_rows_on_one(void)
     json_put_text(&json, "none", NULL);
     json_put_number(&json, "third", 1.0 / 3);
     json_put_number(&json, "infinite", INFINITY);
-    json_put_digits(&json, "rounded", 1.0 / 3, 3);
-    json_put_digits(&json, "not a number", NAN, 3);
+    json_put_rounded(&json, "rounded", 1.0 / 3, 3);
+    json_put_rounded(&json, "not a number", NAN, 3);
     json_put_count(&json, "count", UINT64_MAX - 1);
     json_put_count(&json, "no count", UINT64_MAX);
     json_put_bool(&json, "bool", true);
     json_begin_array(&json, "rows");
     for (int i = 0; i < 2; i++) {
-        json_begin_row(&json, NULL);
+        json_begin_inline_object(&json, NULL);
         json_put_bool(&json, "a", false);
         json_begin_array(&json, "b");
         json_put_count(&json, NULL, 1);
         json_put_count(&json, NULL, 2);
         json_end_array(&json);
-        json_end_row(&json);
+        json_end_inline_object(&json);
     }
     json_end_array(&json);
     json_begin_array(&json, "no rows");
@@ -91,7 +91,7 @@ static void any_text_is_utf8_and_reads_back(void)
         json_put_text(&json, bytes, bytes); /* keys may have any bytes, too */
         json_end_object(&json);
         text_puts(&want, "");
-        utf8_put(&want, bytes);
+        utf8_append_repaired(&want, bytes);
         struct json read = {0};
         struct diag diag = {0};
         const char *key = NULL, *value = NULL;

@@ -223,7 +223,8 @@ static void files_are_saved_together_or_not_at_all(void)
     CHECK_INT("old", file_set_write(first, "old", 3, &diag), STATUS_OK);
     size_t entries = count_entries();
     for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
-        const struct file_set_whole files[] = {{first, "1", 1}, {wrong[i], "2", 1}, {last, "3", 1}};
+        const struct file_set_contents files[] = {
+            {first, "1", 1}, {wrong[i], "2", 1}, {last, "3", 1}};
         diag_clear(&diag);
         CHECK_INT(wrong[i], file_set_write_all(files, ARRAY_LEN(files), &diag), STATUS_SYSTEM);
         CHECK(wrong[i], diag.text && strncmp(diag.text, wrong[i], strlen(wrong[i])) == 0);
@@ -231,7 +232,8 @@ static void files_are_saved_together_or_not_at_all(void)
         CHECK_INT(wrong[i], (int64_t)count_entries(), (int64_t)entries);
     }
     diag_clear(&diag);
-    const struct file_set_whole files[] = {{first, "1", 1}, {"/dev/null", "2", 1}, {last, "3", 1}};
+    const struct file_set_contents files[] = {
+        {first, "1", 1}, {"/dev/null", "2", 1}, {last, "3", 1}};
     CHECK_INT("all", file_set_write_all(files, ARRAY_LEN(files), &diag), STATUS_OK);
     check_file("first", first, "1");
     check_file("last", last, "3");

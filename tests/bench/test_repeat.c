@@ -5,7 +5,7 @@
 static size_t add_all(struct repeat *repeat, const double *value, size_t count)
 {
     size_t added = 0;
-    for (; added < count && repeat_goes_on(repeat); added++)
+    for (; added < count && repeat_needs_more(repeat); added++)
         repeat_add(repeat, value[added]);
     return added;
 }
@@ -24,7 +24,7 @@ static void values_that_differ_go_on_to_the_last_round(void)
 {
     struct repeat repeat = {0};
     size_t rounds = 0;
-    for (; repeat_goes_on(&repeat); rounds++)
+    for (; repeat_needs_more(&repeat); rounds++)
         repeat_add(&repeat, rounds % 2 ? 1.1 : 1);
     /* 20 rounds reach 20 s: 10 of 1 s and 10 of 1.1 s make 21 s, 19 rounds only 19.9 s */
     CHECK_INT("rounds", (int64_t)rounds, 20);
@@ -32,7 +32,7 @@ static void values_that_differ_go_on_to_the_last_round(void)
     CHECK_CLOSE("spread", repeat_spread(&repeat), 0.05 / 1.05, 1e-12);
 
     struct repeat short_rounds = {0};
-    for (rounds = 0; repeat_goes_on(&short_rounds); rounds++)
+    for (rounds = 0; repeat_needs_more(&short_rounds); rounds++)
         repeat_add(&short_rounds, rounds % 2 ? 0.11 : 0.1);
     CHECK_INT("short rounds", (int64_t)rounds, REPEAT_MAX);
 }
@@ -45,9 +45,9 @@ static void outliers_do_not_count(void)
         repeat_add(&repeat, i == 3 ? 0.001 : i % 4 == 0 ? 1.5 - 0.025 * i : 0.1);
     CHECK_CLOSE("median", repeat_median_s(&repeat), 0.1, 1e-12);
     CHECK_CLOSE("spread", repeat_spread(&repeat), 0, 1e-12);
-    CHECK("holds", !repeat_goes_on(&repeat));
-    CHECK_CLOSE("in order", repeat.value[0], 0.001, 0);
-    CHECK_CLOSE("in order", repeat.value[15], 1.5, 1e-12);
+    CHECK("holds", !repeat_needs_more(&repeat));
+    CHECK_CLOSE("in order", repeat.seconds[0], 0.001, 0);
+    CHECK_CLOSE("in order", repeat.seconds[15], 1.5, 1e-12);
 }
 
 static void long_rounds_are_two(void)

@@ -21,12 +21,12 @@ static void put_definition(struct json_out *json, const struct choice_value *val
                                         [CHOICE_NAMED] = "string",
                                         [CHOICE_TRUTH] = "boolean",
                                         [CHOICE_NUMBER] = "number"};
-    json_begin_row(json, value->key);
+    json_begin_inline_object(json, value->key);
     json_put_text(json, "type", types[value->form]);
     if (value->form == CHOICE_COUNTED)
         json_put_count(json, "minimum", 0);
     json_put_text(json, "description", value->description);
-    json_end_row(json);
+    json_end_inline_object(json);
 }
 
 /* Appends {"PREFIXdp": {"$ref": ...}, ...}: an object with the choices as members. */
@@ -41,9 +41,9 @@ static void put_properties(struct json_out *json, const char *name, const char *
             struct text key = {0}, ref = {0};
             text_printf(&key, "%s%s", prefix, value[k].key);
             text_printf(&ref, "choices.json#/$defs/%s", value[k].key);
-            json_begin_row(json, key.data);
+            json_begin_inline_object(json, key.data);
             json_put_text(json, "$ref", ref.data);
-            json_end_row(json);
+            json_end_inline_object(json);
             text_release(&key);
             text_release(&ref);
         }

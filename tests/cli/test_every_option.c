@@ -160,10 +160,10 @@ static const struct {
     const char *const *value;
     size_t count;
 } bad[OPTION_KIND_COUNT] = {
-    [OPTION_COUNT] = {counts, ARRAY_LEN(counts)},
+    [OPTION_INTEGER] = {counts, ARRAY_LEN(counts)},
     [OPTION_TOKENS] = {tokens, ARRAY_LEN(tokens)},
-    [OPTION_TOTAL] = {totals, ARRAY_LEN(totals)},
-    [OPTION_NUMBER] = {numbers, ARRAY_LEN(numbers)},
+    [OPTION_TRAINING_TOKENS] = {totals, ARRAY_LEN(totals)},
+    [OPTION_POSITIVE_NUMBER] = {numbers, ARRAY_LEN(numbers)},
     [OPTION_CHOICE] = {choices, ARRAY_LEN(choices)},
 };
 
@@ -251,7 +251,8 @@ static void try_value(size_t call, const struct option *option, const char *valu
     bool line = size > 0 && said[0] != '\0' && strchr(said, '\n') == said + size - 1;
     bool option_first = strncmp(said, shown, strlen(shown)) == 0 && said[strlen(shown)] == ':';
     bool file_first = value[0] != '\0' && strncmp(said, value, strlen(value)) == 0;
-    if (option->kind == OPTION_LIST) /* KEY=VALUES: the message may begin with the option KEY */
+    if (option->kind ==
+        OPTION_REPEATABLE) /* KEY=VALUES: the message may begin with the option KEY */
         option_first |=
             strncmp(said, "--", 2) == 0 && strncmp(said + 2, value, strcspn(value, "=")) == 0;
     if (!refused || !line || !(option_first || file_first) || out != 0 || count_files() != 0)
@@ -288,11 +289,11 @@ static void try_option(size_t call, const struct option *option)
         return;
     }
     try_value(call, option, "");
-    if (option->kind == OPTION_TEXT || option->kind == OPTION_LIST)
+    if (option->kind == OPTION_TEXT || option->kind == OPTION_REPEATABLE)
         try_texts(call, option);
     for (size_t i = 0; i < bad[option->kind].count; i++)
         try_value(call, option, bad[option->kind].value[i]);
-    if (option->kind == OPTION_COUNT) {
+    if (option->kind == OPTION_INTEGER) {
         snprintf(low, sizeof low, "%lld", (long long)option->low - 1);
         try_value(call, option, low);
         if (option->high < INT64_MAX) {

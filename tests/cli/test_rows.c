@@ -262,14 +262,14 @@ static void put_type(struct json_out *json, const struct column *column)
 static void put_column(struct json_out *json, const struct column *column)
 {
     int kind = column->kind & COLUMN_KIND;
-    json_begin_row(json, column->key);
+    json_begin_inline_object(json, column->key);
     if (kind == COLUMN_ROW ||
         (column->description != NULL && strstr(column->description, ".json") != NULL)) {
         char ref[96];
         snprintf(ref, sizeof ref, "%s#/$defs/%s", kind == COLUMN_ROW ? "" : column->description,
                  kind == COLUMN_ROW ? column->description : column->key);
         json_put_text(json, "$ref", ref);
-        json_end_row(json);
+        json_end_inline_object(json);
         return;
     }
     put_type(json, column);
@@ -291,7 +291,7 @@ static void put_column(struct json_out *json, const struct column *column)
     }
     if (column->description != NULL && kind != COLUMN_ROWS)
         json_put_text(json, "description", column->description);
-    json_end_row(json);
+    json_end_inline_object(json);
 }
 
 static void put_table(struct json_out *json, const struct row_table *of)

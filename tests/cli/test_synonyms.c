@@ -66,8 +66,8 @@ static bool is_choice(const char *word)
 
 static void what_is_suggested_is_a_name_of_ours(void)
 {
-    CHECK("there are synonyms", diag_synonyms() > 100);
-    for (size_t i = 0; i < diag_synonyms(); i++) {
+    CHECK("there are synonyms", diag_synonym_count() > 100);
+    for (size_t i = 0; i < diag_synonym_count(); i++) {
         const char *meant;
         const char *word = diag_synonym(i, &meant);
         const char *blank = strchr(meant, ' ');
@@ -91,8 +91,8 @@ static void a_synonym_comes_before_a_misspelling(void)
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         CHECK_TEXT(rows[i].word, diag_nearest(rows[i].word, names, ARRAY_LEN(names)), rows[i].want);
-    CHECK_TEXT("flash", diag_other_option("flash"), "--attention fa2");
-    CHECK("no other option", diag_other_option("ulises") == NULL);
+    CHECK_TEXT("flash", diag_option_for_value("flash"), "--attention fa2");
+    CHECK("no other option", diag_option_for_value("ulises") == NULL);
 }
 
 static const struct check_case cases[] = {

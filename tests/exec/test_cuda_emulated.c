@@ -508,7 +508,7 @@ static void products_of_8_bits_have_scales(void)
     shape.b_step = N;
     CHECK("refused", products_plan(products, &shape, &diag) == NULL);
     size_t size;
-    const char *message = diag_first(&diag, &size);
+    const char *message = diag_first_message(&diag, &size);
     CHECK("by its types", message != NULL && strstr(message, "of e5m2 into f32") != NULL);
     products_free(products);
     diag_release(&diag);

@@ -116,9 +116,9 @@ static void numbers_are_those_of_pytorch(void)
     check_casts(root, DTYPE_E5M2);
     size_t count;
     float *x = floats(word(root, "x"), &count);
-    CHECK_INT("matrices", (int64_t)json_count(rows), 12);
-    for (size_t i = 0; i < json_count(rows); i++)
-        check_matrix(root, json_at(rows, i), x);
+    CHECK_INT("matrices", (int64_t)json_element_count(rows), 12);
+    for (size_t i = 0; i < json_element_count(rows); i++)
+        check_matrix(root, json_element(rows, i), x);
     free(x);
     json_release(&json);
     text_release(&text);

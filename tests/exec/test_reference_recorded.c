@@ -34,7 +34,8 @@ static double number(struct json_node object, const char *key)
 static double number_at(struct json_node object, const char *key, size_t i)
 {
     double value = NAN;
-    CHECK_INT(key, json_as_double(json_at(json_find(object, key), i), -1e300, 1e300, &value, NULL),
+    CHECK_INT(key,
+              json_as_double(json_element(json_find(object, key), i), -1e300, 1e300, &value, NULL),
               STATUS_OK);
     return value;
 }
@@ -51,7 +52,7 @@ static struct transformer recorded_transformer(struct json_node model)
     struct transformer t = {.name = "recorded"};
     struct diag diag = {0};
     const struct json_node fields = json_find(model, "transformer");
-    for (size_t i = 0; i < json_members(fields); i++) {
+    for (size_t i = 0; i < json_member_count(fields); i++) {
         const char *field, *value = "";
         const struct json_node node = json_member(fields, i, &field);
         CHECK_INT(field, json_as_string(node, &value, &diag), STATUS_OK);
@@ -65,7 +66,7 @@ static struct transformer recorded_transformer(struct json_node model)
 
 static int32_t *recorded_ids(struct json_node model, const char *key)
 {
-    const size_t count = json_count(json_find(model, key));
+    const size_t count = json_element_count(json_find(model, key));
     int32_t *ids = heap_alloc(count, sizeof *ids);
     for (size_t i = 0; i < count; i++)
         ids[i] = (int32_t)number_at(model, key, i);
@@ -76,12 +77,12 @@ static void check_recorded_gradients(const struct reference *r, struct json_node
 {
     for (size_t n = 0; n < r->count; n++) {
         const struct reference_tensor *tensor = &r->tensors[n];
-        const struct json_node row = json_at(rows, n);
+        const struct json_node row = json_element(rows, n);
         const double norm = norm_of(tensor->grad, NULL, tensor->count);
         const double theirs = number(row, "gradient_norm");
         CHECK_TEXT("order", word(row, "name"), tensor->name);
         CHECK(tensor->name, fabs(norm - theirs) <= TORCH_TOLERANCE);
-        for (size_t e = 0; e < json_count(json_find(row, "entries")); e++) {
+        for (size_t e = 0; e < json_element_count(json_find(row, "entries")); e++) {
             const size_t at = (size_t)number_at(row, "entries", e);
             if (CHECK("entry", at < tensor->count))
                 CHECK(tensor->name,
@@ -101,10 +102,10 @@ static void check_recorded_parameters(const struct reference *r, const struct re
     snprintf(params_key, sizeof params_key, "params_%d", step);
     for (size_t n = 0; n < r->count; n++) {
         const struct reference_tensor *tensor = &r->tensors[n];
-        const struct json_node row = json_at(rows, n);
+        const struct json_node row = json_element(rows, n);
         CHECK_CLOSE(tensor->name, norm_of(tensor->param, start->tensors[n].param, tensor->count),
                     number(row, moved_key), TORCH_STEP_TOLERANCE);
-        for (size_t e = 0; e < json_count(json_find(row, "entries")); e++) {
+        for (size_t e = 0; e < json_element_count(json_find(row, "entries")); e++) {
             const size_t at = (size_t)number_at(row, "entries", e);
             CHECK(tensor->name,
                   fabs(tensor->param[at] - number_at(row, params_key, e)) <= TORCH_STEP_TOLERANCE);
@@ -126,7 +127,7 @@ static void check_recorded_model(struct json_node model, const struct reference_
     struct reference *r = reference_new(&t), *start = reference_new(&t);
     reference_init_weights(r, (uint64_t)number(model, "seed"));
     reference_init_weights(start, (uint64_t)number(model, "seed"));
-    if (!CHECK_INT(name, (int64_t)json_count(rows), (int64_t)r->count))
+    if (!CHECK_INT(name, (int64_t)json_element_count(rows), (int64_t)r->count))
         goto out;
     for (int step = 1; step <= steps; step++) {
         const double loss = gradients_of(r, &b);
@@ -166,9 +167,9 @@ static void pytorch_and_hugging_face_agree(void)
                                           number(options, "beta2"), number(options, "eps"),
                                           number(options, "weight_decay")};
     const struct json_node recorded = json_find(root, "models");
-    CHECK("models", json_count(recorded) >= 6);
-    for (size_t i = 0; i < json_count(recorded); i++)
-        check_recorded_model(json_at(recorded, i), &adamw, (int)number(root, "steps"));
+    CHECK("models", json_element_count(recorded) >= 6);
+    for (size_t i = 0; i < json_element_count(recorded); i++)
+        check_recorded_model(json_element(recorded, i), &adamw, (int)number(root, "steps"));
 out:
     CHECK_TEXT(fixture, diag.text, "");
     json_release(&json);
@@ -189,17 +190,17 @@ static void check_mixture(struct json_node model)
     struct reference *r = reference_new(&t);
     reference_init_weights(r, (uint64_t)number(model, "seed"));
     CHECK("experts", t.experts > 0);
-    if (CHECK_INT(class, (int64_t)json_count(rows), (int64_t)r->count)) {
+    if (CHECK_INT(class, (int64_t)json_element_count(rows), (int64_t)r->count)) {
         CHECK_CLOSE(class, gradients_of(r, &b), number(model, "loss"), HUGGING_FACE_TOLERANCE);
         for (size_t n = 0; n < r->count; n++) {
             const struct reference_tensor *tensor = &r->tensors[n];
-            const struct json_node row = json_at(rows, n);
+            const struct json_node row = json_element(rows, n);
             const double norm = norm_of(tensor->grad, NULL, tensor->count);
             CHECK_TEXT("order", word(row, "name"), tensor->name);
             CHECK(tensor->name, norm > 0);
             CHECK_CLOSE(tensor->name, norm, number(row, "gradient_norm"), HUGGING_FACE_TOLERANCE);
-            CHECK("entries were recorded", json_count(json_find(row, "entries")) > 0);
-            for (size_t e = 0; e < json_count(json_find(row, "entries")); e++)
+            CHECK("entries were recorded", json_element_count(json_find(row, "entries")) > 0);
+            for (size_t e = 0; e < json_element_count(json_find(row, "entries")); e++)
                 CHECK(tensor->name,
                       fabs(tensor->grad[(size_t)number_at(row, "entries", e)] -
                            number_at(row, "gradients", e)) <= HUGGING_FACE_TOLERANCE * norm);
@@ -219,9 +220,9 @@ static void transformers_agree_on_experts(void)
         CHECK_INT(of_experts, json_parse(&json, of_experts, text.data, text.size, &diag),
                   STATUS_OK)) {
         const struct json_node models = json_find(json_root(&json), "models");
-        CHECK_INT("models", (int64_t)json_count(models), 4);
-        for (size_t i = 0; i < json_count(models); i++)
-            check_mixture(json_at(models, i));
+        CHECK_INT("models", (int64_t)json_element_count(models), 4);
+        for (size_t i = 0; i < json_element_count(models); i++)
+            check_mixture(json_element(models, i));
     }
     CHECK_TEXT(of_experts, diag.text, "");
     json_release(&json);

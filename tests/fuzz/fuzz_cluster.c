@@ -31,7 +31,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     enum status status = size > 0 && data[0] >= '0' && data[0] <= '9'
                              ? cluster_parse_line(&cluster, &arena, text, size, &diag)
                              : cluster_parse(&cluster, &arena, "fuzz.json", text, size, &diag);
-    assert((status == STATUS_OK) == (diag.errors == 0));
+    assert((status == STATUS_OK) == (diag.error_count == 0));
     if (status == STATUS_OK)
         use(&cluster, &arena);
     diag_release(&diag);

@@ -23,7 +23,7 @@ static void hold_row(const struct external_run *row)
     assert((row->second > 0) == (row->second_metric != EXTERNAL_NO_METRIC));
     enum status status =
         options_split_words(&word, &count, &arena, row->text[EXTERNAL_ARGS], row->at, &diag);
-    assert(diag.errors == (status != STATUS_OK));
+    assert(diag.error_count == (status != STATUS_OK));
     for (int i = 0; i < count; i++)
         assert(strlen(word[i]) <= strlen(row->text[EXTERNAL_ARGS]));
     diag_release(&diag);
@@ -36,7 +36,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct diag diag = {0};
     struct text first = {0}, second = {0};
     enum status status = external_parse(&all, "fuzz.csv", (const char *)data, size, &diag);
-    assert(diag.errors == (status != STATUS_OK));
+    assert(diag.error_count == (status != STATUS_OK));
     struct external_result *result = heap_zalloc(all.count + 1, sizeof *result);
     for (size_t i = 0; i < all.count; i++) {
         hold_row(&all.row[i]);

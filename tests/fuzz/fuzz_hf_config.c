@@ -8,8 +8,8 @@
 
 static void hold(const struct transformer *t, enum status status, struct diag *diag)
 {
-    assert((status == STATUS_OK) == (diag->errors == 0));
-    assert(diag->errors <= 1);
+    assert((status == STATUS_OK) == (diag->error_count == 0));
+    assert(diag->error_count <= 1);
     if (status == STATUS_OK) {
         struct tensor_spec tensors[TRANSFORMER_MAX_TENSORS];
         assert(transformer_check(t, (struct loc){0}, NULL) == STATUS_OK);

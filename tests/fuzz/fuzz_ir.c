@@ -88,8 +88,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (is_long(data, size))
         return 0;
     enum status status = ir_parse(&ir, "fuzz.ir", (const char *)data, size, &diag);
-    assert((status == STATUS_OK) == (diag.errors == 0));
-    assert(diag.errors <= 1);
+    assert((status == STATUS_OK) == (diag.error_count == 0));
+    assert(diag.error_count <= 1);
     if (status == STATUS_OK) {
         visit(&ir);
         ir_print(&first, &ir);

@@ -17,10 +17,10 @@ static void visit(struct json_node node, int lines)
         struct loc at = json_loc(node);
         assert(at.line >= 1);
     }
-    for (size_t i = 0; i < json_members(node); i++)
+    for (size_t i = 0; i < json_member_count(node); i++)
         visit(json_member(node, i, &key), lines - 1);
-    for (size_t i = 0; i < json_count(node); i++)
-        visit(json_at(node, i), lines - 1);
+    for (size_t i = 0; i < json_element_count(node); i++)
+        visit(json_element(node, i), lines - 1);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -28,12 +28,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct json json;
     struct diag diag = {0};
     enum status status = json_parse(&json, "fuzz.json", (const char *)data, size, &diag);
-    assert((status == STATUS_OK) == (diag.errors == 0));
-    assert(diag.errors <= 1);
+    assert((status == STATUS_OK) == (diag.error_count == 0));
+    assert(diag.error_count <= 1);
     if (status == STATUS_OK) {
         static const char *const known[] = {"name", "nodes"};
         visit(json_root(&json), 4);
-        (void)json_only(json_root(&json), known, ARRAY_LEN(known), &diag);
+        (void)json_reject_unknown_keys(json_root(&json), known, ARRAY_LEN(known), &diag);
         json_release(&json);
     }
     diag_release(&diag);

@@ -26,7 +26,7 @@ static void hold_alignment(const struct trace *trace)
     struct comparison comparison = {0};
     struct diag diag = {0};
     enum status status = compare_foreign(&comparison, trace, trace, "fuzz.json", &diag);
-    assert(diag.errors == (status != STATUS_OK));
+    assert(diag.error_count == (status != STATUS_OK));
     if (status == STATUS_OK) {
         assert(comparison.match_rate >= 0 && comparison.match_rate <= 1);
         assert(comparison.measured.unmatched_rows <= comparison.measured.rows);
@@ -53,7 +53,7 @@ static void hold_kernel_times(const uint8_t *data, size_t size)
     struct diag diag = {0};
     enum status status = kernel_times_read(&times, "fuzz.json", (const char *)data, size, wanted,
                                            sizeof wanted / sizeof *wanted, &diag);
-    assert(diag.errors == (status != STATUS_OK));
+    assert(diag.error_count == (status != STATUS_OK));
     for (size_t i = 0; i < times.count; i++) {
         const struct kernel_time *row = &times.row[i];
         assert(row->calls > 0 && row->seconds > 0 && row->total_s >= row->seconds);
@@ -70,7 +70,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct kineto_issue issue = {0};
     enum status status =
         kineto_parse_issue(&trace, &issue, "fuzz.json", (const char *)data, size, &diag);
-    assert(diag.errors == (status != STATUS_OK));
+    assert(diag.error_count == (status != STATUS_OK));
     assert((trace.ops.count > 0) == (status == STATUS_OK));
     if (status == STATUS_OK) {
         assert(kineto_recognise((const char *)data, size));

@@ -16,8 +16,8 @@ static void hold(const char *name, const char *text, size_t size, struct launch_
     enum status status = launch_read_text(&launch, name, text, size, &diag);
     if (status == STATUS_OK)
         status = launch_options(&launch, given, &diag);
-    assert((status == STATUS_OK) == (diag.errors == 0));
-    assert(diag.errors <= 1);
+    assert((status == STATUS_OK) == (diag.error_count == 0));
+    assert(diag.error_count <= 1);
     for (size_t i = 0; i < launch.options; i++)
         assert(launch.option[i].name != NULL);
     for (size_t i = 0; i < launch.remarks; i++)

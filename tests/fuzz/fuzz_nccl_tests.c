@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     nccl_tests_recognise((const char *)data, size);
     enum status status =
         nccl_tests_parse(&points, "fuzz.txt", (const char *)data, size, test, 8, &diag);
-    assert(diag.errors == (status != STATUS_OK));
+    assert(diag.error_count == (status != STATUS_OK));
     points_print(&points, &out);
     status = points_parse(&again, "again.csv", out.data, out.size, NULL);
     assert(status == STATUS_OK && again.count == points.count);

@@ -11,9 +11,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct diag diag = {0};
     struct pickle_value *root = NULL;
     if (pickle_parse(&root, &arena, "fuzz", (const char *)data, size, &diag) == STATUS_OK)
-        assert(root != NULL && diag.errors == 0);
+        assert(root != NULL && diag.error_count == 0);
     else
-        assert(diag.errors == 1);
+        assert(diag.error_count == 1);
     diag_release(&diag);
     arena_release(&arena);
     return 0;

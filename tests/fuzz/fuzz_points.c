@@ -33,7 +33,7 @@ static void hold_fits(const struct points *points)
     enum status status = cost_load(&base, &arena, "cpu-generic", &diag);
     assert(status == STATUS_OK);
     status = calibrate_device(&device, points, &base, &options, &diag);
-    assert((diag.errors > 0) == (status != STATUS_OK));
+    assert((diag.error_count > 0) == (status != STATUS_OK));
     if (status == STATUS_OK || status == STATUS_NO) { /* a refused number keeps the base's value */
         struct text out = {0};
         struct device_cost again;
@@ -56,7 +56,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct points points = {0};
     struct diag diag = {0};
     enum status status = points_parse(&points, "fuzz.csv", (const char *)data, size, &diag);
-    assert(diag.errors == (status != STATUS_OK));
+    assert(diag.error_count == (status != STATUS_OK));
     hold_round_trip(&points);
     if (points.count <= 256)
         hold_fits(&points);

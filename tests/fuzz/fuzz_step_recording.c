@@ -17,7 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         step_recording_peak(&recording);
         status = recorded_make(&ir, &recording, 1, NULL, &diag);
     }
-    assert(diag.errors == (status != STATUS_OK));
+    assert(diag.error_count == (status != STATUS_OK));
     if (status == STATUS_OK)
         verify(&ir, NULL, "fuzz.json", NULL, NULL);
     ir_release(&ir);

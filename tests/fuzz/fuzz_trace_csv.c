@@ -70,7 +70,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         struct trace trace = {0};
         struct diag diag = {0};
         enum status status = tables[i].parse(&trace, "fuzz.csv", (const char *)data, size, &diag);
-        assert(diag.errors == (status != STATUS_OK));
+        assert(diag.error_count == (status != STATUS_OK));
         hold_round_trip(&trace, &tables[i]);
         hold_stats(&trace);
         hold_json(&trace);

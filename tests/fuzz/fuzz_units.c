@@ -15,11 +15,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         struct text out = {0};
         double value;
         if (units_parse(text, size, kind, &value, at, &diag) == STATUS_OK) {
-            assert(isfinite(value) && value >= 0 && diag.errors == 0);
+            assert(isfinite(value) && value >= 0 && diag.error_count == 0);
             units_put(&out, kind, value);
             units_put_gib(&out, value);
         } else {
-            assert(diag.errors == 1);
+            assert(diag.error_count == 1);
         }
         text_release(&out);
         diag_release(&diag);

@@ -326,7 +326,7 @@ static void what_points_cannot_tell_is_refused(void)
         snprintf(begin, sizeof begin, "%.*s", (int)strlen(refusals[i].message),
                  f.diag.text ? f.diag.text : "");
         CHECK_TEXT(refusals[i].label, begin, refusals[i].message);
-        CHECK_INT(refusals[i].label, f.diag.errors, 1);
+        CHECK_INT(refusals[i].label, f.diag.error_count, 1);
         fixture_release(&f);
     }
 }
@@ -353,7 +353,7 @@ static void what_can_be_fitted_is_beside_what_is_refused(void)
     struct calibrate_options options = {0};
     CHECK_INT("refused", calibrate_device(&f.result, &f.points, &f.base, &options, &f.diag),
               STATUS_NO);
-    CHECK_INT("one message", (int64_t)f.diag.errors, 1);
+    CHECK_INT("one message", (int64_t)f.diag.error_count, 1);
     CHECK_CLOSE("products", f.result.cost.matmul_flop_per_s, f.truth.matmul_flop_per_s, 1e-3);
     CHECK_CLOSE("adds as the base has them", f.result.cost.memory_stream_fraction,
                 f.base.memory_stream_fraction, 0);

@@ -121,7 +121,7 @@ static void links_that_others_disturb_fall_as_fits_do(void)
         struct calibrate_options options = {.despite_noise = go_on == 1};
         CHECK_INT("fitted", calibrate_links(&links, &f.points, &options, &f.diag),
                   go_on ? STATUS_OK : STATUS_NO);
-        CHECK_INT("messages", (int64_t)f.diag.errors, go_on ? 0 : 2);
+        CHECK_INT("messages", (int64_t)f.diag.error_count, go_on ? 0 : 2);
         CHECK("what it is", go_on || strstr(f.diag.text, "other programs disturbed these points"));
         CHECK_INT("fallen", (int64_t)links.fallbacks, 2);
         CHECK_INT("because of others", links.fallback[0].disturbed, go_on);

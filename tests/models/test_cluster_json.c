@@ -375,7 +375,7 @@ static void a_cut_file_never_passes(void)
         enum status status =
             cluster_parse(&f.cluster, &f.arena, "t.json", text.data, size, &f.diag);
         CHECK_INT("cut", status, STATUS_BAD_INPUT);
-        CHECK_INT("one message", (int64_t)f.diag.errors, 1);
+        CHECK_INT("one message", (int64_t)f.diag.error_count, 1);
         release(&f);
     }
     text_release(&text);

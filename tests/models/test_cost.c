@@ -636,7 +636,7 @@ static void a_wrong_file_gets_one_message(void)
         enum status status = cost_parse(&f.cost, &f.arena, "toy.json", wrong[i].text,
                                         strlen(wrong[i].text), &f.diag);
         CHECK_INT(wrong[i].label, status, STATUS_BAD_INPUT);
-        CHECK_INT(wrong[i].label, (int64_t)f.diag.errors, 1);
+        CHECK_INT(wrong[i].label, (int64_t)f.diag.error_count, 1);
         const char *text = f.diag.text ? f.diag.text : "";
         if (!CHECK(wrong[i].label, strstr(text, wrong[i].message) != NULL))
             CHECK_TEXT(wrong[i].label, text, wrong[i].message);

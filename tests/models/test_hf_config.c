@@ -688,7 +688,7 @@ static void hostile_files_get_one_message(void)
                   hf_config_parse(&t, &arena, "c.json", hostile[i].text, strlen(hostile[i].text),
                                   NULL, &diag),
                   STATUS_BAD_INPUT);
-        CHECK_INT(hostile[i].label, (int64_t)diag.errors, 1);
+        CHECK_INT(hostile[i].label, (int64_t)diag.error_count, 1);
         diag_release(&diag);
         arena_release(&arena);
     }

@@ -529,7 +529,7 @@ static void files_are_read_or_refused_with_their_place(void)
         } else {
             /* messages of the JSON reader are tested with it; here only our part is compared */
             CHECK_INT(files[i].label, status, STATUS_BAD_INPUT);
-            CHECK_INT(files[i].label, (int64_t)diag.errors, 1);
+            CHECK_INT(files[i].label, (int64_t)diag.error_count, 1);
             const size_t size = strlen(files[i].message);
             if (diag.text == NULL || strncmp(diag.text, files[i].message, size) != 0)
                 CHECK_TEXT(files[i].label, diag.text, files[i].message);

@@ -131,7 +131,7 @@ static void check_refused(const char *file, const char *text, const char *format
     struct diag diag = {0};
     CHECK_INT(text, read_as(file, text, &diag), STATUS_BAD_INPUT);
     CHECK(text, diag.text != NULL && strstr(diag.text, format) != NULL);
-    CHECK_INT(text, (long long)diag.errors, 1);
+    CHECK_INT(text, (long long)diag.error_count, 1);
     diag_release(&diag);
 }
 

@@ -14,7 +14,7 @@ static struct setup *load(const char *model, const char *fields, const char *clu
     enum status status = setup_load_model(setup, model, NULL, fields, &diag);
     if (status == STATUS_OK)
         status = setup_load_cluster(setup, cluster, 0, gpus, &diag);
-    CHECK_TEXT(cluster, diag.errors > 0 ? diag.text : "", "");
+    CHECK_TEXT(cluster, diag.error_count > 0 ? diag.text : "", "");
     CHECK_INT(cluster, status, STATUS_OK);
     setup_open_request(setup);
     diag_release(&diag);
@@ -25,7 +25,7 @@ static bool predict(struct prediction *p, const struct setup *setup, const char 
 {
     struct diag diag = {0};
     enum status status = prediction_make(p, &(struct prediction_question){.setup = setup}, &diag);
-    CHECK_TEXT(label, diag.errors > 0 ? diag.text : "", "");
+    CHECK_TEXT(label, diag.error_count > 0 ? diag.text : "", "");
     diag_release(&diag);
     return CHECK_INT(label, status, STATUS_OK);
 }

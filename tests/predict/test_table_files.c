@@ -61,7 +61,7 @@ static void bad_tables_have_one_message(void)
         struct diag diag = {0};
         CHECK_INT(bad[i].text, launch_tables_add(&tables, write_table(bad[i].text), &diag),
                   STATUS_BAD_INPUT);
-        CHECK_INT(bad[i].text, (long long)diag.errors, 1);
+        CHECK_INT(bad[i].text, (long long)diag.error_count, 1);
         if (diag.text == NULL || strstr(diag.text, bad[i].message) == NULL)
             CHECK_TEXT(bad[i].text, diag.text == NULL ? "" : diag.text, bad[i].message);
         launch_tables_release(&tables);

@@ -45,7 +45,7 @@ static struct reading read_text(const char *name, const char *text, size_t size,
     r.status = launch_read_text(&launch, name, text, size, &diag);
     if (r.status == STATUS_OK)
         r.status = launch_options(&launch, (struct launch_given){.gpus = 128}, &diag);
-    CHECK_INT(name, diag.errors, r.status != STATUS_OK);
+    CHECK_INT(name, diag.error_count, r.status != STATUS_OK);
     text_puts(&r.options, "");
     text_puts(&r.said, "");
     text_puts(&r.ignored, "");

@@ -46,7 +46,7 @@ static const char *const predictions[] = {
     "--model longhaul-3m --cluster 1x8xb200 --gpus 1 --seq 8K --strategy local --products nvfp4",
 };
 
-struct figures {
+struct sim_figures {
     double step_s, mfu;
     uint64_t needed[LIMIT_COUNT], available[LIMIT_COUNT];
 };
@@ -93,7 +93,7 @@ struct number_change {
     double factor;
 };
 
-static bool predict(struct figures *figures, size_t i, const char *more,
+static bool predict(struct sim_figures *figures, size_t i, const char *more,
                     const struct number_change *change, struct diag *diag)
 {
     struct setup setup = {0};
@@ -107,7 +107,7 @@ static bool predict(struct figures *figures, size_t i, const char *more,
         status = prediction_make(&p, &(struct prediction_question){.setup = &setup}, diag);
     if (status == STATUS_OK) {
         *figures =
-            (struct figures){.step_s = p.sim.step_s, .mfu = prediction_mfu(&p, MFU_LONGHAUL)};
+            (struct sim_figures){.step_s = p.sim.step_s, .mfu = prediction_mfu(&p, MFU_LONGHAUL)};
         for (int l = 0; l < LIMIT_COUNT; l++) {
             figures->needed[l] = p.verdict.needed[l];
             figures->available[l] = p.verdict.available[l];
@@ -118,9 +118,9 @@ static bool predict(struct figures *figures, size_t i, const char *more,
     return status == STATUS_OK;
 }
 
-static struct figures usual[ARRAY_LEN(predictions)];
+static struct sim_figures usual[ARRAY_LEN(predictions)];
 
-static bool is_usual(const struct figures *figures, size_t i)
+static bool is_usual(const struct sim_figures *figures, size_t i)
 {
     bool same = figures->step_s == usual[i].step_s && figures->mfu == usual[i].mfu;
     for (int l = 0; l < LIMIT_COUNT; l++)
@@ -160,7 +160,7 @@ static void check_matters(const char *name, const char *const more[2], struct nu
     for (size_t i = 0; i < ARRAY_LEN(predictions); i++) {
         for (int f = 0; f < 2; f++) {
             struct diag diag = {0};
-            struct figures figures;
+            struct sim_figures figures;
             if (change != NULL)
                 change->factor = factors[f];
             bool ok = predict(&figures, i, more != NULL ? more[f] : "", change, &diag);

@@ -17,7 +17,7 @@ static inline bool build(struct ir *ir, struct choices *choices, const struct re
     *ir = (struct ir){0};
     bool ok = resolve_choices(choices, request, NULL, &diag) == STATUS_OK &&
               step_build(ir, choices, &diag) == STATUS_OK;
-    CHECK_TEXT(label, diag.errors > 0 ? diag.text : "", "");
+    CHECK_TEXT(label, diag.error_count > 0 ? diag.text : "", "");
     diag_release(&diag);
     return ok;
 }

@@ -151,7 +151,7 @@ static void a_second_step_finds_other_segments(void)
     struct replay replay;
     struct caching_allocator a = {0}, limited = {.limit = (uint64_t)60 << 20};
     CHECK_INT("parsed", ir_parse(&ir, "steps.ir", text, sizeof text - 1, &diag), STATUS_OK);
-    CHECK_TEXT("parsed", diag.errors > 0 ? diag.text : "", "");
+    CHECK_TEXT("parsed", diag.error_count > 0 ? diag.text : "", "");
     replay_init(&replay, &ir, &ir.role[0], (struct replay_held){0});
     replay_run(&replay, MEMORY_HBM, false, &a);
     CHECK_INT("used", (int64_t)a.used_peak, INT64_C(70) << 20);
@@ -182,7 +182,7 @@ static void late_moments_take_the_place_of_activations(void)
     struct ir ir = {0};
     struct diag diag = {0};
     CHECK_INT("parsed", ir_parse(&ir, "moments.ir", text, sizeof text - 1, &diag), STATUS_OK);
-    CHECK_TEXT("parsed", diag.errors > 0 ? diag.text : "", "");
+    CHECK_TEXT("parsed", diag.error_count > 0 ? diag.text : "", "");
     for (int late = 0; late < 2; late++) {
         struct replay replay;
         struct caching_allocator a = {0};

@@ -133,7 +133,7 @@ static void many_faults_are_counted(void)
         ir_add_buffer(&ir, &desc);
     CHECK_INT("status", verify(&ir, NULL, "t.ir", &report, &diag), STATUS_NO);
     CHECK_INT("failures", (int64_t)report.result[rule_named("leak")].failures, 25);
-    CHECK_INT("messages", (int64_t)diag.errors, VERIFY_SHOWN);
+    CHECK_INT("messages", (int64_t)diag.error_count, VERIFY_SHOWN);
     CHECK("the rest is a note",
           strstr(diag.text, "t.ir: note: leak: there are 15 more faults of this rule\n") != NULL);
     diag_release(&diag);

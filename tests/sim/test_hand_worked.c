@@ -279,7 +279,7 @@ static void steps_take_what_a_person_works_out(void)
         struct machine_costs costs = machine_costs_make(&ir, cases_of_time[i].issue_s);
         if (cases_of_time[i].host_bytes)
             costs.costs.host_memory_bytes = costs.host_bytes;
-        for (int exact = 0; exact < 2 && diag.errors == 0; exact++) {
+        for (int exact = 0; exact < 2 && diag.error_count == 0; exact++) {
             struct sim_result result = {0};
             if (machine_run(path, &ir, &cluster, &costs.costs, (struct sim_options){.exact = exact},
                             &result))

@@ -57,7 +57,7 @@ static void every_kind_of_communication_takes_its_copies(void)
         cluster.fabric.kind = FABRIC_LOOPBACK;
         cluster.loopback.bytes_per_s = 100e9;
         struct machine_costs costs = machine_costs_make(&ir, 0);
-        for (int exact = 0; exact < 2 && diag.errors == 0; exact++) {
+        for (int exact = 0; exact < 2 && diag.error_count == 0; exact++) {
             struct sim_result result = {0};
             if (machine_run(info->name, &ir, &cluster, &costs.costs,
                             (struct sim_options){.exact = exact}, &result))

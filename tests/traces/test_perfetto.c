@@ -86,20 +86,20 @@ static struct json_node args(struct json_node event)
 static struct json_node find(const struct fixture *f, const char *phase, double rank,
                              const char *name, size_t n)
 {
-    for (size_t i = 0; i < json_count(f->events); i++) {
-        struct json_node event = json_at(f->events, i);
+    for (size_t i = 0; i < json_element_count(f->events); i++) {
+        struct json_node event = json_element(f->events, i);
         if (strcmp(get_text(event, "ph"), phase) == 0 && get_number(event, "pid") == rank &&
             (!name || strcmp(get_text(event, "name"), name) == 0) && n-- == 0)
             return event;
     }
-    return (struct json_node){.doc = f->events.doc, .path = ""};
+    return (struct json_node){.document = f->events.document, .path = ""};
 }
 
 static size_t count(const struct fixture *f, const char *phase)
 {
     size_t sum = 0;
-    for (size_t i = 0; i < json_count(f->events); i++)
-        sum += strcmp(get_text(json_at(f->events, i), "ph"), phase) == 0;
+    for (size_t i = 0; i < json_element_count(f->events); i++)
+        sum += strcmp(get_text(json_element(f->events, i), "ph"), phase) == 0;
     return sum;
 }
 
@@ -253,7 +253,7 @@ static void any_text_is_escaped(void)
 static void an_empty_trace_is_valid_and_a_time_too_large_is_not(void)
 {
     struct fixture f = {0};
-    CHECK("no events", print(&f) && json_count(f.events) == 0);
+    CHECK("no events", print(&f) && json_element_count(f.events) == 0);
     fixture_release(&f);
     f = (struct fixture){0};
     add_op(&f.trace, 0, "compute", "add", 0, 1e11);

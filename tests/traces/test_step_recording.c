@@ -174,7 +174,7 @@ static void what_is_cut_short_is_refused(void)
         struct diag diag = {0};
         CHECK_INT("cut", step_recording_parse(&r, "step.json", WHOLE, size, &diag),
                   STATUS_BAD_INPUT);
-        CHECK_INT("one message", (int64_t)diag.errors, 1);
+        CHECK_INT("one message", (int64_t)diag.error_count, 1);
         diag_release(&diag);
         step_recording_release(&r);
     }
