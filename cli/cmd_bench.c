@@ -139,7 +139,7 @@ static enum status read_quantity(const struct options *options, const char *name
         return diag_error(diag, (struct loc){.name = option}, STATUS_BAD_INPUT,
                           "'%s': expected 0 or more", text);
     if (status == STATUS_OK)
-        points_set(points, (struct loc){0}, key, text);
+        points_add_header_line(points, (struct loc){0}, key, text);
     return status;
 }
 
@@ -165,7 +165,7 @@ static enum status read_options(const struct options *options, struct microbench
     };
     const char *list = options_text(options, "kinds"), *dtype_text = dtype_of(options);
     enum dtype dtype;
-    if (!dtype_find(dtype_text, strlen(dtype_text), &dtype) || !dtype_computes(dtype))
+    if (!dtype_find(dtype_text, strlen(dtype_text), &dtype) || !dtype_is_compute_type(dtype))
         return diag_error(diag, (struct loc){.name = "--dtype"}, STATUS_BAD_INPUT,
                           "'%s' is no floating-point type; bf16, f16, f32 and f64 are", dtype_text);
     bench->dtype = (uint8_t)dtype;
@@ -187,11 +187,11 @@ static void describe(struct points *points, bool quick, const char *dtype)
     time_t now = time(NULL);
     struct tm utc;
     strftime(date, sizeof date, "%Y-%m-%d", gmtime_r(&now, &utc));
-    points_set(points, (struct loc){0}, "date", date);
-    points_set(points, (struct loc){0}, "made_by",
-               quick ? "longhaul bench --quick" : "longhaul bench");
-    points_set(points, (struct loc){0}, "version", LONGHAUL_VERSION);
-    points_set(points, (struct loc){0}, "dtype", dtype);
+    points_add_header_line(points, (struct loc){0}, "date", date);
+    points_add_header_line(points, (struct loc){0}, "made_by",
+                           quick ? "longhaul bench --quick" : "longhaul bench");
+    points_add_header_line(points, (struct loc){0}, "version", LONGHAUL_VERSION);
+    points_add_header_line(points, (struct loc){0}, "dtype", dtype);
 }
 
 /* Sets the host's memory bandwidth, of which each host stream gets a share, to the rate of the largest plain add. */
@@ -209,7 +209,7 @@ static void set_host_bandwidth(struct points *points, const char *backend)
     char rate[32];
     c_snprintf(rate, sizeof rate, "%.4g GB/s",
                work_memory_bytes(&largest->work) / largest->p10_s / 1e9);
-    points_set(points, (struct loc){0}, "host_memory_bytes_per_s", rate);
+    points_add_header_line(points, (struct loc){0}, "host_memory_bytes_per_s", rate);
 }
 
 /* Writes into the header of the points how many of the planned points are measured, so that the file says so even if
@@ -220,11 +220,11 @@ static void set_share(struct points *points, size_t count)
     char share[64];
     snprintf(share, sizeof share, "%zu of %zu", points->count, count);
     for (size_t i = 0; i < points->header_count; i++)
-        if (strcmp(points->header[i].key, key) == 0) {
-            points->header[i].value = arena_text(&points->arena, share, strlen(share));
+        if (strcmp(points->header_line[i].key, key) == 0) {
+            points->header_line[i].value = arena_text(&points->arena, share, strlen(share));
             return;
         }
-    points_set(points, (struct loc){0}, key, share);
+    points_add_header_line(points, (struct loc){0}, key, share);
 }
 
 /* Writes the points that are measured so far to the file. */
@@ -340,7 +340,7 @@ static enum status write_cluster(struct fitted *fitted, const struct options *op
     const char *path = options_text(options, "cluster-out");
     size_t size = strlen(path), stem = size - strlen(".json");
     struct text device = {0}, report = {0};
-    fitted->options.fastest = options_choice(options, "times") == TIME_P10;
+    fitted->options.fits_fastest_times = options_choice(options, "times") == TIME_P10;
     fitted->options.despite_noise = options_given(options, "despite-noise");
     fitted_sort(fitted, 0);
     enum status status = fitted_make(fitted, NULL, true, path, diag);
@@ -403,11 +403,11 @@ enum status cmd_bench(const struct options *options, struct diag *diag)
     if (status != STATUS_OK)
         goto out;
     describe(points, quick, dtype_of(options));
-    const char *sms = points_get(points, "device.sm_count");
+    const char *sms = points_header_value(points, "device.sm_count");
     bench.sms = sms != NULL ? (uint32_t)strtoul(sms, NULL, 10) : 0;
     bool gpu = !backend_find(bench.backend)->host_memory;
     if (gpu)
-        points_set(points, (struct loc){0}, "loopback", "ranks share one GPU");
+        points_add_header_line(points, (struct loc){0}, "loopback", "ranks share one GPU");
     size_t count = (gpu ? microbench_set_gpu : microbench_set)(
         &cases, &arena, quick, (uint32_t)options_count(options, "ranks"),
         options_given(options, "kinds") ? kinds : NULL);

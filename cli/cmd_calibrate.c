@@ -145,7 +145,7 @@ static enum status read_recordings(struct session *s, struct diag *diag)
     if (s->recorded.count == 0)
         return refuse_schedule(s->options, diag);
     enum status status = recorded_points(&s->recorded, s->options, &fitted->points, diag);
-    fitted->options.few_sizes = true;
+    fitted->options.rates_only_if_few_sizes = true;
     fitted->points_source = arena_printf(&fitted->arena, "recorded steps, %s", s->recorded.path[0]);
     return status;
 }
@@ -157,8 +157,8 @@ static enum status read_all(struct session *s, struct diag *diag)
     const char *rate = options_text(options, "host-memory-bandwidth");
     int64_t min_bytes = options_count(options, "min-bytes");
     enum status status = STATUS_OK;
-    fitted->options.limit = options_number(options, "limit") / 100;
-    fitted->options.fastest = options_choice(options, "times") == TIME_P10;
+    fitted->options.rms_error_limit = options_number(options, "limit") / 100;
+    fitted->options.fits_fastest_times = options_choice(options, "times") == TIME_P10;
     fitted->options.despite_noise = options_given(options, "despite-noise");
     if (rate)
         status = units_parse(rate, strlen(rate), UNIT_BYTES_PER_S,
@@ -218,7 +218,7 @@ static enum status read_cluster(struct session *s, struct diag *diag)
     enum status status = cluster_load(&cluster, &fitted->arena, base, diag);
     diag_set_place(diag, before, "--cluster");
     if (status == STATUS_OK)
-        fitted->options.sums_whole = cluster.fabric.sums_whole;
+        fitted->options.reduce_scatter_as_all_reduce = cluster.fabric.reduce_scatter_as_all_reduce;
     return status;
 }
 

@@ -395,7 +395,7 @@ static enum status show_model(struct listing *l, const char *name, struct diag *
         {"experts_per_token", t.experts_per_token},
         {"expert_ffn", t.expert_ffn},
         {"shared_ffn", t.shared_ffn},
-        {"expert_layers", transformer_expert_layers(&t)},
+        {"expert_layers", transformer_count_expert_layers(&t)},
     };
     const size_t expert_rows = t.experts > 0 ? ARRAY_LEN(experts) : 0;
     const struct {
@@ -444,7 +444,7 @@ static void put_value(struct rows *out, const struct cluster *cluster,
     if (field != NULL && field->type <= FIELD_COUNT)
         rows_number(out, cluster_field_value(cluster, field));
     else
-        rows_name(out, fact->value);
+        rows_name(out, fact->value_text);
 }
 
 static enum status show_cluster(struct listing *l, const char *name, struct diag *diag)

@@ -303,12 +303,13 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
                               : prediction_memory(&prediction, &question, &note, diag);
     if (status == STATUS_OK && file == NULL)
         idle_options_note_of(options, &setup.request, &prediction.choices, &note);
-    if (status == STATUS_OK && setup.cluster.other_wiring != NULL && prediction.choices.ranks > 1)
+    if (status == STATUS_OK && setup.cluster.other_wiring_line != NULL &&
+        prediction.choices.ranks > 1)
         diag_note(
             &note, (struct loc){.name = "--cluster"},
             "takes GPUs of a node of eight, behind its NVSwitch; a board of four whose pairs are "
             "wired directly is --cluster %s",
-            setup.cluster.other_wiring);
+            setup.cluster.other_wiring_line);
     struct text warning = {0};
     put_warning(&warning, &note);
     report.warning = warning.data;

@@ -87,10 +87,10 @@ static enum status build(struct session *s, struct diag *diag)
     bool host = backend_find(s->run_options.exec.backend)->host_memory;
     ask_capability(backend_find(s->run_options.exec.backend), r);
     if (r->dtype < 0)
-        r->dtype = host && !states_narrow((enum states)r->states) ? DTYPE_F32 : DTYPE_BF16;
+        r->dtype = host && !states_are_bf16((enum states)r->states) ? DTYPE_F32 : DTYPE_BF16;
     if (r->attention_impl < 0)
         r->attention_impl = host ? ATTENTION_CPU : ATTENTION_CUDNN;
-    if (states_8bit((enum states)r->states))
+    if (states_have_8bit_moments((enum states)r->states))
         return diag_error(diag, (struct loc){.name = "--states"}, STATUS_BAD_INPUT,
                           "%s can be predicted but not run: no backend computes AdamW with "
                           "moments in 8 bits; choose --states fp32 or bf16",

@@ -164,7 +164,7 @@ static enum status place_role(struct assignment *assignment, const struct role *
     for (uint32_t k = 0; k < role->op_count && status == STATUS_OK; k++) {
         uint32_t op = role->op_begin + k, members = 0;
         const struct work *work = ir_work(ir, op);
-        int64_t group = work_group(work);
+        int64_t group = work_comm_group(work);
         if (group >= 0) {
             status = check_members(assignment, role, op, (uint32_t)group, name, diag);
             if (status != STATUS_OK)
@@ -175,14 +175,14 @@ static enum status place_role(struct assignment *assignment, const struct role *
             else if (work->kind == WORK_BARRIER)
                 assignment->call[op] = barriers[group]++;
         }
-        if (work->kind == WORK_ADAMW && states_8bit((enum states)work->adamw.states)) {
+        if (work->kind == WORK_ADAMW && states_have_8bit_moments((enum states)work->adamw.states)) {
             status = diag_error(diag, (struct loc){name, 0, 0}, STATUS_BAD_INPUT,
                                 "op %" PRIu32 " (adamw) keeps its moments in 8 bits, which no "
                                 "backend computes; a schedule of --states fp32 or bf16 would do",
                                 op);
             break;
         }
-        int64_t part = work_part(work);
+        int64_t part = work_part_group(work);
         if (part >= 0)
             status = check_members(assignment, role, op, (uint32_t)part, name, diag);
         const bool sinks = work->kind == WORK_SINK || work->kind == WORK_SINK_BACKWARD;
@@ -350,7 +350,7 @@ int64_t assignment_group_end(const struct dealt_rows *dealt, int64_t total, int6
                              int64_t g, int64_t first)
 {
     return dealt != NULL ? first + dealt->ranks * dealt->count[dealt->first + g]
-                         : work_group_begin(total, groups, g + 1);
+                         : work_row_group_begin(total, groups, g + 1);
 }
 
 int64_t assignment_dealt(const struct dealt_rows *dealt, uint32_t member)
@@ -382,8 +382,9 @@ static bool keeps_copy(const struct deal_of *deal, uint32_t expert, int64_t inde
 static struct deal_of deal_of(struct arena *arena, const struct routing *routing,
                               const struct work *shape, uint32_t ranks)
 {
-    struct deal_of deal = {routing, work_dealt(shape) / routing->copies, NULL, NULL, NULL, ranks};
-    const uint32_t list = (uint32_t)work_route(shape);
+    struct deal_of deal = {routing, work_dealt_copies(shape) / routing->copies, NULL, NULL, NULL,
+                           ranks};
+    const uint32_t list = (uint32_t)work_route_list(shape);
     deal.dealt = arena_array(arena, routing->experts, sizeof *deal.dealt);
     deal.first = arena_array(arena, routing->experts, sizeof *deal.first);
     deal.count = arena_array(arena, routing->experts, sizeof *deal.count);
@@ -439,7 +440,7 @@ static void list_tokens(struct arena *arena, const struct deal_of *deal, struct 
 
 /* Lists the row that is copied to each row of the experts. Rows of experts are in the order of experts, then of the
  * ranks that dealt them, then of slots. PERMUTE_OWN copies a rank's own tokens to the rows of all experts. */
-static void list_copies(struct arena *arena, const struct deal_of *deal, enum permute_of of,
+static void list_copies(struct arena *arena, const struct deal_of *deal, enum permute_source of,
                         struct dealt_rows *to)
 {
     const bool own = of == PERMUTE_OWN;
@@ -486,7 +487,7 @@ static enum status find_dealt(struct assignment *assignment, const char *name, s
     uint32_t rows = 0;
     assignment->dealt_row = arena_array(arena, ir->shape_count, sizeof *assignment->dealt_row);
     for (uint32_t s = 0; s < ir->shape_count; s++)
-        assignment->dealt_row[s] = work_route(&ir->shape[s]) >= 0 ? rows++ : IR_NONE;
+        assignment->dealt_row[s] = work_route_list(&ir->shape[s]) >= 0 ? rows++ : IR_NONE;
     assignment->dealt =
         arena_array(arena, (size_t)rows * assignment->ranks, sizeof *assignment->dealt);
     for (uint32_t s = 0; s < ir->shape_count; s++) {
@@ -522,7 +523,7 @@ static enum status find_dealt(struct assignment *assignment, const char *name, s
                                            : assignment_dealt(to, index));
             to->work = real_work(shape, to->rows);
             if (permutes)
-                list_copies(arena, &deal, (enum permute_of)shape->permute.of, to);
+                list_copies(arena, &deal, (enum permute_source)shape->permute.of, to);
         }
     }
     return STATUS_OK;

@@ -34,7 +34,7 @@ struct operand {
 struct call {
     const struct work *work;
     uint32_t rank, op;
-    int64_t part; /* the rank's index in work_part()'s group; 0 where there is none */
+    int64_t part; /* the rank's index in work_part_group(); 0 where there is none */
     bool softmax; /* CROSS_ENTROPY_BACKWARD: the first read is the softmax, not the logits */
     /* SQUARE_SUM: the parts of its first read that count, and how many ranks count each; NULL: all of it, one rank */
     const struct copied_run *share;

@@ -450,7 +450,7 @@ static enum status check_result(const struct microbench_case *wanted, struct dia
 {
     const struct work *work = &wanted->work;
     const char *name = work_kind_info((enum work_kind)work->kind)->name;
-    int64_t members = work_group(work);
+    int64_t members = work_comm_group(work);
     struct row_use use;
     if (row_use_find(work, &use))
         return diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT,
@@ -472,7 +472,7 @@ static enum status check_result(const struct microbench_case *wanted, struct dia
         (wanted->role >= POINT_BESIDE && !computes))
         return diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT, "%s cannot be measured as '%s'",
                           name, point_role_name((enum point_role)wanted->role));
-    if (wanted->role == POINT_HOST && !work_runs_on((enum work_kind)work->kind, STREAM_HOST))
+    if (wanted->role == POINT_HOST && !work_may_run_on((enum work_kind)work->kind, STREAM_HOST))
         return diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT, "%s does not run on the host",
                           name);
     return STATUS_OK;
@@ -524,7 +524,7 @@ enum status microbench_run(const struct microbench_case *wanted,
     if (status == STATUS_OK) {
         *point = (struct point){
             .role = wanted->role,
-            .impl = wanted->impl,
+            .attention_impl = wanted->impl,
             .nodes = 1,
             .work = wanted->work.kind == WORK_HOST_SYNC ? wanted->work : *ir_work(&b.ir, b.first.i),
             .median_s = quantile(&timings, 0.5),

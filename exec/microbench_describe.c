@@ -10,7 +10,7 @@
 
 static void set_key(struct points *points, const char *key, const char *value)
 {
-    points_set(points, (struct loc){0}, key, value);
+    points_add_header_line(points, (struct loc){0}, key, value);
 }
 
 /* "model name : ..." of the first processor; not every system has it. */

@@ -15,19 +15,19 @@ static bool one_side(const struct work *work, enum work_side side, enum dtype dt
                      struct bench_operand *operand, uint32_t *operands)
 {
     struct work_operand all[WORK_OPERANDS_MAX];
-    int64_t group = work_group(work);
+    int64_t group = work_comm_group(work);
     uint32_t members = group > 0 ? (uint32_t)group : 1;
     uint32_t count = work_operands(work, side, members, all);
     for (*operands = 0; *operands < count && (most == 0 || *operands < most); ++*operands) {
         const struct work_operand *o = &all[*operands];
-        if (o->rare)
+        if (o->absent_in_bench)
             break;
-        uint64_t elements = o->in_bytes ? o->count / dtype_bytes(dtype) : o->count;
+        uint64_t elements = o->count_is_bytes ? o->count / dtype_bytes(dtype) : o->count;
         if (elements == 0 || elements > (uint64_t)IR_ELEMENTS_MAX ||
-            (o->in_bytes && !is_whole(work, dtype, members)))
+            (o->count_is_bytes && !is_whole(work, dtype, members)))
             return false;
         operand[*operands] = (struct bench_operand){
-            elements, (uint8_t)(o->dtype == DTYPE_COUNT ? dtype : o->dtype), o->over};
+            elements, (uint8_t)(o->dtype == DTYPE_COUNT ? dtype : o->dtype), o->in_place_write};
     }
     return true;
 }

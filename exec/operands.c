@@ -28,7 +28,7 @@ static const char *size_fault(const struct work *work, enum dtype dtype, uint32_
     case WORK_MATMUL: /* BLAS counts with 32 bits */
         if (work->matmul.m > INT32_MAX || work->matmul.n > INT32_MAX || work->matmul.k > INT32_MAX)
             return "m, n and k must be below 2^31";
-        if (work_groups(work) > 1 && work->matmul.epilogue == EPILOGUE_BIAS &&
+        if (work_row_groups(work) > 1 && work->matmul.epilogue == EPILOGUE_BIAS &&
             work->matmul.form == MATMUL_TN)
             return "a gradient in groups adds no bias";
         break;
@@ -83,8 +83,8 @@ static bool counts_fit(const struct operand_side *side)
 {
     for (uint32_t k = 0; k < side->most_count; k++) {
         const struct work_operand *want = &side->wanted[k];
-        uint64_t most = want->in_bytes ? INT64_MAX : IR_ELEMENTS_MAX;
-        if (!want->any_count && (want->count == 0 || want->count > most))
+        uint64_t most = want->count_is_bytes ? INT64_MAX : IR_ELEMENTS_MAX;
+        if (!want->count_may_differ && (want->count == 0 || want->count > most))
             return false;
     }
     return true;
@@ -108,9 +108,9 @@ static bool type_fits(const struct work_operand *want, enum dtype dtype)
     if (want->type == WORK_TYPE_NARROW)
         return want->dtype == DTYPE_E2M1X2 ? dtype == DTYPE_E2M1X2
                                            : dtype == DTYPE_E4M3 || dtype == DTYPE_E5M2;
-    if (want->type == WORK_TYPE_FIXED && !dtype_computes((enum dtype)want->dtype))
+    if (want->type == WORK_TYPE_FIXED && !dtype_is_compute_type((enum dtype)want->dtype))
         return dtype == want->dtype;
-    return dtype_computes(
+    return dtype_is_compute_type(
         dtype); /* f64 is accepted for every floating-point type when numbers are checked */
 }
 
@@ -121,16 +121,17 @@ static enum status check_side(const struct ir *ir, uint32_t op, const struct ope
         const struct work_operand *want = &side->wanted[k];
         struct view view = side->view[k];
         enum dtype dtype = (enum dtype)ir->buffer.dtype[view.buffer.i];
-        uint64_t have = want->in_bytes ? view.count * dtype_bytes(dtype) : view.count;
+        uint64_t have = want->count_is_bytes ? view.count * dtype_bytes(dtype) : view.count;
         char buffer[64];
-        if ((want->any_count || have == want->count) && type_fits(want, dtype))
+        if ((want->count_may_differ || have == want->count) && type_fits(want, dtype))
             continue;
         ir_buffer_name(ir, view.buffer, buffer, sizeof buffer);
         return diag_error(diag, (struct loc){name, 0, 0}, STATUS_BAD_INPUT,
                           "op %" PRIu32 " (%s): %s %" PRIu32 " is %" PRIu64
                           " elements of %s in %s; its shape needs %" PRIu64 "%s of %s",
                           op, work_kind_info(ir->op.kind[op])->name, side->name, k, view.count,
-                          dtype_name(dtype), buffer, want->count, want->in_bytes ? " bytes" : "",
+                          dtype_name(dtype), buffer, want->count,
+                          want->count_is_bytes ? " bytes" : "",
                           type_fits(want, DTYPE_U8)    ? "any type"
                           : type_fits(want, DTYPE_I32) ? "i32"
                           : want->type == WORK_TYPE_NARROW || !type_fits(want, DTYPE_F32)
@@ -148,7 +149,7 @@ static enum status check_moved(const struct ir *ir, uint32_t op, const struct op
     for (uint32_t k = 0; k < sides[0].count + sides[1].count; k++) {
         const struct operand_side *side = &sides[k < sides[0].count ? 0 : 1];
         uint32_t i = k < sides[0].count ? k : k - sides[0].count;
-        if (side->wanted[i].type != WORK_TYPE_MOVED && !side->wanted[i].in_bytes)
+        if (side->wanted[i].type != WORK_TYPE_MOVED && !side->wanted[i].count_is_bytes)
             continue;
         if (first == NULL)
             first = &side->view[i];

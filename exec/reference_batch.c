@@ -71,7 +71,7 @@ static int32_t expert_of(const struct transformer *t, const struct routing *deal
                          int64_t rows, int64_t slot)
 {
     if (dealt == NULL)
-        return (int32_t)work_group_of(rows * t->experts_per_token, t->experts, slot);
+        return (int32_t)work_row_group_of(rows * t->experts_per_token, t->experts, slot);
     int64_t *count = heap_alloc(2 * (size_t)dealt->experts, sizeof *count);
     int64_t *first = count + dealt->experts;
     uint32_t expert = 0;

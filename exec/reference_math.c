@@ -328,7 +328,7 @@ static double apply_activation(enum activation activation, double x, double *slo
 
 static bool is_gated(enum activation activation)
 {
-    return transformer_gated(&(struct transformer){.activation = activation});
+    return transformer_has_gate(&(struct transformer){.activation = activation});
 }
 
 double *reference_activation(struct arena *arena, enum activation activation, const double *x,

@@ -51,12 +51,12 @@ static struct reference_sizes sizes_of(const struct transformer *t, const struct
         .v = transformer_v_width(t),
         .o = transformer_o_width(t),
         .ffn = t->ffn,
-        .applies_rope = transformer_rotates(t, (int64_t)layer),
-        .norms_heads = transformer_norms_heads(t, (int64_t)layer),
+        .applies_rope = transformer_layer_rotates(t, (int64_t)layer),
+        .norms_heads = transformer_layer_norms_heads(t, (int64_t)layer),
         .heads = {sequence->tokens, t->heads, t->kv_heads, t->head_dim, (size_t)t->attention_chunk,
                   (size_t)t->attention_kept, sequence->document_begin,
-                  (size_t)transformer_window(t, (int64_t)layer), (size_t)transformer_v_dim(t),
-                  p->sinks != NULL ? p->sinks->param : NULL,
+                  (size_t)transformer_layer_window(t, (int64_t)layer),
+                  (size_t)transformer_v_head_dim(t), p->sinks != NULL ? p->sinks->param : NULL,
                   p->sinks != NULL ? p->sinks->grad : NULL, t->window_chunks},
     };
 }
@@ -94,7 +94,7 @@ static struct reference_layer layer_parameters(const struct reference *r, int64_
     char prefix[40], sinks[48];
     snprintf(prefix, sizeof prefix, "layers.%lld.", (long long)layer);
     snprintf(sinks, sizeof sinks, "%ssinks", prefix);
-    const bool gated = transformer_gated(&r->transformer);
+    const bool gated = transformer_has_gate(&r->transformer);
     struct reference_layer p = {
         .norm1 = read_affine(r, prefix, "norm1"),
         .qkv = read_affine(r, prefix, "wqkv"),
@@ -188,7 +188,7 @@ static struct reference_values layer_forward(struct arena *arena, struct referen
     l.after_attention = reference_stored(&to, reference_sum(arena, x, branch, rows), rows);
 
     l.normed2 = apply_norm(arena, &to, t, &p->norm2, l.after_attention, s);
-    if (transformer_has_experts(t, (int64_t)layer)) {
+    if (transformer_layer_has_experts(t, (int64_t)layer)) {
         l.ffn_branch = reference_experts_forward(arena, &to, t, p, &l.experts, l.normed2, sequence,
                                                  sequence->experts[layer]);
     } else {
@@ -240,7 +240,7 @@ static void layer_backward(struct arena *arena, struct reference_storage to,
     const struct reference_sizes n = sizes_of(t, p, layer, sequence);
     const double *dlowered = norm_backward(arena, &to, t, &p->norm2_after, d, l->ffn_branch, s);
     double *dnormed2 =
-        transformer_has_experts(t, (int64_t)layer)
+        transformer_layer_has_experts(t, (int64_t)layer)
             ? reference_experts_backward(arena, &to, t, p, &l->experts, l->normed2, dlowered,
                                          sequence, sequence->experts[layer])
             : dense_backward(arena, &to, t, p, n.ffn, l, dlowered, s);

@@ -117,7 +117,7 @@ void run_call(struct exec_run *run, uint32_t rank, uint32_t op, struct call *cal
     call->rank = rank;
     call->op = op;
     call->softmax = run->assignment.softmax[op];
-    int64_t part = work_part(call->work);
+    int64_t part = work_part_group(call->work);
     call->part = part < 0 ? 0 : assignment_index(&run->assignment, rank, (uint32_t)part);
     call->share = NULL;
     call->share_count = 0;

@@ -51,7 +51,7 @@ static uint32_t find_call(const struct exec_run *run, uint32_t rank, uint32_t gr
         uint32_t op = assignment_first(assignment, rank) + k;
         enum work_kind kind = run->ir->op.kind[op];
         if ((barrier ? kind == WORK_BARRIER : assignment_is_collective(kind)) &&
-            work_group(ir_work(run->ir, op)) == group && assignment->call[op] == call)
+            work_comm_group(ir_work(run->ir, op)) == group && assignment->call[op] == call)
             return op;
     }
     return IR_NONE;
@@ -62,7 +62,7 @@ static struct wait_node missing_member(struct stall_report *story, struct wait_n
 {
     struct exec_run *run = story->run;
     const struct assignment *assignment = &run->assignment;
-    uint32_t group = (uint32_t)work_group(ir_work(run->ir, at.op));
+    uint32_t group = (uint32_t)work_comm_group(ir_work(run->ir, at.op));
     bool barrier = run->ir->op.kind[at.op] == WORK_BARRIER;
     uint32_t instance = assignment_instance(assignment, at.rank, group),
              call = assignment->call[at.op];

@@ -196,8 +196,8 @@ enum training_products training_products(const struct ir *ir, struct reference_p
         products->weights = ir->buffer.dtype[ir_touched(ir, op, 1)];
         products->of_weights = (uint8_t)scaling;
         products->scaling = (uint8_t)(scaling == SCALING_BLOCK ? SCALING_VECTOR : scaling);
-        const bool of_experts = work_groups(work) > 1;
-        whole = whole && (!of_experts || work_groups(work) == experts) &&
+        const bool of_experts = work_row_groups(work) > 1;
+        whole = whole && (!of_experts || work_row_groups(work) == experts) &&
                 work->matmul.m == ir->layout.tokens * (of_experts ? copies : 1);
     }
     if (!any)
@@ -475,7 +475,7 @@ int64_t training_vocab(const struct ir *ir)
         if (work->kind != WORK_EMBEDDING || !reads_tokens(ir, op))
             continue;
         /* parts of a table that is cut over ranks begin at `first`, or at their index times their rows */
-        int64_t part = work_part(work);
+        int64_t part = work_part_group(work);
         int64_t end = work->embedding.first +
                       work->embedding.vocab *
                           (part < 0 ? 1 : (int64_t)group_size(&ir->mesh, &ir->group[part]));

@@ -20,17 +20,18 @@ enum { CALIBRATE_FAMILIES_MAX = 16, CALIBRATE_NUMBERS_MAX = 128 };
 
 struct calibrate_options {
     /* largest root mean square error of a fit; 0: 0.25. Fits of the host's time may have twice as much */
-    double limit;
-    bool fastest; /* p10_s is fitted, for machines on which other programs run; else median_s */
+    double rms_error_limit;
+    /* p10_s is fitted, for machines on which other programs run; else median_s */
+    bool fits_fastest_times;
     /* If the points lie too far from a fit because other programs disturbed them (models/noise.h), the fit is made
      * with p10_s; if that is refused too, its numbers stay as the base has them. calibration.fallback lists these
      * fits. */
     bool despite_noise;
     /* Points of recorded steps have few sizes. Where these cannot separate time that grows with the size from time
      * that does not, only rates and shares are fitted; starts and ramps stay as the base has them, with a note. */
-    bool few_sizes;
-    bool sums_whole;                /* the cluster's fabric.sums_whole */
-    double host_memory_bytes_per_s; /* the cluster's; 0: the header's host_memory_bytes_per_s */
+    bool rates_only_if_few_sizes;
+    bool reduce_scatter_as_all_reduce; /* the cluster's fabric.reduce_scatter_as_all_reduce */
+    double host_memory_bytes_per_s;    /* the cluster's; 0: the header's host_memory_bytes_per_s */
 };
 
 enum calibrate_origin {
@@ -43,45 +44,46 @@ enum calibrate_origin {
 struct calibrate_number {
     const char *name; /* "matmul.ramp_s", "attention.cpu.forward.rates.64" */
     enum unit_kind unit;
-    double value, error; /* error: the standard error; 0: none */
-    bool at_bound;       /* the best value lies at an end of the allowed range */
+    double value, standard_error; /* standard_error: the standard error; 0: none */
+    bool is_at_bound;             /* the best value lies at an end of the allowed range */
     enum calibrate_origin origin;
-    int family;              /* for FITTED: index in calibration.family[] */
+    int family_index;        /* for FITTED: index in calibration.family_index[] */
     const char *source_text; /* the source of the number in words */
 };
 
 struct calibrate_family {
     const char *name; /* "matmul", "attention.cpu.forward" */
     struct cost_calibration calibration;
-    size_t points, parameters;
-    double rms, worst_error, leave_one_out;
-    size_t left_out;
-    struct loc worst_at;
-    const char *worst_what; /* "matmul m=64 n=512 k=512" */
+    size_t point_count, parameter_count;
+    double rms_error, worst_error, leave_one_out_error;
+    size_t leave_one_out_points;
+    struct loc worst_point_loc;
+    const char *worst_point_text; /* "matmul m=64 n=512 k=512" */
 };
 
 /* A family whose first fit was refused, and the numbers that were used instead. */
 struct calibrate_fallback {
     const char *name;
     /* the family keeps the base's numbers; false: they are fitted to the fastest times */
-    bool to_base;
-    bool disturbed; /* other programs disturbed its points, and the caller asked to go on; if false,
-                      the fit is refused with a message */
+    bool keeps_base_numbers;
+    /* other programs disturbed its points, and the caller asked to go on; if false, the fit is refused with a message
+     * */
+    bool is_disturbed;
 };
 
 struct calibration {
     struct arena arena;
     struct device_cost cost; /* the base's costs with the fitted numbers */
-    size_t families, numbers;
+    size_t family_count, number_count;
     struct calibrate_family family[CALIBRATE_FAMILIES_MAX];
     struct calibrate_number number[CALIBRATE_NUMBERS_MAX];
     /* one line for each number that was left as the base has it, with the reason */
     struct text notes;
-    double spread; /* the spread of all points (models/noise.h) */
-    size_t fallbacks;
+    double point_spread; /* the spread of all points (models/noise.h) */
+    size_t fallback_count;
     struct calibrate_fallback fallback[CALIBRATE_FAMILIES_MAX];
     size_t unmeasured_count; /* number of families without a point, which keep the base's numbers */
-    const char *unmeasured[CALIBRATE_FAMILIES_MAX];
+    const char *unmeasured_family[CALIBRATE_FAMILIES_MAX];
     /* the file of points that the device file names, and its source; NULL: none */
     const char *points_file, *points_source;
 };
@@ -97,8 +99,8 @@ enum status calibrate_device(struct calibration *calibration, const struct point
 
 /* Returns the relative standard deviation of what a number predicts, as the device file has it; 0: the number was
  * stated, or follows from others. */
-double calibration_spread(const struct calibration *calibration,
-                          const struct calibrate_number *number);
+double calibration_number_spread(const struct calibration *calibration,
+                                 const struct calibrate_number *number);
 
 /* Appends the device file: what differs from the preset `base`. cost_parse() reads it back. */
 void calibration_print_device(const struct calibration *calibration, const char *name,

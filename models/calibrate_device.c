@@ -24,7 +24,7 @@ static enum status read_stated(struct calibration *c, const struct points *point
                                struct diag *diag)
 {
     for (size_t i = 0; i < points->header_count; i++) {
-        const struct points_header_line *key = &points->header[i];
+        const struct points_header_line *key = &points->header_line[i];
         const struct cost_fact *fact = NULL;
         for (size_t k = 0; k < c->cost.facts.count && !fact; k++)
             if (strcmp(c->cost.facts.row[k].name, key->key) == 0)
@@ -42,32 +42,33 @@ static enum status read_stated(struct calibration *c, const struct points *point
                               "%s=%s: expected a number from %g to %g%s%s", key->key, key->value,
                               param->low, param->high, param->low > 0 ? "" : ", but not 0",
                               param->unit == UNIT_NONE ? "" : " (in SI units)");
-        calibrate_derive(c, key->key, slot, fact->unit, value, CALIBRATE_STATED,
-                         "stated by the header of the points");
+        calibrate_record_derived(c, key->key, slot, fact->unit, value, CALIBRATE_STATED,
+                                 "stated by the header of the points");
     }
     return STATUS_OK;
 }
 
 /* Raises the peak of the base to the fitted rate if the rate is above it: then the points are of another device, whose
  * data sheet the base does not have. */
-static void raise_peak(struct calibration *c)
+static void raise_peak_to_fitted_rate(struct calibration *c)
 {
     double reached = fmax(c->cost.matmul_flop_per_s, c->cost.matmul_f32_flop_per_s);
     bool fitted = false;
-    for (size_t i = 0; i < c->numbers; i++)
+    for (size_t i = 0; i < c->number_count; i++)
         fitted |= strncmp(c->number[i].name, "matmul.", 7) == 0;
     if (fitted && reached > c->cost.device_peak_flop_per_s)
-        calibrate_derive(c, "device.peak_flop_per_s", &c->cost.device_peak_flop_per_s,
-                         UNIT_FLOP_PER_S, reached, CALIBRATE_DERIVED,
-                         "the rate of large products, which is above the base's peak; put the data "
-                         "sheet's number here");
+        calibrate_record_derived(
+            c, "device.peak_flop_per_s", &c->cost.device_peak_flop_per_s, UNIT_FLOP_PER_S, reached,
+            CALIBRATE_DERIVED,
+            "the rate of large products, which is above the base's peak; put the data "
+            "sheet's number here");
 }
 
 static enum status check_points(const struct points *points, struct diag *diag)
 {
     const char *device = NULL;
     for (size_t i = 0; i < points->header_count; i++) {
-        const struct points_header_line *key = &points->header[i];
+        const struct points_header_line *key = &points->header_line[i];
         if (strcmp(key->key, "device") != 0)
             continue;
         if (device && strcmp(device, key->value) != 0)
@@ -81,30 +82,31 @@ static enum status check_points(const struct points *points, struct diag *diag)
 }
 
 /* The state of a calibration to which it returns when a fit is refused. */
-struct calibration_mark {
+struct calibration_checkpoint {
     struct device_cost cost;
-    size_t families, numbers, notes;
+    size_t family_count, number_count, notes_size;
 };
 
-static struct calibration_mark mark_of(const struct calibration *c)
+static struct calibration_checkpoint make_checkpoint(const struct calibration *c)
 {
-    return (struct calibration_mark){c->cost, c->families, c->numbers, c->notes.size};
+    return (struct calibration_checkpoint){c->cost, c->family_count, c->number_count,
+                                           c->notes.size};
 }
 
-static void return_to(struct calibration *c, const struct calibration_mark *mark)
+static void restore_checkpoint(struct calibration *c, const struct calibration_checkpoint *mark)
 {
     c->cost = mark->cost;
-    c->families = mark->families;
-    c->numbers = mark->numbers;
-    c->notes.size = mark->notes;
+    c->family_count = mark->family_count;
+    c->number_count = mark->number_count;
+    c->notes.size = mark->notes_size;
     if (c->notes.data != NULL)
-        c->notes.data[mark->notes] = '\0';
+        c->notes.data[mark->notes_size] = '\0';
 }
 
 static void note_fallback(struct calibration *c, const char *name, bool to_base, bool disturbed)
 {
-    assert(c->fallbacks < CALIBRATE_FAMILIES_MAX);
-    c->fallback[c->fallbacks++] = (struct calibrate_fallback){name, to_base, disturbed};
+    assert(c->fallback_count < CALIBRATE_FAMILIES_MAX);
+    c->fallback[c->fallback_count++] = (struct calibrate_fallback){name, to_base, disturbed};
 }
 
 /* Fits a family whose points other programs may have disturbed. If the points lie too far from the fit, it fits their
@@ -113,21 +115,21 @@ static void note_fallback(struct calibration *c, const char *name, bool to_base,
 static enum status fit_despite_noise(const struct calibrate_problem *family,
                                      calibrate_family_function *function)
 {
-    struct calibration *c = family->c;
+    struct calibration *c = family->calibration;
     struct calibrate_options fastest = *family->options;
-    struct calibration_mark before = mark_of(c);
+    struct calibration_checkpoint before = make_checkpoint(c);
     struct calibrate_problem problem = *family;
     struct diag quiet = {0};
-    fastest.fastest = true;
+    fastest.fits_fastest_times = true;
     enum status status = function(&problem, &quiet);
     if (status == STATUS_NO && problem.refused_as_disturbed) {
-        return_to(c, &before);
+        restore_checkpoint(c, &before);
         problem = *family;
         problem.options = &fastest;
         diag_clear(&quiet);
         status = function(&problem, &quiet);
         if (status == STATUS_NO)
-            return_to(c, &before);
+            restore_checkpoint(c, &before);
         if (status == STATUS_OK || status == STATUS_NO) {
             note_fallback(c, problem.name, status == STATUS_NO, true);
             status = STATUS_OK;
@@ -135,24 +137,24 @@ static enum status fit_despite_noise(const struct calibrate_problem *family,
     }
     diag_release(&quiet);
     if (status != STATUS_OK)
-        return_to(c, &before);
+        restore_checkpoint(c, &before);
     return status;
 }
 
 /* Fits a family whose points have few sizes. If the points do not determine all its numbers, only rates and shares are
  * fitted. Refusals are not reported. */
-static enum status fit_few_sizes(const struct calibrate_problem *family,
-                                 calibrate_family_function *function)
+static enum status fit_rates_if_few_sizes(const struct calibrate_problem *family,
+                                          calibrate_family_function *function)
 {
-    struct calibration *c = family->c;
-    struct calibration_mark before = mark_of(c);
+    struct calibration *c = family->calibration;
+    struct calibration_checkpoint before = make_checkpoint(c);
     struct calibrate_problem problem = *family;
     struct diag quiet = {0};
     enum status status = function(&problem, &quiet);
     if (status == STATUS_NO) {
-        return_to(c, &before);
+        restore_checkpoint(c, &before);
         problem = *family;
-        problem.rates = true;
+        problem.fits_rates_only = true;
         status = function(&problem, &quiet);
         if (status == STATUS_OK)
             text_printf(&c->notes,
@@ -162,7 +164,7 @@ static enum status fit_few_sizes(const struct calibrate_problem *family,
     }
     diag_release(&quiet);
     if (status != STATUS_OK)
-        return_to(c, &before);
+        restore_checkpoint(c, &before);
     return status;
 }
 
@@ -170,59 +172,60 @@ static enum status fit_few_sizes(const struct calibrate_problem *family,
 static enum status fit_family(const struct calibrate_problem *family,
                               calibrate_family_function *function, struct diag *diag)
 {
-    struct calibration *c = family->c;
-    struct calibration_mark before = mark_of(c);
+    struct calibration *c = family->calibration;
+    struct calibration_checkpoint before = make_checkpoint(c);
     struct calibrate_problem problem = *family;
-    if (family->options->few_sizes && fit_few_sizes(family, function) == STATUS_OK)
+    if (family->options->rates_only_if_few_sizes &&
+        fit_rates_if_few_sizes(family, function) == STATUS_OK)
         return STATUS_OK;
     if (family->options->despite_noise && fit_despite_noise(family, function) == STATUS_OK)
         return STATUS_OK;
     enum status status = function(&problem, diag);
     if (status == STATUS_NO) {
-        return_to(c, &before);
+        restore_checkpoint(c, &before);
         note_fallback(c, problem.name, true, false);
     }
     return status;
 }
 
 /* True if a family, or one whose name begins with this name, was fitted or refused. */
-static bool has_points(const struct calibration *c, const char *name)
+static bool was_fitted_or_refused(const struct calibration *c, const char *name)
 {
     size_t size = strlen(name);
     bool found = false;
-    for (size_t i = 0; i < c->families; i++)
+    for (size_t i = 0; i < c->family_count; i++)
         found |= strncmp(c->family[i].name, name, size) == 0;
-    for (size_t i = 0; i < c->fallbacks; i++)
+    for (size_t i = 0; i < c->fallback_count; i++)
         found |= strncmp(c->fallback[i].name, name, size) == 0;
     return found;
 }
 
 /* Lists the families that have no points. Attention without any points is listed as a whole. If only one
  * direction of an implementation has points, the other one is listed; implementations without points are not. */
-static void find_unmeasured(struct calibration *c)
+static void list_unmeasured_families(struct calibration *c)
 {
     static const char *const names[] = {
         "device.kernel_start_s", "memory", "matmul", "attention", "host", "cpu"};
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        if (!has_points(c, names[i]))
-            c->unmeasured[c->unmeasured_count++] = names[i];
+        if (!was_fitted_or_refused(c, names[i]))
+            c->unmeasured_family[c->unmeasured_count++] = names[i];
     for (int k = 0; k < ATTENTION_IMPL_COUNT * ATTENTION_PASS_COUNT; k++) {
         const char *impl =
             arena_printf(&c->arena, "attention.%s.",
                          attention_impl_name((enum attention_impl)(k / ATTENTION_PASS_COUNT)));
         const char *name =
             arena_printf(&c->arena, "%s%s", impl, cost_pass_names[k % ATTENTION_PASS_COUNT]);
-        if (has_points(c, impl) && !has_points(c, name))
-            c->unmeasured[c->unmeasured_count++] = name;
+        if (was_fitted_or_refused(c, impl) && !was_fitted_or_refused(c, name))
+            c->unmeasured_family[c->unmeasured_count++] = name;
     }
 }
 
-/* Sets cost->memory_share, the seconds for which memory-bound kernels run for each second of products and attention at
+/* Sets cost->memory_s_per_tensor_s, the seconds for which memory-bound kernels run for each second of products and attention at
  * the highest clock (cost_power_share()). Recorded seconds of products and attention are at the clock of the step. Let
  * q be the recorded seconds of memory-bound kernels per recorded second of these, P the power that these would draw, M
- * that of memory. Then memory_share is m = q / share, and P share^2 - (power - M) m share = power becomes P share^2 =
+ * that of memory. Then memory_s_per_tensor_s is m = q / share, and P share^2 - (power - M) m share = power becomes P share^2 =
  * power + (power - M) q. */
-static void set_memory_share(struct device_cost *cost, const struct points *points)
+static void set_memory_s_per_tensor_s(struct device_cost *cost, const struct points *points)
 {
     double tensor_s = 0, memory_s = 0, limit = cost->device_power;
     for (size_t i = 0; i < points->count; i++) {
@@ -236,7 +239,7 @@ static void set_memory_share(struct device_cost *cost, const struct points *poin
     if (!limited || tensor_s <= 0)
         return;
     double q = memory_s / tensor_s, left = limit + (limit - cost->device_memory_power) * q;
-    cost->memory_share = q * sqrt(fmax(1, cost->device_tensor_power / left));
+    cost->memory_s_per_tensor_s = q * sqrt(fmax(1, cost->device_tensor_power / left));
 }
 
 enum status calibrate_device(struct calibration *c, const struct points *points,
@@ -251,7 +254,7 @@ enum status calibrate_device(struct calibration *c, const struct points *points,
         {calibrate_matmul, 1, 1}, {calibrate_attention, ATTENTION_IMPL_COUNT, ATTENTION_PASS_COUNT},
         {calibrate_host, 1, 1},   {calibrate_cpu, 1, 1},
     };
-    *c = (struct calibration){.cost = *base, .spread = noise_spread_of_all(points)};
+    *c = (struct calibration){.cost = *base, .point_spread = noise_p90_over_p10_of_all(points)};
     /* measured points correct the formula, which is to be fitted without them */
     c->cost.points = (struct cost_points){0};
     enum status status = check_points(points, diag);
@@ -262,16 +265,16 @@ enum status calibrate_device(struct calibration *c, const struct points *points,
         status = read_stated(c, points, diag);
     if (status != STATUS_OK)
         return status;
-    set_memory_share(&c->cost, points);
+    set_memory_s_per_tensor_s(&c->cost, points);
     const struct point **point = heap_alloc(points->count + 1, sizeof(const struct point *));
     for (size_t i = 0; i < ARRAY_LEN(families); i++)
         for (int k = 0; k < families[i].impls * families[i].passes; k++) {
             const struct calibrate_problem problem = {
-                .c = c,
+                .calibration = c,
                 .options = options,
                 .all_points = points,
                 .point = point,
-                .limit = options->limit > 0 ? options->limit : LIMIT,
+                .rms_error_limit = options->rms_error_limit > 0 ? options->rms_error_limit : LIMIT,
                 .impl = k / families[i].passes,
                 .direction = k % families[i].passes,
             };
@@ -280,13 +283,13 @@ enum status calibrate_device(struct calibration *c, const struct points *points,
                 status = one; /* bad input is a worse fault than a refused fit */
         }
     free((void *)point);
-    if (status == STATUS_OK && c->families + c->fallbacks == 0)
+    if (status == STATUS_OK && c->family_count + c->fallback_count == 0)
         status = diag_error(diag, (struct loc){0}, STATUS_NO,
                             "no point measures work that a device file describes");
-    if ((status == STATUS_OK || status == STATUS_NO) && c->families > 0) {
-        find_unmeasured(c);
-        raise_peak(c);
-        if (noise_disturbs(c->spread, 0))
+    if ((status == STATUS_OK || status == STATUS_NO) && c->family_count > 0) {
+        list_unmeasured_families(c);
+        raise_peak_to_fitted_rate(c);
+        if (noise_explains_refusal(c->point_spread, 0))
             text_puts(&c->notes,
                       "device.jitter: what others disturbed says nothing of it; it stays "
                       "as the base has it\n");

@@ -9,41 +9,43 @@
 
 /* The size of a change that matters, for numbers that may be 0 (struct fit_param). */
 static const double SCALE_S = 1e-7, SCALE_BYTES = 1e4;
-/* The highest values that a device file takes (models/cost_params.def, cost_load_attention.c). */
+/* The highest values that a device file takes (models/cost_params.def, cost_load_attention.calibration). */
 static const double BANDWIDTH_MOST = 1e15, POWER_MOST = 1e5, RATE_MOST = 1e18;
-/* If the fit of the classes has a larger error than this, each kind gets a share of its own. */
+/* If the fit with one bandwidth share per class has a larger error than this, each kind gets a share of its own. */
 static const double KINDS_LIMIT = 0.1;
 /* The factor by which the error at which a fit is refused is raised if rates are fitted to all ops of a step. */
 static const double SMALL_OPS_FACTOR = 4;
 
 static enum attention_impl impl_of(const struct point *point)
 {
-    return point->impl < POINT_NO_IMPL ? (enum attention_impl)point->impl : (enum attention_impl)0;
+    return point->attention_impl < POINT_NO_IMPL ? (enum attention_impl)point->attention_impl
+                                                 : (enum attention_impl)0;
 }
 
 /* Returns the predicted seconds of a point. Points are short runs, unless they are of recorded steps. */
-static double predict_work(const struct calibrate_problem *problem, const struct point *point)
+static double predict_work_s(const struct calibrate_problem *problem, const struct point *point)
 {
     if (point->role == POINT_STEP)
-        return cost_work_s(&problem->c->cost, impl_of(point), &point->work);
-    return cost_burst_s(&problem->c->cost, impl_of(point), &point->work);
+        return cost_work_s(&problem->calibration->cost, impl_of(point), &point->work);
+    return cost_burst_s(&problem->calibration->cost, impl_of(point), &point->work);
 }
 
-void calibrate_choose(struct calibrate_problem *problem, calibrate_choose_function *chosen)
+void calibrate_select_points(struct calibrate_problem *problem, calibrate_point_filter *chosen)
 {
-    problem->points = 0;
+    problem->point_count = 0;
     for (size_t i = 0; i < problem->all_points->count; i++)
         if (chosen(problem, &problem->all_points->row[i]))
-            problem->point[problem->points++] = &problem->all_points->row[i];
+            problem->point[problem->point_count++] = &problem->all_points->row[i];
 }
 
 enum status calibrate_check_varies(const struct calibrate_problem *problem, enum cost_size size,
                                    struct diag *diag)
 {
     double first = 0;
-    for (size_t i = 0; i < problem->points; i++) {
+    for (size_t i = 0; i < problem->point_count; i++) {
         double sizes[COST_SIZE_COUNT] = {0};
-        cost_sizes(&problem->c->cost, impl_of(problem->point[i]), &problem->point[i]->work, sizes);
+        cost_work_sizes(&problem->calibration->cost, impl_of(problem->point[i]),
+                        &problem->point[i]->work, sizes);
         if (i > 0 && sizes[size] != first)
             return STATUS_OK;
         first = sizes[size];
@@ -56,26 +58,27 @@ enum status calibrate_check_varies(const struct calibrate_problem *problem, enum
 
 /* ---- start of a kernel ---- */
 
-static bool is_start(const struct calibrate_problem *problem, const struct point *point)
+static bool is_kernel_start(const struct calibrate_problem *problem, const struct point *point)
 {
     (void)problem;
     return point->role == POINT_START;
 }
 
-static double predict_start(const struct calibrate_problem *problem, const struct point *point)
+static double predict_kernel_start_s(const struct calibrate_problem *problem,
+                                     const struct point *point)
 {
     (void)point;
-    return problem->c->cost.device_kernel_start_s;
+    return problem->calibration->cost.device_kernel_start_s;
 }
 
 enum status calibrate_start(struct calibrate_problem *problem, struct diag *diag)
 {
     problem->name = "device.kernel_start_s";
     problem->help = "add ops that do next to nothing, measured as 'start'";
-    problem->predict = predict_start;
-    problem->limit *= 2;
-    calibrate_choose(problem, is_start);
-    if (problem->points == 0)
+    problem->predict = predict_kernel_start_s;
+    problem->rms_error_limit *= 2;
+    calibrate_select_points(problem, is_kernel_start);
+    if (problem->point_count == 0)
         return STATUS_OK;
     calibrate_add_cost_param(problem, "device.kernel_start_s", SCALE_S, false);
     return calibrate_fit(problem, NULL, diag);
@@ -85,19 +88,21 @@ enum status calibrate_start(struct calibrate_problem *problem, struct diag *diag
 
 static bool is_memory_bound(const struct calibrate_problem *problem, const struct point *point)
 {
-    if (point->work.kind == WORK_MERGE && problem->c->cost.merge_bytes[impl_of(point)] == 0)
+    if (point->work.kind == WORK_MERGE &&
+        problem->calibration->cost.merge_bytes_per_element[impl_of(point)] == 0)
         return false; /* the base does not say how often a merge touches its operands */
-    return point_is_work(point) && cost_memory_class((enum work_kind)point->work.kind) != NULL &&
-           cost_traffic_bytes(&problem->c->cost, impl_of(point), &point->work) > 0;
+    return point_is_undisturbed_op(point) &&
+           cost_memory_class((enum work_kind)point->work.kind) != NULL &&
+           cost_memory_traffic_bytes(&problem->calibration->cost, impl_of(point), &point->work) > 0;
 }
 
 /* The kind that represents each class of memory-bound work: a simple kind, on which other formulas are based. */
 static const enum work_kind typical[] = {WORK_ADD, WORK_RMSNORM, WORK_PACK, WORK_EMBEDDING,
                                          WORK_EMBEDDING_BACKWARD};
 
-static bool has_kind(const struct calibrate_problem *problem, enum work_kind kind)
+static bool has_points_of_kind(const struct calibrate_problem *problem, enum work_kind kind)
 {
-    for (size_t i = 0; i < problem->points; i++)
+    for (size_t i = 0; i < problem->point_count; i++)
         if (problem->point[i]->work.kind == kind)
             return true;
     return false;
@@ -105,39 +110,40 @@ static bool has_kind(const struct calibrate_problem *problem, enum work_kind kin
 
 /* Returns the kind that represents a class: the typical one if it has points, or else the first kind of the class that
  * has; WORK_KIND_COUNT: none has. */
-static enum work_kind representative_of(const struct calibrate_problem *problem, const char *class)
+static enum work_kind representative_kind(const struct calibrate_problem *problem,
+                                          const char *class)
 {
     for (size_t i = 0; i < ARRAY_LEN(typical); i++)
-        if (cost_memory_class(typical[i]) == class && has_kind(problem, typical[i]))
+        if (cost_memory_class(typical[i]) == class && has_points_of_kind(problem, typical[i]))
             return typical[i];
     for (int kind = 0; kind < WORK_KIND_COUNT; kind++)
         if (cost_memory_class((enum work_kind)kind) == class &&
-            has_kind(problem, (enum work_kind)kind))
+            has_points_of_kind(problem, (enum work_kind)kind))
             return (enum work_kind)kind;
     return WORK_KIND_COUNT;
 }
 
-static void add_shares(struct calibrate_problem *problem, bool kinds)
+static void add_bandwidth_shares(struct calibrate_problem *problem, bool kinds)
 {
-    struct device_cost *cost = &problem->c->cost;
-    problem->params = 0;
+    struct device_cost *cost = &problem->calibration->cost;
+    problem->param_count = 0;
     for (int kind = 0; kind < WORK_KIND_COUNT; kind++) {
         const char *class = cost_memory_class((enum work_kind)kind);
-        if (class == NULL || !has_kind(problem, (enum work_kind)kind))
+        if (class == NULL || !has_points_of_kind(problem, (enum work_kind)kind))
             continue;
-        cost->kind_fraction[kind] = 0;
-        if (representative_of(problem, class) == (enum work_kind)kind) {
+        cost->kind_bandwidth_share[kind] = 0;
+        if (representative_kind(problem, class) == (enum work_kind)kind) {
             calibrate_add_cost_param(problem, class, 0, false);
         } else if (kinds) {
-            cost->kind_fraction[kind] =
-                cost_memory_fraction(cost, &(struct work){.kind = (uint8_t)kind});
+            cost->kind_bandwidth_share[kind] =
+                cost_bandwidth_share(cost, &(struct work){.kind = (uint8_t)kind});
             calibrate_add_param(problem,
-                                arena_printf(&problem->c->arena, "memory.kinds.%s",
+                                arena_printf(&problem->calibration->arena, "memory.kinds.%s",
                                              work_kind_info((enum work_kind)kind)->name),
-                                &cost->kind_fraction[kind], UNIT_NONE, 1e-4, 1, 0, false);
+                                &cost->kind_bandwidth_share[kind], UNIT_NONE, 1e-4, 1, 0, false);
         }
     }
-    if (!problem->rates)
+    if (!problem->fits_rates_only)
         calibrate_add_cost_param(problem, "memory.ramp_bytes", SCALE_BYTES, false);
 }
 
@@ -145,81 +151,84 @@ static void add_shares(struct calibrate_problem *problem, bool kinds)
  * bandwidth, so a point above it comes from a device with faster memory than the base. Embeddings do not count: a row
  * of the table that several tokens share is counted for each of them, but is read from a cache. Points that last at
  * most two kernel starts do not count either. */
-static void raise_bandwidth(struct calibrate_problem *problem)
+static void raise_bandwidth_to_points(struct calibrate_problem *problem)
 {
-    struct calibration *c = problem->c;
+    struct calibration *c = problem->calibration;
     double reached = 0;
-    for (size_t i = 0; i < problem->points; i++) {
+    for (size_t i = 0; i < problem->point_count; i++) {
         const struct point *point = problem->point[i];
-        double bytes = cost_traffic_bytes(&c->cost, impl_of(point), &point->work);
-        double seconds = calibrate_time(problem->options, point) - c->cost.device_kernel_start_s;
+        double bytes = cost_memory_traffic_bytes(&c->cost, impl_of(point), &point->work);
+        double seconds = calibrate_point_s(problem->options, point) - c->cost.device_kernel_start_s;
         if (point->work.kind == WORK_EMBEDDING || point->work.kind == WORK_EMBEDDING_BACKWARD)
             continue;
         if (seconds > c->cost.device_kernel_start_s)
             reached = fmax(reached, bytes / seconds);
     }
     if (reached > c->cost.device_memory_bytes_per_s)
-        calibrate_derive(c, "device.memory_bytes_per_s", &c->cost.device_memory_bytes_per_s,
-                         UNIT_BYTES_PER_S, reached, CALIBRATE_DERIVED,
-                         "the highest rate of any point, which is above the base's bandwidth; put "
-                         "the data sheet's number here");
+        calibrate_record_derived(
+            c, "device.memory_bytes_per_s", &c->cost.device_memory_bytes_per_s, UNIT_BYTES_PER_S,
+            reached, CALIBRATE_DERIVED,
+            "the highest rate of any point, which is above the base's bandwidth; put "
+            "the data sheet's number here");
 }
 
-static double fit_by_class(const struct calibrate_problem *problem)
+static double fit_shares_by_class(const struct calibrate_problem *problem)
 {
     double sum = 0;
-    for (size_t i = 0; i < problem->points; i++) {
-        double error = predict_work(problem, problem->point[i]) /
-                           calibrate_time(problem->options, problem->point[i]) -
+    for (size_t i = 0; i < problem->point_count; i++) {
+        double error = predict_work_s(problem, problem->point[i]) /
+                           calibrate_point_s(problem->options, problem->point[i]) -
                        1;
         sum += error * error;
     }
-    return sqrt(sum / (double)problem->points);
+    return sqrt(sum / (double)problem->point_count);
 }
 
 enum status calibrate_memory(struct calibrate_problem *problem, struct diag *diag)
 {
-    struct calibration *c = problem->c;
+    struct calibration *c = problem->calibration;
     struct device_cost before = c->cost;
     struct cost_calibration *calibration = &c->cost.calibration[COST_MEMORY];
     problem->name = "memory";
     problem->help = "add points of each kind, small ones (64 KB) and large ones (16 MB)";
-    problem->predict = predict_work;
+    problem->predict = predict_work_s;
     if (problem
-            ->rates) /* the smallest ops of a step, which take no time, may lie far from a rate */
-        problem->limit *= SMALL_OPS_FACTOR;
-    calibrate_choose(problem, is_memory_bound);
-    if (problem->points == 0)
+            ->fits_rates_only) /* the smallest ops of a step, which take no time, may lie far from a rate */
+        problem->rms_error_limit *= SMALL_OPS_FACTOR;
+    calibrate_select_points(problem, is_memory_bound);
+    if (problem->point_count == 0)
         return STATUS_OK;
-    enum status status =
-        problem->rates ? STATUS_OK : calibrate_check_varies(problem, COST_SIZE_BYTES, diag);
+    enum status status = problem->fits_rates_only
+                             ? STATUS_OK
+                             : calibrate_check_varies(problem, COST_SIZE_BYTES, diag);
     if (status != STATUS_OK)
         return status;
     if (c->cost.memory_start_s > 0)
-        calibrate_derive(c, "memory.start_s", &c->cost.memory_start_s, UNIT_SECONDS, 0,
-                         CALIBRATE_DERIVED, "points are of single kernels, whose ramp is fitted");
-    raise_bandwidth(problem);
+        calibrate_record_derived(c, "memory.start_s", &c->cost.memory_start_s, UNIT_SECONDS, 0,
+                                 CALIBRATE_DERIVED,
+                                 "points are of single kernels, whose ramp is fitted");
+    raise_bandwidth_to_points(problem);
     double bandwidth = c->cost.device_memory_bytes_per_s;
     if (bandwidth > BANDWIDTH_MOST)
         return diag_error(diag, (struct loc){.name = problem->point[0]->at.name}, STATUS_NO,
                           "%s: a point moves %.3g TB/s, which no memory does; at most %g TB/s are "
                           "accepted",
                           problem->name, bandwidth / 1e12, BANDWIDTH_MOST / 1e12);
-    size_t families = c->families, numbers = c->numbers, notes = c->notes.size;
-    add_shares(problem, false);
+    size_t families = c->family_count, numbers = c->number_count, notes = c->notes.size;
+    add_bandwidth_shares(problem, false);
     struct diag quiet = {0};
     status = calibrate_fit(problem, calibration, &quiet);
-    bool good = status == STATUS_OK && fit_by_class(problem) <= KINDS_LIMIT;
+    bool good = status == STATUS_OK && fit_shares_by_class(problem) <= KINDS_LIMIT;
     diag_release(&quiet);
     if (good)
         return STATUS_OK;
     c->cost = before;
     c->cost.memory_start_s = 0;
     c->cost.device_memory_bytes_per_s = bandwidth;
-    c->families = families;
-    c->numbers = numbers;
+    c->family_count = families;
+    c->number_count = numbers;
     c->notes.size = notes;
-    add_shares(problem, true);
+    add_bandwidth_shares(problem, true);
     return calibrate_fit(problem, calibration, diag);
 }
 
@@ -228,19 +237,19 @@ enum status calibrate_memory(struct calibrate_problem *problem, struct diag *dia
 static bool is_product(const struct calibrate_problem *problem, const struct point *point)
 {
     (void)problem;
-    return point_is_work(point) && point->work.kind == WORK_MATMUL;
+    return point_is_undisturbed_op(point) && point->work.kind == WORK_MATMUL;
 }
 
-static bool has_dtype(const struct calibrate_problem *problem, enum dtype dtype)
+static bool has_points_of_dtype(const struct calibrate_problem *problem, enum dtype dtype)
 {
-    for (size_t i = 0; i < problem->points; i++)
+    for (size_t i = 0; i < problem->point_count; i++)
         if (problem->point[i]->work.in == dtype)
             return true;
     return false;
 }
 
-static const struct point *find_role(const struct calibrate_problem *problem, enum point_role role,
-                                     const struct point *like)
+static const struct point *find_point_of_role(const struct calibrate_problem *problem,
+                                              enum point_role role, const struct point *like)
 {
     for (size_t i = 0; i < problem->all_points->count; i++) {
         const struct point *point = &problem->all_points->row[i];
@@ -256,32 +265,33 @@ static const struct point *find_role(const struct calibrate_problem *problem, en
  * less than it takes until the power limit lowers the clock; one product is also repeated for seconds. The square of
  * the ratio of its times is the power that it would draw over the limit. At the fitted rate R the power is larger by as
  * much as the product stays below R (docs/costs.md, "What the power limit leaves"). */
-static void add_tensor_power(struct calibrate_problem *problem)
+static void derive_tensor_power(struct calibrate_problem *problem)
 {
-    struct device_cost *cost = &problem->c->cost;
-    const struct point *after = find_role(problem, POINT_SUSTAINED, NULL);
-    const struct point *before = after != NULL ? find_role(problem, POINT_WORK, after) : NULL;
+    struct device_cost *cost = &problem->calibration->cost;
+    const struct point *after = find_point_of_role(problem, POINT_SUSTAINED, NULL);
+    const struct point *before =
+        after != NULL ? find_point_of_role(problem, POINT_WORK, after) : NULL;
     if (before == NULL || cost->device_power <= 0 || after->work.in == DTYPE_F32 ||
         after->work.in == DTYPE_F64)
         return;
-    double after_s = calibrate_time(problem->options, after);
-    double before_s = calibrate_time(problem->options, before);
+    double after_s = calibrate_point_s(problem->options, after);
+    double before_s = calibrate_point_s(problem->options, before);
     double start_s = cost->device_kernel_start_s;
     double busy_s = work_flops(&after->work) / cost->matmul_flop_per_s;
     double burst_s = fmax(before_s - start_s, busy_s);
     double slower = fmax(1, (after_s - start_s) / burst_s);
     double watts = cost->device_power * slower * slower * burst_s / busy_s;
     if (watts > POWER_MOST) {
-        text_printf(&problem->c->notes,
+        text_printf(&problem->calibration->notes,
                     "device.tensor_power: a product takes %.3g times as long after seconds of "
                     "them, which is no work of the power limit; it stays as the base has it\n",
                     after_s / before_s);
         return;
     }
-    calibrate_derive(
-        problem->c, "device.tensor_power", &cost->device_tensor_power, UNIT_WATTS, watts,
+    calibrate_record_derived(
+        problem->calibration, "device.tensor_power", &cost->device_tensor_power, UNIT_WATTS, watts,
         CALIBRATE_DERIVED,
-        arena_printf(&problem->c->arena,
+        arena_printf(&problem->calibration->arena,
                      "measured: %.4g ms a product after seconds of them, %.4g ms before, at the "
                      "power limit of the base",
                      1e3 * after_s, 1e3 * before_s));
@@ -289,60 +299,62 @@ static void add_tensor_power(struct calibrate_problem *problem)
 
 enum status calibrate_matmul(struct calibrate_problem *problem, struct diag *diag)
 {
-    struct device_cost *cost = &problem->c->cost;
+    struct device_cost *cost = &problem->calibration->cost;
     problem->name = "matmul";
     problem->help = "add products with sides and depths from 64 to 4096";
-    problem->predict = predict_work;
-    calibrate_choose(problem, is_product);
-    if (problem->points == 0)
+    problem->predict = predict_work_s;
+    calibrate_select_points(problem, is_product);
+    if (problem->point_count == 0)
         return STATUS_OK;
     static const enum cost_size sizes[] = {COST_SIZE_M, COST_SIZE_N, COST_SIZE_K};
-    for (size_t i = 0; i < ARRAY_LEN(sizes) && !problem->rates; i++) {
+    for (size_t i = 0; i < ARRAY_LEN(sizes) && !problem->fits_rates_only; i++) {
         enum status status = calibrate_check_varies(problem, sizes[i], diag);
         if (status != STATUS_OK)
             return status;
     }
-    if (has_dtype(problem, DTYPE_BF16) || has_dtype(problem, DTYPE_F16))
+    if (has_points_of_dtype(problem, DTYPE_BF16) || has_points_of_dtype(problem, DTYPE_F16))
         calibrate_add_cost_param(problem, "matmul.flop_per_s", 0, false);
-    if (has_dtype(problem, DTYPE_F32))
+    if (has_points_of_dtype(problem, DTYPE_F32))
         calibrate_add_cost_param(problem, "matmul.f32_flop_per_s", 0, false);
-    if (has_dtype(problem, DTYPE_F64))
+    if (has_points_of_dtype(problem, DTYPE_F64))
         calibrate_add_cost_param(problem, "matmul.f64_flop_per_s", 0, false);
-    if (!problem->rates) {
+    if (!problem->fits_rates_only) {
         calibrate_add_cost_param(problem, "matmul.ramp_s", SCALE_S, false);
         calibrate_add_cost_param(problem, "matmul.small_tile_rate", 0, true);
         calibrate_add_cost_param(problem, "matmul.memory_fraction", 0, true);
     }
     enum status status = calibrate_fit(problem, &cost->calibration[COST_MATMUL], diag);
     if (status == STATUS_OK)
-        add_tensor_power(problem);
+        derive_tensor_power(problem);
     return status;
 }
 
 /* ---- attention ---- */
 
-struct direction {
+struct attention_kernel {
     enum attention_impl impl;
     enum attention_direction pass;
 };
 
-static bool is_of(const struct point *point, struct direction direction)
+static bool is_point_of_kernel(const struct point *point, struct attention_kernel direction)
 {
     enum work_kind kind =
         direction.pass == ATTENTION_FORWARD_PASS ? WORK_ATTENTION : WORK_ATTENTION_BACKWARD;
-    return point_is_work(point) && point->work.kind == kind && point->impl == direction.impl;
+    return point_is_undisturbed_op(point) && point->work.kind == kind &&
+           point->attention_impl == direction.impl;
 }
 
 /* Finds the listed head dimensions that have points. A point beyond all of them is an error. */
-static enum status find_dims(const struct calibrate_problem *problem, bool *measured,
-                             struct diag *diag)
+static enum status find_measured_dims(const struct calibrate_problem *problem, bool *measured,
+                                      struct diag *diag)
 {
-    for (size_t i = 0; i < problem->points; i++) {
+    for (size_t i = 0; i < problem->point_count; i++) {
         const struct point *point = problem->point[i];
         const struct cost_attention *attention;
         size_t dim;
-        if (!cost_attention_find(&problem->c->cost, impl_of(point), &point->work, &attention, &dim))
-            return cost_check_attention(&problem->c->cost, impl_of(point),
+        if (!cost_attention_find(&problem->calibration->cost, impl_of(point), &point->work,
+                                 &attention, &dim))
+            return cost_check_attention(&problem->calibration->cost, impl_of(point),
                                         point->work.attention.dim, point->at, diag);
         measured[dim] = true;
     }
@@ -350,52 +362,52 @@ static enum status find_dims(const struct calibrate_problem *problem, bool *meas
 }
 
 /* Scales the rates of head dims without points by the factor by which the nearest head dim with points changed. */
-static void scale_dims(struct calibration *c, struct direction direction, const bool *measured,
-                       const double *before)
+static void scale_unmeasured_dims(struct calibration *c, struct attention_kernel direction,
+                                  const bool *measured, const double *before)
 {
     struct cost_attention *attention = &c->cost.attention[direction.impl][direction.pass];
-    for (size_t i = 0; i < attention->dims; i++) {
-        size_t nearest = attention->dims;
-        for (size_t k = 0; k < attention->dims && !measured[i]; k++)
-            if (measured[k] && (nearest == attention->dims ||
-                                llabs(attention->dim[k] - attention->dim[i]) <
-                                    llabs(attention->dim[nearest] - attention->dim[i])))
+    for (size_t i = 0; i < attention->dim_count; i++) {
+        size_t nearest = attention->dim_count;
+        for (size_t k = 0; k < attention->dim_count && !measured[i]; k++)
+            if (measured[k] && (nearest == attention->dim_count ||
+                                llabs(attention->head_dim[k] - attention->head_dim[i]) <
+                                    llabs(attention->head_dim[nearest] - attention->head_dim[i])))
                 nearest = k;
-        if (nearest == attention->dims)
+        if (nearest == attention->dim_count)
             continue;
         const char *impl = attention_impl_name(direction.impl);
-        calibrate_derive(
+        calibrate_record_derived(
             c,
             arena_printf(&c->arena, "attention.%s.%s.rates.%lld", impl,
-                         cost_pass_names[direction.pass], (long long)attention->dim[i]),
+                         cost_pass_names[direction.pass], (long long)attention->head_dim[i]),
             &attention->flop_per_s[i], UNIT_FLOP_PER_S,
             fmin(before[i] * attention->flop_per_s[nearest] / before[nearest], RATE_MOST),
             CALIBRATE_DERIVED,
             arena_printf(&c->arena, "no points; scaled as dim %lld was",
-                         (long long)attention->dim[nearest]));
+                         (long long)attention->head_dim[nearest]));
     }
 }
 
 /* Returns the residual of a fit with another form of the kernel; infinite when that cannot be fitted. */
-static double try_form(struct calibrate_problem *problem, struct cost_attention *attention,
-                       double tile, double step)
+static double residual_with_tile(struct calibrate_problem *problem,
+                                 struct cost_attention *attention, double tile, double step)
 {
-    struct calibration *c = problem->c;
+    struct calibration *c = problem->calibration;
     struct cost_attention before = *attention;
-    size_t families = c->families, numbers = c->numbers, notes = c->notes.size;
-    double limit = problem->limit;
+    size_t families = c->family_count, numbers = c->number_count, notes = c->notes.size;
+    double limit = problem->rms_error_limit;
     struct diag quiet = {0};
-    attention->tile = tile;
-    attention->step = step;
-    problem->limit = INFINITY;
+    attention->tile_rows = tile;
+    attention->step_columns = step;
+    problem->rms_error_limit = INFINITY;
     problem->residual_only = true;
-    double rms = calibrate_fit(problem, NULL, &quiet) == STATUS_OK ? c->family[families].rms
+    double rms = calibrate_fit(problem, NULL, &quiet) == STATUS_OK ? c->family[families].rms_error
                                                                    : (double)INFINITY;
-    problem->limit = limit;
+    problem->rms_error_limit = limit;
     problem->residual_only = false;
     *attention = before;
-    c->families = families;
-    c->numbers = numbers;
+    c->family_count = families;
+    c->number_count = numbers;
     c->notes.size = notes;
     diag_release(&quiet);
     return rms;
@@ -404,47 +416,47 @@ static double try_form(struct calibrate_problem *problem, struct cost_attention 
 /* Finds the tile and the step of the processor's attention kernel. A GPU's kernel has a fixed tile; the processor's
  * kernel trims its tiles to the mask, and computes exponentials, but not products, for visible pairs only. So all
  * sizes are tried, and the best one replaces the present one if its error is smaller by a tenth. */
-static void find_form(struct calibrate_problem *problem, struct direction direction)
+static void find_best_tile(struct calibrate_problem *problem, struct attention_kernel direction)
 {
     static const double sizes[] = {16, 32, 64, 128, 256};
-    struct calibration *c = problem->c;
+    struct calibration *c = problem->calibration;
     struct cost_attention *attention = &c->cost.attention[direction.impl][direction.pass];
-    double tile = attention->tile, step = attention->step;
-    double best = 0.9 * try_form(problem, attention, tile, step);
+    double tile = attention->tile_rows, step = attention->step_columns;
+    double best = 0.9 * residual_with_tile(problem, attention, tile, step);
     for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
         for (size_t k = 0; k <= i; k++) { /* a tile consists of whole steps */
-            double rms = try_form(problem, attention, sizes[i], sizes[k]);
+            double rms = residual_with_tile(problem, attention, sizes[i], sizes[k]);
             if (rms >= best)
                 continue;
             best = rms;
             tile = sizes[i];
             step = sizes[k];
         }
-    if (tile == attention->tile && step == attention->step)
+    if (tile == attention->tile_rows && step == attention->step_columns)
         return;
     static const char how[] = "of the forms 16 to 256, the one that fits the points best";
-    calibrate_derive(c, arena_printf(&c->arena, "%s.tile", problem->name), &attention->tile,
-                     UNIT_NONE, tile, CALIBRATE_DERIVED, how);
-    calibrate_derive(c, arena_printf(&c->arena, "%s.step", problem->name), &attention->step,
-                     UNIT_NONE, step, CALIBRATE_DERIVED, how);
+    calibrate_record_derived(c, arena_printf(&c->arena, "%s.tile", problem->name),
+                             &attention->tile_rows, UNIT_NONE, tile, CALIBRATE_DERIVED, how);
+    calibrate_record_derived(c, arena_printf(&c->arena, "%s.step", problem->name),
+                             &attention->step_columns, UNIT_NONE, step, CALIBRATE_DERIVED, how);
 }
 
 enum status calibrate_attention(struct calibrate_problem *problem, struct diag *diag)
 {
-    struct direction direction = {(enum attention_impl)problem->impl,
-                                  (enum attention_direction)problem->direction};
-    struct calibration *c = problem->c;
+    struct attention_kernel direction = {(enum attention_impl)problem->impl,
+                                         (enum attention_direction)problem->direction};
+    struct calibration *c = problem->calibration;
     const char *impl = attention_impl_name(direction.impl);
     struct cost_attention *attention = &c->cost.attention[direction.impl][direction.pass];
     problem->name =
         arena_printf(&c->arena, "attention.%s.%s", impl, cost_pass_names[direction.pass]);
     problem->help = "add points of several lengths per head dim, causal and full";
-    problem->predict = predict_work;
-    problem->params = problem->points = 0;
+    problem->predict = predict_work_s;
+    problem->param_count = problem->point_count = 0;
     for (size_t i = 0; i < problem->all_points->count; i++)
-        if (is_of(&problem->all_points->row[i], direction))
-            problem->point[problem->points++] = &problem->all_points->row[i];
-    if (problem->points == 0)
+        if (is_point_of_kernel(&problem->all_points->row[i], direction))
+            problem->point[problem->point_count++] = &problem->all_points->row[i];
+    if (problem->point_count == 0)
         return STATUS_OK;
     if (!attention->is_present)
         return cost_check_attention(&c->cost, direction.impl, problem->point[0]->work.attention.dim,
@@ -452,25 +464,25 @@ enum status calibrate_attention(struct calibrate_problem *problem, struct diag *
     bool measured[COST_MAX_DIMS] = {false};
     double before[COST_MAX_DIMS];
     memcpy(before, attention->flop_per_s, sizeof before);
-    enum status status = find_dims(problem, measured, diag);
-    if (status == STATUS_OK && !problem->rates)
+    enum status status = find_measured_dims(problem, measured, diag);
+    if (status == STATUS_OK && !problem->fits_rates_only)
         status = calibrate_check_varies(problem, COST_SIZE_KV, diag);
     if (status != STATUS_OK)
         return status;
-    for (size_t i = 0; i < attention->dims; i++)
+    for (size_t i = 0; i < attention->dim_count; i++)
         if (measured[i])
             calibrate_add_param(problem,
                                 arena_printf(&c->arena, "%s.rates.%lld", problem->name,
-                                             (long long)attention->dim[i]),
+                                             (long long)attention->head_dim[i]),
                                 &attention->flop_per_s[i], UNIT_FLOP_PER_S, 1, 1e18, 0, false);
-    if (!problem->rates) {
+    if (!problem->fits_rates_only) {
         calibrate_add_param(problem, arena_printf(&c->arena, "%s.ramp_s", problem->name),
                             &attention->ramp_s, UNIT_SECONDS, 0, 1e-3, SCALE_S, false);
         if (direction.impl == ATTENTION_CPU)
-            find_form(problem, direction);
+            find_best_tile(problem, direction);
     }
     status = calibrate_fit(problem, &attention->calibration, diag);
     if (status == STATUS_OK)
-        scale_dims(c, direction, measured, before);
+        scale_unmeasured_dims(c, direction, measured, before);
     return status;
 }

@@ -1,4 +1,4 @@
-/* models/calibrate_fit.c: one fit of models/calibrate.h: its parameters, its points, and what is recorded about it. */
+/* models/calibrate_fit.calibration: one fit of models/calibrate.h: its parameters, its points, and what is recorded about it. */
 #include "models/calibrate_parts.h"
 #include "models/noise.h"
 
@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The largest size and residual that a device file takes (models/cost_reader.c). */
+/* The largest size and residual that a device file takes (models/cost_reader.calibration). */
 static const double SIZE_MOST = 1e18, RESIDUAL_MOST = 10;
 
-double calibrate_time(const struct calibrate_options *options, const struct point *point)
+double calibrate_point_s(const struct calibrate_options *options, const struct point *point)
 {
-    return options->fastest ? point->p10_s : point->median_s;
+    return options->fits_fastest_times ? point->p10_s : point->median_s;
 }
 
 /* ---- parameters ---- */
@@ -44,10 +44,10 @@ const struct cost_param *calibrate_find_param(struct calibration *c, const char 
 void calibrate_add_param(struct calibrate_problem *problem, const char *name, double *slot,
                          enum unit_kind unit, double low, double high, double scale, bool optional)
 {
-    assert(problem->params < FIT_PARAMS_MAX);
-    size_t i = problem->params++;
+    assert(problem->param_count < FIT_PARAMS_MAX);
+    size_t i = problem->param_count++;
     problem->param[i] = (struct fit_param){name, *slot, low, high, scale, optional};
-    problem->slot[i] = slot;
+    problem->target[i] = slot;
     problem->unit[i] = unit;
 }
 
@@ -55,28 +55,29 @@ void calibrate_add_cost_param(struct calibrate_problem *problem, const char *nam
                               bool optional)
 {
     double *slot;
-    const struct cost_param *param = calibrate_find_param(problem->c, name, &slot);
+    const struct cost_param *param = calibrate_find_param(problem->calibration, name, &slot);
     assert(param != NULL);
     calibrate_add_param(problem, name, slot, param->unit, param->low, param->high, scale, optional);
 }
 
-void calibrate_derive(struct calibration *c, const char *name, double *slot, enum unit_kind unit,
-                      double value, enum calibrate_origin origin, const char *how)
+void calibrate_record_derived(struct calibration *c, const char *name, double *slot,
+                              enum unit_kind unit, double value, enum calibrate_origin origin,
+                              const char *how)
 {
     *slot = value;
-    for (size_t i = 0; i < c->numbers; i++)
+    for (size_t i = 0; i < c->number_count; i++)
         if (strcmp(c->number[i].name, name) == 0) {
             c->number[i].value = value;
             c->number[i].source_text = arena_text(&c->arena, how, strlen(how));
             return;
         }
-    assert(c->numbers < CALIBRATE_NUMBERS_MAX);
-    c->number[c->numbers++] =
+    assert(c->number_count < CALIBRATE_NUMBERS_MAX);
+    c->number[c->number_count++] =
         (struct calibrate_number){.name = arena_text(&c->arena, name, strlen(name)),
                                   .unit = unit,
                                   .value = value,
                                   .origin = origin,
-                                  .family = -1,
+                                  .family_index = -1,
                                   .source_text = arena_text(&c->arena, how, strlen(how))};
 }
 
@@ -84,21 +85,21 @@ void calibrate_derive(struct calibration *c, const char *name, double *slot, enu
 
 const char calibrate_disturbed[] = "other programs disturbed these points";
 
-static void set_values(struct calibrate_problem *problem, const double *value)
+static void set_parameters(struct calibrate_problem *problem, const double *value)
 {
-    for (size_t i = 0; i < problem->params; i++)
-        *problem->slot[i] = value[i];
+    for (size_t i = 0; i < problem->param_count; i++)
+        *problem->target[i] = value[i];
 }
 
 static double predict_point(void *context, const double *value, size_t point)
 {
     struct calibrate_problem *problem = context;
-    set_values(problem, value);
+    set_parameters(problem, value);
     return problem->predict(problem, problem->point[point]);
 }
 
 /* Returns the last part of a point's path, which sources name. */
-static const char *file_of(const struct point *point)
+static const char *file_name_of(const struct point *point)
 {
     const char *name = point->at.name ? point->at.name : "points";
     const char *slash = strrchr(name, '/');
@@ -106,29 +107,29 @@ static const char *file_of(const struct point *point)
 }
 
 /* Returns the files of a family's points, with dates: "cpu.csv (2025-01-02), more.csv". */
-static const char *sources(const struct calibrate_problem *problem)
+static const char *source_files_text(const struct calibrate_problem *problem)
 {
     const struct points *points = problem->all_points;
     struct text out = {0};
-    for (size_t i = 0; i < problem->points; i++) {
+    for (size_t i = 0; i < problem->point_count; i++) {
         const struct point *point = problem->point[i];
         bool known = false;
         for (size_t k = 0; k < i && !known; k++)
-            known = strcmp(file_of(problem->point[k]), file_of(point)) == 0;
+            known = strcmp(file_name_of(problem->point[k]), file_name_of(point)) == 0;
         if (known)
             continue;
-        text_printf(&out, "%s%s", out.size > 0 ? ", " : "", file_of(point));
+        text_printf(&out, "%s%s", out.size > 0 ? ", " : "", file_name_of(point));
         for (size_t k = 0; k < points->header_count; k++)
-            if (strcmp(points->header[k].key, "date") == 0 && points->header[k].at.name &&
-                point->at.name && strcmp(points->header[k].at.name, point->at.name) == 0)
-                text_printf(&out, " (%s)", points->header[k].value);
+            if (strcmp(points->header_line[k].key, "date") == 0 && points->header_line[k].at.name &&
+                point->at.name && strcmp(points->header_line[k].at.name, point->at.name) == 0)
+                text_printf(&out, " (%s)", points->header_line[k].value);
     }
-    const char *kept = arena_text(&problem->c->arena, out.data, out.size);
+    const char *kept = arena_text(&problem->calibration->arena, out.data, out.size);
     text_release(&out);
     return kept;
 }
 
-static const char *describe(struct calibration *c, const struct point *point)
+static const char *describe_point(struct calibration *c, const struct point *point)
 {
     struct text out = {0};
     text_printf(&out, "%s ", work_kind_info((enum work_kind)point->work.kind)->name);
@@ -138,115 +139,122 @@ static const char *describe(struct calibration *c, const struct point *point)
     return kept;
 }
 
-static void find_sizes(const struct calibrate_problem *problem, struct cost_calibration *result)
+static void find_size_ranges(const struct calibrate_problem *problem,
+                             struct cost_calibration *result)
 {
-    for (size_t i = 0; i < problem->points; i++) {
+    for (size_t i = 0; i < problem->point_count; i++) {
         const struct point *point = problem->point[i];
         double sizes[COST_SIZE_COUNT] = {0};
-        cost_sizes(&problem->c->cost,
-                   (enum attention_impl)(point->impl < POINT_NO_IMPL ? point->impl : 0),
-                   &point->work, sizes);
+        cost_work_sizes(&problem->calibration->cost,
+                        (enum attention_impl)(
+                            point->attention_impl < POINT_NO_IMPL ? point->attention_impl : 0),
+                        &point->work, sizes);
         for (int k = 0; k < COST_SIZE_COUNT; k++) {
             if (sizes[k] == 0)
                 continue;
             double size = fmin(sizes[k], SIZE_MOST);
-            result->low[k] = result->high[k] == 0 ? size : fmin(result->low[k], size);
-            result->high[k] = fmax(result->high[k], size);
+            result->smallest_size[k] =
+                result->largest_size[k] == 0 ? size : fmin(result->smallest_size[k], size);
+            result->largest_size[k] = fmax(result->largest_size[k], size);
         }
     }
 }
 
 static void record_fit(struct calibrate_problem *problem, const struct fit *fit, const char *from)
 {
-    struct calibration *c = problem->c;
-    assert(c->families < CALIBRATE_FAMILIES_MAX);
-    struct calibrate_family *family = &c->family[c->families];
+    struct calibration *c = problem->calibration;
+    assert(c->family_count < CALIBRATE_FAMILIES_MAX);
+    struct calibrate_family *family = &c->family[c->family_count];
     const struct point *worst = problem->point[fit->worst_point];
-    *family = (struct calibrate_family){.name = problem->name,
-                                        .points = fit->points,
-                                        .parameters = fit->points - fit->degrees_of_freedom,
-                                        .rms = fit->rms,
-                                        .worst_error = fit->worst_error,
-                                        .leave_one_out = fit->leave_one_out,
-                                        .left_out = fit->left_out,
-                                        .worst_at = worst->at,
-                                        .worst_what = describe(c, worst)};
+    *family =
+        (struct calibrate_family){.name = problem->name,
+                                  .point_count = fit->point_count,
+                                  .parameter_count = fit->point_count - fit->degrees_of_freedom,
+                                  .rms_error = fit->rms_error,
+                                  .worst_error = fit->worst_error,
+                                  .leave_one_out_error = fit->leave_one_out_error,
+                                  .leave_one_out_points = fit->leave_one_out_points,
+                                  .worst_point_loc = worst->at,
+                                  .worst_point_text = describe_point(c, worst)};
     family->calibration = (struct cost_calibration){
         .is_calibrated = true,
-        .residual = fmin(fit->rms, RESIDUAL_MOST),
+        .residual = fmin(fit->rms_error, RESIDUAL_MOST),
         .source = arena_printf(
             &c->arena,
             "%zu points of %s%s: root mean square %.1f %%, worst %+.1f %%, leave-one-out "
             "%.1f %%",
-            fit->points, from, problem->options->fastest ? " (p10)" : "", 100 * fit->rms,
-            100 * fit->worst_error, 100 * fit->leave_one_out)};
-    find_sizes(problem, &family->calibration);
-    for (size_t i = 0; i < problem->params; i++) {
+            fit->point_count, from, problem->options->fits_fastest_times ? " (p10)" : "",
+            100 * fit->rms_error, 100 * fit->worst_error, 100 * fit->leave_one_out_error)};
+    find_size_ranges(problem, &family->calibration);
+    for (size_t i = 0; i < problem->param_count; i++) {
         const char *name = problem->param[i].name;
         if (fit->state[i] == FIT_HELD) {
             text_printf(&c->notes, "%s: no point depends on it; it stays as the base has it\n",
                         name);
             continue;
         }
-        assert(c->numbers < CALIBRATE_NUMBERS_MAX);
-        struct calibrate_number *number = &c->number[c->numbers++];
+        assert(c->number_count < CALIBRATE_NUMBERS_MAX);
+        struct calibrate_number *number = &c->number[c->number_count++];
         *number = (struct calibrate_number){.name = name,
                                             .unit = problem->unit[i],
                                             .value = fit->value[i],
-                                            .error = fit->error[i],
-                                            .at_bound = fit->state[i] == FIT_AT_BOUND,
+                                            .standard_error = fit->standard_error[i],
+                                            .is_at_bound = fit->state[i] == FIT_AT_BOUND,
                                             .origin = CALIBRATE_FITTED,
-                                            .family = (int)c->families};
+                                            .family_index = (int)c->family_count};
         if (fit->state[i] == FIT_AT_BOUND)
             number->source_text = arena_printf(&c->arena,
                                                "fitted to %zu points of %s: the best lies at this "
                                                "end of what is possible",
-                                               fit->points, from);
-        else if (fit->error[i] == 0)
-            number->source_text = arena_printf(&c->arena, "measured: %zu point%s of %s",
-                                               fit->points, fit->points == 1 ? "" : "s", from);
+                                               fit->point_count, from);
+        else if (fit->standard_error[i] == 0)
+            number->source_text =
+                arena_printf(&c->arena, "measured: %zu point%s of %s", fit->point_count,
+                             fit->point_count == 1 ? "" : "s", from);
         else
             number->source_text =
-                arena_printf(&c->arena, "fitted to %zu points of %s, +- %.2g %%", fit->points, from,
-                             100 * fit->error[i] / fmax(fit->value[i], 1e-300));
+                arena_printf(&c->arena, "fitted to %zu points of %s, +- %.2g %%", fit->point_count,
+                             from, 100 * fit->standard_error[i] / fmax(fit->value[i], 1e-300));
     }
-    c->families++;
+    c->family_count++;
 }
 
 enum status calibrate_fit(struct calibrate_problem *problem, struct cost_calibration *calibration,
                           struct diag *diag)
 {
     struct fit fit;
-    double *measured_s = heap_alloc(problem->points, sizeof *measured_s);
+    double *measured_s = heap_alloc(problem->point_count, sizeof *measured_s);
     double start[FIT_PARAMS_MAX];
-    for (size_t i = 0; i < problem->points; i++)
-        measured_s[i] = calibrate_time(problem->options, problem->point[i]);
-    for (size_t i = 0; i < problem->params; i++)
+    for (size_t i = 0; i < problem->point_count; i++)
+        measured_s[i] = calibrate_point_s(problem->options, problem->point[i]);
+    for (size_t i = 0; i < problem->param_count; i++)
         start[i] = problem->param[i].start =
             fmin(fmax(problem->param[i].start, problem->param[i].low), problem->param[i].high);
     bool disturbed =
-        noise_disturbs(problem->c->spread, noise_spread(problem->point, problem->points));
+        noise_explains_refusal(problem->calibration->point_spread,
+                               noise_p90_over_p10(problem->point, problem->point_count));
     const struct fit_problem least = {
         .name = problem->name,
         .help = problem->help,
         .scatter_help = disturbed ? calibrate_disturbed : NULL,
         .param = problem->param,
-        .params = problem->params,
-        .points = problem->points,
+        .param_count = problem->param_count,
+        .point_count = problem->point_count,
         .measured_s = measured_s,
         .model = predict_point,
         .context = problem,
-        .limit = problem->limit,
+        .rms_error_limit = problem->rms_error_limit,
         .residual_only = problem->residual_only,
     };
     enum status status =
         fit_run(&fit, &least, (struct loc){.name = problem->point[0]->at.name}, diag);
     problem->refused_as_disturbed = disturbed && fit.is_scattered;
-    set_values(problem, status == STATUS_OK ? fit.value : start);
+    set_parameters(problem, status == STATUS_OK ? fit.value : start);
     if (status == STATUS_OK) {
-        record_fit(problem, &fit, sources(problem));
+        record_fit(problem, &fit, source_files_text(problem));
         if (calibration)
-            *calibration = problem->c->family[problem->c->families - 1].calibration;
+            *calibration =
+                problem->calibration->family[problem->calibration->family_count - 1].calibration;
     }
     free(measured_s);
     return status;

@@ -8,7 +8,7 @@ static const double SCALE_S = 1e-7; /* the size of a change that matters, for ti
 
 /* ---- the issuing thread ---- */
 
-static bool is_issue(const struct calibrate_problem *problem, const struct point *point)
+static bool is_issue_point(const struct calibrate_problem *problem, const struct point *point)
 {
     (void)problem;
     return point->role == POINT_ISSUE || point->role == POINT_LAUNCH;
@@ -16,17 +16,18 @@ static bool is_issue(const struct calibrate_problem *problem, const struct point
 
 static double issue_s(const struct device_cost *cost, const struct point *point)
 {
-    return point->role == POINT_LAUNCH ? cost->host_kernel_s : cost_issue_s(cost, &point->work);
+    return point->role == POINT_LAUNCH ? cost->host_kernel_s
+                                       : cost_host_issue_s(cost, &point->work);
 }
 
-static double predict_issue(const struct calibrate_problem *problem, const struct point *point)
+static double predict_issue_s(const struct calibrate_problem *problem, const struct point *point)
 {
-    return issue_s(&problem->c->cost, point);
+    return issue_s(&problem->calibration->cost, point);
 }
 
 /* Returns by how much a point's issue time grows for each second of one number of the host: its issue time if that
  * number is 1 and all others are 0. */
-static double share_of(const struct point *point, size_t offset)
+static double issue_s_per_number_s(const struct point *point, size_t offset)
 {
     struct device_cost one = {0};
     *(double *)((char *)&one + offset) = 1;
@@ -39,9 +40,11 @@ static void add_op_and_kernel(struct calibrate_problem *problem)
 {
     double ratio = -1;
     bool ops = false, differ = false, launches = false;
-    for (size_t i = 0; i < problem->points; i++) {
-        double per_op = share_of(problem->point[i], offsetof(struct device_cost, host_op_s));
-        double kernels = share_of(problem->point[i], offsetof(struct device_cost, host_kernel_s));
+    for (size_t i = 0; i < problem->point_count; i++) {
+        double per_op =
+            issue_s_per_number_s(problem->point[i], offsetof(struct device_cost, host_op_s));
+        double kernels =
+            issue_s_per_number_s(problem->point[i], offsetof(struct device_cost, host_kernel_s));
         launches |= per_op == 0 && kernels > 0;
         if (per_op == 0)
             continue;
@@ -54,16 +57,17 @@ static void add_op_and_kernel(struct calibrate_problem *problem)
     if (differ || launches)
         calibrate_add_cost_param(problem, "host.kernel_s", SCALE_S, false);
     if (ops && !differ && !launches)
-        text_puts(&problem->c->notes, "host.kernel_s: all points launch as many kernels per op; it "
-                                      "stays as the base has it, and host.op_s holds the rest\n");
+        text_puts(&problem->calibration->notes,
+                  "host.kernel_s: all points launch as many kernels per op; it "
+                  "stays as the base has it, and host.op_s holds the rest\n");
     if (!ops)
-        text_puts(&problem->c->notes,
+        text_puts(&problem->calibration->notes,
                   "host.op_s: no point issues an op; it stays as the base has it\n");
 }
 
 enum status calibrate_host(struct calibrate_problem *problem, struct diag *diag)
 {
-    struct device_cost *cost = &problem->c->cost;
+    struct device_cost *cost = &problem->calibration->cost;
     static const struct {
         size_t offset;
         const char *name, *what;
@@ -75,52 +79,55 @@ enum status calibrate_host(struct calibrate_problem *problem, struct diag *diag)
     problem->name = "host";
     problem->help = "measure issue again, of kinds that launch one kernel and of kinds that launch "
                     "several";
-    problem->predict = predict_issue;
-    problem->limit *= 2;
-    calibrate_choose(problem, is_issue);
-    if (problem->points == 0)
+    problem->predict = predict_issue_s;
+    problem->rms_error_limit *= 2;
+    calibrate_select_points(problem, is_issue_point);
+    if (problem->point_count == 0)
         return STATUS_OK;
     add_op_and_kernel(problem);
     for (size_t i = 0; i < ARRAY_LEN(singles); i++) {
         bool measured = false;
-        for (size_t k = 0; k < problem->points; k++)
-            measured |= share_of(problem->point[k], singles[i].offset) > 0;
+        for (size_t k = 0; k < problem->point_count; k++)
+            measured |= issue_s_per_number_s(problem->point[k], singles[i].offset) > 0;
         if (measured)
             calibrate_add_cost_param(problem, singles[i].name, SCALE_S, false);
         else
-            text_printf(&problem->c->notes, "%s: no point is of %s; it stays as the base has it\n",
-                        singles[i].name, singles[i].what);
+            text_printf(&problem->calibration->notes,
+                        "%s: no point is of %s; it stays as the base has it\n", singles[i].name,
+                        singles[i].what);
     }
     return calibrate_fit(problem, &cost->calibration[COST_HOST], diag);
 }
 
 /* ---- the host's processors ---- */
 
-static bool is_host(const struct calibrate_problem *problem, const struct point *point)
+static bool is_host_work_point(const struct calibrate_problem *problem, const struct point *point)
 {
     (void)problem;
     return point->role == POINT_HOST;
 }
 
-static double predict_host(const struct calibrate_problem *problem, const struct point *point)
+static double predict_host_work_s(const struct calibrate_problem *problem,
+                                  const struct point *point)
 {
-    return cost_host_work_s(&problem->c->cost, problem->host_memory_bytes_per_s, &point->work);
+    return cost_host_work_s(&problem->calibration->cost, problem->host_memory_bytes_per_s,
+                            &point->work);
 }
 
 enum status calibrate_cpu(struct calibrate_problem *problem, struct diag *diag)
 {
     static const char key[] = "host_memory_bytes_per_s";
-    struct device_cost *cost = &problem->c->cost;
+    struct device_cost *cost = &problem->calibration->cost;
     problem->name = "cpu";
     problem->help = "add work on a host stream, small and large";
-    problem->predict = predict_host;
+    problem->predict = predict_host_work_s;
     problem->host_memory_bytes_per_s = problem->options->host_memory_bytes_per_s;
-    calibrate_choose(problem, is_host);
-    if (problem->points == 0)
+    calibrate_select_points(problem, is_host_work_point);
+    if (problem->point_count == 0)
         return STATUS_OK;
     enum status status = calibrate_check_varies(problem, COST_SIZE_BYTES, diag);
     for (size_t i = 0; i < problem->all_points->header_count && status == STATUS_OK; i++) {
-        const struct points_header_line *header = &problem->all_points->header[i];
+        const struct points_header_line *header = &problem->all_points->header_line[i];
         if (problem->host_memory_bytes_per_s > 0 || strcmp(header->key, key) != 0)
             continue;
         status = units_parse(header->value, strlen(header->value), UNIT_BYTES_PER_S,

@@ -18,19 +18,19 @@ void calibrate_jitter(struct calibration *c, const struct points *points)
     size_t count = 0;
     for (size_t i = 0; i < points->count; i++) {
         const struct point *point = &points->row[i];
-        if (point_is_work(point) && point->repeats >= REPEATS_MIN &&
+        if (point_is_undisturbed_op(point) && point->repeats >= REPEATS_MIN &&
             work_kind_info((enum work_kind)point->work.kind)->stream == STREAM_COMPUTE)
             relative[count++] = (point->p90_s - point->p10_s) / P10_TO_P90 / point->median_s;
     }
     if (count > 0) {
         gsl_sort(relative, 1, count);
         double middle = gsl_stats_median_from_sorted_data(relative, 1, count);
-        calibrate_derive(c, "device.jitter", &c->cost.device_jitter, UNIT_NONE,
-                         middle < 1 ? middle : 1, CALIBRATE_DERIVED,
-                         arena_printf(&c->arena,
-                                      "(p90 - p10) / 2.563 over the median of %zu points "
-                                      "with %lld repeats or more; the median of them",
-                                      count, (long long)REPEATS_MIN));
+        calibrate_record_derived(c, "device.jitter", &c->cost.device_jitter, UNIT_NONE,
+                                 middle < 1 ? middle : 1, CALIBRATE_DERIVED,
+                                 arena_printf(&c->arena,
+                                              "(p90 - p10) / 2.563 over the median of %zu points "
+                                              "with %lld repeats or more; the median of them",
+                                              count, (long long)REPEATS_MIN));
     }
     free(relative);
 }

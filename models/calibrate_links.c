@@ -32,15 +32,15 @@ void link_calibration_release(struct link_calibration *links)
 
 /* ---- the traffic of a point over its link ---- */
 
-/* The steps of a communication of n ranks, each of which sends `bytes`, and the bytes that cross the busiest link. */
+/* The steps of a communication of n ranks, each of which sends `busiest_link_bytes`, and the bytes that cross the busiest link. */
 struct link_traffic {
-    double steps, bytes;
+    double steps, busiest_link_bytes;
 };
 
-static struct link_traffic traffic_of(const struct work *work, bool sums_whole)
+static struct link_traffic link_traffic_of(const struct work *work, bool sums_whole)
 {
     double bytes = (double)work_payload_bytes(work);
-    double n = work_group(work) > 0 ? (double)work_group(work) : 1;
+    double n = work_comm_group(work) > 0 ? (double)work_comm_group(work) : 1;
     switch ((enum work_kind)work->kind) {
     case WORK_ALL_GATHER:
         return (struct link_traffic){n - 1, (n - 1) * bytes};
@@ -66,7 +66,7 @@ static struct link_traffic traffic_of(const struct work *work, bool sums_whole)
  * (sim/platform/loopback.c). */
 static struct link_traffic loopback_traffic_of(const struct work *work)
 {
-    double bytes = (double)work_payload_bytes(work), n = (double)work_group(work);
+    double bytes = (double)work_payload_bytes(work), n = (double)work_comm_group(work);
     switch ((enum work_kind)work->kind) {
     case WORK_ALL_GATHER:
         return (struct link_traffic){n, n * n * bytes};
@@ -125,7 +125,7 @@ bool calibrate_link_find(const struct point *point, enum calibrate_link *link)
     }
     if (point->loopback)
         *link = CALIBRATE_LOOPBACK;
-    return work_group(&point->work) > 1;
+    return work_comm_group(&point->work) > 1;
 }
 
 /* ---- the fit ---- */
@@ -133,7 +133,7 @@ bool calibrate_link_find(const struct point *point, enum calibrate_link *link)
 struct link_points {
     const struct point **point;
     size_t count;
-    bool sums_whole; /* as in struct calibrate_options */
+    bool reduce_scatter_as_all_reduce; /* as in struct calibrate_options */
 };
 
 static double predict_point(void *context, const double *value, size_t i)
@@ -142,13 +142,14 @@ static double predict_point(void *context, const double *value, size_t i)
     const struct point *point = points->point[i];
     /* in a both-ways point, as many bytes go in the other direction */
     double others = point->role == POINT_BOTH_WAYS ? 2 : 1;
-    bool shared = point->loopback && work_group(&point->work) > 0;
+    bool shared = point->loopback && work_comm_group(&point->work) > 0;
     struct link_traffic traffic =
-        shared ? loopback_traffic_of(&point->work) : traffic_of(&point->work, points->sums_whole);
-    return fmax(traffic.steps * value[0] + others * traffic.bytes / value[1], 1e-12);
+        shared ? loopback_traffic_of(&point->work)
+               : link_traffic_of(&point->work, points->reduce_scatter_as_all_reduce);
+    return fmax(traffic.steps * value[0] + others * traffic.busiest_link_bytes / value[1], 1e-12);
 }
 
-static const char *describe(struct arena *arena, const struct point *point)
+static const char *describe_point(struct arena *arena, const struct point *point)
 {
     struct text out = {0};
     text_printf(&out, "%s ", work_kind_info((enum work_kind)point->work.kind)->name);
@@ -165,28 +166,28 @@ static void record_link(struct link_calibration *links, enum calibrate_link clas
     const char *name = points->point[0]->at.name ? points->point[0]->at.name : "points";
     const char *slash = strrchr(name, '/');
     *link = (struct calibrated_link){
-        .points = points->count,
+        .point_count = points->count,
         .latency_s = fit->value[0],
-        .latency_error_s = fit->error[0],
+        .latency_error_s = fit->standard_error[0],
         .bytes_per_s = fit->value[1],
-        .bytes_per_s_error = fit->error[1],
-        .rms = fit->rms,
+        .bytes_per_s_error = fit->standard_error[1],
+        .rms_error = fit->rms_error,
         .worst_error = fit->worst_error,
-        .leave_one_out = fit->leave_one_out,
-        .low_bytes = INFINITY,
-        .worst_what = describe(&links->arena, points->point[fit->worst_point]),
+        .leave_one_out_error = fit->leave_one_out_error,
+        .smallest_bytes = INFINITY,
+        .worst_point_text = describe_point(&links->arena, points->point[fit->worst_point]),
     };
     for (size_t i = 0; i < points->count; i++) {
         double bytes = (double)work_payload_bytes(&points->point[i]->work);
-        link->low_bytes = fmin(link->low_bytes, bytes);
-        link->high_bytes = fmax(link->high_bytes, bytes);
+        link->smallest_bytes = fmin(link->smallest_bytes, bytes);
+        link->largest_bytes = fmax(link->largest_bytes, bytes);
     }
     link->source = arena_printf(
         &links->arena,
         "fitted to %zu points of %s, %.3g to %.3g bytes: root mean square %.1f %%, worst %+.1f %%, "
         "leave-one-out %.1f %%",
-        link->points, slash ? slash + 1 : name, link->low_bytes, link->high_bytes, 100 * link->rms,
-        100 * link->worst_error, 100 * link->leave_one_out);
+        link->point_count, slash ? slash + 1 : name, link->smallest_bytes, link->largest_bytes,
+        100 * link->rms_error, 100 * link->worst_error, 100 * link->leave_one_out_error);
 }
 
 static bool sizes_vary(const struct link_points *points)
@@ -198,10 +199,10 @@ static bool sizes_vary(const struct link_points *points)
     return false;
 }
 
-static enum status fit_class(struct link_calibration *links, enum calibrate_link class,
-                             const struct link_points *points, bool disturbed,
-                             const struct calibrate_options *options, bool *scattered,
-                             struct diag *diag)
+static enum status fit_link_class(struct link_calibration *links, enum calibrate_link class,
+                                  const struct link_points *points, bool disturbed,
+                                  const struct calibrate_options *options, bool *scattered,
+                                  struct diag *diag)
 {
     static const struct fit_param params[] = {
         {"latency", 1e-6, 0, 1, SCALE_S, false},
@@ -216,19 +217,19 @@ static enum status fit_class(struct link_calibration *links, enum calibrate_link
                           classes[class].name);
     double *measured_s = heap_alloc(points->count, sizeof *measured_s);
     for (size_t i = 0; i < points->count; i++)
-        measured_s[i] = calibrate_time(options, points->point[i]);
+        measured_s[i] = calibrate_point_s(options, points->point[i]);
     const struct fit_problem problem = {
         .name = classes[class].name,
         .help = "messages below the size at which the library changes its protocol do not "
                 "belong to the same line; leave them out (--min-bytes)",
         .scatter_help = disturbed ? calibrate_disturbed : NULL,
         .param = params,
-        .params = ARRAY_LEN(params),
-        .points = points->count,
+        .param_count = ARRAY_LEN(params),
+        .point_count = points->count,
         .measured_s = measured_s,
         .model = predict_point,
         .context = (void *)points,
-        .limit = options->limit > 0 ? options->limit : LIMIT,
+        .rms_error_limit = options->rms_error_limit > 0 ? options->rms_error_limit : LIMIT,
     };
     struct fit fit;
     enum status status = fit_run(&fit, &problem, at, diag);
@@ -240,26 +241,28 @@ static enum status fit_class(struct link_calibration *links, enum calibrate_link
 }
 
 /* Fits a class of links, as fit_family() in calibrate_device.c fits a family of numbers. */
-static enum status fit_or_keep_base(struct link_calibration *links, enum calibrate_link class,
-                                    const struct link_points *points, bool disturbed,
-                                    const struct calibrate_options *options, struct diag *diag)
+static enum status fit_class_or_keep_base(struct link_calibration *links, enum calibrate_link class,
+                                          const struct link_points *points, bool disturbed,
+                                          const struct calibrate_options *options,
+                                          struct diag *diag)
 {
     bool scattered;
     struct calibrate_options fastest = *options;
     struct diag quiet = {0};
-    fastest.fastest = true;
+    fastest.fits_fastest_times = true;
     bool goes_on = disturbed && options->despite_noise;
-    enum status status = fit_class(links, class, points, disturbed, options, &scattered, &quiet);
-    struct calibrate_fallback *fallback = &links->fallback[links->fallbacks];
+    enum status status =
+        fit_link_class(links, class, points, disturbed, options, &scattered, &quiet);
+    struct calibrate_fallback *fallback = &links->fallback[links->fallback_count];
     if (status == STATUS_NO && scattered && goes_on) {
-        status = fit_class(links, class, points, disturbed, &fastest, &scattered, &quiet);
+        status = fit_link_class(links, class, points, disturbed, &fastest, &scattered, &quiet);
         *fallback = (struct calibrate_fallback){classes[class].name, status == STATUS_NO, true};
-        links->fallbacks++;
+        links->fallback_count++;
         status = STATUS_OK;
     } else if (status != STATUS_OK) {
         *fallback = (struct calibrate_fallback){classes[class].name, true, false};
-        links->fallbacks++;
-        status = fit_class(links, class, points, disturbed, options, &scattered, diag);
+        links->fallback_count++;
+        status = fit_link_class(links, class, points, disturbed, options, &scattered, diag);
     }
     diag_release(&quiet);
     return status;
@@ -269,10 +272,10 @@ enum status calibrate_links(struct link_calibration *links, const struct points 
                             const struct calibrate_options *options, struct diag *diag)
 {
     enum status status = STATUS_OK;
-    double spread = noise_spread_of_all(points);
+    double spread = noise_p90_over_p10_of_all(points);
     struct link_points chosen = {
         .point = heap_alloc(points->count + 1, sizeof(const struct point *)),
-        .sums_whole = options->sums_whole,
+        .reduce_scatter_as_all_reduce = options->reduce_scatter_as_all_reduce,
     };
     for (int class = 0; class < CALIBRATE_LINK_COUNT; class ++) {
         chosen.count = 0;
@@ -284,9 +287,10 @@ enum status calibrate_links(struct link_calibration *links, const struct points 
         }
         if (chosen.count == 0)
             continue;
-        bool disturbed = noise_disturbs(spread, noise_spread(chosen.point, chosen.count));
-        enum status one =
-            fit_or_keep_base(links, (enum calibrate_link) class, &chosen, disturbed, options, diag);
+        bool disturbed =
+            noise_explains_refusal(spread, noise_p90_over_p10(chosen.point, chosen.count));
+        enum status one = fit_class_or_keep_base(links, (enum calibrate_link) class, &chosen,
+                                                 disturbed, options, diag);
         status = status == STATUS_OK ? one : status;
     }
     free((void *)chosen.point);
@@ -299,13 +303,14 @@ void link_calibration_print_report(const struct link_calibration *links, struct 
 {
     for (int i = 0; i < CALIBRATE_LINK_COUNT; i++) {
         const struct calibrated_link *link = &links->link[i];
-        if (link->points == 0)
+        if (link->point_count == 0)
             continue;
         text_printf(out,
                     "%s (%s): %zu points, 2 parameters; root mean square %.1f %%, leave-one-out "
                     "%.1f %%, worst %+.0f %% (%s)\n  latency    ",
-                    classes[i].name, classes[i].what, link->points, 100 * link->rms,
-                    100 * link->leave_one_out, 100 * link->worst_error, link->worst_what);
+                    classes[i].name, classes[i].what, link->point_count, 100 * link->rms_error,
+                    100 * link->leave_one_out_error, 100 * link->worst_error,
+                    link->worst_point_text);
         calibrate_put_value(out, UNIT_SECONDS, link->latency_s);
         text_puts(out, " +- ");
         calibrate_put_value(out, UNIT_SECONDS, link->latency_error_s);
@@ -313,12 +318,12 @@ void link_calibration_print_report(const struct link_calibration *links, struct 
         calibrate_put_value(out, UNIT_BYTES_PER_S, link->bytes_per_s);
         text_printf(out, " +- %.1f %%\n", 100 * link->bytes_per_s_error / link->bytes_per_s);
     }
-    calibrate_put_fallbacks(links->fallback, links->fallbacks, false, true,
+    calibrate_put_fallbacks(links->fallback, links->fallback_count, false, true,
                             "fastest    links, fitted to the p10 of disturbed points: ", out);
     calibrate_put_fallbacks(
-        links->fallback, links->fallbacks, true, true,
+        links->fallback, links->fallback_count, true, true,
         "refused    links of disturbed points, left as the cluster has them: ", out);
-    calibrate_put_fallbacks(links->fallback, links->fallbacks, true, false,
+    calibrate_put_fallbacks(links->fallback, links->fallback_count, true, false,
                             "refused    links, left as the cluster has them: ", out);
 }
 
@@ -334,13 +339,13 @@ struct link_field {
 
 enum { FIELDS_MAX = 24 };
 
-struct fields {
+struct link_fields {
     size_t count;
     struct link_field row[FIELDS_MAX];
 };
 
-static void put(struct fields *fields, const char *section, const char *name, enum unit_kind unit,
-                double value, const char *source)
+static void add_field(struct link_fields *fields, const char *section, const char *name,
+                      enum unit_kind unit, double value, const char *source)
 {
     assert(fields->count < FIELDS_MAX);
     fields->row[fields->count++] = (struct link_field){section, name, unit, value, source, 0};
@@ -349,13 +354,13 @@ static void put(struct fields *fields, const char *section, const char *name, en
 /* Writes a number that the points of a class determine, with its spread. The spread is the largest of the fit's root
  * mean square error, its leave-one-out error and the number's relative standard error, limited to
  * CALIBRATE_SPREAD_LEAST to CALIBRATE_SPREAD_MOST. */
-static void put_fitted(struct fields *fields, const char *section, const char *name,
-                       enum unit_kind unit, double value, const struct calibrated_link *link)
+static void add_fitted_field(struct link_fields *fields, const char *section, const char *name,
+                             enum unit_kind unit, double value, const struct calibrated_link *link)
 {
     double own = unit == UNIT_SECONDS ? link->latency_error_s / fmax(link->latency_s, SCALE_S)
                                       : link->bytes_per_s_error / link->bytes_per_s;
-    put(fields, section, name, unit, value, link->source);
-    double spread = fmax(fmax(link->rms, link->leave_one_out), own);
+    add_field(fields, section, name, unit, value, link->source);
+    double spread = fmax(fmax(link->rms_error, link->leave_one_out_error), own);
     fields->row[fields->count - 1].spread =
         fmin(fmax(spread, CALIBRATE_SPREAD_LEAST), CALIBRATE_SPREAD_MOST);
 }
@@ -363,50 +368,51 @@ static void put_fitted(struct fields *fields, const char *section, const char *n
 static const char raised[] = "raised to what was measured, which is above the base's; put the data "
                              "sheet's number here";
 
-static void put_copies(struct fields *fields, const struct link_calibration *links,
-                       const struct cluster *cluster)
+static void add_copy_fields(struct link_fields *fields, const struct link_calibration *links,
+                            const struct cluster *cluster)
 {
     const struct calibrated_link *to = &links->link[CALIBRATE_H2D];
     const struct calibrated_link *from = &links->link[CALIBRATE_D2H];
     double most = fmax(to->bytes_per_s, from->bytes_per_s); /* a class without points has 0 */
-    if (to->points > 0)
-        put_fitted(fields, "pcie", "h2d", UNIT_BYTES_PER_S, to->bytes_per_s, to);
-    if (from->points > 0)
-        put_fitted(fields, "pcie", "d2h", UNIT_BYTES_PER_S, from->bytes_per_s, from);
+    if (to->point_count > 0)
+        add_fitted_field(fields, "pcie", "h2d", UNIT_BYTES_PER_S, to->bytes_per_s, to);
+    if (from->point_count > 0)
+        add_fitted_field(fields, "pcie", "d2h", UNIT_BYTES_PER_S, from->bytes_per_s, from);
     const struct calibrated_link *slow =
-        from->points == 0 || to->latency_s > from->latency_s ? to : from;
-    if (slow->points > 0)
-        put_fitted(fields, "pcie", "latency", UNIT_SECONDS, slow->latency_s, slow);
+        from->point_count == 0 || to->latency_s > from->latency_s ? to : from;
+    if (slow->point_count > 0)
+        add_fitted_field(fields, "pcie", "latency", UNIT_SECONDS, slow->latency_s, slow);
     const struct calibrated_link *both = &links->link[CALIBRATE_BOTH_WAYS];
-    if (both->points > 0)
-        put_fitted(fields, "pcie", "both_ways", UNIT_BYTES_PER_S, both->bytes_per_s, both);
+    if (both->point_count > 0)
+        add_fitted_field(fields, "pcie", "both_ways", UNIT_BYTES_PER_S, both->bytes_per_s, both);
     if (most > cluster->pcie.nominal_bytes_per_s)
-        put(fields, "pcie", "bandwidth", UNIT_BYTES_PER_S, most, raised);
+        add_field(fields, "pcie", "bandwidth", UNIT_BYTES_PER_S, most, raised);
     if (most > cluster->pcie.uplink_bytes_per_s)
-        put(fields, "pcie", "uplink", UNIT_BYTES_PER_S, most, raised);
+        add_field(fields, "pcie", "uplink", UNIT_BYTES_PER_S, most, raised);
 }
 
-static void put_loopback(struct fields *fields, const struct link_calibration *links)
+static void add_loopback_fields(struct link_fields *fields, const struct link_calibration *links)
 {
     const struct calibrated_link *link = &links->link[CALIBRATE_LOOPBACK];
-    if (link->points == 0)
+    if (link->point_count == 0)
         return;
-    put_fitted(fields, "loopback", "bandwidth", UNIT_BYTES_PER_S, link->bytes_per_s, link);
-    put_fitted(fields, "loopback", "latency", UNIT_SECONDS, link->latency_s, link);
+    add_fitted_field(fields, "loopback", "bandwidth", UNIT_BYTES_PER_S, link->bytes_per_s, link);
+    add_fitted_field(fields, "loopback", "latency", UNIT_SECONDS, link->latency_s, link);
 }
 
-static void put_pageable(struct fields *fields, const struct link_calibration *links)
+static void add_pageable_fields(struct link_fields *fields, const struct link_calibration *links)
 {
     const struct calibrated_link *to = &links->link[CALIBRATE_TO_PAGEABLE];
     const struct calibrated_link *from = &links->link[CALIBRATE_FROM_PAGEABLE];
-    if (to->points > 0)
-        put_fitted(fields, "host", "to_pageable", UNIT_BYTES_PER_S, to->bytes_per_s, to);
-    if (from->points > 0)
-        put_fitted(fields, "host", "from_pageable", UNIT_BYTES_PER_S, from->bytes_per_s, from);
+    if (to->point_count > 0)
+        add_fitted_field(fields, "host", "to_pageable", UNIT_BYTES_PER_S, to->bytes_per_s, to);
+    if (from->point_count > 0)
+        add_fitted_field(fields, "host", "from_pageable", UNIT_BYTES_PER_S, from->bytes_per_s,
+                         from);
 }
 
-static void put_fabric(struct fields *fields, const struct link_calibration *links,
-                       const struct cluster *cluster)
+static void add_fabric_fields(struct link_fields *fields, const struct link_calibration *links,
+                              const struct cluster *cluster)
 {
     const struct calibrated_link *ring = &links->link[CALIBRATE_RING];
     const struct calibrated_link *exchange = &links->link[CALIBRATE_EXCHANGE];
@@ -416,44 +422,46 @@ static void put_fabric(struct fields *fields, const struct link_calibration *lin
     double port = cluster->fabric.bytes_per_s;
     double most = fmax(ring->bytes_per_s, fmax(exchange->bytes_per_s, peer->bytes_per_s));
     if (most > port) {
-        put(fields, "fabric", "bandwidth", UNIT_BYTES_PER_S, most, raised);
+        add_field(fields, "fabric", "bandwidth", UNIT_BYTES_PER_S, most, raised);
         port = most;
     }
-    if (ring->points > 0)
-        put_fitted(fields, "fabric", "efficiency", UNIT_NONE, ring->bytes_per_s / port, ring);
-    if (exchange->points > 0) {
-        put_fitted(fields, "fabric", "all_to_all_efficiency", UNIT_NONE,
-                   exchange->bytes_per_s / port, exchange);
-        put_fitted(fields, "fabric", "all_to_all_peer_bandwidth", UNIT_BYTES_PER_S,
-                   exchange->bytes_per_s, exchange);
+    if (ring->point_count > 0)
+        add_fitted_field(fields, "fabric", "efficiency", UNIT_NONE, ring->bytes_per_s / port, ring);
+    if (exchange->point_count > 0) {
+        add_fitted_field(fields, "fabric", "all_to_all_efficiency", UNIT_NONE,
+                         exchange->bytes_per_s / port, exchange);
+        add_fitted_field(fields, "fabric", "all_to_all_peer_bandwidth", UNIT_BYTES_PER_S,
+                         exchange->bytes_per_s, exchange);
     }
-    if (peer->points > 0)
-        put_fitted(fields, "fabric", "peer_bandwidth", UNIT_BYTES_PER_S, peer->bytes_per_s, peer);
-    const struct calibrated_link *latency = ring->points > 0 ? ring : peer;
-    if (latency->points > 0)
-        put_fitted(fields, "fabric", "latency", UNIT_SECONDS, latency->latency_s, latency);
+    if (peer->point_count > 0)
+        add_fitted_field(fields, "fabric", "peer_bandwidth", UNIT_BYTES_PER_S, peer->bytes_per_s,
+                         peer);
+    const struct calibrated_link *latency = ring->point_count > 0 ? ring : peer;
+    if (latency->point_count > 0)
+        add_fitted_field(fields, "fabric", "latency", UNIT_SECONDS, latency->latency_s, latency);
 }
 
-static void put_network(struct fields *fields, const struct link_calibration *links,
-                        const struct cluster *cluster)
+static void add_network_fields(struct link_fields *fields, const struct link_calibration *links,
+                               const struct cluster *cluster)
 {
     const struct calibrated_link *ring = &links->link[CALIBRATE_NETWORK_RING];
     const struct calibrated_link *peer = &links->link[CALIBRATE_NETWORK_PEER];
     double all = (double)cluster->nic.count * cluster->nic.bytes_per_s;
     if (cluster->nic.count == 0)
         return;
-    if (ring->points > 0)
-        put_fitted(fields, "nic", "efficiency", UNIT_NONE, fmin(ring->bytes_per_s / all, 1), ring);
-    if (peer->points > 0)
-        put_fitted(fields, "nic", "peer_bandwidth", UNIT_BYTES_PER_S,
-                   fmin(peer->bytes_per_s, cluster->nic.bytes_per_s), peer);
-    const struct calibrated_link *latency = peer->points > 0 ? peer : ring;
-    if (latency->points > 0)
-        put_fitted(fields, "nic", "message_latency", UNIT_SECONDS,
-                   fmax(latency->latency_s - cluster->nic.latency_s, 0), latency);
+    if (ring->point_count > 0)
+        add_fitted_field(fields, "nic", "efficiency", UNIT_NONE, fmin(ring->bytes_per_s / all, 1),
+                         ring);
+    if (peer->point_count > 0)
+        add_fitted_field(fields, "nic", "peer_bandwidth", UNIT_BYTES_PER_S,
+                         fmin(peer->bytes_per_s, cluster->nic.bytes_per_s), peer);
+    const struct calibrated_link *latency = peer->point_count > 0 ? peer : ring;
+    if (latency->point_count > 0)
+        add_fitted_field(fields, "nic", "message_latency", UNIT_SECONDS,
+                         fmax(latency->latency_s - cluster->nic.latency_s, 0), latency);
 }
 
-static void print_fields(const struct fields *fields, struct json_out *json)
+static void print_fields(const struct link_fields *fields, struct json_out *json)
 {
     for (size_t i = 0; i < fields->count; i++) {
         const struct link_field *field = &fields->row[i];
@@ -474,12 +482,12 @@ enum status link_calibration_print_cluster(const struct link_calibration *links,
                                            const struct cluster *cluster, struct text *out,
                                            struct diag *diag)
 {
-    struct fields fields = {0};
-    put_copies(&fields, links, cluster);
-    put_loopback(&fields, links);
-    put_fabric(&fields, links, cluster);
-    put_network(&fields, links, cluster);
-    put_pageable(&fields, links);
+    struct link_fields fields = {0};
+    add_copy_fields(&fields, links, cluster);
+    add_loopback_fields(&fields, links);
+    add_fabric_fields(&fields, links, cluster);
+    add_network_fields(&fields, links, cluster);
+    add_pageable_fields(&fields, links);
     if (fields.count == 0 && !device)
         return diag_error(
             diag, (struct loc){.name = cluster->name}, STATUS_NO,

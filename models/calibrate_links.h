@@ -5,7 +5,7 @@
  *     seconds = steps * latency + bytes over the busiest link / bandwidth
  *
  * where a ring over n ranks takes n - 1 steps (an all-reduce 2 (n - 1), and so a reduce-scatter with
- * options.sums_whole) and an all-to-all, a scatter, a shift or a copy one; between ranks that share a GPU, a step is a
+ * options.reduce_scatter_as_all_reduce) and an all-to-all, a scatter, a shift or a copy one; between ranks that share a GPU, a step is a
  * copy of one member, and the bytes are those that all members fetch. docs/measuring.md, "Links", has the table of
  * steps and bytes. */
 #ifndef MODELS_CALIBRATE_LINKS_H
@@ -37,17 +37,17 @@ enum calibrate_link {
 };
 
 struct calibrated_link {
-    size_t points; /* 0: the class has no points, and the other members are not set */
+    size_t point_count; /* 0: the class has no points, and the other members are not set */
     double latency_s, latency_error_s, bytes_per_s, bytes_per_s_error;
-    double rms, worst_error, leave_one_out, low_bytes, high_bytes;
-    const char *worst_what, *source;
+    double rms_error, worst_error, leave_one_out_error, smallest_bytes, largest_bytes;
+    const char *worst_point_text, *source;
 };
 
 struct link_calibration {
     struct arena arena;
     struct calibrated_link link[CALIBRATE_LINK_COUNT];
     /* The classes that were not fitted. With to_base, a cluster file has the preset's numbers for the class. */
-    size_t fallbacks;
+    size_t fallback_count;
     struct calibrate_fallback fallback[CALIBRATE_LINK_COUNT];
 };
 

@@ -13,20 +13,20 @@
 
 /* A family while it is fitted: its points, and for each parameter the number it sets. */
 struct calibrate_problem {
-    struct calibration *c;
+    struct calibration *calibration;
     const struct calibrate_options *options;
     const char *name, *help;
     const struct points *all_points;
     const struct point **point; /* room for all points */
-    size_t points;
+    size_t point_count;
     struct fit_param param[FIT_PARAMS_MAX];
-    double *slot[FIT_PARAMS_MAX]; /* in c->cost */
+    double *target[FIT_PARAMS_MAX]; /* in c->cost */
     enum unit_kind unit[FIT_PARAMS_MAX];
-    size_t params;
-    double limit;
+    size_t param_count;
+    double rms_error_limit;
     bool residual_only; /* only the residual of the fit is wanted */
     /* only numbers that grow with the size are fitted (calibrate_options.few_sizes) */
-    bool rates;
+    bool fits_rates_only;
     int impl, direction; /* for attention: enum attention_impl, enum attention_direction */
     /* the last fit was refused because other programs disturbed its points */
     bool refused_as_disturbed;
@@ -38,7 +38,7 @@ struct calibrate_problem {
 void calibrate_add_param(struct calibrate_problem *problem, const char *name, double *slot,
                          enum unit_kind unit, double low, double high, double scale, bool optional);
 
-/* Finds a number by its name ("matmul.ramp_s", "attention.cpu.forward.rates"). Returns its row, and sets *slot to its
+/* Finds a number by its name ("matmul.ramp_s", "attention.cpu.forward.fits_rates_only"). Returns its row, and sets *slot to its
  * place in c->cost; NULL: there is no such number. */
 const struct cost_param *calibrate_find_param(struct calibration *c, const char *name,
                                               double **slot);
@@ -54,11 +54,12 @@ enum status calibrate_fit(struct calibrate_problem *problem, struct cost_calibra
                           struct diag *diag);
 
 /* Records a number that follows from others, and sets it. */
-void calibrate_derive(struct calibration *c, const char *name, double *slot, enum unit_kind unit,
-                      double value, enum calibrate_origin origin, const char *how);
+void calibrate_record_derived(struct calibration *c, const char *name, double *slot,
+                              enum unit_kind unit, double value, enum calibrate_origin origin,
+                              const char *how);
 
 /* Returns the seconds of a point that are fitted: p10_s or median_s, as the options say. */
-double calibrate_time(const struct calibrate_options *options, const struct point *point);
+double calibrate_point_s(const struct calibrate_options *options, const struct point *point);
 
 /* The help text of a refusal if disturbed points scatter; it replaces the problem's own. */
 extern const char calibrate_disturbed[];
@@ -70,9 +71,9 @@ calibrate_family_function calibrate_start, calibrate_memory, calibrate_matmul, c
     calibrate_host, calibrate_cpu;
 
 /* Makes the points that a function chooses those of the problem. */
-typedef bool calibrate_choose_function(const struct calibrate_problem *problem,
-                                       const struct point *point);
-void calibrate_choose(struct calibrate_problem *problem, calibrate_choose_function *chosen);
+typedef bool calibrate_point_filter(const struct calibrate_problem *problem,
+                                    const struct point *point);
+void calibrate_select_points(struct calibrate_problem *problem, calibrate_point_filter *chosen);
 
 /* Refuses points that all agree in a size; the message names it. */
 enum status calibrate_check_varies(const struct calibrate_problem *problem, enum cost_size size,

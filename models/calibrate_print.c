@@ -67,20 +67,20 @@ void calibrate_put_field(struct json_out *json, const char *name, enum unit_kind
  * path by path: between two paths only the objects that they do not share are closed and opened. */
 enum { DEPTH_MAX = 6 };
 
-struct record_writer {
+struct device_file_writer {
     struct json_out json;
-    char open[DEPTH_MAX][32]; /* names of the objects that are open */
+    char open_object[DEPTH_MAX][32]; /* names of the objects that are open */
     size_t depth;
 };
 
-static void close_to(struct record_writer *w, size_t depth)
+static void close_objects_to(struct device_file_writer *w, size_t depth)
 {
     for (; w->depth > depth; w->depth--)
         json_end_object(&w->json);
 }
 
 /* Opens the objects of path[0..size), which does not include the number's own name. */
-static void open_path(struct record_writer *w, const char *path, size_t size)
+static void open_objects_of_path(struct device_file_writer *w, const char *path, size_t size)
 {
     bool shared = true;
     size_t depth = 0, part;
@@ -88,18 +88,18 @@ static void open_path(struct record_writer *w, const char *path, size_t size)
         part = strcspn(at, ".");
         if (part > (size_t)(end - at))
             part = (size_t)(end - at);
-        shared = shared && depth < w->depth && strlen(w->open[depth]) == part &&
-                 memcmp(w->open[depth], at, part) == 0;
+        shared = shared && depth < w->depth && strlen(w->open_object[depth]) == part &&
+                 memcmp(w->open_object[depth], at, part) == 0;
         if (shared)
             continue;
-        close_to(w, depth);
-        assert(depth < DEPTH_MAX && part < sizeof w->open[0]);
-        memcpy(w->open[depth], at, part);
-        w->open[depth][part] = '\0';
-        json_begin_object(&w->json, w->open[depth]);
+        close_objects_to(w, depth);
+        assert(depth < DEPTH_MAX && part < sizeof w->open_object[0]);
+        memcpy(w->open_object[depth], at, part);
+        w->open_object[depth][part] = '\0';
+        json_begin_object(&w->json, w->open_object[depth]);
         w->depth++;
     }
-    close_to(w, depth);
+    close_objects_to(w, depth);
 }
 
 /* The spread of a number is the larger of two: the error of the family's fit at a point (at a point that was left
@@ -107,42 +107,43 @@ static void open_path(struct record_writer *w, const char *path, size_t size)
  * CALIBRATE_SPREAD_LEAST, as for a number that a single point determined, it is computed from the repeats of
  * points: the logarithm of the 90th over the 10th percentile (the median over all points) is 2.56 standard
  * deviations of a normal distribution. It is at least CALIBRATE_SPREAD_LEAST and at most CALIBRATE_SPREAD_MOST. */
-double calibration_spread(const struct calibration *c, const struct calibrate_number *number)
+double calibration_number_spread(const struct calibration *c, const struct calibrate_number *number)
 {
     if (number->origin != CALIBRATE_FITTED)
         return 0;
-    const struct calibrate_family *family = &c->family[number->family];
-    double left = family->left_out > 0 ? family->leave_one_out : family->rms;
-    double own = number->value > 0 ? number->error / number->value : 0;
+    const struct calibrate_family *family = &c->family[number->family_index];
+    double left =
+        family->leave_one_out_points > 0 ? family->leave_one_out_error : family->rms_error;
+    double own = number->value > 0 ? number->standard_error / number->value : 0;
     double spread = fmax(left, own);
     if (spread < CALIBRATE_SPREAD_LEAST)
-        spread = fmax(log(fmax(c->spread, 1)) / 2.56, CALIBRATE_SPREAD_LEAST);
+        spread = fmax(log(fmax(c->point_spread, 1)) / 2.56, CALIBRATE_SPREAD_LEAST);
     return fmin(spread, CALIBRATE_SPREAD_MOST);
 }
 
-static void write_number(struct record_writer *w, const struct calibration *c,
+static void write_number(struct device_file_writer *w, const struct calibration *c,
                          const struct calibrate_number *number)
 {
     const char *leaf = strrchr(number->name, '.');
-    open_path(w, number->name, (size_t)(leaf - number->name));
+    open_objects_of_path(w, number->name, (size_t)(leaf - number->name));
     calibrate_put_field(&w->json, leaf + 1, number->unit, number->value, number->source_text,
-                        calibration_spread(c, number));
+                        calibration_number_spread(c, number));
 }
 
-static void write_calibration(struct record_writer *w, const struct calibrate_family *family)
+static void write_calibration(struct device_file_writer *w, const struct calibrate_family *family)
 {
     const struct cost_calibration *calibration = &family->calibration;
-    open_path(w, family->name, strlen(family->name));
+    open_objects_of_path(w, family->name, strlen(family->name));
     json_begin_inline_object(&w->json, "calibrated");
     json_put_rounded(&w->json, "residual", calibration->residual, 6);
     json_put_text(&w->json, "source", calibration->source);
     json_begin_object(&w->json, "sizes");
     for (int i = 0; i < COST_SIZE_COUNT; i++) {
-        if (calibration->high[i] == 0)
+        if (calibration->largest_size[i] == 0)
             continue;
         json_begin_array(&w->json, cost_size_names[i]);
-        json_put_rounded(&w->json, NULL, calibration->low[i], 15);
-        json_put_rounded(&w->json, NULL, calibration->high[i], 15);
+        json_put_rounded(&w->json, NULL, calibration->smallest_size[i], 15);
+        json_put_rounded(&w->json, NULL, calibration->largest_size[i], 15);
         json_end_array(&w->json);
     }
     json_end_object(&w->json);
@@ -150,18 +151,19 @@ static void write_calibration(struct record_writer *w, const struct calibrate_fa
 }
 
 /* Writes the numbers of a family together, and families in the order of a device file. */
-static void write_under(struct record_writer *w, const struct calibration *c, const char *prefix)
+static void write_numbers_under(struct device_file_writer *w, const struct calibration *c,
+                                const char *prefix)
 {
     size_t size = strlen(prefix);
     /* numbers of inner objects, such as "memory.kinds.gelu", come after those of "memory" */
     for (int deeper = 0; deeper < 2; deeper++)
-        for (size_t i = 0; i < c->numbers; i++) {
+        for (size_t i = 0; i < c->number_count; i++) {
             const char *name = c->number[i].name;
             if (strncmp(name, prefix, size) == 0 && name[size] == '.' &&
                 (strchr(name + size + 1, '.') != NULL) == deeper)
                 write_number(w, c, &c->number[i]);
         }
-    for (size_t i = 0; i < c->families; i++)
+    for (size_t i = 0; i < c->family_count; i++)
         if (strcmp(c->family[i].name, prefix) == 0)
             write_calibration(w, &c->family[i]);
 }
@@ -170,7 +172,7 @@ void calibration_print_device(const struct calibration *calibration, const char 
                               const char *base, const char *note, struct text *out)
 {
     static const char *const prefixes_of_file[] = {"device", "matmul", "memory", "host", "cpu"};
-    struct record_writer w = {.json = {.out = out}};
+    struct device_file_writer w = {.json = {.out = out}};
     json_begin_object(&w.json, NULL);
     json_put_count(&w.json, "longhaul_device_cost", 1);
     json_put_text(&w.json, "name", name);
@@ -184,15 +186,15 @@ void calibration_print_device(const struct calibration *calibration, const char 
         json_end_inline_object(&w.json);
     }
     for (size_t i = 0; i < ARRAY_LEN(prefixes_of_file); i++)
-        write_under(&w, calibration, prefixes_of_file[i]);
+        write_numbers_under(&w, calibration, prefixes_of_file[i]);
     char prefix[64];
     for (int impl = 0; impl < ATTENTION_IMPL_COUNT; impl++)
         for (int pass = 0; pass < ATTENTION_PASS_COUNT; pass++) {
             snprintf(prefix, sizeof prefix, "attention.%s.%s",
                      attention_impl_name((enum attention_impl)impl), cost_pass_names[pass]);
-            write_under(&w, calibration, prefix);
+            write_numbers_under(&w, calibration, prefix);
         }
-    close_to(&w, 0);
+    close_objects_to(&w, 0);
     json_end_object(&w.json);
     text_putc(out, '\n');
 }
@@ -210,49 +212,49 @@ static void report_number(const struct calibration *c, const struct calibrate_nu
     size_t begin = out->size;
     text_printf(out, "  %-38s ", number->name);
     calibrate_put_value(out, number->unit, number->value);
-    if (number->origin == CALIBRATE_FITTED && number->error > 0 && number->value > 0) {
+    if (number->origin == CALIBRATE_FITTED && number->standard_error > 0 && number->value > 0) {
         text_puts(out, " +- ");
-        put_percent(out, number->error / number->value);
+        put_percent(out, number->standard_error / number->value);
     } else if (number->origin != CALIBRATE_FITTED) {
         while (out->size < begin + 58)
             text_putc(out, ' ');
         text_printf(out, "  %s", number->source_text);
-    } else if (number->at_bound) {
+    } else if (number->is_at_bound) {
         text_puts(out, " (at its bound)");
     }
     if (number->origin == CALIBRATE_FITTED) {
         text_puts(out, ", spread ");
-        put_percent(out, calibration_spread(c, number));
+        put_percent(out, calibration_number_spread(c, number));
     }
     text_putc(out, '\n');
 }
 
 void calibration_print_report(const struct calibration *c, struct text *out)
 {
-    for (size_t i = 0; i < c->families; i++) {
+    for (size_t i = 0; i < c->family_count; i++) {
         const struct calibrate_family *family = &c->family[i];
         text_printf(out, "%s: %zu point%s, %zu parameter%s; root mean square ", family->name,
-                    family->points, family->points == 1 ? "" : "s", family->parameters,
-                    family->parameters == 1 ? "" : "s");
-        put_percent(out, family->rms);
+                    family->point_count, family->point_count == 1 ? "" : "s",
+                    family->parameter_count, family->parameter_count == 1 ? "" : "s");
+        put_percent(out, family->rms_error);
         text_puts(out, ", leave-one-out ");
-        if (family->left_out > 0)
-            put_percent(out, family->leave_one_out);
+        if (family->leave_one_out_points > 0)
+            put_percent(out, family->leave_one_out_error);
         else
             text_puts(out, "unknown");
         text_puts(out, ", worst ");
         put_percent(out, family->worst_error);
-        text_printf(out, " (%s", family->worst_what);
-        if (family->worst_at.name)
-            text_printf(out, ", %s:%u", family->worst_at.name, family->worst_at.line);
+        text_printf(out, " (%s", family->worst_point_text);
+        if (family->worst_point_loc.name)
+            text_printf(out, ", %s:%u", family->worst_point_loc.name, family->worst_point_loc.line);
         text_puts(out, ")\n");
-        for (size_t k = 0; k < c->numbers; k++)
-            if (c->number[k].family == (int)i)
+        for (size_t k = 0; k < c->number_count; k++)
+            if (c->number[k].family_index == (int)i)
                 report_number(c, &c->number[k], out);
     }
     bool head = false;
-    for (size_t k = 0; k < c->numbers; k++) {
-        if (c->number[k].family >= 0)
+    for (size_t k = 0; k < c->number_count; k++) {
+        if (c->number[k].family_index >= 0)
             continue;
         if (!head)
             text_puts(out, "not fitted:\n");
@@ -268,7 +270,7 @@ void calibrate_put_fallbacks(const struct calibrate_fallback *fallback, size_t c
 {
     const char *separator = head;
     for (size_t i = 0; i < count; i++)
-        if (fallback[i].to_base == to_base && fallback[i].disturbed == disturbed) {
+        if (fallback[i].keeps_base_numbers == to_base && fallback[i].is_disturbed == disturbed) {
             text_printf(out, "%s%s", separator, fallback[i].name);
             separator = ", ";
         }
@@ -279,20 +281,21 @@ void calibrate_put_fallbacks(const struct calibrate_fallback *fallback, size_t c
 void calibration_print_noise(const struct calibration *c, const char *base, struct text *out)
 {
     struct text disturbed = {0}, refused = {0};
-    text_printf(out, "spread     the middle point's p90 is %.2f times its p10%s\n", c->spread,
-                noise_disturbs(c->spread, 0)
+    text_printf(out, "spread     the middle point's p90 is %.2f times its p10%s\n", c->point_spread,
+                noise_explains_refusal(c->point_spread, 0)
                     ? ": other programs took the processors meanwhile (1.2 to 1.3 is usual)"
                     : "");
-    calibrate_put_fallbacks(c->fallback, c->fallbacks, false, true,
+    calibrate_put_fallbacks(c->fallback, c->fallback_count, false, true,
                             "fastest    fitted to the p10 of disturbed points: ", out);
     text_printf(&disturbed, "refused    of disturbed points, and left as %s has them: ", base);
-    calibrate_put_fallbacks(c->fallback, c->fallbacks, true, true, disturbed.data, out);
+    calibrate_put_fallbacks(c->fallback, c->fallback_count, true, true, disturbed.data, out);
     text_printf(&refused, "refused    and left as %s has them: ", base);
-    calibrate_put_fallbacks(c->fallback, c->fallbacks, true, false, refused.data, out);
+    calibrate_put_fallbacks(c->fallback, c->fallback_count, true, false, refused.data, out);
     if (c->unmeasured_count > 0)
         text_printf(out, "unmeasured and left as %s has them: ", base);
     for (size_t i = 0; i < c->unmeasured_count; i++)
-        text_printf(out, "%s%s", c->unmeasured[i], i + 1 < c->unmeasured_count ? ", " : "\n");
+        text_printf(out, "%s%s", c->unmeasured_family[i],
+                    i + 1 < c->unmeasured_count ? ", " : "\n");
     text_release(&disturbed);
     text_release(&refused);
 }

@@ -21,7 +21,7 @@ static enum status load_file(struct cluster *cluster, struct arena *arena, const
 }
 
 /* Returns the ':' before the first NUMBER=VALUE of "NAME:NUMBER=VALUE,..."; NULL: `what` is only a name. */
-static const char *options_of(const char *what)
+static const char *options_in(const char *what)
 {
     const char *equals = strchr(what, '=');
     while (equals != NULL && equals > what && *equals != ':')
@@ -31,7 +31,7 @@ static const char *options_of(const char *what)
 
 bool cluster_is_one_line(const char *what)
 {
-    return !cluster_ends_in_json(what) && (c_is_digit(what[0]) || options_of(what) != NULL);
+    return !cluster_ends_in_json(what) && (c_is_digit(what[0]) || options_in(what) != NULL);
 }
 
 bool cluster_is_file(const char *what) /* units may hold a '/' */
@@ -54,7 +54,7 @@ enum status cluster_load(struct cluster *cluster, struct arena *arena, const cha
                           "such as 1x8x%s?",
                           what, preset, what);
     enum status status =
-        presets_find("clusters", "cluster", what, (struct loc){0}, &path, arena, diag);
+        presets_find_path("clusters", "cluster", what, (struct loc){0}, &path, arena, diag);
     return status == STATUS_OK ? load_file(cluster, arena, path, diag) : status;
 }
 
@@ -106,7 +106,7 @@ static enum status resize_gpus(struct cluster *cluster, int64_t nodes, int64_t g
 }
 
 /* Returns how many nodes of each domain a job of `nodes` nodes takes. */
-static int64_t nodes_of_domain(int64_t nodes, int64_t domain)
+static int64_t nodes_per_domain(int64_t nodes, int64_t domain)
 {
     for (int64_t part = domain; nodes > domain && 2 * part > domain; part--)
         if (nodes % part == 0)
@@ -142,21 +142,22 @@ enum status cluster_resize(struct cluster *cluster, struct arena *arena, int64_t
     enum status status = resize_gpus(&resized, nodes, gpus, diag);
     if (status != STATUS_OK)
         return status;
-    if (resized.domain_whole == 0)
-        resized.domain_whole = resized.domain_nodes;
-    if (resized.nic.count == 0 && resized.nodes > resized.domain_whole)
+    if (resized.domain_nodes_in_file == 0)
+        resized.domain_nodes_in_file = resized.domain_nodes;
+    if (resized.nic.count == 0 && resized.nodes > resized.domain_nodes_in_file)
         return diag_error(diag, nowhere, STATUS_BAD_INPUT,
                           "%s has no NICs, so it cannot have more than %lld nodes; nodes is %lld",
-                          cluster->name, (long long)resized.domain_whole, (long long)resized.nodes);
-    resized.domain_nodes = nodes_of_domain(resized.nodes, resized.domain_whole);
+                          cluster->name, (long long)resized.domain_nodes_in_file,
+                          (long long)resized.nodes);
+    resized.domain_nodes = nodes_per_domain(resized.nodes, resized.domain_nodes_in_file);
     *cluster = resized;
     return STATUS_OK;
 }
 
 /* ---- ranks that share a GPU ---- */
 
-enum status cluster_share(struct cluster *cluster, struct arena *arena, int64_t ranks,
-                          struct loopback copies, struct diag *diag)
+enum status cluster_share_gpu(struct cluster *cluster, struct arena *arena, int64_t ranks,
+                              struct loopback copies, struct diag *diag)
 {
     if (ranks < 1 || ranks > CLUSTER_MAX_GPUS_PER_NODE)
         return diag_error(diag, (struct loc){.name = "--loopback"}, STATUS_BAD_INPUT,
@@ -192,7 +193,7 @@ enum status cluster_share(struct cluster *cluster, struct arena *arena, int64_t 
     return STATUS_OK;
 }
 
-int64_t cluster_channels_between(const struct cluster *cluster, int64_t rings)
+int64_t cluster_inter_domain_channels(const struct cluster *cluster, int64_t rings)
 {
     int64_t channels = 2 * rings;
     return cluster->device.compute_capability >= 9 && channels < 16 ? 2 * channels : channels;
@@ -233,7 +234,7 @@ void cluster_print(struct text *out, const struct cluster *cluster)
     text_puts(out, "\n");
     for (size_t i = 0; i < cluster->facts.count; i++) {
         const struct cluster_fact *fact = &cluster->facts.row[i];
-        text_printf(out, "%-33s %-16s %s", fact->path, fact->value, fact->source);
+        text_printf(out, "%-33s %-16s %s", fact->path, fact->value_text, fact->source);
         if (fact->spread > 0)
             text_printf(out, "; spread %.2g %%", 100 * fact->spread);
         const char *slash = fact->at.name ? strrchr(fact->at.name, '/') : NULL;

@@ -30,14 +30,14 @@ enum {
 
 struct device {
     const char *name;       /* "a100-80g" */
-    const char *cost;       /* its cost parameters: models/presets/devices/COST.json */
+    const char *cost_name;  /* its cost parameters: models/presets/devices/COST.json */
     double peak_flop_per_s; /* dense bf16, as in the data sheet */
     double memory_bytes;    /* nominal */
-    double driver_bytes;    /* memory of the data sheet minus the total that the driver reports
-                               (ECC, page tables, firmware) */
-    double context_bytes;   /* one process' context and loaded libraries, before any communicator or
-                               workspace */
-    double usable_bytes; /* derived: memory - driver - context; do not take the context off again */
+    /* memory of the data sheet minus the total that the driver reports (ECC, page tables, firmware) */
+    double driver_bytes;
+    /* one process' context and loaded libraries, before any communicator or workspace */
+    double context_bytes;
+    double usable_bytes; /* derived: memory_bytes - driver_bytes - context_bytes */
     double memory_bytes_per_s;
     double compute_capability; /* CUDA's: 8.0; 0: not said */
     /* number of multiprocessors that a running send/receive pair, and a running collective, keep from other kernels */
@@ -49,7 +49,7 @@ enum fabric_kind {
     FABRIC_SWITCH,   /* every GPU has one port each way into a non-blocking switch */
     FABRIC_MESH,     /* every pair of GPUs has a link of its own each way */
     FABRIC_PCIE,     /* no links between GPUs: peers use their PCIe lanes and switch uplinks */
-    FABRIC_LOOPBACK, /* cluster_share(): the ranks of the node share one GPU */
+    FABRIC_LOOPBACK, /* cluster_share_gpu(): the ranks of the node share one GPU */
     FABRIC_KIND_COUNT
 };
 
@@ -58,16 +58,16 @@ enum fabric_kind {
 struct fabric {
     enum fabric_kind kind;
     double bytes_per_s; /* nominal; SWITCH: a GPU's port; MESH: a pair's link; PCIE: 0, unused */
-    double efficiency;  /* share of bytes_per_s (PCIE: of a GPU's lanes, pcie.h2d and d2h) that
-                           ring-shaped collectives reach, (0, 1] */
-    double all_to_all_efficiency; /* share of bytes_per_s that an all-to-all of 4 or more GPUs
-                                           reaches */
-    double peer_bytes_per_s;      /* the rate of one send/receive pair, which uses few channels */
-    int64_t peer_ranks;           /* number of ranks of the communicator in which a pair reaches
-                                     peer_bytes_per_s; in a smaller one a pair has more channels; 0:
-                                     no difference */
-    /* the rate of one pair in an all-to-all if the rate of all channels is unknown, and the highest rate of a
-     * message */
+    /* share of bytes_per_s (PCIE: of a GPU's lanes, pcie.h2d and d2h) that ring-shaped collectives reach, (0, 1] */
+    double efficiency;
+    /* share of bytes_per_s that an all-to-all of 4 or more GPUs reaches */
+    double all_to_all_efficiency;
+    double peer_bytes_per_s; /* the rate of one send/receive pair, which uses few channels */
+    /* number of ranks of the communicator in which a pair reaches peer_bytes_per_s; in a smaller one a pair has more
+     * channels; 0: no difference */
+    int64_t peer_rate_ranks;
+    /* the rate between two GPUs in an all-to-all, if all_to_all_channels_bytes_per_s is unknown; also the highest rate
+     * of a single message */
     double all_to_all_peer_bytes_per_s;
     /* the rate of all channels of an all-to-all together, the part to the GPU itself included; 0: unknown */
     double all_to_all_channels_bytes_per_s;
@@ -75,8 +75,8 @@ struct fabric {
     /* seconds to start a collective, added once to the latency of its steps */
     double collective_latency_s;
     double peer_latency_s; /* seconds to start a send/receive pair, added to latency_s */
-    bool sums_whole;       /* a reduce-scatter moves as many bytes as an all-reduce: gloo runs an
-                       all-reduce and keeps a part */
+    /* a reduce-scatter moves as many bytes as an all-reduce: gloo runs an all-reduce and keeps a part */
+    bool reduce_scatter_as_all_reduce;
 };
 
 /* Messages between ranks that share a GPU: copies within its memory. */
@@ -91,11 +91,11 @@ struct pcie {
     /* rate of a large pinned copy on a GPU's lanes, with no other traffic */
     double h2d_bytes_per_s;
     double d2h_bytes_per_s;
-    double both_ways_bytes_per_s; /* rate that copies in both directions reach together; 0: each
-                                     reaches its own rate */
-    double uplink_bytes_per_s; /* effective; a switch's link to its socket, shared by all that hangs
-                                  on it */
-    double latency_s;          /* latency of a copy */
+    /* rate that copies in both directions reach together; 0: each reaches its own rate */
+    double both_ways_bytes_per_s;
+    /* effective; a switch's link to its socket, shared by all that hangs on it */
+    double uplink_bytes_per_s;
+    double latency_s; /* latency of a copy */
     /* number of switches per node; if GPUs are wired straight to a socket, each counts as having a switch */
     int64_t switch_count;
 };
@@ -118,7 +118,7 @@ struct nic {
 
 /* The network between nodes. All-zero: it is non-blocking. */
 struct network {
-    bool rails; /* NIC k of every node of a leaf group is attached to leaf switch k */
+    bool has_rails; /* NIC k of every node of a leaf group is attached to leaf switch k */
     /* nodes under one leaf switch (with rails: under one set of leaf switches); 0: one leaf holds all */
     int64_t leaf_nodes;
     double oversubscription; /* bandwidth below a leaf over bandwidth above it; >= 1; 0: as 1 */
@@ -141,11 +141,11 @@ struct host {
 /* One number (or word, or table) of a cluster file and where it comes from. Facts record what
  * was read; cluster_resize() does not change them. */
 struct cluster_fact {
-    const char *path;   /* "nic.bandwidth" */
-    const char *value;  /* as it is written in the file: "200 Gb/s" */
-    const char *source; /* the source, as it is written in the file */
+    const char *path;       /* "nic.bandwidth" */
+    const char *value_text; /* as it is written in the file: "200 Gb/s" */
+    const char *source;     /* the source, as it is written in the file */
     enum number_origin origin;
-    size_t entries; /* number of entries of a table; 0: the value is no table */
+    size_t table_entries; /* number of entries of a table; 0: the value is no table */
     /* relative spread of a number that `calibrate` fitted on this machine; 0: it is no such number */
     double spread;
     struct loc at; /* the file and line that say so */
@@ -159,7 +159,7 @@ struct cluster_facts {
 struct cluster {
     const char *name, *summary;
     /* the one-line form that takes the other wiring of such nodes; NULL: the wiring is known */
-    const char *other_wiring;
+    const char *other_wiring_line;
     bool is_ideal; /* infinite links and memory (INFINITY), zero latency, work takes flops / peak */
 
     int64_t nodes;         /* in use */
@@ -168,7 +168,7 @@ struct cluster {
                             * keeps the whole host and all NICs */
     int64_t domain_nodes;  /* nodes in use whose GPUs share one fabric; >= 1 */
     /* what the file says of domain_nodes, if cluster_resize() was called; else 0 */
-    int64_t domain_whole;
+    int64_t domain_nodes_in_file;
 
     struct device device;
     struct fabric fabric;
@@ -201,8 +201,9 @@ struct cluster_place {
 enum status cluster_load(struct cluster *cluster, struct arena *arena, const char *what,
                          struct diag *diag);
 
-/* True if cluster_load() takes the text for a file; for a line, or a name with numbers after it. */
+/* True if cluster_load() treats the text as the path of a file. */
 bool cluster_is_file(const char *what);
+/* True if cluster_load() treats the text as a line ("2x4xh100"), or as a name with numbers after it. */
 bool cluster_is_one_line(const char *what);
 /* True for the name of a file ("ours.json"). */
 bool cluster_ends_in_json(const char *text);
@@ -216,7 +217,7 @@ enum status cluster_parse(struct cluster *cluster, struct arena *arena, const ch
 const char *cluster_line_preset(const char *device);
 
 /* True if a path ("nic.bandwidth") names a number that may follow a cluster's name. */
-bool cluster_line_has(const char *path);
+bool cluster_line_may_set(const char *path);
 
 /* Reads the one-line form, or a name with numbers after it. */
 enum status cluster_parse_line(struct cluster *cluster, struct arena *arena, const char *line,
@@ -239,8 +240,8 @@ enum status cluster_check(const struct cluster *cluster, struct diag *diag);
 /* Changes the cluster to its first GPU, shared by `ranks` ranks. Each rank gets an equal share of the GPU's memory;
  * they share its processors, its memory bandwidth and its lanes, and send each other messages by copies. Numbers of
  * these copies that the cluster lacks are taken from `copies`. */
-enum status cluster_share(struct cluster *cluster, struct arena *arena, int64_t ranks,
-                          struct loopback copies, struct diag *diag);
+enum status cluster_share_gpu(struct cluster *cluster, struct arena *arena, int64_t ranks,
+                              struct loopback copies, struct diag *diag);
 
 /* True if a fact was measured on the machine that the cluster's file describes, rather than taken from a
  * data sheet or from published steps, or inferred: its file says so by "how", or gives a spread, as calibrate does. */
@@ -252,7 +253,7 @@ struct cluster_place cluster_place(const struct cluster *cluster, int64_t rank);
 /* Returns the number of channels that NCCL uses for a collective between domains, given the number of its rings: two
  * for each ring, or four on compute capability 9.0 and later if two make fewer than 16 in all (NCCL,
  * src/graph/connect.cc, ncclTopoPostset). */
-int64_t cluster_channels_between(const struct cluster *cluster, int64_t rings);
+int64_t cluster_inter_domain_channels(const struct cluster *cluster, int64_t rings);
 
 /* Returns the socket that a GPU of a node is attached to. */
 int64_t cluster_socket_of_gpu(const struct cluster *cluster, int64_t gpu);

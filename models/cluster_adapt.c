@@ -27,8 +27,8 @@ static bool is_given(const bool *given, const char *path)
 /* Returns the nominal rate to which a row's number is proportional. For a rate of the fabric it is pcie.bandwidth if
  * the fabric is pcie, whose peers use their lanes, and NULL if the base has another kind of fabric, whose rates say
  * nothing about this one. */
-static const struct cluster_field *nominal_of(size_t row, const struct cluster *cluster,
-                                              const struct cluster *base)
+static const struct cluster_field *nominal_rate_of(size_t row, const struct cluster *cluster,
+                                                   const struct cluster *base)
 {
     const struct cluster_field *nominal = cluster_field_find(rates[row].nominal);
     if (strcmp(nominal->section, "fabric") != 0)
@@ -42,7 +42,7 @@ static void scale_rates(struct cluster *cluster, struct arena *arena, const stru
                         const bool *given)
 {
     for (size_t i = 0; i < ARRAY_LEN(rates); i++) {
-        const struct cluster_field *nominal = nominal_of(i, cluster, base);
+        const struct cluster_field *nominal = nominal_rate_of(i, cluster, base);
         if (nominal == NULL || is_given(given, rates[i].reached))
             continue;
         const struct cluster_field *reached = cluster_field_find(rates[i].reached);
@@ -59,19 +59,19 @@ static void scale_rates(struct cluster *cluster, struct arena *arena, const stru
     }
 }
 
-static bool has_gpu_table(const struct cluster *cluster, const char *path)
+static bool has_entry_per_gpu(const struct cluster *cluster, const char *path)
 {
     const struct cluster_fact *fact = cluster_find_fact(cluster, path);
-    return fact != NULL && (int64_t)fact->entries == cluster->gpus_per_node;
+    return fact != NULL && (int64_t)fact->table_entries == cluster->gpus_per_node;
 }
 
 /* Assigns NICs evenly: each serves neighbouring GPUs and hangs on the switch of the first GPU that it serves. Tables
  * of wrong lengths are left for the reader to refuse. */
-static void spread_nics(struct cluster *cluster, struct arena *arena, const bool *given)
+static void spread_nics_evenly(struct cluster *cluster, struct arena *arena, const bool *given)
 {
     static const char source[] = "spread evenly with nic.count";
     int64_t count = cluster->nic.count, gpus = cluster->gpus_per_node;
-    if (count < 1 || count > gpus || !has_gpu_table(cluster, "pcie.switch_of_gpu"))
+    if (count < 1 || count > gpus || !has_entry_per_gpu(cluster, "pcie.switch_of_gpu"))
         return;
     struct loc at = cluster_field_loc(cluster, cluster_field_find("nic.count"));
     if (!is_given(given, "nic.of_gpu")) {
@@ -81,7 +81,7 @@ static void spread_nics(struct cluster *cluster, struct arena *arena, const bool
         cluster_field_set_table(cluster, arena, cluster_field_find("nic.of_gpu"), of_gpu,
                                 (size_t)gpus, source, at);
     }
-    if (is_given(given, "nic.switch_of_nic") || !has_gpu_table(cluster, "nic.of_gpu"))
+    if (is_given(given, "nic.switch_of_nic") || !has_entry_per_gpu(cluster, "nic.of_gpu"))
         return;
     int64_t *switch_of = arena_array(arena, (size_t)count, sizeof *switch_of);
     /* a NIC that serves no GPU is put on the switch of a GPU near it in number */
@@ -99,5 +99,5 @@ void cluster_adapt(struct cluster *cluster, struct arena *arena, const struct cl
 {
     scale_rates(cluster, arena, base, given);
     if (cluster->nic.count != base->nic.count)
-        spread_nics(cluster, arena, given);
+        spread_nics_evenly(cluster, arena, given);
 }

@@ -36,7 +36,7 @@ static void check_fields(struct checker *checker)
     for (size_t i = 0; i < CLUSTER_FIELD_COUNT; i++) {
         const struct cluster_field *field = &cluster_fields[i];
         bool given = cluster_find_fact(cluster, field->path) != NULL;
-        if (!given && !cluster_field_needed(cluster, field))
+        if (!given && !cluster_field_is_required(cluster, field))
             continue;
         /* the node of an ideal cluster may hold any number of GPUs */
         if (cluster->is_ideal && strcmp(field->path, "gpus_per_node") == 0)
@@ -47,7 +47,7 @@ static void check_fields(struct checker *checker)
 }
 
 /* Reports an error if `low` is above `high`. */
-static void check_order(struct checker *checker, const char *low, const char *high)
+static void check_not_above(struct checker *checker, const char *low, const char *high)
 {
     const struct cluster *cluster = checker->cluster;
     const struct cluster_field *low_field = cluster_field_find(low);
@@ -108,20 +108,20 @@ static void check_fabric(struct checker *checker)
         if (c->fabric.bytes_per_s != 0)
             report_wrong(checker, "fabric.bandwidth",
                          "a pcie fabric has none of its own; leave it out");
-        check_order(checker, "fabric.peer_bandwidth", "pcie.bandwidth");
+        check_not_above(checker, "fabric.peer_bandwidth", "pcie.bandwidth");
         return;
     }
-    check_order(checker, "fabric.peer_bandwidth", "fabric.bandwidth");
-    check_order(checker, "fabric.all_to_all_peer_bandwidth", "fabric.bandwidth");
+    check_not_above(checker, "fabric.peer_bandwidth", "fabric.bandwidth");
+    check_not_above(checker, "fabric.all_to_all_peer_bandwidth", "fabric.bandwidth");
 }
 
 static void check_links(struct checker *checker)
 {
     const struct cluster *c = checker->cluster;
-    check_order(checker, "pcie.h2d", "pcie.bandwidth");
-    check_order(checker, "pcie.d2h", "pcie.bandwidth");
+    check_not_above(checker, "pcie.h2d", "pcie.bandwidth");
+    check_not_above(checker, "pcie.d2h", "pcie.bandwidth");
     if (c->nic.count > 0)
-        check_order(checker, "nic.peer_bandwidth", "nic.bandwidth");
+        check_not_above(checker, "nic.peer_bandwidth", "nic.bandwidth");
     if (c->network.oversubscription != 0 && !(c->network.oversubscription >= 1))
         report_wrong(checker, "network.oversubscription",
                      "%g; bandwidth below a leaf over bandwidth above it is at least 1",

@@ -48,13 +48,13 @@ const struct cluster_field cluster_fields[CLUSTER_FIELD_COUNT] = {
     SUB("fabric", "efficiency",                NUMBER,      ALWAYS, fabric.efficiency,                  SHARE),
     SUB("fabric", "all_to_all_efficiency",     NUMBER,      ALWAYS, fabric.all_to_all_efficiency,       SHARE),
     SUB("fabric", "peer_bandwidth",            BYTES_PER_S, ALWAYS, fabric.peer_bytes_per_s,            POSITIVE),
-    SUB("fabric", "peer_ranks",                COUNT,       NEVER,  fabric.peer_ranks,                  COUNTED(0, 100000)),
+    SUB("fabric", "peer_ranks",                COUNT,       NEVER,  fabric.peer_rate_ranks,                  COUNTED(0, 100000)),
     SUB("fabric", "all_to_all_peer_bandwidth", BYTES_PER_S, ALWAYS, fabric.all_to_all_peer_bytes_per_s, POSITIVE),
     SUB("fabric", "all_to_all_channels",       BYTES_PER_S, NEVER,  fabric.all_to_all_channels_bytes_per_s, FROM_ZERO),
     SUB("fabric", "latency",                   SECONDS,     ALWAYS, fabric.latency_s,                   FROM_ZERO),
     SUB("fabric", "collective_latency",        SECONDS,     NEVER,  fabric.collective_latency_s,        FROM_ZERO),
     SUB("fabric", "peer_latency",              SECONDS,     NEVER,  fabric.peer_latency_s,              FROM_ZERO),
-    SUB("fabric", "sums_whole",                BOOL,        NEVER,  fabric.sums_whole,                  FROM_ZERO),
+    SUB("fabric", "sums_whole",                BOOL,        NEVER,  fabric.reduce_scatter_as_all_reduce,                  FROM_ZERO),
 
     SUB("loopback", "bandwidth", BYTES_PER_S, NEVER, loopback.bytes_per_s, FROM_ZERO),
     SUB("loopback", "latency",   SECONDS,     NEVER, loopback.latency_s,   FROM_ZERO),
@@ -82,7 +82,7 @@ const struct cluster_field cluster_fields[CLUSTER_FIELD_COUNT] = {
     SUB("nic", "of_gpu",          TABLE,       NICS,   nic_of_gpu,            FROM_ZERO),
     SUB("nic", "switch_of_nic",   TABLE,       NICS,   switch_of_nic,         FROM_ZERO),
 
-    SUB("network", "rails",            BOOL,   NEVER, network.rails,            FROM_ZERO),
+    SUB("network", "rails",            BOOL,   NEVER, network.has_rails,            FROM_ZERO),
     SUB("network", "leaf_nodes",       COUNT,  NEVER, network.leaf_nodes,       COUNTED(0, CLUSTER_MAX_NODES)),
     SUB("network", "oversubscription", NUMBER, NEVER, network.oversubscription, FROM_ZERO),
 
@@ -113,7 +113,7 @@ const struct cluster_field *cluster_field_find(const char *path)
     return NULL;
 }
 
-bool cluster_field_needed(const struct cluster *cluster, const struct cluster_field *field)
+bool cluster_field_is_required(const struct cluster *cluster, const struct cluster_field *field)
 {
     switch (field->need) {
     case NEED_ALWAYS:
@@ -131,7 +131,7 @@ bool cluster_field_needed(const struct cluster *cluster, const struct cluster_fi
     return false;
 }
 
-static void *member(struct cluster *cluster, const struct cluster_field *field)
+static void *member_address(struct cluster *cluster, const struct cluster_field *field)
 {
     return (char *)cluster + field->offset;
 }
@@ -187,8 +187,8 @@ enum status cluster_field_check(const struct cluster *cluster, const struct clus
 }
 
 /* Facts stay in the order of the table; a field that is set again replaces its fact. */
-static void note_fact(struct cluster *cluster, struct arena *arena,
-                      const struct cluster_field *field, struct cluster_fact fact)
+static void record_fact(struct cluster *cluster, struct arena *arena,
+                        const struct cluster_field *field, struct cluster_fact fact)
 {
     struct cluster_facts *facts = &cluster->facts;
     if (!facts->row) {
@@ -206,7 +206,7 @@ static void note_fact(struct cluster *cluster, struct arena *arena,
     facts->row[i] = fact;
 }
 
-static struct loc keep_loc(struct arena *arena, struct loc at)
+static struct loc copy_loc(struct arena *arena, struct loc at)
 {
     if (at.name)
         at.name = arena_text(arena, at.name, strlen(at.name));
@@ -227,11 +227,11 @@ static enum status set_fabric(enum fabric_kind *kind, const char *text, struct l
                       "fabric.kind: no fabric '%s'; there are switch, mesh and pcie", text);
 }
 
-enum status cluster_field_set(struct cluster *cluster, struct arena *arena,
-                              const struct cluster_field *field, const char *text, size_t size,
-                              const char *source, struct loc at, struct diag *diag)
+enum status cluster_field_set_text(struct cluster *cluster, struct arena *arena,
+                                   const struct cluster_field *field, const char *text, size_t size,
+                                   const char *source, struct loc at, struct diag *diag)
 {
-    void *to = member(cluster, field);
+    void *to = member_address(cluster, field);
     char *value = arena_text(arena, text, size);
     enum status status = STATUS_OK;
     switch (field->type) {
@@ -263,11 +263,11 @@ enum status cluster_field_set(struct cluster *cluster, struct arena *arena,
         status = cluster_field_check(cluster, field, at, diag);
     if (status != STATUS_OK)
         return status;
-    note_fact(cluster, arena, field,
-              (struct cluster_fact){.path = field->path,
-                                    .value = value,
-                                    .source = arena_text(arena, source, strlen(source)),
-                                    .at = keep_loc(arena, at)});
+    record_fact(cluster, arena, field,
+                (struct cluster_fact){.path = field->path,
+                                      .value_text = value,
+                                      .source = arena_text(arena, source, strlen(source)),
+                                      .at = copy_loc(arena, at)});
     return STATUS_OK;
 }
 
@@ -276,7 +276,7 @@ void cluster_field_set_table(struct cluster *cluster, struct arena *arena,
                              size_t count, const char *source, struct loc at)
 {
     assert(field->type == FIELD_TABLE);
-    *(const int64_t **)member(cluster, field) = entries;
+    *(const int64_t **)member_address(cluster, field) = entries;
     struct text value = {0};
     text_putc(&value, '[');
     for (size_t i = 0; i < count; i++) {
@@ -285,12 +285,12 @@ void cluster_field_set_table(struct cluster *cluster, struct arena *arena,
         text_put_i64(&value, entries[i]);
     }
     text_putc(&value, ']');
-    note_fact(cluster, arena, field,
-              (struct cluster_fact){.path = field->path,
-                                    .value = arena_text(arena, value.data, value.size),
-                                    .source = arena_text(arena, source, strlen(source)),
-                                    .entries = count,
-                                    .at = keep_loc(arena, at)});
+    record_fact(cluster, arena, field,
+                (struct cluster_fact){.path = field->path,
+                                      .value_text = arena_text(arena, value.data, value.size),
+                                      .source = arena_text(arena, source, strlen(source)),
+                                      .table_entries = count,
+                                      .at = copy_loc(arena, at)});
     text_release(&value);
 }
 
@@ -299,18 +299,19 @@ void cluster_field_set_rate(struct cluster *cluster, struct arena *arena,
                             const char *source, struct loc at)
 {
     assert(field->type == FIELD_BYTES_PER_S);
-    *(double *)member(cluster, field) = bytes_per_s;
-    note_fact(cluster, arena, field,
-              (struct cluster_fact){
-                  .path = field->path,
-                  .value = isinf(bytes_per_s) ? "infinite"
+    *(double *)member_address(cluster, field) = bytes_per_s;
+    record_fact(cluster, arena, field,
+                (struct cluster_fact){.path = field->path,
+                                      .value_text =
+                                          isinf(bytes_per_s)
+                                              ? "infinite"
                                               : arena_printf(arena, "%.6g GB/s", bytes_per_s / 1e9),
-                  .source = arena_text(arena, source, strlen(source)),
-                  .at = keep_loc(arena, at)});
+                                      .source = arena_text(arena, source, strlen(source)),
+                                      .at = copy_loc(arena, at)});
 }
 
-void cluster_field_note(struct cluster *cluster, const struct cluster_field *field,
-                        enum number_origin how, double spread)
+void cluster_field_set_origin(struct cluster *cluster, const struct cluster_field *field,
+                              enum number_origin how, double spread)
 {
     for (size_t i = 0; i < cluster->facts.count; i++)
         if (strcmp(cluster->facts.row[i].path, field->path) == 0) {
@@ -333,7 +334,7 @@ void cluster_field_put_origin(struct text *out, const struct cluster *cluster,
         text_printf(out, " (%s:%u)", origin.name, (unsigned)origin.line);
 }
 
-void cluster_derive(struct cluster *cluster)
+void cluster_derive_members(struct cluster *cluster)
 {
     struct device *device = &cluster->device;
     device->usable_bytes = device->memory_bytes - device->driver_bytes - device->context_bytes;

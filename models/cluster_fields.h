@@ -36,7 +36,7 @@ struct cluster_field {
     enum field_type type;
     enum field_need need;
     size_t offset;    /* of the member in struct cluster */
-    double low, high; /* limits of the value; low itself is outside when above is set */
+    double low, high; /* limits of the value; with excludes_low it must be above low */
     bool excludes_low;
 };
 
@@ -47,13 +47,13 @@ extern const struct cluster_field cluster_fields[CLUSTER_FIELD_COUNT];
 const struct cluster_field *cluster_field_find(const char *path);
 
 /* True if the file of this cluster must give the field. */
-bool cluster_field_needed(const struct cluster *cluster, const struct cluster_field *field);
+bool cluster_field_is_required(const struct cluster *cluster, const struct cluster_field *field);
 
 /* Sets a field from text ("200 Gb/s", "8", "true", "mesh"; "infinite" in an ideal cluster) and
  * notes the fact. Tables and values beyond the field's limits are refused. */
-enum status cluster_field_set(struct cluster *cluster, struct arena *arena,
-                              const struct cluster_field *field, const char *text, size_t size,
-                              const char *source, struct loc at, struct diag *diag);
+enum status cluster_field_set_text(struct cluster *cluster, struct arena *arena,
+                                   const struct cluster_field *field, const char *text, size_t size,
+                                   const char *source, struct loc at, struct diag *diag);
 
 /* Sets a table and notes the fact; keeps `entries`. */
 void cluster_field_set_table(struct cluster *cluster, struct arena *arena,
@@ -66,8 +66,8 @@ void cluster_field_set_rate(struct cluster *cluster, struct arena *arena,
                             const char *source, struct loc at);
 
 /* Notes how the value of a field that has been set was obtained, and its spread (struct cluster_fact). */
-void cluster_field_note(struct cluster *cluster, const struct cluster_field *field,
-                        enum number_origin how, double spread);
+void cluster_field_set_origin(struct cluster *cluster, const struct cluster_field *field,
+                              enum number_origin how, double spread);
 
 /* Refuses a value beyond the field's limits. */
 enum status cluster_field_check(const struct cluster *cluster, const struct cluster_field *field,
@@ -95,7 +95,7 @@ void cluster_adapt(struct cluster *cluster, struct arena *arena, const struct cl
                    const bool given[CLUSTER_FIELD_COUNT]);
 
 /* Sets what follows from other members: device.usable_bytes, gpus, absent NIC tables. */
-void cluster_derive(struct cluster *cluster);
+void cluster_derive_members(struct cluster *cluster);
 
 /* The names of the values of enum fabric_kind. */
 extern const char *const fabric_kind_names[FABRIC_KIND_COUNT];

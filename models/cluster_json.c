@@ -88,9 +88,9 @@ static enum status read_table(struct cluster *cluster, struct arena *arena,
     return STATUS_OK;
 }
 
-/* Writes "value" as the text cluster_field_set() takes, when it has the type the field needs. */
-static enum status value_text(struct text *out, const struct cluster_field *field,
-                              struct json_node value, struct diag *diag)
+/* Writes "value" as the text cluster_field_set_text() takes, when it has the type the field needs. */
+static enum status text_of_value(struct text *out, const struct cluster_field *field,
+                                 struct json_node value, struct diag *diag)
 {
     static const char *const example[FIELD_TYPE_COUNT] = {
         [FIELD_BYTES] = "80 GiB",  [FIELD_BYTES_PER_S] = "300 GB/s",
@@ -153,12 +153,12 @@ static enum status read_field(struct cluster *cluster, struct arena *arena,
     struct text text = {0};
     const bool is_table = field->type == FIELD_TABLE;
     status = is_table ? read_table(cluster, arena, field, value, source, diag)
-                      : value_text(&text, field, value, diag);
+                      : text_of_value(&text, field, value, diag);
     if (status == STATUS_OK && !is_table)
-        status = cluster_field_set(cluster, arena, field, text.data ? text.data : "", text.size,
-                                   source, json_loc(value), diag);
+        status = cluster_field_set_text(cluster, arena, field, text.data ? text.data : "",
+                                        text.size, source, json_loc(value), diag);
     if (status == STATUS_OK)
-        cluster_field_note(cluster, field, how, spread);
+        cluster_field_set_origin(cluster, field, how, spread);
     text_release(&text);
     return status;
 }
@@ -170,7 +170,8 @@ bool cluster_ends_in_json(const char *text)
 }
 
 /* Returns the path of a file that the cluster's file with this node names from its own folder. */
-static const char *path_beside(struct arena *arena, struct json_node node, const char *other)
+static const char *path_in_same_folder(struct arena *arena, struct json_node node,
+                                       const char *other)
 {
     const char *path = json_loc(node).name, *slash = strrchr(path, '/');
     if (slash == NULL || other[0] == '/')
@@ -202,14 +203,14 @@ static enum status read_section(struct cluster *cluster, struct arena *arena,
     if (status == STATUS_OK && device && json_find(object, "name").value)
         status = read_text(&cluster->device.name, arena, object, "name", diag);
     if (status == STATUS_OK && device && json_find(object, "cost").value)
-        status = read_text(&cluster->device.cost, arena, object, "cost", diag);
+        status = read_text(&cluster->device.cost_name, arena, object, "cost", diag);
     if (status == STATUS_OK && device && json_find(object, "cost").value &&
-        cluster_ends_in_json(cluster->device.cost))
-        cluster->device.cost = path_beside(arena, object, cluster->device.cost);
+        cluster_ends_in_json(cluster->device.cost_name))
+        cluster->device.cost_name = path_in_same_folder(arena, object, cluster->device.cost_name);
     return status;
 }
 
-/* Reads what a file builds on, into *cluster. */
+/* Reads the member "base" of a file: loads the cluster that it names into *cluster. */
 static enum status read_base(struct cluster *cluster, struct arena *arena, struct json_node root,
                              int depth, struct diag *diag)
 {
@@ -223,10 +224,10 @@ static enum status read_base(struct cluster *cluster, struct arena *arena, struc
                           BASE_DEPTH_MAX, base);
     const char *colon = strchr(base, ':');
     if (cluster_is_file(base))
-        path = path_beside(arena, node, base);
+        path = path_in_same_folder(arena, node, base);
     /* a preset; a text that begins with a digit is a line, such as 2x4xh100 */
     else if (!c_is_digit(base[0]))
-        status = presets_find(
+        status = presets_find_path(
             "clusters", "cluster",
             arena_text(arena, base, colon != NULL ? (size_t)(colon - base) : strlen(base)),
             json_loc(node), &path, arena, diag);
@@ -270,7 +271,7 @@ static enum status read_board(struct cluster *cluster, struct arena *arena, stru
     const char *name, *path = NULL;
     enum status status = json_as_string(node, &name, diag);
     if (status == STATUS_OK)
-        status = presets_find("boards", "board", name, json_loc(node), &path, arena, diag);
+        status = presets_find_path("boards", "board", name, json_loc(node), &path, arena, diag);
     if (status == STATUS_OK)
         status = text_read_within(&text, path, TEXT_CONFIGURATION_MAX, diag);
     if (status == STATUS_OK)
@@ -330,12 +331,12 @@ static enum status check_complete(const struct cluster *cluster, const char *nam
                                   struct diag *diag)
 {
     struct loc at = {.name = name};
-    if (!cluster->device.name || !cluster->device.cost)
+    if (!cluster->device.name || !cluster->device.cost_name)
         return diag_error(diag, at, STATUS_BAD_INPUT, "device.%s is missing",
                           cluster->device.name ? "cost" : "name");
     for (size_t i = 0; i < CLUSTER_FIELD_COUNT; i++) {
         const struct cluster_field *field = &cluster_fields[i];
-        if (cluster_field_needed(cluster, field) && !cluster_find_fact(cluster, field->path))
+        if (cluster_field_is_required(cluster, field) && !cluster_find_fact(cluster, field->path))
             return diag_error(diag, at, STATUS_BAD_INPUT, "%s is missing", field->path);
     }
     return STATUS_OK;
@@ -356,14 +357,14 @@ static enum status check_lengths(const struct cluster *cluster, struct diag *dia
     for (size_t i = 0; i < ARRAY_LEN(tables); i++) {
         const struct cluster_field *field = cluster_field_find(tables[i].path);
         const struct cluster_fact *fact = cluster_find_fact(cluster, tables[i].path);
-        if (!fact || !cluster_field_needed(cluster, field))
+        if (!fact || !cluster_field_is_required(cluster, field))
             continue;
-        if ((int64_t)fact->entries == tables[i].length)
+        if ((int64_t)fact->table_entries == tables[i].length)
             continue;
         struct text origin = {0};
         cluster_field_put_origin(&origin, cluster, cluster_field_find(tables[i].of), fact->at);
         diag_error(diag, fact->at, STATUS_BAD_INPUT, "%s has %zu entries, but %s is %lld%s",
-                   tables[i].path, fact->entries, tables[i].of, (long long)tables[i].length,
+                   tables[i].path, fact->table_entries, tables[i].of, (long long)tables[i].length,
                    origin.data ? origin.data : "");
         text_release(&origin);
         return STATUS_BAD_INPUT;
@@ -382,6 +383,6 @@ enum status cluster_parse(struct cluster *cluster, struct arena *arena, const ch
         status = check_lengths(cluster, diag);
     if (status != STATUS_OK)
         return status;
-    cluster_derive(cluster);
+    cluster_derive_members(cluster);
     return cluster_check(cluster, diag);
 }

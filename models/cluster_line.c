@@ -40,14 +40,14 @@ struct cluster_line {
     struct cluster *cluster;
     struct arena *arena;
     struct cursor cursor; /* all of it is one line */
-    bool set[CLUSTER_FIELD_COUNT], nics_set, board_set;
+    bool field_is_set[CLUSTER_FIELD_COUNT], nics_set, board_set;
     bool is_shape;    /* the line begins with NODESxGPUSxDEVICE, and not with a name */
     bool may_be_mesh; /* boards of this device without a switch have room for the node's GPUs */
     struct diag *diag;
 };
 
 /* Reads up to one of the characters `stops`, or to the end of the line. */
-static const char *take_word(struct cluster_line *line, const char *stops, size_t *size)
+static const char *read_word(struct cluster_line *line, const char *stops, size_t *size)
 {
     const char *from = line->cursor.at;
     while (line->cursor.at < line->cursor.end && !strchr(stops, *line->cursor.at))
@@ -56,7 +56,7 @@ static const char *take_word(struct cluster_line *line, const char *stops, size_
     return from;
 }
 
-static bool skip(struct cluster_line *line, char c)
+static bool skip_char(struct cluster_line *line, char c)
 {
     if (line->cursor.at == line->cursor.end || *line->cursor.at != c)
         return false;
@@ -64,13 +64,13 @@ static bool skip(struct cluster_line *line, char c)
     return true;
 }
 
-static enum status take_count(struct cluster_line *line, const char *what, int64_t limit,
+static enum status read_count(struct cluster_line *line, const char *what, int64_t limit,
                               int64_t *count)
 {
     struct loc at = cursor_loc(&line->cursor);
     size_t size;
-    const char *word = take_word(line, "x:", &size);
-    if (!parse_i64(word, size, count) || !skip(line, 'x'))
+    const char *word = read_word(line, "x:", &size);
+    if (!parse_i64(word, size, count) || !skip_char(line, 'x'))
         return diag_error(line->diag, at, STATUS_BAD_INPUT, "%s", form);
     if (*count < 1 || *count > limit)
         return diag_error(line->diag, at, STATUS_BAD_INPUT,
@@ -127,11 +127,11 @@ static bool asks_for_mesh(const struct cluster_line *line)
     return false;
 }
 
-static enum status take_base(struct cluster_line *line)
+static enum status read_base(struct cluster_line *line)
 {
     struct loc at = cursor_loc(&line->cursor);
     size_t size;
-    const char *word = take_word(line, ":", &size);
+    const char *word = read_word(line, ":", &size);
     const char *name = arena_text(line->arena, word, size);
     const char *preset = cluster_line_preset(name);
     if (asks_for_mesh(line)) {
@@ -160,8 +160,8 @@ static void set_count(struct cluster_line *line, const char *path, int64_t value
 {
     char *text = arena_printf(line->arena, "%lld", (long long)value);
     enum status status =
-        cluster_field_set(line->cluster, line->arena, cluster_field_find(path), text, strlen(text),
-                          from_line, cursor_loc(&line->cursor), line->diag);
+        cluster_field_set_text(line->cluster, line->arena, cluster_field_find(path), text,
+                               strlen(text), from_line, cursor_loc(&line->cursor), line->diag);
     assert(status == STATUS_OK);
     (void)status;
 }
@@ -174,7 +174,7 @@ static void set_table(struct cluster_line *line, const char *path, const int64_t
 }
 
 /* Keeps the first `gpus` GPUs of the node, its whole host, and the NICs that serve those GPUs. */
-static void cut_node(struct cluster_line *line, int64_t gpus)
+static void keep_first_gpus(struct cluster_line *line, int64_t gpus)
 {
     struct cluster *c = line->cluster;
     struct arena *arena = line->arena;
@@ -250,7 +250,7 @@ static bool is_settable(const struct cluster_field *field)
     return field->type != FIELD_TABLE;
 }
 
-bool cluster_line_has(const char *path)
+bool cluster_line_may_set(const char *path)
 {
     const struct cluster_field *field = cluster_field_find(path);
     return strcmp(path, "nics") == 0 || strcmp(path, "board") == 0 ||
@@ -290,34 +290,34 @@ static enum status check_changes_times(struct cluster_line *line, const char *na
         name);
 }
 
-static enum status take_option(struct cluster_line *line)
+static enum status read_option(struct cluster_line *line)
 {
     struct loc at = cursor_loc(&line->cursor);
     size_t size;
-    const char *word = take_word(line, "=,", &size);
+    const char *word = read_word(line, "=,", &size);
     const char *name = arena_text(line->arena, word, size);
     const struct cluster_field *field = cluster_field_find(name);
     bool nics = strcmp(name, "nics") == 0, board = strcmp(name, "board") == 0;
-    if (!cluster_line_has(name))
+    if (!cluster_line_may_set(name))
         return unknown_option(line, name, at);
     if (check_changes_times(line, name, at) != STATUS_OK)
         return STATUS_BAD_INPUT;
-    if (!skip(line, '='))
+    if (!skip_char(line, '='))
         return diag_error(line->diag, cursor_loc(&line->cursor), STATUS_BAD_INPUT,
                           "expected %s=VALUE", name);
     bool *set = nics    ? &line->nics_set
                 : board ? &line->board_set
-                        : &line->set[field - cluster_fields];
+                        : &line->field_is_set[field - cluster_fields];
     if (*set)
         return diag_error(line->diag, at, STATUS_BAD_INPUT, "%s is given twice", name);
     *set = true;
     at = cursor_loc(&line->cursor);
-    word = take_word(line, ",", &size);
+    word = read_word(line, ",", &size);
     if (board)
         return check_board(line, word, size, at);
     return nics ? set_nics(line, word, size, at)
-                : cluster_field_set(line->cluster, line->arena, field, word, size, from_line, at,
-                                    line->diag);
+                : cluster_field_set_text(line->cluster, line->arena, field, word, size, from_line,
+                                         at, line->diag);
 }
 
 static bool starts_with_digit(const char *text)
@@ -326,15 +326,15 @@ static bool starts_with_digit(const char *text)
 }
 
 /* Reads NODESxGPUSxDEVICE. */
-static enum status take_shape(struct cluster_line *line)
+static enum status read_shape(struct cluster_line *line)
 {
     int64_t nodes, gpus;
-    enum status status = take_count(line, "nodes", CLUSTER_MAX_NODES, &nodes);
+    enum status status = read_count(line, "nodes", CLUSTER_MAX_NODES, &nodes);
     struct loc at = cursor_loc(&line->cursor);
     if (status == STATUS_OK)
-        status = take_count(line, "GPUs in a node", CLUSTER_MAX_GPUS_PER_NODE, &gpus);
+        status = read_count(line, "GPUs in a node", CLUSTER_MAX_GPUS_PER_NODE, &gpus);
     if (status == STATUS_OK)
-        status = take_base(line);
+        status = read_base(line);
     if (status != STATUS_OK)
         return status;
     if (gpus > line->cluster->gpus_per_node)
@@ -344,15 +344,15 @@ static enum status take_shape(struct cluster_line *line)
                           (long long)line->cluster->gpus_per_node);
     line->may_be_mesh =
         gpus > 1 && gpus <= MESH_BOARD_GPUS && mesh_preset(line->cluster->device.name);
-    cut_node(line, gpus);
+    keep_first_gpus(line, gpus);
     set_count(line, "nodes", nodes);
     return STATUS_OK;
 }
 
-static enum status take_name(struct cluster_line *line)
+static enum status read_name(struct cluster_line *line)
 {
     size_t size;
-    const char *word = take_word(line, ":", &size);
+    const char *word = read_word(line, ":", &size);
     return cluster_load(line->cluster, line->arena, arena_text(line->arena, word, size),
                         line->diag);
 }
@@ -361,16 +361,16 @@ static enum status parse(struct cluster_line *line)
 {
     bool named = !starts_with_digit(line->cursor.at) && strchr(line->cursor.at, ':') != NULL;
     line->is_shape = !named;
-    enum status status = named ? take_name(line) : take_shape(line);
+    enum status status = named ? read_name(line) : read_shape(line);
     if (status != STATUS_OK)
         return status;
     struct cluster base = *line->cluster;
     while (status == STATUS_OK && line->cursor.at < line->cursor.end) {
         line->cursor.at++; /* the ':' before the first option, and the ',' before each other one */
-        status = take_option(line);
+        status = read_option(line);
     }
     if (status == STATUS_OK)
-        cluster_adapt(line->cluster, line->arena, &base, line->set);
+        cluster_adapt(line->cluster, line->arena, &base, line->field_is_set);
     return status;
 }
 
@@ -393,8 +393,8 @@ enum status cluster_parse_line(struct cluster *cluster, struct arena *arena, con
                                     cut ? cluster->name : cluster->summary);
     cluster->name = name;
     if (line.may_be_mesh && !line.board_set)
-        cluster->other_wiring =
+        cluster->other_wiring_line =
             arena_printf(arena, "%s%sboard=mesh", name, strchr(name, ':') ? "," : ":");
-    cluster_derive(cluster);
+    cluster_derive_members(cluster);
     return cluster_check(cluster, diag);
 }

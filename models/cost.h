@@ -7,7 +7,7 @@
  * of kernels by communication.
  *
  * Rates of tensor-core work are those of short runs, at the highest clock. After about a second the power limit
- * lowers the clock, and steps last longer: cost_power_share(). All texts live in the arena given to cost_load(). */
+ * lowers the clock, and steps last longer: cost_power_limited_share(). All texts live in the arena given to cost_load(). */
 #ifndef MODELS_COST_H
 #define MODELS_COST_H
 
@@ -43,25 +43,25 @@ enum cost_size {
 
 /* The range of sizes in which a family of numbers was calibrated. */
 struct cost_calibration {
-    bool is_calibrated;          /* false: numbers are estimates; always extrapolated */
-    double low[COST_SIZE_COUNT]; /* 0, 0: this size does not matter */
-    double high[COST_SIZE_COUNT];
-    double residual;    /* root mean square of the relative errors over the points; an estimate if
-                           `is_calibrated` is false */
+    bool is_calibrated;                    /* false: numbers are estimates; always extrapolated */
+    double smallest_size[COST_SIZE_COUNT]; /* 0, 0: this size does not matter */
+    double largest_size[COST_SIZE_COUNT];
+    /* root mean square of the relative errors over the points; an estimate if `is_calibrated` is false */
+    double residual;
     const char *source; /* the points, or why there are none */
 };
 
 enum { COST_MAX_DIMS = 8 };
 
-/* One direction of one implementation of attention. A thread block owns `tile` rows and loops over
- * the other side in steps of `step`: forward, rows are queries and the loop is over keys;
+/* One direction of one implementation of attention. A thread block owns `tile_rows` rows and loops over
+ * the other side in steps of `step_columns`: forward, rows are queries and the loop is over keys;
  * backward, the other way round. A head dim is padded up to the next listed one. */
 struct cost_attention {
     bool is_present;
-    double tile, step;
+    double tile_rows, step_columns;
     double ramp_s; /* prologue and epilogue of one block */
-    size_t dims;
-    int64_t dim[COST_MAX_DIMS];       /* ascending */
+    size_t dim_count;
+    int64_t head_dim[COST_MAX_DIMS];  /* ascending */
     double flop_per_s[COST_MAX_DIMS]; /* padded flops, all multiprocessors, highest clock */
     struct cost_calibration calibration;
 };
@@ -88,10 +88,11 @@ struct cost_facts {
 
 /* Work that an implementation runs as a chain of elementwise and reducing kernels. */
 struct cost_chain {
-    double bytes; /* bytes of device memory for each element of a norm, a rotation, an activation, a
-                     sum, a loss, a look-up in a divided table, the copies of tokens for experts, a
-                     square sum, a clip or AdamW; 0: one kernel that touches each operand once */
-    int kernels;
+    /* bytes of device memory for each element of a norm, a rotation, an activation, a sum, a loss, a look-up in a
+     * divided table, the copies of tokens for experts, a square sum, a clip or AdamW; 0: one kernel that touches each
+     * operand once */
+    double bytes_per_element;
+    int kernel_count;
     /* Kernels whose time is set by the number of elements, not of bytes: slow is their time, divided by that of one
      * pass over all elements at the device's memory_element_rate, and slow_bytes is how many of the bytes above they
      * move. A kernel that touches half of the elements adds 0.5. */
@@ -99,7 +100,7 @@ struct cost_chain {
     double gathered_bytes,
         scattered_bytes; /* how many of the bytes move in gathers and in scatters of rows */
     /* the chain that replaces this one for an unpermute without weights; NULL: such an unpermute is one kernel */
-    const struct cost_chain *unweighted;
+    const struct cost_chain *unweighted_chain;
 };
 
 /* One measured time of a matrix product or of attention. */
@@ -129,12 +130,12 @@ struct device_cost {
     struct cost_calibration calibration[COST_FAMILY_COUNT];
     struct cost_attention attention[ATTENTION_IMPL_COUNT][ATTENTION_PASS_COUNT];
     /* bytes that a merge moves for each element of a tile's output */
-    double merge_bytes[ATTENTION_IMPL_COUNT];
+    double merge_bytes_per_element[ATTENTION_IMPL_COUNT];
     /* Watts that the kernels would draw at their highest rate; 0: device_tensor_power. */
-    double attention_power[ATTENTION_IMPL_COUNT];
+    double attention_watts[ATTENTION_IMPL_COUNT];
     /* The share of device_memory_bytes_per_s that one kind of work reaches, if that is known; 0: the share of its
      * class applies (memory_stream_fraction and the like). */
-    double kind_fraction[WORK_KIND_COUNT];
+    double kind_bandwidth_share[WORK_KIND_COUNT];
 
     /* The chains of kernels of each kind. They are a property of the implementation, not of the device, and the
      * caller sets them: docs/costs.md, "Chains of kernels". */
@@ -143,7 +144,7 @@ struct device_cost {
 
     /* Seconds of kernels that memory limits for each second of products and attention at the highest clock, in the
      * step whose costs are asked for, which the caller sets; 0: none. */
-    double memory_share;
+    double memory_s_per_tensor_s;
 
     struct cost_facts facts;
 };
@@ -162,10 +163,10 @@ enum status cost_presets(const char *const **names, size_t *count, struct arena 
                          struct diag *diag);
 
 /* Returns whether the device multiplies operands that have scales of this kind. */
-bool cost_multiplies(const struct device_cost *cost, enum scaling scaling);
+bool cost_supports_scaling(const struct device_cost *cost, enum scaling scaling);
 
 /* Returns 1 + the implementation of attention that the device has costs of, if it is the only one; else 0. */
-int cost_only_attention(const struct device_cost *cost);
+int cost_single_attention_impl(const struct device_cost *cost);
 
 /* Fails unless the device has costs for an implementation of attention at a head dim (forward and
  * backward); the message names those that it has. To be called before costing attention. */
@@ -174,14 +175,14 @@ enum status cost_check_attention(const struct device_cost *cost, enum attention_
 
 /* Fails if the device cannot multiply operands that have scales of this kind. what: the name that the user knows
  * ("mxfp8"). */
-enum status cost_check_products(const struct device_cost *cost, enum scaling scaling,
-                                const char *what, struct loc at, struct diag *diag);
+enum status cost_check_scaling(const struct device_cost *cost, enum scaling scaling,
+                               const char *what, struct loc at, struct diag *diag);
 
 /* Returns the share of its highest rate that work sustains in steps, if it would draw `watts` at that rate; 0 watts: 1.
  * Power goes with the square of the rate, and the limit holds for the mean of a step, so that the share solves
- * watts share^2 - (limit - memory_power) memory_share share = limit; it is at most 1 (docs/costs.md, "What the power
+ * watts share^2 - (limit - memory_power) memory_s_per_tensor_s share = limit; it is at most 1 (docs/costs.md, "What the power
  * limit leaves"). */
-double cost_power_share(const struct device_cost *cost, double watts);
+double cost_power_limited_share(const struct device_cost *cost, double watts);
 
 /* Return the MHz at which products, and attention, run in a step: device.clock_mhz less what the power limit takes; 0:
  * the clock is not known. */
@@ -202,8 +203,9 @@ double cost_work_s(const struct device_cost *cost, enum attention_impl impl,
 /* Returns the seconds of an attention op with mask DOCUMENTS in a training step; the pieces are what the mask leaves
  * on some rank. Where shapes were measured, the formula is corrected as for the dense attention of the piece with
  * most pairs. */
-double cost_pieces_s(const struct device_cost *cost, enum attention_impl impl,
-                     const struct work *work, const struct attention_piece *piece, size_t count);
+double cost_document_attention_s(const struct device_cost *cost, enum attention_impl impl,
+                                 const struct work *work, const struct attention_piece *piece,
+                                 size_t count);
 
 /* Returns the seconds of the work in a run of less than about a second, at the highest clock, as a microbenchmark
  * measures it: the power limit does not slow it. */
@@ -211,11 +213,11 @@ double cost_burst_s(const struct device_cost *cost, enum attention_impl impl,
                     const struct work *work);
 
 /* Returns the seconds of elementwise kernels that move so many bytes together. */
-double cost_passes_s(const struct device_cost *cost, double kernels, double bytes);
+double cost_elementwise_s(const struct device_cost *cost, double kernels, double bytes);
 
 /* Returns the seconds for which the issuing thread is busy with one op in an eager framework; for HOST_SYNC, the
  * seconds from the end of the awaited op until the thread continues. A profile scales them. */
-double cost_issue_s(const struct device_cost *cost, const struct work *work);
+double cost_host_issue_s(const struct device_cost *cost, const struct work *work);
 
 /* Returns the seconds of an op on a host stream (CPU AdamW, fills, adds) that has host memory of
  * host_memory_bytes_per_s to itself; it reaches the share cpu_stream_fraction of that. */
@@ -242,8 +244,8 @@ bool cost_extrapolated(const struct device_cost *cost, enum attention_impl impl,
 /* Returns the bytes that device memory moves for an op: work_memory_bytes(); for a merge, those of the passes of its
  * implementation; for a chain of kernels, those of the chain; for an attention backward, also those of the small
  * kernels before and after it. */
-double cost_traffic_bytes(const struct device_cost *cost, enum attention_impl impl,
-                          const struct work *work);
+double cost_memory_traffic_bytes(const struct device_cost *cost, enum attention_impl impl,
+                                 const struct work *work);
 
 /* Appends the device as text: every number with its source, one per line. */
 void cost_print(struct text *out, const struct device_cost *cost);

@@ -9,9 +9,9 @@ static const double MASKED_EXTRA = 0.5;
 
 /* The steps over which the blocks of one op loop: fully masked steps are skipped, partly masked ones count whole. */
 struct attention_blocks {
-    double count;             /* number of blocks that have any work */
-    double columns;           /* columns over which all blocks together loop */
-    double shortest, longest; /* the fewest and the most columns of one block */
+    double block_count;                  /* number of blocks that have any work */
+    double total_columns;                /* columns over which all blocks together loop */
+    double fewest_columns, most_columns; /* the fewest and the most columns of one block */
 };
 
 static double clamp(double value, double low, double high)
@@ -31,7 +31,7 @@ static double clamped_sum(double first, double step, double n, double top)
 }
 
 /* The pairs that a mask leaves form a band of the score matrix: row i of `rows` sees columns j <= i + offset and, if
- * windowed, j > i + offset - window. A block owns `tile` rows, and loops over the columns that any of them sees, in
+ * windowed, j > i + offset - window. A block owns `tile_rows` rows, and loops over the columns that any of them sees, in
  * whole steps. With 12 rows, 6 columns, offset -2, window 3, tile 2 and step 2, where x is a pair that is seen:
  *
  *     column     0 1 2 3 4 5
@@ -51,23 +51,23 @@ static double clamped_sum(double first, double step, double n, double top)
  * The 4 blocks that see anything loop over 12 columns. The upper edge of the band crosses blocks 1 to 3. */
 struct mask_band {
     double rows, columns, offset, window;
-    bool causal, windowed;
+    bool is_causal, is_windowed;
 };
 
 /* In the backward a block owns keys, so keys are the rows. With queries and keys counted from the end, i' = q - 1 - i
  * and j' = kv - 1 - j, the condition j <= i + offset is i' <= j' + offset + q - kv: the same form with the sides
  * exchanged. Blocks are counted from the first key, so keys are padded to whole blocks after the last one; this adds
  * rows - kv to j', and offset + q - rows is the new offset. */
-static struct mask_band band_of(enum work_kind kind, const struct attention_piece *piece,
-                                bool causal, double tile)
+static struct mask_band mask_band_of(enum work_kind kind, const struct attention_piece *piece,
+                                     bool causal, double tile)
 {
-    double q = (double)piece->q, kv = (double)piece->kv;
+    double q = (double)piece->query_count, kv = (double)piece->key_count;
     struct mask_band band = {.rows = q,
                              .columns = kv,
                              .offset = (double)piece->offset,
                              .window = (double)piece->window,
-                             .causal = causal,
-                             .windowed = piece->window > 0};
+                             .is_causal = causal,
+                             .is_windowed = piece->window > 0};
     if (kind == WORK_ATTENTION_BACKWARD) {
         band.rows = ceil(kv / tile) * tile;
         band.columns = q;
@@ -78,26 +78,27 @@ static struct mask_band band_of(enum work_kind kind, const struct attention_piec
 
 /* Takes from blocks of a causal band what a window hides: the columns before the first one that a block's first row
  * sees. all: the columns in whole steps. */
-static void hide_by_window(struct attention_blocks *blocks, const struct cost_attention *attention,
-                           const struct mask_band *band, double count, double all)
+static void subtract_hidden_columns(struct attention_blocks *blocks,
+                                    const struct cost_attention *attention,
+                                    const struct mask_band *band, double count, double all)
 {
-    double tile = attention->tile, step = attention->step;
+    double tile = attention->tile_rows, step = attention->step_columns;
     /* the number of columns that the window hides from block 0 */
     double hidden = floor((band->offset - band->window + 1) / step) * step;
-    blocks->columns -= clamped_sum(hidden, tile, count, all);
-    blocks->shortest -= clamp(hidden, 0, all);
-    blocks->longest = fmin(blocks->longest, ceil((band->window + tile) / step) * step);
+    blocks->total_columns -= clamped_sum(hidden, tile, count, all);
+    blocks->fewest_columns -= clamp(hidden, 0, all);
+    blocks->most_columns = fmin(blocks->most_columns, ceil((band->window + tile) / step) * step);
 }
 
 /* Returns the blocks of one head for one piece. Rounding to whole steps is exact when a tile is whole steps. */
-static struct attention_blocks blocks_of(const struct cost_attention *attention,
-                                         enum work_kind kind, const struct attention_piece *piece,
-                                         bool causal)
+static struct attention_blocks blocks_of_piece(const struct cost_attention *attention,
+                                               enum work_kind kind,
+                                               const struct attention_piece *piece, bool causal)
 {
-    double tile = attention->tile, step = attention->step;
-    struct mask_band band = band_of(kind, piece, causal, tile);
+    double tile = attention->tile_rows, step = attention->step_columns;
+    struct mask_band band = mask_band_of(kind, piece, causal, tile);
     double count = ceil(band.rows / tile), all = ceil(band.columns / step) * step;
-    if (!band.causal || band.rows == 0)
+    if (!band.is_causal || band.rows == 0)
         return (struct attention_blocks){count, count * all, all, all};
     if (attention_piece_pairs(piece) == 0)
         return (struct attention_blocks){0};
@@ -105,23 +106,23 @@ static struct attention_blocks blocks_of(const struct cost_attention *attention,
     /* Without a window a block loops from column 0 to the last column that its last row sees. */
     double first_end = ceil((band.offset + fmin(tile, band.rows)) / step) * step;
     double last_end = ceil((band.offset + band.rows) / step) * step;
-    struct attention_blocks blocks = {.columns = clamped_sum(first_end, tile, count - 1, all) +
-                                                 clamp(last_end, 0, all),
-                                      .longest = clamp(last_end, 0, all),
-                                      .shortest = clamp(first_end, 0, all)};
+    struct attention_blocks blocks = {
+        .total_columns = clamped_sum(first_end, tile, count - 1, all) + clamp(last_end, 0, all),
+        .most_columns = clamp(last_end, 0, all),
+        .fewest_columns = clamp(first_end, 0, all)};
     double unseeing_before = clamp(ceil(-band.offset / tile), 0, count), unseeing_after = 0;
-    if (band.windowed) {
+    if (band.is_windowed) {
         double end = ceil((band.columns - band.offset + band.window - 1) / tile);
         unseeing_after = clamp(count - end, 0, count - unseeing_before);
-        hide_by_window(&blocks, attention, &band, count, all);
+        subtract_hidden_columns(&blocks, attention, &band, count, all);
     }
     /* The edge of the band crosses the blocks whose first row does not see every column; a window has a second edge. */
     double end = clamp(ceil((band.columns - 1 - band.offset) / tile), 0, count);
     double crossed = fmax(end - unseeing_before, 0);
-    blocks.columns += crossed * tile * MASKED_EXTRA * (band.windowed ? 2 : 1);
-    blocks.count = count - unseeing_before - unseeing_after;
-    blocks.columns = fmax(blocks.columns, 0);
-    blocks.shortest = clamp(blocks.shortest, 0, blocks.longest);
+    blocks.total_columns += crossed * tile * MASKED_EXTRA * (band.is_windowed ? 2 : 1);
+    blocks.block_count = count - unseeing_before - unseeing_after;
+    blocks.total_columns = fmax(blocks.total_columns, 0);
+    blocks.fewest_columns = clamp(blocks.fewest_columns, 0, blocks.most_columns);
     return blocks;
 }
 
@@ -129,12 +130,13 @@ static struct attention_blocks blocks_of(const struct cost_attention *attention,
 static struct attention_blocks blocks_of_work(const struct cost_attention *attention,
                                               const struct work *work)
 {
-    struct attention_piece piece = {
-        .q = work->attention.q, .kv = work->attention.kv, .offset = work->attention.offset};
+    struct attention_piece piece = {.query_count = work->attention.q,
+                                    .key_count = work->attention.kv,
+                                    .offset = work->attention.offset};
     if (work->attention.mask == MASK_WINDOW)
         piece.window = work->attention.window;
-    return blocks_of(attention, (enum work_kind)work->kind, &piece,
-                     work->attention.mask != MASK_FULL);
+    return blocks_of_piece(attention, (enum work_kind)work->kind, &piece,
+                           work->attention.mask != MASK_FULL);
 }
 
 /* Returns the blocks of one head for these pieces of attention: each piece has blocks of its own, as in kernels for
@@ -145,14 +147,15 @@ static struct attention_blocks blocks_of_pieces(const struct cost_attention *att
 {
     struct attention_blocks all = {0};
     for (size_t i = 0; i < count; i++) {
-        bool causal = piece[i].window > 0 || piece[i].offset < piece[i].kv - 1;
-        struct attention_blocks blocks = blocks_of(attention, kind, &piece[i], causal);
-        if (blocks.count == 0)
+        bool causal = piece[i].window > 0 || piece[i].offset < piece[i].key_count - 1;
+        struct attention_blocks blocks = blocks_of_piece(attention, kind, &piece[i], causal);
+        if (blocks.block_count == 0)
             continue;
-        all.shortest = all.count == 0 ? blocks.shortest : fmin(all.shortest, blocks.shortest);
-        all.longest = fmax(all.longest, blocks.longest);
-        all.count += blocks.count;
-        all.columns += blocks.columns;
+        all.fewest_columns = all.block_count == 0 ? blocks.fewest_columns
+                                                  : fmin(all.fewest_columns, blocks.fewest_columns);
+        all.most_columns = fmax(all.most_columns, blocks.most_columns);
+        all.block_count += blocks.block_count;
+        all.total_columns += blocks.total_columns;
     }
     return all;
 }
@@ -164,12 +167,12 @@ static struct attention_blocks blocks_of_pieces(const struct cost_attention *att
 static double blocks_s(const struct device_cost *cost, const struct cost_attention *attention,
                        struct attention_blocks blocks, double heads, double column_s)
 {
-    double multiprocessors = cost->device_sm_count, count = blocks.count * heads;
+    double multiprocessors = cost->device_sm_count, count = blocks.block_count * heads;
     if (count == 0)
         return 0;
-    double longest = blocks.longest * column_s + attention->ramp_s;
-    double work = heads * blocks.columns * column_s + count * attention->ramp_s;
-    double uneven = blocks.longest > 0 ? 1 - blocks.shortest / blocks.longest : 0;
+    double longest = blocks.most_columns * column_s + attention->ramp_s;
+    double work = heads * blocks.total_columns * column_s + count * attention->ramp_s;
+    double uneven = blocks.most_columns > 0 ? 1 - blocks.fewest_columns / blocks.most_columns : 0;
     double thin = ceil(count / multiprocessors) - count / multiprocessors;
     double lost = ((1 - uneven) * thin + uneven / 2) * longest;
     return fmax(longest, work / multiprocessors + lost);
@@ -182,9 +185,9 @@ bool cost_attention_find(const struct device_cost *cost, enum attention_impl imp
     enum attention_direction pass =
         work->kind == WORK_ATTENTION ? ATTENTION_FORWARD_PASS : ATTENTION_BACKWARD_PASS;
     *attention = &cost->attention[impl][pass];
-    for (*row = 0; *row < (*attention)->dims; ++*row) {
-        if ((*attention)->dim[*row] >= work->attention.dim &&
-            (*attention)->dim[*row] >= work->attention.vdim)
+    for (*row = 0; *row < (*attention)->dim_count; ++*row) {
+        if ((*attention)->head_dim[*row] >= work->attention.dim &&
+            (*attention)->head_dim[*row] >= work->attention.vdim)
             return true;
     }
     return false;
@@ -193,7 +196,7 @@ bool cost_attention_find(const struct device_cost *cost, enum attention_impl imp
 /* Returns the bytes that the kernels before and after an attention backward move. Before it, delta is computed from O
  * and dO, and the fp32 dQ is cleared. After it, dQ is cast; with grouped heads, dK and dV of the query heads are
  * summed over each group. */
-double cost_attention_around_bytes(const struct work *work)
+double cost_attention_other_bytes(const struct work *work)
 {
     double in = (double)dtype_bytes((enum dtype)work->in);
     double out = (double)dtype_bytes((enum dtype)work->out), f32 = 4;
@@ -208,35 +211,37 @@ double cost_attention_around_bytes(const struct work *work)
 }
 
 /* Returns the watts that an implementation's kernels would draw at their highest rate. */
-static double watts(const struct device_cost *cost, enum attention_impl impl)
+static double attention_watts(const struct device_cost *cost, enum attention_impl impl)
 {
-    double of_impl = cost->attention_power[impl];
+    double of_impl = cost->attention_watts[impl];
     return of_impl > 0 ? of_impl : cost->device_tensor_power;
 }
 
 double cost_attention_flop_per_s(const struct device_cost *cost, enum attention_impl impl,
                                  enum attention_direction pass, size_t i)
 {
-    return cost->attention[impl][pass].flop_per_s[i] * cost_power_share(cost, watts(cost, impl));
+    return cost->attention[impl][pass].flop_per_s[i] *
+           cost_power_limited_share(cost, attention_watts(cost, impl));
 }
 
 double cost_attention_mhz(const struct device_cost *cost, enum attention_impl impl)
 {
-    return cost->device_clock_mhz * cost_power_share(cost, watts(cost, impl));
+    return cost->device_clock_mhz * cost_power_limited_share(cost, attention_watts(cost, impl));
 }
 
 /* Returns the rate of a kernel whose heads of v are narrower or wider than those of q and k. Device files have rates of
  * equal head sizes only; the rate is interpolated between them at the mean size of the products' sides, and such a
  * kernel pads nothing (docs/costs.md, "Attention"). row: that of the head dim of q and k. */
-static double unequal_flop_per_s(const struct cost_attention *attention, size_t row,
-                                 const struct work *work)
+static double flop_per_s_of_unequal_heads(const struct cost_attention *attention, size_t row,
+                                          const struct work *work)
 {
     const double mean = work_attention_pair_flops(work) / (work->kind == WORK_ATTENTION ? 4 : 10);
-    while (row > 0 && (double)attention->dim[row - 1] >= mean)
+    while (row > 0 && (double)attention->head_dim[row - 1] >= mean)
         row--;
     if (row == 0)
         return attention->flop_per_s[0];
-    const double below = (double)attention->dim[row - 1], above = (double)attention->dim[row];
+    const double below = (double)attention->head_dim[row - 1],
+                 above = (double)attention->head_dim[row];
     const double share = (mean - below) / (above - below);
     return attention->flop_per_s[row - 1] * (1 - share) + attention->flop_per_s[row] * share;
 }
@@ -246,7 +251,7 @@ struct attention_op {
     const struct cost_attention *attention;
     struct attention_blocks blocks;
     double heads, column_s; /* column_s: seconds of one column of one block at the highest clock */
-    double around_s;        /* seconds of the kernels before and after a backward */
+    double other_kernels_s; /* seconds of the kernels before and after a backward */
 };
 
 static struct attention_op op_without_blocks(const struct device_cost *cost,
@@ -259,22 +264,22 @@ static struct attention_op op_without_blocks(const struct device_cost *cost,
     (void)found;
     /* flops for each pair and each element of a head */
     double flops = work->kind == WORK_ATTENTION ? 4 : 10;
-    op.column_s = flops * op.attention->tile * (double)op.attention->dim[i] /
+    op.column_s = flops * op.attention->tile_rows * (double)op.attention->head_dim[i] /
                   (op.attention->flop_per_s[i] / cost->device_sm_count);
     if (work->attention.vdim > 0)
-        op.column_s = work_attention_pair_flops(work) * op.attention->tile /
-                      (unequal_flop_per_s(op.attention, i, work) / cost->device_sm_count);
+        op.column_s = work_attention_pair_flops(work) * op.attention->tile_rows /
+                      (flop_per_s_of_unequal_heads(op.attention, i, work) / cost->device_sm_count);
     if (work->kind == WORK_ATTENTION_BACKWARD) {
         double kernels = work->attention.kv_heads < work->attention.heads ? 4 : 3;
-        op.around_s =
-            kernels * cost->device_kernel_start_s +
-            cost_stream_s(cost, cost->memory_stream_fraction, cost_attention_around_bytes(work));
+        op.other_kernels_s = kernels * cost->device_kernel_start_s +
+                             cost_memory_stream_s(cost, cost->memory_stream_fraction,
+                                                  cost_attention_other_bytes(work));
     }
     return op;
 }
 
-static struct attention_op op_of(const struct device_cost *cost, enum attention_impl impl,
-                                 const struct work *work)
+static struct attention_op attention_op_of(const struct device_cost *cost, enum attention_impl impl,
+                                           const struct work *work)
 {
     struct attention_op op = op_without_blocks(cost, impl, work);
     op.blocks = blocks_of_work(op.attention, work);
@@ -282,35 +287,40 @@ static struct attention_op op_of(const struct device_cost *cost, enum attention_
 }
 
 /* Returns the work of an op whose columns of all blocks are spread evenly over the multiprocessors. */
-static struct cost_busy busy_of(const struct device_cost *cost, enum attention_impl impl,
-                                const struct attention_op *op)
+static struct cost_tensor_work tensor_work_of(const struct device_cost *cost,
+                                              enum attention_impl impl,
+                                              const struct attention_op *op)
 {
-    return (struct cost_busy){op->blocks.columns * op->heads * op->column_s / cost->device_sm_count,
-                              watts(cost, impl), cost->device_kernel_start_s + op->around_s};
+    return (struct cost_tensor_work){
+        op->blocks.total_columns * op->heads * op->column_s / cost->device_sm_count,
+        attention_watts(cost, impl), cost->device_kernel_start_s + op->other_kernels_s};
 }
 
-struct cost_busy cost_attention_busy(const struct device_cost *cost, enum attention_impl impl,
-                                     const struct work *work)
+struct cost_tensor_work cost_attention_tensor_work(const struct device_cost *cost,
+                                                   enum attention_impl impl,
+                                                   const struct work *work)
 {
-    struct attention_op op = op_of(cost, impl, work);
-    return busy_of(cost, impl, &op);
+    struct attention_op op = attention_op_of(cost, impl, work);
+    return tensor_work_of(cost, impl, &op);
 }
 
-static double op_s(const struct device_cost *cost, enum attention_impl impl,
-                   const struct work *work, const struct attention_op *op, enum cost_clock clock)
+static double attention_op_s(const struct device_cost *cost, enum attention_impl impl,
+                             const struct work *work, const struct attention_op *op,
+                             enum cost_clock clock)
 {
-    const struct cost_busy busy = busy_of(cost, impl, op);
+    const struct cost_tensor_work busy = tensor_work_of(cost, impl, op);
     double blocks = blocks_s(cost, op->attention, op->blocks, op->heads, op->column_s);
-    double memory = cost_stream_s(cost, cost->memory_stream_fraction, work_memory_bytes(work));
-    double burst_s = busy.around_s + fmax(fmax(blocks, busy.seconds), memory);
+    double memory =
+        cost_memory_stream_s(cost, cost->memory_stream_fraction, work_memory_bytes(work));
+    double burst_s = busy.other_kernels_s + fmax(fmax(blocks, busy.seconds), memory);
     return clock == COST_BURST ? burst_s : cost_sustained_s(cost, &busy, burst_s);
 }
 
 double cost_attention_s(const struct device_cost *cost, enum attention_impl impl,
                         const struct work *work, enum cost_clock clock)
 {
-    struct attention_op op = op_of(cost, impl, work);
-    return op_s(cost, impl, work, &op, clock);
+    struct attention_op op = attention_op_of(cost, impl, work);
+    return attention_op_s(cost, impl, work, &op, clock);
 }
 
 double cost_attention_pieces_s(const struct device_cost *cost, enum attention_impl impl,
@@ -319,5 +329,5 @@ double cost_attention_pieces_s(const struct device_cost *cost, enum attention_im
 {
     struct attention_op op = op_without_blocks(cost, impl, work);
     op.blocks = blocks_of_pieces(op.attention, (enum work_kind)work->kind, piece, count);
-    return op_s(cost, impl, work, &op, COST_SUSTAINED);
+    return attention_op_s(cost, impl, work, &op, COST_SUSTAINED);
 }

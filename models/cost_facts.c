@@ -59,10 +59,10 @@ static void print_calibration(struct text *out, const char *family,
                 100 * calibration->residual, calibration->source);
     const char *separator = "; sizes ";
     for (int i = 0; i < COST_SIZE_COUNT; i++) {
-        if (calibration->high[i] == 0)
+        if (calibration->largest_size[i] == 0)
             continue;
-        text_printf(out, "%s%s %.6g..%.6g", separator, cost_size_names[i], calibration->low[i],
-                    calibration->high[i]);
+        text_printf(out, "%s%s %.6g..%.6g", separator, cost_size_names[i],
+                    calibration->smallest_size[i], calibration->largest_size[i]);
         separator = ", ";
     }
     text_putc(out, '\n');

@@ -24,7 +24,7 @@ static enum status read_kinds(struct cost_reader reader, struct json_node kinds)
             return json_error(node, reader.diag, "'%s' is no kind of work that memory limits", key);
         const char *name = arena_printf(reader.arena, "memory.kinds.%s", key);
         enum status status =
-            cost_read_number(reader, node, name, &share, &reader.cost->kind_fraction[kind]);
+            cost_read_number(reader, node, name, &share, &reader.cost->kind_bandwidth_share[kind]);
         if (status != STATUS_OK)
             return status;
     }
@@ -43,7 +43,7 @@ static enum status read_family(struct cost_reader reader, struct json_node objec
     if (family == COST_MEMORY)
         known[count++] = "kinds";
     for (size_t i = 0; i < cost_param_count; i++) {
-        if (cost_params[i].number != family)
+        if (cost_params[i].family_id != family)
             continue;
         assert(count < KEYS_MAX);
         known[count++] = cost_params[i].field;
@@ -52,7 +52,7 @@ static enum status read_family(struct cost_reader reader, struct json_node objec
     for (size_t i = 0; status == STATUS_OK && i < cost_param_count; i++) {
         const struct cost_param *param = &cost_params[i];
         struct json_node node = {0};
-        if (param->number == family)
+        if (param->family_id == family)
             node = json_find(object, param->field);
         if (!node.value)
             continue;
@@ -77,17 +77,17 @@ static enum status read_base(struct cost_reader reader, struct json_node root)
     enum status status = json_as_string(node, &base, reader.diag);
     if (status != STATUS_OK)
         return status;
-    if (reader.depth >= BASE_DEPTH_MAX)
+    if (reader.base_depth >= BASE_DEPTH_MAX)
         return json_error(node, reader.diag,
                           "bases nest more than %d deep; does '%s' build on itself?",
                           BASE_DEPTH_MAX, base);
-    status =
-        presets_find("devices", "device", base, json_loc(node), &path, reader.arena, reader.diag);
+    status = presets_find_path("devices", "device", base, json_loc(node), &path, reader.arena,
+                               reader.diag);
     if (status != STATUS_OK)
         return status;
     struct text text = {0};
     status = text_read_within(&text, path, TEXT_CONFIGURATION_MAX, reader.diag);
-    reader.depth++;
+    reader.base_depth++;
     if (status == STATUS_OK)
         status = read_document(reader, path, text.data ? text.data : "", text.size);
     text_release(&text);
@@ -126,15 +126,15 @@ static enum status check_complete(struct cost_reader reader, struct json_node ro
                 missing = attention->is_present ? cost_pass_names[!pass] : cost_pass_names[pass];
             else if (!attention->is_present)
                 continue;
-            else if (attention->tile == 0)
+            else if (attention->tile_rows == 0)
                 missing = "tile";
-            else if (attention->step == 0)
+            else if (attention->step_columns == 0)
                 missing = "step";
-            else if (attention->dims == 0)
+            else if (attention->dim_count == 0)
                 missing = "rates";
             else if (!attention->calibration.source)
                 missing = "calibrated (or estimated)";
-            else if (cost->merge_bytes[impl] == 0)
+            else if (cost->merge_bytes_per_element[impl] == 0)
                 missing = "merge_bytes";
             if (missing)
                 return json_error(root, reader.diag, "attention.%s has no %s",
@@ -171,20 +171,20 @@ static enum status read_root(struct cost_reader reader, struct json_node root)
     if (status == STATUS_OK)
         status = json_get_string(root, "name", &text, reader.diag);
     if (status == STATUS_OK)
-        cost->name = cost_read_keep(reader, text);
+        cost->name = cost_read_copy(reader, text);
     if (status == STATUS_OK && json_find(root, "note").value) {
         status = json_get_string(root, "note", &text, reader.diag);
         if (status == STATUS_OK)
-            cost->note = cost_read_keep(reader, text);
+            cost->note = cost_read_copy(reader, text);
     }
     if (status == STATUS_OK && json_find(root, "ideal").value)
         status = json_get_bool(root, "ideal", &cost->is_ideal, reader.diag);
     struct json_node node;
     /* the points of the base correct the base's numbers, and are dropped with them */
     if (json_find(root, "matmul").value)
-        cost_points_drop(&cost->points, false);
+        cost_points_drop_family(&cost->points, false);
     if (json_find(root, "attention").value)
-        cost_points_drop(&cost->points, true);
+        cost_points_drop_family(&cost->points, true);
     if (status == STATUS_OK && json_find(root, "points").value)
         status = cost_points_read(reader, json_find(root, "points"));
     for (int i = 0; status == STATUS_OK && i < COST_FAMILY_COUNT; i++) {
@@ -199,7 +199,7 @@ static enum status read_root(struct cost_reader reader, struct json_node root)
         if (status == STATUS_OK)
             status = cost_read_attention(reader, node);
     }
-    if (status == STATUS_OK && reader.depth == 0)
+    if (status == STATUS_OK && reader.base_depth == 0)
         status = check_complete(reader, root);
     return status;
 }
@@ -231,7 +231,7 @@ enum status cost_load(struct device_cost *cost, struct arena *arena, const char 
     const char *path = what;
     enum status status = STATUS_OK;
     if (size < 5 || strcmp(what + size - 5, ".json") != 0)
-        status = presets_find("devices", "device", what, (struct loc){0}, &path, arena, diag);
+        status = presets_find_path("devices", "device", what, (struct loc){0}, &path, arena, diag);
     if (status != STATUS_OK)
         return status;
     struct text text = {0};

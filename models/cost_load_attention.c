@@ -24,17 +24,18 @@ static enum status read_rates(struct cost_reader reader, struct json_node rates,
         if (status != STATUS_OK)
             return status;
         size_t at = 0;
-        while (at < attention->dims && attention->dim[at] < dim)
+        while (at < attention->dim_count && attention->head_dim[at] < dim)
             at++;
-        if (at == attention->dims || attention->dim[at] != dim) {
-            if (attention->dims == COST_MAX_DIMS)
+        if (at == attention->dim_count || attention->head_dim[at] != dim) {
+            if (attention->dim_count == COST_MAX_DIMS)
                 return json_error(node, reader.diag, "more than %d head dims", COST_MAX_DIMS);
-            size_t behind = attention->dims++ - at;
-            memmove(&attention->dim[at + 1], &attention->dim[at], behind * sizeof(int64_t));
+            size_t behind = attention->dim_count++ - at;
+            memmove(&attention->head_dim[at + 1], &attention->head_dim[at],
+                    behind * sizeof(int64_t));
             memmove(&attention->flop_per_s[at + 1], &attention->flop_per_s[at],
                     behind * sizeof(double));
         }
-        attention->dim[at] = dim;
+        attention->head_dim[at] = dim;
         attention->flop_per_s[at] = value;
     }
     return STATUS_OK;
@@ -46,13 +47,13 @@ const struct cost_param cost_pass_params[COST_PASS_PARAMS] = {
      .low = 1,
      .high = 4096,
      .meaning = "rows of one thread block",
-     .offset = offsetof(struct cost_attention, tile)},
+     .offset = offsetof(struct cost_attention, tile_rows)},
     {.field = "step",
      .unit = UNIT_NONE,
      .low = 1,
      .high = 4096,
      .meaning = "columns of one step of its loop",
-     .offset = offsetof(struct cost_attention, step)},
+     .offset = offsetof(struct cost_attention, step_columns)},
     {.field = "ramp_s",
      .unit = UNIT_SECONDS,
      .low = 0,
@@ -109,12 +110,12 @@ static enum status read_impl(struct cost_reader reader, struct json_node object,
     if (status == STATUS_OK && node.value)
         status = cost_read_number(reader, node,
                                   arena_printf(reader.arena, "attention.%s.merge_bytes", impl_name),
-                                  &merge, &reader.cost->merge_bytes[impl]);
+                                  &merge, &reader.cost->merge_bytes_per_element[impl]);
     node = json_find(object, "power");
     if (status == STATUS_OK && node.value)
         status = cost_read_number(reader, node,
                                   arena_printf(reader.arena, "attention.%s.power", impl_name),
-                                  &power, &reader.cost->attention_power[impl]);
+                                  &power, &reader.cost->attention_watts[impl]);
     for (int pass = 0; status == STATUS_OK && pass < ATTENTION_PASS_COUNT; pass++) {
         if (!json_find(object, cost_pass_names[pass]).value)
             continue;

@@ -7,7 +7,7 @@
 enum { SPLIT_MAX = 32 };
 
 /* Returns the rate of 8- or 4-bit products; 0: the device has none. */
-static double scaled_rate(const struct device_cost *cost, enum scaling scaling)
+static double scaled_product_flop_per_s(const struct device_cost *cost, enum scaling scaling)
 {
     switch (scaling) {
     case SCALING_TENSOR:
@@ -26,13 +26,14 @@ static double scaled_rate(const struct device_cost *cost, enum scaling scaling)
     }
 }
 
-bool cost_multiplies(const struct device_cost *cost, enum scaling scaling)
+bool cost_supports_scaling(const struct device_cost *cost, enum scaling scaling)
 {
-    return scaling == SCALING_NONE || cost->is_ideal || scaled_rate(cost, scaling) > 0;
+    return scaling == SCALING_NONE || cost->is_ideal ||
+           scaled_product_flop_per_s(cost, scaling) > 0;
 }
 
 /* Returns the flop/s of large products of a dtype at the highest clock. */
-static double matmul_rate(const struct device_cost *cost, enum dtype dtype)
+static double matmul_flop_per_s(const struct device_cost *cost, enum dtype dtype)
 {
     switch (dtype) {
     case DTYPE_F64:
@@ -45,26 +46,27 @@ static double matmul_rate(const struct device_cost *cost, enum dtype dtype)
 }
 
 /* Returns the rate of a product. If the device cannot multiply its 8- or 4-bit operands, it is the rate of bf16. */
-static double rate_of(const struct device_cost *cost, const struct work *work)
+static double product_flop_per_s(const struct device_cost *cost, const struct work *work)
 {
-    double scaled = scaled_rate(cost, (enum scaling)work->matmul.scaling);
-    return scaled > 0 ? scaled : matmul_rate(cost, (enum dtype)work->in);
+    double scaled = scaled_product_flop_per_s(cost, (enum scaling)work->matmul.scaling);
+    return scaled > 0 ? scaled : matmul_flop_per_s(cost, (enum dtype)work->in);
 }
 
 /* Returns the watts that large products would draw at the highest clock; 0: the power limit never slows them. */
-static double watts(const struct device_cost *cost, enum dtype dtype)
+static double matmul_watts(const struct device_cost *cost, enum dtype dtype)
 {
     return dtype != DTYPE_F64 && dtype != DTYPE_F32 ? cost->device_tensor_power : 0;
 }
 
 double cost_product_flop_per_s(const struct device_cost *cost, enum dtype dtype)
 {
-    return matmul_rate(cost, dtype) * cost_power_share(cost, watts(cost, dtype));
+    return matmul_flop_per_s(cost, dtype) *
+           cost_power_limited_share(cost, matmul_watts(cost, dtype));
 }
 
 double cost_product_mhz(const struct device_cost *cost, enum dtype dtype)
 {
-    return cost->device_clock_mhz * cost_power_share(cost, watts(cost, dtype));
+    return cost->device_clock_mhz * cost_power_limited_share(cost, matmul_watts(cost, dtype));
 }
 
 /* Returns the seconds of a product whose tiles run in waves: in each wave every multiprocessor computes one tile of y,
@@ -73,7 +75,7 @@ double cost_product_mhz(const struct device_cost *cost, enum dtype dtype)
 static double waves_s(const struct device_cost *cost, const struct work *work, double tile_m,
                       double tile_n, double flop_per_s, double split)
 {
-    double groups = (double)work_groups(work);
+    double groups = (double)work_row_groups(work);
     bool turned = work->matmul.form == MATMUL_TN;
     double m = (double)work->matmul.m / (turned ? 1 : groups), n = (double)work->matmul.n;
     double depth = ceil((double)work->matmul.k / (turned ? groups : 1) / split);
@@ -82,15 +84,15 @@ static double waves_s(const struct device_cost *cost, const struct work *work, d
     double tile_s = 2 * tile_m * tile_n * depth / (flop_per_s / cost->device_sm_count);
     double seconds = waves * (tile_s + cost->matmul_ramp_s);
     if (split > 1) /* partial sums in f32 are written once and read once */
-        seconds +=
-            cost_stream_s(cost, cost->memory_stream_fraction, 2 * 4 * split * groups * m * n);
+        seconds += cost_memory_stream_s(cost, cost->memory_stream_fraction,
+                                        2 * 4 * split * groups * m * n);
     return seconds;
 }
 
 /* Returns the seconds of a product with the best tiles, since the library chooses the fastest of its kernels. */
-static double tiles_s(const struct device_cost *cost, const struct work *work)
+static double best_tiles_s(const struct device_cost *cost, const struct work *work)
 {
-    double flop_per_s = rate_of(cost, work);
+    double flop_per_s = product_flop_per_s(cost, work);
     double large = cost->matmul_tile, small = cost->matmul_small_tile;
     const struct {
         double m, n, rate;
@@ -108,19 +110,20 @@ static double tiles_s(const struct device_cost *cost, const struct work *work)
     return best;
 }
 
-struct cost_busy cost_matmul_busy(const struct device_cost *cost, const struct work *work)
+struct cost_tensor_work cost_matmul_tensor_work(const struct device_cost *cost,
+                                                const struct work *work)
 {
     enum dtype dtype = (enum dtype)work->in;
-    return (struct cost_busy){work_flops(work) / rate_of(cost, work), watts(cost, dtype),
-                              cost->device_kernel_start_s};
+    return (struct cost_tensor_work){work_flops(work) / product_flop_per_s(cost, work),
+                                     matmul_watts(cost, dtype), cost->device_kernel_start_s};
 }
 
 double cost_matmul_s(const struct device_cost *cost, enum attention_impl impl,
                      const struct work *work, enum cost_clock clock)
 {
-    double memory =
-        cost_stream_s(cost, cost->matmul_memory_fraction, cost_traffic_bytes(cost, impl, work));
-    double burst_s = cost->device_kernel_start_s + fmax(tiles_s(cost, work), memory);
-    const struct cost_busy busy = cost_matmul_busy(cost, work);
+    double memory = cost_memory_stream_s(cost, cost->matmul_memory_fraction,
+                                         cost_memory_traffic_bytes(cost, impl, work));
+    double burst_s = cost->device_kernel_start_s + fmax(best_tiles_s(cost, work), memory);
+    const struct cost_tensor_work busy = cost_matmul_tensor_work(cost, work);
     return clock == COST_BURST ? burst_s : cost_sustained_s(cost, &busy, burst_s);
 }

@@ -77,18 +77,18 @@ const char *cost_memory_class(enum work_kind kind)
     return class_of[kind] ? class_of[kind]->name : NULL;
 }
 
-double cost_memory_fraction(const struct device_cost *cost, const struct work *work)
+double cost_bandwidth_share(const struct device_cost *cost, const struct work *work)
 {
     const struct memory_class *class =
         work->kind == WORK_OPAQUE ? class_of_opaque[work->opaque.as] : class_of[work->kind];
     if (class == NULL)
         return 0;
-    return cost->kind_fraction[work->kind] > 0
-               ? cost->kind_fraction[work->kind]
+    return cost->kind_bandwidth_share[work->kind] > 0
+               ? cost->kind_bandwidth_share[work->kind]
                : *(const double *)((const char *)cost + class->offset);
 }
 
-double cost_stream_s(const struct device_cost *cost, double fraction, double bytes)
+double cost_memory_stream_s(const struct device_cost *cost, double fraction, double bytes)
 {
     if (bytes <= 0)
         return 0;
@@ -100,7 +100,7 @@ static double merge_bytes(const struct device_cost *cost, enum attention_impl im
 {
     double rows = (double)work->merge.rows * (double)work->merge.heads;
     double f32 = 4;
-    return rows * ((double)work->merge.dim * cost->merge_bytes[impl] + 3 * f32);
+    return rows * ((double)work->merge.dim * cost->merge_bytes_per_element[impl] + 3 * f32);
 }
 
 /* Returns the number of elements by which a chain's bytes are counted; 0: the kind has no chain. */
@@ -153,25 +153,27 @@ const struct cost_chain *cost_chain_of(const struct device_cost *cost, const str
 {
     const struct cost_chain *chain = &cost->chain[work->kind];
     if (work->kind == WORK_UNPERMUTE && !work->permute.weights)
-        chain = chain->unweighted;
-    return chain != NULL && chain->bytes > 0 && chain_elements(work) > 0 && !cost->is_ideal ? chain
-                                                                                            : NULL;
+        chain = chain->unweighted_chain;
+    return chain != NULL && chain->bytes_per_element > 0 && chain_elements(work) > 0 &&
+                   !cost->is_ideal
+               ? chain
+               : NULL;
 }
 
-double cost_traffic_bytes(const struct device_cost *cost, enum attention_impl impl,
-                          const struct work *work)
+double cost_memory_traffic_bytes(const struct device_cost *cost, enum attention_impl impl,
+                                 const struct work *work)
 {
     const struct work as = work_priced_as(work);
     if (as.kind != work->kind)
-        return cost_traffic_bytes(cost, work_kernels(work, impl), &as);
+        return cost_memory_traffic_bytes(cost, work_attention_impl(work, impl), &as);
     if (work->kind == WORK_MERGE && !cost->is_ideal)
         return merge_bytes(cost, impl, work);
     const struct cost_chain *chain = cost_chain_of(cost, work);
     if (chain != NULL)
-        return chain_elements(work) * chain->bytes;
+        return chain_elements(work) * chain->bytes_per_element;
     double bytes = work_memory_bytes(work);
     if (work->kind == WORK_ATTENTION_BACKWARD && !cost->is_ideal)
-        bytes += cost_attention_around_bytes(work);
+        bytes += cost_attention_other_bytes(work);
     return bytes;
 }
 
@@ -184,23 +186,23 @@ static double chain_s(const struct device_cost *cost, const struct cost_chain *c
     bool slow = cost->memory_element_rate > 0 && chain->slow_passes > 0;
     double gathered = elements * chain->gathered_bytes,
            scattered = elements * chain->scattered_bytes;
-    double bytes =
-        elements * (chain->bytes - (slow ? chain->slow_bytes : 0)) - gathered - scattered;
-    double seconds = chain->kernels * cost->device_kernel_start_s +
-                     cost_stream_s(cost, cost->memory_gather_fraction, gathered) +
-                     cost_stream_s(cost, cost->memory_scatter_fraction, scattered);
+    double bytes = elements * (chain->bytes_per_element - (slow ? chain->slow_bytes : 0)) -
+                   gathered - scattered;
+    double seconds = chain->kernel_count * cost->device_kernel_start_s +
+                     cost_memory_stream_s(cost, cost->memory_gather_fraction, gathered) +
+                     cost_memory_stream_s(cost, cost->memory_scatter_fraction, scattered);
     if (slow)
         seconds += elements * fmax(chain->slow_passes / cost->memory_element_rate,
                                    chain->slow_bytes / (cost->device_memory_bytes_per_s *
                                                         cost->memory_stream_fraction));
-    return seconds + chain->kernels *
-                         cost_stream_s(cost, cost->memory_stream_fraction, bytes / chain->kernels);
+    return seconds + chain->kernel_count * cost_memory_stream_s(cost, cost->memory_stream_fraction,
+                                                                bytes / chain->kernel_count);
 }
 
-double cost_passes_s(const struct device_cost *cost, double kernels, double bytes)
+double cost_elementwise_s(const struct device_cost *cost, double kernels, double bytes)
 {
     return kernels * cost->device_kernel_start_s +
-           cost_stream_s(cost, cost->memory_stream_fraction, bytes);
+           cost_memory_stream_s(cost, cost->memory_stream_fraction, bytes);
 }
 
 double cost_memory_s(const struct device_cost *cost, enum attention_impl impl,
@@ -209,14 +211,15 @@ double cost_memory_s(const struct device_cost *cost, enum attention_impl impl,
     (void)clock; /* the power limit does not slow work that waits for memory */
     if (work->kind == WORK_OPAQUE && work->opaque.as == OPAQUE_NOTHING)
         return 0;
-    double fraction = cost_memory_fraction(cost, work);
+    double fraction = cost_bandwidth_share(cost, work);
     assert(fraction > 0);
     const struct cost_chain *chain = cost_chain_of(cost, work);
     if (chain != NULL)
         return chain_s(cost, chain, chain_elements(work));
     /* a share of its own was measured with what the kind takes to start */
-    double start_s = cost->kind_fraction[work->kind] > 0 ? 0 : cost->memory_start_s;
-    double seconds = cost_stream_s(cost, fraction, cost_traffic_bytes(cost, impl, work));
+    double start_s = cost->kind_bandwidth_share[work->kind] > 0 ? 0 : cost->memory_start_s;
+    double seconds =
+        cost_memory_stream_s(cost, fraction, cost_memory_traffic_bytes(cost, impl, work));
     if (work->kind == WORK_OPAQUE && work->opaque.slow > 0 && cost->memory_element_rate > 0 &&
         !cost->is_ideal)
         seconds = fmax(seconds, (double)work->opaque.slow / cost->memory_element_rate);

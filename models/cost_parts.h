@@ -21,37 +21,39 @@ double cost_attention_pieces_s(const struct device_cost *cost, enum attention_im
 const struct cost_chain *cost_chain_of(const struct device_cost *cost, const struct work *work);
 
 /* The work that a matrix product or an attention gives to the tensor cores. The power limit slows only this work. */
-struct cost_busy {
+struct cost_tensor_work {
     /* The time if all multiprocessors computed without a pause at the highest clock. */
     double seconds;
     /* The power that the device would draw during that time; 0: the limit never slows the op. */
     double watts;
     /* The time in which the op does not compute on tensor cores: its kernel starts, or the small kernels before and
      * after an attention backward run. */
-    double around_s;
+    double other_kernels_s;
 };
-struct cost_busy cost_matmul_busy(const struct device_cost *cost, const struct work *work);
-struct cost_busy cost_attention_busy(const struct device_cost *cost, enum attention_impl impl,
-                                     const struct work *work);
+struct cost_tensor_work cost_matmul_tensor_work(const struct device_cost *cost,
+                                                const struct work *work);
+struct cost_tensor_work cost_attention_tensor_work(const struct device_cost *cost,
+                                                   enum attention_impl impl,
+                                                   const struct work *work);
 
 /* Returns the seconds that a product or an attention takes in a training step, where the power limit may lower the
  * clock, if it takes burst_s in a short run. burst_s 0: returns the least that it can take in a step (docs/costs.md,
  * "What the power limit leaves"). */
-double cost_sustained_s(const struct device_cost *cost, const struct cost_busy *busy,
+double cost_sustained_s(const struct device_cost *cost, const struct cost_tensor_work *busy,
                         double burst_s);
 
 /* Returns the share of device_memory_bytes_per_s that work reaches; 0 for work not limited by memory. */
-double cost_memory_fraction(const struct device_cost *cost, const struct work *work);
+double cost_bandwidth_share(const struct device_cost *cost, const struct work *work);
 /* Returns the name of the number that is the bandwidth share of a kind's class: "memory.stream_fraction". The name is
  * one pointer for all kinds of the class. NULL: memory does not limit the kind. */
 const char *cost_memory_class(enum work_kind kind);
 
 /* Returns the bytes that the small kernels before and after an attention backward move. */
-double cost_attention_around_bytes(const struct work *work);
+double cost_attention_other_bytes(const struct work *work);
 
 /* Returns the seconds that `bytes` take at the asymptotic share of the bandwidth, plus those of the ramp to it,
  * without a kernel start. */
-double cost_stream_s(const struct device_cost *cost, double fraction, double bytes);
+double cost_memory_stream_s(const struct device_cost *cost, double fraction, double bytes);
 
 /* Finds the parameters of an attention op and the index of its head dim in dim[]; false: no listed dim is large
  * enough. */
@@ -60,8 +62,8 @@ bool cost_attention_find(const struct device_cost *cost, enum attention_impl imp
                          size_t *dim);
 
 /* Fills the sizes of work by which extrapolation is judged; sizes that do not apply are not changed. */
-void cost_sizes(const struct device_cost *cost, enum attention_impl impl, const struct work *work,
-                double sizes[COST_SIZE_COUNT]);
+void cost_work_sizes(const struct device_cost *cost, enum attention_impl impl,
+                     const struct work *work, double sizes[COST_SIZE_COUNT]);
 
 /* Records the source of a number; it replaces an earlier fact of the same name. */
 void cost_fact_set(struct device_cost *cost, struct arena *arena, const struct cost_fact *fact);
@@ -69,7 +71,7 @@ void cost_fact_set(struct device_cost *cost, struct arena *arena, const struct c
 /* The rows of models/cost_params.def. */
 struct cost_param {
     const char *family, *field;
-    enum cost_family number;
+    enum cost_family family_id;
     enum unit_kind unit;
     double low, high;
     const char *meaning;

@@ -30,25 +30,26 @@ static bool has_points(enum work_kind kind)
 }
 
 /* Returns a class of dtypes with equal times: bf16 and f16 are one. */
-static uint8_t dtype_class(uint8_t dtype)
+static uint8_t timing_class_of_dtype(uint8_t dtype)
 {
     return dtype == DTYPE_F16 ? DTYPE_BF16 : dtype;
 }
 
 /* True if a measured point can correct the formula for a work: both use the same kernels, so the formula has the same
  * rates for both. */
-static bool is_comparable(const struct cost_point *point, enum attention_impl impl,
-                          const struct work *work)
+static bool can_correct(const struct cost_point *point, enum attention_impl impl,
+                        const struct work *work)
 {
-    return point->work.kind == work->kind && work_groups(&point->work) == work_groups(work) &&
-           dtype_class(point->work.in) == dtype_class(work->in) &&
+    return point->work.kind == work->kind &&
+           work_row_groups(&point->work) == work_row_groups(work) &&
+           timing_class_of_dtype(point->work.in) == timing_class_of_dtype(work->in) &&
            (is_product(work) || point->impl == impl);
 }
 
 /* Returns the number of attributes, other than its three sides, in which two comparable works differ. */
-static int attributes_apart(const struct work *a, const struct work *b)
+static int attribute_differences(const struct work *a, const struct work *b)
 {
-    int apart = dtype_class(a->out) != dtype_class(b->out);
+    int apart = timing_class_of_dtype(a->out) != timing_class_of_dtype(b->out);
     if (is_product(a))
         return apart + (a->matmul.form != b->matmul.form) +
                (a->matmul.accumulate != b->matmul.accumulate);
@@ -61,7 +62,7 @@ static int attributes_apart(const struct work *a, const struct work *b)
 }
 
 /* Returns the Euclidean distance of the logarithms of the sides: m, n, k; or queries, keys, heads. */
-static double distance(const struct work *a, const struct work *b)
+static double log_side_distance(const struct work *a, const struct work *b)
 {
     double square = 0;
     for (int i = 0; i < SIDES; i++) {
@@ -71,7 +72,8 @@ static double distance(const struct work *a, const struct work *b)
     return sqrt(square);
 }
 
-static void add_near(struct nearest_points *near, const struct cost_point *point, double distance)
+static void add_nearest(struct nearest_points *near, const struct cost_point *point,
+                        double distance)
 {
     size_t at = near->count;
     if (at == NEAR_MAX && near->distance[--at] <= distance)
@@ -86,84 +88,89 @@ static void add_near(struct nearest_points *near, const struct cost_point *point
     near->point[at] = point;
 }
 
-static struct cost_busy busy_of(const struct device_cost *cost, enum attention_impl impl,
-                                const struct work *work)
+static struct cost_tensor_work tensor_work_of(const struct device_cost *cost,
+                                              enum attention_impl impl, const struct work *work)
 {
-    return work->kind == WORK_MATMUL ? cost_matmul_busy(cost, work)
-                                     : cost_attention_busy(cost, impl, work);
+    return work->kind == WORK_MATMUL ? cost_matmul_tensor_work(cost, work)
+                                     : cost_attention_tensor_work(cost, impl, work);
 }
 
 /* Returns the time of a measured point at a clock. A time of a short run is converted to the clock of steps by the
  * power limit. A time that was measured at the clock of steps is kept, since how much faster a short run would be is
  * not known. */
-static double in_run(const struct device_cost *cost, const struct cost_point *point,
-                     enum cost_clock clock)
+static double point_s_at_clock(const struct device_cost *cost, const struct cost_point *point,
+                               enum cost_clock clock)
 {
     if (clock == COST_BURST || point->at_step_clock)
         return point->seconds;
-    const struct cost_busy busy = busy_of(cost, (enum attention_impl)point->impl, &point->work);
+    const struct cost_tensor_work busy =
+        tensor_work_of(cost, (enum attention_impl)point->impl, &point->work);
     return cost_sustained_s(cost, &busy, point->seconds);
 }
 
 /* The measured points that have the sides of a work and differ from it in the fewest attributes. */
-struct twins {
+struct same_sides_points {
     int attribute_differences; /* number of attributes in which they differ; INT_MAX: there are no points */
     bool at_wanted_clock; /* they were measured at the wanted clock */
-    double sum;           /* sum of the logarithms of measured time / formula */
-    int count;
+    double log_ratio_sum; /* sum of the logarithms of measured time / formula */
+    int point_count;
 };
 
 /* Adds a point. Points with fewer attributes that differ replace those with more; points at the wanted clock replace
  * those at the other clock. */
-static void add_twin(struct twins *twins, int apart, bool settled, double log_ratio)
+static void add_same_sides_point(struct same_sides_points *twins, int apart, bool settled,
+                                 double log_ratio)
 {
     if (apart > twins->attribute_differences ||
         (apart == twins->attribute_differences && twins->at_wanted_clock && !settled))
         return;
     if (apart < twins->attribute_differences || settled != twins->at_wanted_clock)
-        *twins = (struct twins){.attribute_differences = apart, .at_wanted_clock = settled};
-    twins->sum += log_ratio;
-    twins->count++;
+        *twins =
+            (struct same_sides_points){.attribute_differences = apart, .at_wanted_clock = settled};
+    twins->log_ratio_sum += log_ratio;
+    twins->point_count++;
 }
 
 double cost_points_s(const struct device_cost *cost, enum attention_impl impl,
                      const struct work *work, enum cost_clock clock, cost_function *law)
 {
     struct nearest_points near = {0};
-    struct twins twins = {.attribute_differences = INT_MAX};
+    struct same_sides_points twins = {.attribute_differences = INT_MAX};
     for (size_t i = 0; i < cost->points.count && has_points((enum work_kind)work->kind); i++) {
         const struct cost_point *point = &cost->points.row[i];
-        if (!is_comparable(point, impl, work))
+        if (!can_correct(point, impl, work))
             continue;
-        double sides = distance(&point->work, work);
-        int apart = attributes_apart(&point->work, work);
+        double sides = log_side_distance(&point->work, work);
+        int apart = attribute_differences(&point->work, work);
         if (sides <= 0)
-            add_twin(&twins, apart, point->at_step_clock == (clock == COST_SUSTAINED),
-                     log(in_run(cost, point, clock) / law(cost, impl, &point->work, clock)));
+            add_same_sides_point(
+                &twins, apart, point->at_step_clock == (clock == COST_SUSTAINED),
+                log(point_s_at_clock(cost, point, clock) / law(cost, impl, &point->work, clock)));
         else if (sides <= NEAR)
-            add_near(&near, point, hypot(sides, apart * ATTRIBUTE));
+            add_nearest(&near, point, hypot(sides, apart * ATTRIBUTE));
     }
     double seconds = law(cost, impl, work, clock), sum = 0, weights = 0;
-    if (twins.count > 0)
-        return seconds * exp(twins.sum / twins.count);
+    if (twins.point_count > 0)
+        return seconds * exp(twins.log_ratio_sum / twins.point_count);
     if (near.count < NEAR_MIN)
         return seconds;
     for (size_t i = 0; i < near.count; i++) {
         const struct cost_point *point = near.point[i];
         double weight = 1 / (1 + near.distance[i] * near.distance[i]);
-        sum += weight * log(in_run(cost, point, clock) / law(cost, impl, &point->work, clock));
+        sum += weight *
+               log(point_s_at_clock(cost, point, clock) / law(cost, impl, &point->work, clock));
         weights += weight;
     }
     seconds *= exp(sum / weights);
     if (clock == COST_BURST)
         return seconds;
-    const struct cost_busy busy = busy_of(cost, impl, work);
+    const struct cost_tensor_work busy = tensor_work_of(cost, impl, work);
     return fmax(seconds, cost_sustained_s(cost, &busy, 0));
 }
 
 /* ---- reading ---- */
 
-static void keep_points(struct cost_reader reader, const struct points *points)
+static void copy_points_of_device(struct cost_reader reader, const struct points *points)
 {
     struct cost_points *kept = &reader.cost->points;
     kept->row = arena_array(reader.arena, points->count + 1, sizeof *kept->row);
@@ -172,11 +179,11 @@ static void keep_points(struct cost_reader reader, const struct points *points)
         bool sustained = point->role == POINT_STEP || point->role == POINT_SUSTAINED;
         if ((point->role == POINT_WORK || sustained) &&
             has_points((enum work_kind)point->work.kind))
-            kept->row[kept->count++] =
-                (struct cost_point){.work = point->work,
-                                    .seconds = point->median_s,
-                                    .impl = point->impl < POINT_NO_IMPL ? point->impl : 0,
-                                    .at_step_clock = sustained};
+            kept->row[kept->count++] = (struct cost_point){
+                .work = point->work,
+                .seconds = point->median_s,
+                .impl = point->attention_impl < POINT_NO_IMPL ? point->attention_impl : 0,
+                .at_step_clock = sustained};
     }
 }
 
@@ -197,12 +204,12 @@ enum status cost_points_read(struct cost_reader reader, struct json_node node)
     const char *from = json_loc(node).name, *slash = strrchr(from, '/');
     if (slash != NULL && file[0] != '/')
         file = arena_printf(reader.arena, "%.*s/%s", (int)(slash - from), from, file);
-    reader.cost->points = (struct cost_points){.file = cost_read_keep(reader, file),
-                                               .source = cost_read_keep(reader, source)};
+    reader.cost->points = (struct cost_points){.file = cost_read_copy(reader, file),
+                                               .source = cost_read_copy(reader, source)};
     struct points points = {0};
     status = points_load(&points, reader.cost->points.file, diag);
     if (status == STATUS_OK)
-        keep_points(reader, &points);
+        copy_points_of_device(reader, &points);
     if (status == STATUS_OK && reader.cost->points.count == 0)
         status =
             json_error(node, diag, "%s has no point of a matrix product or of attention", file);
@@ -210,7 +217,7 @@ enum status cost_points_read(struct cost_reader reader, struct json_node node)
     return status;
 }
 
-void cost_points_drop(struct cost_points *points, bool attention)
+void cost_points_drop_family(struct cost_points *points, bool attention)
 {
     size_t kept = 0;
     for (size_t i = 0; i < points->count; i++)

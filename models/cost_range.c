@@ -7,12 +7,12 @@ const char *const cost_size_names[COST_SIZE_COUNT] = {
     [COST_SIZE_DIM] = "dim", [COST_SIZE_BYTES] = "bytes",
 };
 
-void cost_sizes(const struct device_cost *cost, enum attention_impl impl, const struct work *work,
-                double sizes[COST_SIZE_COUNT])
+void cost_work_sizes(const struct device_cost *cost, enum attention_impl impl,
+                     const struct work *work, double sizes[COST_SIZE_COUNT])
 {
     const struct work as = work_priced_as(work);
     if (as.kind != work->kind) {
-        cost_sizes(cost, work_kernels(work, impl), &as, sizes);
+        cost_work_sizes(cost, work_attention_impl(work, impl), &as, sizes);
         return;
     }
     switch ((enum work_kind)work->kind) {
@@ -29,7 +29,7 @@ void cost_sizes(const struct device_cost *cost, enum attention_impl impl, const 
         sizes[COST_SIZE_DIM] = (double)work->attention.dim;
         break;
     default:
-        sizes[COST_SIZE_BYTES] = cost_traffic_bytes(cost, impl, work);
+        sizes[COST_SIZE_BYTES] = cost_memory_traffic_bytes(cost, impl, work);
         break;
     }
 }
@@ -39,7 +39,7 @@ const struct cost_calibration *cost_calibration_of(const struct device_cost *cos
                                                    const struct work *work)
 {
     const struct work as = work_priced_as(work);
-    impl = work_kernels(work, impl);
+    impl = work_attention_impl(work, impl);
     switch ((enum work_kind)as.kind) {
     case WORK_MATMUL:
         return &cost->calibration[COST_MATMUL];
@@ -48,7 +48,7 @@ const struct cost_calibration *cost_calibration_of(const struct device_cost *cos
     case WORK_ATTENTION_BACKWARD:
         return &cost->attention[impl][ATTENTION_BACKWARD_PASS].calibration;
     default:
-        return cost_memory_fraction(cost, work) > 0 ||
+        return cost_bandwidth_share(cost, work) > 0 ||
                        (cost->is_ideal && work_memory_bytes(work) > 0)
                    ? &cost->calibration[COST_MEMORY]
                    : NULL;
@@ -57,8 +57,8 @@ const struct cost_calibration *cost_calibration_of(const struct device_cost *cos
 
 /* Appends why work is outside the calibrated sizes: "matmul k = 64 is under the calibrated 512..32768". Sizes are
  * whole numbers, and are printed as such: 1048576, not 1.04858e+06. */
-static void explain_range(struct text *reason, const struct work *work, enum cost_size size,
-                          double value, double low, double high)
+static void explain_out_of_range(struct text *reason, const struct work *work, enum cost_size size,
+                                 double value, double low, double high)
 {
     if (!reason)
         return;
@@ -82,12 +82,12 @@ bool cost_extrapolated(const struct device_cost *cost, enum attention_impl impl,
         return true;
     }
     double sizes[COST_SIZE_COUNT] = {0};
-    cost_sizes(cost, impl, work, sizes);
+    cost_work_sizes(cost, impl, work, sizes);
     for (int i = 0; i < COST_SIZE_COUNT; i++) {
-        double low = calibration->low[i], high = calibration->high[i];
+        double low = calibration->smallest_size[i], high = calibration->largest_size[i];
         if (high == 0 || (sizes[i] >= low && sizes[i] <= high))
             continue;
-        explain_range(reason, work, (enum cost_size)i, sizes[i], low, high);
+        explain_out_of_range(reason, work, (enum cost_size)i, sizes[i], low, high);
         return true;
     }
     return false;

@@ -3,20 +3,20 @@
 
 #include <string.h>
 
-const char *cost_read_keep(struct cost_reader reader, const char *text)
+const char *cost_read_copy(struct cost_reader reader, const char *text)
 {
     return arena_text(reader.arena, text, strlen(text));
 }
 
 /* Returns the place of a node with a copy of the file's name, because a fact outlives the JSON. */
-static struct loc keep_loc(struct cost_reader reader, struct json_node node)
+static struct loc copy_loc(struct cost_reader reader, struct json_node node)
 {
     struct loc at = json_loc(node);
-    at.name = cost_read_keep(reader, at.name);
+    at.name = cost_read_copy(reader, at.name);
     return at;
 }
 
-static const char *unit_example(enum unit_kind unit)
+static const char *example_of_unit(enum unit_kind unit)
 {
     static const char *const example[UNIT_KIND_COUNT] = {
         [UNIT_BYTES] = "8 MB",   [UNIT_BYTES_PER_S] = "2039 GB/s",
@@ -35,7 +35,7 @@ static enum status read_quantity(struct json_node node, const struct cost_param 
         return json_as_double(node, param->low, param->high, value, diag);
     if (json_is_number(node))
         return json_error(node, diag, "a bare number has no unit; write text such as \"%s\"",
-                          unit_example(param->unit));
+                          example_of_unit(param->unit));
     enum status status = json_as_string(node, &text, diag);
     if (status == STATUS_OK)
         status = units_parse(text, strlen(text), param->unit, value, json_loc(node), diag);
@@ -92,9 +92,9 @@ enum status cost_read_number(struct cost_reader reader, struct json_node node, c
         status = number_origin_read(node, &fact.origin, diag);
     if (status != STATUS_OK)
         return status;
-    fact.name = cost_read_keep(reader, name);
-    fact.source = cost_read_keep(reader, source);
-    fact.at = keep_loc(reader, node);
+    fact.name = cost_read_copy(reader, name);
+    fact.source = cost_read_copy(reader, source);
+    fact.at = copy_loc(reader, node);
     cost_fact_set(reader.cost, reader.arena, &fact);
     return STATUS_OK;
 }
@@ -110,10 +110,11 @@ static enum status read_sizes(struct cost_reader reader, struct json_node sizes,
             continue;
         if (!json_is_array(range) || json_element_count(range) != 2)
             return json_error(range, reader.diag, "expected [lowest, highest]");
-        status = json_as_double(json_element(range, 0), 0, 1e18, &calibration->low[i], reader.diag);
+        status = json_as_double(json_element(range, 0), 0, 1e18, &calibration->smallest_size[i],
+                                reader.diag);
         if (status == STATUS_OK)
-            status = json_as_double(json_element(range, 1), calibration->low[i], 1e18,
-                                    &calibration->high[i], reader.diag);
+            status = json_as_double(json_element(range, 1), calibration->smallest_size[i], 1e18,
+                                    &calibration->largest_size[i], reader.diag);
     }
     return status;
 }
@@ -144,7 +145,7 @@ enum status cost_read_calibration(struct cost_reader reader, struct json_node ob
         status = json_get_string(node, "source", &source, diag);
     if (status != STATUS_OK)
         return status;
-    calibration->source = cost_read_keep(reader, source);
+    calibration->source = cost_read_copy(reader, source);
     if (!calibration->is_calibrated)
         return STATUS_OK;
     struct json_node sizes;

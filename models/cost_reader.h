@@ -12,11 +12,11 @@ struct cost_reader {
     struct device_cost *cost;
     struct arena *arena;
     struct diag *diag;
-    int depth; /* number of files that the present one is a base of, directly or through others */
+    int base_depth; /* number of files that the present one is a base of, directly or through others */
 };
 
 /* Returns a copy of text that lives as long as the costs. */
-const char *cost_read_keep(struct cost_reader reader, const char *text);
+const char *cost_read_copy(struct cost_reader reader, const char *text);
 
 /* Reads {"value": ..., "source": "..."} in the unit and range of param, and records it as the fact `name`. Optional
  * members: "interval": [lowest, highest], if machines differ; "spread": the relative spread, if the number was

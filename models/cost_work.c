@@ -8,8 +8,8 @@
 #include <string.h>
 
 /* Returns 0: this work takes no time of the device, but of links or of the issuing thread. */
-static double nothing_s(const struct device_cost *cost, enum attention_impl impl,
-                        const struct work *work, enum cost_clock clock)
+static double no_device_s(const struct device_cost *cost, enum attention_impl impl,
+                          const struct work *work, enum cost_clock clock)
 {
     (void)cost;
     (void)impl;
@@ -18,14 +18,14 @@ static double nothing_s(const struct device_cost *cost, enum attention_impl impl
     return 0;
 }
 
-/* The host work of a kind: `ops` calls into the framework that launch `kernels` kernels, or one call that is a
+/* The host work of a kind: `op_count` calls into the framework that launch `kernel_count` kernels, or one call that is a
  * collective, a copy or a synchronisation. */
-enum issue { ISSUE_OP, ISSUE_COLLECTIVE, ISSUE_COPY, ISSUE_SYNC };
+enum issue_kind { ISSUE_OP, ISSUE_COLLECTIVE, ISSUE_COPY, ISSUE_SYNC };
 
 struct kind_cost {
     cost_function *device_s;
-    enum issue issue;
-    int ops, kernels;
+    enum issue_kind issue_kind;
+    int op_count, kernel_count;
 };
 
 /* Counts of kernels and calls are those of the fused kernels that training frameworks use. A merge is counted as
@@ -78,21 +78,21 @@ static const struct kind_cost kinds[WORK_KIND_COUNT] = {
     [WORK_SQUARE_SUM] = {cost_memory_s, ISSUE_OP, 1, 2},
     [WORK_CLIP] = {cost_memory_s, ISSUE_OP, 1, 1},
     [WORK_OPAQUE] = {cost_memory_s, ISSUE_OP, 1, 1},
-    [WORK_ALL_TO_ALL] = {nothing_s, ISSUE_COLLECTIVE, 1, 1},
-    [WORK_ALL_GATHER] = {nothing_s, ISSUE_COLLECTIVE, 1, 1},
-    [WORK_REDUCE_SCATTER] = {nothing_s, ISSUE_COLLECTIVE, 1, 1},
-    [WORK_ALL_REDUCE] = {nothing_s, ISSUE_COLLECTIVE, 1, 1},
-    [WORK_REDUCE] = {nothing_s, ISSUE_COLLECTIVE, 1, 1},
-    [WORK_BROADCAST] = {nothing_s, ISSUE_COLLECTIVE, 1, 1},
-    [WORK_SCATTER] = {nothing_s, ISSUE_COLLECTIVE, 1, 1},
-    [WORK_EXCHANGE] = {nothing_s, ISSUE_COLLECTIVE, 1, 1},
-    [WORK_SHIFT] = {nothing_s, ISSUE_COLLECTIVE, 1, 1},
-    [WORK_SEND] = {nothing_s, ISSUE_COLLECTIVE, 1, 1},
-    [WORK_RECV] = {nothing_s, ISSUE_COLLECTIVE, 1, 1},
-    [WORK_H2D] = {nothing_s, ISSUE_COPY, 1, 0},
-    [WORK_D2H] = {nothing_s, ISSUE_COPY, 1, 0},
-    [WORK_HOST_SYNC] = {nothing_s, ISSUE_SYNC, 1, 0},
-    [WORK_BARRIER] = {nothing_s, ISSUE_COLLECTIVE, 1, 1},
+    [WORK_ALL_TO_ALL] = {no_device_s, ISSUE_COLLECTIVE, 1, 1},
+    [WORK_ALL_GATHER] = {no_device_s, ISSUE_COLLECTIVE, 1, 1},
+    [WORK_REDUCE_SCATTER] = {no_device_s, ISSUE_COLLECTIVE, 1, 1},
+    [WORK_ALL_REDUCE] = {no_device_s, ISSUE_COLLECTIVE, 1, 1},
+    [WORK_REDUCE] = {no_device_s, ISSUE_COLLECTIVE, 1, 1},
+    [WORK_BROADCAST] = {no_device_s, ISSUE_COLLECTIVE, 1, 1},
+    [WORK_SCATTER] = {no_device_s, ISSUE_COLLECTIVE, 1, 1},
+    [WORK_EXCHANGE] = {no_device_s, ISSUE_COLLECTIVE, 1, 1},
+    [WORK_SHIFT] = {no_device_s, ISSUE_COLLECTIVE, 1, 1},
+    [WORK_SEND] = {no_device_s, ISSUE_COLLECTIVE, 1, 1},
+    [WORK_RECV] = {no_device_s, ISSUE_COLLECTIVE, 1, 1},
+    [WORK_H2D] = {no_device_s, ISSUE_COPY, 1, 0},
+    [WORK_D2H] = {no_device_s, ISSUE_COPY, 1, 0},
+    [WORK_HOST_SYNC] = {no_device_s, ISSUE_SYNC, 1, 0},
+    [WORK_BARRIER] = {no_device_s, ISSUE_COLLECTIVE, 1, 1},
 };
 
 double cost_ideal_s(double peak_flop_per_s, const struct work *work)
@@ -111,7 +111,7 @@ static double work_s(const struct device_cost *cost, enum attention_impl impl,
         return 1e-12 * (double)work->opaque.ps;
     const struct work as = work_priced_as(work);
     if (work->kind == WORK_OPAQUE && as.kind != WORK_OPAQUE)
-        return work_s(cost, work_kernels(work, impl), &as, clock);
+        return work_s(cost, work_attention_impl(work, impl), &as, clock);
     return cost_points_s(cost, impl, work, clock, kinds[work->kind].device_s);
 }
 
@@ -123,9 +123,9 @@ double cost_work_s(const struct device_cost *cost, enum attention_impl impl,
 
 /* Returns the ratio of measured time to formula for a dense attention as large as the piece with most pairs; 1 if no
  * measured shape is near. */
-static double measured_share(const struct device_cost *cost, enum attention_impl impl,
-                             const struct work *work, const struct attention_piece *piece,
-                             size_t count)
+static double measured_to_formula_ratio(const struct device_cost *cost, enum attention_impl impl,
+                                        const struct work *work,
+                                        const struct attention_piece *piece, size_t count)
 {
     const struct attention_piece *largest = NULL;
     double most = 0;
@@ -140,18 +140,19 @@ static double measured_share(const struct device_cost *cost, enum attention_impl
         return 1;
     struct work dense = *work;
     memset(dense.p, 0, sizeof dense.p);
-    dense.attention.q = largest->q;
-    dense.attention.kv = largest->kv;
+    dense.attention.q = largest->query_count;
+    dense.attention.kv = largest->key_count;
     dense.attention.heads = work->attention.heads;
     dense.attention.kv_heads = work->attention.kv_heads;
     dense.attention.dim = work->attention.dim;
     dense.attention.vdim = work->attention.vdim;
-    dense.attention.mask = largest->offset < largest->kv - 1 ? MASK_CAUSAL : MASK_FULL;
+    dense.attention.mask = largest->offset < largest->key_count - 1 ? MASK_CAUSAL : MASK_FULL;
     return cost_work_s(cost, impl, &dense) / cost_attention_s(cost, impl, &dense, COST_SUSTAINED);
 }
 
-double cost_pieces_s(const struct device_cost *cost, enum attention_impl impl,
-                     const struct work *work, const struct attention_piece *piece, size_t count)
+double cost_document_attention_s(const struct device_cost *cost, enum attention_impl impl,
+                                 const struct work *work, const struct attention_piece *piece,
+                                 size_t count)
 {
     if (cost->is_ideal) {
         double pairs = 0;
@@ -160,7 +161,7 @@ double cost_pieces_s(const struct device_cost *cost, enum attention_impl impl,
         return work_attention_flops(work, pairs) / cost->device_peak_flop_per_s;
     }
     return cost_attention_pieces_s(cost, impl, work, piece, count) *
-           measured_share(cost, impl, work, piece, count);
+           measured_to_formula_ratio(cost, impl, work, piece, count);
 }
 
 double cost_burst_s(const struct device_cost *cost, enum attention_impl impl,
@@ -169,17 +170,17 @@ double cost_burst_s(const struct device_cost *cost, enum attention_impl impl,
     return work_s(cost, impl, work, COST_BURST);
 }
 
-double cost_issue_s(const struct device_cost *cost, const struct work *work)
+double cost_host_issue_s(const struct device_cost *cost, const struct work *work)
 {
-    assert(work->kind < WORK_KIND_COUNT && kinds[work->kind].ops > 0);
+    assert(work->kind < WORK_KIND_COUNT && kinds[work->kind].op_count > 0);
     if (cost->is_ideal || (work->kind == WORK_OPAQUE && work->opaque.as == OPAQUE_NOTHING))
         return 0;
     const struct work as = work_priced_as(work);
     const struct kind_cost *kind = &kinds[as.kind];
     const struct cost_chain *chain = cost_chain_of(cost, work);
     if (chain != NULL) /* each kernel of a chain is an operator of its own */
-        return chain->kernels * (cost->host_op_s + cost->host_kernel_s);
-    switch (kind->issue) {
+        return chain->kernel_count * (cost->host_op_s + cost->host_kernel_s);
+    switch (kind->issue_kind) {
     case ISSUE_COLLECTIVE:
         return cost->host_collective_s;
     case ISSUE_COPY:
@@ -187,7 +188,7 @@ double cost_issue_s(const struct device_cost *cost, const struct work *work)
     case ISSUE_SYNC:
         return cost->host_sync_s;
     default:
-        return kind->ops * cost->host_op_s + kind->kernels * cost->host_kernel_s;
+        return kind->op_count * cost->host_op_s + kind->kernel_count * cost->host_kernel_s;
     }
 }
 
@@ -212,7 +213,7 @@ static bool has_attention(const struct device_cost *cost, int impl)
            cost->attention[impl][ATTENTION_BACKWARD_PASS].is_present;
 }
 
-int cost_only_attention(const struct device_cost *cost)
+int cost_single_attention_impl(const struct device_cost *cost)
 {
     int only = 0;
     for (int impl = 0; impl < ATTENTION_IMPL_COUNT && !cost->is_ideal; impl++) {
@@ -224,8 +225,8 @@ int cost_only_attention(const struct device_cost *cost)
     return only;
 }
 
-enum status cost_check_products(const struct device_cost *cost, enum scaling scaling,
-                                const char *what, struct loc at, struct diag *diag)
+enum status cost_check_scaling(const struct device_cost *cost, enum scaling scaling,
+                               const char *what, struct loc at, struct diag *diag)
 {
     static const struct {
         enum scaling scaling;
@@ -236,10 +237,10 @@ enum status cost_check_products(const struct device_cost *cost, enum scaling sca
                    {SCALING_MX, "MXFP8"},
                    {SCALING_NV, "NVFP4"}};
     struct text has = {0};
-    if (cost_multiplies(cost, scaling))
+    if (cost_supports_scaling(cost, scaling))
         return STATUS_OK;
     for (size_t i = 0; i < ARRAY_LEN(offered); i++)
-        if (cost_multiplies(cost, offered[i].scaling))
+        if (cost_supports_scaling(cost, offered[i].scaling))
             text_printf(&has, "%s%s", has.size ? ", " : "", offered[i].name);
     enum status status =
         diag_error(diag, at, STATUS_BAD_INPUT,
@@ -263,7 +264,8 @@ enum status cost_check_attention(const struct device_cost *cost, enum attention_
     if (fits)
         return STATUS_OK;
     if (forward->is_present && backward->is_present) {
-        int64_t a = forward->dim[forward->dims - 1], b = backward->dim[backward->dims - 1];
+        int64_t a = forward->head_dim[forward->dim_count - 1],
+                b = backward->head_dim[backward->dim_count - 1];
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "device %s has no cost of attention '%s' with head dim %lld; the largest "
                           "is %lld",

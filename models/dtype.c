@@ -37,7 +37,7 @@ size_t dtype_bytes(enum dtype dtype)
     return sizes[dtype];
 }
 
-bool dtype_computes(enum dtype dtype)
+bool dtype_is_compute_type(enum dtype dtype)
 {
     return dtype <= DTYPE_F64;
 }

@@ -30,9 +30,9 @@ struct fit_search {
     const struct fit_problem *problem;
     double value[FIT_PARAMS_MAX];
     enum fit_state state[FIT_PARAMS_MAX];
-    size_t free[FIT_PARAMS_MAX], free_count; /* indices of the free parameters */
-    /* the point that is left out; equal to problem->points: none */
-    size_t skip;
+    size_t free_index[FIT_PARAMS_MAX], free_count; /* indices of the free parameters */
+    /* the point that is left out; equal to problem->point_count: none */
+    size_t left_out_point;
 };
 
 /* ---- parameters as GSL sees them: logarithms or scaled values ---- */
@@ -56,47 +56,47 @@ static double relative_error(const struct fit_search *search, const double *valu
     return isfinite(error) ? fmin(error, 1e6) : 1e6;
 }
 
-static size_t rows_of(const struct fit_search *search)
+static size_t residual_count(const struct fit_search *search)
 {
-    return search->problem->points - (search->skip < search->problem->points);
+    return search->problem->point_count - (search->left_out_point < search->problem->point_count);
 }
 
-static void to_values(const struct fit_search *search, const gsl_vector *u, double *value)
+static void values_of_scaled(const struct fit_search *search, const gsl_vector *u, double *value)
 {
     memcpy(value, search->value, sizeof search->value);
     for (size_t i = 0; i < search->free_count; i++)
-        value[search->free[i]] =
-            value_of_scaled(&search->problem->param[search->free[i]], gsl_vector_get(u, i));
+        value[search->free_index[i]] =
+            value_of_scaled(&search->problem->param[search->free_index[i]], gsl_vector_get(u, i));
 }
 
-static int residuals(const gsl_vector *u, void *context, gsl_vector *f)
+static int compute_residuals(const gsl_vector *u, void *context, gsl_vector *f)
 {
     const struct fit_search *search = context;
     double value[FIT_PARAMS_MAX];
-    to_values(search, u, value);
-    for (size_t point = 0, row = 0; point < search->problem->points; point++)
-        if (point != search->skip)
+    values_of_scaled(search, u, value);
+    for (size_t point = 0, row = 0; point < search->problem->point_count; point++)
+        if (point != search->left_out_point)
             gsl_vector_set(f, row++, relative_error(search, value, point));
     return GSL_SUCCESS;
 }
 
 /* Computes the Jacobian by central differences, because the model is piecewise and a one-sided step may miss a bend. At
  * a bound, where the outward step changes nothing, only the inward step counts. */
-static int jacobian(const gsl_vector *u, void *context, gsl_matrix *j)
+static int compute_jacobian(const gsl_vector *u, void *context, gsl_matrix *j)
 {
     const struct fit_search *search = context;
     double low[FIT_PARAMS_MAX], high[FIT_PARAMS_MAX];
     for (size_t i = 0; i < search->free_count; i++) {
-        size_t k = search->free[i];
+        size_t k = search->free_index[i];
         const struct fit_param *param = &search->problem->param[k];
         double at = gsl_vector_get(u, i), step = 1e-5 * fmax(1, fabs(at));
-        to_values(search, u, low);
-        to_values(search, u, high);
+        values_of_scaled(search, u, low);
+        values_of_scaled(search, u, high);
         low[k] = value_of_scaled(param, at - step);
         high[k] = value_of_scaled(param, at + step);
         double width = scaled_value(param, high[k]) - scaled_value(param, low[k]);
-        for (size_t point = 0, row = 0; point < search->problem->points; point++)
-            if (point != search->skip)
+        for (size_t point = 0, row = 0; point < search->problem->point_count; point++)
+            if (point != search->left_out_point)
                 gsl_matrix_set(j, row++, i,
                                width > 0 ? (relative_error(search, high, point) -
                                             relative_error(search, low, point)) /
@@ -106,21 +106,21 @@ static int jacobian(const gsl_vector *u, void *context, gsl_matrix *j)
     return GSL_SUCCESS;
 }
 
-static void list_free(struct fit_search *search)
+static void list_free_parameters(struct fit_search *search)
 {
     search->free_count = 0;
-    for (size_t i = 0; i < search->problem->params; i++)
+    for (size_t i = 0; i < search->problem->param_count; i++)
         if (search->state[i] == FIT_FREE)
-            search->free[search->free_count++] = i;
+            search->free_index[search->free_count++] = i;
 }
 
-static gsl_vector *inner_values(const struct fit_search *search)
+static gsl_vector *scaled_free_values(const struct fit_search *search)
 {
     gsl_vector *u = gsl_vector_alloc(search->free_count);
     for (size_t i = 0; i < search->free_count; i++)
-        gsl_vector_set(
-            u, i,
-            scaled_value(&search->problem->param[search->free[i]], search->value[search->free[i]]));
+        gsl_vector_set(u, i,
+                       scaled_value(&search->problem->param[search->free_index[i]],
+                                    search->value[search->free_index[i]]));
     return u;
 }
 
@@ -128,20 +128,23 @@ static gsl_vector *inner_values(const struct fit_search *search)
 
 static void descend_residuals(struct fit_search *search)
 {
-    size_t rows = rows_of(search);
+    size_t rows = residual_count(search);
     if (search->free_count == 0 || rows < search->free_count)
         return;
     gsl_multifit_nlinear_parameters parameters = gsl_multifit_nlinear_default_parameters();
-    gsl_multifit_nlinear_fdf fdf = {
-        .f = residuals, .df = jacobian, .n = rows, .p = search->free_count, .params = search};
+    gsl_multifit_nlinear_fdf fdf = {.f = compute_residuals,
+                                    .df = compute_jacobian,
+                                    .n = rows,
+                                    .p = search->free_count,
+                                    .params = search};
     gsl_multifit_nlinear_workspace *w = gsl_multifit_nlinear_alloc(
         gsl_multifit_nlinear_trust, &parameters, rows, search->free_count);
-    gsl_vector *u = inner_values(search);
+    gsl_vector *u = scaled_free_values(search);
     int info;
     gsl_multifit_nlinear_init(u, &fdf, w);
     gsl_multifit_nlinear_driver(ITERATIONS_MAX, 1e-10, 1e-10, 0, NULL, NULL, &info, w);
     double value[FIT_PARAMS_MAX];
-    to_values(search, gsl_multifit_nlinear_position(w), value);
+    values_of_scaled(search, gsl_multifit_nlinear_position(w), value);
     memcpy(search->value, value, sizeof value);
     gsl_vector_free(u);
     gsl_multifit_nlinear_free(w);
@@ -152,9 +155,9 @@ static void solve_normal_equations(struct fit_search *search)
 {
     for (bool again = true; again;) {
         again = false;
-        list_free(search);
+        list_free_parameters(search);
         descend_residuals(search);
-        for (size_t i = 0; i < search->problem->params; i++) {
+        for (size_t i = 0; i < search->problem->param_count; i++) {
             const struct fit_param *param = &search->problem->param[i];
             double margin = param->scale == 0 ? 0 : 1e-9 * param->scale;
             bool low = search->value[i] <= param->low + margin;
@@ -165,7 +168,7 @@ static void solve_normal_equations(struct fit_search *search)
             again = true;
         }
     }
-    list_free(search);
+    list_free_parameters(search);
 }
 
 /* ---- which parameters the points determine ---- */
@@ -173,9 +176,9 @@ static void solve_normal_equations(struct fit_search *search)
 /* Returns the Jacobian over the free parameters, at the search's values. */
 static gsl_matrix *jacobian_of(const struct fit_search *search)
 {
-    gsl_matrix *j = gsl_matrix_calloc(rows_of(search), search->free_count);
-    gsl_vector *u = inner_values(search);
-    jacobian(u, (void *)search, j);
+    gsl_matrix *j = gsl_matrix_calloc(residual_count(search), search->free_count);
+    gsl_vector *u = scaled_free_values(search);
+    compute_jacobian(u, (void *)search, j);
     gsl_vector_free(u);
     return j;
 }
@@ -187,7 +190,7 @@ static double column_norm(const gsl_matrix *j, size_t i)
 }
 
 /* Marks free parameters on which no point depends in unmoved[0..free_count); returns their number. */
-static size_t find_unmoved(const gsl_matrix *j, bool *unmoved)
+static size_t find_parameters_without_effect(const gsl_matrix *j, bool *unmoved)
 {
     double largest = 0;
     size_t count = 0;
@@ -201,7 +204,7 @@ static size_t find_unmoved(const gsl_matrix *j, bool *unmoved)
 }
 
 /* True if the points determine all free parameters; else sets mixed[] for those whose effects are not independent. */
-static bool full_rank(const gsl_matrix *j, bool *mixed)
+static bool has_full_rank(const gsl_matrix *j, bool *mixed)
 {
     size_t n = j->size1, p = j->size2;
     bool full = true;
@@ -228,12 +231,13 @@ static bool full_rank(const gsl_matrix *j, bool *mixed)
     return full;
 }
 
-static void put_names(struct text *out, const struct fit_search *search, const bool *chosen)
+static void put_parameter_names(struct text *out, const struct fit_search *search,
+                                const bool *chosen)
 {
     const char *separator = "";
     for (size_t i = 0; i < search->free_count; i++)
         if (chosen[i]) {
-            text_printf(out, "%s%s", separator, search->problem->param[search->free[i]].name);
+            text_printf(out, "%s%s", separator, search->problem->param[search->free_index[i]].name);
             separator = ", ";
         }
 }
@@ -242,7 +246,7 @@ static enum status refuse_fit(const struct fit_search *search, struct loc at, st
                               const char *before, const bool *chosen, const char *after)
 {
     struct text names = {0};
-    put_names(&names, search, chosen);
+    put_parameter_names(&names, search, chosen);
     enum status status =
         diag_error(diag, at, STATUS_NO, "%s: %s%s%s: %s", search->problem->name, before,
                    names.data ? names.data : "", after, search->problem->help);
@@ -251,24 +255,25 @@ static enum status refuse_fit(const struct fit_search *search, struct loc at, st
 }
 
 /* Holds optional parameters that no point depends on. */
-static enum status hold_unmoved(struct fit_search *search, struct loc at, struct diag *diag)
+static enum status hold_parameters_without_effect(struct fit_search *search, struct loc at,
+                                                  struct diag *diag)
 {
     bool unmoved[FIT_PARAMS_MAX];
-    list_free(search);
+    list_free_parameters(search);
     gsl_matrix *j = jacobian_of(search);
-    size_t count = find_unmoved(j, unmoved), required = 0;
+    size_t count = find_parameters_without_effect(j, unmoved), required = 0;
     gsl_matrix_free(j);
     for (size_t i = 0; i < search->free_count; i++) {
-        bool optional = search->problem->param[search->free[i]].optional;
+        bool optional = search->problem->param[search->free_index[i]].is_optional;
         if (unmoved[i] && optional)
-            search->state[search->free[i]] = FIT_HELD;
+            search->state[search->free_index[i]] = FIT_HELD;
         unmoved[i] = unmoved[i] && !optional;
         required += unmoved[i];
     }
     if (required > 0)
         return refuse_fit(search, at, diag, "no point depends on ", unmoved, "");
     if (count > 0)
-        list_free(search);
+        list_free_parameters(search);
     return STATUS_OK;
 }
 
@@ -279,9 +284,9 @@ static enum status check_rank(const struct fit_search *search, struct loc at, st
         return STATUS_OK;
     gsl_matrix *j = jacobian_of(search);
     enum status status = STATUS_OK;
-    if (find_unmoved(j, chosen) > 0)
+    if (find_parameters_without_effect(j, chosen) > 0)
         status = refuse_fit(search, at, diag, "no point depends on ", chosen, "");
-    else if (!full_rank(j, chosen))
+    else if (!has_full_rank(j, chosen))
         status = refuse_fit(search, at, diag, "the points cannot tell ", chosen, " apart");
     gsl_matrix_free(j);
     return status;
@@ -292,7 +297,7 @@ static enum status check_rank(const struct fit_search *search, struct loc at, st
 static void find_residuals(struct fit *fit, const struct fit_search *search)
 {
     double sum = 0;
-    for (size_t point = 0; point < fit->points; point++) {
+    for (size_t point = 0; point < fit->point_count; point++) {
         double error = relative_error(search, search->value, point);
         sum += error * error;
         if (point == 0 || fabs(error) > fabs(fit->worst_error)) {
@@ -300,7 +305,7 @@ static void find_residuals(struct fit *fit, const struct fit_search *search)
             fit->worst_point = point;
         }
     }
-    fit->rms = sqrt(sum / (double)fit->points);
+    fit->rms_error = sqrt(sum / (double)fit->point_count);
 }
 
 /* Finds the standard errors from the covariance, scaled by the scatter of the residuals. */
@@ -311,12 +316,13 @@ static void find_errors(struct fit *fit, const struct fit_search *search)
     gsl_matrix *j = jacobian_of(search);
     gsl_matrix *covariance = gsl_matrix_alloc(search->free_count, search->free_count);
     gsl_multifit_nlinear_covar(j, 0, covariance);
-    double variance = fit->rms * fit->rms * (double)fit->points / (double)fit->degrees_of_freedom;
+    double variance = fit->rms_error * fit->rms_error * (double)fit->point_count /
+                      (double)fit->degrees_of_freedom;
     for (size_t i = 0; i < search->free_count; i++) {
-        size_t k = search->free[i];
+        size_t k = search->free_index[i];
         double error = sqrt(variance * gsl_matrix_get(covariance, i, i));
         double scale = search->problem->param[k].scale;
-        fit->error[k] = error * (scale == 0 ? search->value[k] : scale);
+        fit->standard_error[k] = error * (scale == 0 ? search->value[k] : scale);
     }
     gsl_matrix_free(covariance);
     gsl_matrix_free(j);
@@ -346,26 +352,28 @@ static bool compute_leverages(double *leverage, const struct fit_search *all, si
 
 static void leave_one_out(struct fit *fit, const struct fit_search *all)
 {
-    double sum = 0, *leverage = heap_alloc(fit->points + 1, sizeof *leverage);
-    bool known = compute_leverages(leverage, all, fit->points);
-    for (size_t point = 0; point < fit->points && fit->points > all->free_count; point++) {
+    double sum = 0, *leverage = heap_alloc(fit->point_count + 1, sizeof *leverage);
+    bool known = compute_leverages(leverage, all, fit->point_count);
+    for (size_t point = 0; point < fit->point_count && fit->point_count > all->free_count;
+         point++) {
         if (known && leverage[point] > MOST_LEVERAGE)
             continue;
         struct fit_search search = *all;
-        search.skip = point;
+        search.left_out_point = point;
         solve_normal_equations(&search);
         double error = relative_error(&search, search.value, point);
         sum += error * error;
-        fit->left_out++;
+        fit->leave_one_out_points++;
     }
     free(leverage);
-    fit->leave_one_out = fit->left_out > 0 ? sqrt(sum / (double)fit->left_out) : 0;
+    fit->leave_one_out_error =
+        fit->leave_one_out_points > 0 ? sqrt(sum / (double)fit->leave_one_out_points) : 0;
 }
 
 /* Multiplies all rates and shares (parameters with scale 0) by one common factor, from 1e-4 to 1e4 in steps of a tenth
  * of a decade, that brings the predictions nearest to the measured times. This is needed because, from too far away,
  * every relative error is about -1 and no direction improves it. */
-static void scale_rates(struct fit_search *search)
+static void scale_rates_to_measured(struct fit_search *search)
 {
     const struct fit_problem *p = search->problem;
     double best = INFINITY, start[FIT_PARAMS_MAX], value[FIT_PARAMS_MAX];
@@ -373,11 +381,11 @@ static void scale_rates(struct fit_search *search)
     for (int tenth = -40; tenth <= 40; tenth++) {
         double sum = 0;
         memcpy(value, start, sizeof value);
-        for (size_t i = 0; i < p->params; i++)
+        for (size_t i = 0; i < p->param_count; i++)
             if (p->param[i].scale == 0)
                 value[i] =
                     fmin(fmax(start[i] * pow(10, tenth / 10.0), p->param[i].low), p->param[i].high);
-        for (size_t point = 0; point < p->points; point++)
+        for (size_t point = 0; point < p->point_count; point++)
             sum += fabs(log(p->model(p->context, value, point) / p->measured_s[point]));
         if (sum < best) {
             best = sum;
@@ -388,31 +396,31 @@ static void scale_rates(struct fit_search *search)
 
 /* Fits the problem. Optional parameters are held for as long as no point depends on them at the values that the fit has
  * reached. */
-static enum status settle_fit(struct fit_search *search, struct loc at, struct diag *diag)
+static enum status fit_until_settled(struct fit_search *search, struct loc at, struct diag *diag)
 {
     for (int pass = 0; pass < 4; pass++) {
         enum fit_state before[FIT_PARAMS_MAX];
         memcpy(before, search->state, sizeof before);
-        for (size_t i = 0; i < search->problem->params; i++)
+        for (size_t i = 0; i < search->problem->param_count; i++)
             if (search->state[i] == FIT_HELD)
                 search->state[i] = FIT_FREE;
-        enum status status = hold_unmoved(search, at, diag);
+        enum status status = hold_parameters_without_effect(search, at, diag);
         if (status != STATUS_OK)
             return status;
         if (pass > 0 && memcmp(before, search->state, sizeof before) == 0)
             break;
-        if (search->problem->points < search->free_count)
+        if (search->problem->point_count < search->free_count)
             return diag_error(diag, at, STATUS_NO,
                               "%s: %zu points are too few to fit %zu parameters: %s",
-                              search->problem->name, search->problem->points, search->free_count,
-                              search->problem->help);
+                              search->problem->name, search->problem->point_count,
+                              search->free_count, search->problem->help);
         solve_normal_equations(search);
     }
     return check_rank(search, at, diag);
 }
 
 /* Ends the program if GSL has no memory; all its other errors are return codes. */
-static void end_without_memory(const char *reason, const char *file, int line, int error)
+static void exit_without_memory(const char *reason, const char *file, int line, int error)
 {
     (void)reason;
     (void)file;
@@ -424,28 +432,28 @@ static void end_without_memory(const char *reason, const char *file, int line, i
 enum status fit_run(struct fit *fit, const struct fit_problem *problem, struct loc at,
                     struct diag *diag)
 {
-    assert(problem->params <= FIT_PARAMS_MAX && problem->points > 0);
-    gsl_error_handler_t *handler = gsl_set_error_handler(end_without_memory);
-    *fit = (struct fit){.points = problem->points};
-    struct fit_search search = {.problem = problem, .skip = problem->points};
-    for (size_t i = 0; i < problem->params; i++)
+    assert(problem->param_count <= FIT_PARAMS_MAX && problem->point_count > 0);
+    gsl_error_handler_t *handler = gsl_set_error_handler(exit_without_memory);
+    *fit = (struct fit){.point_count = problem->point_count};
+    struct fit_search search = {.problem = problem, .left_out_point = problem->point_count};
+    for (size_t i = 0; i < problem->param_count; i++)
         search.value[i] = problem->param[i].start;
-    scale_rates(&search);
-    enum status status = settle_fit(&search, at, diag);
+    scale_rates_to_measured(&search);
+    enum status status = fit_until_settled(&search, at, diag);
     if (status != STATUS_OK)
         goto out;
     memcpy(fit->value, search.value, sizeof fit->value);
     memcpy(fit->state, search.state, sizeof fit->state);
-    fit->degrees_of_freedom = problem->points - search.free_count;
+    fit->degrees_of_freedom = problem->point_count - search.free_count;
     find_residuals(fit, &search);
     find_errors(fit, &search);
-    fit->is_scattered = fit->rms > problem->limit;
+    fit->is_scattered = fit->rms_error > problem->rms_error_limit;
     if (fit->is_scattered) {
         status = diag_error(diag, at, STATUS_NO,
                             "%s: the fit lies %.1f %% from its %zu points (root mean square; at "
                             "most %.0f %% is accepted), %+.0f %% from the worst: %s",
-                            problem->name, 100 * fit->rms, fit->points, 100 * problem->limit,
-                            100 * fit->worst_error,
+                            problem->name, 100 * fit->rms_error, fit->point_count,
+                            100 * problem->rms_error_limit, 100 * fit->worst_error,
                             problem->scatter_help ? problem->scatter_help : problem->help);
         goto out;
     }

@@ -21,7 +21,7 @@ struct fit_param {
     /* 0: the fit uses the parameter's logarithm (rates, shares; low > 0). Otherwise the size of a change that
      * matters, for parameters that may be 0. */
     double scale;
-    bool optional; /* held at its start when no point depends on it; else that is refused */
+    bool is_optional; /* held at its start when no point depends on it; else that is refused */
 };
 
 /* Returns the predicted seconds of one point, above 0. */
@@ -33,12 +33,12 @@ struct fit_problem {
     /* the text that replaces `help` if the points lie too far from the fit; NULL: help */
     const char *scatter_help;
     const struct fit_param *param;
-    size_t params, points;
+    size_t param_count, point_count;
     const double *measured_s; /* (points) */
     fit_model *model;
     void *context;
-    double limit;       /* largest root mean square that is accepted */
-    bool residual_only; /* the leave-one-out error is not needed */
+    double rms_error_limit; /* largest root mean square that is accepted */
+    bool residual_only;     /* the leave-one-out error is not needed */
 };
 
 enum fit_state {
@@ -49,17 +49,17 @@ enum fit_state {
 
 struct fit {
     double value[FIT_PARAMS_MAX];
-    double error[FIT_PARAMS_MAX]; /* standard error of a free parameter; else 0 */
+    double standard_error[FIT_PARAMS_MAX]; /* standard error of a free parameter; else 0 */
     enum fit_state state[FIT_PARAMS_MAX];
-    size_t points,
+    size_t point_count,
         degrees_of_freedom; /* degrees_of_freedom: number of points minus number of free parameters */
-    double rms, worst_error; /* relative, over the points */
-    bool is_scattered;       /* the fit was refused because rms exceeds the limit */
+    double rms_error, worst_error; /* relative, over the points */
+    bool is_scattered;             /* the fit was refused because rms exceeds the limit */
     size_t worst_point;
     /* Root mean square of the relative errors of points that are predicted by a fit to all the others. It covers the
-     * points that the others can predict, whose leverage is at most 0.9; left_out is their number. */
-    double leave_one_out;
-    size_t left_out;
+     * points that the others can predict, whose leverage is at most 0.9; leave_one_out_points is their number. */
+    double leave_one_out_error;
+    size_t leave_one_out_points;
 };
 
 enum status fit_run(struct fit *fit, const struct fit_problem *problem, struct loc at,

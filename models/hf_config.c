@@ -9,18 +9,18 @@
 #include <inttypes.h>
 #include <string.h>
 
-static enum status get_bool(const struct hf_reader *r, const char *key, bool absent, bool *out)
+static enum status read_bool_or(const struct hf_reader *r, const char *key, bool absent, bool *out)
 {
     *out = absent;
-    return hf_has(r, key) ? json_get_bool(r->root, key, out, r->diag) : STATUS_OK;
+    return hf_has_value(r, key) ? json_get_bool(r->root, key, out, r->diag) : STATUS_OK;
 }
 
 /* Fails unless a switch has the value `required`, or is absent, which means the same. */
-static enum status require_switch(const struct hf_reader *r, const char *key, bool required,
-                                  const char *meaning)
+static enum status require_switch_value(const struct hf_reader *r, const char *key, bool required,
+                                        const char *meaning)
 {
     bool value;
-    if (!hf_counts(r, key))
+    if (!hf_has_value_to_read(r, key))
         return STATUS_OK;
     enum status status = json_get_bool(r->root, key, &value, r->diag);
     if (status == STATUS_OK && value != required)
@@ -33,7 +33,7 @@ static enum status require_switch(const struct hf_reader *r, const char *key, bo
 
 /* True if a quantization_config says only in which numbers the published weights are stored: MXFP4 (gpt-oss) and FP8
  * (DeepSeek-V3) have no trainer that keeps them so; training reads them into wider ones. Adds a note. */
-static bool is_of_published_weights(const struct hf_reader *r, struct json_node config)
+static bool says_storage_of_published_weights(const struct hf_reader *r, struct json_node config)
 {
     static const char *const methods[] = {"mxfp4", "fp8"};
     const char *method = NULL;
@@ -55,7 +55,7 @@ static bool is_of_published_weights(const struct hf_reader *r, struct json_node 
 static enum status check_key(const struct hf_reader *r, struct json_node node, const char *name)
 {
     const struct hf_key *key = hf_key_find(name, strlen(name), r->family->bit);
-    if (key == NULL && hf_ignored(r, name))
+    if (key == NULL && hf_is_ignored(r, name))
         return STATUS_OK;
     if (key == NULL) {
         const char *nearest = hf_key_nearest(name, r->family->bit);
@@ -74,21 +74,21 @@ static enum status check_key(const struct hf_reader *r, struct json_node node, c
     if (key->use == HF_KEY_EXPERTS)
         return json_error(node, r->diag,
                           "a mixture of experts is not modelled: only dense models are");
-    if (strcmp(name, "quantization_config") == 0 && !hf_ignored(r, name) &&
-        is_of_published_weights(r, node))
+    if (strcmp(name, "quantization_config") == 0 && !hf_is_ignored(r, name) &&
+        says_storage_of_published_weights(r, node))
         return STATUS_OK;
-    if (key->use == HF_KEY_REFUSED && !hf_ignored(r, name))
+    if (key->use == HF_KEY_REFUSED && !hf_is_ignored(r, name))
         return json_error(node, r->diag,
                           "not modelled: remove it, or --ignore %s models the step without it",
                           name);
     return STATUS_OK;
 }
 
-static enum status check_ignored(const struct hf_reader *r)
+static enum status check_ignored_keys(const struct hf_reader *r)
 {
     const char *list = r->ignored_keys, *word;
     size_t size;
-    while ((word = hf_next_ignored(&list, &size)) != NULL) {
+    while ((word = hf_next_ignored_key(&list, &size)) != NULL) {
         const struct hf_key *key = hf_key_find(word, size, r->family->bit);
         if (key != NULL && !key->may_be_ignored)
             return json_error(r->root, r->diag, "'%.*s' cannot be ignored: the work depends on it",
@@ -107,7 +107,7 @@ static enum status check_ignored(const struct hf_reader *r)
 }
 
 /* Adds one note that names the keys which change numbers but no work. */
-static void note_scales(const struct hf_reader *r)
+static void note_keys_without_work(const struct hf_reader *r)
 {
     struct text names = {0};
     struct json_node first = r->root;
@@ -115,7 +115,8 @@ static void note_scales(const struct hf_reader *r)
         const char *name;
         struct json_node node = json_member(r->root, i, &name);
         const struct hf_key *key = hf_key_find(name, strlen(name), r->family->bit);
-        if (key == NULL || key->use != HF_KEY_SCALES || node.value == NULL || hf_ignored(r, name))
+        if (key == NULL || key->use != HF_KEY_SCALES || node.value == NULL ||
+            hf_is_ignored(r, name))
             continue;
         if (names.size == 0)
             first = node;
@@ -131,14 +132,14 @@ static void note_scales(const struct hf_reader *r)
 
 static enum status check_keys(const struct hf_reader *r)
 {
-    enum status status = check_ignored(r);
+    enum status status = check_ignored_keys(r);
     for (size_t i = 0; i < json_member_count(r->root) && status == STATUS_OK; i++) {
         const char *name;
         struct json_node node = json_member(r->root, i, &name);
         status = check_key(r, node, name);
     }
     if (status == STATUS_OK)
-        note_scales(r);
+        note_keys_without_work(r);
     return status;
 }
 
@@ -146,7 +147,7 @@ static enum status check_keys(const struct hf_reader *r)
 
 /* Returns the rotary parameters of the layers without a window: Transformers 5 may have others for layers with a
  * window. */
-static struct json_node of_full_layers(struct json_node parameters)
+static struct json_node rotary_of_full_layers(struct json_node parameters)
 {
     struct json_node own = json_find(parameters, "full_attention");
     return json_is_object(own) ? own : parameters;
@@ -160,7 +161,7 @@ static enum status read_rotary_share(const struct hf_reader *r, struct json_node
     double share = r->family->rotary_share > 0 ? r->family->rotary_share : 1;
     struct json_node from = json_find(holder, key).value != NULL ? holder : r->root;
     struct json_node at = json_find(from, key);
-    if (hf_ignored(r, key))
+    if (hf_is_ignored(r, key))
         return STATUS_OK;
     if (at.value != NULL) {
         enum status status = json_get_double(from, key, 0, 1, &share, r->diag);
@@ -183,12 +184,12 @@ static enum status read_rope_type(const struct hf_reader *r, const char *key)
 {
     struct json_node scaling, type_node;
     const char *type;
-    if (!hf_counts(r, key))
+    if (!hf_has_value_to_read(r, key))
         return STATUS_OK;
     enum status status = json_get_object(r->root, key, &scaling, r->diag);
     if (status != STATUS_OK)
         return status;
-    scaling = of_full_layers(scaling);
+    scaling = rotary_of_full_layers(scaling);
     const char *name = json_find(scaling, "rope_type").value != NULL ? "rope_type" : "type";
     type_node = json_find(scaling, name);
     if (type_node.value == NULL && json_find(scaling, "factor").value == NULL)
@@ -216,14 +217,14 @@ static enum status read_rope_type(const struct hf_reader *r, const char *key)
 }
 
 /* Finds the object that has rope_theta: the root, or rope_parameters. */
-static enum status find_rope(const struct hf_reader *r, struct json_node *holder)
+static enum status find_rope_theta_holder(const struct hf_reader *r, struct json_node *holder)
 {
     *holder = r->root;
-    if (hf_has(r, "rope_theta") || !hf_has(r, "rope_parameters"))
+    if (hf_has_value(r, "rope_theta") || !hf_has_value(r, "rope_parameters"))
         return STATUS_OK;
     enum status status = json_get_object(r->root, "rope_parameters", holder, r->diag);
     if (status == STATUS_OK)
-        *holder = of_full_layers(*holder);
+        *holder = rotary_of_full_layers(*holder);
     return status;
 }
 
@@ -231,7 +232,7 @@ enum status hf_read_rope_theta(const struct hf_reader *r)
 {
     struct json_node holder;
     r->t->rope_theta = r->family->rope_theta > 0 ? r->family->rope_theta : 10000;
-    enum status status = find_rope(r, &holder);
+    enum status status = find_rope_theta_holder(r, &holder);
     if (status == STATUS_OK && json_find(holder, "rope_theta").value != NULL)
         status = json_get_double(holder, "rope_theta", 1e-3, 1e15, &r->t->rope_theta, r->diag);
     return status;
@@ -245,7 +246,7 @@ static enum status read_rope(const struct hf_reader *r)
         status = read_rope_type(r, "rope_parameters");
     r->t->positions = POSITIONS_ROPE;
     if (status == STATUS_OK)
-        status = find_rope(r, &holder);
+        status = find_rope_theta_holder(r, &holder);
     if (status == STATUS_OK)
         status = read_rotary_share(r, holder);
     return status == STATUS_OK ? hf_read_rope_theta(r) : status;
@@ -266,34 +267,35 @@ static enum status divide_heads(const struct hf_reader *r, const char *hidden_ke
 }
 
 /* Reads a size for which the family may have a default; otherwise: the default, 0: none. */
-static enum status size_or(const struct hf_reader *r, const char *key, const char *name,
-                           int64_t otherwise)
+static enum status read_size_or_default(const struct hf_reader *r, const char *key,
+                                        const char *name, int64_t otherwise)
 {
-    if (otherwise > 0 && !hf_has(r, key)) {
-        *transformer_field_size(r->t, transformer_field_find(name)) = otherwise;
+    if (otherwise > 0 && !hf_has_value(r, key)) {
+        *transformer_field_size_pointer(r->t, transformer_field_find(name)) = otherwise;
         return STATUS_OK;
     }
-    return hf_get_size(r, key, name);
+    return hf_read_size(r, key, name);
 }
 
 static enum status read_heads(const struct hf_reader *r)
 {
     struct transformer *t = r->t;
     const struct hf_family *f = r->family;
-    enum status status = size_or(r, "num_attention_heads", "heads", f->heads);
+    enum status status = read_size_or_default(r, "num_attention_heads", "heads", f->heads);
     if (status != STATUS_OK)
         return status;
     /* a key that is written as null means "as many as heads" */
-    if (hf_has(r, "num_key_value_heads") ||
-        !(f->kv_heads_optional || hf_is_written(r, "num_key_value_heads")))
-        status = size_or(r, "num_key_value_heads", "kv_heads", f->kv_heads);
+    if (hf_has_value(r, "num_key_value_heads") ||
+        !(f->kv_heads_optional || hf_is_present_or_null(r, "num_key_value_heads")))
+        status = read_size_or_default(r, "num_key_value_heads", "kv_heads", f->kv_heads);
     else
         t->kv_heads = t->heads;
     if (status != STATUS_OK)
         return status;
-    const bool older = !hf_has(r, "head_dim") && f->bit == HF_NEMOTRON && hf_has(r, "kv_channels");
-    if (older || hf_has(r, "head_dim") || f->head_dim_required || f->head_dim > 0)
-        return size_or(r, older ? "kv_channels" : "head_dim", "head_dim", f->head_dim);
+    const bool older =
+        !hf_has_value(r, "head_dim") && f->bit == HF_NEMOTRON && hf_has_value(r, "kv_channels");
+    if (older || hf_has_value(r, "head_dim") || f->head_dim_required || f->head_dim > 0)
+        return read_size_or_default(r, older ? "kv_channels" : "head_dim", "head_dim", f->head_dim);
     return divide_heads(r, "hidden_size");
 }
 
@@ -316,9 +318,9 @@ static enum status read_activation(const struct hf_reader *r)
     };
     const char *key = r->family->act_key != NULL ? r->family->act_key : "hidden_act", *act;
     const bool gated =
-        transformer_gated(&(struct transformer){.activation = r->family->activation});
+        transformer_has_gate(&(struct transformer){.activation = r->family->activation});
     r->t->activation = r->family->activation;
-    if (!hf_has(r, key))
+    if (!hf_has_value(r, key))
         return STATUS_OK;
     enum status status = json_get_string(r->root, key, &act, r->diag);
     if (status != STATUS_OK)
@@ -341,16 +343,17 @@ static enum status read_biases(const struct hf_reader *r)
 {
     struct transformer *t = r->t;
     bool bias = false, out = false;
-    enum status status = get_bool(r, "attention_bias", r->family->attention_bias, &bias);
+    enum status status = read_bool_or(r, "attention_bias", r->family->attention_bias, &bias);
     if (status == STATUS_OK)
-        status = get_bool(r, "attention_out_bias", bias && !r->family->bias_qkv_only, &out);
+        status = read_bool_or(r, "attention_out_bias",
+                              bias && !r->family->attention_bias_is_qkv_only, &out);
     t->bias_qkv = bias || r->family->bias_qkv;
     t->bias_o = out;
     if (status == STATUS_OK &&
         r->family->bit != HF_PHI3) /* Phi-4-mini has the key, but no class reads it */
-        status = get_bool(r, "mlp_bias", false, &t->bias_ffn);
+        status = read_bool_or(r, "mlp_bias", false, &t->bias_ffn);
     if (status == STATUS_OK && r->family->bit == HF_STARCODER2) {
-        status = get_bool(r, "use_bias", true, &bias);
+        status = read_bool_or(r, "use_bias", true, &bias);
         t->bias_qkv = t->bias_o = t->bias_ffn = bias;
     }
     return status;
@@ -366,11 +369,12 @@ static enum status read_norms(const struct hf_reader *r)
     t->qk_norm = f->qk_norm;
     t->qk_norm_wide = f->qk_norm_wide;
     t->norm_eps = f->norm_eps > 0 ? f->norm_eps : 1e-6;
-    return hf_has(r, key) ? json_get_double(r->root, key, 0, 1, &t->norm_eps, r->diag) : STATUS_OK;
+    return hf_has_value(r, key) ? json_get_double(r->root, key, 0, 1, &t->norm_eps, r->diag)
+                                : STATUS_OK;
 }
 
 /* Reads a model of any family but gpt2. */
-static enum status read_rotary(const struct hf_reader *r)
+static enum status read_family_but_gpt2(const struct hf_reader *r)
 {
     static const struct {
         const char *key, *field;
@@ -384,13 +388,13 @@ static enum status read_rotary(const struct hf_reader *r)
     };
     enum status status = STATUS_OK;
     for (size_t i = 0; i < ARRAY_LEN(sizes) && status == STATUS_OK; i++)
-        status = hf_get_size(r, sizes[i].key, sizes[i].field);
+        status = hf_read_size(r, sizes[i].key, sizes[i].field);
     if (status == STATUS_OK)
-        status = size_or(r, "vocab_size", "vocab", r->family->vocab);
+        status = read_size_or_default(r, "vocab_size", "vocab", r->family->vocab);
     for (size_t i = 0; i < ARRAY_LEN(readers) && status == STATUS_OK; i++)
         status = readers[i](r);
-    if (status == STATUS_OK && hf_has(r, "max_position_embeddings"))
-        status = hf_get_size(r, "max_position_embeddings", "max_positions");
+    if (status == STATUS_OK && hf_has_value(r, "max_position_embeddings"))
+        status = hf_read_size(r, "max_position_embeddings", "max_positions");
     if (status == STATUS_OK && r->family->bit == HF_EXPERTS)
         status = hf_read_experts(r);
     return status;
@@ -408,7 +412,7 @@ static enum status read_gpt2(const struct hf_reader *r)
     };
     enum status status = STATUS_OK;
     for (size_t i = 0; i < ARRAY_LEN(sizes) && status == STATUS_OK; i++)
-        status = hf_get_size(r, sizes[i].key, sizes[i].field);
+        status = hf_read_size(r, sizes[i].key, sizes[i].field);
     if (status != STATUS_OK)
         return status;
     t->kv_heads = t->heads;
@@ -416,15 +420,15 @@ static enum status read_gpt2(const struct hf_reader *r)
     t->norm = NORM_LAYERNORM;
     t->bias_qkv = t->bias_o = t->bias_ffn = true;
     t->ffn = 4 * t->hidden;
-    if (hf_has(r, "n_inner"))
-        status = hf_get_size(r, "n_inner", "ffn");
+    if (hf_has_value(r, "n_inner"))
+        status = hf_read_size(r, "n_inner", "ffn");
     if (status == STATUS_OK)
         status = divide_heads(r, "n_embd");
     t->norm_eps = 1e-5;
-    if (status == STATUS_OK && hf_has(r, "layer_norm_epsilon"))
+    if (status == STATUS_OK && hf_has_value(r, "layer_norm_epsilon"))
         status = json_get_double(r->root, "layer_norm_epsilon", 0, 1, &t->norm_eps, r->diag);
     const char *act = "gelu_new";
-    if (status == STATUS_OK && hf_has(r, "activation_function"))
+    if (status == STATUS_OK && hf_has_value(r, "activation_function"))
         status = json_get_string(r->root, "activation_function", &act, r->diag);
     if (status == STATUS_OK && strcmp(act, "gelu_new") != 0 &&
         strcmp(act, "gelu_pytorch_tanh") != 0)
@@ -433,16 +437,16 @@ static enum status read_gpt2(const struct hf_reader *r)
                           act);
     t->activation = ACTIVATION_GELU;
     if (status == STATUS_OK)
-        status = require_switch(r, "scale_attn_weights", true, "attention without 1/sqrt(d)");
+        status = require_switch_value(r, "scale_attn_weights", true, "attention without 1/sqrt(d)");
     if (status == STATUS_OK)
-        status = require_switch(r, "scale_attn_by_inverse_layer_idx", false,
-                                "attention scaled by layer");
+        status = require_switch_value(r, "scale_attn_by_inverse_layer_idx", false,
+                                      "attention scaled by layer");
     return status;
 }
 
 /* ---- the whole file ---- */
 
-static const struct hf_family *family_of(const char *type)
+static const struct hf_family *family_of_type(const char *type)
 {
     for (size_t i = 0; i < HF_FAMILIES; i++)
         if (strcmp(type, hf_families[i].model_type) == 0)
@@ -451,13 +455,13 @@ static const struct hf_family *family_of(const char *type)
 }
 
 /* Returns the text model of a model that has other parts around it, or the model itself. */
-static struct json_node text_model(struct json_node root)
+static struct json_node text_model_of(struct json_node root)
 {
     struct json_node inner = json_find(root, "text_config");
     const char *outer_type, *type;
     if (json_get_string(root, "model_type", &outer_type, NULL) != STATUS_OK ||
         !json_is_object(inner) || json_get_string(inner, "model_type", &type, NULL) != STATUS_OK ||
-        family_of(outer_type) != NULL || family_of(type) == NULL)
+        family_of_type(outer_type) != NULL || family_of_type(type) == NULL)
         return root;
     return inner;
 }
@@ -469,11 +473,11 @@ static enum status find_family(struct json_node root, const struct hf_family **f
     enum status status = json_get_string(root, "model_type", &type, diag);
     if (status != STATUS_OK)
         return status;
-    *family = family_of(type);
+    *family = family_of_type(type);
     if (*family != NULL)
         return STATUS_OK;
     struct json_node at = json_find(root, "model_type");
-    if (hf_proxy_has(type))
+    if (hf_proxy_has_family(type))
         return hf_proxy_refuse(root, type, ignore, diag);
     if (strstr(type, "moe") != NULL)
         return json_error(at, diag,
@@ -497,12 +501,12 @@ static enum status find_family(struct json_node root, const struct hf_family **f
 /* True if the key caps scores or logits. In Gemma 2, an absent key does so too. */
 static bool caps_logits(const struct hf_reader *r, const char *key)
 {
-    bool absent = !hf_is_written(r, key) && (r->family->parts & PART_SOFTCAP) != 0;
-    return r->family->bit == HF_GEMMA && !hf_ignored(r, key) && (absent || hf_has(r, key));
+    bool absent = !hf_is_present_or_null(r, key) && (r->family->parts & PART_SOFTCAP) != 0;
+    return r->family->bit == HF_GEMMA && !hf_is_ignored(r, key) && (absent || hf_has_value(r, key));
 }
 
 /* Returns what this file has that is not modelled. */
-static unsigned parts_of(const struct hf_reader *r, bool inner)
+static unsigned unmodelled_parts_of(const struct hf_reader *r, bool inner)
 {
     unsigned parts = r->family->parts & ~(unsigned)PART_SOFTCAP;
     if (caps_logits(r, "attn_logit_softcapping") || caps_logits(r, "final_logit_softcapping"))
@@ -520,24 +524,25 @@ static enum status read_family(const struct hf_reader *r)
 {
     enum status status = check_keys(r);
     if (status == STATUS_OK)
-        status = require_switch(r, "add_cross_attention", false, "cross-attention");
+        status = require_switch_value(r, "add_cross_attention", false, "cross-attention");
     if (status == STATUS_OK)
-        status = require_switch(r, "is_encoder_decoder", false, "an encoder");
+        status = require_switch_value(r, "is_encoder_decoder", false, "an encoder");
+    if (status == STATUS_OK)
+        status = require_switch_value(r, "use_bidirectional_attention", false,
+                                      "attention to later tokens");
     if (status == STATUS_OK)
         status =
-            require_switch(r, "use_bidirectional_attention", false, "attention to later tokens");
-    if (status == STATUS_OK)
-        status = get_bool(r, "tie_word_embeddings", r->family->tied_by_default, &r->t->tied_head);
+            read_bool_or(r, "tie_word_embeddings", r->family->tied_by_default, &r->t->tied_head);
     const char *dropout = r->family->bit == HF_GPT2 ? "attn_pdrop" : "attention_dropout";
-    if (status == STATUS_OK && hf_has(r, dropout))
+    if (status == STATUS_OK && hf_has_value(r, dropout))
         status = json_get_double(r->root, dropout, 0, 1, &r->t->attention_dropout, r->diag);
     if (status != STATUS_OK)
         return status;
-    return r->family->bit == HF_GPT2 ? read_gpt2(r) : read_rotary(r);
+    return r->family->bit == HF_GPT2 ? read_gpt2(r) : read_family_but_gpt2(r);
 }
 
 /* Returns the part of a path between its last '/' before `end` and `end`. */
-static const char *last_part(struct arena *arena, const char *path, const char *end)
+static const char *last_path_part(struct arena *arena, const char *path, const char *end)
 {
     const char *begin = end;
     while (begin > path && begin[-1] != '/')
@@ -547,18 +552,18 @@ static const char *last_part(struct arena *arena, const char *path, const char *
 
 /* Returns the name of the model in a file. A file "config.json" has none of its own: then the config says it, or the
  * folder does, or it is called by its family. */
-static const char *name_of(struct arena *arena, const char *path, struct json_node root)
+static const char *model_name_of(struct arena *arena, const char *path, struct json_node root)
 {
     const char *end = path + strlen(path), *said = "", *family = "model";
-    if (strcmp(last_part(arena, path, end), "config.json") != 0)
+    if (strcmp(last_path_part(arena, path, end), "config.json") != 0)
         return arena_text(arena, path, strlen(path));
     if (json_is_string(json_find(root, "_name_or_path")))
         json_get_string(root, "_name_or_path", &said, NULL);
     while (said[0] != '\0' && said[strlen(said) - 1] == '/')
         said = arena_text(arena, said, strlen(said) - 1);
-    const char *name = last_part(arena, said, said + strlen(said));
+    const char *name = last_path_part(arena, said, said + strlen(said));
     if (name[0] == '\0' && end - path > (ptrdiff_t)strlen("/config.json"))
-        name = last_part(arena, path, end - strlen("/config.json"));
+        name = last_path_part(arena, path, end - strlen("/config.json"));
     if (name[0] != '\0' && strcmp(name, ".") != 0 && strcmp(name, "..") != 0)
         return name;
     if (json_is_string(json_find(root, "model_type")))
@@ -573,19 +578,20 @@ enum status hf_config_read(struct transformer *t, struct arena *arena, const cha
     t->name = arena_text(arena, name, strlen(name));
     if (!json_is_object(root))
         return json_error(root, diag, "expected an object: a Hugging Face config.json");
-    const char *type = NULL, *model = name_of(arena, name, root);
+    const char *type = NULL, *model = model_name_of(arena, name, root);
     t->name = model;
     if (dense && json_get_string(root, "model_type", &type, NULL) == STATUS_OK &&
-        hf_proxy_has(type))
+        hf_proxy_has_family(type))
         return hf_proxy_read(t, arena, model, root, type, ignore, diag);
-    struct hf_reader r = {.t = t, .root = text_model(root), .ignored_keys = ignore, .diag = diag};
+    struct hf_reader r = {
+        .t = t, .root = text_model_of(root), .ignored_keys = ignore, .diag = diag};
     enum status status = find_family(r.root, &r.family, ignore, diag);
     if (status == STATUS_OK)
         status = read_family(&r);
     if (status != STATUS_OK)
         return status;
     t->source = arena_printf(arena, "Hugging Face config (%s)", name);
-    const unsigned parts = parts_of(&r, r.root.value != root.value);
+    const unsigned parts = unmodelled_parts_of(&r, r.root.value != root.value);
     /* mixtures of experts are read with all their parts; a setup refuses what is not modelled */
     if (r.family->bit == HF_EXPERTS) {
         if (r.root.value != root.value)
@@ -596,7 +602,7 @@ enum status hf_config_read(struct transformer *t, struct arena *arena, const cha
         return STATUS_OK;
     }
     if (parts != 0)
-        hf_proxy_name(t, arena, model, parts);
+        hf_proxy_set_name(t, arena, model, parts);
     if (parts != 0 && !dense)
         return hf_proxy_refuse_parts(json_find(root, "model_type"), parts, t, diag);
     return STATUS_OK;

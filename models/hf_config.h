@@ -12,9 +12,9 @@
  * Dropout and numbers that only serve initialisation or generation are known and left unread.
  *
  * ignore is a list of keys, separated by commas, that the caller wants left unread:
- *   rope_scaling    the step as without it: other angles, the same work
- *   sliding_window  full causal attention in its stead, which is more work
- *   layer_types     windows in the layers that the other keys say
+ *   rope_scaling    the angles are those without scaling; the work is the same
+ *   sliding_window  all layers have full causal attention, which is more work
+ *   layer_types     the other keys say which layers have windows
  *   and any key this module does not know. Keys it needs cannot be ignored. */
 #ifndef MODELS_HF_CONFIG_H
 #define MODELS_HF_CONFIG_H

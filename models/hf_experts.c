@@ -18,7 +18,7 @@ static const struct expert_family {
     /* clang-format off */
     {"qwen3_moe", 8, .router = ROUTER_SOFTMAX},
     {"mixtral", 2, .own_width = true, .norm = true},
-    {"gpt_oss", 4, .own_width = true, .router = ROUTER_CHOSEN, .bias = true},
+    {"gpt_oss", 4, .own_width = true, .router = ROUTER_SOFTMAX_OF_CHOSEN, .bias = true},
     {"llama4_text", 1, .own_width = true, .has_shared_expert = true, .router = ROUTER_SIGMOID, .on_input = true},
     {"minimax_m2", 8, .own_width = true, .router = ROUTER_SIGMOID, .norm = true, .qk_norm_wide = true},
     {"glm4_moe", 8, .shared_count = 1, .dense_first = 1, .router = ROUTER_SIGMOID, .norm = true, .correction = true},
@@ -33,36 +33,36 @@ static const struct expert_family {
 /* ---- keys ---- */
 
 /* Reads the whole number at the first of several keys that is present; if none is, *out stays as it is. */
-static enum status read_first(const struct hf_reader *r, const char *const *keys, size_t count,
-                              int64_t *out)
+static enum status read_first_present_size(const struct hf_reader *r, const char *const *keys,
+                                           size_t count, int64_t *out)
 {
     for (size_t i = 0; i < count; i++)
-        if (hf_has(r, keys[i]))
+        if (hf_has_value(r, keys[i]))
             return json_get_i64(r->root, keys[i], 0, 1 << 24, out, r->diag);
     return STATUS_OK;
 }
 
 static enum status read_size(const struct hf_reader *r, const char *key, int64_t *out)
 {
-    return read_first(r, &key, 1, out);
+    return read_first_present_size(r, &key, 1, out);
 }
 
 static enum status read_switch(const struct hf_reader *r, const char *key, bool *out)
 {
-    return hf_has(r, key) ? json_get_bool(r->root, key, out, r->diag) : STATUS_OK;
+    return hf_has_value(r, key) ? json_get_bool(r->root, key, out, r->diag) : STATUS_OK;
 }
 
 /* ---- sizes ---- */
 
-static enum status read_counts(const struct hf_reader *r, const struct expert_family *f)
+static enum status read_expert_counts(const struct hf_reader *r, const struct expert_family *f)
 {
     static const char *const counts[] = {"num_experts", "n_routed_experts", "num_local_experts"};
     static const char *const chosen[] = {"num_experts_per_tok", "experts_per_token"};
     struct transformer *t = r->t;
     t->experts_per_token = f->per_token;
-    enum status status = read_first(r, counts, ARRAY_LEN(counts), &t->experts);
+    enum status status = read_first_present_size(r, counts, ARRAY_LEN(counts), &t->experts);
     if (status == STATUS_OK)
-        status = read_first(r, chosen, ARRAY_LEN(chosen), &t->experts_per_token);
+        status = read_first_present_size(r, chosen, ARRAY_LEN(chosen), &t->experts_per_token);
     if (status == STATUS_OK && (t->experts == 0 || t->experts_per_token == 0))
         return json_error(r->root, r->diag, "%s is missing: a '%s' model has experts",
                           t->experts == 0 ? "the number of experts (num_experts, n_routed_experts "
@@ -72,7 +72,7 @@ static enum status read_counts(const struct hf_reader *r, const struct expert_fa
     return status;
 }
 
-static enum status read_widths(const struct hf_reader *r, const struct expert_family *f)
+static enum status read_expert_widths(const struct hf_reader *r, const struct expert_family *f)
 {
     static const char *const shared_widths[] = {"shared_expert_intermediate_size",
                                                 "shared_intermediate_size"};
@@ -82,12 +82,13 @@ static enum status read_widths(const struct hf_reader *r, const struct expert_fa
     if (f->own_width)
         t->expert_ffn = t->ffn;
     else
-        status = hf_get_size(r, "moe_intermediate_size", "expert_ffn");
+        status = hf_read_size(r, "moe_intermediate_size", "expert_ffn");
     if (status == STATUS_OK)
         status = read_size(r, "n_shared_experts", &count);
     t->shared_ffn = f->has_shared_expert ? t->expert_ffn : count * t->expert_ffn;
     if (status == STATUS_OK)
-        status = read_first(r, shared_widths, ARRAY_LEN(shared_widths), &t->shared_ffn);
+        status =
+            read_first_present_size(r, shared_widths, ARRAY_LEN(shared_widths), &t->shared_ffn);
     if (status == STATUS_OK)
         status = read_size(r, "intermediate_size_mlp", &t->ffn);
     return status;
@@ -96,20 +97,21 @@ static enum status read_widths(const struct hf_reader *r, const struct expert_fa
 /* ---- layers ---- */
 
 /* Checks that a list names exactly the layers that have experts, or, if `dense` is set, those that have none. */
-static enum status check_list(const struct hf_reader *r, const char *key, bool dense)
+static enum status check_expert_layer_list(const struct hf_reader *r, const char *key, bool dense)
 {
     struct json_node list;
-    if (!hf_has(r, key))
+    if (!hf_has_value(r, key))
         return STATUS_OK;
     enum status status = json_get_array(r->root, key, &list, r->diag);
     if (status != STATUS_OK || (json_element_count(list) == 0))
         return status;
-    int64_t sparse = transformer_expert_layers(r->t), of = dense ? r->t->layers - sparse : sparse;
+    int64_t sparse = transformer_count_expert_layers(r->t),
+            of = dense ? r->t->layers - sparse : sparse;
     bool same = (int64_t)json_element_count(list) == of;
     for (size_t i = 0; i < json_element_count(list) && status == STATUS_OK; i++) {
         int64_t layer = 0;
         status = json_as_i64(json_element(list, i), 0, INT32_MAX, &layer, r->diag);
-        same = same && layer < r->t->layers && transformer_has_experts(r->t, layer) != dense;
+        same = same && layer < r->t->layers && transformer_layer_has_experts(r->t, layer) != dense;
     }
     if (status == STATUS_OK && !same)
         return json_error(list, r->diag,
@@ -118,7 +120,7 @@ static enum status check_list(const struct hf_reader *r, const char *key, bool d
     return status;
 }
 
-static enum status read_layers(const struct hf_reader *r, const struct expert_family *f)
+static enum status read_expert_layers(const struct hf_reader *r, const struct expert_family *f)
 {
     static const char *const periods[] = {"decoder_sparse_step", "interleave_moe_layer_step"};
     struct transformer *t = r->t;
@@ -126,7 +128,7 @@ static enum status read_layers(const struct hf_reader *r, const struct expert_fa
     t->dense_layers = f->dense_first;
     enum status status = read_size(r, "first_k_dense_replace", &t->dense_layers);
     if (status == STATUS_OK)
-        status = read_first(r, periods, ARRAY_LEN(periods), &t->experts_every);
+        status = read_first_present_size(r, periods, ARRAY_LEN(periods), &t->experts_every);
     if (status == STATUS_OK)
         status = read_size(r, "moe_layer_freq", &frequency);
     if (status == STATUS_OK && frequency != 1)
@@ -136,16 +138,16 @@ static enum status read_layers(const struct hf_reader *r, const struct expert_fa
                           frequency);
     t->experts_every = t->experts_every == 1 ? 0 : t->experts_every;
     if (status == STATUS_OK)
-        status = check_list(r, "moe_layers", false);
-    return status == STATUS_OK ? check_list(r, "mlp_only_layers", true) : status;
+        status = check_expert_layer_list(r, "moe_layers", false);
+    return status == STATUS_OK ? check_expert_layer_list(r, "mlp_only_layers", true) : status;
 }
 
 /* ---- the router ---- */
 
-static enum status read_scores(const struct hf_reader *r)
+static enum status read_router_scores(const struct hf_reader *r)
 {
     const char *word;
-    if (!hf_counts(r, "scoring_func"))
+    if (!hf_has_value_to_read(r, "scoring_func"))
         return STATUS_OK;
     enum status status = json_get_string(r->root, "scoring_func", &word, r->diag);
     if (status != STATUS_OK)
@@ -157,11 +159,11 @@ static enum status read_scores(const struct hf_reader *r)
     return STATUS_OK;
 }
 
-static enum status read_choice(const struct hf_reader *r)
+static enum status read_expert_choice(const struct hf_reader *r)
 {
     static const char *const known[] = {"greedy", "group_limited_greedy", "noaux_tc"};
     const char *word;
-    if (!hf_counts(r, "topk_method"))
+    if (!hf_has_value_to_read(r, "topk_method"))
         return STATUS_OK;
     enum status status = json_get_string(r->root, "topk_method", &word, r->diag);
     size_t i = 0;
@@ -177,7 +179,7 @@ static enum status read_choice(const struct hf_reader *r)
     return status;
 }
 
-static enum status read_groups(const struct hf_reader *r)
+static enum status read_router_groups(const struct hf_reader *r)
 {
     struct transformer *t = r->t;
     enum status status = read_size(r, "n_group", &t->router_groups);
@@ -197,16 +199,16 @@ static enum status read_router(const struct hf_reader *r, const struct expert_fa
     t->router_correction = f->correction;
     t->router_on_input = f->on_input;
     t->router_scale = f->scale;
-    enum status status = read_scores(r);
+    enum status status = read_router_scores(r);
     if (status == STATUS_OK)
-        status = read_choice(r);
+        status = read_expert_choice(r);
     if (status == STATUS_OK)
-        status = read_groups(r);
+        status = read_router_groups(r);
     if (status == STATUS_OK)
         status = read_switch(r, "norm_topk_prob", &t->router_norm);
     if (status == STATUS_OK)
         status = read_switch(r, "use_routing_bias", &t->router_correction);
-    if (status == STATUS_OK && hf_has(r, "routed_scaling_factor"))
+    if (status == STATUS_OK && hf_has_value(r, "routed_scaling_factor"))
         status =
             json_get_double(r->root, "routed_scaling_factor", 0, 1e6, &t->router_scale, r->diag);
     return status;
@@ -220,13 +222,13 @@ static enum status read_latent(const struct hf_reader *r)
     int64_t nope = 0;
     enum status status = read_size(r, "q_lora_rank", &t->q_latent);
     if (status == STATUS_OK)
-        status = hf_get_size(r, "kv_lora_rank", "kv_latent");
+        status = hf_read_size(r, "kv_lora_rank", "kv_latent");
     if (status == STATUS_OK)
         status = json_get_i64(r->root, "qk_nope_head_dim", 1, 1 << 11, &nope, r->diag);
     if (status == STATUS_OK)
-        status = hf_get_size(r, "qk_rope_head_dim", "rope_dim");
+        status = hf_read_size(r, "qk_rope_head_dim", "rope_dim");
     if (status == STATUS_OK)
-        status = hf_get_size(r, "v_head_dim", "v_dim");
+        status = hf_read_size(r, "v_head_dim", "v_dim");
     t->head_dim = nope + t->rope_dim;
     return status;
 }
@@ -252,13 +254,13 @@ static enum status read_llama4(const struct hf_reader *r)
     enum status status = read_size(r, "no_rope_layer_interval", &interval);
     t->window_chunks = t->attention_window > 0;
     t->unrotated_every = t->window_chunks ? t->full_attention_every : interval;
-    if (status == STATUS_OK && hf_counts(r, "no_rope_layers"))
+    if (status == STATUS_OK && hf_has_value_to_read(r, "no_rope_layers"))
         status = json_get_array(r->root, "no_rope_layers", &list, r->diag);
     for (size_t l = 0; l < json_element_count(list) && status == STATUS_OK;
          l++) { /* 1: it rotates */
         int64_t rotates = 0;
         status = json_as_i64(json_element(list, l), 0, 1, &rotates, r->diag);
-        if (status == STATUS_OK && rotates != transformer_rotates(t, (int64_t)l))
+        if (status == STATUS_OK && rotates != transformer_layer_rotates(t, (int64_t)l))
             return json_error(
                 json_element(list, l), r->diag,
                 "layer %zu %s: modelled are layers with chunks that rotate, and every "
@@ -280,7 +282,7 @@ static enum status read_gpt_oss(const struct hf_reader *r)
     r->t->activation = ACTIVATION_SWIGLU_CLAMPED;
     for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
         double value = numbers[i].value;
-        if (!hf_counts(r, numbers[i].key))
+        if (!hf_has_value_to_read(r, numbers[i].key))
             continue;
         enum status status = json_get_double(r->root, numbers[i].key, 0, 1e6, &value, r->diag);
         if (status != STATUS_OK)
@@ -295,12 +297,13 @@ static enum status read_gpt_oss(const struct hf_reader *r)
 }
 
 /* Adds a note if the file has layers that predict tokens after the next one, which no class of Transformers has. */
-static void note_further_tokens(const struct hf_reader *r)
+static void note_multi_token_prediction(const struct hf_reader *r)
 {
     static const char *const keys[] = {"num_nextn_predict_layers", "num_mtp_modules"};
     for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
         int64_t count = 0;
-        if (hf_counts(r, keys[i]) && read_size(r, keys[i], &count) == STATUS_OK && count > 0)
+        if (hf_has_value_to_read(r, keys[i]) && read_size(r, keys[i], &count) == STATUS_OK &&
+            count > 0)
             diag_note(r->diag, json_loc(json_find(r->root, keys[i])),
                       "%s: the %" PRId64 " layers that predict tokens after the next one are left "
                       "out, as Transformers leaves them out",
@@ -312,7 +315,7 @@ enum status hf_read_experts(const struct hf_reader *r)
 {
     static enum status (*const readers[])(const struct hf_reader *,
                                           const struct expert_family *) = {
-        read_counts, read_widths, read_layers, read_router, read_head_norms,
+        read_expert_counts, read_expert_widths, read_expert_layers, read_router, read_head_norms,
     };
     const struct expert_family *f = families;
     while (strcmp(f->model_type, r->family->model_type) != 0)
@@ -327,6 +330,6 @@ enum status hf_read_experts(const struct hf_reader *r)
     if (status == STATUS_OK && f->latent)
         status = read_latent(r);
     if (status == STATUS_OK)
-        note_further_tokens(r);
+        note_multi_token_prediction(r);
     return status;
 }

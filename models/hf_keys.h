@@ -63,7 +63,7 @@ struct hf_family {
     /* the projections of q, k and v have biases, whatever attention_bias says */
     bool bias_qkv;
     /* attention_bias is about q, k and v only, not about the output's projection */
-    bool bias_qkv_only;
+    bool attention_bias_is_qkv_only;
     bool kv_heads_optional; /* if the key is absent, there are as many K/V heads as heads */
     /* the file must give head_dim; false: an absent head_dim is the default below, or hidden / heads if that is 0 */
     bool head_dim_required;
@@ -72,8 +72,9 @@ struct hf_family {
     bool tied_by_default, attention_bias;
     /* defaults; 0: the file must give the key (head_dim: see above) */
     int64_t heads, kv_heads, head_dim, vocab;
-    int64_t window;     /* the default of sliding_window; 0: none */
-    int64_t full_every; /* the default of sliding_window_pattern; 0: all layers have a window */
+    int64_t window; /* the default of sliding_window; 0: none */
+    /* the default of sliding_window_pattern; 0: all layers have a window */
+    int64_t full_attention_every;
     /* defaults; 0 stands for 10000, 1e-6 and all columns of a head */
     double rope_theta, norm_eps, rotary_share;
     /* names of keys; NULL: hidden_act, rms_norm_eps, sliding_window */

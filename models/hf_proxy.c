@@ -50,15 +50,15 @@ static const struct proxy_family {
     {{"phimoe", HF_PROXY, .parts = PART_EXPERTS, .norm = NORM_LAYERNORM, .kv_heads = 8, .rope_theta = 1e6,
       .has_windows = true}, .routed = 2},
     {{"gpt_oss", HF_PROXY, .parts = PART_EXPERTS | PART_SINKS, .kv_heads = 8, .head_dim = 64, .bias_qkv = true,
-      .rope_theta = 150000, .has_windows = true, .window = 128, .full_every = 2},
+      .rope_theta = 150000, .has_windows = true, .window = 128, .full_attention_every = 2},
      .bias_o = true, .bias_ffn = true, .routed = 4},
     {{"llama4", HF_PROXY, .parts = PART_EXPERTS | PART_NOPE | PART_CHUNKS, .kv_heads = 8, .head_dim = 128, .qk_norm = true,
-      .rope_theta = 5e5, .has_windows = true, .window = 8192, .full_every = 4, .window_key = "attention_chunk_size"},
+      .rope_theta = 5e5, .has_windows = true, .window = 8192, .full_attention_every = 4, .window_key = "attention_chunk_size"},
      .routed = 1, .shared = 1},
     {{"llama4_text", HF_PROXY, .parts = PART_EXPERTS | PART_NOPE | PART_CHUNKS, .kv_heads = 8, .head_dim = 128, .qk_norm = true,
-      .rope_theta = 5e5, .has_windows = true, .window = 8192, .full_every = 4, .window_key = "attention_chunk_size"},
+      .rope_theta = 5e5, .has_windows = true, .window = 8192, .full_attention_every = 4, .window_key = "attention_chunk_size"},
      .routed = 1, .shared = 1},
-    {{"glm4_moe", HF_PROXY, .parts = PART_EXPERTS, .kv_heads = 8, .bias_qkv_only = true},
+    {{"glm4_moe", HF_PROXY, .parts = PART_EXPERTS, .kv_heads = 8, .attention_bias_is_qkv_only = true},
      .routed = 8, .expert_width = 1408, .shared = 1, .dense_first = 1},
     {{"dbrx", HF_PROXY, .parts = PART_EXPERTS, .norm = NORM_LAYERNORM}, .routed = 1},
     {{"deepseek_v2", HF_PROXY, .parts = PART_EXPERTS | PART_LATENT}, .routed = -1, .expert_width = 1407, .shared = 2},
@@ -102,7 +102,7 @@ static const struct proxy_family *find_family(const char *model_type)
     return NULL;
 }
 
-bool hf_proxy_has(const char *model_type)
+bool hf_proxy_has_family(const char *model_type)
 {
     return find_family(model_type) != NULL;
 }
@@ -117,7 +117,7 @@ struct reader {
 
 /* Returns the whole number at the first key of "a|b.c" that is present. If none is, returns `otherwise`, or, if that
  * is -1, reports that a key is required. */
-static int64_t size_of(struct reader *r, const char *keys, int64_t otherwise)
+static int64_t read_size_or(struct reader *r, const char *keys, int64_t otherwise)
 {
     char key[64];
     int64_t value = otherwise;
@@ -149,7 +149,7 @@ static int64_t size_of(struct reader *r, const char *keys, int64_t otherwise)
 }
 
 /* Returns the switch at the first key of "a|b" that is present, or `otherwise`. */
-static bool switch_of(struct reader *r, const char *keys, bool otherwise)
+static bool read_switch_or(struct reader *r, const char *keys, bool otherwise)
 {
     char key[64];
     bool value = otherwise;
@@ -177,16 +177,16 @@ static void read_layer_list(struct reader *r, const char *key, struct json_node 
 /* Returns the number of layers that have experts. Files say which these are by a list of them (Llama 4), a list of the
  * others (Qwen), how many of the first layers have none (DeepSeek), and a period, of which the last layer has experts,
  * or the layer at an offset (Jamba). */
-static int64_t sparse_layers(struct reader *r, const struct proxy_family *f, int64_t layers)
+static int64_t count_expert_layers(struct reader *r, const struct proxy_family *f, int64_t layers)
 {
     struct json_node sparse, dense;
     read_layer_list(r, "moe_layers", &sparse);
     read_layer_list(r, "mlp_only_layers", &dense);
-    const int64_t first = size_of(r, "first_k_dense_replace", f->dense_first);
-    int64_t period =
-        size_of(r, "decoder_sparse_step|expert_layer_period|interleave_moe_layer_step", f->period);
+    const int64_t first = read_size_or(r, "first_k_dense_replace", f->dense_first);
+    int64_t period = read_size_or(
+        r, "decoder_sparse_step|expert_layer_period|interleave_moe_layer_step", f->period);
     period = period < 1 ? 1 : period;
-    const int64_t offset = size_of(r, "expert_layer_offset", period - 1) % period;
+    const int64_t offset = read_size_or(r, "expert_layer_offset", period - 1) % period;
     if (r->status == STATUS_OK && json_element_count(sparse) > 0)
         return (int64_t)json_element_count(sparse) < layers ? (int64_t)json_element_count(sparse)
                                                             : layers;
@@ -203,7 +203,8 @@ static int64_t sparse_layers(struct reader *r, const struct proxy_family *f, int
 
 /* Returns the mean over the layers of the feed-forward widths that one token passes: `sparse` of the layers have
  * experts. */
-static int64_t mean_width(int64_t layers, int64_t sparse, int64_t sparse_width, int64_t dense_width)
+static int64_t mean_ffn_width(int64_t layers, int64_t sparse, int64_t sparse_width,
+                              int64_t dense_width)
 {
     double sum =
         (double)sparse * (double)sparse_width + (double)(layers - sparse) * (double)dense_width;
@@ -211,36 +212,38 @@ static int64_t mean_width(int64_t layers, int64_t sparse, int64_t sparse_width, 
     return (active + 63) / 64 * 64; /* rounded up to a multiple of 64, as published widths are */
 }
 
-static int64_t active_width(struct reader *r, const struct proxy_family *f, int64_t layers,
-                            int64_t whole)
+static int64_t active_ffn_width(struct reader *r, const struct proxy_family *f, int64_t layers,
+                                int64_t whole)
 {
-    int64_t width = size_of(r, "moe_intermediate_size|ffn_config.ffn_hidden_size",
-                            f->expert_width > 0 ? f->expert_width : whole);
+    int64_t width = read_size_or(r, "moe_intermediate_size|ffn_config.ffn_hidden_size",
+                                 f->expert_width > 0 ? f->expert_width : whole);
     int64_t routed =
-        size_of(r, "num_experts_per_tok|experts_per_token|ffn_config.moe_top_k", f->routed);
-    int64_t shared = size_of(
-        r, "shared_expert_intermediate_size|shared_intermediate_size",
-        f->shared_width > 0 ? f->shared_width : size_of(r, "n_shared_experts", f->shared) * width);
-    int64_t dense_width = size_of(r, "intermediate_size_mlp", whole);
-    return mean_width(layers, sparse_layers(r, f, layers), routed * width + shared, dense_width);
+        read_size_or(r, "num_experts_per_tok|experts_per_token|ffn_config.moe_top_k", f->routed);
+    int64_t shared =
+        read_size_or(r, "shared_expert_intermediate_size|shared_intermediate_size",
+                     f->shared_width > 0 ? f->shared_width
+                                         : read_size_or(r, "n_shared_experts", f->shared) * width);
+    int64_t dense_width = read_size_or(r, "intermediate_size_mlp", whole);
+    return mean_ffn_width(layers, count_expert_layers(r, f, layers), routed * width + shared,
+                          dense_width);
 }
 
 /* Sizes of latent attention; q_rank 0: q is projected at once. */
-struct latent {
-    int64_t q_rank, kv_rank, nope, rope, v;
+struct latent_sizes {
+    int64_t q_rank, kv_rank, nope_dim, rope_dim, v_dim;
 };
 
 /* Replaces latent attention by heads as wide as its values, with the number of K/V heads whose parameters come
  * nearest to the model's. */
-static void fit_latent(struct transformer *t, const struct latent *latent)
+static void replace_latent_attention(struct transformer *t, const struct latent_sizes *latent)
 {
     double h = (double)t->hidden, heads = (double)t->heads;
-    double q = (double)latent->q_rank, kv = (double)latent->kv_rank, v = (double)latent->v;
-    double nope = (double)latent->nope, rope = (double)latent->rope;
+    double q = (double)latent->q_rank, kv = (double)latent->kv_rank, v = (double)latent->v_dim;
+    double nope = (double)latent->nope_dim, rope = (double)latent->rope_dim;
     double query = q > 0 ? h * q + q * heads * (nope + rope) : h * heads * (nope + rope);
     double whole = query + h * (kv + rope) + kv * heads * (nope + v) + heads * v * h;
     double nearest = -1;
-    t->head_dim = latent->v;
+    t->head_dim = latent->v_dim;
     for (int64_t n = 1; n <= t->heads && n <= 1 << 14 && v > 0; n++) {
         double distance = 2 * h * v * (heads + (double)n) - whole;
         distance = distance < 0 ? -distance : distance;
@@ -253,45 +256,47 @@ static void fit_latent(struct transformer *t, const struct latent *latent)
 
 static void read_latent(struct reader *r, struct transformer *t)
 {
-    const int64_t nope = size_of(r, "qk_nope_head_dim", -1);
-    fit_latent(t, &(struct latent){.q_rank = size_of(r, "q_lora_rank", 0),
-                                   .kv_rank = size_of(r, "kv_lora_rank", -1),
-                                   .nope = nope,
-                                   .rope = size_of(r, "qk_rope_head_dim", -1),
-                                   .v = size_of(r, "v_head_dim", nope)});
+    const int64_t nope = read_size_or(r, "qk_nope_head_dim", -1);
+    replace_latent_attention(
+        t, &(struct latent_sizes){.q_rank = read_size_or(r, "q_lora_rank", 0),
+                                  .kv_rank = read_size_or(r, "kv_lora_rank", -1),
+                                  .nope_dim = nope,
+                                  .rope_dim = read_size_or(r, "qk_rope_head_dim", -1),
+                                  .v_dim = read_size_or(r, "v_head_dim", nope)});
 }
 
 static void read_sizes(struct reader *r, const struct proxy_family *f, struct transformer *t)
 {
-    t->layers = size_of(r, "num_hidden_layers|n_layer|n_layers", -1);
-    t->hidden = size_of(r, "hidden_size|n_embd|n_embed|d_model", -1);
-    t->heads = size_of(r, "num_attention_heads|n_head|n_heads", -1);
-    t->vocab = size_of(r, "vocab_size", -1);
-    t->kv_heads = size_of(r, "num_key_value_heads|num_kv_heads|attn_config.kv_n_heads",
-                          f->base.kv_heads > 0 ? f->base.kv_heads : t->heads);
-    if (switch_of(r, "multi_query", false) && !switch_of(r, "new_decoder_architecture", false))
+    t->layers = read_size_or(r, "num_hidden_layers|n_layer|n_layers", -1);
+    t->hidden = read_size_or(r, "hidden_size|n_embd|n_embed|d_model", -1);
+    t->heads = read_size_or(r, "num_attention_heads|n_head|n_heads", -1);
+    t->vocab = read_size_or(r, "vocab_size", -1);
+    t->kv_heads = read_size_or(r, "num_key_value_heads|num_kv_heads|attn_config.kv_n_heads",
+                               f->base.kv_heads > 0 ? f->base.kv_heads : t->heads);
+    if (read_switch_or(r, "multi_query", false) &&
+        !read_switch_or(r, "new_decoder_architecture", false))
         t->kv_heads = 1;
-    t->head_dim = size_of(r, "head_dim",
-                          f->base.head_dim > 0 ? f->base.head_dim
-                          : t->heads > 0       ? t->hidden / t->heads
-                                               : 0);
-    int64_t whole = size_of(r, "intermediate_size|n_inner|ffn_hidden_size",
-                            size_of(r, "expansion_ratio", 4) * t->hidden);
-    t->ffn = (f->base.parts & PART_EXPERTS) != 0 ? active_width(r, f, t->layers, whole) : whole;
+    t->head_dim = read_size_or(r, "head_dim",
+                               f->base.head_dim > 0 ? f->base.head_dim
+                               : t->heads > 0       ? t->hidden / t->heads
+                                                    : 0);
+    int64_t whole = read_size_or(r, "intermediate_size|n_inner|ffn_hidden_size",
+                                 read_size_or(r, "expansion_ratio", 4) * t->hidden);
+    t->ffn = (f->base.parts & PART_EXPERTS) != 0 ? active_ffn_width(r, f, t->layers, whole) : whole;
     if ((f->base.parts & PART_LATENT) != 0)
         read_latent(r, t);
 }
 
 static void read_switches(struct reader *r, const struct proxy_family *f, struct transformer *t)
 {
-    const bool all = switch_of(r, "bias", false); /* Falcon's key for all biases */
-    const bool bias = switch_of(r, "attention_bias", f->base.attention_bias) || all;
-    t->bias_qkv = switch_of(r, "qkv_bias", f->base.bias_qkv) || bias;
-    t->bias_o = f->bias_o || all || (bias && !f->base.bias_qkv_only);
-    t->bias_ffn = switch_of(r, "mlp_bias", f->bias_ffn) || all;
-    t->qk_norm = switch_of(r, "use_qk_norm|qk_layernorm", f->base.qk_norm);
+    const bool all = read_switch_or(r, "bias", false); /* Falcon's key for all biases */
+    const bool bias = read_switch_or(r, "attention_bias", f->base.attention_bias) || all;
+    t->bias_qkv = read_switch_or(r, "qkv_bias", f->base.bias_qkv) || bias;
+    t->bias_o = f->bias_o || all || (bias && !f->base.attention_bias_is_qkv_only);
+    t->bias_ffn = read_switch_or(r, "mlp_bias", f->bias_ffn) || all;
+    t->qk_norm = read_switch_or(r, "use_qk_norm|qk_layernorm", f->base.qk_norm);
     t->qk_norm_wide = f->base.qk_norm_wide;
-    t->tied_head = switch_of(r, "tie_word_embeddings", f->base.tied_by_default);
+    t->tied_head = read_switch_or(r, "tie_word_embeddings", f->base.tied_by_default);
 }
 
 /* Adds one note that names the keys of the file that no code reads and no part explains. */
@@ -306,7 +311,7 @@ static void note_unread(const struct hf_reader *r)
             const struct json_node node = json_member(nodes[n], i, &name);
             const struct hf_key *key = hf_key_find(name, strlen(name), HF_PROXY);
             if ((key == NULL || key->use == HF_KEY_REFUSED) && node.value != NULL &&
-                !hf_ignored(r, name))
+                !hf_is_ignored(r, name))
                 text_printf(&names, "%s%s", names.size > 0 ? ", " : "", name);
         }
     if (names.size > 0)
@@ -326,7 +331,7 @@ static void put_parts(struct text *out, unsigned missing)
 }
 
 /* Returns the names of the missing parts: "experts+latent-attention". */
-static const char *name_parts(struct arena *arena, unsigned missing)
+static const char *missing_parts_text(struct arena *arena, unsigned missing)
 {
     const char *names = "";
     for (size_t i = 0; i < ARRAY_LEN(parts); i++)
@@ -336,26 +341,28 @@ static const char *name_parts(struct arena *arena, unsigned missing)
     return names;
 }
 
-void hf_proxy_name(struct transformer *t, struct arena *arena, const char *name, unsigned missing)
+void hf_proxy_set_name(struct transformer *t, struct arena *arena, const char *name,
+                       unsigned missing)
 {
-    t->proxy_lacks = name_parts(arena, missing);
+    t->proxy_lacks = missing_parts_text(arena, missing);
     t->name = arena_printf(arena, "%s (dense proxy)", name);
     t->source = arena_printf(arena, "Hugging Face config (%s), without %s", name, t->proxy_lacks);
 }
 
-void hf_proxy_from_fields(struct transformer *t, struct arena *arena)
+void hf_proxy_make_dense(struct transformer *t, struct arena *arena)
 {
     unsigned missing = 0;
     if (t->kv_latent > 0) {
         missing |= PART_LATENT;
-        fit_latent(t, &(struct latent){t->q_latent, t->kv_latent, t->head_dim - t->rope_dim,
-                                       t->rope_dim, t->v_dim});
+        replace_latent_attention(t, &(struct latent_sizes){t->q_latent, t->kv_latent,
+                                                           t->head_dim - t->rope_dim, t->rope_dim,
+                                                           t->v_dim});
         t->q_latent = t->kv_latent = t->rope_dim = t->v_dim = 0;
     }
     if (t->experts > 0) {
         missing |= PART_EXPERTS;
-        t->ffn = mean_width(t->layers, transformer_expert_layers(t),
-                            t->experts_per_token * t->expert_ffn + t->shared_ffn, t->ffn);
+        t->ffn = mean_ffn_width(t->layers, transformer_count_expert_layers(t),
+                                t->experts_per_token * t->expert_ffn + t->shared_ffn, t->ffn);
         t->experts = t->experts_per_token = t->expert_ffn = t->shared_ffn = 0;
         t->dense_layers = t->experts_every = t->router_groups = t->router_groups_kept = 0;
         t->router = ROUTER_SOFTMAX;
@@ -371,7 +378,7 @@ void hf_proxy_from_fields(struct transformer *t, struct arena *arena)
     if (t->attention_sinks)
         missing |= PART_SINKS;
     t->attention_sinks = false;
-    hf_proxy_name(t, arena, t->name, missing);
+    hf_proxy_set_name(t, arena, t->name, missing);
 }
 
 /* Returns the parts of this model that are not modelled: those of its family, and those that its keys show. */
@@ -416,7 +423,7 @@ enum status hf_proxy_read(struct transformer *t, struct arena *arena, const char
         r.status = hf_read_rope_theta(&reader);
     if (r.status == STATUS_OK)
         note_unread(&reader);
-    hf_proxy_name(t, arena, name, missing);
+    hf_proxy_set_name(t, arena, name, missing);
     return r.status;
 }
 

@@ -13,9 +13,9 @@
 #include <stdbool.h>
 
 /* True if model_type is in the table. */
-bool hf_proxy_has(const char *model_type);
+bool hf_proxy_has_family(const char *model_type);
 
-/* Reads the nearest dense transformer; t->proxy names the missing parts. A note names the keys of the file that are
+/* Reads the nearest dense transformer; t->proxy_lacks names the missing parts. A note names the keys of the file that are
  * neither read nor known to leave the work as it is, except those of ignore (models/hf_config.h; NULL: none). */
 enum status hf_proxy_read(struct transformer *t, struct arena *arena, const char *name,
                           struct json_node root, const char *model_type, const char *ignore,
@@ -23,17 +23,18 @@ enum status hf_proxy_read(struct transformer *t, struct arena *arena, const char
 
 /* Turns *t, which was read without the `missing` parts (enum hf_part), into a dense proxy: sets its name, its source
  * and the list of missing parts. */
-void hf_proxy_name(struct transformer *t, struct arena *arena, const char *name, unsigned missing);
+void hf_proxy_set_name(struct transformer *t, struct arena *arena, const char *name,
+                       unsigned missing);
 
 /* Describes parts (enum hf_part) that are not modelled, in arena: "experts (which rank has ...) and ..."; NULL:
  * none. */
 const char *hf_proxy_describe(struct arena *arena, unsigned missing);
 
 /* Makes a model with experts, latent attention or attention sinks the nearest dense one, as hf_proxy_read() does. */
-void hf_proxy_from_fields(struct transformer *t, struct arena *arena);
+void hf_proxy_make_dense(struct transformer *t, struct arena *arena);
 
 /* Reports, at the file's model_type, that its model has parts that are not modelled; *t is the nearest dense model,
- * which hf_proxy_name() names. */
+ * which hf_proxy_set_name() names. */
 enum status hf_proxy_refuse_parts(struct json_node at, unsigned missing,
                                   const struct transformer *t, struct diag *diag);
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* Returns the next word of a list separated by commas, without blanks around it; NULL at the end. */
-const char *hf_next_ignored(const char **list, size_t *size)
+const char *hf_next_ignored_key(const char **list, size_t *size)
 {
     const char *at = *list;
     while (at != NULL && (*at == ',' || *at == ' '))
@@ -20,18 +20,18 @@ const char *hf_next_ignored(const char **list, size_t *size)
     return at;
 }
 
-bool hf_ignored(const struct hf_reader *r, const char *key)
+bool hf_is_ignored(const struct hf_reader *r, const char *key)
 {
     const char *list = r->ignored_keys, *word;
     size_t size;
-    while ((word = hf_next_ignored(&list, &size)) != NULL)
+    while ((word = hf_next_ignored_key(&list, &size)) != NULL)
         if (strlen(key) == size && memcmp(word, key, size) == 0)
             return true;
     return false;
 }
 
 /* True if the key is in the file, even as null, which json_find() treats as absent. */
-bool hf_is_written(const struct hf_reader *r, const char *key)
+bool hf_is_present_or_null(const struct hf_reader *r, const char *key)
 {
     const char *name;
     for (size_t i = 0; i < json_member_count(r->root); i++) {
@@ -42,22 +42,22 @@ bool hf_is_written(const struct hf_reader *r, const char *key)
     return false;
 }
 
-bool hf_has(const struct hf_reader *r, const char *key)
+bool hf_has_value(const struct hf_reader *r, const char *key)
 {
     return json_find(r->root, key).value != NULL;
 }
 
 /* True if a key is present and not ignored by the caller. */
-bool hf_counts(const struct hf_reader *r, const char *key)
+bool hf_has_value_to_read(const struct hf_reader *r, const char *key)
 {
-    return hf_has(r, key) && !hf_ignored(r, key);
+    return hf_has_value(r, key) && !hf_is_ignored(r, key);
 }
 
 /* Reads the size that the field of that name holds, within the field's limits. */
-enum status hf_get_size(const struct hf_reader *r, const char *key, const char *name)
+enum status hf_read_size(const struct hf_reader *r, const char *key, const char *name)
 {
     const struct transformer_field *field = transformer_field_find(name);
     assert(field != NULL);
-    return json_get_i64(r->root, key, 1, (int64_t)field->high, transformer_field_size(r->t, field),
-                        r->diag);
+    return json_get_i64(r->root, key, 1, (int64_t)field->high,
+                        transformer_field_size_pointer(r->t, field), r->diag);
 }

@@ -20,23 +20,23 @@ struct hf_reader {
 };
 
 /* Returns the next word of a list separated by commas, without blanks around it, and its size; NULL at the end. */
-const char *hf_next_ignored(const char **list, size_t *size);
+const char *hf_next_ignored_key(const char **list, size_t *size);
 
 /* True if the caller leaves the key unread. */
-bool hf_ignored(const struct hf_reader *r, const char *key);
+bool hf_is_ignored(const struct hf_reader *r, const char *key);
 
 /* True if a key is present, even as null. json_find() treats null as absent, but a few keys mean different things
  * when they are null and when they are absent. */
-bool hf_is_written(const struct hf_reader *r, const char *key);
+bool hf_is_present_or_null(const struct hf_reader *r, const char *key);
 
 /* True if a key is present and not null. */
-bool hf_has(const struct hf_reader *r, const char *key);
+bool hf_has_value(const struct hf_reader *r, const char *key);
 
 /* True if a key is present, not null, and not ignored by the caller. */
-bool hf_counts(const struct hf_reader *r, const char *key);
+bool hf_has_value_to_read(const struct hf_reader *r, const char *key);
 
 /* Reads the size that the model's field of that name holds, within the field's limits. */
-enum status hf_get_size(const struct hf_reader *r, const char *key, const char *name);
+enum status hf_read_size(const struct hf_reader *r, const char *key, const char *name);
 
 /* Reads the base of rotary positions, or takes the family's (models/hf_config.c). */
 enum status hf_read_rope_theta(const struct hf_reader *r);

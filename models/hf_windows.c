@@ -11,7 +11,7 @@
 static enum status read_window_switch(const struct hf_reader *r, bool *on)
 {
     *on = !r->family->window_needs_switch;
-    if (!hf_counts(r, "use_sliding_window"))
+    if (!hf_has_value_to_read(r, "use_sliding_window"))
         return STATUS_OK;
     return json_get_bool(r->root, "use_sliding_window", on, r->diag);
 }
@@ -22,23 +22,23 @@ static enum status read_window(const struct hf_reader *r)
     bool on;
     const char *key = r->family->window_key != NULL ? r->family->window_key : "sliding_window";
     enum status status = read_window_switch(r, &on);
-    if (status != STATUS_OK || !on || hf_ignored(r, key))
+    if (status != STATUS_OK || !on || hf_is_ignored(r, key))
         return status;
-    if (hf_has(r, key)) {
+    if (hf_has_value(r, key)) {
         if (!r->family->has_windows)
             return json_error(
                 json_find(r->root, key), r->diag,
                 "Transformers' %s has no windows: remove it (or --ignore sliding_window) to model "
                 "full attention, or write \"model_type\": \"mistral\" for windows in all layers",
                 r->family->bit == HF_LLAMA ? "Llama" : r->family->model_type);
-        status = hf_get_size(r, key, "attention_window");
-    } else if (!hf_is_written(r, key) && r->family->has_windows) {
+        status = hf_read_size(r, key, "attention_window");
+    } else if (!hf_is_present_or_null(r, key) && r->family->has_windows) {
         r->t->attention_window = r->family->window;
     }
     if (status != STATUS_OK || !r->family->window_needs_switch)
         return status;
     r->t->window_from_layer = DEFAULT_FULL_LAYERS;
-    if (hf_counts(r, "max_window_layers"))
+    if (hf_has_value_to_read(r, "max_window_layers"))
         return json_get_i64(r->root, "max_window_layers", 0, INT32_MAX, &r->t->window_from_layer,
                             r->diag);
     return STATUS_OK;
@@ -46,16 +46,17 @@ static enum status read_window(const struct hf_reader *r)
 
 /* Reads the period of the layers that attend to all keys. EXAONE 4 writes it as a word, "LLLG": L is a layer with a
  * window, and the last letter a layer without one. */
-static enum status read_pattern(const struct hf_reader *r)
+static enum status read_window_pattern(const struct hf_reader *r)
 {
     static const char *const keys[] = {"sliding_window_pattern", "_sliding_window_pattern",
                                        "no_rope_layer_interval" /* chunks */};
     struct transformer *t = r->t;
-    t->full_attention_every = t->attention_window > 0 ? r->family->full_every : 0;
+    t->full_attention_every = t->attention_window > 0 ? r->family->full_attention_every : 0;
     for (size_t i = 0; i < ARRAY_LEN(keys) && t->attention_window > 0; i++) {
         const char *word;
         const bool chunks = strcmp(keys[i], "no_rope_layer_interval") == 0;
-        if (!hf_counts(r, keys[i]) || chunks != ((r->family->parts & PART_CHUNKS) != 0) ||
+        if (!hf_has_value_to_read(r, keys[i]) ||
+            chunks != ((r->family->parts & PART_CHUNKS) != 0) ||
             hf_key_find(keys[i], strlen(keys[i]), r->family->bit) == NULL)
             continue;
         if (r->family->bit != HF_EXAONE4 ||
@@ -73,7 +74,8 @@ static enum status read_pattern(const struct hf_reader *r)
 /* Reads a list of types as slides[layer]: "sliding_attention" or not. A dense proxy has windows in layers of chunked
  * attention, and attends to all keys in layers of linear attention. Where layers of chunked attention are those with
  * rotary positions, the list has a 1 for each of them. */
-static enum status read_slides(const struct hf_reader *r, struct json_node types, bool *slides)
+static enum status read_sliding_layers(const struct hf_reader *r, struct json_node types,
+                                       bool *slides)
 {
     const bool chunks = (r->family->parts & PART_CHUNKS) != 0;
     const bool linear = (r->family->parts & PART_LINEAR) != 0;
@@ -100,10 +102,10 @@ static enum status read_slides(const struct hf_reader *r, struct json_node types
     return STATUS_OK;
 }
 
-static bool windows_are(const struct transformer *t, const bool *slides)
+static bool windows_match(const struct transformer *t, const bool *slides)
 {
     for (int64_t l = 0; l < t->layers; l++)
-        if ((transformer_window(t, l) > 0) != slides[l])
+        if ((transformer_layer_window(t, l) > 0) != slides[l])
             return false;
     return true;
 }
@@ -121,7 +123,7 @@ static bool find_period(struct transformer *t, const bool *slides)
         t->full_attention_every = every;
         for (int from_first = 0; from_first < 2; from_first++) {
             t->window_from_layer = from_first ? first : 0;
-            if ((every == 0 || (full + 1) % every == 0) && windows_are(t, slides))
+            if ((every == 0 || (full + 1) % every == 0) && windows_match(t, slides))
                 return true;
         }
     }
@@ -158,9 +160,9 @@ static enum status read_layer_types(const struct hf_reader *r)
 {
     struct json_node types;
     const char *key = "layer_types";
-    if (!hf_counts(r, key) && (r->family->parts & PART_CHUNKS) != 0)
+    if (!hf_has_value_to_read(r, key) && (r->family->parts & PART_CHUNKS) != 0)
         key = "no_rope_layers"; /* an empty list leaves it to no_rope_layer_interval */
-    if (!hf_counts(r, key))
+    if (!hf_has_value_to_read(r, key))
         return STATUS_OK;
     enum status status = json_get_array(r->root, key, &types, r->diag);
     if (status != STATUS_OK || (json_element_count(types) == 0 && strcmp(key, "layer_types") != 0))
@@ -169,7 +171,7 @@ static enum status read_layer_types(const struct hf_reader *r)
         return json_error(types, r->diag, "it lists %zu layers, and the model has %" PRId64,
                           json_element_count(types), r->t->layers);
     bool *slides = heap_zalloc((size_t)r->t->layers, sizeof *slides);
-    status = read_slides(r, types, slides);
+    status = read_sliding_layers(r, types, slides);
     if (status == STATUS_OK)
         status = set_layer_types(r, types, slides);
     free(slides);
@@ -181,10 +183,10 @@ enum status hf_read_windows(const struct hf_reader *r)
     struct transformer *t = r->t;
     enum status status = read_window(r);
     if (status == STATUS_OK)
-        status = read_pattern(r);
+        status = read_window_pattern(r);
     if (status == STATUS_OK)
         status = read_layer_types(r);
-    if (status == STATUS_OK && transformer_windowed_layers(t) == 0)
+    if (status == STATUS_OK && transformer_count_windowed_layers(t) == 0)
         t->attention_window = t->window_from_layer = t->full_attention_every = 0;
     return status;
 }

@@ -105,7 +105,7 @@ const char *hub_model_find(const char *name)
     return NULL;
 }
 
-struct hub_model_path hub_model_at(size_t i)
+struct hub_model_path hub_model_path_at(size_t i)
 {
     for (size_t k = 0; k < ARRAY_LEN(models); k++)
         if (models[k].path != NULL && i-- == 0)

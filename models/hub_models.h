@@ -11,9 +11,9 @@ const char *hub_model_find(const char *name);
 
 /* A model of the table: its path on the hub ("Qwen/Qwen3-8B"), and the preset or line of fields that has its sizes. */
 struct hub_model_path {
-    const char *path, *model;
+    const char *path, *preset_or_fields;
 };
 /* Returns the i-th model that has a path on the hub. Its path is NULL if there are not that many. */
-struct hub_model_path hub_model_at(size_t i);
+struct hub_model_path hub_model_path_at(size_t i);
 
 #endif

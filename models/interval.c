@@ -30,7 +30,7 @@ enum status evidence_load_shipped(struct evidence *evidence, struct diag *diag)
     if (status == STATUS_OK)
         status = deviations_load_shipped(&evidence->deviations, diag);
     if (status == STATUS_OK)
-        evidence_prepare(evidence);
+        evidence_find_explained_runs(evidence);
     return status;
 }
 
@@ -60,7 +60,7 @@ static bool is_explained(const struct residuals *runs, enum residual_of of, cons
     return squares <= EXPLAINED * EXPLAINED * (double)rows;
 }
 
-void evidence_prepare(struct evidence *evidence)
+void evidence_find_explained_runs(struct evidence *evidence)
 {
     const struct residuals *runs = &evidence->runs;
     for (int of = 0; of < RESIDUAL_COUNT; of++) {
@@ -75,7 +75,7 @@ void evidence_prepare(struct evidence *evidence)
 }
 
 /* The measured rows of one figure. */
-struct measured {
+struct measured_rows {
     const struct residuals *runs;
     const bool *is_explained;        /* [rows] the row measures the figure */
     const char *left_out_laboratory; /* a laboratory that is left out, or NULL */
@@ -110,7 +110,7 @@ static bool has_mechanism(const struct residual *row, enum mechanism mechanism,
     case MECHANISM_HOST_OPTIMIZER:
         return row->host_optimizer && run->host_optimizer;
     default:
-        for (int m = 0; m < MECHANISM_PLAIN; m++)
+        for (int m = 0; m < MECHANISM_DATA_PARALLEL_ONLY; m++)
             if (has_mechanism(row, (enum mechanism)m, row) ||
                 has_mechanism(run, (enum mechanism)m, run))
                 return false;
@@ -131,12 +131,12 @@ static bool is_offloaded(const struct residual *run)
 }
 
 /* True if rows of tokens travel between nodes to their experts. */
-static bool is_exchanged(const struct residual *run)
+static bool exchanges_tokens_between_nodes(const struct residual *run)
 {
     return strstr(run->context, CONTEXT_BETWEEN_NODES) != NULL;
 }
 
-static bool is_within(double a, double b)
+static bool is_within_size_factor(double a, double b)
 {
     return a <= NEAR * b && b <= NEAR * a;
 }
@@ -144,11 +144,11 @@ static bool is_within(double a, double b)
 static bool same_size(const struct residual *a, const struct residual *b)
 {
     return is_offloaded(a) == is_offloaded(b) &&
-           is_within((double)a->parameters, (double)b->parameters) &&
-           is_within((double)a->gpus, (double)b->gpus) &&
-           is_within((double)a->seq_len * (double)a->sequences,
-                     (double)b->seq_len * (double)b->sequences) &&
-           is_within(a->layer_s, b->layer_s);
+           is_within_size_factor((double)a->parameters, (double)b->parameters) &&
+           is_within_size_factor((double)a->gpus, (double)b->gpus) &&
+           is_within_size_factor((double)a->seq_len * (double)a->sequences,
+                                 (double)b->seq_len * (double)b->sequences) &&
+           is_within_size_factor(a->layer_s, b->layer_s);
 }
 
 /* What a measured row and a run must have in common, as a bit mask. */
@@ -161,8 +161,8 @@ enum shared_traits {
 };
 
 /* True if a measured row shares all of `shared` with the run, and the mechanism; MECHANISM_COUNT: any. */
-static bool is_measured(const struct measured *measured, const struct residual *run,
-                        unsigned shared, enum mechanism mechanism)
+static bool is_measured_like(const struct measured_rows *measured, const struct residual *run,
+                             unsigned shared, enum mechanism mechanism)
 {
     for (size_t i = 0; i < measured->runs->count; i++) {
         const struct residual *row = &measured->runs->row[i];
@@ -186,19 +186,19 @@ static void add_deviation(struct interval *interval, const double *deviation,
                           enum interval_feature feature, enum mechanism mechanism, double share)
 {
     double variance = deviation[feature] * deviation[feature] * share * share;
-    uint32_t at = interval->count;
-    if (!(variance > 0) || interval->count == UNMEASURED_MAX)
+    uint32_t at = interval->unmeasured_count;
+    if (!(variance > 0) || interval->unmeasured_count == UNMEASURED_MAX)
         return;
     for (; at > 0 && interval->unmeasured[at - 1].variance < variance; at--)
         interval->unmeasured[at] = interval->unmeasured[at - 1];
     interval->unmeasured[at] = (struct unmeasured){(uint8_t)feature, (uint8_t)mechanism, variance};
-    interval->count++;
+    interval->unmeasured_count++;
 }
 
 /* Adds the parts of the layout that no measured row has. For profile neutral, which is no framework's, a mechanism
  * counts as measured if rows of any profile have it on the device. new: no row measures a mechanism. */
-static void add_layout(struct interval *interval, const struct measured *measured,
-                       const struct residual *run, const double *deviation, bool new)
+static void add_layout_features(struct interval *interval, const struct measured_rows *measured,
+                                const struct residual *run, const double *deviation, bool new)
 {
     const unsigned pool = is_neutral(run) ? SHARE_DEVICE : SHARE_PROFILE;
     bool all = true;
@@ -207,11 +207,11 @@ static void add_layout(struct interval *interval, const struct measured *measure
     for (int m = 0; m < MECHANISM_COUNT; m++) {
         const enum mechanism mechanism = (enum mechanism)m;
         if (!has_mechanism(run, mechanism, run) ||
-            (!new &&is_measured(measured, run, pool, mechanism)))
+            (!new &&is_measured_like(measured, run, pool, mechanism)))
             continue;
-        bool elsewhere = is_neutral(run) && is_measured(measured, run, 0, mechanism);
-        bool exchange =
-            mechanism == MECHANISM_CONTEXT && is_exchanged(run) && deviation[FEATURE_EXCHANGE] > 0;
+        bool elsewhere = is_neutral(run) && is_measured_like(measured, run, 0, mechanism);
+        bool exchange = mechanism == MECHANISM_CONTEXT && exchanges_tokens_between_nodes(run) &&
+                        deviation[FEATURE_EXCHANGE] > 0;
         add_deviation(interval, deviation,
                       exchange                                        ? FEATURE_EXCHANGE
                       : elsewhere && deviation[FEATURE_ELSEWHERE] > 0 ? FEATURE_ELSEWHERE
@@ -219,30 +219,32 @@ static void add_layout(struct interval *interval, const struct measured *measure
                       mechanism, elsewhere && !(deviation[FEATURE_ELSEWHERE] > 0) ? 0 : 1);
         all = false;
     }
-    if (all && !is_measured(measured, run, pool | SHARE_LAYOUT, MECHANISM_COUNT))
+    if (all && !is_measured_like(measured, run, pool | SHARE_LAYOUT, MECHANISM_COUNT))
         add_deviation(interval, deviation, FEATURE_TOGETHER, MECHANISM_COUNT, 1);
-    else if (all && !is_measured(measured, run, pool | SHARE_LAYOUT | SHARE_SIZE, MECHANISM_COUNT))
+    else if (all &&
+             !is_measured_like(measured, run, pool | SHARE_LAYOUT | SHARE_SIZE, MECHANISM_COUNT))
         add_deviation(interval, deviation, FEATURE_FAR, MECHANISM_COUNT, 1);
 }
 
-static void find_unmeasured(struct interval *interval, const struct evidence *evidence,
-                            enum residual_of of, const struct residual *run, const char *without)
+static void find_unmeasured_features(struct interval *interval, const struct evidence *evidence,
+                                     enum residual_of of, const struct residual *run,
+                                     const char *without)
 {
     const double *deviation = evidence->deviations.log_error[of];
-    const struct measured measured = {&evidence->runs, evidence->is_explained[of], without};
-    interval->count = 0;
-    interval->device = is_measured(&measured, run, SHARE_DEVICE, MECHANISM_COUNT);
+    const struct measured_rows measured = {&evidence->runs, evidence->is_explained[of], without};
+    interval->unmeasured_count = 0;
+    interval->device_is_measured = is_measured_like(&measured, run, SHARE_DEVICE, MECHANISM_COUNT);
     if (is_neutral(run) && deviation[FEATURE_NEUTRAL] > 0)
         add_deviation(interval, deviation, FEATURE_NEUTRAL, MECHANISM_COUNT, 1);
     else if (is_neutral(run) || run->real_framework != NULL ||
-             !is_measured(&measured, run, SHARE_PROFILE, MECHANISM_COUNT))
+             !is_measured_like(&measured, run, SHARE_PROFILE, MECHANISM_COUNT))
         add_deviation(interval, deviation, FEATURE_PROFILE, MECHANISM_COUNT, 1);
     /* what the layers of a framework's own code keep is not shown by runs of the profile that stands for it: Nanotron's
      * need up to twice as much as Megatron-LM's */
-    add_layout(interval, &measured, run, deviation,
-               of == RESIDUAL_MEMORY && run->real_framework != NULL);
+    add_layout_features(interval, &measured, run, deviation,
+                        of == RESIDUAL_MEMORY && run->real_framework != NULL);
     const unsigned kernel = run->attention[0] != '\0' ? SHARE_KERNEL : 0;
-    if (!is_measured(&measured, run, SHARE_DEVICE | kernel, MECHANISM_COUNT))
+    if (!is_measured_like(&measured, run, SHARE_DEVICE | kernel, MECHANISM_COUNT))
         add_deviation(interval, deviation, FEATURE_KERNEL, MECHANISM_COUNT, 1);
     if (run->layer_s > 0)
         add_deviation(interval, deviation, FEATURE_SMALL, MECHANISM_COUNT,
@@ -252,7 +254,7 @@ static void find_unmeasured(struct interval *interval, const struct evidence *ev
 static double variance_of(const struct interval *interval, double base)
 {
     double sum = base * base;
-    for (uint32_t i = 0; i < interval->count; i++)
+    for (uint32_t i = 0; i < interval->unmeasured_count; i++)
         sum += interval->unmeasured[i].variance;
     return sum;
 }
@@ -264,8 +266,8 @@ static double variance_of(const struct interval *interval, double base)
 static double covariance(const struct interval *a, const struct interval *b, double base)
 {
     double sum = base * base;
-    for (uint32_t i = 0; i < a->count; i++)
-        for (uint32_t k = 0; k < b->count; k++)
+    for (uint32_t i = 0; i < a->unmeasured_count; i++)
+        for (uint32_t k = 0; k < b->unmeasured_count; k++)
             if (a->unmeasured[i].feature == b->unmeasured[k].feature &&
                 a->unmeasured[i].mechanism == b->unmeasured[k].mechanism)
                 sum += sqrt(a->unmeasured[i].variance * b->unmeasured[k].variance);
@@ -275,9 +277,9 @@ static double covariance(const struct interval *a, const struct interval *b, dou
 /* Conditions the interval on the residuals r of n own runs. It solves K a = C, where C are the covariances of these
  * runs with the new one and K = C(i, j) + 0.5 diag(s(i)^2) those among themselves; the shift becomes a r and the
  * variance falls by a C. */
-static void condition_on_own(struct interval *interval, double *variance,
-                             const struct interval *own, const double *residual, size_t n,
-                             double base)
+static void condition_on_own_runs(struct interval *interval, double *variance,
+                                  const struct interval *own, const double *residual, size_t n,
+                                  double base)
 {
     gsl_matrix *k = gsl_matrix_alloc(n, n);
     gsl_vector *with_new = gsl_vector_alloc(n), *a = gsl_vector_alloc(n);
@@ -302,8 +304,9 @@ static void condition_on_own(struct interval *interval, double *variance,
 /* ---- intervals ---- */
 
 /* Conditions the interval on the user's own runs. */
-static void take_own(struct interval *interval, double *variance, const struct evidence *evidence,
-                     enum residual_of of, const char *without)
+static void apply_own_runs(struct interval *interval, double *variance,
+                           const struct evidence *evidence, enum residual_of of,
+                           const char *without)
 {
     const struct residuals *rows = &evidence->own_runs;
     struct interval *own = heap_zalloc(rows->count + 1, sizeof *own);
@@ -312,28 +315,28 @@ static void take_own(struct interval *interval, double *variance, const struct e
     for (size_t i = 0; i < rows->count; i++) {
         if (isnan(rows->row[i].value[of]))
             continue;
-        find_unmeasured(&own[n], evidence, of, &rows->row[i], without);
+        find_unmeasured_features(&own[n], evidence, of, &rows->row[i], without);
         residual[n++] = rows->row[i].value[of];
     }
     if (n > 0)
-        condition_on_own(interval, variance, own, residual, n,
-                         evidence->deviations.log_error[of][FEATURE_BASE]);
+        condition_on_own_runs(interval, variance, own, residual, n,
+                              evidence->deviations.log_error[of][FEATURE_BASE]);
     interval->own_run_count = (uint32_t)n;
     free(own);
     free(residual);
 }
 
-struct interval interval_make(const struct evidence *evidence, enum residual_of of,
-                              const struct residual *run, const char *without)
+struct interval interval_of_run(const struct evidence *evidence, enum residual_of of,
+                                const struct residual *run, const char *without)
 {
     struct interval interval = {.low = NAN, .high = NAN, .deviation = NAN};
     const double base = evidence->deviations.log_error[of][FEATURE_BASE];
     if (!(base > 0))
         return interval;
-    find_unmeasured(&interval, evidence, of, run, without);
+    find_unmeasured_features(&interval, evidence, of, run, without);
     double variance = variance_of(&interval, base);
     const double slower = of == RESIDUAL_TIME ? 2 - base * base / variance : 1;
-    take_own(&interval, &variance, evidence, of, without);
+    apply_own_runs(&interval, &variance, evidence, of, without);
     interval.deviation = sqrt(variance);
     const double q = gsl_cdf_tdist_Qinv(TAIL, FREEDOM);
     interval.low = interval.own_shift - q * interval.deviation;
@@ -341,7 +344,7 @@ struct interval interval_make(const struct evidence *evidence, enum residual_of 
     return interval;
 }
 
-bool interval_known(const struct interval *interval)
+bool interval_is_known(const struct interval *interval)
 {
     return !isnan(interval->low);
 }
@@ -365,11 +368,11 @@ struct interval interval_inverse(const struct interval *interval)
     return inverse;
 }
 
-double interval_fits(const struct interval *interval, double needed, double limit)
+double interval_fit_probability(const struct interval *interval, double needed, double limit)
 {
     if (!(needed > 0) || isinf(limit))
         return 1;
-    if (!interval_known(interval))
+    if (!interval_is_known(interval))
         return needed <= limit;
     return limit > 0
                ? gsl_cdf_tdist_P((log(limit / needed) - interval->own_shift) / interval->deviation,
@@ -383,7 +386,7 @@ static void put_mechanism(struct text *out, enum mechanism mechanism, const stru
         [MECHANISM_TENSOR] = "tensor parallelism",
         [MECHANISM_PIPELINE] = "pipelines",
         [MECHANISM_HOST_OPTIMIZER] = "the optimizer on the host",
-        [MECHANISM_PLAIN] = "plain data parallelism",
+        [MECHANISM_DATA_PARALLEL_ONLY] = "plain data parallelism",
     };
     text_puts(out, mechanism == MECHANISM_CONTEXT ? run->context : names[mechanism]);
 }

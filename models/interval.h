@@ -1,4 +1,4 @@
-/* models/interval.h: the 90 % interval of a prediction, by what was ever measured of a run like it.
+/* models/interval.h: the 90 % interval of a prediction, derived from the measured runs that resemble it.
  *
  * A step whose features were all measured is off by a standard deviation s0 of r = log(measured / predicted). Each
  * feature that no measured run has adds its variance v(k) (traces/deviations.h):
@@ -28,7 +28,7 @@ enum mechanism {
     MECHANISM_PIPELINE,
     MECHANISM_CONTEXT, /* context parallelism of the kind that the run uses: rings, Ulysses, ... */
     MECHANISM_HOST_OPTIMIZER,
-    MECHANISM_PLAIN,
+    MECHANISM_DATA_PARALLEL_ONLY,
     MECHANISM_COUNT
 };
 
@@ -37,7 +37,7 @@ enum mechanism {
 struct evidence {
     struct residuals runs;
     bool *is_explained
-        [RESIDUAL_COUNT]; /* [runs] the run measures the figure; evidence_prepare() finds this */
+        [RESIDUAL_COUNT]; /* [runs] the run measures the figure; evidence_find_explained_runs() finds this */
     struct deviations deviations;
     struct residuals own_runs;
 };
@@ -45,7 +45,7 @@ struct evidence {
 /* Loads the data that ships with the program. If the data folder lacks it, there are no intervals. */
 enum status evidence_load_shipped(struct evidence *evidence, struct diag *diag);
 /* Finds the runs that measure each figure, after `runs` has changed. */
-void evidence_prepare(struct evidence *evidence);
+void evidence_find_explained_runs(struct evidence *evidence);
 void evidence_release(struct evidence *evidence);
 
 /* A feature of a run that no measured run has, with its variance. */
@@ -65,21 +65,21 @@ enum { UNMEASURED_MAX = 12 };
 struct interval {
     double low,
         high; /* logarithms of the ends over the predicted value; NAN: there is no interval */
-    double deviation;       /* the standard deviation s of the logarithm */
-    double own_shift;       /* the amount by which the user's own runs move the middle */
-    uint32_t own_run_count; /* number of these runs */
-    bool device;            /* some run was measured on the device */
-    uint32_t count;
+    double deviation;        /* the standard deviation s of the logarithm */
+    double own_shift;        /* the amount by which the user's own runs move the middle */
+    uint32_t own_run_count;  /* number of these runs */
+    bool device_is_measured; /* some run was measured on the device */
+    uint32_t unmeasured_count;
     struct unmeasured unmeasured[UNMEASURED_MAX]; /* largest first */
 };
 
 /* Returns the interval of a run, which needs its features only. without: a laboratory whose rows are left out, or
  * NULL. */
-struct interval interval_make(const struct evidence *evidence, enum residual_of of,
-                              const struct residual *run, const char *without);
+struct interval interval_of_run(const struct evidence *evidence, enum residual_of of,
+                                const struct residual *run, const char *without);
 
 /* True if there is an interval. */
-bool interval_known(const struct interval *interval);
+bool interval_is_known(const struct interval *interval);
 
 /* Return the ends of the interval of a predicted value; NAN: there is none. */
 double interval_low(const struct interval *interval, double predicted);
@@ -90,7 +90,7 @@ struct interval interval_inverse(const struct interval *interval);
 
 /* Returns the probability that a need is at most a limit: the interval's distribution at log(limit / needed). It is 0.5
  * where the two are equal; 1 or 0 where there is no interval. */
-double interval_fits(const struct interval *interval, double needed, double limit);
+double interval_fit_probability(const struct interval *interval, double needed, double limit);
 
 /* Appends what an unmeasured feature of a run is: "tensor parallelism with torchtitan", "fa3 on h200". */
 void interval_put_unmeasured(struct text *out, const struct unmeasured *unmeasured,

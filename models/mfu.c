@@ -45,7 +45,7 @@ bool mfu_find(const char *name, enum mfu_convention *convention)
  * are below 10^15, and nothing overflows. */
 typedef double linear_function(const struct transformer *t);
 
-static double linear_exact(const struct transformer *t)
+static double linear_flops_exact(const struct transformer *t)
 {
     return 2 * (double)transformer_matmul_parameters(t) +
            (double)transformer_head_flops_per_token(t);
@@ -54,13 +54,13 @@ static double linear_exact(const struct transformer *t)
 /* Returns the flops of a layer's feed-forward part; if only some layers have experts, their mean. */
 static double ffn_flops(const struct transformer *t)
 {
-    const double matrices = transformer_gated(t) ? 3 : 2;
-    const double share = (double)transformer_expert_layers(t) / (double)t->layers;
+    const double matrices = transformer_has_gate(t) ? 3 : 2;
+    const double share = (double)transformer_count_expert_layers(t) / (double)t->layers;
     const double passed = (double)(t->experts_per_token * t->expert_ffn + t->shared_ffn);
     return 2 * matrices * (double)t->hidden * ((1 - share) * (double)t->ffn + share * passed);
 }
 
-static double linear_loongtrain(const struct transformer *t)
+static double linear_flops_loongtrain(const struct transformer *t)
 {
     const double h = (double)t->hidden;
     return (double)t->layers * (8 * h * h + ffn_flops(t)) +
@@ -69,12 +69,12 @@ static double linear_loongtrain(const struct transformer *t)
 
 /* Returns 2 (N - N_embedding), a third of the 6 (N - N_embedding) flops per token and step. As in torchtitan, a tied
  * head is part of the embedding and so not counted, and of routed experts those that a token passes are counted. */
-static double linear_torchtitan(const struct transformer *t)
+static double linear_flops_torchtitan(const struct transformer *t)
 {
     return 2 * (double)(transformer_active_parameters(t) - transformer_embedding_parameters(t));
 }
 
-static double linear_deepspeed(const struct transformer *t)
+static double linear_flops_deepspeed(const struct transformer *t)
 {
     const double h = (double)t->hidden;
     /* an integer, as the source's code has it */
@@ -84,27 +84,27 @@ static double linear_deepspeed(const struct transformer *t)
 }
 
 static linear_function *const linear[MFU_CONVENTION_COUNT] = {
-    [MFU_LONGHAUL] = linear_exact,        [MFU_LOONGTRAIN] = linear_loongtrain,
-    [MFU_TORCHTITAN] = linear_torchtitan, [MFU_FPDT] = linear_deepspeed,
-    [MFU_DEEPSPEED] = linear_deepspeed,   [MFU_MEGATRON] = linear_exact,
+    [MFU_LONGHAUL] = linear_flops_exact,        [MFU_LOONGTRAIN] = linear_flops_loongtrain,
+    [MFU_TORCHTITAN] = linear_flops_torchtitan, [MFU_FPDT] = linear_flops_deepspeed,
+    [MFU_DEEPSPEED] = linear_flops_deepspeed,   [MFU_MEGATRON] = linear_flops_exact,
 };
 
 double mfu_model_flops(enum mfu_convention convention, const struct transformer *t, int64_t seq_len,
                        int64_t sequences, bool recomputes)
 {
     /* The share of causal pairs that windows or block-sparse attention leave; without them it is exactly 1. */
-    const double seen =
-        transformer_seen_flops(t, seq_len) / transformer_attention_flops(t, seq_len, true);
-    return mfu_seen_flops(convention, t, seq_len, sequences, recomputes, seen);
+    const double seen = transformer_visible_attention_flops(t, seq_len) /
+                        transformer_attention_flops(t, seq_len, true);
+    return mfu_visible_flops(convention, t, seq_len, sequences, recomputes, seen);
 }
 
-double mfu_seen_flops(enum mfu_convention convention, const struct transformer *t, int64_t seq_len,
-                      int64_t sequences, bool recomputes, double seen)
+double mfu_visible_flops(enum mfu_convention convention, const struct transformer *t,
+                         int64_t seq_len, int64_t sequences, bool recomputes, double seen)
 {
     assert((unsigned)convention < MFU_CONVENTION_COUNT);
     const struct mfu_row *row = &mfu_table[convention];
     const double forwards = row->counts_recompute && recomputes ? 4 : 3;
-    double attention = transformer_attention_flops(t, seq_len, row->halved_attention) * seen;
+    double attention = transformer_attention_flops(t, seq_len, row->halves_attention_pairs) * seen;
     /* LoongTrain counts its attention as 2sh, whatever the heads are */
     if (convention == MFU_LOONGTRAIN)
         attention *=
@@ -123,11 +123,11 @@ double mfu_fraction(enum mfu_convention convention, const struct transformer *t,
            (step_s * (double)devices * peak_flops_per_s);
 }
 
-void mfu_put_excess(struct text *out, const double fraction[MFU_CONVENTION_COUNT])
+void mfu_explain_excess(struct text *out, const double fraction[MFU_CONVENTION_COUNT])
 {
     int above = 0;
     for (int i = 0; i < MFU_CONVENTION_COUNT; i++)
-        if (!mfu_table[i].halved_attention && fraction[i] > 1)
+        if (!mfu_table[i].halves_attention_pairs && fraction[i] > 1)
             text_printf(out, "%s%s", above++ > 0 ? " and " : "", mfu_table[i].name);
     if (above > 0)
         text_printf(out, " count%s attention that the mask leaves out: above 100 %% is no fault",

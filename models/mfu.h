@@ -28,9 +28,9 @@ enum mfu_convention {
 
 struct mfu_row {
     const char *name;
-    bool halved_attention; /* s^2 / 2 pairs instead of s^2 */
-    bool counts_recompute; /* four forwards instead of three where the run recomputes */
-    const char *formula;   /* flops of one token in a step, as text */
+    bool halves_attention_pairs; /* s^2 / 2 pairs instead of s^2 */
+    bool counts_recompute;       /* four forwards instead of three where the run recomputes */
+    const char *formula;         /* flops of one token in a step, as text */
     const char *source;
 };
 
@@ -47,8 +47,8 @@ double mfu_model_flops(enum mfu_convention convention, const struct transformer 
 
 /* Does the same as mfu_model_flops() if only a share `seen` of the causal pairs is visible, because of packed
  * documents and of the model's windows. */
-double mfu_seen_flops(enum mfu_convention convention, const struct transformer *t, int64_t seq_len,
-                      int64_t sequences, bool recomputes, double seen);
+double mfu_visible_flops(enum mfu_convention convention, const struct transformer *t,
+                         int64_t seq_len, int64_t sequences, bool recomputes, double seen);
 
 /* Returns MFU as a fraction: the model's flops over those that `devices` could do in step_s seconds at their peak. */
 double mfu_fraction(enum mfu_convention convention, const struct transformer *t, int64_t seq_len,
@@ -57,6 +57,6 @@ double mfu_fraction(enum mfu_convention convention, const struct transformer *t,
 
 /* Explains an MFU above 1 of a convention that counts masked pairs; appends nothing if no convention has one. A
  * fraction of 0 means that the convention is not shown. */
-void mfu_put_excess(struct text *out, const double fraction[MFU_CONVENTION_COUNT]);
+void mfu_explain_excess(struct text *out, const double fraction[MFU_CONVENTION_COUNT]);
 
 #endif

@@ -35,15 +35,15 @@ struct tests_table {
     struct points *points;
     struct diag *diag;
     int64_t min_bytes;
-    int test;      /* row of tests; -1: not known yet */
-    int64_t ranks; /* number of ranks that this header has listed so far */
-    size_t hosts;
+    int test_row;       /* row of tests; -1: not known yet */
+    int64_t rank_count; /* number of ranks that this header has listed so far */
+    size_t host_count;
     struct tests_word host[HOSTS_MAX];
     /* Indices of columns; -1: the line of column names has not been read. */
-    int size, type, time;
-    size_t columns;
-    size_t rows;
-    bool in_rows; /* a row was read after the last list of ranks */
+    int size_column, type_column, time_column;
+    size_t column_count;
+    size_t row_count;
+    bool rows_began; /* a row was read after the last list of ranks */
     int64_t first_bytes,
         last_bytes; /* sizes of the first and the last row below the names of columns; -1: none yet */
 };
@@ -92,19 +92,19 @@ static enum status read_rank(struct tests_table *table, struct loc at,
                              const struct tests_word *words, size_t count)
 {
     int64_t rank;
-    if (table->in_rows) { /* the list of ranks of another run begins */
-        table->ranks = 0;
-        table->hosts = 0;
-        table->in_rows = false;
-        table->size = -1; /* the column names of that run follow later */
+    if (table->rows_began) { /* the list of ranks of another run begins */
+        table->rank_count = 0;
+        table->host_count = 0;
+        table->rows_began = false;
+        table->size_column = -1; /* the column names of that run follow later */
     }
     if (count < 2 || !parse_i64(words[1].text, words[1].size, &rank))
         return diag_error(table->diag, at, STATUS_BAD_INPUT,
                           "expected the number of a rank after 'Rank'");
-    if (rank != table->ranks) {
+    if (rank != table->rank_count) {
         char why[80];
         c_snprintf(why, sizeof why, "rank %lld is listed where rank %lld would follow",
-                   (long long)rank, (long long)table->ranks);
+                   (long long)rank, (long long)table->rank_count);
         return refuse_mixed(table, at, why);
     }
     size_t on = 0;
@@ -113,18 +113,18 @@ static enum status read_rank(struct tests_table *table, struct loc at,
     if (on + 1 >= count)
         return diag_error(table->diag, at, STATUS_BAD_INPUT,
                           "this line names a rank and not the host on which it ran");
-    if (++table->ranks > RANKS_MAX)
+    if (++table->rank_count > RANKS_MAX)
         return diag_error(table->diag, at, STATUS_BAD_INPUT,
                           "the output lists more than %d ranks, the most that are read", RANKS_MAX);
     struct tests_word host = words[on + 1];
-    for (size_t i = 0; i < table->hosts; i++)
+    for (size_t i = 0; i < table->host_count; i++)
         if (table->host[i].size == host.size &&
             memcmp(table->host[i].text, host.text, host.size) == 0)
             return STATUS_OK;
-    if (table->hosts == HOSTS_MAX)
+    if (table->host_count == HOSTS_MAX)
         return diag_error(table->diag, at, STATUS_BAD_INPUT,
                           "the output lists more than %d hosts, the most that are read", HOSTS_MAX);
-    table->host[table->hosts++] = host;
+    table->host[table->host_count++] = host;
     return STATUS_OK;
 }
 
@@ -132,16 +132,16 @@ static enum status read_rank(struct tests_table *table, struct loc at,
  * out-of-place call. */
 static void read_columns(struct tests_table *table, const struct tests_word *words, size_t count)
 {
-    table->columns = count;
-    table->size = table->type = table->time = -1;
+    table->column_count = count;
+    table->size_column = table->type_column = table->time_column = -1;
     table->first_bytes = table->last_bytes = -1;
     for (size_t i = count; i-- > 0;) {
         if (word_is(words[i], "size"))
-            table->size = (int)i;
+            table->size_column = (int)i;
         else if (word_is(words[i], "type"))
-            table->type = (int)i;
+            table->type_column = (int)i;
         else if (word_is(words[i], "time"))
-            table->time = (int)i;
+            table->time_column = (int)i;
     }
 }
 
@@ -154,14 +154,14 @@ static enum status read_comment(struct tests_table *table, struct loc at,
         return read_rank(table, at, words, count);
     if (word_is(words[0], "size")) {
         read_columns(table, words, count);
-        if (table->type < 0 || table->time < 0)
+        if (table->type_column < 0 || table->time_column < 0)
             return diag_error(table->diag, at, STATUS_BAD_INPUT,
                               "a table of nccl-tests has the columns size, type and time");
     }
     if (count >= 4 && word_is(words[0], "Collective") && word_is(words[1], "test") &&
         word_is(words[2], "starting:")) {
-        table->test = find_test(words[3]);
-        if (table->test < 0)
+        table->test_row = find_test(words[3]);
+        if (table->test_row < 0)
             return diag_error(table->diag, at, STATUS_BAD_INPUT,
                               "'%.*s' tests a collective that no schedule uses",
                               (int)(words[3].size < 60 ? words[3].size : 60), words[3].text);
@@ -190,26 +190,28 @@ static enum status read_row(struct tests_table *table, struct loc at,
 {
     int64_t size;
     double time_us;
-    if (table->test < 0)
+    if (table->test_row < 0)
         return diag_error(
             table->diag, at, STATUS_BAD_INPUT,
             "the output does not say which test printed it; write its name before the "
             "file: all_reduce_perf:FILE");
-    if (table->size < 0)
+    if (table->size_column < 0)
         return diag_error(table->diag, at, STATUS_BAD_INPUT,
                           "this row stands before the line that names the columns");
-    if (table->ranks < 2)
+    if (table->rank_count < 2)
         return diag_error(table->diag, at, STATUS_BAD_INPUT,
                           "%lld ranks are listed above; a message needs two",
-                          (long long)table->ranks);
-    if (count != table->columns)
+                          (long long)table->rank_count);
+    if (count != table->column_count)
         return diag_error(table->diag, at, STATUS_BAD_INPUT,
                           "this row has %zu values, but the line of column names has %zu columns",
-                          count, table->columns);
-    if (!parse_i64(words[table->size].text, words[table->size].size, &size) || size < 0)
-        return diag_error(table->diag, at, STATUS_BAD_INPUT, "'%.*s' is no size in bytes",
-                          (int)(words[table->size].size < 60 ? words[table->size].size : 60),
-                          words[table->size].text);
+                          count, table->column_count);
+    if (!parse_i64(words[table->size_column].text, words[table->size_column].size, &size) ||
+        size < 0)
+        return diag_error(
+            table->diag, at, STATUS_BAD_INPUT, "'%.*s' is no size in bytes",
+            (int)(words[table->size_column].size < 60 ? words[table->size_column].size : 60),
+            words[table->size_column].text);
     if (size > SIZE_LIMIT)
         return diag_error(table->diag, at, STATUS_BAD_INPUT,
                           "the size is %lld bytes; messages of at most %lld bytes (1 PiB) are read",
@@ -220,28 +222,28 @@ static enum status read_row(struct tests_table *table, struct loc at,
     if (table->first_bytes < 0)
         table->first_bytes = size;
     table->last_bytes = size;
-    struct tests_word time = words[table->time];
+    struct tests_word time = words[table->time_column];
     if (!parse_double(time.text, time.size, &time_us) || !(time_us >= 0 && time_us < 1e12))
         return diag_error(table->diag, at, STATUS_BAD_INPUT, "'%.*s' is no time in us",
                           (int)(time.size < 60 ? time.size : 60), time.text);
-    table->in_rows = true;
-    int64_t bytes = tests[table->test].per_rank ? size / table->ranks : size;
+    table->rows_began = true;
+    int64_t bytes = tests[table->test_row].per_rank ? size / table->rank_count : size;
     if (size < table->min_bytes || bytes == 0 || time_us == 0)
         return STATUS_OK;
     struct point point = {
         .at = at,
         .role = POINT_WORK,
-        .impl = POINT_NO_IMPL,
-        .nodes = (uint16_t)table->hosts,
+        .attention_impl = POINT_NO_IMPL,
+        .nodes = (uint16_t)table->host_count,
         .median_s = time_us * 1e-6,
         .p10_s = time_us * 1e-6,
         .p90_s = time_us * 1e-6,
         .repeats = 1,
     };
     struct work *work = &point.work;
-    work->kind = (uint8_t)tests[table->test].kind;
-    work->in = work->out = (uint8_t)dtype_of(words[table->type]);
-    work->p[0] = table->ranks;
+    work->kind = (uint8_t)tests[table->test_row].kind;
+    work->in = work->out = (uint8_t)dtype_of(words[table->type_column]);
+    work->p[0] = table->rank_count;
     if (work->kind == WORK_SHIFT) {
         work->p2p.by = 1;
         work->p2p.bytes = bytes;
@@ -249,13 +251,13 @@ static enum status read_row(struct tests_table *table, struct loc at,
         work->p[1] = bytes;
     }
     points_add(table->points, &point);
-    table->rows++;
+    table->row_count++;
     return STATUS_OK;
 }
 
 /* Returns the size of what a launcher put before a line, with its blanks: "[1,0]<stdout>:" (mpirun --tag-output), "[0]
  * " (mpiexec -prepend-rank), "0: " (srun --label); 0: nothing. */
-static size_t tag_size(const char *line, size_t size)
+static size_t launcher_tag_size(const char *line, size_t size)
 {
     static const char *const streams[] = {"<stdout>:", "<stderr>:"};
     size_t at = 0;
@@ -287,7 +289,7 @@ static enum status read_line(struct tests_table *table, struct loc at, const cha
             line++;
             size--;
         }
-        size_t tag = tagged == 0 ? tag_size(line, size) : 0;
+        size_t tag = tagged == 0 ? launcher_tag_size(line, size) : 0;
         line += tag;
         size -= tag;
     }
@@ -318,18 +320,18 @@ enum status nccl_tests_parse(struct points *points, const char *name, const char
 {
     struct tests_table *table = heap_zalloc(1, sizeof *table);
     struct loc at = {.name = arena_text(&points->arena, name, strlen(name)), .line = 1};
-    *table =
-        (struct tests_table){.points = points,
-                             .diag = diag,
-                             .min_bytes = min_bytes,
-                             .test = test ? find_test((struct tests_word){test, strlen(test)}) : -1,
-                             .size = -1,
-                             .type = -1,
-                             .time = -1,
-                             .first_bytes = -1,
-                             .last_bytes = -1};
+    *table = (struct tests_table){
+        .points = points,
+        .diag = diag,
+        .min_bytes = min_bytes,
+        .test_row = test ? find_test((struct tests_word){test, strlen(test)}) : -1,
+        .size_column = -1,
+        .type_column = -1,
+        .time_column = -1,
+        .first_bytes = -1,
+        .last_bytes = -1};
     enum status status = STATUS_OK;
-    if (test && table->test < 0)
+    if (test && table->test_row < 0)
         status = diag_error(diag, at, STATUS_BAD_INPUT,
                             "'%s' tests a collective that no schedule uses; all_reduce_perf, "
                             "all_gather_perf, reduce_scatter_perf, alltoall_perf, broadcast_perf "
@@ -341,7 +343,7 @@ enum status nccl_tests_parse(struct points *points, const char *name, const char
         status = read_line(table, at, data + begin, length);
         begin += length + 1;
     }
-    if (status == STATUS_OK && table->rows == 0)
+    if (status == STATUS_OK && table->row_count == 0)
         status =
             diag_error(diag, (struct loc){.name = at.name}, STATUS_BAD_INPUT,
                        "holds no row of nccl-tests of at least %lld bytes", (long long)min_bytes);

@@ -8,11 +8,11 @@
 
 /* Returns the median of p90 / p10 over the points that were repeated often enough to have both; 0: no
  * point was. 1 means that all repeats took the same time. */
-double noise_spread(const struct point *const *point, size_t count);
-double noise_spread_of_all(const struct points *points);
+double noise_p90_over_p10(const struct point *const *point, size_t count);
+double noise_p90_over_p10_of_all(const struct points *points);
 
 /* True if other programs probably caused the refusal of a fit: the repeats of all points differ much (spread `all`), or
  * those of the fit's own points do (`own`). A spread of 0 is unknown and does not count. */
-bool noise_disturbs(double all, double own);
+bool noise_explains_refusal(double all, double own);
 
 #endif

@@ -37,7 +37,7 @@ static const char *const role_names[POINT_ROLE_COUNT] = {
 /* The longest time in seconds: no op takes as long, and sums of shorter times stay finite. */
 static const double LONGEST_S = 1e9;
 
-bool point_is_work(const struct point *point)
+bool point_is_undisturbed_op(const struct point *point)
 {
     return point->role == POINT_WORK || point->role == POINT_STEP;
 }
@@ -51,20 +51,21 @@ const char *point_role_name(enum point_role role)
 void points_release(struct points *points)
 {
     arena_release(&points->arena);
-    free(points->header);
+    free(points->header_line);
     free(points->row);
     *points = (struct points){0};
 }
 
-void points_set(struct points *points, struct loc at, const char *key, const char *value)
+void points_add_header_line(struct points *points, struct loc at, const char *key,
+                            const char *value)
 {
     if (points->header_count == points->header_capacity) {
         points->header_capacity =
             heap_next_capacity(points->header_capacity, points->header_count + 1);
-        points->header =
-            heap_realloc(points->header, points->header_capacity, sizeof *points->header);
+        points->header_line =
+            heap_realloc(points->header_line, points->header_capacity, sizeof *points->header_line);
     }
-    points->header[points->header_count++] =
+    points->header_line[points->header_count++] =
         (struct points_header_line){at, arena_text(&points->arena, key, strlen(key)),
                                     arena_text(&points->arena, value, strlen(value))};
 }
@@ -78,11 +79,11 @@ void points_add(struct points *points, const struct point *point)
     points->row[points->count++] = *point;
 }
 
-const char *points_get(const struct points *points, const char *key)
+const char *points_header_value(const struct points *points, const char *key)
 {
     for (size_t i = 0; i < points->header_count; i++)
-        if (strcmp(points->header[i].key, key) == 0)
-            return points->header[i].value;
+        if (strcmp(points->header_line[i].key, key) == 0)
+            return points->header_line[i].value;
     return NULL;
 }
 
@@ -92,7 +93,7 @@ struct reader {
     struct points *points;
     const char *name; /* in the arena */
     size_t header_begin;
-    bool columns_seen;
+    bool has_column_names;
     uint16_t nodes;
     bool loopback;
 };
@@ -108,7 +109,7 @@ static enum status read_comment(void *context, struct loc at, const char *text, 
     }
     if (size == 0)
         return STATUS_OK;
-    if (reader->columns_seen)
+    if (reader->has_column_names)
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "a header line (# key=value) must stand above the column names");
     const char *equals = memchr(text, '=', size);
@@ -123,7 +124,7 @@ static enum status read_comment(void *context, struct loc at, const char *text, 
             diag, at, STATUS_BAD_INPUT,
             "this header line is not UTF-8, but it is copied into the device file, which must be");
     for (size_t i = reader->header_begin; i < points->header_count; i++)
-        if (strcmp(points->header[i].key, key) == 0)
+        if (strcmp(points->header_line[i].key, key) == 0)
             return diag_error(diag, at, STATUS_BAD_INPUT, "header key '%s' stands twice", key);
     int64_t nodes;
     if (strcmp(key, "nodes") == 0) {
@@ -136,7 +137,7 @@ static enum status read_comment(void *context, struct loc at, const char *text, 
     } else if (strcmp(key, "loopback") == 0) {
         reader->loopback = true;
     }
-    points_set(points, at, key, value);
+    points_add_header_line(points, at, key, value);
     return STATUS_OK;
 }
 
@@ -147,15 +148,16 @@ static enum status field_error(const struct record *record, enum points_column c
                                record->field[column], wanted);
 }
 
-static bool param_value(const struct work_param *param, const char *text, size_t size,
-                        int64_t *value)
+static bool parse_param_value(const struct work_param *param, const char *text, size_t size,
+                              int64_t *value)
 {
     for (uint8_t i = 0; i < param->value_count; i++)
-        if (strlen(param->values[i]) == size && memcmp(param->values[i], text, size) == 0) {
+        if (strlen(param->value_names[i]) == size &&
+            memcmp(param->value_names[i], text, size) == 0) {
             *value = i;
             return true;
         }
-    if (param->values || !parse_i64(text, size, value))
+    if (param->value_names || !parse_i64(text, size, value))
         return false;
     int64_t least = param->is_signed ? INT64_MIN : param->optional ? 0 : 1;
     return *value >= least && *value <= INT64_MAX / 2;
@@ -181,7 +183,7 @@ static enum status read_params(const struct record *record, struct work *work, s
             return records_field_error(record, column, diag, "%s stands twice",
                                        info->param[i].name);
         given[i] = true;
-        if (!param_value(&info->param[i], equals + 1, size - name_size - 1, &work->p[i]))
+        if (!parse_param_value(&info->param[i], equals + 1, size - name_size - 1, &work->p[i]))
             return records_field_error(record, column, diag, "'%.*s' is no value of %s",
                                        (int)(size < 60 ? size : 60), at, info->param[i].name);
         at += size;
@@ -270,7 +272,7 @@ static enum status read_impl(const struct record *record, struct point *point, s
         return records_field_error(record, column_names[COLUMN_IMPL], diag,
                                    "only attention and merges have implementations");
     }
-    point->impl = (uint8_t)impl;
+    point->attention_impl = (uint8_t)impl;
     return STATUS_OK;
 }
 
@@ -279,8 +281,8 @@ static enum status read_row(void *context, const struct record *borrowed, struct
     struct reader *reader = context;
     struct record record = *borrowed;
     record.at.name = reader->name;
-    if (!reader->columns_seen) {
-        reader->columns_seen = true;
+    if (!reader->has_column_names) {
+        reader->has_column_names = true;
         return records_check_columns(&record, column_names, COLUMN_COUNT, 0, diag);
     }
     if (record.count != COLUMN_COUNT)
@@ -324,7 +326,7 @@ enum status points_parse(struct points *points, const char *name, const char *da
                             .nodes = 1};
     const struct record_handler handler = {&reader, read_row, read_comment};
     enum status status = records_parse(name, data, size, &handler, diag);
-    if (status == STATUS_OK && !reader.columns_seen)
+    if (status == STATUS_OK && !reader.has_column_names)
         status = diag_error(diag, (struct loc){.name = reader.name}, STATUS_BAD_INPUT,
                             "has no line of column names, which starts with '%s,%s,%s,...'",
                             column_names[0], column_names[1], column_names[2]);
@@ -352,8 +354,8 @@ void points_print_params(const struct work *work, struct text *out)
         if (param->optional && work->p[i] == 0)
             continue;
         text_printf(out, "%s%s=", separator, param->name);
-        if (param->values)
-            text_puts(out, param->values[work->p[i]]);
+        if (param->value_names)
+            text_puts(out, param->value_names[work->p[i]]);
         else
             text_put_i64(out, work->p[i]);
         separator = " ";
@@ -371,8 +373,9 @@ static void print_row(const struct point *point, struct text *out)
                 has_dtype ? dtype_name((enum dtype)work->out) : "");
     text_printf(out, "%d,%d,%s", work->reads ? work->reads : info->reads_min,
                 work->writes ? work->writes : info->writes_min,
-                point->impl < POINT_NO_IMPL ? attention_impl_name((enum attention_impl)point->impl)
-                                            : "");
+                point->attention_impl < POINT_NO_IMPL
+                    ? attention_impl_name((enum attention_impl)point->attention_impl)
+                    : "");
     const double times[] = {point->median_s, point->p10_s, point->p90_s};
     for (size_t i = 0; i < ARRAY_LEN(times); i++)
         text_printf(out, ",%.6g", times[i]); /* six digits, since no clock is more precise */
@@ -384,7 +387,7 @@ static void print_row(const struct point *point, struct text *out)
 void points_print(const struct points *points, struct text *out)
 {
     for (size_t i = 0; i < points->header_count; i++)
-        text_printf(out, "# %s=%s\n", points->header[i].key, points->header[i].value);
+        text_printf(out, "# %s=%s\n", points->header_line[i].key, points->header_line[i].value);
     for (int i = 0; i < COLUMN_COUNT; i++)
         text_printf(out, "%s%s", i > 0 ? "," : "", column_names[i]);
     text_putc(out, '\n');

@@ -51,9 +51,9 @@ enum point_role {
 enum { POINT_NO_IMPL = ATTENTION_IMPL_COUNT, POINT_HOG_SMS = 16 };
 
 struct point {
-    struct loc at; /* the row's place; zero if the point was not read from a file */
-    uint8_t role;  /* enum point_role */
-    uint8_t impl;  /* enum attention_impl, or POINT_NO_IMPL */
+    struct loc at;          /* the row's place; zero if the point was not read from a file */
+    uint8_t role;           /* enum point_role */
+    uint8_t attention_impl; /* enum attention_impl, or POINT_NO_IMPL */
     /* for communication: the number of nodes on which the members are */
     uint16_t nodes;
     bool loopback;                 /* the members share one GPU */
@@ -69,7 +69,7 @@ struct points_header_line {
 
 struct points {
     struct arena arena;
-    struct points_header_line *header;
+    struct points_header_line *header_line;
     size_t header_count, header_capacity;
     struct point *row;
     size_t count, capacity;
@@ -78,11 +78,12 @@ struct points {
 void points_release(struct points *points);
 
 /* Appends. The key and the value are copied. */
-void points_set(struct points *points, struct loc at, const char *key, const char *value);
+void points_add_header_line(struct points *points, struct loc at, const char *key,
+                            const char *value);
 void points_add(struct points *points, const struct point *point);
 
 /* Returns the value of a header key (the first, if several files give it); NULL: it is absent. */
-const char *points_get(const struct points *points, const char *key);
+const char *points_header_value(const struct points *points, const char *key);
 
 /* Adds the rows of data[0..size); name stands for the text in messages and is copied. The points
  * of a file stand on as many nodes as its header key "nodes" says, 1 without it; with the key
@@ -100,6 +101,6 @@ void points_print_params(const struct work *work, struct text *out);
 const char *point_role_name(enum point_role role);
 
 /* True if a point is of an op on its stream that nothing disturbs: "work" or "step". */
-bool point_is_work(const struct point *point);
+bool point_is_undisturbed_op(const struct point *point);
 
 #endif

@@ -23,7 +23,7 @@ const char *presets_path(struct arena *arena, const char *kind, const char *name
     return arena_printf(arena, "%s/%s.json", presets_folder(arena, kind), name);
 }
 
-static int by_name(const void *a, const void *b)
+static int compare_names(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
@@ -54,7 +54,7 @@ enum status presets_list(const char *kind, const char *const **names, size_t *co
     }
     closedir(dir);
     if (used > 0)
-        qsort(found, used, sizeof *found, by_name);
+        qsort(found, used, sizeof *found, compare_names);
     const char **kept = arena_array(arena, used, sizeof *kept);
     for (size_t i = 0; i < used; i++)
         kept[i] = found[i];
@@ -76,8 +76,8 @@ static const char *presets_nearest(const char *name, const char *const *names, s
     return shortest != NULL ? shortest : diag_nearest(name, names, count);
 }
 
-enum status presets_find(const char *kind, const char *what, const char *name, struct loc at,
-                         const char **path, struct arena *arena, struct diag *diag)
+enum status presets_find_path(const char *kind, const char *what, const char *name, struct loc at,
+                              const char **path, struct arena *arena, struct diag *diag)
 {
     const char *const *names;
     size_t count;

@@ -23,7 +23,7 @@ enum status presets_list(const char *kind, const char *const **names, size_t *co
 
 /* Checks that there is a preset `name` of a kind. If not, the message is "at: error: no cluster 'dgx-h10' ...; did
  * you mean 'dgx-h100'?"; `what` is the noun in it ("cluster"). */
-enum status presets_find(const char *kind, const char *what, const char *name, struct loc at,
-                         const char **path, struct arena *arena, struct diag *diag);
+enum status presets_find_path(const char *kind, const char *what, const char *name, struct loc at,
+                              const char **path, struct arena *arena, struct diag *diag);
 
 #endif

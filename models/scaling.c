@@ -17,23 +17,23 @@ static const struct {
 };
 
 /* Returns the scaling itself, or SCALING_NONE if a caller that fills struct work by itself has another number there. */
-static enum scaling known(enum scaling scaling)
+static enum scaling known_or_none(enum scaling scaling)
 {
     return scaling < SCALING_COUNT ? scaling : SCALING_NONE;
 }
 
-enum dtype scaling_dtype(enum scaling scaling)
+enum dtype scaling_scale_dtype(enum scaling scaling)
 {
-    return scalings[known(scaling)].dtype;
+    return scalings[known_or_none(scaling)].dtype;
 }
 
 struct scaling_block scaling_block(enum scaling scaling, int64_t rows, int64_t cols)
 {
-    int64_t r = scalings[known(scaling)].rows, c = scalings[known(scaling)].cols;
+    int64_t r = scalings[known_or_none(scaling)].rows, c = scalings[known_or_none(scaling)].cols;
     return (struct scaling_block){r > 0 ? r : rows, c > 0 ? c : cols};
 }
 
-int64_t scaling_count(enum scaling scaling, int64_t rows, int64_t cols)
+int64_t scaling_scale_count(enum scaling scaling, int64_t rows, int64_t cols)
 {
     const struct scaling_block block = scaling_block(scaling, rows, cols);
     if (rows <= 0 || cols <= 0)
@@ -41,44 +41,47 @@ int64_t scaling_count(enum scaling scaling, int64_t rows, int64_t cols)
     return ((rows - 1) / block.rows + 1) * ((cols - 1) / block.cols + 1);
 }
 
-int64_t scaling_at(enum scaling scaling, int64_t rows, int64_t cols, int64_t i, int64_t j)
+int64_t scaling_scale_index(enum scaling scaling, int64_t rows, int64_t cols, int64_t i, int64_t j)
 {
     const struct scaling_block block = scaling_block(scaling, rows, cols);
     return i / block.rows * ((cols - 1) / block.cols + 1) + j / block.cols;
 }
 
-static int64_t blocks_of(int64_t size, int64_t block)
+static int64_t block_count(int64_t size, int64_t block)
 {
     return size / block + (size % block != 0);
 }
 
 /* Returns how many blocks of scales the first `rows` rows make along them, if they are `groups` whole matrices. */
-static int64_t blocks_along(const struct scaling_layout *l, int64_t block, int64_t groups,
-                            int64_t rows)
+static int64_t blocks_along_rows(const struct scaling_layout *l, int64_t block, int64_t groups,
+                                 int64_t rows)
 {
     if (block == 0)
         return groups;
     if (l->equal_groups)
-        return saturating_product(groups, blocks_of(l->rows / l->groups, block));
+        return saturating_product(groups, block_count(l->rows / l->groups, block));
     return block == 1 ? rows : rows / block + groups;
 }
 
 /* Returns the scales of the first `groups` matrices, which have `rows` rows. */
-static int64_t scales_of(const struct scaling_layout *l, int64_t groups, int64_t rows)
+static int64_t scale_count(const struct scaling_layout *l, int64_t groups, int64_t rows)
 {
-    const int64_t r = scalings[known(l->scaling)].rows, c = scalings[known(l->scaling)].cols;
+    const int64_t r = scalings[known_or_none(l->scaling)].rows,
+                  c = scalings[known_or_none(l->scaling)].cols;
     const int64_t along = l->is_transposed ? c : r, across = l->is_transposed ? r : c;
-    return saturating_product(blocks_along(l, along, groups, rows),
-                              across == 0 ? 1 : blocks_of(l->cols, across));
+    return saturating_product(blocks_along_rows(l, along, groups, rows),
+                              across == 0 ? 1 : block_count(l->cols, across));
 }
 
-int64_t scaling_layout_count(const struct scaling_layout *layout)
+int64_t scaling_layout_scale_count(const struct scaling_layout *layout)
 {
-    return layout->rows <= 0 || layout->cols <= 0 ? 0
-                                                  : scales_of(layout, layout->groups, layout->rows);
+    return layout->rows <= 0 || layout->cols <= 0
+               ? 0
+               : scale_count(layout, layout->groups, layout->rows);
 }
 
-int64_t scaling_layout_begin(const struct scaling_layout *layout, int64_t group, int64_t first)
+int64_t scaling_layout_first_scale(const struct scaling_layout *layout, int64_t group,
+                                   int64_t first)
 {
-    return scales_of(layout, group, first);
+    return scale_count(layout, group, first);
 }

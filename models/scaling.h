@@ -24,7 +24,7 @@ enum scaling {
 extern const char *const scaling_names[SCALING_COUNT];
 
 /* Returns the dtype of the scales. */
-enum dtype scaling_dtype(enum scaling scaling);
+enum dtype scaling_scale_dtype(enum scaling scaling);
 
 /* Returns the rows and columns of numbers that share a scale in a matrix of rows x cols. */
 struct scaling_block {
@@ -33,10 +33,10 @@ struct scaling_block {
 struct scaling_block scaling_block(enum scaling scaling, int64_t rows, int64_t cols);
 
 /* Returns the number of scales of a matrix of rows x cols. */
-int64_t scaling_count(enum scaling scaling, int64_t rows, int64_t cols);
+int64_t scaling_scale_count(enum scaling scaling, int64_t rows, int64_t cols);
 
 /* Returns the index of the scale of element (i, j). The scales of a row of blocks follow each other. */
-int64_t scaling_at(enum scaling scaling, int64_t rows, int64_t cols, int64_t i, int64_t j);
+int64_t scaling_scale_index(enum scaling scaling, int64_t rows, int64_t cols, int64_t i, int64_t j);
 
 /* The scales of copies of `groups` matrices, of which each is quantised by itself, with `rows` rows in all and
  * `cols` columns each. is_transposed: the copies are transposed. equal_groups: all matrices have rows / groups rows.
@@ -49,9 +49,10 @@ struct scaling_layout {
 };
 
 /* Returns the number of scales there is room for. */
-int64_t scaling_layout_count(const struct scaling_layout *layout);
+int64_t scaling_layout_scale_count(const struct scaling_layout *layout);
 
 /* Returns the index of the first scale of a matrix that begins at row `first` of all. */
-int64_t scaling_layout_begin(const struct scaling_layout *layout, int64_t group, int64_t first);
+int64_t scaling_layout_first_scale(const struct scaling_layout *layout, int64_t group,
+                                   int64_t first);
 
 #endif

@@ -11,11 +11,11 @@ static const char *const names[SPREAD_PART_COUNT] = {
     [SPREAD_PRODUCTS] = "products",
     [SPREAD_ATTENTION] = "attention",
     [SPREAD_MEMORY] = "memory-bound work",
-    [SPREAD_STARTS] = "starts of kernels and the issuing thread",
+    [SPREAD_KERNEL_STARTS] = "starts of kernels and the issuing thread",
     [SPREAD_HOST_WORK] = "work of the host's processors",
-    [SPREAD_COPIES] = "copies between host and device",
-    [SPREAD_NODE] = "links within a node",
-    [SPREAD_NETWORK] = "links between nodes",
+    [SPREAD_HOST_COPIES] = "copies between host and device",
+    [SPREAD_NODE_LINKS] = "links within a node",
+    [SPREAD_NETWORK_LINKS] = "links between nodes",
 };
 
 const char *spread_part_name(enum spread_part part)
@@ -25,13 +25,13 @@ const char *spread_part_name(enum spread_part part)
 
 /* Finds the part of the spread to which a field of struct device_cost belongs. Returns false for the fields that belong
  * to none: sizes of tiles, and what the device itself is (data sheet, power, jitter) except the start of a kernel. */
-static bool find_part(const struct cost_param *param, enum spread_part *part)
+static bool find_part_of_param(const struct cost_param *param, enum spread_part *part)
 {
     static const char *const left_out[] = {"tile", "small_tile"};
     for (size_t i = 0; i < ARRAY_LEN(left_out); i++)
         if (strcmp(param->field, left_out[i]) == 0)
             return false;
-    switch (param->number) {
+    switch (param->family_id) {
     case COST_MATMUL:
         *part = SPREAD_PRODUCTS;
         return true;
@@ -39,13 +39,13 @@ static bool find_part(const struct cost_param *param, enum spread_part *part)
         *part = SPREAD_MEMORY;
         return true;
     case COST_HOST:
-        *part = SPREAD_STARTS;
+        *part = SPREAD_KERNEL_STARTS;
         return true;
     case COST_CPU:
         *part = SPREAD_HOST_WORK;
         return true;
     default: /* a kernel's start is the only number of COST_DEVICE that belongs to a part */
-        *part = SPREAD_STARTS;
+        *part = SPREAD_KERNEL_STARTS;
         return strcmp(param->field, "kernel_start_s") == 0;
     }
 }
@@ -55,36 +55,36 @@ static const struct {
     const char *path;
     enum spread_part part;
 } fields[] = {
-    {"fabric.efficiency", SPREAD_NODE},
-    {"fabric.all_to_all_efficiency", SPREAD_NODE},
-    {"fabric.peer_bandwidth", SPREAD_NODE},
-    {"fabric.all_to_all_peer_bandwidth", SPREAD_NODE},
-    {"fabric.latency", SPREAD_NODE},
-    {"fabric.collective_latency", SPREAD_NODE},
-    {"fabric.peer_latency", SPREAD_NODE},
-    {"loopback.bandwidth", SPREAD_NODE},
-    {"loopback.latency", SPREAD_NODE},
-    {"pcie.h2d", SPREAD_COPIES},
-    {"pcie.d2h", SPREAD_COPIES},
-    {"pcie.both_ways", SPREAD_COPIES},
-    {"pcie.latency", SPREAD_COPIES},
-    {"host.to_pageable", SPREAD_COPIES},
-    {"host.from_pageable", SPREAD_COPIES},
+    {"fabric.efficiency", SPREAD_NODE_LINKS},
+    {"fabric.all_to_all_efficiency", SPREAD_NODE_LINKS},
+    {"fabric.peer_bandwidth", SPREAD_NODE_LINKS},
+    {"fabric.all_to_all_peer_bandwidth", SPREAD_NODE_LINKS},
+    {"fabric.latency", SPREAD_NODE_LINKS},
+    {"fabric.collective_latency", SPREAD_NODE_LINKS},
+    {"fabric.peer_latency", SPREAD_NODE_LINKS},
+    {"loopback.bandwidth", SPREAD_NODE_LINKS},
+    {"loopback.latency", SPREAD_NODE_LINKS},
+    {"pcie.h2d", SPREAD_HOST_COPIES},
+    {"pcie.d2h", SPREAD_HOST_COPIES},
+    {"pcie.both_ways", SPREAD_HOST_COPIES},
+    {"pcie.latency", SPREAD_HOST_COPIES},
+    {"host.to_pageable", SPREAD_HOST_COPIES},
+    {"host.from_pageable", SPREAD_HOST_COPIES},
     {"host.adam", SPREAD_HOST_WORK},
-    {"nic.efficiency", SPREAD_NETWORK},
-    {"nic.peer_bandwidth", SPREAD_NETWORK},
-    {"nic.message_latency", SPREAD_NETWORK},
-    {"nic.peer_latency", SPREAD_NETWORK},
+    {"nic.efficiency", SPREAD_NETWORK_LINKS},
+    {"nic.peer_bandwidth", SPREAD_NETWORK_LINKS},
+    {"nic.message_latency", SPREAD_NETWORK_LINKS},
+    {"nic.peer_latency", SPREAD_NETWORK_LINKS},
 };
 
 /* One number of the machine. */
-struct number {
-    double *slot;
+struct machine_number {
+    double *value;
     enum spread_part part;
-    bool rate;     /* a smaller value is slower */
+    bool is_rate;  /* a smaller value is slower */
     double spread; /* 0: not measured */
 };
-typedef void visitor(void *context, struct number number);
+typedef void visitor(void *context, struct machine_number number);
 
 static double spread_of_fact(const struct device_cost *cost, const char *name)
 {
@@ -104,13 +104,13 @@ static void visit_attention(struct device_cost *cost, visitor *visit, void *cont
         if (!attention->is_present)
             continue;
         snprintf(name, sizeof name, "attention.%s.%s.ramp_s", of, cost_pass_names[pass]);
-        visit(context, (struct number){&attention->ramp_s, SPREAD_ATTENTION, false,
-                                       spread_of_fact(cost, name)});
-        for (size_t d = 0; d < attention->dims; d++) {
+        visit(context, (struct machine_number){&attention->ramp_s, SPREAD_ATTENTION, false,
+                                               spread_of_fact(cost, name)});
+        for (size_t d = 0; d < attention->dim_count; d++) {
             snprintf(name, sizeof name, "attention.%s.%s.rates.%lld", of, cost_pass_names[pass],
-                     (long long)attention->dim[d]);
-            visit(context, (struct number){&attention->flop_per_s[d], SPREAD_ATTENTION, true,
-                                           spread_of_fact(cost, name)});
+                     (long long)attention->head_dim[d]);
+            visit(context, (struct machine_number){&attention->flop_per_s[d], SPREAD_ATTENTION,
+                                                   true, spread_of_fact(cost, name)});
         }
     }
 }
@@ -121,44 +121,44 @@ static void visit_all(struct device_cost *cost, struct cluster *cluster, visitor
     char name[96];
     for (size_t i = 0; i < cost_param_count; i++) {
         const struct cost_param *param = &cost_params[i];
-        struct number number = {.slot = (double *)((char *)cost + param->offset)};
-        if (!find_part(param, &number.part))
+        struct machine_number number = {.value = (double *)((char *)cost + param->offset)};
+        if (!find_part_of_param(param, &number.part))
             continue;
         snprintf(name, sizeof name, "%s.%s", param->family, param->field);
-        number.rate = param->unit != UNIT_SECONDS && param->unit != UNIT_BYTES;
+        number.is_rate = param->unit != UNIT_SECONDS && param->unit != UNIT_BYTES;
         number.spread = spread_of_fact(cost, name);
         visit(context, number);
     }
     for (int kind = 0; kind < WORK_KIND_COUNT; kind++) {
-        if (cost->kind_fraction[kind] == 0)
+        if (cost->kind_bandwidth_share[kind] == 0)
             continue;
         snprintf(name, sizeof name, "memory.kinds.%s", work_kind_info((enum work_kind)kind)->name);
-        visit(context, (struct number){&cost->kind_fraction[kind], SPREAD_MEMORY, true,
-                                       spread_of_fact(cost, name)});
+        visit(context, (struct machine_number){&cost->kind_bandwidth_share[kind], SPREAD_MEMORY,
+                                               true, spread_of_fact(cost, name)});
     }
     visit_attention(cost, visit, context);
     for (size_t i = 0; i < ARRAY_LEN(fields); i++) {
         const struct cluster_field *field = cluster_field_find(fields[i].path);
         const struct cluster_fact *fact = cluster_find_fact(cluster, fields[i].path);
-        visit(context,
-              (struct number){(double *)((char *)cluster + field->offset), fields[i].part,
-                              field->type != FIELD_SECONDS, fact != NULL ? fact->spread : 0});
+        visit(context, (struct machine_number){(double *)((char *)cluster + field->offset),
+                                               fields[i].part, field->type != FIELD_SECONDS,
+                                               fact != NULL ? fact->spread : 0});
     }
 }
 
 /* The smallest and the largest spread of a part; 0, 0: none was measured. */
 struct spread_range {
     enum spread_part part;
-    double least, most;
+    double smallest, largest;
 };
 
-static void widen_range(void *context, struct number number)
+static void widen_range(void *context, struct machine_number number)
 {
     struct spread_range *range = context;
     if (number.part != range->part || number.spread == 0)
         return;
-    range->least = range->most > 0 ? fmin(range->least, number.spread) : number.spread;
-    range->most = fmax(range->most, number.spread);
+    range->smallest = range->largest > 0 ? fmin(range->smallest, number.spread) : number.spread;
+    range->largest = fmax(range->largest, number.spread);
 }
 
 static struct spread_range range_of(const struct device_cost *cost, const struct cluster *cluster,
@@ -169,10 +169,10 @@ static struct spread_range range_of(const struct device_cost *cost, const struct
     return range;
 }
 
-double spread_of(const struct device_cost *cost, const struct cluster *cluster,
-                 enum spread_part part)
+double spread_largest_of_part(const struct device_cost *cost, const struct cluster *cluster,
+                              enum spread_part part)
 {
-    return range_of(cost, cluster, part).most;
+    return range_of(cost, cluster, part).largest;
 }
 
 static double error_of_estimate(const struct cost_calibration *calibration)
@@ -180,11 +180,11 @@ static double error_of_estimate(const struct cost_calibration *calibration)
     return calibration->is_calibrated ? 0 : calibration->residual;
 }
 
-double spread_of_estimate(const struct device_cost *cost, enum spread_part part)
+double spread_estimated_error(const struct device_cost *cost, enum spread_part part)
 {
     static const enum cost_family family[SPREAD_PART_COUNT] = {[SPREAD_PRODUCTS] = COST_MATMUL,
                                                                [SPREAD_MEMORY] = COST_MEMORY,
-                                                               [SPREAD_STARTS] = COST_HOST,
+                                                               [SPREAD_KERNEL_STARTS] = COST_HOST,
                                                                [SPREAD_HOST_WORK] = COST_CPU};
     double most = 0;
     if (part == SPREAD_ATTENTION) {
@@ -201,26 +201,26 @@ double spread_of_estimate(const struct device_cost *cost, enum spread_part part)
 bool spread_is_known(const struct device_cost *cost, const struct cluster *cluster)
 {
     for (int part = 0; part < SPREAD_PART_COUNT; part++)
-        if (spread_of(cost, cluster, (enum spread_part)part) > 0)
+        if (spread_largest_of_part(cost, cluster, (enum spread_part)part) > 0)
             return true;
     return false;
 }
 
 /* The numbers that are made slower, and by how much. */
-struct move {
+struct slowdown {
     enum spread_part part;
     /* the factor for numbers that were not measured; 0: the measured numbers are changed, each by its spread */
-    double factor;
+    double unmeasured_factor;
 };
 
-static void slow_number(void *context, struct number number)
+static void slow_number(void *context, struct machine_number number)
 {
-    const struct move *move = context;
+    const struct slowdown *move = context;
     bool measured = number.spread > 0;
-    if (number.part != move->part || measured != (move->factor == 0))
+    if (number.part != move->part || measured != (move->unmeasured_factor == 0))
         return;
-    double factor = measured ? exp(number.spread) : move->factor;
-    *number.slot = number.rate ? *number.slot / factor : *number.slot * factor;
+    double factor = measured ? exp(number.spread) : move->unmeasured_factor;
+    *number.value = number.is_rate ? *number.value / factor : *number.value * factor;
 }
 
 /* Slows the measured shapes of a part. */
@@ -240,16 +240,16 @@ static void slow_points(struct cost_points *points, struct arena *arena, enum sp
 void spread_slow_measured(struct device_cost *cost, struct cluster *cluster, struct arena *arena,
                           enum spread_part part)
 {
-    struct move move = {.part = part};
-    slow_points(&cost->points, arena, part, exp(range_of(cost, cluster, part).least));
+    struct slowdown move = {.part = part};
+    slow_points(&cost->points, arena, part, exp(range_of(cost, cluster, part).smallest));
     visit_all(cost, cluster, slow_number, &move);
 }
 
-void spread_slow_others(struct device_cost *cost, struct cluster *cluster, struct arena *arena,
-                        enum spread_part part, double factor)
+void spread_slow_unmeasured(struct device_cost *cost, struct cluster *cluster, struct arena *arena,
+                            enum spread_part part, double factor)
 {
-    struct move move = {.part = part, .factor = factor};
-    if (spread_of(cost, cluster, part) == 0)
+    struct slowdown move = {.part = part, .unmeasured_factor = factor};
+    if (spread_largest_of_part(cost, cluster, part) == 0)
         slow_points(&cost->points, arena, part, factor);
     visit_all(cost, cluster, slow_number, &move);
 }

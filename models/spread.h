@@ -19,11 +19,11 @@ enum spread_part {
     SPREAD_PRODUCTS,
     SPREAD_ATTENTION,
     SPREAD_MEMORY,
-    SPREAD_STARTS,
+    SPREAD_KERNEL_STARTS,
     SPREAD_HOST_WORK,
-    SPREAD_COPIES,
-    SPREAD_NODE,
-    SPREAD_NETWORK,
+    SPREAD_HOST_COPIES,
+    SPREAD_NODE_LINKS,
+    SPREAD_NETWORK_LINKS,
     SPREAD_PART_COUNT
 };
 
@@ -31,23 +31,23 @@ enum spread_part {
 const char *spread_part_name(enum spread_part part);
 
 /* Returns the largest spread of the numbers of a part; 0: none was measured. */
-double spread_of(const struct device_cost *cost, const struct cluster *cluster,
-                 enum spread_part part);
+double spread_largest_of_part(const struct device_cost *cost, const struct cluster *cluster,
+                              enum spread_part part);
 
 /* True if any number of the machine was measured. */
 bool spread_is_known(const struct device_cost *cost, const struct cluster *cluster);
 
 /* Returns the relative error that the device's file states for estimated numbers of a part; 0: the part has no
  * estimated numbers, or is one of the cluster. */
-double spread_of_estimate(const struct device_cost *cost, enum spread_part part);
+double spread_estimated_error(const struct device_cost *cost, enum spread_part part);
 
 /* Make the numbers of a part slower: spread_slow_measured() those that have a spread, each by the factor exp(its
- * spread); spread_slow_others() the other numbers of the part, by `factor`. Measured shapes of products and attention
+ * spread); spread_slow_unmeasured() the other numbers of the part, by `factor`. Measured shapes of products and attention
  * (struct cost_points) are slowed by the smallest spread of their part, or, if the part has no spread, by `factor`. The
  * slowed table of those shapes is a copy in the arena; other numbers change in place. */
 void spread_slow_measured(struct device_cost *cost, struct cluster *cluster, struct arena *arena,
                           enum spread_part part);
-void spread_slow_others(struct device_cost *cost, struct cluster *cluster, struct arena *arena,
-                        enum spread_part part, double factor);
+void spread_slow_unmeasured(struct device_cost *cost, struct cluster *cluster, struct arena *arena,
+                            enum spread_part part, double factor);
 
 #endif

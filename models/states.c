@@ -13,12 +13,12 @@ static const struct {
     [STATES_8BIT_BF16] = {DTYPE_BF16, DTYPE_U8},
 };
 
-bool states_narrow(enum states states)
+bool states_are_bf16(enum states states)
 {
     return states_master_dtype(states) == DTYPE_BF16;
 }
 
-bool states_8bit(enum states states)
+bool states_have_8bit_moments(enum states states)
 {
     return states_moment_dtype(states) == DTYPE_U8;
 }
@@ -37,7 +37,7 @@ enum dtype states_moment_dtype(enum states states)
 
 uint64_t states_moment_elements(enum states states, uint64_t count)
 {
-    if (!states_8bit(states))
+    if (!states_have_8bit_moments(states))
         return count;
     uint64_t blocks = count / STATES_BLOCK + (count % STATES_BLOCK > 0);
     return count + blocks * dtype_bytes(DTYPE_F32);
@@ -49,7 +49,7 @@ static double moment_bytes(enum states states, uint64_t count)
            (double)dtype_bytes(states_moment_dtype(states));
 }
 
-double states_bytes(enum states states, enum dtype dtype)
+double states_bytes_per_parameter(enum states states, enum dtype dtype)
 {
     enum dtype master = states_master_dtype(states);
     return (master != dtype ? (double)dtype_bytes(master) : 0) +

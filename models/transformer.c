@@ -10,7 +10,7 @@
 
 struct tensor_list {
     struct tensor_spec *out;
-    size_t count, max;
+    size_t count, capacity;
 };
 
 static void add_tensor(struct tensor_list *list, bool present, const char *name, int64_t rows,
@@ -18,7 +18,7 @@ static void add_tensor(struct tensor_list *list, bool present, const char *name,
 {
     if (!present)
         return;
-    if (list->count < list->max)
+    if (list->count < list->capacity)
         list->out[list->count] = (struct tensor_spec){name, rows, cols};
     list->count++;
 }
@@ -68,9 +68,9 @@ static void add_experts(struct tensor_list *list, const struct transformer *t)
     add_tensor(list, shared, "shared.w2.weight", t->hidden, t->shared_ffn);
 }
 
-static void add_dense(struct tensor_list *list, const struct transformer *t)
+static void add_dense_ffn(struct tensor_list *list, const struct transformer *t)
 {
-    const bool gated = transformer_gated(t);
+    const bool gated = transformer_has_gate(t);
     add_tensor(list, gated, "w13.weight", 2 * t->ffn, t->hidden);
     add_tensor(list, gated && t->bias_ffn, "w13.bias", 2 * t->ffn, 1);
     add_tensor(list, !gated, "w1.weight", t->ffn, t->hidden);
@@ -92,10 +92,10 @@ size_t transformer_layer_tensors(const struct transformer *t, int64_t layer,
     add_tensor(&list, after && norm_bias, "norm1_after.bias", t->hidden, 1);
     add_tensor(&list, before, "norm2.weight", t->hidden, 1);
     add_tensor(&list, before && norm_bias, "norm2.bias", t->hidden, 1);
-    if (transformer_has_experts(t, layer))
+    if (transformer_layer_has_experts(t, layer))
         add_experts(&list, t);
     else
-        add_dense(&list, t);
+        add_dense_ffn(&list, t);
     add_tensor(&list, after, "norm2_after.weight", t->hidden, 1);
     add_tensor(&list, after && norm_bias, "norm2_after.bias", t->hidden, 1);
     return list.count;
@@ -131,15 +131,15 @@ static int64_t count_elements(const struct tensor_spec tensors[], size_t count)
 
 /* Returns the first layer that has experts, or, without `experts`, the first that has none; -1: there is no such
  * layer. */
-static int64_t layer_like(const struct transformer *t, bool experts)
+static int64_t first_layer_with(const struct transformer *t, bool experts)
 {
     for (int64_t l = 0; l < t->layers; l++)
-        if (transformer_has_experts(t, l) == experts)
+        if (transformer_layer_has_experts(t, l) == experts)
             return l;
     return -1;
 }
 
-static int64_t parameters_of(const struct transformer *t, int64_t layer)
+static int64_t layer_parameters(const struct transformer *t, int64_t layer)
 {
     struct tensor_spec tensors[TRANSFORMER_MAX_TENSORS];
     if (layer < 0)
@@ -150,8 +150,8 @@ static int64_t parameters_of(const struct transformer *t, int64_t layer)
 
 int64_t transformer_layer_parameters(const struct transformer *t)
 {
-    const int64_t sparse = parameters_of(t, layer_like(t, true));
-    const int64_t dense = parameters_of(t, layer_like(t, false));
+    const int64_t sparse = layer_parameters(t, first_layer_with(t, true));
+    const int64_t dense = layer_parameters(t, first_layer_with(t, false));
     return sparse > dense ? sparse : dense;
 }
 
@@ -169,10 +169,10 @@ int64_t transformer_head_parameters(const struct transformer *t)
 
 int64_t transformer_parameters(const struct transformer *t)
 {
-    const int64_t sparse = transformer_expert_layers(t);
-    return (t->layers - sparse) * parameters_of(t, layer_like(t, false)) +
-           sparse *
-               (parameters_of(t, layer_like(t, true)) + (t->router_correction ? t->experts : 0)) +
+    const int64_t sparse = transformer_count_expert_layers(t);
+    return (t->layers - sparse) * layer_parameters(t, first_layer_with(t, false)) +
+           sparse * (layer_parameters(t, first_layer_with(t, true)) +
+                     (t->router_correction ? t->experts : 0)) +
            transformer_embedding_parameters(t) + transformer_head_parameters(t);
 }
 
@@ -182,20 +182,20 @@ int64_t transformer_active_parameters(const struct transformer *t)
         3 * t->hidden * t->expert_ffn + (t->bias_ffn ? 2 * t->expert_ffn + t->hidden : 0);
     const int64_t idle =
         (t->experts - t->experts_per_token) * expert + (t->router_correction ? t->experts : 0);
-    return transformer_parameters(t) - transformer_expert_layers(t) * idle;
+    return transformer_parameters(t) - transformer_count_expert_layers(t) * idle;
 }
 
-bool transformer_has_experts(const struct transformer *t, int64_t layer)
+bool transformer_layer_has_experts(const struct transformer *t, int64_t layer)
 {
     return t->experts > 0 && layer >= t->dense_layers &&
            (t->experts_every < 2 || (layer + 1) % t->experts_every == 0);
 }
 
-int64_t transformer_expert_layers(const struct transformer *t)
+int64_t transformer_count_expert_layers(const struct transformer *t)
 {
     int64_t count = 0;
     for (int64_t l = 0; t->experts > 0 && l < t->layers; l++)
-        count += transformer_has_experts(t, l);
+        count += transformer_layer_has_experts(t, l);
     return count;
 }
 
@@ -226,24 +226,24 @@ int64_t transformer_kv_width(const struct transformer *t)
     return t->kv_heads * t->head_dim;
 }
 
-int64_t transformer_v_dim(const struct transformer *t)
+int64_t transformer_v_head_dim(const struct transformer *t)
 {
     return t->kv_latent > 0 ? t->v_dim : t->head_dim;
 }
 
-int64_t transformer_wide_dim(const struct transformer *t)
+int64_t transformer_wider_head_dim(const struct transformer *t)
 {
-    return transformer_v_dim(t) > t->head_dim ? transformer_v_dim(t) : t->head_dim;
+    return transformer_v_head_dim(t) > t->head_dim ? transformer_v_head_dim(t) : t->head_dim;
 }
 
 int64_t transformer_v_width(const struct transformer *t)
 {
-    return t->kv_heads * transformer_v_dim(t);
+    return t->kv_heads * transformer_v_head_dim(t);
 }
 
 int64_t transformer_o_width(const struct transformer *t)
 {
-    return t->heads * transformer_v_dim(t);
+    return t->heads * transformer_v_head_dim(t);
 }
 
 /* Returns the number of elements of the matrices by which one layer's attention multiplies a token. */
@@ -261,8 +261,8 @@ static int64_t attention_matrices(const struct transformer *t)
 
 int64_t transformer_matmul_parameters(const struct transformer *t)
 {
-    const int64_t sparse = transformer_expert_layers(t);
-    const int64_t dense_ffn = (transformer_gated(t) ? 3 : 2) * t->hidden * t->ffn;
+    const int64_t sparse = transformer_count_expert_layers(t);
+    const int64_t dense_ffn = (transformer_has_gate(t) ? 3 : 2) * t->hidden * t->ffn;
     const int64_t sparse_ffn =
         t->hidden * (t->experts + 3 * (t->experts_per_token * t->expert_ffn + t->shared_ffn));
     return t->layers * attention_matrices(t) + (t->layers - sparse) * dense_ffn +
@@ -280,55 +280,55 @@ int64_t transformer_head_flops_per_token(const struct transformer *t)
 }
 
 /* Returns the columns of q plus those of the attention's result, over all heads. */
-static double scores_and_values(const struct transformer *t)
+static double score_and_value_columns(const struct transformer *t)
 {
-    return (double)(t->heads * (t->head_dim + transformer_v_dim(t)));
+    return (double)(t->heads * (t->head_dim + transformer_v_head_dim(t)));
 }
 
 double transformer_attention_flops(const struct transformer *t, int64_t seq_len, bool causal)
 {
     const double s = (double)seq_len;
     const double pairs = causal ? s * s / 2 : s * s;
-    return 2 * pairs * scores_and_values(t);
+    return 2 * pairs * score_and_value_columns(t);
 }
 
-int64_t transformer_window(const struct transformer *t, int64_t layer)
+int64_t transformer_layer_window(const struct transformer *t, int64_t layer)
 {
     bool full = layer < t->window_from_layer ||
                 (t->full_attention_every > 0 && (layer + 1) % t->full_attention_every == 0);
     return full ? 0 : t->attention_window;
 }
 
-bool transformer_rotates(const struct transformer *t, int64_t layer)
+bool transformer_layer_rotates(const struct transformer *t, int64_t layer)
 {
     return t->positions == POSITIONS_ROPE &&
            (t->unrotated_every == 0 || (layer + 1) % t->unrotated_every != 0);
 }
 
-bool transformer_norms_heads(const struct transformer *t, int64_t layer)
+bool transformer_layer_norms_heads(const struct transformer *t, int64_t layer)
 {
-    return t->qk_norm && (!t->qk_norm_bare || transformer_rotates(t, layer));
+    return t->qk_norm && (!t->qk_norm_bare || transformer_layer_rotates(t, layer));
 }
 
-bool transformer_gated(const struct transformer *t)
+bool transformer_has_gate(const struct transformer *t)
 {
     return t->activation == ACTIVATION_SWIGLU || t->activation == ACTIVATION_GEGLU ||
            t->activation == ACTIVATION_SWIGLU_CLAMPED;
 }
 
-int64_t transformer_windowed_layers(const struct transformer *t)
+int64_t transformer_count_windowed_layers(const struct transformer *t)
 {
     int64_t count = 0;
     for (int64_t l = 0; l < t->layers; l++)
-        count += transformer_window(t, l) > 0;
+        count += transformer_layer_window(t, l) > 0;
     return count;
 }
 
-double transformer_seen_flops(const struct transformer *t, int64_t seq_len)
+double transformer_visible_attention_flops(const struct transformer *t, int64_t seq_len)
 {
     const double causal = transformer_attention_flops(t, seq_len, true);
     if (t->attention_window > 0 && t->attention_window < seq_len) {
-        const double share = (double)transformer_windowed_layers(t) / (double)t->layers;
+        const double share = (double)transformer_count_windowed_layers(t) / (double)t->layers;
         const double s = (double)seq_len, w = (double)t->attention_window;
         const double rest = fmod(s, w), in_chunks = floor(s / w) * w * w + rest * rest;
         if (t->window_chunks)
@@ -342,5 +342,5 @@ double transformer_seen_flops(const struct transformer *t, int64_t seq_len)
     const double whole = (double)chunks, rest = (double)(seq_len - chunks * t->attention_chunk);
     const double own = (whole * chunk * chunk + rest * rest) / 2;
     const double others = kept * (chunk * whole * (whole - 1) / 2 + rest * whole);
-    return 2 * (own + others) * scores_and_values(t);
+    return 2 * (own + others) * score_and_value_columns(t);
 }

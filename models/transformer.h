@@ -97,7 +97,7 @@ enum positions {
 enum router {
     ROUTER_SOFTMAX, /* over all experts */
     /* softmax over the logits of a token's chosen experts only (gpt-oss, Mixtral) */
-    ROUTER_CHOSEN,
+    ROUTER_SOFTMAX_OF_CHOSEN,
     ROUTER_SIGMOID, /* the sigmoid of each logit (DeepSeek-V3) */
     ROUTER_COUNT
 };
@@ -119,8 +119,8 @@ struct transformer {
     int64_t heads, kv_heads, head_dim; /* hidden need not be heads * head_dim */
     int64_t ffn;                       /* width of one up projection */
     int64_t vocab;
-    int64_t max_positions; /* number of rows of the position table if positions are learned; else
-                              for information only, 0 = not stated */
+    /* number of rows of the position table if positions are learned; else for information only, 0 = not stated */
+    int64_t max_positions;
     enum activation activation;
     enum norm norm;
     enum norm_place norm_place;
@@ -135,18 +135,19 @@ struct transformer {
     /* probability with which training drops an attention score; 0: none */
     double attention_dropout;
     /* Sliding windows: in a layer with a window a query attends to at most attention_window keys, its own and those
-     * just before it. transformer_window() says which layers have one. */
+     * just before it. transformer_layer_window() says which layers have one. */
     int64_t attention_window, window_from_layer, full_attention_every;
     /* In such a layer a sequence is cut into chunks of attention_window tokens, and a query attends to the keys of its
      * own chunk (Llama 4), instead. */
     bool window_chunks;
-    int64_t unrotated_every; /* transformer_rotates() says which layers rotate q and k */
+    int64_t unrotated_every; /* transformer_layer_rotates() says which layers rotate q and k */
     /* Block-sparse attention: the first attention_kept tokens of every attention_chunk tokens are keys for later
      * chunks; within a chunk, queries attend to all earlier keys. 0: dense. Set by options, not in files. */
     int64_t attention_chunk, attention_kept;
     /* Mixtures of experts. experts 0: none, and all other sizes are 0. Experts and the shared one are gated. */
     int64_t experts, experts_per_token, expert_ffn, shared_ffn;
-    int64_t dense_layers, experts_every; /* transformer_has_experts() says which layers have them */
+    int64_t dense_layers,
+        experts_every; /* transformer_layer_has_experts() says which layers have them */
     int64_t router_groups, router_groups_kept;
     enum router router;
     bool router_norm, router_bias, router_correction, router_on_input;
@@ -168,7 +169,7 @@ enum status transformer_load(struct transformer *t, struct arena *arena, const c
                              const char *ignore, struct diag *diag);
 
 /* Does the same as transformer_load(), but a config.json whose family has parts that are not modelled becomes the
- * nearest dense transformer (models/hf_proxy.h). Its name ends in "(dense proxy)"; t->proxy names the missing
+ * nearest dense transformer (models/hf_proxy.h). Its name ends in "(dense proxy)"; t->proxy_lacks names the missing
  * parts. */
 enum status transformer_load_dense(struct transformer *t, struct arena *arena,
                                    const char *name_or_path, const char *ignore, struct diag *diag);
@@ -192,8 +193,8 @@ enum status transformer_presets(const char *const **names, size_t *count, struct
 
 /* Sets one field, named as in the schema ("vocab"), from text ("50257", "true", "gelu"). Does not
  * check that the fields fit together: call transformer_check() after the last override. */
-enum status transformer_override(struct transformer *t, const char *field, const char *value,
-                                 struct diag *diag);
+enum status transformer_set_field(struct transformer *t, const char *field, const char *value,
+                                  struct diag *diag);
 
 /* Fails unless every number is within its limits (models/transformer_fields.c), kv_heads divides heads, head_dim is
  * even and rope_theta above 0 under RoPE, learned positions have max_positions, window and switches fit together, and
@@ -259,9 +260,9 @@ int64_t transformer_head_parameters(const struct transformer *t);
  * router_correction. */
 int64_t transformer_active_parameters(const struct transformer *t);
 
-/* True if a layer, counted from 0, has experts. transformer_expert_layers() counts these layers. */
-bool transformer_has_experts(const struct transformer *t, int64_t layer);
-int64_t transformer_expert_layers(const struct transformer *t);
+/* True if a layer, counted from 0, has experts. transformer_count_expert_layers() counts these layers. */
+bool transformer_layer_has_experts(const struct transformer *t, int64_t layer);
+int64_t transformer_count_expert_layers(const struct transformer *t);
 
 /* Appends the parts of the model that no schedule can express: "experts (...) and latent-attention (...)"; returns
  * false if there are none. */
@@ -272,7 +273,7 @@ bool transformer_put_unmodelled(struct text *out, const struct transformer *t);
 int64_t transformer_matmul_parameters(const struct transformer *t);
 
 /* True if the feed-forward part has a gate, and so three matrices. */
-bool transformer_gated(const struct transformer *t);
+bool transformer_has_gate(const struct transformer *t);
 
 /* ---- work (flops of a product [m, k] x [k, n] are 2 m n k) ---- */
 
@@ -280,11 +281,11 @@ bool transformer_gated(const struct transformer *t);
 int64_t transformer_q_width(const struct transformer *t);
 int64_t transformer_kv_width(const struct transformer *t);
 
-/* Return the columns of a head of v, of v, and of what attention writes: those of k and q, except with latent
- * attention. */
-int64_t transformer_v_dim(const struct transformer *t);
+/* Return the columns of one head of v, of all heads of v, and of what attention writes. Without latent attention they
+ * are those of k, k and q. */
+int64_t transformer_v_head_dim(const struct transformer *t);
 /* Returns the wider of the head sizes of k and v, by which kernels of attention are chosen. */
-int64_t transformer_wide_dim(const struct transformer *t);
+int64_t transformer_wider_head_dim(const struct transformer *t);
 int64_t transformer_v_width(const struct transformer *t);
 int64_t transformer_o_width(const struct transformer *t);
 
@@ -300,20 +301,20 @@ int64_t transformer_head_flops_per_token(const struct transformer *t);
 double transformer_attention_flops(const struct transformer *t, int64_t seq_len, bool causal);
 
 /* True if a layer rotates q and k; true if it norms their heads. */
-bool transformer_rotates(const struct transformer *t, int64_t layer);
-bool transformer_norms_heads(const struct transformer *t, int64_t layer);
+bool transformer_layer_rotates(const struct transformer *t, int64_t layer);
+bool transformer_layer_norms_heads(const struct transformer *t, int64_t layer);
 
 /* Returns the most keys that a query of this layer (counted from 0) sees, its own included; 0: no window, it sees its
  * own and all earlier keys. */
-int64_t transformer_window(const struct transformer *t, int64_t layer);
+int64_t transformer_layer_window(const struct transformer *t, int64_t layer);
 
 /* Counts the layers whose attention has a window. */
-int64_t transformer_windowed_layers(const struct transformer *t);
+int64_t transformer_count_windowed_layers(const struct transformer *t);
 
 /* Returns the forward flops of one layer's causal attention over one sequence, the mean over the layers, where only
  * pairs that the window or the block-sparse pattern lets through count.
  * Under a window of w < s tokens a sequence has s w - w^2 / 2 pairs, in the convention above. In block-sparse attention
  * a token attends to all earlier tokens of its own chunk, and to the kept ones of every chunk before. */
-double transformer_seen_flops(const struct transformer *t, int64_t seq_len);
+double transformer_visible_attention_flops(const struct transformer *t, int64_t seq_len);
 
 #endif

@@ -10,8 +10,8 @@
 
 #define MAX_PARAMETERS INT64_C(1000000000000000) /* 16 bytes each still fit an int64_t */
 
-enum status transformer_override(struct transformer *t, const char *name, const char *value,
-                                 struct diag *diag)
+enum status transformer_set_field(struct transformer *t, const char *name, const char *value,
+                                  struct diag *diag)
 {
     const struct loc at = {t->name, 0, 0};
     const struct transformer_field *field = transformer_field_find(name);
@@ -41,7 +41,7 @@ enum status transformer_override(struct transformer *t, const char *name, const 
             return diag_error(diag, at, STATUS_BAD_INPUT,
                               "%s cannot be '%s': it is a whole number from %.0f to %.0f", name,
                               value, field->low, field->high);
-        *transformer_field_size(t, field) = size;
+        *transformer_field_size_pointer(t, field) = size;
         return STATUS_OK;
     case FIELD_REAL:
         if (!parse_double(value, strlen(value), &real) || !(real >= field->low) ||
@@ -49,19 +49,19 @@ enum status transformer_override(struct transformer *t, const char *name, const 
             return diag_error(diag, at, STATUS_BAD_INPUT,
                               "%s cannot be '%s': it is a number from %g to %g", name, value,
                               field->low, field->high);
-        *transformer_field_real(t, field) = real;
+        *transformer_field_real_pointer(t, field) = real;
         return STATUS_OK;
     case FIELD_CHOICE:
-        if (!transformer_field_choose(t, field, value))
+        if (!transformer_field_set_choice(t, field, value))
             return diag_error(diag, at, STATUS_BAD_INPUT, "%s cannot be '%s': it is one of %s",
                               name, value,
-                              transformer_field_choices(field, choices, sizeof choices));
+                              transformer_field_choice_list(field, choices, sizeof choices));
         return STATUS_OK;
     case FIELD_SWITCH:
         if (strcmp(value, "true") != 0 && strcmp(value, "false") != 0)
             return diag_error(diag, at, STATUS_BAD_INPUT, "%s cannot be '%s': it is true or false",
                               name, value);
-        *transformer_field_switch(t, field) = strcmp(value, "true") == 0;
+        *transformer_field_switch_pointer(t, field) = strcmp(value, "true") == 0;
         return STATUS_OK;
     case FIELD_KIND_COUNT:
         break;
@@ -111,7 +111,8 @@ static enum status check_heads(const struct transformer *t, struct loc at, struc
 }
 
 /* Checks switches that are allowed only together with others. */
-static enum status check_branches(const struct transformer *t, struct loc at, struct diag *diag)
+static enum status check_dependent_switches(const struct transformer *t, struct loc at,
+                                            struct diag *diag)
 {
     if (t->qk_norm_wide && !t->qk_norm)
         return diag_error(diag, at, STATUS_BAD_INPUT,
@@ -168,7 +169,7 @@ static enum status check_experts(const struct transformer *t, struct loc at, str
             "experts_per_token is %" PRId64
             ": with router_on_input, weights of what experts read, only 1 is modelled",
             t->experts_per_token);
-    if (!transformer_gated(t))
+    if (!transformer_has_gate(t))
         return diag_error(
             diag, at, STATUS_BAD_INPUT,
             "activation is %s: experts have a gate, so swiglu, swiglu-clamped or geglu is "
@@ -181,7 +182,7 @@ static enum status check_experts(const struct transformer *t, struct loc at, str
                           ": the first must divide experts, %" PRId64 ", and the second be from 1 "
                           "to the first",
                           t->router_groups, t->router_groups_kept, t->experts);
-    if (transformer_expert_layers(t) == 0)
+    if (transformer_count_expert_layers(t) == 0)
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "no layer has experts: dense_layers is %" PRId64 " and experts_every is "
                           "%" PRId64 ", of %" PRId64 " layers",
@@ -226,13 +227,13 @@ enum status transformer_check(const struct transformer *t, struct loc at, struct
     for (size_t i = 0; i < TRANSFORMER_FIELDS; i++) {
         const struct transformer_field *field = &transformer_fields[i];
         if (field->kind == FIELD_SIZE) {
-            int64_t value = *transformer_field_size(&copy, field);
+            int64_t value = *transformer_field_size_pointer(&copy, field);
             if ((double)value < field->low || (double)value > field->high)
                 return diag_error(diag, at, STATUS_BAD_INPUT,
                                   "%s is %" PRId64 ": it must be from %.0f to %.0f", field->name,
                                   value, field->low, field->high);
         } else if (field->kind == FIELD_REAL) {
-            double value = *transformer_field_real(&copy, field);
+            double value = *transformer_field_real_pointer(&copy, field);
             if (!(value >= field->low && value <= field->high))
                 return diag_error(diag, at, STATUS_BAD_INPUT, "%s is %g: it must be from %g to %g",
                                   field->name, value, field->low, field->high);
@@ -253,8 +254,8 @@ enum status transformer_check(const struct transformer *t, struct loc at, struct
                           "%s says which layers have no window, but attention_window is 0; set a "
                           "window, 4096 for instance",
                           t->window_from_layer > 0 ? "window_from_layer" : "full_attention_every");
-    if (check_branches(t, at, diag) != STATUS_OK || check_experts(t, at, diag) != STATUS_OK ||
-        check_latent(t, at, diag) != STATUS_OK)
+    if (check_dependent_switches(t, at, diag) != STATUS_OK ||
+        check_experts(t, at, diag) != STATUS_OK || check_latent(t, at, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
     int64_t parameters = transformer_parameters(t);
     if (parameters > MAX_PARAMETERS)

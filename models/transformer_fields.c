@@ -80,29 +80,30 @@ void transformer_field_names(const char *names[TRANSFORMER_FIELDS])
         names[i] = transformer_fields[i].name;
 }
 
-int64_t *transformer_field_size(struct transformer *t, const struct transformer_field *field)
+int64_t *transformer_field_size_pointer(struct transformer *t,
+                                        const struct transformer_field *field)
 {
     assert(field->kind == FIELD_SIZE);
     return (int64_t *)(void *)((char *)t + field->offset);
 }
 
-double *transformer_field_real(struct transformer *t, const struct transformer_field *field)
+double *transformer_field_real_pointer(struct transformer *t, const struct transformer_field *field)
 {
     assert(field->kind == FIELD_REAL);
     return (double *)(void *)((char *)t + field->offset);
 }
 
-bool *transformer_field_switch(struct transformer *t, const struct transformer_field *field)
+bool *transformer_field_switch_pointer(struct transformer *t, const struct transformer_field *field)
 {
     assert(field->kind == FIELD_SWITCH);
     return (bool *)(void *)((char *)t + field->offset);
 }
 
-bool transformer_field_choose(struct transformer *t, const struct transformer_field *field,
-                              const char *name)
+bool transformer_field_set_choice(struct transformer *t, const struct transformer_field *field,
+                                  const char *name)
 {
     assert(field->kind == FIELD_CHOICE);
-    for (int i = 0; i < field->count; i++) {
+    for (int i = 0; i < field->name_count; i++) {
         if (strcmp(field->names[i], name) != 0)
             continue;
         if (field->names == activation_names)
@@ -138,27 +139,28 @@ void transformer_field_put(struct text *out, const struct transformer *t,
     struct transformer copy = *t;
     switch (field->kind) {
     case FIELD_SIZE:
-        text_put_i64(out, *transformer_field_size(&copy, field));
+        text_put_i64(out, *transformer_field_size_pointer(&copy, field));
         break;
     case FIELD_REAL:
-        text_put_double(out, *transformer_field_real(&copy, field));
+        text_put_double(out, *transformer_field_real_pointer(&copy, field));
         break;
     case FIELD_CHOICE:
         text_puts(out, field->names[transformer_field_choice(&copy, field)]);
         break;
     case FIELD_SWITCH:
-        text_puts(out, *transformer_field_switch(&copy, field) ? "true" : "false");
+        text_puts(out, *transformer_field_switch_pointer(&copy, field) ? "true" : "false");
         break;
     case FIELD_KIND_COUNT:
         break;
     }
 }
 
-const char *transformer_field_choices(const struct transformer_field *field, char *out, size_t size)
+const char *transformer_field_choice_list(const struct transformer_field *field, char *out,
+                                          size_t size)
 {
     size_t used = 0;
     out[0] = '\0';
-    for (int i = 0; i < field->count && used < size; i++)
+    for (int i = 0; i < field->name_count && used < size; i++)
         used +=
             (size_t)snprintf(out + used, size - used, "%s%s", i > 0 ? ", " : "", field->names[i]);
     return out;

@@ -1,7 +1,7 @@
 /* models/transformer_fields.h: the fields of struct transformer as a table.
  *
  * The table has a row per field that a file or an override may set: its name in the schema, its
- * offset in the struct and its allowed values. The reader of files, transformer_override() and
+ * offset in the struct and its allowed values. The reader of files, transformer_set_field() and
  * transformer_check() all walk this table, so that they cannot disagree. */
 #ifndef MODELS_TRANSFORMER_FIELDS_H
 #define MODELS_TRANSFORMER_FIELDS_H
@@ -22,7 +22,7 @@ struct transformer_field {
     size_t offset; /* in struct transformer */
     double low, high;
     const char *const *names;
-    int count;
+    int name_count;
 };
 
 #define TRANSFORMER_FIELDS 46
@@ -36,13 +36,16 @@ const struct transformer_field *transformer_field_find(const char *name);
 void transformer_field_names(const char *names[TRANSFORMER_FIELDS]);
 
 /* Returns the address of the field in *t. */
-int64_t *transformer_field_size(struct transformer *t, const struct transformer_field *field);
-double *transformer_field_real(struct transformer *t, const struct transformer_field *field);
-bool *transformer_field_switch(struct transformer *t, const struct transformer_field *field);
+int64_t *transformer_field_size_pointer(struct transformer *t,
+                                        const struct transformer_field *field);
+double *transformer_field_real_pointer(struct transformer *t,
+                                       const struct transformer_field *field);
+bool *transformer_field_switch_pointer(struct transformer *t,
+                                       const struct transformer_field *field);
 
 /* Sets a choice from its name; returns false if there is none of that name. */
-bool transformer_field_choose(struct transformer *t, const struct transformer_field *field,
-                              const char *name);
+bool transformer_field_set_choice(struct transformer *t, const struct transformer_field *field,
+                                  const char *name);
 
 /* Returns the choice that *t has, as an index of names. */
 int transformer_field_choice(const struct transformer *t, const struct transformer_field *field);
@@ -52,7 +55,7 @@ void transformer_field_put(struct text *out, const struct transformer *t,
                            const struct transformer_field *field);
 
 /* Writes the names of a field's choices into out: "swiglu, gelu", for messages; returns out. */
-const char *transformer_field_choices(const struct transformer_field *field, char *out,
-                                      size_t size);
+const char *transformer_field_choice_list(const struct transformer_field *field, char *out,
+                                          size_t size);
 
 #endif

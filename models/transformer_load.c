@@ -15,7 +15,7 @@
 #define SCHEMA_KEY "longhaul_transformer"
 #define SCHEMA_VERSION 1
 
-static const char *copy(struct arena *arena, const char *text)
+static const char *copy_text(struct arena *arena, const char *text)
 {
     return arena_text(arena, text, strlen(text));
 }
@@ -27,7 +27,7 @@ static enum status read_field(struct transformer *t, struct json_node root,
     switch (field->kind) {
     case FIELD_SIZE: {
         /* A size that may be 0 may be left out; transformer_check() asks for max_positions where it is needed. */
-        int64_t *size = transformer_field_size(t, field);
+        int64_t *size = transformer_field_size_pointer(t, field);
         if (absent && field->low <= 0)
             return STATUS_OK;
         return json_get_i64(root, field->name, (int64_t)field->low, (int64_t)field->high, size,
@@ -39,7 +39,7 @@ static enum status read_field(struct transformer *t, struct json_node root,
                        (strcmp(field->name, "rope_theta") == 0 && t->positions != POSITIONS_ROPE)))
             return STATUS_OK;
         return json_get_double(root, field->name, field->low, field->high,
-                               transformer_field_real(t, field), diag);
+                               transformer_field_real_pointer(t, field), diag);
     case FIELD_CHOICE: {
         const char *word;
         char choices[64];
@@ -47,16 +47,16 @@ static enum status read_field(struct transformer *t, struct json_node root,
             (strcmp(field->name, "norm_place") == 0 || strcmp(field->name, "router") == 0))
             return STATUS_OK;
         enum status status = json_get_string(root, field->name, &word, diag);
-        if (status == STATUS_OK && !transformer_field_choose(t, field, word))
+        if (status == STATUS_OK && !transformer_field_set_choice(t, field, word))
             return json_error(json_find(root, field->name), diag,
                               "unknown value '%s': it is one of %s", word,
-                              transformer_field_choices(field, choices, sizeof choices));
+                              transformer_field_choice_list(field, choices, sizeof choices));
         return status;
     }
     case FIELD_SWITCH:
         if (absent)
             return STATUS_OK;
-        return json_get_bool(root, field->name, transformer_field_switch(t, field), diag);
+        return json_get_bool(root, field->name, transformer_field_switch_pointer(t, field), diag);
     case FIELD_KIND_COUNT:
         break;
     }
@@ -129,12 +129,12 @@ static enum status read_schema(struct transformer *t, struct arena *arena, struc
     status = json_get_string(root, "name", &name, diag);
     if (status != STATUS_OK)
         return status;
-    t->name = copy(arena, name);
+    t->name = copy_text(arena, name);
     if (json_find(root, "note").value != NULL) {
         status = json_get_string(root, "note", &note, diag);
         if (status != STATUS_OK)
             return status;
-        t->note = copy(arena, note);
+        t->note = copy_text(arena, note);
     }
     for (size_t i = 0; i < TRANSFORMER_FIELDS; i++) {
         status = read_field(t, root, &transformer_fields[i], diag);
@@ -173,7 +173,7 @@ static enum status parse(struct transformer *t, struct arena *arena, const char 
         /* as of a config.json, parts that are modelled become dense, too */
         if (status == STATUS_OK && dense &&
             (t->experts > 0 || t->kv_latent > 0 || t->attention_sinks))
-            hf_proxy_from_fields(t, arena);
+            hf_proxy_make_dense(t, arena);
     } else if (hugging_face && json_find(root, "model_type").value != NULL) {
         status = hf_config_read(t, arena, name, root, ignore, dense, diag);
     } else {
@@ -206,7 +206,7 @@ bool transformer_is_line(const char *name)
 }
 
 /* Gives fields that a line leaves out the values that most models of today have. */
-static void fill_line(struct transformer *t)
+static void fill_defaults_of_line(struct transformer *t)
 {
     if (t->kv_heads == 0)
         t->kv_heads = t->heads;
@@ -231,18 +231,18 @@ static enum status read_line(struct transformer *t, struct arena *arena, const c
         bool proxy = strcmp(field, "proxy") == 0;
         if (proxy)
             t->proxy_lacks = equals + 1;
-        enum status status = proxy ? STATUS_OK : transformer_override(t, field, equals + 1, diag);
+        enum status status = proxy ? STATUS_OK : transformer_set_field(t, field, equals + 1, diag);
         if (status != STATUS_OK)
             return status;
         line += size;
         line += *line == ',';
     }
     for (size_t i = 0; i < ARRAY_LEN(needed); i++)
-        if (*transformer_field_size(t, transformer_field_find(needed[i])) == 0)
+        if (*transformer_field_size_pointer(t, transformer_field_find(needed[i])) == 0)
             return diag_error(diag, at, STATUS_BAD_INPUT,
                               "a model that is given by its fields needs %s: --set %s=N would do",
                               needed[i], needed[i]);
-    fill_line(t);
+    fill_defaults_of_line(t);
     t->name = arena_printf(arena, "%lldx%lld%s", (long long)t->layers, (long long)t->hidden,
                            t->proxy_lacks != NULL ? " (dense proxy)" : "");
     t->source = "given";
@@ -256,7 +256,7 @@ void transformer_put_line(struct text *out, const struct transformer *t, bool ha
                                 .positions = t->positions,
                                 .norm_eps = 1e-5,
                                 .rope_theta = 10000};
-    fill_line(&usual);
+    fill_defaults_of_line(&usual);
     usual.positions = POSITIONS_ROPE;
     const char *comma = "";
     for (size_t i = 0; i < TRANSFORMER_FIELDS; i++) {
@@ -308,19 +308,19 @@ static enum status load(struct transformer *t, struct arena *arena, const char *
     if (transformer_is_line(name_or_path))
         return read_line(t, arena, name_or_path, diag);
     const char *path = name_or_path;
-    bool preset =
-        !is_path(name_or_path) && presets_find("transformers", "model", name_or_path,
-                                               (struct loc){0}, &path, arena, NULL) == STATUS_OK;
+    bool preset = !is_path(name_or_path) &&
+                  presets_find_path("transformers", "model", name_or_path, (struct loc){0}, &path,
+                                    arena, NULL) == STATUS_OK;
     enum status hub = preset ? STATUS_OK : refuse_hub_name(name_or_path, diag);
     if (hub != STATUS_OK)
         return hub;
     if (!is_path(name_or_path)) {
-        enum status found = presets_find("transformers", "model", name_or_path, (struct loc){0},
-                                         &path, arena, diag);
+        enum status found = presets_find_path("transformers", "model", name_or_path,
+                                              (struct loc){0}, &path, arena, diag);
         if (found != STATUS_OK)
             return found;
     }
-    path = copy(arena, path);
+    path = copy_text(arena, path);
     struct text text = {0};
     enum status status = text_read_within(&text, path, TEXT_CONFIGURATION_MAX, diag);
     if (status == STATUS_OK)

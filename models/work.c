@@ -17,7 +17,7 @@
     VALUES(epilogue, EPILOGUE_COUNT, "none", "bias")                                               \
     VALUES(mask, MASK_COUNT, "full", "causal", "window", "documents", "plan", "chunks")            \
     VALUES(function, FUNCTION_COUNT, "own", "gelu", "relu2", "clamped")                            \
-    VALUES(permute_of, PERMUTE_OF_COUNT, "own", "gathered", "arrived")                             \
+    VALUES(permute_of, PERMUTE_SOURCE_COUNT, "own", "gathered", "arrived")                         \
     VALUES(score, ROUTE_SCORE_COUNT, "softmax", "chosen", "sigmoid")                               \
     VALUES(opaque, OPAQUE_COUNT, "nothing", "matmul", "matmul_tn", "attention",                    \
            "attention_backward", "stream", "reduce", "permute", "gather", "scatter")               \
@@ -49,7 +49,7 @@ static const struct {
 static const char *const stream_names[] = {"compute", "comm", "h2d", "d2h", "host", "sync"};
 _Static_assert(ARRAY_LEN(stream_names) == STREAM_CLASS_COUNT, "a name per class of stream");
 
-static bool is_word(const char *name, const char *word, size_t size)
+static bool equals_word(const char *name, const char *word, size_t size)
 {
     return strlen(name) == size && memcmp(name, word, size) == 0;
 }
@@ -63,7 +63,7 @@ const char *stream_class_name(enum stream_class stream)
 bool stream_class_find(const char *name, size_t size, enum stream_class *stream)
 {
     for (int i = 0; i < STREAM_CLASS_COUNT; i++)
-        if (is_word(stream_names[i], name, size)) {
+        if (equals_word(stream_names[i], name, size)) {
             *stream = (enum stream_class)i;
             return true;
         }
@@ -79,7 +79,7 @@ const char *attention_impl_name(enum attention_impl impl)
 bool attention_impl_find(const char *name, size_t size, enum attention_impl *impl)
 {
     for (int i = 0; i < ATTENTION_IMPL_COUNT; i++)
-        if (is_word(impl_names[i], name, size)) {
+        if (equals_word(impl_names[i], name, size)) {
             *impl = (enum attention_impl)i;
             return true;
         }
@@ -98,7 +98,7 @@ static const struct {
 #undef WORK
 };
 
-/* Kinds whose work.in or work.out is not the dtype of the first operand, because the dtype of another operand decides
+/* Kinds whose work.in_operand or work.out_operand is not the dtype of the first operand, because the dtype of another operand decides
  * their bytes. */
 static const struct {
     enum work_kind kind;
@@ -173,16 +173,16 @@ static void make_param(struct work_param *param, const char *word, size_t size)
         return;
     const char *table = colon + 1;
     size_t table_size = size - name_size - 1;
-    param->is_group = is_word("group", table, table_size);
+    param->is_group = equals_word("group", table, table_size);
     for (size_t i = 0; i < ARRAY_LEN(value_tables); i++)
-        if (is_word(value_tables[i].name, table, table_size)) {
-            param->values = value_tables[i].values;
+        if (equals_word(value_tables[i].name, table, table_size)) {
+            param->value_names = value_tables[i].values;
             param->value_count = value_tables[i].count;
         }
-    assert(param->is_group || param->values);
+    assert(param->is_group || param->value_names);
 }
 
-static void make_kinds(void)
+static void make_kind_table(void)
 {
     for (int kind = 0; kind < WORK_KIND_COUNT; kind++) {
         struct work_kind_info *info = &kinds[kind];
@@ -201,8 +201,8 @@ static void make_kinds(void)
         }
     }
     for (size_t i = 0; i < ARRAY_LEN(dtype_operands); i++) {
-        kinds[dtype_operands[i].kind].in = dtype_operands[i].in;
-        kinds[dtype_operands[i].kind].out = dtype_operands[i].out;
+        kinds[dtype_operands[i].kind].in_operand = dtype_operands[i].in;
+        kinds[dtype_operands[i].kind].out_operand = dtype_operands[i].out;
     }
     atomic_store_explicit(&kinds_ready, true, memory_order_release);
 }
@@ -211,21 +211,21 @@ const struct work_kind_info *work_kind_info(enum work_kind kind)
 {
     assert(kind < WORK_KIND_COUNT);
     if (!atomic_load_explicit(&kinds_ready, memory_order_acquire))
-        pthread_once(&kinds_once, make_kinds);
+        pthread_once(&kinds_once, make_kind_table);
     return &kinds[kind];
 }
 
 bool work_kind_find(const char *name, size_t size, enum work_kind *kind)
 {
     for (int i = 0; i < WORK_KIND_COUNT; i++)
-        if (is_word(rows_of_def[i].name, name, size)) {
+        if (equals_word(rows_of_def[i].name, name, size)) {
             *kind = (enum work_kind)i;
             return true;
         }
     return false;
 }
 
-bool work_in_place(enum work_kind kind, uint32_t read, uint32_t write)
+bool work_may_be_in_place(enum work_kind kind, uint32_t read, uint32_t write)
 {
     for (size_t i = 0; i < ARRAY_LEN(in_place); i++)
         if (in_place[i].kind == kind && in_place[i].read == read && in_place[i].write == write)
@@ -233,7 +233,7 @@ bool work_in_place(enum work_kind kind, uint32_t read, uint32_t write)
     return false;
 }
 
-bool work_runs_on(enum work_kind kind, enum stream_class stream)
+bool work_may_run_on(enum work_kind kind, enum stream_class stream)
 {
     enum stream_class own = rows_of_def[kind].stream;
     /* one stream may carry copies of both directions */
@@ -245,13 +245,13 @@ bool work_runs_on(enum work_kind kind, enum stream_class stream)
 
 /* ---- communication ---- */
 
-int64_t work_group(const struct work *work)
+int64_t work_comm_group(const struct work *work)
 {
     const struct work_kind_info *info = work_kind_info(work->kind);
     return info->param_count > 0 && info->param[0].is_group ? work->p[0] : -1;
 }
 
-int64_t work_part(const struct work *work)
+int64_t work_part_group(const struct work *work)
 {
     switch ((enum work_kind)work->kind) {
     case WORK_EMBEDDING:
@@ -301,14 +301,14 @@ int64_t work_payload_bytes(const struct work *work)
 
 /* ---- groups of rows ---- */
 
-int64_t work_groups(const struct work *work)
+int64_t work_row_groups(const struct work *work)
 {
     if (work->kind == WORK_COLUMN_SUM)
         return work->column_sum.groups > 1 ? work->column_sum.groups : 1;
-    return work->kind == WORK_MATMUL && work->matmul.part > 0 ? 1 : work_matrices(work);
+    return work->kind == WORK_MATMUL && work->matmul.part > 0 ? 1 : work_weight_matrices(work);
 }
 
-int64_t work_matrices(const struct work *work)
+int64_t work_weight_matrices(const struct work *work)
 {
     const int64_t groups = work->kind == WORK_MATMUL     ? work->matmul.groups
                            : work->kind == WORK_QUANTISE ? work->quantise.groups
@@ -316,9 +316,9 @@ int64_t work_matrices(const struct work *work)
     return groups > 1 ? groups : 1;
 }
 
-struct scaling_layout work_scales(const struct work *work, int which)
+struct scaling_layout work_scale_layout(const struct work *work, int which)
 {
-    const int64_t groups = work_groups(work);
+    const int64_t groups = work_row_groups(work);
     struct scaling_layout layout = {.groups = groups};
     if (work->kind == WORK_QUANTISE) {
         layout.scaling = (enum scaling)work->quantise.scaling;
@@ -336,25 +336,25 @@ struct scaling_layout work_scales(const struct work *work, int which)
         layout.is_transposed = of_rows && work->matmul.turned;
     }
     layout.equal_groups = layout.rows % groups == 0 &&
-                          (work_route(work) < 0 || (work->kind == WORK_MATMUL && which == 1 &&
-                                                    work->matmul.form != MATMUL_TN));
+                          (work_route_list(work) < 0 || (work->kind == WORK_MATMUL && which == 1 &&
+                                                         work->matmul.form != MATMUL_TN));
     return layout;
 }
 
-int64_t work_group_begin(int64_t total, int64_t groups, int64_t g)
+int64_t work_row_group_begin(int64_t total, int64_t groups, int64_t g)
 {
     const int64_t longer = total % groups;
     return g * (total / groups) + (g < longer ? g : longer);
 }
 
-int64_t work_group_of(int64_t total, int64_t groups, int64_t row)
+int64_t work_row_group_of(int64_t total, int64_t groups, int64_t row)
 {
     const int64_t size = total / groups, longer = total % groups;
     const int64_t in_longer = longer * (size + 1);
     return row < in_longer ? row / (size + 1) : longer + (row - in_longer) / size;
 }
 
-int64_t work_route(const struct work *work)
+int64_t work_route_list(const struct work *work)
 {
     switch ((enum work_kind)work->kind) {
     case WORK_MATMUL:
@@ -383,7 +383,7 @@ int64_t work_route(const struct work *work)
     }
 }
 
-int64_t work_dealt(const struct work *work)
+int64_t work_dealt_copies(const struct work *work)
 {
     switch ((enum work_kind)work->kind) {
     case WORK_MATMUL:
@@ -416,7 +416,7 @@ int64_t work_dealt(const struct work *work)
     }
 }
 
-double work_used(const struct work *work)
+double work_used_row_share(const struct work *work)
 {
     if (work->kind != WORK_MATMUL || work->matmul.route == 0)
         return 1;
@@ -464,12 +464,12 @@ struct work work_priced_as(const struct work *work)
     }
 }
 
-enum attention_impl work_kernels(const struct work *work, enum attention_impl impl)
+enum attention_impl work_attention_impl(const struct work *work, enum attention_impl impl)
 {
     return work->kind == WORK_OPAQUE ? (enum attention_impl)work->opaque.kernels : impl;
 }
 
-double work_peak_factor(const struct work *opaque)
+double work_peak_over_bf16(const struct work *opaque)
 {
     const struct work as = work_priced_as(opaque), *work = &as;
     if (work->kind != WORK_MATMUL || work->matmul.scaling == SCALING_NONE)

@@ -53,22 +53,22 @@ enum mask {
     MASK_CHUNKS,
     MASK_COUNT
 };
-/* the order in which TAKE_ROWS writes rows: from a rank's own to those that it sends; from arrived rows, by sender, to
- * the order of their positions; and from that order back to the order by sender. GATHER: from a rank's own rows and
- * from arrived ones to the packed order of a round */
+/* The order in which TAKE_ROWS copies rows. SEND: the rank's own rows, in the order in which it sends them. PLACE:
+ * arrived rows, which are in the order of their senders, to the order of their positions. RETURN: from the order of
+ * positions back to that of senders. GATHER: the rank's own rows and arrived ones, to the packed order of a round. */
 enum take_order { TAKE_SEND, TAKE_PLACE, TAKE_RETURN, TAKE_GATHER, TAKE_COUNT };
 /* the function that an activation applies to its input, or to its gate if it has one. OWN: silu for swiglu, gelu's
  * tanh form for gelu; GELU: gelu's tanh form, also for a gate (GEGLU); RELU2: max(x, 0)^2; CLAMPED, of swiglu:
  * (up + 1) gate sigmoid(1.702 gate), where gate is at most 7 and up from -7 to 7 (gpt-oss, torch/model.py, swiglu()) */
 enum activation_function {
-    FUNCTION_OWN,
+    FUNCTION_OF_KIND,
     FUNCTION_GELU,
     FUNCTION_RELU2,
     FUNCTION_CLAMPED,
     FUNCTION_COUNT
 };
 /* how a router makes scores of logits; the values of enum router (models/transformer.h) */
-enum route_score { ROUTE_SOFTMAX, ROUTE_CHOSEN, ROUTE_SIGMOID, ROUTE_SCORE_COUNT };
+enum route_score { ROUTE_SOFTMAX, ROUTE_SOFTMAX_OF_CHOSEN, ROUTE_SIGMOID, ROUTE_SCORE_COUNT };
 /* The costs that an operator of a recorded program may have. NOTHING takes no time. A product, a gradient of weights in
  * groups (form TN), attention and its backward cost as much as those kinds of work. The others cost the bytes of
  * kernels that memory limits, in the classes of docs/costs.md, "Memory-bound work". */
@@ -87,7 +87,7 @@ enum opaque_cost {
 };
 /* whose tokens PERMUTE copies in the order of experts: the rank's own; those of all members, in the order of ranks; or
  * those that have arrived because some of their experts are the rank's, in the order of the ranks that sent them */
-enum permute_of { PERMUTE_OWN, PERMUTE_GATHERED, PERMUTE_ARRIVED, PERMUTE_OF_COUNT };
+enum permute_source { PERMUTE_OWN, PERMUTE_GATHERED, PERMUTE_ARRIVED, PERMUTE_SOURCE_COUNT };
 enum reduce_op { REDUCE_SUM, REDUCE_MAX, REDUCE_COUNT };
 /* how a collective moves its data: AUTO leaves it to the platform's model of the library */
 enum algorithm {
@@ -113,21 +113,21 @@ enum attention_impl {
 
 struct work {
     uint8_t kind; /* enum work_kind */
-    /* enum dtype of the read operand that work_kind_info.in selects: the first one, except the block of MERGE, the
-     * table of EMBEDDING and the second term of ADD. Equals `out` when nothing is read. */
+    /* enum dtype of the read operand that work_kind_info.in_operand selects: the first one, except the block of MERGE, the
+     * table of EMBEDDING and the second term of ADD. Equals `out_operand` when nothing is read. */
     uint8_t in;
     /* enum dtype of the first write, except for ADAMW: that of the last one (its parameter copy, if it writes one).
-     * Equals `in` when nothing is written. */
+     * Equals `in_operand` when nothing is written. */
     uint8_t out;
     /* number of operands; 0 (in a work made by hand): as few as the kind allows */
     uint8_t reads, writes;
     union {
         int64_t p[WORK_PARAMS_MAX]; /* in the order of work_kinds.def; unused ones are 0 */
         struct {
-            /* groups: 0 or 1 for one product; else see work_group_begin(), or `part` */
+            /* groups: 0 or 1 for one product; else see work_row_group_begin(), or `part` */
             int64_t m, n, k, form, epilogue, accumulate, groups, scaling; /* enum scaling */
             int64_t route, dealt;
-            /* 1 + the group of work_part(): the rank multiplies by one of the `groups` matrices, that of its index */
+            /* 1 + the group of work_part_group(): the rank multiplies by one of the `groups` matrices, that of its index */
             int64_t part;
             /* with form=tn, groups and a scaling: both operands are transposed copies, a matrix for each group */
             int64_t turned;
@@ -141,7 +141,7 @@ struct work {
             int64_t down; /* the exponents of E8M0 scales are rounded down */
             /* with a scale for the tensor: the op only finds the largest magnitude, or reads one that was found */
             int64_t finds, given;
-            /* groups of rows, as of a product (work_group_begin()), of which each is quantised by itself */
+            /* groups of rows, as of a product (work_row_group_begin()), of which each is quantised by itself */
             int64_t groups, route, dealt;
         } quantise;
         struct {
@@ -193,7 +193,7 @@ struct work {
         } route; /* and route_backward */
         struct {
             int64_t rows, cols, copies;
-            /* with a route: the tokens of `of` (enum permute_of) are copied to `to` rows in the order of experts */
+            /* with a route: the tokens of `of` (enum permute_source) are copied to `to` rows in the order of experts */
             int64_t route, dealt, to, of;
             int64_t weights; /* of permute and unpermute: copies are multiplied by their weights */
         } permute;           /* unpermute, unpermute_backward */
@@ -294,7 +294,7 @@ struct work_param {
     bool optional;  /* 0 when absent, and not printed when 0 */
     bool is_signed; /* the value may be negative */
     bool is_group;  /* the value is a group id, printed by its name; id + 1 when optional */
-    const char *const *values; /* names of an enum's values, or NULL for an integer */
+    const char *const *value_names; /* names of an enum's values, or NULL for an integer */
     uint8_t value_count;
 };
 
@@ -302,9 +302,9 @@ struct work_kind_info {
     const char *name;
     enum stream_class stream;
     uint8_t reads_min, reads_max, writes_min, writes_max;
-    /* index of the read and of the write operand whose dtypes are work.in and work.out; an index past the last
+    /* index of the read and of the write operand whose dtypes are work.in_operand and work.out_operand; an index past the last
      * operand means the last */
-    uint8_t in, out;
+    uint8_t in_operand, out_operand;
     uint8_t param_count;
     struct work_param param[WORK_PARAMS_MAX];
 };
@@ -314,10 +314,10 @@ const struct work_kind_info *work_kind_info(enum work_kind kind);
 bool work_kind_find(const char *name, size_t size, enum work_kind *kind);
 
 /* True if a kind may work in place: write number `write` may be the same elements as read number `read`. */
-bool work_in_place(enum work_kind kind, uint32_t read, uint32_t write);
+bool work_may_be_in_place(enum work_kind kind, uint32_t read, uint32_t write);
 
 /* True if ops of a kind may be on a stream of that class. SYNC kinds may name any stream: they wait for it. */
-bool work_runs_on(enum work_kind kind, enum stream_class stream);
+bool work_may_run_on(enum work_kind kind, enum stream_class stream);
 
 const char *stream_class_name(enum stream_class stream);
 bool stream_class_find(const char *name, size_t size, enum stream_class *stream);
@@ -332,57 +332,57 @@ double work_attention_pair_flops(const struct work *work);
  * token t. The experts take slots that follow each other, in the experts' order, each as many; where these do not divide,
  * the first experts take one more. A grouped product multiplies the rows of each expert by its own matrix.
  *
- * work_group_begin() returns the first of `total` rows of group g, of `groups` >= 1; group `groups` begins at the
- * end. work_group_of() returns the group of a row. work_groups() returns the number of groups of a product, a column_sum
+ * work_row_group_begin() returns the first of `total` rows of group g, of `groups` >= 1; group `groups` begins at the
+ * end. work_row_group_of() returns the group of a row. work_row_groups() returns the number of groups of a product, a column_sum
  * or a quantise, at least 1. */
-int64_t work_group_begin(int64_t total, int64_t groups, int64_t g);
-int64_t work_group_of(int64_t total, int64_t groups, int64_t row);
-int64_t work_groups(const struct work *work);
+int64_t work_row_group_begin(int64_t total, int64_t groups, int64_t g);
+int64_t work_row_group_of(int64_t total, int64_t groups, int64_t row);
+int64_t work_row_groups(const struct work *work);
 /* Returns the matrices in the weight of a product, or in its gradient: one for each group, or for each rank that has a
  * part; at least 1. */
-int64_t work_matrices(const struct work *work);
+int64_t work_weight_matrices(const struct work *work);
 
 /* Returns where the scales of an operand lie. QUANTISE: of its copy, or of the transposed one if turned. MATMUL: of a
  * (which 0) or of b (1). */
-struct scaling_layout work_scales(const struct work *work, int which);
+struct scaling_layout work_scale_layout(const struct work *work, int which);
 
 /* Returns the work whose costs an opaque op has: a product or attention of the same sizes, or the work itself if it is
  * of another kind or only moves bytes. */
 struct work work_priced_as(const struct work *work);
 /* Returns the kernels of an attention: those that an opaque op was recorded with, else impl. */
-enum attention_impl work_kernels(const struct work *work, enum attention_impl impl);
+enum attention_impl work_attention_impl(const struct work *work, enum attention_impl impl);
 /* With routing that is not even, work on the rows of experts has a parameter `route`, 1 + the number of the list of
  * shares (schedule/ir/routing.h), and `dealt`, the copies that each rank deals, from which the real rows of a rank
  * follow. Its sizes are those of the fullest rank, for which buffers have room.
  *
- * work_route() returns the number of the list; -1: routing is even, or the kind knows none. work_dealt() returns the
- * copies that a rank deals, and work_used() the share of a product's rows that are copies of tokens, the mean over
+ * work_route_list() returns the number of the list; -1: routing is even, or the kind knows none. work_dealt_copies() returns the
+ * copies that a rank deals, and work_used_row_share() the share of a product's rows that are copies of tokens, the mean over
  * ranks: it multiplies work_flops(). */
-int64_t work_route(const struct work *work);
-int64_t work_dealt(const struct work *work);
+int64_t work_route_list(const struct work *work);
+int64_t work_dealt_copies(const struct work *work);
 /* Returns whether the kind copies rows in the order of experts, or back. */
 bool work_permutes(const struct work *work);
-double work_used(const struct work *work);
+double work_used_row_share(const struct work *work);
 
 /* Returns by which factor the peak of data sheets for a product's operands exceeds that for bf16: 2 for 8 bits, 4 for 4
  * bits, else 1. */
-double work_peak_factor(const struct work *work);
+double work_peak_over_bf16(const struct work *work);
 
 /* Returns the group of a communication op, or -1 for other kinds. */
-int64_t work_group(const struct work *work);
+int64_t work_comm_group(const struct work *work);
 /* Returns the group over which the vocabulary, the matrices of a product, or the heads of sinks are cut, if the work
  * computes one part of them (parameter `part`), else -1. A rank's part of the vocabulary begins at row `first` + vocab
  * times the rank's index in that group, and its part of sinks at heads times the index. */
-int64_t work_part(const struct work *work);
+int64_t work_part_group(const struct work *work);
 /* Returns the payload in bytes of a communication or copy op (the rank's send buffer, with its own part); 0 for other
  * kinds. */
 int64_t work_payload_bytes(const struct work *work);
 
-/* A rectangle of an attention op's scores, with all pairs that the mask lets through there: the query of row `row` +
- * i (i < q) sees the key of row `key` + j (j < kv) iff j <= i + offset and, with a window above 0, j > i + offset -
+/* A rectangle of an attention op's scores, with all pairs that the mask lets through there: the query of row `first_query` +
+ * i (i < q) sees the key of row `first_key` + j (j < kv) iff j <= i + offset and, with a window above 0, j > i + offset -
  * window. A kernel for packed documents computes one or a few such pieces for each document. */
 struct attention_piece {
-    int64_t row, key, q, kv, offset, window;
+    int64_t first_query, first_key, query_count, key_count, offset, window;
 };
 double attention_piece_pairs(const struct attention_piece *piece);
 

@@ -6,85 +6,89 @@
 #include <assert.h>
 
 /* The bytes of an element that is read and of one that is written, and the optional operands that the work has. */
-struct bytes_of {
-    double in, out;
-    unsigned reads, writes;
+struct element_sizes {
+    double read_element_bytes, written_element_bytes;
+    unsigned read_count, write_count;
 };
 
-typedef double memory_function(const struct work *work, struct bytes_of e);
+typedef double memory_function(const struct work *work, struct element_sizes e);
 
 static const double F32 = 4, I32 = 4;
 
-static double matmul_bytes(const struct work *work, struct bytes_of e)
+static double matmul_bytes(const struct work *work, struct element_sizes e)
 {
     double m = (double)work->matmul.m, n = (double)work->matmul.n, k = (double)work->matmul.k;
-    double bias = work->matmul.epilogue == EPILOGUE_BIAS ? n * (double)work_groups(work) * e.in : 0;
+    double bias = work->matmul.epilogue == EPILOGUE_BIAS
+                      ? n * (double)work_row_groups(work) * e.read_element_bytes
+                      : 0;
     double passes = work->matmul.accumulate ? 2 : 1; /* with accumulate, y is read too */
     /* number of matrices in b, or, for the gradient of weights, in the result */
-    double groups = (double)work_groups(work);
+    double groups = (double)work_row_groups(work);
     bool turned = work->matmul.form == MATMUL_TN;
     /* the gradients of other ranks' parts, which become zero */
     double zeros = turned && work->matmul.part > 0 && !work->matmul.accumulate
-                       ? (double)(work_matrices(work) - 1) * m * n
+                       ? (double)(work_weight_matrices(work) - 1) * m * n
                        : 0;
-    double in = work->matmul.scaling == SCALING_NV ? e.in / 2 : e.in;
+    double in =
+        work->matmul.scaling == SCALING_NV ? e.read_element_bytes / 2 : e.read_element_bytes;
     if (work->matmul.scaling != SCALING_NONE) /* the bias has the dtype of the result */
-        bias = bias / e.in * e.out;
+        bias = bias / e.read_element_bytes * e.written_element_bytes;
     return (m * k + (turned ? 1 : groups) * k * n) * in + bias +
-           (passes * (turned ? groups : 1) * m * n + zeros) * e.out;
+           (passes * (turned ? groups : 1) * m * n + zeros) * e.written_element_bytes;
 }
 
 static double scales_bytes(const struct work *work, int which)
 {
-    const struct scaling_layout layout = work_scales(work, which);
-    return (double)scaling_layout_count(&layout) *
-           (double)dtype_bytes(scaling_dtype(layout.scaling));
+    const struct scaling_layout layout = work_scale_layout(work, which);
+    return (double)scaling_layout_scale_count(&layout) *
+           (double)dtype_bytes(scaling_scale_dtype(layout.scaling));
 }
 
 /* Returns the bytes of a quantisation. One pass reads x and writes the copy, or both copies. The pass that finds the
  * largest element reads x once more; an op that only finds it may be free, where the op that wrote x has done it. Only
  * if each row of a transposed copy has a scale, another pass first transposes x in its own dtype
  * (torchao/testing/training/roofline_utils.py, get_tensor_memory_traffic_ovhd_s()). */
-static double quantise_bytes(const struct work *work, struct bytes_of e)
+static double quantise_bytes(const struct work *work, struct element_sizes e)
 {
     const int64_t rows = work->quantise.rows, cols = work->quantise.cols;
     const enum scaling scaling = (enum scaling)work->quantise.scaling;
-    const double count = (double)rows * (double)cols, out = e.out / (scaling == SCALING_NV ? 2 : 1);
+    const double count = (double)rows * (double)cols,
+                 out = e.written_element_bytes / (scaling == SCALING_NV ? 2 : 1);
     const bool both = work->quantise.both, turned = work->quantise.turned || both;
-    double bytes = count * (e.in + (both ? 2 : 1) * out);
+    double bytes = count * (e.read_element_bytes + (both ? 2 : 1) * out);
     if (turned && scaling == SCALING_ROW)
-        bytes += count * 2 * e.in;
+        bytes += count * 2 * e.read_element_bytes;
     if (work->quantise.finds)
-        return work->quantise.amax ? count * e.in : 0;
+        return work->quantise.amax ? count * e.read_element_bytes : 0;
     if (work->quantise.amax)
-        bytes += count * e.in;
+        bytes += count * e.read_element_bytes;
     if (!work->quantise.turned || both)
         bytes += scales_bytes(work, 0);
     return bytes + (turned ? scales_bytes(work, 1) : 0);
 }
 
-static double attention_bytes(const struct work *work, struct bytes_of e)
+static double attention_bytes(const struct work *work, struct element_sizes e)
 {
     double q = (double)work->attention.q * (double)work->attention.heads;
     double kv = (double)work->attention.kv * (double)work->attention.kv_heads;
     double dim = (double)work->attention.dim, vdim = (double)work_attention_vdim(work);
     double in = (q + kv) * dim + kv * vdim;
     if (work->kind == WORK_ATTENTION) /* reads q, k and v, writes o and lse */
-        return in * e.in + q * vdim * e.out + q * F32;
+        return in * e.read_element_bytes + q * vdim * e.written_element_bytes + q * F32;
     /* reads q, o or delta, do, k, v and lse, writes dq, dk and dv */
-    const double o = work->attention.delta ? q * F32 : q * vdim * e.in;
-    return (in + q * vdim) * e.in + o + q * F32 + in * e.out;
+    const double o = work->attention.delta ? q * F32 : q * vdim * e.read_element_bytes;
+    return (in + q * vdim) * e.read_element_bytes + o + q * F32 + in * e.written_element_bytes;
 }
 
-static double merge_bytes(const struct work *work, struct bytes_of e)
+static double merge_bytes(const struct work *work, struct element_sizes e)
 {
     double rows = (double)work->merge.rows * (double)work->merge.heads;
     double dim = (double)work->merge.dim;
-    return rows * dim * (2 * F32 + e.in) +
+    return rows * dim * (2 * F32 + e.read_element_bytes) +
            rows * 3 * F32; /* lse is read and written, and the block's is read */
 }
 
-static double norm_bytes(const struct work *work, struct bytes_of e)
+static double norm_bytes(const struct work *work, struct element_sizes e)
 {
     double rows = (double)work->rows.rows, cols = (double)work->rows.cols;
     bool layer = work->kind == WORK_LAYERNORM || work->kind == WORK_LAYERNORM_BACKWARD;
@@ -92,58 +96,65 @@ static double norm_bytes(const struct work *work, struct bytes_of e)
     double statistics = vectors * rows * F32;
     if ((work->kind == WORK_RMSNORM && work->rmsnorm.bare) ||
         (work->kind == WORK_RMSNORM_BACKWARD && work->rmsnorm_backward.bare))
-        return rows * cols * ((work->kind == WORK_RMSNORM ? 1 : 2) * e.in + e.out) + statistics;
+        return rows * cols *
+                   ((work->kind == WORK_RMSNORM ? 1 : 2) * e.read_element_bytes +
+                    e.written_element_bytes) +
+               statistics;
     if (work->kind == WORK_RMSNORM || work->kind == WORK_LAYERNORM)
-        return rows * cols * (e.in + e.out) + vectors * cols * e.in + statistics;
+        return rows * cols * (e.read_element_bytes + e.written_element_bytes) +
+               vectors * cols * e.read_element_bytes + statistics;
     double passes = work->rows.accumulate ? 2 : 1;
-    return rows * cols * (2 * e.in + e.out) + cols * e.in + passes * vectors * cols * e.out +
+    return rows * cols * (2 * e.read_element_bytes + e.written_element_bytes) +
+           cols * e.read_element_bytes + passes * vectors * cols * e.written_element_bytes +
            statistics;
 }
 
-static double rope_bytes(const struct work *work, struct bytes_of e)
+static double rope_bytes(const struct work *work, struct element_sizes e)
 {
     double rows = (double)work->rope.rows;
     double cols = work->rope.stride ? (double)work->rope.stride
                                     : (double)work->rope.heads * (double)work->rope.dim;
-    return rows * cols * (e.in + e.out) + rows * I32;
+    return rows * cols * (e.read_element_bytes + e.written_element_bytes) + rows * I32;
 }
 
-static double latent_keys_bytes(const struct work *work, struct bytes_of e)
+static double latent_keys_bytes(const struct work *work, struct element_sizes e)
 {
     double rows = (double)work->latent_keys.rows, heads = (double)work->latent_keys.heads;
     double rotated = (double)work->latent_keys.rotated;
     double narrow = heads * (double)(work->latent_keys.plain + work->latent_keys.vdim);
     double wide = narrow + heads * rotated;
     narrow += rotated;
-    return rows * (work->kind == WORK_LATENT_KEYS ? narrow * e.in + wide * e.out
-                                                  : wide * e.in + narrow * e.out);
+    return rows * (work->kind == WORK_LATENT_KEYS
+                       ? narrow * e.read_element_bytes + wide * e.written_element_bytes
+                       : wide * e.read_element_bytes + narrow * e.written_element_bytes);
 }
 
-static double activation_bytes(const struct work *work, struct bytes_of e)
+static double activation_bytes(const struct work *work, struct element_sizes e)
 {
     double count = (double)work->activation.rows * (double)work->activation.cols;
     if (work->activation.touches > 0) /* a chain of kernels, which all use one dtype */
-        return count * (double)work->activation.touches * e.in;
+        return count * (double)work->activation.touches * e.read_element_bytes;
     switch ((enum work_kind)work->kind) {
     case WORK_SWIGLU:
-        return count * (2 * e.in + e.out);
+        return count * (2 * e.read_element_bytes + e.written_element_bytes);
     case WORK_SWIGLU_BACKWARD: /* reads dy, gate and up, writes the gradients of gate and up */
-        return count * (3 * e.in + 2 * e.out);
+        return count * (3 * e.read_element_bytes + 2 * e.written_element_bytes);
     case WORK_GELU:
-        return count * (e.in + e.out);
+        return count * (e.read_element_bytes + e.written_element_bytes);
     default: /* it is GELU_BACKWARD */
-        return count * (2 * e.in + e.out);
+        return count * (2 * e.read_element_bytes + e.written_element_bytes);
     }
 }
 
-static double route_bytes(const struct work *work, struct bytes_of e)
+static double route_bytes(const struct work *work, struct element_sizes e)
 {
     double rows = (double)work->route.rows, logits = rows * (double)work->route.experts;
     double weights = rows * (double)work->route.copies * F32;
-    return work->kind == WORK_ROUTE ? logits * e.in + weights : logits * (F32 + e.out) + weights;
+    return work->kind == WORK_ROUTE ? logits * e.read_element_bytes + weights
+                                    : logits * (F32 + e.written_element_bytes) + weights;
 }
 
-static double permute_bytes(const struct work *work, struct bytes_of e)
+static double permute_bytes(const struct work *work, struct element_sizes e)
 {
     double rows = (double)work->permute.rows, cols = (double)work->permute.cols;
     double weights = rows * (double)work->permute.copies * F32, one = rows * cols;
@@ -152,134 +163,144 @@ static double permute_bytes(const struct work *work, struct bytes_of e)
     double used = copies < one ? copies : one; /* rows of x without a copy are not read */
     switch ((enum work_kind)work->kind) {
     case WORK_PERMUTE:
-        return used * e.in + copies * e.out + (work->permute.weights ? weights : 0);
+        return used * e.read_element_bytes + copies * e.written_element_bytes +
+               (work->permute.weights ? weights : 0);
     case WORK_UNPERMUTE:
-        return copies * e.in + one * e.out + (work->permute.weights ? weights : 0);
+        return copies * e.read_element_bytes + one * e.written_element_bytes +
+               (work->permute.weights ? weights : 0);
     /* UNPERMUTE_BACKWARD: reads the gradient of the sum and the copies, writes the copies' gradients; reads and writes
      * the weights */
     default:
-        return used * e.in + copies * (e.in + e.out) + 2 * weights;
+        return used * e.read_element_bytes +
+               copies * (e.read_element_bytes + e.written_element_bytes) + 2 * weights;
     }
 }
 
-static double embedding_bytes(const struct work *work, struct bytes_of e)
+static double embedding_bytes(const struct work *work, struct element_sizes e)
 {
     double rows = (double)work->embedding.rows, cols = (double)work->embedding.cols;
     if (work->kind == WORK_EMBEDDING)
-        return rows * I32 + rows * cols * (e.in + e.out);
+        return rows * I32 + rows * cols * (e.read_element_bytes + e.written_element_bytes);
     /* Adds to one row of the table for each token; a table that is no third read is cleared first. With `total` it is a
      * table of the whole vocabulary, in the dtype of the rows. */
     double table =
         (double)(work->embedding.total > 0 ? work->embedding.total : work->embedding.vocab);
-    double out = work->embedding.total > 0 ? e.in : e.out;
-    double cleared = e.reads < 3 || work->embedding.total > 0 ? table * cols * out : 0;
-    return rows * I32 + rows * cols * (e.in + 2 * out) + cleared;
+    double out = work->embedding.total > 0 ? e.read_element_bytes : e.written_element_bytes;
+    double cleared = e.read_count < 3 || work->embedding.total > 0 ? table * cols * out : 0;
+    return rows * I32 + rows * cols * (e.read_element_bytes + 2 * out) + cleared;
 }
 
-static double cross_entropy_bytes(const struct work *work, struct bytes_of e)
+static double cross_entropy_bytes(const struct work *work, struct element_sizes e)
 {
     double rows = (double)work->cross_entropy.rows;
     double logits = rows * (double)work->cross_entropy.vocab;
     switch ((enum work_kind)work->kind) {
     case WORK_CROSS_ENTROPY: /* reads labels, writes lse; the loss is few bytes but counts */
-        return logits * e.in + rows * (I32 + F32) + (work->cross_entropy.accumulate ? 2 : 1) * F32 +
-               (e.writes > 2 ? logits * F32 : 0);
+        return logits * e.read_element_bytes + rows * (I32 + F32) +
+               (work->cross_entropy.accumulate ? 2 : 1) * F32 +
+               (e.write_count > 2 ? logits * F32 : 0);
     case WORK_CROSS_ENTROPY_BACKWARD:
-        return logits * (e.in + e.out) + rows * I32;
+        return logits * (e.read_element_bytes + e.written_element_bytes) + rows * I32;
     case WORK_CROSS_ENTROPY_PARTIAL:
-        return logits * e.in + rows * (I32 + 3 * F32);
+        return logits * e.read_element_bytes + rows * (I32 + 3 * F32);
     case WORK_CROSS_ENTROPY_PARTIAL_BACKWARD:
-        return logits * (e.in + e.out) + rows * (I32 + F32);
+        return logits * (e.read_element_bytes + e.written_element_bytes) + rows * (I32 + F32);
     default: /* FINISH: reads the statistics, which are all that is needed of the logits */
         return rows * (I32 + 3 * F32 + F32) + (work->p[4] ? 2 : 1) * F32;
     }
 }
 
-static double element_bytes(const struct work *work, struct bytes_of e)
+static double element_bytes(const struct work *work, struct element_sizes e)
 {
     double count = (double)work->elements.count;
     switch ((enum work_kind)work->kind) {
     case WORK_ADD:
-        return count * (e.in + 2 * e.out) + (double)work->elements.cols * e.in;
+        return count * (e.read_element_bytes + 2 * e.written_element_bytes) +
+               (double)work->elements.cols * e.read_element_bytes;
     case WORK_CAST:
-        return count * (e.in + e.out);
+        return count * (e.read_element_bytes + e.written_element_bytes);
     case WORK_FILL:
-        return count * e.out;
+        return count * e.written_element_bytes;
     case WORK_SQUARE_SUM:
-        return count * e.in + (work->square_sum.accumulate ? 2 : 1) * F32;
+        return count * e.read_element_bytes + (work->square_sum.accumulate ? 2 : 1) * F32;
     case WORK_CLIP:
-        return count * (e.in + e.out) + F32;
+        return count * (e.read_element_bytes + e.written_element_bytes) + F32;
     /* ADAMW: reads the gradient, reads and writes master, m and v, writes the parameter copy */
     default:
-        return count * (e.in + (e.writes > 3 ? e.out : 0)) +
+        return count * (e.read_element_bytes + (e.write_count > 3 ? e.written_element_bytes : 0)) +
                states_traffic_bytes((enum states)work->adamw.states, (uint64_t)work->adamw.count);
     }
 }
 
-static double pack_bytes(const struct work *work, struct bytes_of e)
+static double pack_bytes(const struct work *work, struct element_sizes e)
 {
     double width = (double)work->pack.w[0] + (double)work->pack.w[1] + (double)work->pack.w[2];
-    return (double)work->pack.rows * (double)work->pack.parts * width * (e.in + e.out);
+    return (double)work->pack.rows * (double)work->pack.parts * width *
+           (e.read_element_bytes + e.written_element_bytes);
 }
 
-static double head_bytes(const struct work *work, struct bytes_of e)
+static double head_bytes(const struct work *work, struct element_sizes e)
 {
     double one = (double)work->heads.rows * (double)work->heads.heads * (double)work->heads.dim;
     double copies = (double)work->heads.copies;
-    return work->kind == WORK_HEAD_EXPAND ? one * (e.in + copies * e.out)
-                                          : one * (copies * e.in + e.out);
+    return work->kind == WORK_HEAD_EXPAND
+               ? one * (e.read_element_bytes + copies * e.written_element_bytes)
+               : one * (copies * e.read_element_bytes + e.written_element_bytes);
 }
 
 /* Returns the bytes of the fullest rank: every row that is written is read once. */
-static double take_rows_bytes(const struct work *work, struct bytes_of e)
+static double take_rows_bytes(const struct work *work, struct element_sizes e)
 {
     return (double)work->take_rows.parts * (double)work->take_rows.to *
-           (double)work->take_rows.width * (e.in + e.out);
+           (double)work->take_rows.width * (e.read_element_bytes + e.written_element_bytes);
 }
 
-static double add_rows_bytes(const struct work *work, struct bytes_of e)
+static double add_rows_bytes(const struct work *work, struct element_sizes e)
 {
     return (double)work->add_rows.parts * (double)work->add_rows.rows *
-           (double)work->add_rows.width * (e.in + 2 * e.out);
+           (double)work->add_rows.width * (e.read_element_bytes + 2 * e.written_element_bytes);
 }
 
-static double merge_rows_bytes(const struct work *work, struct bytes_of e)
+static double merge_rows_bytes(const struct work *work, struct element_sizes e)
 {
     const double rows = (double)work->merge_rows.rows * (double)work->merge_rows.heads;
-    return rows * ((double)work->merge_rows.dim * (2 * F32 + e.in) + 3 * F32);
+    return rows * ((double)work->merge_rows.dim * (2 * F32 + e.read_element_bytes) + 3 * F32);
 }
 
-static double row_dot_bytes(const struct work *work, struct bytes_of e)
+static double row_dot_bytes(const struct work *work, struct element_sizes e)
 {
     const double rows = (double)work->merge.rows * (double)work->merge.heads;
-    return rows * (2 * (double)work->merge.dim * e.in + F32);
+    return rows * (2 * (double)work->merge.dim * e.read_element_bytes + F32);
 }
 
-static double column_sum_bytes(const struct work *work, struct bytes_of e)
+static double column_sum_bytes(const struct work *work, struct element_sizes e)
 {
-    double cols = (double)work->column_sum.cols, sums = cols * (double)work_groups(work);
-    return (double)work->column_sum.rows * cols * e.in +
-           (work->column_sum.accumulate ? 2 : 1) * sums * e.out;
+    double cols = (double)work->column_sum.cols, sums = cols * (double)work_row_groups(work);
+    return (double)work->column_sum.rows * cols * e.read_element_bytes +
+           (work->column_sum.accumulate ? 2 : 1) * sums * e.written_element_bytes;
 }
 
 /* The rescaling reads and writes o and lse; the backward reads do, o and lse. Sinks are as wide as o. */
-static double sink_bytes(const struct work *work, struct bytes_of e)
+static double sink_bytes(const struct work *work, struct element_sizes e)
 {
     const double rows = (double)work->sink.rows * (double)work->sink.heads;
     const double dim = (double)work->sink.dim, sinks = (double)work->sink.sinks;
     if (work->kind == WORK_SINK)
-        return rows * (dim * (e.in + e.out) + 2 * F32) + sinks * e.in;
-    return rows * (2 * dim * e.in + F32) + sinks * (e.in + (work->sink.accumulate ? 2 : 1) * e.out);
+        return rows * (dim * (e.read_element_bytes + e.written_element_bytes) + 2 * F32) +
+               sinks * e.read_element_bytes;
+    return rows * (2 * dim * e.read_element_bytes + F32) +
+           sinks *
+               (e.read_element_bytes + (work->sink.accumulate ? 2 : 1) * e.written_element_bytes);
 }
 
-static double opaque_bytes(const struct work *work, struct bytes_of e)
+static double opaque_bytes(const struct work *work, struct element_sizes e)
 {
     (void)e;
     const struct work as = work_priced_as(work);
     return as.kind == WORK_OPAQUE ? (double)work->opaque.bytes : work_memory_bytes(&as);
 }
 
-static double no_bytes(const struct work *work, struct bytes_of e)
+static double no_bytes(const struct work *work, struct element_sizes e)
 {
     (void)work;
     (void)e;
@@ -354,8 +375,8 @@ static memory_function *const memory_functions[WORK_KIND_COUNT] = {
 double work_memory_bytes(const struct work *work)
 {
     assert(work->kind < WORK_KIND_COUNT && memory_functions[work->kind]);
-    const struct bytes_of e = {(double)dtype_bytes(work->in), (double)dtype_bytes(work->out),
-                               work->reads, work->writes};
+    const struct element_sizes e = {(double)dtype_bytes(work->in), (double)dtype_bytes(work->out),
+                                    work->reads, work->writes};
     return memory_functions[work->kind](work, e);
 }
 

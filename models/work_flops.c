@@ -21,11 +21,11 @@ static double causal_pairs(int64_t q, int64_t kv, int64_t offset)
 
 double attention_piece_pairs(const struct attention_piece *piece)
 {
-    double pairs = causal_pairs(piece->q, piece->kv, piece->offset);
+    double pairs = causal_pairs(piece->query_count, piece->key_count, piece->offset);
     if (piece->window > 0) {
         int64_t hidden =
             piece->offset < INT64_MIN + piece->window ? INT64_MIN : piece->offset - piece->window;
-        pairs -= causal_pairs(piece->q, piece->kv, hidden);
+        pairs -= causal_pairs(piece->query_count, piece->key_count, hidden);
     }
     return pairs;
 }
@@ -36,8 +36,9 @@ double work_attention_pairs(const struct work *work)
     assert(work->attention.mask < MASK_DOCUMENTS);
     if (work->attention.mask == MASK_FULL)
         return (double)work->attention.q * (double)work->attention.kv;
-    struct attention_piece piece = {
-        .q = work->attention.q, .kv = work->attention.kv, .offset = work->attention.offset};
+    struct attention_piece piece = {.query_count = work->attention.q,
+                                    .key_count = work->attention.kv,
+                                    .offset = work->attention.offset};
     if (work->attention.mask == MASK_WINDOW && work->attention.window == 0)
         return 0;
     if (work->attention.mask == MASK_WINDOW)

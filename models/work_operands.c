@@ -117,24 +117,24 @@ static const char *const rows[WORK_KIND_COUNT][2] = {
     [WORK_BARRIER] = {"", ""},
 };
 
-static bool is_word(const char *word, size_t size, const char *name)
+static bool equals_word(const char *word, size_t size, const char *name)
 {
     return strlen(name) == size && memcmp(name, word, size) == 0;
 }
 
 /* Returns a times b; UINT64_MAX if b is negative or the product does not fit. */
-static uint64_t times(uint64_t a, int64_t b)
+static uint64_t saturating_product(uint64_t a, int64_t b)
 {
     uint64_t product;
     return b < 0 || __builtin_mul_overflow(a, (uint64_t)b, &product) ? UINT64_MAX : product;
 }
 
 /* Returns the number of scales that a word of the table names: of one operand of a product, or of a copy. */
-static int64_t scales(const struct work *work, const char *name, size_t size)
+static int64_t scale_count(const struct work *work, const char *name, size_t size)
 {
-    const struct scaling_layout layout =
-        work_scales(work, is_word(name, size, "scales_turned") || is_word(name, size, "scales_b"));
-    return scaling_layout_count(&layout);
+    const struct scaling_layout layout = work_scale_layout(
+        work, equals_word(name, size, "scales_turned") || equals_word(name, size, "scales_b"));
+    return scaling_layout_scale_count(&layout);
 }
 
 /* Returns the value of a factor: a digit, or a parameter of the kind by its name; w012 is the sum of w0, w1 and w2,
@@ -158,12 +158,13 @@ static int64_t factor_value(const struct work *work, const char *name, size_t si
                    : (int64_t)states_moment_elements((enum states)work->adamw.states, count);
     }
     if (size >= 6 && memcmp(name, "scales", 6) == 0)
-        return scales(work, name, size);
+        return scale_count(work, name, size);
     /* comes last in a product: "k*n*groups", "n*groups" or "m*n*groups" */
     if (size == 6 && memcmp(name, "groups", 6) == 0 && work->kind == WORK_COLUMN_SUM)
-        return work_groups(work);
+        return work_row_groups(work);
     if (size == 6 && memcmp(name, "groups", 6) == 0)
-        return (work->matmul.form == MATMUL_TN) == (name[-4] == 'm') ? work_matrices(work) : 1;
+        return (work->matmul.form == MATMUL_TN) == (name[-4] == 'm') ? work_weight_matrices(work)
+                                                                     : 1;
     if (*name == '(') {
         const char *plus = memchr(name, '+', size);
         int64_t sum = factor_value(work, name + 1, (size_t)(plus - name - 1));
@@ -185,20 +186,20 @@ static uint64_t formula_value(const struct work *work, const char *formula, size
     for (size_t at = 0, end; at < size; at = end + 1) {
         const char *star = memchr(formula + at, '*', size - at);
         end = star ? (size_t)(star - formula) : size;
-        value = times(value, factor_value(work, formula + at, end - at));
+        value = saturating_product(value, factor_value(work, formula + at, end - at));
     }
     return value;
 }
 
-static uint64_t moved_bytes(const struct work *work, uint32_t members, char how)
+static uint64_t message_bytes(const struct work *work, uint32_t members, char how)
 {
     uint64_t bytes = (uint64_t)work_payload_bytes(work);
-    return how == '*' ? times(bytes, members) : how == '/' ? bytes / members : bytes;
+    return how == '*' ? saturating_product(bytes, members) : how == '/' ? bytes / members : bytes;
 }
 
 /* Reads the type after a colon. */
-static void read_type(const struct work *work, const char *word, size_t size,
-                      struct work_operand *operand)
+static void read_operand_type(const struct work *work, const char *word, size_t size,
+                              struct work_operand *operand)
 {
     static const struct {
         const char *name;
@@ -209,8 +210,8 @@ static void read_type(const struct work *work, const char *word, size_t size,
         {"op", WORK_TYPE_OP, DTYPE_COUNT},       {"float", WORK_TYPE_FLOAT, DTYPE_COUNT},
         {"moved", WORK_TYPE_MOVED, DTYPE_COUNT}, {"~f32", WORK_TYPE_FLOAT, DTYPE_F32},
     };
-    bool master = is_word(word, size, "master");
-    if (master || is_word(word, size, "moment")) {
+    bool master = equals_word(word, size, "master");
+    if (master || equals_word(word, size, "moment")) {
         enum states states = (enum states)work->adamw.states;
         operand->type = WORK_TYPE_FIXED;
         operand->dtype =
@@ -219,20 +220,21 @@ static void read_type(const struct work *work, const char *word, size_t size,
     }
     enum scaling scaling =
         (enum scaling)(work->kind == WORK_QUANTISE ? work->quantise.scaling : work->matmul.scaling);
-    if (is_word(word, size, "scale")) {
+    if (equals_word(word, size, "scale")) {
         operand->type = WORK_TYPE_FIXED;
-        operand->dtype = (uint8_t)scaling_dtype(scaling);
+        operand->dtype = (uint8_t)scaling_scale_dtype(scaling);
         return;
     }
-    if (is_word(word, size, "narrow") || (is_word(word, size, "side") && scaling != SCALING_NONE)) {
+    if (equals_word(word, size, "narrow") ||
+        (equals_word(word, size, "side") && scaling != SCALING_NONE)) {
         operand->type = WORK_TYPE_NARROW;
         operand->dtype = scaling == SCALING_NV ? DTYPE_E2M1X2 : DTYPE_E4M3;
         return;
     }
-    if (is_word(word, size, "side"))
+    if (equals_word(word, size, "side"))
         return;
     size_t i = 0;
-    while (i < ARRAY_LEN(types) && !is_word(word, size, types[i].name))
+    while (i < ARRAY_LEN(types) && !equals_word(word, size, types[i].name))
         i++;
     assert(i < ARRAY_LEN(types)); /* the table names only these types */
     operand->type = types[i].type;
@@ -244,9 +246,11 @@ static bool read_word(const struct work *work, uint32_t members, const char *wor
                       struct work_operand *operand)
 {
     const char *end = word + size;
-    *operand = (struct work_operand){
-        .type = WORK_TYPE_STEP, .dtype = DTYPE_COUNT, .over = -1, .any_count = *word == '~'};
-    operand->formula = word + operand->any_count;
+    *operand = (struct work_operand){.type = WORK_TYPE_STEP,
+                                     .dtype = DTYPE_COUNT,
+                                     .in_place_write = -1,
+                                     .count_may_differ = *word == '~'};
+    operand->formula = word + operand->count_may_differ;
     operand->formula_size = (uint32_t)strcspn(operand->formula, ":=? ");
     const char *at = operand->formula + operand->formula_size;
     const char *last = at - 6; /* messages leave groups out of a count, even if there is one */
@@ -255,17 +259,17 @@ static bool read_word(const struct work *work, uint32_t members, const char *wor
         operand->formula_size -= 7;
     if (at < end && *at == ':') {
         size_t letters = strcspn(at + 1, "=? ");
-        read_type(work, at + 1, letters, operand);
+        read_operand_type(work, at + 1, letters, operand);
         at += 1 + letters;
     }
     if (at < end && *at == '=') {
-        operand->over = (int8_t)(at[1] - '0');
+        operand->in_place_write = (int8_t)(at[1] - '0');
         at += 2;
     }
     if (at < end) {
         assert(*at == '?');
-        operand->rare = at + 1 < end && at[1] == '?';
-        operand->optional = operand->rare || at + 1 == end;
+        operand->absent_in_bench = at + 1 < end && at[1] == '?';
+        operand->optional = operand->absent_in_bench || at + 1 == end;
         while (!operand->optional && at < end) {
             const char *name = at + 1 + (at[1] == '!'), *next = name + strcspn(name, "? ");
             if ((factor_value(work, name, (size_t)(next - name)) != 0) == (at[1] == '!'))
@@ -273,10 +277,10 @@ static bool read_word(const struct work *work, uint32_t members, const char *wor
             at = next;
         }
     }
-    operand->in_bytes = *operand->formula == '@';
+    operand->count_is_bytes = *operand->formula == '@';
     operand->count =
-        operand->in_bytes
-            ? moved_bytes(work, members, operand->formula_size == 2 ? operand->formula[1] : ' ')
+        operand->count_is_bytes
+            ? message_bytes(work, members, operand->formula_size == 2 ? operand->formula[1] : ' ')
             : formula_value(work, operand->formula, operand->formula_size);
     if (operand->type == WORK_TYPE_NARROW && operand->dtype == DTYPE_E2M1X2)
         operand->count = operand->count / 2 + operand->count % 2;

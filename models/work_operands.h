@@ -26,14 +26,15 @@ struct work_operand {
     /* the formula of the count as the table has it, "rows*cols"; for messages */
     const char *formula;
     uint32_t formula_size;
-    bool in_bytes;  /* the count is in bytes: for communication and copies */
-    bool optional;  /* may be left out */
-    bool rare;      /* optional, and left out of the op of a microbenchmark */
-    bool any_count; /* `count` is only the usual count: an op of a schedule may have another */
-    uint8_t type;   /* enum work_type */
-    uint8_t dtype;  /* enum dtype in a microbenchmark; DTYPE_COUNT: the one it computes in */
-    int8_t over;    /* for a read: the write that may update its buffer in place; -1: none */
-    uint64_t count; /* elements or bytes; UINT64_MAX if it does not fit */
+    bool count_is_bytes;  /* the count is in bytes: for communication and copies */
+    bool optional;        /* may be left out */
+    bool absent_in_bench; /* optional, and left out of the op of a microbenchmark */
+    /* `count` is only the usual count: an op of a schedule may have another */
+    bool count_may_differ;
+    uint8_t type;          /* enum work_type */
+    uint8_t dtype;         /* enum dtype in a microbenchmark; DTYPE_COUNT: the one it computes in */
+    int8_t in_place_write; /* for a read: the write that may update its buffer in place; -1: none */
+    uint64_t count;        /* elements or bytes; UINT64_MAX if it does not fit */
 };
 
 /* Fills operand[] with the operands of work on one side, in order, and returns their number. members: the number of

@@ -10,7 +10,7 @@
 /* Returns the window that counts; 0: some layer has none. */
 static int64_t window_of(const struct transformer *t)
 {
-    return transformer_windowed_layers(t) < t->layers ? 0 : t->attention_window;
+    return transformer_count_windowed_layers(t) < t->layers ? 0 : t->attention_window;
 }
 
 /* Adds the rows that ranks move for the tiles of a sequence, a query as many as its bytes and its result's are. */
@@ -42,8 +42,8 @@ static void add_sequence(struct attention_division *division, double *rows,
     double pairs = 0;
     for (uint32_t i = 0; i < list->count; i++) {
         int64_t length = list->end[i] - document_begin(list, i);
-        pairs += attention_piece_pairs(
-            &(struct attention_piece){.q = length, .kv = length, .window = window});
+        pairs += attention_piece_pairs(&(struct attention_piece){
+            .query_count = length, .key_count = length, .window = window});
     }
     for (uint32_t r = 0; list->tiles == NULL && r < layout->cp; r++) {
         if (c->rotation == ROTATE_NEEDED)

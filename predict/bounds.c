@@ -26,7 +26,7 @@ static double attention_flop_per_s(const struct device_cost *cost, const struct 
 {
     const struct cost_attention *a = &cost->attention[c->attention_impl][pass];
     double most = 0;
-    for (size_t i = 0; i < a->dims; i++)
+    for (size_t i = 0; i < a->dim_count; i++)
         most = fmax(most, cost_attention_flop_per_s(cost, c->attention_impl, pass, i));
     return most > 0 ? most : cost->device_peak_flop_per_s;
 }
@@ -88,7 +88,7 @@ static double bound_of_layers_s(const struct choices *c, double all_s, double he
 static double first_s(const struct choices *c, const struct rates *rates)
 {
     int64_t end = pipeline_prefix(c, 1);
-    double seen = c->documents == NULL ? transformer_seen_flops(c->model, end) : 0;
+    double seen = c->documents == NULL ? transformer_visible_attention_flops(c->model, end) : 0;
     return (double)c->micro_batch * (double)c->dp * layers_s(c, rates, end, seen);
 }
 
@@ -129,8 +129,8 @@ static double shards_of(const struct choices *c, enum weights_choice from)
 static double parameters_of_rank(const struct choices *c, double shards)
 {
     const struct transformer *m = c->model;
-    double experts = (double)(transformer_expert_layers(m) * m->experts) * 3 * (double)m->hidden *
-                     (double)m->expert_ffn;
+    double experts = (double)(transformer_count_expert_layers(m) * m->experts) * 3 *
+                     (double)m->hidden * (double)m->expert_ffn;
     double others = (double)transformer_parameters(m) - experts;
     return (others / (shards * c->tp) + experts / fmax(shards * c->tp, c->ep)) / c->pp;
 }
@@ -150,7 +150,7 @@ double bound_optimizer_bytes(const struct choices *c)
 {
     if (c->optimizer == CHOICE_OPTIMIZER_HOST)
         return 0;
-    return states_bytes((enum states)c->states, (enum dtype)c->dtype) *
+    return states_bytes_per_parameter((enum states)c->states, (enum dtype)c->dtype) *
            parameters_of_rank(c, shards_of(c, CHOICE_WEIGHTS_ZERO1));
 }
 

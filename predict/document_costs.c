@@ -21,8 +21,8 @@ double document_cost_s(const struct ir *ir, const struct work *work, uint32_t ra
     if (cost->is_ideal)
         return ir_op_flops(ir, work, rank) / options->peak_flop_per_s;
     visible_pieces(ir, work, rank, &pieces);
-    double seconds =
-        options->slowdown * cost_pieces_s(cost, options->impl, work, pieces.piece, pieces.count);
+    double seconds = options->slowdown * cost_document_attention_s(cost, options->impl, work,
+                                                                   pieces.piece, pieces.count);
     visible_release(&pieces);
     return seconds;
 }
@@ -235,14 +235,14 @@ void document_costs_free(double **seconds, uint32_t shapes)
 
 double document_seen_flops(const struct documents *d, const struct transformer *model, int64_t seq)
 {
-    double whole = transformer_seen_flops(model, seq), seen = 0;
+    double whole = transformer_visible_attention_flops(model, seq), seen = 0;
     if (d == NULL || d->sequences == 0)
         return whole;
     double *of_list = heap_zalloc(d->list_count + 1u, sizeof *of_list);
     for (uint32_t l = 0; l < d->list_count; l++)
         for (uint32_t i = 0; i < d->list[l].count; i++)
-            of_list[l] +=
-                transformer_seen_flops(model, d->list[l].end[i] - document_begin(&d->list[l], i));
+            of_list[l] += transformer_visible_attention_flops(
+                model, d->list[l].end[i] - document_begin(&d->list[l], i));
     for (uint32_t s = 0; s < d->sequences; s++)
         seen += d->list_of[s] == DOCUMENTS_NONE ? whole : of_list[d->list_of[s]];
     free(of_list);

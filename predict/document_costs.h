@@ -41,7 +41,7 @@ struct document_lateness document_lateness(const struct ir *ir, const double *co
 void document_costs_free(double **seconds, uint32_t shapes);
 
 /* Returns the forward flops of attention's core over one layer and one sequence, on average over the sequences of a
- * step. Only pairs that documents and the model's windows let through count, as in transformer_seen_flops(). If
+ * step. Only pairs that documents and the model's windows let through count, as in transformer_visible_attention_flops(). If
  * `documents` is NULL or has no sequences, each sequence is one document. */
 double document_seen_flops(const struct documents *documents, const struct transformer *model,
                            int64_t seq);

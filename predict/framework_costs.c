@@ -9,7 +9,7 @@ static const struct {
     int forward, backward;
 } router_operators[ROUTER_COUNT] = {
     [ROUTER_SOFTMAX] = {40, 27},
-    [ROUTER_CHOSEN] = {28, 21},
+    [ROUTER_SOFTMAX_OF_CHOSEN] = {28, 21},
     [ROUTER_SIGMOID] = {51, 42},
 };
 
@@ -81,7 +81,7 @@ static void add_biases(const struct prediction *p, const struct device_cost *cos
         const double bytes = gradient ? bias_backward.bytes : bias_forward.bytes;
         const double calls = gradient ? bias_backward.all + experts * bias_backward.each
                                       : bias_forward.all + experts * bias_forward.each;
-        work_s[i] += cost_passes_s(cost, calls, rows * (double)m->hidden * bytes);
+        work_s[i] += cost_elementwise_s(cost, calls, rows * (double)m->hidden * bytes);
         issue_s[i] += calls * call_s;
     }
 }

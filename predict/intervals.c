@@ -63,34 +63,34 @@ struct intervals intervals_of(const struct prediction *p)
         return intervals;
     for (int i = 0; i < RESIDUAL_COUNT; i++)
         intervals.of_quantity[i] =
-            interval_make(&p->setup->evidence, (enum residual_of)i, &run, NULL);
+            interval_of_run(&p->setup->evidence, (enum residual_of)i, &run, NULL);
     /* the errors of published steps on this device include those of its estimates */
-    bool judged = time->device;
+    bool judged = time->device_is_measured;
     bool own = spread_is_known(&p->setup->cost, &p->setup->cluster) ||
                (!judged && spreads_matter(p->setup));
     if (own && !p->spreads.is_known)
         *time = none;
-    if (own && interval_known(time)) {
+    if (own && interval_is_known(time)) {
         intervals.spreads = p->spreads;
         for (int part = 0; part < SPREAD_PART_COUNT && judged; part++)
             intervals.spreads.estimated[part] = 0;
         time->low = -spread_of_machine(&intervals.spreads, -time->low);
         time->high = spread_of_machine(&intervals.spreads, time->high);
     }
-    if (interval_known(time))
+    if (interval_is_known(time))
         bound_by_peak(time, p);
     return intervals;
 }
 
 bool intervals_known(const struct intervals *intervals, enum residual_of of)
 {
-    return interval_known(&intervals->of_quantity[of]);
+    return interval_is_known(&intervals->of_quantity[of]);
 }
 
 void intervals_put_beside(struct text *out, const char *before, const struct interval *interval,
                           double value, double unit)
 {
-    if (!interval_known(interval))
+    if (!interval_is_known(interval))
         return;
     text_puts(out, before);
     intervals_put(out, interval, value, unit);
@@ -164,7 +164,7 @@ void intervals_put_unmeasured(struct text *out, const struct intervals *interval
 {
     const struct interval *interval = &intervals->of_quantity[of];
     const struct residual run = similarity_residual(&intervals->similarity);
-    for (uint32_t i = 0; i < interval->count && i < NAMED_FEATURES; i++) {
+    for (uint32_t i = 0; i < interval->unmeasured_count && i < NAMED_FEATURES; i++) {
         const double deviation = sqrt(interval->unmeasured[i].variance);
         if (deviation < INTERVAL_NOTABLE)
             break;
@@ -196,7 +196,7 @@ void intervals_put_evidence(struct text *out, const struct intervals *intervals,
         put_others(out, spreads);
         text_puts(out, "; ");
     }
-    if (interval->count > 0 &&
+    if (interval->unmeasured_count > 0 &&
         interval->unmeasured[0].variance >= INTERVAL_NOTABLE * INTERVAL_NOTABLE) {
         text_puts(out, "never measured: ");
         intervals_put_unmeasured(out, intervals, of, true);

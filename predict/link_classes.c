@@ -79,7 +79,7 @@ static unsigned *find_sorts(const struct ir *ir)
     for (uint32_t s = 0; s < ir->shape_count; s++) {
         const struct work *work = &ir->shape[s];
         enum sort sort = sort_of((enum work_kind)work->kind);
-        int64_t group = work_group(work) < 0 ? ir->group_count : work_group(work);
+        int64_t group = work_comm_group(work) < 0 ? ir->group_count : work_comm_group(work);
         sorts[group] |= sort == SORT_COUNT ? 0 : 1u << sort;
     }
     return sorts;

@@ -84,8 +84,8 @@ static void find_least_factors(const struct row_matches *m, const struct trace *
         const struct block_match *match = &m->match[i];
         for (uint32_t k = 0; match->between_blocks && k < match->row_count; k++) {
             uint32_t row = m->row[match->row_begin + k], op = predicted->ops.op[row];
-            double bytes = cost_traffic_bytes(cost, (enum attention_impl)p->choices.attention_impl,
-                                              ir_work(&p->ir, op));
+            double bytes = cost_memory_traffic_bytes(
+                cost, (enum attention_impl)p->choices.attention_impl, ir_work(&p->ir, op));
             double *of_kind = &least[p->ir.op.kind[op]];
             *of_kind = fmax(*of_kind,
                             bytes / cost->device_memory_bytes_per_s / predicted_s(predicted, row));
@@ -322,7 +322,7 @@ static uint16_t nodes_of(const struct prediction *p, const struct group *group)
 
 static bool is_message(const struct work *work)
 {
-    return work_group(work) >= 0 &&
+    return work_comm_group(work) >= 0 &&
            work_kind_info((enum work_kind)work->kind)->stream == STREAM_COMM;
 }
 
@@ -336,7 +336,7 @@ static bool describe(struct point *point, const struct prediction *p, uint32_t o
     *point = (struct point){.role = stream == STREAM_HOST      ? POINT_HOST
                                     : stream == STREAM_COMPUTE ? POINT_STEP
                                                                : POINT_WORK,
-                            .impl = POINT_NO_IMPL,
+                            .attention_impl = POINT_NO_IMPL,
                             .nodes = 1,
                             .work = *work};
     switch ((enum work_kind)work->kind) {
@@ -348,18 +348,18 @@ static bool describe(struct point *point, const struct prediction *p, uint32_t o
     case WORK_ATTENTION:
     case WORK_ATTENTION_BACKWARD:
     case WORK_MERGE:
-        point->impl = (uint8_t)p->choices.attention_impl;
+        point->attention_impl = (uint8_t)p->choices.attention_impl;
         break;
     default:
         break;
     }
     if (is_message(work)) {
-        const struct group *group = &p->ir.group[work_group(work)];
+        const struct group *group = &p->ir.group[work_comm_group(work)];
         point->nodes = nodes_of(p, group);
         point->loopback = p->setup->cluster.fabric.kind == FABRIC_LOOPBACK;
         point->work.p[0] = group_size(&p->ir.mesh, group);
     }
-    return chain[work->kind].bytes == 0;
+    return chain[work->kind].bytes_per_element == 0;
 }
 
 /* The observed times of one shape. */
@@ -404,7 +404,7 @@ static void add_starts(const struct observed *o, struct loc at, struct points *p
 {
     struct point point = {.at = at,
                           .role = POINT_START,
-                          .impl = POINT_NO_IMPL,
+                          .attention_impl = POINT_NO_IMPL,
                           .nodes = 1,
                           .work = {.kind = WORK_FILL, .in = DTYPE_F32, .out = DTYPE_F32}};
     struct shape_times times = {.seconds = heap_alloc(o->steps, sizeof *times.seconds),
@@ -471,7 +471,7 @@ void observed_points(const struct observed *o, const struct prediction *p, const
         const struct work *work = &p->ir.shape[row[i].shape];
         for (end = i; end < o->count && row[end].shape == row[i].shape;)
             end++;
-        chained[work->kind] |= chain[work->kind].bytes > 0;
+        chained[work->kind] |= chain[work->kind].bytes_per_element > 0;
         if (!describe(&point, p, row[i].op, chain))
             continue;
         collect_times(&times, row + i, end - i, is_message(work));

@@ -9,7 +9,7 @@ static void add_point(struct points *points, struct loc at, enum point_role role
     if (seconds > 0)
         points_add(points, &(struct point){.at = at,
                                            .role = (uint8_t)role,
-                                           .impl = POINT_NO_IMPL,
+                                           .attention_impl = POINT_NO_IMPL,
                                            .nodes = 1,
                                            .work = work,
                                            .median_s = seconds,

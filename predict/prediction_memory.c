@@ -26,8 +26,8 @@ double prediction_fits(const struct setup *setup, const struct choices *choices,
     const struct residual run = similarity_residual(&like);
     struct interval interval = {.low = NAN};
     if (like.device[0] != '\0')
-        interval = interval_make(&setup->evidence, RESIDUAL_MEMORY, &run, NULL);
-    return interval_fits(&interval, needed, available);
+        interval = interval_of_run(&setup->evidence, RESIDUAL_MEMORY, &run, NULL);
+    return interval_fit_probability(&interval, needed, available);
 }
 
 /* Does the same for a recorded step. */
@@ -38,8 +38,8 @@ static double recorded_fits(const struct prediction *p, double needed, double av
     const struct residual run = similarity_residual(&like);
     struct interval interval = {.low = NAN};
     if (like.device[0] != '\0')
-        interval = interval_make(&p->setup->evidence, RESIDUAL_MEMORY, &run, NULL);
-    return interval_fits(&interval, needed, available);
+        interval = interval_of_run(&p->setup->evidence, RESIDUAL_MEMORY, &run, NULL);
+    return interval_fit_probability(&interval, needed, available);
 }
 
 /* Returns the probability that the memory suffices. Planned arenas fit or do not, without doubt. If the device's figure
@@ -144,7 +144,7 @@ static double dropped_share(const struct ir *ir, const struct choices *c)
     double kept = 0, copies = 0;
     routing.capacity.pad = 0;
     for (uint32_t l = 0; l < routing.layers && c->capacity.factor > 0; l++)
-        if (transformer_has_experts(c->model, l)) {
+        if (transformer_layer_has_experts(c->model, l)) {
             kept += (double)routing_kept(&routing, routing.list_of[l], rows);
             copies += (double)(rows * routing.copies);
         }
@@ -220,10 +220,10 @@ enum status prediction_memory(struct prediction *p, const struct prediction_ques
     p->profile = p->choices.profile;
     if (status == STATUS_OK)
         status = cost_check_attention(&setup->cost, (enum attention_impl)p->choices.attention_impl,
-                                      transformer_wide_dim(&setup->model),
+                                      transformer_wider_head_dim(&setup->model),
                                       (struct loc){.name = "--attention"}, diag);
     if (status == STATUS_OK)
-        status = cost_check_products(
+        status = cost_check_scaling(
             &setup->cost, (enum scaling)products_recipe(&p->choices)->of_weights,
             products_names[p->choices.products], (struct loc){.name = "--products"}, diag);
     if (status == STATUS_OK)
@@ -287,10 +287,11 @@ static void choose_recorded_kernels(struct prediction *p)
         if (work->kind != WORK_OPAQUE ||
             (as.kind != WORK_ATTENTION && as.kind != WORK_ATTENTION_BACKWARD))
             continue;
-        const bool has = cost_check_attention(&setup->cost, work_kernels(work, ATTENTION_FA2),
-                                              as.attention.dim, (struct loc){0}, NULL) == STATUS_OK;
+        const bool has =
+            cost_check_attention(&setup->cost, work_attention_impl(work, ATTENTION_FA2),
+                                 as.attention.dim, (struct loc){0}, NULL) == STATUS_OK;
         if (setup->request.attention_impl < 0 && !has)
-            p->without_costs = work_kernels(work, ATTENTION_FA2);
+            p->without_costs = work_attention_impl(work, ATTENTION_FA2);
         if (setup->request.attention_impl >= 0 || !has)
             work->opaque.kernels = request_attention(&setup->request, ATTENTION_FA2);
         ops[work->opaque.kernels]++;
@@ -336,14 +337,15 @@ enum status prediction_memory_of_file(struct prediction *p,
         if (work->kind == WORK_ATTENTION || work->kind == WORK_ATTENTION_BACKWARD)
             status = cost_check_attention(
                 &setup->cost,
-                work_kernels(&p->ir.shape[i], (enum attention_impl)p->choices.attention_impl),
+                work_attention_impl(&p->ir.shape[i],
+                                    (enum attention_impl)p->choices.attention_impl),
                 work_attention_vdim(work) > work->attention.dim ? work_attention_vdim(work)
                                                                 : work->attention.dim,
                 (struct loc){.name = path}, diag);
         if (status == STATUS_OK && work->kind == WORK_MATMUL)
-            status = cost_check_products(&setup->cost, (enum scaling)work->matmul.scaling,
-                                         scaling_names[work->matmul.scaling],
-                                         (struct loc){.name = path}, diag);
+            status = cost_check_scaling(&setup->cost, (enum scaling)work->matmul.scaling,
+                                        scaling_names[work->matmul.scaling],
+                                        (struct loc){.name = path}, diag);
     }
     if (status == STATUS_OK) {
         replay_allocator(p);

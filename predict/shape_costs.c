@@ -162,7 +162,7 @@ struct assumed_clock assumed_clock(const struct prediction *p)
         return (struct assumed_clock){0};
     chains_of(p->profile, &p->choices, false, cost.chain);
     if (cost.device_memory_power > 0)
-        cost.memory_share = memory_share(p, &cost);
+        cost.memory_s_per_tensor_s = memory_share(p, &cost);
     return (struct assumed_clock){
         cost.device_power, cost.device_clock_mhz, cost_product_mhz(&cost, (enum dtype)p->ir.dtype),
         cost_attention_mhz(&cost, (enum attention_impl)p->choices.attention_impl)};
@@ -191,13 +191,13 @@ void shape_costs_make(struct shape_costs *costs, const struct prediction *p)
     enum attention_impl impl = (enum attention_impl)p->choices.attention_impl;
     bool merges =
         p->choices.kernels == KERNELS_COMPILED || (p->profile != NULL && p->profile->fused_merge);
-    if (merges && impl != ATTENTION_CPU && fused.merge_bytes[impl] > FUSED_MERGE_BYTES)
-        fused.merge_bytes[impl] = FUSED_MERGE_BYTES;
+    if (merges && impl != ATTENTION_CPU && fused.merge_bytes_per_element[impl] > FUSED_MERGE_BYTES)
+        fused.merge_bytes_per_element[impl] = FUSED_MERGE_BYTES;
     bool kept = p->has_choices && (p->choices.activations == CHOICE_ACTIVATIONS_KEEP ||
                                    p->choices.activations == CHOICE_ACTIVATIONS_RATIO);
     chains_of(p->profile, &p->choices, kept, fused.chain);
     if (cost->device_memory_power > 0 && !cost->is_ideal)
-        fused.memory_share = memory_share(p, cost);
+        fused.memory_s_per_tensor_s = memory_share(p, cost);
     bool ideal_profile = p->profile != NULL && p->profile->is_ideal;
     double slowdown = p->has_choices ? step_attention_slowdown(&p->choices) : 1;
     double peak = p->setup->cluster.device.peak_flop_per_s;
@@ -233,8 +233,8 @@ void shape_costs_make(struct shape_costs *costs, const struct prediction *p)
             costs->work_s[i] = cost_work_s(cost, impl, &all);
         if (!by_place && (work->kind == WORK_ATTENTION || work->kind == WORK_ATTENTION_BACKWARD))
             costs->work_s[i] *= slowdown;
-        costs->issue_s[i] = ideal_profile ? 0 : cost_issue_s(cost, work);
-        if (work_runs_on((enum work_kind)work->kind, STREAM_HOST)) {
+        costs->issue_s[i] = ideal_profile ? 0 : cost_host_issue_s(cost, work);
+        if (work_may_run_on((enum work_kind)work->kind, STREAM_HOST)) {
             costs->host_work_s[i] = host_work_s(p, work);
             costs->host_bytes[i] = cost_host_work_bytes(work);
         }

@@ -138,11 +138,11 @@ static bool is_unused(const struct prediction *p, const struct setup *moved, enu
     const struct cluster *cluster = &p->setup->cluster;
     bool alone = mesh_ranks(&p->ir.mesh) == 1;
     switch (part) {
-    case SPREAD_COPIES: /* messages between ranks may use the same PCIe lanes as copies */
+    case SPREAD_HOST_COPIES: /* messages between ranks may use the same PCIe lanes as copies */
         return alone && !has_copies(&p->ir);
-    case SPREAD_NODE:
+    case SPREAD_NODE_LINKS:
         return alone;
-    case SPREAD_NETWORK:
+    case SPREAD_NETWORK_LINKS:
         return alone || cluster->nodes == 1;
     default:
         return same_costs(p, moved);
@@ -167,9 +167,9 @@ static void try_part(void *context, size_t job, void *result)
     /* a shallow copy suffices: nothing writes through its pointers */
     struct setup moved = *p->setup;
     struct arena arena = {0};
-    bool measured = spread_of(&moved.cost, &moved.cluster, part) > 0;
+    bool measured = spread_largest_of_part(&moved.cost, &moved.cluster, part) > 0;
     if (job % 2 == 1)
-        spread_slow_others(&moved.cost, &moved.cluster, &arena, part, SLOWER);
+        spread_slow_unmeasured(&moved.cost, &moved.cluster, &arena, part, SLOWER);
     else if (measured)
         spread_slow_measured(&moved.cost, &moved.cluster, &arena, part);
     if ((job % 2 == 1 || measured) && !is_unused(p, &moved, part))
@@ -199,8 +199,8 @@ enum status spreads_find(struct spreads *spreads, const struct prediction *p, st
     for (int part = 0; part < SPREAD_PART_COUNT && status == STATUS_OK; part++) {
         spreads->is_known = true;
         spreads->spread[part] =
-            spread_of(&p->setup->cost, &p->setup->cluster, (enum spread_part)part);
-        spreads->estimated[part] = spread_of_estimate(&p->setup->cost, (enum spread_part)part);
+            spread_largest_of_part(&p->setup->cost, &p->setup->cluster, (enum spread_part)part);
+        spreads->estimated[part] = spread_estimated_error(&p->setup->cost, (enum spread_part)part);
         spreads->growth_of_measured[part] = change[2 * part].log_step;
         spreads->share_of_unmeasured[part] = fmax(change[2 * part + 1].log_step, 0) / log(SLOWER);
     }

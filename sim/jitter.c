@@ -15,7 +15,7 @@ double jitter_expected_maximum(uint32_t n)
 static uint32_t op_member_count(const struct ir *ir, uint32_t op)
 {
     enum work_kind kind = (enum work_kind)ir->op.kind[op];
-    int64_t group = work_group(ir_work(ir, op));
+    int64_t group = work_comm_group(ir_work(ir, op));
     if (kind == WORK_SHIFT || kind == WORK_SEND || kind == WORK_RECV)
         return 2;
     return group < 0 ? 1 : group_size(&ir->mesh, &ir->group[group]);

@@ -406,7 +406,7 @@ void waterfall_make(struct waterfall *waterfall, const struct ir *ir,
     double *flops = ir_flops(ir, rank);
     m.at_peak_s = heap_alloc(ir->shape_count + 1u, sizeof *m.at_peak_s);
     for (uint32_t i = 0; i < ir->shape_count; i++)
-        m.at_peak_s[i] = (wide)flops[i] / (peak.flop_per_s * work_peak_factor(&ir->shape[i]));
+        m.at_peak_s[i] = (wide)flops[i] / (peak.flop_per_s * work_peak_over_bf16(&ir->shape[i]));
     m.stream_predecessor = heap_alloc(m.op_count + 1u, sizeof *m.stream_predecessor);
     m.host_blocking_op = heap_alloc(m.op_count + 1u, sizeof *m.host_blocking_op);
     attribute_step(&m, result->simulated_end_s);

@@ -35,7 +35,7 @@ void fitted_sort(struct fitted *fitted, int64_t min_bytes)
 
 static enum status load_base(struct fitted *fitted, const char *base, struct diag *diag)
 {
-    const char *backend = points_get(&fitted->points, "backend");
+    const char *backend = points_header_value(&fitted->points, "backend");
     fitted->base_name = base;
     if (fitted->base_name == NULL && backend && strcmp(backend, "cpu") == 0)
         fitted->base_name = "cpu-generic";
@@ -55,8 +55,8 @@ static enum status load_base(struct fitted *fitted, const char *base, struct dia
 /* Adds, after the messages about refused fits, advice for points that other programs disturbed. */
 static void note_noise(const struct fitted *fitted, const char *name, struct diag *diag)
 {
-    double spread = noise_spread_of_all(&fitted->points);
-    if (noise_disturbs(spread, 0) && !fitted->options.despite_noise)
+    double spread = noise_p90_over_p10_of_all(&fitted->points);
+    if (noise_explains_refusal(spread, 0) && !fitted->options.despite_noise)
         diag_note(diag, (struct loc){.name = name},
                   "half of the measured points have a p90 above %.1f times their p10 (1.2 to 1.3 "
                   "on an idle machine), so other programs disturbed them: measure again when the "
@@ -98,7 +98,7 @@ enum status fitted_make(struct fitted *fitted, const char *base, bool links_want
 void fitted_report(const struct fitted *fitted, struct text *out)
 {
     calibration_print_report(&fitted->device, out);
-    if (fitted->device.spread > 0)
+    if (fitted->device.point_spread > 0)
         calibration_print_noise(&fitted->device, fitted->base_name, out);
     link_calibration_print_report(&fitted->links, out);
     if (fitted->refusals.size > 0)
@@ -123,23 +123,23 @@ static bool goes_on_without(const struct calibrate_fallback *fallback, size_t co
 {
     bool found = false;
     for (size_t i = 0; i < count; i++)
-        found |= fallback[i].disturbed;
+        found |= fallback[i].is_disturbed;
     return found;
 }
 
 static bool has_no_device(const struct fitted *fitted)
 {
-    return fitted->has_device && fitted->device.families == 0 &&
-           !goes_on_without(fitted->device.fallback, fitted->device.fallbacks);
+    return fitted->has_device && fitted->device.family_count == 0 &&
+           !goes_on_without(fitted->device.fallback, fitted->device.fallback_count);
 }
 
 static bool has_no_links(const struct fitted *fitted)
 {
     size_t fits = 0;
     for (int i = 0; i < CALIBRATE_LINK_COUNT; i++)
-        fits += fitted->links.link[i].points > 0;
+        fits += fitted->links.link[i].point_count > 0;
     return fitted->has_links && fits == 0 &&
-           !goes_on_without(fitted->links.fallback, fitted->links.fallbacks);
+           !goes_on_without(fitted->links.fallback, fitted->links.fallback_count);
 }
 
 /* Notes that a requested file is not written, since none of its fits succeeded. */
@@ -156,14 +156,14 @@ static void note_part(const char *path, const char *base, const struct calibrate
 {
     bool refused = false;
     for (size_t i = 0; i < count; i++)
-        refused |= fallback[i].to_base && !fallback[i].disturbed;
+        refused |= fallback[i].keeps_base_numbers && !fallback[i].is_disturbed;
     if (refused)
         diag_note(diag, (struct loc){.name = path},
                   "holds what could be fitted; numbers whose fit was refused are those of %s",
                   base);
 }
 
-/* Returns the path of the file of points beside a device file, "mine.points.csv" for "mine.json"; NULL: there are no
+/* Returns the path of the file of points beside a device file, "mine.point_count.csv" for "mine.json"; NULL: there are no
  * points that a device file could name. */
 static const char *points_path(struct fitted *fitted, const char *device)
 {
@@ -184,7 +184,7 @@ static const char *points_path(struct fitted *fitted, const char *device)
 static enum status print_device(struct fitted *fitted, const char *path, const char *name,
                                 const char *points, struct text *out, struct diag *diag)
 {
-    const char *device = points_get(&fitted->points, "device");
+    const char *device = points_header_value(&fitted->points, "device");
     assert(fitted->has_device); /* the command has refused the option otherwise */
     if (name == NULL)
         name = stem_of(&fitted->arena, path);
@@ -263,13 +263,14 @@ enum status fitted_save(struct fitted *fitted, const struct fitted_files *files,
             points_print(&fitted->points, &points);
             file[count++] = (struct file_set_contents){shapes, points.data, points.size};
         }
-        note_part(fits.device, fitted->base_name, fitted->device.fallback, fitted->device.fallbacks,
-                  diag);
+        note_part(fits.device, fitted->base_name, fitted->device.fallback,
+                  fitted->device.fallback_count, diag);
     }
     if (status == STATUS_OK && fits.cluster != NULL) {
         status = print_cluster(fitted, &fits, &cluster, diag);
         file[count++] = (struct file_set_contents){fits.cluster, cluster.data, cluster.size};
-        note_part(fits.cluster, fits.base, fitted->links.fallback, fitted->links.fallbacks, diag);
+        note_part(fits.cluster, fits.base, fitted->links.fallback, fitted->links.fallback_count,
+                  diag);
     }
     if (status == STATUS_OK)
         status = file_set_write_all(file, count, diag);

@@ -78,8 +78,8 @@ static void put_params(struct rows *rows, const struct work *work)
         const struct work_param *param = &info->param[i];
         if (param->optional && work->p[i] == 0)
             continue;
-        if (param->values != NULL)
-            json_put_text(rows->json, param->name, param->values[work->p[i]]);
+        if (param->value_names != NULL)
+            json_put_text(rows->json, param->name, param->value_names[work->p[i]]);
         else
             json_put_number(rows->json, param->name, (double)work->p[i]);
     }
@@ -101,8 +101,8 @@ static void put_point(struct rows *rows, const struct point *point)
             rows_skip(rows);
     rows_number(rows, work->reads > 0 ? work->reads : info->reads_min);
     rows_number(rows, work->writes > 0 ? work->writes : info->writes_min);
-    if (point->impl < POINT_NO_IMPL)
-        rows_name(rows, attention_impl_name((enum attention_impl)point->impl));
+    if (point->attention_impl < POINT_NO_IMPL)
+        rows_name(rows, attention_impl_name((enum attention_impl)point->attention_impl));
     else
         rows_skip(rows);
     rows_number(rows, point->median_s);
@@ -117,7 +117,7 @@ void points_print_json(const struct points *points, struct text *out)
     command_begin_json(&json, "bench");
     json_begin_object(&json, "header");
     for (size_t i = 0; i < points->header_count; i++)
-        json_put_text(&json, points->header[i].key, points->header[i].value);
+        json_put_text(&json, points->header_line[i].key, points->header_line[i].value);
     json_end_object(&json);
     struct rows rows = {.json = &json};
     rows_begin(&rows, "points", NULL, &points_tables[POINTS_POINT]);
@@ -139,16 +139,16 @@ static void put_numbers(struct rows *rows, const struct calibration *c, int fami
         [CALIBRATE_STATED] = "stated",
         [CALIBRATE_DERIVED] = "derived",
     };
-    for (size_t i = 0; i < c->numbers; i++) {
+    for (size_t i = 0; i < c->number_count; i++) {
         const struct calibrate_number *number = &c->number[i];
-        if (number->family >= 0 ? number->family != family : family >= 0)
+        if (number->family_index >= 0 ? number->family_index != family : family >= 0)
             continue;
         rows_name(rows, number->name);
         rows_number(rows, number->value);
         if (number->origin == CALIBRATE_FITTED) {
-            rows_number(rows, number->error);
-            rows_number(rows, calibration_spread(c, number));
-            rows_number(rows, number->at_bound);
+            rows_number(rows, number->standard_error);
+            rows_number(rows, calibration_number_spread(c, number));
+            rows_number(rows, number->is_at_bound);
         } else {
             rows_skip(rows);
             rows_skip(rows);
@@ -162,19 +162,19 @@ static void put_numbers(struct rows *rows, const struct calibration *c, int fami
 static void put_families(struct rows *rows, const struct calibration *c)
 {
     rows_begin(rows, "families", NULL, &points_tables[POINTS_FAMILY]);
-    for (size_t i = 0; i < c->families; i++) {
+    for (size_t i = 0; i < c->family_count; i++) {
         const struct calibrate_family *family = &c->family[i];
         struct rows inner;
         rows_name(rows, family->name);
-        rows_number(rows, (double)family->points);
-        rows_number(rows, (double)family->parameters);
-        rows_number(rows, family->rms);
-        if (family->left_out > 0)
-            rows_number(rows, family->leave_one_out);
+        rows_number(rows, (double)family->point_count);
+        rows_number(rows, (double)family->parameter_count);
+        rows_number(rows, family->rms_error);
+        if (family->leave_one_out_points > 0)
+            rows_number(rows, family->leave_one_out_error);
         else
             rows_skip(rows);
         rows_number(rows, family->worst_error);
-        rows_name(rows, family->worst_what);
+        rows_name(rows, family->worst_point_text);
         rows_begin_inner(&inner, rows, &points_tables[POINTS_NUMBER]);
         put_numbers(&inner, c, (int)i);
         rows_end(&inner);
@@ -190,18 +190,18 @@ static void put_links(struct rows *rows, const struct link_calibration *calibrat
     rows_begin(rows, "links", NULL, &points_tables[POINTS_LINK]);
     for (int i = 0; i < CALIBRATE_LINK_COUNT; i++) {
         const struct calibrated_link *link = &calibration->link[i];
-        if (link->points == 0)
+        if (link->point_count == 0)
             continue;
         rows_name(rows, calibrate_link_name((enum calibrate_link)i));
-        rows_number(rows, (double)link->points);
+        rows_number(rows, (double)link->point_count);
         rows_number(rows, link->latency_s);
         rows_number(rows, link->latency_error_s);
         rows_number(rows, link->bytes_per_s);
         rows_number(rows, link->bytes_per_s_error);
-        rows_number(rows, link->rms);
-        rows_number(rows, link->leave_one_out);
+        rows_number(rows, link->rms_error);
+        rows_number(rows, link->leave_one_out_error);
         rows_number(rows, link->worst_error);
-        rows_name(rows, link->worst_what);
+        rows_name(rows, link->worst_point_text);
     }
     rows_end(rows);
 }
@@ -211,8 +211,8 @@ static void put_fallbacks(struct rows *rows, const struct calibrate_fallback *fa
 {
     for (size_t i = 0; i < count; i++) {
         rows_name(rows, fallback[i].name);
-        rows_name(rows, fallback[i].to_base ? "base" : "fastest");
-        rows_number(rows, fallback[i].disturbed);
+        rows_name(rows, fallback[i].keeps_base_numbers ? "base" : "fastest");
+        rows_number(rows, fallback[i].is_disturbed);
     }
 }
 
@@ -224,14 +224,14 @@ void calibration_print_json(const struct calibration *device, const struct link_
     struct rows rows = {.json = &json};
     put_families(&rows, device);
     put_links(&rows, link);
-    json_put_number(&json, "spread", device->spread);
+    json_put_number(&json, "spread", device->point_spread);
     rows_begin(&rows, "fallen", NULL, &points_tables[POINTS_FALLBACK]);
-    put_fallbacks(&rows, device->fallback, device->fallbacks);
-    put_fallbacks(&rows, link->fallback, link->fallbacks);
+    put_fallbacks(&rows, device->fallback, device->fallback_count);
+    put_fallbacks(&rows, link->fallback, link->fallback_count);
     rows_end(&rows);
     json_begin_array(&json, "unmeasured");
     for (size_t i = 0; i < device->unmeasured_count; i++)
-        json_put_text(&json, NULL, device->unmeasured[i]);
+        json_put_text(&json, NULL, device->unmeasured_family[i]);
     json_end_array(&json);
     json_put_text(&json, "notes", device->notes.size > 0 ? device->notes.data : "");
     json_put_text(&json, "refused", refused);

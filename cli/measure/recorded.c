@@ -76,10 +76,10 @@ enum status recorded_points(struct recorded *r, const struct options *options,
     if (status != STATUS_OK)
         return status;
     note_unmatched(r);
-    if (points_get(points, "device") == NULL) {
+    if (points_header_value(points, "device") == NULL) {
         struct text device = {0};
         text_printf(&device, "the machine of %s", r->path[0]);
-        points_set(points, (struct loc){.name = r->path[0]}, "device", device.data);
+        points_add_header_line(points, (struct loc){.name = r->path[0]}, "device", device.data);
         text_release(&device);
     }
     observed_points(&r->observed, &r->prediction, r->path[0], points, &r->notes);

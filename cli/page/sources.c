@@ -69,7 +69,7 @@ static void put_cluster(struct page *page, const char *name, const char *costs)
         cluster_print(&text, &cluster);
         text_printf(&summary, "Cluster %s: every number and its source", cluster.name);
         page_details(page, summary.data, text.data);
-        costs = costs != NULL ? costs : cluster.device.cost;
+        costs = costs != NULL ? costs : cluster.device.cost_name;
         text.size = summary.size = 0;
         if (cost_load(&cost, &arena, costs, NULL) == STATUS_OK) {
             cost_print(&text, &cost);

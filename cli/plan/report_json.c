@@ -131,8 +131,8 @@ static void put_simulated(struct rows *rows, const struct plan_report *r, const 
     const double step_s = plan_step_s(o);
     rows_number(rows, o->rate_bound);
     rows_number(rows, step_s);
-    put_if(rows, interval_known(time), interval_low(time, step_s));
-    put_if(rows, interval_known(time), interval_high(time, step_s));
+    put_if(rows, interval_is_known(time), interval_low(time, step_s));
+    put_if(rows, interval_is_known(time), interval_high(time, step_s));
     put_batches(rows, o);
     rows_number(rows, o->sequences);
     put_loss(rows, r, o);

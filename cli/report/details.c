@@ -192,7 +192,7 @@ static void print_utilisation(struct sheet *sheet, const struct report *r)
         text_printf(&piece, "%s %.1f %%", mfu_table[i].name, 100 * fraction[i]);
         report_put_piece(&line, &piece);
     }
-    mfu_put_excess(&piece, fraction);
+    mfu_explain_excess(&piece, fraction);
     if (piece.size > 0)
         report_put_piece(&line, &piece);
     if (line.size > 0)

@@ -105,7 +105,7 @@ void report_json_verdict(struct json_out *w, const struct verdict *v)
 void report_json_step_ends(struct json_out *w, const struct intervals *intervals, double step_s)
 {
     const struct interval *time = &intervals->of_quantity[RESIDUAL_TIME];
-    if (!interval_known(time))
+    if (!interval_is_known(time))
         return;
     json_put_number(w, "step_low_s", interval_low(time, step_s));
     json_put_number(w, "step_high_s", interval_high(time, step_s));
@@ -240,7 +240,7 @@ static void put_never_measured(struct json_out *w, const struct intervals *inter
     struct rows rows = {.json = w};
     rows_begin(&rows, "never_measured", NULL, &report_tables[REPORT_NEVER_MEASURED]);
     for (int of = 0; of < RESIDUAL_COUNT; of++) {
-        for (uint32_t i = 0; i < intervals->of_quantity[of].count; i++) {
+        for (uint32_t i = 0; i < intervals->of_quantity[of].unmeasured_count; i++) {
             const struct unmeasured *unmeasured = &intervals->of_quantity[of].unmeasured[i];
             struct text what = {0};
             interval_put_unmeasured(&what, unmeasured, &run);
@@ -501,13 +501,13 @@ void report_print_json(struct text *out, const struct report *r)
         const struct intervals intervals = intervals_of(p);
         const struct interval *time = &intervals.of_quantity[RESIDUAL_TIME];
         const double days = training.seconds / 86400, cost = training.gpu_hours * r->price;
-        if (interval_known(time)) {
+        if (interval_is_known(time)) {
             json_put_number(&w, "days_low", interval_low(time, days));
             json_put_number(&w, "days_high", interval_high(time, days));
         }
         if (r->price > 0)
             json_put_number(&w, "cost", cost);
-        if (r->price > 0 && interval_known(time)) {
+        if (r->price > 0 && interval_is_known(time)) {
             json_put_number(&w, "cost_low", interval_low(time, cost));
             json_put_number(&w, "cost_high", interval_high(time, cost));
         }

@@ -55,12 +55,13 @@ static const struct cost_fact *rate_of(const struct device_cost *cost, enum atte
     const struct cost_attention *attention = &cost->attention[impl][pass];
     char name[80];
     size_t i = 0;
-    while (i < attention->dims && attention->dim[i] < dim)
+    while (i < attention->dim_count && attention->head_dim[i] < dim)
         i++;
-    if (i == attention->dims)
+    if (i == attention->dim_count)
         return NULL;
     snprintf(name, sizeof name, "attention.%s.%s.rates.%lld", attention_impl_name(impl),
-             pass == ATTENTION_FORWARD_PASS ? "forward" : "backward", (long long)attention->dim[i]);
+             pass == ATTENTION_FORWARD_PASS ? "forward" : "backward",
+             (long long)attention->head_dim[i]);
     for (size_t k = 0; k < cost->facts.count; k++)
         if (strcmp(cost->facts.row[k].name, name) == 0)
             return &cost->facts.row[k];
@@ -72,7 +73,7 @@ static void print_wide_heads(struct text *out, const struct setup *setup, enum a
 {
     const struct device_cost *cost = &setup->cost;
     const double widest =
-        cost->attention[impl][ATTENTION_FORWARD_PASS].calibration.high[COST_SIZE_DIM];
+        cost->attention[impl][ATTENTION_FORWARD_PASS].calibration.largest_size[COST_SIZE_DIM];
     if (cost->is_ideal || widest <= 0 || (double)setup->model.head_dim <= widest)
         return;
     text_printf(out, "%sheads of %lld were in no measured step", out->size > 0 ? "; " : "",
@@ -139,7 +140,7 @@ void report_put_warning(struct text *out, const struct report *r)
     print_other_device(out, p->setup);
     print_wide_heads(out, p->setup, (enum attention_impl)p->choices.attention_impl);
     /* Where steps were measured on the device, their errors say what its costs are worth. */
-    if (p->extrapolated_share >= EXTRAPOLATED_SHOWN && !time->device) {
+    if (p->extrapolated_share >= EXTRAPOLATED_SHOWN && !time->device_is_measured) {
         text_printf(out, "%s%.0f %% of compute time lies outside calibration",
                     out->size > 0 ? "; " : "", 100 * p->extrapolated_share);
         if (p->extrapolation_reason.size > 0)

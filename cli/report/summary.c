@@ -147,7 +147,7 @@ static void print_figures(struct sheet *sheet, const struct report *r)
         text_printf(&line, ", convention %s%s", mfu_table[r->mfu].name,
                     p->products.narrow_s > 0 ? ", of the bf16 peak" : "");
         fraction[r->mfu] = percent / 100;
-        mfu_put_excess(&excess, fraction);
+        mfu_explain_excess(&excess, fraction);
         if (excess.size > 0)
             text_printf(&line, "; %s", excess.data);
         sheet_figure(sheet, "MFU", value.data, line.data);

@@ -51,7 +51,7 @@ static enum status add_axis(struct sweep_grid *grid, const struct options *optio
                           "'%s' is not KEY=VALUES, such as seq=64K..1M:x2 or zero=1,2,3", text);
     char *key = arena_text(&grid->arena, text, (size_t)(equals - text));
     const struct option *option = options_find(grid->sets, key);
-    bool of_cluster = option == NULL && cluster_line_has(key);
+    bool of_cluster = option == NULL && cluster_line_may_set(key);
     if (!of_cluster && (option == NULL || option->kind == OPTION_REPEATABLE))
         return diag_error(
             diag, vary_loc, STATUS_BAD_INPUT,
@@ -138,8 +138,8 @@ static enum status check_cluster_values(const struct grid_axis *axis, struct dia
         /* this cluster accepts every value that any cluster accepts */
         struct cluster cluster = {.is_ideal = true};
         struct arena arena = {0};
-        status = cluster_field_set(&cluster, &arena, field, axis->value[i], strlen(axis->value[i]),
-                                   "", vary_loc, diag);
+        status = cluster_field_set_text(&cluster, &arena, field, axis->value[i],
+                                        strlen(axis->value[i]), "", vary_loc, diag);
         arena_release(&arena);
     }
     return status;

@@ -28,7 +28,7 @@ static size_t judge_runs(struct judged_run *judged, const struct residuals *runs
             continue;
         struct judged_run *j = &judged[count++];
         j->run = run;
-        j->interval = interval_make(evidence, RESIDUAL_TIME, run, first ? run->laboratory : NULL);
+        j->interval = interval_of_run(evidence, RESIDUAL_TIME, run, first ? run->laboratory : NULL);
         j->is_inside = value >= j->interval.low && value <= j->interval.high;
     }
     return count;
@@ -82,7 +82,7 @@ static bool is_any(const struct judged_run *judged, int class)
 static int unmeasured_of(const struct judged_run *judged)
 {
     int count = 0;
-    for (uint32_t i = 0; i < judged->interval.count; i++)
+    for (uint32_t i = 0; i < judged->interval.unmeasured_count; i++)
         count += judged->interval.unmeasured[i].variance >= INTERVAL_NOTABLE * INTERVAL_NOTABLE;
     return count < 2 ? count : 2;
 }
@@ -94,7 +94,7 @@ static bool has_count(const struct judged_run *judged, int class)
 
 static bool has_feature(const struct judged_run *judged, int class)
 {
-    for (uint32_t i = 0; i < judged->interval.count; i++)
+    for (uint32_t i = 0; i < judged->interval.unmeasured_count; i++)
         if (judged->interval.unmeasured[i].feature == class &&
             judged->interval.unmeasured[i].variance >= INTERVAL_NOTABLE * INTERVAL_NOTABLE)
             return true;
@@ -103,7 +103,7 @@ static bool has_feature(const struct judged_run *judged, int class)
 
 static bool has_mechanism(const struct judged_run *judged, int class)
 {
-    for (uint32_t i = 0; i < judged->interval.count; i++)
+    for (uint32_t i = 0; i < judged->interval.unmeasured_count; i++)
         if (judged->interval.unmeasured[i].feature == FEATURE_MECHANISM &&
             judged->interval.unmeasured[i].mechanism == class)
             return true;
@@ -126,7 +126,7 @@ static const struct {
     {"pipelines", has_mechanism, MECHANISM_PIPELINE},
     {"context parallelism", has_mechanism, MECHANISM_CONTEXT},
     {"optimizer on the host", has_mechanism, MECHANISM_HOST_OPTIMIZER},
-    {"plain data parallelism", has_mechanism, MECHANISM_PLAIN},
+    {"plain data parallelism", has_mechanism, MECHANISM_DATA_PARALLEL_ONLY},
     {"measured elsewhere", has_feature, FEATURE_ELSEWHERE},
     {"not together", has_feature, FEATURE_TOGETHER},
     {"device or kernel", has_feature, FEATURE_KERNEL},

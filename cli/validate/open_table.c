@@ -18,9 +18,9 @@ static void add_run(struct open_row *row, const struct residual *run,
                     const struct evidence *evidence)
 {
     double value = run->value[RESIDUAL_TIME], error = expm1(value);
-    const struct interval interval = interval_make(evidence, RESIDUAL_TIME, run, run->laboratory);
+    const struct interval interval = interval_of_run(evidence, RESIDUAL_TIME, run, run->laboratory);
     error_means_add(&row->errors, error);
-    row->with_interval += interval_known(&interval);
+    row->with_interval += interval_is_known(&interval);
     row->held += value >= interval.low && value <= interval.high;
 }
 

@@ -156,7 +156,7 @@ static void put_group(struct text *out, const struct residuals *runs, enum resid
             continue;
         done[k] = true;
         error_means_add(&means, error);
-        if (!interval_known(&interval[k]))
+        if (!interval_is_known(&interval[k]))
             continue;
         held += value >= interval[k].low && value <= interval[k].high;
         half[known++] = (exp(interval[k].high) - exp(interval[k].low)) / 2;
@@ -225,7 +225,7 @@ void run_residuals_print(struct text *out, const struct residuals *runs,
         for (size_t i = 0; i < runs->count; i++) {
             const struct residual *row = &runs->row[i];
             if (!isnan(row->value[of]))
-                interval[i] = interval_make(evidence, (enum residual_of)of, row, row->laboratory);
+                interval[i] = interval_of_run(evidence, (enum residual_of)of, row, row->laboratory);
         }
         for (size_t i = 0; i < runs->count; i++) {
             const char *set = runs->row[i].set;

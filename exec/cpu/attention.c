@@ -13,9 +13,9 @@
 /* Returns the keys of the piece that row i of it sees. */
 static struct visible visible_in(const struct attention_piece *piece, int64_t i)
 {
-    int64_t kv = piece->kv, offset = piece->offset;
-    if (offset < -kv - piece->q) /* so that sums cannot overflow */
-        offset = -kv - piece->q;
+    int64_t kv = piece->key_count, offset = piece->offset;
+    if (offset < -kv - piece->query_count) /* so that sums cannot overflow */
+        offset = -kv - piece->query_count;
     if (offset > kv && offset - kv > piece->window) /* likewise: all is seen, or past the window */
         offset = kv + piece->window;
     int64_t end = i + offset + 1, begin = 0;
@@ -23,7 +23,7 @@ static struct visible visible_in(const struct attention_piece *piece, int64_t i)
         begin = end - piece->window;
     if (end > kv)
         end = kv;
-    return begin < end ? (struct visible){piece->key + begin, piece->key + end}
+    return begin < end ? (struct visible){piece->first_key + begin, piece->first_key + end}
                        : (struct visible){0, 0};
 }
 
@@ -33,7 +33,7 @@ static const struct attention_piece *piece_before(const struct call *call, int64
     uint32_t low = 0, high = call->pieces;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (call->piece[middle].row <= i)
+        if (call->piece[middle].first_query <= i)
             low = middle + 1;
         else
             high = middle;
@@ -48,12 +48,13 @@ struct visible cpu_visible(const struct call *call, int64_t i)
         return (struct visible){0, work->attention.kv};
     if (work->attention.mask >= MASK_DOCUMENTS) {
         const struct attention_piece *piece = piece_before(call, i);
-        if (piece == NULL || i >= piece->row + piece->q)
+        if (piece == NULL || i >= piece->first_query + piece->query_count)
             return (struct visible){0, 0};
-        return visible_in(piece, i - piece->row);
+        return visible_in(piece, i - piece->first_query);
     }
-    struct attention_piece whole = {
-        .q = work->attention.q, .kv = work->attention.kv, .offset = work->attention.offset};
+    struct attention_piece whole = {.query_count = work->attention.q,
+                                    .key_count = work->attention.kv,
+                                    .offset = work->attention.offset};
     if (work->attention.mask == MASK_WINDOW)
         whole.window = work->attention.window;
     return visible_in(&whole, i);

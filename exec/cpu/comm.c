@@ -128,7 +128,7 @@ bool comm_arrived(struct comm *comm, uint32_t rank, uint32_t op)
 {
     const struct assignment *assignment = &comm->run->assignment;
     const struct work *work = ir_work(comm->run->ir, op);
-    uint32_t group = (uint32_t)work_group(work);
+    uint32_t group = (uint32_t)work_comm_group(work);
     bool here;
     if (work->kind == WORK_SEND || work->kind == WORK_RECV) {
         pthread_mutex_lock(&comm->lock);
@@ -277,7 +277,7 @@ static const struct assignment_rows *rows_of_member(const struct comm_member *m,
 {
     const struct assignment *assignment = &m->run->assignment;
     const struct ir *ir = m->run->ir;
-    uint32_t group = (uint32_t)work_group(m->call->work);
+    uint32_t group = (uint32_t)work_comm_group(m->call->work);
     uint32_t rank = group_member(&ir->mesh, &ir->group[group],
                                  assignment_instance(assignment, m->call->rank, group), k);
     return &assignment
@@ -478,7 +478,7 @@ bool cpu_collective(void *context, struct call *call)
     struct cpu_worker *worker = context;
     struct exec_run *run = worker->run;
     const struct assignment *assignment = &run->assignment;
-    uint32_t group = (uint32_t)work_group(call->work);
+    uint32_t group = (uint32_t)work_comm_group(call->work);
     struct comm_member m = {
         .worker = worker,
         .run = run,

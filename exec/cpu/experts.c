@@ -17,9 +17,9 @@ static void find_experts(const struct call *call, int64_t t, float *expert)
     const int64_t copies = work->route.copies, rows = work->route.rows;
     for (int64_t j = 0; j < copies; j++) {
         const int64_t slot = j * rows + t;
-        expert[j] =
-            (float)(call->dealt != NULL ? call->dealt->expert[slot]
-                                        : work_group_of(rows * copies, work->route.experts, slot));
+        expert[j] = (float)(call->dealt != NULL
+                                ? call->dealt->expert[slot]
+                                : work_row_group_of(rows * copies, work->route.experts, slot));
     }
 }
 
@@ -40,7 +40,7 @@ static void make_scores(const struct work *work, const float *logit, const float
             score[j] = (float)(1 / (1 + exp(-(double)logit[(int64_t)expert[j]])));
         return;
     }
-    const bool chosen = work->route.score == ROUTE_CHOSEN;
+    const bool chosen = work->route.score == ROUTE_SOFTMAX_OF_CHOSEN;
     const int64_t count = chosen ? copies : experts;
     for (int64_t i = 0; i < count; i++)
         top = fmax(top, (double)logit[chosen ? (int64_t)expert[i] : i]);
@@ -107,7 +107,7 @@ const char *cpu_route_backward(const struct call *call, float *scratch)
             double ds = (double)d_score[j] * s;
             if (work->route.score == ROUTE_SIGMOID)
                 ds *= 1 - s;
-            else if (work->route.score == ROUTE_CHOSEN)
+            else if (work->route.score == ROUTE_SOFTMAX_OF_CHOSEN)
                 ds -= softmax_dot * s;
             d[(int64_t)expert[j]] += (float)ds;
         }

@@ -30,7 +30,7 @@ static bool has_scales(const struct work *work)
 
 size_t cpu_matmul_scratch(const struct work *work)
 {
-    const int64_t matrices = work->matmul.form == MATMUL_TN ? 1 : work_groups(work);
+    const int64_t matrices = work->matmul.form == MATMUL_TN ? 1 : work_row_groups(work);
     return has_scales(work)
                ? (size_t)((work->matmul.m + matrices * work->matmul.n) * work->matmul.k)
                : 0;
@@ -56,14 +56,14 @@ static const float *unscaled_operand(float *to, const struct call *call,
                                 : (g + 1) * (l->rows / l->groups);
         const int64_t rows = l->is_transposed ? l->cols : end - first,
                       cols = l->is_transposed ? end - first : l->cols;
-        const int64_t begin = first * l->cols, scale = scaling_layout_begin(l, g, first);
+        const int64_t begin = first * l->cols, scale = scaling_layout_first_scale(l, g, first);
         number_to_f32(to + begin, (const uint8_t *)o->x->data + begin, (enum dtype)o->x->dtype,
                       (uint64_t)(rows * cols));
         for (int64_t i = 0; i < rows; i++)
             for (int64_t j = 0; j < cols; j++)
-                to[begin + i * cols + j] *=
-                    (float)number_get(o->scales->data, (enum dtype)o->scales->dtype,
-                                      (uint64_t)(scale + scaling_at(l->scaling, rows, cols, i, j)));
+                to[begin + i * cols + j] *= (float)number_get(
+                    o->scales->data, (enum dtype)o->scales->dtype,
+                    (uint64_t)(scale + scaling_scale_index(l->scaling, rows, cols, i, j)));
         first = end;
     }
     return to;
@@ -88,11 +88,11 @@ const char *cpu_matmul(const struct call *call, float *scratch)
     float *y = call->write[0].data; /* (m, n) */
     if (has_scales(work)) {
         const struct operand *scales = &call->read[call->read_count - 2];
-        const bool of_rows = work_groups(work) > 1 && work->matmul.form == MATMUL_TN;
-        const struct scaled_operand first = {&call->read[0], &scales[0], work_scales(work, 0),
+        const bool of_rows = work_row_groups(work) > 1 && work->matmul.form == MATMUL_TN;
+        const struct scaled_operand first = {&call->read[0], &scales[0], work_scale_layout(work, 0),
                                              true},
-                                    second = {&call->read[1], &scales[1], work_scales(work, 1),
-                                              of_rows};
+                                    second = {&call->read[1], &scales[1],
+                                              work_scale_layout(work, 1), of_rows};
         if (work->matmul.scaling == SCALING_NV)
             return "has scaling=nv, which is predicted and not executed";
         a = unscaled_operand(scratch, call, &first);
@@ -106,7 +106,7 @@ const char *cpu_matmul(const struct call *call, float *scratch)
     }
     const float beta = bias || work->matmul.accumulate ? 1 : 0;
     const enum matmul_form form = (enum matmul_form)work->matmul.form;
-    const int64_t groups = work_groups(work);
+    const int64_t groups = work_row_groups(work);
     if (work->matmul.part > 0) {
         const size_t matrix = (size_t)call->part * (size_t)n * (size_t)(form == MATMUL_TN ? m : k);
         if (form == MATMUL_TN && !work->matmul.accumulate)

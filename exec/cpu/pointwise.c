@@ -88,7 +88,7 @@ const char *cpu_swiglu(const struct call *call, float *scratch)
 {
     (void)scratch;
     const int64_t rows = call->work->rows.rows, cols = call->work->rows.cols;
-    if (call->work->activation.function != FUNCTION_OWN) {
+    if (call->work->activation.function != FUNCTION_OF_KIND) {
         gated_activation(call);
         return NULL;
     }
@@ -105,7 +105,7 @@ const char *cpu_swiglu_backward(const struct call *call, float *scratch)
 {
     (void)scratch;
     const int64_t rows = call->work->rows.rows, cols = call->work->rows.cols;
-    if (call->work->activation.function != FUNCTION_OWN) {
+    if (call->work->activation.function != FUNCTION_OF_KIND) {
         gated_backward(call);
         return NULL;
     }

@@ -63,7 +63,7 @@ static void copy(const struct call *call, struct strided_matrix x, void *to, voi
 static void copy_groups(const struct call *call, bool turned, const struct operand *to,
                         const struct operand *scales)
 {
-    const struct scaling_layout layout = work_scales(call->work, turned);
+    const struct scaling_layout layout = work_scale_layout(call->work, turned);
     const int64_t rows = call->work->quantise.rows, cols = call->work->quantise.cols;
     int64_t first = 0;
     for (int64_t g = 0; g < layout.groups; g++) {
@@ -73,7 +73,7 @@ static void copy_groups(const struct call *call, bool turned, const struct opera
         const struct strided_matrix back = {at, cols, end - first, 1, cols};
         if (end > first)
             copy(call, turned ? back : x, (uint8_t *)to->data + first * cols, scales->data,
-                 scaling_layout_begin(&layout, g, first));
+                 scaling_layout_first_scale(&layout, g, first));
         first = end;
     }
 }

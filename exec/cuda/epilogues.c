@@ -68,7 +68,7 @@ static uint8_t type_of(const struct ir *ir, struct view view)
 /* True if a product is one call of the library: one group, whole factors, in 16 or 32 bits. */
 static bool is_plain(const struct work *w)
 {
-    return w->kind == WORK_MATMUL && work_groups(w) == 1 && w->matmul.part == 0 &&
+    return w->kind == WORK_MATMUL && work_row_groups(w) == 1 && w->matmul.part == 0 &&
            w->matmul.route == 0 && w->matmul.scaling == SCALING_NONE;
 }
 
@@ -79,7 +79,7 @@ static bool is_gelu_of(const struct ir *ir, uint32_t product)
     const struct view y = ir_write(ir, product, 0);
     const bool bias = w->matmul.epilogue == EPILOGUE_BIAS;
     return next->kind == WORK_GELU &&
-           (next->activation.function == FUNCTION_OWN ||
+           (next->activation.function == FUNCTION_OF_KIND ||
             next->activation.function == FUNCTION_GELU) &&
            w->matmul.form == MATMUL_NT && w->matmul.accumulate == 0 &&
            is_same(ir_read(ir, product + 1, 0), y) &&
@@ -91,7 +91,7 @@ static bool is_gelu_of(const struct ir *ir, uint32_t product)
 static bool is_sum_of_factor(const struct ir *ir, uint32_t product)
 {
     const struct work *w = ir_work(ir, product), *next = ir_work(ir, product + 1);
-    if (next->kind != WORK_COLUMN_SUM || work_groups(next) != 1 || next->column_sum.route != 0)
+    if (next->kind != WORK_COLUMN_SUM || work_row_groups(next) != 1 || next->column_sum.route != 0)
         return false;
     const uint8_t type = type_of(ir, ir_write(ir, product, 0));
     return w->matmul.form == MATMUL_TN &&

@@ -17,7 +17,7 @@ static __device__ int64_t expert_at(const int64_t *begin, int64_t experts, int64
     return low;
 }
 
-/* The expert of copy j of token t: work_group_of() of models/work.h where routing is even. A device has room for far
+/* The expert of copy j of token t: work_row_group_of() of models/work.h where routing is even. A device has room for far
  * fewer than 2^32 copies, and it divides in 32 bits much faster. */
 static __device__ int64_t expert_of(struct cuda_route r, int64_t t, int64_t j)
 {

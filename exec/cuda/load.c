@@ -62,7 +62,7 @@ static bool load_sum(struct cuda_stream *stream, const struct call *call)
 {
     const void *from[CUDA_REDUCE_MEMBERS];
     struct exec_run *run = stream->rank->run;
-    uint32_t size = run->assignment.size[work_group(call->work)];
+    uint32_t size = run->assignment.size[work_comm_group(call->work)];
     bool sums = call->work->kind == WORK_ALL_REDUCE || call->work->kind == WORK_REDUCE_SCATTER ||
                 call->work->kind == WORK_REDUCE;
     if (!sums || call->read_count == 0 || call->write_count == 0 || run->world != NULL)

@@ -371,7 +371,7 @@ bool loopback_arrive(struct cuda_stream *stream, uint32_t op)
         m = &l->message[assignment_message(assignment, rank, op)];
         index = kind == WORK_RECV;
     } else {
-        uint32_t group = (uint32_t)work_group(ir_work(run->ir, op));
+        uint32_t group = (uint32_t)work_comm_group(ir_work(run->ir, op));
         m = &l->rendezvous[l->begin[group] +
                            assignment_instance(assignment, rank, group) * assignment->calls[group] +
                            assignment->call[op]];

@@ -53,7 +53,7 @@ static void list_links(struct nccl_links *l, const struct exec_run *run)
         bool barrier = work->kind == WORK_BARRIER;
         if (work_kind_info((enum work_kind)work->kind)->stream != STREAM_COMM && !barrier)
             continue;
-        add_link(l, (struct nccl_link){(uint32_t)work_group(work), channel_of(work),
+        add_link(l, (struct nccl_link){(uint32_t)work_comm_group(work), channel_of(work),
                                        barrier ? NCCL_BARRIERS : flow_of(work), NULL});
     }
 }
@@ -240,7 +240,7 @@ bool nccl_launch(struct cuda_stream *stream, struct call *call)
 {
     struct exec_run *run = stream->rank->run;
     struct nccl_links *l = cuda_of(run)->links;
-    uint32_t group = (uint32_t)work_group(call->work), rank = stream->rank->rank;
+    uint32_t group = (uint32_t)work_comm_group(call->work), rank = stream->rank->rank;
     struct nccl_link *link = find_link(l, group, channel_of(call->work), flow_of(call->work));
     const struct nccl_part p =
         nccl_part_of(l, link, run->assignment.size[group],
@@ -262,7 +262,7 @@ bool nccl_barrier(struct cuda_rank *rank, uint32_t op)
     const struct exec_run *run = rank->run;
     double since_s = run_now();
     struct nccl_links *l = cuda_of(run)->links;
-    uint32_t group = (uint32_t)work_group(ir_work(run->ir, op));
+    uint32_t group = (uint32_t)work_comm_group(ir_work(run->ir, op));
     struct nccl_link *link = find_link(l, group, 0, NCCL_BARRIERS);
     if (!nccl_enter(l, link))
         return false;

@@ -170,7 +170,7 @@ static bool try_collectives(struct nccl_opening *o, struct nccl_link *link)
         uint32_t op = assignment_first(&run->assignment, first) + k;
         const struct work *work = ir_work(ir, op);
         if (!assignment_is_collective((enum work_kind)work->kind) || tried[ir->op.shape[op]] ||
-            (uint32_t)work_group(work) != link->group ||
+            (uint32_t)work_comm_group(work) != link->group ||
             !assignment_works(&run->assignment, first, op))
             continue;
         struct call call;

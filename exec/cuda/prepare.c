@@ -59,7 +59,7 @@ static struct product_shape shape_of(const struct call *call, int64_t rows)
         .b_align = product_alignment(call->read[1].data),
         .y_align = product_alignment(call->write[0].data),
     };
-    if (work_groups(w) > 1 || w->matmul.part > 0) {
+    if (work_row_groups(w) > 1 || w->matmul.part > 0) {
         /* groups begin at any row, and matrices after whole ones */
         shape.a_align = group_alignment(&call->read[0], shape.a_step);
         shape.b_align = group_alignment(&call->read[1], turned ? n : n * k);
@@ -88,8 +88,8 @@ static enum status types_differ(const struct exec_run *run, const struct call *c
 static int64_t rows_of_group(const struct call *call, int64_t g, int64_t *first)
 {
     const int64_t begin = *first;
-    *first = assignment_group_end(call->dealt, grouped_rows(call->work), work_groups(call->work), g,
-                                  begin);
+    *first = assignment_group_end(call->dealt, grouped_rows(call->work),
+                                  work_row_groups(call->work), g, begin);
     return *first - begin;
 }
 
@@ -196,7 +196,7 @@ static enum status prepare_product(struct cuda *cuda, const struct call *call,
         return STATUS_OK;
     enum status status = STATUS_OK;
     int64_t first = 0;
-    for (int64_t g = 0; g < work_groups(call->work) && status == STATUS_OK; g++)
+    for (int64_t g = 0; g < work_row_groups(call->work) && status == STATUS_OK; g++)
         status = plan_group(cuda, call, rows_of_group(call, g, &first), prepared, diag);
     return status;
 }
@@ -233,12 +233,12 @@ static enum status check_types(const struct exec_run *run, const struct call *ca
                           "a tensor (--products fp8-tensor, fp8-delayed); --backend cpu has it",
                           call->op, work_kind_info((enum work_kind)call->work->kind)->name,
                           scaling_names[scaling_of(call->work)]);
-    if (scaling_of(call->work) != SCALING_NONE && work_groups(call->work) > 1)
+    if (scaling_of(call->work) != SCALING_NONE && work_row_groups(call->work) > 1)
         return diag_error(diag, (struct loc){run->name, 0, 0}, STATUS_BAD_INPUT,
                           "op %" PRIu32 " (%s) has a scale for each of groups=%" PRId64
                           "; the cuda backend multiplies experts in 16 bits; --backend cpu has it",
                           call->op, work_kind_info((enum work_kind)call->work->kind)->name,
-                          work_groups(call->work));
+                          work_row_groups(call->work));
     if (lacks_kernel(call->work) != NULL)
         return diag_error(diag, (struct loc){run->name, 0, 0}, STATUS_BAD_INPUT,
                           "op %" PRIu32 " (%s) is one of %s, which the cuda backend does not "
@@ -445,7 +445,7 @@ static int product_groups(const struct cuda *cuda, const struct cuda_stream *str
                    ? status
                    : product_group(cuda, stream, call, NULL, call->part, 0, grouped_rows(w));
     }
-    for (int64_t g = 0; g < work_groups(w) && status == 0; g++) {
+    for (int64_t g = 0; g < work_row_groups(w) && status == 0; g++) {
         const int64_t begin = first, rows = rows_of_group(call, g, &first);
         status = product_group(cuda, stream, call, bias, g, begin, rows);
     }
@@ -570,7 +570,7 @@ bool cuda_moves_nothing(const struct assignment *assignment, const struct call *
 {
     bool in_place = call->read_count == 0 || call->write_count == 0 ||
                     call->read[0].data == call->write[0].data;
-    return in_place && assignment->size[work_group(call->work)] == 1;
+    return in_place && assignment->size[work_comm_group(call->work)] == 1;
 }
 
 /* Communication is launched together with its peers, or by NCCL; only a group of one member is handled here. */

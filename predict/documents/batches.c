@@ -94,7 +94,7 @@ static double unwindowed_layers(const struct transformer *model, int64_t layers)
 {
     struct transformer part = *model;
     part.layers = layers;
-    int64_t windowed = transformer_windowed_layers(&part);
+    int64_t windowed = transformer_count_windowed_layers(&part);
     return (double)(windowed < layers ? layers - windowed : layers);
 }
 

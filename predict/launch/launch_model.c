@@ -78,11 +78,11 @@ const char *launch_hub_path(const struct transformer *model)
     for (int named = 1; named >= 0;
          named--) { /* presets of the model's name are read before all others */
         struct hub_model_path hub;
-        for (size_t i = 0; found == NULL && (hub = hub_model_at(i)).path != NULL; i++) {
+        for (size_t i = 0; found == NULL && (hub = hub_model_path_at(i)).path != NULL; i++) {
             struct transformer known;
-            bool same = model->name != NULL && strcmp(hub.model, model->name) == 0;
+            bool same = model->name != NULL && strcmp(hub.preset_or_fields, model->name) == 0;
             if (same == named &&
-                transformer_load(&known, &arena, hub.model, NULL, NULL) == STATUS_OK &&
+                transformer_load(&known, &arena, hub.preset_or_fields, NULL, NULL) == STATUS_OK &&
                 is_same(model, &known))
                 found = hub.path;
         }

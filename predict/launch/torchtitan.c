@@ -195,7 +195,7 @@ void launch_torchtitan_fields(struct launch *l, const struct choices *c)
     launch_say_count(l, LAUNCH_LOCAL_BATCH, c->micro_batch * (c->pp > 1 ? c->accumulation : 1));
     launch_say_count(l, LAUNCH_GLOBAL_BATCH, c->global_batch);
     launch_say_count(l, LAUNCH_OPTIMIZER_OFFLOAD, c->optimizer == CHOICE_OPTIMIZER_HOST);
-    if (states_narrow((enum states)c->states))
+    if (states_are_bf16((enum states)c->states))
         launch_say_text(l, LAUNCH_DTYPE, "bfloat16");
     launch_say_text(l, LAUNCH_PARAM_DTYPE, c->dtype == DTYPE_F32 ? "float32" : "bfloat16");
     rank_fields(l, c);

@@ -63,7 +63,8 @@ static void shared_fields(struct launch *l, const struct choices *c)
                     : c->attention_impl == ATTENTION_FA3 ? "flash_attention_3"
                                                          : "flash_attention_2");
     launch_say_text(l, LAUNCH_OPTIMIZER,
-                    states_8bit((enum states)c->states) ? "adamw_8bit" : "adamw_torch_fused");
+                    states_have_8bit_moments((enum states)c->states) ? "adamw_8bit"
+                                                                     : "adamw_torch_fused");
     if (c->kernels == KERNELS_COMPILED)
         launch_say_count(l, LAUNCH_COMPILE, 1);
 }
@@ -134,7 +135,7 @@ void launch_trl_fields(struct launch *l, const struct choices *c)
         launch_say_count(l, LAUNCH_NODES, c->ranks / c->gpus_per_node);
     launch_say_count(l, LAUNCH_PACKING, 1);
     launch_say_text(l, LAUNCH_LOADED_DTYPE,
-                    states_narrow((enum states)c->states) ? "bfloat16" : "float32");
+                    states_are_bf16((enum states)c->states) ? "bfloat16" : "float32");
     if (expressible_needs_zero(c)) {
         launch_say_count(l, LAUNCH_DEEPSPEED, 1);
         launch_say_count(l, LAUNCH_ZERO, zero_stages[c->weights]);

@@ -45,7 +45,7 @@ bool gaps_has_host_optimizer(const struct choices *c)
 
 bool gaps_has_bf16_states(const struct choices *c)
 {
-    return states_narrow((enum states)c->states);
+    return states_are_bf16((enum states)c->states);
 }
 
 bool expressible_is_ddp(const struct choices *c)

@@ -21,7 +21,7 @@ static bool has_sharded_pipeline(const struct choices *c)
 
 static bool has_8bit_states(const struct choices *c)
 {
-    return states_8bit((enum states)c->states);
+    return states_have_8bit_moments((enum states)c->states);
 }
 
 static bool has_8bit_on_bf16(const struct choices *c)

@@ -10,7 +10,7 @@ bool layer_key_make(struct layer_key *key, const struct choices *c, const struct
 {
     bool kept = least || c->activations == CHOICE_ACTIVATIONS_RATIO;
     memset(key, 0, sizeof *key);
-    if (c->documents != NULL || transformer_windowed_layers(c->model) > 0 ||
+    if (c->documents != NULL || transformer_count_windowed_layers(c->model) > 0 ||
         c->scope != SCOPE_STEP || c->activations == CHOICE_ACTIVATIONS_SELECTIVE_LAYER || c->ep > 1)
         return false;
     key->profile = c->profile;

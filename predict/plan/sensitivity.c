@@ -39,7 +39,7 @@ static void scale_clocks(struct setup *s, double factor)
     cost->matmul_f32_flop_per_s *= factor;
     for (int i = 0; i < ATTENTION_IMPL_COUNT; i++)
         for (int pass = 0; pass < ATTENTION_PASS_COUNT; pass++)
-            for (size_t d = 0; d < cost->attention[i][pass].dims; d++)
+            for (size_t d = 0; d < cost->attention[i][pass].dim_count; d++)
                 cost->attention[i][pass].flop_per_s[d] *= factor;
 }
 

@@ -62,7 +62,7 @@ static void find_late(struct routing_draws *draws, const struct choices *c)
     for (uint32_t l = 0; l < r->list_count; l++)
         of[l] = routing_find_fullest(r, l, rows, c->ep);
     for (int64_t l = 0; l < c->model->layers; l++)
-        if (transformer_has_experts(c->model, l)) {
+        if (transformer_layer_has_experts(c->model, l)) {
             const struct routing_fullest *fullest = &of[r->list_of[l]];
             times[fullest->rank]++;
             draws->fullest_over_mean +=

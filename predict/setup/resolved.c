@@ -92,7 +92,7 @@ enum status resolved_make(struct resolved *resolved, const struct setup *setup,
     /* costs of attention are needed; `longhaul run` has no costs, and asks for none of these */
     if (time || hide || shares_units(request))
         status = cost_check_attention(&setup->cost, (enum attention_impl)c->attention_impl,
-                                      transformer_wide_dim(&setup->model),
+                                      transformer_wider_head_dim(&setup->model),
                                       (struct loc){.name = "--attention"}, diag);
     if (status == STATUS_OK && cut)
         status = make_lengths(resolved, setup, diag);

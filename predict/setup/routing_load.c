@@ -133,7 +133,7 @@ static enum status take_shares(struct routing *r, struct arena *arena,
         double sum = 0;
         for (size_t e = 0; e < experts; e++)
             sum += reading->share[l * experts + e];
-        if (sum == 0 && transformer_has_experts(model, l))
+        if (sum == 0 && transformer_layer_has_experts(model, l))
             status = diag_error(diag, (struct loc){.name = path}, STATUS_BAD_INPUT,
                                 "no expert of layer %u has a share above 0", l);
         scale_shares(share, &reading->share[l * experts], experts);

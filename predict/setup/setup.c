@@ -41,7 +41,7 @@ static enum status set_fields(struct setup *setup, const char *all, struct diag 
                               field);
         const char *name = setup->model.name;
         setup->model.name = at.name; /* messages begin with this name */
-        enum status status = transformer_override(&setup->model, field, equals + 1, diag);
+        enum status status = transformer_set_field(&setup->model, field, equals + 1, diag);
         setup->model.name = name;
         if (status != STATUS_OK)
             return status;
@@ -107,7 +107,7 @@ enum status setup_load_cluster(struct setup *setup, const char *name, int64_t no
         diag_set_place(diag, before, gpus > 0 ? "--gpus" : "--nodes");
     }
     if (status == STATUS_OK)
-        status = cost_load(&setup->cost, &setup->arena, setup->cluster.device.cost, diag);
+        status = cost_load(&setup->cost, &setup->arena, setup->cluster.device.cost_name, diag);
     evidence_release(&setup->evidence); /* a setup may have loaded another cluster before */
     if (status == STATUS_OK)
         status = evidence_load_shipped(&setup->evidence, diag);
@@ -120,7 +120,7 @@ enum status setup_share_gpu(struct setup *setup, int64_t ranks, struct diag *dia
     const struct loopback copies = {cost->device_memory_bytes_per_s * cost->memory_stream_fraction /
                                         2,
                                     cost->device_kernel_start_s};
-    return cluster_share(&setup->cluster, &setup->arena, ranks, copies, diag);
+    return cluster_share_gpu(&setup->cluster, &setup->arena, ranks, copies, diag);
 }
 
 enum status setup_load_costs(struct setup *setup, const char *name, struct diag *diag)
@@ -141,7 +141,7 @@ void setup_open_request(struct setup *setup)
         .activations = -1,
         .optimizer = -1,
         .attention_impl = -1,
-        .only_attention = cost_only_attention(&setup->cost),
+        .only_attention = cost_single_attention_impl(&setup->cost),
         .dtype = -1,
         .ranks = setup->cluster.gpus,
         .sm = (int)lround(10 * setup->cluster.device.compute_capability),

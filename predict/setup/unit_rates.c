@@ -24,8 +24,8 @@ static double pair_of(const struct setup *setup, const struct choices *c, enum w
                         .out = c->dtype,
                         .attention = {ROWS, ROWS, m->heads / c->tp, m->heads / c->tp, m->head_dim,
                                       MASK_FULL, 0, 0}};
-    if (transformer_v_dim(m) != m->head_dim)
-        tile.attention.vdim = transformer_v_dim(m);
+    if (transformer_v_head_dim(m) != m->head_dim)
+        tile.attention.vdim = transformer_v_head_dim(m);
     return seconds_of(setup, c, &tile) * step_attention_slowdown(c) / ((double)ROWS * ROWS);
 }
 

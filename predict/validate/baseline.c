@@ -15,7 +15,7 @@ static double linear_flops_per_token(const struct transformer *m)
 {
     double h = (double)m->hidden, q = (double)transformer_q_width(m);
     double kv = (double)transformer_kv_width(m), f = (double)m->ffn;
-    double matrices = transformer_gated(m) ? 3 : 2;
+    double matrices = transformer_has_gate(m) ? 3 : 2;
     double layer = 2 * h * (2 * q + 2 * kv) + 2 * matrices * h * f;
     return (double)m->layers * layer + 2 * h * (double)m->vocab;
 }

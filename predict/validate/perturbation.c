@@ -74,6 +74,6 @@ void perturbation_apply(struct setup *setup, struct perturbation perturbation)
     struct cost_attention *a = &setup->cost.attention[ATTENTION_FA2][i / ATTENTION_NUMBERS];
     if (i % ATTENTION_NUMBERS == RAMP)
         a->ramp_s *= perturbation.factor;
-    for (size_t d = 0; i % ATTENTION_NUMBERS == RATE && d < a->dims; d++)
+    for (size_t d = 0; i % ATTENTION_NUMBERS == RATE && d < a->dim_count; d++)
         a->flop_per_s[d] *= perturbation.factor;
 }

@@ -8,7 +8,7 @@ struct head_exchange exchange_of(const struct emit *e, uint32_t layer)
     const struct choices *c = e->choices;
     const struct transformer *m = c->model;
     const bool latent = m->kv_latent > 0; /* then the projection has rotated q and k */
-    bool rotary = transformer_rotates(m, layer) && !latent;
+    bool rotary = transformer_layer_rotates(m, layer) && !latent;
     struct head_exchange z = {
         .n = e->unit.n,
         .s = e->unit.n * (int64_t)c->hp,
@@ -28,8 +28,8 @@ struct head_exchange exchange_of(const struct emit *e, uint32_t layer)
         .positions_all = emit_positions_gathered(e),
     };
     z.kv_width = z.kv_sent * z.dim;
-    z.v_width = z.kv_sent * transformer_v_dim(m);
-    z.norms = transformer_norms_heads(m, layer);
+    z.v_width = z.kv_sent * transformer_v_head_dim(m);
+    z.norms = transformer_layer_norms_heads(m, layer);
     z.is_split = latent || z.norms || z.kv_sent != z.kv_heads;
     return z;
 }

@@ -86,7 +86,7 @@ struct work fpdt_tile(const struct fpdt *f, enum work_kind kind, int64_t q, int6
 
 bool fpdt_sees(const struct fpdt *f, int64_t q, int64_t k)
 {
-    int64_t window = transformer_window(f->e->choices->model, f->layer);
+    int64_t window = transformer_layer_window(f->e->choices->model, f->layer);
     int64_t last = position_of(f, k) + fpdt_tokens(f, k) - 1;
     if (window > 0 && f->e->choices->model->window_chunks)
         return last >= position_of(f, q) / window * window;

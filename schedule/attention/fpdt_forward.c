@@ -43,7 +43,7 @@ static struct view tile(const struct fpdt *f, int64_t i, int64_t j, int64_t firs
     struct view block_lse =
         emit_tensor(e, "lse_block", CATEGORY_ACTIVATION, DTYPE_F32, rows, f->heads);
     struct work merge = {.kind = WORK_MERGE,
-                         .merge = {rows, f->heads, transformer_v_dim(e->choices->model)}};
+                         .merge = {rows, f->heads, transformer_v_head_dim(e->choices->model)}};
     attention_tile(e, work, in, block, block_lse);
     emit_op(e, e->stream.compute, &merge, (struct view[]){sum, lse, block, block_lse}, 4,
             (struct view[]){sum, lse}, 2);

@@ -81,15 +81,15 @@ struct work attention_work(const struct emit *e, enum work_kind kind, int64_t to
         .in = e->choices->dtype,
         .out = e->choices->dtype,
         .attention = {tokens, tokens, heads, kv_heads, model->head_dim, MASK_CAUSAL, 0, 0}};
-    if (transformer_v_dim(model) != model->head_dim)
-        work.attention.vdim = transformer_v_dim(model);
+    if (transformer_v_head_dim(model) != model->head_dim)
+        work.attention.vdim = transformer_v_head_dim(model);
     return work;
 }
 
 struct sequence_mask sequence_mask_of(const struct emit *e, uint32_t layer, int64_t sequence,
                                       int64_t tokens)
 {
-    int64_t window = transformer_window(e->choices->model, layer);
+    int64_t window = transformer_layer_window(e->choices->model, layer);
     struct sequence_mask mask = {.window = window < tokens ? window : 0};
     mask.chunks = mask.window > 0 && e->choices->model->window_chunks;
     if (e->sequence_documents != NULL) {
@@ -155,7 +155,7 @@ static struct work sink_work(const struct emit *e, enum work_kind kind, int64_t 
     return (struct work){.kind = (uint8_t)kind,
                          .sink = {.rows = rows,
                                   .heads = heads,
-                                  .dim = transformer_v_dim(e->choices->model),
+                                  .dim = transformer_v_head_dim(e->choices->model),
                                   .sinks = all,
                                   .part = heads < all ? 1 + e->group.hp : 0}};
 }

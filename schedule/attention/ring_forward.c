@@ -22,7 +22,7 @@ void ring_merge(struct emit *e, const struct ring_shape *z, const struct ring_ti
                 struct view sum, struct view lse, struct view block, struct view block_lse)
 {
     struct work work = {.kind = WORK_MERGE,
-                        .merge = {tile->rows, z->heads, transformer_v_dim(e->choices->model)}};
+                        .merge = {tile->rows, z->heads, transformer_v_head_dim(e->choices->model)}};
     struct view write[2] = {rows_of(sum, tile, z->o_width), rows_of(lse, tile, z->heads)};
     struct view read[4] = {write[0], write[1], rows_of(block, tile, z->o_width),
                            rows_of(block_lse, tile, z->heads)};

@@ -14,7 +14,7 @@ static struct head_exchange shape_of(const struct emit *e, uint32_t layer)
     z.positions_all = z.positions;
     z.kv_sent = z.kv_heads;
     z.kv_width = z.kv_sent * z.dim;
-    z.v_width = z.kv_sent * transformer_v_dim(e->choices->model);
+    z.v_width = z.kv_sent * transformer_v_head_dim(e->choices->model);
     z.is_split = z.latent || z.norms;
     return z;
 }

@@ -12,7 +12,7 @@ struct row {
     double slow, slow_bytes, gathered, scattered; /* see struct cost_chain */
     const struct cost_chain *unweighted;
     double kept_bytes; /* bytes added if the layer keeps its activations for the backward */
-    /* `bytes`, if torch.compile or Liger fuses the chain; 0: it is one kernel then */
+    /* `bytes_per_element`, if torch.compile or Liger fuses the chain; 0: it is one kernel then */
     double compiled;
     uint8_t kernels_compiled;
     /* bytes of sums, in addition to both. Where tensor ranks have gathered their tokens, sums are over all of these */
@@ -101,7 +101,7 @@ static const struct row internlm[] = {
 
 /* The gradient of tokens from those of their 8 copies: zeros 2 / 8, index_put_() with sums 6. */
 static const struct cost_chain gradients_of_copies = {
-    .kernels = 2, .bytes = 6.25, .scattered_bytes = 6};
+    .kernel_count = 2, .bytes_per_element = 6.25, .scattered_bytes = 6};
 
 /* Operators of transformers (models/llama/modeling_llama.py, models/qwen3/modeling_qwen3.py) in 16 bits: norms,
  * residual sums and the feed-forward part run operator by operator, as in torchtitan. */
@@ -180,16 +180,17 @@ static void set_chains(enum chains chains, bool compile, bool kept, double sum_r
         set_chains(tables[chains].like, compile, kept, sum_ranks, chain);
     for (size_t i = 0; i < tables[chains].count; i++) {
         const struct row *row = &tables[chains].row[i];
-        struct cost_chain eager = {.bytes = row->bytes + (kept ? row->kept_bytes : 0) +
-                                            sum_ranks * row->sums,
-                                   .kernels = row->kernels,
+        struct cost_chain eager = {.bytes_per_element = row->bytes + (kept ? row->kept_bytes : 0) +
+                                                        sum_ranks * row->sums,
+                                   .kernel_count = row->kernels,
                                    .slow_passes = row->slow,
                                    .slow_bytes = row->slow_bytes,
                                    .gathered_bytes = row->gathered,
                                    .scattered_bytes = row->scattered,
-                                   .unweighted = row->unweighted};
-        struct cost_chain fused = {.bytes = row->compiled + sum_ranks * row->sums_compiled,
-                                   .kernels = row->kernels_compiled};
+                                   .unweighted_chain = row->unweighted};
+        struct cost_chain fused = {.bytes_per_element =
+                                       row->compiled + sum_ranks * row->sums_compiled,
+                                   .kernel_count = row->kernels_compiled};
         chain[row->kind] = compile ? fused : eager;
     }
 }
@@ -219,8 +220,8 @@ void chains_of(const struct profile *profile, const struct choices *choices, boo
                                     WORK_CROSS_ENTROPY_PARTIAL_BACKWARD};
     /* the kernels of torchtitan's loss on 16-bit logits: as many passes over half the bytes */
     static const struct cost_chain narrow_loss[] = {
-        {.bytes = 4, .kernels = 1, .slow_passes = 1, .slow_bytes = 4},
-        {.bytes = 6, .kernels = 1, .slow_passes = 1.15, .slow_bytes = 6},
+        {.bytes_per_element = 4, .kernel_count = 1, .slow_passes = 1, .slow_bytes = 4},
+        {.bytes_per_element = 6, .kernel_count = 1, .slow_passes = 1.15, .slow_bytes = 6},
     };
     struct cost_chain eager[WORK_KIND_COUNT], compiled[WORK_KIND_COUNT];
     memset(chain, 0, WORK_KIND_COUNT * sizeof *chain);

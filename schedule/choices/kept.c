@@ -21,7 +21,7 @@ static enum layer_code code_of(const struct choices *c)
         return CODE_TITAN;
     case CHAINS_HF:
     case CHAINS_HF_AUTOCAST:
-        return !transformer_gated(c->model)        ? CODE_GPT2
+        return !transformer_has_gate(c->model)     ? CODE_GPT2
                : c->model->norm_place == NORM_BOTH ? CODE_GEMMA
                                                    : CODE_LLAMA;
     default:

@@ -23,7 +23,7 @@ bool weights_reduce_each_micro_batch(const struct choices *c)
 uint8_t weights_grad_dtype(const struct choices *c)
 {
     bool wide = c->profile->grad_dtype == DTYPE_F32 &&
-                (!states_narrow((enum states)c->states) ||
+                (!states_are_bf16((enum states)c->states) ||
                  (c->profile->reduces_f32_always && weights_sharded_params(c)));
     if (c->gradients != GRADIENTS_PROFILE)
         wide = c->gradients == GRADIENTS_FP32;

@@ -178,7 +178,7 @@ static enum status resolve_tiles(struct choices *c, const struct request *r, str
     for (uint32_t l = 0; l < d->list_count; l++)
         for (int64_t layer = 0; layer < c->model->layers; layer++) {
             const struct tile_plan *tiles = d->list[l].tiles;
-            int64_t window = transformer_window(c->model, layer);
+            int64_t window = transformer_layer_window(c->model, layer);
             if (tiles != NULL && tiles->window > 0 && (window == 0 || window > tiles->window))
                 return resolve_refuse(diag, "--core-plan",
                                       "the plan's tiles are those of window=%lld, and layer %lld "
@@ -347,7 +347,7 @@ static enum status check_products(const struct choices *c, struct diag *diag)
          "--dtype bf16, or --states 8bit"},
         {c->gradients == GRADIENTS_16BIT && c->dtype == DTYPE_F32, "--gradients",
          "16bit is the dtype in which the step computes, which has 32 bits; choose --dtype bf16, or --gradients fp32"},
-        {c->gradients == GRADIENTS_FP32 && states_narrow((enum states)c->states), "--gradients",
+        {c->gradients == GRADIENTS_FP32 && states_are_bf16((enum states)c->states), "--gradients",
          "with --states bf16 or 8bit-bf16 AdamW reads gradients in bf16; choose --gradients profile, or --states fp32 or "
          "8bit"},
         {has_empty_end(c), "--stage-layers",
@@ -403,12 +403,12 @@ static enum status check_products(const struct choices *c, struct diag *diag)
         {(c->rotation == ROTATE_PLANNED || c->rotation == ROTATE_NEEDED) && m->window_chunks, "--rotate",
          "the model attends within chunks, and rows that ranks need of each other, and the tiles of a core plan, are found for "
          "windows only; choose --rotate p2p or all-gather, and a core plan without tiles, or none"},
-        {c->rotation == ROTATE_PLANNED && transformer_v_dim(m) != m->head_dim, "--core-plan",
+        {c->rotation == ROTATE_PLANNED && transformer_v_head_dim(m) != m->head_dim, "--core-plan",
          "the model's keys and values have heads of different widths (latent attention), whose rows the tiles of a plan do not "
          "move; choose a plan without tiles"},
         {c->rotation == ROTATE_PLANNED && c->scope != SCOPE_STEP && c->scope < SCOPE_LAYERS, "--scope",
          "the tiles of a core plan are those of the sequences of a step, which this scope does not have; choose --scope model"},
-        {c->rotation == ROTATE_NEEDED && c->cp > 1 && transformer_v_dim(m) != m->head_dim, "--rotate",
+        {c->rotation == ROTATE_NEEDED && c->cp > 1 && transformer_v_head_dim(m) != m->head_dim, "--rotate",
          "the model's keys and values have heads of different widths (latent attention), whose rows 'needed' does not move; choose "
          "p2p, all-to-all or all-gather"},
         {c->rotation == ROTATE_NEEDED && c->cp > 1 && c->scope != SCOPE_STEP && c->scope < SCOPE_LAYERS, "--scope",

@@ -310,8 +310,10 @@ static void add_tile(struct coverage_load *load, struct ranges *queries, struct 
         int64_t to = s->window > 0 && high - 1 + s->window < last ? high - 1 + s->window : last;
         if (low < high && from < to && first_key(s, from) < high) {
             int64_t first = first_key(s, from);
-            struct attention_piece piece = {
-                .q = to - from, .kv = high - low, .offset = from - low, .window = s->window};
+            struct attention_piece piece = {.query_count = to - from,
+                                            .key_count = high - low,
+                                            .offset = from - low,
+                                            .window = s->window};
             load->pairs += attention_piece_pairs(&piece);
             add_range(queries, from, to);
             add_range(keys, first > low ? first : low, high < to ? high : to);

@@ -129,7 +129,7 @@ double deal_pairs(const struct document_list *documents, struct deal_windows win
         int64_t until = documents->end[i] < end ? documents->end[i] : end,
                 first = document_begin(documents, i);
         struct attention_piece piece = {
-            .q = until - begin, .kv = until - first, .offset = begin - first};
+            .query_count = until - begin, .key_count = until - first, .offset = begin - first};
         pairs += (1 - windows.share) * attention_piece_pairs(&piece);
         piece.window = windows.window;
         pairs += windows.share * attention_piece_pairs(&piece);

@@ -94,8 +94,8 @@ bool has_weight(const struct emit *e, enum weight weight)
 
 const struct weight_slot *weight_slot_of(const struct emit *e, uint32_t part, enum weight weight)
 {
-    bool experts =
-        part < (uint32_t)e->whole_model->layers && transformer_has_experts(e->whole_model, part);
+    bool experts = part < (uint32_t)e->whole_model->layers &&
+                   transformer_layer_has_experts(e->whole_model, part);
     return &e->weights.slot[experts][weight];
 }
 

@@ -184,9 +184,9 @@ static void quantise(struct emit *e, enum operand_role role, struct view x,
             continue;
         struct view data =
             emit_tensor(e, stems[role], category, dtype, (count + halves - 1) / halves, 0);
-        const struct scaling_layout layout = work_scales(&work, t);
-        struct view scales = emit_tensor(e, "scales", category, scaling_dtype(scaling),
-                                         scaling_layout_count(&layout), 0);
+        const struct scaling_layout layout = work_scale_layout(&work, t);
+        struct view scales = emit_tensor(e, "scales", category, scaling_scale_dtype(scaling),
+                                         scaling_layout_scale_count(&layout), 0);
         struct narrow_copies *copies = copies_of(e, x);
         copies->data[t] = write[writes++] = data;
         copies->scales[t] = write[writes++] = scales;

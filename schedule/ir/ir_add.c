@@ -324,9 +324,9 @@ static uint32_t intern_shape(struct ir *ir, const struct op_desc *desc,
     key.reads = desc->read_count;
     key.writes = desc->write_count;
     if (desc->read_count)
-        key.in = key.out = dtype_of(ir, desc->read, desc->read_count, info->in);
+        key.in = key.out = dtype_of(ir, desc->read, desc->read_count, info->in_operand);
     if (desc->write_count)
-        key.out = dtype_of(ir, desc->write, desc->write_count, info->out);
+        key.out = dtype_of(ir, desc->write, desc->write_count, info->out_operand);
     if (!desc->read_count)
         key.in = key.out;
     return intern_work(ir, key, info->param_count);

@@ -103,7 +103,7 @@ bool parse_tokens(struct parser *p)
         return false;
     enum dtype dtype;
     if (!dtype_find(value[DTYPE].at, value[DTYPE].size, &dtype) ||
-        !dtype_computes(dtype)) /* ops compute only in these dtypes */
+        !dtype_is_compute_type(dtype)) /* ops compute only in these dtypes */
         return parse_error(p, value[DTYPE].at,
                            "unknown dtype '%.*s': expected bf16, f16, f32 or f64",
                            value[DTYPE].size < 60 ? (int)value[DTYPE].size : 60, value[DTYPE].at);

@@ -49,7 +49,7 @@ static bool parse_op_stream(struct parser *p, struct op_line *line)
     if (!parse_expect(p, &word, "a stream") || !parse_row(p, IR_STREAM, word, "stream", &found))
         return false;
     enum stream_class class = (enum stream_class)p->ir->stream[found].stream_class;
-    if (!work_runs_on((enum work_kind)line->desc.work.kind, class))
+    if (!work_may_run_on((enum work_kind)line->desc.work.kind, class))
         return parse_error(p, word.at, "%s runs on streams of class %s, and '%s' is of class %s",
                            line->info->name,
                            stream_class_name((enum stream_class)line->info->stream),
@@ -69,14 +69,14 @@ static bool parse_param(struct parser *p, struct op_line *line, uint32_t i, stru
         *target = group + param->optional;
         return true;
     }
-    if (!param->values)
+    if (!param->value_names)
         return parse_number(p, value, param->name,
                             param->is_signed  ? INT64_MIN
                             : param->optional ? 0
                                               : 1,
                             INT64_MAX, target);
     uint8_t choice = 0;
-    if (!parse_choice(p, value, param->name, param->values, param->value_count, &choice))
+    if (!parse_choice(p, value, param->name, param->value_names, param->value_count, &choice))
         return false;
     *target = choice;
     return true;

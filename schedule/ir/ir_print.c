@@ -282,8 +282,8 @@ static void put_params(struct text *out, const struct ir *ir, const struct work 
         text_putc(out, '=');
         if (param->is_group)
             text_puts(out, ir->group[work->p[i] - param->optional].name);
-        else if (param->values)
-            text_puts(out, param->values[work->p[i]]);
+        else if (param->value_names)
+            text_puts(out, param->value_names[work->p[i]]);
         else
             text_put_i64(out, work->p[i]);
     }

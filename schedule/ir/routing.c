@@ -312,7 +312,7 @@ static const char *permuted_unfit(const struct routing *r, const struct work *wo
 {
     if (work->permute.of == PERMUTE_ARRIVED && r->capacity.factor > 0)
         return dropped_once;
-    switch ((enum permute_of)work->permute.of) {
+    switch ((enum permute_source)work->permute.of) {
     case PERMUTE_OWN:
         return work->permute.rows != rows || work->permute.to < routing_kept(r, list, rows)
                    ? "its rows are not those that a rank deals"
@@ -333,7 +333,7 @@ static const char *permuted_unfit(const struct routing *r, const struct work *wo
 const char *routing_unfit(const struct routing *r, const struct work *work, uint32_t group,
                           uint32_t ranks)
 {
-    const int64_t list = work_route(work), dealt = work_dealt(work);
+    const int64_t list = work_route_list(work), dealt = work_dealt_copies(work);
     if (list < 0)
         return NULL;
     if (list >= r->list_count)
@@ -348,7 +348,7 @@ const char *routing_unfit(const struct routing *r, const struct work *work, uint
                    : NULL;
     if ((work->kind == WORK_MATMUL || work->kind == WORK_COLUMN_SUM ||
          work->kind == WORK_QUANTISE) &&
-        work_groups(work) != r->experts / ranks)
+        work_row_groups(work) != r->experts / ranks)
         return "its groups are not the experts of a rank";
     if ((work->kind == WORK_PACK || work->kind == WORK_UNPACK) &&
         (work->pack.parts != 1 || work->pack.w[1] != 0 || work->pack.w[2] != 0))

@@ -212,11 +212,11 @@ static void add_piece(struct visible_pieces *out, int64_t first_row, const struc
     if (s->last.end <= s->first.begin ||
         (end_moves && begin_moves && s->first.end <= s->first.begin))
         return; /* no row sees any key */
-    struct attention_piece piece = {.row = s->row - first_row,
-                                    .key = s->first.begin,
-                                    .q = s->rows,
-                                    .kv = s->last.end - s->first.begin};
-    piece.offset = end_moves ? s->first.end - s->first.begin - 1 : piece.kv - 1;
+    struct attention_piece piece = {.first_query = s->row - first_row,
+                                    .first_key = s->first.begin,
+                                    .query_count = s->rows,
+                                    .key_count = s->last.end - s->first.begin};
+    piece.offset = end_moves ? s->first.end - s->first.begin - 1 : piece.key_count - 1;
     piece.window = begin_moves ? piece.offset + 1 : 0;
     out->piece = heap_grow(out->piece, &out->capacity, out->count + (size_t)1, sizeof *out->piece);
     out->piece[out->count++] = piece;
@@ -451,7 +451,7 @@ double ir_op_flops(const struct ir *ir, const struct work *work, uint32_t rank)
     struct visible_pieces pieces = {0};
     double pairs = 0;
     if (!work_has_documents(work))
-        return work_flops(work) * work_used(work);
+        return work_flops(work) * work_used_row_share(work);
     visible_pieces(ir, work, rank, &pieces);
     for (uint32_t i = 0; i < pieces.count; i++)
         pairs += attention_piece_pairs(&pieces.piece[i]);

@@ -137,8 +137,8 @@ static const uint8_t use_of[WORK_KIND_COUNT] = {
 static uint64_t ring_bytes(const struct cluster *cluster, bool spans, bool tree)
 {
     int64_t channels = CHANNELS_FABRIC;
-    if (spans && cluster_channels_between(cluster, cluster->nic.count) < channels)
-        channels = cluster_channels_between(cluster, cluster->nic.count);
+    if (spans && cluster_inter_domain_channels(cluster, cluster->nic.count) < channels)
+        channels = cluster_inter_domain_channels(cluster, cluster->nic.count);
     uint64_t connections = tree ? CONNECTIONS_RING_TREE : CONNECTIONS_RING;
     return (uint64_t)channels * connections * (CONNECTION_RECEIVE + CONNECTION_SEND);
 }
@@ -185,7 +185,7 @@ static uint64_t nccl_bytes(const struct ir *ir, const struct cluster *cluster,
         uint8_t what = use_of[ir->op.kind[op]];
         bool norm = ir->op.kind[op] == WORK_ALL_REDUCE && ir->op.region[op] == REGION_OPTIMIZER;
         if (what != 0 && !norm) /* the group of the norm has the communicator of all ranks */
-            use[work_group(ir_work(ir, op))] |= what;
+            use[work_comm_group(ir_work(ir, op))] |= what;
     }
     /* the communicator of all ranks, for the loss and the norm of the gradients */
     uint64_t bytes = ring_bytes(

@@ -201,7 +201,7 @@ int64_t step_bucket_bytes(const struct choices *c)
     int64_t elements = 0;
     if (c->profile->holds_bucket && weights_sharded_params(c))
         elements += c->profile->bucket_elements;
-    if (c->profile->placeholder_gradients && !states_narrow((enum states)c->states) &&
+    if (c->profile->placeholder_gradients && !states_are_bf16((enum states)c->states) &&
         c->model->experts == 0)
         elements += transformer_linear_flops_per_token(of_tensor_rank(c, &room)) / 2;
     return elements * (int64_t)dtype_bytes(c->dtype);
@@ -299,7 +299,7 @@ static void take_documents(struct ir *ir, const struct choices *c)
 {
     const struct document_list whole = {.count = 1, .end = &c->seq};
     const struct deal_windows windows = {c->model->attention_window,
-                                         (double)transformer_windowed_layers(c->model) /
+                                         (double)transformer_count_windowed_layers(c->model) /
                                              (double)c->model->layers};
     const struct row_bytes bytes =
         row_bytes_of(c->model, (double)dtype_bytes((enum dtype)c->dtype));
@@ -361,7 +361,7 @@ static bool build(struct ir *out, const struct choices *c, const struct transfor
         .repeats = repeats,
         .weights.grad_dtype = weights_grad_dtype(c),
         .weights.part_dtype =
-            states_narrow((enum states)c->states) ? c->dtype : weights_grad_dtype(c),
+            states_are_bf16((enum states)c->states) ? c->dtype : weights_grad_dtype(c),
     };
     staging.layout = layout_of(c);
     if (c->lengths != NULL) {
@@ -443,15 +443,15 @@ int64_t step_layers_of_period(const struct choices *choices)
     const struct transformer *model = c.model;
     c.model = of_tensor_rank(&c, &share);
     int64_t together = weights_layers_together(&c), every = model->full_attention_every;
-    if (transformer_windowed_layers(model) == 0 || every < 1)
+    if (transformer_count_windowed_layers(model) == 0 || every < 1)
         every = 1;
     if (model->unrotated_every > 0 && every % model->unrotated_every != 0)
         return 0;
-    if (transformer_windowed_layers(model) > 0 && model->window_from_layer > 0)
+    if (transformer_count_windowed_layers(model) > 0 && model->window_from_layer > 0)
         return 0;
     if (choices->bf16_layers > 0 || choices->host_layers > 0)
         return 0; /* layers of two kinds */
-    if (model->experts > 0 && transformer_expert_layers(model) < model->layers)
+    if (model->experts > 0 && transformer_count_expert_layers(model) < model->layers)
         return 0; /* the model has layers of two kinds */
     if (choices->routing != NULL && choices->routing->list_count > 1)
         return 0;

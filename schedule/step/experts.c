@@ -60,7 +60,7 @@ struct route_rows {
     int64_t copies;                 /* rows of experts that these tokens fill, on all ranks */
     /* rows that are copied in the order of experts: `tokens`, or those that came */
     int64_t read_rows;
-    int64_t which_rows; /* enum permute_of: which rows these are */
+    int64_t which_rows; /* enum permute_source: which rows these are */
     /* the copies of tokens are not in even order: kernels take them from the routing */
     bool is_listed;
 };

@@ -12,7 +12,7 @@
 
 static bool is_gated(const struct emit *e)
 {
-    return transformer_gated(e->choices->model);
+    return transformer_has_gate(e->choices->model);
 }
 
 /* True if the branches of a layer begin with a norm. */
@@ -378,7 +378,7 @@ buffer_id layer_forward(struct emit *e, uint32_t layer, buffer_id x)
 
     e->tags.region = REGION_LINEAR;
     buffer_id ffn = saved->ffn = emit_activation(e, "ffn", rows, h);
-    if (transformer_has_experts(model, layer))
+    if (transformer_layer_has_experts(model, layer))
         experts_forward_pieces(e, layer, saved->norm2, ffn);
     else
         mlp_forward(e, layer, saved->norm2, ffn);
@@ -396,7 +396,7 @@ buffer_id layer_backward(struct emit *e, uint32_t layer, buffer_id dy)
     buffer_id d_ffn =
         norm_after_backward(e, layer, WEIGHT_NORM2_AFTER, dy, saved->ffn, saved->norm2_after_stats);
     buffer_id d_norm2 = emit_activation(e, "d_norm", rows, h);
-    if (transformer_has_experts(model, layer))
+    if (transformer_layer_has_experts(model, layer))
         experts_backward_pieces(e, layer, d_ffn, d_norm2);
     else
         mlp_backward(e, layer, d_ffn, d_norm2);

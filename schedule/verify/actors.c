@@ -30,7 +30,8 @@ static uint32_t *list_of(const struct exchange_ops *e, const struct ir *ir, uint
     enum work_kind kind = ir->op.kind[op];
     if (!is_message(kind) && !is_collective(kind))
         return NULL;
-    uint32_t group = is_message(kind) ? ir->group_count : (uint32_t)work_group(ir_work(ir, op));
+    uint32_t group =
+        is_message(kind) ? ir->group_count : (uint32_t)work_comm_group(ir_work(ir, op));
     assert(is_message(kind) || group < ir->group_count);
     return &e->begin[(size_t)role * (ir->group_count + 1) + group];
 }

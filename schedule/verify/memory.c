@@ -185,7 +185,7 @@ static void check_in_place(struct verifier *v, uint32_t op)
                     "%s reads %s and writes %s, which overlap in part: they must be the same "
                     "elements or have none in common",
                     op_text(v, op), view_text(v, in), view_text(v, out));
-            if (same && !work_in_place((enum work_kind)ir->op.kind[op], r, k))
+            if (same && !work_may_be_in_place((enum work_kind)ir->op.kind[op], r, k))
                 verify_fail(
                     v,
                     "%s writes %s, which it also reads, but this kind of op does not work in place",

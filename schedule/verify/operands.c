@@ -7,7 +7,7 @@
 
 static uint32_t members_of(const struct ir *ir, const struct work *work)
 {
-    int64_t group = work_group(work);
+    int64_t group = work_comm_group(work);
     return group >= 0 ? group_size(&ir->mesh, &ir->group[group]) : 1;
 }
 
@@ -46,11 +46,11 @@ static const char *fault_of_opaque(struct verifier *v, const struct work *work)
 /* Returns the fault of a product by the rank's own matrix of `groups`; NULL: there is none. */
 static const char *fault_of_part(struct verifier *v, const struct work *work)
 {
-    const int64_t part = work_part(work);
+    const int64_t part = work_part_group(work);
     if (part < 0)
         return NULL;
     const uint32_t ranks = group_size(&v->ir->mesh, &v->ir->group[part]);
-    if (work_matrices(work) != (int64_t)ranks)
+    if (work_weight_matrices(work) != (int64_t)ranks)
         return arena_printf(&v->arena,
                             "groups=%" PRId64
                             " is not the number of ranks in part=%s, which is %" PRIu32,
@@ -65,7 +65,7 @@ static const char *fault_of_part(struct verifier *v, const struct work *work)
 /* Returns the fault of sinks: ranks of the group `part`, or the one rank, must have all of them together. */
 static const char *fault_of_sinks(struct verifier *v, const struct work *work)
 {
-    const int64_t part = work_part(work);
+    const int64_t part = work_part_group(work);
     const int64_t ranks = part < 0 ? 1 : (int64_t)group_size(&v->ir->mesh, &v->ir->group[part]);
     if (work->sink.heads * ranks == work->sink.sinks)
         return NULL;
@@ -83,14 +83,14 @@ static const char *fault_of_shape(struct verifier *v, const struct work *work)
         const struct work_param *p = &info->param[i];
         if (p->is_group || p->is_signed)
             continue;
-        bool may_be_zero = p->optional || p->values;
-        if (work->p[i] < (may_be_zero ? 0 : 1) || (p->values && work->p[i] >= p->value_count))
+        bool may_be_zero = p->optional || p->value_names;
+        if (work->p[i] < (may_be_zero ? 0 : 1) || (p->value_names && work->p[i] >= p->value_count))
             return arena_printf(&v->arena, "%s=%" PRId64 " cannot be", p->name, work->p[i]);
     }
     uint32_t members = members_of(ir, work);
     switch ((enum work_kind)work->kind) {
     case WORK_MATMUL:
-        if (work->matmul.turned && (work->matmul.form != MATMUL_TN || work_groups(work) == 1 ||
+        if (work->matmul.turned && (work->matmul.form != MATMUL_TN || work_row_groups(work) == 1 ||
                                     work->matmul.scaling == SCALING_NONE))
             return "turned=1 is of a product with form=tn in groups with scales";
         if (work->matmul.scaling > SCALING_TENSOR && work->matmul.form != MATMUL_NT &&
@@ -101,7 +101,7 @@ static const char *fault_of_shape(struct verifier *v, const struct work *work)
             return "a gradient in groups (form=tn) adds no bias";
         return fault_of_part(v, work);
     case WORK_QUANTISE:
-        if (work_groups(work) > 1 && (work->quantise.finds || work->quantise.given))
+        if (work_row_groups(work) > 1 && (work->quantise.finds || work->quantise.given))
             return "finds=1 and given=1 are of one largest element, and each group has its own";
         if (work->quantise.scaling == SCALING_NONE)
             return "scaling=none leaves numbers as they are";
@@ -191,7 +191,7 @@ struct needs *needs_of_shapes(struct verifier *v)
 
 static const char *need_text(struct verifier *v, const struct work_operand *need)
 {
-    if (!need->in_bytes)
+    if (!need->count_is_bytes)
         return arena_text(&v->arena, need->formula, need->formula_size);
     char how = need->formula_size == 2 ? need->formula[1] : '=';
     return how == '*' ? "bytes * members" : how == '/' ? "bytes / members" : "bytes";
@@ -202,11 +202,11 @@ static void check_operand(struct verifier *v, uint32_t op, const char *what, uin
 {
     const struct ir *ir = v->ir;
     enum dtype dtype = ir->buffer.dtype[view.buffer.i];
-    uint64_t have = need->in_bytes ? view.count * dtype_bytes(dtype) : view.count;
-    if (!need->any_count && have != need->count) {
+    uint64_t have = need->count_is_bytes ? view.count * dtype_bytes(dtype) : view.count;
+    if (!need->count_may_differ && have != need->count) {
         verify_fail(v, "%s %s %s, %" PRIu64 " %s: %s %" PRIu32 " must have %s = %" PRIu64,
                     op_text(v, op), what[0] == 'r' ? "reads" : "writes", view_text(v, view), have,
-                    need->in_bytes ? "bytes" : "elements", what, k + 1, need_text(v, need),
+                    need->count_is_bytes ? "bytes" : "elements", what, k + 1, need_text(v, need),
                     need->count);
     }
 }

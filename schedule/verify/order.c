@@ -40,7 +40,7 @@ struct deadlock_step {
 /* Returns an actor that has not arrived at the rendezvous of a collective. */
 static struct deadlock_step who_is_missing(const struct untimed_run *r, uint32_t actor, uint32_t op)
 {
-    uint32_t group = (uint32_t)work_group(ir_work(r->ir, op)), k = r->ops->ordinal[op];
+    uint32_t group = (uint32_t)work_comm_group(ir_work(r->ir, op)), k = r->ops->ordinal[op];
     const uint64_t *party = r->meeting_of + (size_t)group * r->actors->count;
     for (uint32_t i = 0; i < r->actors->count; i++) {
         struct sequence sequence = sequence_of(r->ops, r->ir, r->actors->role[i], group);

@@ -20,7 +20,7 @@ static void check_op(struct verifier *v, uint32_t role, uint32_t op)
     const struct ir *ir = v->ir;
     enum work_kind kind = ir->op.kind[op];
     enum stream_class class = ir->stream[ir->op.stream[op]].stream_class;
-    if (!work_runs_on(kind, class))
+    if (!work_may_run_on(kind, class))
         verify_fail(v, "%s runs on a stream of class %s, but this kind of op belongs on class %s",
                     op_text(v, op), stream_class_name(class),
                     stream_class_name(work_kind_info(kind)->stream));

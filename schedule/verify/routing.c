@@ -20,7 +20,7 @@ void check_routing(struct verifier *v)
                         r->layers);
     for (uint32_t op = 0; op < ir->op.count; op++) {
         const char *fault = why[ir->op.shape[op]];
-        ops += work_route(ir_work(ir, op)) >= 0;
+        ops += work_route_list(ir_work(ir, op)) >= 0;
         if (fault != NULL)
             verify_fail(v, "%s has a route, and %s", op_text(v, op), fault);
     }

@@ -157,7 +157,7 @@ uint32_t run_unmet_wait(const struct untimed_run *r, uint32_t actor, uint32_t op
 
 static uint64_t rendezvous_of(const struct untimed_run *r, uint32_t actor, uint32_t op)
 {
-    uint32_t group = (uint32_t)work_group(ir_work(r->ir, op));
+    uint32_t group = (uint32_t)work_comm_group(ir_work(r->ir, op));
     return r->meeting_of[(size_t)group * r->actors->count + actor] + r->ops->ordinal[op];
 }
 

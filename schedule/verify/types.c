@@ -43,7 +43,7 @@ static void check_operand(struct verifier *v, uint32_t op, uint32_t k,
                         fixed == DTYPE_E2M1X2 ? "e2m1x2" : "e4m3 or e5m2");
         return;
     }
-    if (type != WORK_TYPE_MOVED && !dtype_computes(dtype)) {
+    if (type != WORK_TYPE_MOVED && !dtype_is_compute_type(dtype)) {
         verify_fail(v, "%s: operand %s, must be of a floating-point dtype", op_text(v, op),
                     operand_text(v, op, k));
         return;

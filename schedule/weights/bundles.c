@@ -116,8 +116,8 @@ static void add_part(struct emit *e, uint32_t part, const char *prefix,
                      const struct tensor_spec *spec, size_t count, uint64_t *used)
 {
     struct model_part *p = &e->weights.part[part];
-    const bool experts =
-        part < (uint32_t)e->whole_model->layers && transformer_has_experts(e->whole_model, part);
+    const bool experts = part < (uint32_t)e->whole_model->layers &&
+                         transformer_layer_has_experts(e->whole_model, part);
     uint64_t offset = 0;
     *p = (struct model_part){.bundle = e->weights.bundle_count, .base = *used, .experts = IR_NONE};
     for (int whole = 0; whole < 2; whole++) {
@@ -209,7 +209,7 @@ static void lay_out_experts(struct emit *e, uint32_t first, uint32_t end, uint32
     char name[64];
     uint64_t used = 0;
     for (uint32_t l = first; l < end && e->choices->ep > 1; l++) {
-        if (!transformer_has_experts(e->whole_model, l))
+        if (!transformer_layer_has_experts(e->whole_model, l))
             continue;
         size_t count = transformer_layer_tensors(e->whole_model, l, spec, ARRAY_LEN(spec));
         snprintf(name, sizeof name, "layers.%u.", l);

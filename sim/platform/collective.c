@@ -354,7 +354,7 @@ static double add_all_gather(const struct collective_call *f)
 static double add_reduce_scatter(const struct collective_call *f)
 {
     double bytes = (f->members->count - 1) * f->bytes / f->members->count;
-    if (!f->platform->cluster->fabric.sums_whole)
+    if (!f->platform->cluster->fabric.reduce_scatter_as_all_reduce)
         return add_gather_rings(f, bytes);
     rings_add_flows(f->platform, f->flows, f->members, 2 * bytes);
     return 2 * rings_latency_s(f->platform, f->members);

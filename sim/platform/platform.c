@@ -234,8 +234,8 @@ static uint32_t leaf_of(const struct platform *p, uint32_t rank)
 {
     const struct cluster *c = p->cluster;
     int64_t group = node_of(p, rank) / c->network.leaf_nodes;
-    return (uint32_t)(c->network.rails ? group * c->nic.count + c->nic_of_gpu[gpu_of(p, rank)]
-                                       : group);
+    return (uint32_t)(c->network.has_rails ? group * c->nic.count + c->nic_of_gpu[gpu_of(p, rank)]
+                                           : group);
 }
 
 bool platform_crosses_leaves(const struct platform *platform, uint32_t from, uint32_t to)
@@ -249,7 +249,8 @@ bool platform_crosses_leaves(const struct platform *platform, uint32_t from, uin
 void route_add_leaf(struct platform *platform, struct flow_table *flows, uint32_t rank, bool up)
 {
     const struct cluster *c = platform->cluster;
-    double nics = (double)c->network.leaf_nodes * (c->network.rails ? 1.0 : (double)c->nic.count);
+    double nics =
+        (double)c->network.leaf_nodes * (c->network.has_rails ? 1.0 : (double)c->nic.count);
     route_add_link(platform, flows, up ? LINK_LEAF_UP : LINK_LEAF_DOWN, leaf_of(platform, rank), 0,
                    nics * c->nic.bytes_per_s * c->nic.efficiency / c->network.oversubscription);
 }

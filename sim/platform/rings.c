@@ -159,7 +159,7 @@ void members_find_rings(struct members *m, const struct platform *p)
 static void add_leaf_rings(struct platform *p, struct flow_table *flows, const struct members *m,
                            double bytes)
 {
-    flow_open(flows, p->cluster->network.rails ? bytes / m->ring_count : bytes);
+    flow_open(flows, p->cluster->network.has_rails ? bytes / m->ring_count : bytes);
     for (uint32_t d = 0; d < m->domain_count; d++) {
         uint32_t next = (d + 1) % m->domain_count;
         bool leaves = m->domain[d].is_planned, enters = m->domain[next].is_planned;
@@ -242,6 +242,6 @@ double rings_occupied_sms(const struct platform *p, const struct members *m)
     const struct device *device = &p->cluster->device;
     if (m->domain_count == 1 || device->collective_sms == 0)
         return device->collective_sms;
-    return fmin((double)cluster_channels_between(p->cluster, m->ring_count),
+    return fmin((double)cluster_inter_domain_channels(p->cluster, m->ring_count),
                 device->collective_sms);
 }

@@ -49,8 +49,8 @@ static double sum_flops(const struct ir *ir, const struct sim_result *result, bo
         if (work_has_documents(&ir->shape[s]))
             documents = true;
         else
-            each[s] = work_flops(&ir->shape[s]) * work_used(&ir->shape[s]) /
-                      (at_peak ? work_peak_factor(&ir->shape[s]) : 1);
+            each[s] = work_flops(&ir->shape[s]) * work_used_row_share(&ir->shape[s]) /
+                      (at_peak ? work_peak_over_bf16(&ir->shape[s]) : 1);
     uint32_t *members = count_guard_members(ir, result);
     for (uint32_t c = 0; c < result->class_count; c++) {
         const struct sim_class *class = &result->classes[c];

@@ -64,9 +64,9 @@ static uint32_t uneven_axes_mask(const struct ir *ir)
         struct row_use use;
         if (work_has_documents(work) || row_use_find(work, &use))
             axes |= document_axes_mask(ir);
-        if (work_group(work) < 0)
+        if (work_comm_group(work) < 0)
             continue;
-        const struct group *group = &ir->group[work_group(work)];
+        const struct group *group = &ir->group[work_comm_group(work)];
         axes |= listed_axes_mask(group->axis, group->axis_count, ignores_member_order(work->kind));
     }
     return axes;

@@ -83,8 +83,8 @@ static enum op_class classify_op(const struct op_reader *reader, uint32_t op,
     const struct ir *ir = traffic->ir;
     const struct work *work = ir_work(ir, op);
     *key = (struct comm_class){.group = IR_NONE16};
-    if (work_group(work) >= 0)
-        key->group = (uint16_t)work_group(work);
+    if (work_comm_group(work) >= 0)
+        key->group = (uint16_t)work_comm_group(work);
     switch (work->kind) {
     case WORK_HOST_SYNC:
         return OP_HOST_SYNC;

@@ -337,7 +337,7 @@ static const struct transformer expert_gpt_oss = {.name = "gpt-oss",
                                                   .experts = 6,
                                                   .experts_per_token = 4,
                                                   .expert_ffn = 20,
-                                                  .router = ROUTER_CHOSEN,
+                                                  .router = ROUTER_SOFTMAX_OF_CHOSEN,
                                                   .router_bias = true,
                                                   .attention_sinks = true};
 

@@ -393,7 +393,7 @@ static inline int64_t other_value(struct mutant *m, const struct work_param *p, 
     uint32_t groups = m->ir->group_count + p->optional;
     if (p->is_group)
         return groups == 0 ? old : draw_below(m, groups);
-    if (p->values)
+    if (p->value_names)
         return draw_below(m, p->value_count);
     const int64_t values[] = {old + 1, old * 2, old - 1, old / 2, 1, 0, -old};
     int64_t value = values[draw_below(m, ARRAY_LEN(values))];

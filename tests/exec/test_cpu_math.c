@@ -181,7 +181,7 @@ static void columns_are_summed_by_expert(void)
             want[j] = old != NULL ? old[j] : 0;
         for (int64_t r = 0; r < rows; r++)
             for (int j = 0; j < COLS; j++)
-                want[work_group_of(rows, GROUPS, r) * COLS + j] += x[r * COLS + j];
+                want[work_row_group_of(rows, GROUPS, r) * COLS + j] += x[r * COLS + j];
         trial_run(&t);
         near_all("column sums of experts", y, want, GROUPS * COLS, 1e-6);
         trial_release(&t);
@@ -193,7 +193,7 @@ static void columns_are_summed_by_expert(void)
 /* Returns what an activation function makes of one input, or of one element of the gate, in double precision. */
 static double plain_activation(const struct work *work, double x)
 {
-    bool silu = work->kind == WORK_SWIGLU && work->activation.function == FUNCTION_OWN;
+    bool silu = work->kind == WORK_SWIGLU && work->activation.function == FUNCTION_OF_KIND;
     if (work->activation.function == FUNCTION_RELU2)
         return x > 0 ? x * x : 0;
     return silu ? x / (1 + exp(-x))

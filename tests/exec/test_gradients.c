@@ -117,7 +117,7 @@ static void layers_with_windows_compute_the_reference(void)
                                   .gpus_per_node = 4,
                                   .sm = 80};
         struct choices choices = resolved(&request);
-        CHECK_INT(uses[u].strategy, transformer_windowed_layers(&model) > 0, true);
+        CHECK_INT(uses[u].strategy, transformer_count_windowed_layers(&model) > 0, true);
         check_choices(&choices, true);
     }
 }

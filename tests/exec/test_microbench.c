@@ -25,7 +25,7 @@ static struct work smallest(enum work_kind kind)
                     : dim             ? 4
                     : param->optional ? 0
                                       : 2;
-        if (param->values)
+        if (param->value_names)
             work.p[i] = 0;
     }
     if (kind == WORK_SHIFT)
@@ -111,7 +111,7 @@ static void the_set_holds_every_kind_and_its_points_are_read_back(void)
         struct points points = {0}, again = {0};
         for (size_t i = 0; i < count; i++) {
             struct point point = {.role = cases[i].role,
-                                  .impl = cases[i].impl,
+                                  .attention_impl = cases[i].impl,
                                   .nodes = 1,
                                   .work = cases[i].work,
                                   .median_s = 1,
@@ -303,7 +303,7 @@ static double true_s(const struct device_cost *cost, const struct microbench_cas
     case POINT_START:
         return cost->device_kernel_start_s;
     case POINT_ISSUE:
-        return cost_issue_s(cost, work);
+        return cost_host_issue_s(cost, work);
     case POINT_HOST:
         return cost_host_work_s(cost, 20e9, work);
     case POINT_SUSTAINED:
@@ -336,7 +336,7 @@ static void points_of_a_set_that_was_stopped_are_fitted(void)
             struct calibrate_options options = {.host_memory_bytes_per_s = 20e9};
             for (size_t k = 0; k < counts[i] && k < all; k++) {
                 struct point point = {.role = cases[k].role,
-                                      .impl = cases[k].impl,
+                                      .attention_impl = cases[k].impl,
                                       .nodes = 1,
                                       .work = cases[k].work,
                                       .repeats = 20};
@@ -351,8 +351,8 @@ static void points_of_a_set_that_was_stopped_are_fitted(void)
             enum status linked = calibrate_links(&links, &points, &options, &diag);
             CHECK(sets[s].label, status == STATUS_OK || status == STATUS_NO);
             CHECK(sets[s].label, linked == STATUS_OK || linked == STATUS_NO);
-            CHECK(sets[s].label, device.families >= before);
-            before = device.families;
+            CHECK(sets[s].label, device.family_count >= before);
+            before = device.family_count;
             if (counts[i] > few) {
                 CHECK_INT(sets[s].label, status, STATUS_OK);
                 CHECK_INT(sets[s].label, linked, STATUS_OK);

@@ -55,13 +55,13 @@ static struct kernel_call quantised(const float *x, int64_t rows, int64_t cols, 
 {
     struct kernel_call t = trial_new(work, NULL);
     const enum scaling scaling = (enum scaling)work.quantise.scaling;
-    const enum dtype scales = scaling_dtype(scaling);
+    const enum dtype scales = scaling_scale_dtype(scaling);
     float *in = trial_memory(&t.call.read[t.call.read_count++], (uint64_t)(rows * cols), DTYPE_F32);
     memcpy(in, x, (size_t)(rows * cols) * sizeof *x);
     for (int turned = work.quantise.turned != 0;
          turned <= (work.quantise.turned || work.quantise.both); turned++) {
-        int64_t count =
-            turned ? scaling_count(scaling, cols, rows) : scaling_count(scaling, rows, cols);
+        int64_t count = turned ? scaling_scale_count(scaling, cols, rows)
+                               : scaling_scale_count(scaling, rows, cols);
         trial_memory(&t.call.write[t.call.write_count++], (uint64_t)(rows * cols), dtype);
         trial_memory(&t.call.write[t.call.write_count++], (uint64_t)count, scales);
     }
@@ -79,7 +79,7 @@ static void check_matrix(struct json_node root, struct json_node row, const floa
     CHECK(type, dtype_find(type, strlen(type), &dtype));
     const struct work_param *values = &work_kind_info(WORK_QUANTISE)->param[2];
     int64_t scaling = 0;
-    while (scaling < values->value_count && strcmp(values->values[scaling], name) != 0)
+    while (scaling < values->value_count && strcmp(values->value_names[scaling], name) != 0)
         scaling++;
     const bool down = strcmp(word(row, "rule"), "down") == 0;
     struct kernel_call t = quantised(
@@ -220,8 +220,8 @@ static void products_multiply_numbers_by_their_scales(void)
             for (int j = 0; j < N; j++) {
                 double sum = 0, plain = 0;
                 for (int l = 0; l < K; l++) {
-                    const int64_t at[2] = {scaling_at(of_a, M, K, i, l),
-                                           scaling_at((enum scaling)scaling, N, K, j, l)};
+                    const int64_t at[2] = {scaling_scale_index(of_a, M, K, i, l),
+                                           scaling_scale_index((enum scaling)scaling, N, K, j, l)};
                     double value[2];
                     const struct operand *x[2] = {qa.call.write, qb.call.write};
                     const int64_t element[2] = {(int64_t)i * K + l, (int64_t)j * K + l};

@@ -56,7 +56,7 @@ static struct transformer recorded_transformer(struct json_node model)
         const char *field, *value = "";
         const struct json_node node = json_member(fields, i, &field);
         CHECK_INT(field, json_as_string(node, &value, &diag), STATUS_OK);
-        CHECK_INT(field, transformer_override(&t, field, value, &diag), STATUS_OK);
+        CHECK_INT(field, transformer_set_field(&t, field, value, &diag), STATUS_OK);
     }
     CHECK_INT("model", transformer_check(&t, (struct loc){"recorded", 0, 0}, &diag), STATUS_OK);
     CHECK_TEXT("model", diag.text, "");

@@ -20,7 +20,7 @@ static void visit(const struct ir *ir)
         sum += fits ? ir_op_flops(ir, work, mesh_ranks(&ir->mesh) - 1) : 0;
         sum += work_memory_bytes(work) + (double)work_payload_bytes(work);
         sum += (double)work_workspace_bytes(ATTENTION_CUDNN, 80, work);
-        assert(work_group(work) < (int64_t)ir->group_count);
+        assert(work_comm_group(work) < (int64_t)ir->group_count);
         assert(ir_role_of(ir, op) < ir->role_count);
         for (uint32_t k = 0; k < ir->op.read_count[op]; k++)
             assert(ir_read(ir, op, k).count > 0);

@@ -29,7 +29,7 @@ static void hold_fits(const struct points *points)
     struct device_cost base;
     struct calibration device = {0};
     struct link_calibration links = {0};
-    struct calibrate_options options = {.limit = 10};
+    struct calibrate_options options = {.rms_error_limit = 10};
     enum status status = cost_load(&base, &arena, "cpu-generic", &diag);
     assert(status == STATUS_OK);
     status = calibrate_device(&device, points, &base, &options, &diag);

@@ -42,7 +42,7 @@ static inline void add(struct calibrate_fixture *f, enum point_role role, int im
 {
     double s = seconds * (1 + gsl_ran_gaussian(f->rng, f->noise));
     struct point point = {.role = (uint8_t)role,
-                          .impl = (uint8_t)impl,
+                          .attention_impl = (uint8_t)impl,
                           .nodes = 1,
                           .work = work,
                           .median_s = s,

@@ -28,7 +28,7 @@ static void add_threads(struct calibrate_fixture *f)
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
         for (int k = 0; k < 3; k++) {
             struct work work = {.kind = (uint8_t)kinds[i], .p = {1, 64, 1, 1, 1, 0, 0, 0}};
-            add(f, POINT_ISSUE, POINT_NO_IMPL, work, cost_issue_s(&f->truth, &work));
+            add(f, POINT_ISSUE, POINT_NO_IMPL, work, cost_host_issue_s(&f->truth, &work));
         }
     for (int64_t count = 1 << 10; count <= 1 << 24; count *= 4) {
         struct work work = {.kind = WORK_ADAMW, .elements = {count}};
@@ -62,7 +62,7 @@ static void make_truth(struct device_cost *truth)
     for (int pass = 0; pass < ATTENTION_PASS_COUNT; pass++) {
         struct cost_attention *attention = &truth->attention[ATTENTION_FA2][pass];
         attention->ramp_s *= 1.5;
-        for (size_t i = 0; i < attention->dims; i++)
+        for (size_t i = 0; i < attention->dim_count; i++)
             attention->flop_per_s[i] *= 0.7;
     }
 }
@@ -124,21 +124,21 @@ static void the_numbers_that_made_the_points_come_back(void)
         /* Four standard errors, and the share of the errors of numbers that were fitted before. */
         for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
             double error = 0;
-            for (size_t k = 0; k < f.result.numbers; k++)
+            for (size_t k = 0; k < f.result.number_count; k++)
                 if (strcmp(f.result.number[k].name, rows[i].name) == 0)
-                    error = f.result.number[k].error;
+                    error = f.result.number[k].standard_error;
             CHECK_CLOSE(rows[i].name, rows[i].got, rows[i].want,
                         1e-4 + 2 * noises[n] + 4 * error / rows[i].want);
         }
         for (int pass = 0; pass < ATTENTION_PASS_COUNT; pass++)
-            for (size_t d = 0; d < f.base.attention[ATTENTION_FA2][pass].dims; d++)
+            for (size_t d = 0; d < f.base.attention[ATTENTION_FA2][pass].dim_count; d++)
                 CHECK_CLOSE("attention", f.result.cost.attention[ATTENTION_FA2][pass].flop_per_s[d],
                             f.truth.attention[ATTENTION_FA2][pass].flop_per_s[d],
                             1e-4 + 3 * noises[n]);
-        for (size_t i = 0; i < f.result.families; i++) {
+        for (size_t i = 0; i < f.result.family_count; i++) {
             const struct calibrate_family *family = &f.result.family[i];
-            CHECK(family->name, family->rms <= 1e-4 + 1.5 * noises[n]);
-            CHECK(family->name, family->leave_one_out <= 1e-4 + 2 * noises[n]);
+            CHECK(family->name, family->rms_error <= 1e-4 + 1.5 * noises[n]);
+            CHECK(family->name, family->leave_one_out_error <= 1e-4 + 2 * noises[n]);
         }
         fixture_release(&f);
     }
@@ -149,7 +149,7 @@ static void the_file_is_read_back(void)
     struct calibrate_fixture f;
     fixture_init(&f, "a100-80g", 0.01);
     make_truth(&f.truth);
-    f.truth.kind_fraction[WORK_FILL] = 0.1; /* much slower than its class of kinds */
+    f.truth.kind_bandwidth_share[WORK_FILL] = 0.1; /* much slower than its class of kinds */
     add_products(&f);
     add_memory_bound(&f);
     add_attention(&f);
@@ -164,12 +164,13 @@ static void the_file_is_read_back(void)
     CHECK_TEXT("no message", f.diag.text ? f.diag.text : "", "");
     if (CHECK_INT("read", status, STATUS_OK)) {
         CHECK_TEXT("name", again.name, "a \"second\" a100");
-        for (size_t i = 0; i < f.result.numbers; i++)
+        for (size_t i = 0; i < f.result.number_count; i++)
             CHECK_CLOSE(f.result.number[i].name, number_of(&again, f.result.number[i].name),
                         f.result.number[i].value, 1e-5);
-        CHECK_CLOSE("a share of its own", again.kind_fraction[WORK_FILL], 0.1, 0.05);
+        CHECK_CLOSE("a share of its own", again.kind_bandwidth_share[WORK_FILL], 0.1, 0.05);
         CHECK("products are calibrated", again.calibration[COST_MATMUL].is_calibrated);
-        CHECK_CLOSE("their range", again.calibration[COST_MATMUL].high[COST_SIZE_M], 16384, 0);
+        CHECK_CLOSE("their range", again.calibration[COST_MATMUL].largest_size[COST_SIZE_M], 16384,
+                    0);
         struct work work = {.kind = WORK_FILL, .elements = {1 << 22}};
         CHECK_CLOSE("predictions agree", cost_work_s(&again, ATTENTION_FA2, &work),
                     cost_work_s(&f.truth, ATTENTION_FA2, &work), 0.05);
@@ -253,28 +254,30 @@ static void nothing_of_a_device(struct calibrate_fixture *f)
 
 static void two_devices(struct calibrate_fixture *f)
 {
-    points_set(&f->points, (struct loc){"a.csv", 1, 0}, "device", "this");
-    points_set(&f->points, (struct loc){"b.csv", 1, 0}, "device", "that");
+    points_add_header_line(&f->points, (struct loc){"a.csv", 1, 0}, "device", "this");
+    points_add_header_line(&f->points, (struct loc){"b.csv", 1, 0}, "device", "that");
 }
 
 static void a_wrong_statement(struct calibrate_fixture *f)
 {
-    points_set(&f->points, (struct loc){"a.csv", 3, 0}, "device.memory_bytes_per_s", "12");
+    points_add_header_line(&f->points, (struct loc){"a.csv", 3, 0}, "device.memory_bytes_per_s",
+                           "12");
 }
 
 static void a_statement_beyond_the_range(struct calibrate_fixture *f)
 {
-    points_set(&f->points, (struct loc){"a.csv", 4, 0}, "device.sm_count", "99999");
+    points_add_header_line(&f->points, (struct loc){"a.csv", 4, 0}, "device.sm_count", "99999");
 }
 
 static void a_tile_beyond_the_range(struct calibrate_fixture *f)
 {
-    points_set(&f->points, (struct loc){"a.csv", 5, 0}, "attention.fa2.forward.tile", "1e9");
+    points_add_header_line(&f->points, (struct loc){"a.csv", 5, 0}, "attention.fa2.forward.tile",
+                           "1e9");
 }
 
 static void a_time_beyond_the_range(struct calibrate_fixture *f)
 {
-    points_set(&f->points, (struct loc){"a.csv", 6, 0}, "device.kernel_start_s", "1 s");
+    points_add_header_line(&f->points, (struct loc){"a.csv", 6, 0}, "device.kernel_start_s", "1 s");
 }
 
 static const struct {
@@ -397,7 +400,7 @@ static void numbers_stay_in_their_range(void)
         if (i == 0)
             add(&f, POINT_SUSTAINED, POINT_NO_IMPL, products, 1);
     }
-    struct calibrate_options options = {.limit = 1e9};
+    struct calibrate_options options = {.rms_error_limit = 1e9};
     enum status status = calibrate_device(&f.result, &f.points, &f.base, &options, &f.diag);
     CHECK("fitted, or refused in part", status == STATUS_OK || status == STATUS_NO);
     calibration_print_device(&f.result, "this", "a100-80g", NULL, &out);
@@ -405,7 +408,7 @@ static void numbers_stay_in_their_range(void)
     CHECK_INT("the file reads", cost_parse(&again, &f.arena, "f", out.data, out.size, &f.diag),
               STATUS_OK);
     CHECK_TEXT("no message", f.diag.text ? f.diag.text : "", "");
-    CHECK("products are in it", again.matmul_flop_per_s > 0 && f.result.families > 0);
+    CHECK("products are in it", again.matmul_flop_per_s > 0 && f.result.family_count > 0);
     CHECK("not that power",
           f.result.notes.data && strstr(f.result.notes.data, "device.tensor_power"));
     text_release(&out);
@@ -490,7 +493,7 @@ static void points_of_steps_are_at_the_clock_of_steps(void)
                             .matmul = {m, 2 * m, k, 0, 0, 0}};
         add(&f, POINT_STEP, POINT_NO_IMPL, work, cost_work_s(&f.truth, ATTENTION_FA2, &work));
     }
-    struct calibrate_options options = {.few_sizes = true};
+    struct calibrate_options options = {.rates_only_if_few_sizes = true};
     CHECK_INT("fitted", calibrate_device(&f.result, &f.points, &f.base, &options, &f.diag),
               STATUS_OK);
     for (size_t i = 0; i < f.points.count; i++)
@@ -518,9 +521,9 @@ static void the_example_is_fitted_as_it_was(void)
     CHECK_INT("fitted", calibrate_device(&f.result, &f.points, &f.base, &options, &f.diag),
               STATUS_OK);
     CHECK_TEXT("no message", f.diag.text ? f.diag.text : "", "");
-    for (size_t i = 0; i < f.result.numbers; i++) {
+    for (size_t i = 0; i < f.result.number_count; i++) {
         const struct calibrate_number *number = &f.result.number[i];
-        double tolerance = 0.001 + 0.1 * number->error / fmax(number->value, 1e-30);
+        double tolerance = 0.001 + 0.1 * number->standard_error / fmax(number->value, 1e-30);
         CHECK_CLOSE(number->name, number->value, number_of(&wanted, number->name), tolerance);
     }
     static const struct {
@@ -533,9 +536,9 @@ static void the_example_is_fitted_as_it_was(void)
         {"attention.cpu.backward", 0.13},
     };
     for (size_t i = 0; i < ARRAY_LEN(limits); i++)
-        for (size_t k = 0; k < f.result.families; k++)
+        for (size_t k = 0; k < f.result.family_count; k++)
             if (strcmp(f.result.family[k].name, limits[i].family) == 0)
-                CHECK(limits[i].family, f.result.family[k].rms < limits[i].rms);
+                CHECK(limits[i].family, f.result.family[k].rms_error < limits[i].rms);
     fixture_release(&f);
 }
 

@@ -49,9 +49,9 @@ static void fits_that_others_disturb_are_said_to_be(void)
                   rows[i].status);
         CHECK(rows[i].label, rows[i].word ? f.diag.text && strstr(f.diag.text, rows[i].word)
                                           : f.diag.text == NULL);
-        CHECK_INT(rows[i].label, (int64_t)f.result.fallbacks, 2);
-        for (size_t k = 0; k < f.result.fallbacks; k++)
-            CHECK_INT(rows[i].label, f.result.fallback[k].disturbed, rows[i].disturbed);
+        CHECK_INT(rows[i].label, (int64_t)f.result.fallback_count, 2);
+        for (size_t k = 0; k < f.result.fallback_count; k++)
+            CHECK_INT(rows[i].label, f.result.fallback[k].is_disturbed, rows[i].disturbed);
         fixture_release(&f);
     }
 }
@@ -73,8 +73,8 @@ static void what_more_points_would_mend_is_not_put_down_to_others(void)
                   STATUS_NO);
         CHECK("which points would help", f.diag.text && strstr(f.diag.text, "bytes"));
         CHECK("not others", f.diag.text && !strstr(f.diag.text, "other programs"));
-        CHECK_INT("it fell", (int64_t)f.result.fallbacks, 1);
-        CHECK("and not for others", !f.result.fallback[0].disturbed);
+        CHECK_INT("it fell", (int64_t)f.result.fallback_count, 1);
+        CHECK("and not for others", !f.result.fallback[0].is_disturbed);
         fixture_release(&f);
     }
 }

@@ -49,7 +49,7 @@ static void latency_and_bandwidth_of_links_come_back(void)
     struct link_calibration links = {0};
     struct calibrate_options options = {0};
     CHECK_INT("fitted", calibrate_links(&links, &f.points, &options, &f.diag), STATUS_OK);
-    CHECK_INT("points", (int64_t)links.link[CALIBRATE_RING].points, (int64_t)f.points.count);
+    CHECK_INT("points", (int64_t)links.link[CALIBRATE_RING].point_count, (int64_t)f.points.count);
     CHECK_CLOSE("latency", links.link[CALIBRATE_RING].latency_s, latency_s, 0.05);
     CHECK_CLOSE("bandwidth", links.link[CALIBRATE_RING].bytes_per_s, bytes_per_s, 0.03);
 
@@ -123,11 +123,11 @@ static void links_that_others_disturb_fall_as_fits_do(void)
                   go_on ? STATUS_OK : STATUS_NO);
         CHECK_INT("messages", (int64_t)f.diag.error_count, go_on ? 0 : 2);
         CHECK("what it is", go_on || strstr(f.diag.text, "other programs disturbed these points"));
-        CHECK_INT("fallen", (int64_t)links.fallbacks, 2);
-        CHECK_INT("because of others", links.fallback[0].disturbed, go_on);
+        CHECK_INT("fallen", (int64_t)links.fallback_count, 2);
+        CHECK_INT("because of others", links.fallback[0].is_disturbed, go_on);
         if (go_on) {
             CHECK_CLOSE("bandwidth by p10", links.link[CALIBRATE_H2D].bytes_per_s, 1e10, 1e-3);
-            CHECK_INT("none of the other", (int64_t)links.link[CALIBRATE_D2H].points, 0);
+            CHECK_INT("none of the other", (int64_t)links.link[CALIBRATE_D2H].point_count, 0);
             link_calibration_print_report(&links, &out);
             CHECK("said", out.data && strstr(out.data, "cluster has them: d2h\n"));
         }
@@ -169,8 +169,8 @@ static void one_size_is_not_put_down_to_others(void)
     struct calibrate_options options = {.despite_noise = true};
     CHECK_INT("refused", calibrate_links(&links, &f.points, &options, &f.diag), STATUS_NO);
     CHECK("why", f.diag.text && strstr(f.diag.text, "all points move the same number of bytes"));
-    CHECK_INT("it fell", (int64_t)links.fallbacks, 1);
-    CHECK("and not for others", !links.fallback[0].disturbed);
+    CHECK_INT("it fell", (int64_t)links.fallback_count, 1);
+    CHECK("and not for others", !links.fallback[0].is_disturbed);
     link_calibration_release(&links);
     fixture_release(&f);
 }

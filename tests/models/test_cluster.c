@@ -40,7 +40,7 @@ static void every_preset_loads_and_gives_a_source_for_every_number(void)
                 const struct cluster_field *field = &cluster_fields[k];
                 const struct cluster_fact *fact = cluster_find_fact(c, field->path);
                 if (!fact) {
-                    CHECK(field->path, !cluster_field_needed(c, field));
+                    CHECK(field->path, !cluster_field_is_required(c, field));
                     continue;
                 }
                 CHECK(field->path, strlen(fact->source) >= 7); /* not "lspci" */
@@ -65,8 +65,8 @@ static void every_device_has_a_cost_file(void)
         struct cluster_fixture f = {0};
         if (load(&f, names[i]))
             CHECK_INT(names[i],
-                      presets_find("devices", "device", f.cluster.device.cost, (struct loc){0},
-                                   &path, &f.arena, &f.diag),
+                      presets_find_path("devices", "device", f.cluster.device.cost_name,
+                                        (struct loc){0}, &path, &f.arena, &f.diag),
                       STATUS_OK);
         release(&f);
     }
@@ -289,7 +289,7 @@ static void a_file_overrides_what_its_base_says(void)
         CHECK_INT("NIC of GPU 5", c->nic_of_gpu[5], 2);
         CHECK_CLOSE("NIC", c->nic.bytes_per_s, 25e9, 0);
         CHECK_CLOSE("from the base", c->nic.efficiency, 0.92, 0);
-        CHECK("rails", !c->network.rails);
+        CHECK("rails", !c->network.has_rails);
         CHECK_TEXT("source", cluster_find_fact(c, "nic.count")->source, "lspci");
         CHECK_INT("line", cluster_find_fact(c, "nic.count")->at.line, 8);
         CHECK("base's file",

@@ -306,7 +306,7 @@ static void what_a_base_gave_is_adapted(void)
         for (int n = 0; n < 4; n++)
             CHECK_INT("switch of a NIC", c->switch_of_nic[n], n);
         const struct cluster_fact *fact = cluster_find_fact(c, "nic.peer_bandwidth");
-        CHECK_TEXT("value", fact->value, "10.7 GB/s");
+        CHECK_TEXT("value", fact->value_text, "10.7 GB/s");
         CHECK_TEXT("source", fact->source, "scaled with nic.bandwidth");
         CHECK_INT("line", fact->at.line, 4);
         CHECK_TEXT("source of a table", cluster_find_fact(c, "nic.of_gpu")->source,

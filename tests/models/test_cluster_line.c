@@ -51,7 +51,7 @@ static void options_set_any_number(void)
         CHECK_CLOSE("memory", c->host.memory_bytes, 1e12, 0);
         CHECK("gpudirect", !c->nic.gpudirect);
         CHECK_TEXT("source", cluster_find_fact(c, "host.memory")->source, "the one-line form");
-        CHECK_TEXT("value", cluster_find_fact(c, "host.memory")->value, "1 TB");
+        CHECK_TEXT("value", cluster_find_fact(c, "host.memory")->value_text, "1 TB");
     }
     release(&f);
 }
@@ -106,7 +106,7 @@ static void a_board_without_a_switch(void)
         if (load(&f, rows[i].line)) {
             CHECK_INT(rows[i].line, f.cluster.fabric.kind, rows[i].kind);
             CHECK_CLOSE(rows[i].line, f.cluster.fabric.bytes_per_s, rows[i].bandwidth, 0);
-            CHECK_TEXT(rows[i].line, f.cluster.other_wiring ? f.cluster.other_wiring : "",
+            CHECK_TEXT(rows[i].line, f.cluster.other_wiring_line ? f.cluster.other_wiring_line : "",
                        rows[i].other ? rows[i].other : "");
         }
         release(&f);
@@ -141,7 +141,7 @@ static void rates_that_are_not_given_are_scaled(void)
         struct cluster_fixture f = {0};
         if (load(&f, rows[i].line)) {
             const struct cluster_fact *fact = cluster_find_fact(&f.cluster, rows[i].path);
-            CHECK_TEXT(rows[i].line, fact->value, rows[i].value);
+            CHECK_TEXT(rows[i].line, fact->value_text, rows[i].value);
             CHECK_TEXT(rows[i].line, fact->source, rows[i].source);
         }
         release(&f);

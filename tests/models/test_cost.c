@@ -152,22 +152,25 @@ static void chains_take_their_own_bytes_and_kernels(void)
                       rope = flat(WORK_ROPE, 10, 4, 50, 0), own = flat(WORK_SWIGLU, 100, 100, 4, 0);
     if (fixture_parse(&f, four_cores)) {
         double fused_s = seconds(&f.cost, norm), own_s = seconds(&f.cost, own);
-        f.cost.chain[WORK_RMSNORM] = (struct cost_chain){.bytes = 36, .kernels = 8};
-        f.cost.chain[WORK_ROPE] = (struct cost_chain){.bytes = 20, .kernels = 3};
-        f.cost.chain[WORK_SWIGLU] = (struct cost_chain){.bytes = 10, .kernels = 2};
+        f.cost.chain[WORK_RMSNORM] =
+            (struct cost_chain){.bytes_per_element = 36, .kernel_count = 8};
+        f.cost.chain[WORK_ROPE] = (struct cost_chain){.bytes_per_element = 20, .kernel_count = 3};
+        f.cost.chain[WORK_SWIGLU] = (struct cost_chain){.bytes_per_element = 10, .kernel_count = 2};
         CHECK("fused is faster", fused_s < seconds(&f.cost, norm));
         CHECK_CLOSE("norm: 36 bytes of 10^4", seconds(&f.cost, norm), 360e-6, 1e-12);
         CHECK_CLOSE("rope: 20 bytes of 2000", seconds(&f.cost, rope), 40e-6, 1e-12);
-        f.cost.chain[WORK_ADAMW] = (struct cost_chain){.bytes = 104, .kernels = 12};
+        f.cost.chain[WORK_ADAMW] =
+            (struct cost_chain){.bytes_per_element = 104, .kernel_count = 12};
         struct work step = {.kind = WORK_ADAMW, .adamw = {1000000, 0}};
-        CHECK_CLOSE("an optimizer of twelve operators", cost_traffic_bytes(&f.cost, 0, &step),
-                    104e6, 1e-12);
+        CHECK_CLOSE("an optimizer of twelve operators",
+                    cost_memory_traffic_bytes(&f.cost, 0, &step), 104e6, 1e-12);
         CHECK_CLOSE("a chain of the schedule's own stays", seconds(&f.cost, own), own_s, 1e-12);
-        CHECK_CLOSE("eight operators are issued", cost_issue_s(&f.cost, &norm), 80e-6, 1e-12);
+        CHECK_CLOSE("eight operators are issued", cost_host_issue_s(&f.cost, &norm), 80e-6, 1e-12);
     }
     fixture_release(&f);
     if (fixture_parse(&f, slow_start)) {
-        f.cost.chain[WORK_RMSNORM] = (struct cost_chain){.bytes = 36, .kernels = 8};
+        f.cost.chain[WORK_RMSNORM] =
+            (struct cost_chain){.bytes_per_element = 36, .kernel_count = 8};
         double start_s = f.cost.device_kernel_start_s;
         CHECK_CLOSE("eight starts and ramps", seconds(&f.cost, norm), 8 * (start_s + 1e-3) + 360e-6,
                     1e-12);
@@ -184,7 +187,7 @@ static void slow_kernels_of_a_chain_go_by_their_elements(void)
                       sum = flat(WORK_ADD, 10000, 0, 0, 0);
     if (fixture_parse(&f, four_cores)) {
         const struct cost_chain chain = {
-            .bytes = 36, .kernels = 8, .slow_passes = 2, .slow_bytes = 12};
+            .bytes_per_element = 36, .kernel_count = 8, .slow_passes = 2, .slow_bytes = 12};
         f.cost.chain[WORK_RMSNORM] = f.cost.chain[WORK_CROSS_ENTROPY] = f.cost.chain[WORK_ADD] =
             chain;
         CHECK_CLOSE("a rate that is not known", seconds(&f.cost, norm), 360e-6, 1e-12);
@@ -192,7 +195,8 @@ static void slow_kernels_of_a_chain_go_by_their_elements(void)
         CHECK_CLOSE("a norm", seconds(&f.cost, norm), 240e-6 + 200e-6, 1e-12);
         CHECK_CLOSE("a loss", seconds(&f.cost, loss), 240e-6 + 200e-6, 1e-12);
         CHECK_CLOSE("a sum", seconds(&f.cost, sum), 240e-6 + 200e-6, 1e-12);
-        CHECK_CLOSE("all bytes are moved", cost_traffic_bytes(&f.cost, 0, &norm), 360e3, 1e-12);
+        CHECK_CLOSE("all bytes are moved", cost_memory_traffic_bytes(&f.cost, 0, &norm), 360e3,
+                    1e-12);
     }
     fixture_release(&f);
 }
@@ -203,19 +207,19 @@ static void the_power_limit_holds_for_the_mean(void)
 {
     struct cost_fixture f;
     if (fixture_parse(&f, four_cores)) {
-        f.cost.memory_share = 1.8;
-        CHECK_CLOSE("not measured", cost_power_share(&f.cost, 2000), 0.5, 1e-12);
+        f.cost.memory_s_per_tensor_s = 1.8;
+        CHECK_CLOSE("not measured", cost_power_limited_share(&f.cost, 2000), 0.5, 1e-12);
         f.cost.device_memory_power = 250;
-        CHECK_CLOSE("1.8 seconds for each", cost_power_share(&f.cost, 2000), 0.625, 1e-12);
-        f.cost.memory_share = 7;
-        CHECK_CLOSE("enough of them", cost_power_share(&f.cost, 2000), 1, 0);
-        f.cost.memory_share = 0;
-        CHECK_CLOSE("none of them", cost_power_share(&f.cost, 2000), 0.5, 1e-12);
-        CHECK_CLOSE("no power at all", cost_power_share(&f.cost, 0), 1, 0);
-        CHECK_CLOSE("below the limit", cost_power_share(&f.cost, 400), 1, 0);
-        f.cost.memory_share = 1.8;
+        CHECK_CLOSE("1.8 seconds for each", cost_power_limited_share(&f.cost, 2000), 0.625, 1e-12);
+        f.cost.memory_s_per_tensor_s = 7;
+        CHECK_CLOSE("enough of them", cost_power_limited_share(&f.cost, 2000), 1, 0);
+        f.cost.memory_s_per_tensor_s = 0;
+        CHECK_CLOSE("none of them", cost_power_limited_share(&f.cost, 2000), 0.5, 1e-12);
+        CHECK_CLOSE("no power at all", cost_power_limited_share(&f.cost, 0), 1, 0);
+        CHECK_CLOSE("below the limit", cost_power_limited_share(&f.cost, 400), 1, 0);
+        f.cost.memory_s_per_tensor_s = 1.8;
         f.cost.device_memory_power = 600;
-        CHECK_CLOSE("above the limit itself", cost_power_share(&f.cost, 2000), 0.5, 1e-12);
+        CHECK_CLOSE("above the limit itself", cost_power_limited_share(&f.cost, 2000), 0.5, 1e-12);
     }
     fixture_release(&f);
 }
@@ -257,14 +261,14 @@ static void the_host_takes_its_time(void)
     struct cost_fixture f;
     if (fixture_parse(&f, one_core)) {
         struct work work = product(8, 8, 8);
-        CHECK_CLOSE("an op and a kernel", cost_issue_s(&f.cost, &work), 10e-6, 1e-12);
+        CHECK_CLOSE("an op and a kernel", cost_host_issue_s(&f.cost, &work), 10e-6, 1e-12);
         work = flat(WORK_ALL_GATHER, 0, 8, 0, 0);
-        CHECK_CLOSE("a collective", cost_issue_s(&f.cost, &work), 30e-6, 1e-12);
+        CHECK_CLOSE("a collective", cost_host_issue_s(&f.cost, &work), 30e-6, 1e-12);
         CHECK_CLOSE("no device time of its own", seconds(&f.cost, work), 0, 0);
         work = flat(WORK_D2H, 8, 0, 0, 0);
-        CHECK_CLOSE("a copy", cost_issue_s(&f.cost, &work), 8e-6, 1e-12);
+        CHECK_CLOSE("a copy", cost_host_issue_s(&f.cost, &work), 8e-6, 1e-12);
         work = flat(WORK_HOST_SYNC, 0, 0, 0, 0);
-        CHECK_CLOSE("a synchronisation", cost_issue_s(&f.cost, &work), 15e-6, 1e-12);
+        CHECK_CLOSE("a synchronisation", cost_host_issue_s(&f.cost, &work), 15e-6, 1e-12);
         /* bf16 gradient in, master, m, v in and out: 26 bytes of 10^6 at half of 1 GB/s, and 1 ms */
         work = flat(WORK_ADAMW, 1000000, 0, 0, 0);
         CHECK_CLOSE("adam on the host", cost_host_work_s(&f.cost, 1e9, &work), 52e-3 + 1e-3, 1e-12);
@@ -297,9 +301,9 @@ static void every_kind_has_its_functions(void)
             double s = seconds(&f.cost, work);
             enum stream_class stream = work_kind_info((enum work_kind)kind)->stream;
             CHECK(name, isfinite(s) && (s > 0) == (stream == STREAM_COMPUTE));
-            CHECK(name, cost_issue_s(&f.cost, &work) > 0);
+            CHECK(name, cost_host_issue_s(&f.cost, &work) > 0);
             CHECK(name, (cost_calibration_of(&f.cost, ATTENTION_FA2, &work) != NULL) == (s > 0));
-            CHECK(name, cost_issue_s(&ideal.cost, &work) == 0);
+            CHECK(name, cost_host_issue_s(&ideal.cost, &work) == 0);
             CHECK_CLOSE(name, seconds(&ideal.cost, work), work_flops(&work) / 312e12, 1e-12);
         }
         fixture_release(&ideal);
@@ -313,21 +317,22 @@ static void chains_gather_and_scatter(void)
 {
     struct cost_fixture f;
     if (fixture_load(&f, "a100-80g")) {
-        const struct cost_chain plain = {.bytes = 6, .kernels = 2, .scattered_bytes = 6};
+        const struct cost_chain plain = {
+            .bytes_per_element = 6, .kernel_count = 2, .scattered_bytes = 6};
         struct work back = {.kind = WORK_UNPERMUTE,
                             .permute = {.rows = 1000, .cols = 512, .copies = 8, .weights = 1}};
         const double elements = 1000 * 512 * 8.0, ramp = f.cost.memory_ramp_bytes,
                      rate = f.cost.device_memory_bytes_per_s, start = f.cost.device_kernel_start_s,
                      stream = rate * f.cost.memory_stream_fraction;
         f.cost.chain[WORK_UNPERMUTE] =
-            (struct cost_chain){.bytes = 10, .kernels = 3, .gathered_bytes = 4};
+            (struct cost_chain){.bytes_per_element = 10, .kernel_count = 3, .gathered_bytes = 4};
         CHECK_CLOSE("gathered", seconds(&f.cost, back),
                     3 * start + (4 * elements + ramp) / (rate * f.cost.memory_gather_fraction) +
                         (6 * elements + 3 * ramp) / stream,
                     1e-12);
         back.permute.weights = 0;
-        CHECK("one kernel", cost_issue_s(&f.cost, &back) < 2 * f.cost.host_op_s);
-        f.cost.chain[WORK_UNPERMUTE].unweighted = &plain;
+        CHECK("one kernel", cost_host_issue_s(&f.cost, &back) < 2 * f.cost.host_op_s);
+        f.cost.chain[WORK_UNPERMUTE].unweighted_chain = &plain;
         CHECK_CLOSE("scattered", seconds(&f.cost, back),
                     2 * start + (6 * elements + ramp) / (rate * f.cost.memory_scatter_fraction),
                     1e-12);
@@ -398,11 +403,11 @@ static void opaque_work_costs_what_it_is_recorded_as(void)
         for (size_t i = 0; i < ARRAY_LEN(pairs); i++) {
             const struct work *own = &pairs[i].own, *opaque = &pairs[i].opaque;
             CHECK_CLOSE(pairs[i].label, seconds(&f.cost, *opaque), seconds(&f.cost, *own), 0);
-            CHECK_CLOSE(pairs[i].label, cost_issue_s(&f.cost, opaque), cost_issue_s(&f.cost, own),
-                        0);
+            CHECK_CLOSE(pairs[i].label, cost_host_issue_s(&f.cost, opaque),
+                        cost_host_issue_s(&f.cost, own), 0);
             CHECK_CLOSE(pairs[i].label, work_flops(opaque), work_flops(own), 0);
-            CHECK_CLOSE(pairs[i].label, cost_traffic_bytes(&f.cost, ATTENTION_FA2, opaque),
-                        cost_traffic_bytes(&f.cost, ATTENTION_FA2, own), 0);
+            CHECK_CLOSE(pairs[i].label, cost_memory_traffic_bytes(&f.cost, ATTENTION_FA2, opaque),
+                        cost_memory_traffic_bytes(&f.cost, ATTENTION_FA2, own), 0);
             CHECK(pairs[i].label, cost_calibration_of(&f.cost, ATTENTION_FA2, opaque) ==
                                       cost_calibration_of(&f.cost, ATTENTION_FA2, own));
         }
@@ -417,7 +422,7 @@ static void opaque_work_costs_what_it_is_recorded_as(void)
                 2e-3 + f.cost.device_kernel_start_s + f.cost.memory_start_s, 1e-12);
     f.cost.memory_element_rate = 1e15;
     CHECK_CLOSE("memory is slower", seconds(&f.cost, slow), seconds(&f.cost, fast), 0);
-    CHECK_CLOSE("nor does its issue", cost_issue_s(&f.cost, &nothing), 0, 0);
+    CHECK_CLOSE("nor does its issue", cost_host_issue_s(&f.cost, &nothing), 0, 0);
     fixture_release(&f);
 }
 

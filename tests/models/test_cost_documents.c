@@ -20,7 +20,7 @@ static double pieces_s(const struct device_cost *cost, enum work_kind kind,
     struct work work = whole;
     work.kind = (uint8_t)kind;
     work.attention.mask = MASK_DOCUMENTS;
-    return cost_pieces_s(cost, ATTENTION_FA2, &work, piece, count);
+    return cost_document_attention_s(cost, ATTENTION_FA2, &work, piece, count);
 }
 
 static void documents_obey_laws(void)

@@ -121,7 +121,7 @@ static void proxies_have_the_published_parameters(void)
         CHECK_INT(file, transformer_parameters(&t), files[i].parameters);
         CHECK_INT(file, t.head_dim, files[i].head_dim);
         CHECK_INT(file, t.attention_window, files[i].window);
-        CHECK_INT(file, transformer_windowed_layers(&t), files[i].windowed_layers);
+        CHECK_INT(file, transformer_count_windowed_layers(&t), files[i].windowed_layers);
         arena_release(&arena);
     }
 }
@@ -225,7 +225,7 @@ static void proxies_keep_what_a_dense_model_can_have(void)
         CHECK_TEXT(label, t.proxy_lacks, rows[i].proxy);
         CHECK_INT(label, t.ffn, rows[i].ffn);
         CHECK_INT(label, t.attention_window, rows[i].window);
-        CHECK_INT(label, transformer_windowed_layers(&t), rows[i].windowed_layers);
+        CHECK_INT(label, transformer_count_windowed_layers(&t), rows[i].windowed_layers);
         CHECK_INT(label, t.qk_norm, rows[i].qk_norm);
         CHECK_INT(label, t.bias_qkv, rows[i].bias_qkv);
         CHECK_INT(label, t.bias_o, rows[i].bias_o);
@@ -294,14 +294,14 @@ static void families_differ_in_what_they_leave_out(void)
     CHECK("gemma3: norms of heads", t.qk_norm && !t.qk_norm_wide);
     CHECK("gemma3: tied", t.tied_head);
     CHECK_CLOSE("gemma3: the base of layers without a window", t.rope_theta, 1e6, 0);
-    CHECK_INT("gemma3: the first layers", transformer_window(&t, 4), 512);
-    CHECK_INT("gemma3: the sixth layer", transformer_window(&t, 5), 0);
-    CHECK_INT("gemma3: windows", transformer_windowed_layers(&t), 22);
+    CHECK_INT("gemma3: the first layers", transformer_layer_window(&t, 4), 512);
+    CHECK_INT("gemma3: the sixth layer", transformer_layer_window(&t, 5), 0);
+    CHECK_INT("gemma3: windows", transformer_count_windowed_layers(&t), 22);
 
     CHECK_INT("olmo3", load(&t, &arena, "olmo-3-7b.json", NULL, NULL), STATUS_OK);
     CHECK_INT("olmo3", t.norm_place, NORM_AFTER);
     CHECK("olmo3: norms over all heads", t.qk_norm && t.qk_norm_wide);
-    CHECK_INT("olmo3: windows", transformer_windowed_layers(&t), 24);
+    CHECK_INT("olmo3: windows", transformer_count_windowed_layers(&t), 24);
 
     CHECK_INT("nemotron", load(&t, &arena, "minitron-4b.json", NULL, NULL), STATUS_OK);
     CHECK_INT("nemotron", t.activation, ACTIVATION_RELU2);
@@ -309,7 +309,7 @@ static void families_differ_in_what_they_leave_out(void)
     CHECK_INT("nemotron: heads of kv_channels", t.head_dim, 128);
 
     CHECK_INT("phi3", load(&t, &arena, "phi-3-mini-4k.json", NULL, NULL), STATUS_OK);
-    CHECK_INT("phi3: all layers", transformer_windowed_layers(&t), 32);
+    CHECK_INT("phi3: all layers", transformer_count_windowed_layers(&t), 32);
     CHECK_INT("phi3", t.attention_window, 2047);
     CHECK_INT("ministral", load(&t, &arena, "ministral-8b.json", NULL, NULL), STATUS_OK);
     CHECK_INT("ministral", t.attention_window, 32768);
@@ -501,7 +501,7 @@ static void windows_are_read_per_layer(void)
                                              strlen(files[i].text), files[i].ignore, NULL);
         CHECK_INT(files[i].label, status, STATUS_OK);
         for (size_t l = 0; files[i].layers[l] != '\0'; l++)
-            CHECK_INT(files[i].label, transformer_window(&t, (int64_t)l),
+            CHECK_INT(files[i].label, transformer_layer_window(&t, (int64_t)l),
                       files[i].layers[l] == 'w' ? files[i].window : 0);
         arena_release(&arena);
     }

@@ -32,7 +32,7 @@ static struct evidence evidence_make(void)
     CHECK_INT("rows", residuals_parse(&e.runs, "rows", rows, sizeof rows - 1, NULL), STATUS_OK);
     CHECK_INT("table", deviations_parse(&e.deviations, "table", table, sizeof table - 1, NULL),
               STATUS_OK);
-    evidence_prepare(&e);
+    evidence_find_explained_runs(&e);
     return e;
 }
 
@@ -116,13 +116,14 @@ static void of_what_was_not_measured(void)
         run.gpus = runs[i].gpus;
         run.host_optimizer = runs[i].host;
         run.layer_s = runs[i].layer_s;
-        const struct interval t = interval_make(&e, RESIDUAL_TIME, &run, NULL);
+        const struct interval t = interval_of_run(&e, RESIDUAL_TIME, &run, NULL);
         const double s2 = .05 * .05 + runs[i].variance + (run.layer_s >= 1 ? .2e-3 * .2e-3 : 0);
         CHECK_CLOSE(runs[i].label, t.deviation, sqrt(s2), 1e-9);
         CHECK_CLOSE(runs[i].label, interval_low(&t, 10), 10 * exp(-q * sqrt(s2)), 1e-6);
         CHECK_CLOSE(runs[i].label, interval_high(&t, 10),
                     10 * exp(q * sqrt(s2) * (2 - .05 * .05 / s2)), 1e-6);
-        if (t.count > 0 && t.unmeasured[0].variance >= INTERVAL_NOTABLE * INTERVAL_NOTABLE)
+        if (t.unmeasured_count > 0 &&
+            t.unmeasured[0].variance >= INTERVAL_NOTABLE * INTERVAL_NOTABLE)
             interval_put_unmeasured(&named, &t.unmeasured[0], &run);
         CHECK_TEXT(runs[i].label, named.data != NULL ? named.data : "", runs[i].named);
         text_release(&named);
@@ -137,9 +138,9 @@ static void of_a_framework_without_a_profile(void)
     struct residual run = run_make();
     struct text named = {0};
     run.real_framework = "lightning";
-    const struct interval t = interval_make(&e, RESIDUAL_TIME, &run, NULL);
+    const struct interval t = interval_of_run(&e, RESIDUAL_TIME, &run, NULL);
     CHECK_CLOSE("deviation", t.deviation, sqrt(.05 * .05 + .1 * .1 + .2e-3 * .2e-3), 1e-9);
-    if (CHECK("a feature", t.count > 0))
+    if (CHECK("a feature", t.unmeasured_count > 0))
         interval_put_unmeasured(&named, &t.unmeasured[0], &run);
     CHECK_TEXT("named", named.data != NULL ? named.data : "", "lightning, described by profile x");
     text_release(&named);
@@ -150,14 +151,14 @@ static void a_laboratory_is_left_out(void)
 {
     struct evidence e = evidence_make();
     const struct residual run = run_make();
-    const struct interval t = interval_make(&e, RESIDUAL_TIME, &run, "A");
+    const struct interval t = interval_of_run(&e, RESIDUAL_TIME, &run, "A");
     /* profile, tensor parallelism and fa2 on a100 are A's alone */
     CHECK_CLOSE("without A", t.deviation * t.deviation,
                 .05 * .05 + .1 * .1 + .12 * .12 + .07 * .07 + .2e-3 * .2e-3, 1e-9);
-    CHECK("no row is left of the device", !t.device);
+    CHECK("no row is left of the device", !t.device_is_measured);
     struct evidence empty = {0};
-    const struct interval none = interval_make(&empty, RESIDUAL_TIME, &run, NULL);
-    CHECK("no table, no interval", !interval_known(&none));
+    const struct interval none = interval_of_run(&empty, RESIDUAL_TIME, &run, NULL);
+    CHECK("no table, no interval", !interval_is_known(&none));
     evidence_release(&e);
 }
 
@@ -165,27 +166,27 @@ static void of_memory(void)
 {
     struct evidence e = evidence_make();
     struct residual run = run_make();
-    struct interval m = interval_make(&e, RESIDUAL_MEMORY, &run, NULL);
+    struct interval m = interval_of_run(&e, RESIDUAL_MEMORY, &run, NULL);
     CHECK_CLOSE("all measured", m.deviation, .12, 1e-9);
     CHECK_CLOSE("it is even", interval_low(&m, 1) * interval_high(&m, 1), 1, 1e-9);
-    CHECK_CLOSE("at the limit", interval_fits(&m, 77, 77), 0.5, 1e-9);
-    CHECK_CLOSE("77.0 of 79.1 GiB", interval_fits(&m, 77.0, 79.1),
+    CHECK_CLOSE("at the limit", interval_fit_probability(&m, 77, 77), 0.5, 1e-9);
+    CHECK_CLOSE("77.0 of 79.1 GiB", interval_fit_probability(&m, 77.0, 79.1),
                 gsl_cdf_tdist_P(log(79.1 / 77.0) / .12, 5), 1e-9);
-    CHECK("that is about 6 in 10", fabs(interval_fits(&m, 77.0, 79.1) - 0.58) < 0.01);
-    CHECK_CLOSE("nothing is needed", interval_fits(&m, 0, 79.1), 1, 0);
-    CHECK_CLOSE("infinite", interval_fits(&m, 77, INFINITY), 1, 0);
+    CHECK("that is about 6 in 10", fabs(interval_fit_probability(&m, 77.0, 79.1) - 0.58) < 0.01);
+    CHECK_CLOSE("nothing is needed", interval_fit_probability(&m, 0, 79.1), 1, 0);
+    CHECK_CLOSE("infinite", interval_fit_probability(&m, 77, INFINITY), 1, 0);
     run.real_framework = "lightning"; /* its tensor parallelism is its own */
-    m = interval_make(&e, RESIDUAL_MEMORY, &run, NULL);
+    m = interval_of_run(&e, RESIDUAL_MEMORY, &run, NULL);
     CHECK_CLOSE("a framework without a profile", m.deviation * m.deviation,
                 .12 * .12 + .09 * .09 + .14 * .14, 1e-9);
     run.real_framework = NULL;
     run.framework = "neutral";
     run.host_optimizer = true;
-    m = interval_make(&e, RESIDUAL_MEMORY, &run, NULL);
+    m = interval_of_run(&e, RESIDUAL_MEMORY, &run, NULL);
     CHECK_CLOSE("neutral, a new mechanism", m.deviation * m.deviation,
                 .12 * .12 + .09 * .09 + .14 * .14, 1e-9);
     m.low = NAN;
-    CHECK_CLOSE("no interval: by the figures", interval_fits(&m, 77, 76), 0, 0);
+    CHECK_CLOSE("no interval: by the figures", interval_fit_probability(&m, 77, 76), 0, 0);
     evidence_release(&e);
 }
 
@@ -196,10 +197,10 @@ static void own_runs_shift_and_narrow(void)
     struct evidence e = evidence_make();
     struct residual run = run_make();
     run.pp = 2;
-    const struct interval before = interval_make(&e, RESIDUAL_TIME, &run, NULL);
+    const struct interval before = interval_of_run(&e, RESIDUAL_TIME, &run, NULL);
     run.value[RESIDUAL_TIME] = log(1.2);
     residuals_add(&e.own_runs, &run);
-    struct interval after = interval_make(&e, RESIDUAL_TIME, &run, NULL);
+    struct interval after = interval_of_run(&e, RESIDUAL_TIME, &run, NULL);
     CHECK_INT("runs", after.own_run_count, 1);
     CHECK_CLOSE("shift", after.own_shift, log(1.2) / 2, 1e-9);
     CHECK_CLOSE("variance", after.deviation * after.deviation,
@@ -209,7 +210,7 @@ static void own_runs_shift_and_narrow(void)
     struct residual other = run_make(); /* shares only the base, and a little of short layers */
     other.framework = "w";
     other.device = "gb200";
-    const struct interval far = interval_make(&e, RESIDUAL_TIME, &other, NULL);
+    const struct interval far = interval_of_run(&e, RESIDUAL_TIME, &other, NULL);
     CHECK("a run that is unlike hardly counts",
           far.own_shift < 0.2 * after.own_shift && far.own_shift > 0);
     evidence_release(&e);

@@ -44,7 +44,7 @@ static void the_recorded_forms_are_read(void)
         if (points.count > 0) {
             const struct point *last = &points.row[points.count - 1];
             CHECK_INT(files[i].file, last->work.kind, files[i].kind);
-            CHECK_INT("ranks", work_group(&last->work), files[i].ranks);
+            CHECK_INT("ranks", work_comm_group(&last->work), files[i].ranks);
             CHECK_INT("bytes that one rank sends", work_payload_bytes(&last->work), files[i].bytes);
             CHECK_INT("nodes", last->nodes, files[i].nodes);
             CHECK_CLOSE("the time out of place", last->median_s, files[i].seconds, 1e-9);

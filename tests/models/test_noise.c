@@ -8,7 +8,7 @@ static void add(struct points *points, size_t n, double spread, int64_t repeats)
 {
     for (size_t i = 0; i < n; i++) {
         const struct point point = {.role = POINT_WORK,
-                                    .impl = POINT_NO_IMPL,
+                                    .attention_impl = POINT_NO_IMPL,
                                     .work = {.kind = WORK_ADD, .elements = {1000}},
                                     .median_s = 2e-3,
                                     .p10_s = 1e-3,
@@ -37,7 +37,7 @@ static void the_middle_point_says_how_far_they_spread(void)
         struct points points = {0};
         add(&points, rows[i].first, rows[i].spread, rows[i].repeats);
         add(&points, rows[i].second, rows[i].other, rows[i].repeats);
-        CHECK_CLOSE(rows[i].label, noise_spread_of_all(&points), rows[i].want, 1e-12);
+        CHECK_CLOSE(rows[i].label, noise_p90_over_p10_of_all(&points), rows[i].want, 1e-12);
         points_release(&points);
     }
 }
@@ -47,7 +47,7 @@ static void points_repeated_once_do_not_count(void)
     struct points points = {0};
     add(&points, 9, 8, 1);
     add(&points, 2, 1.3, 20);
-    CHECK_CLOSE("the two others", noise_spread_of_all(&points), 1.3, 1e-12);
+    CHECK_CLOSE("the two others", noise_p90_over_p10_of_all(&points), 1.3, 1e-12);
     points_release(&points);
 }
 
@@ -68,7 +68,7 @@ static void far_spread_is_others_doing(void)
         {"these unknown", 2.4, 0, true},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-        CHECK_INT(rows[i].label, noise_disturbs(rows[i].all, rows[i].own), rows[i].want);
+        CHECK_INT(rows[i].label, noise_explains_refusal(rows[i].all, rows[i].own), rows[i].want);
 }
 
 static const struct check_case cases[] = {

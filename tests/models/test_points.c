@@ -28,11 +28,11 @@ static void what_is_printed_is_read_back(void)
     CHECK_TEXT("the same text", first.data, good);
     CHECK_INT("rows", (int64_t)points.count, 5);
     CHECK_INT("nodes", points.row[2].nodes, 2);
-    CHECK_INT("members", work_group(&points.row[2].work), 8);
+    CHECK_INT("members", work_comm_group(&points.row[2].work), 8);
     CHECK_INT("offset", points.row[1].work.attention.offset, -512);
     CHECK_INT("line", points.row[0].at.line, 5);
-    CHECK_TEXT("header", points_get(&points, "device"), "a \"device\", of sorts");
-    CHECK("no such key", points_get(&points, "colour") == NULL);
+    CHECK_TEXT("header", points_header_value(&points, "device"), "a \"device\", of sorts");
+    CHECK("no such key", points_header_value(&points, "colour") == NULL);
     text_release(&first);
     diag_release(&diag);
     points_release(&points);

@@ -47,9 +47,9 @@ static void measured_numbers_move_by_their_spreads(void)
     struct machine m;
     load(&m);
     CHECK("known", spread_is_known(&m.cost, &m.cluster));
-    CHECK_CLOSE("products", spread_of(&m.cost, &m.cluster, SPREAD_PRODUCTS), 0.2, 0);
-    CHECK_CLOSE("links", spread_of(&m.cost, &m.cluster, SPREAD_NODE), 0.3, 0);
-    CHECK_CLOSE("copies", spread_of(&m.cost, &m.cluster, SPREAD_COPIES), 0, 0);
+    CHECK_CLOSE("products", spread_largest_of_part(&m.cost, &m.cluster, SPREAD_PRODUCTS), 0.2, 0);
+    CHECK_CLOSE("links", spread_largest_of_part(&m.cost, &m.cluster, SPREAD_NODE_LINKS), 0.3, 0);
+    CHECK_CLOSE("copies", spread_largest_of_part(&m.cost, &m.cluster, SPREAD_HOST_COPIES), 0, 0);
     double rate = m.cost.matmul_f32_flop_per_s, other = m.cost.matmul_flop_per_s;
     double fill_s = seconds(&m, WORK_ADD), product_s = seconds(&m, WORK_MATMUL);
     spread_slow_measured(&m.cost, &m.cluster, &m.arena, SPREAD_PRODUCTS);
@@ -58,7 +58,7 @@ static void measured_numbers_move_by_their_spreads(void)
     CHECK_CLOSE("product", seconds(&m, WORK_MATMUL) / product_s, exp(0.2), 0.01);
     CHECK_CLOSE("add", seconds(&m, WORK_ADD), fill_s, 0);
     double latency_s = m.cluster.fabric.latency_s, efficiency = m.cluster.fabric.efficiency;
-    spread_slow_measured(&m.cost, &m.cluster, &m.arena, SPREAD_NODE);
+    spread_slow_measured(&m.cost, &m.cluster, &m.arena, SPREAD_NODE_LINKS);
     CHECK_CLOSE("latency", m.cluster.fabric.latency_s, latency_s * exp(0.3), 1e-9);
     CHECK_CLOSE("efficiency", m.cluster.fabric.efficiency, efficiency, 0);
     arena_release(&m.arena);
@@ -69,14 +69,14 @@ static void others_move_by_a_factor(void)
     struct machine m;
     load(&m);
     double rate = m.cost.matmul_f32_flop_per_s, other = m.cost.matmul_flop_per_s;
-    spread_slow_others(&m.cost, &m.cluster, &m.arena, SPREAD_PRODUCTS, 2);
+    spread_slow_unmeasured(&m.cost, &m.cluster, &m.arena, SPREAD_PRODUCTS, 2);
     CHECK_CLOSE("measured", m.cost.matmul_f32_flop_per_s, rate, 0);
     CHECK_CLOSE("not measured", m.cost.matmul_flop_per_s, other / 2, 1e-9);
     double add_s = seconds(&m, WORK_ADD);
-    spread_slow_others(&m.cost, &m.cluster, &m.arena, SPREAD_MEMORY, 2);
+    spread_slow_unmeasured(&m.cost, &m.cluster, &m.arena, SPREAD_MEMORY, 2);
     CHECK_CLOSE("add", seconds(&m, WORK_ADD) / add_s, 2, 0.02);
-    CHECK_CLOSE("estimate", spread_of_estimate(&m.cost, SPREAD_MEMORY), 0.5, 0);
-    CHECK_CLOSE("links are no estimate", spread_of_estimate(&m.cost, SPREAD_NODE), 0, 0);
+    CHECK_CLOSE("estimate", spread_estimated_error(&m.cost, SPREAD_MEMORY), 0.5, 0);
+    CHECK_CLOSE("links are no estimate", spread_estimated_error(&m.cost, SPREAD_NODE_LINKS), 0, 0);
     arena_release(&m.arena);
 }
 
@@ -89,7 +89,7 @@ static void measured_shapes_move(void)
     CHECK("a preset", !spread_is_known(&m.cost, &m.cluster));
     CHECK("points", m.cost.points.count > 0);
     const struct cost_points before = m.cost.points;
-    spread_slow_others(&m.cost, &m.cluster, &m.arena, SPREAD_PRODUCTS, 2);
+    spread_slow_unmeasured(&m.cost, &m.cluster, &m.arena, SPREAD_PRODUCTS, 2);
     for (size_t i = 0; i < before.count; i++)
         CHECK_CLOSE("seconds", m.cost.points.row[i].seconds,
                     before.row[i].seconds * (before.row[i].work.kind == WORK_MATMUL ? 2 : 1), 1e-9);

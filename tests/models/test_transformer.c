@@ -139,15 +139,16 @@ static void flops_follow_from_shapes(void)
     /* A window of 4 in 10 tokens leaves 10 x 4 - 4^2 / 2 = 32 pairs. If only every second layer has the window, the
      * other layers have 50. */
     t.attention_window = 4;
-    CHECK_CLOSE("window", transformer_seen_flops(&t, 10), 4.0 * 32 * 64, 1e-15);
-    CHECK_CLOSE("window of all", transformer_seen_flops(&t, 4), 4.0 * 8 * 64, 1e-15);
+    CHECK_CLOSE("window", transformer_visible_attention_flops(&t, 10), 4.0 * 32 * 64, 1e-15);
+    CHECK_CLOSE("window of all", transformer_visible_attention_flops(&t, 4), 4.0 * 8 * 64, 1e-15);
     t.layers = 4;
     t.full_attention_every = 2;
-    CHECK_INT("windowed layers", transformer_windowed_layers(&t), t.layers - t.layers / 2);
-    CHECK_CLOSE("every second layer", transformer_seen_flops(&t, 10), 4.0 * 41 * 64, 1e-12);
+    CHECK_INT("windowed layers", transformer_count_windowed_layers(&t), t.layers - t.layers / 2);
+    CHECK_CLOSE("every second layer", transformer_visible_attention_flops(&t, 10), 4.0 * 41 * 64,
+                1e-12);
     t.attention_window = 3; /* chunks of 3, 3 and 2 tokens, in one of two layers */
     t.window_chunks = true;
-    CHECK_CLOSE("chunks", transformer_seen_flops(&t, 8),
+    CHECK_CLOSE("chunks", transformer_visible_attention_flops(&t, 8),
                 transformer_attention_flops(&t, 8, true) * (1 + 22.0 / 64) / 2, 1e-12);
     t.window_chunks = false;
     t.attention_window = t.full_attention_every = 0;
@@ -155,11 +156,11 @@ static void flops_follow_from_shapes(void)
     /* chunks of 4 whose first token others see: 8, 8 + 4 x 1, and of 2 tokens 2 + 2 x 2 x 1 */
     t.attention_chunk = 4;
     t.attention_kept = 1;
-    CHECK_CLOSE("sparse", transformer_seen_flops(&t, 10), 4.0 * 26 * 64, 1e-15);
+    CHECK_CLOSE("sparse", transformer_visible_attention_flops(&t, 10), 4.0 * 26 * 64, 1e-15);
     t.attention_kept = 4;
-    CHECK_CLOSE("all is kept", transformer_seen_flops(&t, 1000), 2e6 * 64, 1e-15);
+    CHECK_CLOSE("all is kept", transformer_visible_attention_flops(&t, 1000), 2e6 * 64, 1e-15);
     t.attention_chunk = t.attention_kept = 0;
-    CHECK_CLOSE("dense", transformer_seen_flops(&t, 1000), 2e6 * 64, 1e-15);
+    CHECK_CLOSE("dense", transformer_visible_attention_flops(&t, 1000), 2e6 * 64, 1e-15);
     CHECK_CLOSE("causal: 2 s^2 h", transformer_attention_flops(&t, 1000, true), 2e6 * 64, 1e-15);
     t.activation = ACTIVATION_SWIGLU;
     t.kv_heads = 1; /* 2 h^2 for q, 2 h^2 for o, 4 h 16 for k and v, 6 h f */
@@ -205,7 +206,7 @@ static void overrides_say_what_would_do(void)
         struct diag diag = {0};
         CHECK_INT(
             wrong_overrides[i].label,
-            transformer_override(&t, wrong_overrides[i].field, wrong_overrides[i].value, &diag),
+            transformer_set_field(&t, wrong_overrides[i].field, wrong_overrides[i].value, &diag),
             STATUS_BAD_INPUT);
         CHECK_TEXT(wrong_overrides[i].label, diag.text, wrong_overrides[i].message);
         CHECK(wrong_overrides[i].label, t.vocab == llama2_7b.vocab && t.norm == llama2_7b.norm);
@@ -217,17 +218,17 @@ static void overrides_set_fields(void)
 {
     struct transformer t = llama2_7b;
     struct diag diag = {0};
-    CHECK_INT("vocab", transformer_override(&t, "vocab", "50257", &diag), STATUS_OK);
+    CHECK_INT("vocab", transformer_set_field(&t, "vocab", "50257", &diag), STATUS_OK);
     CHECK_INT("vocab", t.vocab, 50257);
-    CHECK_INT("act", transformer_override(&t, "activation", "gelu", &diag), STATUS_OK);
+    CHECK_INT("act", transformer_set_field(&t, "activation", "gelu", &diag), STATUS_OK);
     CHECK_INT("act", t.activation, ACTIVATION_GELU);
-    CHECK_INT("norm", transformer_override(&t, "norm", "layernorm", &diag), STATUS_OK);
+    CHECK_INT("norm", transformer_set_field(&t, "norm", "layernorm", &diag), STATUS_OK);
     CHECK_INT("norm", t.norm, NORM_LAYERNORM);
-    CHECK_INT("pos", transformer_override(&t, "positions", "none", &diag), STATUS_OK);
+    CHECK_INT("pos", transformer_set_field(&t, "positions", "none", &diag), STATUS_OK);
     CHECK_INT("pos", t.positions, POSITIONS_NONE);
-    CHECK_INT("tied", transformer_override(&t, "tied_head", "true", &diag), STATUS_OK);
+    CHECK_INT("tied", transformer_set_field(&t, "tied_head", "true", &diag), STATUS_OK);
     CHECK("tied", t.tied_head);
-    CHECK_INT("theta", transformer_override(&t, "rope_theta", "5e5", &diag), STATUS_OK);
+    CHECK_INT("theta", transformer_set_field(&t, "rope_theta", "5e5", &diag), STATUS_OK);
     CHECK_CLOSE("theta", t.rope_theta, 5e5, 0);
     diag_release(&diag);
 }
@@ -255,7 +256,7 @@ static void checks_name_the_values_that_fit(void)
     for (size_t i = 0; i < ARRAY_LEN(unfit); i++) {
         struct transformer t = llama2_7b;
         struct diag diag = {0};
-        CHECK_INT(unfit[i].label, transformer_override(&t, unfit[i].field, unfit[i].value, &diag),
+        CHECK_INT(unfit[i].label, transformer_set_field(&t, unfit[i].field, unfit[i].value, &diag),
                   STATUS_OK);
         CHECK_INT(unfit[i].label, transformer_check(&t, (struct loc){"m", 0, 0}, &diag),
                   STATUS_BAD_INPUT);

@@ -11,7 +11,9 @@ static struct work some(enum work_kind kind, uint32_t set)
     struct work work = {.kind = (uint8_t)kind};
     const struct work_kind_info *info = work_kind_info(kind);
     for (uint32_t i = 0; i < info->param_count; i++)
-        work.p[i] = info->param[i].optional ? set >> optional++ & 1 : info->param[i].values ? 0 : 2;
+        work.p[i] = info->param[i].optional      ? set >> optional++ & 1
+                    : info->param[i].value_names ? 0
+                                                 : 2;
     return work;
 }
 
@@ -41,10 +43,10 @@ static void as_many_as_the_kind_says(void)
                 for (uint32_t k = 0; k < count; k++) {
                     CHECK(info->name, !optional || o[k].optional); /* optional ones are the last */
                     optional = o[k].optional;
-                    CHECK(info->name, o[k].optional || !o[k].rare);
+                    CHECK(info->name, o[k].optional || !o[k].absent_in_bench);
                     CHECK(info->name, o[k].count > 0);
-                    CHECK(info->name,
-                          side == WORK_READS ? o[k].over < info->writes_max : o[k].over < 0);
+                    CHECK(info->name, side == WORK_READS ? o[k].in_place_write < info->writes_max
+                                                         : o[k].in_place_write < 0);
                 }
                 largest = count > largest ? count : largest;
                 while (count > 0 && o[count - 1].optional)
@@ -61,7 +63,7 @@ static void is(const char *label, const struct work_operand *o, uint64_t count, 
 {
     CHECK_INT(label, o->count, count);
     CHECK_INT(label, o->dtype, dtype);
-    CHECK_INT(label, o->over, over);
+    CHECK_INT(label, o->in_place_write, over);
 }
 
 static void counts_by_hand(void)
@@ -93,11 +95,11 @@ static void counts_by_hand(void)
     const struct work cast = {.kind = WORK_CAST, .elements = {.count = 9}};
     CHECK_INT("cast", work_operands(&cast, WORK_WRITES, 1, o), 1);
     is("cast", &o[0], 9, DTYPE_F32, -1);
-    CHECK("cast to any", o[0].type == WORK_TYPE_FLOAT && !o[0].any_count);
+    CHECK("cast to any", o[0].type == WORK_TYPE_FLOAT && !o[0].count_may_differ);
     const struct work loss = {.kind = WORK_CROSS_ENTROPY_FINISH, .cross_entropy = {4, 8, 4, 0}};
     work_operands(&loss, WORK_READS, 1, o);
     is("of one rank", &o[2], 12, DTYPE_F32, -1);
-    CHECK("of more", o[2].any_count && o[2].type == WORK_TYPE_FIXED);
+    CHECK("of more", o[2].count_may_differ && o[2].type == WORK_TYPE_FIXED);
 }
 
 static void types_by_hand(void)
@@ -154,7 +156,7 @@ static void bytes_of_collectives(void)
     is("sent", &o[0], 24, DTYPE_COUNT, -1);
     work_operands(&gather, WORK_WRITES, 4, o);
     is("gathered", &o[0], 96, DTYPE_COUNT, -1);
-    CHECK("bytes", o[0].in_bytes);
+    CHECK("bytes", o[0].count_is_bytes);
     const struct work scatter = {.kind = WORK_REDUCE_SCATTER, .collective = {.bytes = 24}};
     work_operands(&scatter, WORK_WRITES, 4, o);
     is("kept", &o[0], 6, DTYPE_COUNT, -1);

@@ -261,24 +261,24 @@ static void change_attention(struct setup *setup, size_t i, double factor)
     size_t impl = i / ATTENTION_NUMBERS, number = i % ATTENTION_NUMBERS;
     struct device_cost *cost = &setup->cost;
     if (number == 2 * PASS_NUMBERS)
-        cost->attention_power[impl] = changed(cost->attention_power[impl], UNIT_WATTS, factor);
+        cost->attention_watts[impl] = changed(cost->attention_watts[impl], UNIT_WATTS, factor);
     if (number == 2 * PASS_NUMBERS + 1)
-        cost->merge_bytes[impl] *= factor;
+        cost->merge_bytes_per_element[impl] *= factor;
     if (number >= 2 * PASS_NUMBERS)
         return;
     struct cost_attention *pass = &cost->attention[impl][number / PASS_NUMBERS];
     switch (number % PASS_NUMBERS) {
     case TILE:
-        pass->tile *= factor;
+        pass->tile_rows *= factor;
         break;
     case STEP:
-        pass->step *= factor;
+        pass->step_columns *= factor;
         break;
     case RAMP:
         pass->ramp_s *= factor;
         break;
     default:
-        for (size_t d = 0; d < pass->dims; d++)
+        for (size_t d = 0; d < pass->dim_count; d++)
             pass->flop_per_s[d] *= factor;
     }
 }

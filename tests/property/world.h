@@ -72,7 +72,7 @@ static inline bool world_build(struct property_world *w, const char *cluster,
     w->issue_s = heap_alloc(w->ir.shape_count, sizeof *w->issue_s);
     for (uint32_t i = 0; i < w->ir.shape_count; i++) {
         w->work_s[i] = cost_work_s(&w->device, ATTENTION_FA2, &w->ir.shape[i]);
-        w->issue_s[i] = cost_issue_s(&w->device, &w->ir.shape[i]);
+        w->issue_s[i] = cost_host_issue_s(&w->device, &w->ir.shape[i]);
     }
     w->costs = (struct sim_costs){.work_s = w->work_s, .issue_s = w->issue_s};
     return true;

@@ -168,7 +168,7 @@ static void every_second_product_or_layer_is_repeated(void)
         int64_t recomputed = m->layers / 2;
         double rows = 64, h = (double)m->hidden, f = (double)m->ffn;
         double wo = m->bias_o ? 0 : 2 * rows * h * (double)transformer_q_width(m);
-        double w3 = transformer_gated(m) ? 2 * rows * h * f : 0;
+        double w3 = transformer_has_gate(m) ? 2 * rows * h * f : 0;
         request.strategy = "local";
         request.profile = "torchtitan";
         request.activations = CHOICE_ACTIVATIONS_SELECTIVE_OP;

@@ -232,7 +232,7 @@ static int64_t random_param(const struct ir *ir, struct check_random *random,
 {
     if (param->is_group)
         return pick(random, ir->group_count + param->optional);
-    if (param->values)
+    if (param->value_names)
         return pick(random, param->value_count);
     if (param->optional && pick(random, 2))
         return 0;
@@ -249,8 +249,8 @@ static void add_random_op(struct ir *ir, struct check_random *random)
     do {
         desc.work.kind = (uint8_t)pick(random, WORK_KIND_COUNT);
         desc.stream = (uint8_t)pick(random, ir->stream_count);
-    } while (!work_runs_on((enum work_kind)desc.work.kind,
-                           (enum stream_class)ir->stream[desc.stream].stream_class));
+    } while (!work_may_run_on((enum work_kind)desc.work.kind,
+                              (enum stream_class)ir->stream[desc.stream].stream_class));
     info = work_kind_info((enum work_kind)desc.work.kind);
     for (uint32_t i = 0; i < info->param_count; i++)
         desc.work.p[i] = random_param(ir, random, &info->param[i]);

@@ -67,7 +67,7 @@ static struct amount amount_of(const struct ir *ir, uint32_t stage, enum work_ki
     for (uint32_t op = role->op_begin; op < role->op_begin + role->op_count; op++) {
         const struct work *work = ir_work(ir, op);
         if (work->kind != kind || ir->op.region[op] != REGION_WEIGHTS ||
-            strncmp(ir->group[work_group(work)].name, group, strlen(group)) != 0)
+            strncmp(ir->group[work_comm_group(work)].name, group, strlen(group)) != 0)
             continue;
         amount.ops++;
         amount.bytes += work_payload_bytes(work);

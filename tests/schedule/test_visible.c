@@ -143,8 +143,8 @@ static bool covered(const struct visible_pieces *pieces, int64_t row, int64_t ke
     int times = 0;
     for (uint32_t i = 0; i < pieces->count; i++) {
         const struct attention_piece *p = &pieces->piece[i];
-        int64_t r = row - p->row, k = key - p->key;
-        if (r >= 0 && r < p->q && k >= 0 && k < p->kv && k <= r + p->offset &&
+        int64_t r = row - p->first_query, k = key - p->first_key;
+        if (r >= 0 && r < p->query_count && k >= 0 && k < p->key_count && k <= r + p->offset &&
             (p->window == 0 || k > r + p->offset - p->window))
             times++;
     }

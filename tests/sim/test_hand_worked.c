@@ -139,7 +139,7 @@ static void slow_memory(struct cluster *c)
 
 static void small_communicator(struct cluster *c)
 {
-    c->fabric.peer_ranks = 6;
+    c->fabric.peer_rate_ranks = 6;
 }
 
 /* Makes all ranks share a GPU, within which copies reach 100 GB/s of payload for all ranks together. */

@@ -90,12 +90,13 @@ static bool world_make(struct world *w, const char *label, const struct request 
                        bool free_attention)
 {
     *w = (struct world){0};
-    bool ok = cluster_load(&w->cluster, &w->arena, "ideal", &w->diag) == STATUS_OK &&
-              cluster_resize(&w->cluster, &w->arena, 0, request->ranks, &w->diag) == STATUS_OK &&
-              cost_load(&w->device, &w->arena, w->cluster.device.cost, &w->diag) == STATUS_OK &&
-              resolve_choices(&w->choices, request, NULL, &w->diag) == STATUS_OK &&
-              step_build(&w->ir, &w->choices, &w->diag) == STATUS_OK &&
-              verify(&w->ir, NULL, label, NULL, &w->diag) == STATUS_OK;
+    bool ok =
+        cluster_load(&w->cluster, &w->arena, "ideal", &w->diag) == STATUS_OK &&
+        cluster_resize(&w->cluster, &w->arena, 0, request->ranks, &w->diag) == STATUS_OK &&
+        cost_load(&w->device, &w->arena, w->cluster.device.cost_name, &w->diag) == STATUS_OK &&
+        resolve_choices(&w->choices, request, NULL, &w->diag) == STATUS_OK &&
+        step_build(&w->ir, &w->choices, &w->diag) == STATUS_OK &&
+        verify(&w->ir, NULL, label, NULL, &w->diag) == STATUS_OK;
     if (ok) {
         w->work_s = times_of(w, &w->ir, free_attention);
         struct sim_costs costs = {.work_s = w->work_s};
