@@ -101,7 +101,7 @@ static const struct option rows[] = {
 const struct option_set bench_options = {"what to measure", rows, ARRAY_LEN(rows)};
 
 /* Parses a list of kinds, "matmul,add", and marks them in kinds[]. */
-static enum status read_kinds(const char *list, bool *kinds, struct diag *diag)
+static enum status parse_kind_list(const char *list, bool *kinds, struct diag *diag)
 {
     const char *names[WORK_KIND_COUNT];
     for (int i = 0; i < WORK_KIND_COUNT; i++)
@@ -123,9 +123,9 @@ static enum status read_kinds(const char *list, bool *kinds, struct diag *diag)
     return STATUS_OK;
 }
 
-static enum status read_quantity(const struct options *options, const char *name,
-                                 enum unit_kind unit, double *value, struct points *points,
-                                 struct diag *diag)
+static enum status read_quantity_option(const struct options *options, const char *name,
+                                        enum unit_kind unit, double *value, struct points *points,
+                                        struct diag *diag)
 {
     const char *text = options_text(options, name);
     char option[40], key[40];
@@ -143,15 +143,16 @@ static enum status read_quantity(const struct options *options, const char *name
     return status;
 }
 
-static const char *dtype_of(const struct options *options)
+static const char *dtype_option(const struct options *options)
 {
     const char *given = options_text(options, "dtype");
     const struct backend *backend = backend_find(options_text(options, "backend"));
     return given ? given : backend->host_memory ? "f32" : "bf16";
 }
 
-static enum status read_options(const struct options *options, struct microbench_options *bench,
-                                bool *kinds, struct points *points, struct diag *diag)
+static enum status fill_bench_options(const struct options *options,
+                                      struct microbench_options *bench, bool *kinds,
+                                      struct points *points, struct diag *diag)
 {
     const struct {
         const char *name;
@@ -163,7 +164,7 @@ static enum status read_options(const struct options *options, struct microbench
         {"message-bandwidth", UNIT_BYTES_PER_S, &bench->messages.bytes_per_s},
         {"message-latency", UNIT_SECONDS, &bench->messages.latency_s},
     };
-    const char *list = options_text(options, "kinds"), *dtype_text = dtype_of(options);
+    const char *list = options_text(options, "kinds"), *dtype_text = dtype_option(options);
     enum dtype dtype;
     if (!dtype_find(dtype_text, strlen(dtype_text), &dtype) || !dtype_is_compute_type(dtype))
         return diag_error(diag, (struct loc){.name = "--dtype"}, STATUS_BAD_INPUT,
@@ -174,14 +175,14 @@ static enum status read_options(const struct options *options, struct microbench
         bench->seconds = 0.05;
         bench->rounds = 1;
     }
-    enum status status = list ? read_kinds(list, kinds, diag) : STATUS_OK;
+    enum status status = list ? parse_kind_list(list, kinds, diag) : STATUS_OK;
     for (size_t i = 0; i < ARRAY_LEN(quantities) && status == STATUS_OK; i++)
-        status = read_quantity(options, quantities[i].name, quantities[i].unit, quantities[i].value,
-                               points, diag);
+        status = read_quantity_option(options, quantities[i].name, quantities[i].unit,
+                                      quantities[i].value, points, diag);
     return status;
 }
 
-static void describe(struct points *points, bool quick, const char *dtype)
+static void set_points_header(struct points *points, bool quick, const char *dtype)
 {
     char date[32];
     time_t now = time(NULL);
@@ -214,7 +215,7 @@ static void set_host_bandwidth(struct points *points, const char *backend)
 
 /* Writes into the header of the points how many of the planned points are measured, so that the file says so even if
  * the program ends early. */
-static void set_share(struct points *points, size_t count)
+static void set_measured_count(struct points *points, size_t count)
 {
     static const char key[] = "points";
     char share[64];
@@ -228,7 +229,7 @@ static void set_share(struct points *points, size_t count)
 }
 
 /* Writes the points that are measured so far to the file. */
-static enum status save_rows(const struct points *points, const char *path, struct diag *diag)
+static enum status save_points(const struct points *points, const char *path, struct diag *diag)
 {
     struct text out = {0};
     points_print(points, &out);
@@ -279,9 +280,9 @@ static enum status measure_points(struct points *points, const struct microbench
             break;
         failed_in_a_row = 0;
         points_add(points, &point);
-        set_share(points, count);
+        set_measured_count(points, count);
         if (path != NULL)
-            status = save_rows(points, path, diag);
+            status = save_points(points, path, diag);
     }
     if (left_out > 0)
         fprintf(stderr, "--within: %zu of %zu were not measured\n", left_out, count);
@@ -291,7 +292,7 @@ static enum status measure_points(struct points *points, const struct microbench
 }
 
 /* Returns the file to which the rows are written; NULL: there is none, since only a cluster is wanted. */
-static const char *rows_path(const struct options *options)
+static const char *points_path_option(const struct options *options)
 {
     const char *path = options_text(options, "o");
     bool others = options_given(options, "json") || options_given(options, "cluster-out");
@@ -303,7 +304,7 @@ static enum status explain_interrupt(const struct points *points, size_t count,
                                      const struct options *options, struct diag *diag)
 {
     struct loc at = {.name = "bench"};
-    const char *path = rows_path(options);
+    const char *path = points_path_option(options);
     if (points->count > 0 && (path != NULL || options_given(options, "json")))
         return diag_error(diag, at, STATUS_SYSTEM, "ended by %s: %zu of %zu points are in %s",
                           interrupt_signal_name(), points->count, count,
@@ -314,11 +315,11 @@ static enum status explain_interrupt(const struct points *points, size_t count,
                           : " before anything was measured");
 }
 
-/* Writes the points as rows to the file of rows_path(), and with --json as JSON to standard output. */
+/* Writes the points as rows to the file of points_path_option(), and with --json as JSON to standard output. */
 static enum status write_points(const struct points *points, const struct options *options,
                                 struct diag *diag)
 {
-    const char *path = rows_path(options);
+    const char *path = points_path_option(options);
     struct text out = {0};
     enum status status = STATUS_OK;
     points_print(points, &out);
@@ -342,14 +343,15 @@ static enum status write_cluster(struct fitted *fitted, const struct options *op
     struct text device = {0}, report = {0};
     fitted->options.fits_fastest_times = options_choice(options, "times") == TIME_P10;
     fitted->options.despite_noise = options_given(options, "despite-noise");
-    fitted_sort(fitted, 0);
-    enum status status = fitted_make(fitted, NULL, true, path, diag);
+    fitted_classify_points(fitted, 0);
+    enum status status = fitted_fit_points(fitted, NULL, true, path, diag);
     if (status == STATUS_OK || status == STATUS_NO)
-        fitted_report(fitted, &report);
+        fitted_put_report(fitted, &report);
     if (report.size > 0)
         fwrite(report.data, 1, report.size, stderr);
     text_printf(&device, "%.*s.device.json", (int)stem, path);
-    const struct fitted_files files = {.device = device.data, .cluster = path, .base = "cpu-node"};
+    const struct fitted_files files = {
+        .device_path = device.data, .cluster_path = path, .base_preset = "cpu-node"};
     if (status == STATUS_OK || status == STATUS_NO) {
         enum status saved = fitted_save(fitted, &files, diag);
         status = saved == STATUS_OK ? status : saved;
@@ -397,12 +399,12 @@ enum status cmd_bench(const struct options *options, struct diag *diag)
     enum status status = microbench_describe(options_text(options, "backend"), points, diag);
     diag_set_place(diag, before, "--backend");
     if (status == STATUS_OK)
-        status = read_options(options, &bench, kinds, points, diag);
+        status = fill_bench_options(options, &bench, kinds, points, diag);
     if (status == STATUS_OK)
         status = check_cluster_out(options, diag);
     if (status != STATUS_OK)
         goto out;
-    describe(points, quick, dtype_of(options));
+    set_points_header(points, quick, dtype_option(options));
     const char *sms = points_header_value(points, "device.sm_count");
     bench.sms = sms != NULL ? (uint32_t)strtoul(sms, NULL, 10) : 0;
     bool gpu = !backend_find(bench.backend)->host_memory;

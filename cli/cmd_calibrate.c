@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-enum time_choice { TIME_MEDIAN, TIME_P10 };
+enum fitted_time { TIME_MEDIAN, TIME_P10 };
 static const char *const times[] = {"median", "p10"};
 
 static const struct option rows[] = {
@@ -78,11 +78,11 @@ const struct option_set calibrate_options = {"points and what becomes of them", 
 struct session {
     const struct options *options;
     struct fitted fitted;
-    struct recorded recorded;
+    struct recorded_steps recorded;
 };
 
 /* Returns the length of the name of a NCCL test before a ':' in "all_reduce_perf:FILE"; 0: the argument has none. */
-static size_t test_name_length(const char *argument)
+static size_t nccl_test_name_length(const char *argument)
 {
     static const char suffix[] = "_perf";
     const char *colon = strchr(argument, ':');
@@ -92,25 +92,25 @@ static size_t test_name_length(const char *argument)
 
 /* Reads an argument "FILE" or "all_reduce_perf:FILE", which is one of: a folder or a file of recorded steps, which is
  * kept until all points are read; what a NCCL test printed, whose name is given or stands in the file; points. */
-static enum status read_file(struct session *s, const char *argument, int64_t min_bytes,
-                             struct diag *diag)
+static enum status read_argument_file(struct session *s, const char *argument, int64_t min_bytes,
+                                      struct diag *diag)
 {
     struct fitted *fitted = &s->fitted;
     const char *path = argument, *test = NULL;
-    const size_t length = test_name_length(argument);
+    const size_t length = nccl_test_name_length(argument);
     if (length > 0) {
         test = arena_text(&fitted->arena, argument, length);
         path = argument + length + 1;
     }
     if (test == NULL && path_is_folder(path)) {
-        recorded_add(&s->recorded, path);
+        recorded_add_path(&s->recorded, path);
         return STATUS_OK;
     }
     struct text text = {0};
     enum status status = text_read(&text, path, diag);
     const char *data = text.data ? text.data : "";
-    if (status == STATUS_OK && test == NULL && recording_recognise(data, text.size))
-        recorded_add(&s->recorded, path);
+    if (status == STATUS_OK && test == NULL && recording_has_known_format(data, text.size))
+        recorded_add_path(&s->recorded, path);
     else if (status == STATUS_OK)
         status =
             test || nccl_tests_recognise(data, text.size)
@@ -121,12 +121,12 @@ static enum status read_file(struct session *s, const char *argument, int64_t mi
 }
 
 /* Refuses options that describe a schedule if there is no recording, since they do not apply to points. */
-static enum status refuse_schedule(const struct options *options, struct diag *diag)
+static enum status refuse_schedule_options(const struct options *options, struct diag *diag)
 {
     const struct option_set *const sets[] = {&setup_model_options, &setup_choice_options,
                                              &setup_cluster_options};
     for (size_t i = 0; i < ARRAY_LEN(sets); i++)
-        for (size_t k = 0; k < sets[i]->count; k++) {
+        for (size_t k = 0; k < sets[i]->option_count; k++) {
             const char *name = sets[i]->option[k].name;
             char shown[40] = "--";
             if (!options_given(options, name) || strcmp(name, "cluster") == 0)
@@ -142,15 +142,15 @@ static enum status refuse_schedule(const struct options *options, struct diag *d
 static enum status read_recordings(struct session *s, struct diag *diag)
 {
     struct fitted *fitted = &s->fitted;
-    if (s->recorded.count == 0)
-        return refuse_schedule(s->options, diag);
-    enum status status = recorded_points(&s->recorded, s->options, &fitted->points, diag);
+    if (s->recorded.path_count == 0)
+        return refuse_schedule_options(s->options, diag);
+    enum status status = recorded_add_points(&s->recorded, s->options, &fitted->points, diag);
     fitted->options.rates_only_if_few_sizes = true;
     fitted->points_source = arena_printf(&fitted->arena, "recorded steps, %s", s->recorded.path[0]);
     return status;
 }
 
-static enum status read_all(struct session *s, struct diag *diag)
+static enum status read_all_arguments(struct session *s, struct diag *diag)
 {
     struct fitted *fitted = &s->fitted;
     const struct options *options = s->options;
@@ -165,14 +165,14 @@ static enum status read_all(struct session *s, struct diag *diag)
                              &fitted->options.host_memory_bytes_per_s,
                              (struct loc){.name = "--host-memory-bandwidth"}, diag);
     for (size_t i = 0; i < options->argument_count && status == STATUS_OK; i++)
-        status = read_file(s, options->argument[i], min_bytes, diag);
+        status = read_argument_file(s, options->argument[i], min_bytes, diag);
     if (status == STATUS_OK)
         status = read_recordings(s, diag);
-    fitted_sort(fitted, min_bytes);
+    fitted_classify_points(fitted, min_bytes);
     return status;
 }
 
-static enum status check_name(const struct options *options, struct diag *diag)
+static enum status check_name_option(const struct options *options, struct diag *diag)
 {
     const char *name = options_text(options, "name");
     if (name == NULL || utf8_is_valid(name))
@@ -183,11 +183,11 @@ static enum status check_name(const struct options *options, struct diag *diag)
 
 /* Checks the options that name files to write. --cluster-out needs --cluster, on which the new file builds. Points need
  * no --cluster for anything else; recordings are predicted on it. */
-static enum status check_outputs(const struct session *s, struct diag *diag)
+static enum status check_output_options(const struct session *s, struct diag *diag)
 {
     const char *base = options_text(s->options, "cluster");
     const bool out = options_given(s->options, "cluster-out");
-    const bool has_recordings = s->recorded.count > 0;
+    const bool has_recordings = s->recorded.path_count > 0;
     if (out && base == NULL)
         return diag_error(diag, (struct loc){.name = "--cluster-out"}, STATUS_BAD_INPUT,
                           "--cluster and --cluster-out go together");
@@ -207,7 +207,7 @@ static enum status check_outputs(const struct session *s, struct diag *diag)
 }
 
 /* Loads the cluster of --cluster, if it is given, for the property on which a fit of its links depends. */
-static enum status read_cluster(struct session *s, struct diag *diag)
+static enum status read_cluster_of_links(struct session *s, struct diag *diag)
 {
     struct fitted *fitted = &s->fitted;
     const char *base = options_text(s->options, "cluster");
@@ -222,14 +222,14 @@ static enum status read_cluster(struct session *s, struct diag *diag)
     return status;
 }
 
-static enum status write_files(struct fitted *fitted, const struct options *options,
-                               struct diag *diag)
+static enum status write_fitted_files(struct fitted *fitted, const struct options *options,
+                                      struct diag *diag)
 {
     const struct fitted_files files = {
-        .device = options_text(options, "o"),
-        .name = options_text(options, "name"),
-        .cluster = options_text(options, "cluster-out"),
-        .base = options_text(options, "cluster"),
+        .device_path = options_text(options, "o"),
+        .device_name = options_text(options, "name"),
+        .cluster_path = options_text(options, "cluster-out"),
+        .base_preset = options_text(options, "cluster"),
     };
     return fitted_save(fitted, &files, diag);
 }
@@ -239,15 +239,15 @@ static void print_report(struct session *s, struct text *out)
     struct fitted *fitted = &s->fitted;
     if (options_given(s->options, "json")) {
         struct text recorded = {0};
-        recorded_report(&s->recorded, &recorded);
-        calibration_print_json(&fitted->device, &fitted->links,
+        recorded_put_report(&s->recorded, &recorded);
+        calibration_print_json(&fitted->device_fit, &fitted->link_fit,
                                fitted->refusals.size > 0 ? fitted->refusals.data : "",
                                recorded.size > 0 ? recorded.data : "", out);
         text_release(&recorded);
         return;
     }
-    recorded_report(&s->recorded, out);
-    fitted_report(fitted, out);
+    recorded_put_report(&s->recorded, out);
+    fitted_put_report(fitted, out);
 }
 
 /* Prints the fits and writes the files. */
@@ -257,7 +257,7 @@ static enum status print_and_write(struct session *s, struct diag *diag)
     print_report(s, &report);
     enum status status = command_print(&report, diag);
     if (status == STATUS_OK)
-        status = write_files(&s->fitted, s->options, diag);
+        status = write_fitted_files(&s->fitted, s->options, diag);
     text_release(&report);
     return status;
 }
@@ -265,19 +265,19 @@ static enum status print_and_write(struct session *s, struct diag *diag)
 enum status cmd_calibrate(const struct options *options, struct diag *diag)
 {
     struct session session = {.options = options};
-    enum status status = check_name(options, diag);
+    enum status status = check_name_option(options, diag);
     if (status == STATUS_OK)
-        status = read_all(&session, diag);
+        status = read_all_arguments(&session, diag);
     if (status == STATUS_OK)
-        status = check_outputs(&session, diag);
+        status = check_output_options(&session, diag);
     if (status == STATUS_OK)
-        status = read_cluster(&session, diag);
+        status = read_cluster_of_links(&session, diag);
     const char *base = options_text(options, "base");
-    if (base == NULL && session.recorded.count > 0)
-        base = recorded_base(&session.recorded);
+    if (base == NULL && session.recorded.path_count > 0)
+        base = recorded_device_preset(&session.recorded);
     if (status == STATUS_OK)
-        status = fitted_make(&session.fitted, base, options_given(options, "cluster-out"),
-                             options->argument[0], diag);
+        status = fitted_fit_points(&session.fitted, base, options_given(options, "cluster-out"),
+                                   options->argument[0], diag);
     if (status == STATUS_OK || status == STATUS_NO) { /* STATUS_NO: a fit was refused */
         enum status written = print_and_write(&session, diag);
         status = written == STATUS_OK ? status : written;

@@ -65,7 +65,7 @@ static enum status parse_tolerance(const char *text, double *tolerance, struct d
     return STATUS_OK;
 }
 
-static enum status judge_tolerance(const struct compare_report *report, struct diag *diag)
+static enum status compare_with_tolerance(const struct compare_report *report, struct diag *diag)
 {
     const struct comparison *c = report->comparison;
     if (report->tolerance == 0 || report->verdict == VERDICT_WITHIN)
@@ -82,7 +82,7 @@ static enum status judge_tolerance(const struct compare_report *report, struct d
 static enum status record_comparison(const struct options *options, const struct comparison *c,
                                      struct diag *diag)
 {
-    struct stored stored = {0};
+    struct stored_prediction stored = {0};
     if (c->match_rate < COMPARE_MATCH_MIN)
         return diag_error(diag, (struct loc){.name = "--record"}, STATUS_BAD_INPUT,
                           "%.1f %% of the time was matched, and %.0f %% must be for the two to be "
@@ -97,7 +97,7 @@ static enum status record_comparison(const struct options *options, const struct
 }
 
 /* Refuses options that concern only tables which --explain does not print. */
-static enum status check_explain(const struct options *options, struct diag *diag)
+static enum status check_explain_options(const struct options *options, struct diag *diag)
 {
     static const char *const tables[] = {"tolerance", "by", "top", "record"};
     bool explain = options_given(options, "explain");
@@ -114,7 +114,7 @@ static enum status check_explain(const struct options *options, struct diag *dia
 }
 
 /* Refuses options about ops of a schedule, which the kernels of a recorded step are not compared by. */
-static enum status check_recorded(const struct options *options, struct diag *diag)
+static enum status check_recorded_options(const struct options *options, struct diag *diag)
 {
     if (options_given(options, "by"))
         return diag_error(diag, (struct loc){.name = "--by"}, STATUS_BAD_INPUT,
@@ -143,7 +143,7 @@ static enum status explain_files(const struct options *options, struct diag *dia
 
 enum status cmd_compare(const struct options *options, struct diag *diag)
 {
-    enum status checked = check_explain(options, diag);
+    enum status checked = check_explain_options(options, diag);
     if (checked != STATUS_OK)
         return checked;
     if (options_given(options, "explain"))
@@ -159,7 +159,7 @@ enum status cmd_compare(const struct options *options, struct diag *diag)
         .shown_groups = options_choice(options, "by"),
         .listed_ops = (size_t)options_count(options, "top"),
         .shows_all = options_given(options, "all"),
-        .width = screen_width(STDOUT_FILENO),
+        .wrap_width = screen_width(STDOUT_FILENO),
     };
     enum status status = STATUS_OK;
     if (options_given(options, "tolerance"))
@@ -168,8 +168,8 @@ enum status cmd_compare(const struct options *options, struct diag *diag)
         status = compared_make(&compared, report.predicted_path, report.measured_path, diag);
     if (status != STATUS_OK)
         goto out;
-    report.predicted_by = trace_get(&compared.predicted, "made_by");
-    report.measured_by = trace_get(&compared.measured, "made_by");
+    report.predicted_program = trace_get(&compared.predicted, "made_by");
+    report.measured_program = trace_get(&compared.measured, "made_by");
     report.predicted_kernels = trace_get(&compared.predicted, "attention");
     report.measured_kernels = trace_get(&compared.measured, "attention");
     report.joined_ops = trace_get(&compared.measured, "joined_ops");
@@ -178,12 +178,12 @@ enum status cmd_compare(const struct options *options, struct diag *diag)
                                          report.measured_path, &compared.recording,
                                          compared.measured.ops.rank[0], diag);
         if (status == STATUS_OK && recorded)
-            status = check_recorded(options, diag);
+            status = check_recorded_options(options, diag);
         if (status != STATUS_OK)
             goto out;
     }
     if (recorded)
-        compared.comparison.match_rate = compared_operators_match(&operators);
+        compared.comparison.match_rate = compared_operators_matched_share(&operators);
     report.verdict = compare_judge(&compared.comparison, report.tolerance);
     if (recorded && options_given(options, "json"))
         operator_report_print_json(&out, &report, &operators);
@@ -197,7 +197,7 @@ enum status cmd_compare(const struct options *options, struct diag *diag)
     if (status == STATUS_OK && options_given(options, "record"))
         status = record_comparison(options, &compared.comparison, diag);
     if (status == STATUS_OK)
-        status = judge_tolerance(&report, diag);
+        status = compare_with_tolerance(&report, diag);
 out:
     text_release(&out);
     compared_release(&compared);

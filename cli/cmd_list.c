@@ -34,7 +34,7 @@ struct listing {
     struct arena arena;
 };
 
-static bool as_json(const struct listing *l)
+static bool is_json(const struct listing *l)
 {
     return l->json.out != NULL;
 }
@@ -85,7 +85,7 @@ static const struct column constant_columns[] = {
 /* The numbers of a cluster or device. The text is the one in which a file has them. */
 static const struct column number_columns[] = {
     {"name", NULL, NULL, COLUMN_NAME, 0, NULL},
-    {"value", NULL, NULL, COLUMN_VALUE, 0, "In SI units; a name or a table is as its file has it."},
+    {"value", NULL, NULL, COLUMN_NUMBER_OR_NAME, 0, "In SI units; a name or a table is as its file has it."},
     {"low", NULL, NULL, COLUMN_NUMBER | COLUMN_OPTIONAL, 0,
      "Lower end of the value's range, where the source gives one."},
     {"high", NULL, NULL, COLUMN_NUMBER | COLUMN_OPTIONAL, 0, "Upper end of the value's range."},
@@ -108,10 +108,10 @@ const struct row_table list_tables[LIST_TABLE_COUNT] = {
     [LIST_NUMBERS] = {"list_number", number_columns, ARRAY_LEN(number_columns)},
 };
 
-static void put_row(struct listing *l, const char *name, const char *summary)
+static void put_summary_row(struct listing *l, const char *name, const char *summary)
 {
-    rows_name(&l->rows, name);
-    rows_name(&l->rows, summary);
+    rows_put_name(&l->rows, name);
+    rows_put_name(&l->rows, summary);
 }
 
 /* ---- whole tables ---- */
@@ -134,10 +134,10 @@ static enum status list_strategies(struct listing *l, struct diag *diag)
         for (size_t k = 0; k < ARRAY_LEN(part); k++) /* the columns after the summary */
             text_printf(&prose, "%s %s %s", k == 0 ? ";" : ",", strategy_columns[3 + k].key,
                         part[k]);
-        put_row(l, table[i].name, prose.data);
-        rows_name(&l->rows, table[i].summary);
+        put_summary_row(l, table[i].name, prose.data);
+        rows_put_name(&l->rows, table[i].summary);
         for (size_t k = 0; k < ARRAY_LEN(part); k++)
-            rows_name(&l->rows, part[k]);
+            rows_put_name(&l->rows, part[k]);
         text_release(&prose);
     }
     return STATUS_OK;
@@ -149,8 +149,8 @@ static enum status list_profiles(struct listing *l, struct diag *diag)
     size_t count;
     const struct profile *table = profiles_list(&count);
     for (size_t i = 0; i < count; i++)
-        put_row(l, table[i].name, table[i].summary);
-    put_row(l, "published", "the implementation that the strategy was published with");
+        put_summary_row(l, table[i].name, table[i].summary);
+    put_summary_row(l, "published", "the implementation that the strategy was published with");
     return STATUS_OK;
 }
 
@@ -176,7 +176,7 @@ static enum status list_models(struct listing *l, struct diag *diag)
                         (long long)t.experts, (long long)t.expert_ffn,
                         (long long)t.experts_per_token,
                         (long long)transformer_active_parameters(&t));
-        put_row(l, names[i], summary.data);
+        put_summary_row(l, names[i], summary.data);
         text_release(&summary);
     }
     return status;
@@ -191,7 +191,7 @@ static enum status list_clusters(struct listing *l, struct diag *diag)
         struct cluster cluster;
         status = cluster_load(&cluster, &l->arena, names[i], diag);
         if (status == STATUS_OK)
-            put_row(l, names[i], cluster.summary != NULL ? cluster.summary : "");
+            put_summary_row(l, names[i], cluster.summary != NULL ? cluster.summary : "");
     }
     return status;
 }
@@ -205,7 +205,7 @@ static enum status list_devices(struct listing *l, struct diag *diag)
         struct device_cost cost;
         status = cost_load(&cost, &l->arena, names[i], diag);
         if (status == STATUS_OK)
-            put_row(l, names[i], cost.note != NULL ? cost.note : "");
+            put_summary_row(l, names[i], cost.note != NULL ? cost.note : "");
     }
     return status;
 }
@@ -222,9 +222,9 @@ static enum status list_kinds(struct listing *l, struct diag *diag)
                         info->param[k].optional ? "?" : "");
         const char *names = parameters.size > 0 ? parameters.data : "";
         text_printf(&summary, "on %s;%s%s", stream, names[0] != '\0' ? " " : "", names);
-        put_row(l, info->name, summary.data);
-        rows_name(&l->rows, stream);
-        rows_name(&l->rows, names);
+        put_summary_row(l, info->name, summary.data);
+        rows_put_name(&l->rows, stream);
+        rows_put_name(&l->rows, names);
         text_release(&summary);
         text_release(&parameters);
     }
@@ -235,7 +235,7 @@ static enum status list_rules(struct listing *l, struct diag *diag)
 {
     (void)diag;
     for (size_t i = 0; i < VERIFY_RULES; i++)
-        put_row(l, verify_rule_name(i), verify_rule_guarantee(i));
+        put_summary_row(l, verify_rule_name(i), verify_rule_guarantee(i));
     return STATUS_OK;
 }
 
@@ -245,9 +245,9 @@ static enum status list_conventions(struct listing *l, struct diag *diag)
     for (int i = 0; i < MFU_CONVENTION_COUNT; i++) {
         struct text summary = {0};
         text_printf(&summary, "%s; %s", mfu_table[i].formula, mfu_table[i].source);
-        put_row(l, mfu_table[i].name, summary.data);
-        rows_name(&l->rows, mfu_table[i].formula);
-        rows_name(&l->rows, mfu_table[i].source);
+        put_summary_row(l, mfu_table[i].name, summary.data);
+        rows_put_name(&l->rows, mfu_table[i].formula);
+        rows_put_name(&l->rows, mfu_table[i].source);
         text_release(&summary);
     }
     return STATUS_OK;
@@ -262,10 +262,10 @@ static enum status list_reserved(struct listing *l, struct diag *diag)
         struct text line = {0}, summary = {0};
         text_printf(&line, "%s\n%*s", table[i].name, COLUMN - 1, "");
         text_printf(&summary, "%s: %s", table[i].value, table[i].source);
-        rows_name(&l->rows, table[i].name);
-        put_row(l, line.data, summary.data);
-        rows_name(&l->rows, table[i].value);
-        rows_name(&l->rows, table[i].source);
+        rows_put_name(&l->rows, table[i].name);
+        put_summary_row(l, line.data, summary.data);
+        rows_put_name(&l->rows, table[i].value);
+        rows_put_name(&l->rows, table[i].source);
         text_release(&line);
         text_release(&summary);
     }
@@ -275,11 +275,11 @@ static enum status list_reserved(struct listing *l, struct diag *diag)
 /* Counts the constants of a preset. numbers: all of them, including those of the files on which it is based; unstated:
  * those among them that no source states and nobody measured. own, own_unstated: the same two counts for the preset's
  * own file only. */
-struct constants {
+struct constant_counts {
     size_t numbers, unstated, own_numbers, own_unstated;
 };
 
-static void count_constant(struct constants *c, const char *preset, enum number_origin how,
+static void count_constant(struct constant_counts *c, const char *preset, enum number_origin how,
                            const char *file)
 {
     const char *slash = file != NULL ? strrchr(file, '/') : NULL;
@@ -294,25 +294,26 @@ static void count_constant(struct constants *c, const char *preset, enum number_
     c->own_unstated += own && unstated;
 }
 
-static void put_constants(struct listing *l, const char *kind, const char *name, struct constants c)
+static void put_constant_counts(struct listing *l, const char *kind, const char *name,
+                                struct constant_counts c)
 {
     struct text row = {0}, summary = {0};
     text_printf(&row, "%s %s", kind, name);
     text_printf(&summary, "%3zu numbers, %2zu that no source states; in its own file %3zu and %zu",
                 c.numbers, c.unstated, c.own_numbers, c.own_unstated);
-    put_row(l, row.data, summary.data);
-    rows_name(&l->rows, kind);
-    rows_name(&l->rows, name);
-    rows_number(&l->rows, (double)c.numbers);
-    rows_number(&l->rows, (double)c.unstated);
-    rows_number(&l->rows, (double)c.own_numbers);
-    rows_number(&l->rows, (double)c.own_unstated);
+    put_summary_row(l, row.data, summary.data);
+    rows_put_name(&l->rows, kind);
+    rows_put_name(&l->rows, name);
+    rows_put_number(&l->rows, (double)c.numbers);
+    rows_put_number(&l->rows, (double)c.unstated);
+    rows_put_number(&l->rows, (double)c.own_numbers);
+    rows_put_number(&l->rows, (double)c.own_unstated);
     text_release(&row);
     text_release(&summary);
 }
 
-static enum status count_device(struct constants *c, struct arena *arena, const char *name,
-                                struct diag *diag)
+static enum status count_device_constants(struct constant_counts *c, struct arena *arena,
+                                          const char *name, struct diag *diag)
 {
     struct device_cost cost;
     enum status status = cost_load(&cost, arena, name, diag);
@@ -321,8 +322,8 @@ static enum status count_device(struct constants *c, struct arena *arena, const 
     return status;
 }
 
-static enum status count_cluster(struct constants *c, struct arena *arena, const char *name,
-                                 struct diag *diag)
+static enum status count_cluster_constants(struct constant_counts *c, struct arena *arena,
+                                           const char *name, struct diag *diag)
 {
     struct cluster cluster;
     enum status status = cluster_load(&cluster, arena, name, diag);
@@ -332,9 +333,9 @@ static enum status count_cluster(struct constants *c, struct arena *arena, const
 }
 
 /* Puts the sums over all files, which only the text has. Each number is counted only in the file that has it. */
-static void put_all_constants(struct listing *l, const char *kind, struct constants c)
+static void put_constant_totals(struct listing *l, const char *kind, struct constant_counts c)
 {
-    if (!as_json(l))
+    if (!is_json(l))
         text_printf(l->out, "%-*s%zu numbers in their own files, %zu that no source states\n",
                     COLUMN, kind, c.own_numbers, c.own_unstated);
 }
@@ -345,27 +346,27 @@ static enum status list_constants(struct listing *l, struct diag *diag)
         const char *one, *all;
         enum status (*presets)(const char *const **names, size_t *count, struct arena *arena,
                                struct diag *diag);
-        enum status (*count)(struct constants *c, struct arena *arena, const char *name,
+        enum status (*count)(struct constant_counts *c, struct arena *arena, const char *name,
                              struct diag *diag);
-    } kinds[] = {{"device", "all devices", cost_presets, count_device},
-                 {"cluster", "all clusters", cluster_presets, count_cluster}};
+    } kinds[] = {{"device", "all devices", cost_presets, count_device_constants},
+                 {"cluster", "all clusters", cluster_presets, count_cluster_constants}};
     enum status status = STATUS_OK;
     for (size_t k = 0; k < ARRAY_LEN(kinds); k++) {
         const char *const *names;
         size_t count = 0;
-        struct constants all = {0};
+        struct constant_counts all = {0};
         if (status == STATUS_OK)
             status = kinds[k].presets(&names, &count, &l->arena, diag);
         for (size_t i = 0; status == STATUS_OK && i < count; i++) {
-            struct constants c = {0};
+            struct constant_counts c = {0};
             status = kinds[k].count(&c, &l->arena, names[i], diag);
             if (status == STATUS_OK)
-                put_constants(l, kinds[k].one, names[i], c);
+                put_constant_counts(l, kinds[k].one, names[i], c);
             all.own_numbers += c.own_numbers;
             all.own_unstated += c.own_unstated;
         }
         if (status == STATUS_OK)
-            put_all_constants(l, kinds[k].all, all);
+            put_constant_totals(l, kinds[k].all, all);
     }
     return status;
 }
@@ -408,7 +409,7 @@ static enum status show_model(struct listing *l, const char *name, struct diag *
     const struct {
         const char *key, *value;
     } origin[] = {{"source", t.source}, {"note", t.note}};
-    if (as_json(l)) {
+    if (is_json(l)) {
         json_put_text(&l->json, "name", t.name);
         json_put_count(&l->json, "parameters", (uint64_t)transformer_parameters(&t));
         for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
@@ -437,14 +438,14 @@ static enum status show_model(struct listing *l, const char *name, struct diag *
 }
 
 /* Fills the value of a fact. Quantities become numbers in SI units; names and tables stay as the file has them. */
-static void put_value(struct rows *out, const struct cluster *cluster,
-                      const struct cluster_fact *fact)
+static void put_fact_value(struct rows *out, const struct cluster *cluster,
+                           const struct cluster_fact *fact)
 {
     const struct cluster_field *field = cluster_field_find(fact->path);
     if (field != NULL && field->type <= FIELD_COUNT)
-        rows_number(out, cluster_field_value(cluster, field));
+        rows_put_number(out, cluster_field_value(cluster, field));
     else
-        rows_name(out, fact->value_text);
+        rows_put_name(out, fact->value_text);
 }
 
 static enum status show_cluster(struct listing *l, const char *name, struct diag *diag)
@@ -453,7 +454,7 @@ static enum status show_cluster(struct listing *l, const char *name, struct diag
     enum status status = cluster_load(&cluster, &l->arena, name, diag);
     if (status != STATUS_OK)
         return status;
-    if (!as_json(l)) {
+    if (!is_json(l)) {
         cluster_print(l->out, &cluster);
         return STATUS_OK;
     }
@@ -466,13 +467,13 @@ static enum status show_cluster(struct listing *l, const char *name, struct diag
     rows_begin(&l->rows, "numbers", NULL, &list_tables[LIST_NUMBERS]);
     for (size_t i = 0; i < cluster.facts.count; i++) {
         const struct cluster_fact *fact = &cluster.facts.row[i];
-        rows_name(&l->rows, fact->path);
-        put_value(&l->rows, &cluster, fact);
-        rows_skip(&l->rows); /* low, high and a meaning, which facts of clusters lack */
-        rows_skip(&l->rows);
-        rows_skip(&l->rows);
-        rows_name(&l->rows, fact->source);
-        rows_name(&l->rows, number_origin_names[fact->origin]);
+        rows_put_name(&l->rows, fact->path);
+        put_fact_value(&l->rows, &cluster, fact);
+        rows_skip_column(&l->rows); /* low, high and a meaning, which facts of clusters lack */
+        rows_skip_column(&l->rows);
+        rows_skip_column(&l->rows);
+        rows_put_name(&l->rows, fact->source);
+        rows_put_name(&l->rows, number_origin_names[fact->origin]);
     }
     rows_end(&l->rows);
     return STATUS_OK;
@@ -484,7 +485,7 @@ static enum status show_device(struct listing *l, const char *name, struct diag 
     enum status status = cost_load(&cost, &l->arena, name, diag);
     if (status != STATUS_OK)
         return status;
-    if (!as_json(l)) {
+    if (!is_json(l)) {
         cost_print(l->out, &cost);
         return STATUS_OK;
     }
@@ -494,26 +495,26 @@ static enum status show_device(struct listing *l, const char *name, struct diag 
     rows_begin(&l->rows, "numbers", NULL, &list_tables[LIST_NUMBERS]);
     for (size_t i = 0; i < cost.facts.count; i++) {
         const struct cost_fact *fact = &cost.facts.row[i];
-        rows_name(&l->rows, fact->name);
-        rows_number(&l->rows, fact->value);
+        rows_put_name(&l->rows, fact->name);
+        rows_put_number(&l->rows, fact->value);
         for (int end = 0; end < 2; end++)
             if (fact->high > 0)
-                rows_number(&l->rows, end == 0 ? fact->low : fact->high);
+                rows_put_number(&l->rows, end == 0 ? fact->low : fact->high);
             else
-                rows_skip(&l->rows);
-        rows_name(&l->rows, fact->meaning);
-        rows_name(&l->rows, fact->source);
-        rows_name(&l->rows, number_origin_names[fact->origin]);
+                rows_skip_column(&l->rows);
+        rows_put_name(&l->rows, fact->meaning);
+        rows_put_name(&l->rows, fact->source);
+        rows_put_name(&l->rows, number_origin_names[fact->origin]);
     }
     rows_end(&l->rows);
     return STATUS_OK;
 }
 
-static const struct list {
+static const struct list_command_row {
     const char *name, *summary;
     int table; /* its rows: an index of list_tables[] */
-    enum status (*print_all)(struct listing *l, struct diag *diag);
-    enum status (*print_one)(struct listing *l, const char *name, struct diag *diag);
+    enum status (*print_table)(struct listing *l, struct diag *diag);
+    enum status (*print_entry)(struct listing *l, const char *name, struct diag *diag);
 } lists[] = {
     {"strategies", "named combinations of the five choices", LIST_STRATEGIES, list_strategies,
      NULL},
@@ -532,12 +533,13 @@ static const struct list {
      LIST_CONSTANTS, list_constants, NULL},
 };
 
-const char *list_name(size_t i)
+const char *list_table_name(size_t i)
 {
     return i < ARRAY_LEN(lists) ? lists[i].name : NULL;
 }
 
-static enum status find_list(const struct list **list, const char *name, struct diag *diag)
+static enum status find_list(const struct list_command_row **list, const char *name,
+                             struct diag *diag)
 {
     const char *names[ARRAY_LEN(lists)];
     for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
@@ -555,23 +557,24 @@ static enum status find_list(const struct list **list, const char *name, struct 
 }
 
 /* Prints all entries of one table or, if `list` is NULL, the names and purposes of all tables. */
-static enum status put_all(struct listing *l, const struct list *list, struct diag *diag)
+static enum status print_all_entries(struct listing *l, const struct list_command_row *list,
+                                     struct diag *diag)
 {
     enum status status = STATUS_OK;
     rows_begin(&l->rows, list != NULL ? list->name : "lists", NULL,
                &list_tables[list != NULL ? list->table : LIST_SUMMARIES]);
     for (size_t i = 0; list == NULL && i < ARRAY_LEN(lists); i++)
-        put_row(l, lists[i].name, lists[i].summary);
+        put_summary_row(l, lists[i].name, lists[i].summary);
     if (list != NULL)
-        status = list->print_all(l, diag);
+        status = list->print_table(l, diag);
     rows_end(&l->rows);
     return status;
 }
 
-static enum status put_one(struct listing *l, const struct list *list, const char *name,
-                           struct diag *diag)
+static enum status print_one_entry(struct listing *l, const struct list_command_row *list,
+                                   const char *name, struct diag *diag)
 {
-    if (list->print_one == NULL)
+    if (list->print_entry == NULL)
         return diag_error(
             diag, (struct loc){.name = "list"}, STATUS_BAD_INPUT,
             "`longhaul list %s` prints all there is: single %s have no page of their own",
@@ -579,7 +582,7 @@ static enum status put_one(struct listing *l, const struct list *list, const cha
     char place[32];
     size_t before = diag->size;
     snprintf(place, sizeof place, "list %s", list->name);
-    enum status status = list->print_one(l, name, diag);
+    enum status status = list->print_entry(l, name, diag);
     diag_set_place(diag, before, place);
     return status;
 }
@@ -588,19 +591,20 @@ enum status cmd_list(const struct options *options, struct diag *diag)
 {
     struct text out = {0};
     struct listing l = {.out = &out, .json = {.out = options_given(options, "json") ? &out : NULL}};
-    l.rows.json = as_json(&l) ? &l.json : NULL;
-    l.rows.out = as_json(&l) ? NULL : &out;
-    l.rows.width = screen_width(STDOUT_FILENO);
-    const struct list *list = NULL;
+    l.rows.json = is_json(&l) ? &l.json : NULL;
+    l.rows.out = is_json(&l) ? NULL : &out;
+    l.rows.screen_width = screen_width(STDOUT_FILENO);
+    const struct list_command_row *list = NULL;
     enum status status = STATUS_OK;
     if (options->argument_count > 0)
         status = find_list(&list, options->argument[0], diag);
-    if (status == STATUS_OK && as_json(&l))
+    if (status == STATUS_OK && is_json(&l))
         command_begin_json(&l.json, "list");
     if (status == STATUS_OK)
-        status = options->argument_count == 2 ? put_one(&l, list, options->argument[1], diag)
-                                              : put_all(&l, list, diag);
-    if (status == STATUS_OK && as_json(&l)) {
+        status = options->argument_count == 2
+                     ? print_one_entry(&l, list, options->argument[1], diag)
+                     : print_all_entries(&l, list, diag);
+    if (status == STATUS_OK && is_json(&l)) {
         json_end_object(&l.json);
         text_putc(&out, '\n');
     }

@@ -108,7 +108,7 @@ static enum framework framework_to_emit(const struct options *options)
     return (enum framework)options_choice(options, "emit");
 }
 
-static enum status print(struct text *out, enum status status, struct diag *diag)
+static enum status print_result(struct text *out, enum status status, struct diag *diag)
 {
     if (status != STATUS_OK && status != STATUS_NO)
         return status;
@@ -117,26 +117,26 @@ static enum status print(struct text *out, enum status status, struct diag *diag
 }
 
 /* Notes the options that were given but that no examined configuration uses. */
-static void note_idle(const struct options *options, const struct best *best)
+static void note_idle_options(const struct options *options, const struct best *best)
 {
     struct idle_options idle = {0};
     struct diag note = {0};
-    for (size_t i = 0; i < best->count && idle_options_given(options); i++) {
+    for (size_t i = 0; i < best->count && idle_options_any_given(options); i++) {
         struct choices choices;
         const struct request *request = &best->row[i].request;
         if (resolve_choices(&choices, request, NULL, NULL) == STATUS_OK)
             idle_options_add(&idle, options, request, &choices);
-        if (idle.given_bits != 0 && idle_options_none(&idle))
+        if (idle.given_bits != 0 && idle_options_all_used(&idle))
             break;
     }
-    idle_options_note(&idle, &note);
-    command_note(&note);
+    idle_options_add_notes(&idle, &note);
+    command_print_notes(&note);
     diag_release(&note);
 }
 
 /* Warns of tokens that packing dropped. All steps of a search have sequences of one length, so the first packed set
  * stands for all. */
-static void note_dropped(const struct packed_sets *packed_sets)
+static void note_dropped_tokens(const struct packed_sets *packed_sets)
 {
     struct diag note = {0};
     struct text dropped = {0};
@@ -146,18 +146,19 @@ static void note_dropped(const struct packed_sets *packed_sets)
                             packed_sets->packed_set[0]->sizes.seq);
     if (dropped.size > 0)
         diag_warning(&note, (struct loc){.name = "--documents"}, "%s", dropped.data);
-    command_note(&note);
+    command_print_notes(&note);
     text_release(&dropped);
     diag_release(&note);
 }
 
-static void note_idle_of(const struct options *options, const struct request *request)
+static void note_idle_options_of_request(const struct options *options,
+                                         const struct request *request)
 {
     struct choices choices;
     struct diag note = {0};
     if (resolve_choices(&choices, request, NULL, NULL) == STATUS_OK)
-        idle_options_note_of(options, request, &choices, &note);
-    command_note(&note);
+        idle_options_note_single(options, request, &choices, &note);
+    command_print_notes(&note);
     diag_release(&note);
 }
 
@@ -182,19 +183,19 @@ static enum status plan_longest(struct setup *setup, const struct options *optio
         longest_report_print_json(&out, &report);
     else
         longest_report_print(&screen, &report, options_given(options, "all"));
-    status = print(&out, status, diag);
+    status = print_result(&out, status, diag);
     interrupt_release(&interrupt);
     if (interrupt_signal() != 0)
-        status = longest_report_ended(&report, diag);
+        status = longest_report_interrupted(&report, diag);
     if (status == STATUS_OK)
-        note_idle_of(options, &request);
+        note_idle_options_of_request(options, &request);
     text_release(&out);
     longest_certificate_release(&report);
     return status;
 }
 
 /* Appends the command "longhaul predict --model ..." with the options that hold for all rows. Each row has the rest. */
-static void put_given(struct text *out, const struct options *options, enum plan_goal goal)
+static void put_shared_command(struct text *out, const struct options *options, enum plan_goal goal)
 {
     static const char *const keep[] = {"seq", "batch", NULL}, *const none[] = {NULL},
                              *const size[] = {"nodes", "gpus", NULL};
@@ -212,8 +213,8 @@ struct winner_batches {
     struct batch_times times;
 };
 
-static void take_first_batch(struct winner_batches *b, struct setup *setup,
-                             const struct packed_set *packed_set)
+static void use_first_batch(struct winner_batches *b, struct setup *setup,
+                            const struct packed_set *packed_set)
 {
     if (packed_set == NULL)
         return;
@@ -222,15 +223,15 @@ static void take_first_batch(struct winner_batches *b, struct setup *setup,
     setup->padding = packed_set->batch[0].padding;
 }
 
-static enum status time_batches(struct winner_batches *b, struct report *report,
-                                const struct packed_set *packed_set, struct diag *diag)
+static enum status predict_batch_times(struct winner_batches *b, struct report *report,
+                                       const struct packed_set *packed_set, struct diag *diag)
 {
     if (packed_set == NULL)
         return STATUS_OK;
-    report->documents = packed_set->batch;
+    report->packed_batch = packed_set->batch;
     if (packed_set->count == 1)
         return STATUS_OK;
-    report->batches = &b->times;
+    report->batch_times = &b->times;
     report->packed_batches = packed_set->batch;
     return batch_times_make(&b->times, report->prediction, packed_set->batch, packed_set->count,
                             diag);
@@ -259,7 +260,7 @@ static enum status write_winner(const struct options *options, struct setup *set
     struct page page = {0};
     *request = winner->request;
     request->seq = winner->tokens;
-    take_first_batch(&batches, setup, winner->packed_set);
+    use_first_batch(&batches, setup, winner->packed_set);
     text_puts(&command, search->base_command);
     if (best->goal == GOAL_GPUS)
         text_printf(&command, " --gpus %zu", best->gpus);
@@ -276,25 +277,25 @@ static enum status write_winner(const struct options *options, struct setup *set
                             .costs = options_text(options, "costs")};
     enum status status = STATUS_OK;
     plan_report_print_json(&ranking, search);
-    progress_part("predicting the winner");
+    progress_show_part("predicting the winner");
     if (setup->cluster.gpus != request->ranks)
         status = cluster_resize(&setup->cluster, &setup->arena, 0, request->ranks, diag);
     if (status == STATUS_OK)
         status = prediction_make(&p, &question, diag);
     if (status == STATUS_OK)
-        status = time_batches(&batches, &report, winner->packed_set, diag);
+        status = predict_batch_times(&batches, &report, winner->packed_set, diag);
     if (status == STATUS_OK && !brief)
         status = alternatives_find(&other, &p, diag);
     if (status == STATUS_OK)
-        status =
-            traces_write(&report, folder, (struct traces_emit){.search = &ranking}, &note, diag);
+        status = traces_write(&report, folder, (struct traces_emit){.search_json = &ranking}, &note,
+                              diag);
     if (status == STATUS_OK)
         status = page_of_prediction(&page, folder, NULL, diag);
     text_printf(&path, "%s/" TRACE_FOLDER_PAGE, folder);
     if (status == STATUS_OK)
         status = file_set_write(path.data, page.html.data, page.html.size, diag);
-    progress_part(NULL);
-    command_note(&note);
+    progress_show_part(NULL);
+    command_print_notes(&note);
     diag_release(&note);
     text_release(&page.html);
     text_release(&ranking);
@@ -305,7 +306,8 @@ static enum status write_winner(const struct options *options, struct setup *set
     return status;
 }
 
-/* files: digest of the files that the setup was loaded from. */
+/* Searches for the best configuration and prints the result. files: the digest of the files that the setup was loaded
+ * from. */
 static enum status plan_best(struct setup *setup, const struct options *options, uint64_t files,
                              struct diag *diag)
 {
@@ -316,7 +318,7 @@ static enum status plan_best(struct setup *setup, const struct options *options,
     struct safe_choice safe;
     struct text out = {0}, given = {0};
     const struct screen screen = screen_make(&out);
-    struct packed_sets packed_sets = {.request = documents_samples(options)};
+    struct packed_sets packed_sets = {.request = documents_read_set_request(options)};
     enum framework only = (enum framework)options_choice(options, "only");
     bool published = strcmp(options_text(options, "profile"), "published") == 0;
     struct space_open open = {.strategy = !options_given(options, "strategy"),
@@ -332,7 +334,7 @@ static enum status plan_best(struct setup *setup, const struct options *options,
     enum plan_goal goal = options_given(options, "goal")
                               ? (enum plan_goal)options_choice(options, "goal")
                               : GOAL_SPEED;
-    put_given(&given, options, goal);
+    put_shared_command(&given, options, goal);
     struct plan_report report = {
         .best = &best,
         .safe = &safe,
@@ -349,8 +351,8 @@ static enum status plan_best(struct setup *setup, const struct options *options,
                                    options_number(options, "fits-probability"), diag);
     if (best_ended_by(&best) != NULL && options_given(options, "emit") &&
         (status == STATUS_OK || status == STATUS_NO)) {
-        status = plan_settings_so_far(&out, framework_to_emit(options), &best, open,
-                                      options_given(options, "emit-winner"), diag);
+        status = plan_settings_of_interrupted(&out, framework_to_emit(options), &best, open,
+                                              options_given(options, "emit-winner"), diag);
     } else if (status == STATUS_OK && options_given(options, "emit")) {
         status =
             options_given(options, "emit-winner")
@@ -364,7 +366,7 @@ static enum status plan_best(struct setup *setup, const struct options *options,
         else
             plan_report_print(&screen, &report);
     }
-    status = print(&out, status, diag);
+    status = print_result(&out, status, diag);
     interrupt_release(&interrupt);
     int ended = interrupt_clear_signal();
     bool writes = status == STATUS_OK && options_given(options, "o");
@@ -378,8 +380,8 @@ static enum status plan_best(struct setup *setup, const struct options *options,
                             writes && status == STATUS_OK ? "; the best of the others is in " : "",
                             writes && status == STATUS_OK ? options_text(options, "o") : "");
     if (status == STATUS_OK || status == STATUS_NO)
-        note_idle(options, &best);
-    note_dropped(&packed_sets);
+        note_idle_options(options, &best);
+    note_dropped_tokens(&packed_sets);
     plan_cache_close(&cache);
     text_release(&out);
     text_release(&given);
@@ -389,7 +391,7 @@ static enum status plan_best(struct setup *setup, const struct options *options,
 }
 
 /* Checks that the options either give a length or ask for the longest one. */
-static enum status check_length(const struct options *options, struct diag *diag)
+static enum status check_length_options(const struct options *options, struct diag *diag)
 {
     bool longest =
         options_given(options, "longest") ||
@@ -401,7 +403,7 @@ static enum status check_length(const struct options *options, struct diag *diag
     if (!longest && !options_given(options, "seq"))
         return diag_error(diag, (struct loc){.name = "--seq"}, STATUS_BAD_INPUT,
                           "is missing: tokens of one sequence, such as 128K; or --goal longest");
-    enum status status = options_exclude(options, "longest", "goal", diag);
+    enum status status = options_refuse_both(options, "longest", "goal", diag);
     if (status == STATUS_OK && options_given(options, "o") && options_given(options, "longest"))
         return diag_error(diag, (struct loc){.name = "-o"}, STATUS_BAD_INPUT,
                           "is for the winner of a search, but --longest takes one given "
@@ -412,10 +414,10 @@ static enum status check_length(const struct options *options, struct diag *diag
                           "one of the two out");
     if (status == STATUS_OK && options_given(options, "o"))
         status = trace_folder_check(options_text(options, "o"), diag);
-    return status == STATUS_OK ? options_exclude(options, "emit", "json", diag) : status;
+    return status == STATUS_OK ? options_refuse_both(options, "emit", "json", diag) : status;
 }
 
-static enum status check_probability(const struct options *options, struct diag *diag)
+static enum status check_probability_option(const struct options *options, struct diag *diag)
 {
     const double probability = options_number(options, "fits-probability");
     if (probability >= 0.5 && probability <= 0.99)
@@ -427,7 +429,7 @@ static enum status check_probability(const struct options *options, struct diag 
 }
 
 /* Checks that --only, --emit and --emit-winner go together, and with --longest. */
-static enum status check_frameworks(const struct options *options, struct diag *diag)
+static enum status check_framework_options(const struct options *options, struct diag *diag)
 {
     if (options_given(options, "emit-winner") && !options_given(options, "emit"))
         return diag_error(diag, (struct loc){.name = "--emit-winner"}, STATUS_BAD_INPUT,
@@ -450,7 +452,7 @@ static enum status check_frameworks(const struct options *options, struct diag *
 }
 
 /* Refuses options that `predict` has but that make no sense for a search. */
-static enum status check_question(const struct options *options, struct diag *diag)
+static enum status refuse_predict_only_options(const struct options *options, struct diag *diag)
 {
     if (options_given(options, "loopback"))
         return diag_error(diag, (struct loc){.name = "--loopback"}, STATUS_BAD_INPUT,
@@ -463,7 +465,7 @@ static enum status check_question(const struct options *options, struct diag *di
     return STATUS_OK;
 }
 
-static enum status check_documents(const struct options *options, struct diag *diag)
+static enum status check_documents_options(const struct options *options, struct diag *diag)
 {
     if (!options_given(options, "documents") && options_given(options, "batches"))
         return diag_error(diag, (struct loc){.name = "--batches"}, STATUS_BAD_INPUT,
@@ -472,25 +474,25 @@ static enum status check_documents(const struct options *options, struct diag *d
         return diag_error(diag, (struct loc){.name = "--documents"}, STATUS_BAD_INPUT,
                           "changes times and no memory, and only memory decides which sequence is "
                           "the longest that fits: leave it out");
-    return documents_check(options, diag);
+    return documents_check_options(options, diag);
 }
 
 enum status cmd_plan(const struct options *options, struct diag *diag)
 {
     struct setup setup = {0};
     uint64_t files = DIGEST_NONE;
-    enum status status = check_question(options, diag);
+    enum status status = refuse_predict_only_options(options, diag);
     if (status == STATUS_OK)
-        status = check_probability(options, diag);
+        status = check_probability_option(options, diag);
     if (status == STATUS_OK)
-        status = check_frameworks(options, diag);
+        status = check_framework_options(options, diag);
     if (status == STATUS_OK)
-        status = check_length(options, diag);
+        status = check_length_options(options, diag);
     if (status == STATUS_OK)
-        status = check_documents(options, diag);
+        status = check_documents_options(options, diag);
     text_digest_reads(&files);
     if (status == STATUS_OK)
-        status = setup_load_open(&setup, options, diag);
+        status = setup_load_without_length(&setup, options, diag);
     text_digest_reads(NULL);
     if (status == STATUS_OK && options_given(options, "emit"))
         status = launch_check_model(framework_to_emit(options), &setup.model, diag);

@@ -90,7 +90,7 @@ static enum status load_trace(struct trace *trace, const char *path,
                               const struct figure_options *wanted, bool memory, struct diag *diag)
 {
     enum status status = stored_trace(trace, path, memory, diag);
-    if (status != STATUS_OK || !memory || wanted->window == NULL)
+    if (status != STATUS_OK || !memory || wanted->op_window == NULL)
         return status;
     if (!path_is_folder(path))
         return diag_error(diag, (struct loc){.name = "--window"}, STATUS_BAD_INPUT,
@@ -100,11 +100,11 @@ static enum status load_trace(struct trace *trace, const char *path,
     return stored_trace(trace, path, false, diag);
 }
 
-static enum status of_trace(struct figure *figure, const char *path,
-                            const struct figure_options *wanted,
-                            enum status (*make)(struct figure *, const struct trace *,
-                                                const struct figure_options *, struct diag *),
-                            bool memory, struct diag *diag)
+static enum status
+figure_from_trace(struct figure *figure, const char *path, const struct figure_options *wanted,
+                  enum status (*make)(struct figure *, const struct trace *,
+                                      const struct figure_options *, struct diag *),
+                  bool memory, struct diag *diag)
 {
     struct trace trace = {0};
     enum status status = load_trace(&trace, path, wanted, memory, diag);
@@ -114,16 +114,17 @@ static enum status of_trace(struct figure *figure, const char *path,
     return status;
 }
 
-static enum status of_table(struct figure *figure, const char *path,
-                            const struct figure_options *wanted,
-                            enum status (*make)(struct figure *, const struct table *,
-                                                const struct figure_options *, struct diag *),
-                            struct diag *diag)
+static enum status
+figure_from_table(struct figure *figure, const char *path, const struct figure_options *wanted,
+                  enum status (*make)(struct figure *, const struct table *,
+                                      const struct figure_options *, struct diag *),
+                  struct diag *diag)
 {
     struct table table = {0};
     enum status status = table_load(&table, path, diag);
-    for (size_t i = 0; i < wanted->only_count && status == STATUS_OK; i++)
-        status = table_keep(&table, wanted->only_figures[i], (struct loc){.name = "--only"}, diag);
+    for (size_t i = 0; i < wanted->row_condition_count && status == STATUS_OK; i++)
+        status = table_keep_rows(&table, wanted->row_conditions[i], (struct loc){.name = "--only"},
+                                 diag);
     if (status == STATUS_OK)
         status = make(figure, &table, wanted, diag);
     table_release(&table);
@@ -133,23 +134,23 @@ static enum status of_table(struct figure *figure, const char *path,
 static enum status plot_timeline(struct figure *f, const char *path,
                                  const struct figure_options *wanted, struct diag *diag)
 {
-    return of_trace(f, path, wanted, figure_timeline, false, diag);
+    return figure_from_trace(f, path, wanted, figure_timeline, false, diag);
 }
 
 static enum status plot_pipeline(struct figure *f, const char *path,
                                  const struct figure_options *wanted, struct diag *diag)
 {
-    return of_trace(f, path, wanted, figure_pipeline, false, diag);
+    return figure_from_trace(f, path, wanted, figure_pipeline, false, diag);
 }
 
 static enum status plot_memory(struct figure *f, const char *path,
                                const struct figure_options *wanted, struct diag *diag)
 {
-    return of_trace(f, path, wanted, figure_memory, true, diag);
+    return figure_from_trace(f, path, wanted, figure_memory, true, diag);
 }
 
 /* Returns the last part of a path, which names a trace in the figure: "block-2" of "out/block-2". */
-static const char *last_part(const char *path)
+static const char *last_path_part(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash == NULL || slash[1] == '\0' ? path : slash + 1;
@@ -162,7 +163,7 @@ static enum status plot_memories(struct figure *f, const char *const *path, size
     struct figure_trace *named = heap_zalloc(count, sizeof *named);
     enum status status = STATUS_OK;
     for (size_t i = 0; i < count && status == STATUS_OK; i++) {
-        named[i] = (struct figure_trace){last_part(path[i]), &trace[i]};
+        named[i] = (struct figure_trace){last_path_part(path[i]), &trace[i]};
         status = load_trace(&trace[i], path[i], wanted, true, diag);
     }
     if (status == STATUS_OK)
@@ -193,7 +194,7 @@ static void put_subject(struct text *out, struct json_node root)
 static enum status plot_waterfall(struct figure *f, const char *path,
                                   const struct figure_options *wanted, struct diag *diag)
 {
-    struct stored stored = {0};
+    struct stored_prediction stored = {0};
     struct waterfall waterfall;
     struct text subject = {0};
     enum status status = stored_load(&stored, path, diag);
@@ -211,40 +212,40 @@ static enum status plot_waterfall(struct figure *f, const char *path,
 static enum status plot_sweep(struct figure *f, const char *path,
                               const struct figure_options *wanted, struct diag *diag)
 {
-    return of_table(f, path, wanted, figure_sweep, diag);
+    return figure_from_table(f, path, wanted, figure_sweep, diag);
 }
 
 static enum status plot_heatmap(struct figure *f, const char *path,
                                 const struct figure_options *wanted, struct diag *diag)
 {
-    return of_table(f, path, wanted, figure_heatmap, diag);
+    return figure_from_table(f, path, wanted, figure_heatmap, diag);
 }
 
 static enum status plot_mfu(struct figure *f, const char *path, const struct figure_options *wanted,
                             struct diag *diag)
 {
-    return of_table(f, path, wanted, figure_mfu, diag);
+    return figure_from_table(f, path, wanted, figure_mfu, diag);
 }
 
 static enum status plot_error(struct figure *f, const char *path,
                               const struct figure_options *wanted, struct diag *diag)
 {
-    return of_table(f, path, wanted, figure_error, diag);
+    return figure_from_table(f, path, wanted, figure_error, diag);
 }
 
 /* The scales that the y axis of a figure can have. NONE: it has no scale. EITHER: linear, or logarithmic with
  * --y-log. */
-enum scale { SCALE_NONE, SCALE_LINEAR, SCALE_EITHER, SCALE_LOGARITHMIC };
+enum y_scale { SCALE_NONE, SCALE_LINEAR, SCALE_EITHER, SCALE_LOGARITHMIC };
 
-static const struct plot {
+static const struct figure_kind {
     const char *name;
     enum status (*make)(struct figure *figure, const char *path,
                         const struct figure_options *wanted, struct diag *diag);
     /* draws several files; NULL: the figure takes one file */
     enum status (*make_many)(struct figure *figure, const char *const *path, size_t count,
                              const struct figure_options *wanted, struct diag *diag);
-    bool rows; /* the figure is drawn from rows, from which --only can choose */
-    enum scale scale;
+    bool has_row_filter; /* the figure is drawn from rows, from which --only can choose */
+    enum y_scale scale;
 } plots[] = {
     {"timeline", plot_timeline, NULL, false, SCALE_NONE},
     {"pipeline", plot_pipeline, NULL, false, SCALE_NONE},
@@ -261,7 +262,7 @@ const char *plot_figure_name(size_t i)
     return i < ARRAY_LEN(plots) ? plots[i].name : NULL;
 }
 
-static enum status find_plot(const struct plot **plot, const char *name, struct diag *diag)
+static enum status find_plot(const struct figure_kind **plot, const char *name, struct diag *diag)
 {
     const char *names[ARRAY_LEN(plots)];
     struct text all = {0};
@@ -283,7 +284,8 @@ static enum status find_plot(const struct plot **plot, const char *name, struct 
 /* ---- what is drawn ---- */
 
 /* Parses a range such as "2..8", "2.." or "..8". */
-static enum status read_range(struct figure_range *range, const char *text, struct diag *diag)
+static enum status parse_figure_range(struct figure_range *range, const char *text,
+                                      struct diag *diag)
 {
     const char *dots = text != NULL ? strstr(text, "..") : NULL;
     if (text == NULL)
@@ -307,39 +309,40 @@ static enum status read_range(struct figure_range *range, const char *text, stru
 }
 
 /* Checks that each condition has the form "zero=1,3". */
-static enum status check_only(const struct figure_options *wanted, struct diag *diag)
+static enum status check_only_conditions(const struct figure_options *wanted, struct diag *diag)
 {
-    for (size_t i = 0; i < wanted->only_count; i++) {
-        const char *equals = strchr(wanted->only_figures[i], '=');
-        if (equals == NULL || equals == wanted->only_figures[i] || equals[1] == '\0')
+    for (size_t i = 0; i < wanted->row_condition_count; i++) {
+        const char *equals = strchr(wanted->row_conditions[i], '=');
+        if (equals == NULL || equals == wanted->row_conditions[i] || equals[1] == '\0')
             return diag_error(diag, (struct loc){.name = "--only"}, STATUS_BAD_INPUT,
                               "'%s' is no choice of rows: expected COLUMN=VALUE,...",
-                              wanted->only_figures[i]);
+                              wanted->row_conditions[i]);
     }
     return STATUS_OK;
 }
 
-static enum status of_other_figures(const char *option, const struct plot *plot, struct diag *diag)
+static enum status refuse_option_of_other_figure(const char *option, const struct figure_kind *plot,
+                                                 struct diag *diag)
 {
     return diag_error(diag, (struct loc){.name = option}, STATUS_BAD_INPUT,
                       "does not apply to %s; `longhaul help plot` says which figures take it",
                       plot->name);
 }
 
-static enum status check_scale(const struct plot *plot, const struct figure_options *wanted,
-                               struct diag *diag)
+static enum status check_y_scale(const struct figure_kind *plot,
+                                 const struct figure_options *wanted, struct diag *diag)
 {
     bool given = wanted->y_range.has_low || wanted->y_range.has_high;
-    bool log = wanted->y_log || plot->scale == SCALE_LOGARITHMIC;
-    if (wanted->only_count > 0 && !plot->rows)
-        return of_other_figures("--only", plot, diag);
+    bool log = wanted->is_y_log || plot->scale == SCALE_LOGARITHMIC;
+    if (wanted->row_condition_count > 0 && !plot->has_row_filter)
+        return refuse_option_of_other_figure("--only", plot, diag);
     if (given && plot->scale == SCALE_NONE)
-        return of_other_figures("--y-range", plot, diag);
-    if (wanted->y_log && plot->scale == SCALE_LOGARITHMIC)
+        return refuse_option_of_other_figure("--y-range", plot, diag);
+    if (wanted->is_y_log && plot->scale == SCALE_LOGARITHMIC)
         return diag_error(diag, (struct loc){.name = "--y-log"}, STATUS_BAD_INPUT,
                           "the y axis of %s figures is always logarithmic", plot->name);
-    if (wanted->y_log && plot->scale != SCALE_EITHER)
-        return of_other_figures("--y-log", plot, diag);
+    if (wanted->is_y_log && plot->scale != SCALE_EITHER)
+        return refuse_option_of_other_figure("--y-log", plot, diag);
     if (log && ((wanted->y_range.has_low && !(wanted->y_range.low > 0)) ||
                 (wanted->y_range.has_high && !(wanted->y_range.high > 0))))
         return diag_error(diag, (struct loc){.name = "--y-range"}, STATUS_BAD_INPUT,
@@ -363,7 +366,7 @@ static bool has_extension(const char *path)
 }
 
 /* Refuses a path that is probably not meant as a folder. */
-static enum status check_folder(const char *path, struct diag *diag)
+static enum status check_figure_folder(const char *path, struct diag *diag)
 {
     if (path_is_folder(path))
         return STATUS_OK;
@@ -385,7 +388,7 @@ static enum status write_figure(const struct figure *figure, const char *path, b
     struct text picture = {0};
     enum status status;
     if (!png && !ends_in(path, ".svg")) {
-        status = check_folder(path, diag);
+        status = check_figure_folder(path, diag);
         return status == STATUS_OK
                    ? figure_save(figure, (struct figure_look){.is_dark = dark}, path, diag)
                    : status;
@@ -401,37 +404,37 @@ static enum status write_figure(const struct figure *figure, const char *path, b
 
 enum status cmd_plot(const struct options *options, struct diag *diag)
 {
-    const struct plot *plot = NULL;
+    const struct figure_kind *plot = NULL;
     struct figure figure = {0};
     struct figure_options wanted = {
         .title = options_text(options, "title"),
-        .x = options_text(options, "x"),
-        .y = options_text(options, "y"),
+        .x_column = options_text(options, "x"),
+        .y_column = options_text(options, "y"),
         .from_s = options_number(options, "from"),
         .to_s = options_number(options, "to"),
-        .window = options_text(options, "window"),
+        .op_window = options_text(options, "window"),
         .rank = (long)options_count(options, "rank"),
         .memory = options_text(options, "memory"),
-        .y_log = options_given(options, "y-log"),
+        .is_y_log = options_given(options, "y-log"),
     };
-    wanted.only_figures = options_list(options, "only", &wanted.only_count);
+    wanted.row_conditions = options_list(options, "only", &wanted.row_condition_count);
     const char *path = options_text(options, "o");
     enum status status = find_plot(&plot, options->argument[0], diag);
     if (status == STATUS_OK && path == NULL)
         status = diag_error(diag, (struct loc){.name = "-o"}, STATUS_BAD_INPUT,
                             "is missing: the figure's FILE.svg or FILE.png");
     if (status == STATUS_OK)
-        status = read_range(&wanted.y_range, options_text(options, "y-range"), diag);
+        status = parse_figure_range(&wanted.y_range, options_text(options, "y-range"), diag);
     if (status == STATUS_OK)
-        status = check_only(&wanted, diag);
+        status = check_only_conditions(&wanted, diag);
     if (status == STATUS_OK)
-        status = check_scale(plot, &wanted, diag);
+        status = check_y_scale(plot, &wanted, diag);
     size_t files = options->argument_count - 1;
     if (status == STATUS_OK && files > 1 && plot->make_many == NULL)
         status =
             diag_error(diag, (struct loc){.name = "plot"}, STATUS_BAD_INPUT,
                        "a %s figure shows one file, but %zu files are given", plot->name, files);
-    if (status == STATUS_OK && wanted.window != NULL && (wanted.from_s > 0 || wanted.to_s > 0))
+    if (status == STATUS_OK && wanted.op_window != NULL && (wanted.from_s > 0 || wanted.to_s > 0))
         status = diag_error(
             diag, (struct loc){.name = "--window"}, STATUS_BAD_INPUT,
             "and --from or --to choose different intervals: give --window, or --from and --to");

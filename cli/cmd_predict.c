@@ -104,7 +104,7 @@ static const struct option rows[] = {
 };
 const struct option_set predict_options = {"prediction", rows, ARRAY_LEN(rows)};
 
-static enum status check_options_fit(const struct options *options, struct diag *diag)
+static enum status check_option_conflicts(const struct options *options, struct diag *diag)
 {
     if (options_given(options, "price") && !options_given(options, "tokens"))
         return diag_error(diag, (struct loc){.name = "--price"}, STATUS_BAD_INPUT,
@@ -127,8 +127,8 @@ static enum status check_options_fit(const struct options *options, struct diag 
 
 /* Refuses options that make sense only for a whole step if only a part is predicted (--scope), and those that count the
  * tokens of a step if they are not known. */
-static enum status check_part(const struct options *options, const struct prediction *p,
-                              struct diag *diag)
+static enum status check_scope_options(const struct options *options, const struct prediction *p,
+                                       struct diag *diag)
 {
     static const char *const of_steps[][2] = {{"tokens", "--tokens"}, {"record", "--record"}};
     for (size_t i = 0; i < ARRAY_LEN(of_steps) && p->choices.scope != SCOPE_STEP; i++)
@@ -144,7 +144,7 @@ static enum status check_part(const struct options *options, const struct predic
 }
 
 /* Returns whether the requested output shows arenas or the offsets in them. */
-static bool asks_for_offsets(const struct options *options)
+static bool needs_memory_offsets(const struct options *options)
 {
     static const char *const asking[] = {"all", "json", "o", "record", "verify"};
     for (size_t i = 0; i < ARRAY_LEN(asking); i++)
@@ -183,7 +183,7 @@ static enum status check_late_rank(const struct prediction *p, struct diag *diag
                       "rank %u is not among the %u ranks of the schedule", rank, ranks);
 }
 
-static enum status verify_it(const struct prediction *p, const char *name, struct diag *diag)
+static enum status verify_schedule(const struct prediction *p, const char *name, struct diag *diag)
 {
     return verify(&p->ir, NULL, name, NULL, diag);
 }
@@ -194,7 +194,7 @@ static enum status print_report(const struct report *report, const struct option
     struct text out = {0};
     struct screen screen = screen_make(&out);
     enum status status = STATUS_OK;
-    progress_part("writing the files");
+    progress_show_part("writing the files");
     if (options_given(options, "o"))
         status = traces_write(report, options_text(options, "o"),
                               (struct traces_emit){
@@ -205,7 +205,7 @@ static enum status print_report(const struct report *report, const struct option
                               note, diag);
     if (status == STATUS_OK && options_given(options, "record"))
         status = record_append(options_text(options, "record"), report, diag);
-    progress_part(NULL);
+    progress_show_part(NULL);
     if (options_given(options, "json"))
         report_print_json(&out, report);
     else
@@ -213,13 +213,13 @@ static enum status print_report(const struct report *report, const struct option
     if (status == STATUS_OK)
         status = command_print(&out, diag);
     text_release(&out);
-    if (status == STATUS_OK && report->part == NULL && !report->prediction->verdict.fits)
+    if (status == STATUS_OK && report->scope_times == NULL && !report->prediction->verdict.fits)
         return STATUS_NO;
     return status;
 }
 
 /* Appends the first warning among the notes, without its line end. The report shows it, too. */
-static void put_warning(struct text *out, const struct diag *note)
+static void put_first_warning(struct text *out, const struct diag *note)
 {
     static const char head[] = "warning: ";
     const char *found = note->warning_count > 0 ? strstr(note->text, head) : NULL;
@@ -229,15 +229,16 @@ static void put_warning(struct text *out, const struct diag *note)
 
 /* Appends two commands: the one that repeats this prediction, and the one that searches all layouts of the same work in
  * the same numbers, by the same code. The latter stays empty if there is nothing to search. */
-static void put_commands(struct text *predict, struct text *plan, const struct options *options)
+static void put_follow_up_commands(struct text *predict, struct text *plan,
+                                   const struct options *options)
 {
     static const char *const without[] = {
         "o", "json", "all", "mfu", "emit-ir", "emit-snapshot", "emit-chakra", "record", NULL};
     static const char *const keep[] = {/* the work */
                                        "seq", "batch", "routing", "expert-capacity", "dropout",
-                                       /* its numbers */
+                                       /* options that set its number formats */
                                        "dtype", "products", "bf16-layers", "states", "gradients",
-                                       /* the code */
+                                       /* options that choose the code which computes it */
                                        "attention", "profile", "kernels", "compile", "dispatcher",
                                        NULL};
     static const char *const drop[] = {NULL};
@@ -258,7 +259,7 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
         .setup = &setup,
         .exact = exact,
         .whole_list = exact || options_given(options, "o") || options_given(options, "verify"),
-        .skip_offsets = !asks_for_offsets(options),
+        .skip_offsets = !needs_memory_offsets(options),
         .kernel_times = options_text(options, "kernel-times"),
     };
     struct prediction prediction = {0};
@@ -272,7 +273,7 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
         .prediction = &prediction,
         .profile = options_text(options, "profile"),
         .total_tokens = options_number(options, "tokens"),
-        .price = options_number(options, "price"),
+        .price_per_gpu_hour = options_number(options, "price"),
         .model = options_text(options, "model"),
         .cluster = options_text(options, "cluster"),
         .costs = options_text(options, "costs"),
@@ -281,10 +282,10 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
     };
     assert(strcmp(mfu_names[report.mfu], mfu_table[report.mfu].name) == 0);
     struct text command = {0}, plan = {0};
-    put_commands(&command, &plan, options);
+    put_follow_up_commands(&command, &plan, options);
     report.command = command.data;
     report.plan_command = plan.data;
-    enum status status = check_options_fit(options, diag);
+    enum status status = check_option_conflicts(options, diag);
     if (status == STATUS_OK)
         status = read_late_rank(&question, options, diag);
     if (status == STATUS_OK && options_given(options, "o"))
@@ -292,17 +293,17 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
     if (status == STATUS_OK)
         status = setup_load(&setup, options, file != NULL, diag);
     if (status == STATUS_OK)
-        status = documents_load(&packed, &setup, options, file != NULL,
-                                (size_t)options_count(options, "batches"), diag);
-    report.documents = packed.count > 0 ? packed.batch : NULL;
+        status = documents_pack_batches(&packed, &setup, options, file != NULL,
+                                        (size_t)options_count(options, "batches"), diag);
+    report.packed_batch = packed.count > 0 ? packed.batch : NULL;
     setup.even_above = (uint32_t)options_count(options, "even-above");
-    progress_part(file != NULL ? "reading the schedule" : "building the schedule");
+    progress_show_part(file != NULL ? "reading the schedule" : "building the schedule");
     if (status == STATUS_OK)
         status = file != NULL ? prediction_memory_of_file(&prediction, &question, options->argument,
                                                           options->argument_count, diag)
                               : prediction_memory(&prediction, &question, &note, diag);
     if (status == STATUS_OK && file == NULL)
-        idle_options_note_of(options, &setup.request, &prediction.choices, &note);
+        idle_options_note_single(options, &setup.request, &prediction.choices, &note);
     if (status == STATUS_OK && setup.cluster.other_wiring_line != NULL &&
         prediction.choices.ranks > 1)
         diag_note(
@@ -311,36 +312,36 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
             "wired directly is --cluster %s",
             setup.cluster.other_wiring_line);
     struct text warning = {0};
-    put_warning(&warning, &note);
+    put_first_warning(&warning, &note);
     report.warning = warning.data;
     bool step = prediction.choices.scope == SCOPE_STEP;
     if (status == STATUS_OK)
-        status = check_part(options, &prediction, diag);
+        status = check_scope_options(options, &prediction, diag);
     if (status == STATUS_OK)
         status = check_late_rank(&prediction, diag);
-    progress_part("verifying the schedule");
+    progress_show_part("verifying the schedule");
     if (status == STATUS_OK && (file != NULL || options_given(options, "verify")))
-        status = verify_it(&prediction, file != NULL ? file : "schedule", diag);
-    progress_part("simulating the step");
+        status = verify_schedule(&prediction, file != NULL ? file : "schedule", diag);
+    progress_show_part("simulating the step");
     if (status == STATUS_OK)
         status = prediction_time(&prediction, diag);
     if (status == STATUS_OK && step)
         status = spreads_find(&prediction.spreads, &prediction, diag);
     if (status == STATUS_OK && packed.count > 1) {
-        progress_part(NULL);
+        progress_show_part(NULL);
         status = batch_times_make(&batches, &prediction, packed.batch, packed.count, diag);
-        report.batches = &batches;
+        report.batch_times = &batches;
         report.packed_batches = packed.batch;
     }
     if (status == STATUS_OK && step && prediction.choices.routing != NULL) {
-        progress_part(NULL);
+        progress_show_part(NULL);
         status = routing_draws_make(&draws, &prediction, diag);
-        report.routing = &draws;
+        report.routing_draws = &draws;
     }
-    progress_part("comparing with other options");
+    progress_show_part("comparing with other options");
     if (status == STATUS_OK && !step) {
         part = operator_times_of(&prediction);
-        report.part = &part;
+        report.scope_times = &part;
         status = operator_times_alone(&part, &prediction, diag);
     }
     if (status == STATUS_OK && step && file == NULL && !options_given(options, "quick")) {
@@ -349,9 +350,9 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
     }
     if (status == STATUS_OK)
         status = print_report(&report, options, &note, diag);
-    progress_part(NULL); /* the line is still shown if no report was printed */
+    progress_show_part(NULL); /* the line is still shown if no report was printed */
     if (status == STATUS_OK || status == STATUS_NO)
-        command_note(&note);
+        command_print_notes(&note);
     diag_release(&note);
     text_release(&command);
     text_release(&plan);

@@ -62,9 +62,9 @@ static enum status page_of_rows(struct page *page, const char *path, const char 
                           "is JSON; a page is made of a folder of predict -o (give the folder), or "
                           "of the CSV rows of sweep or validate -o");
     enum status status = table_load(&table, path, diag);
-    if (status == STATUS_OK && table_find(&table, "predicted") != SIZE_MAX)
+    if (status == STATUS_OK && table_find_column(&table, "predicted") != SIZE_MAX)
         status = page_of_validation(page, &table, title, diag);
-    else if (status == STATUS_OK && table_find(&table, "tokens_per_s_gpu") != SIZE_MAX)
+    else if (status == STATUS_OK && table_find_column(&table, "tokens_per_s_gpu") != SIZE_MAX)
         status = page_of_sweep(page, &table, title, diag);
     else if (status == STATUS_OK)
         status = diag_error(diag, (struct loc){.name = path}, STATUS_BAD_INPUT,
@@ -75,7 +75,7 @@ static enum status page_of_rows(struct page *page, const char *path, const char 
 
 /* Appends the path of a page if -o is not given. It is in the folder that is read, or beside the file that is read; "-"
  * if that is standard input. */
-static void put_path(struct text *out, const char *path)
+static void put_default_page_path(struct text *out, const char *path)
 {
     const char *slash = strrchr(path, '/'), *dot = strrchr(path, '.');
     size_t size = strlen(path);
@@ -105,7 +105,7 @@ static enum status write_page(const struct page *page, const struct options *opt
     if (given)
         text_puts(&path, options_text(options, "o"));
     else
-        put_path(&path, options->argument[options->argument_count - 1]);
+        put_default_page_path(&path, options->argument[options->argument_count - 1]);
     enum status status = file_set_write(path.data, page->html.data, page->html.size, diag);
     text_printf(&said, "The page is in %s.\n", path.data);
     if (status == STATUS_OK && !given && strcmp(path.data, "-") != 0)

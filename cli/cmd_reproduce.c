@@ -46,20 +46,20 @@ const struct option_set reproduce_options = {"reproduction", rows, ARRAY_LEN(row
 /* ---- --list ---- */
 
 /* Returns the row of an entry in the table of states that ships with the program; SIZE_MAX: it has none. */
-static size_t state_row(const struct table *states, const char *name)
+static size_t find_state_row(const struct table *states, const char *name)
 {
-    size_t column = table_find(states, "name");
-    for (size_t i = 0; column != SIZE_MAX && i < states->rows; i++)
-        if (strcmp(states->row[i][column], name) == 0)
+    size_t column = table_find_column(states, "name");
+    for (size_t i = 0; column != SIZE_MAX && i < states->row_count; i++)
+        if (strcmp(states->cell[i][column], name) == 0)
             return i;
     return SIZE_MAX;
 }
 
-static void put_state(struct text *out, const struct catalogue_entry *entry,
-                      const struct table *states)
+static void put_entry_state(struct text *out, const struct catalogue_entry *entry,
+                            const struct table *states)
 {
-    size_t row = state_row(states, entry->name[0]), state = table_find(states, "state"),
-           what = table_find(states, "what");
+    size_t row = find_state_row(states, entry->name[0]), state = table_find_column(states, "state"),
+           what = table_find_column(states, "what");
     if (entry->kind == ENTRY_NOTHING) {
         text_printf(out, "%s: %s", outcome_state_names[STATE_NOT_SIMULABLE], entry->reason);
         return;
@@ -68,10 +68,10 @@ static void put_state(struct text *out, const struct catalogue_entry *entry,
         text_puts(out, "not run yet");
         return;
     }
-    text_puts(out, states->row[row][state]);
-    if (states->row[row][what][0] != '\0')
-        text_printf(out, ": %s", states->row[row][what]);
-    if (entry->reason != NULL && strcmp(states->row[row][state], "off") == 0)
+    text_puts(out, states->cell[row][state]);
+    if (states->cell[row][what][0] != '\0')
+        text_printf(out, ": %s", states->cell[row][what]);
+    if (entry->reason != NULL && strcmp(states->cell[row][state], "off") == 0)
         text_printf(out, "; %s", entry->reason);
 }
 
@@ -83,7 +83,7 @@ static void put_entry(struct text *out, const struct catalogue_entry *entry,
     for (size_t i = 1; i < entry->names; i++)
         text_printf(&shows, "%s%s%s", i == 1 ? " (also " : ", ", entry->name[i],
                     i + 1 == entry->names ? ")" : "");
-    put_state(&state, entry, states);
+    put_entry_state(&state, entry, states);
     text_printf(out, "%-*s", COLUMN - 1, entry->name[0]);
     text_putc(out, ' ');
     screen_wrap(out, shows.data, COLUMN, COLUMN, screen_width(STDOUT_FILENO));
@@ -116,7 +116,7 @@ static enum status print_list(const char *path, struct diag *diag)
 
 /* ---- running ---- */
 
-static enum status choose_entries(struct reproduction *r, bool *wanted,
+static enum status select_entries(struct reproduction *r, bool *wanted,
                                   const struct options *options, struct diag *diag)
 {
     enum status status = STATUS_OK;
@@ -160,8 +160,8 @@ static enum status run_entries(struct reproduction *r, const char *folder, size_
     return status;
 }
 
-static enum status write_all(const struct reproduction *r, const bool *wanted, const char *folder,
-                             struct text *out, struct diag *diag)
+static enum status write_entries(const struct reproduction *r, const bool *wanted,
+                                 const char *folder, struct text *out, struct diag *diag)
 {
     size_t entries = 0;
     enum status status = STATUS_OK;
@@ -196,21 +196,21 @@ static enum status print_wrapped(struct text *lines, struct diag *diag)
     return status;
 }
 
-static enum status reproduce(const struct options *options, struct diag *diag)
+static enum status reproduce_entries(const struct options *options, struct diag *diag)
 {
     struct reproduction r = {0};
     struct text out = {0};
     const char *folder = options_text(options, "o");
     enum status status =
-        reproduction_open(&r, options_text(options, "catalogue"), external_setup, diag);
+        reproduction_open(&r, options_text(options, "catalogue"), external_setup_read_args, diag);
     bool *wanted = heap_zalloc(r.catalogue.count + 1, sizeof *wanted);
     if (status == STATUS_OK)
-        status = choose_entries(&r, wanted, options, diag);
+        status = select_entries(&r, wanted, options, diag);
     if (status == STATUS_OK)
         status = run_entries(&r, folder, (size_t)options_count(options, "jobs"), diag);
     if (status == STATUS_OK) {
         reproduction_judge(&r);
-        status = write_all(&r, wanted, folder, &out, diag);
+        status = write_entries(&r, wanted, folder, &out, diag);
     }
     if (status == STATUS_OK)
         status = print_wrapped(&out, diag);
@@ -238,5 +238,5 @@ enum status cmd_reproduce(const struct options *options, struct diag *diag)
     if (!options_given(options, "o"))
         return diag_error(diag, (struct loc){.name = "-o"}, STATUS_BAD_INPUT,
                           "is missing: the folder that takes rows, figures and text");
-    return reproduce(options, diag);
+    return reproduce_entries(options, diag);
 }

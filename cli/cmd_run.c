@@ -49,7 +49,7 @@ struct session {
 
 /* ---- the schedule that is run ---- */
 
-static void take_capability(void *user, const char *key, const char *value)
+static void set_capability(void *user, const char *key, const char *value)
 {
     int64_t number;
     if (strcmp(key, "compute_capability") == 0 && parse_i64(value, strlen(value), &number))
@@ -58,16 +58,16 @@ static void take_capability(void *user, const char *key, const char *value)
 
 /* Sets the request's compute capability, on which workspaces depend, to that of the device that runs the step, unless a
  * cluster states it. */
-static void ask_capability(const struct backend *backend, struct request *request)
+static void request_device_capability(const struct backend *backend, struct request *request)
 {
     struct diag unread = {0};
     if (request->sm == 0 && backend->describe != NULL)
-        (void)backend->describe(take_capability, &request->sm, &unread);
+        (void)backend->describe(set_capability, &request->sm, &unread);
     diag_release(&unread);
 }
 
 /* Finds which choices the run does not follow, and notes this if the user made any of these choices. */
-static void note_otherwise(struct session *s, const struct choices *choices, bool host)
+static void note_choices_not_followed(struct session *s, const struct choices *choices, bool host)
 {
     static const char *const options[] = {"profile", "compile", "kernels", "attention", "from"};
     bool chosen = false;
@@ -79,13 +79,13 @@ static void note_otherwise(struct session *s, const struct choices *choices, boo
                   s->not_honoured.data);
 }
 
-static enum status build(struct session *s, struct diag *diag)
+static enum status build_schedule(struct session *s, struct diag *diag)
 {
     struct choices choices;
     struct request *r = &s->setup.request;
     size_t count;
     bool host = backend_find(s->run_options.exec.backend)->host_memory;
-    ask_capability(backend_find(s->run_options.exec.backend), r);
+    request_device_capability(backend_find(s->run_options.exec.backend), r);
     if (r->dtype < 0)
         r->dtype = host && !states_are_bf16((enum states)r->states) ? DTYPE_F32 : DTYPE_BF16;
     if (r->attention_impl < 0)
@@ -106,8 +106,8 @@ static enum status build(struct session *s, struct diag *diag)
     if (status == STATUS_OK)
         status = step_build(&s->ir, &choices, diag);
     if (status == STATUS_OK) {
-        idle_options_note_of(s->options, r, &choices, &s->note);
-        note_otherwise(s, &choices, host);
+        idle_options_note_single(s->options, r, &choices, &s->note);
+        note_choices_not_followed(s, &choices, host);
         bool whole = choices.scope == SCOPE_STEP;
         snprintf(s->step_text, sizeof s->step_text, "%s%s%s, %s (%s), weights %s, activations %s",
                  whole ? "" : scope_names[choices.scope], whole ? "" : " of ", choices.model->name,
@@ -117,7 +117,7 @@ static enum status build(struct session *s, struct diag *diag)
     return status;
 }
 
-static enum status load(struct session *s, struct diag *diag)
+static enum status load_schedule(struct session *s, struct diag *diag)
 {
     const char *file = s->options->argument_count > 0 ? s->options->argument[0] : NULL;
     enum status status = setup_load_run(&s->setup, s->options, file != NULL, diag);
@@ -127,7 +127,7 @@ static enum status load(struct session *s, struct diag *diag)
     if (s->setup.model.name != NULL)
         s->model = &s->setup.model;
     if (file == NULL)
-        return build(s, diag);
+        return build_schedule(s, diag);
     snprintf(s->step_text, sizeof s->step_text, "%s", file);
     status = schedule_load(&s->ir, &file, 1, NULL, diag);
     if (status == STATUS_OK)
@@ -136,7 +136,7 @@ static enum status load(struct session *s, struct diag *diag)
 }
 
 /* Returns whether a launcher started this program once per rank; then only one of the processes prints. */
-static bool several_processes(const struct options *options)
+static bool is_launched_per_rank(const struct options *options)
 {
     const struct backend *backend = backend_find(options_text(options, "backend"));
     return backend != NULL && backend->processes;
@@ -145,7 +145,7 @@ static bool several_processes(const struct options *options)
 /* ---- memory of this machine ---- */
 
 /* Returns the bytes that the system has available; 0: not known. */
-static double memory_there(void)
+static double available_memory_bytes(void)
 {
     double kib = 0;
     char line[128];
@@ -163,11 +163,12 @@ static double memory_there(void)
 static enum status check_memory(const struct session *s, const struct training_options *how,
                                 struct diag *diag)
 {
-    double ranks = mesh_ranks(&s->ir.mesh), here = ranks, arenas = 0, there = memory_there();
+    double ranks = mesh_ranks(&s->ir.mesh), here = ranks, arenas = 0,
+           there = available_memory_bytes();
     /* number of processes on this machine: a launcher starts one per rank, otherwise one process runs all ranks */
     double processes = 1;
     struct bootstrap_place place;
-    if (several_processes(s->options) && bootstrap_place_read(&place, NULL) == STATUS_OK &&
+    if (is_launched_per_rank(s->options) && bootstrap_place_read(&place, NULL) == STATUS_OK &&
         place.size > 1)
         here = processes = place.local_size;
     /* the arena for MEMORY_HBM is in host memory, not on a device */
@@ -198,8 +199,8 @@ static enum status check_memory(const struct session *s, const struct training_o
 
 /* ---- tokens ---- */
 
-static enum status tokens_of_file(struct session *s, const char *path, size_t count,
-                                  struct diag *diag)
+static enum status read_token_file(struct session *s, const char *path, size_t count,
+                                   struct diag *diag)
 {
     struct text text = {0};
     enum status status = text_read(&text, path, diag);
@@ -224,16 +225,17 @@ static enum status fill_tokens(struct session *s, struct diag *diag)
     const char *data = options_text(s->options, "data");
     size_t batch = (size_t)s->ir.global_batch * (size_t)s->ir.layout.tokens;
     size_t count =
-        batch * (s->run_options.train && s->run_options.steps > 0 ? s->run_options.steps : 1);
+        batch *
+        (s->run_options.train && s->run_options.step_count > 0 ? s->run_options.step_count : 1);
     int64_t vocab = s->model != NULL ? s->model->vocab : training_vocab(&s->ir);
     s->tokens = heap_alloc(count, sizeof *s->tokens);
     if (data != NULL)
-        return tokens_of_file(s, data, count, diag);
+        return read_token_file(s, data, count, diag);
     training_random_tokens(s->tokens, count, vocab, s->run_options.seed);
     return STATUS_OK;
 }
 
-static enum status check_model(struct session *s, struct diag *diag)
+static enum status check_model_of_schedule(struct session *s, struct diag *diag)
 {
     if (s->model != NULL) {
         s->run_options.exec.model = (struct exec_model){s->model->norm_eps, s->model->rope_theta};
@@ -249,13 +251,13 @@ static enum status check_model(struct session *s, struct diag *diag)
 /* ---- what is done ---- */
 
 /* Begins the JSON object in which all output of a run is. */
-static void open_json(struct session *s)
+static void begin_json(struct session *s)
 {
     if (s->json.out != NULL && s->out.size == 0)
         command_begin_json(&s->json, "run");
 }
 
-static enum status do_check(struct session *s, struct diag *diag)
+static enum status check_step(struct session *s, struct diag *diag)
 {
     struct reference_check check = {0};
     struct exec_options exec = s->run_options.exec;
@@ -266,7 +268,7 @@ static enum status do_check(struct session *s, struct diag *diag)
     enum status status = reference_check_tokens(&check, &s->ir, s->name, s->model, s->tokens,
                                                 s->run_options.seed, &exec, diag);
     if (status == STATUS_OK) {
-        open_json(s);
+        begin_json(s);
         if (s->json.out != NULL)
             run_json_check(&s->json, &check);
         else
@@ -279,18 +281,19 @@ static enum status do_check(struct session *s, struct diag *diag)
 
 /* Prints the loss of every step, and with --check also that of the reference. Rounding errors grow from step to step,
  * so the tolerance is a hundred times that for the loss of a single step. */
-static enum status report_curve(struct session *s, struct training *training, struct diag *diag)
+static enum status report_loss_curve(struct session *s, struct training *training,
+                                     struct diag *diag)
 {
     struct loss_curve curve = {
         .loss = training->loss,
-        .steps = s->run_options.steps,
+        .step_count = s->run_options.step_count,
         .tolerance = 100 * reference_check_rule(training_storage(&s->ir)).loss,
     };
     double *reference = NULL;
     enum status status = STATUS_OK;
     if (s->run_options.check) {
-        curve.reference = reference = heap_zalloc(s->run_options.steps, sizeof *reference);
-        status = training_reference(training, &s->run_options.exec.adamw, s->run_options.steps,
+        curve.reference = reference = heap_zalloc(s->run_options.step_count, sizeof *reference);
+        status = training_reference(training, &s->run_options.exec.adamw, s->run_options.step_count,
                                     reference, diag);
     }
     if (status == STATUS_OK) {
@@ -298,7 +301,7 @@ static enum status report_curve(struct session *s, struct training *training, st
             run_json_curve(&s->json, &curve);
         else
             run_report_curve(&s->out, &curve);
-        if (s->run_options.check && !(run_curve_error(&curve) <= curve.tolerance))
+        if (s->run_options.check && !(run_loss_curve_error(&curve) <= curve.tolerance))
             status = diag_error(diag, (struct loc){.name = s->name}, STATUS_NO,
                                 "the loss of a step differs from the reference's by more than %g "
                                 "of the reference's",
@@ -308,12 +311,13 @@ static enum status report_curve(struct session *s, struct training *training, st
     return status;
 }
 
-static const char *ended_by(void)
+static const char *ending_signal(void)
 {
     return interrupt_signal() != 0 ? interrupt_signal_name() : NULL;
 }
 
-static enum status do_run(struct session *s, const struct training_options *how, struct diag *diag)
+static enum status run_and_report(struct session *s, const struct training_options *how,
+                                  struct diag *diag)
 {
     struct training training = {0};
     struct exec_result result = {0};
@@ -323,13 +327,13 @@ static enum status do_run(struct session *s, const struct training_options *how,
         struct interrupt interrupt;
         training.batches = s->tokens;
         s->run_options.exec.back_to_back = !s->run_options.train;
-        s->run_options.exec.ended_by = ended_by;
+        s->run_options.exec.ended_by = ending_signal;
         s->run_options.exec.notes = &s->note;
         interrupt_catch(&interrupt);
         status = training_run(&training, &s->run_options.exec, &result, diag);
         interrupt_release(&interrupt);
     }
-    bool speaks = !several_processes(s->options) || bootstrap_speaks();
+    bool speaks = !is_launched_per_rank(s->options) || bootstrap_speaks();
     enum status saved =
         STATUS_OK; /* whether the times could be saved; they are printed in either case */
     if (status == STATUS_OK && s->run_options.exec.trace && speaks) {
@@ -340,13 +344,13 @@ static enum status do_run(struct session *s, const struct training_options *how,
         saved = trace_folder_save(&result.trace, options_text(s->options, "o"), &s->note, diag);
     }
     if (status == STATUS_OK) {
-        open_json(s);
+        begin_json(s);
         if (s->json.out != NULL)
             run_json_times(&s->json, s->step_text, s->run_options.exec.backend, &s->ir, &result);
         else
             run_report_times(&s->out, s->step_text, s->run_options.exec.backend, &s->ir, &result);
         if (s->run_options.train)
-            status = report_curve(s, &training, diag);
+            status = report_loss_curve(s, &training, diag);
         status = saved != STATUS_OK ? saved : status;
     }
     exec_result_release(&result);
@@ -354,7 +358,7 @@ static enum status do_run(struct session *s, const struct training_options *how,
     return status;
 }
 
-static enum status do_all(struct session *s, struct diag *diag)
+static enum status run_command_parts(struct session *s, struct diag *diag)
 {
     enum status status = run_options_read(&s->run_options, s->options, diag);
     const struct training_options how = {.seed = s->run_options.seed,
@@ -363,21 +367,21 @@ static enum status do_all(struct session *s, struct diag *diag)
                                          .reference = s->run_options.train && s->run_options.check};
     const struct training_options most = {.reference = s->run_options.check,
                                           .collect = s->run_options.check};
-    bool speaks = !several_processes(s->options) || bootstrap_speaks();
+    bool speaks = !is_launched_per_rank(s->options) || bootstrap_speaks();
     if (status == STATUS_OK && options_given(s->options, "o") && speaks)
         status = trace_folder_check(options_text(s->options, "o"), diag);
     if (status == STATUS_OK)
-        status = load(s, diag);
+        status = load_schedule(s, diag);
     if (status == STATUS_OK)
-        status = check_model(s, diag);
+        status = check_model_of_schedule(s, diag);
     if (status == STATUS_OK)
         status = check_memory(s, &most, diag);
     if (status == STATUS_OK)
         status = fill_tokens(s, diag);
     if (status == STATUS_OK && s->run_options.check)
-        status = do_check(s, diag);
+        status = check_step(s, diag);
     if (status == STATUS_OK && s->run_options.run)
-        status = do_run(s, &how, diag);
+        status = run_and_report(s, &how, diag);
     return status;
 }
 
@@ -387,10 +391,10 @@ enum status cmd_run(const struct options *options, struct diag *diag)
     struct text *out = &session.out;
     if (options_given(options, "json"))
         session.json.out = out;
-    enum status status = do_all(&session, diag);
+    enum status status = run_command_parts(&session, diag);
     if (status == STATUS_OK || status == STATUS_NO)
-        command_note(&session.note);
-    bool speaks = !several_processes(options) || bootstrap_speaks();
+        command_print_notes(&session.note);
+    bool speaks = !is_launched_per_rank(options) || bootstrap_speaks();
     if (out->size > 0 && speaks) {
         if (session.json.out != NULL) {
             json_end_object(&session.json);

@@ -42,8 +42,8 @@ static const struct option check_rows[] = {
 };
 const struct option_set check_options = {"output", check_rows, ARRAY_LEN(check_rows)};
 
-static enum status build(struct ir *ir, struct setup *setup, const struct options *options,
-                         struct diag *diag)
+static enum status build_schedule(struct ir *ir, struct setup *setup, const struct options *options,
+                                  struct diag *diag)
 {
     struct resolved resolved;
     struct diag note = {0};
@@ -51,8 +51,8 @@ static enum status build(struct ir *ir, struct setup *setup, const struct option
     if (status == STATUS_OK)
         status = step_build(ir, &resolved.choices, diag);
     if (status == STATUS_OK) {
-        idle_options_note_of(options, &setup->request, &resolved.choices, &note);
-        command_note(&note);
+        idle_options_note_single(options, &setup->request, &resolved.choices, &note);
+        command_print_notes(&note);
     }
     resolved_release(&resolved);
     diag_release(&note);
@@ -60,7 +60,7 @@ static enum status build(struct ir *ir, struct setup *setup, const struct option
 }
 
 /* Prints the tensors that the forward of layer 0 makes for unit 0, with their classes. */
-static enum status print_classes(const struct ir *ir, struct diag *diag)
+static enum status print_tensor_classes(const struct ir *ir, struct diag *diag)
 {
     struct text out = {0};
     uint64_t sum[ACTIVATION_CLASS_COUNT] = {0};
@@ -88,12 +88,12 @@ enum status cmd_schedule(const struct options *options, struct diag *diag)
     struct setup setup = {0};
     struct ir ir = {0};
     enum status status =
-        file ? setup_of_file(options, diag) : setup_load(&setup, options, false, diag);
+        file ? setup_refuse_for_file(options, diag) : setup_load(&setup, options, false, diag);
     if (status == STATUS_OK)
         status = file ? schedule_load(&ir, options->argument, options->argument_count, NULL, diag)
-                      : build(&ir, &setup, options, diag);
+                      : build_schedule(&ir, &setup, options, diag);
     if (status == STATUS_OK && options_given(options, "classes"))
-        status = print_classes(&ir, diag);
+        status = print_tensor_classes(&ir, diag);
     else if (status == STATUS_OK)
         status = ir_save(&ir, options_text(options, "o"),
                          options_given(options, "flat") ? IR_TEXT_FLAT : IR_TEXT_LOOPS, diag);
@@ -102,7 +102,8 @@ enum status cmd_schedule(const struct options *options, struct diag *diag)
     return status;
 }
 
-static void print_result(struct text *out, const struct ir *ir, const struct verify_report *report)
+static void print_verify_result(struct text *out, const struct ir *ir,
+                                const struct verify_report *report)
 {
     uint64_t failures = 0;
     for (size_t i = 0; i < VERIFY_RULES; i++) {
@@ -121,7 +122,8 @@ static void print_result(struct text *out, const struct ir *ir, const struct ver
         text_printf(out, "wrong: %llu faults\n", (unsigned long long)failures);
 }
 
-static void print_json(struct text *out, const struct ir *ir, const struct verify_report *report)
+static void print_verify_json(struct text *out, const struct ir *ir,
+                              const struct verify_report *report)
 {
     struct json_out json = {.out = out};
     uint64_t failures = 0;
@@ -146,7 +148,7 @@ static void print_json(struct text *out, const struct ir *ir, const struct verif
 }
 
 /* Returns the limits for the verifier: the size of an arena, if a cluster is named. */
-static struct verify_limits limits_of(const struct setup *setup)
+static struct verify_limits verify_limits_of(const struct setup *setup)
 {
     struct verify_limits limits = {0};
     double bytes = setup->cluster.device.usable_bytes;
@@ -174,20 +176,20 @@ enum status cmd_check(const struct options *options, struct diag *diag)
     if (status == STATUS_OK && !core_plan && (!from_file || options_given(options, "cluster")))
         status = setup_load(&setup, options, from_file, diag);
     else if (status == STATUS_OK)
-        status = setup_of_file(options, diag);
+        status = setup_refuse_for_file(options, diag);
     if (status == STATUS_OK && core_plan)
         verdict = check_core_plan(name, &file, options, diag);
     else if (status == STATUS_OK)
         status = stages ? schedule_load(&ir, options->argument, options->argument_count, NULL, diag)
                  : from_file ? schedule_parse(&ir, name, &file, NULL, diag)
-                             : build(&ir, &setup, options, diag);
+                             : build_schedule(&ir, &setup, options, diag);
     if (status == STATUS_OK && !core_plan) {
-        struct verify_limits limits = limits_of(&setup);
+        struct verify_limits limits = verify_limits_of(&setup);
         verdict = verify(&ir, &limits, name, &report, diag);
         if (options_given(options, "json"))
-            print_json(&out, &ir, &report);
+            print_verify_json(&out, &ir, &report);
         else
-            print_result(&out, &ir, &report);
+            print_verify_result(&out, &ir, &report);
         if (!options_given(options, "quiet"))
             status = command_print(&out, diag);
     }

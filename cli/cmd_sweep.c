@@ -50,7 +50,7 @@ static const struct option_set *const point_sets[] = {
     &setup_documents_options, &sweep_point_options,   NULL};
 
 /* Parses --part: "2/8" is the second of eight parts of a sweep. */
-static enum status read_part(struct sweep_options *sweep, const char *text, struct diag *diag)
+static enum status parse_part(struct sweep_options *sweep, const char *text, struct diag *diag)
 {
     int64_t part, parts;
     const char *slash = text == NULL ? NULL : strchr(text, '/');
@@ -66,7 +66,7 @@ static enum status read_part(struct sweep_options *sweep, const char *text, stru
     return STATUS_OK;
 }
 
-static enum status check_options_fit(const struct options *options, struct diag *diag)
+static enum status check_option_conflicts(const struct options *options, struct diag *diag)
 {
     static const char *const of_files[] = {"part", "json"};
     for (size_t i = 0; i < ARRAY_LEN(of_files); i++)
@@ -77,12 +77,12 @@ static enum status check_options_fit(const struct options *options, struct diag 
 }
 
 /* Returns how a sweep ended whose rows were printed. */
-static enum status verdict_of_printed(const struct sweep_journal *journal, struct diag *diag)
+static enum status verdict_of_printed_rows(const struct sweep_journal *journal, struct diag *diag)
 {
     struct text text = {0};
     struct table table = {0};
     struct sweep_summary summary = {0};
-    sweep_journal_put(journal, &text);
+    sweep_journal_put_csv(journal, &text);
     enum status status = table_parse(&table, "sweep", &text, diag);
     if (status == STATUS_OK)
         status = sweep_summary_make(&summary, &table, diag);
@@ -106,15 +106,17 @@ static enum status finish_sweep(struct sweep_journal *journal, const struct swee
         text_printf(&out,
                     "part %zu of %zu is done: %zu rows in %s; when all parts are, the command "
                     "without --part joins them\n",
-                    sweep->part, sweep->parts, journal->known_rows, journal->part.data);
+                    sweep->part, sweep->parts, journal->known_row_count,
+                    journal->journal_path.data);
         status = command_print(&out, diag);
     } else {
         if (!journal->is_complete)
             status = sweep_journal_finish(journal, diag);
         if (status == STATUS_OK && path != NULL)
-            status = sweep_summarise(path, journal->resumed_rows, journal->is_complete, json, diag);
+            status =
+                sweep_summarise(path, journal->resumed_row_count, journal->is_complete, json, diag);
         else if (status == STATUS_OK)
-            status = verdict_of_printed(journal, diag);
+            status = verdict_of_printed_rows(journal, diag);
     }
     text_release(&out);
     return status;
@@ -131,33 +133,33 @@ enum status cmd_sweep(const struct options *options, struct diag *diag)
     struct diag note = {0};
     size_t count;
     const char *const *vary = options_list(options, "vary", &count);
-    enum status status = check_options_fit(options, diag);
+    enum status status = check_option_conflicts(options, diag);
     if (status == STATUS_OK)
-        status = read_part(&sweep, options_text(options, "part"), diag);
+        status = parse_part(&sweep, options_text(options, "part"), diag);
     if (status == STATUS_OK)
         status = sweep_grid_make(&grid, point_sets, options, vary, count, diag);
     if (status == STATUS_OK)
         status = sweep_check_setup(&grid, diag);
     if (status == STATUS_OK)
-        status = launcher_find(&launcher, diag);
-    if (status == STATUS_OK && launcher.size > 1 && sweep.parts > 0)
+        status = launcher_load_if_needed(&launcher, diag);
+    if (status == STATUS_OK && launcher.process_count > 1 && sweep.parts > 0)
         status = diag_error(diag, (struct loc){.name = "--part"}, STATUS_BAD_INPUT,
                             "the launcher already distributes all points over its processes; "
                             "leave --part out");
     if (status == STATUS_OK && launcher.rank > 0) {
-        status = sweep_serve(&grid, sweep.jobs, &launcher, diag);
+        status = sweep_serve_points(&grid, sweep.jobs, &launcher, diag);
         goto out;
     }
     if (status == STATUS_OK)
         status = sweep_journal_open(&journal, &grid, options_text(options, "o"), sweep.part,
                                     sweep.parts, diag);
-    if (status == STATUS_OK && (!journal.is_complete || launcher.size > 1))
+    if (status == STATUS_OK && (!journal.is_complete || launcher.process_count > 1))
         status = sweep_run(&grid, &sweep, &journal, &launcher, diag);
     if (status == STATUS_OK)
         status = finish_sweep(&journal, &sweep, options, diag);
     if (status == STATUS_OK || status == STATUS_NO) {
         sweep_note_idle(&grid, &note);
-        command_note(&note);
+        command_print_notes(&note);
     }
 out:
     diag_release(&note);

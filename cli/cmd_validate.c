@@ -86,54 +86,55 @@ static const struct option rows[] = {
 const struct option_set validate_options = {"measurements", rows, ARRAY_LEN(rows)};
 
 /* The rows of the files. figures: published figures; steps: measured steps. Either may be empty. Their texts are in the
- * arena of `read`, which has all rows. */
-struct data {
-    struct external_runs read, figures, steps;
+ * arena of `all_rows`. */
+struct measurement_sets {
+    struct external_runs all_rows, figures, steps;
 };
 
-static void data_release(struct data *data)
+static void measurement_sets_release(struct measurement_sets *data)
 {
-    external_release(&data->read);
+    external_release(&data->all_rows);
     external_release(&data->figures);
     external_release(&data->steps);
 }
 
 /* Divides the rows that were read into figures and steps. */
-static void divide_runs(struct data *data)
+static void split_figures_and_steps(struct measurement_sets *data)
 {
-    for (size_t i = 0; i < data->read.count; i++) {
-        const struct external_run *row = &data->read.row[i];
+    for (size_t i = 0; i < data->all_rows.count; i++) {
+        const struct external_run *row = &data->all_rows.row[i];
         struct external_runs *to = row->step_s > 0 ? &data->steps : &data->figures;
         to->row = heap_grow(to->row, &to->capacity, to->count + 1, sizeof *to->row);
         to->row[to->count++] = *row;
     }
 }
 
-static enum status load(struct data *data, const struct options *options, struct diag *diag)
+static enum status load_measurements(struct measurement_sets *data, const struct options *options,
+                                     struct diag *diag)
 {
     enum status status = options_given(options, "data")
-                             ? external_load(&data->read, options_text(options, "data"), diag)
-                             : external_load_shipped(&data->read, diag);
-    divide_runs(data);
+                             ? external_load(&data->all_rows, options_text(options, "data"), diag)
+                             : external_load_shipped(&data->all_rows, diag);
+    split_figures_and_steps(data);
     return status;
 }
 
 /* An option that selects rows, and the column that it looks at, for figures and for steps. -1: these rows have no such
  * column, and none of them is selected. */
-struct filter {
+struct row_filter {
     const char *option;
-    int figure, step;
+    int figure_column, step_column;
 };
 
-static bool step_passes(const struct external_run *row, const struct filter *filter,
-                        const char *want)
+static bool step_passes_filter(const struct external_run *row, const struct row_filter *filter,
+                               const char *want)
 {
-    return filter->step == EXTERNAL_GPU ? external_is_device(row, want)
-                                        : strcmp(row->text[filter->step], want) == 0;
+    return filter->step_column == EXTERNAL_GPU ? external_is_device(row, want)
+                                               : strcmp(row->text[filter->step_column], want) == 0;
 }
 
 /* Adds a value to a list unless the list has it. */
-static void add_value(const char **value, size_t *count, const char *other)
+static void add_distinct_value(const char **value, size_t *count, const char *other)
 {
     for (size_t i = 0; i < *count; i++)
         if (strcmp(value[i], other) == 0)
@@ -141,8 +142,8 @@ static void add_value(const char **value, size_t *count, const char *other)
     value[(*count)++] = other;
 }
 
-static enum status none_left(const struct filter *filter, const char *want,
-                             const char *const *value, size_t count, struct diag *diag)
+static enum status report_no_rows_left(const struct row_filter *filter, const char *want,
+                                       const char *const *value, size_t count, struct diag *diag)
 {
     char shown[16] = "--";
     struct text values = {0};
@@ -154,45 +155,45 @@ static enum status none_left(const struct filter *filter, const char *want,
         count > 0 ? diag_error(diag, at, STATUS_BAD_INPUT, "no row has '%s'; there are %s", want,
                                values.data)
                   : diag_error(diag, at, STATUS_BAD_INPUT, "is for %s, and there are no such rows",
-                               filter->step < 0     ? "published figures"
-                               : filter->figure < 0 ? "measured training steps"
-                                                    : "rows of measurements");
+                               filter->step_column < 0     ? "published figures"
+                               : filter->figure_column < 0 ? "measured training steps"
+                                                           : "rows of measurements");
     text_release(&values);
     return status;
 }
 
-static enum status apply_filter(struct data *data, const struct filter *filter, const char *want,
-                                struct diag *diag)
+static enum status apply_filter(struct measurement_sets *data, const struct row_filter *filter,
+                                const char *want, struct diag *diag)
 {
     size_t figures = data->figures.count, steps = data->steps.count, values = 0;
     const char **value = heap_zalloc(figures + steps + 1, sizeof *value);
     data->figures.count = data->steps.count = 0;
     size_t layouts = 0;
-    for (size_t i = 0; i < figures && filter->figure >= 0; i++) {
+    for (size_t i = 0; i < figures && filter->figure_column >= 0; i++) {
         struct external_run *row = &data->figures.row[i];
         const bool is_layout = row->metric == METRIC_LAYOUT;
-        if (is_layout || strcmp(row->text[filter->figure], want) == 0)
+        if (is_layout || strcmp(row->text[filter->figure_column], want) == 0)
             data->figures.row[data->figures.count++] = *row;
         else
-            add_value(value, &values, row->text[filter->figure]);
+            add_distinct_value(value, &values, row->text[filter->figure_column]);
         layouts += is_layout;
     }
-    for (size_t i = 0; i < steps && filter->step >= 0; i++) {
+    for (size_t i = 0; i < steps && filter->step_column >= 0; i++) {
         struct external_run *row = &data->steps.row[i];
-        if (step_passes(row, filter, want))
+        if (step_passes_filter(row, filter, want))
             data->steps.row[data->steps.count++] = *row;
         else
-            add_value(value, &values, row->text[filter->step]);
+            add_distinct_value(value, &values, row->text[filter->step_column]);
     }
     enum status status = data->figures.count + data->steps.count > layouts
                              ? STATUS_OK
-                             : none_left(filter, want, value, values, diag);
+                             : report_no_rows_left(filter, want, value, values, diag);
     free((void *)value);
     return status;
 }
 
 /* Keeps only those layouts that are needed: the ones among which a row's longest length is searched. */
-static void prune_layouts(struct external_runs *figures)
+static void keep_needed_layouts(struct external_runs *figures)
 {
     size_t kept = 0;
     for (size_t i = 0; i < figures->count; i++) {
@@ -208,9 +209,10 @@ static void prune_layouts(struct external_runs *figures)
 
 /* Keeps the rows that pass every filter, and the layouts that these rows need. If a filter leaves no row, the error
  * lists the values that exist. */
-static enum status filter_runs(struct data *data, const struct options *options, struct diag *diag)
+static enum status filter_runs(struct measurement_sets *data, const struct options *options,
+                               struct diag *diag)
 {
-    static const struct filter filters[] = {
+    static const struct row_filter filters[] = {
         {"source", EXTERNAL_SOURCE, EXTERNAL_SOURCE},
         {"table", EXTERNAL_PLACE, -1},
         {"system", EXTERNAL_FRAMEWORK, -1},
@@ -223,13 +225,14 @@ static enum status filter_runs(struct data *data, const struct options *options,
                 apply_filter(data, &filters[f], options_text(options, filters[f].option), diag);
     for (size_t f = 0; f < ARRAY_LEN(filters); f++)
         if (options_given(options, filters[f].option))
-            prune_layouts(&data->figures);
+            keep_needed_layouts(&data->figures);
     return status;
 }
 
 /* Reports how many rows could not be predicted. The reason for each has been reported already. */
-static enum status check_errors(const struct validation *v, const struct external_validation *steps,
-                                struct diag *diag)
+static enum status report_unpredicted_rows(const struct validation *v,
+                                           const struct external_validation *steps,
+                                           struct diag *diag)
 {
     size_t errors = 0, all = v->rows->count + steps->runs->count;
     for (size_t i = 0; i < v->rows->count; i++)
@@ -243,8 +246,8 @@ static enum status check_errors(const struct validation *v, const struct externa
 }
 
 /* Writes the rows of both kinds, first the figures. */
-static enum status save(const struct validation *v, const struct external_validation *steps,
-                        const char *path, struct diag *diag)
+static enum status save_results(const struct validation *v, const struct external_validation *steps,
+                                const char *path, struct diag *diag)
 {
     struct text out = {0};
     struct external_result *result = heap_zalloc(v->rows->count + 1, sizeof *result);
@@ -263,9 +266,9 @@ static enum status save(const struct validation *v, const struct external_valida
 }
 
 /* Prints the errors of whole steps of both kinds, with the intervals that the program would have given for them. */
-static enum status print_steps(struct text *out, const struct validation *v,
-                               const struct external_validation *steps,
-                               const struct residuals *runs, struct diag *diag)
+static enum status print_step_errors(struct text *out, const struct validation *v,
+                                     const struct external_validation *steps,
+                                     const struct residuals *runs, struct diag *diag)
 {
     struct evidence shipped = {0};
     enum status status = evidence_load_shipped(&shipped, diag);
@@ -281,8 +284,10 @@ static enum status print_steps(struct text *out, const struct validation *v,
     return status;
 }
 
-static enum status write_pages(const struct validation *v, const struct external_validation *steps,
-                               const struct residuals *runs, const char *folder, struct diag *diag)
+static enum status write_accuracy_pages(const struct validation *v,
+                                        const struct external_validation *steps,
+                                        const struct residuals *runs, const char *folder,
+                                        struct diag *diag)
 {
     struct evidence shipped = {0};
     enum status status = evidence_load_shipped(&shipped, diag);
@@ -292,9 +297,10 @@ static enum status write_pages(const struct validation *v, const struct external
     return status;
 }
 
-static enum status print(const struct validation *v, const struct external_validation *steps,
-                         const struct residuals *runs, const struct options *options,
-                         struct text *out, struct diag *diag)
+static enum status print_results(const struct validation *v,
+                                 const struct external_validation *steps,
+                                 const struct residuals *runs, const struct options *options,
+                                 struct text *out, struct diag *diag)
 {
     enum status status = STATUS_OK;
     if (options_given(options, "json")) {
@@ -314,14 +320,14 @@ static enum status print(const struct validation *v, const struct external_valid
         external_validation_print(out, steps, options_given(options, "all"));
     }
     if (status == STATUS_OK)
-        status = print_steps(out, v, steps, runs, diag);
+        status = print_step_errors(out, v, steps, runs, diag);
     return status;
 }
 
 /* Refuses --baseline, --sensitivity and --leave-one-out together with --json, or if there are only rows of training
  * steps. */
-static enum status check_fit(const struct options *options, const struct data *data,
-                             struct diag *diag)
+static enum status check_option_fit(const struct options *options,
+                                    const struct measurement_sets *data, struct diag *diag)
 {
     static const char *const of_figures[][2] = {{"baseline", "--baseline"},
                                                 {"sensitivity", "--sensitivity"},
@@ -345,7 +351,7 @@ static enum status check_fit(const struct options *options, const struct data *d
 static const char *const file_options[][2] = {{"check-rows", "--check-rows"},
                                               {"records", "--records"}};
 
-static enum status validate_file(const struct options *options, size_t which, struct diag *diag)
+static enum status print_file_report(const struct options *options, size_t which, struct diag *diag)
 {
     struct text out = {0};
     const char *path = options_text(options, file_options[which][0]);
@@ -366,7 +372,7 @@ static enum status validate_file(const struct options *options, size_t which, st
 }
 
 /* Refuses a folder into which no pages can be written, before anything is predicted. */
-static enum status check_pages(const char *folder, struct diag *diag)
+static enum status check_pages_folder(const char *folder, struct diag *diag)
 {
     size_t before = diag->size;
     enum status status = trace_folder_check(folder, diag);
@@ -378,37 +384,37 @@ enum status cmd_validate(const struct options *options, struct diag *diag)
 {
     for (size_t i = 0; i < ARRAY_LEN(file_options); i++)
         if (options_given(options, file_options[i][0]))
-            return validate_file(options, i, diag);
-    struct data data = {0};
-    struct validation figures = {.load = external_setup};
+            return print_file_report(options, i, diag);
+    struct measurement_sets data = {0};
+    struct validation figures = {.load = external_setup_read_args};
     struct external_validation steps = {0};
     struct residuals runs = {0};
     struct text out = {0};
-    enum status status = load(&data, options, diag);
+    enum status status = load_measurements(&data, options, diag);
     if (status == STATUS_OK)
         status = filter_runs(&data, options, diag);
     if (status == STATUS_OK)
-        status = check_fit(options, &data, diag);
+        status = check_option_fit(options, &data, diag);
     if (status == STATUS_OK && options_given(options, "pages"))
-        status = check_pages(options_text(options, "pages"), diag);
+        status = check_pages_folder(options_text(options, "pages"), diag);
     if (status == STATUS_OK)
         status = validation_run(&figures, &data.figures, diag);
     if (status == STATUS_OK)
-        status = external_validation_run(&steps, &data.steps, external_setup, diag);
+        status = external_validation_run(&steps, &data.steps, external_setup_read_args, diag);
     if (status == STATUS_OK)
         status = run_residuals_add(&runs, &figures, &steps, diag);
     if (status == STATUS_OK)
-        status = print(&figures, &steps, &runs, options, &out, diag);
+        status = print_results(&figures, &steps, &runs, options, &out, diag);
     if (status == STATUS_OK) {
         status = command_print(&out, diag);
         /* the file is written even if the report could not be printed, for example into a closed pipe */
         if (options_given(options, "o")) {
-            enum status saved = save(&figures, &steps, options_text(options, "o"), diag);
+            enum status saved = save_results(&figures, &steps, options_text(options, "o"), diag);
             status = status == STATUS_OK ? saved : status;
         }
         if (options_given(options, "pages")) {
             enum status saved =
-                write_pages(&figures, &steps, &runs, options_text(options, "pages"), diag);
+                write_accuracy_pages(&figures, &steps, &runs, options_text(options, "pages"), diag);
             status = status == STATUS_OK ? saved : status;
         }
         if (options_given(options, "residuals")) {
@@ -416,12 +422,12 @@ enum status cmd_validate(const struct options *options, struct diag *diag)
             status = status == STATUS_OK ? saved : status;
         }
         if (status == STATUS_OK)
-            status = check_errors(&figures, &steps, diag);
+            status = report_unpredicted_rows(&figures, &steps, diag);
     }
     text_release(&out);
     residuals_release(&runs);
     external_validation_release(&steps);
     validation_release(&figures);
-    data_release(&data);
+    measurement_sets_release(&data);
     return status;
 }

@@ -29,16 +29,17 @@ const struct option_set why_options = {"snapshot", why_rows, ARRAY_LEN(why_rows)
 struct memory_answer {
     bool is_known;
     uint64_t predicted_bytes; /* predicted bytes in the allocator, without its cache */
-    uint64_t seen_bytes;      /* bytes that the process had in use, and those that it asked for */
-    uint64_t most_bytes;      /* the most bytes that the allocator could have had */
-    /* bytes that were seen but not predicted; they are added to the need of every option */
-    uint64_t unseen_bytes;
+    uint64_t used_bytes;      /* bytes that the process had in use, and those that it asked for */
+    uint64_t allocator_max_bytes; /* the most bytes that the allocator could have had */
+    /* bytes that the process used but that were not predicted; they are added to the need of every option */
+    uint64_t unpredicted_bytes;
     double step_s;
     struct suggestion suggestion[SUGGESTIONS_MAX];
-    size_t count, tried_count;
+    size_t suggestion_count, tried_count;
 };
 
-static enum status load(struct torch_snapshot *snapshot, const char *path, struct diag *diag)
+static enum status load_snapshot(struct torch_snapshot *snapshot, const char *path,
+                                 struct diag *diag)
 {
     struct text text = {0};
     enum status status = text_read(&text, path, diag);
@@ -50,8 +51,8 @@ static enum status load(struct torch_snapshot *snapshot, const char *path, struc
 }
 
 /* Predicts the configuration, and compares its memory with what the process had. */
-static enum status find_answer(struct memory_answer *a, const struct torch_snapshot *s,
-                               const struct options *options, struct diag *diag)
+static enum status find_memory_answer(struct memory_answer *a, const struct torch_snapshot *s,
+                                      const struct options *options, struct diag *diag)
 {
     struct setup setup = {0};
     struct prediction base = {0};
@@ -62,13 +63,16 @@ static enum status find_answer(struct memory_answer *a, const struct torch_snaps
     if (status == STATUS_OK) {
         a->is_known = true;
         a->predicted_bytes = alternatives_inside(&base);
-        a->seen_bytes = s->active + s->failed_bytes;
-        a->most_bytes = s->reserved_bytes + s->device_free;
-        a->unseen_bytes =
-            a->seen_bytes > a->predicted_bytes ? a->seen_bytes - a->predicted_bytes : 0;
+        a->used_bytes = s->active + s->failed_bytes;
+        a->allocator_max_bytes = s->reserved_bytes + s->device_free;
+        a->unpredicted_bytes =
+            a->used_bytes > a->predicted_bytes ? a->used_bytes - a->predicted_bytes : 0;
         a->step_s = base.sim.step_s;
-        uint64_t most = a->most_bytes > a->unseen_bytes ? a->most_bytes - a->unseen_bytes : 0;
-        status = alternatives_rank(a->suggestion, &a->count, &a->tried_count, &base, most, diag);
+        uint64_t most = a->allocator_max_bytes > a->unpredicted_bytes
+                            ? a->allocator_max_bytes - a->unpredicted_bytes
+                            : 0;
+        status = alternatives_rank(a->suggestion, &a->suggestion_count, &a->tried_count, &base,
+                                   most, diag);
     }
     prediction_release(&base);
     setup_release(&setup);
@@ -106,35 +110,35 @@ const struct row_table why_tables[WHY_TABLE_COUNT] = {
     [WHY_SUGGESTIONS] = {"why_option", suggestions, ARRAY_LEN(suggestions)},
 };
 
-static void put_sites(struct rows *rows, const struct torch_snapshot *s, size_t top)
+static void put_allocation_sites(struct rows *rows, const struct torch_snapshot *s, size_t top)
 {
     rows_begin(rows, "allocated_at", NULL, &why_tables[WHY_SITES]);
     for (size_t i = 0; i < s->sites && i < top; i++) {
         char cut[61];
         snprintf(cut, sizeof cut, "%s", s->site[i].name);
-        rows_name(rows, cut);
-        rows_name(rows, s->site[i].name);
-        rows_number(rows, (double)s->site[i].bytes);
-        rows_number(rows, (double)s->site[i].bytes / (double)(s->active > 0 ? s->active : 1));
-        rows_number(rows, (double)s->site[i].blocks);
+        rows_put_name(rows, cut);
+        rows_put_name(rows, s->site[i].name);
+        rows_put_number(rows, (double)s->site[i].bytes);
+        rows_put_number(rows, (double)s->site[i].bytes / (double)(s->active > 0 ? s->active : 1));
+        rows_put_number(rows, (double)s->site[i].blocks);
     }
     rows_end(rows);
 }
 
 static void put_suggestions(struct rows *rows, const struct memory_answer *a, size_t top)
 {
-    const struct report_time time = report_time_for(a->step_s);
+    const struct report_time_format time = report_time_format_for(a->step_s);
     rows_begin(rows, "would_have_fitted", NULL, &why_tables[WHY_SUGGESTIONS]);
-    for (size_t i = 0; i < a->count && i < top; i++) {
+    for (size_t i = 0; i < a->suggestion_count && i < top; i++) {
         const struct suggestion *r = &a->suggestion[i];
         struct text step = {0};
         text_printf(&step, "%.*f %-2s", time.decimals, r->step_s / time.unit_s, time.name);
-        rows_name(rows, r->options);
-        rows_name(rows, step.data);
-        rows_number(rows, r->step_s);
-        rows_number(rows, r->step_s / a->step_s - 1);
-        rows_number(rows, (double)(r->inside_bytes + a->unseen_bytes));
-        rows_number(rows, r->fits_probability);
+        rows_put_name(rows, r->options);
+        rows_put_name(rows, step.data);
+        rows_put_number(rows, r->step_s);
+        rows_put_number(rows, r->step_s / a->step_s - 1);
+        rows_put_number(rows, (double)(r->inside_bytes + a->unpredicted_bytes));
+        rows_put_number(rows, r->fits_probability);
         text_release(&step);
     }
     rows_end(rows);
@@ -158,23 +162,23 @@ static void print_snapshot(struct text *out, const struct torch_snapshot *s, siz
     put_gib(out, "", s->active - s->requested, " of it rounding), ");
     put_gib(out, "", s->reserved_bytes - s->active, " cached\n\n");
     struct rows rows = {.out = out};
-    put_sites(&rows, s, top);
+    put_allocation_sites(&rows, s, top);
 }
 
-static void print_answer(struct text *out, const struct memory_answer *a, size_t top)
+static void print_memory_answer(struct text *out, const struct memory_answer *a, size_t top)
 {
-    struct report_time time = report_time_for(a->step_s);
-    put_gib(out, "\nneeded     ", a->seen_bytes, " of ");
-    put_gib(out, "", a->most_bytes, " that the allocator could have; predicted ");
+    struct report_time_format time = report_time_format_for(a->step_s);
+    put_gib(out, "\nneeded     ", a->used_bytes, " of ");
+    put_gib(out, "", a->allocator_max_bytes, " that the allocator could have; predicted ");
     put_gib(out, "", a->predicted_bytes,
-            a->predicted_bytes > a->seen_bytes ? " at the step's peak, which was not reached" : "");
-    if (a->unseen_bytes > 0)
-        put_gib(out, ", and ", a->unseen_bytes,
+            a->predicted_bytes > a->used_bytes ? " at the step's peak, which was not reached" : "");
+    if (a->unpredicted_bytes > 0)
+        put_gib(out, ", and ", a->unpredicted_bytes,
                 " that the schedule does not know of are added to "
                 "every option");
     text_printf(out, "\nstep       %.*f %s as it was configured, had there been memory\n\n",
                 time.decimals, a->step_s / time.unit_s, time.name);
-    if (a->count == 0) {
+    if (a->suggestion_count == 0) {
         text_printf(out, "none of %zu options, alone or two together, would have fitted\n",
                     a->tried_count);
         return;
@@ -198,11 +202,11 @@ static void print_json(struct text *out, const struct torch_snapshot *s,
     json_put_count(&json, "largest_free_bytes", s->largest_free);
     json_put_count(&json, "segments", s->segments);
     struct rows rows = {.json = &json};
-    put_sites(&rows, s, top);
+    put_allocation_sites(&rows, s, top);
     if (a->is_known) {
         json_put_count(&json, "predicted_bytes", a->predicted_bytes);
-        json_put_count(&json, "not_predicted_bytes", a->unseen_bytes);
-        json_put_count(&json, "most_bytes", a->most_bytes);
+        json_put_count(&json, "not_predicted_bytes", a->unpredicted_bytes);
+        json_put_count(&json, "most_bytes", a->allocator_max_bytes);
         json_put_number(&json, "step_s", a->step_s);
         json_put_count(&json, "tried", a->tried_count);
         put_suggestions(&rows, a, top);
@@ -219,16 +223,16 @@ enum status cmd_why(const struct options *options, struct diag *diag)
     size_t top = (size_t)options_count(options, "top");
     bool configured = options_given(options, "model") || options_given(options, "cluster") ||
                       options_given(options, "seq");
-    enum status status = load(&snapshot, options->argument[0], diag);
+    enum status status = load_snapshot(&snapshot, options->argument[0], diag);
     if (status == STATUS_OK && configured)
-        status = find_answer(answer, &snapshot, options, diag);
+        status = find_memory_answer(answer, &snapshot, options, diag);
     if (status == STATUS_OK) {
         if (options_given(options, "json")) {
             print_json(&out, &snapshot, answer, top);
         } else {
             print_snapshot(&out, &snapshot, top);
             if (answer->is_known)
-                print_answer(&out, answer, top);
+                print_memory_answer(&out, answer, top);
             else
                 text_puts(&out,
                           "\nwith --model, --cluster, --seq and the options of the run, those "
@@ -236,7 +240,7 @@ enum status cmd_why(const struct options *options, struct diag *diag)
         }
         status = command_print(&out, diag);
     }
-    if (status == STATUS_OK && answer->is_known && answer->count == 0)
+    if (status == STATUS_OK && answer->is_known && answer->suggestion_count == 0)
         status = STATUS_NO;
     text_release(&out);
     free(answer);

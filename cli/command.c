@@ -266,9 +266,9 @@ static const char *const *refused_options_of(const struct command *command)
     return command->refused_options != NULL ? command->refused_options : none;
 }
 
-bool command_shows(const struct command *command, const struct option *option)
+bool command_shows_option(const struct command *command, const struct option *option)
 {
-    return !options_are_without(refused_options_of(command), option->name);
+    return !options_list_has_name(refused_options_of(command), option->name);
 }
 
 const char *command_name(size_t i)
@@ -288,7 +288,7 @@ enum status command_find(const struct command **command, const char *name, struc
     }
     const char *nearest = diag_nearest(name, names, ARRAY_LEN(names));
     struct loc at = {.name = "longhaul"};
-    for (size_t i = 0; i < help_options.count; i++) {
+    for (size_t i = 0; i < help_options.option_count; i++) {
         const struct option *option = &help_options.option[i];
         if (strcmp(option->name, name) == 0)
             return diag_error(diag, at, STATUS_BAD_INPUT,
@@ -304,11 +304,11 @@ enum status command_find(const struct command **command, const char *name, struc
 }
 
 /* Returns the option with which a command that takes no arguments reads a file; NULL: there is none. */
-static const struct option *file_option(const struct command *command)
+static const struct option *schedule_file_option(const struct command *command)
 {
-    for (size_t s = 0; command->arguments_max == 0 && command->sets[s] != NULL; s++)
-        for (size_t i = 0; i < command->sets[s]->count; i++) {
-            const struct option *option = &command->sets[s]->option[i];
+    for (size_t s = 0; command->arguments_max == 0 && command->option_sets[s] != NULL; s++)
+        for (size_t i = 0; i < command->option_sets[s]->option_count; i++) {
+            const struct option *option = &command->option_sets[s]->option[i];
             if (option->value_name != NULL && strncmp(option->value_name, "FILE", 4) == 0 &&
                 strcmp(option->name, "o") != 0)
                 return option;
@@ -316,11 +316,11 @@ static const struct option *file_option(const struct command *command)
     return NULL;
 }
 
-static enum status check_arguments(const struct command *command, const struct options *options,
-                                   struct diag *diag)
+static enum status check_argument_count(const struct command *command,
+                                        const struct options *options, struct diag *diag)
 {
     struct loc at = {.name = command->name};
-    const struct option *file = file_option(command);
+    const struct option *file = schedule_file_option(command);
     if (options->argument_count > command->arguments_max && file != NULL)
         return diag_error(
             diag, at, STATUS_BAD_INPUT,
@@ -339,13 +339,13 @@ static enum status check_arguments(const struct command *command, const struct o
 }
 
 /* Applies the launch files of frameworks, for commands that read them. */
-static enum status apply_files(const struct command *command, struct options *options,
-                               struct diag *diag)
+static enum status apply_launch_files(const struct command *command, struct options *options,
+                                      struct diag *diag)
 {
     /* the command describes a configuration; --from of `plot` is a different option */
     bool configures = false;
-    for (size_t i = 0; command->sets[i] != NULL; i++)
-        configures = configures || command->sets[i] == &setup_model_options;
+    for (size_t i = 0; command->option_sets[i] != NULL; i++)
+        configures = configures || command->option_sets[i] == &setup_model_options;
     if (!configures)
         return STATUS_OK;
     bool search = command->run == cmd_plan && !options_given(options, "longest");
@@ -360,16 +360,16 @@ static enum status apply_files(const struct command *command, struct options *op
 enum status command_run(const struct command *command, int argc, char **argv, struct diag *diag)
 {
     struct options options = {0};
-    enum status status = options_parse(&options, command->sets, argc, argv, diag);
+    enum status status = options_parse(&options, command->option_sets, argc, argv, diag);
     if (status == STATUS_OK && options_given(&options, "help")) {
         struct text out = {0};
         command_print_help(&out, command);
         status = command_print(&out, diag);
         text_release(&out);
     } else if (status == STATUS_OK) {
-        status = apply_files(command, &options, diag);
+        status = apply_launch_files(command, &options, diag);
         if (status == STATUS_OK)
-            status = check_arguments(command, &options, diag);
+            status = check_argument_count(command, &options, diag);
         if (status == STATUS_OK)
             status = command->run(&options, diag);
     }
@@ -393,5 +393,5 @@ void command_print_help(struct text *out, const struct command *command)
     text_printf(out, "usage: longhaul %s%s%s [OPTIONS]\n\n", command->name,
                 command->arguments[0] == '\0' ? "" : " ", command->arguments);
     screen_wrap(out, command->description, 0, 0, screen_help_width());
-    options_print_help(out, command->sets, refused_options_of(command));
+    options_print_help(out, command->option_sets, refused_options_of(command));
 }

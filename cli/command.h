@@ -23,15 +23,15 @@ struct command {
     size_t arguments_min, arguments_max;
     enum status (*run)(const struct options *options, struct diag *diag);
     const char *summary;
-    const char *description;                            /* a description in a few sentences */
-    const struct option_set *sets[OPTION_SETS_MAX + 1]; /* the array ends in NULL */
+    const char *description; /* a description in a few sentences */
+    const struct option_set *option_sets[OPTION_SETS_MAX + 1]; /* the array ends in NULL */
     /* options of the sets that the command lacks; ends in NULL. NULL: none */
     const char *const *refused_options;
 };
 
 /* Returns whether the command's help shows an option of its sets. It shows all options that the command does not
  * refuse. */
-bool command_shows(const struct command *command, const struct option *option);
+bool command_shows_option(const struct command *command, const struct option *option);
 
 const struct command *command_table(size_t *count);
 
@@ -69,7 +69,7 @@ enum status cmd_help(const struct options *options, struct diag *diag);
 
 /* Return the i-th word that a command accepts as its first argument, for completion; NULL: there are no more words. */
 const char *plot_figure_name(size_t i);
-const char *list_name(size_t i);
+const char *list_table_name(size_t i);
 const char *command_name(size_t i);
 
 extern const struct option_set plan_options;

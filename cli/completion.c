@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-static const char *dashes(const struct option *option)
+static const char *option_dashes(const struct option *option)
 {
     return option->name[1] == '\0' ? "-" : "--";
 }
@@ -56,20 +56,20 @@ static void put_clusters(struct text *out)
     put_presets(out, cluster_presets);
 }
 
-static void put_costs(struct text *out)
+static void put_cost_names(struct text *out)
 {
     put_presets(out, cost_presets);
 }
 
 /* Appends the names that a value may have in this installation. Appends nothing if the value is a file or a number. */
-static void put_values(struct text *out, const struct option *option)
+static void put_option_values(struct text *out, const struct option *option)
 {
     static const struct {
         const char *name;
         void (*put)(struct text *out);
     } known[] = {
         {"strategy", put_strategies}, {"profile", put_profiles}, {"model", put_models},
-        {"cluster", put_clusters},    {"costs", put_costs},
+        {"cluster", put_clusters},    {"costs", put_cost_names},
     };
     for (size_t i = 0; option->kind == OPTION_CHOICE && i < option->name_count; i++)
         text_printf(out, "%s%s", i == 0 ? "" : " ", option->names[i]);
@@ -79,12 +79,12 @@ static void put_values(struct text *out, const struct option *option)
 }
 
 /* Appends the words that the first argument of a command may be. Appends nothing if it is a file. */
-static void put_first(struct text *out, const struct command *command)
+static void put_first_argument_words(struct text *out, const struct command *command)
 {
     static const struct {
         const char *command;
         const char *(*name)(size_t i);
-    } known[] = {{"plot", plot_figure_name}, {"list", list_name}, {"help", command_name}};
+    } known[] = {{"plot", plot_figure_name}, {"list", list_table_name}, {"help", command_name}};
     for (size_t k = 0; k < ARRAY_LEN(known); k++)
         for (size_t i = 0; strcmp(known[k].command, command->name) == 0 && known[k].name(i); i++)
             text_printf(out, "%s%s", i == 0 ? "" : " ", known[k].name(i));
@@ -111,26 +111,26 @@ void completion_print_bash(struct text *out)
     text_puts(out, "\" -- \"$word\"))\n        return\n    fi\n    case $command in\n");
     for (size_t i = 0; i < count; i++) {
         text_printf(out, "    %s)\n        options=\"", commands[i].name);
-        for (size_t s = 0; commands[i].sets[s] != NULL; s++)
-            for (size_t k = 0; k < commands[i].sets[s]->count; k++) {
-                const struct option *option = &commands[i].sets[s]->option[k];
-                if (command_shows(&commands[i], option))
-                    text_printf(out, "%s%s ", dashes(option), option->name);
+        for (size_t s = 0; commands[i].option_sets[s] != NULL; s++)
+            for (size_t k = 0; k < commands[i].option_sets[s]->option_count; k++) {
+                const struct option *option = &commands[i].option_sets[s]->option[k];
+                if (command_shows_option(&commands[i], option))
+                    text_printf(out, "%s%s ", option_dashes(option), option->name);
             }
         text_puts(out, "\"\n");
         struct text first = {0};
-        put_first(&first, &commands[i]);
+        put_first_argument_words(&first, &commands[i]);
         if (first.size > 0)
             text_printf(out, "        first=\"%s\"\n", first.data);
         text_release(&first);
         text_puts(out, "        case $before in\n");
-        for (size_t s = 0; commands[i].sets[s] != NULL; s++)
-            for (size_t k = 0; k < commands[i].sets[s]->count; k++) {
-                const struct option *option = &commands[i].sets[s]->option[k];
+        for (size_t s = 0; commands[i].option_sets[s] != NULL; s++)
+            for (size_t k = 0; k < commands[i].option_sets[s]->option_count; k++) {
+                const struct option *option = &commands[i].option_sets[s]->option[k];
                 struct text values = {0};
-                put_values(&values, option);
-                if (values.size > 0 && command_shows(&commands[i], option))
-                    text_printf(out, "        %s%s) values=\"%s\" ;;\n", dashes(option),
+                put_option_values(&values, option);
+                if (values.size > 0 && command_shows_option(&commands[i], option))
+                    text_printf(out, "        %s%s) values=\"%s\" ;;\n", option_dashes(option),
                                 option->name, values.data);
                 text_release(&values);
             }
@@ -151,7 +151,7 @@ void completion_print_bash(struct text *out)
 /* ---- zsh ---- */
 
 /* Appends a text such that it may stand between the quotes and brackets of an _arguments specification. */
-static void put_zsh(struct text *out, const char *text)
+static void put_zsh_escaped(struct text *out, const char *text)
 {
     for (; *text != '\0'; text++)
         if (*text == '\'')
@@ -165,17 +165,17 @@ static void put_zsh(struct text *out, const char *text)
 static void put_zsh_option(struct text *out, const struct option *option)
 {
     struct text values = {0};
-    put_values(&values, option);
+    put_option_values(&values, option);
     text_printf(out, " \\\n            '%s%s%s%s[", option->kind == OPTION_REPEATABLE ? "*" : "",
-                dashes(option), option->name,
+                option_dashes(option), option->name,
                 option->kind == OPTION_FLAG ? ""
                 : option->name[1] == '\0'   ? "+"
                                             : "=");
-    put_zsh(out, option->help);
+    put_zsh_escaped(out, option->help);
     text_putc(out, ']');
     if (option->kind != OPTION_FLAG) {
         text_putc(out, ':');
-        put_zsh(out, option->value_name != NULL ? option->value_name : option->name);
+        put_zsh_escaped(out, option->value_name != NULL ? option->value_name : option->name);
         if (values.size > 0)
             text_printf(out, ":(%s)", values.data);
         else
@@ -196,7 +196,7 @@ void completion_print_zsh(struct text *out)
                    "    commands=(\n");
     for (size_t i = 0; i < count; i++) {
         text_printf(out, "        '%s:", commands[i].name);
-        put_zsh(out, commands[i].summary);
+        put_zsh_escaped(out, commands[i].summary);
         text_puts(out, "'\n");
     }
     text_puts(out, "    )\n"
@@ -210,12 +210,12 @@ void completion_print_zsh(struct text *out)
                    "    case $command in\n");
     for (size_t i = 0; i < count; i++) {
         text_printf(out, "    %s)\n        _arguments", commands[i].name);
-        for (size_t s = 0; commands[i].sets[s] != NULL; s++)
-            for (size_t k = 0; k < commands[i].sets[s]->count; k++)
-                if (command_shows(&commands[i], &commands[i].sets[s]->option[k]))
-                    put_zsh_option(out, &commands[i].sets[s]->option[k]);
+        for (size_t s = 0; commands[i].option_sets[s] != NULL; s++)
+            for (size_t k = 0; k < commands[i].option_sets[s]->option_count; k++)
+                if (command_shows_option(&commands[i], &commands[i].option_sets[s]->option[k]))
+                    put_zsh_option(out, &commands[i].option_sets[s]->option[k]);
         struct text first = {0};
-        put_first(&first, &commands[i]);
+        put_first_argument_words(&first, &commands[i]);
         if (first.size > 0)
             text_printf(out, " \\\n            '1:%s:(%s)'", commands[i].name, first.data);
         text_release(&first);

@@ -43,10 +43,10 @@ static void put_command(struct json_out *json, const struct command *command)
     json_put_text(json, "summary", command->summary);
     json_put_text(json, "about", command->description);
     json_begin_array(json, "options");
-    for (size_t s = 0; command->sets[s] != NULL; s++)
-        for (size_t i = 0; i < command->sets[s]->count; i++)
-            if (command_shows(command, &command->sets[s]->option[i]))
-                put_option(json, &command->sets[s]->option[i]);
+    for (size_t s = 0; command->option_sets[s] != NULL; s++)
+        for (size_t i = 0; i < command->option_sets[s]->option_count; i++)
+            if (command_shows_option(command, &command->option_sets[s]->option[i]))
+                put_option(json, &command->option_sets[s]->option[i]);
     json_end_array(json);
     json_end_object(json);
 }

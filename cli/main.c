@@ -13,7 +13,7 @@
 #include <string.h>
 
 /* Handles errors of the library GSL as its default handler does, but reports a failed allocation as longhaul does. */
-static void gsl_failed(const char *reason, const char *file, int line, int error)
+static void handle_gsl_error(const char *reason, const char *file, int line, int error)
 {
     if (error == GSL_ENOMEM)
         heap_out_of_memory();
@@ -52,7 +52,7 @@ int main(int argc, char **argv)
     signal(SIGXFSZ, SIG_IGN);
     /* A program inherits an ignored SIGCHLD from its parent; no exit code of a child process could be read then. */
     signal(SIGCHLD, SIG_DFL);
-    gsl_set_error_handler(gsl_failed);
+    gsl_set_error_handler(handle_gsl_error);
     progress_show_on_terminal();
     struct diag diag = {0};
     enum status status = run_command(argc, argv, &diag);

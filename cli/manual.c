@@ -46,24 +46,24 @@ static void put_option(struct text *out, const struct option *option)
 }
 
 /* Returns the first command that has a set of options. A set that several commands share is printed only there. */
-static const struct command *first_with(const struct option_set *set)
+static const struct command *first_command_with_set(const struct option_set *set)
 {
     size_t count;
     const struct command *commands = command_table(&count);
     for (size_t i = 0; i < count; i++)
-        for (size_t s = 0; commands[i].sets[s] != NULL; s++)
-            if (commands[i].sets[s] == set)
+        for (size_t s = 0; commands[i].option_sets[s] != NULL; s++)
+            if (commands[i].option_sets[s] == set)
                 return &commands[i];
     return NULL;
 }
 
 /* Appends ", but for --scope": the options of a set, printed with another command, that this command refuses. */
-static void put_refused(struct text *out, const struct command *command,
-                        const struct option_set *set)
+static void put_refused_options(struct text *out, const struct command *command,
+                                const struct option_set *set)
 {
     const char *between = ", but for ";
-    for (size_t i = 0; i < set->count; i++) {
-        if (command_shows(command, &set->option[i]))
+    for (size_t i = 0; i < set->option_count; i++) {
+        if (command_shows_option(command, &set->option[i]))
             continue;
         text_puts(out, between);
         put_escaped(out, "--");
@@ -83,23 +83,23 @@ static void put_command(struct text *out, const struct command *command)
     text_putc(out, '\n');
     put_escaped(out, command->description);
     text_putc(out, '\n');
-    for (size_t s = 0; command->sets[s] != NULL; s++) {
-        const struct command *first = first_with(command->sets[s]);
+    for (size_t s = 0; command->option_sets[s] != NULL; s++) {
+        const struct command *first = first_command_with_set(command->option_sets[s]);
         if (first != command) {
             text_puts(out, ".PP\nOptions on ");
-            put_escaped(out, command->sets[s]->title);
+            put_escaped(out, command->option_sets[s]->title);
             text_puts(out, ": as of ");
             put_escaped(out, first->name);
-            put_refused(out, command, command->sets[s]);
+            put_refused_options(out, command, command->option_sets[s]);
             text_puts(out, ".\n");
             continue;
         }
         text_puts(out, ".PP\nOptions on ");
-        put_escaped(out, command->sets[s]->title);
+        put_escaped(out, command->option_sets[s]->title);
         text_puts(out, ":\n");
-        for (size_t i = 0; i < command->sets[s]->count; i++)
-            if (command_shows(command, &command->sets[s]->option[i]))
-                put_option(out, &command->sets[s]->option[i]);
+        for (size_t i = 0; i < command->option_sets[s]->option_count; i++)
+            if (command_shows_option(command, &command->option_sets[s]->option[i]))
+                put_option(out, &command->option_sets[s]->option[i]);
     }
 }
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 /* Returns the bit that stands for note number `note` of a row. */
-static uint64_t bit_of(size_t row, size_t note)
+static uint64_t note_bit(size_t row, size_t note)
 {
     static const uint64_t one = 1;
     unsigned bit = 0;
@@ -18,15 +18,15 @@ static uint64_t bit_of(size_t row, size_t note)
 }
 
 /* Returns whether the user gave the option of a row that has notes. */
-static bool is_given(const struct options *options, const struct choice_row *row)
+static bool is_row_given(const struct options *options, const struct choice_row *row)
 {
     return row->note[0].text != NULL && options_given(options, row->option->name);
 }
 
-bool idle_options_given(const struct options *options)
+bool idle_options_any_given(const struct options *options)
 {
     for (size_t i = 0; i < CHOICE_NAME_COUNT; i++)
-        if (is_given(options, &choice_rows[i]))
+        if (is_row_given(options, &choice_rows[i]))
             return true;
     return false;
 }
@@ -35,37 +35,37 @@ void idle_options_add(struct idle_options *idle, const struct options *options,
                       const struct request *r, const struct choices *c)
 {
     for (size_t i = 0; i < CHOICE_NAME_COUNT; i++)
-        for (size_t k = 0; k < CHOICE_NOTES_MAX && is_given(options, &choice_rows[i]); k++) {
+        for (size_t k = 0; k < CHOICE_NOTES_MAX && is_row_given(options, &choice_rows[i]); k++) {
             if (choice_rows[i].note[k].text == NULL)
                 continue;
-            idle->given_bits |= bit_of(i, k);
+            idle->given_bits |= note_bit(i, k);
             if (!choice_row_is_idle(&choice_rows[i], k, r, c))
-                idle->used_bits |= bit_of(i, k);
+                idle->used_bits |= note_bit(i, k);
         }
 }
 
-bool idle_options_none(const struct idle_options *idle)
+bool idle_options_all_used(const struct idle_options *idle)
 {
     return idle->given_bits == idle->used_bits;
 }
 
-void idle_options_note(const struct idle_options *idle, struct diag *note)
+void idle_options_add_notes(const struct idle_options *idle, struct diag *note)
 {
     for (size_t i = 0; i < CHOICE_NAME_COUNT; i++)
         for (size_t k = 0; k < CHOICE_NOTES_MAX; k++) {
             const char *text = choice_rows[i].note[k].text;
             char name[32];
-            if (text == NULL || ((idle->given_bits & ~idle->used_bits) & bit_of(i, k)) == 0)
+            if (text == NULL || ((idle->given_bits & ~idle->used_bits) & note_bit(i, k)) == 0)
                 continue;
             snprintf(name, sizeof name, "--%s", choice_rows[i].option->name);
             diag_note(note, (struct loc){.name = name}, "%s", text);
         }
 }
 
-void idle_options_note_of(const struct options *options, const struct request *r,
-                          const struct choices *c, struct diag *note)
+void idle_options_note_single(const struct options *options, const struct request *r,
+                              const struct choices *c, struct diag *note)
 {
     struct idle_options idle = {0};
     idle_options_add(&idle, options, r, c);
-    idle_options_note(&idle, note);
+    idle_options_add_notes(&idle, note);
 }

@@ -20,20 +20,20 @@ struct idle_options {
 };
 
 /* Returns whether the user gave any of the options that have notes. */
-bool idle_options_given(const struct options *options);
+bool idle_options_any_given(const struct options *options);
 
 /* Adds a configuration: `r` is the request that the options make, `c` the choices that followed from it. */
 void idle_options_add(struct idle_options *idle, const struct options *options,
                       const struct request *r, const struct choices *c);
 
 /* Returns whether every option that was given is used, so that further configurations cannot change the notes. */
-bool idle_options_none(const struct idle_options *idle);
+bool idle_options_all_used(const struct idle_options *idle);
 
 /* Adds to `note` a message for each given option that no configuration uses. */
-void idle_options_note(const struct idle_options *idle, struct diag *note);
+void idle_options_add_notes(const struct idle_options *idle, struct diag *note);
 
 /* Notes the unused options of a command that makes only one configuration. */
-void idle_options_note_of(const struct options *options, const struct request *r,
-                          const struct choices *c, struct diag *note);
+void idle_options_note_single(const struct options *options, const struct request *r,
+                              const struct choices *c, struct diag *note);
 
 #endif

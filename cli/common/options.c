@@ -19,36 +19,37 @@ static const struct option *find_option(const struct option_set *const *sets, co
 {
     *row = 0;
     for (size_t s = 0; sets[s] != NULL; s++)
-        for (size_t i = 0; i < sets[s]->count; i++, ++*row)
+        for (size_t i = 0; i < sets[s]->option_count; i++, ++*row)
             if (strlen(sets[s]->option[i].name) == size &&
                 memcmp(sets[s]->option[i].name, name, size) == 0)
                 return &sets[s]->option[i];
     return NULL;
 }
 
-static size_t count_all(const struct option_set *const *sets)
+static size_t count_options(const struct option_set *const *sets)
 {
     size_t count = 0;
     for (size_t s = 0; sets[s] != NULL; s++)
-        count += sets[s]->count;
+        count += sets[s]->option_count;
     return count;
 }
 
 /* An option as messages show it: "--seq" or "-o". */
-struct shown {
+struct option_label {
     char text[40];
 };
 
-static struct shown shown_name(const char *name)
+static struct option_label label_of_option(const char *name)
 {
-    struct shown shown;
+    struct option_label shown;
     snprintf(shown.text, sizeof shown.text, "%s%.30s", name[1] == '\0' ? "-" : "--", name);
     return shown;
 }
 
 /* Parses the number of tokens of a whole training: "1B", "15T" or digits. B and T are decimal, as usual for such
  * numbers. */
-static enum status parse_total(const char *text, double *value, struct loc at, struct diag *diag)
+static enum status parse_total_tokens(const char *text, double *value, struct loc at,
+                                      struct diag *diag)
 {
     size_t size = strlen(text);
     double unit = 1;
@@ -90,7 +91,7 @@ static enum status parse_choice(const struct option *option, const char *text, i
 static enum status parse_value(const struct option *option, const char *text,
                                struct option_value *value, struct diag *diag)
 {
-    struct shown shown = shown_name(option->name);
+    struct option_label shown = label_of_option(option->name);
     struct loc at = {.name = shown.text};
     value->text = text;
     if (text[0] == '\0')
@@ -100,27 +101,27 @@ static enum status parse_value(const struct option *option, const char *text,
     case OPTION_TEXT:
         return STATUS_OK;
     case OPTION_INTEGER:
-        if (!parse_i64(text, strlen(text), &value->count) || value->count < option->low ||
-            value->count > option->high)
+        if (!parse_i64(text, strlen(text), &value->whole_number) ||
+            value->whole_number < option->low || value->whole_number > option->high)
             return diag_error(diag, at, STATUS_BAD_INPUT,
                               "'%s' is not a whole number from %lld to %lld", text,
                               (long long)option->low, (long long)option->high);
         return STATUS_OK;
     case OPTION_TOKENS:
-        return units_parse_tokens(text, strlen(text), &value->count, at, diag);
+        return units_parse_tokens(text, strlen(text), &value->whole_number, at, diag);
     case OPTION_TRAINING_TOKENS:
-        return parse_total(text, &value->number, at, diag);
+        return parse_total_tokens(text, &value->real_number, at, diag);
     case OPTION_POSITIVE_NUMBER:
-        if (!parse_double(text, strlen(text), &value->number) || !(value->number > 0) ||
-            !isfinite(value->number))
+        if (!parse_double(text, strlen(text), &value->real_number) || !(value->real_number > 0) ||
+            !isfinite(value->real_number))
             return diag_error(diag, at, STATUS_BAD_INPUT, "'%s' is not a number above 0", text);
         return STATUS_OK;
     case OPTION_CHOICE:
-        return parse_choice(option, text, &value->count, at, diag);
+        return parse_choice(option, text, &value->whole_number, at, diag);
     case OPTION_REPEATABLE:
-        value->list =
-            heap_realloc((void *)value->list, (size_t)value->count + 1, sizeof *value->list);
-        value->list[value->count++] = text;
+        value->texts = heap_realloc((void *)value->texts, (size_t)value->whole_number + 1,
+                                    sizeof *value->texts);
+        value->texts[value->whole_number++] = text;
         return STATUS_OK;
     case OPTION_KIND_COUNT:
         break;
@@ -129,13 +130,13 @@ static enum status parse_value(const struct option *option, const char *text,
     return STATUS_BAD_INPUT;
 }
 
-static enum status unknown_option(const struct option_set *const *sets, const char *word,
-                                  size_t size, struct diag *diag)
+static enum status report_unknown_option(const struct option_set *const *sets, const char *word,
+                                         size_t size, struct diag *diag)
 {
-    const char **names = heap_alloc(count_all(sets) + 1, sizeof *names);
+    const char **names = heap_alloc(count_options(sets) + 1, sizeof *names);
     size_t count = 0;
     for (size_t s = 0; sets[s] != NULL; s++)
-        for (size_t i = 0; i < sets[s]->count; i++)
+        for (size_t i = 0; i < sets[s]->option_count; i++)
             names[count++] = sets[s]->option[i].name;
     char name[64];
     snprintf(name, sizeof name, "%.*s", (int)(size < 63 ? size : 63), word);
@@ -147,28 +148,29 @@ static enum status unknown_option(const struct option_set *const *sets, const ch
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "there is no such option; --help lists them all");
     return diag_error(diag, at, STATUS_BAD_INPUT, "there is no such option; did you mean '%s'?",
-                      shown_name(nearest).text);
+                      label_of_option(nearest).text);
 }
 
 enum status options_refuse_list(const char *name, const char *list, struct diag *diag)
 {
-    struct shown shown = shown_name(name);
+    struct option_label shown = label_of_option(name);
     return diag_error(diag, (struct loc){.name = shown.text}, STATUS_BAD_INPUT,
                       "'%s' is a list: what a sweep varies is given as --vary %s=%s", list, name,
                       list);
 }
 
 /* Returns whether a text for an option that takes one value has several. */
-static bool is_list(const struct option *option, const char *text)
+static bool has_several_values(const struct option *option, const char *text)
 {
     bool one = option->kind != OPTION_TEXT && option->kind != OPTION_REPEATABLE;
     return one && (strchr(text, ',') != NULL || strstr(text, "..") != NULL);
 }
 
-static enum status parse_given(const struct option_set *const *sets, const struct option *option,
-                               const char *text, struct option_value *value, struct diag *diag)
+static enum status parse_given_value(const struct option_set *const *sets,
+                                     const struct option *option, const char *text,
+                                     struct option_value *value, struct diag *diag)
 {
-    return is_list(option, text) && options_find(sets, "vary") != NULL
+    return has_several_values(option, text) && options_find(sets, "vary") != NULL
                ? options_refuse_list(option->name, text, diag)
                : parse_value(option, text, value, diag);
 }
@@ -183,10 +185,10 @@ static enum status parse_option(struct options *options, int argc, char **argv, 
     size_t size = equals == NULL ? strlen(name) : (size_t)(equals - name), row;
     const struct option *option = find_option(options->sets, name, size, &row);
     if (option == NULL || (size == 1) != (dashes == 1))
-        return unknown_option(options->sets, word, dashes + size, diag);
+        return report_unknown_option(options->sets, word, dashes + size, diag);
 
     struct option_value *value = &options->value[row];
-    struct shown shown = shown_name(option->name);
+    struct option_label shown = label_of_option(option->name);
     struct loc at = {.name = shown.text};
     if (value->is_given && option->kind != OPTION_REPEATABLE)
         return diag_error(diag, at, STATUS_BAD_INPUT, "given twice");
@@ -197,17 +199,17 @@ static enum status parse_option(struct options *options, int argc, char **argv, 
         return STATUS_OK;
     }
     if (equals != NULL)
-        return parse_given(options->sets, option, equals + 1, value, diag);
+        return parse_given_value(options->sets, option, equals + 1, value, diag);
     if (*i + 1 >= argc)
         return diag_error(diag, at, STATUS_BAD_INPUT, "its value is missing");
-    return parse_given(options->sets, option, argv[++*i], value, diag);
+    return parse_given_value(options->sets, option, argv[++*i], value, diag);
 }
 
 static enum status parse_fallbacks(struct options *options, struct diag *diag)
 {
     size_t row = 0;
     for (size_t s = 0; options->sets[s] != NULL; s++)
-        for (size_t i = 0; i < options->sets[s]->count; i++, row++) {
+        for (size_t i = 0; i < options->sets[s]->option_count; i++, row++) {
             const struct option *option = &options->sets[s]->option[i];
             if (options->value[row].is_given || option->default_text == NULL)
                 continue;
@@ -224,7 +226,7 @@ enum status options_parse(struct options *options, const struct option_set *cons
 {
     *options = (struct options){
         .sets = sets,
-        .value = heap_zalloc(count_all(sets) + 1, sizeof *options->value),
+        .value = heap_zalloc(count_options(sets) + 1, sizeof *options->value),
         .argument = heap_zalloc((size_t)argc + 1, sizeof *options->argument),
     };
     bool only_arguments = false;
@@ -244,17 +246,17 @@ enum status options_parse(struct options *options, const struct option_set *cons
 
 void options_release(struct options *options)
 {
-    size_t count = options->sets == NULL ? 0 : count_all(options->sets);
+    size_t count = options->sets == NULL ? 0 : count_options(options->sets);
     for (size_t i = 0; i < count; i++)
-        free((void *)options->value[i].list);
+        free((void *)options->value[i].texts);
     free(options->value);
     free((void *)options->argument);
     arena_release(&options->arena);
     *options = (struct options){0};
 }
 
-static const struct option_value *value_of(const struct options *options, const char *name,
-                                           unsigned kinds)
+static const struct option_value *find_value(const struct options *options, const char *name,
+                                             unsigned kinds)
 {
     size_t row;
     const struct option *option = find_option(options->sets, name, strlen(name), &row);
@@ -266,36 +268,36 @@ static const struct option_value *value_of(const struct options *options, const 
 
 bool options_given(const struct options *options, const char *name)
 {
-    return value_of(options, name, ~0u)->is_given;
+    return find_value(options, name, ~0u)->is_given;
 }
 
 const char *options_text(const struct options *options, const char *name)
 {
-    return value_of(options, name, ~(1u << OPTION_FLAG))->text;
+    return find_value(options, name, ~(1u << OPTION_FLAG))->text;
 }
 
 int64_t options_count(const struct options *options, const char *name)
 {
-    return value_of(options, name, 1u << OPTION_INTEGER | 1u << OPTION_TOKENS)->count;
+    return find_value(options, name, 1u << OPTION_INTEGER | 1u << OPTION_TOKENS)->whole_number;
 }
 
 double options_number(const struct options *options, const char *name)
 {
-    return value_of(options, name, 1u << OPTION_POSITIVE_NUMBER | 1u << OPTION_TRAINING_TOKENS)
-        ->number;
+    return find_value(options, name, 1u << OPTION_POSITIVE_NUMBER | 1u << OPTION_TRAINING_TOKENS)
+        ->real_number;
 }
 
 int options_choice(const struct options *options, const char *name)
 {
-    const struct option_value *value = value_of(options, name, 1u << OPTION_CHOICE);
-    return value->text == NULL ? -1 : (int)value->count;
+    const struct option_value *value = find_value(options, name, 1u << OPTION_CHOICE);
+    return value->text == NULL ? -1 : (int)value->whole_number;
 }
 
 const char *const *options_list(const struct options *options, const char *name, size_t *count)
 {
-    const struct option_value *value = value_of(options, name, 1u << OPTION_REPEATABLE);
-    *count = (size_t)value->count;
-    return value->list;
+    const struct option_value *value = find_value(options, name, 1u << OPTION_REPEATABLE);
+    *count = (size_t)value->whole_number;
+    return value->texts;
 }
 
 enum status options_supply(struct options *options, const char *name, const char *value,
@@ -315,7 +317,7 @@ enum status options_check(const struct option *option, const char *value, struct
 {
     struct option_value parsed = {0};
     enum status status = parse_value(option, value, &parsed, diag);
-    free((void *)parsed.list);
+    free((void *)parsed.texts);
     return status;
 }
 
@@ -334,7 +336,7 @@ void options_withdraw(struct options *options, const char *name)
     const struct option *option = find_option(options->sets, name, strlen(name), &row);
     assert(option != NULL);
     (void)option;
-    free((void *)options->value[row].list);
+    free((void *)options->value[row].texts);
     options->value[row] = (struct option_value){0};
 }
 
@@ -344,18 +346,18 @@ const struct option *options_find(const struct option_set *const *sets, const ch
     return find_option(sets, name, strlen(name), &row);
 }
 
-enum status options_exclude(const struct options *options, const char *one, const char *other,
-                            struct diag *diag)
+enum status options_refuse_both(const struct options *options, const char *one, const char *other,
+                                struct diag *diag)
 {
     if (!options_given(options, one) || !options_given(options, other))
         return STATUS_OK;
-    struct shown shown = shown_name(one);
+    struct option_label shown = label_of_option(one);
     return diag_error(diag, (struct loc){.name = shown.text}, STATUS_BAD_INPUT,
                       "cannot be given together with %s: leave one of the two out",
-                      shown_name(other).text);
+                      label_of_option(other).text);
 }
 
-void options_put_word(struct text *out, const char *word)
+void options_put_quoted_word(struct text *out, const char *word)
 {
     static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
                                 "0123456789_-+=./:,@%^";
@@ -389,7 +391,7 @@ static const char *read_quoted(struct text *word, const char *text, char quote)
 
 /* Appends one word; text stands on its first character. Returns the place after the word; NULL: a quote is not closed,
  * or a backslash is the last character. */
-static const char *read_word(struct text *word, const char *text)
+static const char *read_shell_word(struct text *word, const char *text)
 {
     while (text != NULL && *text != '\0' && strchr(" \t\r\n", *text) == NULL) {
         if (*text == '\'' || *text == '"') {
@@ -414,7 +416,7 @@ enum status options_split_words(char ***word, int *count, struct arena *arena, c
         const char *begin = text;
         one.size = 0;
         text_puts(&one, "");
-        text = read_word(&one, text);
+        text = read_shell_word(&one, text);
         if (text == NULL) {
             status = diag_error(
                 diag, at, STATUS_BAD_INPUT,
@@ -427,7 +429,7 @@ enum status options_split_words(char ***word, int *count, struct arena *arena, c
     return status;
 }
 
-bool options_are_without(const char *const *without, const char *name)
+bool options_list_has_name(const char *const *without, const char *name)
 {
     for (size_t i = 0; without[i] != NULL; i++)
         if (strcmp(without[i], name) == 0)
@@ -440,25 +442,25 @@ void options_put_command(struct text *out, const struct options *options,
 {
     size_t row = 0;
     for (size_t i = 0; i < options->argument_count; i++)
-        options_put_word(out, options->argument[i]);
+        options_put_quoted_word(out, options->argument[i]);
     for (size_t s = 0; options->sets[s] != NULL; s++)
-        for (size_t i = 0; i < options->sets[s]->count; i++, row++) {
+        for (size_t i = 0; i < options->sets[s]->option_count; i++, row++) {
             const struct option *option = &options->sets[s]->option[i];
             const struct option_value *value = &options->value[row];
-            bool left_out = !value->is_given || options_are_without(without, option->name);
+            bool left_out = !value->is_given || options_list_has_name(without, option->name);
             size_t times = left_out                            ? 0
-                           : option->kind == OPTION_REPEATABLE ? (size_t)value->count
+                           : option->kind == OPTION_REPEATABLE ? (size_t)value->whole_number
                                                                : 1;
             for (size_t k = 0; k < times; k++) {
-                text_printf(out, " %s", shown_name(option->name).text);
+                text_printf(out, " %s", label_of_option(option->name).text);
                 if (option->kind != OPTION_FLAG)
-                    options_put_word(out, option->kind == OPTION_REPEATABLE ? value->list[k]
-                                                                            : value->text);
+                    options_put_quoted_word(out, option->kind == OPTION_REPEATABLE ? value->texts[k]
+                                                                                   : value->text);
             }
         }
 }
 
-bool options_in_command(const char *command, const char *name, struct text *value)
+bool options_find_in_command(const char *command, const char *name, struct text *value)
 {
     struct arena arena = {0};
     char **word = NULL;
@@ -485,7 +487,7 @@ bool options_in_command(const char *command, const char *name, struct text *valu
 }
 
 /* Appends an option and its value. If the names of a choice pass the width, they go on in further lines. */
-static void put_head(struct text *out, const char *head, size_t width)
+static void put_option_head(struct text *out, const char *head, size_t width)
 {
     enum { INDENT_CHOICES = 6 };
     size_t column = 0;
@@ -506,7 +508,7 @@ static void print_option(struct text *out, const struct option *option)
 {
     size_t width = screen_help_width();
     struct text head = {0}, body = {0};
-    text_printf(&head, "  %s", shown_name(option->name).text);
+    text_printf(&head, "  %s", label_of_option(option->name).text);
     if (option->kind == OPTION_CHOICE && option->value_name == NULL) {
         text_putc(&head, ' ');
         for (size_t i = 0; i < option->name_count; i++)
@@ -519,7 +521,7 @@ static void print_option(struct text *out, const struct option *option)
         text_printf(&body, " [%s]", option->default_text);
     else if (option->unset_text != NULL)
         text_printf(&body, " [%s]", option->unset_text);
-    put_head(out, head.data, width);
+    put_option_head(out, head.data, width);
     if (head.size + 2 > HELP_COLUMN)
         text_printf(out, "\n%*s", HELP_COLUMN, "");
     else
@@ -534,8 +536,8 @@ void options_print_help(struct text *out, const struct option_set *const *sets,
 {
     for (size_t s = 0; sets[s] != NULL; s++) {
         text_printf(out, "\n%s:\n", sets[s]->title);
-        for (size_t i = 0; i < sets[s]->count; i++)
-            if (!options_are_without(without, sets[s]->option[i].name))
+        for (size_t i = 0; i < sets[s]->option_count; i++)
+            if (!options_list_has_name(without, sets[s]->option[i].name))
                 print_option(out, &sets[s]->option[i]);
     }
 }

@@ -23,7 +23,7 @@
 struct option_set {
     const char *title; /* "model and cluster" */
     const struct option *option;
-    size_t count;
+    size_t option_count;
 };
 
 enum { OPTION_SETS_MAX = 7 };
@@ -31,10 +31,10 @@ enum { OPTION_SETS_MAX = 7 };
 struct option_value {
     bool is_given;    /* the user gave the option, so the value is not the fallback */
     const char *text; /* NULL: the option was not given and has no fallback */
-    /* the value of COUNT and TOKENS; of CHOICE the index in names; of LIST the number of texts */
-    int64_t count;
-    double number;     /* the value of NUMBER and TOTAL */
-    const char **list; /* the texts of LIST */
+    /* the value of COUNT and TOKENS; for CHOICE the index in its names; for LIST the number of texts */
+    int64_t whole_number;
+    double real_number; /* the value of NUMBER and TOTAL */
+    const char **texts; /* the texts of LIST */
 };
 
 /* The parsed options. Texts point into argv and the option tables, or into the arena. All-zero is empty. */
@@ -53,9 +53,9 @@ void options_release(struct options *options);
 
 /* Return an option's value by name. Asking for an option that no set has, or for a value of another kind, is a
  * programming error (an assert). */
-/* of a flag: whether it is set */
+/* Returns whether the user gave the option; for a flag: whether it is set. */
 bool options_given(const struct options *options, const char *name);
-/* NULL: it has no value */
+/* Returns the text of an option; NULL: it has no value. */
 const char *options_text(const struct options *options, const char *name);
 int64_t options_count(const struct options *options, const char *name); /* 0: it has no value */
 double options_number(const struct options *options, const char *name); /* 0: it has no value */
@@ -85,20 +85,20 @@ const struct option *options_find(const struct option_set *const *sets, const ch
 enum status options_refuse_list(const char *name, const char *list, struct diag *diag);
 
 /* Reports an error if both options are given. */
-enum status options_exclude(const struct options *options, const char *one, const char *other,
-                            struct diag *diag);
+enum status options_refuse_both(const struct options *options, const char *one, const char *other,
+                                struct diag *diag);
 
 /* Appends a blank and a word, quoted such that a shell reads it back. The text has no line end. */
-void options_put_word(struct text *out, const char *word);
+void options_put_quoted_word(struct text *out, const char *word);
 
-/* Splits a text into words as a shell does, which is the reverse of options_put_word(). Blanks and line ends separate
+/* Splits a text into words as a shell does, which is the reverse of options_put_quoted_word(). Blanks and line ends separate
  * words; quotes and backslashes keep what they quote; nothing is expanded. *word gets *count words, which live in
  * arena. A quote that is not closed is reported at `at`. */
 enum status options_split_words(char ***word, int *count, struct arena *arena, const char *text,
                                 struct loc at, struct diag *diag);
 
 /* Returns whether a name is in without[], which ends in NULL. */
-bool options_are_without(const char *const *without, const char *name);
+bool options_list_has_name(const char *const *without, const char *name);
 
 /* Appends the options that were given, in the order of the tables, and the arguments. Options in without[] are left
  * out. */
@@ -107,7 +107,7 @@ void options_put_command(struct text *out, const struct options *options,
 
 /* Finds the value of an option in a command line that options_put_command() wrote; files keep it in their headers.
  * Returns false if the command lacks the option, or is NULL. */
-bool options_in_command(const char *command, const char *name, struct text *value);
+bool options_find_in_command(const char *command, const char *name, struct text *value);
 
 /* Appends the help of all sets: the options with their values, descriptions and defaults, in lines of at most 100
  * columns. Options in without[] are left out. */

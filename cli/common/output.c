@@ -25,7 +25,7 @@ enum status command_print(const struct text *text, struct diag *diag)
     return file_set_write("-", text->data, text->size, diag);
 }
 
-void command_note(const struct diag *note)
+void command_print_notes(const struct diag *note)
 {
     if (note->text != NULL)
         screen_print_messages(note->text);
@@ -42,7 +42,7 @@ void command_end_if_interrupted(const struct diag *diag)
 }
 
 /* Adds the bytes of a file; a file that cannot be read is like no other. */
-static uint64_t add_file(uint64_t digest, const char *path)
+static uint64_t add_file_digest(uint64_t digest, const char *path)
 {
     struct text file = {0};
     if (text_read(&file, path, NULL) == STATUS_OK) {
@@ -67,7 +67,7 @@ enum status command_print_version(struct text *out, struct diag *diag)
     return STATUS_OK;
 }
 
-enum status command_put_build(struct text *out, struct diag *diag)
+enum status command_put_build_id(struct text *out, struct diag *diag)
 {
     struct text module = {0};
     int major, minor, patch;
@@ -76,7 +76,7 @@ enum status command_put_build(struct text *out, struct diag *diag)
         return status;
     engine_version(&major, &minor, &patch);
     engine_append_path(&module);
-    uint64_t digest = add_file(add_file(DIGEST_NONE, "/proc/self/exe"), module.data);
+    uint64_t digest = add_file_digest(add_file_digest(DIGEST_NONE, "/proc/self/exe"), module.data);
     text_printf(out, "longhaul %s, SimGrid %d.%d.%d, program %016" PRIx64, LONGHAUL_VERSION, major,
                 minor, patch, digest);
     text_release(&module);

@@ -17,7 +17,7 @@ void command_begin_json(struct json_out *json, const char *schema);
 enum status command_print(const struct text *text, struct diag *diag);
 
 /* Prints notes on standard error, for example which values were filled in. It is not called after an error. */
-void command_note(const struct diag *note);
+void command_print_notes(const struct diag *note);
 
 /* Must be called last. If a signal arrived (base/interrupt.h) and *diag says so, it prints the message and lets that
  * signal end the program, so that the calling shell sees why the program ended. */
@@ -28,6 +28,6 @@ enum status command_print_version(struct text *out, struct diag *diag);
 
 /* Appends on one line what distinguishes a build from others, for files of answers (base/answer_file.h): the versions,
  * and a digest of the files of the program and of the simulator, which it loads. */
-enum status command_put_build(struct text *out, struct diag *diag);
+enum status command_put_build_id(struct text *out, struct diag *diag);
 
 #endif

@@ -36,14 +36,14 @@ static const char style[] =
     "font-variant-numeric:tabular-nums}th,td{padding:.22rem .7rem;border-bottom:1px solid "
     "var(--line);text-align:left;vertical-align:top}th{color:var(--grey);font-weight:600}"
     ".n{text-align:right;white-space:nowrap}.l{min-width:15rem}figure{margin:1rem 0}"
-    /* what all groups of a drawing have: cli/page/svg.c leaves it out of them */
+    /* The attributes that all groups of a drawing have; cli/page/svg.c omits them from the groups. */
     "figure svg{width:100%;height:auto;display:block;fill:none;stroke:currentColor;"
     "font-family:'DejaVu Sans',Verdana,sans-serif}"
     "figcaption{color:var(--grey);font-size:.85rem}pre{background:var(--soft);padding:.7rem .9rem;"
     "overflow-x:auto;font-size:.82rem;white-space:pre-wrap;overflow-wrap:anywhere}"
     "summary{cursor:pointer;margin:.4rem 0}";
 
-static const char *entity_of(char c)
+static const char *html_entity_of(char c)
 {
     static const struct {
         char c;
@@ -55,12 +55,12 @@ static const char *entity_of(char c)
     return NULL;
 }
 
-void page_put(struct page *page, const char *text)
+void page_put_escaped(struct page *page, const char *text)
 {
     struct text whole = {0};
     utf8_append_repaired(&whole, text);
     for (size_t i = 0; i < whole.size; i++) {
-        const char *entity = entity_of(whole.data[i]);
+        const char *entity = html_entity_of(whole.data[i]);
         if (entity != NULL)
             text_puts(&page->html, entity);
         else
@@ -70,10 +70,10 @@ void page_put(struct page *page, const char *text)
 }
 
 /* Appends a text between an opening and a closing tag. */
-static void put_in(struct page *page, const char *open, const char *text, const char *close)
+static void put_in_tags(struct page *page, const char *open, const char *text, const char *close)
 {
     text_puts(&page->html, open);
-    page_put(page, text);
+    page_put_escaped(page, text);
     text_puts(&page->html, close);
 }
 
@@ -81,10 +81,10 @@ void page_begin(struct page *page, const char *title, const char *subtitle)
 {
     text_puts(&page->html, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
                            "<meta name=\"viewport\" content=\"width=device-width\">\n");
-    put_in(page, "<title>", title, "</title>\n");
+    put_in_tags(page, "<title>", title, "</title>\n");
     text_printf(&page->html, "<style>%s</style></head>\n<body>\n", style);
-    put_in(page, "<h1>", title, "</h1>\n");
-    put_in(page, "<p class=\"sub\">", subtitle, "</p>\n");
+    put_in_tags(page, "<h1>", title, "</h1>\n");
+    put_in_tags(page, "<p class=\"sub\">", subtitle, "</p>\n");
 }
 
 void page_end(struct page *page)
@@ -96,34 +96,34 @@ void page_verdict(struct page *page, enum page_tone mood, const char *text)
 {
     static const char *const classes[] = {"good", "bad", "close"};
     text_printf(&page->html, "<p class=\"verdict %s\">", classes[mood]);
-    page_put(page, text);
+    page_put_escaped(page, text);
     text_puts(&page->html, "</p>\n");
 }
 
 void page_heading(struct page *page, const char *text)
 {
-    put_in(page, "<h2>", text, "</h2>\n");
+    put_in_tags(page, "<h2>", text, "</h2>\n");
 }
 
 void page_text(struct page *page, const char *text)
 {
-    put_in(page, "<p>", text, "</p>\n");
+    put_in_tags(page, "<p>", text, "</p>\n");
 }
 
 void page_warning(struct page *page, const char *text)
 {
-    put_in(page, "<p class=\"warning\">", text, "</p>\n");
+    put_in_tags(page, "<p class=\"warning\">", text, "</p>\n");
 }
 
-void page_details(struct page *page, const char *summary, const char *text)
+void page_folded_text(struct page *page, const char *summary, const char *text)
 {
-    put_in(page, "<details><summary>", summary, "</summary>\n");
-    put_in(page, "<pre>", text, "</pre></details>\n");
+    put_in_tags(page, "<details><summary>", summary, "</summary>\n");
+    put_in_tags(page, "<pre>", text, "</pre></details>\n");
 }
 
 void page_code(struct page *page, const char *text)
 {
-    put_in(page, "<pre>", text, "</pre>\n");
+    put_in_tags(page, "<pre>", text, "</pre>\n");
 }
 
 void page_begin_numbers(struct page *page)
@@ -133,8 +133,8 @@ void page_begin_numbers(struct page *page)
 
 void page_number(struct page *page, const char *value, const char *what)
 {
-    put_in(page, "<div><b>", value, "</b>");
-    put_in(page, "<span>", what, "</span></div>\n");
+    put_in_tags(page, "<div><b>", value, "</b>");
+    put_in_tags(page, "<span>", what, "</span></div>\n");
 }
 
 void page_end_numbers(struct page *page)
@@ -145,12 +145,12 @@ void page_end_numbers(struct page *page)
 void page_begin_table(struct page *page, const char *details, const char *const *heads)
 {
     if (details != NULL)
-        put_in(page, "<details><summary>", details, "</summary>\n");
+        put_in_tags(page, "<details><summary>", details, "</summary>\n");
     else
         text_puts(&page->html, "<div>");
     text_puts(&page->html, "<div class=\"scroll\"><table><thead><tr>");
     for (size_t i = 0; heads[i] != NULL; i++)
-        put_in(page, "<th>", heads[i], "</th>");
+        put_in_tags(page, "<th>", heads[i], "</th>");
     text_puts(&page->html, "</tr></thead>\n<tr>");
     page->table_is_folded = details != NULL;
 }
@@ -160,14 +160,14 @@ enum { LONG_CELL = 40 };
 
 void page_cell_words(struct page *page, const char *text)
 {
-    put_in(page, strlen(text) > LONG_CELL ? "<td class=\"l\">" : "<td>", text, "</td>");
+    put_in_tags(page, strlen(text) > LONG_CELL ? "<td class=\"l\">" : "<td>", text, "</td>");
 }
 
 void page_cell(struct page *page, const char *text)
 {
     size_t digits = strspn(text, "0123456789.,+-% ");
     if (text[0] != '\0' && text[digits] == '\0')
-        put_in(page, "<td class=\"n\">", text, "</td>");
+        put_in_tags(page, "<td class=\"n\">", text, "</td>");
     else
         page_cell_words(page, text);
 }

@@ -11,12 +11,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum page_tone { PAGE_GOOD, PAGE_BAD, PAGE_CLOSE };
+enum page_tone { PAGE_GOOD, PAGE_BAD, PAGE_BORDERLINE };
 
 struct page {
     struct text html;
     bool table_is_folded; /* the table that is being written is folded away */
-    size_t svgs;
+    size_t svg_count;
 };
 
 void page_begin(struct page *page, const char *title, const char *subtitle);
@@ -28,7 +28,7 @@ void page_heading(struct page *page, const char *text);
 void page_text(struct page *page, const char *text);
 void page_warning(struct page *page, const char *text);
 /* Appends preformatted text, which is folded away under a summary until the reader clicks on that. */
-void page_details(struct page *page, const char *summary, const char *text);
+void page_folded_text(struct page *page, const char *summary, const char *text);
 void page_code(struct page *page, const char *text);
 
 /* Append numbers, each with its name. The numbers between begin and end stand side by side. */
@@ -47,6 +47,6 @@ void page_end_row(struct page *page);
 void page_end_table(struct page *page);
 
 /* Appends a text. Characters that have a meaning in HTML are escaped; bytes that are not UTF-8 become U+FFFD. */
-void page_put(struct page *page, const char *text);
+void page_put_escaped(struct page *page, const char *text);
 
 #endif

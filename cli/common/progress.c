@@ -31,7 +31,7 @@ static struct {
     double began_s, printed_s;
 } search;
 
-static void begin_line(const struct progress *p)
+static void begin_progress_line(const struct progress *p)
 {
     (void)p;
     search.to_terminal = isatty(STDERR_FILENO) == 1;
@@ -51,7 +51,7 @@ static void put_duration(char *buffer, size_t size, double seconds)
 
 /* Writes "257/884, 87.3/s, 0:07 left, NOTE" after a bar, which takes what room the rest leaves of the terminal's width.
  * A line that does not fit is cut off, since a terminal goes back to the beginning of its last row only. */
-static void update_line(const struct progress *p, size_t done, const char *note)
+static void update_progress_line(const struct progress *p, size_t done, const char *note)
 {
     double now = now_s(), spent = now - search.began_s;
     if (!search.to_terminal || now - search.printed_s < EVERY_S || p->total == 0)
@@ -84,7 +84,7 @@ static void update_line(const struct progress *p, size_t done, const char *note)
     fflush(stderr);
 }
 
-static void end(void)
+static void end_progress_line(void)
 {
     if (search.to_terminal && search.printed_s > 0) {
         fputs("\r\033[K", stderr);
@@ -95,7 +95,8 @@ static void end(void)
 
 void progress_show_on_terminal(void)
 {
-    static const struct progress_watcher terminal = {begin_line, update_line, end};
+    static const struct progress_watcher terminal = {begin_progress_line, update_progress_line,
+                                                     end_progress_line};
     progress_watch(&terminal);
 }
 
@@ -108,7 +109,7 @@ static volatile sig_atomic_t part_s;
 static struct sigaction alarm_before;
 
 /* Prints a line such as "simulating, 12 s". It runs in a signal handler, so it may not use stdio. */
-static void show_part(int number)
+static void print_part_on_alarm(int number)
 {
     (void)number;
     static const char end[] = " s\033[K";
@@ -134,12 +135,12 @@ static void show_part(int number)
     errno = error;
 }
 
-void progress_part(const char *what)
+void progress_show_part(const char *what)
 {
     const struct itimerval every = {{1, 0}, {1, 0}}, never = {{0, 0}, {0, 0}};
     bool began = part != NULL;
     if (what != NULL && !began && isatty(STDERR_FILENO) == 1) {
-        struct sigaction action = {.sa_handler = show_part, .sa_flags = SA_RESTART};
+        struct sigaction action = {.sa_handler = print_part_on_alarm, .sa_flags = SA_RESTART};
         sigemptyset(&action.sa_mask);
         part_s = 0;
         part = what;

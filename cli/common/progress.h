@@ -9,6 +9,6 @@ void progress_show_on_terminal(void);
 /* Shows which part of a command is running, and for how long the command has run, every second after the first two. It
  * is for parts of unknown length. The text `what` must stay valid. what NULL: the command is done, and the line is
  * erased. Meanwhile the signal SIGALRM is in use. */
-void progress_part(const char *what);
+void progress_show_part(const char *what);
 
 #endif

@@ -10,23 +10,23 @@
 
 enum { COLUMNS_MAX = 48, FLAT_MAX = 16 };
 
-static int kind_of(const struct column *column)
+static int column_kind_of(const struct column *column)
 {
-    return column->kind & COLUMN_KIND;
+    return column->kind & COLUMN_KIND_MASK;
 }
 
 /* Appends the blanks that separate a column from the one before it in text. */
-static void put_gap(struct rows *rows, const struct column *column)
+static void put_column_gap(struct rows *rows, const struct column *column)
 {
     const struct column *before = NULL;
     for (const struct column *c = rows->column; c < column; c++)
         before = c->label != NULL ? c : before;
     if (before != NULL)
-        text_puts(rows->out, before->width > 0 && column->width < 0 ? "  " : " ");
+        text_puts(rows->out, before->text_width > 0 && column->text_width < 0 ? "  " : " ");
 }
 
 /* Returns the number of characters in the last line of a text. */
-static size_t column_of_end(const struct text *out)
+static size_t last_line_length(const struct text *out)
 {
     size_t at = 0;
     while (at < out->size && out->data[out->size - 1 - at] != '\n')
@@ -37,18 +37,19 @@ static size_t column_of_end(const struct text *out)
 /* Appends a cell of text. */
 static void put_cell(struct rows *rows, const struct column *column, const char *cell)
 {
-    put_gap(rows, column);
-    if (kind_of(column) == COLUMN_TEXT) {
-        size_t at = column_of_end(rows->out);
-        screen_wrap(rows->out, cell, rows->indent > 0 ? rows->indent : at, at, rows->width);
+    put_column_gap(rows, column);
+    if (column_kind_of(column) == COLUMN_TEXT) {
+        size_t at = last_line_length(rows->out);
+        screen_wrap(rows->out, cell, rows->continuation_indent > 0 ? rows->continuation_indent : at,
+                    at, rows->screen_width);
         rows->out->size--; /* the row ends its last line itself */
     } else {
-        text_printf(rows->out, "%*s", column->width, cell);
+        text_printf(rows->out, "%*s", column->text_width, cell);
     }
 }
 
 /* Ends a line of text, without blanks before its end. */
-static void end_line(struct rows *rows)
+static void end_text_line(struct rows *rows)
 {
     struct text *out = rows->out;
     while (out->size > 0 && out->data[out->size - 1] == ' ')
@@ -60,7 +61,7 @@ static void begin_csv(struct rows *rows)
 {
     const char *keys[COLUMNS_MAX];
     size_t count = 0;
-    for (size_t i = 0; i < rows->count; i++)
+    for (size_t i = 0; i < rows->column_count; i++)
         if (rows->column[i].key != NULL)
             keys[count++] = rows->column[i].key;
     records_put_fields(rows->csv, keys, count);
@@ -74,39 +75,40 @@ void rows_begin(struct rows *rows, const char *key, const char *details,
     size_t shown = 0;
     bool labelled = false;
     rows->column = table->column;
-    rows->count = table->count;
+    rows->column_count = table->column_count;
     rows->filled_columns = 0;
     rows->single_row_key = NULL;
-    assert(table->count <= COLUMNS_MAX);
+    assert(table->column_count <= COLUMNS_MAX);
     if (rows->json != NULL)
         json_begin_array(rows->json, key);
     if (rows->csv != NULL)
         begin_csv(rows);
-    for (size_t i = 0; i < table->count; i++) {
+    for (size_t i = 0; i < table->column_count; i++) {
         const struct column *column = &table->column[i];
         if (column->label == NULL)
             continue;
         labelled |= column->label[0] != '\0';
-        heads[shown++] = column->head != NULL ? column->head : column->label;
+        heads[shown++] = column->page_label != NULL ? column->page_label : column->label;
     }
     if (rows->page != NULL)
         page_begin_table(rows->page, details, heads);
     if (rows->out == NULL || !labelled)
         return;
-    for (size_t i = 0; i < table->count; i++)
+    for (size_t i = 0; i < table->column_count; i++)
         if (table->column[i].label != NULL)
             put_cell(rows, &table->column[i], table->column[i].label);
-    end_line(rows);
+    end_text_line(rows);
 }
 
 /* Returns whether an object of JSON has one line: one of many rows does, unless it has rows of its own or many
  * members. */
-static bool is_flat(const struct rows *rows)
+static bool is_object_on_one_line(const struct rows *rows)
 {
-    if (rows->single_row_key != NULL || rows->count > FLAT_MAX)
+    if (rows->single_row_key != NULL || rows->column_count > FLAT_MAX)
         return false;
-    for (size_t i = 0; i < rows->count; i++)
-        if (kind_of(&rows->column[i]) == COLUMN_ROWS || kind_of(&rows->column[i]) == COLUMN_ROW)
+    for (size_t i = 0; i < rows->column_count; i++)
+        if (column_kind_of(&rows->column[i]) == COLUMN_ROWS ||
+            column_kind_of(&rows->column[i]) == COLUMN_SINGLE_ROW)
             return false;
     return true;
 }
@@ -114,26 +116,26 @@ static bool is_flat(const struct rows *rows)
 /* Returns the next column. If it is the first one, it begins a row. */
 static const struct column *next_column(struct rows *rows)
 {
-    if (rows->filled_columns == 0 && rows->json != NULL && is_flat(rows))
+    if (rows->filled_columns == 0 && rows->json != NULL && is_object_on_one_line(rows))
         json_begin_inline_object(rows->json, rows->single_row_key);
     else if (rows->filled_columns == 0 && rows->json != NULL)
         json_begin_object(rows->json, rows->single_row_key);
-    assert(rows->filled_columns < rows->count);
+    assert(rows->filled_columns < rows->column_count);
     return &rows->column[rows->filled_columns++];
 }
 
 /* Ends the row if its last column has been filled. */
 static void end_row(struct rows *rows)
 {
-    if (rows->filled_columns < rows->count)
+    if (rows->filled_columns < rows->column_count)
         return;
     rows->filled_columns = 0;
-    if (rows->json != NULL && is_flat(rows))
+    if (rows->json != NULL && is_object_on_one_line(rows))
         json_end_inline_object(rows->json);
     else if (rows->json != NULL)
         json_end_object(rows->json);
     if (rows->out != NULL)
-        end_line(rows);
+        end_text_line(rows);
     if (rows->csv != NULL)
         text_putc(rows->csv, '\n');
     if (rows->page != NULL)
@@ -141,7 +143,7 @@ static void end_row(struct rows *rows)
 }
 
 /* Puts a cell into the outputs for people. */
-static void put_shown(struct rows *rows, const struct column *column, const char *cell)
+static void put_cell_for_people(struct rows *rows, const struct column *column, const char *cell)
 {
     if (column->label == NULL)
         return;
@@ -152,7 +154,7 @@ static void put_shown(struct rows *rows, const struct column *column, const char
 }
 
 /* Puts a field of CSV; a field of a number that is not known is empty. */
-static void put_field(struct rows *rows, const struct column *column, const char *field)
+static void put_csv_field(struct rows *rows, const struct column *column, const char *field)
 {
     if (rows->csv == NULL || column->key == NULL)
         return;
@@ -164,36 +166,37 @@ static void put_field(struct rows *rows, const struct column *column, const char
     records_put_field(rows->csv, field);
 }
 
-void rows_name(struct rows *rows, const char *name)
+void rows_put_name(struct rows *rows, const char *name)
 {
     const struct column *column = next_column(rows);
-    assert(kind_of(column) <= COLUMN_VALUE);
+    assert(column_kind_of(column) <= COLUMN_NUMBER_OR_NAME);
     assert(name != NULL || (column->kind & COLUMN_NULLABLE) != 0);
     if (rows->json != NULL && column->key != NULL)
         json_put_text(rows->json, column->key, name);
-    put_field(rows, column, name != NULL ? name : "");
-    if (name == NULL || (name[0] == '\0' && kind_of(column) != COLUMN_TEXT))
+    put_csv_field(rows, column, name != NULL ? name : "");
+    if (name == NULL || (name[0] == '\0' && column_kind_of(column) != COLUMN_TEXT))
         name = "(none)";
-    put_shown(rows, column, name);
+    put_cell_for_people(rows, column, name);
     end_row(rows);
 }
 
 /* Appends a number in the form that people read. In a page, the head of the column has the percent sign of a share. */
-static void put_value(struct text *out, const struct column *column, double value, bool page)
+static void put_number_as_text(struct text *out, const struct column *column, double value,
+                               bool page)
 {
     const char *unit = page ? "" : " %";
-    switch (kind_of(column)) {
+    switch (column_kind_of(column)) {
     case COLUMN_FLAG:
         text_puts(out, value != 0 ? "yes" : "no");
         break;
-    case COLUMN_VALUE:
+    case COLUMN_NUMBER_OR_NAME:
     case COLUMN_NUMBER:
         text_printf(out, "%.6g", value);
         break;
     case COLUMN_SECONDS:
         text_printf(out, "%.3f", 1e3 * value);
         break;
-    case COLUMN_MORE: /* what rounds to 0 has the sign of 0 */
+    case COLUMN_SECONDS_DIFFERENCE: /* what rounds to 0 has the sign of 0 */
         text_printf(out, "%+.3f", fabs(1e3 * value) < 5e-4 ? 0 : 1e3 * value);
         break;
     case COLUMN_MEMORY:
@@ -219,9 +222,9 @@ static void put_value(struct text *out, const struct column *column, double valu
     }
 }
 
-static void put_json(struct json_out *json, const struct column *column, double value)
+static void put_json_number(struct json_out *json, const struct column *column, double value)
 {
-    int kind = kind_of(column);
+    int kind = column_kind_of(column);
     if (kind == COLUMN_FLAG)
         json_put_bool(json, column->key, value != 0);
     else if (isfinite(value) &&
@@ -231,34 +234,34 @@ static void put_json(struct json_out *json, const struct column *column, double 
         json_put_number(json, column->key, value);
 }
 
-void rows_number(struct rows *rows, double value)
+void rows_put_number(struct rows *rows, double value)
 {
     const struct column *column = next_column(rows);
     struct text cell = {0};
-    assert(kind_of(column) >= COLUMN_VALUE);
+    assert(column_kind_of(column) >= COLUMN_NUMBER_OR_NAME);
     if (rows->json != NULL && column->key != NULL)
-        put_json(rows->json, column, value);
-    if (kind_of(column) == COLUMN_FLAG)
+        put_json_number(rows->json, column, value);
+    if (column_kind_of(column) == COLUMN_FLAG)
         text_puts(&cell, value != 0 ? "true" : "false");
     else if (isfinite(value))
         text_printf(&cell, "%.6g", value);
-    put_field(rows, column, cell.size > 0 ? cell.data : "");
+    put_csv_field(rows, column, cell.size > 0 ? cell.data : "");
     cell.size = 0;
-    if (isnan(value) || (kind_of(column) == COLUMN_INDEX && value < 0))
+    if (isnan(value) || (column_kind_of(column) == COLUMN_INDEX && value < 0))
         text_putc(&cell, '-');
     else
-        put_value(&cell, column, value, rows->page != NULL);
-    put_shown(rows, column, cell.data);
+        put_number_as_text(&cell, column, value, rows->page != NULL);
+    put_cell_for_people(rows, column, cell.data);
     text_release(&cell);
     end_row(rows);
 }
 
-void rows_skip(struct rows *rows)
+void rows_skip_column(struct rows *rows)
 {
     const struct column *column = next_column(rows);
     assert((column->kind & COLUMN_OPTIONAL) != 0);
-    put_field(rows, column, "");
-    put_shown(rows, column, "");
+    put_csv_field(rows, column, "");
+    put_cell_for_people(rows, column, "");
     end_row(rows);
 }
 
@@ -276,35 +279,36 @@ void rows_end(struct rows *rows)
 void rows_begin_inner(struct rows *inner, struct rows *rows, const struct row_table *table)
 {
     const struct column *column = next_column(rows);
-    assert(kind_of(column) == COLUMN_ROWS && strcmp(column->description, table->name) == 0);
-    put_field(rows, column, "");
+    assert(column_kind_of(column) == COLUMN_ROWS && strcmp(column->description, table->name) == 0);
+    put_csv_field(rows, column, "");
     *inner = (struct rows){.json = rows->json, .outer_rows = rows};
     rows_begin(inner, column->key, NULL, table);
 }
 
-void rows_begin_one(struct rows *rows, const char *key, const struct row_table *table)
+void rows_begin_single(struct rows *rows, const char *key, const struct row_table *table)
 {
     assert(rows->out == NULL && rows->csv == NULL && rows->page == NULL);
     rows->column = table->column;
-    rows->count = table->count;
+    rows->column_count = table->column_count;
     rows->filled_columns = 0;
     rows->single_row_key = key;
 }
 
-void rows_begin_inner_one(struct rows *inner, struct rows *rows, const struct row_table *table)
+void rows_begin_inner_single(struct rows *inner, struct rows *rows, const struct row_table *table)
 {
     const struct column *column = next_column(rows);
-    assert(kind_of(column) == COLUMN_ROW && strcmp(column->description, table->name) == 0);
-    put_field(rows, column, "");
+    assert(column_kind_of(column) == COLUMN_SINGLE_ROW &&
+           strcmp(column->description, table->name) == 0);
+    put_csv_field(rows, column, "");
     *inner = (struct rows){.json = rows->json, .outer_rows = rows};
-    rows_begin_one(inner, column->key, table);
+    rows_begin_single(inner, column->key, table);
 }
 
 void rows_begin_object(struct rows *rows)
 {
     const struct column *column = next_column(rows);
-    assert(kind_of(column) == COLUMN_OBJECT);
-    put_field(rows, column, "");
+    assert(column_kind_of(column) == COLUMN_OBJECT);
+    put_csv_field(rows, column, "");
     if (rows->json != NULL)
         json_begin_object(rows->json, column->key);
 }

@@ -18,34 +18,35 @@
 enum column_kind {
     COLUMN_NAME, /* a text */
     COLUMN_TEXT, /* a text that is wrapped at the width of the screen; the last column that has a label */
-    COLUMN_VALUE,     /* a number or a text, shown as NUMBER or NAME */
-    COLUMN_FLAG,      /* true or false: a number that is not 0 or 0 */
-    COLUMN_COUNT,     /* a whole number */
-    COLUMN_INDEX,     /* a whole number, "-" if it is below 0 */
-    COLUMN_NUMBER,    /* a number in SI units, shown with six digits */
-    COLUMN_SECONDS,   /* shown in ms */
-    COLUMN_MORE,      /* a difference in seconds with its sign, shown in ms */
-    COLUMN_BYTES,     /* bytes, shown as a whole number */
-    COLUMN_MEMORY,    /* bytes, shown with a unit: "1.28 GiB" */
-    COLUMN_GIB,       /* bytes, shown in GiB */
+    COLUMN_NUMBER_OR_NAME,     /* a number or a text, shown as NUMBER or NAME */
+    COLUMN_FLAG,               /* true or false: a number that is not 0 or 0 */
+    COLUMN_COUNT,              /* a whole number */
+    COLUMN_INDEX,              /* a whole number, "-" if it is below 0 */
+    COLUMN_NUMBER,             /* a number in SI units, shown with six digits */
+    COLUMN_SECONDS,            /* shown in ms */
+    COLUMN_SECONDS_DIFFERENCE, /* a difference in seconds with its sign, shown in ms */
+    COLUMN_BYTES,              /* bytes, shown as a whole number */
+    COLUMN_MEMORY,             /* bytes, shown with a unit: "1.28 GiB" */
+    COLUMN_GIB,                /* bytes, shown in GiB */
     COLUMN_ERROR,     /* a fraction with its sign, shown in percent; "-" if it is not known */
     COLUMN_SHARE,     /* a fraction, shown in percent; "-" if it is not known */
     COLUMN_PERCENT,   /* a fraction, shown in percent without decimals */
     COLUMN_DEVIATION, /* a small number, shown as 1.2e-05; "-" if it is not known */
     COLUMN_ROWS, /* rows of another table, which only JSON has; `description` is that table's name */
     COLUMN_OBJECT, /* numbers and texts with names of their own, which only JSON has */
-    COLUMN_ROW, /* one row of another table, which only JSON has; `description` is that table's name */
+    COLUMN_SINGLE_ROW, /* one row of another table, which only JSON has; `description` is that table's name */
     COLUMN_KIND_COUNT,
-    COLUMN_KIND = 31,     /* the bits of a kind; the flags below may be added */
-    COLUMN_OPTIONAL = 32, /* a row may lack the column: rows_skip() */
-    COLUMN_NULLABLE = 64  /* null in JSON where the value is NAN, or the name is NULL */
+    COLUMN_KIND_MASK = 31, /* the bits of a kind; the flags below may be added */
+    COLUMN_OPTIONAL = 32,  /* a row may lack the column: rows_skip_column() */
+    COLUMN_NULLABLE = 64   /* null in JSON where the value is NAN, or the name is NULL */
 };
 
 struct column {
     const char *key, *label;
-    const char *head; /* the label in a page, which contains the unit; NULL: the same as `label` */
-    int kind;         /* enum column_kind, with flags */
-    int width;        /* width of the column in text; negative: left-aligned */
+    /* the label in a page, which contains the unit; NULL: the same as `label` */
+    const char *page_label;
+    int kind;       /* enum column_kind, with flags */
+    int text_width; /* width of the column in text; negative: left-aligned */
     /* description in the schema; NULL: the key says enough. "common.json" or "choices.json": that schema describes the
      * key */
     const char *description;
@@ -55,7 +56,7 @@ struct column {
 struct row_table {
     const char *name;
     const struct column *column;
-    size_t count;
+    size_t column_count;
 };
 
 /* A table that is being written. At least one of out, json, csv and page is set; csv and page may be set together. */
@@ -64,11 +65,13 @@ struct rows {
     struct json_out *json;
     struct text *csv;
     struct page *page;
-    size_t width;  /* of the screen; 0: texts are not wrapped */
-    size_t indent; /* of the lines after the first one of a wrapped text; 0: they begin below it */
+    size_t screen_width; /* of the screen; 0: texts are not wrapped */
+    /* of the lines after the first one of a wrapped text; 0: they begin below it */
+    size_t continuation_indent;
     const struct column *column;
-    size_t count, filled_columns; /* number of columns, and of those that are filled in this row */
-    struct rows *outer_rows;      /* the rows whose column of kind ROWS or ROW this is */
+    size_t column_count,
+        filled_columns;      /* number of columns, and of those that are filled in this row */
+    struct rows *outer_rows; /* the rows whose column of kind ROWS or ROW this is */
     /* the member of JSON that is a single row, not an array of rows; NULL: there may be many rows */
     const char *single_row_key;
 };
@@ -77,9 +80,9 @@ struct rows {
  * away under the line `details` (NULL: it is always shown). */
 void rows_begin(struct rows *rows, const char *key, const char *details,
                 const struct row_table *table);
-void rows_name(struct rows *rows, const char *name); /* for columns NAME and TEXT */
-void rows_number(struct rows *rows, double value);   /* for columns of numbers and flags */
-void rows_skip(struct rows *rows);                   /* for an OPTIONAL column that the row lacks */
+void rows_put_name(struct rows *rows, const char *name); /* for columns NAME and TEXT */
+void rows_put_number(struct rows *rows, double value);   /* for columns of numbers and flags */
+void rows_skip_column(struct rows *rows); /* for an OPTIONAL column that the row lacks */
 void rows_end(struct rows *rows);
 
 /* Fills a column ROWS: begins rows of another table, which rows_end(inner) ends. */
@@ -87,9 +90,9 @@ void rows_begin_inner(struct rows *inner, struct rows *rows, const struct row_ta
 
 /* Begins a single row, which is the object `key` of JSON, the only output. After its last column, rows_end() ends
  * it. */
-void rows_begin_one(struct rows *rows, const char *key, const struct row_table *table);
+void rows_begin_single(struct rows *rows, const char *key, const struct row_table *table);
 /* Fills a column ROW: begins a single row of another table, which rows_end(inner) ends. */
-void rows_begin_inner_one(struct rows *inner, struct rows *rows, const struct row_table *table);
+void rows_begin_inner_single(struct rows *inner, struct rows *rows, const struct row_table *table);
 
 /* Fills a column OBJECT. What is put into rows->json between the two calls are the members of the object; if that is
  * NULL, nothing is to be put. */

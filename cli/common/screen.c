@@ -46,14 +46,14 @@ struct screen screen_make(struct text *out)
     const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
     if (screen.width == 0)
         return screen;
-    screen.colour = (no_color == NULL || no_color[0] == '\0') && term != NULL && term[0] != '\0' &&
-                    strcmp(term, "dumb") != 0;
+    screen.has_colour = (no_color == NULL || no_color[0] == '\0') && term != NULL &&
+                        term[0] != '\0' && strcmp(term, "dumb") != 0;
     return screen;
 }
 
 /* Returns the length of the word at text. A command between backquotes counts as one word, so that it is not broken and
  * can be pasted. */
-static size_t unbroken_size(const char *text)
+static size_t unbreakable_length(const char *text)
 {
     const char *open = text + strcspn(text, " `");
     const char *close = *open == '`' ? strchr(open + 1, '`') : NULL;
@@ -64,7 +64,7 @@ void screen_wrap(struct text *out, const char *text, size_t indent, size_t colum
 {
     bool first = true; /* the word is the first of its line */
     while (*text != '\0') {
-        size_t size = unbroken_size(text);
+        size_t size = unbreakable_length(text);
         if (!first && width > 0 && column + 1 + size > width) {
             text_printf(out, "\n%*s", (int)indent, "");
             column = indent;
@@ -125,7 +125,7 @@ void screen_print_messages(const char *messages)
 /* Switches a colour on, given by its number in ECMA-48 (SGR); 0 switches all colours off. */
 static void put_colour(const struct screen *screen, int number)
 {
-    if (screen->colour)
+    if (screen->has_colour)
         text_printf(screen->out, "\033[%dm", number);
 }
 
@@ -133,7 +133,7 @@ void screen_put_verdict(const struct screen *screen, enum screen_tone tone, cons
                         const char *rest)
 {
     static const int colours[] = {
-        [SCREEN_GOOD] = 32, [SCREEN_BAD] = 31, [SCREEN_DOUBT] = 33}; /* green, red, yellow */
+        [SCREEN_GOOD] = 32, [SCREEN_BAD] = 31, [SCREEN_BORDERLINE] = 33}; /* green, red, yellow */
     put_colour(screen, 1);
     put_colour(screen, colours[tone]);
     text_puts(screen->out, verdict);
@@ -150,7 +150,7 @@ void screen_put_heading(const struct screen *screen, const char *heading)
     text_putc(screen->out, '\n');
 }
 
-void screen_put_line(const struct screen *screen, const char *label, const char *text)
+void screen_put_labelled_line(const struct screen *screen, const char *label, const char *text)
 {
     text_printf(screen->out, "%-*s", LABEL - 1, label);
     text_putc(screen->out, ' ');
@@ -164,7 +164,7 @@ void screen_put_text(const struct screen *screen, const char *text)
 }
 
 /* Returns the length of the word at text. Blanks between single quotes belong to the word. */
-static size_t word_size(const char *text)
+static size_t command_word_length(const char *text)
 {
     bool quoted = false;
     size_t size = 0;
@@ -179,10 +179,10 @@ void screen_put_command(const struct screen *screen, const char *command)
     bool first = true; /* the word is the first of its line */
     text_printf(screen->out, "%*s", INDENT, "");
     while (*command != '\0') {
-        size_t size = word_size(command);
+        size_t size = command_word_length(command);
         /* an option and its value stay together */
         if (command[0] == '-' && command[size] == ' ' && command[size + 1] != '-')
-            size += 1 + word_size(command + size + 1);
+            size += 1 + command_word_length(command + size + 1);
         if (!first && screen->width > 0 && column + 1 + size + 2 > screen->width) {
             text_printf(screen->out, " \\\n%*s", 2 * INDENT, "");
             column = 2 * INDENT;
@@ -215,7 +215,7 @@ void screen_sort_bars(struct screen_bar *bar, size_t count)
 }
 
 static void put_bar(const struct screen *screen, const struct screen_bar *bar, double longest,
-                    double whole, screen_put_value *put)
+                    double whole, screen_put_value_fn *put)
 {
     size_t width = screen->width > 0 ? screen->width : WIDTH_USUAL;
     /* the width of the other columns and of "  37 %  " */
@@ -235,7 +235,7 @@ static void put_bar(const struct screen *screen, const struct screen_bar *bar, d
 }
 
 void screen_put_bars(const struct screen *screen, struct screen_bar *bar, size_t count,
-                     double whole, screen_put_value *put, bool all)
+                     double whole, screen_put_value_fn *put, bool all)
 {
     size_t some = 0, shown = 0;
     struct screen_bar other = {.label = "other"};

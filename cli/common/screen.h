@@ -15,7 +15,7 @@
 struct screen {
     struct text *out;
     size_t width; /* 0: lines are not wrapped */
-    bool colour;
+    bool has_colour;
 };
 
 /* Returns the number of columns of the terminal of a file descriptor, at least 40 and at most 100; 0: the file is not a
@@ -28,7 +28,7 @@ size_t screen_help_width(void);
 /* Returns a screen that appends to `out`. Its layout is that for standard output. */
 struct screen screen_make(struct text *out);
 
-enum screen_tone { SCREEN_GOOD, SCREEN_BAD, SCREEN_DOUBT };
+enum screen_tone { SCREEN_GOOD, SCREEN_BAD, SCREEN_BORDERLINE };
 
 /* Appends the answer: the verdict, such as "Fits", in the colour of its tone, and the rest of the sentence. */
 void screen_put_verdict(const struct screen *screen, enum screen_tone tone, const char *verdict,
@@ -38,7 +38,7 @@ void screen_put_verdict(const struct screen *screen, enum screen_tone tone, cons
 void screen_put_heading(const struct screen *screen, const char *heading);
 
 /* Appends a label and a text, as in "step          6.671 s"; wrapped lines of the text align with its first. */
-void screen_put_line(const struct screen *screen, const char *label, const char *text);
+void screen_put_labelled_line(const struct screen *screen, const char *label, const char *text);
 
 /* Appends sentences, indented by two columns. */
 void screen_put_text(const struct screen *screen, const char *text);
@@ -55,13 +55,13 @@ struct screen_bar {
 void screen_sort_bars(struct screen_bar *bar, size_t count);
 
 /* Appends a value in the unit that suits `whole`. report_put_time() is one of these functions. */
-typedef void screen_put_value(struct text *out, double value, double whole);
+typedef void screen_put_value_fn(struct text *out, double value, double whole);
 
 /* Appends bars, the largest first, each with its value and its share of the whole. Values of 0 get no bar. Unless `all`
  * is set, bars below 2 % and all bars after the fifth are joined in one bar "other"; a single such bar stands by
  * itself. The function sorts bar[]. */
 void screen_put_bars(const struct screen *screen, struct screen_bar *bar, size_t count,
-                     double whole, screen_put_value *put, bool all);
+                     double whole, screen_put_value_fn *put, bool all);
 
 /* Appends text, broken at blanks before `width` (0: it is not broken), and ends the line. The first line begins in
  * column `column`; each line after it is indented by `indent`. A command between backquotes is not broken. */

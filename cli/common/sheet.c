@@ -1,17 +1,17 @@
 #include "cli/common/sheet.h"
 
 const char *const sheet_section_names[SHEET_SECTION_COUNT] = {
-    [SHEET_ANSWER] = "answer", [SHEET_CAUSES] = "causes", [SHEET_MODULES] = "modules",
-    [SHEET_MEMORY] = "memory", [SHEET_SURE] = "sure",     [SHEET_DETAILS] = "details",
-    [SHEET_NEXT] = "next"};
+    [SHEET_ANSWER] = "answer",   [SHEET_CAUSES] = "causes",   [SHEET_MODULES] = "modules",
+    [SHEET_MEMORY] = "memory",   [SHEET_CONFIDENCE] = "sure", [SHEET_DETAILS] = "details",
+    [SHEET_SUGGESTIONS] = "next"};
 
 const char *const sheet_kind_names[SHEET_KIND_COUNT] = {
-    [SHEET_VERDICT] = "verdict", [SHEET_FIGURE] = "figure",   [SHEET_LINE] = "line",
-    [SHEET_TEXT] = "text",       [SHEET_WARNING] = "warning", [SHEET_COMMAND] = "command",
+    [SHEET_VERDICT] = "verdict", [SHEET_LABELLED_VALUE] = "figure", [SHEET_LINE] = "line",
+    [SHEET_TEXT] = "text",       [SHEET_WARNING] = "warning",       [SHEET_COMMAND] = "command",
     [SHEET_BAR] = "bar"};
 
 const char *const sheet_tone_names[] = {
-    [SCREEN_GOOD] = "good", [SCREEN_BAD] = "bad", [SCREEN_DOUBT] = "doubt"};
+    [SCREEN_GOOD] = "good", [SCREEN_BAD] = "bad", [SCREEN_BORDERLINE] = "doubt"};
 
 /* ---- sections ---- */
 
@@ -58,8 +58,8 @@ void sheet_section(struct sheet *sheet, enum sheet_section section, const char *
 /* ---- blocks ---- */
 
 /* Writes a block as JSON. Members that are NULL are left out. */
-static void put_block(struct sheet *sheet, enum sheet_kind kind, const char *label,
-                      const char *value, const char *text)
+static void put_json_block(struct sheet *sheet, enum sheet_kind kind, const char *label,
+                           const char *value, const char *text)
 {
     json_begin_inline_object(sheet->json, NULL);
     json_put_text(sheet->json, "kind", sheet_kind_names[kind]);
@@ -91,19 +91,20 @@ void sheet_verdict(struct sheet *sheet, enum screen_tone tone, const char *verdi
 void sheet_line(struct sheet *sheet, const char *label, const char *text)
 {
     if (sheet->json == NULL)
-        screen_put_line(sheet->screen, label, text);
+        screen_put_labelled_line(sheet->screen, label, text);
     else
-        put_block(sheet, SHEET_LINE, label, NULL, text);
+        put_json_block(sheet, SHEET_LINE, label, NULL, text);
 }
 
-void sheet_figure(struct sheet *sheet, const char *label, const char *value, const char *beside)
+void sheet_labelled_value(struct sheet *sheet, const char *label, const char *value,
+                          const char *beside)
 {
     struct text line = {0};
     if (sheet->json == NULL) {
         text_printf(&line, "%s%s", value, beside);
-        screen_put_line(sheet->screen, label, line.data);
+        screen_put_labelled_line(sheet->screen, label, line.data);
     } else {
-        put_block(sheet, SHEET_FIGURE, label, value, beside);
+        put_json_block(sheet, SHEET_LABELLED_VALUE, label, value, beside);
     }
     text_release(&line);
 }
@@ -113,7 +114,7 @@ void sheet_text(struct sheet *sheet, const char *text)
     if (sheet->json == NULL)
         screen_put_text(sheet->screen, text);
     else
-        put_block(sheet, SHEET_TEXT, NULL, NULL, text);
+        put_json_block(sheet, SHEET_TEXT, NULL, NULL, text);
 }
 
 void sheet_warning(struct sheet *sheet, const char *text)
@@ -121,7 +122,7 @@ void sheet_warning(struct sheet *sheet, const char *text)
     if (sheet->json == NULL)
         screen_put_text(sheet->screen, text);
     else
-        put_block(sheet, SHEET_WARNING, NULL, NULL, text);
+        put_json_block(sheet, SHEET_WARNING, NULL, NULL, text);
 }
 
 void sheet_command(struct sheet *sheet, const char *command)
@@ -129,11 +130,11 @@ void sheet_command(struct sheet *sheet, const char *command)
     if (sheet->json == NULL)
         screen_put_command(sheet->screen, command);
     else
-        put_block(sheet, SHEET_COMMAND, NULL, NULL, command);
+        put_json_block(sheet, SHEET_COMMAND, NULL, NULL, command);
 }
 
 void sheet_bars(struct sheet *sheet, struct screen_bar *bar, size_t count, double whole,
-                screen_put_value *put, bool all)
+                screen_put_value_fn *put, bool all)
 {
     if (sheet->json == NULL) {
         screen_put_bars(sheet->screen, bar, count, whole, put, all);

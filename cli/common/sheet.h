@@ -23,28 +23,28 @@ enum sheet_section {
     SHEET_CAUSES,
     SHEET_MODULES, /* of a recorded step */
     SHEET_MEMORY,
-    SHEET_SURE,
+    SHEET_CONFIDENCE,
     SHEET_DETAILS,
-    SHEET_NEXT,
+    SHEET_SUGGESTIONS,
     SHEET_SECTION_COUNT
 };
 extern const char *const sheet_section_names[SHEET_SECTION_COUNT];
 
 /* The kinds of blocks. */
 enum sheet_kind {
-    SHEET_VERDICT, /* tone, label, text */
-    SHEET_FIGURE,  /* label, value, text: the text is empty, or is what is said beside the value */
-    SHEET_LINE,    /* label, text */
-    SHEET_TEXT,    /* text */
-    SHEET_WARNING, /* text */
-    SHEET_COMMAND, /* text */
-    SHEET_BAR,     /* label, value, share: of the whole */
+    SHEET_VERDICT,        /* tone, label, text */
+    SHEET_LABELLED_VALUE, /* label, value, text: the text is empty, or is what is said beside the value */
+    SHEET_LINE,           /* label, text */
+    SHEET_TEXT,           /* text */
+    SHEET_WARNING,        /* text */
+    SHEET_COMMAND,        /* text */
+    SHEET_BAR,            /* label, value, share: of the whole */
     SHEET_KIND_COUNT
 };
 extern const char *const sheet_kind_names[SHEET_KIND_COUNT];
 extern const char *const sheet_tone_names[]; /* by enum screen_tone */
 
-/* A sheet that is being written. One of both is set. */
+/* A sheet that is being written. Exactly one member is set. */
 struct sheet {
     const struct screen *screen;
     struct json_out *json;
@@ -60,13 +60,14 @@ void sheet_section(struct sheet *sheet, enum sheet_section section, const char *
 void sheet_verdict(struct sheet *sheet, enum screen_tone tone, const char *verdict,
                    const char *rest);
 void sheet_line(struct sheet *sheet, const char *label, const char *text);
-void sheet_figure(struct sheet *sheet, const char *label, const char *value, const char *beside);
+void sheet_labelled_value(struct sheet *sheet, const char *label, const char *value,
+                          const char *beside);
 void sheet_text(struct sheet *sheet, const char *text);
 void sheet_warning(struct sheet *sheet, const char *text);
 void sheet_command(struct sheet *sheet, const char *command);
 
 /* Appends bars, as screen_put_bars() does. JSON has all of them. */
 void sheet_bars(struct sheet *sheet, struct screen_bar *bar, size_t count, double whole,
-                screen_put_value *put, bool all);
+                screen_put_value_fn *put, bool all);
 
 #endif

@@ -16,7 +16,7 @@ static const char *const renamed[][2] = {
     {"chosen_tokens", "chosen_sequence_tokens"},
 };
 
-static const char *name_now(const char *name)
+static const char *current_column_name(const char *name)
 {
     for (size_t i = 0; i < ARRAY_LEN(renamed); i++)
         if (strcmp(name, renamed[i][0]) == 0)
@@ -24,40 +24,42 @@ static const char *name_now(const char *name)
     return name;
 }
 
-static enum status take_row(void *context, const struct record *record, struct diag *diag)
+static enum status add_row(void *context, const struct record *record, struct diag *diag)
 {
     struct table *table = context;
-    if (table->name != NULL && record->count != table->columns)
+    if (table->column_name != NULL && record->count != table->column_count)
         return diag_error(diag, record->at, STATUS_BAD_INPUT,
                           "this row has %zu fields, but the line of column names has %zu",
-                          record->count, table->columns);
+                          record->count, table->column_count);
     const char **row = arena_array(&table->arena, record->count, sizeof *row);
     for (size_t i = 0; i < record->count; i++)
         row[i] = arena_text(&table->arena, record->field[i], record->size[i]);
-    if (table->name == NULL) {
+    if (table->column_name == NULL) {
         for (size_t i = 0; i < record->count; i++)
-            row[i] = name_now(row[i]);
-        table->name = row;
-        table->columns = record->count;
+            row[i] = current_column_name(row[i]);
+        table->column_name = row;
+        table->column_count = record->count;
         return STATUS_OK;
     }
-    if (table->rows == table->capacity) {
-        table->capacity = heap_next_capacity(table->capacity, table->rows + 1);
-        table->row = heap_realloc((void *)table->row, table->capacity, sizeof *table->row);
+    if (table->row_count == table->row_capacity) {
+        table->row_capacity = heap_next_capacity(table->row_capacity, table->row_count + 1);
+        table->cell = heap_realloc((void *)table->cell, table->row_capacity, sizeof *table->cell);
     }
-    table->row[table->rows++] = row;
+    table->cell[table->row_count++] = row;
     return STATUS_OK;
 }
 
-static enum status take_comment(void *context, struct loc at, const char *text, size_t size,
-                                struct diag *diag)
+static enum status add_header_line(void *context, struct loc at, const char *text, size_t size,
+                                   struct diag *diag)
 {
     struct table *table = context;
     (void)at;
     (void)diag;
-    table->head = heap_realloc((void *)table->head, table->heads + 1, sizeof *table->head);
+    table->header_line = heap_realloc((void *)table->header_line, table->header_line_count + 1,
+                                      sizeof *table->header_line);
     size_t blank = size > 0 && text[0] == ' ';
-    table->head[table->heads++] = arena_text(&table->arena, text + blank, size - blank);
+    table->header_line[table->header_line_count++] =
+        arena_text(&table->arena, text + blank, size - blank);
     return STATUS_OK;
 }
 
@@ -65,11 +67,11 @@ enum status table_parse(struct table *table, const char *name, const struct text
                         struct diag *diag)
 {
     const struct record_handler handler = {
-        .context = table, .row = take_row, .comment = take_comment};
+        .context = table, .row = add_row, .comment = add_header_line};
     table->path = name;
     enum status status =
         records_parse(name, text->data == NULL ? "" : text->data, text->size, &handler, diag);
-    if (status == STATUS_OK && table->name == NULL)
+    if (status == STATUS_OK && table->column_name == NULL)
         status = diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
                             "has no line of column names");
     return status;
@@ -88,38 +90,38 @@ enum status table_load(struct table *table, const char *path, struct diag *diag)
 
 void table_release(struct table *table)
 {
-    free((void *)table->row);
-    free((void *)table->head);
+    free((void *)table->cell);
+    free((void *)table->header_line);
     arena_release(&table->arena);
     *table = (struct table){0};
 }
 
-size_t table_find(const struct table *table, const char *name)
+size_t table_find_column(const struct table *table, const char *name)
 {
-    for (size_t i = 0; i < table->columns; i++)
-        if (strcmp(table->name[i], name) == 0)
+    for (size_t i = 0; i < table->column_count; i++)
+        if (strcmp(table->column_name[i], name) == 0)
             return i;
     return SIZE_MAX;
 }
 
-enum status table_get(const struct table *table, const char *name, size_t *column,
-                      struct diag *diag)
+enum status table_need_column(const struct table *table, const char *name, size_t *column,
+                              struct diag *diag)
 {
-    *column = table_find(table, name);
+    *column = table_find_column(table, name);
     if (*column != SIZE_MAX)
         return STATUS_OK;
-    const char *nearest = diag_nearest(name, table->name, table->columns);
+    const char *nearest = diag_nearest(name, table->column_name, table->column_count);
     if (nearest != NULL)
         return diag_error(diag, (struct loc){.name = table->path}, STATUS_BAD_INPUT,
                           "has no column '%s'; did you mean '%s'?", name, nearest);
     struct text all = {0};
-    if (table->columns > COLUMNS_SHOWN)
+    if (table->column_count > COLUMNS_SHOWN)
         return diag_error(
             diag, (struct loc){.name = table->path}, STATUS_BAD_INPUT,
             "has no column '%s'; its first column is '%s', and its first line names all of them",
-            name, table->name[0]);
-    for (size_t i = 0; i < table->columns; i++)
-        text_printf(&all, "%s%s", i == 0 ? "" : ", ", table->name[i]);
+            name, table->column_name[0]);
+    for (size_t i = 0; i < table->column_count; i++)
+        text_printf(&all, "%s%s", i == 0 ? "" : ", ", table->column_name[i]);
     enum status status = diag_error(diag, (struct loc){.name = table->path}, STATUS_BAD_INPUT,
                                     "has no column '%s'; there are %s", name, all.data);
     text_release(&all);
@@ -127,7 +129,7 @@ enum status table_get(const struct table *table, const char *name, size_t *colum
 }
 
 /* Returns whether a list "1,3" contains the value. */
-static bool lists(const char *list, const char *value)
+static bool list_contains(const char *list, const char *value)
 {
     size_t length = strlen(value);
     for (const char *at = list;; at++) {
@@ -141,34 +143,35 @@ static bool lists(const char *list, const char *value)
 }
 
 /* Appends the values of a column as a phrase: "1, 3 and 4 more". */
-static void put_values(struct text *out, const struct table *table, size_t column)
+static void put_column_values(struct text *out, const struct table *table, size_t column)
 {
     enum { SHOWN = 8 };
     size_t values = 0;
-    for (size_t i = 0; i < table->rows; i++) {
+    for (size_t i = 0; i < table->row_count; i++) {
         size_t before = 0;
-        while (strcmp(table->row[before][column], table->row[i][column]) != 0)
+        while (strcmp(table->cell[before][column], table->cell[i][column]) != 0)
             before++;
         if (before == i && ++values <= SHOWN)
-            text_printf(out, "%s%s", values > 1 ? ", " : "", table->row[i][column]);
+            text_printf(out, "%s%s", values > 1 ? ", " : "", table->cell[i][column]);
     }
     if (values > SHOWN)
         text_printf(out, " and %zu more", values - SHOWN);
 }
 
-enum status table_keep(struct table *table, const char *wanted, struct loc at, struct diag *diag)
+enum status table_keep_rows(struct table *table, const char *wanted, struct loc at,
+                            struct diag *diag)
 {
     const char *equals = strchr(wanted, '=');
     size_t column, kept = 0;
     const char *name = arena_text(&table->arena, wanted, (size_t)(equals - wanted));
-    enum status status = table_get(table, name, &column, diag);
+    enum status status = table_need_column(table, name, &column, diag);
     if (status != STATUS_OK)
         return status;
-    for (size_t i = 0; i < table->rows; i++)
-        kept += lists(equals + 1, table->row[i][column]);
-    if (kept == 0 && table->rows > 0) {
+    for (size_t i = 0; i < table->row_count; i++)
+        kept += list_contains(equals + 1, table->cell[i][column]);
+    if (kept == 0 && table->row_count > 0) {
         struct text values = {0};
-        put_values(&values, table, column);
+        put_column_values(&values, table, column);
         status =
             diag_error(diag, at, STATUS_BAD_INPUT, "no row has %s; the values of column %s are %s",
                        wanted, name, values.data);
@@ -176,24 +179,24 @@ enum status table_keep(struct table *table, const char *wanted, struct loc at, s
         return status;
     }
     kept = 0;
-    for (size_t i = 0; i < table->rows; i++)
-        if (lists(equals + 1, table->row[i][column]))
-            table->row[kept++] = table->row[i];
-    table->rows = kept;
+    for (size_t i = 0; i < table->row_count; i++)
+        if (list_contains(equals + 1, table->cell[i][column]))
+            table->cell[kept++] = table->cell[i];
+    table->row_count = kept;
     return STATUS_OK;
 }
 
-bool table_number(const struct table *table, size_t row, size_t column, double *value)
+bool table_read_number(const struct table *table, size_t row, size_t column, double *value)
 {
-    const char *text = table->row[row][column];
+    const char *text = table->cell[row][column];
     return parse_double(text, strlen(text), value);
 }
 
-const char *table_head(const struct table *table, const char *key)
+const char *table_header_value(const struct table *table, const char *key)
 {
     size_t size = strlen(key);
-    for (size_t i = 0; i < table->heads; i++)
-        if (strncmp(table->head[i], key, size) == 0 && table->head[i][size] == '=')
-            return table->head[i] + size + 1;
+    for (size_t i = 0; i < table->header_line_count; i++)
+        if (strncmp(table->header_line[i], key, size) == 0 && table->header_line[i][size] == '=')
+            return table->header_line[i] + size + 1;
     return NULL;
 }

@@ -13,11 +13,11 @@
 struct table {
     struct arena arena;
     const char *path;
-    size_t columns, rows, capacity;
-    const char *const *name; /* names of the columns */
-    const char ***row;       /* texts of the cells, row[i][column] */
-    size_t heads;
-    const char **head; /* header lines "key=value" */
+    size_t column_count, row_count, row_capacity;
+    const char *const *column_name; /* names of the columns */
+    const char ***cell;             /* texts of the cells, cell[i][column] */
+    size_t header_line_count;
+    const char **header_line; /* header lines "key=value" */
 };
 
 /* Reads a file. *table must be all-zero, and must be released even after an error. path must outlive it. */
@@ -28,19 +28,20 @@ enum status table_parse(struct table *table, const char *name, const struct text
 void table_release(struct table *table);
 
 /* Returns the index of the column with a name; SIZE_MAX: there is no such column. */
-size_t table_find(const struct table *table, const char *name);
+size_t table_find_column(const struct table *table, const char *name);
 /* Finds a column that must exist. If it does not, the error lists the columns of the file. */
-enum status table_get(const struct table *table, const char *name, size_t *column,
-                      struct diag *diag);
+enum status table_need_column(const struct table *table, const char *name, size_t *column,
+                              struct diag *diag);
 
 /* Keeps only the rows that `wanted` selects: "zero=1,3" keeps those whose column zero is 1 or 3. It is an error,
  * reported at `at`, if there is no such column or no row would be left. */
-enum status table_keep(struct table *table, const char *wanted, struct loc at, struct diag *diag);
+enum status table_keep_rows(struct table *table, const char *wanted, struct loc at,
+                            struct diag *diag);
 
 /* Reads the number in a cell. Returns false if the cell does not contain a number. */
-bool table_number(const struct table *table, size_t row, size_t column, double *value);
+bool table_read_number(const struct table *table, size_t row, size_t column, double *value);
 
 /* Returns the value of a key in the file's header; NULL: the header lacks the key. */
-const char *table_head(const struct table *table, const char *key);
+const char *table_header_value(const struct table *table, const char *key);
 
 #endif

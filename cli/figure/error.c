@@ -24,34 +24,35 @@ static enum status find_columns(struct error_columns *c, const struct table *tab
     };
     enum status status = STATUS_OK;
     for (size_t i = 0; i < ARRAY_LEN(wanted) && status == STATUS_OK; i++)
-        status = table_get(table, wanted[i].name, wanted[i].column, diag);
+        status = table_need_column(table, wanted[i].name, wanted[i].column, diag);
     return status;
 }
 
 /* Returns whether a row has both numbers, and both are above 0. */
-static bool has_both(const struct table *table, const struct error_columns *c, size_t row,
-                     double *measured, double *predicted)
+static bool read_both_values(const struct table *table, const struct error_columns *c, size_t row,
+                             double *measured, double *predicted)
 {
-    return table_number(table, row, c->value, measured) &&
-           table_number(table, row, c->predicted, predicted) && *measured > 0 && *predicted > 0;
+    return table_read_number(table, row, c->value, measured) &&
+           table_read_number(table, row, c->predicted, predicted) && *measured > 0 &&
+           *predicted > 0;
 }
 
 /* Returns the metric for which most rows have both numbers. */
-static const char *find_metric(const struct table *table, const struct error_columns *c)
+static const char *most_frequent_metric(const struct table *table, const struct error_columns *c)
 {
     const char *metric[METRICS_MAX];
     size_t rows[METRICS_MAX], count = 0, most = 0;
     double measured, predicted;
-    for (size_t i = 0; i < table->rows; i++) {
+    for (size_t i = 0; i < table->row_count; i++) {
         size_t k = 0;
-        if (!has_both(table, c, i, &measured, &predicted))
+        if (!read_both_values(table, c, i, &measured, &predicted))
             continue;
-        while (k < count && strcmp(metric[k], table->row[i][c->metric]) != 0)
+        while (k < count && strcmp(metric[k], table->cell[i][c->metric]) != 0)
             k++;
         if (k == METRICS_MAX)
             continue;
         if (k == count) {
-            metric[count] = table->row[i][c->metric];
+            metric[count] = table->cell[i][c->metric];
             rows[count++] = 0;
         }
         if (++rows[k] > rows[most])
@@ -73,7 +74,7 @@ static void put_title(struct text *out, const char *metric, size_t rows, size_t 
 }
 
 /* Appends the label of an axis: "mfu by the convention of its source (fraction)". */
-static void put_metric(struct text *out, const char *metric, const char *unit)
+static void put_metric_label(struct text *out, const char *metric, const char *unit)
 {
     text_printf(out, "%s%s (%s)", metric,
                 strcmp(metric, "mfu") == 0 ? " by the convention of its source" : "",
@@ -87,17 +88,19 @@ enum status figure_error(struct figure *figure, const struct table *table,
     enum status status = find_columns(&c, table, diag);
     if (status != STATUS_OK)
         return status;
-    const char *metric = wanted->y != NULL ? wanted->y : find_metric(table, &c), *unit = "";
+    const char *metric =
+                   wanted->y_column != NULL ? wanted->y_column : most_frequent_metric(table, &c),
+               *unit = "";
     struct text names[FIGURE_SERIES_MAX] = {{0}}, name = {0}, label = {0};
     size_t count = 0, rows = 0, counted = 0;
     double low = INFINITY, high = 0, measured, predicted, sum = 0;
-    for (size_t i = 0; i < table->rows && metric != NULL; i++) {
-        if (strcmp(table->row[i][c.metric], metric) != 0 ||
-            !has_both(table, &c, i, &measured, &predicted))
+    for (size_t i = 0; i < table->row_count && metric != NULL; i++) {
+        if (strcmp(table->cell[i][c.metric], metric) != 0 ||
+            !read_both_values(table, &c, i, &measured, &predicted))
             continue;
         size_t k = 0;
         name.size = 0;
-        text_printf(&name, "%s %s", table->row[i][c.source], table->row[i][c.place]);
+        text_printf(&name, "%s %s", table->cell[i][c.source], table->cell[i][c.place]);
         while (k < count && strcmp(names[k].data, name.data) != 0)
             k++;
         if (k == FIGURE_SERIES_MAX) /* all further series share the last mark */
@@ -108,13 +111,13 @@ enum status figure_error(struct figure *figure, const struct table *table,
             names[k].size = 0;
             text_puts(&names[k], "others");
         }
-        unit = table->row[i][c.unit];
-        text_printf(&figure->data, "%zu,%.9g,%.9g\n", k + 1, measured, predicted);
+        unit = table->cell[i][c.unit];
+        text_printf(&figure->csv, "%zu,%.9g,%.9g\n", k + 1, measured, predicted);
         low = fmin(low, fmin(measured, predicted));
         high = fmax(high, fmax(measured, predicted));
         rows++;
         /* the status is not "ok: " followed by the reason why the error does not count */
-        if (strcmp(table->row[i][c.status], "ok") == 0) {
+        if (strcmp(table->cell[i][c.status], "ok") == 0) {
             sum += fabs(predicted / measured - 1);
             counted++;
         }
@@ -127,7 +130,7 @@ enum status figure_error(struct figure *figure, const struct table *table,
         put_title(&label, metric, rows, counted, sum);
         figure_set_text(figure, "title", wanted->title != NULL ? wanted->title : label.data);
         label.size = 0;
-        put_metric(&label, metric, unit);
+        put_metric_label(&label, metric, unit);
         figure_set_text(figure, "metric", label.data);
     }
     figure->script = "error";

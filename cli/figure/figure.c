@@ -17,8 +17,8 @@
 
 void figure_release(struct figure *figure)
 {
-    text_release(&figure->data);
-    text_release(&figure->set);
+    text_release(&figure->csv);
+    text_release(&figure->gnuplot_settings);
     *figure = (struct figure){0};
 }
 
@@ -42,17 +42,17 @@ void figure_put_quoted(struct text *out, const char *text)
 
 void figure_set_text(struct figure *figure, const char *name, const char *text)
 {
-    text_printf(&figure->set, "%s = ", name);
-    figure_put_quoted(&figure->set, text);
-    text_putc(&figure->set, '\n');
+    text_printf(&figure->gnuplot_settings, "%s = ", name);
+    figure_put_quoted(&figure->gnuplot_settings, text);
+    text_putc(&figure->gnuplot_settings, '\n');
 }
 
 void figure_set_number(struct figure *figure, const char *name, double value)
 {
-    text_printf(&figure->set, "%s = %.17g\n", name, value);
+    text_printf(&figure->gnuplot_settings, "%s = %.17g\n", name, value);
 }
 
-void figure_put_name(struct text *list, const char *name)
+void figure_put_list_name(struct text *list, const char *name)
 {
     if (list->size > 0)
         text_putc(list, ' ');
@@ -97,9 +97,9 @@ void figure_set_series(struct figure *figure, const char *const *name, size_t co
     figure->width = figure->width > wide ? figure->width : wide;
 }
 
-void figure_set_y(struct figure *figure, const struct figure_options *wanted)
+void figure_set_y_axis(struct figure *figure, const struct figure_options *wanted)
 {
-    figure_set_number(figure, "y_log", wanted->y_log);
+    figure_set_number(figure, "y_log", wanted->is_y_log);
     if (wanted->y_range.has_low)
         figure_set_number(figure, "y_low", wanted->y_range.low);
     if (wanted->y_range.has_high)
@@ -107,9 +107,9 @@ void figure_set_y(struct figure *figure, const struct figure_options *wanted)
 }
 
 /* Appends the program for gnuplot: the variables and the data that the script needs, and then the script. */
-static enum status put_program(struct text *out, const struct figure *figure,
-                               struct figure_look look, const char *data, const char *output,
-                               struct diag *diag)
+static enum status put_gnuplot_program(struct text *out, const struct figure *figure,
+                                       struct figure_look look, const char *data,
+                                       const char *output, struct diag *diag)
 {
     static const char *const names[] = {"svg", "png"};
     struct text folder = {0};
@@ -118,8 +118,8 @@ static enum status put_program(struct text *out, const struct figure *figure,
         char *whole = realpath(folder.data, NULL); /* gnuplot may run in another folder */
         text_printf(out, "format = '%s'\ndark = %d\nwide = %d\nhigh = %d\n", names[look.format],
                     look.is_dark, look.is_narrow ? FIGURE_NARROW : figure->width,
-                    look.is_narrow && figure->narrow_high > 0 ? figure->narrow_high
-                                                              : figure->height);
+                    look.is_narrow && figure->narrow_height > 0 ? figure->narrow_height
+                                                                : figure->height);
         if (look.follows_theme)
             text_puts(out, "themed = 1\n");
         text_puts(out, "folder = ");
@@ -130,7 +130,7 @@ static enum status put_program(struct text *out, const struct figure *figure,
         text_puts(out, "\noutput = ");
         figure_put_quoted(out, output);
         text_putc(out, '\n');
-        text_append(out, figure->set.data, figure->set.size);
+        text_append(out, figure->gnuplot_settings.data, figure->gnuplot_settings.size);
         text_printf(out, "load folder.'/%s.gp'\n", figure->script);
     }
     text_release(&folder);
@@ -141,7 +141,13 @@ static enum status put_program(struct text *out, const struct figure *figure,
 
 /* The files through which data pass to and from gnuplot. They have no names, and disappear when no process has them
  * open any more, so an interrupt leaves no files behind. gnuplot opens them by their descriptors. */
-enum gnuplot_file { CHANNEL_PROGRAM, CHANNEL_PICTURE, CHANNEL_WORDS, CHANNEL_DATA, CHANNEL_COUNT };
+enum gnuplot_file {
+    CHANNEL_PROGRAM,
+    CHANNEL_PICTURE,
+    CHANNEL_MESSAGES,
+    CHANNEL_DATA,
+    CHANNEL_COUNT
+};
 #define DATA_PATH "/dev/fd/3"
 #define PICTURE_PATH "/dev/fd/1"
 
@@ -167,7 +173,7 @@ static bool read_all(int fd, struct text *text)
     }
 }
 
-static _Noreturn void be_gnuplot(const int channel[CHANNEL_COUNT], pid_t parent)
+static _Noreturn void exec_gnuplot(const int channel[CHANNEL_COUNT], pid_t parent)
 {
     process_end_with_parent(parent);
     for (int i = 0; i < CHANNEL_COUNT; i++)
@@ -185,7 +191,7 @@ static enum status run_gnuplot(const int channel[CHANNEL_COUNT], int *code, stru
     if (pid < 0)
         return diag_error(diag, at, STATUS_SYSTEM, "cannot fork: %s", strerror(errno));
     if (pid == 0)
-        be_gnuplot(channel, parent);
+        exec_gnuplot(channel, parent);
     int state = 0;
     while (waitpid(pid, &state, 0) < 0 && errno == EINTR)
         ;
@@ -201,7 +207,7 @@ static enum status run_gnuplot(const int channel[CHANNEL_COUNT], int *code, stru
 }
 
 /* Returns the last line of gnuplot's messages. The lines before it show the place in gnuplot's program. */
-static const char *last_line(struct text *words, size_t drawn)
+static const char *last_message_line(struct text *words, size_t drawn)
 {
     while (words->size > 0 && strchr("\n ", words->data[words->size - 1]) != NULL)
         words->data[--words->size] = '\0';
@@ -213,7 +219,7 @@ static const char *last_line(struct text *words, size_t drawn)
 }
 
 /* Returns whether a picture is complete. gnuplot does not report that it could not write all of it. */
-static bool is_whole(const struct text *picture, enum figure_format format)
+static bool is_complete_picture(const struct text *picture, enum figure_format format)
 {
     static const struct {
         const char *text;
@@ -244,17 +250,17 @@ static enum status draw_figure(const struct figure *figure, enum figure_format f
     struct text words = {0}, got = {0};
     int code = 0;
     if (!write_all(channel[CHANNEL_PROGRAM], program) ||
-        !write_all(channel[CHANNEL_DATA], &figure->data))
+        !write_all(channel[CHANNEL_DATA], &figure->csv))
         return diag_error(diag, (struct loc){.name = "gnuplot"}, STATUS_SYSTEM,
                           "cannot write the program of the figure to its standard input: %s",
                           strerror(errno));
     enum status status = run_gnuplot(channel, &code, diag);
-    if (status == STATUS_OK &&
-        (code != 0 || !read_all(channel[CHANNEL_PICTURE], &got) || !is_whole(&got, format))) {
-        read_all(channel[CHANNEL_WORDS], &words);
-        status =
-            diag_error(diag, (struct loc){.name = "gnuplot"}, STATUS_SYSTEM,
-                       "cannot draw plots/%s.gp: %s", figure->script, last_line(&words, got.size));
+    if (status == STATUS_OK && (code != 0 || !read_all(channel[CHANNEL_PICTURE], &got) ||
+                                !is_complete_picture(&got, format))) {
+        read_all(channel[CHANNEL_MESSAGES], &words);
+        status = diag_error(diag, (struct loc){.name = "gnuplot"}, STATUS_SYSTEM,
+                            "cannot draw plots/%s.gp: %s", figure->script,
+                            last_message_line(&words, got.size));
     }
     if (status == STATUS_OK && format == FIGURE_SVG)
         remove_snapping(&got);
@@ -282,7 +288,7 @@ enum status figure_draw(const struct figure *figure, struct figure_look look, st
                             "cannot write the program of the figure to its standard input: %s",
                             strerror(errno));
     if (status == STATUS_OK)
-        status = put_program(&program, figure, look, DATA_PATH, PICTURE_PATH, diag);
+        status = put_gnuplot_program(&program, figure, look, DATA_PATH, PICTURE_PATH, diag);
     if (status == STATUS_OK)
         status = draw_figure(figure, look.format, &program, channel, picture, diag);
     for (int i = 0; i < CHANNEL_COUNT; i++)
@@ -297,12 +303,13 @@ enum status figure_save(const struct figure *figure, struct figure_look look, co
 {
     struct text program = {0};
     struct file_set files = {.folder = folder};
-    enum status status = put_program(&program, figure, look, "data.csv",
-                                     look.format == FIGURE_SVG ? "figure.svg" : "figure.png", diag);
+    enum status status =
+        put_gnuplot_program(&program, figure, look, "data.csv",
+                            look.format == FIGURE_SVG ? "figure.svg" : "figure.png", diag);
     if (status == STATUS_OK)
         status = file_set_begin(&files, diag);
     if (status == STATUS_OK)
-        status = file_set_add(&files, "data.csv", figure->data.data, figure->data.size, diag);
+        status = file_set_add(&files, "data.csv", figure->csv.data, figure->csv.size, diag);
     if (status == STATUS_OK)
         status = file_set_add(&files, "figure.gp", program.data, program.size, diag);
     if (status == STATUS_OK)

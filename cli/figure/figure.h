@@ -22,9 +22,9 @@ struct figure {
     const char *script; /* the name of the script: "sweep" for plots/sweep.gp */
     /* size of the SVG in points; a PNG has twice as many pixels in each direction */
     int width, height;
-    int narrow_high;  /* the height if the figure is FIGURE_NARROW wide; 0: the same as high */
-    struct text data; /* CSV that the script reads */
-    struct text set;  /* commands of gnuplot that set the script's variables */
+    int narrow_height; /* the height if the figure is FIGURE_NARROW wide; 0: the same as height */
+    struct text csv;   /* CSV that the script reads */
+    struct text gnuplot_settings; /* commands of gnuplot that set the script's variables */
 };
 void figure_release(struct figure *figure);
 
@@ -57,7 +57,7 @@ void figure_set_text(struct figure *figure, const char *name, const char *text);
 void figure_set_number(struct figure *figure, const char *name, double value);
 
 /* Appends a name to a list that a script reads: names are separated by blanks, and '_' is a blank in a name. */
-void figure_put_name(struct text *list, const char *name);
+void figure_put_list_name(struct text *list, const char *name);
 
 /* Appends ": llama3-8b on dgx-h100, ulysses hp=8 dp=1", as far as the trace says what it is of. */
 void figure_put_subject(struct text *title, const struct trace *trace);
@@ -78,23 +78,23 @@ struct figure_range {
 /* The options of a figure that the user can set. All-zero has none of them set. */
 struct figure_options {
     const char *title;
-    const char *x, *y;   /* columns; for the figure `error`, y is a metric */
+    const char *x_column, *y_column; /* columns; for the figure `error`, y is a metric */
     double from_s, to_s; /* the interval of a time axis that is shown; 0, 0: all of it */
     /* ops that give the interval, instead of times: cli/figure/window.h */
-    const char *window;
+    const char *op_window;
     long rank;          /* the rank of a trace whose rows are drawn */
     const char *memory; /* which memory is drawn: "hbm" */
     /* a memory figure shows the bytes that the verdict counts too; the rank is the one that needs most */
     bool shows_needed_bytes;
     struct figure_range y_range; /* in the units of the axis' label */
-    bool y_log;
+    bool is_y_log;
     /* conditions such as "hp=2,4"; only rows that meet all of them are drawn */
-    const char *const *only_figures;
-    size_t only_count;
+    const char *const *row_conditions;
+    size_t row_condition_count;
 };
 
 /* Sets the script's variable y_log, and y_low and y_high if the options give them. */
-void figure_set_y(struct figure *figure, const struct figure_options *wanted);
+void figure_set_y_axis(struct figure *figure, const struct figure_options *wanted);
 
 /* Each of these functions fills an all-zero *figure, which must be released even after an error. */
 enum status figure_timeline(struct figure *figure, const struct trace *trace,

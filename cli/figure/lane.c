@@ -20,13 +20,13 @@ void lane_release(struct lane *lane)
     *lane = (struct lane){0};
 }
 
-void lane_add(struct lane *lane, const struct figure_window *window, double start_s, double end_s,
-              uint8_t colour)
+void lane_add_span(struct lane *lane, const struct figure_window *window, double start_s,
+                   double end_s, uint8_t colour)
 {
     const double near_s = (window->to_s - window->from_s) / BINS / 100;
     start_s = fmax(start_s, window->from_s);
     end_s = fmin(end_s, window->to_s);
-    struct lane_span *last = lane->count > 0 ? &lane->span[lane->count - 1] : NULL;
+    struct lane_span *last = lane->span_count > 0 ? &lane->span[lane->span_count - 1] : NULL;
     if (last != NULL) /* rows of a recording may overlap; only the rest of the row is added */
         start_s = fmax(start_s, last->end_s);
     if (!(start_s < end_s))
@@ -35,11 +35,11 @@ void lane_add(struct lane *lane, const struct figure_window *window, double star
         last->end_s = fmax(last->end_s, end_s);
         return;
     }
-    if (lane->count == lane->capacity) {
-        lane->capacity = heap_next_capacity(lane->capacity, lane->count + 1);
+    if (lane->span_count == lane->capacity) {
+        lane->capacity = heap_next_capacity(lane->capacity, lane->span_count + 1);
         lane->span = heap_realloc(lane->span, lane->capacity, sizeof *lane->span);
     }
-    lane->span[lane->count++] = (struct lane_span){start_s, end_s, colour};
+    lane->span[lane->span_count++] = (struct lane_span){start_s, end_s, colour};
 }
 
 static void put_box(struct text *out, size_t number, const struct figure_window *window,
@@ -50,13 +50,13 @@ static void put_box(struct text *out, size_t number, const struct figure_window 
 }
 
 /* Appends each span as a box. Narrow boxes are widened until they can be seen, but only into idle time. */
-static void put_spans(struct text *out, const struct lane *lane, size_t number,
-                      const struct figure_window *window)
+static void put_span_boxes(struct text *out, const struct lane *lane, size_t number,
+                           const struct figure_window *window)
 {
     const double least_s = (window->to_s - window->from_s) * NARROWEST;
-    for (size_t i = 0; i < lane->count; i++) {
+    for (size_t i = 0; i < lane->span_count; i++) {
         struct lane_span box = lane->span[i];
-        const double room_s = i + 1 < lane->count ? lane->span[i + 1].start_s : window->to_s;
+        const double room_s = i + 1 < lane->span_count ? lane->span[i + 1].start_s : window->to_s;
         box.end_s = fmax(box.end_s, fmin(box.start_s + least_s, room_s));
         put_box(out, number, window, box, 0, 1);
     }
@@ -71,7 +71,7 @@ static struct lane_bin *make_bins(const struct lane *lane, const struct figure_w
 {
     struct lane_bin *bin = heap_zalloc(BINS, sizeof *bin);
     const double bin_s = (window->to_s - window->from_s) / BINS;
-    for (size_t i = 0; i < lane->count; i++) {
+    for (size_t i = 0; i < lane->span_count; i++) {
         const struct lane_span *span = &lane->span[i];
         const double first = (span->start_s - window->from_s) / bin_s,
                      last = (span->end_s - window->from_s) / bin_s;
@@ -81,7 +81,7 @@ static struct lane_bin *make_bins(const struct lane *lane, const struct figure_w
     return bin;
 }
 
-static bool are_alike(const struct lane_bin *a, const struct lane_bin *b)
+static bool have_similar_shares(const struct lane_bin *a, const struct lane_bin *b)
 {
     for (int c = 1; c < LANE_COLOURS; c++)
         if (fabs(a->share[c] - b->share[c]) > ALIKE || (a->share[c] > 0) != (b->share[c] > 0))
@@ -91,8 +91,8 @@ static bool are_alike(const struct lane_bin *a, const struct lane_bin *b)
 
 /* Appends boxes for bins that are alike: a box for each colour, one upon the other, whose height is the mean of its
  * shares. */
-static void put_shares(struct text *out, size_t number, const struct figure_window *window,
-                       const struct lane_bin *bin, size_t begin, size_t end)
+static void put_share_boxes(struct text *out, size_t number, const struct figure_window *window,
+                            const struct lane_bin *bin, size_t begin, size_t end)
 {
     const double bin_s = (window->to_s - window->from_s) / BINS;
     double share[LANE_COLOURS] = {0}, all = 0, low = 0;
@@ -113,20 +113,20 @@ static void put_shares(struct text *out, size_t number, const struct figure_wind
     }
 }
 
-void lane_put(struct text *out, const struct lane *lane, size_t number,
-              const struct figure_window *window, bool found[LANE_COLOURS])
+void lane_put_boxes(struct text *out, const struct lane *lane, size_t number,
+                    const struct figure_window *window, bool found[LANE_COLOURS])
 {
-    for (size_t i = 0; i < lane->count; i++)
+    for (size_t i = 0; i < lane->span_count; i++)
         found[lane->span[i].colour] = true;
-    if (lane->count <= SPANS_MAX) {
-        put_spans(out, lane, number, window);
+    if (lane->span_count <= SPANS_MAX) {
+        put_span_boxes(out, lane, number, window);
         return;
     }
     struct lane_bin *bin = make_bins(lane, window);
     for (size_t begin = 0, end; begin < BINS; begin = end) {
-        for (end = begin + 1; end < BINS && are_alike(&bin[begin], &bin[end]);)
+        for (end = begin + 1; end < BINS && have_similar_shares(&bin[begin], &bin[end]);)
             end++;
-        put_shares(out, number, window, bin, begin, end);
+        put_share_boxes(out, number, window, bin, begin, end);
     }
     free(bin);
 }

@@ -16,17 +16,17 @@ struct lane {
         double start_s, end_s;
         uint8_t colour;
     } * span; /* on the heap, in the order of time */
-    size_t count, capacity;
+    size_t span_count, capacity;
 };
 void lane_release(struct lane *lane);
 
 /* Adds the part of a span that lies in the window. Spans must be added in the order of their starts. */
-void lane_add(struct lane *lane, const struct figure_window *window, double start_s, double end_s,
-              uint8_t colour);
+void lane_add_span(struct lane *lane, const struct figure_window *window, double start_s,
+                   double end_s, uint8_t colour);
 
 /* Appends the lane's boxes: number, colour, start and end in the window's unit, and the part of the lane's height that
  * the box takes, from 0 to 1. Sets found[colour] for each colour that occurs. */
-void lane_put(struct text *out, const struct lane *lane, size_t number,
-              const struct figure_window *window, bool found[LANE_COLOURS]);
+void lane_put_boxes(struct text *out, const struct lane *lane, size_t number,
+                    const struct figure_window *window, bool found[LANE_COLOURS]);
 
 #endif

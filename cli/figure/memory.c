@@ -24,28 +24,29 @@ struct memory_levels {
     size_t count;
 };
 
-/* How a state of memory is drawn. sum_only: only the sum of its categories is drawn; otherwise each category is stacked
+/* How a state of memory is drawn. is_sum_only: only the sum of its categories is drawn; otherwise each category is stacked
  * on those before it. */
-struct drawing {
+struct level_drawing {
     struct text *out;
     const struct figure_window *window;
     double origin_s; /* the time at the 0 of the axis */
-    bool sum_only;
+    bool is_sum_only;
 };
 
-static void put_level(const struct drawing *d, const struct memory_levels *levels, double time_s)
+static void put_level(const struct level_drawing *d, const struct memory_levels *levels,
+                      double time_s)
 {
     double sum = 0;
     text_printf(d->out, "%.9g", (time_s - d->origin_s) / d->window->time.unit_s);
     for (size_t k = 0; k < levels->count; k++) {
         sum += levels->bytes[k] / GIB;
-        if (!d->sum_only || k + 1 == levels->count)
+        if (!d->is_sum_only || k + 1 == levels->count)
             text_printf(d->out, ",%.6g", sum);
     }
     text_putc(d->out, '\n');
 }
 
-static double total_of_levels(const struct memory_levels *levels)
+static double total_level_bytes(const struct memory_levels *levels)
 {
     double sum = 0;
     for (size_t k = 0; k < levels->count; k++)
@@ -53,20 +54,22 @@ static double total_of_levels(const struct memory_levels *levels)
     return sum;
 }
 
-static bool is_of(const struct trace *trace, size_t row, uint32_t rank, const char *memory)
+static bool is_row_of_memory(const struct trace *trace, size_t row, uint32_t rank,
+                             const char *memory)
 {
     return trace->memory.rank[row] == rank &&
            strcmp(trace->label[trace->memory.memory[row]], memory) == 0;
 }
 
 /* An interval that is too short to show all of its states. It is drawn by its fullest state and its last one. */
-struct slot {
+struct drawn_interval {
     bool has_change;
     double start_s, last_s;
     struct memory_levels fullest, last;
 };
 
-static void put_slot(const struct drawing *d, const struct slot *slot, double until_s)
+static void put_drawn_interval(const struct level_drawing *d, const struct drawn_interval *slot,
+                               double until_s)
 {
     double start_s = fmax(slot->start_s, d->window->from_s);
     put_level(d, &slot->fullest, start_s);
@@ -78,19 +81,19 @@ static void put_slot(const struct drawing *d, const struct slot *slot, double un
 }
 
 /* Adds the state that holds from time_s on, which is not after the window. */
-static void settle_slot(const struct drawing *d, struct slot *slot,
-                        const struct memory_levels *levels, double time_s)
+static void add_levels_to_interval(const struct level_drawing *d, struct drawn_interval *slot,
+                                   const struct memory_levels *levels, double time_s)
 {
     const struct figure_window *window = d->window;
     double finest_s = (window->to_s - window->from_s) * FINEST;
     bool before = time_s <= window->from_s;
     if (slot->has_change && !before && time_s - slot->start_s <= finest_s) {
-        if (total_of_levels(levels) > total_of_levels(&slot->fullest))
+        if (total_level_bytes(levels) > total_level_bytes(&slot->fullest))
             slot->fullest = *levels;
     } else {
         if (slot->has_change && !before)
-            put_slot(d, slot, time_s);
-        *slot = (struct slot){.has_change = true, .start_s = time_s, .fullest = *levels};
+            put_drawn_interval(d, slot, time_s);
+        *slot = (struct drawn_interval){.has_change = true, .start_s = time_s, .fullest = *levels};
     }
     slot->last = *levels;
     slot->last_s = time_s;
@@ -98,20 +101,20 @@ static void settle_slot(const struct drawing *d, struct slot *slot,
 
 /* Draws the memory as steps. Of each shortest interval only its fullest state and its last one are drawn. Returns the
  * largest state in bytes. */
-static double put_levels(const struct drawing *d, const struct trace *trace, uint32_t rank,
+static double put_levels(const struct level_drawing *d, const struct trace *trace, uint32_t rank,
                          const char *memory, struct memory_levels *levels)
 {
-    struct slot slot = {.fullest = *levels, .last = *levels};
+    struct drawn_interval slot = {.fullest = *levels, .last = *levels};
     /* the time of the rows that were read last; rows of the same time make one state */
     double top = 0, now_s = -INFINITY;
     bool more = false;
     for (size_t i = 0; i < trace->memory.count && trace->memory.time_s[i] <= d->window->to_s; i++) {
-        if (!is_of(trace, i, rank, memory))
+        if (!is_row_of_memory(trace, i, rank, memory))
             continue;
         if (more && trace->memory.time_s[i] > now_s) {
-            settle_slot(d, &slot, levels, now_s);
-            top = now_s > d->window->from_s ? fmax(top, total_of_levels(levels))
-                                            : total_of_levels(levels);
+            add_levels_to_interval(d, &slot, levels, now_s);
+            top = now_s > d->window->from_s ? fmax(top, total_level_bytes(levels))
+                                            : total_level_bytes(levels);
         }
         now_s = trace->memory.time_s[i];
         more = true;
@@ -120,24 +123,24 @@ static double put_levels(const struct drawing *d, const struct trace *trace, uin
                 levels->bytes[k] = trace->memory.bytes[i];
     }
     if (more) {
-        settle_slot(d, &slot, levels, now_s);
-        top = now_s > d->window->from_s ? fmax(top, total_of_levels(levels))
-                                        : total_of_levels(levels);
+        add_levels_to_interval(d, &slot, levels, now_s);
+        top = now_s > d->window->from_s ? fmax(top, total_level_bytes(levels))
+                                        : total_level_bytes(levels);
     }
-    put_slot(d, &slot, d->window->to_s);
+    put_drawn_interval(d, &slot, d->window->to_s);
     return top;
 }
 
 /* Finds the categories of a memory, the most bytes of each, and the end of the step. */
-static enum status find_levels(struct memory_levels *levels, double most[CATEGORIES_MAX],
-                               double *end_s, const struct trace *trace, uint32_t rank,
-                               const char *memory, struct diag *diag)
+static enum status find_largest_levels(struct memory_levels *levels, double most[CATEGORIES_MAX],
+                                       double *end_s, const struct trace *trace, uint32_t rank,
+                                       const char *memory, struct diag *diag)
 {
     *levels = (struct memory_levels){0};
     *end_s = 0;
     for (size_t i = 0; i < trace->memory.count; i++) {
         size_t k = 0;
-        if (!is_of(trace, i, rank, memory))
+        if (!is_row_of_memory(trace, i, rank, memory))
             continue;
         *end_s = fmax(*end_s, trace->memory.time_s[i]);
         while (k < levels->count && levels->category[k] != trace->memory.category[i])
@@ -160,7 +163,7 @@ static enum status find_levels(struct memory_levels *levels, double most[CATEGOR
 }
 
 /* Leaves out categories that would be thinner than a line. */
-static void drop_thin(struct memory_levels *levels, const double most[CATEGORIES_MAX])
+static void drop_thin_categories(struct memory_levels *levels, const double most[CATEGORIES_MAX])
 {
     double all = 0;
     size_t kept = 0;
@@ -173,7 +176,7 @@ static void drop_thin(struct memory_levels *levels, const double most[CATEGORIES
 }
 
 /* Returns the words for a category of a schedule, or the name as it is. */
-static const char *label_of(const char *category)
+static const char *category_label(const char *category)
 {
     for (int c = 0; c < CATEGORY_COUNT; c++)
         if (strcmp(category_names[c], category) == 0)
@@ -195,19 +198,20 @@ static double header_gib(const struct trace *trace, const char *name, const char
 }
 
 /* Sets the variables that the scripts of both figures need. */
-static void set_common(struct figure *figure, const char *memory, double top, double limit,
-                       const struct figure_options *wanted, const char *title)
+static void set_common_variables(struct figure *figure, const char *memory, double top,
+                                 double limit, const struct figure_options *wanted,
+                                 const char *title)
 {
     char name[64];
     figure->width = 1000;
     figure->height = 420;
-    figure->narrow_high = 480;
+    figure->narrow_height = 480;
     figure_set_text(figure, "title", wanted->title != NULL ? wanted->title : title);
     figure_set_text(figure, "memory_name", strcmp(memory, "hbm") == 0 ? "memory of a GPU" : memory);
     figure_set_number(figure, "limit", limit);
     /* the axis does not extend to a limit far above the memory in use, which would flatten the figure */
     figure_set_number(figure, "top", 1.12 * (limit < 3 * top ? fmax(top, limit) : top));
-    figure_set_y(figure, wanted);
+    figure_set_y_axis(figure, wanted);
     c_snprintf(name, sizeof name, "usable: %.1f GiB", limit);
     figure_set_text(figure, "limit_name", name);
 }
@@ -221,24 +225,24 @@ enum status figure_memory(struct figure *figure, const struct trace *trace,
     struct figure_window window;
     double most[CATEGORIES_MAX], end_s;
     struct text names = {0}, title = {0};
-    enum status status = find_levels(&levels, most, &end_s, trace, rank, memory, diag);
+    enum status status = find_largest_levels(&levels, most, &end_s, trace, rank, memory, diag);
     if (status == STATUS_OK)
         status = figure_window_find(&window, trace, end_s, wanted, diag);
     if (status != STATUS_OK)
         return status;
-    drop_thin(&levels, most);
-    struct drawing drawing = {.out = &figure->data, .window = &window};
+    drop_thin_categories(&levels, most);
+    struct level_drawing drawing = {.out = &figure->csv, .window = &window};
     double top = put_levels(&drawing, trace, rank, memory, &levels) / GIB;
     for (size_t k = 0; k < levels.count; k++)
-        figure_put_name(&names, label_of(trace->label[levels.category[k]]));
+        figure_put_list_name(&names, category_label(trace->label[levels.category[k]]));
     /* no need of memory is drawn for a window, or for a rank other than the one that needs most */
     const double needed =
         wanted->shows_needed_bytes ? header_gib(trace, "needed_bytes", memory) : 0;
     text_printf(&title, "Live bytes of rank %ld by category (%s)", wanted->rank, memory);
     figure_put_subject(&title, trace);
     figure->script = "memory";
-    set_common(figure, memory, fmax(top, needed), header_gib(trace, "available_bytes", memory),
-               wanted, title.data);
+    set_common_variables(figure, memory, fmax(top, needed),
+                         header_gib(trace, "available_bytes", memory), wanted, title.data);
     figure_set_number(figure, "needed", needed);
     title.size = 0;
     text_printf(&title, "a GPU needs %.1f GiB", needed);
@@ -270,7 +274,7 @@ enum status figure_memories(struct figure *figure, const struct figure_trace *tr
                        count, FIGURE_SERIES_MAX, count - FIGURE_SERIES_MAX);
     for (size_t i = 0; i < count && status == STATUS_OK; i++) {
         const struct trace *trace = traces[i].trace;
-        status = find_levels(&levels, most, &end_s, trace, rank, memory, diag);
+        status = find_largest_levels(&levels, most, &end_s, trace, rank, memory, diag);
         if (status == STATUS_OK)
             status = figure_window_find(&window[i], trace, end_s, wanted, diag);
         if (status != STATUS_OK)
@@ -280,13 +284,13 @@ enum status figure_memories(struct figure *figure, const struct figure_trace *tr
                     ? header_gib(trace, "available_bytes", memory)
                     : 0;
     }
-    whole.time = report_time_for(whole.to_s);
+    whole.time = report_time_format_for(whole.to_s);
     for (size_t i = 0; i < count && status == STATUS_OK; i++) {
         const struct trace *trace = traces[i].trace;
         window[i].time = whole.time;
-        struct drawing drawing = {&figure->data, &window[i], window[i].from_s, true};
-        find_levels(&levels, most, &end_s, trace, rank, memory, diag);
-        text_puts(&figure->data, i == 0 ? "" : "\n\n");
+        struct level_drawing drawing = {&figure->csv, &window[i], window[i].from_s, true};
+        find_largest_levels(&levels, most, &end_s, trace, rank, memory, diag);
+        text_puts(&figure->csv, i == 0 ? "" : "\n\n");
         double peak = put_levels(&drawing, trace, rank, memory, &levels) / GIB;
         top = fmax(top, peak);
         shown[i] = arena_printf(&names, "%s: %.2f GiB", traces[i].name, peak);
@@ -294,14 +298,15 @@ enum status figure_memories(struct figure *figure, const struct figure_trace *tr
     if (status == STATUS_OK) {
         text.size = 0;
         text_printf(&text, "Live bytes of rank %ld%s%s: %s", wanted->rank,
-                    wanted->window != NULL ? ", " : "",
-                    wanted->window != NULL ? wanted->window : "", memory);
+                    wanted->op_window != NULL ? ", " : "",
+                    wanted->op_window != NULL ? wanted->op_window : "", memory);
         figure->script = "memories";
-        set_common(figure, memory, top, limit, wanted, text.data);
+        set_common_variables(figure, memory, top, limit, wanted, text.data);
         figure_set_series(figure, shown, count);
         figure_set_text(figure, "origin",
-                        wanted->window != NULL || wanted->from_s > 0 ? "time since the window began"
-                                                                     : "time in the step");
+                        wanted->op_window != NULL || wanted->from_s > 0
+                            ? "time since the window began"
+                            : "time in the step");
         figure_window_set(figure, &whole);
     }
     text_release(&text);

@@ -15,14 +15,14 @@ enum box_class {
     BOX_WEIGHTS,
     BOX_WEIGHTS_OTHER,
     BOX_OPTIMIZER,
-    BOX_REST,
+    BOX_OTHER_WORK,
     BOX_CLASS_COUNT
 };
 static const char *const class_names[BOX_CLASS_COUNT] = {
     [BOX_FORWARD] = "forward",          [BOX_FORWARD_OTHER] = "forward, other layers",
     [BOX_BACKWARD] = "backward",        [BOX_BACKWARD_OTHER] = "backward, other layers",
     [BOX_WEIGHTS] = "weight gradients", [BOX_WEIGHTS_OTHER] = "weight gradients, other layers",
-    [BOX_OPTIMIZER] = "optimizer",      [BOX_REST] = "weights gathered, reduced",
+    [BOX_OPTIMIZER] = "optimizer",      [BOX_OTHER_WORK] = "weights gathered, reduced",
 };
 
 enum { STAGES_MAX = 64, CHUNKS_MAX = 1024 };
@@ -32,24 +32,24 @@ enum { STAGES_MAX = 64, CHUNKS_MAX = 1024 };
 /* A part of a unit's passage through a chunk of layers, between two waits. */
 struct stage_box {
     double start_s, end_s;
-    int32_t micro; /* -1: none */
-    int32_t chunk; /* the chunk of layers; -1: not known */
-    uint8_t pass;  /* BOX_FORWARD, BOX_BACKWARD, BOX_WEIGHTS, BOX_OPTIMIZER or BOX_REST */
+    int32_t micro_batch; /* -1: none */
+    int32_t chunk;       /* the chunk of layers; -1: not known */
+    uint8_t pass; /* BOX_FORWARD, BOX_BACKWARD, BOX_WEIGHTS, BOX_OPTIMIZER or BOX_OTHER_WORK */
 };
 
 /* The chunks of layers of a stage, in the order in which units first pass through them. */
-struct chunks_seen {
+struct stage_chunks {
     size_t count;
     int32_t chunk[CHUNKS_MAX];
 };
 
 struct pipeline_trace {
     const struct trace *trace;
-    uint32_t stages;
-    uint32_t rank[STAGES_MAX]; /* [stages] the rank that represents each stage */
-    int32_t first[CHUNKS_MAX]; /* [chunks] the first layer of each chunk */
-    size_t chunks;             /* 0: not known */
-    uint16_t compute;          /* label of the stream `compute` */
+    uint32_t stage_count;
+    uint32_t rank_of_stage[STAGES_MAX]; /* [stage_count] the rank that represents each stage */
+    int32_t first_layer_of_chunk[CHUNKS_MAX]; /* [chunk_count] the first layer of each chunk */
+    size_t chunk_count;                       /* 0: not known */
+    uint16_t compute_stream_label;            /* label of the stream `compute` */
 };
 
 static enum status find_stages(struct pipeline_trace *p, struct diag *diag)
@@ -64,19 +64,19 @@ static enum status find_stages(struct pipeline_trace *p, struct diag *diag)
     if (count > STAGES_MAX)
         return diag_error(diag, at, STATUS_BAD_INPUT, "%lld stages are more than the %d drawn",
                           (long long)count, STAGES_MAX);
-    p->stages = (uint32_t)count;
-    for (uint32_t s = 0; s < p->stages; s++)
-        p->rank[s] = UINT32_MAX;
+    p->stage_count = (uint32_t)count;
+    for (uint32_t s = 0; s < p->stage_count; s++)
+        p->rank_of_stage[s] = UINT32_MAX;
     for (size_t i = 0; i < p->trace->header_count; i++) {
         const char *key = p->trace->header[i].key, *value = p->trace->header[i].value;
         int64_t rank;
         if (strncmp(key, "stage_of.", 9) == 0 && parse_i64(key + 9, strlen(key + 9), &rank) &&
             parse_i64(value, strlen(value), &stage) && 0 <= stage && stage < count && 0 <= rank &&
-            rank < p->rank[stage])
-            p->rank[stage] = (uint32_t)rank;
+            rank < p->rank_of_stage[stage])
+            p->rank_of_stage[stage] = (uint32_t)rank;
     }
-    for (uint32_t s = 0; s < p->stages; s++)
-        if (p->rank[s] == UINT32_MAX)
+    for (uint32_t s = 0; s < p->stage_count; s++)
+        if (p->rank_of_stage[s] == UINT32_MAX)
             return diag_error(diag, at, STATUS_BAD_INPUT, "the trace has no rank of stage %u", s);
     return STATUS_OK;
 }
@@ -84,25 +84,25 @@ static enum status find_stages(struct pipeline_trace *p, struct diag *diag)
 static void find_chunks(struct pipeline_trace *p)
 {
     const char *at = trace_get(p->trace, "chunk_layers");
-    while (at != NULL && *at != '\0' && p->chunks < CHUNKS_MAX) {
-        p->first[p->chunks++] = (int32_t)strtol(at, NULL, 10);
+    while (at != NULL && *at != '\0' && p->chunk_count < CHUNKS_MAX) {
+        p->first_layer_of_chunk[p->chunk_count++] = (int32_t)strtol(at, NULL, 10);
         at += strcspn(at, " ");
         at += *at == ' ';
     }
     for (size_t i = 0; i < p->trace->label_count; i++)
         if (strcmp(p->trace->label[i], "compute") == 0)
-            p->compute = (uint16_t)i;
+            p->compute_stream_label = (uint16_t)i;
 }
 
-static int32_t chunk_of(const struct pipeline_trace *p, int32_t layer)
+static int32_t chunk_of_layer(const struct pipeline_trace *p, int32_t layer)
 {
-    size_t chunk = p->chunks;
-    while (layer >= 0 && chunk > 0 && p->first[chunk - 1] > layer)
+    size_t chunk = p->chunk_count;
+    while (layer >= 0 && chunk > 0 && p->first_layer_of_chunk[chunk - 1] > layer)
         chunk--;
     return layer < 0 ? -1 : (int32_t)chunk - 1;
 }
 
-static uint8_t pass_of(const struct trace *trace, size_t row)
+static uint8_t box_class_of_row(const struct trace *trace, size_t row)
 {
     static const struct {
         const char *phase;
@@ -117,12 +117,12 @@ static uint8_t pass_of(const struct trace *trace, size_t row)
         if (strcmp(phase, passes[i].phase) == 0 &&
             (trace->ops.micro[row] >= 0 || passes[i].pass == BOX_OPTIMIZER))
             return (uint8_t)passes[i].pass;
-    return BOX_REST;
+    return BOX_OTHER_WORK;
 }
 
 /* Returns whether a row is work without a unit of its own, which is issued between units, such as casts for gathers of
  * weights. */
-static bool is_between(const struct trace *trace, size_t row)
+static bool is_between_units(const struct trace *trace, size_t row)
 {
     return strcmp(trace->label[trace->ops.region[row]], "weights") == 0 ||
            trace->ops.micro[row] < 0;
@@ -130,13 +130,13 @@ static bool is_between(const struct trace *trace, size_t row)
 
 static bool same_passage(const struct stage_box *a, const struct stage_box *b)
 {
-    return a->pass == b->pass && a->micro == b->micro &&
+    return a->pass == b->pass && a->micro_batch == b->micro_batch &&
            (a->chunk == b->chunk || a->chunk < 0 || b->chunk < 0);
 }
 
 /* Finds the boxes of a stage in the order of time. They are on the heap. */
-static struct stage_box *find_pieces(const struct pipeline_trace *p, uint32_t stage,
-                                     const struct figure_window *window, size_t *count)
+static struct stage_box *find_stage_boxes(const struct pipeline_trace *p, uint32_t stage,
+                                          const struct figure_window *window, size_t *count)
 {
     const struct trace_ops *t = &p->trace->ops;
     const double shortest_s = (window->to_s - window->from_s) * SHORTEST_WAIT;
@@ -144,22 +144,23 @@ static struct stage_box *find_pieces(const struct pipeline_trace *p, uint32_t st
     size_t capacity = 0;
     *count = 0;
     for (size_t i = 0; i < t->count; i++) {
-        if (t->rank[i] != p->rank[stage] || t->stream[i] != p->compute ||
+        if (t->rank[i] != p->rank_of_stage[stage] || t->stream[i] != p->compute_stream_label ||
             t->end_s[i] <= window->from_s || t->start_s[i] >= window->to_s)
             continue;
         struct stage_box is = {fmax(t->start_s[i], window->from_s), fmin(t->end_s[i], window->to_s),
-                               t->micro[i], chunk_of(p, t->layer[i]), pass_of(p->trace, i)};
+                               t->micro[i], chunk_of_layer(p, t->layer[i]),
+                               box_class_of_row(p->trace, i)};
         struct stage_box *last = *count > 0 ? &piece[*count - 1] : NULL;
         bool near = last != NULL && is.start_s - last->end_s <= shortest_s;
-        if (is.pass != BOX_OPTIMIZER && is_between(p->trace, i)) {
+        if (is.pass != BOX_OPTIMIZER && is_between_units(p->trace, i)) {
             if (near) {
                 last->end_s = fmax(last->end_s, is.end_s);
                 continue;
             }
             if (is.end_s - is.start_s <= shortest_s)
                 continue;
-            is.pass = BOX_REST;
-            is.micro = is.chunk = -1;
+            is.pass = BOX_OTHER_WORK;
+            is.micro_batch = is.chunk = -1;
         }
         if (near && same_passage(last, &is)) {
             last->end_s = fmax(last->end_s, is.end_s);
@@ -178,11 +179,11 @@ static struct stage_box *find_pieces(const struct pipeline_trace *p, uint32_t st
 /* Returns the class of a box. If a stage has one chunk of layers, it is dark, and another stage's chunk that it
  * computes is light. If it has several, they are dark and light in turn, in the order in which units first pass through
  * them. */
-static uint8_t class_of(const struct pipeline_trace *p, uint32_t stage,
-                        const struct stage_box *piece, struct chunks_seen *seen)
+static uint8_t box_class_of(const struct pipeline_trace *p, uint32_t stage,
+                            const struct stage_box *piece, struct stage_chunks *seen)
 {
     size_t k = 0;
-    if (p->chunks == p->stages && piece->chunk >= 0 && piece->pass <= BOX_WEIGHTS)
+    if (p->chunk_count == p->stage_count && piece->chunk >= 0 && piece->pass <= BOX_WEIGHTS)
         return (uint8_t)(piece->pass + (piece->chunk != (int32_t)stage));
     while (k < seen->count && seen->chunk[k] != piece->chunk)
         k++;
@@ -198,9 +199,9 @@ static void put_stage(struct text *data, const struct pipeline_trace *p, uint32_
                       const struct figure_window *window, bool found[BOX_CLASS_COUNT])
 {
     const double unit_s = window->time.unit_s;
-    struct chunks_seen seen = {0};
+    struct stage_chunks seen = {0};
     size_t count;
-    struct stage_box *piece = find_pieces(p, stage, window, &count);
+    struct stage_box *piece = find_stage_boxes(p, stage, window, &count);
     for (size_t i = 0; i < count;) {
         size_t end = i + 1, widest = i;
         for (; end < count && same_passage(&piece[i], &piece[end]); end++) {
@@ -209,13 +210,13 @@ static void put_stage(struct text *data, const struct pipeline_trace *p, uint32_
             if (piece[end].end_s - piece[end].start_s > piece[widest].end_s - piece[widest].start_s)
                 widest = end;
         }
-        const uint8_t class = class_of(p, stage, &piece[i], &seen);
+        const uint8_t class = box_class_of(p, stage, &piece[i], &seen);
         for (; i < end; i++) {
             char number[16] = "";
-            if (piece[i].micro >= 0 && i == widest)
-                snprintf(number, sizeof number, "%d", (int)piece[i].micro);
+            if (piece[i].micro_batch >= 0 && i == widest)
+                snprintf(number, sizeof number, "%d", (int)piece[i].micro_batch);
             found[class] = true;
-            text_printf(data, "%u,%u,%.9g,%.9g,%s\n", p->stages - 1 - stage, class,
+            text_printf(data, "%u,%u,%.9g,%.9g,%s\n", p->stage_count - 1 - stage, class,
                         piece[i].start_s / unit_s, piece[i].end_s / unit_s, number);
         }
     }
@@ -239,22 +240,22 @@ enum status figure_pipeline(struct figure *figure, const struct trace *trace,
     if (status != STATUS_OK)
         return status;
     find_chunks(&p);
-    for (uint32_t stage = 0; stage < p.stages; stage++)
-        put_stage(&figure->data, &p, stage, &window, seen);
+    for (uint32_t stage = 0; stage < p.stage_count; stage++)
+        put_stage(&figure->csv, &p, stage, &window, seen);
     for (int c = 1; c < BOX_CLASS_COUNT; c++) {
         if (!seen[c])
             continue;
-        figure_put_name(&names, class_names[c]);
+        figure_put_list_name(&names, class_names[c]);
         text_printf(&numbers, "%s%d", shown++ == 0 ? "" : " ", c);
     }
     text_puts(&title, "Pipeline");
     figure_put_subject(&title, trace);
     figure->script = "pipeline";
     figure->width = 1000;
-    figure->height = 130 + 34 * (int)p.stages;
-    figure->narrow_high = 120 + 26 * (int)p.stages + 9 * shown;
+    figure->height = 130 + 34 * (int)p.stage_count;
+    figure->narrow_height = 120 + 26 * (int)p.stage_count + 9 * shown;
     figure_set_text(figure, "title", wanted->title != NULL ? wanted->title : title.data);
-    figure_set_number(figure, "stages", p.stages);
+    figure_set_number(figure, "stages", p.stage_count);
     figure_set_text(figure, "classes", names.data);
     figure_set_text(figure, "class_numbers", numbers.data);
     figure_window_set(figure, &window);

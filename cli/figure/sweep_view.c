@@ -13,20 +13,20 @@
 enum status sweep_view_make(struct sweep_view *view, const struct table *table, struct diag *diag)
 {
     view->table = table;
-    enum status status = table_get(table, "status", &view->status, diag);
+    enum status status = table_need_column(table, "status", &view->status_column, diag);
     if (status != STATUS_OK)
         return status;
-    view->axes = view->status;
-    if (view->axes == 0)
+    view->axis_count = view->status_column;
+    if (view->axis_count == 0)
         return diag_error(diag, (struct loc){.name = table->path}, STATUS_BAD_INPUT,
                           "is no sweep: no column comes before 'status'");
-    if (table->rows == 0)
+    if (table->row_count == 0)
         return diag_error(diag, (struct loc){.name = table->path}, STATUS_BAD_INPUT, "has no rows");
-    view->varies = arena_array(&view->arena, view->axes, sizeof *view->varies);
-    for (size_t a = 0; a < view->axes; a++) {
-        for (size_t i = 1; i < table->rows && !view->varies[a]; i++)
-            view->varies[a] = strcmp(table->row[i][a], table->row[0][a]) != 0;
-        view->varying += view->varies[a];
+    view->varies = arena_array(&view->arena, view->axis_count, sizeof *view->varies);
+    for (size_t a = 0; a < view->axis_count; a++) {
+        for (size_t i = 1; i < table->row_count && !view->varies[a]; i++)
+            view->varies[a] = strcmp(table->cell[i][a], table->cell[0][a]) != 0;
+        view->varying_count += view->varies[a];
     }
     return STATUS_OK;
 }
@@ -37,7 +37,7 @@ void sweep_view_release(struct sweep_view *view)
     *view = (struct sweep_view){0};
 }
 
-static bool is_in(const size_t *list, size_t count, size_t value)
+static bool list_contains(const size_t *list, size_t count, size_t value)
 {
     for (size_t i = 0; i < count; i++)
         if (list[i] == value)
@@ -45,28 +45,31 @@ static bool is_in(const size_t *list, size_t count, size_t value)
     return false;
 }
 
-size_t sweep_view_last(const struct sweep_view *view, const size_t *except, size_t excepted)
+size_t sweep_view_last_varying_axis(const struct sweep_view *view, const size_t *except,
+                                    size_t excepted)
 {
     size_t last = SIZE_MAX;
-    for (size_t a = 0; a < view->axes; a++)
-        if (!is_in(except, excepted, a) &&
+    for (size_t a = 0; a < view->axis_count; a++)
+        if (!list_contains(except, excepted, a) &&
             (last == SIZE_MAX || view->varies[a] || !view->varies[last]))
             last = a;
     return last;
 }
 
-enum status sweep_view_choose(const struct sweep_view *view, const char *wanted,
-                              const char *fallback, bool of_axes, size_t *column, struct diag *diag)
+enum status sweep_view_choose_column(const struct sweep_view *view, const char *wanted,
+                                     const char *fallback, bool of_axes, size_t *column,
+                                     struct diag *diag)
 {
-    enum status status = table_get(view->table, wanted != NULL ? wanted : fallback, column, diag);
-    if (status == STATUS_OK && of_axes && *column >= view->axes)
+    enum status status =
+        table_need_column(view->table, wanted != NULL ? wanted : fallback, column, diag);
+    if (status == STATUS_OK && of_axes && *column >= view->axis_count)
         return diag_error(diag, (struct loc){.name = view->table->path}, STATUS_BAD_INPUT,
-                          "'%s' was not varied", view->table->name[*column]);
+                          "'%s' was not varied", view->table->column_name[*column]);
     return status;
 }
 
 /* Reads a plain number, tokens or a quantity: "128K", "12", "0.5", "200Gb/s". */
-static bool number_of(const char *text, double *value)
+static bool parse_number(const char *text, double *value)
 {
     int64_t tokens;
     if (parse_double(text, strlen(text), value))
@@ -85,9 +88,9 @@ static bool number_of(const char *text, double *value)
 enum status sweep_axis_make(struct sweep_axis *axis, const struct sweep_view *view, size_t column,
                             struct diag *diag)
 {
-    *axis = (struct sweep_axis){.column = column, .numbers = true};
-    for (size_t i = 0; i < view->table->rows; i++) {
-        const char *text = view->table->row[i][column];
+    *axis = (struct sweep_axis){.column = column, .all_are_numbers = true};
+    for (size_t i = 0; i < view->table->row_count; i++) {
+        const char *text = view->table->cell[i][column];
         size_t k = 0;
         while (k < axis->count && strcmp(axis->text[k], text) != 0)
             k++;
@@ -96,16 +99,17 @@ enum status sweep_axis_make(struct sweep_axis *axis, const struct sweep_view *vi
         if (k == SWEEP_VALUES_MAX)
             return diag_error(diag, (struct loc){.name = view->table->path}, STATUS_BAD_INPUT,
                               "'%s' has more than %d values, too many for a figure",
-                              view->table->name[column], SWEEP_VALUES_MAX);
+                              view->table->column_name[column], SWEEP_VALUES_MAX);
         axis->text[axis->count] = text;
-        axis->numbers = axis->numbers && number_of(text, &axis->position[axis->count]);
+        axis->all_are_numbers =
+            axis->all_are_numbers && parse_number(text, &axis->position[axis->count]);
         axis->count++;
     }
-    axis->grows_by_factor = axis->numbers && axis->count > 2;
+    axis->grows_by_factor = axis->all_are_numbers && axis->count > 2;
     for (size_t k = 0; k < axis->count; k++) {
-        if (!axis->numbers)
+        if (!axis->all_are_numbers)
             axis->position[k] = (double)k;
-        if (axis->numbers && k > 1 && axis->position[0] > 0 &&
+        if (axis->all_are_numbers && k > 1 && axis->position[0] > 0 &&
             fabs(axis->position[k] / axis->position[k - 1] /
                      (axis->position[1] / axis->position[0]) -
                  1) > 1e-6)
@@ -116,7 +120,7 @@ enum status sweep_axis_make(struct sweep_axis *axis, const struct sweep_view *vi
     return STATUS_OK;
 }
 
-size_t sweep_axis_place(const struct sweep_axis *axis, const char *text)
+size_t sweep_axis_index(const struct sweep_axis *axis, const char *text)
 {
     size_t k = 0;
     while (strcmp(axis->text[k], text) != 0)
@@ -140,13 +144,14 @@ void sweep_axis_set_ticks(struct figure *figure, const char *which, const struct
     int more = longest > TICK_LETTERS ? (int)(longest - TICK_LETTERS) * TICK_LETTER : 0;
     figure->height += upright ? more : 0;
     figure->width += along_x ? 0 : more;
-    text_printf(&figure->set, "set %stics %s(", which, upright ? "rotate by 90 right " : "");
+    text_printf(&figure->gnuplot_settings, "set %stics %s(", which,
+                upright ? "rotate by 90 right " : "");
     for (size_t k = 0; k < axis->count; k += every) {
-        text_puts(&figure->set, k == 0 ? "" : ", ");
-        figure_put_quoted(&figure->set, axis->text[k]);
-        text_printf(&figure->set, " %.17g", index ? (double)k : axis->position[k]);
+        text_puts(&figure->gnuplot_settings, k == 0 ? "" : ", ");
+        figure_put_quoted(&figure->gnuplot_settings, axis->text[k]);
+        text_printf(&figure->gnuplot_settings, " %.17g", index ? (double)k : axis->position[k]);
     }
-    text_puts(&figure->set, ")\n");
+    text_puts(&figure->gnuplot_settings, ")\n");
 }
 
 /* ---- lines ---- */
@@ -155,10 +160,10 @@ void sweep_axis_set_ticks(struct figure *figure, const char *which, const struct
 static void put_name(struct text *out, const struct sweep_view *view, size_t row, size_t x)
 {
     out->size = 0;
-    for (size_t a = 0; a < view->axes; a++)
+    for (size_t a = 0; a < view->axis_count; a++)
         if (view->varies[a] && a != x)
-            text_printf(out, "%s%s=%s", out->size > 0 ? " " : "", view->table->name[a],
-                        view->table->row[row][a]);
+            text_printf(out, "%s%s=%s", out->size > 0 ? " " : "", view->table->column_name[a],
+                        view->table->cell[row][a]);
     if (out->size == 0)
         text_puts(out, "sweep");
 }
@@ -170,7 +175,8 @@ struct line_names {
 };
 
 /* Returns the index of a name. A new name is added. */
-static size_t place_of(struct line_names *names, struct sweep_view *view, const struct text *name)
+static size_t find_or_add_name(struct line_names *names, struct sweep_view *view,
+                               const struct text *name)
 {
     for (size_t k = 0; k < names->count; k++)
         if (strcmp(names->name[k], name->data) == 0)
@@ -186,9 +192,9 @@ static size_t place_of(struct line_names *names, struct sweep_view *view, const 
 static size_t count_values(const struct table *table, size_t column)
 {
     size_t values = 0;
-    for (size_t i = 0; i < table->rows; i++) {
+    for (size_t i = 0; i < table->row_count; i++) {
         size_t before = 0;
-        while (strcmp(table->row[before][column], table->row[i][column]) != 0)
+        while (strcmp(table->cell[before][column], table->cell[i][column]) != 0)
             before++;
         values += before == i;
     }
@@ -197,21 +203,22 @@ static size_t count_values(const struct table *table, size_t column)
 
 /* Reports that there are too many lines. The message names the options whose values make them, and suggests to keep one
  * value of the option that has most. */
-static enum status too_many(const struct sweep_view *view, size_t lines, size_t x,
-                            struct diag *diag)
+static enum status report_too_many_lines(const struct sweep_view *view, size_t lines, size_t x,
+                                         struct diag *diag)
 {
     const struct table *table = view->table;
     struct text axes = {0}, only = {0};
     size_t most = 0;
-    for (size_t a = 0; a < view->axes; a++) {
+    for (size_t a = 0; a < view->axis_count; a++) {
         if (!view->varies[a] || a == x)
             continue;
         size_t values = count_values(table, a);
-        text_printf(&axes, "%s%s (%zu values)", axes.size > 0 ? ", " : "", table->name[a], values);
+        text_printf(&axes, "%s%s (%zu values)", axes.size > 0 ? ", " : "", table->column_name[a],
+                    values);
         if (values > most) {
             most = values;
             only.size = 0;
-            text_printf(&only, "--only %s=%s", table->name[a], table->row[0][a]);
+            text_printf(&only, "--only %s=%s", table->column_name[a], table->cell[0][a]);
         }
     }
     enum status status = diag_error(
@@ -231,23 +238,23 @@ enum status sweep_series_make(struct sweep_series *series, struct sweep_view *vi
     struct text name = {0};
     struct line_names names = {0};
     double number;
-    series->of_row = arena_array(&view->arena, table->rows, sizeof *series->of_row);
+    series->line_of_row = arena_array(&view->arena, table->row_count, sizeof *series->line_of_row);
     /* first the lines that have numbers, so that they get the first indices, then the others */
     for (int pass = 0; pass < 2; pass++) {
-        for (size_t i = 0; i < table->rows; i++) {
-            if (table_number(table, i, y, &number) != (pass == 0))
+        for (size_t i = 0; i < table->row_count; i++) {
+            if (table_read_number(table, i, y, &number) != (pass == 0))
                 continue;
             put_name(&name, view, i, x);
-            size_t place = place_of(&names, view, &name);
-            series->of_row[i] = pass == 0 || place < series->count ? place : series->count;
+            size_t place = find_or_add_name(&names, view, &name);
+            series->line_of_row[i] = pass == 0 || place < series->count ? place : series->count;
         }
         if (pass == 0)
             series->count = names.count;
     }
-    series->empty = names.count - series->count;
+    series->empty_count = names.count - series->count;
     enum status status = STATUS_OK;
     if (series->count > FIGURE_SERIES_MAX)
-        status = too_many(view, series->count, x, diag);
+        status = report_too_many_lines(view, series->count, x, diag);
     for (size_t k = 0; k < series->count && status == STATUS_OK; k++)
         series->name[k] = names.name[k];
     free((void *)names.name);
@@ -255,13 +262,13 @@ enum status sweep_series_make(struct sweep_series *series, struct sweep_view *vi
     return status;
 }
 
-void sweep_series_set(struct figure *figure, const struct sweep_series *series)
+void sweep_series_set_variables(struct figure *figure, const struct sweep_series *series)
 {
     struct text empty = {0};
     figure_set_series(figure, series->name, series->count);
-    if (series->empty > 0)
-        text_printf(&empty, "%zu line%s without a point", series->empty,
-                    series->empty == 1 ? "" : "s");
+    if (series->empty_count > 0)
+        text_printf(&empty, "%zu line%s without a point", series->empty_count,
+                    series->empty_count == 1 ? "" : "s");
     figure_set_text(figure, "empty", empty.size > 0 ? empty.data : "");
     text_release(&empty);
 }
@@ -321,16 +328,16 @@ void sweep_view_set_title(struct figure *figure, const struct sweep_view *view, 
         {"model", "", ""},         {"cluster", "", ""},          {"nodes", " node", " nodes"},
         {"gpus", " GPU", " GPUs"}, {"seq", " token", " tokens"}, {"strategy", "", ""},
     };
-    const char *command = table_head(view->table, "command");
+    const char *command = table_header_value(view->table, "command");
     struct text title = {0}, value = {0};
     for (size_t i = 0; i < ARRAY_LEN(shown); i++)
-        if (options_in_command(command, shown[i].option, &value))
+        if (options_find_in_command(command, shown[i].option, &value))
             text_printf(&title, "%s%s%s", title.size > 0 ? ", " : "", value.data,
                         strcmp(value.data, "1") == 0 ? shown[i].one : shown[i].many);
-    for (size_t a = 0; a < view->axes; a++)
+    for (size_t a = 0; a < view->axis_count; a++)
         if (!view->varies[a])
-            text_printf(&title, "%s%s=%s", title.size > 0 ? ", " : "", view->table->name[a],
-                        view->table->row[0][a]);
+            text_printf(&title, "%s%s=%s", title.size > 0 ? ", " : "", view->table->column_name[a],
+                        view->table->cell[0][a]);
     const char *line = wanted != NULL ? wanted : title.size > 0 ? title.data : "Sweep";
     int wide = TITLE_AROUND + TITLE_LETTER * (int)strlen(line);
     figure_set_text(figure, "title", line);

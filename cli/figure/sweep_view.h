@@ -17,10 +17,10 @@
 enum { SWEEP_VALUES_MAX = 400 };
 
 struct sweep_view {
-    const struct table *table; /* it belongs to the caller */
-    size_t axes, status;       /* the columns before column `status` are the axes */
-    size_t varying;            /* how many axes vary */
-    bool *varies;              /* [axes] the axis has more than one value */
+    const struct table *table;        /* it belongs to the caller */
+    size_t axis_count, status_column; /* the columns before column `status` are the axes */
+    size_t varying_count;             /* how many axes vary */
+    bool *varies;                     /* [axes] the axis has more than one value */
     struct arena arena;
 };
 
@@ -31,24 +31,25 @@ void sweep_view_release(struct sweep_view *view);
 
 /* Returns the last axis that varies and is not in except[]. If none varies, returns the last axis that is not in
  * except[]; SIZE_MAX: all axes are. */
-size_t sweep_view_last(const struct sweep_view *view, const size_t *except, size_t excepted);
+size_t sweep_view_last_varying_axis(const struct sweep_view *view, const size_t *except,
+                                    size_t excepted);
 
 /* Finds the column `wanted`, or `fallback` if `wanted` is NULL. With of_axes the column must be an axis. */
-enum status sweep_view_choose(const struct sweep_view *view, const char *wanted,
-                              const char *fallback, bool of_axes, size_t *column,
-                              struct diag *diag);
+enum status sweep_view_choose_column(const struct sweep_view *view, const char *wanted,
+                                     const char *fallback, bool of_axes, size_t *column,
+                                     struct diag *diag);
 
 /* The values of an axis in the order of the file. at[]: the position of each on the axis. */
 struct sweep_axis {
     size_t column, count;
     const char *text[SWEEP_VALUES_MAX];
     double position[SWEEP_VALUES_MAX];
-    bool numbers, grows_by_factor;
+    bool all_are_numbers, grows_by_factor;
 };
 enum status sweep_axis_make(struct sweep_axis *axis, const struct sweep_view *view, size_t column,
                             struct diag *diag);
 /* Returns the index of a value on the axis, which must have that value. */
-size_t sweep_axis_place(const struct sweep_axis *axis, const char *text);
+size_t sweep_axis_index(const struct sweep_axis *axis, const char *text);
 /* Sets the ticks of the axis `which`, "x" or "y", at its values, or, with `index`, at their indices (cells of a
  * heatmap). Ticks are omitted until the rest can be read. Texts wider than `room` points are turned upright below the
  * x axis; the figure grows by the space that its ticks take. */
@@ -61,13 +62,14 @@ struct sweep_series {
     /* "strategy=fpdt zero=3"; the text is in the view's arena */
     const char *name[FIGURE_SERIES_MAX];
     size_t count;
-    size_t empty;   /* how many combinations have no number */
-    size_t *of_row; /* [rows] the index of the row's line; `count`: the row belongs to no line */
+    size_t empty_count; /* how many combinations have no number */
+    /* [rows] the index of the row's line; `count`: the row belongs to no line */
+    size_t *line_of_row;
 };
 enum status sweep_series_make(struct sweep_series *series, struct sweep_view *view, size_t x,
                               size_t y, struct diag *diag);
 /* Sets the script's variables: the number of lines, their names, and the number of combinations without a number. */
-void sweep_series_set(struct figure *figure, const struct sweep_series *series);
+void sweep_series_set_variables(struct figure *figure, const struct sweep_series *series);
 /* Appends the label of a column on an axis, with its unit. Returns the factor that scales values to that unit. */
 double sweep_put_label(struct text *out, const char *column);
 

@@ -32,12 +32,12 @@ static const char *const colour_names[COLOUR_COUNT] = {
     [COLOUR_WAIT] = "waiting",
 };
 
-struct coloured {
+struct name_colour {
     const char *name;
     enum colour colour;
 };
 
-static const struct coloured kinds[] = {
+static const struct name_colour kinds[] = {
     {"attention", COLOUR_ATTENTION},
     {"attention_backward", COLOUR_ATTENTION},
     {"matmul", COLOUR_MATMUL},
@@ -59,13 +59,13 @@ static const struct coloured kinds[] = {
 
 /* The colours of kernel classes. In a profiler's recording, the kind of a row is the name of its kernel or operator,
  * and its region is the kernel's class (traces/kernel_class.h). */
-static const struct coloured classes[] = {
+static const struct name_colour classes[] = {
     {"attention", COLOUR_ATTENTION},    {"matmul", COLOUR_MATMUL},
     {"optimizer", COLOUR_OPTIMIZER},    {"copy", COLOUR_COPY},
     {"communication", COLOUR_EXCHANGE},
 };
 
-static enum colour find_colour(const struct coloured *list, size_t count, const char *name)
+static enum colour find_colour(const struct name_colour *list, size_t count, const char *name)
 {
     for (size_t i = 0; i < count; i++)
         if (strcmp(list[i].name, name) == 0)
@@ -73,7 +73,7 @@ static enum colour find_colour(const struct coloured *list, size_t count, const 
     return COLOUR_OTHER_COMPUTE;
 }
 
-static enum colour colour_of(const char *kind, const char *phase, const char *region)
+static enum colour row_colour(const char *kind, const char *phase, const char *region)
 {
     enum colour colour = find_colour(kinds, ARRAY_LEN(kinds), kind);
     if (colour == COLOUR_EXCHANGE && strcmp(region, "weights") == 0)
@@ -143,7 +143,8 @@ static size_t find_lanes(const struct trace *trace, uint32_t rank, uint16_t *lan
     return count;
 }
 
-static enum status no_rows(const struct figure_options *wanted, const char *what, struct diag *diag)
+static enum status report_no_rows(const struct figure_options *wanted, const char *what,
+                                  struct diag *diag)
 {
     return diag_error(
         diag, (struct loc){.name = "--rank"}, STATUS_BAD_INPUT,
@@ -154,14 +155,14 @@ static enum status no_rows(const struct figure_options *wanted, const char *what
 /* ---- when a message begins to move ---- */
 
 /* A message, or the row of one of its ranks. The rows of all ranks end at the same time and have the same bytes. */
-struct message_rows {
+struct message_times {
     double end_s, bytes, start_s;
     enum { MESSAGE_OF_TWO, MESSAGE_OF_GROUP } kind;
 };
 
 static int compare_messages(const void *left, const void *right)
 {
-    const struct message_rows *a = left, *b = right;
+    const struct message_times *a = left, *b = right;
     if (a->end_s != b->end_s)
         return a->end_s < b->end_s ? -1 : 1;
     if (a->bytes != b->bytes)
@@ -176,28 +177,28 @@ static bool is_message(const struct trace *trace, size_t row)
     return colour == COLOUR_EXCHANGE && trace->ops.bytes[row] > 0;
 }
 
-static struct message_rows message_of(const struct trace *trace, size_t row)
+static struct message_times message_of_row(const struct trace *trace, size_t row)
 {
     const char *kind = trace->label[trace->ops.kind[row]];
     const bool two = strcmp(kind, "send") == 0 || strcmp(kind, "recv") == 0;
-    return (struct message_rows){trace->ops.end_s[row], trace->ops.bytes[row],
-                                 trace->ops.start_s[row], two ? MESSAGE_OF_TWO : MESSAGE_OF_GROUP};
+    return (struct message_times){trace->ops.end_s[row], trace->ops.bytes[row],
+                                  trace->ops.start_s[row], two ? MESSAGE_OF_TWO : MESSAGE_OF_GROUP};
 }
 
 /* Returns an element for each message, on the heap, sorted for moves_s(). start_s is the start of the rank that arrives
  * last; the others wait until then. */
-static struct message_rows *find_messages(const struct trace *trace, size_t *count)
+static struct message_times *find_messages(const struct trace *trace, size_t *count)
 {
-    struct message_rows *message = heap_alloc(trace->ops.count + 1, sizeof *message);
+    struct message_times *message = heap_alloc(trace->ops.count + 1, sizeof *message);
     size_t rows = 0;
     for (size_t i = 0; i < trace->ops.count; i++)
         if (is_message(trace, i))
-            message[rows++] = message_of(trace, i);
+            message[rows++] = message_of_row(trace, i);
     if (rows > 0)
         qsort(message, rows, sizeof *message, compare_messages);
     *count = 0;
     for (size_t i = 0; i < rows; i++) {
-        struct message_rows *last = *count > 0 ? &message[*count - 1] : NULL;
+        struct message_times *last = *count > 0 ? &message[*count - 1] : NULL;
         if (last != NULL && compare_messages(last, &message[i]) == 0)
             last->start_s = fmax(last->start_s, message[i].start_s);
         else
@@ -209,13 +210,13 @@ static struct message_rows *find_messages(const struct trace *trace, size_t *cou
 /* Returns when the message of a row begins to move, which is when the last of its ranks arrives. In a measured trace
  * the rows of a message end at different times, so each stands for itself, and its wait cannot be told from its
  * message. */
-static double moves_s(const struct trace *trace, size_t row, const struct message_rows *message,
-                      size_t count)
+static double message_begin_s(const struct trace *trace, size_t row,
+                              const struct message_times *message, size_t count)
 {
     if (!is_message(trace, row))
         return trace->ops.start_s[row];
-    const struct message_rows key = message_of(trace, row);
-    const struct message_rows *found =
+    const struct message_times key = message_of_row(trace, row);
+    const struct message_times *found =
         bsearch(&key, message, count, sizeof *message, compare_messages);
     return found != NULL ? found->start_s : key.start_s;
 }
@@ -229,7 +230,7 @@ enum status figure_timeline(struct figure *figure, const struct trace *trace,
     double end_s = 0;
     struct figure_window window;
     if (lanes == 0)
-        return no_rows(wanted, "op", diag);
+        return report_no_rows(wanted, "op", diag);
     for (size_t i = 0; i < trace->ops.count; i++)
         if (trace->ops.rank[i] == rank)
             end_s = fmax(end_s, trace->ops.end_s[i]);
@@ -237,7 +238,7 @@ enum status figure_timeline(struct figure *figure, const struct trace *trace,
     if (status != STATUS_OK)
         return status;
     size_t messages;
-    struct message_rows *message = find_messages(trace, &messages);
+    struct message_times *message = find_messages(trace, &messages);
     struct lane content[LANES_MAX] = {{0}};
     for (size_t i = 0; i < trace->ops.count; i++) {
         const struct trace_ops *t = &trace->ops;
@@ -248,37 +249,37 @@ enum status figure_timeline(struct figure *figure, const struct trace *trace,
             k++;
         if (k == lanes)
             continue;
-        const double moved_s = moves_s(trace, i, message, messages);
-        lane_add(&content[k], &window, t->start_s[i], moved_s, COLOUR_WAIT);
-        lane_add(&content[k], &window, moved_s, t->end_s[i],
-                 (uint8_t)colour_of(trace->label[t->kind[i]], trace->label[t->phase[i]],
-                                    trace->label[t->region[i]]));
+        const double moved_s = message_begin_s(trace, i, message, messages);
+        lane_add_span(&content[k], &window, t->start_s[i], moved_s, COLOUR_WAIT);
+        lane_add_span(&content[k], &window, moved_s, t->end_s[i],
+                      (uint8_t)row_colour(trace->label[t->kind[i]], trace->label[t->phase[i]],
+                                          trace->label[t->region[i]]));
     }
     struct text names = {0}, shown = {0}, numbers = {0}, title = {0};
     bool found[LANE_COLOURS] = {false};
     int classes_shown = 0;
     for (size_t k = lanes; k-- > 0;) {
-        if (content[k].count > 0) { /* lanes in which nothing takes time are left out */
-            lane_put(&figure->data, &content[k], count++, &window, found);
-            figure_put_name(&names, lane_name(trace->label[lane[k]]));
+        if (content[k].span_count > 0) { /* lanes in which nothing takes time are left out */
+            lane_put_boxes(&figure->csv, &content[k], count++, &window, found);
+            figure_put_list_name(&names, lane_name(trace->label[lane[k]]));
         }
         lane_release(&content[k]);
     }
     free(message);
     if (count == 0)
-        status = no_rows(wanted, "op in that window", diag);
+        status = report_no_rows(wanted, "op in that window", diag);
     for (int c = 1; c < COLOUR_COUNT; c++)
         if (found[c]) {
             classes_shown++;
             text_printf(&numbers, "%s%d", numbers.size > 0 ? " " : "", c);
-            figure_put_name(&shown, colour_names[c]);
+            figure_put_list_name(&shown, colour_names[c]);
         }
     text_printf(&title, "Streams of rank %ld", wanted->rank);
     figure_put_subject(&title, trace);
     figure->script = "timeline";
     figure->width = 1000;
     figure->height = 130 + 42 * (int)count;
-    figure->narrow_high = 90 + 44 * (int)count + 16 * classes_shown;
+    figure->narrow_height = 90 + 44 * (int)count + 16 * classes_shown;
     figure_set_text(figure, "title", wanted->title != NULL ? wanted->title : title.data);
     figure_set_text(figure, "lanes", names.data);
     figure_set_text(figure, "classes", shown.data);

@@ -6,7 +6,7 @@
 #include <math.h>
 
 /* Returns the colour of a cause. It depends on its kind: necessary work, avoidable work, waiting. */
-static int colour_of(enum cause cause)
+static int cause_colour(enum cause cause)
 {
     switch (cause) {
     case CAUSE_USEFUL:
@@ -26,7 +26,7 @@ enum status figure_waterfall(struct figure *figure, const char *name, const char
                              const struct waterfall *w, const struct figure_options *wanted,
                              struct diag *diag)
 {
-    struct report_time time = report_time_for(w->step_s);
+    struct report_time_format time = report_time_format_for(w->step_s);
     long long rounded[CAUSE_COUNT]; /* rounded like those of the report, so that they add up */
     struct text label = {0};
     double at_s = 0;
@@ -34,13 +34,13 @@ enum status figure_waterfall(struct figure *figure, const char *name, const char
     if (!(w->step_s > 0))
         return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
                           "the step takes no time: there is nothing to draw");
-    report_round(w->cause_s, CAUSE_COUNT, w->step_s, time, rounded);
+    report_round_parts(w->cause_s, CAUSE_COUNT, w->step_s, time, rounded);
     for (int i = 0; i < CAUSE_COUNT; i++) {
         double cause_s = w->cause_s[i];
         if (rounded[i] == 0)
             continue;
-        text_printf(&figure->data, "%d,%.9g,%.9g,%d,\"%s\",\"%.*f %s  %.1f %%\"\n", rows,
-                    at_s / time.unit_s, (at_s + cause_s) / time.unit_s, colour_of((enum cause)i),
+        text_printf(&figure->csv, "%d,%.9g,%.9g,%d,\"%s\",\"%.*f %s  %.1f %%\"\n", rows,
+                    at_s / time.unit_s, (at_s + cause_s) / time.unit_s, cause_colour((enum cause)i),
                     cause_label((enum cause)i), time.decimals,
                     (double)rounded[i] / pow(10, time.decimals), time.name,
                     100 * cause_s / w->step_s);
@@ -52,7 +52,7 @@ enum status figure_waterfall(struct figure *figure, const char *name, const char
     figure->script = "waterfall";
     figure->width = 900;
     figure->height = 110 + 32 * rows;
-    figure->narrow_high = 90 + 40 * rows;
+    figure->narrow_height = 90 + 40 * rows;
     figure_set_text(figure, "title", wanted->title != NULL ? wanted->title : label.data);
     figure_set_text(figure, "unit", time.name);
     figure_set_number(figure, "rows", rows);

@@ -9,14 +9,14 @@ enum { KEY_OP, KEY_LAYER, KEY_CHUNK, KEY_STEP, KEY_COUNT };
 static const char *const key_names[KEY_COUNT] = {"op", "layer", "chunk", "step"};
 
 /* The ops that a window selects. */
-struct selection {
+struct op_selection {
     const char *phase; /* of phase_size characters; NULL: any phase */
     size_t phase_size;
-    bool given[KEY_COUNT];
+    bool is_given[KEY_COUNT];
     long low[KEY_COUNT], high[KEY_COUNT];
 };
 
-static bool parse_whole(const char **text, long *value)
+static bool parse_whole_number(const char **text, long *value)
 {
     char *end;
     if (**text < '0' || **text > '9')
@@ -30,18 +30,18 @@ static bool parse_whole(const char **text, long *value)
 /* Parses a number N, or a range N..M, which must end at `end`. */
 static bool parse_range(const char *text, const char *end, long *low, long *high)
 {
-    if (!parse_whole(&text, low))
+    if (!parse_whole_number(&text, low))
         return false;
     *high = *low;
     if (end - text > 2 && strncmp(text, "..", 2) == 0) {
         text += 2;
-        if (!parse_whole(&text, high))
+        if (!parse_whole_number(&text, high))
             return false;
     }
     return text == end && *low <= *high;
 }
 
-static bool parse_part(struct selection *s, const char *part, const char *end)
+static bool parse_condition(struct op_selection *s, const char *part, const char *end)
 {
     const char *equals = memchr(part, '=', (size_t)(end - part));
     if (equals == NULL) {
@@ -53,18 +53,18 @@ static bool parse_part(struct selection *s, const char *part, const char *end)
     for (int k = 0; k < KEY_COUNT; k++)
         if (strlen(key_names[k]) == (size_t)(equals - part) &&
             strncmp(part, key_names[k], (size_t)(equals - part)) == 0) {
-            bool first = !s->given[k];
-            s->given[k] = true;
+            bool first = !s->is_given[k];
+            s->is_given[k] = true;
             return first && parse_range(equals + 1, end, &s->low[k], &s->high[k]);
         }
     return false;
 }
 
-static enum status parse_selection(struct selection *s, const char *text, struct diag *diag)
+static enum status parse_selection(struct op_selection *s, const char *text, struct diag *diag)
 {
     for (const char *part = text, *end;; part = end + 1) {
         end = part + strcspn(part, ":");
-        if (!parse_part(s, part, end))
+        if (!parse_condition(s, part, end))
             return diag_error(
                 diag, (struct loc){.name = "--window"}, STATUS_BAD_INPUT,
                 "'%.*s' is neither a phase nor op=, layer=, chunk= or step= with N or "
@@ -75,7 +75,7 @@ static enum status parse_selection(struct selection *s, const char *text, struct
     }
 }
 
-static bool selects_row(const struct selection *s, const struct trace *trace, size_t row)
+static bool selects_row(const struct op_selection *s, const struct trace *trace, size_t row)
 {
     const struct trace_ops *t = &trace->ops;
     const char *phase = trace->label[t->phase[row]];
@@ -89,16 +89,16 @@ static bool selects_row(const struct selection *s, const struct trace *trace, si
         !(strncmp(phase, s->phase, s->phase_size) == 0 && phase[s->phase_size] == '\0'))
         return false;
     for (int k = 0; k < KEY_COUNT; k++)
-        if (s->given[k] && !(s->low[k] <= value[k] && value[k] <= s->high[k]))
+        if (s->is_given[k] && !(s->low[k] <= value[k] && value[k] <= s->high[k]))
             return false;
     return true;
 }
 
-static enum status find_ops(struct figure_window *window, const struct trace *trace,
-                            const struct figure_options *wanted, struct diag *diag)
+static enum status find_interval_of_ops(struct figure_window *window, const struct trace *trace,
+                                        const struct figure_options *wanted, struct diag *diag)
 {
-    struct selection selection = {0};
-    enum status status = parse_selection(&selection, wanted->window, diag);
+    struct op_selection selection = {0};
+    enum status status = parse_selection(&selection, wanted->op_window, diag);
     if (status != STATUS_OK)
         return status;
     window->from_s = INFINITY;
@@ -112,15 +112,15 @@ static enum status find_ops(struct figure_window *window, const struct trace *tr
     if (!(window->from_s < window->to_s))
         return diag_error(diag, (struct loc){.name = "--window"}, STATUS_BAD_INPUT,
                           "rank %ld has no op that is '%s', or those that are take no time",
-                          wanted->rank, wanted->window);
+                          wanted->rank, wanted->op_window);
     return STATUS_OK;
 }
 
 enum status figure_window_find(struct figure_window *window, const struct trace *trace,
                                double end_s, const struct figure_options *wanted, struct diag *diag)
 {
-    if (wanted->window != NULL) {
-        enum status status = find_ops(window, trace, wanted, diag);
+    if (wanted->op_window != NULL) {
+        enum status status = find_interval_of_ops(window, trace, wanted, diag);
         if (status != STATUS_OK)
             return status;
     } else {
@@ -131,7 +131,7 @@ enum status figure_window_find(struct figure_window *window, const struct trace 
                               "nothing lies between %g s and %g s: the trace ends at %g s",
                               wanted->from_s, window->to_s, end_s);
     }
-    window->time = report_time_for(window->to_s - window->from_s);
+    window->time = report_time_format_for(window->to_s - window->from_s);
     return STATUS_OK;
 }
 

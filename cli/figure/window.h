@@ -9,7 +9,7 @@
 
 struct figure_window {
     double from_s, to_s;
-    struct report_time time; /* the unit of the time axis */
+    struct report_time_format time; /* the unit of the time axis */
 };
 
 /* Finds the interval that a figure shows. It is that of the ops of wanted->rank which wanted->window selects, or else

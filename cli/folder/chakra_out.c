@@ -11,7 +11,7 @@
 
 /* ---- Protocol Buffers ---- */
 
-enum wire { WIRE_VARINT = 0, WIRE_BYTES = 2 };
+enum wire_type { WIRE_VARINT = 0, WIRE_BYTES = 2 };
 
 static void put_varint(struct text *out, uint64_t value)
 {
@@ -69,7 +69,7 @@ enum node_type {
     TYPE_COMM_RECV = 6,
     TYPE_COMM_COLL = 7,
 };
-enum collective {
+enum chakra_collective {
     COLLECTIVE_ALL_REDUCE = 0,
     COLLECTIVE_REDUCE = 1,
     COLLECTIVE_ALL_GATHER = 2,
@@ -122,14 +122,14 @@ static const struct {
     [WORK_BARRIER] = {TYPE_COMM_COLL, COLLECTIVE_BARRIER},
 };
 
-static enum node_type type_of(enum work_kind kind)
+static enum node_type node_type_of(enum work_kind kind)
 {
     return nodes[kind].type == 0 ? TYPE_COMP : (enum node_type)nodes[kind].type;
 }
 
-static enum collective collective_of(enum work_kind kind)
+static enum chakra_collective collective_of(enum work_kind kind)
 {
-    return nodes[kind].type == TYPE_COMM_COLL ? (enum collective)nodes[kind].collective
+    return nodes[kind].type == TYPE_COMM_COLL ? (enum chakra_collective)nodes[kind].collective
                                               : COLLECTIVE_NONE;
 }
 
@@ -137,11 +137,12 @@ struct chakra_writer {
     const struct prediction *p;
     const struct sim_class *class;
     uint32_t rank;
-    uint32_t *before; /* by stream: the op of the stream that was written last; IR_NONE: none */
+    /* by stream: the op of the stream that was written last; IR_NONE: none */
+    uint32_t *last_op_of_stream;
 };
 
 /* Returns the id of a node. Each op has two ids; the second is for the receiving half of a shift. */
-static uint64_t id_of(uint32_t op, bool receives)
+static uint64_t node_id_of(uint32_t op, bool receives)
 {
     return 2 * (uint64_t)op + (receives ? 2 : 1);
 }
@@ -149,14 +150,14 @@ static uint64_t id_of(uint32_t op, bool receives)
 /* Appends a dependency on an op, which is a dependency on each of its nodes. */
 static void put_dependency(struct text *out, unsigned field, const struct ir *ir, uint32_t op)
 {
-    put_number(out, field, id_of(op, false));
+    put_number(out, field, node_id_of(op, false));
     if (ir->op.kind[op] == WORK_SHIFT)
-        put_number(out, field, id_of(op, true));
+        put_number(out, field, node_id_of(op, true));
 }
 
 /* Returns the rank that is `by` places after this one in its instance of the group, which is counted as a ring;
  * UINT32_MAX: this rank is not in the group. */
-static uint32_t peer_of(const struct chakra_writer *w, const struct work *work, int64_t by)
+static uint32_t peer_rank(const struct chakra_writer *w, const struct work *work, int64_t by)
 {
     const struct ir *ir = &w->p->ir;
     const struct group *group = &ir->group[work->p2p.group];
@@ -179,7 +180,7 @@ static void put_communication(struct text *node, const struct chakra_writer *w, 
     }
     /* the receiving half has its peer on the other side */
     int64_t by = kind == WORK_SHIFT && receives ? -work->p2p.by : work->p2p.by;
-    uint32_t peer = peer_of(w, work, by);
+    uint32_t peer = peer_rank(w, work, by);
     put_attr(node, "comm_src", ATTR_INT64, receives ? peer : w->rank);
     put_attr(node, "comm_dst", ATTR_INT64, receives ? w->rank : peer);
     put_attr(node, "comm_tag", ATTR_INT64, (uint64_t)work->p2p.channel);
@@ -198,11 +199,11 @@ static void put_node(struct text *out, struct text *node, const struct chakra_wr
     snprintf(name, sizeof name, "%s.%s%s", phase_names[ir->op.phase[op]],
              work_kind_info(kind)->name, second ? ".receive" : "");
     node->size = 0;
-    put_number(node, NODE_ID, id_of(op, second));
+    put_number(node, NODE_ID, node_id_of(op, second));
     put_text(node, NODE_NAME, name);
-    put_number(node, NODE_TYPE, second ? TYPE_COMM_RECV : type_of(kind));
-    if (w->before[ir->op.stream[op]] != IR_NONE)
-        put_dependency(node, NODE_CTRL_DEPS, ir, w->before[ir->op.stream[op]]);
+    put_number(node, NODE_TYPE, second ? TYPE_COMM_RECV : node_type_of(kind));
+    if (w->last_op_of_stream[ir->op.stream[op]] != IR_NONE)
+        put_dependency(node, NODE_CTRL_DEPS, ir, w->last_op_of_stream[ir->op.stream[op]]);
     for (uint32_t i = 0; i < ir->op.wait_count[op]; i++) {
         uint32_t wait = ir->wait[ir->op.wait_begin[op] + i].i;
         if (sim_rank_runs_op(ir, &w->p->sim, w->rank, wait))
@@ -213,7 +214,7 @@ static void put_node(struct text *out, struct text *node, const struct chakra_wr
     put_attr(node, "is_cpu_op", ATTR_BOOL,
              ir->stream[ir->op.stream[op]].stream_class == STREAM_HOST);
     put_text_attr(node, NODE_ATTR, "stream", ir->stream[ir->op.stream[op]].name);
-    enum node_type type = type_of(kind);
+    enum node_type type = node_type_of(kind);
     if (type == TYPE_COMP) {
         put_attr(node, "num_ops", ATTR_INT64, (uint64_t)ir_op_flops(ir, work, w->rank));
         put_attr(node, "tensor_size", ATTR_UINT64, (uint64_t)work_memory_bytes(work));
@@ -234,16 +235,16 @@ void chakra_print(struct text *out, const struct prediction *p, uint32_t rank)
     put_text(&message, METADATA_VERSION, "0.0.4");
     put_text_attr(&message, METADATA_ATTR, "made_by", "longhaul " LONGHAUL_VERSION);
     put_message(out, &message);
-    w.before = heap_alloc(ir->stream_count + 1u, sizeof *w.before);
-    memset(w.before, 0xff, (ir->stream_count + 1u) * sizeof *w.before);
+    w.last_op_of_stream = heap_alloc(ir->stream_count + 1u, sizeof *w.last_op_of_stream);
+    memset(w.last_op_of_stream, 0xff, (ir->stream_count + 1u) * sizeof *w.last_op_of_stream);
     for (uint32_t op = class->op_begin; op < class->op_begin + class->op_count; op++) {
         if (!sim_rank_runs_op(ir, &p->sim, rank, op))
             continue;
         put_node(out, &message, &w, op, false);
         if (ir->op.kind[op] == WORK_SHIFT)
             put_node(out, &message, &w, op, true);
-        w.before[ir->op.stream[op]] = op;
+        w.last_op_of_stream[ir->op.stream[op]] = op;
     }
-    free(w.before);
+    free(w.last_op_of_stream);
     text_release(&message);
 }

@@ -50,8 +50,8 @@ static void put_event(struct text *out, const struct ir *ir, const char *action,
     pickle_end_dict(out);
 }
 
-static void put_history(struct text *out, const struct ir *ir, const struct memory_event *event,
-                        size_t count, uint64_t arena)
+static void put_allocation_history(struct text *out, const struct ir *ir,
+                                   const struct memory_event *event, size_t count, uint64_t arena)
 {
     pickle_begin_list(out);
     pickle_begin_dict(out);
@@ -76,14 +76,14 @@ static void put_history(struct text *out, const struct ir *ir, const struct memo
     pickle_end_list(out);
 }
 
-struct live {
+struct live_block {
     uint64_t offset, bytes;
     uint32_t buffer;
 };
 
-static int compare_live(const void *left, const void *right)
+static int compare_live_blocks(const void *left, const void *right)
 {
-    const struct live *a = left, *b = right;
+    const struct live_block *a = left, *b = right;
     return a->offset < b->offset ? -1 : a->offset > b->offset;
 }
 
@@ -107,8 +107,8 @@ static size_t count_to_peak(const struct ir *ir, const struct memory_event *even
 
 /* Finds the buffers that are live after the first `count` events, in the order of their offsets, and returns their
  * number. The caller frees the array. */
-static size_t find_live(const struct ir *ir, const struct memory_event *event, size_t count,
-                        struct live **live)
+static size_t find_live_blocks(const struct ir *ir, const struct memory_event *event, size_t count,
+                               struct live_block **live)
 {
     size_t lives = 0;
     bool *there = heap_zalloc(ir->buffer.count + 1u, sizeof *there);
@@ -117,12 +117,12 @@ static size_t find_live(const struct ir *ir, const struct memory_event *event, s
     *live = heap_alloc(ir->buffer.count + 1u, sizeof **live);
     for (uint32_t b = 0; b < ir->buffer.count; b++)
         if (there[b] && ir->buffer.memory[b] == MEMORY_HBM)
-            (*live)[lives++] = (struct live){.offset = ir->buffer.offset[b],
-                                             .bytes = ir_buffer_bytes(ir, (buffer_id){b}),
-                                             .buffer = b};
+            (*live)[lives++] = (struct live_block){.offset = ir->buffer.offset[b],
+                                                   .bytes = ir_buffer_bytes(ir, (buffer_id){b}),
+                                                   .buffer = b};
     free(there);
     if (lives > 0)
-        qsort(*live, lives, sizeof **live, compare_live);
+        qsort(*live, lives, sizeof **live, compare_live_blocks);
     return lives;
 }
 
@@ -145,7 +145,7 @@ static void put_block(struct text *out, const struct ir *ir, uint64_t offset, ui
 }
 
 /* Appends the arena as a segment. Its blocks are the live buffers and the gaps between them. */
-static void put_segment(struct text *out, const struct ir *ir, const struct live *live,
+static void put_segment(struct text *out, const struct ir *ir, const struct live_block *live,
                         size_t count, uint64_t arena)
 {
     uint64_t at = 0, active = 0;
@@ -184,10 +184,10 @@ void snapshot_print(struct text *out, const struct prediction *p, uint32_t rank)
     const struct ir *ir = &p->ir;
     uint64_t arena = ir->planned_bytes[MEMORY_HBM];
     struct memory_event *event;
-    struct live *live;
+    struct live_block *live;
     size_t all = memory_list_events(ir, &p->sim, rank, &event),
            count = count_to_peak(ir, event, all);
-    size_t lives = find_live(ir, event, count, &live);
+    size_t lives = find_live_blocks(ir, event, count, &live);
     pickle_begin(out);
     pickle_begin_dict(out);
     pickle_put_text(out, "segments");
@@ -196,7 +196,7 @@ void snapshot_print(struct text *out, const struct prediction *p, uint32_t rank)
     pickle_end_list(out);
     pickle_put_text(out, "device_traces");
     pickle_begin_list(out);
-    put_history(out, ir, event, count, arena);
+    put_allocation_history(out, ir, event, count, arena);
     pickle_end_list(out);
     pickle_put_text(out, "allocator_settings");
     pickle_begin_dict(out);

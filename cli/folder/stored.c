@@ -10,7 +10,7 @@
 #include <float.h>
 #include <stdint.h>
 
-static void put_path(struct text *out, const char *path, const char *name)
+static void put_file_path(struct text *out, const char *path, const char *name)
 {
     text_puts(out, path);
     if (path_is_folder(path))
@@ -19,7 +19,7 @@ static void put_path(struct text *out, const char *path, const char *name)
 
 /* Checks the version. The names of members differ between versions, so a file of another version has to be made
  * again. */
-static enum status check_version(struct stored *stored, struct diag *diag)
+static enum status check_version(struct stored_prediction *stored, struct diag *diag)
 {
     struct json_node root = json_root(&stored->json);
     const char *command = NULL;
@@ -44,9 +44,9 @@ static enum status check_version(struct stored *stored, struct diag *diag)
     return status;
 }
 
-enum status stored_load(struct stored *stored, const char *path, struct diag *diag)
+enum status stored_load(struct stored_prediction *stored, const char *path, struct diag *diag)
 {
-    put_path(&stored->path, path, "prediction.json");
+    put_file_path(&stored->path, path, "prediction.json");
     enum status status = text_read(&stored->text, stored->path.data, diag);
     if (status == STATUS_OK)
         status =
@@ -57,15 +57,16 @@ enum status stored_load(struct stored *stored, const char *path, struct diag *di
     return status;
 }
 
-void stored_release(struct stored *stored)
+void stored_release(struct stored_prediction *stored)
 {
     json_release(&stored->json);
     text_release(&stored->text);
     text_release(&stored->path);
-    *stored = (struct stored){0};
+    *stored = (struct stored_prediction){0};
 }
 
-enum status stored_waterfall(struct stored *stored, struct waterfall *w, struct diag *diag)
+enum status stored_waterfall(struct stored_prediction *stored, struct waterfall *w,
+                             struct diag *diag)
 {
     struct json_node root = json_root(&stored->json), causes;
     *w = (struct waterfall){0};
@@ -86,7 +87,7 @@ enum status stored_waterfall(struct stored *stored, struct waterfall *w, struct 
 enum status stored_trace(struct trace *trace, const char *path, bool memory, struct diag *diag)
 {
     struct text whole = {0}, text = {0};
-    put_path(&whole, path, memory ? "memory.csv" : "ops.csv");
+    put_file_path(&whole, path, memory ? "memory.csv" : "ops.csv");
     enum status status = text_read(&text, whole.data, diag);
     const char *data = text.data == NULL ? "" : text.data;
     if (status == STATUS_OK && memory)

@@ -11,16 +11,17 @@
 #include <stdbool.h>
 
 /* A prediction.json that was read. All-zero is empty. */
-struct stored {
+struct stored_prediction {
     struct text path, text;
     struct json json;
 };
 
 /* Reads and parses a prediction.json; path is the file or its folder. */
-enum status stored_load(struct stored *stored, const char *path, struct diag *diag);
-void stored_release(struct stored *stored);
+enum status stored_load(struct stored_prediction *stored, const char *path, struct diag *diag);
+void stored_release(struct stored_prediction *stored);
 
-enum status stored_waterfall(struct stored *stored, struct waterfall *waterfall, struct diag *diag);
+enum status stored_waterfall(struct stored_prediction *stored, struct waterfall *waterfall,
+                             struct diag *diag);
 
 /* Reads a trace. path: the file, or a folder, whose ops.csv is read, or with `memory` its memory.csv. */
 enum status stored_trace(struct trace *trace, const char *path, bool memory, struct diag *diag);

@@ -54,7 +54,7 @@ enum status trace_folder_add(const struct trace *trace, struct file_set *files, 
 }
 
 /* Returns whether `predict`, `run` or `report` writes files of this name into a folder. */
-static bool is_ours(const char *name)
+static bool is_output_file_name(const char *name)
 {
     static const char *const names[] = {"ops.csv",         "memory.csv",      "trace.json",
                                         "schedule.ir",     "snapshot.pickle", "prediction.json",
@@ -68,7 +68,7 @@ static bool is_ours(const char *name)
     return digits > 0 && strcmp(name + 7 + digits, ".et") == 0;
 }
 
-void trace_folder_note_others(const struct file_set *files, struct diag *note)
+void trace_folder_note_stale_files(const struct file_set *files, struct diag *note)
 {
     DIR *folder = opendir(files->folder);
     struct text first = {0};
@@ -76,7 +76,7 @@ void trace_folder_note_others(const struct file_set *files, struct diag *note)
     if (folder == NULL)
         return;
     for (const struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
-        if (!is_ours(entry->d_name) || file_set_has(files, entry->d_name))
+        if (!is_output_file_name(entry->d_name) || file_set_has(files, entry->d_name))
             continue;
         if (others++ == 0 || strcmp(entry->d_name, first.data) < 0) {
             first.size = 0;
@@ -103,7 +103,7 @@ enum status trace_folder_save(const struct trace *trace, const char *folder, str
     if (status == STATUS_OK)
         status = file_set_end(&files, diag);
     if (status == STATUS_OK)
-        trace_folder_note_others(&files, note);
+        trace_folder_note_stale_files(&files, note);
     file_set_release(&files);
     return status;
 }

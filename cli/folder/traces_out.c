@@ -24,7 +24,7 @@ static void set_number(struct trace *trace, const char *key, double value)
 }
 
 /* Sets the header keys for the first layer of each chunk of layers, if the trace is of a pipeline. */
-static void set_chunks(struct trace *trace, const struct choices *choices)
+static void set_first_layers(struct trace *trace, const struct choices *choices)
 {
     struct text layers = {0};
     for (uint32_t chunk = 0; choices->pp > 1 && chunk < pipeline_chunks(choices); chunk++)
@@ -43,7 +43,7 @@ static void fill_header(struct trace *trace, const struct prediction *p)
         trace_set(trace, "profile", p->choices.profile->name);
         report_put_strategy(&value, p);
         trace_set(trace, "strategy", value.data);
-        set_chunks(trace, &p->choices);
+        set_first_layers(trace, &p->choices);
         value.size = 0;
     }
     trace_set(trace, "attention",
@@ -79,8 +79,8 @@ static void fill_header(struct trace *trace, const struct prediction *p)
 }
 
 /* Adds the files beyond the trace that `emit` asks for. */
-static enum status add_asked(const struct prediction *p, struct traces_emit emit,
-                             struct file_set *files, struct diag *diag)
+static enum status add_requested_files(const struct prediction *p, struct traces_emit emit,
+                                       struct file_set *files, struct diag *diag)
 {
     struct text out = {0}, name = {0};
     enum status status = STATUS_OK;
@@ -101,9 +101,10 @@ static enum status add_asked(const struct prediction *p, struct traces_emit emit
         text_printf(&name, "chakra.%u.et", rank);
         status = file_set_add(files, name.data, out.data, out.size, diag);
     }
-    if (emit.search != NULL && status == STATUS_OK) {
+    if (emit.search_json != NULL && status == STATUS_OK) {
         file_set_remove(files, TRACE_FOLDER_PAGE);
-        status = file_set_add(files, TRACE_FOLDER_PLAN, emit.search->data, emit.search->size, diag);
+        status = file_set_add(files, TRACE_FOLDER_PLAN, emit.search_json->data,
+                              emit.search_json->size, diag);
     }
     text_release(&out);
     text_release(&name);
@@ -127,13 +128,13 @@ enum status traces_write(const struct report *report, const char *folder, struct
     if (status == STATUS_OK)
         status = trace_folder_add(&trace, &files, diag);
     if (status == STATUS_OK)
-        status = add_asked(p, emit, &files, diag);
+        status = add_requested_files(p, emit, &files, diag);
     if (status == STATUS_OK) /* it is added last, so a folder that has it is complete */
         status = file_set_add(&files, "prediction.json", json.data, json.size, diag);
     if (status == STATUS_OK)
         status = file_set_end(&files, diag);
     if (status == STATUS_OK)
-        trace_folder_note_others(&files, note);
+        trace_folder_note_stale_files(&files, note);
     file_set_release(&files);
     text_release(&json);
     trace_release(&trace);

@@ -14,7 +14,7 @@ struct traces_emit {
     bool chakra;   /* chakra.RANK.et of every rank */
     /* plan.json: the search of which this is the winner; the caller writes its page next, and an old one goes. NULL:
      * there was no search. */
-    const struct text *search;
+    const struct text *search_json;
 };
 
 /* Writes ops.csv, memory.csv, trace.json, prediction.json and the files in `emit` into a folder, which is created if it

@@ -16,7 +16,7 @@
 enum { KINDS_SHOWN = 8, LABEL = 11 };
 
 /* Returns the relative error of a prediction; 0 also if both values are 0. */
-static double error_of(double predicted, double measured)
+static double relative_error(double predicted, double measured)
 {
     return predicted == measured ? 0 : compare_error(predicted, measured);
 }
@@ -31,7 +31,7 @@ static void put_percent(struct text *out, double error)
 
 static void put_error(struct text *out, double predicted, double measured)
 {
-    put_percent(out, error_of(predicted, measured));
+    put_percent(out, relative_error(predicted, measured));
 }
 
 static void print_verdict(struct text *out, const struct compare_report *report)
@@ -66,9 +66,11 @@ static void print_head(struct text *out, const struct compare_report *report)
                     1e3 * c->step_high_s);
     text_putc(out, '\n');
     text_printf(out, "predicted  %s%s%s\n", report->predicted_path,
-                report->predicted_by ? ", " : "", report->predicted_by ? report->predicted_by : "");
-    text_printf(out, "measured   %s%s%s\n", report->measured_path, report->measured_by ? ", " : "",
-                report->measured_by ? report->measured_by : "");
+                report->predicted_program ? ", " : "",
+                report->predicted_program ? report->predicted_program : "");
+    text_printf(out, "measured   %s%s%s\n", report->measured_path,
+                report->measured_program ? ", " : "",
+                report->measured_program ? report->measured_program : "");
     if (report->predicted_kernels != NULL && report->measured_kernels != NULL &&
         strcmp(report->predicted_kernels, report->measured_kernels) != 0)
         text_printf(
@@ -104,7 +106,7 @@ static void print_head(struct text *out, const struct compare_report *report)
 
 static double memory_error(const struct compare_memory *row)
 {
-    return error_of(row->predicted_bytes, row->measured_bytes);
+    return relative_error(row->predicted_bytes, row->measured_bytes);
 }
 
 /* Prints the arenas that differ, and the peak with the largest error. With `all` it prints every arena and peak. */
@@ -210,8 +212,8 @@ const struct row_table compare_tables[COMPARE_TABLE_COUNT] = {
 };
 
 /* Begins a table. In text it stands after an empty line. */
-static void begin_rows(struct rows *rows, const char *key, const char *details,
-                       const struct row_table *table)
+static void begin_table(struct rows *rows, const char *key, const char *details,
+                        const struct row_table *table)
 {
     if (rows->out != NULL)
         text_putc(rows->out, '\n');
@@ -220,9 +222,9 @@ static void begin_rows(struct rows *rows, const char *key, const char *details,
 
 static void put_times(struct rows *rows, double predicted_s, double measured_s)
 {
-    rows_number(rows, predicted_s);
-    rows_number(rows, measured_s);
-    rows_number(rows, error_of(predicted_s, measured_s));
+    rows_put_number(rows, predicted_s);
+    rows_put_number(rows, measured_s);
+    rows_put_number(rows, relative_error(predicted_s, measured_s));
 }
 
 size_t compare_report_put_groups(struct rows *rows, const struct comparison *c, enum compare_by by,
@@ -232,15 +234,15 @@ size_t compare_report_put_groups(struct rows *rows, const struct comparison *c, 
     const size_t all = compare_groups(c, by, &group);
     struct text key = {0};
     text_printf(&key, "by_%s", compare_by_name(by));
-    begin_rows(rows, key.data, by == BY_KIND ? NULL : compare_by_name(by), &compare_tables[by]);
+    begin_table(rows, key.data, by == BY_KIND ? NULL : compare_by_name(by), &compare_tables[by]);
     for (size_t i = 0; i < all && i < most; i++) {
         if (by == BY_RANK)
-            rows_number(rows, group[i].rank);
+            rows_put_number(rows, group[i].rank);
         else
-            rows_name(rows, group[i].name);
-        rows_number(rows, (double)group[i].pairs);
+            rows_put_name(rows, group[i].name);
+        rows_put_number(rows, (double)group[i].pairs);
         put_times(rows, group[i].predicted_s, group[i].measured_s);
-        rows_number(rows, group[i].off_s);
+        rows_put_number(rows, group[i].off_s);
     }
     rows_end(rows);
     text_release(&key);
@@ -260,19 +262,19 @@ void compare_report_put_cycles(struct rows *rows, const struct comparison *c)
     const size_t all = compare_groups(c, BY_KIND, &group);
     bool begun = rows->json != NULL;
     if (begun)
-        begin_rows(rows, "cycles", "cycles", &compare_tables[COMPARE_CYCLES]);
+        begin_table(rows, "cycles", "cycles", &compare_tables[COMPARE_CYCLES]);
     for (size_t i = 0; i < all; i++) {
         double predicted = cycles_of(group[i].predicted_s, c->predicted.trace, group[i].name),
                measured = cycles_of(group[i].measured_s, c->measured.trace, group[i].name);
         if (!group[i].computes || predicted <= 0 || measured <= 0)
             continue;
         if (!begun)
-            begin_rows(rows, "cycles", "cycles", &compare_tables[COMPARE_CYCLES]);
+            begin_table(rows, "cycles", "cycles", &compare_tables[COMPARE_CYCLES]);
         begun = true;
-        rows_name(rows, group[i].name);
-        rows_number(rows, predicted);
-        rows_number(rows, measured);
-        rows_number(rows, error_of(predicted, measured));
+        rows_put_name(rows, group[i].name);
+        rows_put_number(rows, predicted);
+        rows_put_number(rows, measured);
+        rows_put_number(rows, relative_error(predicted, measured));
     }
     if (begun)
         rows_end(rows);
@@ -284,46 +286,46 @@ void compare_report_put_ops(struct rows *rows, const struct comparison *c, size_
     struct compare_op *op;
     const size_t count = compare_ops(c, &op);
     if (rows->out == NULL || (count > 0 && top > 0)) {
-        begin_rows(rows, "ops", NULL, &compare_tables[COMPARE_OPS]);
+        begin_table(rows, "ops", NULL, &compare_tables[COMPARE_OPS]);
         for (size_t i = 0; i < count && i < top; i++) {
-            rows_number(rows, op[i].first->op);
-            rows_name(rows, op[i].first->kind);
-            rows_name(rows, op[i].first->phase);
-            rows_number(rows, op[i].first->layer);
-            rows_number(rows, (double)op[i].ranks);
+            rows_put_number(rows, op[i].first->op);
+            rows_put_name(rows, op[i].first->kind);
+            rows_put_name(rows, op[i].first->phase);
+            rows_put_number(rows, op[i].first->layer);
+            rows_put_number(rows, (double)op[i].ranks);
             put_times(rows, op[i].predicted_s, op[i].measured_s);
-            rows_number(rows, op[i].share);
+            rows_put_number(rows, op[i].share);
         }
         rows_end(rows);
     }
     free(op);
 }
 
-static double share_of(double part_s, double all_s)
+static double share_of_time(double part_s, double all_s)
 {
     return all_s > 0 ? part_s / all_s : NAN;
 }
 
 /* Puts the exposed time of every stream role that has work. */
-static void put_exposed(struct rows *rows, const struct comparison *c)
+static void put_exposed_times(struct rows *rows, const struct comparison *c)
 {
     bool any = rows->out == NULL;
     for (int role = ROLE_COMPUTE + 1; role < ROLE_COUNT; role++)
         any |= c->exposed[role].predicted_busy_s != 0 || c->exposed[role].measured_busy_s != 0;
     if (!any)
         return;
-    begin_rows(rows, "exposed", NULL, &compare_tables[COMPARE_EXPOSED]);
+    begin_table(rows, "exposed", NULL, &compare_tables[COMPARE_EXPOSED]);
     for (int role = ROLE_COMPUTE + 1; role < ROLE_COUNT; role++) {
         const struct compare_exposed *row = &c->exposed[role];
         if (row->predicted_busy_s == 0 && row->measured_busy_s == 0)
             continue;
-        rows_name(rows, stream_role_name((enum stream_role)role));
-        rows_number(rows, row->predicted_s);
-        rows_number(rows, row->predicted_busy_s);
-        rows_number(rows, share_of(row->predicted_s, row->predicted_busy_s));
-        rows_number(rows, row->measured_s);
-        rows_number(rows, row->measured_busy_s);
-        rows_number(rows, share_of(row->measured_s, row->measured_busy_s));
+        rows_put_name(rows, stream_role_name((enum stream_role)role));
+        rows_put_number(rows, row->predicted_s);
+        rows_put_number(rows, row->predicted_busy_s);
+        rows_put_number(rows, share_of_time(row->predicted_s, row->predicted_busy_s));
+        rows_put_number(rows, row->measured_s);
+        rows_put_number(rows, row->measured_busy_s);
+        rows_put_number(rows, share_of_time(row->measured_s, row->measured_busy_s));
     }
     rows_end(rows);
 }
@@ -339,15 +341,15 @@ void compare_report_put_memory(struct rows *rows, const struct comparison *c)
     for (size_t t = 0; t < ARRAY_LEN(tables); t++) {
         if (rows->json == NULL && tables[t].count == 0)
             continue;
-        begin_rows(rows, tables[t].key, NULL, &compare_tables[COMPARE_MEMORY]);
+        begin_table(rows, tables[t].key, NULL, &compare_tables[COMPARE_MEMORY]);
         for (size_t i = 0; i < tables[t].count; i++) {
             const struct compare_memory *row = &tables[t].memory_row[i];
-            rows_number(rows, row->rank);
-            rows_name(rows, row->memory);
-            rows_name(rows, tables[t].what);
-            rows_number(rows, row->predicted_bytes);
-            rows_number(rows, row->measured_bytes);
-            rows_number(rows, error_of(row->predicted_bytes, row->measured_bytes));
+            rows_put_number(rows, row->rank);
+            rows_put_name(rows, row->memory);
+            rows_put_name(rows, tables[t].what);
+            rows_put_number(rows, row->predicted_bytes);
+            rows_put_number(rows, row->measured_bytes);
+            rows_put_number(rows, relative_error(row->predicted_bytes, row->measured_bytes));
         }
         rows_end(rows);
     }
@@ -360,11 +362,11 @@ void compare_report_print(struct text *out, const struct compare_report *report)
     struct text lines = {0};
     print_head(&lines, report);
     print_memory(&lines, report);
-    screen_wrap_labelled(out, lines.data, LABEL, report->width);
+    screen_wrap_labelled(out, lines.data, LABEL, report->wrap_width);
     text_release(&lines);
     struct rows rows = {.out = out};
     if (report->shown_groups < 0 && report->shows_all)
-        put_exposed(&rows, report->comparison);
+        put_exposed_times(&rows, report->comparison);
     for (int by = 0; by < BY_COUNT; by++)
         if (report->shown_groups < 0 ? report->shows_all : report->shown_groups == by)
             compare_report_put_groups(&rows, report->comparison, (enum compare_by)by, SIZE_MAX);
@@ -380,8 +382,8 @@ void compare_report_print(struct text *out, const struct compare_report *report)
 
 /* ---- JSON ---- */
 
-static void put_side(struct json_out *json, const char *name, const char *path,
-                     const struct compare_side *side)
+static void put_json_side(struct json_out *json, const char *name, const char *path,
+                          const struct compare_side *side)
 {
     json_begin_object(json, name);
     json_put_text(json, "path", path);
@@ -404,8 +406,8 @@ void compare_report_print_json(struct text *out, const struct compare_report *re
         json_put_text(&json, "verdict", verdicts[report->verdict]);
         json_put_number(&json, "tolerance", report->tolerance);
     }
-    put_side(&json, "predicted", report->predicted_path, &c->predicted);
-    put_side(&json, "measured", report->measured_path, &c->measured);
+    put_json_side(&json, "predicted", report->predicted_path, &c->predicted);
+    put_json_side(&json, "measured", report->measured_path, &c->measured);
     json_put_count(&json, "steps", c->steps);
     json_put_bool(&json, "aligned", c->is_foreign);
     json_put_number(&json, "step_error", compare_error(c->predicted.step_s, c->measured.step_s));
@@ -414,7 +416,7 @@ void compare_report_print_json(struct text *out, const struct compare_report *re
     json_put_count(&json, "absent_ranks", c->absent_ranks);
     struct rows rows = {.json = &json};
     compare_report_put_memory(&rows, c);
-    put_exposed(&rows, c);
+    put_exposed_times(&rows, c);
     for (int by = 0; by < BY_COUNT; by++)
         if (report->shown_groups < 0 || report->shown_groups == by)
             compare_report_put_groups(&rows, c, (enum compare_by)by, SIZE_MAX);

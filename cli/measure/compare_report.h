@@ -15,14 +15,14 @@ struct compare_report {
     const struct comparison *comparison;
     const char *predicted_path, *measured_path; /* paths of the files */
     /* the programs that wrote them; NULL: not known */
-    const char *predicted_by, *measured_by;
+    const char *predicted_program, *measured_program;
     const char *predicted_kernels, *measured_kernels; /* kernels of attention; NULL: not known */
     const char *joined_ops; /* measured ops that the op before them computed; NULL: none */
     int shown_groups;       /* the groups that are shown, enum compare_by; -1: all */
     size_t listed_ops;      /* how many ops are listed */
     bool shows_all;         /* every table and row is printed, not only one screen */
     /* columns at which the lines above the tables are wrapped; 0: they are not wrapped */
-    size_t width;
+    size_t wrap_width;
     double tolerance; /* the tolerance of the verdict; 0: none was asked for */
     enum compare_verdict verdict;
 };

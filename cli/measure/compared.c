@@ -8,7 +8,8 @@
 #include <string.h>
 
 /* Loads the trace of a folder, which contains ops.csv and usually memory.csv. */
-static enum status load_folder(struct recording *recording, const char *folder, struct diag *diag)
+static enum status load_trace_folder(struct recording *recording, const char *folder,
+                                     struct diag *diag)
 {
     struct text path = {0};
     text_printf(&path, "%s/ops.csv", folder);
@@ -21,7 +22,7 @@ static enum status load_folder(struct recording *recording, const char *folder, 
     return status;
 }
 
-bool recording_recognise(const char *data, size_t size)
+bool recording_has_known_format(const char *data, size_t size)
 {
     static const char columns[] = "rank,stream,op,kind,";
     if (kineto_recognise(data, size))
@@ -36,11 +37,11 @@ bool recording_recognise(const char *data, size_t size)
 }
 
 /* Does what recording_load() does, and leaves the text of a file in *text, which the caller releases. */
-static enum status load_text(struct recording *recording, struct kineto_issue *issue,
-                             const char *path, struct text *text, struct diag *diag)
+static enum status load_recording_text(struct recording *recording, struct kineto_issue *issue,
+                                       const char *path, struct text *text, struct diag *diag)
 {
     if (path_is_folder(path))
-        return load_folder(recording, path, diag);
+        return load_trace_folder(recording, path, diag);
     enum status status = text_read(text, path, diag);
     if (status != STATUS_OK)
         return status;
@@ -54,13 +55,13 @@ enum status recording_load(struct recording *recording, struct kineto_issue *iss
                            const char *path, struct diag *diag)
 {
     struct text text = {0};
-    enum status status = load_text(recording, issue, path, &text, diag);
+    enum status status = load_recording_text(recording, issue, path, &text, diag);
     text_release(&text);
     return status;
 }
 
-static enum status check_prediction(const struct recording *first, const char *predicted,
-                                    struct diag *diag)
+static enum status check_is_prediction(const struct recording *first, const char *predicted,
+                                       struct diag *diag)
 {
     if (!first->from_pytorch)
         return STATUS_OK;
@@ -70,8 +71,8 @@ static enum status check_prediction(const struct recording *first, const char *p
 }
 
 /* Checks that several measurements are recordings of different ranks. */
-static enum status check_several(const struct recording *recording, const char *const *path,
-                                 size_t count, struct diag *diag)
+static enum status check_ranks_differ(const struct recording *recording, const char *const *path,
+                                      size_t count, struct diag *diag)
 {
     for (size_t i = 0; i < count && count > 1; i++) {
         struct loc at = {.name = path[i]};
@@ -97,13 +98,13 @@ enum status compared_explain(struct explanation *explanation, const char *predic
     const struct trace **trace = heap_zalloc(count, sizeof(const struct trace *));
     enum status status = recording_load(&first, NULL, predicted, diag);
     if (status == STATUS_OK)
-        status = check_prediction(&first, predicted, diag);
+        status = check_is_prediction(&first, predicted, diag);
     for (size_t i = 0; i < count && status == STATUS_OK; i++) {
         status = recording_load(&recording[i], NULL, path[i], diag);
         trace[i] = &recording[i].trace;
     }
     if (status == STATUS_OK)
-        status = check_several(recording, path, count, diag);
+        status = check_ranks_differ(recording, path, count, diag);
     if (status == STATUS_OK)
         status = explain_make(explanation, &first.trace, trace, path, count,
                               recording[0].from_pytorch, diag);
@@ -121,9 +122,9 @@ enum status compared_make(struct compared *c, const char *predicted, const char 
     struct recording first = {0}, second = {0};
     enum status status = recording_load(&first, NULL, predicted, diag);
     if (status == STATUS_OK)
-        status = check_prediction(&first, predicted, diag);
+        status = check_is_prediction(&first, predicted, diag);
     if (status == STATUS_OK)
-        status = load_text(&second, NULL, measured, &c->recording, diag);
+        status = load_recording_text(&second, NULL, measured, &c->recording, diag);
     if (!second.from_pytorch)
         text_release(&c->recording);
     c->predicted = first.trace;

@@ -26,7 +26,7 @@ struct recording {
 };
 
 /* Returns whether a text is a file of ops (ops.csv) or a recording of the PyTorch profiler. */
-bool recording_recognise(const char *data, size_t size);
+bool recording_has_known_format(const char *data, size_t size);
 
 /* Reads a folder that `predict -o` or `run -o` wrote, an ops.csv, or a recording of the PyTorch profiler. *recording
  * must be all-zero, and the caller releases its trace in either case. issue: NULL, or an all-zero struct that receives

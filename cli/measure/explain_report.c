@@ -13,7 +13,7 @@ enum { CAUSES_SHOWN = 10, RANKS_SHOWN = 8, LABEL = 11, CAUSE = 23 };
 
 /* clang-format off */
 static const struct column causes[] = {
-    {"more_s", "more ms", NULL, COLUMN_MORE, 12, "Measured less predicted."},
+    {"more_s", "more ms", NULL, COLUMN_SECONDS_DIFFERENCE, 12, "Measured less predicted."},
     {NULL, "share", "share %", COLUMN_PERCENT | COLUMN_OPTIONAL, 8, NULL},
     {"cause", "cause", NULL, COLUMN_NAME, -18, NULL},
     {"rank", NULL, NULL, COLUMN_COUNT | COLUMN_NULLABLE, 0, "null: all ranks."},
@@ -26,15 +26,15 @@ static const struct column ranks[] = {
     {"predicted_s", NULL, NULL, COLUMN_OBJECT, 0, "Seconds of each part of the step."},
     {"measured_s", NULL, NULL, COLUMN_OBJECT, 0, "Seconds of each part of the step."},
     /* one column for each enum explain_part */
-    {NULL, "products", NULL, COLUMN_MORE, 10, NULL},
-    {NULL, "attention", NULL, COLUMN_MORE, 10, NULL},
-    {NULL, "memory", NULL, COLUMN_MORE, 10, NULL},
-    {NULL, "optimizer", NULL, COLUMN_MORE, 10, NULL},
-    {NULL, "stray", NULL, COLUMN_MORE, 10, NULL},
-    {NULL, "messages", NULL, COLUMN_MORE, 10, NULL},
-    {NULL, "copies", NULL, COLUMN_MORE, 10, NULL},
-    {NULL, "waits", NULL, COLUMN_MORE, 10, NULL},
-    {NULL, "idle", NULL, COLUMN_MORE, 10, NULL},
+    {NULL, "products", NULL, COLUMN_SECONDS_DIFFERENCE, 10, NULL},
+    {NULL, "attention", NULL, COLUMN_SECONDS_DIFFERENCE, 10, NULL},
+    {NULL, "memory", NULL, COLUMN_SECONDS_DIFFERENCE, 10, NULL},
+    {NULL, "optimizer", NULL, COLUMN_SECONDS_DIFFERENCE, 10, NULL},
+    {NULL, "stray", NULL, COLUMN_SECONDS_DIFFERENCE, 10, NULL},
+    {NULL, "messages", NULL, COLUMN_SECONDS_DIFFERENCE, 10, NULL},
+    {NULL, "copies", NULL, COLUMN_SECONDS_DIFFERENCE, 10, NULL},
+    {NULL, "waits", NULL, COLUMN_SECONDS_DIFFERENCE, 10, NULL},
+    {NULL, "idle", NULL, COLUMN_SECONDS_DIFFERENCE, 10, NULL},
 };
 /* clang-format on */
 static_assert(ARRAY_LEN(ranks) == 4 + EXPLAIN_PART_COUNT, "each part has a column");
@@ -50,7 +50,7 @@ static double difference_s(const struct explanation *e)
 }
 
 /* Returns the sum of the absolute seconds of all causes. */
-static double all_of(const struct explanation *e)
+static double sum_of_causes_s(const struct explanation *e)
 {
     double all_s = 0;
     for (size_t i = 0; i < e->causes; i++)
@@ -59,10 +59,10 @@ static double all_of(const struct explanation *e)
 }
 
 /* Returns how many causes are shown to people one by one. Sets *rest_s to the sum of the others. */
-static size_t causes_shown(const struct explanation *e, double *rest_s)
+static size_t count_shown_causes(const struct explanation *e, double *rest_s)
 {
     size_t shown = 0;
-    double all_s = all_of(e);
+    double all_s = sum_of_causes_s(e);
     *rest_s = 0;
     while (shown < e->causes && shown < CAUSES_SHOWN &&
            fabs(e->cause[shown].seconds) >= EXPLAIN_REST * all_s)
@@ -74,36 +74,36 @@ static size_t causes_shown(const struct explanation *e, double *rest_s)
 
 void explain_report_put_causes(struct rows *rows, const struct explanation *e)
 {
-    double rest_s, all_s = all_of(e);
-    size_t shown = causes_shown(e, &rest_s);
+    double rest_s, all_s = sum_of_causes_s(e);
+    size_t shown = count_shown_causes(e, &rest_s);
     rows_begin(rows, "causes", NULL, &explain_tables[EXPLAIN_TABLE_CAUSES]);
     for (size_t i = 0; i < (rows->json != NULL ? e->causes : shown); i++) {
         const struct explain_cause *cause = &e->cause[i];
-        rows_number(rows, cause->seconds);
-        rows_number(rows, fabs(cause->seconds) / all_s);
-        rows_name(rows, cause->name);
-        rows_number(rows, cause->rank >= 0 ? (double)cause->rank : NAN);
-        rows_name(rows, cause->text);
+        rows_put_number(rows, cause->seconds);
+        rows_put_number(rows, fabs(cause->seconds) / all_s);
+        rows_put_name(rows, cause->name);
+        rows_put_number(rows, cause->rank >= 0 ? (double)cause->rank : NAN);
+        rows_put_name(rows, cause->text);
     }
     if (rows->json == NULL) {
-        rows_number(rows, rest_s);
-        rows_skip(rows);
-        rows_name(rows, "rest");
-        rows_number(rows, NAN);
-        rows_name(rows, "");
+        rows_put_number(rows, rest_s);
+        rows_skip_column(rows);
+        rows_put_name(rows, "rest");
+        rows_put_number(rows, NAN);
+        rows_put_name(rows, "");
     }
     rows_end(rows);
 }
 
 /* Returns whether the table shows rank i. It shows all ranks or, if there are too many, the first ones and the slowest
  * one. */
-static bool is_shown(const struct explanation *e, size_t i)
+static bool is_rank_shown(const struct explanation *e, size_t i)
 {
     return e->ranks <= RANKS_SHOWN || i == e->slowest_rank ||
            i < RANKS_SHOWN - (e->slowest_rank >= RANKS_SHOWN ? 1 : 0);
 }
 
-static void put_parts(struct rows *rows, const double *part_s)
+static void put_part_times(struct rows *rows, const double *part_s)
 {
     rows_begin_object(rows);
     for (int part = 0; part < EXPLAIN_PART_COUNT && rows->json != NULL; part++)
@@ -117,15 +117,15 @@ static void put_ranks(struct rows *rows, const struct explanation *e)
     for (size_t i = 0; i < e->ranks; i++) {
         const struct explain_rank *rank = &e->rank[i];
         char name[24];
-        if (rows->json == NULL && !is_shown(e, i))
+        if (rows->json == NULL && !is_rank_shown(e, i))
             continue;
         snprintf(name, sizeof name, "rank %u", rank->rank);
-        rows_name(rows, name);
-        rows_number(rows, rank->rank);
-        put_parts(rows, rank->predicted_s);
-        put_parts(rows, rank->measured_s);
+        rows_put_name(rows, name);
+        rows_put_number(rows, rank->rank);
+        put_part_times(rows, rank->predicted_s);
+        put_part_times(rows, rank->measured_s);
         for (int part = 0; part < EXPLAIN_PART_COUNT; part++)
-            rows_number(rows, rank->measured_s[part] - rank->predicted_s[part]);
+            rows_put_number(rows, rank->measured_s[part] - rank->predicted_s[part]);
     }
     rows_end(rows);
 }
@@ -153,7 +153,7 @@ void explain_report_print(struct text *out, const struct explanation *e, size_t 
         screen_wrap_labelled(out, line.data, LABEL, width);
     }
     text_release(&line);
-    struct rows rows = {.out = out, .width = width, .indent = CAUSE};
+    struct rows rows = {.out = out, .screen_width = width, .continuation_indent = CAUSE};
     text_putc(out, '\n');
     explain_report_put_causes(&rows, e);
     text_putc(out, '\n');

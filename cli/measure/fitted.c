@@ -10,14 +10,14 @@
 void fitted_release(struct fitted *fitted)
 {
     text_release(&fitted->refusals);
-    calibration_release(&fitted->device);
-    link_calibration_release(&fitted->links);
+    calibration_release(&fitted->device_fit);
+    link_calibration_release(&fitted->link_fit);
     points_release(&fitted->points);
     arena_release(&fitted->arena);
     *fitted = (struct fitted){0};
 }
 
-void fitted_sort(struct fitted *fitted, int64_t min_bytes)
+void fitted_classify_points(struct fitted *fitted, int64_t min_bytes)
 {
     size_t kept = 0;
     for (size_t i = 0; i < fitted->points.count; i++) {
@@ -33,7 +33,7 @@ void fitted_sort(struct fitted *fitted, int64_t min_bytes)
     fitted->points.count = kept;
 }
 
-static enum status load_base(struct fitted *fitted, const char *base, struct diag *diag)
+static enum status load_base_device(struct fitted *fitted, const char *base, struct diag *diag)
 {
     const char *backend = points_header_value(&fitted->points, "backend");
     fitted->base_name = base;
@@ -47,7 +47,7 @@ static enum status load_base(struct fitted *fitted, const char *base, struct dia
         return diag_error(diag, (struct loc){.name = "--base"}, STATUS_BAD_INPUT,
                           "'%s' is no preset; a device file builds on a preset", fitted->base_name);
     size_t before = diag->size;
-    enum status status = cost_load(&fitted->base, &fitted->arena, fitted->base_name, diag);
+    enum status status = cost_load(&fitted->base_costs, &fitted->arena, fitted->base_name, diag);
     diag_set_place(diag, before, "--base");
     return status;
 }
@@ -64,16 +64,16 @@ static void note_noise(const struct fitted *fitted, const char *name, struct dia
                   spread);
 }
 
-enum status fitted_make(struct fitted *fitted, const char *base, bool links_wanted,
-                        const char *name, struct diag *diag)
+enum status fitted_fit_points(struct fitted *fitted, const char *base, bool links_wanted,
+                              const char *name, struct diag *diag)
 {
     enum status device = STATUS_OK, links = STATUS_OK;
     if (!fitted->has_device && !fitted->has_links)
         return diag_error(diag, (struct loc){.name = name}, STATUS_NO, "no points are left to fit");
     if (fitted->has_device) {
-        device = load_base(fitted, base, diag);
+        device = load_base_device(fitted, base, diag);
         if (device == STATUS_OK)
-            device = calibrate_device(&fitted->device, &fitted->points, &fitted->base,
+            device = calibrate_device(&fitted->device_fit, &fitted->points, &fitted->base_costs,
                                       &fitted->options, diag);
     }
     if (device == STATUS_NO && !links_wanted)
@@ -81,26 +81,26 @@ enum status fitted_make(struct fitted *fitted, const char *base, bool links_want
     if (!fitted->has_links || (device != STATUS_OK && device != STATUS_NO))
         return device;
     if (!fitted->has_device || links_wanted) {
-        links = calibrate_links(&fitted->links, &fitted->points, &fitted->options, diag);
+        links = calibrate_links(&fitted->link_fit, &fitted->points, &fitted->options, diag);
         if (device == STATUS_NO || links == STATUS_NO)
             note_noise(fitted, name, diag);
         return device == STATUS_OK ? links : device;
     }
     /* links were not requested, so a refused fit of them is reported but is no error */
     struct diag refusal = {0};
-    calibrate_links(&fitted->links, &fitted->points, &fitted->options, &refusal);
+    calibrate_links(&fitted->link_fit, &fitted->points, &fitted->options, &refusal);
     if (refusal.size > 0)
         text_printf(&fitted->refusals, "links not fitted:\n%s", refusal.text);
     diag_release(&refusal);
     return device;
 }
 
-void fitted_report(const struct fitted *fitted, struct text *out)
+void fitted_put_report(const struct fitted *fitted, struct text *out)
 {
-    calibration_print_report(&fitted->device, out);
-    if (fitted->device.point_spread > 0)
-        calibration_print_noise(&fitted->device, fitted->base_name, out);
-    link_calibration_print_report(&fitted->links, out);
+    calibration_print_report(&fitted->device_fit, out);
+    if (fitted->device_fit.point_spread > 0)
+        calibration_print_noise(&fitted->device_fit, fitted->base_name, out);
+    link_calibration_print_report(&fitted->link_fit, out);
     if (fitted->refusals.size > 0)
         text_append(out, fitted->refusals.data, fitted->refusals.size);
 }
@@ -108,7 +108,7 @@ void fitted_report(const struct fitted *fitted, struct text *out)
 /* ---- files ---- */
 
 /* Returns the name of a file, without its folders and without ".json". */
-static const char *stem_of(struct arena *arena, const char *path)
+static const char *file_stem(struct arena *arena, const char *path)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     size_t size = strlen(name);
@@ -119,7 +119,7 @@ static const char *stem_of(struct arena *arena, const char *path)
 
 /* Returns whether a fit was given up because its measurement was disturbed. A file that has the base's numbers instead
  * is then still a result. */
-static bool goes_on_without(const struct calibrate_fallback *fallback, size_t count)
+static bool was_measurement_disturbed(const struct calibrate_fallback *fallback, size_t count)
 {
     bool found = false;
     for (size_t i = 0; i < count; i++)
@@ -127,23 +127,24 @@ static bool goes_on_without(const struct calibrate_fallback *fallback, size_t co
     return found;
 }
 
-static bool has_no_device(const struct fitted *fitted)
+static bool no_device_fit_succeeded(const struct fitted *fitted)
 {
-    return fitted->has_device && fitted->device.family_count == 0 &&
-           !goes_on_without(fitted->device.fallback, fitted->device.fallback_count);
+    return fitted->has_device && fitted->device_fit.family_count == 0 &&
+           !was_measurement_disturbed(fitted->device_fit.fallback,
+                                      fitted->device_fit.fallback_count);
 }
 
-static bool has_no_links(const struct fitted *fitted)
+static bool no_link_fit_succeeded(const struct fitted *fitted)
 {
     size_t fits = 0;
     for (int i = 0; i < CALIBRATE_LINK_COUNT; i++)
-        fits += fitted->links.link[i].point_count > 0;
+        fits += fitted->link_fit.link[i].point_count > 0;
     return fitted->has_links && fits == 0 &&
-           !goes_on_without(fitted->links.fallback, fitted->links.fallback_count);
+           !was_measurement_disturbed(fitted->link_fit.fallback, fitted->link_fit.fallback_count);
 }
 
 /* Notes that a requested file is not written, since none of its fits succeeded. */
-static enum status note_nothing(const char *path, struct diag *diag)
+static enum status note_file_not_written(const char *path, struct diag *diag)
 {
     diag_note(diag, (struct loc){.name = path},
               "none of the fits was accepted, so this file is not written");
@@ -151,8 +152,9 @@ static enum status note_nothing(const char *path, struct diag *diag)
 }
 
 /* Notes that a part of the file has the numbers of the base, if fits were refused. */
-static void note_part(const char *path, const char *base, const struct calibrate_fallback *fallback,
-                      size_t count, struct diag *diag)
+static void note_base_numbers(const char *path, const char *base,
+                              const struct calibrate_fallback *fallback, size_t count,
+                              struct diag *diag)
 {
     bool refused = false;
     for (size_t i = 0; i < count; i++)
@@ -187,18 +189,18 @@ static enum status print_device(struct fitted *fitted, const char *path, const c
     const char *device = points_header_value(&fitted->points, "device");
     assert(fitted->has_device); /* the command has refused the option otherwise */
     if (name == NULL)
-        name = stem_of(&fitted->arena, path);
+        name = file_stem(&fitted->arena, path);
     const char *note = device ? arena_printf(&fitted->arena, "%s, measured.", device) : NULL;
-    calibration_print_device(&fitted->device, name, fitted->base_name, note, out);
+    calibration_print_device(&fitted->device_fit, name, fitted->base_name, note, out);
     struct device_cost again;
     enum status status = cost_parse(&again, &fitted->arena, path, out->data, out->size, diag);
     /* the text could be checked only without the points, whose file is not written yet */
     if (status == STATUS_OK && points != NULL) {
         const char *slash = strrchr(points, '/');
-        fitted->device.points_file = slash != NULL ? slash + 1 : points;
-        fitted->device.points_source = fitted->points_source;
+        fitted->device_fit.points_file = slash != NULL ? slash + 1 : points;
+        fitted->device_fit.points_source = fitted->points_source;
         out->size = 0;
-        calibration_print_device(&fitted->device, name, fitted->base_name, note, out);
+        calibration_print_device(&fitted->device_fit, name, fitted->base_name, note, out);
     }
     if (status != STATUS_OK)
         diag_note(diag, (struct loc){.name = path},
@@ -207,7 +209,7 @@ static enum status print_device(struct fitted *fitted, const char *path, const c
 }
 
 /* Returns a path as the cluster's file has to name it: relative to that file's folder, or in full. */
-static const char *seen_from(struct arena *arena, const char *cluster, const char *device)
+static const char *path_from_cluster(struct arena *arena, const char *cluster, const char *device)
 {
     if (device == NULL || device[0] == '/')
         return device;
@@ -225,16 +227,17 @@ static enum status print_cluster(struct fitted *fitted, const struct fitted_file
 {
     struct cluster cluster;
     size_t before = diag->size;
-    const char *path = files->cluster;
-    enum status status = cluster_load(&cluster, &fitted->arena, files->base, diag);
+    const char *path = files->cluster_path;
+    enum status status = cluster_load(&cluster, &fitted->arena, files->base_preset, diag);
     diag_set_place(diag, before, "--cluster");
     if (status == STATUS_OK)
-        status = link_calibration_print_cluster(&fitted->links, stem_of(&fitted->arena, path),
-                                                seen_from(&fitted->arena, path, files->device),
-                                                cluster_is_file(files->base)
-                                                    ? seen_from(&fitted->arena, path, files->base)
-                                                    : files->base,
-                                                &cluster, out, diag);
+        status = link_calibration_print_cluster(
+            &fitted->link_fit, file_stem(&fitted->arena, path),
+            path_from_cluster(&fitted->arena, path, files->device_path),
+            cluster_is_file(files->base_preset)
+                ? path_from_cluster(&fitted->arena, path, files->base_preset)
+                : files->base_preset,
+            &cluster, out, diag);
     if (status == STATUS_OK)
         status = cluster_parse(&cluster, &fitted->arena, path, out->data, out->size, diag);
     return status;
@@ -247,30 +250,30 @@ enum status fitted_save(struct fitted *fitted, const struct fitted_files *files,
     struct fitted_files fits = *files;
     size_t count = 0;
     enum status status = STATUS_OK, all = STATUS_OK;
-    if (fits.device != NULL && has_no_device(fitted)) {
-        all = note_nothing(fits.device, diag);
-        fits.device = NULL;
+    if (fits.device_path != NULL && no_device_fit_succeeded(fitted)) {
+        all = note_file_not_written(fits.device_path, diag);
+        fits.device_path = NULL;
     }
-    if (fits.cluster != NULL && has_no_links(fitted)) {
-        all = note_nothing(fits.cluster, diag);
-        fits.cluster = NULL;
+    if (fits.cluster_path != NULL && no_link_fit_succeeded(fitted)) {
+        all = note_file_not_written(fits.cluster_path, diag);
+        fits.cluster_path = NULL;
     }
-    if (fits.device != NULL) {
-        const char *shapes = points_path(fitted, fits.device);
-        status = print_device(fitted, fits.device, fits.name, shapes, &device, diag);
-        file[count++] = (struct file_set_contents){fits.device, device.data, device.size};
+    if (fits.device_path != NULL) {
+        const char *shapes = points_path(fitted, fits.device_path);
+        status = print_device(fitted, fits.device_path, fits.device_name, shapes, &device, diag);
+        file[count++] = (struct file_set_contents){fits.device_path, device.data, device.size};
         if (shapes != NULL) {
             points_print(&fitted->points, &points);
             file[count++] = (struct file_set_contents){shapes, points.data, points.size};
         }
-        note_part(fits.device, fitted->base_name, fitted->device.fallback,
-                  fitted->device.fallback_count, diag);
+        note_base_numbers(fits.device_path, fitted->base_name, fitted->device_fit.fallback,
+                          fitted->device_fit.fallback_count, diag);
     }
-    if (status == STATUS_OK && fits.cluster != NULL) {
+    if (status == STATUS_OK && fits.cluster_path != NULL) {
         status = print_cluster(fitted, &fits, &cluster, diag);
-        file[count++] = (struct file_set_contents){fits.cluster, cluster.data, cluster.size};
-        note_part(fits.cluster, fits.base, fitted->links.fallback, fitted->links.fallback_count,
-                  diag);
+        file[count++] = (struct file_set_contents){fits.cluster_path, cluster.data, cluster.size};
+        note_base_numbers(fits.cluster_path, fits.base_preset, fitted->link_fit.fallback,
+                          fitted->link_fit.fallback_count, diag);
     }
     if (status == STATUS_OK)
         status = file_set_write_all(file, count, diag);

@@ -13,10 +13,10 @@ struct fitted {
     struct points points;
     struct calibrate_options options;
 
-    struct device_cost base;
+    struct device_cost base_costs;
     const char *base_name;
-    struct calibration device;
-    struct link_calibration links;
+    struct calibration device_fit;
+    struct link_calibration link_fit;
     bool has_device, has_links; /* there are points of the device, and points of links */
     struct text refusals;       /* messages about refused fits of links that were not requested */
     /* The source of the points, which a device file states together with the name of a file of points (docs/costs.md,
@@ -27,27 +27,28 @@ struct fitted {
 void fitted_release(struct fitted *fitted);
 
 /* Finds whether there are points of the device and of links. Drops messages and copies of fewer than min_bytes. */
-void fitted_sort(struct fitted *fitted, int64_t min_bytes);
+void fitted_classify_points(struct fitted *fitted, int64_t min_bytes);
 
 /* Fits everything for which there are points. base: the device preset whose numbers stay where nothing was measured;
  * NULL: the preset of the backend that measured the points. If a fit of links is refused, returns STATUS_NO if
  * `links` is set or if there is nothing else to fit; otherwise it is only reported. `name` stands for the points in
  * messages. */
-enum status fitted_make(struct fitted *fitted, const char *base, bool links, const char *name,
-                        struct diag *diag);
-void fitted_report(const struct fitted *fitted, struct text *out);
+enum status fitted_fit_points(struct fitted *fitted, const char *base, bool links, const char *name,
+                              struct diag *diag);
+void fitted_put_report(const struct fitted *fitted, struct text *out);
 
 /* The files that are written. NULL: that file is not written. */
 struct fitted_files {
-    const char *device; /* the device file */
-    const char *name;   /* the name of the device; NULL: the name of its file without ".json" */
-    /* a cluster file: the preset `base` with the measured links and the device of `device` */
-    const char *cluster;
-    const char *base;
+    const char *device_path; /* the device file */
+    /* the name of the device; NULL: the name of its file without ".json" */
+    const char *device_name;
+    /* a cluster file: the preset `base_preset` with the measured links and the device of `device_path` */
+    const char *cluster_path;
+    const char *base_preset;
 };
 /* Writes the files, and the file of points of the device. All appear together, or none. A file for which no fit
  * succeeded is left out, with a note, and STATUS_NO is returned. Numbers whose fit was refused are those of the base,
- * with a note. It is called after fitted_make() returned STATUS_OK or STATUS_NO. A device file needs points of a
+ * with a note. It is called after fitted_fit_points() returned STATUS_OK or STATUS_NO. A device file needs points of a
  * device. */
 enum status fitted_save(struct fitted *fitted, const struct fitted_files *files, struct diag *diag);
 

@@ -25,14 +25,14 @@ void compared_operators_release(struct compared_operators *o)
 /* ---- reading ---- */
 
 /* A predicted operator, as prediction.json has it. */
-struct predicted_row {
+struct predicted_operator {
     struct kernel_key key;
     int64_t rank, calls;
     double seconds;
 };
 
-static enum status read_row(struct compared_operators *o, struct json_node node,
-                            struct predicted_row *row, struct diag *diag)
+static enum status read_predicted_operator(struct compared_operators *o, struct json_node node,
+                                           struct predicted_operator *row, struct diag *diag)
 {
     const char *op, *inputs, *dtype;
     enum status status = json_get_i64(node, "rank", 0, UINT32_MAX, &row->rank, diag);
@@ -56,14 +56,15 @@ static enum status read_row(struct compared_operators *o, struct json_node node,
 }
 
 /* Reads the rows of one rank: of `rank`, or if it has none, of the first one. */
-static enum status read_rows(struct compared_operators *o, struct json_node list, uint32_t rank,
-                             struct predicted_row *row, size_t *count, struct diag *diag)
+static enum status read_predicted_operators(struct compared_operators *o, struct json_node list,
+                                            uint32_t rank, struct predicted_operator *row,
+                                            size_t *count, struct diag *diag)
 {
     enum status status = STATUS_OK;
     const size_t all = json_element_count(list);
     int64_t taken = -1;
     for (size_t i = 0; i < all && status == STATUS_OK; i++) {
-        status = read_row(o, json_element(list, i), &row[i], diag);
+        status = read_predicted_operator(o, json_element(list, i), &row[i], diag);
         if (i == 0 || row[i].rank == rank)
             taken = row[i].rank;
     }
@@ -76,7 +77,7 @@ static enum status read_rows(struct compared_operators *o, struct json_node list
 
 /* ---- matching ---- */
 
-static double off_of(const struct compared_operator *row)
+static double absolute_difference_s(const struct compared_operator *row)
 {
     return fabs(row->predicted_s - row->measured_s);
 }
@@ -88,14 +89,15 @@ static int by_difference(const void *left, const void *right)
                b_pair = b->predicted_calls > 0 && b->measured_calls > 0;
     if (a_pair != b_pair)
         return a_pair ? -1 : 1;
-    if (off_of(a) != off_of(b))
-        return off_of(a) > off_of(b) ? -1 : 1;
+    if (absolute_difference_s(a) != absolute_difference_s(b))
+        return absolute_difference_s(a) > absolute_difference_s(b) ? -1 : 1;
     const int order = strcmp(a->op, b->op);
     return order != 0 ? order : strcmp(a->inputs, b->inputs);
 }
 
-static void match_operators(struct compared_operators *o, const struct predicted_row *predicted,
-                            size_t count, const struct kernel_times *times)
+static void match_operators(struct compared_operators *o,
+                            const struct predicted_operator *predicted, size_t count,
+                            const struct kernel_times *times)
 {
     const double steps = (double)times->steps;
     /* of each measured row, 1 + its row of o; 0: it has none yet */
@@ -127,8 +129,8 @@ static void match_operators(struct compared_operators *o, const struct predicted
         row->measured_s = time->total_s / steps;
     }
     free(row_of);
-    o->unknown_s = times->unknown_s / steps;
-    o->measured_s = o->unknown_s;
+    o->unknown_operator_s = times->unknown_s / steps;
+    o->measured_s = o->unknown_operator_s;
     for (size_t i = 0; i < o->count; i++) {
         const struct compared_operator *row = &o->row[i];
         const bool pair = row->predicted_calls > 0 && row->measured_calls > 0;
@@ -141,14 +143,14 @@ static void match_operators(struct compared_operators *o, const struct predicted
     qsort(o->row, o->count, sizeof *o->row, by_difference);
 }
 
-static enum status compare_with(struct compared_operators *o, struct json_node list,
-                                const char *measured, const struct text *text, uint32_t rank,
-                                struct diag *diag)
+static enum status compare_with_recording(struct compared_operators *o, struct json_node list,
+                                          const char *measured, const struct text *text,
+                                          uint32_t rank, struct diag *diag)
 {
-    struct predicted_row *row = heap_zalloc(json_element_count(list) + 1, sizeof *row);
+    struct predicted_operator *row = heap_zalloc(json_element_count(list) + 1, sizeof *row);
     struct kernel_times times = {0};
     size_t count = 0;
-    enum status status = read_rows(o, list, rank, row, &count, diag);
+    enum status status = read_predicted_operators(o, list, rank, row, &count, diag);
     const char **name = heap_alloc(count + 1, sizeof *name);
     for (size_t i = 0; i < count; i++)
         name[i] = row[i].key.op;
@@ -166,7 +168,7 @@ enum status compared_operators_make(struct compared_operators *o, bool *found,
                                     const char *predicted, const char *measured,
                                     const struct text *text, uint32_t rank, struct diag *diag)
 {
-    struct stored stored = {0};
+    struct stored_prediction stored = {0};
     struct text path = {0};
     enum status status = STATUS_OK;
     text_printf(&path, "%s/prediction.json", predicted);
@@ -179,7 +181,7 @@ enum status compared_operators_make(struct compared_operators *o, bool *found,
                 : (struct json_node){0};
         *found = status == STATUS_OK && json_is_array(list);
         if (*found)
-            status = compare_with(o, list, measured, text, rank, diag);
+            status = compare_with_recording(o, list, measured, text, rank, diag);
     }
     stored_release(&stored);
     text_release(&path);
@@ -213,7 +215,7 @@ const struct row_table operator_tables[OPERATOR_TABLE_COUNT] = {
                              ARRAY_LEN(unmatched_columns)},
 };
 
-double compared_operators_match(const struct compared_operators *o)
+double compared_operators_matched_share(const struct compared_operators *o)
 {
     const double predicted = o->predicted_s > 0 ? o->predicted_matched_s / o->predicted_s : 0,
                  measured = o->measured_s > 0 ? o->measured_matched_s / o->measured_s : 0;
@@ -228,11 +230,11 @@ static void put_inputs(struct rows *rows, const char *inputs)
 {
     struct text first = {0};
     if (rows->json != NULL || strlen(inputs) <= INPUTS_SHOWN) {
-        rows_name(rows, inputs);
+        rows_put_name(rows, inputs);
         return;
     }
     text_printf(&first, "%.*s...", INPUTS_SHOWN - 3, inputs);
-    rows_name(rows, first.data);
+    rows_put_name(rows, first.data);
     text_release(&first);
 }
 
@@ -241,13 +243,13 @@ static void put_matched(struct rows *rows, const struct compared_operators *o, s
     rows_begin(rows, "operators", NULL, &operator_tables[OPERATORS_MATCHED]);
     for (size_t i = 0; i < o->matched_count && i < most; i++) {
         const struct compared_operator *row = &o->row[i];
-        rows_name(rows, row->op);
+        rows_put_name(rows, row->op);
         put_inputs(rows, row->inputs);
-        rows_number(rows, row->predicted_calls);
-        rows_number(rows, row->measured_calls);
-        rows_number(rows, row->predicted_s);
-        rows_number(rows, row->measured_s);
-        rows_number(rows, compare_error(row->predicted_s, row->measured_s));
+        rows_put_number(rows, row->predicted_calls);
+        rows_put_number(rows, row->measured_calls);
+        rows_put_number(rows, row->predicted_s);
+        rows_put_number(rows, row->measured_s);
+        rows_put_number(rows, compare_error(row->predicted_s, row->measured_s));
     }
     rows_end(rows);
 }
@@ -258,16 +260,16 @@ static void put_unmatched(struct rows *rows, const struct compared_operators *o,
     for (size_t i = o->matched_count; i < o->count && i - o->matched_count < most; i++) {
         const struct compared_operator *row = &o->row[i];
         const bool predicted = row->predicted_calls > 0;
-        rows_name(rows, row->op);
+        rows_put_name(rows, row->op);
         put_inputs(rows, row->inputs);
-        rows_name(rows, predicted ? "predicted" : "measured");
-        rows_number(rows, predicted ? row->predicted_calls : row->measured_calls);
-        rows_number(rows, predicted ? row->predicted_s : row->measured_s);
+        rows_put_name(rows, predicted ? "predicted" : "measured");
+        rows_put_number(rows, predicted ? row->predicted_calls : row->measured_calls);
+        rows_put_number(rows, predicted ? row->predicted_s : row->measured_s);
     }
     rows_end(rows);
 }
 
-static void put_left(struct text *out, size_t rows, size_t shown)
+static void put_left_out_count(struct text *out, size_t rows, size_t shown)
 {
     if (rows > shown)
         text_printf(out, "and %zu more, which --all prints\n", rows - shown);
@@ -300,20 +302,20 @@ void operator_report_print(struct text *out, const struct compare_report *report
                 1e3 * o->predicted_s, 1e3 * o->measured_s, o->matched_count,
                 o->predicted_s > 0 ? 100 * o->predicted_matched_s / o->predicted_s : 0,
                 o->measured_s > 0 ? 100 * o->measured_matched_s / o->measured_s : 0);
-    if (o->unknown_s > 0)
+    if (o->unknown_operator_s > 0)
         text_printf(&lines, "unknown    %.3f ms of kernels that no recorded operator launched\n",
-                    1e3 * o->unknown_s);
-    screen_wrap_labelled(out, lines.data, LABEL, report->width);
+                    1e3 * o->unknown_operator_s);
+    screen_wrap_labelled(out, lines.data, LABEL, report->wrap_width);
     text_release(&lines);
     if (o->matched_count > 0 && most > 0) {
         text_putc(out, '\n');
         put_matched(&rows, o, most);
-        put_left(out, o->matched_count, most);
+        put_left_out_count(out, o->matched_count, most);
     }
     if (unmatched > 0 && most > 0) {
         text_putc(out, '\n');
         put_unmatched(&rows, o, most);
-        put_left(out, unmatched, most);
+        put_left_out_count(out, unmatched, most);
     }
 }
 
@@ -332,8 +334,8 @@ void operator_report_print_json(struct text *out, const struct compare_report *r
     json_put_number(&json, "step_error", compare_error(c->predicted.step_s, c->measured.step_s));
     json_put_number(&json, "predicted_kernels_s", o->predicted_s);
     json_put_number(&json, "measured_kernels_s", o->measured_s);
-    json_put_number(&json, "unknown_kernels_s", o->unknown_s);
-    json_put_number(&json, "match_rate", compared_operators_match(o));
+    json_put_number(&json, "unknown_kernels_s", o->unknown_operator_s);
+    json_put_number(&json, "match_rate", compared_operators_matched_share(o));
     put_matched(&rows, o, SIZE_MAX);
     put_unmatched(&rows, o, SIZE_MAX);
     json_end_object(&json);

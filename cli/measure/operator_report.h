@@ -27,7 +27,8 @@ struct compared_operators {
     size_t count, matched_count;
     double predicted_s, measured_s;                 /* of all kernels of a step */
     double predicted_matched_s, measured_matched_s; /* of those with a partner */
-    double unknown_s; /* of measured kernels whose operator is not known; a part of measured_s */
+    /* of measured kernels whose operator is not known; a part of measured_s */
+    double unknown_operator_s;
 };
 
 /* Reads the operators of a folder of `predict -o`, of its rank `rank` or else of its first one. *found: whether the
@@ -38,7 +39,7 @@ enum status compared_operators_make(struct compared_operators *operators, bool *
                                     const struct text *text, uint32_t rank, struct diag *diag);
 void compared_operators_release(struct compared_operators *operators);
 /* Returns the smaller of both sides' shares of kernel time that have a partner. */
-double compared_operators_match(const struct compared_operators *operators);
+double compared_operators_matched_share(const struct compared_operators *operators);
 
 /* Print the steps, the operators with the largest differences, and those of one side. */
 void operator_report_print(struct text *out, const struct compare_report *report,

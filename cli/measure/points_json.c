@@ -91,24 +91,24 @@ static void put_point(struct rows *rows, const struct point *point)
     const struct work *work = &point->work;
     const struct work_kind_info *info = work_kind_info((enum work_kind)work->kind);
     bool typed = info->reads_max + info->writes_max > 0;
-    rows_name(rows, point_role_name((enum point_role)point->role));
-    rows_name(rows, info->name);
+    rows_put_name(rows, point_role_name((enum point_role)point->role));
+    rows_put_name(rows, info->name);
     put_params(rows, work);
     for (int written = 0; written < 2; written++)
         if (typed)
-            rows_name(rows, dtype_name((enum dtype)(written ? work->out : work->in)));
+            rows_put_name(rows, dtype_name((enum dtype)(written ? work->out : work->in)));
         else
-            rows_skip(rows);
-    rows_number(rows, work->reads > 0 ? work->reads : info->reads_min);
-    rows_number(rows, work->writes > 0 ? work->writes : info->writes_min);
+            rows_skip_column(rows);
+    rows_put_number(rows, work->reads > 0 ? work->reads : info->reads_min);
+    rows_put_number(rows, work->writes > 0 ? work->writes : info->writes_min);
     if (point->attention_impl < POINT_NO_IMPL)
-        rows_name(rows, attention_impl_name((enum attention_impl)point->attention_impl));
+        rows_put_name(rows, attention_impl_name((enum attention_impl)point->attention_impl));
     else
-        rows_skip(rows);
-    rows_number(rows, point->median_s);
-    rows_number(rows, point->p10_s);
-    rows_number(rows, point->p90_s);
-    rows_number(rows, (double)point->repeats);
+        rows_skip_column(rows);
+    rows_put_number(rows, point->median_s);
+    rows_put_number(rows, point->p10_s);
+    rows_put_number(rows, point->p90_s);
+    rows_put_number(rows, (double)point->repeats);
 }
 
 void points_print_json(const struct points *points, struct text *out)
@@ -143,19 +143,19 @@ static void put_numbers(struct rows *rows, const struct calibration *c, int fami
         const struct calibrate_number *number = &c->number[i];
         if (number->family_index >= 0 ? number->family_index != family : family >= 0)
             continue;
-        rows_name(rows, number->name);
-        rows_number(rows, number->value);
+        rows_put_name(rows, number->name);
+        rows_put_number(rows, number->value);
         if (number->origin == CALIBRATE_FITTED) {
-            rows_number(rows, number->standard_error);
-            rows_number(rows, calibration_number_spread(c, number));
-            rows_number(rows, number->is_at_bound);
+            rows_put_number(rows, number->standard_error);
+            rows_put_number(rows, calibration_number_spread(c, number));
+            rows_put_number(rows, number->is_at_bound);
         } else {
-            rows_skip(rows);
-            rows_skip(rows);
-            rows_skip(rows);
+            rows_skip_column(rows);
+            rows_skip_column(rows);
+            rows_skip_column(rows);
         }
-        rows_name(rows, origins[number->origin]);
-        rows_name(rows, number->source_text);
+        rows_put_name(rows, origins[number->origin]);
+        rows_put_name(rows, number->source_text);
     }
 }
 
@@ -165,16 +165,16 @@ static void put_families(struct rows *rows, const struct calibration *c)
     for (size_t i = 0; i < c->family_count; i++) {
         const struct calibrate_family *family = &c->family[i];
         struct rows inner;
-        rows_name(rows, family->name);
-        rows_number(rows, (double)family->point_count);
-        rows_number(rows, (double)family->parameter_count);
-        rows_number(rows, family->rms_error);
+        rows_put_name(rows, family->name);
+        rows_put_number(rows, (double)family->point_count);
+        rows_put_number(rows, (double)family->parameter_count);
+        rows_put_number(rows, family->rms_error);
         if (family->leave_one_out_points > 0)
-            rows_number(rows, family->leave_one_out_error);
+            rows_put_number(rows, family->leave_one_out_error);
         else
-            rows_skip(rows);
-        rows_number(rows, family->worst_error);
-        rows_name(rows, family->worst_point_text);
+            rows_skip_column(rows);
+        rows_put_number(rows, family->worst_error);
+        rows_put_name(rows, family->worst_point_text);
         rows_begin_inner(&inner, rows, &points_tables[POINTS_NUMBER]);
         put_numbers(&inner, c, (int)i);
         rows_end(&inner);
@@ -192,16 +192,16 @@ static void put_links(struct rows *rows, const struct link_calibration *calibrat
         const struct calibrated_link *link = &calibration->link[i];
         if (link->point_count == 0)
             continue;
-        rows_name(rows, calibrate_link_name((enum calibrate_link)i));
-        rows_number(rows, (double)link->point_count);
-        rows_number(rows, link->latency_s);
-        rows_number(rows, link->latency_error_s);
-        rows_number(rows, link->bytes_per_s);
-        rows_number(rows, link->bytes_per_s_error);
-        rows_number(rows, link->rms_error);
-        rows_number(rows, link->leave_one_out_error);
-        rows_number(rows, link->worst_error);
-        rows_name(rows, link->worst_point_text);
+        rows_put_name(rows, calibrate_link_name((enum calibrate_link)i));
+        rows_put_number(rows, (double)link->point_count);
+        rows_put_number(rows, link->latency_s);
+        rows_put_number(rows, link->latency_error_s);
+        rows_put_number(rows, link->bytes_per_s);
+        rows_put_number(rows, link->bytes_per_s_error);
+        rows_put_number(rows, link->rms_error);
+        rows_put_number(rows, link->leave_one_out_error);
+        rows_put_number(rows, link->worst_error);
+        rows_put_name(rows, link->worst_point_text);
     }
     rows_end(rows);
 }
@@ -210,9 +210,9 @@ static void put_fallbacks(struct rows *rows, const struct calibrate_fallback *fa
                           size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        rows_name(rows, fallback[i].name);
-        rows_name(rows, fallback[i].keeps_base_numbers ? "base" : "fastest");
-        rows_number(rows, fallback[i].is_disturbed);
+        rows_put_name(rows, fallback[i].name);
+        rows_put_name(rows, fallback[i].keeps_base_numbers ? "base" : "fastest");
+        rows_put_number(rows, fallback[i].is_disturbed);
     }
 }
 

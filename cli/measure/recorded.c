@@ -7,24 +7,24 @@
 
 #include <stdlib.h>
 
-void recorded_release(struct recorded *r)
+void recorded_release(struct recorded_steps *r)
 {
     free((void *)r->path);
     observed_release(&r->observed);
     prediction_release(&r->prediction);
     setup_release(&r->setup);
     text_release(&r->notes);
-    *r = (struct recorded){0};
+    *r = (struct recorded_steps){0};
 }
 
-void recorded_add(struct recorded *r, const char *path)
+void recorded_add_path(struct recorded_steps *r, const char *path)
 {
-    r->path = heap_realloc((void *)r->path, r->count + 1, sizeof *r->path);
-    r->path[r->count++] = path;
+    r->path = heap_realloc((void *)r->path, r->path_count + 1, sizeof *r->path);
+    r->path[r->path_count++] = path;
 }
 
-static enum status add_one(struct recorded *r, const char *path, struct points *points,
-                           struct diag *diag)
+static enum status add_points_of_recording(struct recorded_steps *r, const char *path,
+                                           struct points *points, struct diag *diag)
 {
     struct recording recording = {0};
     struct kineto_issue issue = {0};
@@ -41,7 +41,7 @@ static enum status add_one(struct recorded *r, const char *path, struct points *
 
 /* Notes that much of the recorded time belongs to no op, or that many ops have no row. Then the options probably
  * describe another run. */
-static void note_unmatched(const struct recorded *r)
+static void note_unmatched(const struct recorded_steps *r)
 {
     const struct observed *o = &r->observed;
     struct diag note = {0};
@@ -54,12 +54,12 @@ static void note_unmatched(const struct recorded *r)
               "of the schedule was recorded: check that the options (model, --seq, --batch, "
               "strategy) are those of the run that was recorded",
               100 * share, 100 * found);
-    command_note(&note);
+    command_print_notes(&note);
     diag_release(&note);
 }
 
-enum status recorded_points(struct recorded *r, const struct options *options,
-                            struct points *points, struct diag *diag)
+enum status recorded_add_points(struct recorded_steps *r, const struct options *options,
+                                struct points *points, struct diag *diag)
 {
     struct diag note = {0};
     const struct prediction_question question = {.setup = &r->setup, .exact = true};
@@ -67,12 +67,12 @@ enum status recorded_points(struct recorded *r, const struct options *options,
     if (status == STATUS_OK)
         status = prediction_memory(&r->prediction, &question, &note, diag);
     if (status == STATUS_OK)
-        command_note(&note);
+        command_print_notes(&note);
     diag_release(&note);
     if (status == STATUS_OK)
         status = prediction_time(&r->prediction, diag);
-    for (size_t i = 0; i < r->count && status == STATUS_OK; i++)
-        status = add_one(r, r->path[i], points, diag);
+    for (size_t i = 0; i < r->path_count && status == STATUS_OK; i++)
+        status = add_points_of_recording(r, r->path[i], points, diag);
     if (status != STATUS_OK)
         return status;
     note_unmatched(r);
@@ -86,7 +86,7 @@ enum status recorded_points(struct recorded *r, const struct options *options,
     return STATUS_OK;
 }
 
-void recorded_report(const struct recorded *r, struct text *out)
+void recorded_put_report(const struct recorded_steps *r, struct text *out)
 {
     const struct observed *o = &r->observed;
     struct observed_spread step = observed_steps(o);
@@ -106,7 +106,7 @@ void recorded_report(const struct recorded *r, struct text *out)
         text_append(out, r->notes.data, r->notes.size);
 }
 
-const char *recorded_base(const struct recorded *r)
+const char *recorded_device_preset(const struct recorded_steps *r)
 {
     return r->observed.host_is_device ? "cpu-torch" : r->setup.cost.name;
 }

@@ -9,8 +9,8 @@
 #include "predict/prediction.h"
 
 /* All-zero is empty. */
-struct recorded {
-    size_t count;
+struct recorded_steps {
+    size_t path_count;
     const char **path;
     struct setup setup;
     struct prediction prediction;
@@ -18,19 +18,19 @@ struct recorded {
     struct text notes; /* about recorded work of which no point can be made */
 };
 
-void recorded_release(struct recorded *recorded);
+void recorded_release(struct recorded_steps *recorded);
 
 /* Adds the path of a recording. The text of the path is borrowed. */
-void recorded_add(struct recorded *recorded, const char *path);
+void recorded_add_path(struct recorded_steps *recorded, const char *path);
 
 /* Predicts the configuration that the options describe, and adds the points of all recordings. */
-enum status recorded_points(struct recorded *recorded, const struct options *options,
-                            struct points *points, struct diag *diag);
+enum status recorded_add_points(struct recorded_steps *recorded, const struct options *options,
+                                struct points *points, struct diag *diag);
 
 /* Appends the lines "recorded" and "strays", and the notes. */
-void recorded_report(const struct recorded *recorded, struct text *out);
+void recorded_put_report(const struct recorded_steps *recorded, struct text *out);
 
 /* Returns the name of the device preset from which the numbers come that were not measured. */
-const char *recorded_base(const struct recorded *recorded);
+const char *recorded_device_preset(const struct recorded_steps *recorded);
 
 #endif

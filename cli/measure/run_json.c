@@ -39,10 +39,10 @@ void run_json_check(struct json_out *json, const struct reference_check *a)
 void run_json_curve(struct json_out *json, const struct loss_curve *curve)
 {
     json_begin_object(json, "training");
-    put_series(json, "loss", curve->loss, curve->steps);
+    put_series(json, "loss", curve->loss, curve->step_count);
     if (curve->reference != NULL) {
-        double error = run_curve_error(curve);
-        put_series(json, "reference_loss", curve->reference, curve->steps);
+        double error = run_loss_curve_error(curve);
+        put_series(json, "reference_loss", curve->reference, curve->step_count);
         json_put_bool(json, "right", error <= curve->tolerance);
         json_put_number(json, "loss_error", error);
         json_put_number(json, "loss_tolerance", curve->tolerance);

@@ -198,7 +198,7 @@ enum status run_options_read(struct run_options *wanted, const struct options *o
     if (wanted->exec.uses_epilogues && backend != NULL && backend->host_memory)
         return diag_error(diag, (struct loc){.name = "--epilogues"}, STATUS_BAD_INPUT,
                           "fused is for kernels of GPUs: it needs --backend cuda");
-    wanted->steps = run ? wanted->exec.warmup + wanted->exec.steps : 0;
+    wanted->step_count = run ? wanted->exec.warmup + wanted->exec.steps : 0;
     enum status status = check_backend(wanted->exec.backend, diag);
     if (status == STATUS_OK)
         status = read_attention(&wanted->exec.attention, options_text(o, "attention-by"), diag);

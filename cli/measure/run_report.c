@@ -16,7 +16,7 @@ struct row_table run_check_table(struct column column[RUN_CHECK_COLUMNS], int wi
             .key = reference_check_part_names[part],
             .label = reference_check_part_names[part],
             .kind = COLUMN_DEVIATION,
-            .width = 10,
+            .text_width = 10,
             .description = "Largest error beside the reference; null: the schedule has none.",
         };
     return (struct row_table){"run_check_tensor", column, RUN_CHECK_COLUMNS};
@@ -32,9 +32,10 @@ void run_report_put_tensors(struct rows *rows, const struct reference_check *a)
     const struct row_table table = run_check_table(column, width);
     rows_begin(rows, "tensors", NULL, &table);
     for (uint32_t i = 0; i < a->row_count; i++) {
-        rows_name(rows, a->row[i].tensor);
+        rows_put_name(rows, a->row[i].tensor);
         for (int part = 0; part < REFERENCE_CHECK_PART_COUNT; part++)
-            rows_number(rows, reference_check_row_off(&a->row[i], (enum reference_check_part)part));
+            rows_put_number(rows,
+                            reference_check_row_off(&a->row[i], (enum reference_check_part)part));
     }
     rows_end(rows);
 }
@@ -62,10 +63,10 @@ void run_report_check(struct text *out, const struct reference_check *a)
 
 /* ---- training ---- */
 
-double run_curve_error(const struct loss_curve *curve)
+double run_loss_curve_error(const struct loss_curve *curve)
 {
     double worst = 0;
-    for (uint32_t i = 0; i < curve->steps; i++) {
+    for (uint32_t i = 0; i < curve->step_count; i++) {
         double off = fabs(curve->loss[i] - curve->reference[i]) / fabs(curve->reference[i]);
         worst = off > worst ? off : isnan(off) ? (double)INFINITY : worst;
     }
@@ -76,7 +77,7 @@ void run_report_curve(struct text *out, const struct loss_curve *curve)
 {
     const double *reference = curve->reference;
     text_puts(out, reference != NULL ? "step      loss  reference  off by\n" : "step      loss\n");
-    for (uint32_t i = 0; i < curve->steps; i++) {
+    for (uint32_t i = 0; i < curve->step_count; i++) {
         text_printf(out, "%4" PRIu32 "  %8.5f", i + 1, curve->loss[i]);
         if (reference != NULL)
             text_printf(out, "   %8.5f  %.0e", reference[i],
@@ -85,7 +86,7 @@ void run_report_curve(struct text *out, const struct loss_curve *curve)
     }
     if (reference == NULL)
         return;
-    double worst = run_curve_error(curve);
+    double worst = run_loss_curve_error(curve);
     text_printf(out, "%s: the loss lies within %.1e of the reference's, tolerance %.0e\n",
                 worst <= curve->tolerance ? "right" : "wrong", worst, curve->tolerance);
 }

@@ -26,12 +26,12 @@ void run_report_check(struct text *out, const struct reference_check *check);
 /* The losses of all steps of a training. */
 struct loss_curve {
     const double *loss, *reference; /* [steps] reference NULL: there is none */
-    uint32_t steps;
+    uint32_t step_count;
     double tolerance; /* the largest relative difference from the reference that is accepted */
 };
 
 /* Returns the largest relative difference between a loss and its reference; infinite if a loss is not a number. */
-double run_curve_error(const struct loss_curve *curve);
+double run_loss_curve_error(const struct loss_curve *curve);
 
 /* Appends a line for each step: its loss and, if there is a reference, the relative difference from it. */
 void run_report_curve(struct text *out, const struct loss_curve *curve);

@@ -6,7 +6,7 @@
 
 #include <mpi.h>
 
-static bool start(int *rank, int *size)
+static bool mpi_start(int *rank, int *size)
 {
     int given;
     /* only one thread calls MPI */
@@ -15,12 +15,12 @@ static bool start(int *rank, int *size)
            MPI_Comm_size(MPI_COMM_WORLD, size) == MPI_SUCCESS;
 }
 
-static bool send(int to, int tag, const void *data, size_t size)
+static bool mpi_send(int to, int tag, const void *data, size_t size)
 {
     return MPI_Send(data, (int)size, MPI_BYTE, to, tag, MPI_COMM_WORLD) == MPI_SUCCESS;
 }
 
-static bool probe(int *from, int *tag, size_t *size)
+static bool mpi_probe(int *from, int *tag, size_t *size)
 {
     int there = 0, count = 0;
     MPI_Status status;
@@ -33,21 +33,22 @@ static bool probe(int *from, int *tag, size_t *size)
     return true;
 }
 
-static bool receive(int from, int tag, void *data, size_t size)
+static bool mpi_receive(int from, int tag, void *data, size_t size)
 {
     return MPI_Recv(data, (int)size, MPI_BYTE, from, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE) ==
            MPI_SUCCESS;
 }
 
-static void finish(void)
+static void mpi_finish(void)
 {
     MPI_Finalize();
 }
 
-static void end(int code)
+static void mpi_end(int code)
 {
     MPI_Abort(MPI_COMM_WORLD, code);
 }
 
 extern const struct launcher_calls longhaul_mpi;
-const struct launcher_calls longhaul_mpi = {start, send, probe, receive, finish, end};
+const struct launcher_calls longhaul_mpi = {mpi_start,   mpi_send,   mpi_probe,
+                                            mpi_receive, mpi_finish, mpi_end};

@@ -70,7 +70,7 @@ enum status page_of_comparison(struct page *page, const char *predicted, const c
     page_verdict(page,
                  c->match_rate < COMPARE_MATCH_MIN ? PAGE_BAD
                  : fabs(error) < 0.05              ? PAGE_GOOD
-                                                   : PAGE_CLOSE,
+                                                   : PAGE_BORDERLINE,
                  text.data);
     text.size = 0;
     text_printf(&text,

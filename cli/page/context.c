@@ -20,7 +20,7 @@ enum { MEASURED_SHOWN = 6 };
 
 /* How unlike two runs are: a feature that differs counts by how much it moves predictions, and a size by how often it
  * doubles between them. */
-static double distance(const struct residual *a, const struct residual *b)
+static double run_distance(const struct residual *a, const struct residual *b)
 {
     const struct {
         const char *a, *b;
@@ -48,7 +48,8 @@ static double distance(const struct residual *a, const struct residual *b)
 }
 
 /* Returns the measured tokens/s/GPU of a run; NAN: its source gives another figure. */
-static double measured_rate(const struct external_runs *published, const struct residual *run)
+static double measured_tokens_per_s_gpu(const struct external_runs *published,
+                                        const struct residual *run)
 {
     for (size_t i = 0; i < published->count; i++) {
         const struct external_run *row = &published->row[i];
@@ -91,7 +92,7 @@ static void put_measured_row(struct page *page, const struct residual *row, doub
     text_release(&text);
 }
 
-void page_put_measured(struct page *page, struct json_node root)
+void page_put_similar_runs(struct page *page, struct json_node root)
 {
     static const char *const heads[] = {
         "measured by", "GPUs",    "parameters (10⁹)",      "tokens",
@@ -112,7 +113,7 @@ void page_put_measured(struct page *page, struct json_node root)
         if (isnan(row->value[RESIDUAL_TIME]) || row->set[0] != '\0')
             continue;
         size_t at = count;
-        while (at > 0 && distance(row, &like) < distance(shown[at - 1], &like))
+        while (at > 0 && run_distance(row, &like) < run_distance(shown[at - 1], &like))
             at--;
         if (at == MEASURED_SHOWN)
             continue;
@@ -126,7 +127,7 @@ void page_put_measured(struct page *page, struct json_node root)
     page_heading(page, "Measured steps most like this one");
     page_begin_table(page, NULL, heads);
     for (size_t i = 0; i < count; i++)
-        put_measured_row(page, shown[i], measured_rate(&published, shown[i]));
+        put_measured_row(page, shown[i], measured_tokens_per_s_gpu(&published, shown[i]));
     page_end_table(page);
     page_text(page, "Each was predicted as this step was, with the profile of the framework that "
                     "ran it.");
@@ -139,12 +140,12 @@ out:
 
 /* Appends why a configuration is slower than the best: "-3.1 %; per sequence 83.2 ms more: waiting for the ring", or
  * what it lacks. */
-static void put_why(struct text *out, struct json_node row, double best)
+static void put_loss_reason(struct text *out, struct json_node row, double best)
 {
-    const double rate = page_number_of(row, "tokens_per_s_gpu"),
-                 most = page_number_of(row, "most_tokens_per_s_gpu"),
-                 missing = page_number_of(row, "missing_bytes");
-    const char *cause = page_words_of(row, "slower_cause");
+    const double rate = page_number_or_0(row, "tokens_per_s_gpu"),
+                 most = page_number_or_0(row, "most_tokens_per_s_gpu"),
+                 missing = page_number_or_0(row, "missing_bytes");
+    const char *cause = page_text_or_empty(row, "slower_cause");
     if (rate > 0 && best > 0) {
         const double loss = 100 * (rate / best - 1);
         if (fabs(loss) < 0.05) {
@@ -154,7 +155,7 @@ static void put_why(struct text *out, struct json_node row, double best)
         text_printf(out, "%+.1f %%", loss);
         for (int c = 0; c < CAUSE_COUNT && cause[0] != '\0'; c++)
             if (strcmp(result_name_of_words(cause_name((enum cause)c)).text, cause) == 0) {
-                const double by_s = page_number_of(row, "slower_cause_s_per_sequence");
+                const double by_s = page_number_or_0(row, "slower_cause_s_per_sequence");
                 text_puts(out, "; per sequence ");
                 report_put_time(out, by_s, by_s);
                 text_printf(out, " more: %s", cause_label((enum cause)c));
@@ -166,14 +167,14 @@ static void put_why(struct text *out, struct json_node row, double best)
         units_put_gib(out, missing);
         text_puts(out, " are missing");
     } else {
-        text_puts(out, page_words_of(row, "outcome"));
+        text_puts(out, page_text_or_empty(row, "outcome"));
     }
 }
 
-static void put_rate(struct page *page, struct json_node row)
+static void put_rate_cell(struct page *page, struct json_node row)
 {
-    const double rate = page_number_of(row, "tokens_per_s_gpu"),
-                 needed = page_number_of(row, "device_needed_bytes");
+    const double rate = page_number_or_0(row, "tokens_per_s_gpu"),
+                 needed = page_number_or_0(row, "device_needed_bytes");
     struct text text = {0};
     if (rate > 0)
         page_cellf(page, "%.1f", rate);
@@ -185,7 +186,8 @@ static void put_rate(struct page *page, struct json_node row)
     text_release(&text);
 }
 
-static void put_table(struct page *page, struct json_node rows, double best, bool of_strategies)
+static void put_ranking_table(struct page *page, struct json_node rows, double best,
+                              bool of_strategies)
 {
     const char *const heads[] = {of_strategies ? "strategy" : "place",
                                  "tokens/s/GPU",
@@ -199,14 +201,14 @@ static void put_table(struct page *page, struct json_node rows, double best, boo
         struct text why = {0};
         if (of_strategies)
             row = json_is_object(json_find(at, "best")) ? json_find(at, "best") : at;
-        put_why(&why, row, best);
+        put_loss_reason(&why, row, best);
         if (of_strategies)
-            page_cell(page, page_words_of(at, "strategy"));
+            page_cell(page, page_text_or_empty(at, "strategy"));
         else
             page_cellf(page, "%zu", i + 1);
-        put_rate(page, row);
+        put_rate_cell(page, row);
         page_cell(page, !of_strategies && i == 0 ? "" : why.data);
-        page_cell(page, page_words_of(row, "options"));
+        page_cell(page, page_text_or_empty(row, "options"));
         page_end_row(page);
         text_release(&why);
     }
@@ -229,28 +231,29 @@ enum status page_put_ranking(struct page *page, const char *folder, struct json_
         goto out;
     struct json_node plan = json_root(&json), ranking = json_find(plan, "ranking");
     struct json_node best = json_element(ranking, 0);
-    const char *command = page_words_of(best, "command");
+    const char *command = page_text_or_empty(best, "command");
     if (json_element_count(ranking) == 0 || command[0] == '\0' ||
-        strcmp(command, page_words_of(json_find(root, "made_by"), "command")) != 0)
+        strcmp(command, page_text_or_empty(json_find(root, "made_by"), "command")) != 0)
         goto out; /* of another search */
-    const double rate = page_number_of(best, "tokens_per_s_gpu");
+    const double rate = page_number_or_0(best, "tokens_per_s_gpu");
     page_heading(page, "Beside other configurations");
     text.size = 0;
     text_printf(&text,
                 "The best of %.0f configurations, of which %.0f were simulated; of the others none "
                 "that fits can be ",
-                page_number_of(plan, "configurations"), page_number_of(plan, "simulated"));
-    const double gap = page_number_of(plan, "proved_gap");
+                page_number_or_0(plan, "configurations"), page_number_or_0(plan, "simulated"));
+    const double gap = page_number_or_0(plan, "proved_gap");
     text_printf(&text, gap < 0.0005 ? "faster." : "more than %.1f %% faster.", 100 * gap);
-    if (page_number_of(plan, "not_searched") > 0) {
+    if (page_number_or_0(plan, "not_searched") > 0) {
         text.size = 0;
         text_printf(&text, "The best so far: %.0f of %.0f configurations were not searched.",
-                    page_number_of(plan, "not_searched"), page_number_of(plan, "configurations"));
+                    page_number_or_0(plan, "not_searched"),
+                    page_number_or_0(plan, "configurations"));
     }
     page_text(page, text.data);
-    put_table(page, ranking, rate, false);
+    put_ranking_table(page, ranking, rate, false);
     page_text(page, "What each strategy reaches, and why it is not the best:");
-    put_table(page, json_find(plan, "families"), rate, true);
+    put_ranking_table(page, json_find(plan, "families"), rate, true);
 out:
     json_release(&json);
     text_release(&text);

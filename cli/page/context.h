@@ -11,7 +11,7 @@
 
 /* Appends a table of the measured steps that are most like the run in prediction.json (its root), with the errors of
  * their predictions; nothing if the run has nothing to be compared with. */
-void page_put_measured(struct page *page, struct json_node root);
+void page_put_similar_runs(struct page *page, struct json_node root);
 
 /* Appends the ranking of the search that chose this configuration, and why other strategies lost: of plan.json in the
  * folder. Appends nothing if that file is not there or is of another command. */

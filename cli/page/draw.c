@@ -15,7 +15,7 @@ static enum status put_drawing(struct page *page, const struct figure *figure, b
         text_printf(&page->html,
                     "<div class=\"%s scroll\"><div style=\"max-width:%dpx;min-width:%dpx\">",
                     narrow ? "narrow" : "wide", wide, wide * 8 / 10);
-        svg_put(&page->html, svg.data, ++page->svgs);
+        svg_put(&page->html, svg.data, ++page->svg_count);
         text_puts(&page->html, "</div></div>");
     }
     text_release(&svg);
@@ -30,7 +30,7 @@ enum status page_draw(struct page *page, struct figure *figure, enum status stat
     for (int narrow = 0; narrow < 2 && status == STATUS_OK; narrow++)
         status = put_drawing(page, figure, narrow != 0, diag);
     text_puts(&page->html, "<figcaption>");
-    page_put(page, caption);
+    page_put_escaped(page, caption);
     text_puts(&page->html, "</figcaption></figure>\n");
     if (status != STATUS_OK)
         page->html.size = before;

@@ -9,9 +9,9 @@
 
 #include <math.h>
 
-static const char *words_or_null(struct json_node object, const char *key)
+static const char *text_or_null(struct json_node object, const char *key)
 {
-    const char *value = page_words_of(object, key);
+    const char *value = page_text_or_empty(object, key);
     return value[0] == '\0' ? NULL : value;
 }
 
@@ -27,7 +27,8 @@ static enum status put_waterfall(struct page *page, const char *path,
 }
 
 /* Appends what happens over time; rank: the one that needs most memory. */
-static enum status put_traces(struct page *page, const char *path, double rank, struct diag *diag)
+static enum status put_trace_figures(struct page *page, const char *path, double rank,
+                                     struct diag *diag)
 {
     struct trace ops = {0}, memory = {0};
     struct figure figure = {0};
@@ -64,7 +65,7 @@ static enum status put_traces(struct page *page, const char *path, double rank, 
 }
 
 /* Appends a table of an object's members: names and values. */
-static void put_object(struct page *page, struct json_node object, const char *what)
+static void put_object_table(struct page *page, struct json_node object, const char *what)
 {
     const char *const heads[] = {what, "", NULL};
     page_begin_table(page, NULL, heads);
@@ -76,7 +77,7 @@ static void put_object(struct page *page, struct json_node object, const char *w
             json_as_string(node, &text, NULL);
             page_cell(page, text);
         } else if (json_is_number(node)) {
-            double is = page_number_of(object, key);
+            double is = page_number_or_0(object, key);
             page_cellf(page, is == floor(is) && fabs(is) < 1e15 ? "%.0f" : "%.6g", is);
         } else {
             page_cell(page, "-");
@@ -95,8 +96,8 @@ static enum status put_section(struct page *page, const char *path, struct json_
 {
     const enum sheet_section section = sheet_page_section(root, number);
     enum status status = STATUS_OK;
-    if (section == SHEET_NEXT)
-        page_put_measured(page, root);
+    if (section == SHEET_SUGGESTIONS)
+        page_put_similar_runs(page, root);
     sheet_page_put_heading(page, root, number);
     if (section == SHEET_CAUSES)
         status = put_waterfall(page, path, waterfall, diag);
@@ -110,20 +111,20 @@ static enum status put_sections(struct page *page, const char *path, struct json
                                 bool details, const struct waterfall *waterfall, struct diag *diag)
 {
     enum status status = STATUS_OK;
-    for (size_t i = 0; i < sheet_page_sections(root) && status == STATUS_OK; i++)
+    for (size_t i = 0; i < sheet_page_section_count(root) && status == STATUS_OK; i++)
         if ((sheet_page_section(root, i) == SHEET_DETAILS) == details)
             status = put_section(page, path, root, i, waterfall, diag);
     return status;
 }
 
 /* Loads what the page is made of. A prediction of a part of a model is refused: it has no waterfall. */
-static enum status load(struct stored *stored, struct waterfall *waterfall, const char *path,
-                        struct diag *diag)
+static enum status load_prediction(struct stored_prediction *stored, struct waterfall *waterfall,
+                                   const char *path, struct diag *diag)
 {
     enum status status = stored_load(stored, path, diag);
     if (status == STATUS_OK)
         status = stored_waterfall(stored, waterfall, diag);
-    if (status != STATUS_OK || sheet_page_sections(json_root(&stored->json)) > 0)
+    if (status != STATUS_OK || sheet_page_section_count(json_root(&stored->json)) > 0)
         return status;
     struct text name = {0};
     text_printf(&name, "%s/prediction.json", path);
@@ -136,9 +137,9 @@ static enum status load(struct stored *stored, struct waterfall *waterfall, cons
 enum status page_of_prediction(struct page *page, const char *path, const char *title,
                                struct diag *diag)
 {
-    struct stored stored = {0};
+    struct stored_prediction stored = {0};
     struct waterfall waterfall;
-    enum status status = load(&stored, &waterfall, path, diag);
+    enum status status = load_prediction(&stored, &waterfall, path, diag);
     if (status != STATUS_OK) {
         stored_release(&stored);
         return status;
@@ -146,24 +147,24 @@ enum status page_of_prediction(struct page *page, const char *path, const char *
     struct json_node root = json_root(&stored.json), what = json_find(root, "configuration");
     struct json_node made_by = json_find(root, "made_by"), memory = json_find(root, "memory");
     page_begin(page, title != NULL ? title : "One training step, predicted",
-               sheet_page_line(root, subtitle_line));
+               sheet_page_line_text(root, subtitle_line));
     status = put_sections(page, path, root, false, &waterfall, diag);
     if (status == STATUS_OK)
         status = page_put_ranking(page, path, root, diag);
     if (status == STATUS_OK) {
         page_heading(page, "Over time");
-        status = put_traces(page, path, page_number_of(memory, "peak_rank"), diag);
+        status = put_trace_figures(page, path, page_number_or_0(memory, "peak_rank"), diag);
     }
     if (status == STATUS_OK)
         status = put_sections(page, path, root, true, &waterfall, diag);
     if (status == STATUS_OK) {
         page_heading(page, "What was predicted");
-        put_object(page, what, "choice");
-        page_put_sources(page, words_or_null(made_by, "model"), words_or_null(made_by, "cluster"),
-                         words_or_null(made_by, "costs"), words_or_null(what, "profile"));
+        put_object_table(page, what, "choice");
+        page_put_sources(page, text_or_null(made_by, "model"), text_or_null(made_by, "cluster"),
+                         text_or_null(made_by, "costs"), text_or_null(what, "profile"));
         page_heading(page, "Made by");
-        page_code(page, page_words_of(made_by, "command"));
-        page_text(page, page_words_of(made_by, "versions"));
+        page_code(page, page_text_or_empty(made_by, "command"));
+        page_text(page, page_text_or_empty(made_by, "versions"));
         page_end(page);
     }
     stored_release(&stored);

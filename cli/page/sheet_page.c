@@ -5,44 +5,44 @@
 
 #include <string.h>
 
-static struct json_node section_of(struct json_node answer, size_t number)
+static struct json_node section_node(struct json_node answer, size_t number)
 {
     return json_element(json_find(answer, "sheet"), number);
 }
 
-size_t sheet_page_sections(struct json_node answer)
+size_t sheet_page_section_count(struct json_node answer)
 {
     return json_element_count(json_find(answer, "sheet"));
 }
 
 enum sheet_section sheet_page_section(struct json_node answer, size_t number)
 {
-    const char *name = page_words_of(section_of(answer, number), "section");
+    const char *name = page_text_or_empty(section_node(answer, number), "section");
     for (int i = 0; i < SHEET_SECTION_COUNT; i++)
         if (strcmp(name, sheet_section_names[i]) == 0)
             return (enum sheet_section)i;
     return SHEET_ANSWER;
 }
 
-const char *sheet_page_line(struct json_node answer, const char *label)
+const char *sheet_page_line_text(struct json_node answer, const char *label)
 {
-    struct json_node blocks = json_find(section_of(answer, 0), "blocks");
+    struct json_node blocks = json_find(section_node(answer, 0), "blocks");
     for (size_t i = 0; i < json_element_count(blocks); i++)
-        if (strcmp(page_words_of(json_element(blocks, i), "label"), label) == 0)
-            return page_words_of(json_element(blocks, i), "text");
+        if (strcmp(page_text_or_empty(json_element(blocks, i), "label"), label) == 0)
+            return page_text_or_empty(json_element(blocks, i), "text");
     return "";
 }
 
 void sheet_page_put_heading(struct page *page, struct json_node answer, size_t number)
 {
-    const char *heading = page_words_of(section_of(answer, number), "heading");
+    const char *heading = page_text_or_empty(section_node(answer, number), "heading");
     if (heading[0] != '\0')
         page_heading(page, heading);
 }
 
 static enum sheet_kind kind_of(struct json_node block)
 {
-    const char *name = page_words_of(block, "kind");
+    const char *name = page_text_or_empty(block, "kind");
     for (int i = 0; i < SHEET_KIND_COUNT; i++)
         if (strcmp(name, sheet_kind_names[i]) == 0)
             return (enum sheet_kind)i;
@@ -52,13 +52,14 @@ static enum sheet_kind kind_of(struct json_node block)
 static void put_verdict(struct page *page, struct json_node block)
 {
     static const enum page_tone moods[] = {
-        [SCREEN_GOOD] = PAGE_GOOD, [SCREEN_BAD] = PAGE_BAD, [SCREEN_DOUBT] = PAGE_CLOSE};
-    const char *tone = page_words_of(block, "tone");
+        [SCREEN_GOOD] = PAGE_GOOD, [SCREEN_BAD] = PAGE_BAD, [SCREEN_BORDERLINE] = PAGE_BORDERLINE};
+    const char *tone = page_text_or_empty(block, "tone");
     struct text text = {0};
     size_t at = 0;
     while (at + 1 < ARRAY_LEN(moods) && strcmp(tone, sheet_tone_names[at]) != 0)
         at++;
-    text_printf(&text, "%s%s", page_words_of(block, "label"), page_words_of(block, "text"));
+    text_printf(&text, "%s%s", page_text_or_empty(block, "label"),
+                page_text_or_empty(block, "text"));
     page_verdict(page, moods[at], text.data);
     text_release(&text);
 }
@@ -66,19 +67,20 @@ static void put_verdict(struct page *page, struct json_node block)
 static void put_figure(struct page *page, struct json_node block)
 {
     struct text what = {0};
-    text_printf(&what, "%s%s", page_words_of(block, "label"), page_words_of(block, "text"));
-    page_number(page, page_words_of(block, "value"), what.data);
+    text_printf(&what, "%s%s", page_text_or_empty(block, "label"),
+                page_text_or_empty(block, "text"));
+    page_number(page, page_text_or_empty(block, "value"), what.data);
     text_release(&what);
 }
 
 static void put_row(struct page *page, struct json_node block, enum sheet_kind kind)
 {
-    page_cell(page, page_words_of(block, "label"));
+    page_cell(page, page_text_or_empty(block, "label"));
     if (kind == SHEET_BAR) {
-        page_cell(page, page_words_of(block, "value"));
-        page_cellf(page, "%.1f %%", 100 * page_number_of(block, "share"));
+        page_cell(page, page_text_or_empty(block, "value"));
+        page_cellf(page, "%.1f %%", 100 * page_number_or_0(block, "share"));
     } else {
-        page_cell_words(page, page_words_of(block, "text"));
+        page_cell_words(page, page_text_or_empty(block, "text"));
     }
     page_end_row(page);
 }
@@ -89,36 +91,36 @@ static void put_block(struct page *page, struct json_node block, enum sheet_kind
     if (kind == SHEET_VERDICT)
         put_verdict(page, block);
     else if (kind == SHEET_WARNING)
-        page_warning(page, page_words_of(block, "text"));
+        page_warning(page, page_text_or_empty(block, "text"));
     else if (kind == SHEET_COMMAND)
-        page_code(page, page_words_of(block, "text"));
+        page_code(page, page_text_or_empty(block, "text"));
     else
-        page_text(page, page_words_of(block, "text"));
+        page_text(page, page_text_or_empty(block, "text"));
 }
 
 /* Appends all blocks of one kind, as figures side by side or as a table; nothing if there are none. */
-static void put_together(struct page *page, struct json_node blocks, enum sheet_kind kind,
-                         const char *bars, const char *without)
+static void put_blocks_of_kind(struct page *page, struct json_node blocks, enum sheet_kind kind,
+                               const char *bars, const char *without)
 {
     static const char *const line_heads[] = {"", "", NULL}, *const bar_heads[] = {"", "", "share",
                                                                                   NULL};
     bool begun = false;
     for (size_t i = 0; i < json_element_count(blocks); i++) {
         struct json_node block = json_element(blocks, i);
-        if (kind_of(block) != kind || strcmp(page_words_of(block, "label"), without) == 0)
+        if (kind_of(block) != kind || strcmp(page_text_or_empty(block, "label"), without) == 0)
             continue;
-        if (!begun && kind == SHEET_FIGURE)
+        if (!begun && kind == SHEET_LABELLED_VALUE)
             page_begin_numbers(page);
         else if (!begun)
             page_begin_table(page, kind == SHEET_BAR ? bars : NULL,
                              kind == SHEET_BAR ? bar_heads : line_heads);
         begun = true;
-        if (kind == SHEET_FIGURE)
+        if (kind == SHEET_LABELLED_VALUE)
             put_figure(page, block);
         else
             put_row(page, block, kind);
     }
-    if (begun && kind == SHEET_FIGURE)
+    if (begun && kind == SHEET_LABELLED_VALUE)
         page_end_numbers(page);
     else if (begun)
         page_end_table(page);
@@ -127,14 +129,14 @@ static void put_together(struct page *page, struct json_node blocks, enum sheet_
 void sheet_page_put_blocks(struct page *page, struct json_node answer, size_t number,
                            const char *bars, const char *without)
 {
-    struct json_node blocks = json_find(section_of(answer, number), "blocks");
+    struct json_node blocks = json_find(section_node(answer, number), "blocks");
     for (size_t i = 0; i < json_element_count(blocks); i++) {
         struct json_node block = json_element(blocks, i);
         const enum sheet_kind kind = kind_of(block);
-        if (kind != SHEET_FIGURE && kind != SHEET_LINE && kind != SHEET_BAR)
+        if (kind != SHEET_LABELLED_VALUE && kind != SHEET_LINE && kind != SHEET_BAR)
             put_block(page, block, kind);
     }
-    put_together(page, blocks, SHEET_FIGURE, NULL, without);
-    put_together(page, blocks, SHEET_LINE, NULL, without);
-    put_together(page, blocks, SHEET_BAR, bars, without);
+    put_blocks_of_kind(page, blocks, SHEET_LABELLED_VALUE, NULL, without);
+    put_blocks_of_kind(page, blocks, SHEET_LINE, NULL, without);
+    put_blocks_of_kind(page, blocks, SHEET_BAR, bars, without);
 }

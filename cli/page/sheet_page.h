@@ -7,13 +7,13 @@
 #include "cli/common/sheet.h"
 
 /* Returns the number of sections of the member "sheet" of an answer; 0: it has none. */
-size_t sheet_page_sections(struct json_node answer);
+size_t sheet_page_section_count(struct json_node answer);
 
 /* Returns which section one of them is. A name that is not known counts as SHEET_ANSWER. */
 enum sheet_section sheet_page_section(struct json_node answer, size_t number);
 
 /* Returns the text of the answer's line with a label; "": there is none. */
-const char *sheet_page_line(struct json_node answer, const char *label);
+const char *sheet_page_line_text(struct json_node answer, const char *label);
 
 /* Appends the heading of a section, if it has one. */
 void sheet_page_put_heading(struct page *page, struct json_node answer, size_t number);

@@ -23,7 +23,7 @@ static void put_profile(struct page *page, const char *name)
         }
 }
 
-static void put_unknown(struct page *page, const char *what, const char *name)
+static void put_missing_input(struct page *page, const char *what, const char *name)
 {
     struct text text = {0};
     text_printf(&text, "The %s '%s' cannot be read here any more: its numbers are not shown.", what,
@@ -38,7 +38,7 @@ static void put_model(struct page *page, const char *name)
     struct transformer t;
     struct text text = {0};
     if (transformer_load(&t, &arena, name, NULL, NULL) != STATUS_OK) {
-        put_unknown(page, "model", name);
+        put_missing_input(page, "model", name);
     } else {
         text_printf(
             &text,
@@ -64,19 +64,19 @@ static void put_cluster(struct page *page, const char *name, const char *costs)
     struct device_cost cost;
     struct text text = {0}, summary = {0};
     if (cluster_load(&cluster, &arena, name, NULL) != STATUS_OK) {
-        put_unknown(page, "cluster", name);
+        put_missing_input(page, "cluster", name);
     } else {
         cluster_print(&text, &cluster);
         text_printf(&summary, "Cluster %s: every number and its source", cluster.name);
-        page_details(page, summary.data, text.data);
+        page_folded_text(page, summary.data, text.data);
         costs = costs != NULL ? costs : cluster.device.cost_name;
         text.size = summary.size = 0;
         if (cost_load(&cost, &arena, costs, NULL) == STATUS_OK) {
             cost_print(&text, &cost);
             text_printf(&summary, "Costs %s: every number, its range and its source", costs);
-            page_details(page, summary.data, text.data);
+            page_folded_text(page, summary.data, text.data);
         } else {
-            put_unknown(page, "device file", costs);
+            put_missing_input(page, "device file", costs);
         }
     }
     text_release(&text);

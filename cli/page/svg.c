@@ -17,8 +17,8 @@ static const char *const colours[] = {"var(--ink)",  "var(--paper)", "var(--line
 struct svg_writer {
     struct text *out;
     size_t number;
-    char fill[32];    /* of the path that is open */
-    struct text path; /* its commands; empty: none is open */
+    char fill[32];    /* the colour of the open path */
+    struct text path; /* the commands of the open path; empty: no path is open */
 };
 
 static bool starts_with(const char *text, const char *with)
@@ -67,12 +67,12 @@ struct svg_line {
     struct text *out;
     struct svg_point last_point,
         point_before; /* the last point, which is not written yet, and the one before it */
-    size_t points;
+    size_t point_count;
 };
 
 static void put_point(struct svg_line *line)
 {
-    if (line->points < 2)
+    if (line->point_count < 2)
         return;
     if (line->last_point.y == line->point_before.y) {
         text_putc(line->out, 'H');
@@ -96,14 +96,14 @@ static bool is_between(double a, double b, double c)
 static void add_point(struct svg_line *line, struct svg_point point)
 {
     point = (struct svg_point){rounded_to_digits(point.x), rounded_to_digits(point.y)};
-    if (line->points == 0) {
+    if (line->point_count == 0) {
         text_putc(line->out, 'M');
         put_number(line->out, point.x);
         text_putc(line->out, ' ');
         put_number(line->out, point.y);
     } else if (point.x == line->last_point.x && point.y == line->last_point.y) {
         return;
-    } else if (line->points > 1 &&
+    } else if (line->point_count > 1 &&
                ((point.x == line->last_point.x && line->last_point.x == line->point_before.x &&
                  is_between(line->point_before.y, line->last_point.y, point.y)) ||
                 (point.y == line->last_point.y && line->last_point.y == line->point_before.y &&
@@ -115,11 +115,11 @@ static void add_point(struct svg_line *line, struct svg_point point)
     }
     line->point_before = line->last_point;
     line->last_point = point;
-    line->points++;
+    line->point_count++;
 }
 
 /* Appends the commands of "x,y x,y ..." as a closed path. */
-static void put_points(struct text *out, const char *at)
+static void put_polygon_points(struct text *out, const char *at)
 {
     struct svg_line line = {.out = out};
     struct svg_point point;
@@ -130,7 +130,7 @@ static void put_points(struct text *out, const char *at)
 }
 
 /* Appends path data of gnuplot's, "M x,y L x,y ...", shorter; other commands end it. */
-static void put_path(struct text *out, const char *at, const char *end)
+static void put_path_data(struct text *out, const char *at, const char *end)
 {
     struct svg_line line = {.out = out};
     while (at < end) {
@@ -179,14 +179,14 @@ static bool put_colour(struct text *out, const char **at)
     return true;
 }
 
-static void end_path(struct svg_writer *w)
+static void end_open_path(struct svg_writer *w)
 {
     if (w->path.size > 0)
         text_printf(w->out, "<path stroke=\"none\" fill=\"%s\" d=\"%s\"/>", w->fill, w->path.data);
     w->path.size = 0;
 }
 
-/* Takes a polygon into the open path, if it has the same colour. */
+/* Adds a polygon to the open path. If their colours differ, the path is ended first and another one begins. */
 static void put_polygon(struct svg_writer *w, const char *tag)
 {
     struct text fill = {0};
@@ -194,14 +194,14 @@ static void put_polygon(struct svg_writer *w, const char *tag)
     if (colour == NULL || !put_colour(&fill, &colour))
         text_puts(&fill, "currentColor");
     if (w->path.size > 0 && strcmp(fill.data, w->fill) != 0)
-        end_path(w);
+        end_open_path(w);
     snprintf(w->fill, sizeof w->fill, "%s", fill.data);
     if (points != NULL)
-        put_points(&w->path, points + strlen("points = '"));
+        put_polygon_points(&w->path, points + strlen("points = '"));
     text_release(&fill);
 }
 
-/* What all groups have, and the style sheet says once (cli/common/page.c). */
+/* Attributes that all groups have. The style sheet (cli/common/page.c) states them once, so they are omitted here. */
 static const char *const defaults[] = {" fill=\"none\"",
                                        " color=\"black\"",
                                        " stroke=\"currentColor\"",
@@ -225,7 +225,7 @@ static void put_tag(struct svg_writer *w, const char *at, const char *end)
         } else if (starts_with(at, " d='M")) {
             const char *close = at + 4 + strcspn(at + 4, "'");
             text_puts(w->out, " d='");
-            put_path(w->out, at + 4, close);
+            put_path_data(w->out, at + 4, close);
             at = close;
         } else if (starts_with(at, "#gp") ||
                    starts_with(at, "'gp")) { /* marks have the same ids in every drawing */
@@ -271,7 +271,7 @@ static void begin_group(struct svg_writer *w, struct open_groups *groups, const 
         groups->is_written[groups->depth] = written;
     groups->depth++;
     if (written) {
-        end_path(w);
+        end_open_path(w);
         text_append(w->out, tag.data, tag.size);
     }
     text_release(&tag);
@@ -283,7 +283,7 @@ static void end_group(struct svg_writer *w, struct open_groups *groups)
         return;
     groups->depth--;
     if (groups->depth < GROUPS_MAX && groups->is_written[groups->depth]) {
-        end_path(w);
+        end_open_path(w);
         text_puts(w->out, "</g>");
     }
 }
@@ -308,7 +308,7 @@ static const char *put_element(struct svg_writer *w, struct open_groups *groups,
     } else if (starts_with(at, "<polygon")) {
         put_polygon(w, at);
     } else {
-        end_path(w);
+        end_open_path(w);
         put_tag(w, at, end);
     }
     return end;

@@ -13,14 +13,14 @@ static const char *const of_configurations[] = {"strategy", "seq", "batch", "nod
 
 /* Returns the digest of the options that describe the model, the machine, the documents and the choices, as far as they
  * were given. */
-static uint64_t question_of(const struct options *options, const struct option_set *own,
-                            uint64_t files)
+static uint64_t question_digest(const struct options *options, const struct option_set *own,
+                                uint64_t files)
 {
     enum { NAMES_MAX = 64 };
     const char *without[NAMES_MAX];
     struct text words = {0};
     size_t count = 0;
-    for (size_t i = 0; i < own->count && count < NAMES_MAX; i++)
+    for (size_t i = 0; i < own->option_count && count < NAMES_MAX; i++)
         without[count++] = own->option[i].name;
     for (size_t i = 0; i < ARRAY_LEN(of_configurations) && count < NAMES_MAX; i++)
         without[count++] = of_configurations[i];
@@ -34,7 +34,7 @@ static uint64_t question_of(const struct options *options, const struct option_s
 
 /* Sets *path to "DIR.cache", without slashes at the end of DIR. If DIR has no name, such as "..", its path is found
  * first. */
-static void put_path(struct text *path, const char *folder)
+static void set_cache_path(struct text *path, const char *folder)
 {
     const char *name = strrchr(folder, '/');
     size_t size = strlen(folder);
@@ -60,22 +60,23 @@ struct kept_jobs plan_cache_open(struct plan_cache *cache, const struct options 
     *cache = (struct plan_cache){0};
     if (!options_given(options, "o"))
         return (struct kept_jobs){0};
-    put_path(&cache->path, options_text(options, "o"));
-    if (command_put_build(&build, &cache->reason) != STATUS_OK)
+    set_cache_path(&cache->path, options_text(options, "o"));
+    if (command_put_build_id(&build, &cache->unusable_reason) != STATUS_OK)
         return (struct kept_jobs){0};
     answer_file_open(&cache->file, cache->path.data, "# longhaul plan cache", build.data,
-                     &cache->reason);
+                     &cache->unusable_reason);
     text_release(&build);
     return (struct kept_jobs){.file = &cache->file,
-                              .question = question_of(options, own, files),
-                              .reason = &cache->reason};
+                              .question = question_digest(options, own, files),
+                              .reason = &cache->unusable_reason};
 }
 
 void plan_cache_close(struct plan_cache *cache)
 {
     static const char error[] = "error: ";
     const struct loc at = {.name = cache->path.data};
-    const char *why = cache->reason.text == NULL ? NULL : strstr(cache->reason.text, error);
+    const char *why =
+        cache->unusable_reason.text == NULL ? NULL : strstr(cache->unusable_reason.text, error);
     struct diag note = {0};
     const size_t reused = answer_file_reused_count(&cache->file);
     if (reused > 0)
@@ -84,9 +85,9 @@ void plan_cache_close(struct plan_cache *cache)
         why += sizeof error - 1;
         diag_note(&note, at, "%.*s; this plan went on without it", (int)strcspn(why, "\n"), why);
     }
-    command_note(&note);
+    command_print_notes(&note);
     diag_release(&note);
-    diag_release(&cache->reason);
+    diag_release(&cache->unusable_reason);
     answer_file_release(&cache->file);
     text_release(&cache->path);
 }

@@ -13,8 +13,8 @@
 
 struct plan_cache {
     struct answer_file file;
-    struct text path;   /* empty: there is no -o, and nothing is kept */
-    struct diag reason; /* why the file cannot be used, or cannot be used any more */
+    struct text path;            /* empty: there is no -o, and nothing is kept */
+    struct diag unusable_reason; /* why the file cannot be used, or cannot be used any more */
 };
 
 /* Opens the file that belongs to the options, and returns it for a search. The input files of the search must have the

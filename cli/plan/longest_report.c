@@ -33,9 +33,9 @@ static void print_step_time(const struct screen *screen, const struct prediction
     struct text line = {0};
     report_put_time(&line, p->sim.step_s, p->sim.step_s);
     intervals_put_beside(&line, " (90 %: ", &intervals.of_quantity[RESIDUAL_TIME], p->sim.step_s,
-                         report_time_for(p->sim.step_s).unit_s);
+                         report_time_format_for(p->sim.step_s).unit_s);
     text_printf(&line, ", %.1f tokens/s/GPU", p->tokens_per_s_gpu);
-    screen_put_line(screen, "step", line.data);
+    screen_put_labelled_line(screen, "step", line.data);
     text_release(&line);
 }
 
@@ -50,22 +50,22 @@ static void print_peak(const struct screen *screen, const struct prediction *p)
             continue;
         text_printf(&piece, "%s ", category_labels[c]);
         units_put_gib(&piece, (double)peak->category_bytes[c]);
-        report_put_piece(&line, &piece);
+        report_put_comma_piece(&line, &piece);
     }
     if (peak->op != IR_NONE) {
         text_printf(&piece, "op %u (%s, %s)", prediction_op(p, peak->op).id,
                     work_kind_info((enum work_kind)p->ir.op.kind[peak->op])->name,
                     phase_names[p->ir.op.phase[peak->op]]);
-        report_put_piece(&line, &piece);
+        report_put_comma_piece(&line, &piece);
     }
-    screen_put_line(screen, "at its peak", line.data);
+    screen_put_labelled_line(screen, "at its peak", line.data);
     text_release(&piece);
     text_release(&line);
 }
 
 /* Appends why the next length does not fit: "825K tokens: device memory needs ... (213 MiB too much), 223346688
  * bytes". */
-static void put_next(struct text *out, const struct longest_certificate *r)
+static void put_next_length(struct text *out, const struct longest_certificate *r)
 {
     const struct longest *l = &r->longest;
     if (l->next == 0) {
@@ -96,7 +96,7 @@ static void put_next(struct text *out, const struct longest_certificate *r)
 
 /* Appends the longest length that fits with a smaller probability than was asked for: "728K tokens fit in 6 of 10
  * cases". */
-static void put_risky_best(struct text *out, const struct longest_certificate *r)
+static void put_less_probable_length(struct text *out, const struct longest_certificate *r)
 {
     put_tokens(out, r->risky_longest.tokens);
     text_puts(out, " fit ");
@@ -104,7 +104,7 @@ static void put_risky_best(struct text *out, const struct longest_certificate *r
 }
 
 /* Appends the options with each of which a longer sequence fits. */
-static void put_flips(struct text *out, const struct longest_certificate *r)
+static void put_enabling_options(struct text *out, const struct longest_certificate *r)
 {
     enum { SHOWN = 4 };
     for (size_t i = 0; i < r->flip_count && i < SHOWN; i++) {
@@ -123,7 +123,7 @@ static void put_flips(struct text *out, const struct longest_certificate *r)
 /* Appends the longest length: "824K tokens (843776), in steps of 1024, 22 lengths asked about". If all lengths that
  * were tried fit, it is "at least 1732K tokens ...". If the search was ended early, it may be "not known: no length
  * that was asked about fits". */
-static void put_longest(struct text *out, const struct longest_certificate *r)
+static void put_longest_length(struct text *out, const struct longest_certificate *r)
 {
     const struct longest *l = &r->longest;
     if (l->tokens == 0 && l->is_interrupted) {
@@ -142,36 +142,36 @@ static void put_longest(struct text *out, const struct longest_certificate *r)
                 (long long)r->ladder.first, l->built_count);
 }
 
-static void print_fit(const struct screen *screen, const struct verdict *v)
+static void print_fit_probability(const struct screen *screen, const struct verdict *v)
 {
     struct text line = {0};
     text_printf(&line, "%s ", prediction_limit_name(v->limit));
     verdict_print(&line, v, v->limit);
     verdict_put_odds_or_cache(&line, v);
-    screen_put_line(screen, "fits", line.data);
+    screen_put_labelled_line(screen, "fits", line.data);
     text_release(&line);
 }
 
-static void print_what(const struct screen *screen, const struct prediction *p)
+static void print_workload(const struct screen *screen, const struct prediction *p)
 {
     const struct report at = {.prediction = p};
     struct text line = {0};
     report_put_workload(&line, &at);
-    screen_put_line(screen, "model", line.data);
+    screen_put_labelled_line(screen, "model", line.data);
     line.size = 0;
-    report_put_layout(&line, &at);
-    screen_put_line(screen, "layout", line.data);
+    report_put_choices(&line, &at);
+    screen_put_labelled_line(screen, "layout", line.data);
     text_release(&line);
 }
 
 /* Prints a line with a label, whose text is appended by put(). */
-static void print_line(const struct screen *screen, const char *label,
-                       void (*put)(struct text *, const struct longest_certificate *),
-                       const struct longest_certificate *r)
+static void print_labelled_line(const struct screen *screen, const char *label,
+                                void (*put)(struct text *, const struct longest_certificate *),
+                                const struct longest_certificate *r)
 {
     struct text line = {0};
     put(&line, r);
-    screen_put_line(screen, label, line.data);
+    screen_put_labelled_line(screen, label, line.data);
     text_release(&line);
 }
 
@@ -179,21 +179,21 @@ void longest_report_print(const struct screen *screen, const struct longest_cert
                           bool all)
 {
     const struct longest *l = &r->longest;
-    print_line(screen, "longest", put_longest, r);
+    print_labelled_line(screen, "longest", put_longest_length, r);
     if (l->tokens > 0)
-        print_fit(screen, &l->verdict);
+        print_fit_probability(screen, &l->verdict);
     if (r->is_unsafe)
-        screen_put_line(screen, "safe", "no length fits as surely as was asked");
-    print_line(screen, "next", put_next, r);
+        screen_put_labelled_line(screen, "safe", "no length fits as surely as was asked");
+    print_labelled_line(screen, "next", put_next_length, r);
     if (r->risky_longest.tokens > 0)
-        print_line(screen, "gamble", put_risky_best, r);
+        print_labelled_line(screen, "gamble", put_less_probable_length, r);
     if (r->flips_asked)
-        print_line(screen, "with", put_flips, r);
+        print_labelled_line(screen, "with", put_enabling_options, r);
     if (all && r->at_next.simulated)
         print_peak(screen, &r->at_next);
     if (!r->at_longest.simulated)
         return;
-    print_what(screen, &r->at_longest);
+    print_workload(screen, &r->at_longest);
     print_step_time(screen, &r->at_longest);
     const struct intervals intervals = intervals_of(&r->at_longest);
     screen_put_heading(screen, "How sure this is");
@@ -201,7 +201,7 @@ void longest_report_print(const struct screen *screen, const struct longest_cert
                            &l->verdict);
 }
 
-enum status longest_report_ended(const struct longest_certificate *r, struct diag *diag)
+enum status longest_report_interrupted(const struct longest_certificate *r, struct diag *diag)
 {
     const struct longest *l = &r->longest;
     struct text what = {0};
@@ -227,7 +227,7 @@ enum status longest_report_ended(const struct longest_certificate *r, struct dia
 
 /* ---- JSON ---- */
 
-static void json_verdict(struct json_out *w, const char *key, const struct verdict *v)
+static void put_json_verdict(struct json_out *w, const char *key, const struct verdict *v)
 {
     json_begin_object(w, key);
     report_json_verdict(w, v);
@@ -248,24 +248,24 @@ void longest_report_print_json(struct text *out, const struct longest_certificat
     json_put_bool(&w, "search_ended_early", l->is_interrupted);
     json_put_count(&w, "gamble_tokens", (uint64_t)r->risky_longest.tokens);
     if (l->tokens > 0)
-        json_verdict(&w, "at_longest", &l->verdict);
+        put_json_verdict(&w, "at_longest", &l->verdict);
     if (r->at_longest.simulated) {
         const struct intervals intervals = intervals_of(&r->at_longest);
         json_put_number(&w, "step_s", r->at_longest.sim.step_s);
-        report_json_step_ends(&w, &intervals, r->at_longest.sim.step_s);
+        report_json_step_interval(&w, &intervals, r->at_longest.sim.step_s);
         json_put_number(&w, "tokens_per_s_gpu", r->at_longest.tokens_per_s_gpu);
     }
     if (l->next > 0 && l->refusal[0] == '\0')
-        json_verdict(&w, "at_next", &l->next_verdict);
+        put_json_verdict(&w, "at_next", &l->next_verdict);
     struct rows rows = {.json = &w};
     rows_begin(&rows, "with_option", NULL, &longest_table);
     for (size_t i = 0; i < r->flip_count; i++) {
-        rows_name(&rows, r->flip[i].option);
-        rows_number(&rows, (double)r->flip[i].tokens);
+        rows_put_name(&rows, r->flip[i].option);
+        rows_put_number(&rows, (double)r->flip[i].tokens);
         if (r->flip[i].last_tried_tokens > 0)
-            rows_number(&rows, (double)r->flip[i].last_tried_tokens);
+            rows_put_number(&rows, (double)r->flip[i].last_tried_tokens);
         else
-            rows_skip(&rows);
+            rows_skip_column(&rows);
     }
     rows_end(&rows);
     json_end_object(&w);

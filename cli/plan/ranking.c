@@ -6,20 +6,20 @@
 
 #include <math.h>
 
-struct family plan_family_of(const struct best *best, uint8_t strategy)
+struct strategy_results plan_strategy_results(const struct best *best, uint8_t strategy)
 {
-    struct family f = {0};
+    struct strategy_results f = {0};
     for (size_t i = 0; i < best->count; i++) {
         const struct outcome *o = &best->row[i];
         if (o->strategy != strategy)
             continue;
-        f.members++;
+        f.member_count++;
         if (o->kind == OUTCOME_TIMED && f.best == NULL)
             f.best = o;
         if (o->kind == OUTCOME_TIMED || o->kind == OUTCOME_SLOWER || o->kind == OUTCOME_LEFT)
             f.rate_bound = fmax(f.rate_bound, o->rate_bound);
         f.slower_count += o->kind == OUTCOME_SLOWER;
-        f.left += o->kind == OUTCOME_LEFT;
+        f.unsimulated_count += o->kind == OUTCOME_LEFT;
         if (o->open_ended &&
             (f.open_ended == NULL || ladder_end(&o->ladder) > ladder_end(&f.open_ended->ladder)))
             f.open_ended = o;
@@ -50,7 +50,7 @@ enum cause plan_slower_cause(const struct outcome *o, const struct outcome *winn
 
 /* Appends by how much an outcome is slower than the winner, and why: " (-3.2 %; per sequence 1.2 s more: pipeline
  * fill)". Appends " (as fast)" if the difference would be printed as 0. */
-void plan_put_loss(struct text *out, const struct outcome *o, const struct outcome *winner)
+void plan_put_slowdown(struct text *out, const struct outcome *o, const struct outcome *winner)
 {
     double by_s, loss = 100 * (o->rate_bound / winner->rate_bound - 1);
     enum cause cause = plan_slower_cause(o, winner, &by_s);
@@ -69,7 +69,7 @@ void plan_put_loss(struct text *out, const struct outcome *o, const struct outco
 
 /* Appends the bytes that a device needs, with a remark if the device is nearly full: "78.8 GiB (9.80 GiB of it
  * cache)". */
-void plan_put_device(struct text *out, const struct verdict *v)
+void plan_put_device_bytes(struct text *out, const struct verdict *v)
 {
     units_put_gib(out, (double)v->needed[LIMIT_DEVICE]);
     if (v->fits_probability < VERDICT_SURE) {
@@ -83,7 +83,7 @@ void plan_put_device(struct text *out, const struct verdict *v)
     }
 }
 
-void plan_put_unfit(struct text *out, const struct outcome *o)
+void plan_put_unfit_reason(struct text *out, const struct outcome *o)
 {
     struct text odds = {0};
     if (o->missing_bytes > 0 || !o->verdict.fits) {
@@ -104,7 +104,7 @@ double plan_step_s(const struct outcome *o)
     return o->spread.steps > 0 ? o->spread.median_s : o->step_s;
 }
 
-void plan_put_spread(struct text *out, const struct outcome *o)
+void plan_put_batch_spread(struct text *out, const struct outcome *o)
 {
     const struct step_spread *s = &o->spread;
     if (s->steps == 0)
@@ -116,7 +116,7 @@ void plan_put_spread(struct text *out, const struct outcome *o)
     text_printf(out, " in %zu batch%s", s->steps, s->steps == 1 ? "" : "es");
 }
 
-void plan_put_won(struct text *out, const struct outcome *o)
+void plan_put_batches_won(struct text *out, const struct outcome *o)
 {
     if (o->spread.steps > 1)
         text_printf(out, ", faster than the best in %zu of %zu batches", o->won_batches,
@@ -126,7 +126,7 @@ void plan_put_won(struct text *out, const struct outcome *o)
 }
 
 /* Appends the options that predict a configuration. They include --seq if the length was searched for. */
-void plan_put_options(struct text *out, const struct plan_report *r, const struct outcome *o)
+void plan_put_row_options(struct text *out, const struct plan_report *r, const struct outcome *o)
 {
     request_put_options(out, &o->request);
     if (r->best->goal != GOAL_LONGEST)
@@ -136,14 +136,15 @@ void plan_put_options(struct text *out, const struct plan_report *r, const struc
 }
 
 /* Appends the command to which the options of a row are added. */
-void plan_put_command(struct text *out, const struct plan_report *r)
+void plan_put_base_command(struct text *out, const struct plan_report *r)
 {
     text_puts(out, r->base_command);
     if (r->best->goal == GOAL_GPUS)
         text_printf(out, " --gpus %zu", r->best->gpus);
 }
 
-void plan_put_family(struct text *out, const struct plan_report *r, const struct family *f)
+void plan_put_strategy_result(struct text *out, const struct plan_report *r,
+                              const struct strategy_results *f)
 {
     bool longest = r->best->goal == GOAL_LONGEST;
     if (f->best != NULL && longest) {
@@ -151,9 +152,10 @@ void plan_put_family(struct text *out, const struct plan_report *r, const struct
         text_puts(out, f->best->open_ended ? " tokens at least" : " tokens");
     } else if (f->best != NULL) {
         text_printf(out, "%.1f tokens/s/GPU", f->best->rate_bound);
-        plan_put_loss(out, f->best, &r->best->row[0]);
-    } else if (f->left > 0) {
-        text_printf(out, "%zu of its %zu configurations were not searched", f->left, f->members);
+        plan_put_slowdown(out, f->best, &r->best->row[0]);
+    } else if (f->unsimulated_count > 0) {
+        text_printf(out, "%zu of its %zu configurations were not searched", f->unsimulated_count,
+                    f->member_count);
     } else if (f->open_ended != NULL) {
         text_puts(out, "not asked about beyond ");
         units_put_tokens(out, ladder_end(&f->open_ended->ladder));
@@ -165,7 +167,7 @@ void plan_put_family(struct text *out, const struct plan_report *r, const struct
                     f->rate_bound);
     } else if (f->nearest_unfit != NULL) {
         text_puts(out, f->nearest_unfit->missing_bytes > 0 ? "does not fit: " : "");
-        plan_put_unfit(out, f->nearest_unfit);
+        plan_put_unfit_reason(out, f->nearest_unfit);
     } else {
         text_puts(out, "cannot be built here");
     }

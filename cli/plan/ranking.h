@@ -6,16 +6,16 @@
 #include "cli/plan/report.h"
 
 /* The configurations of one strategy, of all that a search examined. */
-struct family {
+struct strategy_results {
     const struct outcome *best; /* the best one that was simulated; NULL: none was */
     /* of those that do not fit, the one that lacks least memory */
     const struct outcome *nearest_unfit;
     /* the longest one of those for which longer lengths, which were not tried, may fit */
     const struct outcome *open_ended;
-    size_t members, slower_count, left;
+    size_t member_count, slower_count, unsimulated_count;
     double rate_bound; /* a rate in tokens/s/GPU that no member exceeds */
 };
-struct family plan_family_of(const struct best *best, uint8_t strategy);
+struct strategy_results plan_strategy_results(const struct best *best, uint8_t strategy);
 
 /* Returns the cause whose time grows most compared with the winner's step. *by_s: its growth in seconds per sequence, 0
  * if no cause takes longer or if causes are not known. */
@@ -24,27 +24,28 @@ enum cause plan_slower_cause(const struct outcome *outcome, const struct outcome
 
 /* Appends by how much an outcome is slower than the winner, and why: " (-3.2 %; pipeline fill takes 1.2 s longer per
  * sequence)", or " (as fast)". */
-void plan_put_loss(struct text *out, const struct outcome *outcome, const struct outcome *winner);
+void plan_put_slowdown(struct text *out, const struct outcome *outcome,
+                       const struct outcome *winner);
 /* Appends the bytes that a device needs: "78.8 GiB (9.80 GiB of it cache)". */
-void plan_put_device(struct text *out, const struct verdict *verdict);
+void plan_put_device_bytes(struct text *out, const struct verdict *verdict);
 /* Append the options that predict a configuration, and the command to which they are added. */
-void plan_put_options(struct text *out, const struct plan_report *report,
-                      const struct outcome *outcome);
-void plan_put_command(struct text *out, const struct plan_report *report);
+void plan_put_row_options(struct text *out, const struct plan_report *report,
+                          const struct outcome *outcome);
+void plan_put_base_command(struct text *out, const struct plan_report *report);
 
 /* Returns the seconds of a step. With packed documents it is the median over the steps that were predicted. */
 double plan_step_s(const struct outcome *outcome);
 /* Appends why a configuration does not count as fitting: "2.31 GiB too much", or, if it is only less likely to fit than
  * was asked for, "fits at most in 6 of 10 cases". */
-void plan_put_unfit(struct text *out, const struct outcome *outcome);
+void plan_put_unfit_reason(struct text *out, const struct outcome *outcome);
 /* Appends ", 90 % at most 6.9 s, worst 7.2 s in 8 batches" if sequences are packed from documents. */
-void plan_put_spread(struct text *out, const struct outcome *outcome);
+void plan_put_batch_spread(struct text *out, const struct outcome *outcome);
 /* Appends ", faster than the best in 2 of 8 batches" if this is so and several batches were compared. */
-void plan_put_won(struct text *out, const struct outcome *outcome);
+void plan_put_batches_won(struct text *out, const struct outcome *outcome);
 
 /* Appends what a strategy that lost reaches: "310.2 tokens/s/GPU (-3.2 %; ...)", or why it reaches nothing. */
-void plan_put_family(struct text *out, const struct plan_report *report,
-                     const struct family *family);
+void plan_put_strategy_result(struct text *out, const struct plan_report *report,
+                              const struct strategy_results *family);
 
 /* Prints which kernels of attention the strategies were predicted with, if these differ. */
 void plan_print_kernels(const struct screen *screen, const struct best *best);

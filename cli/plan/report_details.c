@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static enum status find_splits(struct plan_report *r, struct diag *diag)
+static enum status find_loss_splits(struct plan_report *r, struct diag *diag)
 {
     size_t count;
     const struct outcome *winner = &r->best->row[0], *loser[PLAN_FAMILIES] = {NULL};
@@ -25,7 +25,7 @@ static enum status find_splits(struct plan_report *r, struct diag *diag)
         return STATUS_OK;
     for (size_t s = 0; s < count; s++)
         if (s != winner->strategy)
-            loser[s] = plan_family_of(r->best, (uint8_t)s).best;
+            loser[s] = plan_strategy_results(r->best, (uint8_t)s).best;
     return splits_find(r->split, loser, count, winner, r->setup, diag);
 }
 
@@ -40,13 +40,13 @@ enum status plan_report_make(struct plan_report *r, struct diag *diag)
         if (r->best->row[i].kind == OUTCOME_TIMED)
             status = sensitivity_intervals(&r->best->row[i].intervals, r->setup,
                                            &r->best->row[i].request, diag);
-    return status == STATUS_OK && r->has_details ? find_splits(r, diag) : status;
+    return status == STATUS_OK && r->has_details ? find_loss_splits(r, diag) : status;
 }
 
 /* ---- details ---- */
 
 /* Appends the share of the step in which stages are idle or wait: ", stages idle 7.6 %, waiting for copies 0.1 %". */
-static void put_idle(struct text *out, const struct outcome *o)
+static void put_idle_shares(struct text *out, const struct outcome *o)
 {
     if (o->request.pp > 1)
         text_printf(out, ", stages idle %.1f %%", 100 * o->bubble);
@@ -54,7 +54,7 @@ static void put_idle(struct text *out, const struct outcome *o)
         text_printf(out, ", waiting for copies %.1f %%", 100 * o->exposed_copies);
 }
 
-static void put_part(struct text *out, const char *what, double seconds)
+static void put_part_seconds(struct text *out, const char *what, double seconds)
 {
     text_printf(out, "%s %s", what, seconds <= -5e-10 ? "-" : "");
     report_put_time(out, fabs(seconds), fabs(seconds));
@@ -62,17 +62,17 @@ static void put_part(struct text *out, const char *what, double seconds)
 
 /* Appends a line below that of a strategy, which splits its loss: "           per sequence: layout 1.2 s, kernels 0 s,
  * framework 30 ms". */
-static void put_split(struct text *out, const struct split *split)
+static void put_loss_split(struct text *out, const struct split *split)
 {
     if (!split->is_known)
         return;
     text_printf(out, "\n%-11s", "");
-    put_part(out, "per sequence: layout", split->layout_s);
-    put_part(out, ", kernels", split->kernels_s);
-    put_part(out, ", framework", split->framework_s);
+    put_part_seconds(out, "per sequence: layout", split->layout_s);
+    put_part_seconds(out, ", kernels", split->kernels_s);
+    put_part_seconds(out, ", framework", split->framework_s);
 }
 
-static void put_row(struct text *out, const struct plan_report *r, size_t i)
+static void put_ranking_row(struct text *out, const struct plan_report *r, size_t i)
 {
     const struct outcome *o = &r->best->row[i];
     char rank[24];
@@ -86,23 +86,23 @@ static void put_row(struct text *out, const struct plan_report *r, size_t i)
     text_printf(out, "%.1f tokens/s/GPU, step ", o->rate_bound);
     report_put_time(out, step_s, step_s);
     intervals_put_beside(out, " (90 %: ", &o->intervals.of_quantity[RESIDUAL_TIME], step_s,
-                         report_time_for(step_s).unit_s);
-    plan_put_spread(out, o);
+                         report_time_format_for(step_s).unit_s);
+    plan_put_batch_spread(out, o);
     if (i > 0)
-        plan_put_won(out, o);
+        plan_put_batches_won(out, o);
     text_puts(out, ", ");
-    plan_put_device(out, &o->verdict);
-    put_idle(out, o);
+    plan_put_device_bytes(out, &o->verdict);
+    put_idle_shares(out, o);
     text_puts(out, ": ");
-    plan_put_options(out, r, o);
+    plan_put_row_options(out, r, o);
     if (i > 0 && r->best->goal != GOAL_LONGEST)
-        plan_put_loss(out, o, &r->best->row[0]);
+        plan_put_slowdown(out, o, &r->best->row[0]);
     text_putc(out, '\n');
 }
 
 /* ---- the splits of the winner's strategy ---- */
 
-static bool same_split(const struct request *a, const struct request *b)
+static bool have_same_split(const struct request *a, const struct request *b)
 {
     return a->tp == b->tp && a->pp == b->pp && a->dp == b->dp && a->cp == b->cp && a->hp == b->hp;
 }
@@ -119,8 +119,8 @@ static bool represents_better(const struct outcome *a, const struct outcome *b)
 }
 
 /* Appends the line of a split: "tp 16 x pp 2, best of 4 with 64 subsequences: 310.2 tokens/s/GPU, ...". */
-static void put_stages(struct text *out, const struct plan_report *r, const struct outcome *o,
-                       size_t members)
+static void put_split_line(struct text *out, const struct plan_report *r, const struct outcome *o,
+                           size_t members)
 {
     const struct outcome *winner = &r->best->row[0];
     text_printf(out, "%-11stp %lld x pp %lld", "split", (long long)o->request.tp,
@@ -132,10 +132,10 @@ static void put_stages(struct text *out, const struct plan_report *r, const stru
     switch (o->kind) {
     case OUTCOME_TIMED:
         text_printf(out, "%.1f tokens/s/GPU, ", o->rate_bound);
-        plan_put_device(out, &o->verdict);
-        put_idle(out, o);
+        plan_put_device_bytes(out, &o->verdict);
+        put_idle_shares(out, o);
         if (o != winner && winner->kind == OUTCOME_TIMED)
-            plan_put_loss(out, o, winner);
+            plan_put_slowdown(out, o, winner);
         break;
     case OUTCOME_LEFT:
         text_puts(out, "not searched");
@@ -145,7 +145,7 @@ static void put_stages(struct text *out, const struct plan_report *r, const stru
         break;
     case OUTCOME_UNFIT:
     case OUTCOME_NO_ROOM:
-        plan_put_unfit(out, o);
+        plan_put_unfit_reason(out, o);
         if (o->kind == OUTCOME_NO_ROOM)
             text_puts(out, " of states and what cannot leave alone");
         break;
@@ -169,19 +169,19 @@ static void put_splits(struct text *out, const struct plan_report *r)
             continue;
         for (size_t k = 0; k < best->count; k++) {
             if (best->row[k].strategy != o->strategy ||
-                !same_split(&best->row[k].request, &best->row[i].request))
+                !have_same_split(&best->row[k].request, &best->row[i].request))
                 continue;
             seen = seen || k < i;
             members++;
             o = represents_better(&best->row[k], o) ? &best->row[k] : o;
         }
         if (!seen)
-            put_stages(out, r, o, members);
+            put_split_line(out, r, o, members);
     }
 }
 
 /* Appends why no length beyond the winner's was tried, if its search ended before memory was full. */
-static void put_end(struct text *out, const struct plan_report *r)
+static void put_search_end(struct text *out, const struct plan_report *r)
 {
     const struct outcome *winner = &r->best->row[0];
     if (r->best->count == 0 || !winner->open_ended || winner->kind != OUTCOME_TIMED)
@@ -189,20 +189,20 @@ static void put_end(struct text *out, const struct plan_report *r)
     text_printf(out, "%-11snot asked about: %s\n", "next", ladder_why_end(&winner->ladder));
 }
 
-static void put_family(struct text *out, const struct plan_report *r, uint8_t strategy)
+static void put_strategy_line(struct text *out, const struct plan_report *r, uint8_t strategy)
 {
     size_t count;
     const struct outcome *winner = &r->best->row[0];
-    struct family f = plan_family_of(r->best, strategy);
-    if (f.members == 0 || (winner->kind == OUTCOME_TIMED && winner->strategy == strategy))
+    struct strategy_results f = plan_strategy_results(r->best, strategy);
+    if (f.member_count == 0 || (winner->kind == OUTCOME_TIMED && winner->strategy == strategy))
         return;
     text_printf(out, "%-11s%s: ", "lost", strategies_list(&count)[strategy].name);
-    plan_put_family(out, r, &f);
+    plan_put_strategy_result(out, r, &f);
     if (f.best != NULL) {
         text_puts(out, ": ");
-        plan_put_options(out, r, f.best);
-        put_split(out, &r->split[strategy]);
-    } else if (f.left == 0 && f.open_ended == NULL && f.slower_count == 0 &&
+        plan_put_row_options(out, r, f.best);
+        put_loss_split(out, &r->split[strategy]);
+    } else if (f.unsimulated_count == 0 && f.open_ended == NULL && f.slower_count == 0 &&
                f.nearest_unfit != NULL) {
         text_puts(out, " with ");
         request_put_options(out, &f.nearest_unfit->request);
@@ -227,7 +227,7 @@ static void put_sensitivities(struct text *out, const struct plan_report *r)
     text_puts(out, " tokens/s\n");
 }
 
-static void put_question(struct text *out, const struct plan_report *r)
+static void put_search_request(struct text *out, const struct plan_report *r)
 {
     static const char *const goals[GOAL_COUNT] = {"most tokens/s/GPU", "fewest GPUs",
                                                   "longest sequence"};
@@ -257,7 +257,7 @@ static void put_question(struct text *out, const struct plan_report *r)
 }
 
 /* Appends an upper bound of the speed of all configurations that were not simulated, or that there is none. */
-static void put_proof(struct text *out, const struct best *best, size_t members)
+static void put_speed_bound(struct text *out, const struct best *best, size_t members)
 {
     double most = 0, left = 0;
     for (size_t i = 0; i < best->count; i++) {
@@ -278,7 +278,7 @@ static void put_proof(struct text *out, const struct best *best, size_t members)
 
 /* Collects the kernels of attention of every strategy that has a speed, each from its first such member. Returns those
  * of the winner. */
-static enum attention_impl kernels_of(struct kernels *kernels, const struct best *best)
+static enum attention_impl collect_kernels(struct kernels *kernels, const struct best *best)
 {
     size_t strategies;
     const struct strategy *table = strategies_list(&strategies);
@@ -305,10 +305,10 @@ void plan_print_kernels(const struct screen *screen, const struct best *best)
 {
     struct kernels kernels = {0};
     struct text line = {0};
-    enum attention_impl winners = kernels_of(&kernels, best);
+    enum attention_impl winners = collect_kernels(&kernels, best);
     kernels_put(&line, &kernels, winners);
     if (line.size > 0)
-        screen_put_line(screen, "kernels", line.data);
+        screen_put_labelled_line(screen, "kernels", line.data);
     text_release(&line);
     kernels_release(&kernels);
 }
@@ -319,7 +319,7 @@ void plan_report_print_details(struct text *out, const struct plan_report *r)
     bool found = best->count > 0 && best->row[0].kind == OUTCOME_TIMED;
     size_t strategies;
     strategies_list(&strategies);
-    put_question(out, r);
+    put_search_request(out, r);
     if (!found && best->count == 0 && r->only_framework != NULL)
         text_printf(out,
                     "%-11snothing: %s expresses none of what is left open; --emit %s --emit-winner "
@@ -330,23 +330,23 @@ void plan_report_print_details(struct text *out, const struct plan_report *r)
                     best->kinds[OUTCOME_LEFT] > 0 ? " so far" : "");
     if (found) {
         text_printf(out, "%-11s", "predict");
-        plan_put_command(out, r);
+        plan_put_base_command(out, r);
         text_puts(out, " with the options of a row:\n");
     }
     for (size_t i = 0; i < best->count && i < r->shown_rows && best->row[i].kind == OUTCOME_TIMED;
          i++)
-        put_row(out, r, i);
+        put_ranking_row(out, r, i);
     if (found)
         intervals_put_line(out, &best->row[0].intervals);
     if (best->goal != GOAL_LONGEST)
         put_splits(out, r);
-    put_end(out, r);
+    put_search_end(out, r);
     for (size_t s = 0; s < strategies; s++)
-        put_family(out, r, (uint8_t)s);
+        put_strategy_line(out, r, (uint8_t)s);
     if (!found)
         return;
-    struct family f = plan_family_of(best, best->row[0].strategy);
+    struct strategy_results f = plan_strategy_results(best, best->row[0].strategy);
     if (best->goal != GOAL_LONGEST)
-        put_proof(out, best, f.members);
+        put_speed_bound(out, best, f.member_count);
     put_sensitivities(out, r);
 }

@@ -8,6 +8,7 @@
 #include "schedule/config/resolve_config.h"
 
 #include <math.h>
+#include <string.h>
 
 /* clang-format off */
 static const struct column outcome[] = {
@@ -22,11 +23,11 @@ static const struct column outcome[] = {
     {"step_s", NULL, NULL, COLUMN_SECONDS | COLUMN_OPTIONAL, 0, "common.json"},
     {"step_low_s", NULL, NULL, COLUMN_SECONDS | COLUMN_OPTIONAL, 0, "common.json"},
     {"step_high_s", NULL, NULL, COLUMN_SECONDS | COLUMN_OPTIONAL, 0, "common.json"},
-    {"batches", NULL, NULL, COLUMN_ROW | COLUMN_OPTIONAL, 0, "plan_batches"},
+    {"batches", NULL, NULL, COLUMN_SINGLE_ROW | COLUMN_OPTIONAL, 0, "plan_batches"},
     {"sequences", NULL, NULL, COLUMN_COUNT | COLUMN_OPTIONAL, 0, "choices.json"},
     {"slower_cause", NULL, NULL, COLUMN_NAME | COLUMN_OPTIONAL, 0, "The cause that takes most longer than in the winner's step: a member of waterfall without its unit."},
     {"slower_cause_s_per_sequence", NULL, NULL, COLUMN_SECONDS | COLUMN_OPTIONAL, 0, NULL},
-    {"narrow_products", NULL, NULL, COLUMN_ROW | COLUMN_OPTIONAL, 0, "narrow_products"},
+    {"narrow_products", NULL, NULL, COLUMN_SINGLE_ROW | COLUMN_OPTIONAL, 0, "narrow_products"},
     {"stages_idle", NULL, NULL, COLUMN_NUMBER | COLUMN_OPTIONAL, 0, "Share of the step in which pipeline stages are idle."},
     {"waiting_for_copies", NULL, NULL, COLUMN_NUMBER | COLUMN_OPTIONAL, 0, "Share of the step."},
     {"device_needed_bytes", NULL, NULL, COLUMN_MEMORY | COLUMN_OPTIONAL, 0, "common.json"},
@@ -38,7 +39,6 @@ static const struct column outcome[] = {
     /* no room, refused, or does not fit */
     {"missing_bytes", NULL, NULL, COLUMN_BYTES | COLUMN_OPTIONAL, 0, "Bytes of memory that it lacks."},
 };
-enum { SIMULATED_COLUMNS = 15 };
 
 static const struct column batches[] = {
     {"steps", NULL, NULL, COLUMN_COUNT, 0, "Batches of packed documents that it was predicted on."},
@@ -53,7 +53,7 @@ static const struct column family[] = {
     {"configurations", NULL, NULL, COLUMN_COUNT, 0, NULL},
     {"most_tokens_per_s_gpu", NULL, NULL, COLUMN_NUMBER, 0, "What no member exceeds."},
     {"asked_tokens", NULL, NULL, COLUMN_COUNT | COLUMN_OPTIONAL, 0, NULL},
-    {"best", NULL, NULL, COLUMN_ROW | COLUMN_OPTIONAL, 0, "plan_outcome"},
+    {"best", NULL, NULL, COLUMN_SINGLE_ROW | COLUMN_OPTIONAL, 0, "plan_outcome"},
     {"layout_s_per_sequence", NULL, NULL, COLUMN_SECONDS | COLUMN_OPTIONAL, 0, "Seconds more than the winner takes that are due to the layout."},
     {"kernels_s_per_sequence", NULL, NULL, COLUMN_SECONDS | COLUMN_OPTIONAL, 0, NULL},
     {"framework_s_per_sequence", NULL, NULL, COLUMN_SECONDS | COLUMN_OPTIONAL, 0, NULL},
@@ -66,32 +66,33 @@ const struct row_table plan_tables[PLAN_TABLE_COUNT] = {
     [PLAN_FAMILY] = {"plan_family", family, ARRAY_LEN(family)},
 };
 
-static void skip(struct rows *rows, int columns)
+/* Skips the columns of the row that stand before the one with the key. */
+static void skip_columns_before(struct rows *rows, const char *key)
 {
-    for (int i = 0; i < columns; i++)
-        rows_skip(rows);
+    while (strcmp(rows->column[rows->filled_columns].key, key) != 0)
+        rows_skip_column(rows);
 }
 
-static void put_if(struct rows *rows, bool has, double value)
+static void put_number_or_skip(struct rows *rows, bool has, double value)
 {
     if (has)
-        rows_number(rows, value);
+        rows_put_number(rows, value);
     else
-        rows_skip(rows);
+        rows_skip_column(rows);
 }
 
-/* Puts by how much an outcome is slower than the winner, and why, as plan_put_loss() says it. */
-static void put_loss(struct rows *rows, const struct plan_report *r, const struct outcome *o)
+/* Puts by how much an outcome is slower than the winner, and why, as plan_put_slowdown() says it. */
+static void put_slowdown(struct rows *rows, const struct plan_report *r, const struct outcome *o)
 {
     double by_s = 0;
     const struct outcome *winner = &r->best->row[0];
     enum cause cause = plan_slower_cause(o, winner, &by_s);
     if (o == winner || r->best->goal == GOAL_LONGEST || by_s <= 0) {
-        skip(rows, 2);
+        skip_columns_before(rows, "narrow_products");
         return;
     }
-    rows_name(rows, result_name_of_words(cause_name(cause)).text);
-    rows_number(rows, by_s);
+    rows_put_name(rows, result_name_of_words(cause_name(cause)).text);
+    rows_put_number(rows, by_s);
 }
 
 /* Puts the spread of the steps over packed batches. */
@@ -100,15 +101,15 @@ static void put_batches(struct rows *rows, const struct outcome *o)
     const struct step_spread *s = &o->spread;
     struct rows one;
     if (s->steps == 0) {
-        rows_skip(rows);
+        rows_skip_column(rows);
         return;
     }
-    rows_begin_inner_one(&one, rows, &plan_tables[PLAN_BATCHES]);
-    rows_number(&one, (double)s->steps);
-    rows_number(&one, s->median_s);
-    rows_number(&one, s->high_s);
-    rows_number(&one, s->worst_s);
-    rows_number(&one, (double)o->won_batches);
+    rows_begin_inner_single(&one, rows, &plan_tables[PLAN_BATCHES]);
+    rows_put_number(&one, (double)s->steps);
+    rows_put_number(&one, s->median_s);
+    rows_put_number(&one, s->high_s);
+    rows_put_number(&one, s->worst_s);
+    rows_put_number(&one, (double)o->won_batches);
     rows_end(&one);
 }
 
@@ -116,33 +117,33 @@ static void put_products(struct rows *rows, const struct prediction_products *pr
 {
     struct rows one;
     if (products->narrow_s <= 0) {
-        rows_skip(rows);
+        rows_skip_column(rows);
         return;
     }
-    rows_begin_inner_one(&one, rows, &report_tables[REPORT_PRODUCTS]);
+    rows_begin_inner_single(&one, rows, &report_tables[REPORT_PRODUCTS]);
     report_fill_products(&one, products);
     rows_end(&one);
 }
 
-/* Puts the SIMULATED_COLUMNS of an outcome that was simulated. */
+/* Puts the columns that only an outcome has which was simulated. */
 static void put_simulated(struct rows *rows, const struct plan_report *r, const struct outcome *o)
 {
     const struct interval *time = &o->intervals.of_quantity[RESIDUAL_TIME];
     const double step_s = plan_step_s(o);
-    rows_number(rows, o->rate_bound);
-    rows_number(rows, step_s);
-    put_if(rows, interval_is_known(time), interval_low(time, step_s));
-    put_if(rows, interval_is_known(time), interval_high(time, step_s));
+    rows_put_number(rows, o->rate_bound);
+    rows_put_number(rows, step_s);
+    put_number_or_skip(rows, interval_is_known(time), interval_low(time, step_s));
+    put_number_or_skip(rows, interval_is_known(time), interval_high(time, step_s));
     put_batches(rows, o);
-    rows_number(rows, o->sequences);
-    put_loss(rows, r, o);
+    rows_put_number(rows, o->sequences);
+    put_slowdown(rows, r, o);
     put_products(rows, &o->products);
-    rows_number(rows, o->bubble);
-    rows_number(rows, o->exposed_copies);
-    rows_number(rows, (double)o->verdict.needed[LIMIT_DEVICE]);
-    rows_number(rows, (double)o->verdict.cache);
-    rows_number(rows, o->verdict.fits_probability);
-    rows_number(rows, (double)o->verdict.needed[LIMIT_HOST]);
+    rows_put_number(rows, o->bubble);
+    rows_put_number(rows, o->exposed_copies);
+    rows_put_number(rows, (double)o->verdict.needed[LIMIT_DEVICE]);
+    rows_put_number(rows, (double)o->verdict.cache);
+    rows_put_number(rows, o->verdict.fits_probability);
+    rows_put_number(rows, (double)o->verdict.needed[LIMIT_HOST]);
 }
 
 static void put_outcome(struct rows *rows, const struct plan_report *r, const struct outcome *o)
@@ -153,49 +154,49 @@ static void put_outcome(struct rows *rows, const struct plan_report *r, const st
                bounded = o->kind == OUTCOME_SLOWER || o->kind == OUTCOME_LEFT;
     struct text options = {0}, command = {0};
     size_t count;
-    plan_put_options(&options, r, o);
-    plan_put_command(&command, r);
+    plan_put_row_options(&options, r, o);
+    plan_put_base_command(&command, r);
     text_printf(&command, " %s", options.data);
-    rows_name(rows, kinds[o->kind]);
-    rows_name(rows, strategies_list(&count)[o->strategy].name);
-    rows_name(rows, options.data);
-    rows_name(rows, command.data);
-    rows_number(rows, (double)o->tokens);
-    put_if(rows, o->open_ended, o->open_ended ? (double)ladder_end(&o->ladder) : 0);
+    rows_put_name(rows, kinds[o->kind]);
+    rows_put_name(rows, strategies_list(&count)[o->strategy].name);
+    rows_put_name(rows, options.data);
+    rows_put_name(rows, command.data);
+    rows_put_number(rows, (double)o->tokens);
+    put_number_or_skip(rows, o->open_ended, o->open_ended ? (double)ladder_end(&o->ladder) : 0);
     if (timed)
         put_simulated(rows, r, o);
     else
-        skip(rows, SIMULATED_COLUMNS);
-    put_if(rows, bounded, o->rate_bound);
-    put_if(rows, !timed && !bounded, o->missing_bytes);
+        skip_columns_before(rows, "most_tokens_per_s_gpu");
+    put_number_or_skip(rows, bounded, o->rate_bound);
+    put_number_or_skip(rows, !timed && !bounded, o->missing_bytes);
     text_release(&options);
     text_release(&command);
 }
 
 static void put_family(struct rows *rows, const struct plan_report *r, uint8_t strategy)
 {
-    const struct family f = plan_family_of(r->best, strategy);
+    const struct strategy_results f = plan_strategy_results(r->best, strategy);
     const struct outcome *o = f.best != NULL ? f.best : f.nearest_unfit;
     const struct split *split = &r->split[strategy];
     struct rows one;
     size_t count;
-    if (f.members == 0)
+    if (f.member_count == 0)
         return;
-    rows_name(rows, strategies_list(&count)[strategy].name);
-    rows_number(rows, (double)f.members);
-    rows_number(rows, f.rate_bound);
-    put_if(rows, f.open_ended != NULL,
-           f.open_ended != NULL ? (double)ladder_end(&f.open_ended->ladder) : 0);
+    rows_put_name(rows, strategies_list(&count)[strategy].name);
+    rows_put_number(rows, (double)f.member_count);
+    rows_put_number(rows, f.rate_bound);
+    put_number_or_skip(rows, f.open_ended != NULL,
+                       f.open_ended != NULL ? (double)ladder_end(&f.open_ended->ladder) : 0);
     if (o != NULL) {
-        rows_begin_inner_one(&one, rows, &plan_tables[PLAN_OUTCOME]);
+        rows_begin_inner_single(&one, rows, &plan_tables[PLAN_OUTCOME]);
         put_outcome(&one, r, o);
         rows_end(&one);
     } else {
-        rows_skip(rows);
+        rows_skip_column(rows);
     }
-    put_if(rows, split->is_known, split->layout_s);
-    put_if(rows, split->is_known, split->kernels_s);
-    put_if(rows, split->is_known, split->framework_s);
+    put_number_or_skip(rows, split->is_known, split->layout_s);
+    put_number_or_skip(rows, split->is_known, split->kernels_s);
+    put_number_or_skip(rows, split->is_known, split->framework_s);
 }
 
 void plan_report_print_json(struct text *out, const struct plan_report *r)
@@ -218,7 +219,7 @@ void plan_report_print_json(struct text *out, const struct plan_report *r)
     json_put_number(&w, "taken_probability", r->safe->taken_probability);
     struct rows rows = {.json = &w};
     if (r->safe->risky_outcome.kind == OUTCOME_TIMED) {
-        rows_begin_one(&rows, "gamble", &plan_tables[PLAN_OUTCOME]);
+        rows_begin_single(&rows, "gamble", &plan_tables[PLAN_OUTCOME]);
         put_outcome(&rows, r, &r->safe->risky_outcome);
         rows_end(&rows);
     }

@@ -21,14 +21,14 @@ static void put_length(struct text *out, const struct plan_report *r, const stru
 
 /* Appends what a step of the outcome computes: " for 4 sequences of 1M tokens". The number of sequences differs between
  * outcomes if the search may choose the number of data-parallel ranks. */
-static void put_work(struct text *out, const struct outcome *o, int64_t tokens)
+static void put_step_workload(struct text *out, const struct outcome *o, int64_t tokens)
 {
     text_printf(out, " for %.0f sequence%s of ", o->sequences, o->sequences == 1 ? "" : "s");
     units_put_tokens(out, tokens);
     text_puts(out, " tokens");
 }
 
-static void print_found(const struct screen *screen, const struct plan_report *r)
+static void print_winner(const struct screen *screen, const struct plan_report *r)
 {
     static const char *const answers[GOAL_COUNT] = {"Fastest", "Fewest GPUs", "Longest"};
     const struct best *best = r->best;
@@ -44,17 +44,18 @@ static void print_found(const struct screen *screen, const struct plan_report *r
                 o->spread.steps > 0 ? "median " : "");
     report_put_time(&rest, step_s, step_s);
     intervals_put_beside(&rest, " (90 %: ", &o->intervals.of_quantity[RESIDUAL_TIME], step_s,
-                         report_time_for(step_s).unit_s);
-    put_work(&rest, o, best->goal == GOAL_LONGEST ? o->tokens : r->setup->request.seq);
+                         report_time_format_for(step_s).unit_s);
+    put_step_workload(&rest, o, best->goal == GOAL_LONGEST ? o->tokens : r->setup->request.seq);
     text_puts(&rest, "; a GPU needs ");
-    plan_put_device(&rest, &o->verdict);
+    plan_put_device_bytes(&rest, &o->verdict);
     text_putc(&rest, '.');
-    screen_put_verdict(screen, open ? SCREEN_DOUBT : SCREEN_GOOD, answers[best->goal], rest.data);
+    screen_put_verdict(screen, open ? SCREEN_BORDERLINE : SCREEN_GOOD, answers[best->goal],
+                       rest.data);
     text_release(&rest);
 }
 
 /* Prints an outcome that is better but may not fit, or that nothing fits with the probability that was asked for. */
-static void print_odds(const struct screen *screen, const struct plan_report *r)
+static void print_fit_probability(const struct screen *screen, const struct plan_report *r)
 {
     const struct best *best = r->best;
     const struct outcome *o = &r->safe->risky_outcome, *winner = &best->row[0];
@@ -74,7 +75,7 @@ static void print_odds(const struct screen *screen, const struct plan_report *r)
         text_puts(&text, best->goal == GOAL_LONGEST ? " tokens fit " : ", but fits only ");
         verdict_put_odds(&text, o->verdict.fits_probability);
         text_puts(&text, ": ");
-        plan_put_options(&text, r, o);
+        plan_put_row_options(&text, r, o);
     }
     if (text.size > 0)
         screen_put_text(screen, text.data);
@@ -82,7 +83,7 @@ static void print_odds(const struct screen *screen, const struct plan_report *r)
 }
 
 /* Prints that nothing fits, and the configuration that comes nearest to fitting. */
-static void print_none(const struct screen *screen, const struct plan_report *r)
+static void print_nothing_fits(const struct screen *screen, const struct plan_report *r)
 {
     const struct best *best = r->best;
     const struct outcome *nearest = NULL;
@@ -103,7 +104,7 @@ static void print_none(const struct screen *screen, const struct plan_report *r)
         text_puts(&rest, ": the nearest lacks ");
         units_put_gib(&rest, nearest->missing_bytes);
         text_puts(&rest, " with ");
-        plan_put_options(&rest, r, nearest);
+        plan_put_row_options(&rest, r, nearest);
         text_putc(&rest, '.');
     } else {
         text_putc(&rest, '.');
@@ -113,7 +114,7 @@ static void print_none(const struct screen *screen, const struct plan_report *r)
 }
 
 /* Appends by how much a configuration that was not simulated may be better than the best. */
-static void put_proved(struct text *out, const struct best *best)
+static void put_bound_of_unsimulated(struct text *out, const struct best *best)
 {
     double gap = best->goal == GOAL_LONGEST ? 0 : best_gap(best);
     if (best->goal == GOAL_LONGEST && best->kinds[OUTCOME_LEFT] > 0)
@@ -137,7 +138,7 @@ static void put_proved(struct text *out, const struct best *best)
                     100 * gap);
 }
 
-static void print_question(const struct screen *screen, const struct plan_report *r)
+static void print_search_request(const struct screen *screen, const struct plan_report *r)
 {
     const struct best *best = r->best;
     const struct setup *setup = r->setup;
@@ -157,7 +158,7 @@ static void print_question(const struct screen *screen, const struct plan_report
                 setup->cluster.name);
     if (r->only_framework != NULL)
         text_printf(&line, ", of what %s expresses", r->only_framework);
-    screen_put_line(screen, "model", line.data);
+    screen_put_labelled_line(screen, "model", line.data);
     line.size = 0;
     text_printf(&line,
                 "%zu configurations: %zu simulated, %zu that cannot be better, %zu that do "
@@ -168,11 +169,11 @@ static void print_question(const struct screen *screen, const struct plan_report
     if (best->kinds[OUTCOME_LEFT] > 0)
         text_printf(&line, ", %zu not searched: %s ended the search", best->kinds[OUTCOME_LEFT],
                     best_ended_by(best));
-    screen_put_line(screen, "searched", line.data);
+    screen_put_labelled_line(screen, "searched", line.data);
     line.size = 0;
     if (best->count > 0 && best->row[0].kind == OUTCOME_TIMED) {
-        put_proved(&line, best);
-        screen_put_line(screen, "proved", line.data);
+        put_bound_of_unsimulated(&line, best);
+        screen_put_labelled_line(screen, "proved", line.data);
         const struct outcome *winner = &best->row[0];
         report_print_products(&(struct sheet){.screen = screen}, &winner->products,
                               products_names[winner->request.products], winner->step_s);
@@ -197,14 +198,14 @@ static void print_batches(const struct screen *screen, const struct best *best)
     }
     text_puts(&line, "median ");
     report_put_time(&line, o->spread.median_s, o->spread.worst_s);
-    plan_put_spread(&line, o);
+    plan_put_batch_spread(&line, o);
     text_printf(&line, "; %zu configuration%s simulated on all", on_all,
                 on_all == 1 ? " was" : "s were");
     if (on_some > 0)
         text_printf(&line, ", %zu on %d", on_some, COMPARED_FIRST);
     if (on_one > 0)
         text_printf(&line, ", %zu on 1", on_one);
-    screen_put_line(screen, "batches", line.data);
+    screen_put_labelled_line(screen, "batches", line.data);
     text_release(&line);
 }
 
@@ -215,9 +216,9 @@ static void print_ranking(const struct screen *screen, const struct plan_report 
     const struct best *best = r->best;
     struct text line = {0};
     screen_put_heading(screen, "The best, as a command");
-    plan_put_command(&line, r);
+    plan_put_base_command(&line, r);
     text_putc(&line, ' ');
-    plan_put_options(&line, r, &best->row[0]);
+    plan_put_row_options(&line, r, &best->row[0]);
     screen_put_command(screen, line.data);
     for (size_t i = 1; i < best->count && i < r->shown_rows && best->row[i].kind == OUTCOME_TIMED;
          i++) {
@@ -227,34 +228,34 @@ static void print_ranking(const struct screen *screen, const struct plan_report 
         line.size = 0;
         put_length(&line, r, o);
         text_printf(&line, "%.1f tokens/s/GPU, ", o->rate_bound);
-        plan_put_device(&line, &o->verdict);
+        plan_put_device_bytes(&line, &o->verdict);
         if (best->goal != GOAL_LONGEST)
-            plan_put_loss(&line, o, &best->row[0]);
-        plan_put_won(&line, o);
+            plan_put_slowdown(&line, o, &best->row[0]);
+        plan_put_batches_won(&line, o);
         text_puts(&line, ": ");
-        plan_put_options(&line, r, o);
+        plan_put_row_options(&line, r, o);
         text_printf(screen->out, "  %-2zu ", i + 1);
         screen_wrap(screen->out, line.data, INDENT, INDENT, screen->width);
     }
     text_release(&line);
 }
 
-static void print_families(const struct screen *screen, const struct plan_report *r)
+static void print_other_strategies(const struct screen *screen, const struct plan_report *r)
 {
     size_t count;
     const struct strategy *table = strategies_list(&count);
     const struct outcome *winner = &r->best->row[0];
     bool found = winner->kind == OUTCOME_TIMED, first = true;
     for (size_t s = 0; s < count; s++) {
-        struct family f = plan_family_of(r->best, (uint8_t)s);
+        struct strategy_results f = plan_strategy_results(r->best, (uint8_t)s);
         struct text line = {0};
-        if (f.members == 0 || (found && winner->strategy == s))
+        if (f.member_count == 0 || (found && winner->strategy == s))
             continue;
         if (first)
             screen_put_heading(screen, found ? "What other strategies reach" : "What each lacks");
         first = false;
-        plan_put_family(&line, r, &f);
-        screen_put_line(screen, table[s].name, line.data);
+        plan_put_strategy_result(&line, r, &f);
+        screen_put_labelled_line(screen, table[s].name, line.data);
         text_release(&line);
     }
 }
@@ -264,13 +265,13 @@ void plan_report_print(const struct screen *screen, const struct plan_report *r)
     const struct best *best = r->best;
     bool found = best->count > 0 && best->row[0].kind == OUTCOME_TIMED;
     if (found)
-        print_found(screen, r);
+        print_winner(screen, r);
     else
-        print_none(screen, r);
+        print_nothing_fits(screen, r);
     if (found)
-        print_odds(screen, r);
+        print_fit_probability(screen, r);
     text_putc(screen->out, '\n');
-    print_question(screen, r);
+    print_search_request(screen, r);
     if (found)
         print_batches(screen, best);
     if (found)
@@ -278,7 +279,7 @@ void plan_report_print(const struct screen *screen, const struct plan_report *r)
     if (found)
         print_ranking(screen, r);
     if (best->count > 0)
-        print_families(screen, r);
+        print_other_strategies(screen, r);
     if (found) {
         const struct outcome *winner = &best->row[0];
         screen_put_heading(screen, "How sure this is");

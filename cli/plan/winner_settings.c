@@ -22,7 +22,7 @@ static enum status put_settings(struct text *out, enum framework framework,
     return status;
 }
 
-static void put_head(struct text *out, int64_t gpus)
+static void put_gpu_count_line(struct text *out, int64_t gpus)
 {
     text_printf(out, "# %lld GPU%s; written by longhaul plan\n", (long long)gpus,
                 gpus == 1 ? "" : "s");
@@ -31,7 +31,7 @@ static void put_head(struct text *out, int64_t gpus)
 enum status plan_settings_print(struct text *out, enum framework framework,
                                 const struct request *request, struct diag *diag)
 {
-    put_head(out, request->ranks);
+    put_gpu_count_line(out, request->ranks);
     return put_settings(out, framework, request, diag);
 }
 
@@ -50,7 +50,7 @@ static void put_outcome(struct text *out, const struct best *best)
     text_putc(out, '\n');
 }
 
-static void put_named(struct text *out, const char *what, const struct best *best)
+static void put_named_outcome(struct text *out, const char *what, const struct best *best)
 {
     text_printf(out, "# %s: ", what);
     put_outcome(out, best);
@@ -58,13 +58,13 @@ static void put_named(struct text *out, const char *what, const struct best *bes
 
 /* Appends the line of predictions: "# predicted: a step of 5.60 s (90 %: 4.37 to 8.82); a GPU needs 32.1 GiB (90 %:
  * ...) of its 79.1 GiB, P(fits) 0.99". */
-static void put_predicted(struct text *out, const struct outcome *o)
+static void put_prediction_line(struct text *out, const struct outcome *o)
 {
     const double step_s = plan_step_s(o), needed = (double)o->verdict.needed[LIMIT_DEVICE];
     text_puts(out, "# predicted: a step of ");
     report_put_time(out, step_s, step_s);
     intervals_put_beside(out, " (90 %: ", &o->intervals.of_quantity[RESIDUAL_TIME], step_s,
-                         report_time_for(step_s).unit_s);
+                         report_time_format_for(step_s).unit_s);
     text_puts(out, "; a GPU needs ");
     units_put_gib(out, needed);
     intervals_put_beside(out, " (90 %: ", &o->intervals.of_quantity[RESIDUAL_MEMORY], needed,
@@ -77,7 +77,7 @@ static void put_predicted(struct text *out, const struct outcome *o)
 }
 
 /* Appends how far the best of `own` is from the best of `all`, by the measure of the goal: "12.3 % slower than". */
-static void put_distance(struct text *out, const struct best *own, const struct best *all)
+static void put_distance_to_best(struct text *out, const struct best *own, const struct best *all)
 {
     const struct outcome *a = &own->row[0], *b = &all->row[0];
     if (all->goal == GOAL_GPUS && own->gpus != all->gpus) {
@@ -99,9 +99,9 @@ static void put_distance(struct text *out, const struct best *own, const struct 
 enum status plan_settings_of_winner(struct text *out, enum framework framework,
                                     const struct best *all, struct diag *diag)
 {
-    put_head(out, all->row[0].request.ranks);
-    put_named(out, "the winner of all strategies", all);
-    put_predicted(out, &all->row[0]);
+    put_gpu_count_line(out, all->row[0].request.ranks);
+    put_named_outcome(out, "the winner of all strategies", all);
+    put_prediction_line(out, &all->row[0]);
     return put_settings(out, framework, &all->row[0].request, diag);
 }
 
@@ -119,13 +119,13 @@ enum status plan_settings_of_best(struct text *out, enum framework framework,
         safe_find(&safe, &own, all->goal, setup, open, setup->fits_probability, diag);
     if (status == STATUS_OK) {
         const struct request *request = &own.row[0].request;
-        put_head(out, request->ranks);
+        put_gpu_count_line(out, request->ranks);
         text_printf(&name, "the best %sthat %s expresses", interrupt_signal() != 0 ? "so far " : "",
                     framework_names[framework]);
-        put_named(out, name.data, &own);
-        put_predicted(out, &own.row[0]);
+        put_named_outcome(out, name.data, &own);
+        put_prediction_line(out, &own.row[0]);
         text_puts(out, "# ");
-        put_distance(out, &own, all);
+        put_distance_to_best(out, &own, all);
         text_printf(out,
                     " the winner of all strategies with profile %s, for which see --emit-winner: ",
                     setup->request.profile);
@@ -133,15 +133,16 @@ enum status plan_settings_of_best(struct text *out, enum framework framework,
         status = put_settings(out, framework, request, diag);
     } else if (status == STATUS_NO) {
         text_printf(out, "# nothing that %s expresses fits\n", framework_names[framework]);
-        put_named(out, "the winner of all strategies, for which see --emit-winner", all);
+        put_named_outcome(out, "the winner of all strategies, for which see --emit-winner", all);
     }
     text_release(&name);
     best_release(&own);
     return status;
 }
 
-enum status plan_settings_so_far(struct text *out, enum framework framework, const struct best *all,
-                                 struct space_open open, bool winner, struct diag *diag)
+enum status plan_settings_of_interrupted(struct text *out, enum framework framework,
+                                         const struct best *all, struct space_open open,
+                                         bool winner, struct diag *diag)
 {
     text_printf(
         out,
@@ -154,14 +155,14 @@ enum status plan_settings_so_far(struct text *out, enum framework framework, con
         one.row = &all->row[i];
         if (!winner && !space_allows(&open, &one.row->request))
             continue;
-        put_head(out, one.row->request.ranks);
-        put_named(out, "the best so far", &one);
-        put_predicted(out, &one.row[0]);
+        put_gpu_count_line(out, one.row->request.ranks);
+        put_named_outcome(out, "the best so far", &one);
+        put_prediction_line(out, &one.row[0]);
         return put_settings(out, framework, &one.row->request, diag);
     }
     text_printf(out, "# nothing that was searched fits and is what %s expresses\n",
                 framework_names[framework]);
     if (all->count > 0 && all->row[0].kind == OUTCOME_TIMED)
-        put_named(out, "the best so far, for which see --emit-winner", all);
+        put_named_outcome(out, "the best so far, for which see --emit-winner", all);
     return STATUS_NO;
 }

@@ -25,7 +25,8 @@ enum status plan_settings_of_winner(struct text *out, enum framework framework,
 /* Prints the settings of the best configuration that a search had found when a signal ended it, and a line that says
  * so. It is the best that the framework can express, or (winner) the best of all. Returns STATUS_NO if none had been
  * found that fits. */
-enum status plan_settings_so_far(struct text *out, enum framework framework, const struct best *all,
-                                 struct space_open open, bool winner, struct diag *diag);
+enum status plan_settings_of_interrupted(struct text *out, enum framework framework,
+                                         const struct best *all, struct space_open open,
+                                         bool winner, struct diag *diag);
 
 #endif

@@ -10,50 +10,54 @@
 #include <string.h>
 
 /* The figures of one sequence that are printed. */
-struct weights {
-    double pairs, pairs_of_fullest; /* visible pairs of all ranks; of the fullest rank */
+struct sequence_traffic {
+    double visible_pairs, pairs_of_fullest; /* visible pairs of all ranks; of the fullest rank */
     uint32_t fullest_rank;
-    int64_t keys, queries; /* rows that the rank receives that receives the most */
+    /* rows of keys, and rows of queries, of the rank that receives the most of them */
+    int64_t most_keys_received, most_queries_received;
     double mean_keys;
     struct coverage_least if_queries_stay; /* rows of keys if all queries stay where they are */
-    /* rows of the rank that moves the most, and at least in any division: a query counts twice, as its result
-     * returns */
-    double rows, least_rows;
+    /* rows of the rank that moves the most, and a lower bound on these rows for any division of the work. A query
+     * counts twice, since its result returns. */
+    double most_rows_moved, least_rows;
 };
 
-static struct weights weigh_sequence(const struct core_plan *plan, size_t sequence)
+static struct sequence_traffic measure_sequence(const struct core_plan *plan, size_t sequence)
 {
     const struct row_bytes rows = {.key = 1, .query = 1, .result = 1};
     const struct core_sequence *s = &plan->sequence[sequence];
     const struct document_list documents = core_plan_documents(s);
     struct coverage_load *load = heap_alloc(plan->ranks, sizeof *load);
-    struct weights w = {0};
+    struct sequence_traffic w = {0};
     coverage_loads(plan, sequence, load);
     for (uint32_t r = 0; r < plan->ranks; r++) {
-        w.pairs += load[r].pairs;
+        w.visible_pairs += load[r].pairs;
         if (load[r].pairs > w.pairs_of_fullest) {
             w.pairs_of_fullest = load[r].pairs;
             w.fullest_rank = r;
         }
-        w.keys = load[r].keys > w.keys ? load[r].keys : w.keys;
-        w.queries = load[r].queries > w.queries ? load[r].queries : w.queries;
+        w.most_keys_received =
+            load[r].keys > w.most_keys_received ? load[r].keys : w.most_keys_received;
+        w.most_queries_received =
+            load[r].queries > w.most_queries_received ? load[r].queries : w.most_queries_received;
         w.mean_keys += (double)load[r].keys / plan->ranks;
-        w.rows = fmax(w.rows, (double)load[r].keys + 2 * (double)load[r].queries);
+        w.most_rows_moved =
+            fmax(w.most_rows_moved, (double)load[r].keys + 2 * (double)load[r].queries);
     }
-    w.if_queries_stay = coverage_least_keys(&documents, plan->window, plan->ranks, w.pairs);
-    w.least_rows =
-        coverage_least_bytes(w.pairs, plan->ranks, (double)s->tokens / plan->ranks, &rows, true);
+    w.if_queries_stay = coverage_least_keys(&documents, plan->window, plan->ranks, w.visible_pairs);
+    w.least_rows = coverage_least_bytes(w.visible_pairs, plan->ranks,
+                                        (double)s->tokens / plan->ranks, &rows, true);
     free(load);
     return w;
 }
 
-static double balance_of(const struct core_plan *plan, const struct weights *w)
+static double pair_balance(const struct core_plan *plan, const struct sequence_traffic *w)
 {
-    return w->pairs > 0 ? w->pairs_of_fullest * plan->ranks / w->pairs : 1;
+    return w->visible_pairs > 0 ? w->pairs_of_fullest * plan->ranks / w->visible_pairs : 1;
 }
 
 /* Appends how many times the least rows are: ", 1.50 times the least"; nothing if there need be none. */
-static void put_times(struct text *out, double rows, double least)
+static void put_ratio_to_least(struct text *out, double rows, double least)
 {
     if (least > 0)
         text_printf(out, ", %.2f times the least", rows / least);
@@ -62,27 +66,28 @@ static void put_times(struct text *out, double rows, double least)
 static void put_sequence(struct text *out, const struct core_plan *plan, size_t i)
 {
     const char *const indent = "                   ";
-    struct weights w = weigh_sequence(plan, i);
+    struct sequence_traffic w = measure_sequence(plan, i);
     text_printf(out,
                 "sequence %-9zu %.0f visible pairs; rank %u has the most, %.0f, %.3f times the "
                 "mean\n",
-                i, w.pairs, w.fullest_rank, w.pairs_of_fullest, balance_of(plan, &w));
+                i, w.visible_pairs, w.fullest_rank, w.pairs_of_fullest, pair_balance(plan, &w));
     text_printf(out,
                 "%sa rank receives at most %lld rows of keys, %.1f on average, and at most %lld of "
                 "queries\n",
-                indent, (long long)w.keys, w.mean_keys, (long long)w.queries);
+                indent, (long long)w.most_keys_received, w.mean_keys,
+                (long long)w.most_queries_received);
     text_printf(out, "%swith queries at home at least %.1f of keys on average", indent,
                 w.if_queries_stay.all_ranks / plan->ranks);
-    if (w.queries == 0)
-        put_times(out, w.mean_keys, w.if_queries_stay.all_ranks / plan->ranks);
+    if (w.most_queries_received == 0)
+        put_ratio_to_least(out, w.mean_keys, w.if_queries_stay.all_ranks / plan->ranks);
     text_printf(out, "; some rank at least %.1f", w.if_queries_stay.fullest_rank);
-    if (w.queries == 0)
-        put_times(out, (double)w.keys, w.if_queries_stay.fullest_rank);
+    if (w.most_queries_received == 0)
+        put_ratio_to_least(out, (double)w.most_keys_received, w.if_queries_stay.fullest_rank);
     text_printf(out,
                 "\n%sin any division some rank moves at least %.1f rows, queries counted twice; "
                 "here %.0f",
-                indent, w.least_rows, w.rows);
-    put_times(out, w.rows, w.least_rows);
+                indent, w.least_rows, w.most_rows_moved);
+    put_ratio_to_least(out, w.most_rows_moved, w.least_rows);
     text_putc(out, '\n');
 }
 
@@ -103,17 +108,17 @@ static void put_json(struct text *out, const struct core_plan *plan, bool right)
     json_put_count(&json, "ranks", plan->ranks);
     json_begin_array(&json, "sequences");
     for (size_t i = 0; i < plan->sequences && right; i++) {
-        struct weights w = weigh_sequence(plan, i);
+        struct sequence_traffic w = measure_sequence(plan, i);
         json_begin_object(&json, NULL);
-        json_put_number(&json, "pairs", w.pairs);
-        json_put_number(&json, "fullest_over_mean", balance_of(plan, &w));
+        json_put_number(&json, "pairs", w.visible_pairs);
+        json_put_number(&json, "fullest_over_mean", pair_balance(plan, &w));
         json_put_count(&json, "fullest_rank", w.fullest_rank);
-        json_put_count(&json, "most_key_rows", (uint64_t)w.keys);
+        json_put_count(&json, "most_key_rows", (uint64_t)w.most_keys_received);
         json_put_number(&json, "mean_key_rows", w.mean_keys);
         json_put_number(&json, "least_key_rows", w.if_queries_stay.fullest_rank);
         json_put_number(&json, "least_mean_key_rows", w.if_queries_stay.all_ranks / plan->ranks);
-        json_put_count(&json, "most_query_rows", (uint64_t)w.queries);
-        json_put_number(&json, "most_rows", w.rows);
+        json_put_count(&json, "most_query_rows", (uint64_t)w.most_queries_received);
+        json_put_number(&json, "most_rows", w.most_rows_moved);
         json_put_number(&json, "least_rows", w.least_rows);
         json_end_object(&json);
     }

@@ -49,11 +49,11 @@ static void print_memory(struct sheet *sheet, const struct report *r)
     if (!prediction_is_recorded(p)) { /* whose offsets are the allocator's */
         text_puts(&piece, "arena ");
         units_put_gib(&piece, (double)p->ir.planned_bytes[MEMORY_HBM]);
-        report_put_piece(&line, &piece);
+        report_put_comma_piece(&line, &piece);
     }
     text_puts(&piece, "peak ");
     units_put_gib(&piece, (double)peak->bytes);
-    report_put_piece(&line, &piece);
+    report_put_comma_piece(&line, &piece);
     text_puts(&piece, "reserved ");
     units_put_gib(&piece, (double)p->reserved.total_bytes);
     for (int i = 0; i < RESERVED_PART_COUNT; i++) {
@@ -61,13 +61,13 @@ static void print_memory(struct sheet *sheet, const struct report *r)
                     reserved_part_label((enum reserved_part)i));
         units_put_gib(&piece, (double)p->reserved.bytes[i]);
     }
-    report_put_piece(&line, &piece);
+    report_put_comma_piece(&line, &piece);
     if (p->verdict.needed[LIMIT_HOST] > 0) {
         text_puts(&piece, "host ");
         units_put_gib(&piece, (double)p->verdict.needed[LIMIT_HOST]);
         text_puts(&piece, " a node");
         put_host_parts(&piece, p);
-        report_put_piece(&line, &piece);
+        report_put_comma_piece(&line, &piece);
     }
     bool first = true;
     for (int i = 0; i < CATEGORY_COUNT; i++) {
@@ -80,7 +80,7 @@ static void print_memory(struct sheet *sheet, const struct report *r)
         first = false;
         text_printf(&piece, "%s ", category_labels[i]);
         units_put_gib(&piece, (double)peak->category_bytes[i]);
-        report_put_piece(&line, &piece);
+        report_put_comma_piece(&line, &piece);
     }
     if (peak->op != IR_NONE) {
         struct prediction_op at = prediction_op(p, peak->op);
@@ -90,7 +90,7 @@ static void print_memory(struct sheet *sheet, const struct report *r)
         if (at.layer != IR_NONE16)
             text_printf(&piece, ", layer %u", at.layer);
         text_putc(&piece, ')');
-        report_put_piece(&line, &piece);
+        report_put_comma_piece(&line, &piece);
     }
     sheet_line(sheet, "memory", line.data);
     text_release(&line);
@@ -98,7 +98,7 @@ static void print_memory(struct sheet *sheet, const struct report *r)
 }
 
 /* Appends ", 11 of 32 layers": how much of a loop was simulated, if not all of it was. */
-static void put_sample(struct text *out, const struct prediction *p)
+static void put_simulated_share(struct text *out, const struct prediction *p)
 {
     struct prediction_short_list short_list = prediction_short_list(p);
     if (short_list.loop != NULL)
@@ -106,14 +106,14 @@ static void put_sample(struct text *out, const struct prediction *p)
                     (long long)short_list.all_iterations, short_list.loop);
 }
 
-/* Appends "fill 3.1 %": of the step. */
+/* Appends a share of the step: "fill 3.1 %". */
 static void put_share(struct text *piece, struct text *line, const char *what, double seconds,
                       double step_s)
 {
     if (seconds < TINY * step_s)
         return;
     text_printf(piece, "%s %.1f %%", what, 100 * seconds / step_s);
-    report_put_piece(line, piece);
+    report_put_comma_piece(line, piece);
 }
 
 static void print_stages(struct sheet *sheet, const struct report *r)
@@ -126,7 +126,7 @@ static void print_stages(struct sheet *sheet, const struct report *r)
     struct text line = {0};
     text_printf(&piece, "%u, idle %.1f %% of the step (%.1f %% of their work)", s->stage_count,
                 100 * s->bubble_to_step, 100 * s->bubble_to_busy);
-    report_put_piece(&line, &piece);
+    report_put_comma_piece(&line, &piece);
     put_share(&piece, &line, "fill", s->fill_s, step);
     put_share(&piece, &line, "drain", s->drain_s, step);
     put_share(&piece, &line, "imbalance", s->imbalance_s, step);
@@ -167,7 +167,7 @@ static void print_simulation(struct sheet *sheet, const struct report *r)
                 sim->uniform_rank_count > 0 ? "even " : "", sim->class_count == 1 ? "" : "es",
                 (unsigned long long)sim->counts.simulated_op_instances,
                 (unsigned long long)sim->counts.op_instances);
-    put_sample(&line, p);
+    put_simulated_share(&line, p);
     if (sim->busiest_link_name) {
         const struct sim_link_load *load = &sim->link_load[sim->busiest_load_row];
         text_printf(&line, ", busiest link %s carries ", sim->busiest_link_name);
@@ -181,7 +181,7 @@ static void print_simulation(struct sheet *sheet, const struct report *r)
     text_release(&line);
 }
 
-/* MFU by every convention, and HFU. */
+/* Prints MFU by every convention, and HFU. */
 static void print_utilisation(struct sheet *sheet, const struct report *r)
 {
     const struct prediction *p = r->prediction;
@@ -190,11 +190,11 @@ static void print_utilisation(struct sheet *sheet, const struct report *r)
     for (int i = 0; p->has_choices && i < MFU_CONVENTION_COUNT; i++) {
         fraction[i] = prediction_mfu(p, (enum mfu_convention)i);
         text_printf(&piece, "%s %.1f %%", mfu_table[i].name, 100 * fraction[i]);
-        report_put_piece(&line, &piece);
+        report_put_comma_piece(&line, &piece);
     }
     mfu_explain_excess(&piece, fraction);
     if (piece.size > 0)
-        report_put_piece(&line, &piece);
+        report_put_comma_piece(&line, &piece);
     if (line.size > 0)
         sheet_line(sheet, "MFU", line.data);
     line.size = 0;
@@ -204,7 +204,8 @@ static void print_utilisation(struct sheet *sheet, const struct report *r)
     text_release(&line);
 }
 
-/* "limit 700 W; SM clock at most 1980 MHz: products at 1582, attention at 1775" */
+/* Prints the power limit and the clocks: "limit 700 W; SM clock at most 1980 MHz: products at 1582, attention at
+ * 1775". */
 static void print_power(struct sheet *sheet, const struct report *r)
 {
     const struct assumed_clock assumed = assumed_clock(r->prediction);
@@ -233,7 +234,7 @@ static void print_interval(struct sheet *sheet, const struct report *r)
     text_release(&from);
 }
 
-static void print_ideal(struct sheet *sheet, const struct report *r)
+static void print_ideal_step(struct sheet *sheet, const struct report *r)
 {
     const struct prediction *p = r->prediction;
     const struct alternative *best = r->best_alternative;
@@ -263,7 +264,7 @@ static void print_choices(struct sheet *sheet, const struct prediction *p)
 
 void report_print_details(struct sheet *sheet, const struct report *report)
 {
-    bool whole = report->part == NULL;
+    bool whole = report->scope_times == NULL;
     sheet_section(sheet, SHEET_DETAILS, "Details");
     print_choices(sheet, report->prediction);
     if (whole) { /* a part of a model has no weights of its own, and no memory limit */
@@ -275,5 +276,5 @@ void report_print_details(struct sheet *sheet, const struct report *report)
     print_simulation(sheet, report);
     print_power(sheet, report);
     print_interval(sheet, report);
-    print_ideal(sheet, report);
+    print_ideal_step(sheet, report);
 }

@@ -13,7 +13,8 @@ static const struct column late_columns[] = {
     {"slowest_over_mean", NULL, NULL, COLUMN_NUMBER, 0, "Seconds of attention of each micro-batch's slowest rank over the mean of ranks, summed over micro-batches."},
 };
 
-/* The step's time, which the step that all else is about has in another place, and how its sequences are packed. */
+/* Columns of a packed step: its time, and how its sequences are packed. The step that the report is about has no time
+ * here, since its time is a member of the whole report. */
 static const struct column batch_columns[] = {
     {"step_s", NULL, NULL, COLUMN_SECONDS, 0, "common.json"},
     {"documents", NULL, NULL, COLUMN_COUNT, 0, "Documents of the step; pieces of one that was cut count one by one."},
@@ -26,7 +27,7 @@ static const struct column batch_columns[] = {
     {"squares_share", NULL, NULL, COLUMN_NUMBER, 0, "Sum of squared lengths of documents over that of sequences."},
     {"latest_rank", NULL, NULL, COLUMN_COUNT, 0, "The data-parallel rank with the most visible pairs."},
     {"latest_over_mean", NULL, NULL, COLUMN_NUMBER, 0, "Its pairs over the mean of data-parallel ranks."},
-    {"late", NULL, NULL, COLUMN_ROW | COLUMN_OPTIONAL, 0, "late"},
+    {"late", NULL, NULL, COLUMN_SINGLE_ROW | COLUMN_OPTIONAL, 0, "late"},
 };
 /* clang-format on */
 
@@ -71,7 +72,7 @@ static void put_lateness(struct text *line, const struct report *r, struct docum
 }
 
 /* Prints how far the division of attention is from the most even one, the fewest rows and the least time. */
-static void print_division(struct sheet *sheet, const struct report *r)
+static void print_attention_division(struct sheet *sheet, const struct report *r)
 {
     struct attention_division d;
     struct text line = {0};
@@ -92,7 +93,7 @@ static void print_division(struct sheet *sheet, const struct report *r)
     text_release(&line);
 }
 
-static void put_division(struct json_out *w, const struct report *r)
+static void put_attention_division(struct json_out *w, const struct report *r)
 {
     struct attention_division d;
     if (!attention_division(&d, r->prediction))
@@ -110,11 +111,11 @@ static void put_division(struct json_out *w, const struct report *r)
 
 void report_print_documents(struct sheet *sheet, const struct report *r)
 {
-    const struct packed_batch *b = r->documents;
-    const struct batch_times *t = r->batches;
+    const struct packed_batch *b = r->packed_batch;
+    const struct batch_times *t = r->batch_times;
     struct text line = {0};
     if (b == NULL) { /* a core plan has documents of its own */
-        print_division(sheet, r);
+        print_attention_division(sheet, r);
         return;
     }
     text_printf(&line, "%llu, of %lld tokens together; padding %.1f %%; ",
@@ -137,7 +138,7 @@ void report_print_documents(struct sheet *sheet, const struct report *r)
                     r->prediction->lateness.worst_over_all);
         sheet_line(sheet, "late ranks", line.data);
     }
-    print_division(sheet, r);
+    print_attention_division(sheet, r);
     if (t != NULL) {
         line.size = 0;
         text_printf(&line, "%zu steps: median ", t->count);
@@ -167,46 +168,46 @@ void report_print_documents(struct sheet *sheet, const struct report *r)
     text_release(&line);
 }
 
-static void put_late(struct rows *rows, struct document_lateness late)
+static void put_late_rank(struct rows *rows, struct document_lateness late)
 {
     struct rows one;
     if (late.units == 0) {
-        rows_skip(rows);
+        rows_skip_column(rows);
         return;
     }
-    rows_begin_inner_one(&one, rows, &report_document_tables[REPORT_LATE]);
-    rows_number(&one, late.rank);
-    rows_number(&one, late.late_units);
-    rows_number(&one, late.units);
-    rows_number(&one, late.worst_over_all);
+    rows_begin_inner_single(&one, rows, &report_document_tables[REPORT_LATE]);
+    rows_put_number(&one, late.rank);
+    rows_put_number(&one, late.late_units);
+    rows_put_number(&one, late.units);
+    rows_put_number(&one, late.worst_over_all);
     rows_end(&one);
 }
 
-static void put_packed(struct rows *rows, const struct packed_batch *b,
-                       struct document_lateness late)
+static void put_packed_batch(struct rows *rows, const struct packed_batch *b,
+                             struct document_lateness late)
 {
-    rows_number(rows, (double)b->documents);
-    rows_number(rows, (double)b->tokens);
-    rows_number(rows, (double)b->padding);
-    rows_number(rows, padding_percent(b) / 100);
-    rows_number(rows, (double)b->cut_documents);
-    rows_number(rows, (double)b->dropped_tokens);
-    rows_number(rows, b->pairs / b->causal_pairs);
-    rows_number(rows, b->squares);
-    rows_number(rows, b->latest_rank);
-    rows_number(rows, b->latest_over_mean);
-    put_late(rows, late);
+    rows_put_number(rows, (double)b->documents);
+    rows_put_number(rows, (double)b->tokens);
+    rows_put_number(rows, (double)b->padding);
+    rows_put_number(rows, padding_percent(b) / 100);
+    rows_put_number(rows, (double)b->cut_documents);
+    rows_put_number(rows, (double)b->dropped_tokens);
+    rows_put_number(rows, b->pairs / b->causal_pairs);
+    rows_put_number(rows, b->squares);
+    rows_put_number(rows, b->latest_rank);
+    rows_put_number(rows, b->latest_over_mean);
+    put_late_rank(rows, late);
 }
 
 void report_json_documents(struct json_out *w, const struct report *r)
 {
-    const struct batch_times *t = r->batches;
-    put_division(w, r);
-    if (r->documents == NULL)
+    const struct batch_times *t = r->batch_times;
+    put_attention_division(w, r);
+    if (r->packed_batch == NULL)
         return;
     struct rows rows = {.json = w};
-    rows_begin_one(&rows, "packed", &report_document_tables[REPORT_PACKED]);
-    put_packed(&rows, r->documents, r->prediction->lateness);
+    rows_begin_single(&rows, "packed", &report_document_tables[REPORT_PACKED]);
+    put_packed_batch(&rows, r->packed_batch, r->prediction->lateness);
     rows_end(&rows);
     if (t == NULL)
         return;
@@ -221,8 +222,8 @@ void report_json_documents(struct json_out *w, const struct report *r)
         json_put_count(w, "layers", (uint64_t)t->layers);
     rows_begin(&rows, "by_batch", NULL, &report_document_tables[REPORT_BATCH]);
     for (size_t i = 0; i < t->count; i++) {
-        rows_number(&rows, t->step_s[i]);
-        put_packed(&rows, &r->packed_batches[i], t->lateness[i]);
+        rows_put_number(&rows, t->step_s[i]);
+        put_packed_batch(&rows, &r->packed_batches[i], t->lateness[i]);
     }
     rows_end(&rows);
     json_end_object(w);

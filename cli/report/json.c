@@ -102,7 +102,7 @@ void report_json_verdict(struct json_out *w, const struct verdict *v)
     json_put_count(w, "host_available_bytes", v->available[LIMIT_HOST]);
 }
 
-void report_json_step_ends(struct json_out *w, const struct intervals *intervals, double step_s)
+void report_json_step_interval(struct json_out *w, const struct intervals *intervals, double step_s)
 {
     const struct interval *time = &intervals->of_quantity[RESIDUAL_TIME];
     if (!interval_is_known(time))
@@ -145,9 +145,9 @@ static void put_schedule(struct json_out *w, const struct prediction *p)
 
 void report_fill_products(struct rows *rows, const struct prediction_products *of)
 {
-    rows_number(rows, of->narrow_s);
-    rows_number(rows, of->wide_s);
-    rows_number(rows, of->casts_s);
+    rows_put_number(rows, of->narrow_s);
+    rows_put_number(rows, of->wide_s);
+    rows_put_number(rows, of->casts_s);
 }
 
 /* Appends the bubble by both definitions, and what each stage does with the step. */
@@ -162,15 +162,15 @@ static void put_stages(struct json_out *w, const struct prediction *p)
     struct rows rows = {.json = w};
     rows_begin(&rows, "by_stage", NULL, &table);
     for (uint32_t stage = 0; stage < s->stage_count; stage++) {
-        rows_name(&rows, p->ir.role[stage].name);
+        rows_put_name(&rows, p->ir.role[stage].name);
         for (int i = 0; i < CAUSE_COUNT; i++)
-            rows_number(&rows, s->waterfall[stage].cause_s[i]);
+            rows_put_number(&rows, s->waterfall[stage].cause_s[i]);
     }
     rows_end(&rows);
     json_end_object(w);
 }
 
-static void put_times(struct json_out *w, const struct prediction *p)
+static void put_step_times(struct json_out *w, const struct prediction *p)
 {
     json_put_number(w, "step_s", p->sim.step_s);
     if (!prediction_is_recorded(p))
@@ -194,7 +194,7 @@ static void put_times(struct json_out *w, const struct prediction *p)
     json_end_object(w);
     if (p->products.narrow_s > 0) {
         struct rows rows = {.json = w};
-        rows_begin_one(&rows, "narrow_products", &report_tables[REPORT_PRODUCTS]);
+        rows_begin_single(&rows, "narrow_products", &report_tables[REPORT_PRODUCTS]);
         report_fill_products(&rows, &p->products);
         rows_end(&rows);
     }
@@ -202,20 +202,20 @@ static void put_times(struct json_out *w, const struct prediction *p)
         put_stages(w, p);
 }
 
-/* The parts of the machine's numbers, where some were measured or are estimates. */
-static void put_spreads(struct json_out *w, const struct spreads *spreads)
+/* Writes, for each part of the machine, how uncertain its numbers are and whether they were measured or estimated. */
+static void put_number_spreads(struct json_out *w, const struct spreads *spreads)
 {
     if (!spreads->is_known)
         return;
     struct rows rows = {.json = w};
     rows_begin(&rows, "machine", NULL, &report_tables[REPORT_MACHINE]);
     for (int i = 0; i < SPREAD_PART_COUNT; i++) {
-        rows_name(&rows, spread_part_name((enum spread_part)i));
-        rows_number(&rows, spreads->spread[i] > 0);
-        rows_number(&rows, spreads->spread[i]);
-        rows_number(&rows, spreads->growth_of_measured[i]);
-        rows_number(&rows, spreads->share_of_unmeasured[i]);
-        rows_number(&rows, spreads->estimated[i]);
+        rows_put_name(&rows, spread_part_name((enum spread_part)i));
+        rows_put_number(&rows, spreads->spread[i] > 0);
+        rows_put_number(&rows, spreads->spread[i]);
+        rows_put_number(&rows, spreads->growth_of_measured[i]);
+        rows_put_number(&rows, spreads->share_of_unmeasured[i]);
+        rows_put_number(&rows, spreads->estimated[i]);
     }
     rows_end(&rows);
 }
@@ -232,7 +232,8 @@ void report_json_run(struct json_out *w, const struct prediction *p)
     json_end_object(w);
 }
 
-/* What was never measured of each figure, largest first, and what the user's own runs change. */
+/* Writes, for each figure, which features of the step no measured run has, the largest effect first, and how the runs
+ * of the user change the interval. */
 static void put_never_measured(struct json_out *w, const struct intervals *intervals)
 {
     static const char *const figures[RESIDUAL_COUNT] = {"time", "memory"};
@@ -244,10 +245,10 @@ static void put_never_measured(struct json_out *w, const struct intervals *inter
             const struct unmeasured *unmeasured = &intervals->of_quantity[of].unmeasured[i];
             struct text what = {0};
             interval_put_unmeasured(&what, unmeasured, &run);
-            rows_name(&rows, figures[of]);
-            rows_name(&rows, interval_feature_names[unmeasured->feature]);
-            rows_name(&rows, what.data);
-            rows_number(&rows, sqrt(unmeasured->variance));
+            rows_put_name(&rows, figures[of]);
+            rows_put_name(&rows, interval_feature_names[unmeasured->feature]);
+            rows_put_name(&rows, what.data);
+            rows_put_number(&rows, sqrt(unmeasured->variance));
             text_release(&what);
         }
     }
@@ -258,7 +259,7 @@ static void put_never_measured(struct json_out *w, const struct intervals *inter
     }
 }
 
-/* Low and high ends of each figure. */
+/* Writes the low and the high end of the interval of each figure. */
 static void put_intervals(struct json_out *w, const struct prediction *p)
 {
     const struct intervals intervals = intervals_of(p);
@@ -269,7 +270,7 @@ static void put_intervals(struct json_out *w, const struct prediction *p)
     intervals_put_from(&from, &intervals);
     if (from.size > 0)
         json_begin_object(w, "interval_90");
-    report_json_step_ends(w, &intervals, p->sim.step_s);
+    report_json_step_interval(w, &intervals, p->sim.step_s);
     if (intervals_known(&intervals, RESIDUAL_TIME) && !prediction_is_recorded(p)) {
         json_put_number(w, "tokens_per_s_gpu_low", interval_low(&rate, p->tokens_per_s_gpu));
         json_put_number(w, "tokens_per_s_gpu_high", interval_high(&rate, p->tokens_per_s_gpu));
@@ -287,13 +288,13 @@ static void put_intervals(struct json_out *w, const struct prediction *p)
     if (from.size > 0) {
         json_put_text(w, "from", from.data);
         put_never_measured(w, &intervals);
-        put_spreads(w, &intervals.spreads);
+        put_number_spreads(w, &intervals.spreads);
         json_end_object(w);
     }
     text_release(&from);
 }
 
-static void put_part(struct json_out *w, const struct operator_times *t)
+static void put_scope_times(struct json_out *w, const struct operator_times *t)
 {
     json_begin_object(w, "part");
     json_put_number(w, "elapsed_s", t->elapsed_s);
@@ -334,7 +335,7 @@ static void put_memory(struct json_out *w, const struct prediction *p)
 }
 
 /* Writes how much of a loop was simulated, if not all of it was. */
-static void put_sample(struct json_out *w, const struct prediction *p)
+static void put_simulated_share(struct json_out *w, const struct prediction *p)
 {
     struct prediction_short_list short_list = prediction_short_list(p);
     if (short_list.loop == NULL)
@@ -346,7 +347,7 @@ static void put_sample(struct json_out *w, const struct prediction *p)
     json_end_object(w);
 }
 
-/* Appends the links that the step uses, and whether anybody has measured them. */
+/* Appends the links that the step uses, and whether they were measured. */
 static void put_link_classes(struct json_out *w, const struct prediction *p)
 {
     struct link_class class[LINK_CLASSES_MAX];
@@ -354,9 +355,9 @@ static void put_link_classes(struct json_out *w, const struct prediction *p)
     struct rows rows = {.json = w};
     rows_begin(&rows, "links", NULL, &report_tables[REPORT_LINKS]);
     for (size_t i = 0; i < count; i++) {
-        rows_name(&rows, class[i].name);
-        rows_number(&rows, class[i].is_measured);
-        rows_name(&rows, class[i].source);
+        rows_put_name(&rows, class[i].name);
+        rows_put_number(&rows, class[i].is_measured);
+        rows_put_name(&rows, class[i].source);
     }
     rows_end(&rows);
 }
@@ -377,7 +378,7 @@ static void put_simulation(struct json_out *w, const struct prediction *p)
     json_put_count(w, "simulated", p->sim.counts.simulated_op_instances);
     json_put_count(w, "flows", p->sim.counts.flows_started);
     json_put_count(w, "timers", p->sim.counts.timers_set);
-    put_sample(w, p);
+    put_simulated_share(w, p);
     json_put_number(w, "extrapolated_share", p->extrapolated_share);
     json_put_text(w, "extrapolated_why",
                   p->extrapolation_reason.size > 0 ? p->extrapolation_reason.data : "");
@@ -404,7 +405,7 @@ static void put_next_command(struct json_out *w, const struct report *r)
 {
     struct text command = {0};
     if (r->best_alternative->options[0] != '\0' && r->command != NULL)
-        report_put_command_with(&command, r->command, r->best_alternative->options);
+        report_put_command_with_options(&command, r->command, r->best_alternative->options);
     json_put_text(w, "command", command.data);
     text_release(&command);
 }
@@ -448,8 +449,8 @@ static void put_made_by(struct json_out *json, const struct report *r)
     text_release(&versions);
 }
 
-/* Why the run does less than is predicted, if it does. */
-static void put_at_most(struct json_out *w, uint32_t reasons)
+/* Writes why the run does less than is predicted, if it does. */
+static void put_reasons_for_less(struct json_out *w, uint32_t reasons)
 {
     if (reasons == 0)
         return;
@@ -465,10 +466,10 @@ void report_print_json(struct text *out, const struct report *r)
     const struct prediction *p = r->prediction;
     struct json_out w = {.out = out};
     command_begin_json(&w, "predict");
-    if (r->part == NULL) {
+    if (r->scope_times == NULL) {
         json_begin_object(&w, "verdict");
         report_json_verdict(&w, &p->verdict);
-        put_at_most(&w, p->setup->at_most);
+        put_reasons_for_less(&w, p->setup->at_most);
         json_end_object(&w);
     }
     json_begin_object(&w, "configuration");
@@ -484,10 +485,10 @@ void report_print_json(struct text *out, const struct report *r)
         report_json_recording(&w, p);
     report_json_documents(&w, r);
     report_json_routing(&w, r);
-    if (r->part != NULL)
-        put_part(&w, r->part);
+    if (r->scope_times != NULL)
+        put_scope_times(&w, r->scope_times);
     else
-        put_times(&w, p);
+        put_step_times(&w, p);
     put_memory(&w, p);
     put_intervals(&w, p);
     put_simulation(&w, p);
@@ -495,19 +496,20 @@ void report_print_json(struct text *out, const struct report *r)
         const struct report_training training = report_training_of(r);
         json_begin_object(&w, "training");
         json_put_number(&w, "tokens", r->total_tokens);
-        json_put_number(&w, "steps", training.steps);
+        json_put_number(&w, "steps", training.step_count);
         json_put_number(&w, "days", training.seconds / 86400);
         json_put_number(&w, "gpu_hours", training.gpu_hours);
         const struct intervals intervals = intervals_of(p);
         const struct interval *time = &intervals.of_quantity[RESIDUAL_TIME];
-        const double days = training.seconds / 86400, cost = training.gpu_hours * r->price;
+        const double days = training.seconds / 86400,
+                     cost = training.gpu_hours * r->price_per_gpu_hour;
         if (interval_is_known(time)) {
             json_put_number(&w, "days_low", interval_low(time, days));
             json_put_number(&w, "days_high", interval_high(time, days));
         }
-        if (r->price > 0)
+        if (r->price_per_gpu_hour > 0)
             json_put_number(&w, "cost", cost);
-        if (r->price > 0 && interval_is_known(time)) {
+        if (r->price_per_gpu_hour > 0 && interval_is_known(time)) {
             json_put_number(&w, "cost_low", interval_low(time, cost));
             json_put_number(&w, "cost_high", interval_high(time, cost));
         }

@@ -37,7 +37,7 @@ bool kernels_differ(const struct kernels *kernels)
     return used > 1;
 }
 
-void kernels_put(struct text *out, const struct kernels *kernels, enum attention_impl alike)
+void kernels_put(struct text *out, const struct kernels *kernels, enum attention_impl suggested)
 {
     if (!kernels_differ(kernels))
         return;
@@ -46,5 +46,5 @@ void kernels_put(struct text *out, const struct kernels *kernels, enum attention
         if (kernels->strategies_of[i].size > 0)
             text_printf(out, "%s of %s; ", attention_impl_name((enum attention_impl)i),
                         kernels->strategies_of[i].data);
-    text_printf(out, "--attention %s makes them alike", attention_impl_name(alike));
+    text_printf(out, "--attention %s makes them alike", attention_impl_name(suggested));
 }

@@ -19,7 +19,7 @@ void kernels_add(struct kernels *kernels, enum attention_impl impl, const char *
 bool kernels_differ(const struct kernels *kernels);
 
 /* Appends "attention's differ: fa2 of ulysses; cudnn of ring; --attention cudnn makes them alike", or nothing if they
- * do not differ. alike: the value that the text suggests for --attention. */
-void kernels_put(struct text *out, const struct kernels *kernels, enum attention_impl alike);
+ * do not differ. suggested: the value that the text proposes for --attention. */
+void kernels_put(struct text *out, const struct kernels *kernels, enum attention_impl suggested);
 
 #endif

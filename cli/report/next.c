@@ -38,7 +38,7 @@ static bool is_replaced(const char *option, char *const *word, int count)
     return false;
 }
 
-void report_put_command_with(struct text *out, const char *command, const char *options)
+void report_put_command_with_options(struct text *out, const char *command, const char *options)
 {
     struct arena arena = {0};
     struct diag diag = {0};
@@ -54,7 +54,7 @@ void report_put_command_with(struct text *out, const char *command, const char *
                 i += !has_value && i + 1 < count && strncmp(word[i + 1], "--", 2) != 0;
                 continue;
             }
-            options_put_word(out, word[i]);
+            options_put_quoted_word(out, word[i]);
         }
         text_printf(out, " %s", options);
     }
@@ -63,7 +63,7 @@ void report_put_command_with(struct text *out, const char *command, const char *
 }
 
 /* Appends "15.1 % less time (5.665 s a step); a GPU needs 32.1 GiB of 79.1 GiB:" */
-static void put_gain(struct text *out, const struct report *r)
+static void put_alternative_gain(struct text *out, const struct report *r)
 {
     const struct prediction *p = r->prediction;
     const struct alternative *best = r->best_alternative;
@@ -91,7 +91,7 @@ static void put_gain(struct text *out, const struct report *r)
 }
 
 /* Prints the option that gains most, or that none gains. */
-static void print_best(struct sheet *sheet, const struct report *r)
+static void print_best_alternative(struct sheet *sheet, const struct report *r)
 {
     const struct alternative *best = r->best_alternative;
     bool fits = r->prediction->verdict.fits;
@@ -102,8 +102,8 @@ static void print_best(struct sheet *sheet, const struct report *r)
                          : "None of %zu other options makes it fit.",
                     best->tried_count);
     } else {
-        put_gain(&text, r);
-        report_put_command_with(&command, r->command, best->options);
+        put_alternative_gain(&text, r);
+        report_put_command_with_options(&command, r->command, best->options);
     }
     sheet_text(sheet, text.data);
     if (command.size > 0)
@@ -124,9 +124,9 @@ void report_print_next(struct sheet *sheet, const struct report *r)
     const bool recorded = prediction_is_recorded(r->prediction);
     if (r->best_alternative == NULL && r->plan_command == NULL && r->shows_all && !recorded)
         return;
-    sheet_section(sheet, SHEET_NEXT, "What to try next");
+    sheet_section(sheet, SHEET_SUGGESTIONS, "What to try next");
     if (r->best_alternative != NULL)
-        print_best(sheet, r);
+        print_best_alternative(sheet, r);
     if (recorded)
         report_print_recorded_next(sheet, r);
     if (r->plan_command != NULL) {

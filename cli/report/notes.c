@@ -18,7 +18,7 @@
 #define OTHER_DEVICE 1.25
 
 /* Appends that costs are of a device that is much faster or slower than the cluster's. */
-static void print_other_device(struct text *out, const struct setup *setup)
+static void print_other_device_warning(struct text *out, const struct setup *setup)
 {
     double costs = setup->cost.device_peak_flop_per_s, peak = setup->cluster.device.peak_flop_per_s;
     if (setup->cost.is_ideal || (costs < peak * OTHER_DEVICE && costs * OTHER_DEVICE > peak))
@@ -30,9 +30,10 @@ static void print_other_device(struct text *out, const struct setup *setup)
     text_puts(out, ": MFU and HFU are shares of that");
 }
 
-/* Appends that ranks of a ring were taken as equal, which --exact distinguishes, and how large the error may be: a
- * measured bound, or, with packed documents, how much more than the mean the rank computes as which all are taken. */
-static void print_even(struct text *out, const struct prediction *p)
+/* Appends that ranks of a ring were taken as equally fast, which --exact would not do, and how large the error may be.
+ * That is a measured bound or, with packed documents, the work of the fullest rank over the mean, since all ranks are
+ * taken as the fullest. */
+static void print_even_ring_warning(struct text *out, const struct prediction *p)
 {
     if (p->fullest_over_mean > 0) {
         text_printf(
@@ -49,8 +50,9 @@ static void print_even(struct text *out, const struct prediction *p)
 }
 
 /* Returns the fact about attention's rate that a head dim uses, in a direction; NULL: not of a device file. */
-static const struct cost_fact *rate_of(const struct device_cost *cost, enum attention_impl impl,
-                                       enum attention_direction pass, int64_t dim)
+static const struct cost_fact *attention_rate_fact(const struct device_cost *cost,
+                                                   enum attention_impl impl,
+                                                   enum attention_direction pass, int64_t dim)
 {
     const struct cost_attention *attention = &cost->attention[impl][pass];
     char name[80];
@@ -69,7 +71,8 @@ static const struct cost_fact *rate_of(const struct device_cost *cost, enum atte
 }
 
 /* Appends that heads are wider than those of all measured steps, and between what rates their attention is. */
-static void print_wide_heads(struct text *out, const struct setup *setup, enum attention_impl impl)
+static void print_wide_heads_warning(struct text *out, const struct setup *setup,
+                                     enum attention_impl impl)
 {
     const struct device_cost *cost = &setup->cost;
     const double widest =
@@ -80,7 +83,7 @@ static void print_wide_heads(struct text *out, const struct setup *setup, enum a
                 (long long)setup->model.head_dim);
     for (int pass = 0; pass < ATTENTION_PASS_COUNT; pass++) {
         const struct cost_fact *rate =
-            rate_of(cost, impl, (enum attention_direction)pass, setup->model.head_dim);
+            attention_rate_fact(cost, impl, (enum attention_direction)pass, setup->model.head_dim);
         if (rate == NULL || rate->high <= rate->low)
             continue;
         text_printf(out, ", and attention's rate %s is between ",
@@ -92,7 +95,7 @@ static void print_wide_heads(struct text *out, const struct setup *setup, enum a
 }
 
 /* Appends where async TP is predicted with overlap that PyTorch lacks, or without overlap that it has. */
-static void print_async(struct text *out, const struct prediction *p)
+static void print_async_tp_warning(struct text *out, const struct prediction *p)
 {
     const struct choices *c = &p->choices;
     if (!p->has_choices || c->tensor_plan != TENSOR_PLAN_ASYNC || c->tp == 1)
@@ -120,11 +123,11 @@ void report_put_warning(struct text *out, const struct report *r)
     double host = p->sim.step_s > 0 ? p->waterfall.cause_s[CAUSE_HOST] / p->sim.step_s : 0;
     if (r->warning != NULL)
         text_puts(out, r->warning);
-    if (r->documents != NULL) {
-        const size_t count = r->batches != NULL ? r->batches->count : 1;
+    if (r->packed_batch != NULL) {
+        const size_t count = r->batch_times != NULL ? r->batch_times->count : 1;
         struct text dropped = {0};
-        packing_put_dropped(&dropped, r->batches != NULL ? r->packed_batches : r->documents, count,
-                            p->choices.seq);
+        packing_put_dropped(&dropped, r->batch_times != NULL ? r->packed_batches : r->packed_batch,
+                            count, p->choices.seq);
         if (dropped.size > 0)
             text_printf(out, "%s%s", out->size > 0 ? "; " : "", dropped.data);
         text_release(&dropped);
@@ -134,11 +137,11 @@ void report_put_warning(struct text *out, const struct report *r)
                     "%scompiled transformers give SDPA a mask, so that attention computes masked "
                     "pairs, too; flash_attention_2 (--attention fa2) would not",
                     out->size > 0 ? "; " : "");
-    print_async(out, p);
+    print_async_tp_warning(out, p);
     if (prediction_is_recorded(p))
         report_put_recorded_warning(out, p);
-    print_other_device(out, p->setup);
-    print_wide_heads(out, p->setup, (enum attention_impl)p->choices.attention_impl);
+    print_other_device_warning(out, p->setup);
+    print_wide_heads_warning(out, p->setup, (enum attention_impl)p->choices.attention_impl);
     /* Where steps were measured on the device, their errors say what its costs are worth. */
     if (p->extrapolated_share >= EXTRAPOLATED_SHOWN && !time->device_is_measured) {
         text_printf(out, "%s%.0f %% of compute time lies outside calibration",
@@ -158,11 +161,11 @@ void report_put_warning(struct text *out, const struct report *r)
                     out->size > 0 ? "; " : "", 100 * host,
                     prediction_is_recorded(p) ? "torch.compile" : "a larger --micro-batch");
     if (p->sim.uniform_rank_count > 0)
-        print_even(out, p);
+        print_even_ring_warning(out, p);
 }
 
-/* Tokens of a training, in the units that --tokens takes. */
-static void put_total(struct text *out, double tokens)
+/* Appends the number of tokens of a training, in the units that --tokens takes. */
+static void put_total_tokens(struct text *out, double tokens)
 {
     double unit = tokens >= 1e12 ? 1e12 : tokens >= 1e9 ? 1e9 : 1;
     text_put_double(out, tokens / unit);
@@ -171,7 +174,7 @@ static void put_total(struct text *out, double tokens)
 
 struct report_training report_training_of(const struct report *r)
 {
-    const struct batch_times *batches = r->batches;
+    const struct batch_times *batches = r->batch_times;
     double tokens = prediction_tokens(r->prediction), step_s = r->prediction->sim.step_s;
     if (batches != NULL) {
         tokens = step_s = 0;
@@ -182,7 +185,7 @@ struct report_training report_training_of(const struct report *r)
     }
     const double steps = ceil(r->total_tokens / tokens), seconds = steps * step_s;
     return (struct report_training){
-        .steps = steps,
+        .step_count = steps,
         .seconds = seconds,
         .gpu_hours = seconds / 3600 * prediction_gpus(r->prediction),
     };
@@ -194,17 +197,19 @@ void report_print_training(struct sheet *sheet, const struct report *r)
         return;
     const struct report_training training = report_training_of(r);
     struct text line = {0};
-    put_total(&line, r->total_tokens);
+    put_total_tokens(&line, r->total_tokens);
     const struct intervals intervals = intervals_of(r->prediction);
     const struct interval *time = &intervals.of_quantity[RESIDUAL_TIME];
-    text_printf(&line, " tokens in %.0f steps%s: %.2f days", training.steps,
-                r->batches != NULL ? " (as the mean of the batches)" : "",
+    text_printf(&line, " tokens in %.0f steps%s: %.2f days", training.step_count,
+                r->batch_times != NULL ? " (as the mean of the batches)" : "",
                 training.seconds / 86400);
     intervals_put_beside(&line, " (90 %: ", time, training.seconds, 86400);
     text_printf(&line, ", %.0f GPU-hours", training.gpu_hours);
-    if (r->price > 0) {
-        text_printf(&line, ", %.0f at %g an hour", training.gpu_hours * r->price, r->price);
-        intervals_put_beside(&line, " (90 %: ", time, training.gpu_hours * r->price, 1);
+    if (r->price_per_gpu_hour > 0) {
+        text_printf(&line, ", %.0f at %g an hour", training.gpu_hours * r->price_per_gpu_hour,
+                    r->price_per_gpu_hour);
+        intervals_put_beside(&line, " (90 %: ", time, training.gpu_hours * r->price_per_gpu_hour,
+                             1);
     }
     sheet_line(sheet, "training", line.data);
     text_release(&line);

@@ -21,7 +21,7 @@ static void put_predicted(struct json_out *json, const struct prediction *p)
     json_begin_object(json, "predicted");
     json_put_bool(json, "fits", r.verdict.fits);
     json_put_number(json, "step_s", r.step_s);
-    report_json_step_ends(json, &r.intervals, r.step_s);
+    report_json_step_interval(json, &r.intervals, r.step_s);
     if (!prediction_is_recorded(p))
         json_put_number(json, "tokens_per_s_gpu", r.tokens_per_s_gpu);
     if (p->has_choices)
@@ -33,7 +33,7 @@ static void put_predicted(struct json_out *json, const struct prediction *p)
     json_end_object(json);
 }
 
-/* step_s NAN: not measured yet. */
+/* Writes the member `measured`. step_s: the seconds of the step; NAN: it was not measured yet. */
 static void put_measured(struct json_out *json, double step_s)
 {
     json_begin_object(json, "measured");

@@ -10,7 +10,7 @@
 
 enum { LABEL_SIZE = 30, RANKS_SHOWN = 8 };
 
-static uint32_t events_of(const struct schedule_recorded *all)
+static uint32_t count_events(const struct schedule_recorded *all)
 {
     uint32_t events = 0;
     for (uint32_t i = 0; i < all->count; i++)
@@ -27,7 +27,7 @@ void report_put_recorded(struct text *line, const struct prediction *p)
         for (uint32_t i = 0; i < all->count && i < RANKS_SHOWN; i++)
             text_printf(line, "%s %u", i > 0 ? "," : "", all->recording[i].rank);
         text_printf(line, "%s of %u, %u events", all->count > RANKS_SHOWN ? ", ..." : "", r->world,
-                    events_of(all));
+                    count_events(all));
         return;
     }
     text_printf(line, "recorded with PyTorch %s: rank %u of %u, %u events", r->torch, r->rank,
@@ -41,7 +41,7 @@ void report_put_recorded(struct text *line, const struct prediction *p)
 
 /* Returns the end of a module's name, from the start of a part of its path, that fits into `size` letters, at least the
  * last part. */
-static const char *end_of(const char *name, size_t size)
+static const char *module_name_end(const char *name, size_t size)
 {
     while (strlen(name) > size && strchr(name, '.') != NULL)
         name = strchr(name, '.') + 1;
@@ -59,17 +59,18 @@ static const char *path_difference(const char *name, const char *other)
 
 /* Appends the end of a module's name that fits beside a bar. If another module's name has the same end, the part in
  * which they differ comes before it, as far as it fits: "vision..encoder.layers.*.fc1". */
-static void put_label(struct text *label, const struct recorded_modules *m, uint32_t row)
+static void put_module_label(struct text *label, const struct recorded_modules *m, uint32_t row)
 {
     enum { FEW = 4, DOTS = 2 };
-    const char *name = m->row[row].name, *end = end_of(name, LABEL_SIZE);
+    const char *name = m->row[row].name, *end = module_name_end(name, LABEL_SIZE);
     for (uint32_t i = 0; i < m->count && label->size == 0; i++) {
         const char *part = path_difference(name, m->row[i].name);
-        if (i == row || strcmp(end_of(m->row[i].name, LABEL_SIZE), end) != 0 || part >= end)
+        if (i == row || strcmp(module_name_end(m->row[i].name, LABEL_SIZE), end) != 0 ||
+            part >= end)
             continue;
         size_t size = strcspn(part, ".");
         size = size > LABEL_SIZE / 2 ? LABEL_SIZE / 2 : size;
-        end = end_of(name, LABEL_SIZE - DOTS - size);
+        end = module_name_end(name, LABEL_SIZE - DOTS - size);
         if (strlen(end) + DOTS + size > LABEL_SIZE)
             size = strlen(end) + DOTS + FEW > LABEL_SIZE ? FEW : LABEL_SIZE - DOTS - strlen(end);
         text_printf(label, "%.*s..", (int)size, part);
@@ -84,7 +85,7 @@ void report_print_modules(struct sheet *sheet, const struct report *report)
     struct screen_bar *bar = heap_zalloc((size_t)m.count + 1, sizeof *bar);
     struct text *label = heap_zalloc((size_t)m.count + 1, sizeof *label);
     for (uint32_t i = 0; i < m.count; i++) {
-        put_label(&label[i], &m, i);
+        put_module_label(&label[i], &m, i);
         bar[i] = (struct screen_bar){label[i].data, m.row[i].seconds};
     }
     sheet_section(sheet, SHEET_MODULES,
@@ -100,7 +101,8 @@ void report_print_modules(struct sheet *sheet, const struct report *report)
 }
 
 /* True if a recording before number `before` has the note. */
-static bool has_note(const struct schedule_recorded *all, uint32_t before, const char *note)
+static bool earlier_recording_has_note(const struct schedule_recorded *all, uint32_t before,
+                                       const char *note)
 {
     for (uint32_t i = 0; i < before; i++)
         for (uint32_t k = 0; k < all->recording[i].notes; k++)
@@ -118,7 +120,7 @@ static void put_assumptions(struct text *out, const struct schedule_recorded *al
                     r->guess[i].count == 1 ? "" : "s", r->guess[i].description);
     for (uint32_t i = 0; i < r->notes; i++) { /* the warning ends with a full stop of its own */
         const size_t size = strlen(r->note[i]);
-        if (!has_note(all, number, r->note[i]))
+        if (!earlier_recording_has_note(all, number, r->note[i]))
             text_printf(out, "; %.*s", (int)(size - (size > 0 && r->note[i][size - 1] == '.')),
                         r->note[i]);
     }
@@ -137,7 +139,7 @@ void report_print_recorded_mfu(struct sheet *sheet, const struct prediction *p)
                     100 * (m.flops - m.repeated_flops) / peak / p->sim.step_s);
     text_puts(&line, ")");
     if (mfu > 0)
-        sheet_figure(sheet, "MFU", value.data, line.data);
+        sheet_labelled_value(sheet, "MFU", value.data, line.data);
     text_release(&value);
     text_release(&line);
     recorded_modules_release(&m);
@@ -179,12 +181,12 @@ static void put_operators(struct json_out *w, const struct prediction *p)
     rows_begin(&rows, "operators", NULL, &report_tables[REPORT_OPERATORS]);
     for (size_t i = 0; i < operators.count; i++) {
         const struct recorded_operator *row = &operators.row[i];
-        rows_number(&rows, row->rank);
-        rows_name(&rows, row->key.op);
-        rows_name(&rows, row->key.inputs);
-        rows_name(&rows, step_dtype_name((enum step_dtype)row->key.dtype));
-        rows_number(&rows, (double)row->calls);
-        rows_number(&rows, row->seconds);
+        rows_put_number(&rows, row->rank);
+        rows_put_name(&rows, row->key.op);
+        rows_put_name(&rows, row->key.inputs);
+        rows_put_name(&rows, step_dtype_name((enum step_dtype)row->key.dtype));
+        rows_put_number(&rows, (double)row->calls);
+        rows_put_number(&rows, row->seconds);
     }
     rows_end(&rows);
     recorded_operators_release(&operators);
@@ -210,7 +212,7 @@ void report_json_recording(struct json_out *w, const struct prediction *p)
     for (uint32_t i = 0; i < all->count && all->count > 1; i++)
         json_put_count(w, NULL, all->recording[i].rank);
     json_end_array(w);
-    json_put_count(w, "events", events_of(all));
+    json_put_count(w, "events", count_events(all));
     json_put_count(w, "tokens", (uint64_t)r->tokens);
     json_put_count(w, "peak_bytes", peak);
     json_put_number(w, "kernels_s", m.seconds);
@@ -225,18 +227,18 @@ void report_json_recording(struct json_out *w, const struct prediction *p)
     struct rows rows = {.json = w};
     rows_begin(&rows, "modules", NULL, &report_tables[REPORT_MODULES]);
     for (uint32_t i = 0; i < m.count; i++) {
-        rows_name(&rows, m.row[i].name);
-        rows_number(&rows, m.row[i].forward_s);
-        rows_number(&rows, m.row[i].recompute_s);
-        rows_number(&rows, m.row[i].backward_s);
-        rows_number(&rows, m.row[i].optimizer_s);
+        rows_put_name(&rows, m.row[i].name);
+        rows_put_number(&rows, m.row[i].forward_s);
+        rows_put_number(&rows, m.row[i].recompute_s);
+        rows_put_number(&rows, m.row[i].backward_s);
+        rows_put_number(&rows, m.row[i].optimizer_s);
     }
     rows_end(&rows);
     rows_begin(&rows, "guessed", NULL, &report_tables[REPORT_GUESSES]);
     for (uint32_t k = 0; k < all->count; k++)
         for (uint32_t i = 0; i < all->recording[k].guess_count; i++) {
-            rows_name(&rows, all->recording[k].guess[i].description);
-            rows_number(&rows, (double)all->recording[k].guess[i].count);
+            rows_put_name(&rows, all->recording[k].guess[i].description);
+            rows_put_number(&rows, (double)all->recording[k].guess[i].count);
         }
     rows_end(&rows);
     json_end_object(w);

@@ -47,7 +47,7 @@ static const struct {
 };
 
 /* True if a compiled region made kernels of several operators. */
-static bool is_compiled(const struct prediction *p)
+static bool has_compiled_region(const struct prediction *p)
 {
     for (uint32_t i = 0; i < p->recorded.count; i++)
         for (uint32_t e = 0; e < p->recorded.recording[i].events; e++)
@@ -57,25 +57,25 @@ static bool is_compiled(const struct prediction *p)
     return false;
 }
 
-struct saving {
+struct possible_saving {
     double seconds;
     size_t row;
 };
 
-static int by_seconds(const void *left, const void *right)
+static int larger_saving_first(const void *left, const void *right)
 {
-    const struct saving *a = left, *b = right;
+    const struct possible_saving *a = left, *b = right;
     if (a->seconds != b->seconds)
         return a->seconds > b->seconds ? -1 : 1;
     return (a->row > b->row) - (a->row < b->row);
 }
 
 /* Prints what could save time, the most first. */
-static void print_savings(struct sheet *sheet, const struct prediction *p)
+static void print_time_savings(struct sheet *sheet, const struct prediction *p)
 {
     const struct waterfall *w = &p->waterfall;
-    const bool compiled = is_compiled(p);
-    struct saving saving[ARRAY_LEN(rows)];
+    const bool compiled = has_compiled_region(p);
+    struct possible_saving saving[ARRAY_LEN(rows)];
     struct text text = {0};
     size_t count = 0;
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -84,10 +84,10 @@ static void print_savings(struct sheet *sheet, const struct prediction *p)
             if (rows[i].causes & BIT(cause))
                 seconds += w->cause_s[cause];
         if (seconds >= SHARE_SHOWN * w->step_s && !(rows[i].uncompiled && compiled))
-            saving[count++] = (struct saving){seconds, i};
+            saving[count++] = (struct possible_saving){seconds, i};
     }
     if (count > 0)
-        qsort(saving, count, sizeof *saving, by_seconds);
+        qsort(saving, count, sizeof *saving, larger_saving_first);
     for (size_t i = 0; i < count && i < SHOWN; i++) {
         text.size = 0;
         text_printf(&text, "%.0f %% of the step at most, ", 100 * saving[i].seconds / w->step_s);
@@ -134,5 +134,5 @@ void report_print_recorded_next(struct sheet *sheet, const struct report *r)
     const struct prediction *p = r->prediction;
     if (!p->verdict.fits || p->verdict.fits_probability < LIKELY)
         print_memory_savings(sheet, p);
-    print_savings(sheet, p);
+    print_time_savings(sheet, p);
 }

@@ -2,13 +2,14 @@
 
 #include <math.h>
 
-struct report_time report_time_for(double whole_s)
+struct report_time_format report_time_format_for(double whole_s)
 {
-    static const struct report_time units[] = {{1, 3, "s"}, {1e-3, 3, "ms"}, {1e-6, 3, "us"}};
+    static const struct report_time_format units[] = {
+        {1, 3, "s"}, {1e-3, 3, "ms"}, {1e-6, 3, "us"}};
     size_t i = 0;
     while (i + 1 < ARRAY_LEN(units) && whole_s < units[i].unit_s)
         i++;
-    struct report_time time = units[i];
+    struct report_time_format time = units[i];
     double limit = 100 * time.unit_s;
     while (whole_s >= limit && time.decimals > 0) {
         limit *= 10;
@@ -17,8 +18,8 @@ struct report_time report_time_for(double whole_s)
     return time;
 }
 
-void report_round(const double *part_s, size_t count, double whole_s, struct report_time time,
-                  long long *rounded)
+void report_round_parts(const double *part_s, size_t count, double whole_s,
+                        struct report_time_format time, long long *rounded)
 {
     double step = time.unit_s / pow(10, time.decimals);
     long long whole = llround(whole_s / step), sum = 0;
@@ -37,11 +38,11 @@ void report_round(const double *part_s, size_t count, double whole_s, struct rep
 
 void report_put_time(struct text *out, double seconds, double whole_s)
 {
-    struct report_time time = report_time_for(whole_s);
+    struct report_time_format time = report_time_format_for(whole_s);
     text_printf(out, "%.*f %s", time.decimals, seconds / time.unit_s, time.name);
 }
 
-void report_put_piece(struct text *line, struct text *piece)
+void report_put_comma_piece(struct text *line, struct text *piece)
 {
     if (line->size > 0)
         text_puts(line, ", ");

@@ -49,21 +49,22 @@ struct row_table report_stage_table(struct report_stage_columns *columns);
 struct report {
     /* ---- what is reported ---- */
     const struct prediction *prediction; /* must have been simulated */
-    const struct operator_times *part;   /* times of a part of the model; NULL: of a whole step */
+    /* times of a part of the model; NULL: of a whole step */
+    const struct operator_times *scope_times;
     /* the best other configuration; NULL: none was tried */
     const struct alternative *best_alternative;
 
     /* ---- packed documents ---- */
-    const struct packed_batch *documents; /* the documents of the step; NULL: none were given */
-    /* times of several steps, the first of which has `documents`; NULL: of one */
-    const struct batch_times *batches;
+    const struct packed_batch *packed_batch; /* the documents of the step; NULL: none were given */
+    /* times of several steps, the first of which has `packed_batch`; NULL: of one */
+    const struct batch_times *batch_times;
     const struct packed_batch *packed_batches; /* [batches->count] */
 
-    const struct routing_draws *routing; /* NULL, or not given: routing is even */
+    const struct routing_draws *routing_draws; /* NULL, or not given: routing is even */
 
     /* ---- a whole training run ---- */
-    double total_tokens; /* 0: not given */
-    double price;        /* of a GPU-hour; 0: not given */
+    double total_tokens;       /* 0: not given */
+    double price_per_gpu_hour; /* of a GPU-hour; 0: not given */
 
     /* ---- texts ---- */
     const char *profile;                 /* the profile's name in the request: "published" */
@@ -138,7 +139,8 @@ void report_json_recording(struct json_out *json, const struct prediction *predi
 void report_json_run(struct json_out *json, const struct prediction *prediction);
 
 /* Writes the members step_low_s and step_high_s into the open object, if there is an interval. */
-void report_json_step_ends(struct json_out *json, const struct intervals *intervals, double step_s);
+void report_json_step_interval(struct json_out *json, const struct intervals *intervals,
+                               double step_s);
 
 /* Writes the members of a verdict into the open object. */
 void report_json_verdict(struct json_out *json, const struct verdict *verdict);
@@ -148,7 +150,7 @@ void report_json_verdict(struct json_out *json, const struct verdict *verdict);
 /* A whole training of total_tokens: the number of its steps, and how long they take. Where several steps were
  * predicted, it is computed from their mean tokens and seconds. */
 struct report_training {
-    double steps, seconds, gpu_hours;
+    double step_count, seconds, gpu_hours;
 };
 struct report_training report_training_of(const struct report *report);
 
@@ -162,14 +164,14 @@ void report_put_recorded_warning(struct text *out, const struct prediction *pred
  * 1f1b". */
 void report_put_strategy(struct text *line, const struct prediction *prediction);
 /* Appends every choice to an empty line: "ulysses hp=8 dp=1, weights zero3, ...". */
-void report_put_layout(struct text *line, const struct report *report);
+void report_put_choices(struct text *line, const struct report *report);
 /* Appends the times of a part of the model to an empty line. */
-void report_put_part(struct text *line, const struct report *report);
+void report_put_scope(struct text *line, const struct report *report);
 /* Appends ", " and a piece to a line, and empties the piece. */
-void report_put_piece(struct text *line, struct text *piece);
+void report_put_comma_piece(struct text *line, struct text *piece);
 
 /* Appends a command with options added; they replace those of the command with the same names. */
-void report_put_command_with(struct text *out, const char *command, const char *options);
+void report_put_command_with_options(struct text *out, const char *command, const char *options);
 
 /* The share of compute time from which costs outside of calibration are worth a line. */
 #define EXTRAPOLATED_SHOWN 0.005
@@ -178,18 +180,18 @@ void report_put_command_with(struct text *out, const char *command, const char *
 void report_put_warning(struct text *out, const struct report *report);
 
 /* The format of a group of times: a unit that suits their sum, and decimals that give the sum five digits. */
-struct report_time {
+struct report_time_format {
     double unit_s;
     int decimals;
     const char *name;
 };
-struct report_time report_time_for(double whole_s);
+struct report_time_format report_time_format_for(double whole_s);
 /* Appends "12.345 s", in the unit and with the decimals that suit `whole_s`. */
 void report_put_time(struct text *out, double seconds, double whole_s);
 
 /* Rounds the parts to the last decimal of the unit such that their sum is the rounded whole. rounded[i] is an
  * integer, in units of that decimal. */
-void report_round(const double *part_s, size_t count, double whole_s, struct report_time time,
-                  long long *rounded);
+void report_round_parts(const double *part_s, size_t count, double whole_s,
+                        struct report_time_format time, long long *rounded);
 
 #endif

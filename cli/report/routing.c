@@ -3,7 +3,7 @@
 
 void report_print_routing(struct sheet *sheet, const struct report *r)
 {
-    const struct routing_draws *d = r->routing;
+    const struct routing_draws *d = r->routing_draws;
     struct text line = {0};
     if (d == NULL || !d->is_uneven)
         return;
@@ -28,7 +28,7 @@ void report_print_routing(struct sheet *sheet, const struct report *r)
 
 void report_json_routing(struct json_out *w, const struct report *r)
 {
-    const struct routing_draws *d = r->routing;
+    const struct routing_draws *d = r->routing_draws;
     if (d == NULL || !d->is_uneven)
         return;
     json_begin_object(w, "uneven_routing");

@@ -14,8 +14,8 @@
 /* ---- the verdict ---- */
 
 /* Appends "a GPU needs 31.7 GiB of its 79.1 GiB of memory; 47.4 GiB stay free", or "needs at most". */
-static void put_need(struct text *out, const struct verdict *v, enum prediction_limit limit,
-                     bool at_most)
+static void put_needed_memory(struct text *out, const struct verdict *v,
+                              enum prediction_limit limit, bool at_most)
 {
     double margin = verdict_margin(v, limit);
     text_printf(out, "%s needs %s", limit == LIMIT_HOST ? "the host of a node" : "a GPU",
@@ -48,12 +48,12 @@ static void print_verdict(struct sheet *sheet, const struct report *r)
                                          : ", ",
                 odds.size == 0 ? "" : odds.data);
     text_release(&odds);
-    put_need(&rest, v, v->limit, at_most);
+    put_needed_memory(&rest, v, v->limit, at_most);
     for (int limit = 0; limit < LIMIT_COUNT; limit++) {
         if (limit == (int)v->limit || v->needed[limit] <= v->available[limit])
             continue;
         text_puts(&rest, ", and ");
-        put_need(&rest, v, (enum prediction_limit)limit, at_most);
+        put_needed_memory(&rest, v, (enum prediction_limit)limit, at_most);
     }
     text_putc(&rest, '.');
     if (word == VERDICT_FITS && verdict_is_cached(v) && v->limit == LIMIT_DEVICE) {
@@ -64,7 +64,7 @@ static void print_verdict(struct sheet *sheet, const struct report *r)
     }
     sheet_verdict(sheet,
                   word == VERDICT_FITS                  ? SCREEN_GOOD
-                  : word == VERDICT_PROBABLY || unknown ? SCREEN_DOUBT
+                  : word == VERDICT_PROBABLY || unknown ? SCREEN_BORDERLINE
                                                         : SCREEN_BAD,
                   unknown ? "May fit" : verdict_words[word], rest.data);
     text_release(&rest);
@@ -72,13 +72,13 @@ static void print_verdict(struct sheet *sheet, const struct report *r)
 
 /* ---- the figures ---- */
 
-static void print_what(struct sheet *sheet, const struct report *r)
+static void print_workload(struct sheet *sheet, const struct report *r)
 {
     struct text line = {0};
     report_put_workload(&line, r);
     sheet_line(sheet, "model", line.data);
     line.size = 0;
-    report_put_layout(&line, r);
+    report_put_choices(&line, r);
     sheet_line(sheet, "layout", line.data);
     text_release(&line);
     report_print_documents(sheet, r);
@@ -102,7 +102,7 @@ void report_print_products(struct sheet *sheet, const struct prediction_products
     text_release(&line);
 }
 
-static void print_figures(struct sheet *sheet, const struct report *r)
+static void print_key_numbers(struct sheet *sheet, const struct report *r)
 {
     const struct prediction *p = r->prediction;
     const struct intervals intervals = intervals_of(p);
@@ -113,8 +113,8 @@ static void print_figures(struct sheet *sheet, const struct report *r)
     report_put_time(&value, p->sim.step_s, p->sim.step_s);
     text_puts(&line, "");
     intervals_put_beside(&line, " (90 %: ", interval, p->sim.step_s,
-                         report_time_for(p->sim.step_s).unit_s);
-    sheet_figure(sheet, "step", value.data, line.data);
+                         report_time_format_for(p->sim.step_s).unit_s);
+    sheet_labelled_value(sheet, "step", value.data, line.data);
     value.size = line.size = 0;
     if (prediction_is_recorded(p)) { /* how many ranks read the same tokens is not known */
         const int64_t tokens =
@@ -124,7 +124,7 @@ static void print_figures(struct sheet *sheet, const struct report *r)
         text_puts(&line, " of the recorded rank");
         intervals_put_beside(&line, " (90 %: ", &rate, per_s, 1);
         if (tokens > 0)
-            sheet_figure(sheet, "tokens/s", value.data, line.data);
+            sheet_labelled_value(sheet, "tokens/s", value.data, line.data);
         text_release(&line);
         text_release(&value);
         report_print_recorded_mfu(sheet, p);
@@ -133,9 +133,9 @@ static void print_figures(struct sheet *sheet, const struct report *r)
     text_printf(&value, "%.1f", p->tokens_per_s_gpu);
     text_puts(&line, "");
     intervals_put_beside(&line, " (90 %: ", &rate, p->tokens_per_s_gpu, 1);
-    if (r->documents != NULL)
+    if (r->packed_batch != NULL)
         text_puts(&line, ", padding not counted");
-    sheet_figure(sheet, "tokens/s/GPU", value.data, line.data);
+    sheet_labelled_value(sheet, "tokens/s/GPU", value.data, line.data);
     report_print_products(sheet, &p->products,
                           p->has_choices ? products_names[p->choices.products] : NULL,
                           p->sim.step_s);
@@ -150,7 +150,7 @@ static void print_figures(struct sheet *sheet, const struct report *r)
         mfu_explain_excess(&excess, fraction);
         if (excess.size > 0)
             text_printf(&line, "; %s", excess.data);
-        sheet_figure(sheet, "MFU", value.data, line.data);
+        sheet_labelled_value(sheet, "MFU", value.data, line.data);
     }
     text_release(&excess);
     text_release(&line);
@@ -165,9 +165,9 @@ static void print_causes(struct sheet *sheet, const struct report *r)
     const struct waterfall *w = &p->waterfall;
     struct screen_bar bar[CAUSE_COUNT];
     long long rounded[CAUSE_COUNT];
-    struct report_time time = report_time_for(w->step_s);
+    struct report_time_format time = report_time_format_for(w->step_s);
     struct text heading = {0};
-    report_round(w->cause_s, CAUSE_COUNT, w->step_s, time, rounded);
+    report_round_parts(w->cause_s, CAUSE_COUNT, w->step_s, time, rounded);
     for (int i = 0; i < CAUSE_COUNT; i++)
         bar[i] = (struct screen_bar){cause_label((enum cause)i),
                                      (double)rounded[i] * time.unit_s / pow(10, time.decimals)};
@@ -215,7 +215,8 @@ static void print_memory(struct sheet *sheet, const struct report *r)
 
 /* If the step fits although the upper end of its memory interval exceeds the available memory, appends how much of the
  * needed memory is unused cache of the allocator. */
-static void put_cache(struct text *out, const struct interval *interval, const struct verdict *v)
+static void put_unused_cache(struct text *out, const struct interval *interval,
+                             const struct verdict *v)
 {
     const double needed = (double)v->needed[LIMIT_DEVICE];
     if (v->cache == 0 || verdict_word(v->fits_probability) != VERDICT_FITS ||
@@ -229,11 +230,11 @@ static void put_cache(struct text *out, const struct interval *interval, const s
                    "out; without it, the step fits in at least 9 of 10 cases.");
 }
 
-static void print_sure_of(struct sheet *sheet, const struct intervals *intervals,
-                          enum residual_of of, double value, const struct verdict *verdict)
+static void print_interval_of(struct sheet *sheet, const struct intervals *intervals,
+                              enum residual_of of, double value, const struct verdict *verdict)
 {
     const struct interval *interval = &intervals->of_quantity[of];
-    struct report_time time = report_time_for(value);
+    struct report_time_format time = report_time_format_for(value);
     struct text text = {0};
     if (!intervals_known(intervals, of))
         return;
@@ -243,7 +244,7 @@ static void print_sure_of(struct sheet *sheet, const struct intervals *intervals
     intervals_put_evidence(&text, intervals, of);
     text_putc(&text, '.');
     if (of == RESIDUAL_MEMORY)
-        put_cache(&text, interval, verdict);
+        put_unused_cache(&text, interval, verdict);
     sheet_text(sheet, text.data);
     text_release(&text);
 }
@@ -251,12 +252,12 @@ static void print_sure_of(struct sheet *sheet, const struct intervals *intervals
 void report_print_intervals(struct sheet *sheet, const struct intervals *intervals, double step_s,
                             const struct verdict *verdict)
 {
-    print_sure_of(sheet, intervals, RESIDUAL_TIME, step_s, verdict);
-    print_sure_of(sheet, intervals, RESIDUAL_MEMORY, (double)verdict->needed[LIMIT_DEVICE],
-                  verdict);
+    print_interval_of(sheet, intervals, RESIDUAL_TIME, step_s, verdict);
+    print_interval_of(sheet, intervals, RESIDUAL_MEMORY, (double)verdict->needed[LIMIT_DEVICE],
+                      verdict);
 }
 
-static void print_how_sure(struct sheet *sheet, const struct report *r)
+static void print_confidence(struct sheet *sheet, const struct report *r)
 {
     const struct prediction *p = r->prediction;
     const struct intervals intervals = intervals_of(p);
@@ -264,9 +265,9 @@ static void print_how_sure(struct sheet *sheet, const struct report *r)
         intervals_known(&intervals, RESIDUAL_TIME) || intervals_known(&intervals, RESIDUAL_MEMORY);
     struct text beware = {0};
     report_put_warning(&beware, r);
-    if (r->part != NULL && beware.size == 0)
+    if (r->scope_times != NULL && beware.size == 0)
         return;
-    sheet_section(sheet, SHEET_SURE, "How sure this is");
+    sheet_section(sheet, SHEET_CONFIDENCE, "How sure this is");
     if (p->setup->at_most != 0) {
         struct text text = {0};
         text_puts(&text, "What is predicted takes at most this time and memory: ");
@@ -276,7 +277,7 @@ static void print_how_sure(struct sheet *sheet, const struct report *r)
         text_release(&text);
     }
     report_print_intervals(sheet, &intervals, p->sim.step_s, &p->verdict);
-    if (!known && r->part == NULL)
+    if (!known && r->scope_times == NULL)
         sheet_text(sheet, "There is no interval: no measured run is on ideal hardware or "
                           "without overheads.");
     if (beware.size > 0) {
@@ -290,17 +291,17 @@ static void print_how_sure(struct sheet *sheet, const struct report *r)
 
 static void print_sheet(struct sheet *sheet, const struct report *report)
 {
-    bool whole = report->part == NULL;
+    bool whole = report->scope_times == NULL;
     assert(report->prediction->simulated);
     sheet_begin(sheet);
     if (whole)
         print_verdict(sheet, report);
-    print_what(sheet, report);
+    print_workload(sheet, report);
     if (whole) {
-        print_figures(sheet, report);
+        print_key_numbers(sheet, report);
     } else {
         struct text line = {0};
-        report_put_part(&line, report);
+        report_put_scope(&line, report);
         sheet_line(sheet, "part", line.data);
         text_release(&line);
     }
@@ -311,7 +312,7 @@ static void print_sheet(struct sheet *sheet, const struct report *report)
         report_print_modules(sheet, report);
     if (whole)
         print_memory(sheet, report);
-    print_how_sure(sheet, report);
+    print_confidence(sheet, report);
     if (report->shows_all || sheet->json != NULL)
         report_print_details(sheet, report);
     if (whole)
@@ -322,7 +323,7 @@ static void print_sheet(struct sheet *sheet, const struct report *report)
 void report_print(const struct screen *screen, const struct report *report)
 {
     print_sheet(&(struct sheet){.screen = screen}, report);
-    if (report->part == NULL && !report->shows_all)
+    if (report->scope_times == NULL && !report->shows_all)
         screen_put_text(screen, "Add --all for every figure, --json for programs, or -o DIR and "
                                 "`longhaul report DIR` for a page.");
 }

@@ -21,8 +21,8 @@ static const struct column points[] = {
     {"panel", NULL, NULL, COLUMN_NAME, 0, NULL},
     {"series", NULL, NULL, COLUMN_NAME, 0, NULL},
     {"x", NULL, NULL, COLUMN_NAME, 0, NULL},
-    {"published", NULL, NULL, COLUMN_VALUE, 0, NULL},
-    {"predicted", NULL, NULL, COLUMN_VALUE, 0, NULL},
+    {"published", NULL, NULL, COLUMN_NUMBER_OR_NAME, 0, NULL},
+    {"predicted", NULL, NULL, COLUMN_NUMBER_OR_NAME, 0, NULL},
     {"error", NULL, NULL, COLUMN_ERROR, 0, NULL},
     {"status", NULL, NULL, COLUMN_NAME, 0, NULL},
     {"why", NULL, NULL, COLUMN_NAME, 0, NULL},
@@ -30,12 +30,12 @@ static const struct column points[] = {
 };
 static const struct row_table table_of_points = {"reproduce_point", points, ARRAY_LEN(points)};
 
-static void put_value(struct rows *rows, double value, const char *text)
+static void put_number_or_text(struct rows *rows, double value, const char *text)
 {
     if (isnan(value) && text != NULL)
-        rows_name(rows, text);
+        rows_put_name(rows, text);
     else
-        rows_number(rows, value);
+        rows_put_number(rows, value);
 }
 
 static void put_csv(struct text *out, const struct reproduction *r, size_t entry)
@@ -46,16 +46,17 @@ static void put_csv(struct text *out, const struct reproduction *r, size_t entry
         const struct reproduction_point *point = &r->point[i];
         if (point->entry != entry)
             continue;
-        rows_name(&rows, point->panel);
-        rows_name(&rows, point->series);
-        rows_name(&rows, point->x);
-        put_value(&rows, point->published, point->published_text);
-        put_value(&rows, point->predicted, point->predicted_text);
-        rows_number(&rows, point->error);
-        rows_name(&rows, !point->is_done ? "not run" : measurement_outcome_name(point->outcome));
-        rows_name(&rows, point->reason != NULL ? point->reason : "");
-        rows_name(&rows, point->combined_grid != NULL ? "the other series, one after the other"
-                         : point->row != SIZE_MAX     ? r->rows.row[point->row].text[EXTERNAL_ARGS]
+        rows_put_name(&rows, point->panel);
+        rows_put_name(&rows, point->series);
+        rows_put_name(&rows, point->x);
+        put_number_or_text(&rows, point->published, point->published_text);
+        put_number_or_text(&rows, point->predicted, point->predicted_text);
+        rows_put_number(&rows, point->error);
+        rows_put_name(&rows,
+                      !point->is_done ? "not run" : measurement_outcome_name(point->outcome));
+        rows_put_name(&rows, point->reason != NULL ? point->reason : "");
+        rows_put_name(&rows, point->combined_grid != NULL ? "the other series, one after the other"
+                             : point->row != SIZE_MAX ? r->rows.row[point->row].text[EXTERNAL_ARGS]
                                                       : r->job[point->job].args);
     }
     rows_end(&rows);
@@ -159,17 +160,17 @@ static void put_states(struct rows *rows, const struct reproduction *r, const bo
         struct entry_outcome o = outcome_of(r, e);
         struct text what = {0};
         outcome_put(&what, &o);
-        rows_name(rows, r->catalogue.entry[e].name[0]);
-        rows_name(rows, r->catalogue.entry[e].subject);
-        rows_name(rows, outcome_state_names[o.state]);
-        rows_name(rows, what.size > 0 ? what.data : "");
+        rows_put_name(rows, r->catalogue.entry[e].name[0]);
+        rows_put_name(rows, r->catalogue.entry[e].subject);
+        rows_put_name(rows, outcome_state_names[o.state]);
+        rows_put_name(rows, what.size > 0 ? what.data : "");
         text_release(&what);
     }
     rows_end(rows);
 }
 
 /* Appends each line of a text as a paragraph. */
-static void put_lines(struct page *page, struct text *words)
+static void put_lines_as_paragraphs(struct page *page, struct text *words)
 {
     for (char *line = words->data; line != NULL && *line != '\0';) {
         char *end = strchr(line, '\n');
@@ -190,7 +191,7 @@ static enum status put_entry(struct page *page, const struct reproduction *r, si
     page_heading(page, words.data);
     words.size = 0;
     outcome_put_paragraph(&words, r, e);
-    put_lines(page, &words);
+    put_lines_as_paragraphs(page, &words);
     if (picture_has_points(r, e)) {
         struct figure figure = {0};
         picture_of_points(&figure, r, e);
@@ -206,7 +207,7 @@ static enum status put_entry(struct page *page, const struct reproduction *r, si
     return status;
 }
 
-static void put_verdict(struct page *page, const struct reproduction *r, const bool *wanted)
+static void put_page_verdict(struct page *page, const struct reproduction *r, const bool *wanted)
 {
     size_t count[STATE_COUNT] = {0}, claims[CLAIM_VERDICT_COUNT] = {0};
     struct text text = {0};
@@ -224,7 +225,7 @@ static void put_verdict(struct page *page, const struct reproduction *r, const b
                 count[STATE_MATCHED] + count[STATE_OFF], count[STATE_MATCHED],
                 claims[CLAIM_HOLDS] + claims[CLAIM_HOLDS_BY_LESS] + claims[CLAIM_DOES_NOT_HOLD],
                 claims[CLAIM_HOLDS], claims[CLAIM_HOLDS_BY_LESS], claims[CLAIM_DOES_NOT_HOLD]);
-    page_verdict(page, count[STATE_OFF] == 0 ? PAGE_GOOD : PAGE_CLOSE, text.data);
+    page_verdict(page, count[STATE_OFF] == 0 ? PAGE_GOOD : PAGE_BORDERLINE, text.data);
     text_release(&text);
 }
 
@@ -238,7 +239,7 @@ enum status output_page(const struct reproduction *r, const bool *wanted, const 
     page_begin(&page, "Figures and tables, reproduced",
                "FPDT, SPPO, LoongTrain and torchtitan's context parallelism: published values and "
                "predictions");
-    put_verdict(&page, r, wanted);
+    put_page_verdict(&page, r, wanted);
     put_states(&(struct rows){.csv = &csv, .page = &page}, r, wanted);
     for (size_t e = 0; status == STATUS_OK && e < r->catalogue.count; e++)
         if (wanted[e])

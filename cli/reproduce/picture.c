@@ -27,7 +27,7 @@ struct axis_texts {
     size_t count;
 };
 
-static size_t place_add(struct axis_texts *p, const char *text, double value)
+static size_t axis_texts_add(struct axis_texts *p, const char *text, double value)
 {
     size_t i = 0;
     while (i < p->count && strcmp(p->text[i], text) != 0)
@@ -49,7 +49,7 @@ static bool are_numbers(const struct axis_texts *p)
 }
 
 /* Sorts the places of an axis by value if all are numbers. Otherwise they keep the order of the points. */
-static void sort_numbers(struct axis_texts *p)
+static void sort_axis_by_value(struct axis_texts *p)
 {
     if (!are_numbers(p))
         return;
@@ -65,18 +65,18 @@ static void sort_numbers(struct axis_texts *p)
 }
 
 /* The panels and series of a figure, and the places on the x axis of each panel. */
-struct layout {
+struct figure_layout {
     struct axis_texts panel, series, x[PANELS_MAX];
 };
 
-static void places_make(struct axis_texts *p, size_t most)
+static void axis_texts_init(struct axis_texts *p, size_t most)
 {
     p->text = heap_alloc(most + 1, sizeof *p->text);
     p->value = heap_alloc(most + 1, sizeof *p->value);
     p->count = 0;
 }
 
-static void places_release(struct axis_texts *p)
+static void axis_texts_release(struct axis_texts *p)
 {
     free((void *)p->text);
     free(p->value);
@@ -102,24 +102,24 @@ static void put_number(struct text *out, double value)
         text_printf(out, "%.9g", value);
 }
 
-static bool does_not_fit(const char *text)
+static bool says_not_fitting(const char *text)
 {
     return text != NULL && strcmp(text, "fits") != 0;
 }
 
-static void put_row(struct text *out, const struct reproduction_point *point, size_t panel,
-                    size_t series, size_t x)
+static void put_point_row(struct text *out, const struct reproduction_point *point, size_t panel,
+                          size_t series, size_t x)
 {
     text_printf(out, "%zu,%zu,%zu", panel + 1, series + 1, x + 1);
     put_number(out, point->published);
     put_number(out, point->predicted);
-    text_printf(out, ",%d,%d\n", does_not_fit(point->published_text),
-                does_not_fit(point->predicted_text));
+    text_printf(out, ",%d,%d\n", says_not_fitting(point->published_text),
+                says_not_fitting(point->predicted_text));
 }
 
 /* Appends the points of a series in a panel from left to right, since a line joins them. */
-static void put_line(struct text *out, const struct reproduction *r, size_t entry,
-                     const struct layout *l, size_t panel, size_t series)
+static void put_series_points(struct text *out, const struct reproduction *r, size_t entry,
+                              const struct figure_layout *l, size_t panel, size_t series)
 {
     for (size_t x = 0; x < l->x[panel].count; x++)
         for (size_t i = 0; i < r->points; i++) {
@@ -128,41 +128,41 @@ static void put_line(struct text *out, const struct reproduction *r, size_t entr
                 strcmp(point->panel, l->panel.text[panel]) == 0 &&
                 strcmp(point->series, l->series.text[series]) == 0 &&
                 strcmp(point->x, l->x[panel].text[x]) == 0)
-                put_row(out, point, panel, series, x);
+                put_point_row(out, point, panel, series, x);
         }
     text_putc(out, '\n'); /* the empty line keeps the lines of different series apart */
 }
 
-static void put_rows(struct text *out, const struct reproduction *r, size_t entry,
-                     const struct layout *l)
+static void put_point_rows(struct text *out, const struct reproduction *r, size_t entry,
+                           const struct figure_layout *l)
 {
     for (size_t p = 0; p < l->panel.count; p++)
         for (size_t s = 0; s < l->series.count; s++)
-            put_line(out, r, entry, l, p, s);
+            put_series_points(out, r, entry, l, p, s);
 }
 
 /* Makes the name of a variable of a panel: "panel2" of the second one. */
-static void put_variable(char name[32], const char *what, size_t panel)
+static void make_panel_variable(char name[32], const char *what, size_t panel)
 {
     snprintf(name, 32, "%s%zu", what, panel + 1);
 }
 
-static void set_text_of(struct figure *figure, const char *what, size_t panel, const char *text)
+static void set_panel_text(struct figure *figure, const char *what, size_t panel, const char *text)
 {
     char name[32];
-    put_variable(name, what, panel);
+    make_panel_variable(name, what, panel);
     figure_set_text(figure, name, text);
 }
 
-static void set_number_of(struct figure *figure, const char *what, size_t panel, double value)
+static void set_panel_number(struct figure *figure, const char *what, size_t panel, double value)
 {
     char name[32];
-    put_variable(name, what, panel);
+    make_panel_variable(name, what, panel);
     figure_set_number(figure, name, value);
 }
 
 /* Returns whether the labels on the x axis of a panel are drawn aslant, since they do not fit beside each other. */
-static bool is_turned(const struct layout *l, size_t panel)
+static bool has_slanted_labels(const struct figure_layout *l, size_t panel)
 {
     size_t letters = 0;
     for (size_t i = 0; i < l->x[panel].count; i++)
@@ -170,7 +170,7 @@ static bool is_turned(const struct layout *l, size_t panel)
     return letters > (l->panel.count > 1 ? LABELS_TURN : 2 * LABELS_TURN);
 }
 
-static void set_panel(struct figure *figure, const struct layout *l, size_t panel)
+static void set_panel(struct figure *figure, const struct figure_layout *l, size_t panel)
 {
     struct text ticks = {0};
     const struct axis_texts *x = &l->x[panel];
@@ -183,15 +183,15 @@ static void set_panel(struct figure *figure, const struct layout *l, size_t pane
         text_printf(&ticks, "\" %zu", i + 1);
     }
     text_putc(&ticks, ')');
-    set_text_of(figure, "panel", panel, l->panel.text[panel]);
-    set_text_of(figure, "x_ticks", panel, ticks.data);
-    set_number_of(figure, "x_turned", panel, is_turned(l, panel));
-    set_number_of(figure, "places", panel, (double)x->count);
-    set_number_of(figure, "lined", panel, are_numbers(x));
+    set_panel_text(figure, "panel", panel, l->panel.text[panel]);
+    set_panel_text(figure, "x_ticks", panel, ticks.data);
+    set_panel_number(figure, "x_turned", panel, has_slanted_labels(l, panel));
+    set_panel_number(figure, "places", panel, (double)x->count);
+    set_panel_number(figure, "lined", panel, are_numbers(x));
     text_release(&ticks);
 }
 
-static void set_size(struct figure *figure, const struct layout *l)
+static void set_size(struct figure *figure, const struct figure_layout *l)
 {
     size_t panels = l->panel.count, longest = strlen("does not fit");
     int columns = panels <= 1 ? 1 : panels <= 4 ? 2 : 3;
@@ -202,49 +202,50 @@ static void set_size(struct figure *figure, const struct layout *l)
     int panel_wide = columns == 1 ? 2 * PANEL_WIDE : PANEL_WIDE;
     int panel_high = rows == 1 ? PANEL_HIGH + 120 : PANEL_HIGH;
     for (size_t p = 0; p < panels; p++)
-        if (is_turned(l, p)) {
+        if (has_slanted_labels(l, p)) {
             panel_high += PANEL_TURNED;
             break;
         }
     figure->width = columns * panel_wide + key;
     figure->height = rows * panel_high + 40;
-    figure->narrow_high = (int)panels * panel_high + 10;
+    figure->narrow_height = (int)panels * panel_high + 10;
     figure_set_number(figure, "key_wide", key);
 }
 
 /* Finds the panels, the series and the places on the x axes of an entry. */
-static void layout_make(struct layout *l, const struct reproduction *r, size_t e)
+static void figure_layout_init(struct figure_layout *l, const struct reproduction *r, size_t e)
 {
-    places_make(&l->panel, r->points);
-    places_make(&l->series, r->points);
+    axis_texts_init(&l->panel, r->points);
+    axis_texts_init(&l->series, r->points);
     for (size_t p = 0; p < PANELS_MAX; p++)
-        places_make(&l->x[p], r->points);
+        axis_texts_init(&l->x[p], r->points);
     for (size_t i = 0; i < r->points; i++) {
         const struct reproduction_point *point = &r->point[i];
         if (point->entry != e || !is_drawn(point))
             continue;
-        size_t panel = place_add(&l->panel, point->panel, NAN);
-        place_add(&l->series, point->series, NAN);
+        size_t panel = axis_texts_add(&l->panel, point->panel, NAN);
+        axis_texts_add(&l->series, point->series, NAN);
         if (panel < PANELS_MAX)
-            place_add(&l->x[panel], point->x, point->x_value);
+            axis_texts_add(&l->x[panel], point->x, point->x_value);
     }
     for (size_t p = 0; p < PANELS_MAX; p++)
-        sort_numbers(&l->x[p]);
+        sort_axis_by_value(&l->x[p]);
     l->panel.count = l->panel.count > PANELS_MAX ? PANELS_MAX : l->panel.count;
     if (l->series.count > FIGURE_SERIES_MAX)
         l->series.count = FIGURE_SERIES_MAX;
 }
 
-static void layout_release(struct layout *l)
+static void figure_layout_release(struct figure_layout *l)
 {
-    places_release(&l->panel);
-    places_release(&l->series);
+    axis_texts_release(&l->panel);
+    axis_texts_release(&l->series);
     for (size_t p = 0; p < PANELS_MAX; p++)
-        places_release(&l->x[p]);
+        axis_texts_release(&l->x[p]);
 }
 
 /* Sets which kinds of points the figure has. Its key has a line for each, and one for each series. */
-static void set_kinds(struct figure *figure, const struct reproduction *r, size_t e, size_t series)
+static void set_point_kinds(struct figure *figure, const struct reproduction *r, size_t e,
+                            size_t series)
 {
     bool published = false, unfit = false;
     for (size_t i = 0; i < r->points; i++) {
@@ -252,11 +253,11 @@ static void set_kinds(struct figure *figure, const struct reproduction *r, size_
         if (point->entry != e)
             continue;
         published |= !isnan(point->published);
-        unfit |= does_not_fit(point->published_text) || does_not_fit(point->predicted_text);
+        unfit |= says_not_fitting(point->published_text) || says_not_fitting(point->predicted_text);
     }
     const int key_high = KEY_LINE * ((int)series + published + unfit + 2);
     figure_set_number(figure, "key_high", key_high);
-    figure->narrow_high += key_high;
+    figure->narrow_height += key_high;
     figure_set_number(figure, "has_published", published);
     figure_set_number(figure, "has_unfit", unfit);
 }
@@ -264,13 +265,13 @@ static void set_kinds(struct figure *figure, const struct reproduction *r, size_
 void picture_of_points(struct figure *figure, const struct reproduction *r, size_t e)
 {
     const struct catalogue_entry *entry = &r->catalogue.entry[e];
-    struct layout l;
+    struct figure_layout l;
     struct text title = {0};
-    layout_make(&l, r, e);
+    figure_layout_init(&l, r, e);
     figure->script = "reproduce";
     set_size(figure, &l);
     int wide = figure->width, high = figure->height;
-    put_rows(&figure->data, r, e, &l);
+    put_point_rows(&figure->csv, r, e, &l);
     figure_set_series(figure, l.series.text, l.series.count);
     figure->width = wide; /* set_size() has already counted the width of the key */
     figure->height = high > figure->height ? high : figure->height;
@@ -283,9 +284,9 @@ void picture_of_points(struct figure *figure, const struct reproduction *r, size
     figure_set_text(figure, "y_name", entry->y != NULL ? entry->y : "");
     figure_set_number(figure, "y_scale", entry->y_scale);
     figure_set_number(figure, "y_log", entry->y_log);
-    set_kinds(figure, r, e, l.series.count > 0 ? l.series.count : 1);
+    set_point_kinds(figure, r, e, l.series.count > 0 ? l.series.count : 1);
     text_release(&title);
-    layout_release(&l);
+    figure_layout_release(&l);
 }
 
 enum status picture_of_timeline(struct figure *figure, const struct reproduction *r, size_t job,
@@ -295,7 +296,7 @@ enum status picture_of_timeline(struct figure *figure, const struct reproduction
         &r->catalogue.entry[r->job[job].entry].timeline[r->job[job].run];
     struct text path = {0};
     struct trace trace = {0};
-    const struct figure_options wanted = {.title = timeline->title, .window = timeline->window};
+    const struct figure_options wanted = {.title = timeline->title, .op_window = timeline->window};
     reproduce_put_trace_folder(&path, r, job, folder);
     enum status status = stored_trace(&trace, path.data, timeline->memory, diag);
     /* the ops that a window names are in the other table */

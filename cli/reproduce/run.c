@@ -27,7 +27,7 @@ void reproduce_put_trace_folder(struct text *out, const struct reproduction *r, 
     text_printf(out, "-trace-%zu", r->job[job].run + 1);
 }
 
-struct entry_run {
+struct reproduction_run {
     struct reproduction *r;
     struct answers *answers;
     const char *folder;
@@ -46,7 +46,7 @@ static enum status write_trace(const struct prediction *p, const char *args, con
     struct report report = {.prediction = p, .profile = "published", .command = command.data};
     if (p->choices.scope != SCOPE_STEP) {
         part = operator_times_of(p);
-        report.part = &part;
+        report.scope_times = &part;
     }
     enum status status = traces_write(&report, folder, (struct traces_emit){0}, &note, diag);
     text_release(&command);
@@ -55,7 +55,8 @@ static enum status write_trace(const struct prediction *p, const char *args, con
 }
 
 /* Predicts the step of a timeline and writes its trace. The answer is empty, or the message if that failed. */
-static void do_trace(const struct entry_run *run, size_t job, struct text *answer)
+static void predict_and_write_trace(const struct reproduction_run *run, size_t job,
+                                    struct text *answer)
 {
     const char *args = run->r->job[job].args;
     struct setup setup = {0};
@@ -65,7 +66,7 @@ static void do_trace(const struct entry_run *run, size_t job, struct text *answe
     struct diag diag = {0};
     struct text folder = {0};
     enum mfu_convention unused;
-    enum status status = external_setup(&setup, &unused, args, "reproduce", &diag);
+    enum status status = external_setup_read_args(&setup, &unused, args, "reproduce", &diag);
     if (status == STATUS_OK)
         status = prediction_make(&prediction, &question, &diag);
     reproduce_put_trace_folder(&folder, run->r, job, run->folder);
@@ -82,13 +83,13 @@ static void do_trace(const struct entry_run *run, size_t job, struct text *answe
     diag_release(&diag);
 }
 
-static void do_job(void *context, uint64_t job, struct text *answer)
+static void answer_job(void *context, uint64_t job, struct text *answer)
 {
-    struct entry_run *run = context;
+    struct reproduction_run *run = context;
     char bytes[REPRODUCTION_ANSWER_MAX] = {0};
     progress_watch(NULL); /* a job's own searches do not report progress */
     if (run->r->job[job].kind == JOB_TRACE) {
-        do_trace(run, (size_t)job, answer);
+        predict_and_write_trace(run, (size_t)job, answer);
         return;
     }
     reproduction_do(run->r, (size_t)job, bytes);
@@ -97,15 +98,15 @@ static void do_job(void *context, uint64_t job, struct text *answer)
 
 /* ---- the process that starts them ---- */
 
-static enum status trace_failed(const struct entry_run *run, size_t job, const char *why,
-                                struct diag *diag)
+static enum status report_trace_failure(const struct reproduction_run *run, size_t job,
+                                        const char *why, struct diag *diag)
 {
     return diag_error(diag, (struct loc){.name = "reproduce"}, STATUS_SYSTEM,
                       "the timeline of %s cannot be made: %s",
                       run->r->catalogue.entry[run->r->job[job].entry].name[0], why);
 }
 
-static void take_death(struct entry_run *run, size_t job, const char *why)
+static void handle_worker_death(struct reproduction_run *run, size_t job, const char *why)
 {
     if (run->r->job[job].kind == JOB_RUN) {
         struct run_answer answer = {0};
@@ -118,28 +119,28 @@ static void take_death(struct entry_run *run, size_t job, const char *why)
     }
 }
 
-static enum status take_event(struct entry_run *run, const struct pool_event *event,
-                              struct diag *diag)
+static enum status handle_pool_event(struct reproduction_run *run, const struct pool_event *event,
+                                     struct diag *diag)
 {
     size_t job = (size_t)event->job;
     if (event->kind == POOL_NOTHING)
         return STATUS_OK;
     if (run->r->job[job].kind == JOB_TRACE) {
         if (event->answer->size > 0)
-            return trace_failed(run, job, event->answer->data, diag);
+            return report_trace_failure(run, job, event->answer->data, diag);
         reproduction_take(run->r, job, NULL);
         return STATUS_OK;
     }
     if (event->kind == POOL_DEATH) {
-        take_death(run, job, event->answer->data);
+        handle_worker_death(run, job, event->answer->data);
         return STATUS_OK;
     }
     reproduction_take(run->r, job, event->answer->data);
     return answers_add(run->answers, run->r, job, event->answer->data, diag);
 }
 
-static enum status do_jobs(struct entry_run *run, const size_t *job, size_t count, size_t before,
-                           struct diag *diag)
+static enum status run_jobs(struct reproduction_run *run, const size_t *job, size_t count,
+                            size_t before, struct diag *diag)
 {
     struct progress progress;
     enum status status = STATUS_OK;
@@ -154,7 +155,7 @@ static enum status do_jobs(struct entry_run *run, const size_t *job, size_t coun
             status = pool_wait(&run->pool, 1000, &event, diag);
         if (status == STATUS_OK && interrupt_signal() == 0) {
             done += event.kind != POOL_NOTHING;
-            status = take_event(run, &event, diag);
+            status = handle_pool_event(run, &event, diag);
         }
         progress_update(&progress, before + done, "");
     }
@@ -165,7 +166,7 @@ static enum status do_jobs(struct entry_run *run, const size_t *job, size_t coun
 enum status reproduce_run(struct reproduction *r, struct answers *answers, const char *folder,
                           size_t jobs, struct diag *diag)
 {
-    struct entry_run run = {.r = r, .answers = answers, .folder = folder};
+    struct reproduction_run run = {.r = r, .answers = answers, .folder = folder};
     struct interrupt interrupt;
     size_t *job = heap_alloc(r->jobs + 1, sizeof *job), count = 0, before = 0;
     for (size_t i = 0; i < r->jobs; i++)
@@ -179,9 +180,9 @@ enum status reproduce_run(struct reproduction *r, struct answers *answers, const
     if (count > 0)
         status = engine_load(diag);
     if (status == STATUS_OK && count > 0)
-        status = pool_start(&run.pool, jobs < count ? jobs : count, do_job, &run, diag);
+        status = pool_start(&run.pool, jobs < count ? jobs : count, answer_job, &run, diag);
     if (status == STATUS_OK && count > 0)
-        status = do_jobs(&run, job, count, before, diag);
+        status = run_jobs(&run, job, count, before, diag);
     pool_release(&run.pool);
     interrupt_release(&interrupt);
     if (status == STATUS_OK && interrupt_signal() != 0)

@@ -53,7 +53,7 @@ void packed_documents_release(struct packed_documents *packed)
     *packed = (struct packed_documents){0};
 }
 
-static enum status refuse_without(const struct options *options, struct diag *diag)
+static enum status refuse_without_documents(const struct options *options, struct diag *diag)
 {
     for (size_t i = 1; i < ARRAY_LEN(rows); i++)
         if (options_given(options, rows[i].name)) {
@@ -79,19 +79,19 @@ static enum status open_lengths(struct lengths *lengths, const struct options *o
                         (uint64_t)options_count(options, "seed"), diag);
 }
 
-enum status documents_check(const struct options *options, struct diag *diag)
+enum status documents_check_options(const struct options *options, struct diag *diag)
 {
     struct lengths lengths = {0};
     if (!options_given(options, "documents"))
-        return refuse_without(options, diag);
+        return refuse_without_documents(options, diag);
     enum status status = open_lengths(&lengths, options, diag);
     lengths_release(&lengths);
     return status;
 }
 
 /* Finds the sizes of a step, and the multiple to which its layout rounds documents up. */
-static enum status find_sizes(struct packing_options *sizes, const struct setup *setup,
-                              const struct options *options, struct diag *diag)
+static enum status find_packing_sizes(struct packing_options *sizes, const struct setup *setup,
+                                      const struct options *options, struct diag *diag)
 {
     struct choices choices;
     enum status status = resolve_choices(&choices, &setup->request, NULL, diag);
@@ -102,7 +102,7 @@ static enum status find_sizes(struct packing_options *sizes, const struct setup 
     return status == STATUS_OK ? packing_sizes(sizes, &setup->request, &choices, diag) : status;
 }
 
-struct packed_sets_request documents_samples(const struct options *options)
+struct packed_sets_request documents_read_set_request(const struct options *options)
 {
     return (struct packed_sets_request){
         .lengths = options_text(options, "documents"),
@@ -113,15 +113,15 @@ struct packed_sets_request documents_samples(const struct options *options)
     };
 }
 
-enum status documents_load(struct packed_documents *packed, struct setup *setup,
-                           const struct options *options, bool from_file, size_t count,
-                           struct diag *diag)
+enum status documents_pack_batches(struct packed_documents *packed, struct setup *setup,
+                                   const struct options *options, bool from_file, size_t count,
+                                   struct diag *diag)
 {
     struct packing_options sizes;
     struct lengths lengths = {0};
     setup->padding = 0;
     if (!options_given(options, "documents"))
-        return refuse_without(options, diag);
+        return refuse_without_documents(options, diag);
     if (setup->request.documents != NULL)
         return diag_error(diag, (struct loc){.name = "--documents"}, STATUS_BAD_INPUT,
                           "the core plan '%s' already has the documents of its sequences",
@@ -132,14 +132,15 @@ enum status documents_load(struct packed_documents *packed, struct setup *setup,
                           "already holds its documents");
     enum status status = open_lengths(&lengths, options, diag);
     if (status == STATUS_OK)
-        status = find_sizes(&sizes, setup, options, diag);
+        status = find_packing_sizes(&sizes, setup, options, diag);
     if (status == STATUS_OK)
         packed->batch = heap_zalloc(count, sizeof *packed->batch);
     while (status == STATUS_OK && packed->count < count)
         status = packing_next(&packed->batch[packed->count++], &lengths, &sizes, diag);
     if (status == STATUS_OK) {
-        packed_batch_documents(&packed->batch[0], sizes.seq, &packed->first, &packed->arena);
-        setup->request.documents = &packed->first;
+        packed_batch_documents(&packed->batch[0], sizes.seq, &packed->first_documents,
+                               &packed->arena);
+        setup->request.documents = &packed->first_documents;
         setup->padding = packed->batch[0].padding;
     }
     lengths_release(&lengths);

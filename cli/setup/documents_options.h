@@ -13,24 +13,25 @@ extern const struct option_set setup_documents_options;
 
 /* Checks the options before any size is known: that --documents can be read, and that no other option of the set is
  * given without it. */
-enum status documents_check(const struct options *options, struct diag *diag);
+enum status documents_check_options(const struct options *options, struct diag *diag);
 
 /* The packed steps. All-zero is empty. */
 struct packed_documents {
     struct packed_batch *batch; /* [count] on the heap; count 0: --documents was not given */
     size_t count;
-    struct documents first; /* the documents of batch 0; the setup's request points to them */
+    /* the documents of batch 0; the setup's request points to them */
+    struct documents first_documents;
     struct arena arena;
 };
 
 /* Packs `count` batches as the options say, with the sizes to which the setup's request resolves. Stores the documents
  * of the first batch in the request. from_file: the schedule comes from a file, which has documents of its own. */
-enum status documents_load(struct packed_documents *packed, struct setup *setup,
-                           const struct options *options, bool from_file, size_t count,
-                           struct diag *diag);
+enum status documents_pack_batches(struct packed_documents *packed, struct setup *setup,
+                                   const struct options *options, bool from_file, size_t count,
+                                   struct diag *diag);
 /* Returns what the options say about the batches on which a search compares configurations. --documents must be
  * given. */
-struct packed_sets_request documents_samples(const struct options *options);
+struct packed_sets_request documents_read_set_request(const struct options *options);
 
 void packed_documents_release(struct packed_documents *packed);
 

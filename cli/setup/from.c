@@ -52,7 +52,7 @@ static bool is_named_before(const struct launch *launch, size_t i)
 }
 
 /* Appends the name of a remark and its place: "--fp8-format hybrid (line 86)". */
-static void put_place(struct text *out, const struct launch_remark *remark)
+static void put_remark_place(struct text *out, const struct launch_remark *remark)
 {
     text_puts(out, remark->name);
     if (remark->at.line > 0)
@@ -65,16 +65,17 @@ static bool has_text(const struct launch_remark *remark, const char *text)
 }
 
 /* Prints remarks that have the same text together: "not modelled  --a (line 1), --b (line 2): ...". */
-static void put_alike(struct text *out, const char *title, const struct launch *launch, size_t i)
+static void put_remarks_of_same_text(struct text *out, const char *title,
+                                     const struct launch *launch, size_t i)
 {
     struct text line = {0};
     const struct launch_remark *first = &launch->remark[i];
-    put_place(&line, first);
+    put_remark_place(&line, first);
     for (size_t k = i + 1; first->text != NULL && k < launch->remarks; k++)
         if (launch->remark[k].kind == first->kind && has_text(&launch->remark[k], first->text) &&
             !is_named_before(launch, k)) {
             text_puts(&line, ", ");
-            put_place(&line, &launch->remark[k]);
+            put_remark_place(&line, &launch->remark[k]);
         }
     if (first->text != NULL && first->text[0] != '\0')
         text_printf(&line, ": %s", first->text);
@@ -83,7 +84,7 @@ static void put_alike(struct text *out, const char *title, const struct launch *
     text_release(&line);
 }
 
-static bool is_said_before(const struct launch *launch, size_t i)
+static bool is_text_printed_before(const struct launch *launch, size_t i)
 {
     for (size_t k = 0; k < i && launch->remark[i].text != NULL; k++)
         if (launch->remark[k].kind == launch->remark[i].kind &&
@@ -92,8 +93,8 @@ static bool is_said_before(const struct launch *launch, size_t i)
     return is_named_before(launch, i);
 }
 
-static void put_names(struct text *out, const char *title, const struct launch *launch,
-                      enum launch_remark_kind kind)
+static void put_remark_names(struct text *out, const char *title, const struct launch *launch,
+                             enum launch_remark_kind kind)
 {
     struct text names = {0};
     size_t count = 0;
@@ -117,13 +118,13 @@ static void put_remarks(struct text *out, const struct launch *launch)
     for (size_t r = 0; r < ARRAY_LEN(rows); r++) {
         const char *title = rows[r].title;
         for (size_t i = 0; i < launch->remarks; i++)
-            if (launch->remark[i].kind == rows[r].kind && !is_said_before(launch, i)) {
-                put_alike(out, title, launch, i);
+            if (launch->remark[i].kind == rows[r].kind && !is_text_printed_before(launch, i)) {
+                put_remarks_of_same_text(out, title, launch, i);
                 title = "";
             }
     }
-    put_names(out, "unknown", launch, REMARK_UNKNOWN);
-    put_names(out, "ignored", launch, REMARK_IGNORED);
+    put_remark_names(out, "unknown", launch, REMARK_UNKNOWN);
+    put_remark_names(out, "ignored", launch, REMARK_IGNORED);
 }
 
 /* ---- options ---- */
@@ -172,7 +173,7 @@ static bool is_workload(const char *name)
 }
 
 /* Returns whether the command searches for the length. */
-static bool looks_for_length(const struct options *options)
+static bool searches_length(const struct options *options)
 {
     if (options_find(options->sets, "longest") == NULL)
         return false;
@@ -181,7 +182,8 @@ static bool looks_for_length(const struct options *options)
 }
 
 /* Fails if the text is not one that the option of a choice accepts. */
-static enum status check_text(const struct option *option, const char *value, struct diag *diag)
+static enum status check_choice_text(const struct option *option, const char *value,
+                                     struct diag *diag)
 {
     struct setup scratch = {0};
     enum status status = STATUS_OK;
@@ -205,7 +207,7 @@ static enum status check_value(const struct option *option, const char *value, s
     enum status status = options_check(option, value, &found);
     size_t size;
     if (status == STATUS_OK && option->kind == OPTION_TEXT)
-        status = check_text(option, value, &found);
+        status = check_choice_text(option, value, &found);
     const char *message = status == STATUS_OK ? NULL : diag_first_message(&found, &size);
     if (message != NULL)
         status =
@@ -262,10 +264,10 @@ static enum status check_row(const struct table_row *row, struct loc at, struct 
         return STATUS_OK;
     if (option != NULL)
         return check_words(option, row->words, at, diag);
-    const char **names = heap_alloc(setup_choice_options.count, sizeof *names);
-    for (size_t i = 0; i < setup_choice_options.count; i++)
+    const char **names = heap_alloc(setup_choice_options.option_count, sizeof *names);
+    for (size_t i = 0; i < setup_choice_options.option_count; i++)
         names[i] = setup_choice_options.option[i].name;
-    const char *near = diag_nearest(row->option, names, setup_choice_options.count);
+    const char *near = diag_nearest(row->option, names, setup_choice_options.option_count);
     free((void *)names);
     if (near != NULL)
         return diag_error(diag, at, STATUS_BAD_INPUT,
@@ -300,7 +302,7 @@ static void put_option(struct text *out, const struct launch_option *option)
 {
     text_printf(out, " --%s", option->name);
     if (option->value != NULL)
-        options_put_word(out, option->value);
+        options_put_quoted_word(out, option->value);
 }
 
 struct launch_files_read {
@@ -308,23 +310,23 @@ struct launch_files_read {
     struct launch launch;
     /* texts of options: those taken from files, those that the command line replaces, and those that are searched
      * for */
-    struct text taken_options, replaced_options, left_options;
+    struct text applied_options, replaced_options, searched_options;
 };
 
-static enum status take_options(struct launch_files_read *from, struct options *options,
-                                bool search, struct diag *diag)
+static enum status apply_launch_options(struct launch_files_read *from, struct options *options,
+                                        bool search, struct diag *diag)
 {
     enum status status = STATUS_OK;
-    bool length = looks_for_length(options);
+    bool length = searches_length(options);
     for (size_t i = 0; i < from->launch.options && status == STATUS_OK; i++) {
         const struct launch_option *option = &from->launch.option[i];
         bool searched = search && !is_workload(option->name);
         if ((length && strcmp(option->name, "seq") == 0) || searched) {
-            put_option(&from->left_options, option);
+            put_option(&from->searched_options, option);
         } else if (is_given(options, option->name) || is_varied(options, option->name)) {
             put_option(&from->replaced_options, option);
         } else {
-            put_option(&from->taken_options, option);
+            put_option(&from->applied_options, option);
             if (option->value != NULL && option->at.line > 0)
                 status = check_value(options_find(options->sets, option->name), option->value,
                                      option->at, "", diag);
@@ -336,8 +338,8 @@ static enum status take_options(struct launch_files_read *from, struct options *
 }
 
 /* Finds the number of GPUs that options or launch files state, and the memory of a GPU. 0: not stated. */
-static enum status count_gpus(const struct options *options, const struct launch *launch,
-                              int64_t *gpus, double *gpu_bytes, struct diag *diag)
+static enum status find_stated_gpus(const struct options *options, const struct launch *launch,
+                                    int64_t *gpus, double *gpu_bytes, struct diag *diag)
 {
     struct arena arena = {0};
     struct cluster cluster;
@@ -369,8 +371,8 @@ static bool is_table(const char *path)
     return size > 4 && strcmp(path + size - 4, ".csv") == 0;
 }
 
-static enum status read_files(struct launch *launch, struct launch_tables *tables,
-                              struct options *options, struct diag *diag)
+static enum status read_launch_files(struct launch *launch, struct launch_tables *tables,
+                                     struct options *options, struct diag *diag)
 {
     size_t count;
     const char *const *files = options_list(options, "from", &count);
@@ -390,7 +392,7 @@ static enum status read_files(struct launch *launch, struct launch_tables *table
 }
 
 /* Appends what was read: the options, such as "x.sh: arguments of Megatron-LM; as options:", and the remarks. */
-static void print(struct launch_files_read *from, struct text *out)
+static void put_launch_report(struct launch_files_read *from, struct text *out)
 {
     const char *between = "";
     text_puts(out, "from ");
@@ -402,21 +404,21 @@ static void print(struct launch_files_read *from, struct text *out)
         }
     text_puts(out, *between == '\0' ? "a model's file, as options:\n" : ", as options:\n");
     text_printf(out, "%*s", INDENT, "");
-    put_wrapped(out, from->taken_options.size > 0 ? from->taken_options.data : " none", 2 * INDENT,
-                INDENT, " \\");
+    put_wrapped(out, from->applied_options.size > 0 ? from->applied_options.data : " none",
+                2 * INDENT, INDENT, " \\");
     if (from->replaced_options.size > 0) {
         text_printf(out, "%*s%-13s ", INDENT, "", "given instead");
         put_wrapped(out, from->replaced_options.data, INDENT + 14, INDENT + 14, "");
     }
-    if (from->left_options.size > 0) {
+    if (from->searched_options.size > 0) {
         text_printf(out, "%*s%-13s ", INDENT, "", "looked for");
-        put_wrapped(out, from->left_options.data, INDENT + 14, INDENT + 14, "");
+        put_wrapped(out, from->searched_options.data, INDENT + 14, INDENT + 14, "");
     }
     put_remarks(out, &from->launch);
 }
 
 /* Refuses recipes in Python (NeMo, torchtune). They are programs, whose settings are known only when they run. */
-static enum status refuse_programs(const struct options *options, struct diag *diag)
+static enum status refuse_python_recipes(const struct options *options, struct diag *diag)
 {
     size_t files, arguments = options->argument_count;
     const char *const *file = options_list(options, "from", &files);
@@ -437,7 +439,7 @@ enum status from_apply(struct options *options, bool search, struct diag *diag)
 {
     struct launch_files_read from = {0};
     struct text out = {0};
-    enum status refused = refuse_programs(options, diag);
+    enum status refused = refuse_python_recipes(options, diag);
     if (refused != STATUS_OK)
         return refused;
     bool arguments = options->argument_count > 0;
@@ -457,25 +459,25 @@ enum status from_apply(struct options *options, bool search, struct diag *diag)
                                      options_given(options, "model") || is_varied(options, "model"),
                                  .model_name = options_text(options, "model"),
                                  .length = options_given(options, "seq") ||
-                                           is_varied(options, "seq") || looks_for_length(options),
+                                           is_varied(options, "seq") || searches_length(options),
                                  .vocab = set != NULL && strstr(set, "vocab=") != NULL};
-    enum status status = read_files(&from.launch, &from.tables, options, diag);
+    enum status status = read_launch_files(&from.launch, &from.tables, options, diag);
     if (status == STATUS_OK)
-        status = count_gpus(options, &from.launch, &given.gpus, &given.gpu_bytes, diag);
+        status = find_stated_gpus(options, &from.launch, &given.gpus, &given.gpu_bytes, diag);
     if (status == STATUS_OK)
         status = launch_options(&from.launch, given, diag);
     if (status == STATUS_OK)
-        status = take_options(&from, options, search, diag);
+        status = apply_launch_options(&from, options, search, diag);
     if (status == STATUS_OK) {
-        print(&from, &out);
+        put_launch_report(&from, &out);
         fputs(out.data, stderr);
         options_withdraw(options, "from");
         options->argument_count = 0;
     }
     text_release(&out);
-    text_release(&from.taken_options);
+    text_release(&from.applied_options);
     text_release(&from.replaced_options);
-    text_release(&from.left_options);
+    text_release(&from.searched_options);
     launch_release(&from.launch);
     launch_tables_release(&from.tables);
     return status;

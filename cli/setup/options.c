@@ -101,9 +101,9 @@ void setup_put_given(struct text *out, const struct options *options, const stru
     const char *without[NAMES_MAX];
     size_t count = 0;
     for (size_t s = 0; s < ARRAY_LEN(sets); s++)
-        for (size_t i = 0; i < sets[s]->count; i++) {
+        for (size_t i = 0; i < sets[s]->option_count; i++) {
             const char *name = sets[s]->option[i].name;
-            if (sets[s] == own || !options_are_without(keep, name))
+            if (sets[s] == own || !options_list_has_name(keep, name))
                 without[count++] = name;
         }
     for (; *drop != NULL; drop++)

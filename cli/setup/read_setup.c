@@ -14,22 +14,24 @@
 #include <string.h>
 #include <unistd.h>
 
-static enum status share_gpu(struct setup *setup, const struct options *options, struct diag *diag)
+static enum status read_gpu_sharing(struct setup *setup, const struct options *options,
+                                    struct diag *diag)
 {
     if (!options_given(options, "loopback"))
         return STATUS_OK;
-    enum status status = options_exclude(options, "loopback", "gpus", diag);
+    enum status status = options_refuse_both(options, "loopback", "gpus", diag);
     if (status == STATUS_OK)
-        status = options_exclude(options, "loopback", "nodes", diag);
+        status = options_refuse_both(options, "loopback", "nodes", diag);
     return status == STATUS_OK ? setup_share_gpu(setup, options_count(options, "loopback"), diag)
                                : status;
 }
 
 /* Refuses the options of a set, which make no sense for a schedule from a file, except those in except[]. */
-static enum status refuse_option(const struct options *options, const struct option_set *set,
-                                 const char *const *except, size_t excepted, struct diag *diag)
+static enum status refuse_options_of_set(const struct options *options,
+                                         const struct option_set *set, const char *const *except,
+                                         size_t excepted, struct diag *diag)
 {
-    for (size_t i = 0; i < set->count; i++) {
+    for (size_t i = 0; i < set->option_count; i++) {
         const char *name = set->option[i].name;
         bool taken = false;
         for (size_t k = 0; k < excepted; k++)
@@ -99,8 +101,8 @@ static enum status read_choices(struct setup *setup, const struct options *optio
     for (size_t i = 0; status == STATUS_OK && i < CHOICE_NAME_COUNT; i++) {
         const struct choice_row *row = &choice_rows[i];
         if (row->alias)
-            status =
-                options_exclude(options, row->option->name, row_of_alias(row)->option->name, diag);
+            status = options_refuse_both(options, row->option->name,
+                                         row_of_alias(row)->option->name, diag);
     }
     for (size_t i = 0; status == STATUS_OK && i < CHOICE_NAME_COUNT; i++) {
         const struct choice_row *row = &choice_rows[i];
@@ -112,13 +114,14 @@ static enum status read_choices(struct setup *setup, const struct options *optio
     return status;
 }
 
-enum status setup_of_file(const struct options *options, struct diag *diag)
+enum status setup_refuse_for_file(const struct options *options, struct diag *diag)
 {
-    enum status status = refuse_option(options, &setup_model_options, NULL, 0, diag);
+    enum status status = refuse_options_of_set(options, &setup_model_options, NULL, 0, diag);
     if (status == STATUS_OK)
-        status = refuse_option(options, &setup_choice_options, NULL, 0, diag);
-    return status == STATUS_OK ? refuse_option(options, &setup_cluster_options, NULL, 0, diag)
-                               : status;
+        status = refuse_options_of_set(options, &setup_choice_options, NULL, 0, diag);
+    return status == STATUS_OK
+               ? refuse_options_of_set(options, &setup_cluster_options, NULL, 0, diag)
+               : status;
 }
 
 /* Loads the choices that the options make. The strategy fills those that stay open. */
@@ -127,7 +130,7 @@ static enum status load_choices(struct setup *setup, const struct options *optio
 {
     struct request *r = &setup->request;
     /* both say which tokens a rank holds; a layout that is the default is seen only here */
-    enum status status = options_exclude(options, "core-plan", "layout", diag);
+    enum status status = options_refuse_both(options, "core-plan", "layout", diag);
     if (status == STATUS_OK)
         status = read_choices(setup, options, diag);
     setup->partition_given = options_given(options, "partition");
@@ -135,14 +138,15 @@ static enum status load_choices(struct setup *setup, const struct options *optio
     return status;
 }
 
-enum status setup_choose(struct setup *setup, const struct options *options, struct diag *diag)
+enum status setup_read_choices(struct setup *setup, const struct options *options,
+                               struct diag *diag)
 {
     setup_open_request(setup);
     return load_choices(setup, options, diag);
 }
 
 /* Reports a missing file. It is called first, so that no message about options hides that one. */
-static enum status find_file(const char *path, struct diag *diag)
+static enum status check_file_exists(const char *path, struct diag *diag)
 {
     if (strcmp(path, "-") == 0 || access(path, R_OK) == 0)
         return STATUS_OK;
@@ -159,7 +163,8 @@ static enum status load_model(struct setup *setup, const struct options *options
 }
 
 /* Stores the name of a framework that has no profile. */
-static enum status take_framework(struct setup *setup, const char *name, struct diag *diag)
+static enum status set_unprofiled_framework(struct setup *setup, const char *name,
+                                            struct diag *diag)
 {
     size_t count;
     const struct profile *profiles = profiles_list(&count);
@@ -176,8 +181,8 @@ static enum status take_framework(struct setup *setup, const char *name, struct 
     return STATUS_OK;
 }
 
-static enum status load_machine(struct setup *setup, const struct options *options,
-                                struct diag *diag)
+static enum status load_cluster_and_costs(struct setup *setup, const struct options *options,
+                                          struct diag *diag)
 {
     enum status status =
         setup_load_cluster(setup, options_text(options, "cluster"), options_count(options, "nodes"),
@@ -185,7 +190,7 @@ static enum status load_machine(struct setup *setup, const struct options *optio
     if (status == STATUS_OK)
         status = setup_load_costs(setup, options_text(options, "costs"), diag);
     if (status == STATUS_OK && options_given(options, "framework"))
-        status = take_framework(setup, options_text(options, "framework"), diag);
+        status = set_unprofiled_framework(setup, options_text(options, "framework"), diag);
     if (status == STATUS_OK && options_given(options, "at-most"))
         status = at_most_read(&setup->at_most, options_text(options, "at-most"), diag);
     if (status == STATUS_OK && options_given(options, "measured"))
@@ -196,7 +201,8 @@ static enum status load_machine(struct setup *setup, const struct options *optio
 static const char needed_model[] = "a preset or file; `longhaul list models`";
 static const char needed_cluster[] = "a preset, file or line; `longhaul list clusters`";
 
-enum status setup_load_open(struct setup *setup, const struct options *options, struct diag *diag)
+enum status setup_load_without_length(struct setup *setup, const struct options *options,
+                                      struct diag *diag)
 {
     enum status status = need_option(options, "model", needed_model, diag);
     if (status == STATUS_OK)
@@ -204,8 +210,8 @@ enum status setup_load_open(struct setup *setup, const struct options *options, 
     if (status == STATUS_OK)
         status = load_model(setup, options, diag);
     if (status == STATUS_OK)
-        status = load_machine(setup, options, diag);
-    return status == STATUS_OK ? setup_choose(setup, options, diag) : status;
+        status = load_cluster_and_costs(setup, options, diag);
+    return status == STATUS_OK ? setup_read_choices(setup, options, diag) : status;
 }
 
 enum status setup_load(struct setup *setup, const struct options *options, bool from_file,
@@ -215,12 +221,12 @@ enum status setup_load(struct setup *setup, const struct options *options, bool 
     static const char *const of_files[] = {"attention", "profile"};
     enum status status;
     if (from_file) {
-        status = find_file(options->argument[0], diag);
+        status = check_file_exists(options->argument[0], diag);
         if (status == STATUS_OK)
-            status = refuse_option(options, &setup_model_options, NULL, 0, diag);
+            status = refuse_options_of_set(options, &setup_model_options, NULL, 0, diag);
         if (status == STATUS_OK)
-            status =
-                refuse_option(options, &setup_choice_options, of_files, ARRAY_LEN(of_files), diag);
+            status = refuse_options_of_set(options, &setup_choice_options, of_files,
+                                           ARRAY_LEN(of_files), diag);
     } else {
         status = need_option(options, "model", needed_model, diag);
         if (status == STATUS_OK)
@@ -231,9 +237,9 @@ enum status setup_load(struct setup *setup, const struct options *options, bool 
     if (status == STATUS_OK && !from_file)
         status = load_model(setup, options, diag);
     if (status == STATUS_OK)
-        status = load_machine(setup, options, diag);
+        status = load_cluster_and_costs(setup, options, diag);
     if (status == STATUS_OK)
-        status = share_gpu(setup, options, diag);
+        status = read_gpu_sharing(setup, options, diag);
     if (status != STATUS_OK)
         return status;
     setup_open_request(setup);
@@ -245,7 +251,8 @@ enum status setup_load(struct setup *setup, const struct options *options, bool 
     return STATUS_OK;
 }
 
-static enum status load_ranks(struct setup *setup, const struct options *options, struct diag *diag)
+static enum status set_ranks_of_run(struct setup *setup, const struct options *options,
+                                    struct diag *diag)
 {
     if (options_given(options, "costs"))
         return diag_error(diag, (struct loc){.name = "--costs"}, STATUS_BAD_INPUT,
@@ -263,12 +270,12 @@ static enum status load_ranks(struct setup *setup, const struct options *options
         enum status status = setup_load_cluster(setup, options_text(options, "cluster"),
                                                 options_count(options, "nodes"),
                                                 options_count(options, "gpus"), diag);
-        return status == STATUS_OK ? share_gpu(setup, options, diag) : status;
+        return status == STATUS_OK ? read_gpu_sharing(setup, options, diag) : status;
     }
     if (options_given(options, "nodes"))
         return diag_error(diag, (struct loc){.name = "--nodes"}, STATUS_BAD_INPUT,
                           "needs --cluster, which gives the number of GPUs in a node");
-    enum status status = options_exclude(options, "loopback", "gpus", diag);
+    enum status status = options_refuse_both(options, "loopback", "gpus", diag);
     if (status != STATUS_OK)
         return status;
     setup->cluster.gpus = options_given(options, "loopback") ? options_count(options, "loopback")
@@ -283,9 +290,9 @@ enum status setup_load_run(struct setup *setup, const struct options *options, b
 {
     enum status status = STATUS_OK;
     if (from_file) {
-        status = refuse_option(options, &setup_choice_options, NULL, 0, diag);
+        status = refuse_options_of_set(options, &setup_choice_options, NULL, 0, diag);
         if (status == STATUS_OK)
-            status = refuse_option(options, &setup_cluster_options, NULL, 0, diag);
+            status = refuse_options_of_set(options, &setup_cluster_options, NULL, 0, diag);
     } else {
         status = need_option(options, "model", needed_model, diag);
         if (status == STATUS_OK)
@@ -295,7 +302,7 @@ enum status setup_load_run(struct setup *setup, const struct options *options, b
         status = load_model(setup, options, diag);
     if (status != STATUS_OK || from_file)
         return status;
-    status = load_ranks(setup, options, diag);
+    status = set_ranks_of_run(setup, options, diag);
     setup_open_request(setup);
     if (status == STATUS_OK)
         status = load_choices(setup, options, diag);

@@ -14,14 +14,16 @@ enum status setup_load(struct setup *setup, const struct options *options, bool 
 
 /* Does the same as setup_load() without a file, but --seq may be missing. It is for commands that search for the
  * length. */
-enum status setup_load_open(struct setup *setup, const struct options *options, struct diag *diag);
+enum status setup_load_without_length(struct setup *setup, const struct options *options,
+                                      struct diag *diag);
 
 /* Refuses options that describe a model, a configuration or a machine. It is for commands that only read a schedule's
  * file. */
-enum status setup_of_file(const struct options *options, struct diag *diag);
+enum status setup_refuse_for_file(const struct options *options, struct diag *diag);
 
 /* Reads the choices of other options into a setup that already has its model and cluster. */
-enum status setup_choose(struct setup *setup, const struct options *options, struct diag *diag);
+enum status setup_read_choices(struct setup *setup, const struct options *options,
+                               struct diag *diag);
 
 /* Does the same as setup_load(), for a run on this machine. Without --cluster, the number of ranks is --gpus, or 1, on
  * one node. With a schedule from a file, --model may name the model for which it was made. */

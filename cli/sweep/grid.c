@@ -26,7 +26,7 @@ void sweep_grid_release(struct sweep_grid *grid)
 }
 
 /* Returns which values an axis of this option has. option NULL: the axis is a number of the cluster. */
-static enum axis_values values_of(const struct option *option)
+static enum axis_values axis_values_of_option(const struct option *option)
 {
     if (option == NULL)
         return AXIS_CLUSTER;
@@ -50,7 +50,7 @@ static enum status add_axis(struct sweep_grid *grid, const struct options *optio
         return diag_error(diag, vary_loc, STATUS_BAD_INPUT,
                           "'%s' is not KEY=VALUES, such as seq=64K..1M:x2 or zero=1,2,3", text);
     char *key = arena_text(&grid->arena, text, (size_t)(equals - text));
-    const struct option *option = options_find(grid->sets, key);
+    const struct option *option = options_find(grid->option_sets, key);
     bool of_cluster = option == NULL && cluster_line_may_set(key);
     if (!of_cluster && (option == NULL || option->kind == OPTION_REPEATABLE))
         return diag_error(
@@ -66,7 +66,7 @@ static enum status add_axis(struct sweep_grid *grid, const struct options *optio
                           "%s is varied, and given as an option too", key);
     if (!of_cluster && option->kind == OPTION_FLAG)
         return diag_error(diag, vary_loc, STATUS_BAD_INPUT, "%s has no values to vary over", key);
-    return grid_axes_add(&grid->axes, key, equals + 1, values_of(option), diag);
+    return grid_axes_add(&grid->axes, key, equals + 1, axis_values_of_option(option), diag);
 }
 
 /* ---- names ---- */
@@ -106,7 +106,7 @@ static enum status check_costs(const char *value, struct arena *arena, struct di
 
 /* Checks a value that names a strategy, profile, model, cluster or cost file. The option accepts any text, so the name
  * is looked up here; otherwise an unknown name would fail at every point of the sweep. */
-static enum status check_name(const char *key, const char *value, struct diag *diag)
+static enum status check_name_exists(const char *key, const char *value, struct diag *diag)
 {
     static const struct {
         const char *key, *option;
@@ -157,9 +157,10 @@ static enum status check_values(const struct sweep_grid *grid, struct diag *diag
             struct arena arena = {0};
             char *word = arena_printf(&arena, "--%s=%s", grid->axes.axis[a].key,
                                       grid->axes.axis[a].value[i]);
-            status = options_parse(&options, grid->sets, 1, &word, diag);
+            status = options_parse(&options, grid->option_sets, 1, &word, diag);
             if (status == STATUS_OK)
-                status = check_name(grid->axes.axis[a].key, grid->axes.axis[a].value[i], diag);
+                status =
+                    check_name_exists(grid->axes.axis[a].key, grid->axes.axis[a].value[i], diag);
             options_release(&options);
             arena_release(&arena);
         }
@@ -170,7 +171,7 @@ static enum status check_values(const struct sweep_grid *grid, struct diag *diag
 }
 
 /* Refuses lists for options whose values are names. The options accept any text, and no name has a comma. */
-static enum status check_no_list(const struct options *options, struct diag *diag)
+static enum status refuse_lists_of_names(const struct options *options, struct diag *diag)
 {
     static const char *const names[] = {"strategy", "profile", "model", "cluster", "costs"};
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
@@ -188,20 +189,20 @@ enum status sweep_grid_make(struct sweep_grid *grid, const struct option_set *co
 {
     size_t most = 0, row = 0;
     for (size_t s = 0; sets[s] != NULL; s++)
-        most += sets[s]->count;
-    grid->sets = sets;
-    grid->base = arena_array(&grid->arena, most, sizeof *grid->base);
+        most += sets[s]->option_count;
+    grid->option_sets = sets;
+    grid->shared_options = arena_array(&grid->arena, most, sizeof *grid->shared_options);
     for (size_t s = 0; sets[s] != NULL; s++)
-        for (size_t i = 0; i < sets[s]->count; i++, row++) {
+        for (size_t i = 0; i < sets[s]->option_count; i++, row++) {
             const struct option *option = &sets[s]->option[i];
             if (options_given(options, option->name))
-                grid->base[grid->base_count++] =
+                grid->shared_options[grid->shared_option_count++] =
                     option->kind == OPTION_FLAG
                         ? arena_printf(&grid->arena, "--%s", option->name)
                         : arena_printf(&grid->arena, "--%s=%s", option->name,
                                        options_text(options, option->name));
         }
-    enum status status = check_no_list(options, diag);
+    enum status status = refuse_lists_of_names(options, diag);
     if (status != STATUS_OK)
         return status;
     if (count == 0)
@@ -212,7 +213,7 @@ enum status sweep_grid_make(struct sweep_grid *grid, const struct option_set *co
         if (status != STATUS_OK)
             return status;
     }
-    grid->points = grid_points(&grid->axes);
+    grid->point_count = grid_points(&grid->axes);
     return check_values(grid, diag);
 }
 
@@ -232,13 +233,13 @@ static enum status add_to_cluster(char **words, size_t count, const char *key, c
                       "%s is a number of the cluster's description: give --cluster too", key);
 }
 
-enum status sweep_grid_options(const struct sweep_grid *grid, size_t point, struct arena *arena,
-                               struct options *options, struct diag *diag)
+enum status sweep_grid_fill_options(const struct sweep_grid *grid, size_t point,
+                                    struct arena *arena, struct options *options, struct diag *diag)
 {
-    size_t count = grid->base_count;
+    size_t count = grid->shared_option_count;
     char **words = arena_array(arena, count + grid->axes.count + 1, sizeof *words);
     for (size_t i = 0; i < count; i++)
-        words[i] = grid->base[i];
+        words[i] = grid->shared_options[i];
     for (size_t a = 0; a < grid->axes.count; a++)
         if (!grid->axes.axis[a].of_cluster)
             words[count++] = arena_printf(arena, "--%s=%s", grid->axes.axis[a].key,
@@ -250,28 +251,28 @@ enum status sweep_grid_options(const struct sweep_grid *grid, size_t point, stru
             if (status != STATUS_OK)
                 return status;
         }
-    return options_parse(options, grid->sets, (int)count, words, diag);
+    return options_parse(options, grid->option_sets, (int)count, words, diag);
 }
 
 /* ---- the identity of a grid ---- */
 
-void sweep_grid_print(struct text *out, const struct sweep_grid *grid)
+void sweep_grid_put_command(struct text *out, const struct sweep_grid *grid)
 {
     struct text word = {0};
     text_puts(out, "longhaul sweep");
-    for (size_t i = 0; i < grid->base_count; i++)
-        options_put_word(out, grid->base[i]);
+    for (size_t i = 0; i < grid->shared_option_count; i++)
+        options_put_quoted_word(out, grid->shared_options[i]);
     for (size_t a = 0; a < grid->axes.count; a++) {
         word.size = 0;
         text_printf(&word, "%s=%s", grid->axes.axis[a].key, grid->axes.axis[a].given);
         text_puts(out, " --vary");
-        options_put_word(out, word.data);
+        options_put_quoted_word(out, word.data);
     }
     text_release(&word);
 }
 
 /* Continues an FNV-1a hash with the bytes of a text, and with one more that marks its end. */
-static void hash(uint64_t *sum, const char *data, size_t size)
+static void add_to_hash(uint64_t *sum, const char *data, size_t size)
 {
     *sum = digest_add(digest_add(*sum, data, size), "\xff", 1);
 }
@@ -298,7 +299,7 @@ static uint64_t digest_of_recordings(const char *folder)
 
 /* Continues the hash with the bytes of the file that an option names. Of a cluster, it is the file without the numbers
  * that follow its name. */
-static void hash_file(uint64_t *sum, const char *option)
+static void add_file_to_hash(uint64_t *sum, const char *option)
 {
     struct text text = {0};
     char path[4096];
@@ -311,14 +312,14 @@ static void hash_file(uint64_t *sum, const char *option)
     if (path_is_folder(path))
         *sum += digest_of_recordings(path);
     if (path_is_file(path) && text_read(&text, path, NULL) == STATUS_OK)
-        hash(sum, text.data == NULL ? "" : text.data, text.size);
+        add_to_hash(sum, text.data == NULL ? "" : text.data, text.size);
     text_release(&text);
 }
 
-static void hash_command(uint64_t *sum, const char *command)
+static void add_command_to_hash(uint64_t *sum, const char *command)
 {
     const uint64_t digest = record_command_digest(command);
-    hash(sum, (const char *)&digest, sizeof digest);
+    add_to_hash(sum, (const char *)&digest, sizeof digest);
 }
 
 uint64_t sweep_grid_identity(const struct sweep_grid *grid)
@@ -327,25 +328,26 @@ uint64_t sweep_grid_identity(const struct sweep_grid *grid)
     static const char record_dir[] = "--record-dir="; /* the sweep itself fills this folder */
     uint64_t sum = DIGEST_NONE;
     struct text columns = {0};
-    hash(&sum, LONGHAUL_VERSION, strlen(LONGHAUL_VERSION));
+    add_to_hash(&sum, LONGHAUL_VERSION, strlen(LONGHAUL_VERSION));
     sweep_put_columns(&columns, &grid->axes); /* rows with other columns cannot be continued */
-    hash(&sum, columns.data, columns.size);
+    add_to_hash(&sum, columns.data, columns.size);
     text_release(&columns);
-    for (size_t i = 0; i < grid->base_count; i++) {
-        const char *equals = strchr(grid->base[i], '=');
-        hash(&sum, grid->base[i], strlen(grid->base[i]));
-        if (strncmp(grid->base[i], record_command, sizeof record_command - 1) == 0)
-            hash_command(&sum, equals + 1);
-        else if (equals != NULL && strncmp(grid->base[i], record_dir, sizeof record_dir - 1) != 0)
-            hash_file(&sum, equals + 1);
+    for (size_t i = 0; i < grid->shared_option_count; i++) {
+        const char *equals = strchr(grid->shared_options[i], '=');
+        add_to_hash(&sum, grid->shared_options[i], strlen(grid->shared_options[i]));
+        if (strncmp(grid->shared_options[i], record_command, sizeof record_command - 1) == 0)
+            add_command_to_hash(&sum, equals + 1);
+        else if (equals != NULL &&
+                 strncmp(grid->shared_options[i], record_dir, sizeof record_dir - 1) != 0)
+            add_file_to_hash(&sum, equals + 1);
     }
     for (size_t a = 0; a < grid->axes.count; a++) {
-        hash(&sum, grid->axes.axis[a].key, strlen(grid->axes.axis[a].key));
+        add_to_hash(&sum, grid->axes.axis[a].key, strlen(grid->axes.axis[a].key));
         for (size_t i = 0; i < grid->axes.axis[a].count; i++) {
             if (strcmp(grid->axes.axis[a].key, "record-cmd") == 0)
-                hash_command(&sum, grid->axes.axis[a].value[i]);
-            hash(&sum, grid->axes.axis[a].value[i], strlen(grid->axes.axis[a].value[i]));
-            hash_file(&sum, grid->axes.axis[a].value[i]);
+                add_command_to_hash(&sum, grid->axes.axis[a].value[i]);
+            add_to_hash(&sum, grid->axes.axis[a].value[i], strlen(grid->axes.axis[a].value[i]));
+            add_file_to_hash(&sum, grid->axes.axis[a].value[i]);
         }
     }
     return sum;

@@ -16,11 +16,11 @@
 struct sweep_grid {
     struct arena arena; /* holds texts and arrays */
     /* the sets of options that a point may have; ends in NULL */
-    const struct option_set *const *sets;
+    const struct option_set *const *option_sets;
     struct grid_axes axes;
-    char **base; /* the options that all points share, such as "--seq=128K" */
-    size_t base_count;
-    size_t points;
+    char **shared_options; /* the options that all points share, such as "--seq=128K" */
+    size_t shared_option_count;
+    size_t point_count;
 };
 
 /* Makes the grid from the options that were given, as far as `sets` have them, and from the axes vary[0..count). *grid
@@ -31,11 +31,12 @@ enum status sweep_grid_make(struct sweep_grid *grid, const struct option_set *co
 void sweep_grid_release(struct sweep_grid *grid);
 
 /* Fills *options for a point. Their texts are in the grid and in *arena. */
-enum status sweep_grid_options(const struct sweep_grid *grid, size_t point, struct arena *arena,
-                               struct options *options, struct diag *diag);
+enum status sweep_grid_fill_options(const struct sweep_grid *grid, size_t point,
+                                    struct arena *arena, struct options *options,
+                                    struct diag *diag);
 
 /* Appends the command that makes the grid, with its options in the order of the tables. */
-void sweep_grid_print(struct text *out, const struct sweep_grid *grid);
+void sweep_grid_put_command(struct text *out, const struct sweep_grid *grid);
 
 /* Returns a hash that identifies the grid. It depends on the program's version, the options, the values of the axes,
  * and the bytes of the files that options name. */

@@ -30,11 +30,11 @@ static enum status report_failure(struct diag *diag, const char *path, const cha
 }
 
 /* Appends the lines with which both kinds of file begin, the journal and the finished sweep. */
-static void put_head(struct text *out, const struct sweep_grid *grid)
+static void put_header_lines(struct text *out, const struct sweep_grid *grid)
 {
     size_t before = out->size;
     text_puts(out, "# command=");
-    sweep_grid_print(out, grid);
+    sweep_grid_put_command(out, grid);
     if (strstr(out->data + before, " --as-dense") != NULL)
         text_puts(out,
                   "\n# proxy=the rows are of a dense proxy: parts of the model are not modelled");
@@ -43,7 +43,7 @@ static void put_head(struct text *out, const struct sweep_grid *grid)
 }
 
 /* Returns the value of a key in the comments "# key=value" at the beginning of data; NULL: the key is not there. */
-static const char *find_head(const char *data, const char *key, size_t *size)
+static const char *find_header_value(const char *data, const char *key, size_t *size)
 {
     size_t length = strlen(key);
     while (data != NULL && data[0] == '#') {
@@ -61,14 +61,14 @@ static const char *find_head(const char *data, const char *key, size_t *size)
 }
 
 /* Checks that a file that begins with `data` is of the same grid, so that its rows can be used. */
-static enum status check_head(const struct sweep_grid *grid, const char *path, const char *data,
-                              struct diag *diag)
+static enum status check_same_grid(const struct sweep_grid *grid, const char *path,
+                                   const char *data, struct diag *diag)
 {
     struct loc at = {.name = path};
     struct text ours = {0};
     size_t size, command_size;
-    const char *identity = find_head(data, "identity", &size);
-    const char *command = find_head(data, "command", &command_size);
+    const char *identity = find_header_value(data, "identity", &size);
+    const char *command = find_header_value(data, "command", &command_size);
     enum status status = STATUS_OK;
     if (identity == NULL || command == NULL)
         return diag_error(diag, at, STATUS_BAD_INPUT,
@@ -76,7 +76,7 @@ static enum status check_head(const struct sweep_grid *grid, const char *path, c
     text_printf(&ours, "%016" PRIx64, sweep_grid_identity(grid));
     bool same = size == ours.size && memcmp(identity, ours.data, size) == 0;
     ours.size = 0;
-    sweep_grid_print(&ours, grid);
+    sweep_grid_put_command(&ours, grid);
     if (!same && command_size == ours.size && memcmp(command, ours.data, ours.size) == 0)
         status = diag_error(diag, at, STATUS_BAD_INPUT,
                             "this sweep was begun by another version of longhaul, or an input file "
@@ -100,12 +100,12 @@ static uint32_t checksum(const char *data, size_t size)
     return sum;
 }
 
-static void keep_row(struct sweep_journal *j, size_t point, const char *text, size_t size,
-                     bool failed)
+static void store_row(struct sweep_journal *j, size_t point, const char *text, size_t size,
+                      bool failed)
 {
-    j->known_rows += j->row[point].text == NULL;
+    j->known_row_count += j->row[point].text == NULL;
     j->row[point] =
-        (struct sweep_row){.text = arena_text(&j->arena, text, size), .point_failed = failed};
+        (struct sweep_row){.text = arena_text(&j->arena, text, size), .has_point_failed = failed};
 }
 
 /* Appends a line of the journal: "checksum point - row", or "checksum point f row" for a point that failed. The
@@ -122,7 +122,7 @@ static void put_line(struct text *out, size_t point, const struct text *row, boo
 }
 
 /* Reads a number and the blank after it, and moves *at behind both. */
-static bool take_number(const char **at, const char *end, uint64_t *value)
+static bool read_number(const char **at, const char *end, uint64_t *value)
 {
     const char *blank = memchr(*at, ' ', (size_t)(end - *at));
     if (blank == NULL || !parse_u64(*at, (size_t)(blank - *at), value))
@@ -132,24 +132,24 @@ static bool take_number(const char **at, const char *end, uint64_t *value)
 }
 
 /* Takes the row from a line. A damaged line is ignored, so its point is predicted again. */
-static void take_line(struct sweep_journal *j, const char *line, size_t size)
+static void read_line(struct sweep_journal *j, const char *line, size_t size)
 {
     const char *at = line, *end = line + size, *rest;
     uint64_t sum, point;
-    if (!take_number(&at, end, &sum))
+    if (!read_number(&at, end, &sum))
         return;
     rest = at;
-    if (!take_number(&at, end, &point) || point >= j->grid->points || end - at < 2 ||
+    if (!read_number(&at, end, &point) || point >= j->grid->point_count || end - at < 2 ||
         checksum(rest, (size_t)(end - rest)) != sum)
         return;
     bool failed = at[0] == 'f';
     if (j->row[point].text == NULL || !failed)
-        keep_row(j, (size_t)point, at + 2, (size_t)(end - at) - 2, failed);
+        store_row(j, (size_t)point, at + 2, (size_t)(end - at) - 2, failed);
 }
 
 /* Reads the whole journal through the locked descriptor, since closing another one of the same file would end the
  * lock. */
-static enum status read_all(struct text *text, int file, const char *path, struct diag *diag)
+static enum status read_file_text(struct text *text, int file, const char *path, struct diag *diag)
 {
     char piece[1 << 14];
     for (;;) {
@@ -169,7 +169,7 @@ static enum status read_journal(struct sweep_journal *j, int file, const char *p
                                 long long *size, struct diag *diag)
 {
     struct text text = {0};
-    enum status status = read_all(&text, file, path, diag);
+    enum status status = read_file_text(&text, file, path, diag);
     *size = 0;
     size_t at = 0, head = sizeof journal_head - 1;
     if (status != STATUS_OK || text.size == 0)
@@ -180,18 +180,18 @@ static enum status read_journal(struct sweep_journal *j, int file, const char *p
                             "exists and is no journal of a sweep: remove it, or write to another "
                             "file with -o");
     struct text wanted = {0};
-    put_head(&wanted, j->grid);
+    put_header_lines(&wanted, j->grid);
     /* a journal that ends within its head is begun again, since it has no rows */
     if (status == STATUS_OK && !cut &&
         !(text.size < head + wanted.size &&
           memcmp(text.data + head, wanted.data, text.size - head) == 0)) {
-        status = check_head(j->grid, path, text.data, diag);
+        status = check_same_grid(j->grid, path, text.data, diag);
         for (at = head; status == STATUS_OK && at < text.size;) {
             const char *line = text.data + at, *end = memchr(line, '\n', text.size - at);
             if (end == NULL)
                 break;
             if (*line != '#')
-                take_line(j, line, (size_t)(end - line));
+                read_line(j, line, (size_t)(end - line));
             at += (size_t)(end - line) + 1;
             *size = (long long)at;
         }
@@ -204,7 +204,7 @@ out:
 
 /* ---- files ---- */
 
-static enum status lock(int file, const char *path, struct diag *diag)
+static enum status lock_journal(int file, const char *path, struct diag *diag)
 {
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     if (fcntl(file, F_SETLK, &whole) == 0)
@@ -232,17 +232,17 @@ static enum status write_all(int file, const char *data, size_t size)
 /* Appends a text to the journal. If that fails, nothing of it stays. */
 static enum status append_text(struct sweep_journal *j, const struct text *text, struct diag *diag)
 {
-    if (write_all(j->file, text->data, text->size) == STATUS_OK) {
-        j->size += (long long)text->size;
+    if (write_all(j->file_descriptor, text->data, text->size) == STATUS_OK) {
+        j->complete_bytes += (long long)text->size;
         return STATUS_OK;
     }
     enum status status =
-        diag_error(diag, (struct loc){.name = j->part.data}, STATUS_SYSTEM,
+        diag_error(diag, (struct loc){.name = j->journal_path.data}, STATUS_SYSTEM,
                    "cannot write: %s; the %zu rows before are kept; run the same command again to "
                    "continue",
-                   strerror(errno), j->known_rows);
+                   strerror(errno), j->known_row_count);
     /* nothing more can be done; the next run sees by its checksum that the line was cut off */
-    if (ftruncate(j->file, (off_t)j->size) != 0)
+    if (ftruncate(j->file_descriptor, (off_t)j->complete_bytes) != 0)
         (void)0;
     return status;
 }
@@ -268,21 +268,21 @@ static void find_journals(const char *path, glob_t *found)
 }
 
 /* Reads the rows from the journals of the parts. */
-static enum status read_others(struct sweep_journal *j, struct diag *diag)
+static enum status read_part_journals(struct sweep_journal *j, struct diag *diag)
 {
     glob_t found = {0};
     enum status status = STATUS_OK;
-    find_journals(j->path, &found);
+    find_journals(j->sweep_path, &found);
     for (size_t i = 0; status == STATUS_OK && i < found.gl_pathc; i++) {
         const char *path = found.gl_pathv[i];
         long long size;
-        if (strcmp(path, j->part.data) == 0)
+        if (strcmp(path, j->journal_path.data) == 0)
             continue;
         int file = open(path, O_RDWR | O_CLOEXEC);
         if (file < 0)
             status = report_failure(diag, path, "open");
         if (status == STATUS_OK)
-            status = lock(file, path, diag);
+            status = lock_journal(file, path, diag);
         if (status == STATUS_OK)
             status = read_journal(j, file, path, &size, diag);
         if (file >= 0)
@@ -294,19 +294,19 @@ static enum status read_others(struct sweep_journal *j, struct diag *diag)
 
 static enum status open_journal(struct sweep_journal *j, struct diag *diag)
 {
-    const char *path = j->part.data;
-    j->file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_APPEND, 0666);
-    if (j->file < 0)
+    const char *path = j->journal_path.data;
+    j->file_descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_APPEND, 0666);
+    if (j->file_descriptor < 0)
         return report_failure(diag, path, "write");
-    enum status status = lock(j->file, path, diag);
+    enum status status = lock_journal(j->file_descriptor, path, diag);
     if (status == STATUS_OK)
-        status = read_journal(j, j->file, path, &j->size, diag);
-    if (status == STATUS_OK && ftruncate(j->file, (off_t)j->size) != 0)
+        status = read_journal(j, j->file_descriptor, path, &j->complete_bytes, diag);
+    if (status == STATUS_OK && ftruncate(j->file_descriptor, (off_t)j->complete_bytes) != 0)
         status = report_failure(diag, path, "shorten");
-    if (status == STATUS_OK && j->size == 0) {
+    if (status == STATUS_OK && j->complete_bytes == 0) {
         struct text head = {0};
         text_puts(&head, journal_head);
-        put_head(&head, j->grid);
+        put_header_lines(&head, j->grid);
         status = append_text(j, &head, diag);
         text_release(&head);
     }
@@ -314,8 +314,8 @@ static enum status open_journal(struct sweep_journal *j, struct diag *diag)
 }
 
 /* Checks whether the finished file exists (*there), and if so, that it is of this grid. */
-static enum status check_finished(const struct sweep_grid *grid, const char *path, bool *there,
-                                  struct diag *diag)
+static enum status check_finished_file(const struct sweep_grid *grid, const char *path, bool *there,
+                                       struct diag *diag)
 {
     struct text text = {0};
     *there = path_exists(path);
@@ -327,7 +327,7 @@ static enum status check_finished(const struct sweep_grid *grid, const char *pat
                           "to write the rows to standard output");
     enum status status = text_read(&text, path, diag);
     if (status == STATUS_OK)
-        status = check_head(grid, path, text.data, diag);
+        status = check_same_grid(grid, path, text.data, diag);
     text_release(&text);
     return status;
 }
@@ -335,31 +335,31 @@ static enum status check_finished(const struct sweep_grid *grid, const char *pat
 enum status sweep_journal_open(struct sweep_journal *j, const struct sweep_grid *grid,
                                const char *path, size_t part, size_t parts, struct diag *diag)
 {
-    *j = (struct sweep_journal){.grid = grid, .path = path, .file = -1};
-    j->row = arena_array(&j->arena, grid->points, sizeof *j->row);
+    *j = (struct sweep_journal){.grid = grid, .sweep_path = path, .file_descriptor = -1};
+    j->row = arena_array(&j->arena, grid->point_count, sizeof *j->row);
     if (path == NULL)
         return STATUS_OK;
     bool there;
-    enum status status = check_finished(grid, path, &there, diag);
+    enum status status = check_finished_file(grid, path, &there, diag);
     if (status != STATUS_OK)
         return status;
-    text_printf(&j->part, "%s.part", path);
+    text_printf(&j->journal_path, "%s.part", path);
     if (parts > 0)
-        text_printf(&j->part, "-%zu-of-%zu", part, parts);
+        text_printf(&j->journal_path, "-%zu-of-%zu", part, parts);
     /* there is no journal, so none of the rows has failed */
-    if (there && access(j->part.data, F_OK) != 0) {
+    if (there && access(j->journal_path.data, F_OK) != 0) {
         j->is_complete = true;
         return STATUS_OK;
     }
     status = open_journal(j, diag);
     if (status == STATUS_OK && parts == 0)
-        status = read_others(j, diag);
-    for (size_t i = 0; i < grid->points; i++)
-        if (j->row[i].text != NULL && j->row[i].point_failed) {
+        status = read_part_journals(j, diag);
+    for (size_t i = 0; i < grid->point_count; i++)
+        if (j->row[i].text != NULL && j->row[i].has_point_failed) {
             j->row[i] = (struct sweep_row){0};
-            j->known_rows--;
+            j->known_row_count--;
         }
-    j->resumed_rows = j->known_rows;
+    j->resumed_row_count = j->known_row_count;
     return status;
 }
 
@@ -374,37 +374,37 @@ enum status sweep_journal_add(struct sweep_journal *j, size_t point, const struc
                               bool failed, struct diag *diag)
 {
     enum status status = STATUS_OK;
-    if (j->file >= 0) {
+    if (j->file_descriptor >= 0) {
         struct text line = {0};
         put_line(&line, point, row, failed);
         status = append_text(j, &line, diag);
         text_release(&line);
         if (status == STATUS_OK && now_s() - j->synced_s > SYNC_EVERY_S) {
             /* its result is not needed: if the disk fails, the next write fails as well */
-            fdatasync(j->file);
+            fdatasync(j->file_descriptor);
             j->synced_s = now_s();
         }
     }
     if (status == STATUS_OK)
-        keep_row(j, point, row->data, row->size, failed);
+        store_row(j, point, row->data, row->size, failed);
     return status;
 }
 
 static void remove_journals(const struct sweep_journal *j)
 {
     glob_t found = {0};
-    find_journals(j->path, &found);
+    find_journals(j->sweep_path, &found);
     for (size_t i = 0; i < found.gl_pathc; i++)
         unlink(found.gl_pathv[i]);
     globfree(&found);
 }
 
-void sweep_journal_put(const struct sweep_journal *j, struct text *out)
+void sweep_journal_put_csv(const struct sweep_journal *j, struct text *out)
 {
-    put_head(out, j->grid);
+    put_header_lines(out, j->grid);
     sweep_put_columns(out, &j->grid->axes);
     text_putc(out, '\n');
-    for (size_t i = 0; i < j->grid->points; i++) {
+    for (size_t i = 0; i < j->grid->point_count; i++) {
         text_puts(out, j->row[i].text);
         text_putc(out, '\n');
     }
@@ -414,15 +414,16 @@ enum status sweep_journal_finish(struct sweep_journal *j, struct diag *diag)
 {
     struct text out = {0};
     bool failed = false;
-    sweep_journal_put(j, &out);
-    for (size_t i = 0; i < j->grid->points; i++)
-        failed |= j->row[i].point_failed;
-    enum status status = file_set_write(j->path == NULL ? "-" : j->path, out.data, out.size, diag);
-    if (status != STATUS_OK && j->path != NULL)
-        diag_note(diag, (struct loc){.name = j->part.data},
+    sweep_journal_put_csv(j, &out);
+    for (size_t i = 0; i < j->grid->point_count; i++)
+        failed |= j->row[i].has_point_failed;
+    enum status status =
+        file_set_write(j->sweep_path == NULL ? "-" : j->sweep_path, out.data, out.size, diag);
+    if (status != STATUS_OK && j->sweep_path != NULL)
+        diag_note(diag, (struct loc){.name = j->journal_path.data},
                   "has all %zu rows; the same command makes the sweep's file from them",
-                  j->known_rows);
-    if (status == STATUS_OK && j->path != NULL && !failed)
+                  j->known_row_count);
+    if (status == STATUS_OK && j->sweep_path != NULL && !failed)
         remove_journals(j);
     text_release(&out);
     return status;
@@ -430,9 +431,9 @@ enum status sweep_journal_finish(struct sweep_journal *j, struct diag *diag)
 
 void sweep_journal_release(struct sweep_journal *j)
 {
-    if (j->row != NULL && j->file >= 0)
-        close(j->file);
-    text_release(&j->part);
+    if (j->row != NULL && j->file_descriptor >= 0)
+        close(j->file_descriptor);
+    text_release(&j->journal_path);
     arena_release(&j->arena);
     *j = (struct sweep_journal){0};
 }

@@ -20,23 +20,23 @@
 struct sweep_row {
     char *text; /* NULL: it is not known yet */
     /* the point failed; its row is known, but the next run tries the point again */
-    bool point_failed;
+    bool has_point_failed;
 };
 
 /* All-zero is a closed journal. */
 struct sweep_journal {
     const struct sweep_grid *grid;
-    const char *path; /* path of the finished sweep; borrowed */
-    struct text part; /* path of the journal */
+    const char *sweep_path;   /* path of the finished sweep; borrowed */
+    struct text journal_path; /* path of the journal */
     struct arena arena;
-    struct sweep_row *row; /* [grid->points] */
-    size_t known_rows;     /* number of known rows */
-    size_t resumed_rows;   /* how many of the known rows were on the disk before */
+    struct sweep_row *row;    /* [grid->points] */
+    size_t known_row_count;   /* number of known rows */
+    size_t resumed_row_count; /* how many of the known rows were on the disk before */
     /* the finished file has all rows, so that no journal was opened and nothing is left to do */
     bool is_complete;
-    int file;
+    int file_descriptor;
     /* bytes of the complete lines of the journal; a line that was cut off may follow */
-    long long size;
+    long long complete_bytes;
     double synced_s; /* when the journal was flushed to the disk */
 };
 
@@ -52,7 +52,7 @@ enum status sweep_journal_add(struct sweep_journal *journal, size_t point, const
                               bool failed, struct diag *diag);
 
 /* Appends the sweep, a CSV file with its rows in the order of the grid. All rows must be known. */
-void sweep_journal_put(const struct sweep_journal *journal, struct text *out);
+void sweep_journal_put_csv(const struct sweep_journal *journal, struct text *out);
 
 /* Writes the sweep in the order of the grid to its path ("-" and NULL: standard output), and removes the journals
  * unless a row has failed. All rows must be known. */

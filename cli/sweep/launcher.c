@@ -24,7 +24,7 @@ static const struct {
     {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "srun"},
 };
 
-static int number_of(const char *variable)
+static int environment_number(const char *variable)
 {
     const char *text = getenv(variable);
     int64_t value;
@@ -54,11 +54,12 @@ static void *load_module(void)
     return module;
 }
 
-enum status launcher_find(struct launcher *launcher, struct diag *diag)
+enum status launcher_load_if_needed(struct launcher *launcher, struct diag *diag)
 {
-    *launcher = (struct launcher){.size = 1};
+    *launcher = (struct launcher){.process_count = 1};
     for (size_t i = 0; i < ARRAY_LEN(launchers); i++) {
-        int size = number_of(launchers[i].size), rank = number_of(launchers[i].rank);
+        int size = environment_number(launchers[i].size),
+            rank = environment_number(launchers[i].rank);
         if (size <= 1 || rank < 0)
             continue;
         void *module = load_module();
@@ -70,7 +71,7 @@ enum status launcher_find(struct launcher *launcher, struct diag *diag)
                               "finds MPI (libopenmpi-dev), or start each process by itself, this "
                               "one with --part %d/%d",
                               launchers[i].name, size, rank + 1, size);
-        launcher->size = size;
+        launcher->process_count = size;
         launcher->rank = rank;
         return STATUS_OK;
     }
@@ -80,14 +81,14 @@ enum status launcher_find(struct launcher *launcher, struct diag *diag)
 enum status launcher_start(struct launcher *launcher, struct diag *diag)
 {
     int rank = 0, size = 0;
-    if (launcher->size == 1)
+    if (launcher->process_count == 1)
         return STATUS_OK;
     if (!launcher->calls->start(&rank, &size))
         return diag_error(diag, nowhere, STATUS_SYSTEM, "MPI does not start");
-    if (rank != launcher->rank || size != launcher->size)
+    if (rank != launcher->rank || size != launcher->process_count)
         return diag_error(diag, nowhere, STATUS_SYSTEM,
                           "the launcher says process %d of %d, and MPI says %d of %d: was longhaul "
                           "built with another MPI than the launcher's?",
-                          launcher->rank, launcher->size, rank, size);
+                          launcher->rank, launcher->process_count, rank, size);
     return STATUS_OK;
 }

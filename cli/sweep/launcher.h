@@ -22,12 +22,12 @@ struct launcher_calls {
 };
 
 struct launcher {
-    int rank, size; /* rank 0 and size 1: this is the only process */
+    int rank, process_count; /* rank 0 of 1 process: this is the only process */
     const struct launcher_calls *calls;
 };
 
 /* Reads the environment, and loads the module if there are several processes. It does not start MPI. */
-enum status launcher_find(struct launcher *launcher, struct diag *diag);
+enum status launcher_load_if_needed(struct launcher *launcher, struct diag *diag);
 
 /* Starts MPI, and connects to the other processes. Workers must be forked before, since not every MPI survives a
  * fork. */

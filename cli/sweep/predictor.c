@@ -83,7 +83,7 @@ static enum status load_recorded(struct setup *setup, const struct options *opti
 }
 
 /* Returns the digest of a command, for which its files are read only once. */
-static uint64_t digest_of(struct sweep_predictor *predictor, const char *command)
+static uint64_t command_digest_of(struct sweep_predictor *predictor, const char *command)
 {
     if (predictor->command.size == 0 || strcmp(predictor->command.data, command) != 0) {
         predictor->command.size = 0;
@@ -100,18 +100,18 @@ static enum status record_point(struct sweep_predictor *predictor, struct option
     struct setup setup = {0};
     struct record_command run = {
         .command = options_text(options, "record-cmd"),
-        .digest = digest_of(predictor, options_text(options, "record-cmd")),
+        .digest = command_digest_of(predictor, options_text(options, "record-cmd")),
         .folder = options_given(options, "record-dir") ? options_text(options, "record-dir")
                                                        : "recordings",
-        .stages =
+        .stage_count =
             options_given(options, "record-stages") ? options_count(options, "record-stages") : 0,
-        .length = options_given(options, "seq") ? options_count(options, "seq") : 0,
-        .batch = options_given(options, "batch") ? options_count(options, "batch") : 0,
+        .sequence_tokens = options_given(options, "seq") ? options_count(options, "seq") : 0,
+        .batch_sequences = options_given(options, "batch") ? options_count(options, "batch") : 0,
     };
     options_withdraw(options, "seq");
     options_withdraw(options, "batch");
     enum status status = load_recorded(&setup, options, "-", diag);
-    run.world = setup.cluster.gpus;
+    run.world_size = setup.cluster.gpus;
     run.device = setup.cluster.device.name;
     if (status == STATUS_OK)
         status = record_command_run(&run, path, diag);
@@ -120,8 +120,9 @@ static enum status record_point(struct sweep_predictor *predictor, struct option
 }
 
 /* recording: the file of the recorded step; NULL: a model is predicted. */
-static enum status load(struct sweep_predictor *predictor, const struct options *options,
-                        const char *recording, struct diag *diag)
+static enum status load_point_setup(struct sweep_predictor *predictor,
+                                    const struct options *options, const char *recording,
+                                    struct diag *diag)
 {
     struct text wanted = {0};
     if (recording != NULL) {
@@ -137,7 +138,7 @@ static enum status load(struct sweep_predictor *predictor, const struct options 
                 memcmp(predictor->loaded_options.data, wanted.data, wanted.size) == 0;
     if (same && options_given(options, "seq")) {
         text_release(&wanted);
-        return setup_choose(&predictor->setup, options, diag);
+        return setup_read_choices(&predictor->setup, options, diag);
     }
     setup_release(&predictor->setup);
     predictor->loaded_options.size = 0;
@@ -148,7 +149,8 @@ static enum status load(struct sweep_predictor *predictor, const struct options 
     return status;
 }
 
-enum sweep_status sweep_predict(struct sweep_predictor *predictor, size_t point, struct text *row)
+enum sweep_status sweep_predict_point(struct sweep_predictor *predictor, size_t point,
+                                      struct text *row)
 {
     const struct grid_axes *axes = &predictor->grid->axes;
     struct arena arena = {0};
@@ -156,15 +158,16 @@ enum sweep_status sweep_predict(struct sweep_predictor *predictor, size_t point,
     struct diag diag = {0};
     struct packed_documents packed = {0};
     enum sweep_status outcome;
-    enum status status = sweep_grid_options(predictor->grid, point, &arena, &options, &diag);
+    enum status status = sweep_grid_fill_options(predictor->grid, point, &arena, &options, &diag);
     struct text made = {0};
     if (status == STATUS_OK && options_given(&options, "record-cmd"))
         status = record_point(predictor, &options, &made, &diag);
     const char *recording = made.size > 0 ? made.data : options_text(&options, "recording");
     if (status == STATUS_OK)
-        status = load(predictor, &options, recording, &diag);
+        status = load_point_setup(predictor, &options, recording, &diag);
     if (status == STATUS_OK)
-        status = documents_load(&packed, &predictor->setup, &options, recording != NULL, 1, &diag);
+        status = documents_pack_batches(&packed, &predictor->setup, &options, recording != NULL, 1,
+                                        &diag);
     if (status == STATUS_OK) {
         predictor->setup.even_above = (uint32_t)options_count(&options, "even-above");
         struct point_options point_options = {.exact = options_given(&options, "exact"),
@@ -185,34 +188,35 @@ enum sweep_status sweep_predict(struct sweep_predictor *predictor, size_t point,
 }
 
 /* Adds the options of a point and its choices. Returns whether further points could still change the notes. */
-static bool add_idle(struct idle_options *idle, struct sweep_predictor *predictor, size_t point)
+static bool add_point_notes(struct idle_options *idle, struct sweep_predictor *predictor,
+                            size_t point)
 {
     struct arena arena = {0};
     struct options options = {0};
     struct choices choices;
     struct diag unread = {0};
     bool given = false;
-    if (sweep_grid_options(predictor->grid, point, &arena, &options, &unread) == STATUS_OK) {
-        given = idle_options_given(&options) && !options_given(&options, "recording") &&
+    if (sweep_grid_fill_options(predictor->grid, point, &arena, &options, &unread) == STATUS_OK) {
+        given = idle_options_any_given(&options) && !options_given(&options, "recording") &&
                 !options_given(&options, "record-cmd");
-        if (given && load(predictor, &options, NULL, &unread) == STATUS_OK &&
+        if (given && load_point_setup(predictor, &options, NULL, &unread) == STATUS_OK &&
             resolve_choices(&choices, &predictor->setup.request, NULL, &unread) == STATUS_OK)
             idle_options_add(idle, &options, &predictor->setup.request, &choices);
     }
     diag_release(&unread);
     options_release(&options);
     arena_release(&arena);
-    return given && (idle->given_bits == 0 || !idle_options_none(idle));
+    return given && (idle->given_bits == 0 || !idle_options_all_used(idle));
 }
 
 void sweep_note_idle(const struct sweep_grid *grid, struct diag *note)
 {
     struct idle_options idle = {0};
     struct sweep_predictor predictor = {.grid = grid};
-    for (size_t point = 0; point < grid->points; point++)
-        if (!add_idle(&idle, &predictor, point))
+    for (size_t point = 0; point < grid->point_count; point++)
+        if (!add_point_notes(&idle, &predictor, point))
             break;
-    idle_options_note(&idle, note);
+    idle_options_add_notes(&idle, note);
     sweep_predictor_release(&predictor);
 }
 
@@ -247,11 +251,11 @@ static enum status check_recorded(struct options *options, struct diag *diag)
         options_withdraw(options, "seq");
         options_withdraw(options, "batch");
     }
-    return options_exclude(options, "recording", "record-cmd", diag);
+    return options_refuse_both(options, "recording", "record-cmd", diag);
 }
 
 /* Returns whether points differ in options that load the model or the cluster. */
-static bool loads_vary(const struct grid_axes *axes)
+static bool load_options_vary(const struct grid_axes *axes)
 {
     for (size_t a = 0; a < axes->count; a++)
         for (size_t i = 0; i < ARRAY_LEN(loaded_options); i++)
@@ -261,8 +265,8 @@ static bool loads_vary(const struct grid_axes *axes)
 }
 
 /* Loads what all points load, or what recorded steps need, so that its faults are reported before the first point. */
-static enum status check_loads(const struct sweep_grid *grid, const struct options *options,
-                               struct diag *diag)
+static enum status check_shared_loads(const struct sweep_grid *grid, const struct options *options,
+                                      struct diag *diag)
 {
     struct setup setup = {0};
     enum status status = STATUS_OK;
@@ -270,7 +274,7 @@ static enum status check_loads(const struct sweep_grid *grid, const struct optio
         options_given(options, "record-cmd") ? "-" : options_text(options, "recording");
     if (recording != NULL)
         status = load_recorded(&setup, options, recording, diag);
-    else if (!loads_vary(&grid->axes))
+    else if (!load_options_vary(&grid->axes))
         status = setup_load(&setup, options, false, diag);
     setup_release(&setup);
     return status;
@@ -280,7 +284,7 @@ enum status sweep_check_setup(const struct sweep_grid *grid, struct diag *diag)
 {
     struct arena arena = {0};
     struct options options = {0};
-    enum status status = sweep_grid_options(grid, 0, &arena, &options, diag);
+    enum status status = sweep_grid_fill_options(grid, 0, &arena, &options, diag);
     if (status == STATUS_OK)
         status = strategies_check_names(options_text(&options, "strategy"),
                                         options_text(&options, "profile"), diag);
@@ -291,9 +295,9 @@ enum status sweep_check_setup(const struct sweep_grid *grid, struct diag *diag)
     if (status == STATUS_OK)
         status = check_readable_again(&options, "routing", false, diag);
     if (status == STATUS_OK)
-        status = check_loads(grid, &options, diag);
+        status = check_shared_loads(grid, &options, diag);
     if (status == STATUS_OK)
-        status = documents_check(&options, diag);
+        status = documents_check_options(&options, diag);
     options_release(&options);
     arena_release(&arena);
     return status;

@@ -22,7 +22,8 @@ struct sweep_predictor {
 void sweep_predictor_release(struct sweep_predictor *predictor);
 
 /* Predicts a point and appends its row, without the line end. */
-enum sweep_status sweep_predict(struct sweep_predictor *predictor, size_t point, struct text *row);
+enum sweep_status sweep_predict_point(struct sweep_predictor *predictor, size_t point,
+                                      struct text *row);
 
 /* Loads the model and the cluster if all points have the same. So a fault in them is reported once, and not as a failed
  * row for each point. */

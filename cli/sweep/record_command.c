@@ -47,7 +47,7 @@ uint64_t record_command_digest(const char *command)
 }
 
 /* Returns the recorder's name of a device (longhaul.record --device); NULL: it has none. */
-static const char *recorders_device(const char *device)
+static const char *recorder_device_name(const char *device)
 {
     static const char *const same[] = {"a100-40g", "a100-80g", "h100-96g", "h200", "gh200",
                                        "b200",     "gb200",    "b300",     "gb300"};
@@ -63,17 +63,17 @@ static const char *recorders_device(const char *device)
 
 /* Appends the path of the recording without its ending, "recordings/w8-l8192-h100-0123456789abcdef", or of the folder of
  * its stages. */
-static void put_stem(struct text *out, const struct record_command *run)
+static void put_recording_stem(struct text *out, const struct record_command *run)
 {
     struct text name = {0};
-    text_printf(&name, "w%" PRId64, run->world);
-    if (run->stages > 0)
-        text_printf(&name, "-s%" PRId64, run->stages);
-    if (run->length > 0)
-        text_printf(&name, "-l%" PRId64, run->length);
-    if (run->batch > 0)
-        text_printf(&name, "-b%" PRId64, run->batch);
-    if (recorders_device(run->device) != NULL)
+    text_printf(&name, "w%" PRId64, run->world_size);
+    if (run->stage_count > 0)
+        text_printf(&name, "-s%" PRId64, run->stage_count);
+    if (run->sequence_tokens > 0)
+        text_printf(&name, "-l%" PRId64, run->sequence_tokens);
+    if (run->batch_sequences > 0)
+        text_printf(&name, "-b%" PRId64, run->batch_sequences);
+    if (recorder_device_name(run->device) != NULL)
         text_printf(&name, "-%s", run->device);
     text_printf(out, "%s/%s-%016" PRIx64, run->folder, name.data, run->digest);
     text_release(&name);
@@ -105,9 +105,9 @@ static void set_output(const struct record_command *run, const char *output)
 static void set_rank(const struct record_command *run, int64_t rank)
 {
     char text[32];
-    set_count("LONGHAUL_RECORD_STAGES", run->stages);
+    set_count("LONGHAUL_RECORD_STAGES", run->stage_count);
     snprintf(text, sizeof text, "%" PRId64, rank);
-    if (run->stages > 0)
+    if (run->stage_count > 0)
         setenv("LONGHAUL_RECORD_RANK", text, 1);
 }
 
@@ -115,13 +115,13 @@ static void set_rank(const struct record_command *run, int64_t rank)
 static void exec_command(const struct record_command *run, int64_t rank, const char *output,
                          int log)
 {
-    const char *device = recorders_device(run->device);
+    const char *device = recorder_device_name(run->device);
     const int none = open("/dev/null", O_RDONLY);
     set_output(run, output);
-    set_count("LONGHAUL_RECORD_WORLD_SIZE", run->world);
+    set_count("LONGHAUL_RECORD_WORLD_SIZE", run->world_size);
     set_rank(run, rank);
-    set_count("LONGHAUL_RECORD_LENGTH", run->length);
-    set_count("LONGHAUL_RECORD_BATCH", run->batch);
+    set_count("LONGHAUL_RECORD_LENGTH", run->sequence_tokens);
+    set_count("LONGHAUL_RECORD_BATCH", run->batch_sequences);
     if (device != NULL)
         setenv("LONGHAUL_RECORD_DEVICE", device, 1);
     else
@@ -131,7 +131,7 @@ static void exec_command(const struct record_command *run, int64_t rank, const c
     _exit(127);
 }
 
-/* Appends the last line of a file that is not blank, "": there is none. */
+/* Appends the last line of a file that is not blank; nothing if there is none. */
 static void put_last_line(struct text *out, const char *path)
 {
     enum { SHOWN = 300 };
@@ -158,7 +158,8 @@ static bool disk_is_full(const char *folder, const struct text *last)
            (last->size > 0 && strstr(last->data, strerror(ENOSPC)) != NULL);
 }
 
-/* status: that of a failure which is not the disk's; a full disk is the system's, so that a sweep tries again. */
+/* Reports how the command failed. The result is `status`, or STATUS_SYSTEM if the disk is full, so that a sweep tries
+ * the point again. */
 static enum status report_failure(const struct record_command *run, enum status status,
                                   const char *log, const char *how, struct diag *diag)
 {
@@ -174,8 +175,8 @@ static enum status report_failure(const struct record_command *run, enum status 
     return status;
 }
 
-/* True if a recorded step that can be read lies there. */
-static bool is_whole(const char *path)
+/* True if the file is a recorded step that can be read. */
+static bool is_readable_recording(const char *path)
 {
     struct text text = {0};
     struct step_recording recording = {0};
@@ -190,8 +191,9 @@ static bool is_whole(const char *path)
 }
 
 /* Runs the command and waits for it. */
-static enum status run_it(const struct record_command *run, int64_t rank, const char *output,
-                          int log, const char *log_path, struct diag *diag)
+static enum status run_command_of_rank(const struct record_command *run, int64_t rank,
+                                       const char *output, int log, const char *log_path,
+                                       struct diag *diag)
 {
     enum { SIGNALS = 128, LAST_SIGNAL = 31 };
     char how[80];
@@ -209,7 +211,7 @@ static enum status run_it(const struct record_command *run, int64_t rank, const 
     if (got < 0)
         return diag_error(diag, at_option, STATUS_SYSTEM, "cannot wait for the command: %s",
                           strerror(errno));
-    /* a shell ends so if what it ran was ended by a signal */
+    /* A shell whose command was ended by signal N exits with the code SIGNALS + N. */
     const int number = WIFSIGNALED(state) ? WTERMSIG(state)
                        : WIFEXITED(state) ? WEXITSTATUS(state) - SIGNALS
                                           : 0;
@@ -222,7 +224,7 @@ static enum status run_it(const struct record_command *run, int64_t rank, const 
         snprintf(how, sizeof how, "the command ended with exit code %d", WEXITSTATUS(state));
         return report_failure(run, STATUS_BAD_INPUT, log_path, how, diag);
     }
-    return is_whole(output)
+    return is_readable_recording(output)
                ? STATUS_OK
                : report_failure(run, STATUS_BAD_INPUT, log_path,
                                 "the command wrote no recorded step to $LONGHAUL_RECORD_OUTPUT",
@@ -246,7 +248,7 @@ static void remove_all(const char *path)
     nftw(path, remove_entry, FOLDERS_OPEN, FTW_DEPTH | FTW_PHYS);
 }
 
-/* Opens the file of what the command prints, and waits until no other process has it locked. Returns -1 after an
+/* Opens the file into which the command prints, and waits until no other process has it locked. Returns -1 after an
  * error. */
 static int open_log(const char *path, struct diag *diag)
 {
@@ -280,7 +282,7 @@ static enum status record_rank(const struct record_command *run, int64_t rank, c
             status = diag_error(diag, (struct loc){.name = log_path.data}, STATUS_SYSTEM,
                                 "cannot write: %s", strerror(errno));
         if (status == STATUS_OK)
-            status = run_it(run, rank, made.data, log, log_path.data, diag);
+            status = run_command_of_rank(run, rank, made.data, log, log_path.data, diag);
         if (status == STATUS_OK && rename(made.data, path) != 0)
             status = diag_error(diag, (struct loc){.name = path}, STATUS_SYSTEM, "cannot write: %s",
                                 strerror(errno));
@@ -302,18 +304,19 @@ static enum status make_folder(const char *path, struct diag *diag)
                             "cannot make the folder: %s", strerror(errno));
 }
 
-/* Makes the recordings of all stages in a folder. What is not whole is beside it, so the folder has no other files. */
+/* Makes the recordings of all stages in a folder. Unfinished recordings are written beside the folder, so that it has
+ * only whole ones. */
 static enum status record_stages(const struct record_command *run, const char *folder,
                                  struct diag *diag)
 {
-    if (run->world % run->stages != 0)
+    if (run->world_size % run->stage_count != 0)
         return diag_error(diag, (struct loc){.name = "--record-stages"}, STATUS_BAD_INPUT,
                           "%" PRId64 " stages do not divide the %" PRId64
                           " GPU%s of the point: all stages have the same number of ranks",
-                          run->stages, run->world, run->world == 1 ? "" : "s");
+                          run->stage_count, run->world_size, run->world_size == 1 ? "" : "s");
     enum status status = make_folder(folder, diag);
-    for (int64_t i = 0; i < run->stages && status == STATUS_OK; i++) {
-        const int64_t rank = i * (run->world / run->stages);
+    for (int64_t i = 0; i < run->stage_count && status == STATUS_OK; i++) {
+        const int64_t rank = i * (run->world_size / run->stage_count);
         struct text stem = {0}, path = {0};
         text_printf(&stem, "%s-r%" PRId64, folder, rank);
         text_printf(&path, "%s/r%" PRId64 ".json.gz", folder, rank);
@@ -330,8 +333,8 @@ enum status record_command_run(const struct record_command *run, struct text *pa
     enum status status = make_folder(run->folder, diag);
     if (status != STATUS_OK)
         return status;
-    put_stem(path, run);
-    if (run->stages > 0)
+    put_recording_stem(path, run);
+    if (run->stage_count > 0)
         return record_stages(run, path->data, diag);
     struct text stem = {0};
     text_puts(&stem, path->data);

@@ -11,14 +11,14 @@
 /* A command of --record-cmd, and the options that it gets as variables of its environment. A variable is not set if its
  * number is 0 or its text is NULL. */
 struct record_command {
-    const char *command; /* for sh */
-    uint64_t digest;     /* record_command_digest() of the command */
-    const char *folder;  /* in which recordings are kept */
-    int64_t world;       /* LONGHAUL_RECORD_WORLD_SIZE */
-    int64_t stages;      /* LONGHAUL_RECORD_STAGES; 0: one recording stands for all ranks */
-    int64_t length;      /* LONGHAUL_RECORD_LENGTH, tokens of a sequence */
-    int64_t batch;       /* LONGHAUL_RECORD_BATCH, sequences of a step */
-    const char *device;  /* LONGHAUL_RECORD_DEVICE, by its name in longhaul */
+    const char *command;     /* for sh */
+    uint64_t digest;         /* record_command_digest() of the command */
+    const char *folder;      /* in which recordings are kept */
+    int64_t world_size;      /* LONGHAUL_RECORD_WORLD_SIZE */
+    int64_t stage_count;     /* LONGHAUL_RECORD_STAGES; 0: one recording stands for all ranks */
+    int64_t sequence_tokens; /* LONGHAUL_RECORD_LENGTH, tokens of a sequence */
+    int64_t batch_sequences; /* LONGHAUL_RECORD_BATCH, sequences of a step */
+    const char *device;      /* LONGHAUL_RECORD_DEVICE, by its name in longhaul */
 };
 
 /* Appends the path of the recording, which is made if the folder does not have it. The command has to write it to

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum tag { TAG_WANT = 1, TAG_POINT, TAG_ROW, TAG_STOP };
+enum message_tag { TAG_WANT = 1, TAG_POINT, TAG_ROW, TAG_STOP };
 
 /* The longest time to wait for a worker before messages are looked for again. */
 enum { LOOK_EVERY_MS = 2 };
@@ -20,22 +20,23 @@ void sweep_remote_release(struct sweep_remote *remote)
     *remote = (struct sweep_remote){0};
 }
 
-static void add_want(struct sweep_remote *remote, int rank)
+static void add_waiting_rank(struct sweep_remote *remote, int rank)
 {
-    if (remote->waiting_count == remote->capacity) {
-        remote->capacity = heap_next_capacity(remote->capacity, remote->waiting_count + 1);
-        remote->waiting_ranks =
-            heap_realloc(remote->waiting_ranks, remote->capacity, sizeof *remote->waiting_ranks);
+    if (remote->waiting_count == remote->waiting_capacity) {
+        remote->waiting_capacity =
+            heap_next_capacity(remote->waiting_capacity, remote->waiting_count + 1);
+        remote->waiting_ranks = heap_realloc(remote->waiting_ranks, remote->waiting_capacity,
+                                             sizeof *remote->waiting_ranks);
     }
     remote->waiting_ranks[remote->waiting_count++] = rank;
 }
 
-bool sweep_remote_wants(struct sweep_remote *remote)
+bool sweep_remote_has_waiting_rank(struct sweep_remote *remote)
 {
     return remote->waiting_count > 0;
 }
 
-void sweep_remote_give(struct sweep_remote *remote, size_t point)
+void sweep_remote_send_point(struct sweep_remote *remote, size_t point)
 {
     uint64_t message = point;
     int rank = remote->waiting_ranks[0]; /* the rank that has waited longest */
@@ -50,12 +51,12 @@ struct row_message_head {
     uint64_t point, outcome;
 };
 
-bool sweep_remote_take(struct sweep_remote *remote, struct sweep_remote_row *row)
+bool sweep_remote_receive_row(struct sweep_remote *remote, struct sweep_remote_row *row)
 {
     const struct launcher_calls *calls = remote->launcher->calls;
     int from, tag;
     size_t size;
-    while (remote->launcher->size > 1 && calls->probe(&from, &tag, &size)) {
+    while (remote->launcher->process_count > 1 && calls->probe(&from, &tag, &size)) {
         char *message = heap_alloc(size + 1, 1);
         struct row_message_head head;
         calls->receive(from, tag, message, size);
@@ -68,7 +69,7 @@ bool sweep_remote_take(struct sweep_remote *remote, struct sweep_remote_row *row
             text_append(&row->row, message + sizeof head, size - sizeof head);
             remote->outstanding_points--;
         } else {
-            add_want(remote, from);
+            add_waiting_rank(remote, from);
         }
         free(message);
         if (is_row)
@@ -79,13 +80,13 @@ bool sweep_remote_take(struct sweep_remote *remote, struct sweep_remote_row *row
 
 void sweep_remote_stop(struct sweep_remote *remote)
 {
-    if (remote->launcher->size == 1)
+    if (remote->launcher->process_count == 1)
         return;
-    for (int rank = 1; rank < remote->launcher->size; rank++)
+    for (int rank = 1; rank < remote->launcher->process_count; rank++)
         remote->launcher->calls->send(rank, TAG_STOP, NULL, 0);
     /* a rank may be sending a request; receiving it lets that rank go on */
     struct sweep_remote_row row = {0};
-    while (sweep_remote_take(remote, &row))
+    while (sweep_remote_receive_row(remote, &row))
         ;
     text_release(&row.row);
     remote->launcher->calls->finish();
@@ -99,18 +100,19 @@ struct remote_worker {
     struct pool pool;
     uint64_t *queue; /* points that rank 0 has sent and that no worker has begun */
     size_t queued_points, asked_ranks, most_queued;
-    bool *died; /* [points]: whether the point's process has died once; it is tried once more */
+    /* [points]: whether the point's process has died once; it is tried once more */
+    bool *has_died_once;
     bool is_stopped;
 };
 
-static void do_point(void *context, uint64_t job, struct text *answer)
+static void predict_point(void *context, uint64_t job, struct text *answer)
 {
     text_putc(answer, '-');
-    enum sweep_status outcome = sweep_predict(context, (size_t)job, answer);
+    enum sweep_status outcome = sweep_predict_point(context, (size_t)job, answer);
     answer->data[0] = (char)('0' + outcome);
 }
 
-static void look_for_messages(struct remote_worker *s)
+static void receive_messages(struct remote_worker *s)
 {
     int from, tag;
     size_t size;
@@ -137,13 +139,13 @@ static void send_row(struct remote_worker *s, uint64_t point, uint64_t outcome, 
     text_release(&message);
 }
 
-static void take_event(struct remote_worker *s, const struct pool_event *event)
+static void handle_pool_event(struct remote_worker *s, const struct pool_event *event)
 {
     if (event->kind == POOL_ANSWER) {
         send_row(s, event->job, (uint64_t)(event->answer->data[0] - '0'), event->answer->data + 1,
                  event->answer->size - 1);
-    } else if (event->kind == POOL_DEATH && !s->died[event->job]) {
-        s->died[event->job] = true;
+    } else if (event->kind == POOL_DEATH && !s->has_died_once[event->job]) {
+        s->has_died_once[event->job] = true;
         s->queue[s->queued_points++] = event->job;
     } else if (event->kind == POOL_DEATH) {
         struct text row = {0};
@@ -153,18 +155,20 @@ static void take_event(struct remote_worker *s, const struct pool_event *event)
     }
 }
 
-enum status sweep_serve(const struct sweep_grid *grid, size_t jobs, struct launcher *launcher,
-                        struct diag *diag)
+enum status sweep_serve_points(const struct sweep_grid *grid, size_t jobs,
+                               struct launcher *launcher, struct diag *diag)
 {
     struct sweep_predictor predictor = {.grid = grid};
-    struct remote_worker s = {
-        .grid = grid, .calls = launcher->calls, .died = heap_zalloc(grid->points, sizeof *s.died)};
+    struct remote_worker s = {.grid = grid,
+                              .calls = launcher->calls,
+                              .has_died_once =
+                                  heap_zalloc(grid->point_count, sizeof *s.has_died_once)};
     size_t workers = jobs > 0 ? jobs : pool_cores();
     s.most_queued = 2 * workers;
     s.queue = heap_alloc(s.most_queued + workers + 1, sizeof *s.queue);
     enum status status = engine_load(diag);
     if (status == STATUS_OK)
-        status = pool_start(&s.pool, workers, do_point, &predictor, diag);
+        status = pool_start(&s.pool, workers, predict_point, &predictor, diag);
     if (status == STATUS_OK)
         status = launcher_start(launcher, diag);
     while (status == STATUS_OK && (!s.is_stopped || s.pool.busy_workers > 0)) {
@@ -173,7 +177,7 @@ enum status sweep_serve(const struct sweep_grid *grid, size_t jobs, struct launc
             s.calls->send(0, TAG_WANT, NULL, 0);
             s.asked_ranks++;
         }
-        look_for_messages(&s);
+        receive_messages(&s);
         while (status == STATUS_OK && s.queued_points > 0 &&
                s.pool.busy_workers < s.pool.worker_count) {
             status = pool_submit_job(&s.pool, s.queue[0], diag);
@@ -182,13 +186,13 @@ enum status sweep_serve(const struct sweep_grid *grid, size_t jobs, struct launc
         if (status == STATUS_OK)
             status = pool_wait(&s.pool, LOOK_EVERY_MS, &event, diag);
         if (status == STATUS_OK)
-            take_event(&s, &event);
+            handle_pool_event(&s, &event);
     }
     if (status == STATUS_OK)
         launcher->calls->finish();
     pool_release(&s.pool);
     free(s.queue);
-    free(s.died);
+    free(s.has_died_once);
     sweep_predictor_release(&predictor);
     return status;
 }

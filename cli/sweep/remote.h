@@ -17,7 +17,7 @@
 struct sweep_remote {
     const struct launcher *launcher;
     int *waiting_ranks; /* ranks that have asked for a point and not got one yet */
-    size_t waiting_count, capacity;
+    size_t waiting_count, waiting_capacity;
     /* number of points that other ranks have and whose rows have not arrived */
     size_t outstanding_points;
 };
@@ -31,16 +31,16 @@ struct sweep_remote_row {
 void sweep_remote_release(struct sweep_remote *remote);
 
 /* Returns whether another rank waits for a point. */
-bool sweep_remote_wants(struct sweep_remote *remote);
+bool sweep_remote_has_waiting_rank(struct sweep_remote *remote);
 /* Sends a point to the rank that has waited longest for one. */
-void sweep_remote_give(struct sweep_remote *remote, size_t point);
+void sweep_remote_send_point(struct sweep_remote *remote, size_t point);
 /* Receives a row, which replaces row->row. Returns false if none has arrived. */
-bool sweep_remote_take(struct sweep_remote *remote, struct sweep_remote_row *row);
+bool sweep_remote_receive_row(struct sweep_remote *remote, struct sweep_remote_row *row);
 /* Tells all other ranks to stop, and ends MPI. */
 void sweep_remote_stop(struct sweep_remote *remote);
 
 /* Is run by the other ranks: predicts the points that rank 0 sends, until rank 0 sends the message to stop. */
-enum status sweep_serve(const struct sweep_grid *grid, size_t jobs, struct launcher *launcher,
-                        struct diag *diag);
+enum status sweep_serve_points(const struct sweep_grid *grid, size_t jobs,
+                               struct launcher *launcher, struct diag *diag);
 
 #endif

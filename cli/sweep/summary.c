@@ -21,7 +21,7 @@ static const struct column point[] = {
 const struct row_table sweep_point_table = {"sweep_point", point, ARRAY_LEN(point)};
 
 /* Returns whether an axis changes what is computed for a token. Other axes change only how it is computed. */
-static bool is_work(const char *axis)
+static bool axis_changes_workload(const char *axis)
 {
     static const char *const axes[] = {"model",   "set",      "seq",  "documents",
                                        "packing", "sparsity", "scope"};
@@ -31,53 +31,54 @@ static bool is_work(const char *axis)
     return false;
 }
 
-static bool same_work(const struct table *table, size_t axes, size_t a, size_t b)
+static bool have_same_workload(const struct table *table, size_t axes, size_t a, size_t b)
 {
     for (size_t i = 0; i < axes; i++)
-        if (is_work(table->name[i]) && strcmp(table->row[a][i], table->row[b][i]) != 0)
+        if (axis_changes_workload(table->column_name[i]) &&
+            strcmp(table->cell[a][i], table->cell[b][i]) != 0)
             return false;
     return true;
 }
 
-static void add_best(struct sweep_summary *s, const struct table *table, size_t row,
-                     size_t rate_column)
+static void update_best_of_workload(struct sweep_summary *s, const struct table *table, size_t row,
+                                    size_t rate_column)
 {
     double rate, most;
-    if (!table_number(table, row, rate_column, &rate))
+    if (!table_read_number(table, row, rate_column, &rate))
         return;
     if (s->best_row == SIZE_MAX ||
-        (table_number(table, s->best_row, rate_column, &most) && rate > most))
+        (table_read_number(table, s->best_row, rate_column, &most) && rate > most))
         s->best_row = row;
-    for (size_t w = 0; w < s->works; w++) {
-        if (!same_work(table, s->axes, s->best_of[w], row))
+    for (size_t w = 0; w < s->workload_count; w++) {
+        if (!have_same_workload(table, s->axis_count, s->best_row_of_workload[w], row))
             continue;
-        if (table_number(table, s->best_of[w], rate_column, &most) && rate > most)
-            s->best_of[w] = row;
+        if (table_read_number(table, s->best_row_of_workload[w], rate_column, &most) && rate > most)
+            s->best_row_of_workload[w] = row;
         return;
     }
-    s->best_of[s->works++] = row;
+    s->best_row_of_workload[s->workload_count++] = row;
 }
 
 void sweep_summary_release(struct sweep_summary *s)
 {
-    free(s->best_of);
+    free(s->best_row_of_workload);
     *s = (struct sweep_summary){0};
 }
 
 void sweep_put_axes(struct text *out, const struct table *table, const struct sweep_summary *s,
                     size_t row, bool of_work)
 {
-    for (size_t a = 0; a < s->axes; a++)
-        if (is_work(table->name[a]) == of_work)
-            text_printf(out, " %s=%s", table->name[a], table->row[row][a]);
+    for (size_t a = 0; a < s->axis_count; a++)
+        if (axis_changes_workload(table->column_name[a]) == of_work)
+            text_printf(out, " %s=%s", table->column_name[a], table->cell[row][a]);
 }
 
 void sweep_put_speed(struct text *out, const struct table *table, size_t row)
 {
     double step_s = 0, rate = 0;
-    table_number(table, row, table_find(table, "step_s"), &step_s);
-    table_number(table, row, table_find(table, "tokens_per_s_gpu"), &rate);
-    const struct report_time time = report_time_for(step_s);
+    table_read_number(table, row, table_find_column(table, "step_s"), &step_s);
+    table_read_number(table, row, table_find_column(table, "tokens_per_s_gpu"), &rate);
+    const struct report_time_format time = report_time_format_for(step_s);
     text_printf(out, "%.1f tokens/s/GPU, a step of %.*f %s", rate, time.decimals,
                 step_s / time.unit_s, time.name);
 }
@@ -87,25 +88,25 @@ enum status sweep_summary_make(struct sweep_summary *s, const struct table *tabl
 {
     size_t status_column, rate_column;
     *s = (struct sweep_summary){.best_row = SIZE_MAX};
-    enum status status = table_get(table, "status", &status_column, diag);
+    enum status status = table_need_column(table, "status", &status_column, diag);
     if (status == STATUS_OK)
-        status = table_get(table, "tokens_per_s_gpu", &rate_column, diag);
+        status = table_need_column(table, "tokens_per_s_gpu", &rate_column, diag);
     if (status != STATUS_OK)
         return status;
-    s->axes = status_column;
-    s->best_of = heap_alloc(table->rows + 1, sizeof *s->best_of);
-    for (size_t i = 0; i < table->rows; i++) {
+    s->axis_count = status_column;
+    s->best_row_of_workload = heap_alloc(table->row_count + 1, sizeof *s->best_row_of_workload);
+    for (size_t i = 0; i < table->row_count; i++) {
         int outcome = 0;
         while (outcome < SWEEP_STATUS_COUNT &&
-               strcmp(table->row[i][status_column], sweep_status_names[outcome]) != 0)
+               strcmp(table->cell[i][status_column], sweep_status_names[outcome]) != 0)
             outcome++;
         if (outcome == SWEEP_STATUS_COUNT)
             return diag_error(diag, (struct loc){.name = table->path}, STATUS_BAD_INPUT,
                               "row %zu has the unknown status '%s'", i + 1,
-                              table->row[i][status_column]);
-        s->count[outcome]++;
+                              table->cell[i][status_column]);
+        s->count_of_status[outcome]++;
         if (outcome == SWEEP_FITS)
-            add_best(s, table, i, rate_column);
+            update_best_of_workload(s, table, i, rate_column);
     }
     return STATUS_OK;
 }
@@ -114,20 +115,20 @@ enum status sweep_summary_make(struct sweep_summary *s, const struct table *tabl
 static void print_kernels(struct text *out, const struct table *table,
                           const struct sweep_summary *s)
 {
-    size_t impl_column = table_find(table, "chosen_attention"),
-           strategy_column = table_find(table, "chosen_strategy"),
-           profile_column = table_find(table, "chosen_profile");
+    size_t impl_column = table_find_column(table, "chosen_attention"),
+           strategy_column = table_find_column(table, "chosen_strategy"),
+           profile_column = table_find_column(table, "chosen_profile");
     struct kernels kernels = {0};
     enum attention_impl impl, best = ATTENTION_FA2;
-    bool varied = table_find(table, "attention") < s->axes,
-         profiles = table_find(table, "profile") < s->axes;
+    bool varied = table_find_column(table, "attention") < s->axis_count,
+         profiles = table_find_column(table, "profile") < s->axis_count;
     if (varied || impl_column == SIZE_MAX || strategy_column == SIZE_MAX ||
         profile_column == SIZE_MAX)
         return;
-    for (size_t i = 0; i < table->rows; i++) {
-        const char **row = table->row[i];
+    for (size_t i = 0; i < table->row_count; i++) {
+        const char **row = table->cell[i];
         struct text who = {0};
-        if (strcmp(row[s->axes], sweep_status_names[SWEEP_FITS]) != 0 ||
+        if (strcmp(row[s->axis_count], sweep_status_names[SWEEP_FITS]) != 0 ||
             !attention_impl_find(row[impl_column], strlen(row[impl_column]), &impl))
             continue;
         text_puts(&who, row[strategy_column]);
@@ -158,16 +159,16 @@ const char *sweep_summary_words(int status, size_t count)
 static void print_fastest(struct text *out, const struct table *table,
                           const struct sweep_summary *s)
 {
-    for (size_t w = 0; w < s->works; w++) {
+    for (size_t w = 0; w < s->workload_count; w++) {
         struct text work = {0}, other = {0};
-        sweep_put_axes(&work, table, s, s->best_of[w], true);
-        sweep_put_axes(&other, table, s, s->best_of[w], false);
-        text_puts(out, other.size > 0 || s->works == 1 ? "Fastest" : "Speed");
-        if (s->works > 1)
+        sweep_put_axes(&work, table, s, s->best_row_of_workload[w], true);
+        sweep_put_axes(&other, table, s, s->best_row_of_workload[w], false);
+        text_puts(out, other.size > 0 || s->workload_count == 1 ? "Fastest" : "Speed");
+        if (s->workload_count > 1)
             text_printf(out, " of%s", work.data);
         text_puts(out, ": ");
-        sweep_put_speed(out, table, s->best_of[w]);
-        if (s->works == 1)
+        sweep_put_speed(out, table, s->best_row_of_workload[w]);
+        if (s->workload_count == 1)
             text_printf(out, ", with%s%s", work.size > 0 ? work.data : "",
                         other.size > 0 ? other.data : "");
         else if (other.size > 0)
@@ -178,15 +179,16 @@ static void print_fastest(struct text *out, const struct table *table,
     }
 }
 
-static void print(struct text *out, const struct table *table, const struct sweep_summary *s,
-                  size_t resumed, bool complete)
+static void print_summary(struct text *out, const struct table *table,
+                          const struct sweep_summary *s, size_t resumed, bool complete)
 {
     print_fastest(out, table, s);
-    text_printf(out, "%zu point%s in %s: ", table->rows, table->rows == 1 ? "" : "s", table->path);
+    text_printf(out, "%zu point%s in %s: ", table->row_count, table->row_count == 1 ? "" : "s",
+                table->path);
     for (int i = 0; i < SWEEP_STATUS_COUNT; i++)
-        if (s->count[i] > 0 || i == SWEEP_FITS)
-            text_printf(out, "%s%zu %s", i == SWEEP_FITS ? "" : ", ", s->count[i],
-                        sweep_summary_words(i, s->count[i]));
+        if (s->count_of_status[i] > 0 || i == SWEEP_FITS)
+            text_printf(out, "%s%zu %s", i == SWEEP_FITS ? "" : ", ", s->count_of_status[i],
+                        sweep_summary_words(i, s->count_of_status[i]));
     if (complete)
         text_puts(out, " (nothing was left to do)");
     else if (resumed > 0)
@@ -200,46 +202,47 @@ static void print(struct text *out, const struct table *table, const struct swee
 static void put_figure(struct rows *rows, const struct table *table, size_t row, const char *name)
 {
     double value = 0;
-    if (table_number(table, row, table_find(table, name), &value))
-        rows_number(rows, value);
+    if (table_read_number(table, row, table_find_column(table, name), &value))
+        rows_put_number(rows, value);
     else
-        rows_skip(rows);
+        rows_skip_column(rows);
 }
 
 static void put_point(struct rows *rows, const struct table *table, const struct sweep_summary *s,
                       size_t row)
 {
-    rows_number(rows, (double)row);
+    rows_put_number(rows, (double)row);
     rows_begin_object(rows);
-    for (size_t a = 0; a < s->axes; a++)
-        json_put_text(rows->json, table->name[a], table->row[row][a]);
+    for (size_t a = 0; a < s->axis_count; a++)
+        json_put_text(rows->json, table->column_name[a], table->cell[row][a]);
     rows_end_object(rows);
     put_figure(rows, table, row, "step_s");
     put_figure(rows, table, row, "tokens_per_s_gpu");
 }
 
-static void print_json(struct text *out, const struct table *table, const struct sweep_summary *s,
-                       size_t resumed)
+static void print_summary_json(struct text *out, const struct table *table,
+                               const struct sweep_summary *s, size_t resumed)
 {
     struct json_out json = {.out = out};
     command_begin_json(&json, "sweep");
     json_put_text(&json, "file", table->path);
-    json_put_text(&json, "command", table_head(table, "command"));
-    json_put_count(&json, "points", table->rows);
+    json_put_text(&json, "command", table_header_value(table, "command"));
+    json_put_count(&json, "points", table->row_count);
     json_put_count(&json, "resumed", resumed);
     json_begin_object(&json, "status");
     for (int i = 0; i < SWEEP_STATUS_COUNT; i++)
-        json_put_count(&json, result_name_of_words(sweep_status_names[i]).text, s->count[i]);
+        json_put_count(&json, result_name_of_words(sweep_status_names[i]).text,
+                       s->count_of_status[i]);
     json_end_object(&json);
     struct rows rows = {.json = &json};
-    if (s->works == 1) {
-        rows_begin_one(&rows, "best", &sweep_point_table);
+    if (s->workload_count == 1) {
+        rows_begin_single(&rows, "best", &sweep_point_table);
         put_point(&rows, table, s, s->best_row);
         rows_end(&rows);
-    } else if (s->works > 1) {
+    } else if (s->workload_count > 1) {
         rows_begin(&rows, "best_of_each", NULL, &sweep_point_table);
-        for (size_t w = 0; w < s->works; w++)
-            put_point(&rows, table, s, s->best_of[w]);
+        for (size_t w = 0; w < s->workload_count; w++)
+            put_point(&rows, table, s, s->best_row_of_workload[w]);
         rows_end(&rows);
     }
     json_end_object(&json);
@@ -250,16 +253,16 @@ enum status sweep_summary_verdict(const struct sweep_summary *s, const struct ta
                                   struct diag *diag)
 {
     const struct loc at = {.name = table->path};
-    if (s->count[SWEEP_FAILED] > 0)
+    if (s->count_of_status[SWEEP_FAILED] > 0)
         return diag_error(diag, at, STATUS_SYSTEM,
                           "%zu of %zu points could not be predicted; column reason says why, and "
                           "the same command tries them again",
-                          s->count[SWEEP_FAILED], table->rows);
-    if (s->count[SWEEP_REFUSED] == table->rows)
+                          s->count_of_status[SWEEP_FAILED], table->row_count);
+    if (s->count_of_status[SWEEP_REFUSED] == table->row_count)
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "every point is refused; the first because: %s",
-                          table->row[0][s->axes + 1]);
-    return s->count[SWEEP_FITS] == 0 ? STATUS_NO : STATUS_OK;
+                          table->cell[0][s->axis_count + 1]);
+    return s->count_of_status[SWEEP_FITS] == 0 ? STATUS_NO : STATUS_OK;
 }
 
 enum status sweep_summarise(const char *path, size_t resumed, bool complete, bool json,
@@ -273,9 +276,9 @@ enum status sweep_summarise(const char *path, size_t resumed, bool complete, boo
         status = sweep_summary_make(&summary, &table, diag);
     if (status == STATUS_OK) {
         if (json)
-            print_json(&out, &table, &summary, complete ? table.rows : resumed);
+            print_summary_json(&out, &table, &summary, complete ? table.row_count : resumed);
         else
-            print(&out, &table, &summary, resumed, complete);
+            print_summary(&out, &table, &summary, resumed, complete);
         status = command_print(&out, diag);
     }
     if (status == STATUS_OK)

@@ -17,14 +17,14 @@
 extern const struct row_table sweep_point_table;
 
 struct sweep_summary {
-    size_t count[SWEEP_STATUS_COUNT];
-    size_t axes;     /* number of axes, which are the first columns */
-    size_t best_row; /* the row with most tokens/s/GPU of those that fit; SIZE_MAX: none fits */
+    size_t count_of_status[SWEEP_STATUS_COUNT];
+    size_t axis_count; /* number of axes, which are the first columns */
+    size_t best_row;   /* the row with most tokens/s/GPU of those that fit; SIZE_MAX: none fits */
     /* [works] on the heap: the best row of each workload, in the order of their first points that fit */
-    size_t *best_of;
+    size_t *best_row_of_workload;
     /* How many workloads the points that fit have. A workload is a combination of values of the axes that change what a
      * step computes (model, length, documents and the like). */
-    size_t works;
+    size_t workload_count;
 };
 
 /* Returns the words that follow the number of points with a status: "fits" after 1, "do not fit" after another

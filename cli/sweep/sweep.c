@@ -12,10 +12,10 @@
 #include <string.h>
 
 /* Predicts a point in a worker process. The answer is the point's status as a digit, and then its row. */
-static void do_point(void *context, uint64_t job, struct text *answer)
+static void predict_point(void *context, uint64_t job, struct text *answer)
 {
     text_putc(answer, '-');
-    enum sweep_status outcome = sweep_predict(context, (size_t)job, answer);
+    enum sweep_status outcome = sweep_predict_point(context, (size_t)job, answer);
     answer->data[0] = (char)('0' + outcome);
 }
 
@@ -23,15 +23,15 @@ static void do_point(void *context, uint64_t job, struct text *answer)
 struct point_queue {
     size_t *point;
     size_t count, next;
-    bool *died; /* [points of the grid] the process of the point has died once */
+    bool *has_died_once; /* [points of the grid] the process of the point has died once */
 };
 
 static void queue_make(struct point_queue *queue, const struct sweep_journal *journal,
                        const struct sweep_options *options)
 {
-    size_t points = journal->grid->points;
+    size_t points = journal->grid->point_count;
     queue->point = heap_alloc(2 * points + 1, sizeof *queue->point);
-    queue->died = heap_zalloc(points, sizeof *queue->died);
+    queue->has_died_once = heap_zalloc(points, sizeof *queue->has_died_once);
     queue->count = queue->next = 0;
     for (size_t i = 0; i < points; i++)
         if (!journal->is_complete && journal->row[i].text == NULL &&
@@ -46,7 +46,7 @@ struct sweep_run {
     struct point_queue queue;
     struct sweep_remote remote;
     struct progress progress;
-    size_t done_points, outcome[SWEEP_STATUS_COUNT];
+    size_t done_points, count_of_status[SWEEP_STATUS_COUNT];
 };
 
 static void show_progress(struct sweep_run *run)
@@ -54,8 +54,8 @@ static void show_progress(struct sweep_run *run)
     char note[96] = "";
     size_t other = run->done_points;
     for (int i = 0; i < SWEEP_STATUS_COUNT; i++)
-        other -= run->outcome[i];
-    size_t unfit = run->done_points - other - run->outcome[SWEEP_FITS];
+        other -= run->count_of_status[i];
+    size_t unfit = run->done_points - other - run->count_of_status[SWEEP_FITS];
     if (unfit > 0)
         snprintf(note, sizeof note, "%zu infeasible", unfit);
     progress_update(&run->progress, run->done_points, note);
@@ -63,83 +63,84 @@ static void show_progress(struct sweep_run *run)
 
 /* Returns whether the next point can be given to a worker. A point whose process died is tried again when no other
  * point runs, since the memory that others used may have been the cause. */
-static bool may_give(const struct sweep_run *run)
+static bool may_start_next_point(const struct sweep_run *run)
 {
     const struct point_queue *queue = &run->queue;
     if (queue->next == queue->count || run->pool.busy_workers == run->pool.worker_count)
         return false;
-    if (queue->died[queue->point[queue->next]])
+    if (queue->has_died_once[queue->point[queue->next]])
         return run->pool.busy_workers == 0;
     return true;
 }
 
-static enum status take_death(struct sweep_run *run, size_t point, const char *why,
-                              struct diag *diag)
+static enum status handle_worker_death(struct sweep_run *run, size_t point, const char *why,
+                                       struct diag *diag)
 {
-    if (!run->queue.died[point]) {
-        run->queue.died[point] = true;
+    if (!run->queue.has_died_once[point]) {
+        run->queue.has_died_once[point] = true;
         run->queue.point[run->queue.count++] = point;
         return STATUS_OK;
     }
     struct text row = {0};
     sweep_put_failed(&row, &run->grid->axes, point, why);
     run->done_points++;
-    run->outcome[SWEEP_FAILED]++;
+    run->count_of_status[SWEEP_FAILED]++;
     enum status status = sweep_journal_add(run->journal, point, &row, true, diag);
     text_release(&row);
     return status;
 }
 
-static enum status take_event(struct sweep_run *run, const struct pool_event *event,
-                              struct diag *diag)
+static enum status handle_pool_event(struct sweep_run *run, const struct pool_event *event,
+                                     struct diag *diag)
 {
     size_t point = (size_t)event->job;
     if (event->kind == POOL_NOTHING)
         return STATUS_OK;
     if (event->kind == POOL_DEATH)
-        return take_death(run, point, event->answer->data, diag);
+        return handle_worker_death(run, point, event->answer->data, diag);
     int outcome = event->answer->data[0] - '0';
     struct text row = {.data = event->answer->data + 1, .size = event->answer->size - 1};
     run->done_points++;
-    run->outcome[outcome]++;
+    run->count_of_status[outcome]++;
     return sweep_journal_add(run->journal, point, &row, outcome == SWEEP_FAILED, diag);
 }
 
 /* Stores the rows that other nodes have sent, and sends them points. A point whose process died is tried again on this
  * node. */
-static enum status exchange(struct sweep_run *run, struct diag *diag)
+static enum status exchange_with_remote(struct sweep_run *run, struct diag *diag)
 {
     struct sweep_remote_row row = {0};
     enum status status = STATUS_OK;
-    while (status == STATUS_OK && sweep_remote_take(&run->remote, &row)) {
+    while (status == STATUS_OK && sweep_remote_receive_row(&run->remote, &row)) {
         run->done_points++;
-        run->outcome[row.outcome]++;
+        run->count_of_status[row.outcome]++;
         status =
             sweep_journal_add(run->journal, row.point, &row.row, row.outcome == SWEEP_FAILED, diag);
     }
     while (run->queue.next < run->queue.count &&
-           !run->queue.died[run->queue.point[run->queue.next]] && sweep_remote_wants(&run->remote))
-        sweep_remote_give(&run->remote, run->queue.point[run->queue.next++]);
+           !run->queue.has_died_once[run->queue.point[run->queue.next]] &&
+           sweep_remote_has_waiting_rank(&run->remote))
+        sweep_remote_send_point(&run->remote, run->queue.point[run->queue.next++]);
     text_release(&row.row);
     return status;
 }
 
-static enum status run_here(struct sweep_run *run, struct diag *diag)
+static enum status run_local_points(struct sweep_run *run, struct diag *diag)
 {
     enum status status = STATUS_OK;
-    int wait_ms = run->remote.launcher->size > 1 ? 2 : 1000;
+    int wait_ms = run->remote.launcher->process_count > 1 ? 2 : 1000;
     while (status == STATUS_OK && interrupt_signal() == 0 &&
            (run->queue.next < run->queue.count || run->pool.busy_workers > 0 ||
             run->remote.outstanding_points > 0)) {
         struct pool_event event;
-        if (run->remote.launcher->size > 1)
-            status = exchange(run, diag);
-        while (status == STATUS_OK && may_give(run))
+        if (run->remote.launcher->process_count > 1)
+            status = exchange_with_remote(run, diag);
+        while (status == STATUS_OK && may_start_next_point(run))
             status = pool_submit_job(&run->pool, run->queue.point[run->queue.next++], diag);
         if (status == STATUS_OK)
             status = pool_wait(&run->pool, wait_ms, &event, diag);
         if (status == STATUS_OK && interrupt_signal() == 0)
-            status = take_event(run, &event, diag);
+            status = handle_pool_event(run, &event, diag);
         show_progress(run);
     }
     return status;
@@ -151,7 +152,7 @@ enum status sweep_run(const struct sweep_grid *grid, const struct sweep_options 
     struct sweep_predictor predictor = {.grid = grid};
     struct sweep_run run = {.grid = grid,
                             .journal = journal,
-                            .done_points = journal->known_rows,
+                            .done_points = journal->known_row_count,
                             .remote.launcher = launcher};
     struct interrupt interrupt;
     queue_make(&run.queue, journal, options);
@@ -161,24 +162,25 @@ enum status sweep_run(const struct sweep_grid *grid, const struct sweep_options 
     interrupt_catch(&interrupt);
     enum status status = engine_load(diag);
     if (status == STATUS_OK)
-        status = pool_start(&run.pool, jobs, do_point, &predictor, diag);
+        status = pool_start(&run.pool, jobs, predict_point, &predictor, diag);
     if (status == STATUS_OK)
         status = launcher_start(launcher, diag);
-    progress_begin(&run.progress, journal->known_rows + run.queue.count, journal->known_rows);
+    progress_begin(&run.progress, journal->known_row_count + run.queue.count,
+                   journal->known_row_count);
     if (status == STATUS_OK)
-        status = run_here(&run, diag);
+        status = run_local_points(&run, diag);
     progress_end();
     if (status == STATUS_OK && interrupt_signal() == 0)
         sweep_remote_stop(&run.remote);
     pool_release(&run.pool);
     interrupt_release(&interrupt);
     if (status == STATUS_OK && interrupt_signal() != 0) {
-        if (journal->path != NULL)
+        if (journal->sweep_path != NULL)
             status = diag_error(diag, (struct loc){.name = "sweep"}, STATUS_SYSTEM,
                                 "ended by %s: %zu of %zu rows are kept in %s, and the same command "
                                 "continues",
-                                interrupt_signal_name(), journal->known_rows, grid->points,
-                                journal->part.data);
+                                interrupt_signal_name(), journal->known_row_count,
+                                grid->point_count, journal->journal_path.data);
         else
             status = diag_error(diag, (struct loc){.name = "sweep"}, STATUS_SYSTEM,
                                 "ended by %s; with -o, rows would have been kept",
@@ -186,7 +188,7 @@ enum status sweep_run(const struct sweep_grid *grid, const struct sweep_options 
     }
     sweep_remote_release(&run.remote);
     free(run.queue.point);
-    free(run.queue.died);
+    free(run.queue.has_died_once);
     sweep_predictor_release(&predictor);
     return status;
 }

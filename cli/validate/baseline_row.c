@@ -9,7 +9,7 @@
 
 /* Computes the relative error for a row of the time by flops alone (baseline_s()), at a share of the peak. Returns false
  * if that time is not known for the row. */
-static bool error_of(const struct validation *v, size_t i, double share, double *error)
+static bool closed_form_error(const struct validation *v, size_t i, double share, double *error)
 {
     const struct validated *row = &v->row[i];
     const struct external_run *published = &v->rows->row[i];
@@ -39,13 +39,13 @@ struct error_sum {
     struct error_means closed_form, simulated; /* their errors */
 };
 
-static struct error_sum sum_of(const struct validation *v, size_t table, double share)
+static struct error_sum sum_errors_of_table(const struct validation *v, size_t table, double share)
 {
     struct error_sum sum = {0};
     for (size_t i = 0; i < v->rows->count; i++) {
         double error;
         bool wanted = table == SIZE_MAX || validation_same_table(v, table, i);
-        if (!wanted || !error_of(v, i, share, &error))
+        if (!wanted || !closed_form_error(v, i, share, &error))
             continue;
         error_means_add(&sum.closed_form, error);
         error_means_add(&sum.simulated, v->row[i].result.error);
@@ -58,7 +58,7 @@ void validation_print_baseline(struct text *out, const struct validation *v)
     double share = 0, least = INFINITY;
     for (int step = 40; step < 200; step++) { /* shares from 20 % to 99.5 % */
         double s = step / 200.0;
-        struct error_sum sum = sum_of(v, SIZE_MAX, s);
+        struct error_sum sum = sum_errors_of_table(v, SIZE_MAX, s);
         if (sum.closed_form.count > 0 && sum.closed_form.absolute < least) {
             least = sum.closed_form.absolute;
             share = s;
@@ -76,11 +76,11 @@ void validation_print_baseline(struct text *out, const struct validation *v)
     bool *done = heap_zalloc(v->rows->count + 1, sizeof *done);
     for (size_t i = 0; i < v->rows->count; i++) {
         double error;
-        if (done[i] || !error_of(v, i, share, &error))
+        if (done[i] || !closed_form_error(v, i, share, &error))
             continue;
         for (size_t k = i; k < v->rows->count; k++)
             done[k] |= validation_same_table(v, i, k);
-        struct error_sum sum = sum_of(v, i, share);
+        struct error_sum sum = sum_errors_of_table(v, i, share);
         const struct external_run *row = &v->rows->row[i];
         text_printf(out, "  %s %s %s: %.1f %%, %+.1f %%, of %zu; simulated %.1f %%\n",
                     row->text[EXTERNAL_SOURCE], row->text[EXTERNAL_PLACE],

@@ -12,20 +12,21 @@
 /* Two figures that follow from each other agree if they differ by at most this share. */
 #define AGREES 0.02
 
-struct checker {
+struct row_checker {
     const char *path;
     struct text columns;
     struct text *out;
-    struct external_runs rows; /* the rows that can be read, to compare rows with each other */
-    size_t count, faulty;
+    /* the rows that can be read, to compare rows with each other */
+    struct external_runs readable_rows;
+    size_t row_count, faulty_count;
     size_t unchecked_steps; /* number of steps that do not follow from the printed figure */
-    bool fault;             /* a fault was found in the current row */
+    bool has_fault;         /* a fault was found in the current row */
 };
 
-static void fault(struct checker *c, struct loc at, const char *format, ...)
+static void report_fault(struct row_checker *c, struct loc at, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-static void fault(struct checker *c, struct loc at, const char *format, ...)
+static void report_fault(struct row_checker *c, struct loc at, const char *format, ...)
 {
     struct diag diag = {0};
     va_list args;
@@ -34,16 +35,16 @@ static void fault(struct checker *c, struct loc at, const char *format, ...)
     va_end(args);
     text_append(c->out, diag.text, diag.size);
     diag_release(&diag);
-    c->fault = true;
+    c->has_fault = true;
 }
 
 /* Reports the first message of another module as a fault of the row. */
-static void take_faults(struct checker *c, struct loc at, const struct diag *diag)
+static void report_fault_of_diag(struct row_checker *c, struct loc at, const struct diag *diag)
 {
     size_t size = 0;
     const char *first = diag_first_message(diag, &size);
     if (first != NULL)
-        fault(c, at, "%.*s", (int)size, first);
+        report_fault(c, at, "%.*s", (int)size, first);
 }
 
 static bool values_agree(double one, double other)
@@ -62,7 +63,7 @@ static double number_of(const struct external_run *row, enum external_column col
 
 /* Returns the seconds of a step that follow from the printed figure; NAN: none follow, since the source has its own way
  * to count flops. */
-static double step_of_published(const struct external_run *row)
+static double published_step_s(const struct external_run *row)
 {
     double value = row->value * row->scale;
     double sequences = (double)row->global_batch, tokens = sequences * (double)row->seq_len;
@@ -81,34 +82,38 @@ static double step_of_published(const struct external_run *row)
 }
 
 /* Checks that the printed figure of a row and its seconds of a step agree. */
-static void check_published(struct checker *c, const struct external_run *row)
+static void check_published_step(struct row_checker *c, const struct external_run *row)
 {
-    double step_s = step_of_published(row);
+    double step_s = published_step_s(row);
     c->unchecked_steps += isnan(step_s);
     if (!isnan(step_s) && !values_agree(step_s, row->step_s))
-        fault(c, row->at,
-              "measured_step_s is %.4g, and %s %s of %lld x %lld tokens on %lld GPUs are %.4g s",
-              row->step_s, row->text[EXTERNAL_METRIC], row->text[EXTERNAL_VALUE],
-              (long long)row->global_batch, (long long)row->seq_len, (long long)row->gpus, step_s);
+        report_fault(
+            c, row->at,
+            "measured_step_s is %.4g, and %s %s of %lld x %lld tokens on %lld GPUs are %.4g s",
+            row->step_s, row->text[EXTERNAL_METRIC], row->text[EXTERNAL_VALUE],
+            (long long)row->global_batch, (long long)row->seq_len, (long long)row->gpus, step_s);
 }
 
 /* ---- figures ---- */
 
-static const struct external_run *
-of_same_run(const struct checker *c, const struct external_run *row, enum measurement_metric metric)
+static const struct external_run *find_row_of_same_run(const struct row_checker *c,
+                                                       const struct external_run *row,
+                                                       enum measurement_metric metric)
 {
-    for (const struct external_run *other = c->rows.row; other < row; other++)
+    for (const struct external_run *other = c->readable_rows.row; other < row; other++)
         if (other->metric == metric && other->is_number && validation_same_run(other, row))
             return other;
     return NULL;
 }
 
 /* Checks that the tokens per second and the MFU of one run agree, since they are the same measurement. */
-static void check_mfu(struct checker *c, const struct external_run *row, const struct setup *setup,
-                      const struct choices *choices, enum mfu_convention convention)
+static void check_mfu(struct row_checker *c, const struct external_run *row,
+                      const struct setup *setup, const struct choices *choices,
+                      enum mfu_convention convention)
 {
     bool is_mfu = row->metric == METRIC_MFU;
-    const struct external_run *other = of_same_run(c, row, is_mfu ? METRIC_TGS : METRIC_MFU);
+    const struct external_run *other =
+        find_row_of_same_run(c, row, is_mfu ? METRIC_TGS : METRIC_MFU);
     if (other == NULL || !row->is_number || (!is_mfu && row->metric != METRIC_TGS))
         return;
     double tgs = is_mfu ? other->value : row->value, mfu = is_mfu ? row->value : other->value;
@@ -118,23 +123,23 @@ static void check_mfu(struct checker *c, const struct external_run *row, const s
                                   choices->activations != CHOICE_ACTIVATIONS_KEEP, step_s,
                                   choices->ranks, setup->cluster.device.peak_flop_per_s);
     if (!values_agree(follows, mfu))
-        fault(c, row->at, "mfu is %.4g, and %.4g tokens/s/GPU (line %u) are %.4g by convention %s",
-              mfu, tgs, is_mfu ? other->at.line : row->at.line, follows,
-              mfu_table[convention].name);
+        report_fault(
+            c, row->at, "mfu is %.4g, and %.4g tokens/s/GPU (line %u) are %.4g by convention %s",
+            mfu, tgs, is_mfu ? other->at.line : row->at.line, follows, mfu_table[convention].name);
 }
 
-static void check_again(struct checker *c, const struct external_run *row)
+static void check_not_duplicate(struct row_checker *c, const struct external_run *row)
 {
-    for (const struct external_run *other = c->rows.row; other < row; other++)
+    for (const struct external_run *other = c->readable_rows.row; other < row; other++)
         if (other->metric == row->metric && validation_same_run(other, row) &&
             strcmp(other->text[EXTERNAL_AGAINST], row->text[EXTERNAL_AGAINST]) == 0)
-            fault(c, row->at, "is the same run and metric as line %u", other->at.line);
+            report_fault(c, row->at, "is the same run and metric as line %u", other->at.line);
 }
 
 /* ---- all rows ---- */
 
 /* Checks that the options in a column can be resolved, and that they agree with columns that state the same. */
-static void check_args(struct checker *c, const struct external_run *row,
+static void check_args(struct row_checker *c, const struct external_run *row,
                        enum external_column column)
 {
     struct setup setup = {0};
@@ -142,11 +147,11 @@ static void check_args(struct checker *c, const struct external_run *row,
     struct diag diag = {0};
     enum mfu_convention convention;
     enum status status =
-        external_setup(&setup, &convention, row->text[column], row->at.name, &diag);
+        external_setup_read_args(&setup, &convention, row->text[column], row->at.name, &diag);
     if (status == STATUS_OK)
         status = resolve_choices(&choices, &setup.request, NULL, &diag);
     if (status != STATUS_OK) {
-        take_faults(c, row->at, &diag);
+        report_fault_of_diag(c, row->at, &diag);
     } else if (column == EXTERNAL_ARGS) {
         const struct {
             const char *what;
@@ -158,8 +163,8 @@ static void check_args(struct checker *c, const struct external_run *row,
                     {"pp", (int64_t)number_of(row, EXTERNAL_PP), choices.pp}};
         for (size_t i = 0; i < ARRAY_LEN(both); i++)
             if (both[i].column > 0 && both[i].column != both[i].args)
-                fault(c, row->at, "column '%s' is %lld, and args give %lld", both[i].what,
-                      (long long)both[i].column, (long long)both[i].args);
+                report_fault(c, row->at, "column '%s' is %lld, and args give %lld", both[i].what,
+                             (long long)both[i].column, (long long)both[i].args);
         if (row->step_s == 0)
             check_mfu(c, row, &setup, &choices, convention);
     }
@@ -167,54 +172,55 @@ static void check_args(struct checker *c, const struct external_run *row,
     setup_release(&setup);
 }
 
-static void check_fields(struct checker *c, const struct external_run *row)
+static void check_fields(struct row_checker *c, const struct external_run *row)
 {
     check_args(c, row, EXTERNAL_ARGS);
     if (row->metric == METRIC_SPEEDUP)
         check_args(c, row, EXTERNAL_AGAINST);
     if (row->step_s > 0)
-        check_published(c, row);
+        check_published_step(c, row);
     else
-        check_again(c, row);
+        check_not_duplicate(c, row);
 }
 
 /* ---- the file ---- */
 
 /* Reads one row by itself. The reader of files gets a text that has only the line of columns and this row, which is on
  * its own line number. */
-static enum status read_alone(struct checker *c, const struct record *record, struct diag *diag)
+static enum status read_single_row(struct row_checker *c, const struct record *record,
+                                   struct diag *diag)
 {
     struct text text = {0};
     text_append(&text, c->columns.data, c->columns.size);
     for (uint32_t line = 2; line < record->at.line; line++)
         text_putc(&text, '\n');
     records_put_fields(&text, record->field, record->count);
-    enum status status = external_parse(&c->rows, c->path, text.data, text.size, diag);
+    enum status status = external_parse(&c->readable_rows, c->path, text.data, text.size, diag);
     text_release(&text);
     return status;
 }
 
 static enum status check_row(void *context, const struct record *record, struct diag *diag)
 {
-    struct checker *c = context;
+    struct row_checker *c = context;
     struct diag own = {0};
     if (c->columns.size == 0) {
         records_put_fields(&c->columns, record->field, record->count);
         text_putc(&c->columns, '\n');
-        return external_parse(&c->rows, c->path, c->columns.data, c->columns.size, diag);
+        return external_parse(&c->readable_rows, c->path, c->columns.data, c->columns.size, diag);
     }
-    c->count++;
-    c->fault = false;
-    size_t before = c->rows.count;
-    if (read_alone(c, record, &own) != STATUS_OK) {
+    c->row_count++;
+    c->has_fault = false;
+    size_t before = c->readable_rows.count;
+    if (read_single_row(c, record, &own) != STATUS_OK) {
         text_append(c->out, own.text, own.size);
-        c->fault = true;
-        if (c->rows.count > before) /* the fault was found after the row was added */
-            c->rows.count--;
+        c->has_fault = true;
+        if (c->readable_rows.count > before) /* the fault was found after the row was added */
+            c->readable_rows.count--;
     } else {
-        check_fields(c, &c->rows.row[c->rows.count - 1]);
+        check_fields(c, &c->readable_rows.row[c->readable_rows.count - 1]);
     }
-    c->faulty += c->fault;
+    c->faulty_count += c->has_fault;
     diag_release(&own);
     return STATUS_OK;
 }
@@ -222,24 +228,24 @@ static enum status check_row(void *context, const struct record *record, struct 
 enum status validation_check_rows(struct text *out, const char *path, struct diag *diag)
 {
     struct text file = {0};
-    struct checker c = {.path = path, .out = out};
+    struct row_checker c = {.path = path, .out = out};
     const struct record_handler handler = {.context = &c, .row = check_row};
     enum status status = text_read(&file, path, diag);
     if (status == STATUS_OK)
         status = records_parse(path, file.data, file.size, &handler, diag);
-    if (status == STATUS_OK && c.count == 0)
+    if (status == STATUS_OK && c.row_count == 0)
         status = diag_error(diag, (struct loc){.name = path}, STATUS_BAD_INPUT,
                             "holds no rows: traces/published/README.md has the columns");
     if (status == STATUS_OK) {
-        text_printf(out, "%zu rows: %zu with a fault\n", c.count, c.faulty);
+        text_printf(out, "%zu rows: %zu with a fault\n", c.row_count, c.faulty_count);
         if (c.unchecked_steps > 0)
             text_printf(out,
                         "%zu of them printed flop/s, by a count of their own: their "
                         "measured_step_s was not checked\n",
                         c.unchecked_steps);
-        status = c.faulty > 0 ? STATUS_NO : STATUS_OK;
+        status = c.faulty_count > 0 ? STATUS_NO : STATUS_OK;
     }
-    external_release(&c.rows);
+    external_release(&c.readable_rows);
     text_release(&c.columns);
     text_release(&file);
     return status;

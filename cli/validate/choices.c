@@ -24,9 +24,9 @@ static int better_sign(enum measurement_metric metric)
 }
 
 struct choice_tally {
-    /* same_groups: groups whose best choice is predicted; close_groups: groups in which the predicted choice is
+    /* best_predicted_groups: groups whose best choice is predicted; close_groups: groups in which the predicted choice is
      * within 2 % of the best */
-    size_t groups, same_groups, close_groups;
+    size_t group_count, best_predicted_groups, close_groups;
     /* the largest share by which a choice that is predicted to be best is slower than the best */
     double worst_loss;
 };
@@ -52,8 +52,8 @@ static void count_group(const struct validation *v, const char *choice, size_t i
     if (members < 2)
         return;
     double loss = fabs(row[ours].value / row[best].value - 1);
-    tally->groups++;
-    tally->same_groups += loss == 0;
+    tally->group_count++;
+    tally->best_predicted_groups += loss == 0;
     tally->close_groups += loss <= 0.02;
     tally->worst_loss = loss > tally->worst_loss ? loss : tally->worst_loss;
 }
@@ -70,7 +70,7 @@ void validation_print_choices(struct text *out, const struct validation *v)
                 if (!done[k] && v->row[k].result.outcome == OUTCOME_OK &&
                     better_sign(v->rows->row[k].metric) != 0 && validation_same_table(v, i, k))
                     count_group(v, choices[c], k, done, &tally);
-            if (tally.groups == 0)
+            if (tally.group_count == 0)
                 continue;
             if (!headed)
                 text_puts(out,
@@ -78,8 +78,8 @@ void validation_print_choices(struct text *out, const struct validation *v)
             headed = true;
             text_printf(out, "  %s %s %s, %s: %zu of %zu the same, %zu within 2 %%",
                         row->text[EXTERNAL_SOURCE], row->text[EXTERNAL_PLACE],
-                        row->text[EXTERNAL_METRIC], choices[c], tally.same_groups, tally.groups,
-                        tally.close_groups);
+                        row->text[EXTERNAL_METRIC], choices[c], tally.best_predicted_groups,
+                        tally.group_count, tally.close_groups);
             if (tally.worst_loss > 0)
                 text_printf(out, "; the worst loses %.1f %%", 100 * tally.worst_loss);
             text_putc(out, '\n');

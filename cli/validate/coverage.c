@@ -34,11 +34,11 @@ static size_t judge_runs(struct judged_run *judged, const struct residuals *runs
     return count;
 }
 
-typedef bool in_class(const struct judged_run *judged, int class);
+typedef bool in_class_fn(const struct judged_run *judged, int class);
 
 /* Returns how many runs of a class lie inside their intervals. */
-static struct coverage coverage_of(const struct judged_run *judged, size_t count, in_class *is_in,
-                                   int class)
+static struct coverage coverage_of(const struct judged_run *judged, size_t count,
+                                   in_class_fn *is_in, int class)
 {
     struct coverage c = {0};
     double *half = heap_zalloc(count + 1, sizeof *half);
@@ -58,14 +58,14 @@ static struct coverage coverage_of(const struct judged_run *judged, size_t count
         }
         c.run_count += runs;
         c.inside_count += inside;
-        c.by_laboratory += (double)inside / (double)runs;
+        c.mean_laboratory_share += (double)inside / (double)runs;
         c.laboratory_count++;
     }
     gsl_sort(half, 1, c.run_count);
     if (c.run_count > 0)
         c.half_width = gsl_stats_median_from_sorted_data(half, 1, c.run_count);
     if (c.laboratory_count > 0)
-        c.by_laboratory /= (double)c.laboratory_count;
+        c.mean_laboratory_share /= (double)c.laboratory_count;
     free(half);
     free(done);
     return c;
@@ -79,7 +79,7 @@ static bool is_any(const struct judged_run *judged, int class)
 }
 
 /* Returns the number of notable unmeasured features. Two or more are one class, 2. */
-static int unmeasured_of(const struct judged_run *judged)
+static int unmeasured_class(const struct judged_run *judged)
 {
     int count = 0;
     for (uint32_t i = 0; i < judged->interval.unmeasured_count; i++)
@@ -87,9 +87,9 @@ static int unmeasured_of(const struct judged_run *judged)
     return count < 2 ? count : 2;
 }
 
-static bool has_count(const struct judged_run *judged, int class)
+static bool has_unmeasured_count(const struct judged_run *judged, int class)
 {
-    return unmeasured_of(judged) == class;
+    return unmeasured_class(judged) == class;
 }
 
 static bool has_feature(const struct judged_run *judged, int class)
@@ -113,13 +113,13 @@ static bool has_mechanism(const struct judged_run *judged, int class)
 /* The classes of runs, in the order of the printed table. */
 static const struct {
     const char *name;
-    in_class *is_in;
+    in_class_fn *is_in;
     int class;
 } classes[] = {
     {"all", is_any, 0},
-    {"everything measured", has_count, 0},
-    {"one feature unmeasured", has_count, 1},
-    {"two or more unmeasured", has_count, 2},
+    {"everything measured", has_unmeasured_count, 0},
+    {"one feature unmeasured", has_unmeasured_count, 1},
+    {"two or more unmeasured", has_unmeasured_count, 2},
     {"profile unmeasured", has_feature, FEATURE_PROFILE},
     {"profile neutral", has_feature, FEATURE_NEUTRAL},
     {"tensor parallelism", has_mechanism, MECHANISM_TENSOR},
@@ -179,7 +179,7 @@ size_t coverage_make(struct coverage *out, const struct residuals *runs,
     return made;
 }
 
-size_t coverage_most(const struct residuals *runs)
+size_t coverage_max_classes(const struct residuals *runs)
 {
     return ARRAY_LEN(classes) + runs->count;
 }
@@ -189,7 +189,7 @@ void coverage_print(struct text *out, const struct residuals *runs, const struct
     static const char *const titles[] = {
         "of today's errors, by all rows",
         "at first sight (today's errors where there are none), by rows of other laboratories"};
-    struct coverage *rows = heap_zalloc(coverage_most(runs), sizeof *rows);
+    struct coverage *rows = heap_zalloc(coverage_max_classes(runs), sizeof *rows);
     for (int first = 0; first < 2; first++) {
         const size_t count = coverage_make(rows, runs, evidence, first == 1);
         if (count == 0)
@@ -200,7 +200,7 @@ void coverage_print(struct text *out, const struct residuals *runs, const struct
             text_printf(out, "  %-28s %4zu %4zu %6.0f %% %6.0f %% %6.0f %%\n", rows[i].name,
                         rows[i].run_count, rows[i].laboratory_count,
                         100 * (double)rows[i].inside_count / (double)rows[i].run_count,
-                        100 * rows[i].by_laboratory, 100 * rows[i].half_width);
+                        100 * rows[i].mean_laboratory_share, 100 * rows[i].half_width);
     }
     free(rows);
 }
@@ -210,8 +210,8 @@ void coverage_print(struct text *out, const struct residuals *runs, const struct
 static const double bins[] = {0.1, 0.3, 0.5, 0.7, 0.9, 0.97, 1.01};
 
 struct verdict_reliability {
-    size_t cases[ARRAY_LEN(bins)], ran_cases[ARRAY_LEN(bins)], all_cases;
-    double expected_cases[ARRAY_LEN(bins)], brier_score, brier_of_verdict;
+    size_t cases_of_bin[ARRAY_LEN(bins)], ran_cases_of_bin[ARRAY_LEN(bins)], all_cases;
+    double expected_ran_of_bin[ARRAY_LEN(bins)], brier_score, brier_score_of_verdict;
 };
 
 static void add_verdict_case(struct verdict_reliability *c, const struct verdict *verdict, bool ran)
@@ -220,11 +220,11 @@ static void add_verdict_case(struct verdict_reliability *c, const struct verdict
     size_t bin = 0;
     while (p >= bins[bin] && bin + 1 < ARRAY_LEN(bins))
         bin++;
-    c->cases[bin]++;
-    c->ran_cases[bin] += ran;
-    c->expected_cases[bin] += p;
+    c->cases_of_bin[bin]++;
+    c->ran_cases_of_bin[bin] += ran;
+    c->expected_ran_of_bin[bin] += p;
     c->brier_score += miss * miss;
-    c->brier_of_verdict += (p >= 0.5) != ran;
+    c->brier_score_of_verdict += (p >= 0.5) != ran;
     c->all_cases++;
 }
 
@@ -266,12 +266,12 @@ void coverage_print_fits(struct text *out, const struct validation *figures,
     text_puts(out, "\nwhether P(fits) holds: runs that ran, and that ran out of memory\n"
                    "  P(fits)        cases   mean P      ran\n");
     for (size_t bin = 0; bin < ARRAY_LEN(bins); bin++)
-        if (c.cases[bin] > 0)
+        if (c.cases_of_bin[bin] > 0)
             text_printf(out, "  %4.2f to %4.2f  %7zu  %5.0f %%  %5.0f %%\n",
-                        bin > 0 ? bins[bin - 1] : 0, fmin(bins[bin], 1), c.cases[bin],
-                        100 * c.expected_cases[bin] / (double)c.cases[bin],
-                        100 * (double)c.ran_cases[bin] / (double)c.cases[bin]);
+                        bin > 0 ? bins[bin - 1] : 0, fmin(bins[bin], 1), c.cases_of_bin[bin],
+                        100 * c.expected_ran_of_bin[bin] / (double)c.cases_of_bin[bin],
+                        100 * (double)c.ran_cases_of_bin[bin] / (double)c.cases_of_bin[bin]);
     text_printf(out, "  Brier score %.3f (of a bare \"fits\" %.3f), %zu cases\n",
-                c.brier_score / (double)c.all_cases, c.brier_of_verdict / (double)c.all_cases,
+                c.brier_score / (double)c.all_cases, c.brier_score_of_verdict / (double)c.all_cases,
                 c.all_cases);
 }

@@ -12,16 +12,17 @@
 struct coverage {
     const char *name; /* name of a feature or of a laboratory */
     size_t run_count, inside_count, laboratory_count;
-    double by_laboratory; /* the share inside of each laboratory, averaged over laboratories */
-    double half_width;    /* median of (high - low) / 2 over the predicted value */
+    /* the share inside of each laboratory, averaged over laboratories */
+    double mean_laboratory_share;
+    double half_width; /* median of (high - low) / 2 over the predicted value */
 };
 
-/* Fills out[0..coverage_most()) with the classes that have runs, first the class "all", and returns their number.
+/* Fills out[0..coverage_max_classes()) with the classes that have runs, first the class "all", and returns their number.
  * first: the errors at first sight count (today's if there are none), and the interval of a run comes from the rows of
  * other laboratories. Otherwise today's errors count, and intervals come from all rows. */
 size_t coverage_make(struct coverage *out, const struct residuals *runs,
                      const struct evidence *evidence, bool first);
-size_t coverage_most(const struct residuals *runs);
+size_t coverage_max_classes(const struct residuals *runs);
 
 /* Appends tables of coverage by the number of unmeasured features, by feature and by laboratory. */
 void coverage_print(struct text *out, const struct residuals *runs,

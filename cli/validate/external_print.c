@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *column(const struct external_run *row, enum external_column which)
+static const char *column_text(const struct external_run *row, enum external_column which)
 {
     return row->text[which];
 }
@@ -25,11 +25,11 @@ static void put_memory(struct text *out, const struct external_run *row,
     bool scored;
     double measured; /* in the unit of the column */
     const char *what = external_compared_memory(row->second_metric, &scored);
-    const char *value = column(row, EXTERNAL_SECOND_VALUE);
+    const char *value = column_text(row, EXTERNAL_SECOND_VALUE);
     if (what == NULL || !parse_double(value, strlen(value), &measured))
         return;
-    text_printf(out, "; %s %s -> %.4g %s  %+.1f %%", column(row, EXTERNAL_SECOND_METRIC), value,
-                result->predicted_memory_bytes * measured / row->second, what,
+    text_printf(out, "; %s %s -> %.4g %s  %+.1f %%", column_text(row, EXTERNAL_SECOND_METRIC),
+                value, result->predicted_memory_bytes * measured / row->second, what,
                 100 * result->memory_error);
     if (!scored)
         text_puts(out, ", not scored");
@@ -42,8 +42,9 @@ static void put_rows(struct text *out, const struct external_validation *v, bool
         const struct external_result *result = &v->result[i];
         if (!all && result->outcome != OUTCOME_WRONG && result->outcome != OUTCOME_ERROR)
             continue;
-        text_printf(out, "%s: %s, %s, %lld x ", column(row, EXTERNAL_ID),
-                    column(row, EXTERNAL_MODEL), column(row, EXTERNAL_GPU), (long long)row->gpus);
+        text_printf(out, "%s: %s, %s, %lld x ", column_text(row, EXTERNAL_ID),
+                    column_text(row, EXTERNAL_MODEL), column_text(row, EXTERNAL_GPU),
+                    (long long)row->gpus);
         units_put_tokens(out, row->seq_len);
         text_puts(out, ": ");
         if (result->outcome == OUTCOME_ERROR) {
@@ -54,9 +55,9 @@ static void put_rows(struct text *out, const struct external_validation *v, bool
                     100 * result->error);
         put_memory(out, row, result);
         if (!external_as_run(row))
-            text_printf(out, "  (%s)", column(row, EXTERNAL_AS_RUN));
+            text_printf(out, "  (%s)", column_text(row, EXTERNAL_AS_RUN));
         if (!row->counts)
-            text_printf(out, "  (not counted: %s)", column(row, EXTERNAL_COUNTS));
+            text_printf(out, "  (not counted: %s)", column_text(row, EXTERNAL_COUNTS));
         text_putc(out, '\n');
         if (result->outcome == OUTCOME_WRONG)
             validation_put_arithmetic(out, &answer_of(v, i)->verdict, &answer_of(v, i)->reserved,
@@ -66,28 +67,28 @@ static void put_rows(struct text *out, const struct external_validation *v, bool
 
 /* ---- tables ---- */
 
-typedef void key_function(struct text *key, const struct external_validation *v, size_t i);
+typedef void key_fn(struct text *key, const struct external_validation *v, size_t i);
 
 static void key_source(struct text *key, const struct external_validation *v, size_t i)
 {
-    text_puts(key, column(&v->runs->row[i], EXTERNAL_SOURCE));
+    text_puts(key, column_text(&v->runs->row[i], EXTERNAL_SOURCE));
 }
 
 static void key_family(struct text *key, const struct external_validation *v, size_t i)
 {
-    const char *gpu = column(&v->runs->row[i], EXTERNAL_GPU);
+    const char *gpu = column_text(&v->runs->row[i], EXTERNAL_GPU);
     text_append(key, gpu, strcspn(gpu, "-_"));
 }
 
 static void key_device(struct text *key, const struct external_validation *v, size_t i)
 {
-    text_puts(key, column(&v->runs->row[i], EXTERNAL_GPU));
+    text_puts(key, column_text(&v->runs->row[i], EXTERNAL_GPU));
 }
 
 /* The key is the name of the framework up to its version: "torchtitan" of "torchtitan 2024-12, FSDP eager". */
 static void key_framework(struct text *key, const struct external_validation *v, size_t i)
 {
-    const char *name = column(&v->runs->row[i], EXTERNAL_FRAMEWORK);
+    const char *name = column_text(&v->runs->row[i], EXTERNAL_FRAMEWORK);
     size_t size = strcspn(name, ",");
     for (size_t at = 1; at < size; at++)
         if (name[at - 1] == ' ' && strcspn(name + at, " ,") > 0 &&
@@ -111,13 +112,13 @@ static void key_all(struct text *key, const struct external_validation *v, size_
 }
 
 /* Returns the error of a row for a table; NAN: the row does not count in that table. */
-typedef double error_function(const struct external_validation *v, size_t i);
+typedef double error_fn(const struct external_validation *v, size_t i);
 
 /* A table of means. Its lines are groups of rows that have the same key. */
 static const struct mean_table {
     const char *name, *title;
-    key_function *key;
-    error_function *error;
+    key_fn *key;
+    error_fn *error;
 } tables[] = {
     {"source", "by source", key_source, external_counted_error},
     {"device", "by device", key_family, external_counted_error},
@@ -166,14 +167,14 @@ static void put_groups(struct rows *rows, const struct external_validation *v, c
             done[k] = true;
             error_means_add(&means, table->error(v, k));
         }
-        rows_name(rows, set);
-        rows_name(rows, table->name);
-        rows_name(rows, name.data);
-        rows_name(rows, name.data + 2);
-        rows_number(rows, (double)means.count);
-        rows_number(rows, error_means_absolute(&means));
-        rows_number(rows, error_means_mean(&means));
-        rows_number(rows, means.worst_error);
+        rows_put_name(rows, set);
+        rows_put_name(rows, table->name);
+        rows_put_name(rows, name.data);
+        rows_put_name(rows, name.data + 2);
+        rows_put_number(rows, (double)means.count);
+        rows_put_number(rows, error_means_absolute(&means));
+        rows_put_number(rows, error_means_mean(&means));
+        rows_put_number(rows, means.worst_error);
     }
     text_release(&name);
     text_release(&other);
@@ -201,7 +202,7 @@ void external_validation_put_means(struct json_out *json, const struct external_
     rows_begin(&rows, "step_means", NULL, &validate_tables[VALIDATE_STEP_MEANS]);
     for (size_t i = 0; i < v->runs->count; i++)
         for (size_t k = 0; k < ARRAY_LEN(tables) && external_is_first_of_set(v->runs, i); k++)
-            put_groups(&rows, v, column(&v->runs->row[i], EXTERNAL_SET), &tables[k]);
+            put_groups(&rows, v, column_text(&v->runs->row[i], EXTERNAL_SET), &tables[k]);
     rows_end(&rows);
 }
 
@@ -232,7 +233,7 @@ static void put_set(struct text *out, const struct external_validation *v, const
     for (size_t i = 0; i < v->runs->count; i++)
         if (external_in_set(&v->runs->row[i], set) && v->result[i].outcome == OUTCOME_WRONG)
             text_printf(out, "%s%s", listed++ == 0 ? ": " : ", ",
-                        column(&v->runs->row[i], EXTERNAL_ID));
+                        column_text(&v->runs->row[i], EXTERNAL_ID));
     text_printf(out, "\nrows of training steps%s%s: %zu; ok %zu, wrong %zu, error %zu\n", of, set,
                 right + wrong + error, right, wrong, error);
 }
@@ -242,5 +243,5 @@ void external_validation_print(struct text *out, const struct external_validatio
     put_rows(out, v, all);
     for (size_t i = 0; i < v->runs->count; i++)
         if (external_is_first_of_set(v->runs, i))
-            put_set(out, v, column(&v->runs->row[i], EXTERNAL_SET));
+            put_set(out, v, column_text(&v->runs->row[i], EXTERNAL_SET));
 }

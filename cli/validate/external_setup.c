@@ -29,7 +29,7 @@ static const char *path_beside(struct arena *arena, const char *csv, const char 
 }
 
 /* Finds the files that options name. */
-static void place_files(struct options *options, struct arena *arena, const char *csv)
+static void resolve_file_options(struct options *options, struct arena *arena, const char *csv)
 {
     static const char *const files[] = {"model", "cluster", "costs"};
     for (size_t f = 0; f < ARRAY_LEN(files); f++)
@@ -39,13 +39,13 @@ static void place_files(struct options *options, struct arena *arena, const char
 }
 
 /* Measurements were made with a framework, so where args name no profile, the strategy's own is used. */
-static void take_published(struct options *options)
+static void use_strategy_profile(struct options *options)
 {
     if (!options_given(options, "profile"))
         options_replace_text(options, "profile", "published");
 }
 
-/* Options of the prediction itself. documents_samples() reads `batches`. */
+/* Options of the prediction itself. documents_read_set_request() reads `batches`. */
 static const struct option other_rows[] = {
     {.name = "batches", .kind = OPTION_INTEGER, .low = 1, .high = 4096, .default_text = "1"},
     {.name = "mfu", .kind = OPTION_TEXT, .default_text = "longhaul"},
@@ -78,10 +78,10 @@ static enum status read_documents(struct setup *setup, const struct options *opt
                                   struct diag *diag)
 {
     if (!options_given(options, "documents"))
-        return documents_check(options, diag);
+        return documents_check_options(options, diag);
     struct packed_sets_request *sampled = arena_alloc(&setup->arena, sizeof *sampled);
     struct text lengths = {0};
-    *sampled = documents_samples(options);
+    *sampled = documents_read_set_request(options);
     enum status status = put_lengths(&lengths, options_text(options, "documents"), diag);
     if (status == STATUS_OK)
         sampled->lengths = arena_printf(&setup->arena, "%s", lengths.data);
@@ -90,8 +90,8 @@ static enum status read_documents(struct setup *setup, const struct options *opt
     return status;
 }
 
-enum status external_setup(struct setup *setup, enum mfu_convention *mfu, const char *args,
-                           const char *csv, struct diag *diag)
+enum status external_setup_read_args(struct setup *setup, enum mfu_convention *mfu,
+                                     const char *args, const char *csv, struct diag *diag)
 {
     static const struct option_set *const sets[] = {&setup_model_options,  &setup_cluster_options,
                                                     &setup_choice_options, &setup_documents_options,
@@ -108,8 +108,8 @@ enum status external_setup(struct setup *setup, enum mfu_convention *mfu, const 
                             "column args must hold options and their values: '%s' is neither",
                             options.argument[0]);
     if (status == STATUS_OK) {
-        place_files(&options, &setup->arena, csv);
-        take_published(&options);
+        resolve_file_options(&options, &setup->arena, csv);
+        use_strategy_profile(&options);
         status = setup_load(setup, &options, false, diag);
     }
     if (status == STATUS_OK && !mfu_find(options_text(&options, "mfu"), mfu))

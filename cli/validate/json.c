@@ -29,7 +29,7 @@ static const char memory_error_is[] =
     {"why", NULL, NULL, COLUMN_NAME | COLUMN_NULLABLE, 0, "Why it could not be predicted, is wrong or does not count."}
 static const struct column figures[] = {
     EXTERNAL_COLUMNS(COLUMN)
-    {"predicted", NULL, NULL, COLUMN_VALUE, 0, "The predicted value."},
+    {"predicted", NULL, NULL, COLUMN_NUMBER_OR_NAME, 0, "The predicted value."},
     {"relative_error", NULL, NULL, COLUMN_ERROR, 0, error_is},
     STATUS,
 };
@@ -49,7 +49,7 @@ static const struct column steps[] = {
 #define COLUMN(symbol, name, kind, about) {name, NULL, NULL, IN_CSV_##kind, 0, about},
 static const struct column csv[] = {
     EXTERNAL_COLUMNS(COLUMN)
-    {"predicted", NULL, NULL, COLUMN_VALUE | COLUMN_OPTIONAL, 0, "Of a figure: the predicted value."},
+    {"predicted", NULL, NULL, COLUMN_NUMBER_OR_NAME | COLUMN_OPTIONAL, 0, "Of a figure: the predicted value."},
     {"predicted_step_s", NULL, NULL, IN_CSV_NUMBER, 0, NULL},
     {"relative_error", NULL, NULL, COLUMN_ERROR | COLUMN_OPTIONAL, 0, error_is},
     {"predicted_peak_bytes", NULL, NULL, IN_CSV_NUMBER, 0, NULL},
@@ -72,20 +72,20 @@ static void put_columns(struct rows *rows, const struct external_run *run)
     for (size_t i = 0; i < EXTERNAL_COLUMN_COUNT; i++) {
         double number = NAN;
         if (rows->column[i].kind == TEXT)
-            rows_name(rows, run->text[i]);
+            rows_put_name(rows, run->text[i]);
         else if (parse_double(run->text[i], strlen(run->text[i]), &number))
-            rows_number(rows, number);
+            rows_put_number(rows, number);
         else
-            rows_number(rows, NAN);
+            rows_put_number(rows, NAN);
     }
 }
 
 static void put_verdict(struct rows *rows, enum measurement_outcome outcome, bool counted,
                         const char *why)
 {
-    rows_name(rows, measurement_outcome_name(outcome));
-    rows_number(rows, counted);
-    rows_name(rows, why);
+    rows_put_name(rows, measurement_outcome_name(outcome));
+    rows_put_number(rows, counted);
+    rows_put_name(rows, why);
 }
 
 static void put_figure(struct rows *rows, const struct validation *v, size_t i)
@@ -93,10 +93,10 @@ static void put_figure(struct rows *rows, const struct validation *v, size_t i)
     const struct validated *judged = &v->row[i];
     put_columns(rows, &v->rows->row[i]);
     if (judged->result.predicted_text != NULL)
-        rows_name(rows, judged->result.predicted_text);
+        rows_put_name(rows, judged->result.predicted_text);
     else
-        rows_number(rows, judged->result.predicted);
-    rows_number(rows, judged->result.error);
+        rows_put_number(rows, judged->result.predicted);
+    rows_put_number(rows, judged->result.error);
     put_verdict(rows, judged->result.outcome, judged->counts_in_means,
                 judged->result.reason != NULL ? judged->result.reason : judged->remark);
 }
@@ -105,11 +105,11 @@ static void put_step(struct rows *rows, const struct external_validation *v, siz
 {
     const struct external_result *result = &v->result[i];
     put_columns(rows, &v->runs->row[i]);
-    rows_number(rows, result->step_s);
-    rows_number(rows, result->error);
-    rows_number(rows, result->peak_bytes);
-    rows_number(rows, result->reserved_bytes);
-    rows_number(rows, result->memory_error);
+    rows_put_number(rows, result->step_s);
+    rows_put_number(rows, result->error);
+    rows_put_number(rows, result->peak_bytes);
+    rows_put_number(rows, result->reserved_bytes);
+    rows_put_number(rows, result->memory_error);
     put_verdict(rows, result->outcome, v->runs->row[i].counts, result->reason);
 }
 

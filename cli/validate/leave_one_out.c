@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-static const char *table_of(const struct leave_one_out *r, size_t row)
+static const char *table_name_of_row(const struct leave_one_out *r, size_t row)
 {
     return r->rows.row[row].text[EXTERNAL_PLACE];
 }
@@ -19,7 +19,7 @@ static size_t put_errors(struct text *out, const struct leave_one_out *r, size_t
     struct error_means means = {0};
     for (size_t i = 0; i < r->rows.count; i++) {
         if (!r->is_used[i] || r->rows.row[i].metric != r->rows.row[row].metric ||
-            strcmp(table_of(r, i), table_of(r, row)) != 0)
+            strcmp(table_name_of_row(r, i), table_name_of_row(r, row)) != 0)
             continue;
         error_means_add(&means, error[i]);
     }
@@ -27,11 +27,11 @@ static size_t put_errors(struct text *out, const struct leave_one_out *r, size_t
     return means.count;
 }
 
-static bool first_of_metric(const struct leave_one_out *r, size_t row)
+static bool is_first_of_metric(const struct leave_one_out *r, size_t row)
 {
     for (size_t i = 0; i < row; i++)
         if (r->is_used[i] && r->rows.row[i].metric == r->rows.row[row].metric &&
-            strcmp(table_of(r, i), table_of(r, row)) == 0)
+            strcmp(table_name_of_row(r, i), table_name_of_row(r, row)) == 0)
             return false;
     return r->is_used[row];
 }
@@ -42,12 +42,13 @@ static void put_report(struct text *out, const struct leave_one_out *r)
     text_puts(out, "leave one out: mean of absolute errors and worst, % (as shipped; the numbers "
                    "fitted to all tables; to the others)\n");
     for (size_t i = 0; i < count; i++) {
-        if (!first_of_metric(r, i))
+        if (!is_first_of_metric(r, i))
             continue;
         size_t table = 0;
         while (!leave_one_out_has(r, table, i))
             table++;
-        text_printf(out, "  %-7s %-17s", table_of(r, i), r->rows.row[i].text[EXTERNAL_METRIC]);
+        text_printf(out, "  %-7s %-17s", table_name_of_row(r, i),
+                    r->rows.row[i].text[EXTERNAL_METRIC]);
         size_t rows = put_errors(out, r, i, r->shipped_error);
         put_errors(out, r, i, r->error + r->tables * count);
         put_errors(out, r, i, r->error + table * count);
@@ -55,7 +56,7 @@ static void put_report(struct text *out, const struct leave_one_out *r)
     }
     text_puts(out, "fitted numbers, as factors of what is shipped\n  without                  ");
     for (size_t t = 0; t <= r->tables; t++)
-        text_printf(out, "  %6s", t < r->tables ? table_of(r, r->table[t]) : "none");
+        text_printf(out, "  %6s", t < r->tables ? table_name_of_row(r, r->table[t]) : "none");
     text_putc(out, '\n');
     for (size_t k = 0; k < LEAVE_ONE_OUT_NUMBERS; k++) {
         text_printf(out, "  %-25s", leave_one_out_number(k));

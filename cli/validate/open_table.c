@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_like(const struct residual *a, const struct residual *b)
+static bool has_same_traits(const struct residual *a, const struct residual *b)
 {
     return strcmp(a->source, b->source) == 0 && strcmp(a->device, b->device) == 0 &&
            strcmp(a->framework, b->framework) == 0 && a->several_nodes == b->several_nodes;
@@ -20,8 +20,8 @@ static void add_run(struct open_row *row, const struct residual *run,
     double value = run->value[RESIDUAL_TIME], error = expm1(value);
     const struct interval interval = interval_of_run(evidence, RESIDUAL_TIME, run, run->laboratory);
     error_means_add(&row->errors, error);
-    row->with_interval += interval_is_known(&interval);
-    row->held += value >= interval.low && value <= interval.high;
+    row->with_interval_count += interval_is_known(&interval);
+    row->inside_count += value >= interval.low && value <= interval.high;
 }
 
 size_t open_table_make(struct open_row *rows, const struct residuals *runs,
@@ -33,10 +33,10 @@ size_t open_table_make(struct open_row *rows, const struct residuals *runs,
         size_t k = 0;
         if (isnan(run->value[RESIDUAL_TIME]))
             continue;
-        while (k < count && !is_like(rows[k].traits_of, run))
+        while (k < count && !has_same_traits(rows[k].first_run, run))
             k++;
         if (k == count)
-            rows[count++] = (struct open_row){.traits_of = run};
+            rows[count++] = (struct open_row){.first_run = run};
         add_run(&rows[k], run, evidence);
     }
     return count;
@@ -45,14 +45,14 @@ size_t open_table_make(struct open_row *rows, const struct residuals *runs,
 static void put_row(struct text *out, const struct open_row *row, bool markdown)
 {
     char held[16] = "-";
-    const char *scale = row->traits_of->several_nodes ? "several nodes" : "one node";
-    if (row->with_interval > 0)
+    const char *scale = row->first_run->several_nodes ? "several nodes" : "one node";
+    if (row->with_interval_count > 0)
         c_snprintf(held, sizeof held, "%.0f %%",
-                   100 * (double)row->held / (double)row->with_interval);
+                   100 * (double)row->inside_count / (double)row->with_interval_count);
     text_printf(out,
                 markdown ? "| %s | %s | %s | %s | %zu | %.1f %% | %+.1f %% | %+.1f %% | %s |\n"
                          : "  %-16s %-6s %-12s %-13s %5zu %6.1f %% %+7.1f %% %+6.1f %% %7s\n",
-                row->traits_of->source, row->traits_of->device, row->traits_of->framework, scale,
+                row->first_run->source, row->first_run->device, row->first_run->framework, scale,
                 row->errors.count, 100 * error_means_absolute(&row->errors),
                 100 * row->errors.worst_error, 100 * error_means_mean(&row->errors), held);
 }

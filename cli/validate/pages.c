@@ -13,11 +13,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-struct pages {
+struct page_inputs {
     const struct validation *figures;
     const struct external_validation *steps;
     const struct residuals *runs;
-    const struct evidence *from;
+    const struct evidence *interval_evidence;
 };
 
 /* Appends a text to a cell of a Markdown table. It escapes '|', which would end the cell. */
@@ -201,7 +201,8 @@ static void put_memory(struct text *out, const struct external_validation *v, co
 }
 
 /* Returns whether an earlier row has the same text in a column. */
-static bool is_again(const struct external_validation *v, size_t i, enum external_column column)
+static bool earlier_row_has_text(const struct external_validation *v, size_t i,
+                                 enum external_column column)
 {
     for (size_t k = 0; k < i; k++)
         if (strcmp(v->runs->row[k].text[column], v->runs->row[i].text[column]) == 0)
@@ -219,12 +220,12 @@ static void put_groups(struct text *out, const struct external_validation *v, co
         put_group(out, v, set, "device", devices[i], devices[i], NULL);
     for (size_t i = 0; i < v->runs->count; i++) {
         const char *framework = v->runs->row[i].text[EXTERNAL_FRAMEWORK];
-        if (!is_again(v, i, EXTERNAL_FRAMEWORK))
+        if (!earlier_row_has_text(v, i, EXTERNAL_FRAMEWORK))
             put_group(out, v, set, "framework", framework, NULL, framework);
     }
     put_group(out, v, set, "all", "all", NULL, NULL);
     for (size_t i = 0; i < v->runs->count; i++)
-        if (!is_again(v, i, EXTERNAL_SOURCE) && external_in_set(&v->runs->row[i], set))
+        if (!earlier_row_has_text(v, i, EXTERNAL_SOURCE) && external_in_set(&v->runs->row[i], set))
             put_memory(out, v, v->runs->row[i].text[EXTERNAL_SOURCE]);
 }
 
@@ -260,7 +261,7 @@ static void put_page_name(struct text *out, const char *source)
     text_puts(out, ".md");
 }
 
-static enum status add_page(struct file_set *files, const char *folder, const struct pages *p,
+static enum status add_page(struct file_set *files, const char *folder, const struct page_inputs *p,
                             const char *source, bool is_figures, struct diag *diag)
 {
     static const char *const block = "rows";
@@ -279,8 +280,8 @@ static enum status add_page(struct file_set *files, const char *folder, const st
     return status;
 }
 
-static enum status add_pages(struct file_set *files, const char *folder, const struct pages *p,
-                             struct diag *diag)
+static enum status add_pages(struct file_set *files, const char *folder,
+                             const struct page_inputs *p, struct diag *diag)
 {
     enum status status = STATUS_OK;
     const struct external_runs *rows = p->figures->rows;
@@ -304,8 +305,8 @@ static enum status add_pages(struct file_set *files, const char *folder, const s
 }
 
 /* Adds accuracy.md, with a block of sources, and one of training steps for each set of rows. */
-static enum status add_overview(struct file_set *files, const char *folder, const struct pages *p,
-                                struct diag *diag)
+static enum status add_overview(struct file_set *files, const char *folder,
+                                const struct page_inputs *p, struct diag *diag)
 {
     enum { MOST = 8 };
     const struct external_runs *runs = p->steps->runs;
@@ -314,7 +315,7 @@ static enum status add_overview(struct file_set *files, const char *folder, cons
     size_t blocks = 1;
     enum status status = STATUS_OK;
     text_puts(&name[0], "sources");
-    open_table_print(&content[0], p->runs, p->from, true);
+    open_table_print(&content[0], p->runs, p->interval_evidence, true);
     for (size_t i = 0; i < runs->count; i++) {
         const char *set = runs->row[i].text[EXTERNAL_SET];
         if (!external_is_first_of_set(runs, i))
@@ -346,7 +347,7 @@ enum status validation_write_pages(const char *folder, const struct validation *
                                    const struct residuals *runs, const struct evidence *from,
                                    struct diag *diag)
 {
-    const struct pages pages = {validation, external, runs, from};
+    const struct page_inputs pages = {validation, external, runs, from};
     struct file_set files = {0};
     struct text below = {0};
     text_printf(&below, "%s/accuracy", folder);

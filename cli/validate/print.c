@@ -7,21 +7,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *column(const struct validation *v, size_t i, enum external_column which)
+static const char *column_text(const struct validation *v, size_t i, enum external_column which)
 {
     return v->rows->row[i].text[which];
 }
 
 /* Appends what ran: "system model, 32 x 512K: --args". */
-static void put_run(struct text *out, const struct validation *v, size_t i)
+static void put_run_description(struct text *out, const struct validation *v, size_t i)
 {
     const struct external_run *row = &v->rows->row[i];
-    text_printf(out, "%s %s", column(v, i, EXTERNAL_FRAMEWORK), column(v, i, EXTERNAL_MODEL));
+    text_printf(out, "%s %s", column_text(v, i, EXTERNAL_FRAMEWORK),
+                column_text(v, i, EXTERNAL_MODEL));
     if (row->gpus > 0)
         text_printf(out, ", %lld x ", (long long)row->gpus);
     if (row->gpus > 0 && row->seq_len > 0)
         units_put_tokens(out, row->seq_len);
-    text_printf(out, "\n  %s", column(v, i, EXTERNAL_ARGS));
+    text_printf(out, "\n  %s", column_text(v, i, EXTERNAL_ARGS));
 }
 
 void validation_put_arithmetic(struct text *out, const struct verdict *verdict,
@@ -41,7 +42,7 @@ void validation_put_arithmetic(struct text *out, const struct verdict *verdict,
     text_putc(out, '\n');
 }
 
-static void put_length(struct text *out, double tokens)
+static void put_length_tokens(struct text *out, double tokens)
 {
     units_put_tokens(out, (int64_t)tokens);
 }
@@ -51,24 +52,24 @@ static void put_row(struct text *out, const struct validation *v, size_t i)
     const struct external_run *row = &v->rows->row[i];
     const struct validated *r = &v->row[i];
     const struct external_result *result = &r->result;
-    const char *metric = column(v, i, EXTERNAL_METRIC);
+    const char *metric = column_text(v, i, EXTERNAL_METRIC);
     text_printf(out, "  %-12s%s", metric, strlen(metric) < 12 ? "" : " ");
     if (result->outcome == OUTCOME_ERROR) {
-        text_printf(out, "%s; error: %s\n", column(v, i, EXTERNAL_VALUE), result->reason);
+        text_printf(out, "%s; error: %s\n", column_text(v, i, EXTERNAL_VALUE), result->reason);
         return;
     }
     bool length = row->metric == METRIC_MAX_SEQ_LEN;
     if (length && row->is_number)
-        put_length(out, row->value);
+        put_length_tokens(out, row->value);
     else if (row->is_number)
         text_printf(out, "%.6g", row->value);
     else
-        text_puts(out, column(v, i, EXTERNAL_VALUE));
+        text_puts(out, column_text(v, i, EXTERNAL_VALUE));
     text_puts(out, " -> ");
     if (result->predicted_text != NULL)
         text_puts(out, result->predicted_text);
     else if (length)
-        put_length(out, result->predicted);
+        put_length_tokens(out, result->predicted);
     else
         text_printf(out, "%.4g", result->predicted);
     if (!isnan(result->error))
@@ -105,9 +106,9 @@ static void put_rows(struct text *out, const struct validation *v, bool all)
         if (v->row[i].run == SIZE_MAX || (!all && !is_wrong(&v->row[i])))
             continue;
         if (last == SIZE_MAX || !validation_same_run(&v->rows->row[i], &v->rows->row[last])) {
-            text_printf(out, "%s %s: ", column(v, i, EXTERNAL_SOURCE),
-                        column(v, i, EXTERNAL_PLACE));
-            put_run(out, v, i);
+            text_printf(out, "%s %s: ", column_text(v, i, EXTERNAL_SOURCE),
+                        column_text(v, i, EXTERNAL_PLACE));
+            put_run_description(out, v, i);
             text_putc(out, '\n');
         }
         put_row(out, v, i);
@@ -156,14 +157,14 @@ static struct speed_mean put_means(struct rows *rows, const struct validation *v
             error_means_add(&means, v->row[k].result.error);
         }
         indented.size = 0;
-        text_printf(&indented, "  %s", column(v, i, EXTERNAL_SOURCE));
-        rows_name(rows, indented.data);
-        rows_name(rows, column(v, i, EXTERNAL_SOURCE));
-        rows_name(rows, column(v, i, EXTERNAL_PLACE));
-        rows_name(rows, column(v, i, EXTERNAL_METRIC));
-        rows_number(rows, (double)means.count);
-        rows_number(rows, error_means_absolute(&means));
-        rows_number(rows, means.worst_error);
+        text_printf(&indented, "  %s", column_text(v, i, EXTERNAL_SOURCE));
+        rows_put_name(rows, indented.data);
+        rows_put_name(rows, column_text(v, i, EXTERNAL_SOURCE));
+        rows_put_name(rows, column_text(v, i, EXTERNAL_PLACE));
+        rows_put_name(rows, column_text(v, i, EXTERNAL_METRIC));
+        rows_put_number(rows, (double)means.count);
+        rows_put_number(rows, error_means_absolute(&means));
+        rows_put_number(rows, means.worst_error);
         enum measurement_metric metric = v->rows->row[i].metric;
         if (metric == METRIC_TGS || metric == METRIC_MFU || metric == METRIC_STEP_MS) {
             speed.sum += means.absolute;

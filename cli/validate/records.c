@@ -7,8 +7,8 @@
 #include <math.h>
 #include <string.h>
 
-struct sums {
-    size_t recorded, held_count, with_interval;
+struct record_totals {
+    size_t recorded_count, inside_count, with_interval_count;
     struct error_means steps; /* errors of the steps: measured / predicted seconds - 1 */
 };
 
@@ -33,7 +33,7 @@ static void put_error(struct text *out, const char *what, double predicted, doub
                 measured, 100 * (measured / predicted - 1));
 }
 
-static void put_step(struct text *out, struct sums *sums, double step_s, double low_s,
+static void put_step(struct text *out, struct record_totals *sums, double step_s, double low_s,
                      double high_s, double measured_s)
 {
     error_means_add(&sums->steps, measured_s / step_s - 1);
@@ -41,14 +41,14 @@ static void put_step(struct text *out, struct sums *sums, double step_s, double 
     if (isnan(low_s) || isnan(high_s))
         return;
     bool held = measured_s >= low_s && measured_s <= high_s;
-    sums->with_interval++;
-    sums->held_count += held;
+    sums->with_interval_count++;
+    sums->inside_count += held;
     text_printf(out, "  %s the 90 %% interval, %.4g to %.4g s\n", held ? "inside" : "outside",
                 low_s, high_s);
 }
 
-static enum status print_record(struct text *out, struct sums *sums, struct json_node record,
-                                struct diag *diag)
+static enum status print_record(struct text *out, struct record_totals *sums,
+                                struct json_node record, struct diag *diag)
 {
     static const char *const memories[][2] = {{"reserved_gib", "reserved memory"},
                                               {"tensors_gib", "memory of tensors"}};
@@ -76,7 +76,7 @@ static enum status print_record(struct text *out, struct sums *sums, struct json
         status = read_number(measured, "step_s", &measured_s, diag);
     if (status != STATUS_OK)
         return status;
-    sums->recorded++;
+    sums->recorded_count++;
     text_printf(out, "%s\n  made %s by longhaul %s, commit %s\n", command, made, version, commit);
     if (isnan(measured_s))
         text_printf(out, "  step: predicted %.4g s, not measured yet\n", step_s);
@@ -94,8 +94,8 @@ static enum status print_record(struct text *out, struct sums *sums, struct json
 }
 
 /* Prints a record of the file. The reader gets line ends in front of it, so that messages name the right line. */
-static enum status print_line(struct text *out, struct sums *sums, const char *path, size_t line,
-                              const char *data, size_t size, struct diag *diag)
+static enum status print_line(struct text *out, struct record_totals *sums, const char *path,
+                              size_t line, const char *data, size_t size, struct diag *diag)
 {
     struct text text = {0};
     struct json json = {0};
@@ -110,25 +110,25 @@ static enum status print_line(struct text *out, struct sums *sums, const char *p
     return status;
 }
 
-static void put_sums(struct text *out, const struct sums *s)
+static void put_totals(struct text *out, const struct record_totals *s)
 {
-    text_printf(out, "%zu recorded, %zu measured", s->recorded, s->steps.count);
+    text_printf(out, "%zu recorded, %zu measured", s->recorded_count, s->steps.count);
     if (s->steps.count > 0)
         text_printf(out,
                     "; measured / predicted seconds - 1: mean of absolute values %.1f %%, mean "
                     "%+.1f %%, worst %+.1f %%",
                     100 * error_means_absolute(&s->steps), 100 * error_means_mean(&s->steps),
                     100 * s->steps.worst_error);
-    if (s->with_interval > 0)
-        text_printf(out, "; %zu of %zu inside their 90 %% intervals", s->held_count,
-                    s->with_interval);
+    if (s->with_interval_count > 0)
+        text_printf(out, "; %zu of %zu inside their 90 %% intervals", s->inside_count,
+                    s->with_interval_count);
     text_putc(out, '\n');
 }
 
 enum status validation_print_records(struct text *out, const char *path, struct diag *diag)
 {
     struct text file = {0};
-    struct sums sums = {0};
+    struct record_totals sums = {0};
     enum status status = text_read(&file, path, diag);
     size_t line = 1;
     for (size_t at = 0; status == STATUS_OK && at < file.size; line++) {
@@ -138,11 +138,11 @@ enum status validation_print_records(struct text *out, const char *path, struct 
             status = print_line(out, &sums, path, line, start, size, diag);
         at += size + 1;
     }
-    if (status == STATUS_OK && sums.recorded == 0)
+    if (status == STATUS_OK && sums.recorded_count == 0)
         status = diag_error(diag, (struct loc){.name = path}, STATUS_BAD_INPUT,
                             "holds no record: `longhaul predict --record FILE` appends one");
     if (status == STATUS_OK)
-        put_sums(out, &sums);
+        put_totals(out, &sums);
     text_release(&file);
     return status;
 }

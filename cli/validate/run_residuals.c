@@ -11,7 +11,11 @@
 
 /* ---- runs ---- */
 
-static bool is_ok(const struct validation *v, size_t i)
+/* A residual is log(measured / predicted), of seconds or of bytes: above 0 if the run took longer, or needed more, than
+ * predicted. The errors of a validation are predicted / measured - 1 for speeds and bytes, and measured / predicted - 1
+ * for seconds: so log1p(error) is the residual of the time, and -log1p(error) that of memory. */
+
+static bool is_predicted(const struct validation *v, size_t i)
 {
     return v->row[i].run != SIZE_MAX && v->row[i].result.outcome == OUTCOME_OK;
 }
@@ -30,11 +34,11 @@ static bool same_run(const struct external_run *a, const struct external_run *b)
 
 static bool is_counted(const struct validation *v, size_t i)
 {
-    return is_ok(v, i) && v->row[i].counts_in_means && is_speed(&v->rows->row[i]);
+    return is_predicted(v, i) && v->row[i].counts_in_means && is_speed(&v->rows->row[i]);
 }
 
 /* Returns whether an earlier row that counts is a figure of the same run. */
-static bool is_again(const struct validation *v, size_t i)
+static bool is_figure_of_earlier_run(const struct validation *v, size_t i)
 {
     for (size_t k = 0; k < i; k++)
         if (is_counted(v, k) && same_run(&v->rows->row[k], &v->rows->row[i]))
@@ -42,17 +46,19 @@ static bool is_again(const struct validation *v, size_t i)
     return false;
 }
 
-static bool is_memory(const struct external_run *row)
+static bool is_memory_figure(const struct external_run *row)
 {
     return (row->metric == METRIC_PEAK_HBM || row->metric == METRIC_RESERVED_MEMORY) &&
            external_as_run(row);
 }
 
-/* Returns log(measured / predicted) of the memory of row i's run; NAN: no memory was printed that can be compared. */
-static double memory_of_figure(const struct validation *v, size_t i)
+/* Returns log(measured bytes / predicted bytes) for the run of row i: above 0 if the run needed more than predicted.
+ * NAN: no memory that can be compared was printed. The row's error is predicted / measured - 1, hence the sign. */
+static double memory_log_ratio(const struct validation *v, size_t i)
 {
     for (size_t k = 0; k < v->rows->count; k++)
-        if (is_memory(&v->rows->row[k]) && is_ok(v, k) && v->row[k].run == v->row[i].run)
+        if (is_memory_figure(&v->rows->row[k]) && is_predicted(v, k) &&
+            v->row[k].run == v->row[i].run)
             return -log1p(v->row[k].result.error);
     return NAN;
 }
@@ -61,7 +67,7 @@ static void add_figures(struct residuals *out, const struct validation *v)
 {
     for (size_t i = 0; i < v->rows->count; i++) {
         const struct external_run *row = &v->rows->row[i];
-        if (!is_counted(v, i) || is_again(v, i))
+        if (!is_counted(v, i) || is_figure_of_earlier_run(v, i))
             continue;
         const struct similarity *like = &v->answer[v->row[i].run].similarity;
         if (like->device[0] == '\0')
@@ -72,7 +78,7 @@ static void add_figures(struct residuals *out, const struct validation *v)
         residual.run = row->text[EXTERNAL_ID];
         residual.set = row->text[EXTERNAL_SET];
         residual.value[RESIDUAL_TIME] = log1p(v->row[i].result.error);
-        residual.value[RESIDUAL_MEMORY] = memory_of_figure(v, i);
+        residual.value[RESIDUAL_MEMORY] = memory_log_ratio(v, i);
         residuals_add(out, &residual);
     }
 }
@@ -109,33 +115,33 @@ enum status run_residuals_add(struct residuals *residuals, const struct validati
 
 /* ---- tables ---- */
 
-static const char *by_source(const struct residual *row)
+static const char *source_key(const struct residual *row)
 {
     return row->source;
 }
 
-static const char *by_device(const struct residual *row)
+static const char *device_key(const struct residual *row)
 {
     return row->device;
 }
 
-static const char *by_framework(const struct residual *row)
+static const char *framework_key(const struct residual *row)
 {
     return row->framework;
 }
 
-static const char *by_scale(const struct residual *row)
+static const char *scale_key(const struct residual *row)
 {
     return row->several_nodes ? "several nodes" : "one node";
 }
 
-static const char *by_all(const struct residual *row)
+static const char *no_key(const struct residual *row)
 {
     (void)row;
     return "all";
 }
 
-typedef const char *key_function(const struct residual *row);
+typedef const char *key_fn(const struct residual *row);
 
 static bool same_set(const struct residual *a, const struct residual *b)
 {
@@ -144,7 +150,7 @@ static bool same_set(const struct residual *a, const struct residual *b)
 
 /* Appends a line for the group of run i: the runs of its set that have the same key. Marks them as done. */
 static void put_group(struct text *out, const struct residuals *runs, enum residual_of of,
-                      const struct interval *interval, key_function *key, size_t i, bool *done)
+                      const struct interval *interval, key_fn *key, size_t i, bool *done)
 {
     size_t held = 0, known = 0;
     struct error_means means = {0};
@@ -178,15 +184,15 @@ static void put_tables(struct text *out, const struct residuals *runs, enum resi
 {
     static const struct {
         const char *title;
-        key_function *key;
-    } tables[] = {{"by source", by_source},
-                  {"by device", by_device},
-                  {"by framework (profile)", by_framework},
-                  {"by scale", by_scale},
-                  {"all", by_all}};
+        key_fn *key;
+    } tables[] = {{"by source", source_key},
+                  {"by device", device_key},
+                  {"by framework (profile)", framework_key},
+                  {"by scale", scale_key},
+                  {"all", no_key}};
     bool *done = heap_zalloc(runs->count + 1, sizeof *done);
     for (size_t t = 0; t < ARRAY_LEN(tables); t++) {
-        if (of == RESIDUAL_MEMORY && tables[t].key != by_source && tables[t].key != by_all)
+        if (of == RESIDUAL_MEMORY && tables[t].key != source_key && tables[t].key != no_key)
             continue;
         memset(done, 0, runs->count * sizeof *done);
         text_printf(out, "%s\n", tables[t].title);

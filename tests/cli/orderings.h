@@ -52,7 +52,7 @@ static enum status predict_variant(struct variant_step *step, const struct exter
         return STATUS_BAD_INPUT;
     text_printf(&text, "%.*s%s%s", (int)(at - args), args, variants[variant].options,
                 at + strlen(adaptive));
-    enum status status = external_setup(&setup, &unused, text.data, "", diag);
+    enum status status = external_setup_read_args(&setup, &unused, text.data, "", diag);
     if (status == STATUS_OK)
         status = prediction_make(&p, &(struct prediction_question){.setup = &setup}, diag);
     *step = (struct variant_step){p.sim.step_s, p.verdict, p.choices.shared};

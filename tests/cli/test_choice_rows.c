@@ -219,7 +219,7 @@ static enum status read_line(struct setup *setup, struct options *options, struc
         options_split_words(&word, &count, arena, line, (struct loc){.name = "line"}, diag);
     if (status == STATUS_OK)
         status = options_parse(options, sets, count, word, diag);
-    return status == STATUS_OK ? setup_choose(setup, options, diag) : status;
+    return status == STATUS_OK ? setup_read_choices(setup, options, diag) : status;
 }
 
 /* What is printed of a request makes the same request, for every option. */

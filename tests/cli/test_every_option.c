@@ -320,9 +320,9 @@ static void every_option_refuses_what_it_cannot_take(void)
             call++;
         if (!CHECK(commands[c].name, call < ARRAY_LEN(calls)))
             continue;
-        for (size_t s = 0; commands[c].sets[s] != NULL; s++)
-            for (size_t i = 0; i < commands[c].sets[s]->count; i++)
-                try_option(call, &commands[c].sets[s]->option[i]);
+        for (size_t s = 0; commands[c].option_sets[s] != NULL; s++)
+            for (size_t i = 0; i < commands[c].option_sets[s]->option_count; i++)
+                try_option(call, &commands[c].option_sets[s]->option[i]);
     }
     fclose(out);
     fclose(err);

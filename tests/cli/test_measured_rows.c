@@ -18,7 +18,7 @@ static void predict(struct external_runs *runs, struct validation *v, const char
     text_puts(&text, COLUMNS);
     text_puts(&text, rows);
     CHECK_INT("parse", external_parse(runs, "rows.csv", text.data, text.size, &diag), STATUS_OK);
-    v->load = external_setup;
+    v->load = external_setup_read_args;
     CHECK_INT("run", validation_run(v, runs, &diag), STATUS_OK);
     CHECK_TEXT("messages", diag.text, "");
     text_release(&text);

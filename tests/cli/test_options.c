@@ -196,10 +196,10 @@ static void two_names_of_one_thing_exclude_each_other(void)
     struct options options = {0};
     struct diag diag = {0};
     CHECK_INT("parsed", parse(&options, words, &diag), STATUS_OK);
-    CHECK_INT("excluded", options_exclude(&options, "size", "colour", &diag), STATUS_BAD_INPUT);
+    CHECK_INT("excluded", options_refuse_both(&options, "size", "colour", &diag), STATUS_BAD_INPUT);
     CHECK_TEXT("message", diag.text,
                "--size: error: cannot be given together with --colour: leave one of the two out\n");
-    CHECK_INT("one alone", options_exclude(&options, "size", "o", NULL), STATUS_OK);
+    CHECK_INT("one alone", options_refuse_both(&options, "size", "o", NULL), STATUS_OK);
     options_release(&options);
     diag_release(&diag);
 }
@@ -258,7 +258,7 @@ static void what_is_put_as_a_word_is_read_back(void)
     char **word;
     int count;
     for (size_t i = 0; i < ARRAY_LEN(words); i++)
-        options_put_word(&line, words[i]);
+        options_put_quoted_word(&line, words[i]);
     CHECK_INT("split", options_split_words(&word, &count, &arena, line.data, (struct loc){0}, NULL),
               STATUS_OK);
     if (CHECK_INT("words", count, (int)ARRAY_LEN(words)))
@@ -287,7 +287,7 @@ static void values_are_found_in_a_command(void)
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct text value = {0};
         const char *label = rows[i].command != NULL ? rows[i].command : "no command";
-        bool found = options_in_command(rows[i].command, "model", &value);
+        bool found = options_find_in_command(rows[i].command, "model", &value);
         CHECK_INT(label, found, rows[i].value != NULL);
         CHECK_TEXT(label, found ? value.data : NULL, rows[i].value);
         text_release(&value);

@@ -17,9 +17,9 @@ static void rounded_parts_add_up(void)
                 check_random_i64(&random, 0, 2) == 0 ? 0 : check_random_double(&random) * scale;
             whole += part[i];
         }
-        struct report_time time = report_time_for(whole);
+        struct report_time_format time = report_time_format_for(whole);
         long long rounded[13], sum = 0;
-        report_round(part, count, whole, time, rounded);
+        report_round_parts(part, count, whole, time, rounded);
         double unit = time.unit_s / pow(10, time.decimals);
         for (size_t i = 0; i < count; i++) {
             sum += rounded[i];
@@ -40,7 +40,7 @@ static const struct {
 static void times_have_five_digits(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(times); i++) {
-        struct report_time time = report_time_for(times[i].seconds);
+        struct report_time_format time = report_time_format_for(times[i].seconds);
         char text[64];
         snprintf(text, sizeof text, "%.*f %s", time.decimals, times[i].seconds / time.unit_s,
                  time.name);
@@ -89,7 +89,7 @@ static void check_lines(const char *label, const char *cluster, int weights, int
                                 .profile = "published",
                                 .best_alternative = &best,
                                 .total_tokens = 15e12,
-                                .price = 2.5,
+                                .price_per_gpu_hour = 2.5,
                                 .command = "longhaul predict --model llama3-8b --seq 8K",
                                 .plan_command = "longhaul plan --model llama3-8b --seq 8K"};
         for (size_t width = 60; width <= 80; width += 20) {
@@ -141,7 +141,7 @@ static void a_new_option_takes_the_place_of_the_old(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
         struct text out = {0};
-        report_put_command_with(&out, commands[i].command, commands[i].options);
+        report_put_command_with_options(&out, commands[i].command, commands[i].options);
         CHECK_TEXT(commands[i].command, out.data, commands[i].both);
         text_release(&out);
     }

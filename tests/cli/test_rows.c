@@ -44,17 +44,17 @@ static void fill(struct rows *rows)
     } values[] = {{"a<b", 2, 3, 7, 0.0015, 4096, -0.125, 1}, {"", 12, -1, 8, 2, 80e9, NAN, NAN}};
     rows_begin(rows, "rows", NULL, &table);
     for (size_t i = 0; i < ARRAY_LEN(values); i++) {
-        rows_name(rows, values[i].name);
-        rows_number(rows, values[i].count);
-        rows_number(rows, values[i].layer);
-        rows_number(rows, values[i].hidden);
-        rows_number(rows, values[i].step_s);
-        rows_number(rows, values[i].bytes);
-        rows_number(rows, values[i].bytes);
-        rows_number(rows, values[i].bytes);
-        rows_number(rows, values[i].error);
-        rows_number(rows, values[i].share);
-        rows_number(rows, values[i].share / 3e4);
+        rows_put_name(rows, values[i].name);
+        rows_put_number(rows, values[i].count);
+        rows_put_number(rows, values[i].layer);
+        rows_put_number(rows, values[i].hidden);
+        rows_put_number(rows, values[i].step_s);
+        rows_put_number(rows, values[i].bytes);
+        rows_put_number(rows, values[i].bytes);
+        rows_put_number(rows, values[i].bytes);
+        rows_put_number(rows, values[i].error);
+        rows_put_number(rows, values[i].share);
+        rows_put_number(rows, values[i].share / 3e4);
     }
     rows_end(rows);
 }
@@ -117,7 +117,7 @@ static const struct column inner_columns[] = {{"n", NULL, NULL, COLUMN_COUNT, 0,
 static const struct row_table inner_table = {"inner", inner_columns, ARRAY_LEN(inner_columns)};
 /* clang-format off */
 static const struct column open_columns[] = {
-    {"more_s", "more ms", NULL, COLUMN_MORE, 8, NULL},
+    {"more_s", "more ms", NULL, COLUMN_SECONDS_DIFFERENCE, 8, NULL},
     {"share", "share", NULL, COLUMN_PERCENT | COLUMN_OPTIONAL, 6, NULL},
     {"name", "name", NULL, COLUMN_NAME, -6, NULL},
     {"rank", NULL, NULL, COLUMN_COUNT | COLUMN_NULLABLE, 0, NULL},
@@ -132,23 +132,23 @@ static void fill_open(struct rows *rows)
 {
     struct rows inner;
     rows_begin(rows, "rows", NULL, &open_table);
-    rows_number(rows, -1e-8);
-    rows_number(rows, 0.126);
-    rows_name(rows, "a");
-    rows_number(rows, 3);
-    rows_number(rows, 1);
+    rows_put_number(rows, -1e-8);
+    rows_put_number(rows, 0.126);
+    rows_put_name(rows, "a");
+    rows_put_number(rows, 3);
+    rows_put_number(rows, 1);
     rows_begin_inner(&inner, rows, &inner_table);
-    rows_number(&inner, 5);
+    rows_put_number(&inner, 5);
     rows_end(&inner);
-    rows_name(rows, "one two, three four");
-    rows_number(rows, 0.25);
-    rows_skip(rows);
-    rows_name(rows, "b");
-    rows_number(rows, NAN);
-    rows_number(rows, 0);
+    rows_put_name(rows, "one two, three four");
+    rows_put_number(rows, 0.25);
+    rows_skip_column(rows);
+    rows_put_name(rows, "b");
+    rows_put_number(rows, NAN);
+    rows_put_number(rows, 0);
     rows_begin_inner(&inner, rows, &inner_table);
     rows_end(&inner);
-    rows_name(rows, "");
+    rows_put_name(rows, "");
     rows_end(rows);
 }
 
@@ -156,7 +156,7 @@ static void what_a_row_lacks_is_blank_empty_or_left_out(void)
 {
     struct text out = {0}, csv = {0}, json_text = {0};
     struct json_out json = {.out = &json_text};
-    struct rows rows = {.out = &out, .width = 38};
+    struct rows rows = {.out = &out, .screen_width = 38};
     fill_open(&rows);
     CHECK_TEXT("text", out.data,
                " more ms  share  name   what\n"
@@ -185,7 +185,7 @@ static void what_a_row_lacks_is_blank_empty_or_left_out(void)
 /* A single row with a single row in it, which its second use lacks. */
 static const struct column one_columns[] = {
     {"n", NULL, NULL, COLUMN_COUNT, 0, NULL},
-    {"inner", NULL, NULL, COLUMN_ROW | COLUMN_OPTIONAL, 0, "inner"},
+    {"inner", NULL, NULL, COLUMN_SINGLE_ROW | COLUMN_OPTIONAL, 0, "inner"},
 };
 static const struct row_table one_table = {"one", one_columns, ARRAY_LEN(one_columns)};
 
@@ -195,18 +195,18 @@ static void a_single_row_is_an_object(void)
     struct json_out json = {.out = &out};
     struct rows rows = {.json = &json}, inner;
     json_begin_object(&json, NULL);
-    rows_begin_one(&rows, "best", &one_table);
-    rows_number(&rows, 1);
-    rows_begin_inner_one(&inner, &rows, &inner_table);
-    rows_number(&inner, 2);
+    rows_begin_single(&rows, "best", &one_table);
+    rows_put_number(&rows, 1);
+    rows_begin_inner_single(&inner, &rows, &inner_table);
+    rows_put_number(&inner, 2);
     rows_end(&inner);
     rows_end(&rows);
-    rows_begin_one(&rows, "other", &one_table);
-    rows_number(&rows, 3);
-    rows_skip(&rows);
+    rows_begin_single(&rows, "other", &one_table);
+    rows_put_number(&rows, 3);
+    rows_skip_column(&rows);
     rows_end(&rows);
     rows_begin(&rows, "many", NULL, &inner_table);
-    rows_number(&rows, 4);
+    rows_put_number(&rows, 4);
     rows_end(&rows);
     json_end_object(&json);
     CHECK_TEXT("JSON, with many rows after single ones", out.data,
@@ -231,17 +231,20 @@ static void a_single_row_is_an_object(void)
 static void put_type(struct json_out *json, const struct column *column)
 {
     static const char *const types[COLUMN_KIND_COUNT] = {
-        [COLUMN_NAME] = "string",    [COLUMN_TEXT] = "string",   [COLUMN_FLAG] = "boolean",
-        [COLUMN_COUNT] = "integer",  [COLUMN_INDEX] = "integer", [COLUMN_BYTES] = "number",
-        [COLUMN_SECONDS] = "number", [COLUMN_MORE] = "number",   [COLUMN_NUMBER] = "number",
-        [COLUMN_ERROR] = "number",   [COLUMN_SHARE] = "number",  [COLUMN_PERCENT] = "number",
-        [COLUMN_MEMORY] = "integer", [COLUMN_GIB] = "integer",   [COLUMN_DEVIATION] = "number",
-        [COLUMN_ROWS] = "array",     [COLUMN_OBJECT] = "object", [COLUMN_ROW] = "object",
+        [COLUMN_NAME] = "string",      [COLUMN_TEXT] = "string",
+        [COLUMN_FLAG] = "boolean",     [COLUMN_COUNT] = "integer",
+        [COLUMN_INDEX] = "integer",    [COLUMN_BYTES] = "number",
+        [COLUMN_SECONDS] = "number",   [COLUMN_SECONDS_DIFFERENCE] = "number",
+        [COLUMN_NUMBER] = "number",    [COLUMN_ERROR] = "number",
+        [COLUMN_SHARE] = "number",     [COLUMN_PERCENT] = "number",
+        [COLUMN_MEMORY] = "integer",   [COLUMN_GIB] = "integer",
+        [COLUMN_DEVIATION] = "number", [COLUMN_ROWS] = "array",
+        [COLUMN_OBJECT] = "object",    [COLUMN_SINGLE_ROW] = "object",
     };
     static const bool may_be_unknown[COLUMN_KIND_COUNT] = {
         [COLUMN_ERROR] = true, [COLUMN_SHARE] = true, [COLUMN_DEVIATION] = true};
-    int kind = column->kind & COLUMN_KIND;
-    if (kind == COLUMN_VALUE) {
+    int kind = column->kind & COLUMN_KIND_MASK;
+    if (kind == COLUMN_NUMBER_OR_NAME) {
         json_begin_array(json, "type");
         json_put_text(json, NULL, "number");
         json_put_text(json, NULL, "string");
@@ -261,13 +264,14 @@ static void put_type(struct json_out *json, const struct column *column)
 
 static void put_column(struct json_out *json, const struct column *column)
 {
-    int kind = column->kind & COLUMN_KIND;
+    int kind = column->kind & COLUMN_KIND_MASK;
     json_begin_inline_object(json, column->key);
-    if (kind == COLUMN_ROW ||
+    if (kind == COLUMN_SINGLE_ROW ||
         (column->description != NULL && strstr(column->description, ".json") != NULL)) {
         char ref[96];
-        snprintf(ref, sizeof ref, "%s#/$defs/%s", kind == COLUMN_ROW ? "" : column->description,
-                 kind == COLUMN_ROW ? column->description : column->key);
+        snprintf(ref, sizeof ref, "%s#/$defs/%s",
+                 kind == COLUMN_SINGLE_ROW ? "" : column->description,
+                 kind == COLUMN_SINGLE_ROW ? column->description : column->key);
         json_put_text(json, "$ref", ref);
         json_end_inline_object(json);
         return;
@@ -299,12 +303,12 @@ static void put_table(struct json_out *json, const struct row_table *of)
     json_begin_object(json, of->name);
     json_put_text(json, "type", "object");
     json_begin_object(json, "properties");
-    for (size_t i = 0; i < of->count; i++)
+    for (size_t i = 0; i < of->column_count; i++)
         if (of->column[i].key != NULL)
             put_column(json, &of->column[i]);
     json_end_object(json);
     json_begin_array(json, "required");
-    for (size_t i = 0; i < of->count; i++)
+    for (size_t i = 0; i < of->column_count; i++)
         if (of->column[i].key != NULL && (of->column[i].kind & COLUMN_OPTIONAL) == 0)
             json_put_text(json, NULL, of->column[i].key);
     json_end_array(json);

@@ -340,7 +340,7 @@ static void an_interrupted_search_says_what_it_knows(void)
             CHECK("text", strncmp(out.data, interrupted_searches[i].text,
                                   strlen(interrupted_searches[i].text)) == 0);
             CHECK("JSON", strstr(json.data, "\"search_ended_early\": true") != NULL);
-            CHECK_INT("status", longest_report_ended(&report, &diag), STATUS_SYSTEM);
+            CHECK_INT("status", longest_report_interrupted(&report, &diag), STATUS_SYSTEM);
             CHECK_TEXT("message", diag.text, interrupted_searches[i].message);
         }
         longest_certificate_release(&report);

@@ -25,9 +25,9 @@ static bool is_option(const char *name, size_t size, const char *value)
     size_t commands;
     const struct command *command = command_table(&commands);
     for (size_t c = 0; c < commands; c++)
-        for (size_t s = 0; command[c].sets[s] != NULL; s++)
-            for (size_t i = 0; i < command[c].sets[s]->count; i++) {
-                const struct option *option = &command[c].sets[s]->option[i];
+        for (size_t s = 0; command[c].option_sets[s] != NULL; s++)
+            for (size_t i = 0; i < command[c].option_sets[s]->option_count; i++) {
+                const struct option *option = &command[c].option_sets[s]->option[i];
                 bool named = strlen(option->name) == size && memcmp(option->name, name, size) == 0;
                 bool choice = option->kind == OPTION_CHOICE;
                 if (named && (value == NULL || !choice ||
@@ -44,10 +44,10 @@ static bool is_choice(const char *word)
     for (size_t c = 0; c < commands; c++) {
         if (strcmp(command[c].name, word) == 0)
             return true;
-        for (size_t s = 0; command[c].sets[s] != NULL; s++)
-            for (size_t i = 0; i < command[c].sets[s]->count; i++)
-                if (is_among(word, command[c].sets[s]->option[i].names,
-                             command[c].sets[s]->option[i].name_count))
+        for (size_t s = 0; command[c].option_sets[s] != NULL; s++)
+            for (size_t i = 0; i < command[c].option_sets[s]->option_count; i++)
+                if (is_among(word, command[c].option_sets[s]->option[i].names,
+                             command[c].option_sets[s]->option[i].name_count))
                     return true;
     }
     const struct strategy *strategy = strategies_list(&count);
@@ -58,8 +58,8 @@ static bool is_choice(const char *word)
     for (size_t i = 0; i < count; i++)
         if (strcmp(profile[i].name, word) == 0)
             return true;
-    for (size_t i = 0; list_name(i) != NULL; i++)
-        if (strcmp(list_name(i), word) == 0)
+    for (size_t i = 0; list_table_name(i) != NULL; i++)
+        if (strcmp(list_table_name(i), word) == 0)
             return true;
     return is_among(word, columns, ARRAY_LEN(columns));
 }

@@ -176,7 +176,7 @@ static inline void plan_row_can_be_pasted(const struct plan_world *w, const stru
          word = strtok(NULL, " "))
         words[count++] = word;
     CHECK_INT(label.data, options_parse(&options, sets, count, words, &diag), STATUS_OK);
-    CHECK_INT(label.data, setup_choose(&setup, &options, &diag), STATUS_OK);
+    CHECK_INT(label.data, setup_read_choices(&setup, &options, &diag), STATUS_OK);
     CHECK_INT(label.data, prediction_make(&p, &question, &diag), STATUS_OK);
     CHECK(label.data, p.sim.step_s == o->step_s && p.tokens_per_s_gpu == o->rate_bound);
     CHECK_TEXT(label.data, diag.text ? diag.text : "", "");
