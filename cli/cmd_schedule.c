@@ -65,17 +65,17 @@ static enum status print_tensor_classes(const struct ir *ir, struct diag *diag)
     struct text out = {0};
     uint64_t sum[ACTIVATION_CLASS_COUNT] = {0};
     uint32_t rows;
-    struct activation_row *row = activations_table(ir, 0, &rows);
+    struct activation_row *row = activations_of_layer(ir, 0, &rows);
     text_printf(&out, "%-16s %-18s %16s %8s\n", "tensor", "class", "bytes", "buffers");
     for (uint32_t i = 0; i < rows; i++) {
         sum[row[i].class] += row[i].bytes;
-        text_printf(&out, "%-16s %-18s %16llu %8llu\n", row[i].stem,
+        text_printf(&out, "%-16s %-18s %16llu %8llu\n", row[i].name_stem,
                     activation_class_names[row[i].class], (unsigned long long)row[i].bytes,
-                    (unsigned long long)row[i].buffers);
+                    (unsigned long long)row[i].buffer_count);
     }
     text_printf(&out, "kept on the device %llu, may wait on the host %llu bytes\n",
-                (unsigned long long)sum[ACTIVATION_CONTINUOUS],
-                (unsigned long long)sum[ACTIVATION_ONCE]);
+                (unsigned long long)sum[ACTIVATION_SHARED_BY_UNITS],
+                (unsigned long long)sum[ACTIVATION_FOR_OWN_BACKWARD]);
     enum status status = command_print(&out, diag);
     text_release(&out);
     free(row);

@@ -126,9 +126,9 @@ static size_t find_changes(const struct exec_run *run, const struct op_time *tim
     const struct ir *ir = run->ir;
     size_t count = 0;
     for (uint32_t b = 0; b < ir->buffer.count; b++) {
-        bool persistent = liveness_persistent(ir, b);
+        bool persistent = liveness_is_persistent(ir, b);
         if (ir->buffer.role[b] != run->assignment.role[rank] ||
-            (persistent ? !liveness_persistent_whole(ir, b) : first_use_s[b] < 0))
+            (persistent ? !liveness_is_separate_persistent(ir, b) : first_use_s[b] < 0))
             continue;
         struct buffer_event born = {persistent ? 0 : first_use_s[b], ir->buffer.memory[b],
                                     ir->buffer.category[b],

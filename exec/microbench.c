@@ -314,7 +314,7 @@ static void build(struct bench *b)
         emit_queue(b);
     else
         emit_repeats(b);
-    liveness_free_sets(ir);
+    liveness_compute_free_sets(ir);
     offsets_plan(ir, NULL);
 }
 

@@ -32,7 +32,7 @@ void link_calibration_release(struct link_calibration *links)
 
 /* ---- the traffic of a point over its link ---- */
 
-/* The steps of a communication of n ranks, each of which sends `busiest_link_bytes`, and the bytes that cross the busiest link. */
+/* The steps of a communication of n ranks, each of which sends `bytes`, and the bytes that cross the busiest link. */
 struct link_traffic {
     double steps, busiest_link_bytes;
 };

@@ -39,11 +39,11 @@ enum stream_class {
  * TN: a[k,m] b[k,n]   dw = dy^T x */
 enum matmul_form { MATMUL_NT, MATMUL_NN, MATMUL_TN, MATMUL_FORM_COUNT };
 enum matmul_epilogue { EPILOGUE_NONE, EPILOGUE_BIAS, EPILOGUE_COUNT };
-/* key j is visible to query i when: FULL always; CAUSAL j <= i + offset; WINDOW also j > i + offset - window;
- * DOCUMENTS by the positions of both in a packed sequence, which the schedule knows (schedule/ir/visible.h); PLAN the
- * same, where the keys are the rows of other ranks that some query of this one sees (schedule/ir/needed.h), or, with a
- * round, queries and keys are those of the rank's tiles (schedule/ir/tile_plan.h); CHUNKS as DOCUMENTS, but a query sees
- * only keys of its own chunk: a sequence is cut into chunks of `window` positions */
+/* key j is visible to query i when: FULL always; CAUSAL j <= i + offset; WINDOW also j > i + offset - window; DOCUMENTS
+ * by the positions of both in a packed sequence, which the schedule knows (schedule/ir/visible.h); PLAN the same, where
+ * the keys are the rows of other ranks that some query of this one sees (schedule/ir/needed.h), or, with a round,
+ * queries and keys are those of the rank's tiles (schedule/ir/tile_plan.h); CHUNKS as DOCUMENTS, but a query sees only
+ * keys of its own chunk: a sequence is cut into chunks of `window` positions */
 enum mask {
     MASK_FULL,
     MASK_CAUSAL,
@@ -113,11 +113,11 @@ enum attention_impl {
 
 struct work {
     uint8_t kind; /* enum work_kind */
-    /* enum dtype of the read operand that work_kind_info.in_operand selects: the first one, except the block of MERGE, the
-     * table of EMBEDDING and the second term of ADD. Equals `out_operand` when nothing is read. */
+    /* enum dtype of the read operand that work_kind_info.in_operand selects: the first one, except the block of MERGE,
+     * the table of EMBEDDING and the second term of ADD. Equals `out` when nothing is read. */
     uint8_t in;
     /* enum dtype of the first write, except for ADAMW: that of the last one (its parameter copy, if it writes one).
-     * Equals `in_operand` when nothing is written. */
+     * Equals `in` when nothing is written. */
     uint8_t out;
     /* number of operands; 0 (in a work made by hand): as few as the kind allows */
     uint8_t reads, writes;
@@ -127,7 +127,8 @@ struct work {
             /* groups: 0 or 1 for one product; else see work_row_group_begin(), or `part` */
             int64_t m, n, k, form, epilogue, accumulate, groups, scaling; /* enum scaling */
             int64_t route, dealt;
-            /* 1 + the group of work_part_group(): the rank multiplies by one of the `groups` matrices, that of its index */
+            /* 1 + the group of work_part_group(): the rank multiplies by one of the `groups` matrices, that of its
+             * index */
             int64_t part;
             /* with form=tn, groups and a scaling: both operands are transposed copies, a matrix for each group */
             int64_t turned;
@@ -302,8 +303,8 @@ struct work_kind_info {
     const char *name;
     enum stream_class stream;
     uint8_t reads_min, reads_max, writes_min, writes_max;
-    /* index of the read and of the write operand whose dtypes are work.in_operand and work.out_operand; an index past the last
-     * operand means the last */
+    /* index of the read and of the write operand whose dtypes are work.in_operand and work.out_operand; an index past
+     * the last operand means the last */
     uint8_t in_operand, out_operand;
     uint8_t param_count;
     struct work_param param[WORK_PARAMS_MAX];
@@ -328,13 +329,13 @@ int64_t work_attention_vdim(const struct work *work);
  * dim and 2 of vdim. */
 double work_attention_pair_flops(const struct work *work);
 
-/* Even routing deals the `copies` slots of each of `rows` tokens to experts: slot j * rows + t holds copy j of
- * token t. The experts take slots that follow each other, in the experts' order, each as many; where these do not divide,
- * the first experts take one more. A grouped product multiplies the rows of each expert by its own matrix.
+/* Even routing deals the `copies` slots of each of `rows` tokens to experts: slot j * rows + t holds copy j of token t.
+ * The experts take slots that follow each other, in the experts' order, each as many; where these do not divide, the
+ * first experts take one more. A grouped product multiplies the rows of each expert by its own matrix.
  *
  * work_row_group_begin() returns the first of `total` rows of group g, of `groups` >= 1; group `groups` begins at the
- * end. work_row_group_of() returns the group of a row. work_row_groups() returns the number of groups of a product, a column_sum
- * or a quantise, at least 1. */
+ * end. work_row_group_of() returns the group of a row. work_row_groups() returns the number of groups of a product, a
+ * column_sum or a quantise, at least 1. */
 int64_t work_row_group_begin(int64_t total, int64_t groups, int64_t g);
 int64_t work_row_group_of(int64_t total, int64_t groups, int64_t row);
 int64_t work_row_groups(const struct work *work);
@@ -355,9 +356,9 @@ enum attention_impl work_attention_impl(const struct work *work, enum attention_
  * shares (schedule/ir/routing.h), and `dealt`, the copies that each rank deals, from which the real rows of a rank
  * follow. Its sizes are those of the fullest rank, for which buffers have room.
  *
- * work_route_list() returns the number of the list; -1: routing is even, or the kind knows none. work_dealt_copies() returns the
- * copies that a rank deals, and work_used_row_share() the share of a product's rows that are copies of tokens, the mean over
- * ranks: it multiplies work_flops(). */
+ * work_route_list() returns the number of the list; -1: routing is even, or the kind knows none. work_dealt_copies()
+ * returns the copies that a rank deals, and work_used_row_share() the share of a product's rows that are copies of
+ * tokens, the mean over ranks: it multiplies work_flops(). */
 int64_t work_route_list(const struct work *work);
 int64_t work_dealt_copies(const struct work *work);
 /* Returns whether the kind copies rows in the order of experts, or back. */
@@ -378,9 +379,9 @@ int64_t work_part_group(const struct work *work);
  * kinds. */
 int64_t work_payload_bytes(const struct work *work);
 
-/* A rectangle of an attention op's scores, with all pairs that the mask lets through there: the query of row `first_query` +
- * i (i < q) sees the key of row `first_key` + j (j < kv) iff j <= i + offset and, with a window above 0, j > i + offset -
- * window. A kernel for packed documents computes one or a few such pieces for each document. */
+/* A rectangle of an attention op's scores, with all pairs that the mask lets through there: the query of row
+ * `first_query` + i (i < q) sees the key of row `first_key` + j (j < kv) iff j <= i + offset and, with a window above
+ * 0, j > i + offset - window. A kernel for packed documents computes one or a few such pieces for each document. */
 struct attention_piece {
     int64_t first_query, first_key, query_count, key_count, offset, window;
 };

@@ -188,7 +188,7 @@ static void kept_of_token(struct bytes_per_token *kept, const struct choices *c)
     /* if the request is refused, there are no rows */
     (void)two_layers_table(&row, &rows, &request, NULL);
     for (uint32_t i = 0; i < rows && kept->count < ROWS_MAX; i++)
-        if (row[i].class == ACTIVATION_ONCE)
+        if (row[i].class == ACTIVATION_FOR_OWN_BACKWARD)
             kept->bytes[kept->count++] = (double)row[i].bytes / (double)(TOKENS * ranks);
     free(row);
 }

@@ -22,9 +22,9 @@ enum status two_layers_table(struct activation_row **row, uint32_t *rows,
     if (status == STATUS_OK)
         status = step_build_planned(&ir, &choices, 0, diag);
     if (status == STATUS_OK)
-        *row = activations_table(&ir, 0, rows);
+        *row = activations_of_layer(&ir, 0, rows);
     for (uint32_t i = 0; i < *rows; i++)
-        (*row)[i].stem = NULL; /* its text is released with the ir */
+        (*row)[i].name_stem = NULL; /* its text is released with the ir */
     ir_release(&ir);
     return status;
 }

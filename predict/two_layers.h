@@ -10,7 +10,7 @@
 #include "schedule/choices/choices.h"
 
 /* Builds the request's step with two layers of its model, keeping all activations, with whole weights on every rank,
- * and fills *row with what it saves (activations_table()), *rows rows without stems, which the caller frees. diag
+ * and fills *row with what it saves (activations_of_layer()), *rows rows without stems, which the caller frees. diag
  * may be NULL; if the request is refused, *row is NULL. */
 enum status two_layers_table(struct activation_row **row, uint32_t *rows,
                              const struct request *request, struct diag *diag);

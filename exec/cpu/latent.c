@@ -9,7 +9,7 @@ struct head_widths {
     size_t plain, rotated, vdim;
 };
 
-static struct head_widths widths_of(const struct work *work)
+static struct head_widths latent_widths_of(const struct work *work)
 {
     return (struct head_widths){(size_t)work->latent_keys.plain, (size_t)work->latent_keys.rotated,
                                 (size_t)work->latent_keys.vdim};
@@ -18,7 +18,7 @@ static struct head_widths widths_of(const struct work *work)
 const char *cpu_latent_keys(const struct call *call, float *scratch)
 {
     (void)scratch;
-    const struct head_widths w = widths_of(call->work);
+    const struct head_widths w = latent_widths_of(call->work);
     const float *up = call->read[0].data, *shared = call->read[1].data;
     float *k = call->write[0].data, *v = call->write[1].data;
     for (int64_t i = 0; i < call->work->latent_keys.rows; i++, shared += w.rotated)
@@ -36,7 +36,7 @@ const char *cpu_latent_keys(const struct call *call, float *scratch)
 const char *cpu_latent_keys_backward(const struct call *call, float *scratch)
 {
     (void)scratch;
-    const struct head_widths w = widths_of(call->work);
+    const struct head_widths w = latent_widths_of(call->work);
     const float *dk = call->read[0].data, *dv = call->read[1].data;
     float *d_up = call->write[0].data, *d_shared = call->write[1].data;
     for (int64_t i = 0; i < call->work->latent_keys.rows; i++, d_shared += w.rotated) {

@@ -40,7 +40,8 @@ static enum status layer_bytes(double *bytes, const struct setup *setup, int64_t
     enum status status = two_layers_table(&row, &rows, &request, diag);
     *bytes = 0;
     for (uint32_t i = 0; i < rows; i++)
-        if (row[i].class == ACTIVATION_ONCE || row[i].class == ACTIVATION_CONTINUOUS)
+        if (row[i].class == ACTIVATION_FOR_OWN_BACKWARD ||
+            row[i].class == ACTIVATION_SHARED_BY_UNITS)
             *bytes += (double)row[i].bytes;
     free(row);
     return status;

@@ -9,29 +9,29 @@ const char *const activation_class_names[ACTIVATION_CLASS_COUNT] = {"none", "rea
 enum { SHARED = 1, READ_BACK = 2, READ_OUTSIDE = 4 }; /* shared: other units read or write it too */
 
 struct class_use {
-    uint16_t unit; /* the unit that made the buffer */
+    uint16_t maker_unit; /* the unit that made the buffer */
     bool is_made;
     uint8_t use_kind;
 };
 
-static void note_read(const struct ir *ir, uint32_t op, struct class_use *use)
+static void record_read(const struct ir *ir, uint32_t op, struct class_use *use)
 {
     bool forward = ir->op.phase[op] == PHASE_FORWARD, layer = ir->op.layer[op] != IR_NONE16;
     if (!use->is_made)
         return;
-    if (ir->op.micro[op] != use->unit)
+    if (ir->op.micro[op] != use->maker_unit)
         use->use_kind |= SHARED;
     else if (!forward)
         use->use_kind |= layer ? READ_BACK : READ_OUTSIDE;
 }
 
-static void note_write(const struct ir *ir, uint32_t op, struct class_use *use)
+static void record_write(const struct ir *ir, uint32_t op, struct class_use *use)
 {
     bool forward = ir->op.phase[op] == PHASE_FORWARD && ir->op.layer[op] != IR_NONE16;
     if (!use->is_made && forward) {
         use->is_made = true;
-        use->unit = ir->op.micro[op];
-    } else if (!forward || ir->op.micro[op] != use->unit) {
+        use->maker_unit = ir->op.micro[op];
+    } else if (!forward || ir->op.micro[op] != use->maker_unit) {
         use->use_kind |= SHARED;
     }
 }
@@ -42,9 +42,9 @@ void activations_classify(const struct ir *ir, const uint32_t *list, uint32_t co
     for (uint32_t i = 0; i < count; i++) {
         uint32_t op = list != NULL ? list[i] : i, reads = ir->op.read_count[op];
         for (uint32_t k = 0; k < reads; k++)
-            note_read(ir, op, &use[ir_touched(ir, op, k)]);
+            record_read(ir, op, &use[ir_touched(ir, op, k)]);
         for (uint32_t k = reads; k < reads + (uint32_t)ir->op.write_count[op]; k++)
-            note_write(ir, op, &use[ir_touched(ir, op, k)]);
+            record_write(ir, op, &use[ir_touched(ir, op, k)]);
     }
     for (uint32_t b = 0; b < ir->buffer.count; b++) {
         bool fixed =
@@ -52,22 +52,23 @@ void activations_classify(const struct ir *ir, const uint32_t *list, uint32_t co
         if (!use[b].is_made || fixed)
             class[b] = ACTIVATION_NONE;
         else if (use[b].use_kind & SHARED)
-            class[b] = ACTIVATION_CONTINUOUS;
+            class[b] = ACTIVATION_SHARED_BY_UNITS;
         else
-            class[b] = use[b].use_kind == READ_BACK ? ACTIVATION_ONCE : ACTIVATION_SHORT;
+            class[b] = use[b].use_kind == READ_BACK ? ACTIVATION_FOR_OWN_BACKWARD
+                                                    : ACTIVATION_FREED_IN_FORWARD;
     }
     free(use);
 }
 
-static int by_bytes(const void *a, const void *b)
+static int compare_bytes(const void *a, const void *b)
 {
     const struct activation_row *x = a, *y = b;
     if (x->bytes != y->bytes)
         return x->bytes > y->bytes ? -1 : 1;
-    return strcmp(x->stem, y->stem);
+    return strcmp(x->name_stem, y->name_stem);
 }
 
-struct activation_row *activations_table(const struct ir *ir, uint16_t layer, uint32_t *count)
+struct activation_row *activations_of_layer(const struct ir *ir, uint16_t layer, uint32_t *count)
 {
     struct activation_row *row = NULL;
     size_t capacity = 0;
@@ -83,19 +84,19 @@ struct activation_row *activations_table(const struct ir *ir, uint16_t layer, ui
             if (class[b] == ACTIVATION_NONE)
                 continue;
             const char *stem = ir->word[ir->buffer.stem[b]];
-            while (r < rows && (row[r].stem != stem || row[r].class != class[b]))
+            while (r < rows && (row[r].name_stem != stem || row[r].class != class[b]))
                 r++;
             if (r == rows) {
                 row = heap_grow(row, &capacity, rows + 1u, sizeof *row);
-                row[rows++] = (struct activation_row){.stem = stem, .class = class[b]};
+                row[rows++] = (struct activation_row){.name_stem = stem, .class = class[b]};
             }
             row[r].bytes += ir_buffer_bytes(ir, (buffer_id){b});
-            row[r].buffers++;
+            row[r].buffer_count++;
             class[b] = ACTIVATION_NONE; /* so that the buffer is counted once */
         }
     }
     if (rows > 0)
-        qsort(row, rows, sizeof *row, by_bytes);
+        qsort(row, rows, sizeof *row, compare_bytes);
     free(class);
     *count = rows;
     return row;

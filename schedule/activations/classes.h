@@ -12,12 +12,13 @@
 #include "schedule/ir/ir.h"
 
 enum activation_class {
-    ACTIVATION_NONE,       /* no layer's forward makes the buffer */
-    ACTIVATION_CONTINUOUS, /* type 0: other units read it too, or add to it (keys and values) */
-    ACTIVATION_ONCE, /* type 1: made in a unit's forward and read again only in its backward */
+    ACTIVATION_NONE,            /* no layer's forward makes the buffer */
+    ACTIVATION_SHARED_BY_UNITS, /* type 0: other units read it too, or add to it (keys and values) */
+    /* type 1: made in a unit's forward and read again only in the backward of the same unit */
+    ACTIVATION_FOR_OWN_BACKWARD,
     /* Type 2, which the paper does not define: activations that the backward does not read and that are freed within
      * their unit's forward, and those that leave the layers (between stages, or as the head's input). */
-    ACTIVATION_SHORT,
+    ACTIVATION_FREED_IN_FORWARD,
     ACTIVATION_CLASS_COUNT
 };
 extern const char *const activation_class_names[ACTIVATION_CLASS_COUNT];
@@ -28,12 +29,12 @@ void activations_classify(const struct ir *ir, const uint32_t *op, uint32_t coun
 
 /* The bytes of one unit in one layer, for buffers whose names have the same stem. */
 struct activation_row {
-    const char *stem; /* in the ir */
+    const char *name_stem; /* in the ir */
     uint8_t class;
-    uint64_t bytes, buffers;
+    uint64_t bytes, buffer_count;
 };
 /* Returns the activations of one layer in the first unit of a finished schedule, the largest first; the array is on the
  * heap. */
-struct activation_row *activations_table(const struct ir *ir, uint16_t layer, uint32_t *count);
+struct activation_row *activations_of_layer(const struct ir *ir, uint16_t layer, uint32_t *count);
 
 #endif

@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_copy(const struct ir *ir, uint32_t op)
+static bool is_host_copy(const struct ir *ir, uint32_t op)
 {
     return ir->op.kind[op] == WORK_H2D || ir->op.kind[op] == WORK_D2H ||
            (ir->op.kind[op] == WORK_ALL_GATHER && ir->op.region[op] == REGION_OFFLOAD);
 }
 
-void pass_dead_copies(struct emit *e, struct op_list *list)
+void pass_remove_dead_copies(struct emit *e, struct op_list *list)
 {
     const struct ir *ir = e->ir;
     /* [buffer] a later op of the list reads it */
@@ -21,7 +21,7 @@ void pass_dead_copies(struct emit *e, struct op_list *list)
     uint32_t kept = list->count;
     for (uint32_t i = list->count; i-- > 0;) {
         uint32_t op = list->op[i], reads = ir->op.read_count[op];
-        if (is_copy(ir, op) && !read[ir_touched(ir, op, 1)])
+        if (is_host_copy(ir, op) && !read[ir_touched(ir, op, 1)])
             continue;
         for (uint32_t k = 0; k < reads; k++)
             read[ir_touched(ir, op, k)] = 1;

@@ -19,30 +19,30 @@
 enum { LEAST_ELEMENTS = 256 * 1024 }; /* OffloadableLayerState._check_if_offload() */
 
 struct host_item { /* a tensor that goes to the host */
-    buffer_id buffer, host, back;
+    buffer_id buffer, host_buffer, loaded_buffer;
     uint32_t segment;
 };
 
-struct host_segment {      /* one layer of one unit */
-    uint32_t first, items; /* rows of `item`, which are sorted by segment */
+struct host_segment {                /* one layer of one unit */
+    uint32_t first_item, item_count; /* rows of `item`, which are sorted by segment */
     uint32_t forward,
-        end;     /* positions in the list of the forward's first and last op; IR_NONE: none */
-    op_id store; /* the last copy to the host; IR_NONE: none yet */
-    bool loaded;
+        end;          /* positions in the list of the forward's first and last op; IR_NONE: none */
+    op_id last_store; /* the last copy to the host; IR_NONE: none yet */
+    bool is_loaded;
 };
 
 struct host_layers {
     struct emit *e;
     struct ir *ir;
-    struct op_list out; /* the new list */
-    uint32_t layers, on_host;
+    struct op_list new_list; /* the new list */
+    uint32_t layer_count, host_layer_count;
     struct host_segment *segment;
     struct host_item *item;
     uint32_t item_count;
-    uint32_t *of_buffer; /* 1 + row of `item` */
+    uint32_t *item_of_buffer; /* 1 + row of `item` */
 };
 
-static int by_segment(const void *a, const void *b)
+static int compare_segments(const void *a, const void *b)
 {
     const struct host_item *x = a, *y = b;
     if (x->segment != y->segment)
@@ -51,7 +51,7 @@ static int by_segment(const void *a, const void *b)
 }
 
 /* Finds the first and the last op of each layer's forward, and the tensors that layers on the host save. */
-static void find_items(struct host_layers *h, const struct op_list *list)
+static void find_host_items(struct host_layers *h, const struct op_list *list)
 {
     const struct ir *ir = h->ir;
     uint8_t *class = heap_zalloc((size_t)ir->buffer.count + 1, 1);
@@ -60,7 +60,7 @@ static void find_items(struct host_layers *h, const struct op_list *list)
         const uint32_t op = list->op[i];
         if (ir->op.layer[op] == IR_NONE16)
             continue;
-        const uint32_t which = segment_of(ir, h->layers, op);
+        const uint32_t which = segment_of_op(ir, h->layer_count, op);
         if (ir->op.phase[op] == PHASE_FORWARD) {
             if (h->segment[which].forward == IR_NONE)
                 h->segment[which].forward = i;
@@ -69,129 +69,132 @@ static void find_items(struct host_layers *h, const struct op_list *list)
         }
         for (uint32_t k = 0; k < ir->op.read_count[op]; k++) {
             const uint32_t b = ir_touched(ir, op, k);
-            if (class[b] != ACTIVATION_ONCE)
+            if (class[b] != ACTIVATION_FOR_OWN_BACKWARD)
                 continue;
             class[b] = ACTIVATION_NONE; /* the first reader decides */
-            if (which % h->layers < h->on_host && ir->buffer.category[b] == CATEGORY_ACTIVATION &&
+            if (which % h->layer_count < h->host_layer_count &&
+                ir->buffer.category[b] == CATEGORY_ACTIVATION &&
                 ir_whole(ir, (buffer_id){b}).count >= LEAST_ELEMENTS)
                 h->item[h->item_count++] = (struct host_item){{b}, {IR_NONE}, {IR_NONE}, which};
         }
     }
     free(class);
-    qsort(h->item, h->item_count, sizeof *h->item, by_segment);
+    qsort(h->item, h->item_count, sizeof *h->item, compare_segments);
     for (uint32_t i = 0; i < h->item_count; i++) {
         struct host_segment *segment = &h->segment[h->item[i].segment];
-        if (segment->items++ == 0)
-            segment->first = i;
-        h->of_buffer[h->item[i].buffer.i] = i + 1;
+        if (segment->item_count++ == 0)
+            segment->first_item = i;
+        h->item_of_buffer[h->item[i].buffer.i] = i + 1;
     }
 }
 
-static op_id copy(struct host_layers *h, enum work_kind kind, buffer_id from, buffer_id to,
-                  uint32_t segment)
+static op_id emit_item_copy(struct host_layers *h, enum work_kind kind, buffer_id from,
+                            buffer_id to, uint32_t segment)
 {
     h->e->tags = (struct op_tags){kind == WORK_D2H ? PHASE_FORWARD : PHASE_BACKWARD,
                                   REGION_OFFLOAD,
-                                  (uint16_t)(segment % h->layers),
+                                  (uint16_t)(segment % h->layer_count),
                                   IR_NONE16,
                                   IR_NONE16,
-                                  (uint16_t)(segment / h->layers)};
-    op_id op = emit_copy(h->e, kind, false, view_all(h->e, from), view_all(h->e, to));
-    op_list_push(&h->out, op);
+                                  (uint16_t)(segment / h->layer_count)};
+    op_id op = emit_copy(h->e, kind, false, view_whole(h->e, from), view_whole(h->e, to));
+    op_list_push(&h->new_list, op);
     return op;
 }
 
-static void store(struct host_layers *h, uint32_t which)
+static void store_segment(struct host_layers *h, uint32_t which)
 {
     struct host_segment *segment = &h->segment[which];
-    for (uint32_t i = segment->first; i < segment->first + segment->items; i++) {
+    for (uint32_t i = segment->first_item; i < segment->first_item + segment->item_count; i++) {
         struct host_item *item = &h->item[i];
-        item->host = ir_add_buffer_like(h->ir, item->buffer);
-        h->ir->buffer.memory[item->host.i] = MEMORY_PINNED;
-        segment->store = copy(h, WORK_D2H, item->buffer, item->host, which);
+        item->host_buffer = ir_add_buffer_like(h->ir, item->buffer);
+        h->ir->buffer.memory[item->host_buffer.i] = MEMORY_PINNED;
+        segment->last_store = emit_item_copy(h, WORK_D2H, item->buffer, item->host_buffer, which);
     }
 }
 
 /* Copies the tensors of a segment back to the device, after all compute that is listed so far. */
-static void load(struct host_layers *h, uint32_t which)
+static void load_segment(struct host_layers *h, uint32_t which)
 {
     struct host_segment *segment = &h->segment[which];
-    if (segment->loaded)
+    if (segment->is_loaded)
         return;
-    segment->loaded = true;
-    const op_id after = op_list_last_on(&h->out, h->out.count, h->ir, h->e->stream.compute);
-    for (uint32_t i = segment->first; i < segment->first + segment->items; i++) {
+    segment->is_loaded = true;
+    const op_id after =
+        op_list_last_on(&h->new_list, h->new_list.count, h->ir, h->e->stream.compute);
+    for (uint32_t i = segment->first_item; i < segment->first_item + segment->item_count; i++) {
         struct host_item *item = &h->item[i];
-        item->back = ir_add_buffer_like(h->ir, item->buffer);
-        op_id op = copy(h, WORK_H2D, item->host, item->back, which);
+        item->loaded_buffer = ir_add_buffer_like(h->ir, item->buffer);
+        op_id op = emit_item_copy(h, WORK_H2D, item->host_buffer, item->loaded_buffer, which);
         if (after.i != IR_NONE)
             emit_add_dependency(h->e, op, after);
     }
 }
 
-/* Returns the segment of the same unit, `layers` layers before `which`, if that layer is on the host; else IR_NONE. */
-static uint32_t before(const struct host_layers *h, uint32_t which, uint32_t layers)
+/* Returns the segment of the same unit, `layers` layers before `which`, if that layer is on the host; else
+ * IR_NONE. */
+static uint32_t segment_before(const struct host_layers *h, uint32_t which, uint32_t layers)
 {
-    const uint32_t layer = which % h->layers;
-    return layer >= layers && layer - layers < h->on_host ? which - layers : IR_NONE;
+    const uint32_t layer = which % h->layer_count;
+    return layer >= layers && layer - layers < h->host_layer_count ? which - layers : IR_NONE;
 }
 
-static void rewrite(struct host_layers *h, const struct op_list *in)
+static void rewrite_list(struct host_layers *h, const struct op_list *in)
 {
     const struct ir *ir = h->ir;
-    const uint32_t stay = h->layers - h->on_host;
+    const uint32_t stay = h->layer_count - h->host_layer_count;
     for (uint32_t i = 0; i < in->count; i++) {
         const op_id op = {in->op[i]};
         if (ir->op.layer[op.i] == IR_NONE16) {
-            op_list_push(&h->out, op);
+            op_list_push(&h->new_list, op);
             continue;
         }
-        const uint32_t which = segment_of(ir, h->layers, op.i);
+        const uint32_t which = segment_of_op(ir, h->layer_count, op.i);
         const struct host_segment *segment = &h->segment[which];
         const bool forward = ir->op.phase[op.i] == PHASE_FORWARD;
         if (forward && i == segment->forward) {
-            const uint32_t earlier = before(h, which, stay);
-            if (earlier != IR_NONE && h->segment[earlier].store.i != IR_NONE)
-                emit_add_dependency(h->e, op, h->segment[earlier].store);
+            const uint32_t earlier = segment_before(h, which, stay);
+            if (earlier != IR_NONE && h->segment[earlier].last_store.i != IR_NONE)
+                emit_add_dependency(h->e, op, h->segment[earlier].last_store);
         }
         if (!forward) {
-            const uint32_t next = stay > 1 ? before(h, which, stay - 1) : IR_NONE;
+            const uint32_t next = stay > 1 ? segment_before(h, which, stay - 1) : IR_NONE;
             if (next != IR_NONE)
-                load(h, next);
-            if (which % h->layers < h->on_host)
-                load(h, which);
+                load_segment(h, next);
+            if (which % h->layer_count < h->host_layer_count)
+                load_segment(h, which);
             for (uint32_t k = 0; k < ir->op.read_count[op.i]; k++) {
-                const uint32_t row = h->of_buffer[ir_touched(ir, op.i, k)];
+                const uint32_t row = h->item_of_buffer[ir_touched(ir, op.i, k)];
                 if (row > 0)
-                    ir_redirect(h->ir, op.i, k, h->item[row - 1].back);
+                    ir_redirect(h->ir, op.i, k, h->item[row - 1].loaded_buffer);
             }
         }
-        op_list_push(&h->out, op);
+        op_list_push(&h->new_list, op);
         if (forward && i == segment->end)
-            store(h, which);
+            store_segment(h, which);
     }
 }
 
-void pass_host_layers(struct emit *e, struct op_list *list)
+void pass_offload_first_layers(struct emit *e, struct op_list *list)
 {
     const uint32_t layers = (uint32_t)e->choices->model->layers, buffers = e->ir->buffer.count,
                    segments = layers * pipeline_units(e->choices);
     struct host_layers h = {
         .e = e,
         .ir = e->ir,
-        .layers = layers,
-        .on_host = e->choices->host_layers,
+        .layer_count = layers,
+        .host_layer_count = e->choices->host_layers,
         .segment = heap_zalloc(segments, sizeof *h.segment),
         .item = heap_alloc((size_t)buffers + 1, sizeof *h.item),
-        .of_buffer = heap_zalloc((size_t)buffers + 1, sizeof *h.of_buffer),
+        .item_of_buffer = heap_zalloc((size_t)buffers + 1, sizeof *h.item_of_buffer),
     };
     for (uint32_t i = 0; i < segments; i++)
-        h.segment[i].forward = h.segment[i].end = h.segment[i].store.i = IR_NONE;
-    find_items(&h, list);
-    rewrite(&h, list);
+        h.segment[i].forward = h.segment[i].end = h.segment[i].last_store.i = IR_NONE;
+    find_host_items(&h, list);
+    rewrite_list(&h, list);
     free(h.segment);
     free(h.item);
-    free(h.of_buffer);
+    free(h.item_of_buffer);
     op_list_release(list);
-    *list = h.out;
+    *list = h.new_list;
 }

@@ -24,7 +24,7 @@
 #include <stdlib.h>
 
 struct offload_item { /* a tensor of a (unit, layer) that is copied to the host */
-    buffer_id buffer, host, loaded_buffer;
+    buffer_id buffer, host_buffer, loaded_buffer;
 };
 
 struct segment {          /* the forward of one (unit, layer) */
@@ -40,13 +40,13 @@ struct offload {
     struct emit *e;
     struct ir *ir;
     struct op_list new_list; /* the new list */
-    uint32_t layers;
-    bool inputs;   /* true: items are inputs of layers; false: outputs of attention's core */
-    bool blocking; /* the host waits for each copy */
+    uint32_t layer_count;
+    bool offloads_inputs; /* true: items are inputs of layers; false: outputs of attention's core */
+    bool is_blocking;     /* the host waits for each copy */
     struct segment *segment;
     struct offload_item *item;
     uint32_t item_count;
-    uint32_t *of_buffer; /* 1 + row of `item` */
+    uint32_t *item_of_buffer; /* 1 + row of `item` */
     /* the last copies to the host of the last two layers; IR_NONE: none yet */
     op_id last_stores[2];
 };
@@ -57,7 +57,7 @@ static void add_item(struct offload *o, struct segment *segment, uint32_t buffer
     if (segment->items++ == 0)
         segment->item = o->item_count;
     o->item[o->item_count++] = (struct offload_item){{buffer}, {IR_NONE}, {IR_NONE}};
-    o->of_buffer[buffer] = o->item_count;
+    o->item_of_buffer[buffer] = o->item_count;
 }
 
 /* Finds the items of every layer's forward: its input, which is the first activation that it reads and did not make
@@ -70,12 +70,12 @@ static void find_offloaded(struct offload *o, const struct op_list *list, const 
         uint32_t op = list->op[i], reads = ir->op.read_count[op];
         if (ir->op.layer[op] == IR_NONE16 || ir->op.phase[op] != PHASE_FORWARD)
             continue;
-        uint32_t which = segment_of(ir, o->layers, op);
+        uint32_t which = segment_of_op(ir, o->layer_count, op);
         struct segment *segment = &o->segment[which];
-        if (o->inputs && segment->begin == IR_NONE)
+        if (o->offloads_inputs && segment->begin == IR_NONE)
             segment->begin = i;
         segment->end = i;
-        for (uint32_t k = 0; o->inputs && segment->items == 0 && k < reads; k++) {
+        for (uint32_t k = 0; o->offloads_inputs && segment->items == 0 && k < reads; k++) {
             uint32_t buffer = ir_touched(ir, op, k);
             if (ir->buffer.category[buffer] == CATEGORY_ACTIVATION && maker[buffer] != which + 1)
                 add_item(o, segment, buffer);
@@ -83,7 +83,7 @@ static void find_offloaded(struct offload *o, const struct op_list *list, const 
         for (uint32_t k = reads; k < reads + ir->op.write_count[op]; k++) {
             uint32_t buffer = ir_touched(ir, op, k);
             maker[buffer] = which + 1;
-            if (!kept[buffer] || o->of_buffer[buffer] > 0)
+            if (!kept[buffer] || o->item_of_buffer[buffer] > 0)
                 continue;
             if (segment->begin == IR_NONE)
                 segment->begin = i;
@@ -94,18 +94,18 @@ static void find_offloaded(struct offload *o, const struct op_list *list, const 
 }
 
 /* Copies a buffer of a segment. The copy starts no earlier than the end of op `after`; IR_NONE: at once. */
-static op_id copy(struct offload *o, enum work_kind kind, buffer_id from, buffer_id to,
-                  uint32_t segment, op_id after)
+static op_id emit_item_copy(struct offload *o, enum work_kind kind, buffer_id from, buffer_id to,
+                            uint32_t segment, op_id after)
 {
     struct emit *e = o->e;
     e->tags = (struct op_tags){kind == WORK_D2H ? PHASE_FORWARD : PHASE_RECOMPUTE,
                                REGION_OFFLOAD,
-                               (uint16_t)(segment % o->layers),
+                               (uint16_t)(segment % o->layer_count),
                                IR_NONE16,
                                IR_NONE16,
-                               (uint16_t)(segment / o->layers)};
-    op_id op = emit_copy(e, kind, o->blocking, view_all(e, from), view_all(e, to));
-    if (o->blocking)
+                               (uint16_t)(segment / o->layer_count)};
+    op_id op = emit_copy(e, kind, o->is_blocking, view_whole(e, from), view_whole(e, to));
+    if (o->is_blocking)
         after = op_list_last_on(&o->new_list, o->new_list.count, o->ir, e->stream.compute);
     if (after.i != IR_NONE)
         emit_add_dependency(e, op, after);
@@ -118,9 +118,11 @@ static void store_buffers(struct offload *o, uint32_t which)
     struct segment *segment = &o->segment[which];
     for (uint32_t i = segment->item; i < segment->item + segment->items; i++) {
         struct offload_item *item = &o->item[i];
-        item->host = ir_add_buffer_like(o->ir, item->buffer);
-        o->ir->buffer.memory[item->host.i] = o->blocking ? MEMORY_PAGEABLE : MEMORY_PINNED;
-        segment->last_store = copy(o, WORK_D2H, item->buffer, item->host, which, (op_id){IR_NONE});
+        item->host_buffer = ir_add_buffer_like(o->ir, item->buffer);
+        o->ir->buffer.memory[item->host_buffer.i] =
+            o->is_blocking ? MEMORY_PAGEABLE : MEMORY_PINNED;
+        segment->last_store =
+            emit_item_copy(o, WORK_D2H, item->buffer, item->host_buffer, which, (op_id){IR_NONE});
     }
     o->last_stores[0] = o->last_stores[1];
     o->last_stores[1] = segment->last_store;
@@ -128,7 +130,7 @@ static void store_buffers(struct offload *o, uint32_t which)
 
 /* Copies the items of a segment back to the device; does nothing if they are there already, or if none is on the
  * host. */
-static void load(struct offload *o, uint32_t which, op_id after)
+static void load_segment(struct offload *o, uint32_t which, op_id after)
 {
     struct segment *segment = &o->segment[which];
     if (segment->is_loaded || segment->last_store.i == IR_NONE)
@@ -137,14 +139,14 @@ static void load(struct offload *o, uint32_t which, op_id after)
     for (uint32_t i = segment->item; i < segment->item + segment->items; i++) {
         struct offload_item *item = &o->item[i];
         item->loaded_buffer = ir_add_buffer_like(o->ir, item->buffer);
-        copy(o, WORK_H2D, item->host, item->loaded_buffer, which, after);
+        emit_item_copy(o, WORK_H2D, item->host_buffer, item->loaded_buffer, which, after);
     }
 }
 
 static void redirect_reads(struct offload *o, uint32_t op)
 {
     for (uint32_t k = 0; k < o->ir->op.read_count[op]; k++) {
-        uint32_t row = o->of_buffer[ir_touched(o->ir, op, k)];
+        uint32_t row = o->item_of_buffer[ir_touched(o->ir, op, k)];
         if (row > 0 && o->item[row - 1].loaded_buffer.i != IR_NONE)
             ir_redirect(o->ir, op, k, o->item[row - 1].loaded_buffer);
     }
@@ -161,32 +163,33 @@ static void rewrite_list(struct offload *o, const struct op_list *in)
             op_list_push(&o->new_list, op);
             continue;
         }
-        uint32_t which = segment_of(ir, o->layers, op.i);
+        uint32_t which = segment_of_op(ir, o->layer_count, op.i);
         struct segment *segment = &o->segment[which];
         bool forward = ir->op.phase[op.i] == PHASE_FORWARD;
         if (forward && i == segment->begin) {
-            if (!o->blocking && o->last_stores[0].i != IR_NONE)
+            if (!o->is_blocking && o->last_stores[0].i != IR_NONE)
                 emit_add_dependency(o->e, op, o->last_stores[0]);
-            if (o->inputs)
+            if (o->offloads_inputs)
                 store_buffers(o, which);
         }
         if (!forward && which != current) {
-            if (current != IR_NONE && current / o->layers == which / o->layers)
+            if (current != IR_NONE && current / o->layer_count == which / o->layer_count)
                 last = (op_id){in->op[i - 1]};
             current = which;
-            load(o, which, (op_id){IR_NONE});
-            if (!o->blocking && which % o->layers > 0) /* fetch one layer ahead, in the same unit */
-                load(o, which - 1, last);
+            load_segment(o, which, (op_id){IR_NONE});
+            if (!o->is_blocking &&
+                which % o->layer_count > 0) /* fetch one layer ahead, in the same unit */
+                load_segment(o, which - 1, last);
         }
         if (!forward)
             redirect_reads(o, op.i);
         op_list_push(&o->new_list, op);
-        if (forward && !o->inputs && i == segment->end && segment->items > 0)
+        if (forward && !o->offloads_inputs && i == segment->end && segment->items > 0)
             store_buffers(o, which);
     }
 }
 
-void pass_offload(struct emit *e, struct op_list *list)
+void pass_offload_checkpoints(struct emit *e, struct op_list *list)
 {
     bool inputs = e->choices->activations == CHOICE_ACTIVATIONS_OFFLOAD;
     uint32_t layers = (uint32_t)e->choices->model->layers, buffers = e->ir->buffer.count,
@@ -194,12 +197,12 @@ void pass_offload(struct emit *e, struct op_list *list)
     struct offload o = {
         .e = e,
         .ir = e->ir,
-        .layers = layers,
-        .inputs = inputs,
-        .blocking = inputs && e->choices->profile->offload_blocking,
+        .layer_count = layers,
+        .offloads_inputs = inputs,
+        .is_blocking = inputs && e->choices->profile->offload_blocking,
         .segment = heap_zalloc(segments, sizeof *o.segment),
         .item = heap_alloc(buffers, sizeof *o.item),
-        .of_buffer = heap_zalloc(buffers, sizeof *o.of_buffer),
+        .item_of_buffer = heap_zalloc(buffers, sizeof *o.item_of_buffer),
         .last_stores = {{IR_NONE}, {IR_NONE}},
     };
     bool *kept = heap_zalloc(buffers, sizeof *kept);
@@ -212,7 +215,7 @@ void pass_offload(struct emit *e, struct op_list *list)
     free(kept);
     free(o.segment);
     free(o.item);
-    free(o.of_buffer);
+    free(o.item_of_buffer);
     op_list_release(list);
     *list = o.new_list;
 }

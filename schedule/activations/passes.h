@@ -2,14 +2,14 @@
  * backward, and in which memory.
  *
  * Each pass rewrites *list. step_build() runs those that the choices ask for: pass_recompute(),
- * pass_host_layers() or pass_offload_ratio() first, then the others in the order in which they stand here. */
+ * pass_offload_first_layers() or pass_offload_ratio() first, then the others in the order in which they stand here. */
 #ifndef SCHEDULE_ACTIVATIONS_PASSES_H
 #define SCHEDULE_ACTIVATIONS_PASSES_H
 
 #include "schedule/emit/op_list.h"
 
 /* Returns the row of an op of a layer among all pairs of a unit and a layer. */
-static inline uint32_t segment_of(const struct ir *ir, uint32_t layers, uint32_t op)
+static inline uint32_t segment_of_op(const struct ir *ir, uint32_t layers, uint32_t op)
 {
     return (uint32_t)ir->op.micro[op] * layers + ir->op.layer[op];
 }
@@ -17,12 +17,12 @@ static inline uint32_t segment_of(const struct ir *ir, uint32_t layers, uint32_t
 /* Frees the activations of layers after their forward, and repeats the forward before the backward. */
 void pass_recompute(struct emit *e, struct op_list *list);
 /* Removes copies between device and host whose result no op reads. */
-void pass_dead_copies(struct emit *e, struct op_list *list);
+void pass_remove_dead_copies(struct emit *e, struct op_list *list);
 /* Copies to the host in the forward, and back before they are read, the layer inputs from which recomputation starts,
  * or, with CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD, the tensors that selective checkpointing saves. */
-void pass_offload(struct emit *e, struct op_list *list);
+void pass_offload_checkpoints(struct emit *e, struct op_list *list);
 /* Copies what the first layers save to the host, and back before their backward. */
-void pass_host_layers(struct emit *e, struct op_list *list);
+void pass_offload_first_layers(struct emit *e, struct op_list *list);
 /* Copies a part of the saved activations to the host, and back before they are read. */
 void pass_offload_ratio(struct emit *e, struct op_list *list);
 

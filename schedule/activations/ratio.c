@@ -33,11 +33,12 @@ struct
     op_id last_copy; /* the last copy of its stores or loads; IR_NONE: none yet */
 };
 
-/* a buffer of which [0, elements) are on the host between its passes, and the rest is in `tail` */
-struct moved {
+/* a buffer of which [0, elements) are on the host between its passes, and the rest is in `device_tail` */
+struct offloaded_buffer {
     buffer_id buffer;
-    struct view host, tail, loaded_view; /* tail: empty if the whole buffer is offloaded */
-    int64_t elements;
+    struct view host_view, device_tail,
+        loaded_view; /* device_tail: empty if the whole buffer is offloaded */
+    int64_t host_elements;
 };
 
 struct offload_share {
@@ -46,14 +47,14 @@ struct offload_share {
     struct op_list new_list; /* the new list */
     struct unit_run *run;
     uint32_t run_count;
-    struct moved *moved;
-    uint32_t moved_count;
-    uint32_t *of_buffer; /* row of `moved`; IR_NONE: none */
-    uint32_t *chunk_of;  /* per layer */
+    struct offloaded_buffer *offloaded;
+    uint32_t offloaded_count;
+    uint32_t *offloaded_of_buffer; /* row of `offloaded`; IR_NONE: none */
+    uint32_t *chunk_of_layer;      /* per layer */
     op_id last_compute;
     /* the last copy to the host of the run that was stored last; IR_NONE: none */
     op_id last_store;
-    op_id before_next; /* the op for which the next op of a run waits; IR_NONE: none */
+    op_id awaited_by_next_op; /* the op for which the next op of a run waits; IR_NONE: none */
 };
 
 /* ---- runs ---- */
@@ -66,7 +67,7 @@ static void add_run(struct offload_share *r, const struct op_list *in, uint32_t 
                            .end = end,
                            .partner = IR_NONE,
                            .unit = ir->op.micro[op],
-                           .chunk = r->chunk_of[ir->op.layer[op]],
+                           .chunk = r->chunk_of_layer[ir->op.layer[op]],
                            .forward = ir->op.phase[op] == PHASE_FORWARD,
                            .last_copy = {IR_NONE}};
     for (uint32_t i = 0; i < r->run_count && !run.forward; i++) {
@@ -84,18 +85,18 @@ static bool same_run(const struct offload_share *r, uint32_t a, uint32_t b)
 {
     const struct op_table *op = &r->ir->op;
     return op->layer[b] != IR_NONE16 && op->micro[a] == op->micro[b] &&
-           r->chunk_of[op->layer[a]] == r->chunk_of[op->layer[b]] &&
+           r->chunk_of_layer[op->layer[a]] == r->chunk_of_layer[op->layer[b]] &&
            (op->phase[a] == PHASE_FORWARD) == (op->phase[b] == PHASE_FORWARD);
 }
 
 static void find_runs(struct offload_share *r, const struct op_list *in)
 {
     const struct choices *c = r->e->choices;
-    r->chunk_of = heap_zalloc((size_t)c->model->layers + 1, sizeof *r->chunk_of);
+    r->chunk_of_layer = heap_zalloc((size_t)c->model->layers + 1, sizeof *r->chunk_of_layer);
     for (uint32_t chunk = 0; chunk < pipeline_chunks(c); chunk++) {
         struct layer_range layers = pipeline_layers(c, chunk);
         for (uint32_t l = layers.first; l < layers.end; l++)
-            r->chunk_of[l] = chunk;
+            r->chunk_of_layer[l] = chunk;
     }
     for (uint32_t i = 0; i < in->count;) {
         uint32_t begin = i, op = in->op[i++];
@@ -114,7 +115,7 @@ struct offload_candidate {
     uint64_t bytes;
 };
 
-static int by_size(const void *a, const void *b)
+static int compare_sizes(const void *a, const void *b)
 {
     const struct offload_candidate *x = a, *y = b;
     if (x->bytes != y->bytes)
@@ -135,19 +136,19 @@ static uint32_t list_candidates(const struct offload_share *r, const struct op_l
         for (uint32_t k = reads; k < reads + (uint32_t)ir->op.write_count[op]; k++) {
             uint32_t b = ir_touched(ir, op, k);
             uint64_t bytes = ir_buffer_bytes(ir, (buffer_id){b});
-            if (class[b] != ACTIVATION_ONCE || bytes < least)
+            if (class[b] != ACTIVATION_FOR_OWN_BACKWARD || bytes < least)
                 continue;
             class[b] = ACTIVATION_NONE; /* so that the buffer becomes a candidate only once */
             out[count++] = (struct offload_candidate){b, bytes};
         }
     }
-    qsort(out, count, sizeof *out, by_size);
+    qsort(out, count, sizeof *out, compare_sizes);
     return count;
 }
 
 /* Returns the number of bytes that can be copied to the host during the next forward run, or, if there is none, during
  * a run that takes as long as this one. */
-static double hidden_bytes(const struct offload_share *r, uint32_t i)
+static double bytes_hidden_by_next_run(const struct offload_share *r, uint32_t i)
 {
     const struct choices *c = r->e->choices;
     uint32_t next = i + 1;
@@ -166,7 +167,7 @@ static uint64_t bytes_to_move(const struct offload_share *r, uint32_t run, uint6
     const struct choices *c = r->e->choices;
     double ratio = c->offload_ratio;
     if (c->offload_hidden > 0)
-        ratio = ratio_hidden((double)all, hidden_bytes(r, run));
+        ratio = ratio_hidden((double)all, bytes_hidden_by_next_run(r, run));
     uint64_t grain = (uint64_t)c->profile->offload_grain;
     uint64_t bytes = (uint64_t)(ratio * (double)all);
     if (grain > 1)
@@ -176,7 +177,8 @@ static uint64_t bytes_to_move(const struct offload_share *r, uint32_t run, uint6
 
 /* Keeps on the device the tensors that one chunk of layers passes unchanged to another chunk on the same stage,
  * because the other chunk's backward reads them first. */
-static void keep_handed_on(const struct offload_share *r, const struct op_list *in, uint8_t *class)
+static void keep_passed_on_tensors(const struct offload_share *r, const struct op_list *in,
+                                   uint8_t *class)
 {
     const struct ir *ir = r->ir;
     uint32_t *maker = ir_no_ids(ir->buffer.count);
@@ -184,13 +186,13 @@ static void keep_handed_on(const struct offload_share *r, const struct op_list *
         uint32_t op = in->op[i], reads = ir->op.read_count[op];
         if (ir->op.layer[op] == IR_NONE16)
             continue;
-        uint32_t chunk = r->chunk_of[ir->op.layer[op]];
+        uint32_t chunk = r->chunk_of_layer[ir->op.layer[op]];
         for (uint32_t k = 0; k < reads + (uint32_t)ir->op.write_count[op]; k++) {
             uint32_t b = ir_touched(ir, op, k);
             if (k >= reads && maker[b] == IR_NONE)
                 maker[b] = chunk;
             if (k < reads && maker[b] != IR_NONE && maker[b] != chunk)
-                class[b] = ACTIVATION_CONTINUOUS;
+                class[b] = ACTIVATION_SHARED_BY_UNITS;
         }
     }
     free(maker);
@@ -204,12 +206,12 @@ static void choose_buffers(struct offload_share *r, const struct op_list *in)
     activations_classify(ir, in->op, in->count, class);
     /* a stage that helps with one subsequence reads a cache that it has not written as a whole */
     for (uint32_t i = 0; i < r->e->caches.count; i++)
-        class[r->e->caches.buffer[i].i] = ACTIVATION_CONTINUOUS;
-    keep_handed_on(r, in, class);
-    r->moved = heap_alloc((size_t)ir->buffer.count + 1, sizeof *r->moved);
+        class[r->e->caches.buffer[i].i] = ACTIVATION_SHARED_BY_UNITS;
+    keep_passed_on_tensors(r, in, class);
+    r->offloaded = heap_alloc((size_t)ir->buffer.count + 1, sizeof *r->offloaded);
     for (uint32_t i = 0; i + 1 < r->run_count; i++) {
         struct unit_run *run = &r->run[i];
-        run->first = r->moved_count;
+        run->first = r->offloaded_count;
         if (!run->forward || r->run[i + 1].partner == i)
             continue;
         uint32_t count = list_candidates(r, in, run, class, list);
@@ -223,11 +225,11 @@ static void choose_buffers(struct offload_share *r, const struct op_list *in)
             left -= bytes;
             if (bytes < each)
                 continue;
-            r->of_buffer[list[k].buffer] = r->moved_count;
-            r->moved[r->moved_count++] =
-                (struct moved){.buffer = {list[k].buffer}, .elements = (int64_t)(bytes / each)};
+            r->offloaded_of_buffer[list[k].buffer] = r->offloaded_count;
+            r->offloaded[r->offloaded_count++] = (struct offloaded_buffer){
+                .buffer = {list[k].buffer}, .host_elements = (int64_t)(bytes / each)};
         }
-        run->count = r->moved_count - run->first;
+        run->count = r->offloaded_count - run->first;
     }
     free(class);
     free(list);
@@ -235,7 +237,8 @@ static void choose_buffers(struct offload_share *r, const struct op_list *in)
 
 /* ---- copies ---- */
 
-static op_id copy(struct offload_share *r, enum work_kind kind, struct view from, struct view to)
+static op_id emit_part_copy(struct offload_share *r, enum work_kind kind, struct view from,
+                            struct view to)
 {
     op_id op = emit_copy(r->e, kind, false, from, to);
     op_list_push(&r->new_list, op);
@@ -252,7 +255,7 @@ static void copy_rest(struct offload_share *r, struct view from, struct view to)
     op_list_push(&r->new_list, r->last_compute);
 }
 
-static void set_tags(struct offload_share *r, const struct unit_run *run, enum phase phase)
+static void set_run_labels(struct offload_share *r, const struct unit_run *run, enum phase phase)
 {
     r->e->tags = (struct op_tags){(uint8_t)phase, REGION_OFFLOAD, IR_NONE16,
                                   IR_NONE16,      IR_NONE16,      run->unit};
@@ -261,16 +264,17 @@ static void set_tags(struct offload_share *r, const struct unit_run *run, enum p
 static void store_run(struct offload_share *r, struct unit_run *run)
 {
     op_id ended = r->last_compute;
-    set_tags(r, run, PHASE_FORWARD);
+    set_run_labels(r, run, PHASE_FORWARD);
     for (uint32_t i = run->first; i < run->first + run->count; i++) {
-        struct moved *m = &r->moved[i];
+        struct offloaded_buffer *m = &r->offloaded[i];
         struct view whole = ir_whole(r->ir, m->buffer);
-        int64_t rest = (int64_t)whole.count - m->elements;
-        m->host = emit_like(r->e, whole, m->elements, "on_host", MEMORY_PINNED);
+        int64_t rest = (int64_t)whole.count - m->host_elements;
+        m->host_view = emit_tensor_like(r->e, whole, m->host_elements, "on_host", MEMORY_PINNED);
         if (rest > 0)
-            m->tail = emit_like(r->e, whole, rest, "tail", MEMORY_HBM);
-        copy_rest(r, view_part(whole, m->elements, rest), m->tail);
-        run->last_copy = copy(r, WORK_D2H, view_part(whole, 0, m->elements), m->host);
+            m->device_tail = emit_tensor_like(r->e, whole, rest, "tail", MEMORY_HBM);
+        copy_rest(r, view_part(whole, m->host_elements, rest), m->device_tail);
+        run->last_copy =
+            emit_part_copy(r, WORK_D2H, view_part(whole, 0, m->host_elements), m->host_view);
         if (r->e->choices->profile->offload_waits && ended.i != IR_NONE)
             emit_add_dependency(r->e, run->last_copy, ended);
     }
@@ -279,19 +283,21 @@ static void store_run(struct offload_share *r, struct unit_run *run)
 
 /* Copies back to the device the tensors of the forward that a backward run reads; the copies start after all compute
  * that is listed so far. */
-static void load(struct offload_share *r, struct unit_run *run)
+static void load_run(struct offload_share *r, struct unit_run *run)
 {
     const struct unit_run *forward = &r->run[run->partner];
     op_id ended = r->last_compute;
-    set_tags(r, run, PHASE_BACKWARD);
+    set_run_labels(r, run, PHASE_BACKWARD);
     for (uint32_t i = forward->first; i < forward->first + forward->count; i++) {
-        struct moved *m = &r->moved[i];
+        struct offloaded_buffer *m = &r->offloaded[i];
         int64_t all = (int64_t)ir_buffer_elements(r->ir, m->buffer);
-        m->loaded_view = emit_like(r->e, m->host, all, "back", MEMORY_HBM);
-        run->last_copy = copy(r, WORK_H2D, m->host, view_part(m->loaded_view, 0, m->elements));
+        m->loaded_view = emit_tensor_like(r->e, m->host_view, all, "back", MEMORY_HBM);
+        run->last_copy = emit_part_copy(r, WORK_H2D, m->host_view,
+                                        view_part(m->loaded_view, 0, m->host_elements));
         if (ended.i != IR_NONE)
             emit_add_dependency(r->e, run->last_copy, ended);
-        copy_rest(r, m->tail, view_part(m->loaded_view, m->elements, all - m->elements));
+        copy_rest(r, m->device_tail,
+                  view_part(m->loaded_view, m->host_elements, all - m->host_elements));
     }
     run->is_loaded = true;
 }
@@ -309,31 +315,31 @@ static void begin_run(struct offload_share *r, uint32_t i)
 {
     struct unit_run *run = &r->run[i], *before = i > 0 ? &r->run[i - 1] : NULL, *ahead;
     /* a forward starts only when the activations of the run before the last one are on the host */
-    r->before_next = run->forward ? r->last_store : (op_id){IR_NONE};
+    r->awaited_by_next_op = run->forward ? r->last_store : (op_id){IR_NONE};
     if (before && before->forward && before->count > 0)
         store_run(r, before);
     if (run->partner == IR_NONE)
         return;
     if (!run->is_loaded)
-        load(r, run);
+        load_run(r, run);
     if (r->e->choices->profile->offload_waits)
-        r->before_next = run->last_copy;
+        r->awaited_by_next_op = run->last_copy;
     if ((ahead = next_backward(r, i)) != NULL)
-        load(r, ahead);
+        load_run(r, ahead);
 }
 
-static void pass_op(struct offload_share *r, uint32_t op, bool backward)
+static void append_op(struct offload_share *r, uint32_t op, bool backward)
 {
     struct ir *ir = r->ir;
     bool computes = ir->op.stream[op] == r->e->stream.compute;
     for (uint32_t k = 0; backward && k < ir->op.read_count[op]; k++) {
-        uint32_t row = r->of_buffer[ir_touched(ir, op, k)];
+        uint32_t row = r->offloaded_of_buffer[ir_touched(ir, op, k)];
         if (row != IR_NONE)
-            ir_redirect(ir, op, k, r->moved[row].loaded_view.buffer);
+            ir_redirect(ir, op, k, r->offloaded[row].loaded_view.buffer);
     }
-    if (computes && r->before_next.i != IR_NONE) {
-        emit_add_dependency(r->e, (op_id){op}, r->before_next);
-        r->before_next.i = IR_NONE;
+    if (computes && r->awaited_by_next_op.i != IR_NONE) {
+        emit_add_dependency(r->e, (op_id){op}, r->awaited_by_next_op);
+        r->awaited_by_next_op.i = IR_NONE;
     }
     if (computes)
         r->last_compute.i = op;
@@ -348,10 +354,10 @@ void pass_offload_ratio(struct emit *e, struct op_list *list)
     struct offload_share r = {.e = e,
                               .ir = ir,
                               .run = heap_alloc((size_t)list->count + 1, sizeof *r.run),
-                              .of_buffer = ir_no_ids(buffers),
+                              .offloaded_of_buffer = ir_no_ids(buffers),
                               .last_compute = {IR_NONE},
                               .last_store = {IR_NONE},
-                              .before_next = {IR_NONE}};
+                              .awaited_by_next_op = {IR_NONE}};
     find_runs(&r, list);
     choose_buffers(&r, list);
     uint32_t next = 0;
@@ -361,12 +367,12 @@ void pass_offload_ratio(struct emit *e, struct op_list *list)
         bool inside = next < r.run_count && r.run[next].begin <= i;
         if (inside && r.run[next].begin == i)
             begin_run(&r, next);
-        pass_op(&r, list->op[i], inside && !r.run[next].forward);
+        append_op(&r, list->op[i], inside && !r.run[next].forward);
     }
     free(r.run);
-    free(r.moved);
-    free(r.of_buffer);
-    free(r.chunk_of);
+    free(r.offloaded);
+    free(r.offloaded_of_buffer);
+    free(r.chunk_of_layer);
     op_list_release(list);
     *list = r.new_list;
 }

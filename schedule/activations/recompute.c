@@ -5,14 +5,14 @@
  * Selective Checkpoint++ (LoongTrain, section 4.2): the outputs of attention's core are saved, and ops that lead to
  * nothing else (its tiles, the ring and its merges) are not repeated.
  *
- * torchtitan's options (torchtitan/distributed/activation_checkpoint.py): with `op`, the results of every second
- * product are saved too, and only ops that a backward needs are repeated; with a number N, of which only 2 is modelled,
- * every N-th layer is checkpointed, and the other layers save everything.
+ * torchtitan's options (torchtitan/distributed/activation_checkpoint.py): with `op`, the results of every
+ * second product are saved too, and only ops that a backward needs are repeated; with a number N, of which only 2 is
+ * modelled, every N-th layer is checkpointed, and the other layers save everything.
  *
  * Megatron-LM's selective recomputation (Korthikanti et al., arXiv 2205.05198, section 5; megatron/core/
- * transformer/attention.py, _checkpointed_attention_forward()) is the opposite of Selective Checkpoint++: only the
- * core is repeated, for its own backward, and everything else is saved, also the core's output, which the weight
- * gradient of the output projection reads.
+ * transformer/attention.py, _checkpointed_attention_forward()) is the opposite of Selective Checkpoint++: only the core
+ * is repeated, for its own backward, and everything else is saved, also the core's output, which the weight gradient of
+ * the output projection reads.
  *
  * With everything kept, latent attention's expanded queries, keys and values may be made again from the narrow vectors
  * (enum up_projection; Megatron-LM's mla_up_proj). What is sent of them, and the core's results, are kept. */
@@ -34,12 +34,13 @@ struct segment { /* a layer's forward of one unit: positions in the list */
 enum origin { FROM_HERE, FROM_RANKS, FROM_CORE };
 
 struct buffer_mark { /* what is known of a buffer */
-    uint32_t
-        repeated_buffer;   /* the buffer that replaces it in the repeated forward; IR_NONE: none */
+    /* the buffer that replaces it in the repeated forward; IR_NONE: none */
+    uint32_t repeated_buffer;
     uint32_t needed_until; /* 1 + the last segment whose backward, or whose repeated op, reads it */
-    uint32_t remains_until; /* 1 + the last segment in which an op that writes it is not repeated */
-    bool is_kept;           /* the buffer of the first forward is kept */
-    bool cache;             /* several units write it, and it is kept */
+    /* 1 + the last segment in which an op that writes it is not repeated */
+    uint32_t unrepeated_until;
+    bool is_kept;            /* the buffer of the first forward is kept */
+    bool is_cache;           /* several units write it, and it is kept */
     bool is_expanded_latent; /* of latent attention: it is the only kind that is computed again */
     uint8_t origin;          /* enum origin, of attention's forward */
 };
@@ -48,28 +49,29 @@ struct recompute {
     struct emit *e;
     struct ir *ir;
     struct op_list new_list; /* the new list */
-    uint32_t layers;
-    struct segment *segment;  /* unit * layers + layer */
+    uint32_t layer_count;
+    struct segment *segment;  /* unit * layer_count + layer */
     struct buffer_mark *mark; /* per buffer of the first forward */
-    uint32_t *op;             /* for each op of the first forward, its repetition; IR_NONE: none */
-    bool selective;           /* some buffers are kept */
-    bool only_expanded;       /* everything is kept but what latent attention expanded */
+    /* for each op of the first forward, its repetition; IR_NONE: none */
+    uint32_t *repetition_of_op;
+    bool is_selective;          /* some buffers are kept */
+    bool repeats_only_expanded; /* everything is kept but what latent attention expanded */
 };
 
-static bool in_layer(const struct ir *ir, uint32_t op, enum phase phase)
+static bool is_in_layer(const struct ir *ir, uint32_t op, enum phase phase)
 {
     return ir->op.layer[op] != IR_NONE16 && ir->op.phase[op] == phase;
 }
 
 /* True if the op is of a layer's backward, in which a piece may compute something again. */
-static bool in_backward(const struct ir *ir, uint32_t op)
+static bool is_in_layer_backward(const struct ir *ir, uint32_t op)
 {
-    return in_layer(ir, op, PHASE_BACKWARD) || in_layer(ir, op, PHASE_WEIGHT_GRADIENT) ||
-           in_layer(ir, op, PHASE_RECOMPUTE);
+    return is_in_layer(ir, op, PHASE_BACKWARD) || is_in_layer(ir, op, PHASE_WEIGHT_GRADIENT) ||
+           is_in_layer(ir, op, PHASE_RECOMPUTE);
 }
 
 /* True if torchtitan's checkpointing of every second layer leaves the layer out: it counts layers from 1. */
-static bool keeps_layer(const struct recompute *r, uint32_t layer)
+static bool keeps_whole_layer(const struct recompute *r, uint32_t layer)
 {
     return r->e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_LAYER && layer % 2 == 0;
 }
@@ -83,7 +85,7 @@ static bool repeats_core(const struct recompute *r)
  * cp_comm_type). There the core includes the exchange of queries, keys and values: buffers received from other ranks,
  * and those made from them before the core (FROM_RANKS), are computed again. Those made from the core's result
  * (FROM_CORE) are not. */
-static void find_arrivals(struct recompute *r)
+static void find_origins(struct recompute *r)
 {
     const struct ir *ir = r->ir;
     for (uint32_t op = 0; repeats_core(r) && op < ir->op.count; op++) {
@@ -110,11 +112,11 @@ static void find_segments(struct recompute *r, const struct op_list *list)
 {
     for (uint32_t i = 0; i < list->count; i++) {
         uint32_t op = list->op[i];
-        if (in_backward(r->ir, op))
-            r->segment[segment_of(r->ir, r->layers, op)].last_op = i;
-        if (!in_layer(r->ir, op, PHASE_FORWARD))
+        if (is_in_layer_backward(r->ir, op))
+            r->segment[segment_of_op(r->ir, r->layer_count, op)].last_op = i;
+        if (!is_in_layer(r->ir, op, PHASE_FORWARD))
             continue;
-        struct segment *segment = &r->segment[segment_of(r->ir, r->layers, op)];
+        struct segment *segment = &r->segment[segment_of_op(r->ir, r->layer_count, op)];
         if (segment->begin == segment->end)
             segment->begin = i;
         segment->end = i + 1;
@@ -125,7 +127,7 @@ static void find_segments(struct recompute *r, const struct op_list *list)
  * ops of attention can be such ops; with SELECTIVE_OP, any op. An op that writes nothing (a wait of the host) gets the
  * answer of the op after it, `after`. The caller walks the segment backwards, and has marked in `needed` the buffers
  * that the backward and the other ops after this one read. */
-static bool leads_to_kept(const struct recompute *r, uint32_t op, uint32_t which, bool after)
+static bool leads_only_to_saved(const struct recompute *r, uint32_t op, uint32_t which, bool after)
 {
     uint32_t reads = r->ir->op.read_count[op], operands = reads + r->ir->op.write_count[op];
     bool core = r->ir->op.region[op] == REGION_ATTENTION ||
@@ -143,7 +145,7 @@ static bool fills_cache(const struct recompute *r, uint32_t op)
     uint32_t reads = r->ir->op.read_count[op], operands = reads + r->ir->op.write_count[op];
     bool only = operands > reads;
     for (uint32_t k = reads; only && k < operands; k++)
-        only = r->mark[ir_touched(r->ir, op, k)].cache;
+        only = r->mark[ir_touched(r->ir, op, k)].is_cache;
     return only;
 }
 
@@ -161,16 +163,16 @@ static bool expands_latents(const struct recompute *r, uint32_t op)
  * the backward, or a repeated op, reads what it writes; with the switch recompute_whole, every op is. Ops that only
  * fill a cache for later units, and ops that lead only to saved tensors, are not repeated. Megatron's selective
  * recomputation does the opposite: it repeats the ops that lead only to saved tensors, and no others. */
-static void find_needed(struct recompute *r, const struct op_list *list, uint32_t which,
-                        uint8_t *keep)
+static void mark_repeated_ops(struct recompute *r, const struct op_list *list, uint32_t which,
+                              uint8_t *keep)
 {
     struct segment segment = r->segment[which];
     bool whole = r->e->choices->profile->recompute_whole, core = false;
     for (uint32_t i = segment.end; i-- > segment.begin;) {
         uint32_t op = list->op[i];
-        if (fills_cache(r, op) || (r->only_expanded && !expands_latents(r, op)))
+        if (fills_cache(r, op) || (r->repeats_only_expanded && !expands_latents(r, op)))
             continue;
-        if (r->selective && (core = leads_to_kept(r, op, which, core))) {
+        if (r->is_selective && (core = leads_only_to_saved(r, op, which, core))) {
             keep[i - segment.begin] = repeats_core(r);
             continue;
         }
@@ -187,8 +189,8 @@ static void find_needed(struct recompute *r, const struct op_list *list, uint32_
 /* Unmarks, for Megatron's selective recomputation, ops whose buffer would be repeated only in part. Several ops may
  * fill one buffer (keys by one, values by another). If one of them is not repeated, none is, and readers use the
  * buffer of the first forward. */
-static void drop_parts(struct recompute *r, const struct op_list *list, uint32_t which,
-                       uint8_t *keep)
+static void unmark_partial_repetitions(struct recompute *r, const struct op_list *list,
+                                       uint32_t which, uint8_t *keep)
 {
     struct segment segment = r->segment[which];
     for (bool more = repeats_core(r); more;) {
@@ -197,7 +199,7 @@ static void drop_parts(struct recompute *r, const struct op_list *list, uint32_t
             uint32_t op = list->op[i], reads = r->ir->op.read_count[op];
             uint8_t *kept = &keep[i - segment.begin];
             for (uint32_t k = reads; k < reads + r->ir->op.write_count[op]; k++) {
-                uint32_t *remains = &r->mark[ir_touched(r->ir, op, k)].remains_until;
+                uint32_t *remains = &r->mark[ir_touched(r->ir, op, k)].unrepeated_until;
                 if (*kept && *remains == which + 1)
                     *kept = 0;
                 if (*kept || *remains == which + 1)
@@ -219,7 +221,7 @@ static void repeat_op(struct recompute *r, uint32_t op)
     for (uint32_t k = reads; k < operands; k++) {
         uint32_t buffer = ir_touched(ir, op, k);
         struct buffer_mark *mark = &r->mark[buffer];
-        bool shared = mark->cache || (ir->buffer.flags[buffer] & BUFFER_PERSISTENT);
+        bool shared = mark->is_cache || (ir->buffer.flags[buffer] & BUFFER_PERSISTENT);
         /* the repetition of a cache would have the same values */
         if (mark->repeated_buffer == IR_NONE && !shared)
             mark->repeated_buffer = ir_add_buffer_like(ir, (buffer_id){buffer}).i;
@@ -229,12 +231,12 @@ static void repeat_op(struct recompute *r, uint32_t op)
         of[k].i = again != IR_NONE ? again : buffer;
     }
     for (uint32_t k = 0; k < ir->op.wait_count[op] && waits < ARRAY_LEN(wait); k++) {
-        uint32_t target = r->op[ir->wait[ir->op.wait_begin[op] + k].i];
+        uint32_t target = r->repetition_of_op[ir->wait[ir->op.wait_begin[op] + k].i];
         if (target != IR_NONE)
             wait[waits++] = (op_id){target};
     }
     op_id copy = ir_add_op_like(ir, op, PHASE_RECOMPUTE, of, wait, (uint16_t)waits);
-    r->op[op] = copy.i;
+    r->repetition_of_op[op] = copy.i;
     op_list_push(&r->new_list, copy);
 }
 
@@ -244,19 +246,20 @@ static void repeat_op(struct recompute *r, uint32_t op)
 static void repeat_forward(struct recompute *r, const struct op_list *in, uint32_t begin)
 {
     struct ir *ir = r->ir;
-    uint32_t which = segment_of(r->ir, r->layers, in->op[begin]);
+    uint32_t which = segment_of_op(r->ir, r->layer_count, in->op[begin]);
     struct segment segment = r->segment[which];
     uint8_t *keep = heap_zalloc(segment.end - segment.begin, 1);
     for (uint32_t i = begin; i <= segment.last_op; i++) {
-        bool own = in_backward(ir, in->op[i]) && segment_of(r->ir, r->layers, in->op[i]) == which;
+        bool own = is_in_layer_backward(ir, in->op[i]) &&
+                   segment_of_op(r->ir, r->layer_count, in->op[i]) == which;
         for (uint32_t k = 0; own && k < ir->op.read_count[in->op[i]]; k++) {
             struct buffer_mark *mark = &r->mark[ir_touched(ir, in->op[i], k)];
             if (mark->origin != FROM_RANKS || mark->is_kept)
                 mark->needed_until = which + 1;
         }
     }
-    find_needed(r, in, which, keep);
-    drop_parts(r, in, which, keep);
+    mark_repeated_ops(r, in, which, keep);
+    unmark_partial_repetitions(r, in, which, keep);
     for (uint32_t i = segment.begin; i < segment.end; i++)
         if (keep[i - segment.begin])
             repeat_op(r, in->op[i]);
@@ -269,7 +272,7 @@ static void rewrite_backward(struct recompute *r, const struct op_list *in, uint
 {
     struct ir *ir = r->ir;
     uint32_t op = in->op[at];
-    if (!r->segment[segment_of(r->ir, r->layers, op)].is_repeated)
+    if (!r->segment[segment_of_op(r->ir, r->layer_count, op)].is_repeated)
         repeat_forward(r, in, at);
     if (repeats_core(r) && ir->op.region[op] != REGION_ATTENTION)
         return;
@@ -281,12 +284,13 @@ static void rewrite_backward(struct recompute *r, const struct op_list *in, uint
 }
 
 /* Extends lifetimes in the repeated forward as the implementation does in the first one. */
-static void repeat_holds(struct recompute *r)
+static void repeat_lifetime_extensions(struct recompute *r)
 {
     uint32_t count = r->e->extension_count;
     for (uint32_t i = 0; i < count; i++) {
         struct lifetime_extension hold = r->e->extension[i];
-        uint32_t buffer = r->mark[hold.buffer.i].repeated_buffer, until = r->op[hold.until.i];
+        uint32_t buffer = r->mark[hold.buffer.i].repeated_buffer,
+                 until = r->repetition_of_op[hold.until_op.i];
         if (buffer != IR_NONE && until != IR_NONE)
             emit_extend_lifetime(r->e, (buffer_id){buffer}, (op_id){until});
     }
@@ -299,39 +303,39 @@ void pass_recompute(struct emit *e, struct op_list *list)
     struct recompute r = {
         .e = e,
         .ir = ir,
-        .layers = layers,
+        .layer_count = layers,
         .segment = heap_zalloc(layers * pipeline_units(e->choices), sizeof *r.segment),
         .mark = heap_zalloc(ir->buffer.count, sizeof *r.mark),
-        .op = ir_no_ids(ir->op.count),
-        .only_expanded = e->choices->activations == CHOICE_ACTIVATIONS_KEEP,
+        .repetition_of_op = ir_no_ids(ir->op.count),
+        .repeats_only_expanded = e->choices->activations == CHOICE_ACTIVATIONS_KEEP,
     };
     bool keeps = e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE ||
                  e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP ||
                  e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD ||
                  repeats_core(&r);
-    r.selective = keeps && e->kept_buffers.count > 0;
+    r.is_selective = keeps && e->kept_buffers.count > 0;
     /* buffers and ops made here are never looked up: only rows of the first forward are */
     for (uint32_t i = 0; i < ir->buffer.count; i++)
         r.mark[i].repeated_buffer = IR_NONE;
     for (uint32_t i = 0; i < e->caches.count; i++)
-        r.mark[e->caches.buffer[i].i].cache = true;
+        r.mark[e->caches.buffer[i].i].is_cache = true;
     for (uint32_t i = 0; i < e->expanded_latents.count; i++)
         r.mark[e->expanded_latents.buffer[i].i].is_expanded_latent = true;
     for (uint32_t i = 0; keeps && i < e->kept_buffers.count; i++)
         r.mark[e->kept_buffers.buffer[i].i].is_kept = true;
     find_segments(&r, list);
-    find_arrivals(&r);
+    find_origins(&r);
 
     for (uint32_t i = 0; i < list->count; i++) {
         uint32_t op = list->op[i];
-        if (in_backward(ir, op) && !keeps_layer(&r, ir->op.layer[op]))
+        if (is_in_layer_backward(ir, op) && !keeps_whole_layer(&r, ir->op.layer[op]))
             rewrite_backward(&r, list, i);
         op_list_push(&r.new_list, (op_id){op});
     }
-    repeat_holds(&r);
+    repeat_lifetime_extensions(&r);
     free(r.segment);
     free(r.mark);
-    free(r.op);
+    free(r.repetition_of_op);
     op_list_release(list);
     *list = r.new_list;
 }

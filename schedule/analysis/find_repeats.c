@@ -8,10 +8,10 @@
 
 enum { BEFORE_MIN = 2 }; /* number of iterations of a run before its gap */
 
-struct finder {
+struct repeat_finder {
     struct ir *ir;
     const struct role *role;
-    uint32_t index; /* index of the role */
+    uint32_t role_index; /* index of the role */
     /* [buffers] the first op of the role that touches each; IR_NONE: none */
     const uint32_t *first_op;
     uint32_t first_run; /* index of the role's first run */
@@ -20,11 +20,11 @@ struct finder {
 /* ---- runs ---- */
 
 /* Adds the runs of a role after those of earlier roles. Returns false if a run is too short. */
-static bool find_runs(struct finder *f)
+static bool find_runs(struct repeat_finder *f)
 {
     struct repeats *r = &f->ir->repeats;
     uint32_t count;
-    struct iterations *found = find_iterations(f->ir, f->index, &count);
+    struct iterations *found = find_iterations(f->ir, f->role_index, &count);
     struct repeat_run *row = arena_array(&f->ir->arena, r->run_count + count + 1u, sizeof *row);
     if (r->run_count > 0)
         memcpy(row, r->run, r->run_count * sizeof *row);
@@ -34,11 +34,11 @@ static bool find_runs(struct finder *f)
         const struct iterations *of = &found[i];
         int32_t first = of->first / r->layers, step = of->step / r->layers,
                 gap = step > 0 ? r->first_copied - first : first - r->first_copied + 1;
-        have_gaps &= gap >= BEFORE_MIN && gap < (int32_t)of->count;
-        row[r->run_count] = (struct repeat_run){.role = f->index,
-                                                .begin = of->begin,
-                                                .ops = of->ops,
-                                                .iterations = of->count,
+        have_gaps &= gap >= BEFORE_MIN && gap < (int32_t)of->iteration_count;
+        row[r->run_count] = (struct repeat_run){.role = f->role_index,
+                                                .begin = of->first_op,
+                                                .ops = of->ops_per_iteration,
+                                                .iterations = of->iteration_count,
                                                 .gap = (uint32_t)gap,
                                                 .first = first,
                                                 .step = step,
@@ -50,7 +50,7 @@ static bool find_runs(struct finder *f)
 }
 
 /* True if every op of the iterations at the gap belongs to a run. */
-static bool covers_list(const struct finder *f)
+static bool covers_list(const struct repeat_finder *f)
 {
     const struct repeats *r = &f->ir->repeats;
     for (uint32_t op = f->role->op_begin; op < f->role->op_begin + f->role->op_count; op++) {
@@ -64,8 +64,8 @@ static bool covers_list(const struct finder *f)
 
 /* ---- whether iterations are isomorphic ---- */
 
-static bool alike_free_sets(const struct ir *ir, uint32_t a, int32_t value, uint32_t b,
-                            int32_t step)
+static bool free_sets_correspond(const struct ir *ir, uint32_t a, int32_t value, uint32_t b,
+                                 int32_t step)
 {
     uint32_t count = ir->buffer.free_count[a];
     const op_id *of_a = ir_free_set(ir, a), *of_b = ir_free_set(ir, b);
@@ -78,7 +78,7 @@ static bool alike_free_sets(const struct ir *ir, uint32_t a, int32_t value, uint
 }
 
 /* Returns the number of the first operand of an op that is of a buffer. */
-static uint32_t slot_of(const struct ir *ir, uint32_t op, uint32_t buffer)
+static uint32_t operand_index_of(const struct ir *ir, uint32_t op, uint32_t buffer)
 {
     uint32_t slot = 0;
     while (ir_touched(ir, op, slot) != buffer)
@@ -86,38 +86,38 @@ static uint32_t slot_of(const struct ir *ir, uint32_t op, uint32_t buffer)
     return slot;
 }
 
-static bool alike_buffers(const struct finder *f, uint32_t op, int32_t value, uint32_t a,
-                          uint32_t b, int32_t step)
+static bool buffers_correspond(const struct repeat_finder *f, uint32_t op, int32_t value,
+                               uint32_t a, uint32_t b, int32_t step)
 {
     const struct ir *ir = f->ir;
     const struct buffer_table *t = &ir->buffer;
     if (t->memory[a] != t->memory[b] || t->dtype[a] != t->dtype[b] ||
         t->category[a] != t->category[b] || t->flags[a] != t->flags[b] || t->dims[a] != t->dims[b])
         return false;
-    if (liveness_persistent(ir, a))
+    if (liveness_is_persistent(ir, a))
         return true;
     uint32_t first_a = f->first_op[a], first_b = f->first_op[b];
-    return slot_of(ir, first_a, a) == slot_of(ir, first_b, b) &&
+    return operand_index_of(ir, first_a, a) == operand_index_of(ir, first_b, b) &&
            repeats_correspond(&ir->repeats, first_a, value, first_b, step) &&
-           (first_a != op || alike_free_sets(ir, a, value, b, step));
+           (first_a != op || free_sets_correspond(ir, a, value, b, step));
 }
 
-static bool alike_operands(const struct finder *f, uint32_t op, int32_t value, uint32_t other,
-                           int32_t step)
+static bool operands_correspond(const struct repeat_finder *f, uint32_t op, int32_t value,
+                                uint32_t other, int32_t step)
 {
     const struct ir *ir = f->ir;
     const uint32_t *a = ir_operands(ir, op), *b = ir_operands(ir, other);
     for (uint32_t k = 0; k < ir_operand_count(ir, op); k++) {
         if ((a[k] & IR_RANGE) != (b[k] & IR_RANGE))
             return false;
-        if (!alike_buffers(f, op, value, ir_buffer_of(ir, a[k]), ir_buffer_of(ir, b[k]), step))
+        if (!buffers_correspond(f, op, value, ir_buffer_of(ir, a[k]), ir_buffer_of(ir, b[k]), step))
             return false;
     }
     return true;
 }
 
-static bool alike_waits(const struct ir *ir, uint32_t op, int32_t value, uint32_t other,
-                        int32_t step)
+static bool waits_correspond(const struct ir *ir, uint32_t op, int32_t value, uint32_t other,
+                             int32_t step)
 {
     for (uint32_t w = 0; w < ir->op.wait_count[op]; w++)
         if (!repeats_correspond(&ir->repeats, ir_waits(ir, op)[w].i, value,
@@ -127,7 +127,7 @@ static bool alike_waits(const struct ir *ir, uint32_t op, int32_t value, uint32_
 }
 
 /* True if two ops agree in everything but shapes, streams and guards, which are compared elsewhere. */
-static bool same_kind(const struct ir *ir, uint32_t a, uint32_t b)
+static bool ops_agree(const struct ir *ir, uint32_t a, uint32_t b)
 {
     const struct op_table *t = &ir->op;
     return t->phase[a] == t->phase[b] && t->region[a] == t->region[b] &&
@@ -136,14 +136,14 @@ static bool same_kind(const struct ir *ir, uint32_t a, uint32_t b)
 }
 
 /* True if the iteration before the gap, which is copied, and the one after it are isomorphic. */
-static bool alike_iterations(const struct finder *f, const struct repeat_run *run)
+static bool iterations_correspond(const struct repeat_finder *f, const struct repeat_run *run)
 {
     uint32_t begin = run->begin + (run->gap - 1) * run->ops;
     for (uint32_t op = begin; op < begin + run->ops; op++) {
         int32_t value = repeats_place(&f->ir->repeats, op).value;
-        if (!same_kind(f->ir, op, op + run->ops) ||
-            !alike_operands(f, op, value, op + run->ops, run->step) ||
-            !alike_waits(f->ir, op, value, op + run->ops, run->step))
+        if (!ops_agree(f->ir, op, op + run->ops) ||
+            !operands_correspond(f, op, value, op + run->ops, run->step) ||
+            !waits_correspond(f->ir, op, value, op + run->ops, run->step))
             return false;
     }
     return true;
@@ -151,26 +151,26 @@ static bool alike_iterations(const struct finder *f, const struct repeat_run *ru
 
 bool find_repeats(struct ir *ir, uint32_t role, const uint32_t *first_op)
 {
-    struct finder f = {.ir = ir,
-                       .role = &ir->role[role],
-                       .index = role,
-                       .first_op = first_op,
-                       .first_run = ir->repeats.run_count};
+    struct repeat_finder f = {.ir = ir,
+                              .role = &ir->role[role],
+                              .role_index = role,
+                              .first_op = first_op,
+                              .first_run = ir->repeats.run_count};
     if (role >= ir->role_count)
         return false;
     bool found = find_runs(&f) && covers_list(&f);
     for (uint32_t i = f.first_run; found && i < ir->repeats.run_count; i++)
-        found = alike_iterations(&f, &ir->repeats.run[i]);
+        found = iterations_correspond(&f, &ir->repeats.run[i]);
     return found;
 }
 
-uint32_t repeats_of_state(const struct ir *ir, uint32_t buffer)
+uint32_t repeats_instances_of_state(const struct ir *ir, uint32_t buffer)
 {
     const struct repeats *r = &ir->repeats;
     uint16_t binding = ir->buffer.binding[buffer];
     if (r->copies == 0 || r->of_units || binding == IR_NONE16 ||
         ir->binding[binding].bundle == IR_NONE16)
         return 1;
-    int32_t layer = bundle_layer(ir, ir->binding[binding].bundle);
+    int32_t layer = bundle_first_layer(ir, ir->binding[binding].bundle);
     return layer >= 0 && layer / r->layers == r->first_copied - 1 ? 1 + r->copies : 1;
 }

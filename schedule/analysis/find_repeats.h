@@ -16,6 +16,6 @@
 bool find_repeats(struct ir *ir, uint32_t role, const uint32_t *first_op);
 
 /* Returns the number of instances that a persistent buffer has in the whole list: 1, or 1 + copies. */
-uint32_t repeats_of_state(const struct ir *ir, uint32_t buffer);
+uint32_t repeats_instances_of_state(const struct ir *ir, uint32_t buffer);
 
 #endif

@@ -5,59 +5,59 @@
 
 void first_uses_release(struct first_uses *first_uses)
 {
-    free(first_uses->first);
-    free(first_uses->early_clock);
-    free(first_uses->clock);
+    free(first_uses->first_op);
+    free(first_uses->clock_row);
+    free(first_uses->early_clocks);
     free(first_uses->by_first_use);
     *first_uses = (struct first_uses){0};
 }
 
-void first_uses_touch_early(struct first_uses *b, const struct order *order, uint32_t buffer,
-                            uint32_t op)
+void first_uses_add_unordered_touch(struct first_uses *b, const struct order *order,
+                                    uint32_t buffer, uint32_t op)
 {
-    size_t size = b->width * sizeof *b->clock;
-    if (b->early_clock[buffer] == IR_NONE) {
-        b->early_clock[buffer] = b->count++;
-        b->clock = heap_grow(b->clock, &b->capacity, b->count, size);
-        memcpy(b->clock + (size_t)b->early_clock[buffer] * b->width,
-               order_row(order, b->first[buffer]), size);
+    size_t size = b->clock_width * sizeof *b->early_clocks;
+    if (b->clock_row[buffer] == IR_NONE) {
+        b->clock_row[buffer] = b->early_clock_count++;
+        b->early_clocks = heap_grow(b->early_clocks, &b->capacity, b->early_clock_count, size);
+        memcpy(b->early_clocks + (size_t)b->clock_row[buffer] * b->clock_width,
+               order_clock_of(order, b->first_op[buffer]), size);
     }
-    first_uses_lower(b->clock + (size_t)b->early_clock[buffer] * b->width, order_row(order, op),
-                     b->width);
+    first_uses_lower_clock(b->early_clocks + (size_t)b->clock_row[buffer] * b->clock_width,
+                           order_clock_of(order, op), b->clock_width);
 }
 
 void first_uses_begin(struct first_uses *b, const struct order *order, uint32_t buffers)
 {
-    b->first = heap_realloc(b->first, buffers, sizeof *b->first);
-    b->early_clock = heap_realloc(b->early_clock, buffers, sizeof *b->early_clock);
+    b->first_op = heap_realloc(b->first_op, buffers, sizeof *b->first_op);
+    b->clock_row = heap_realloc(b->clock_row, buffers, sizeof *b->clock_row);
     b->by_first_use = heap_realloc(b->by_first_use, buffers, sizeof *b->by_first_use);
     b->used_count = 0;
-    memset(b->first, 0xff, buffers * sizeof *b->first);
-    memset(b->early_clock, 0xff, buffers * sizeof *b->early_clock);
-    if (b->width != order->width)
+    memset(b->first_op, 0xff, buffers * sizeof *b->first_op);
+    memset(b->clock_row, 0xff, buffers * sizeof *b->clock_row);
+    if (b->clock_width != order->clock_width)
         b->capacity = 0;
-    b->width = order->width;
-    b->count = 0;
+    b->clock_width = order->clock_width;
+    b->early_clock_count = 0;
 }
 
 void first_uses_of_role(struct first_uses *b, const struct ir *ir, const struct order *order)
 {
     first_uses_begin(b, order, ir->buffer.count);
-    for (uint32_t op = order->begin; op < order->begin + order->count; op++)
+    for (uint32_t op = order->first_op; op < order->first_op + order->op_count; op++)
         for (uint32_t k = 0; k < ir_operand_count(ir, op); k++)
-            first_uses_touch(b, order, ir_touched(ir, op, k), op);
+            first_uses_add_touch(b, order, ir_touched(ir, op, k), op);
 }
 
-bool first_uses_after(const struct first_uses *first_uses, const struct order *order,
-                      uint32_t buffer, const op_id *set, uint32_t count)
+bool first_uses_is_after_set(const struct first_uses *first_uses, const struct order *order,
+                             uint32_t buffer, const op_id *set, uint32_t count)
 {
     const uint32_t *clock = first_uses_clock(first_uses, order, buffer);
     for (uint32_t k = 0; k < count; k++) {
         uint32_t op = set[k].i;
-        if (op < order->begin || op - order->begin >= order->count)
+        if (op < order->first_op || op - order->first_op >= order->op_count)
             return false;
-        uint8_t stream = order->stream[op - order->begin];
-        if (stream == ORDER_ON_HOST ? op >= first_uses->first[buffer] : clock[stream] <= op)
+        uint8_t stream = order->stream_of_op[op - order->first_op];
+        if (stream == ORDER_ON_HOST ? op >= first_uses->first_op[buffer] : clock[stream] <= op)
             return false;
     }
     return true;

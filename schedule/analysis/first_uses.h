@@ -14,11 +14,13 @@
 
 /* All-zero is empty. */
 struct first_uses {
-    uint32_t *first; /* [buffers] the first op that touches each; IR_NONE: no op of the role does */
-    uint32_t *early_clock; /* [buffers] row of `clock`; IR_NONE: the clock is that of op `first` */
-    uint32_t *clock;       /* (count, width of the order) */
+    /* [buffers] the first op that touches each; IR_NONE: no op of the role does */
+    uint32_t *first_op;
+    /* [buffers] row of `early_clocks`; IR_NONE: the clock is that of op `first_op` */
+    uint32_t *clock_row;
+    uint32_t *early_clocks; /* (early_clock_count, clock_width) */
     size_t capacity;
-    uint32_t count, width;
+    uint32_t early_clock_count, clock_width;
     uint32_t *by_first_use; /* the buffers in the order of their first uses */
     uint32_t used_count;
 };
@@ -29,19 +31,19 @@ void first_uses_release(struct first_uses *first_uses);
 void first_uses_begin(struct first_uses *first_uses, const struct order *order, uint32_t buffers);
 
 /* Records a touch that is not ordered after the buffer's first touch. */
-void first_uses_touch_early(struct first_uses *first_uses, const struct order *order,
-                            uint32_t buffer, uint32_t op);
+void first_uses_add_unordered_touch(struct first_uses *first_uses, const struct order *order,
+                                    uint32_t buffer, uint32_t op);
 
 /* Records that an op, whose clock is in `order`, touches a buffer. */
-static inline void first_uses_touch(struct first_uses *first_uses, const struct order *order,
-                                    uint32_t buffer, uint32_t op)
+static inline void first_uses_add_touch(struct first_uses *first_uses, const struct order *order,
+                                        uint32_t buffer, uint32_t op)
 {
-    uint32_t first = first_uses->first[buffer];
+    uint32_t first = first_uses->first_op[buffer];
     if (first == IR_NONE) {
-        first_uses->first[buffer] = op;
+        first_uses->first_op[buffer] = op;
         first_uses->by_first_use[first_uses->used_count++] = buffer;
-    } else if (first != op && !order_before(order, first, op)) {
-        first_uses_touch_early(first_uses, order, buffer, op);
+    } else if (first != op && !order_is_before(order, first, op)) {
+        first_uses_add_unordered_touch(first_uses, order, buffer, op);
     }
 }
 
@@ -50,7 +52,7 @@ void first_uses_of_role(struct first_uses *first_uses, const struct ir *ir,
                         const struct order *order);
 
 /* Lowers a clock to the minimum of two, column by column. */
-static inline void first_uses_lower(uint32_t *clock, const uint32_t *other, uint32_t width)
+static inline void first_uses_lower_clock(uint32_t *clock, const uint32_t *other, uint32_t width)
 {
     for (uint32_t i = 0; i < width; i++)
         clock[i] = clock[i] < other[i] ? clock[i] : other[i];
@@ -60,13 +62,13 @@ static inline void first_uses_lower(uint32_t *clock, const uint32_t *other, uint
 static inline const uint32_t *first_uses_clock(const struct first_uses *first_uses,
                                                const struct order *order, uint32_t buffer)
 {
-    uint32_t early = first_uses->early_clock[buffer];
-    return early == IR_NONE ? order_row(order, first_uses->first[buffer])
-                            : first_uses->clock + (size_t)early * first_uses->width;
+    uint32_t early = first_uses->clock_row[buffer];
+    return early == IR_NONE ? order_clock_of(order, first_uses->first_op[buffer])
+                            : first_uses->early_clocks + (size_t)early * first_uses->clock_width;
 }
 
 /* True if all ops of a free set have ended when the live range of a buffer with that first use starts. */
-bool first_uses_after(const struct first_uses *first_uses, const struct order *order,
-                      uint32_t buffer, const op_id *set, uint32_t count);
+bool first_uses_is_after_set(const struct first_uses *first_uses, const struct order *order,
+                             uint32_t buffer, const op_id *set, uint32_t count);
 
 #endif

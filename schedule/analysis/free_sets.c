@@ -26,14 +26,15 @@ static uint32_t new_member(struct free_sets *s)
     return s->count++;
 }
 
-void free_sets_touch(struct free_sets *s, const struct order *order, uint32_t buffer, uint32_t op)
+void free_sets_add_touch(struct free_sets *s, const struct order *order, uint32_t buffer,
+                         uint32_t op)
 {
     uint32_t *link = &s->newest_member[buffer];
     if (*link != IR_NONE && s->member[*link].op == op)
         return;
     while (*link != IR_NONE) {
         struct free_sets_member *m = &s->member[*link];
-        if (m->op >= order->begin && order_before(order, m->op, op)) {
+        if (m->op >= order->first_op && order_is_before(order, m->op, op)) {
             uint32_t gone = *link;
             *link = m->next;
             m->next = s->spare_member;

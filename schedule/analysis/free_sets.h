@@ -4,7 +4,7 @@
  *     free_sets_init(&sets, buffers);
  *     for each op, when its clock is known:
  *         for each buffer it touches:
- *             free_sets_touch(&sets, order, buffer, op);
+ *             free_sets_add_touch(&sets, order, buffer, op);
  *     free_sets_store(&sets, ir, first_buffer); */
 #ifndef SCHEDULE_ANALYSIS_FREE_SETS_H
 #define SCHEDULE_ANALYSIS_FREE_SETS_H
@@ -27,8 +27,8 @@ void free_sets_release(struct free_sets *sets);
 
 /* Records that `op`, whose clock is in `order`, touches the buffer: it replaces those members of the buffer's free
  * set that have ended before it starts. */
-void free_sets_touch(struct free_sets *sets, const struct order *order, uint32_t buffer,
-                     uint32_t op);
+void free_sets_add_touch(struct free_sets *sets, const struct order *order, uint32_t buffer,
+                         uint32_t op);
 
 /* Stores the free sets in the rows of an ir's buffers, from row `from` on, members in list order. A buffer that
  * no op touched gets an empty set. */

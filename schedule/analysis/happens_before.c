@@ -9,102 +9,105 @@ enum { LANES = 4 };
 
 void order_release(struct order *order)
 {
-    free(order->row);
-    free(order->stream);
+    free(order->clocks);
+    free(order->stream_of_op);
     free(order->stream_tail);
-    free(order->host);
+    free(order->host_clock);
     *order = (struct order){0};
 }
 
-static void reserve_rows(struct order *order, uint32_t rows)
+static void reserve_clocks(struct order *order, uint32_t rows)
 {
     if (rows <= order->capacity)
         return;
     size_t capacity = heap_next_capacity(order->capacity, rows);
     assert(capacity <= UINT32_MAX);
-    order->row = heap_realloc(order->row, capacity, order->width * sizeof *order->row);
-    order->stream = heap_realloc(order->stream, capacity, sizeof *order->stream);
+    order->clocks =
+        heap_realloc(order->clocks, capacity, order->clock_width * sizeof *order->clocks);
+    order->stream_of_op = heap_realloc(order->stream_of_op, capacity, sizeof *order->stream_of_op);
     order->capacity = (uint32_t)capacity;
 }
 
-void order_begin(struct order *order, uint32_t streams, uint32_t first_op)
+void order_begin_list(struct order *order, uint32_t streams, uint32_t first_op)
 {
     assert(streams <= ORDER_ON_HOST);
     uint32_t width = (streams + LANES - 1) / LANES * LANES;
     if (width == 0)
         width = LANES;
-    if (width != order->width) { /* rows of another width cannot use the old memory */
+    if (width != order->clock_width) { /* rows of another width cannot use the old memory */
         order_release(order);
-        order->width = width;
+        order->clock_width = width;
     }
-    order->begin = first_op;
-    order->count = 0;
-    order->streams = streams;
+    order->first_op = first_op;
+    order->op_count = 0;
+    order->stream_count = streams;
     order->stream_tail = heap_realloc(order->stream_tail, width, sizeof *order->stream_tail);
-    order->host = heap_realloc(order->host, width, sizeof *order->host);
+    order->host_clock = heap_realloc(order->host_clock, width, sizeof *order->host_clock);
     memset(order->stream_tail, 0, width * sizeof *order->stream_tail);
-    memset(order->host, 0, width * sizeof *order->host);
-    reserve_rows(order, 1);
+    memset(order->host_clock, 0, width * sizeof *order->host_clock);
+    reserve_clocks(order, 1);
 }
 
-static inline void raise_to(uint32_t *restrict row, const uint32_t *restrict other, uint32_t width)
+static inline void raise_clock(uint32_t *restrict row, const uint32_t *restrict other,
+                               uint32_t width)
 {
     for (uint32_t i = 0; i < width; i += LANES)
         for (uint32_t j = 0; j < LANES; j++)
             row[i + j] = row[i + j] > other[i + j] ? row[i + j] : other[i + j];
 }
 
-static inline uint32_t *open_row(struct order *order)
+static inline uint32_t *clock_of_open_op(struct order *order)
 {
-    return order->row + (size_t)order->count * order->width;
+    return order->clocks + (size_t)order->op_count * order->clock_width;
 }
 
-const uint32_t *order_start(struct order *order, enum order_place place, uint32_t stream)
+const uint32_t *order_open_op(struct order *order, enum order_place place, uint32_t stream)
 {
-    reserve_rows(order, order->count + 1);
-    uint32_t *row = open_row(order), tail = 0;
+    reserve_clocks(order, order->op_count + 1);
+    uint32_t *row = clock_of_open_op(order), tail = 0;
     order->op_place = (uint8_t)place;
-    order->stream[order->count] = ORDER_ON_HOST;
+    order->stream_of_op[order->op_count] = ORDER_ON_HOST;
     if (place != ORDER_HOST) {
-        assert(stream < order->streams);
+        assert(stream < order->stream_count);
         tail = order->stream_tail[stream];
         if (place != ORDER_SYNC)
-            order->stream[order->count] = (uint8_t)stream;
+            order->stream_of_op[order->op_count] = (uint8_t)stream;
     }
-    memcpy(row, order->host, order->width * sizeof *row);
+    memcpy(row, order->host_clock, order->clock_width * sizeof *row);
     if (tail != 0) {
-        raise_to(row, order_row(order, tail - 1), order->width);
+        raise_clock(row, order_clock_of(order, tail - 1), order->clock_width);
         row[stream] = tail;
     }
     return row;
 }
 
-void order_join(struct order *order, uint32_t op)
+void order_add_wait(struct order *order, uint32_t op)
 {
-    if (op < order->begin || op - order->begin >= order->count)
+    if (op < order->first_op || op - order->first_op >= order->op_count)
         return;
-    uint32_t *row = open_row(order);
-    uint8_t stream = order->stream[op - order->begin];
+    uint32_t *row = clock_of_open_op(order);
+    uint8_t stream = order->stream_of_op[op - order->first_op];
     /* Everything that had to end before an op started has ended when the op has ended. */
     if (stream != ORDER_ON_HOST && row[stream] > op)
         return;
-    raise_to(row, order_row(order, op), order->width);
+    raise_clock(row, order_clock_of(order, op), order->clock_width);
     if (stream != ORDER_ON_HOST)
         row[stream] = op + 1;
 }
 
-void order_finish(struct order *order)
+void order_close_op(struct order *order)
 {
-    uint32_t op = order->begin + order->count;
-    uint8_t stream = order->stream[order->count];
+    uint32_t op = order->first_op + order->op_count;
+    uint8_t stream = order->stream_of_op[order->op_count];
     if (stream != ORDER_ON_HOST)
         order->stream_tail[stream] = op + 1;
     if (order->op_place != ORDER_STREAM) {
-        memcpy(order->host, open_row(order), order->width * sizeof *order->host);
+        memcpy(order->host_clock, clock_of_open_op(order),
+               order->clock_width * sizeof *order->host_clock);
         if (stream != ORDER_ON_HOST)
-            order->host[stream] = op + 1;
+            order->host_clock[stream] = op + 1;
     }
-    order->count++;
+    order->op_count++;
 }
 
 enum order_place order_place_of(const struct ir *ir, uint32_t op)
@@ -116,16 +119,16 @@ enum order_place order_place_of(const struct ir *ir, uint32_t op)
     return ir_blocks_host(ir, op) ? ORDER_BLOCKING : ORDER_STREAM;
 }
 
-void order_role(struct order *order, const struct ir *ir, uint32_t role)
+void order_compute_role(struct order *order, const struct ir *ir, uint32_t role)
 {
     const struct role *r = &ir->role[role];
-    order_begin(order, ir->stream_count, r->op_begin);
-    reserve_rows(order, r->op_count + 1);
+    order_begin_list(order, ir->stream_count, r->op_begin);
+    reserve_clocks(order, r->op_count + 1);
     for (uint32_t op = r->op_begin; op < r->op_begin + r->op_count; op++) {
-        order_start(order, order_place_of(ir, op), ir->op.stream[op]);
+        order_open_op(order, order_place_of(ir, op), ir->op.stream[op]);
         const op_id *wait = ir_waits(ir, op);
         for (uint32_t i = 0; i < ir->op.wait_count[op]; i++)
-            order_join(order, wait[i].i);
-        order_finish(order);
+            order_add_wait(order, wait[i].i);
+        order_close_op(order);
     }
 }

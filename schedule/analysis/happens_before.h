@@ -1,23 +1,22 @@
 /* schedule/analysis/happens_before.h: which op of a role is ordered before which (happens-before).
  *
  * Op a is ordered before op b when a has ended, on every rank of the role and whatever the ops cost, before b starts.
- * The order follows from four rules: ops of one stream run in list order; an op starts after the ops it waits for;
- * the host issues in list order, so that nothing listed after a HOST_SYNC, a BARRIER or a blocking copy starts before
- * that has ended; HOST_SYNC ends after all that was issued before on its stream. An op whose guard fails keeps its
- * place and its waits, so one pass serves all ranks. The order between ranks, which messages make, is not computed
- * here.
+ * The order follows from four rules: ops of one stream run in list order; an op starts after the ops it waits for; the
+ * host issues in list order, so that nothing listed after a HOST_SYNC, a BARRIER or a blocking copy starts before that
+ * has ended; HOST_SYNC ends after all that was issued before on its stream. An op whose guard fails keeps its place and
+ * its waits, so one pass serves all ranks. The order between ranks, which messages make, is not computed here.
  *
- * The order is held as one vector clock per op: a row with one uint32_t per stream, 1 + the last op of that stream
- * that has ended when the op starts (0: none). Ops of a stream end in list order, so one number per stream is enough,
- * and the clocks of a role take ops x streams numbers.
+ * The order is held as one vector clock per op: a row with one uint32_t per stream, 1 + the last op of that stream that
+ * has ended when the op starts (0: none). Ops of a stream end in list order, so one number per stream is enough, and
+ * the clocks of a role take ops x streams numbers.
  *
- * order_role() computes the clocks of a finished list. A pass that emits a list can build them as it goes, and look
- * at the clock of the op it is about to emit:
+ * order_compute_role() computes the clocks of a finished list. A pass that emits a list can build them as it goes, and
+ * look at the clock of the op it is about to emit:
  *
- *     order_begin(&order, ir->stream_count, first_op);
- *     for each op: order_start(&order, ORDER_STREAM, stream);
- *                  if (!order_covers(&order, writer)) order_join(&order, writer);  // a wait
- *                  order_finish(&order); */
+ *     order_begin_list(&order, ir->stream_count, first_op);
+ *     for each op: order_open_op(&order, ORDER_STREAM, stream);
+ *                  if (!order_open_op_follows(&order, writer)) order_add_wait(&order, writer);  // a wait
+ *                  order_close_op(&order); */
 #ifndef SCHEDULE_ANALYSIS_HAPPENS_BEFORE_H
 #define SCHEDULE_ANALYSIS_HAPPENS_BEFORE_H
 
@@ -37,16 +36,18 @@ enum order_place {
 
 #define ORDER_ON_HOST UINT8_MAX /* the stream of ops that are in no stream */
 
-/* All-zero is empty. begin, count, width and row may be read; the other members are only for happens_before.c. */
+/* All-zero is empty. first_op, op_count, clock_width and clocks may be read; the other members are only for
+ * happens_before.c. */
 struct order {
-    uint32_t begin, count; /* rows of ops begin .. begin + count - 1, in list order */
-    uint32_t streams;      /* number of columns in use */
-    uint32_t width;        /* number of columns of a row; columns that are not in use are 0 */
-    uint32_t *row;         /* (count, width) */
-    uint8_t *stream;       /* (count) the op's stream, or ORDER_ON_HOST */
-    uint32_t *stream_tail; /* (streams) 1 + the last op of the stream; 0: none yet */
-    /* (width) the clock of what has ended when the host issues the next op */
-    uint32_t *host;
+    /* clocks of ops first_op .. first_op + op_count - 1, in list order */
+    uint32_t first_op, op_count;
+    uint32_t stream_count; /* number of columns in use */
+    uint32_t clock_width;  /* number of columns of a row; columns that are not in use are 0 */
+    uint32_t *clocks;      /* (op_count, clock_width) */
+    uint8_t *stream_of_op; /* (op_count) the op's stream, or ORDER_ON_HOST */
+    uint32_t *stream_tail; /* (stream_count) 1 + the last op of the stream; 0: none yet */
+    /* (clock_width) the clock of what has ended when the host issues the next op */
+    uint32_t *host_clock;
     uint32_t capacity;
     uint8_t op_place; /* enum order_place of the op under construction */
 };
@@ -55,42 +56,42 @@ void order_release(struct order *order);
 
 /* Computes the clocks of all ops of a role into *order, whose memory it reuses. It ignores waits that name no earlier
  * op of the role; the verifier reports them. */
-void order_role(struct order *order, const struct ir *ir, uint32_t role);
+void order_compute_role(struct order *order, const struct ir *ir, uint32_t role);
 
 /* Starts an empty list whose ops will use streams 0 .. streams and be numbered from first_op. */
-void order_begin(struct order *order, uint32_t streams, uint32_t first_op);
+void order_begin_list(struct order *order, uint32_t streams, uint32_t first_op);
 
-/* Opens the next op, whose id is begin + count, and returns its clock before any waits are joined. The pointer is
- * valid until the next order_start(). `stream` is the op's stream column; ORDER_HOST ignores it. */
-const uint32_t *order_start(struct order *order, enum order_place place, uint32_t stream);
+/* Opens the next op, whose id is first_op + op_count, and returns its clock before any waits are joined. The pointer is
+ * valid until the next order_open_op(). `stream` is the op's stream column; ORDER_HOST ignores it. */
+const uint32_t *order_open_op(struct order *order, enum order_place place, uint32_t stream);
 
 /* Adds a wait of the open op for an earlier op; other waits are ignored. */
-void order_join(struct order *order, uint32_t op);
+void order_add_wait(struct order *order, uint32_t op);
 
 /* Closes the open op. */
-void order_finish(struct order *order);
+void order_close_op(struct order *order);
 
 /* Returns how an op of a schedule takes part in the order. */
 enum order_place order_place_of(const struct ir *ir, uint32_t op);
 
-static inline const uint32_t *order_row(const struct order *order, uint32_t op)
+static inline const uint32_t *order_clock_of(const struct order *order, uint32_t op)
 {
-    return order->row + (size_t)(op - order->begin) * order->width;
+    return order->clocks + (size_t)(op - order->first_op) * order->clock_width;
 }
 
 /* True if op a has ended when an op `b` with this clock starts. */
-static inline bool order_before(const struct order *order, uint32_t a, uint32_t b)
+static inline bool order_is_before(const struct order *order, uint32_t a, uint32_t b)
 {
-    uint8_t stream = order->stream[a - order->begin];
+    uint8_t stream = order->stream_of_op[a - order->first_op];
     if (stream == ORDER_ON_HOST)
         return a < b;
-    return order_row(order, b)[stream] > a;
+    return order_clock_of(order, b)[stream] > a;
 }
 
 /* True if the open op already starts after op a, so that a wait for a would add nothing. */
-static inline bool order_covers(const struct order *order, uint32_t a)
+static inline bool order_open_op_follows(const struct order *order, uint32_t a)
 {
-    return order_before(order, a, order->begin + order->count);
+    return order_is_before(order, a, order->first_op + order->op_count);
 }
 
 #endif

@@ -11,8 +11,8 @@ enum {
 };
 
 struct op_block {
-    uint32_t begin, ops;
-    int32_t label; /* the layer or the unit; -1: none */
+    uint32_t first_op, op_count;
+    int32_t layer_or_unit; /* the layer or the unit; -1: none */
     uint8_t phase;
 };
 
@@ -23,7 +23,7 @@ struct op_blocks {
 
 /* ---- labels ---- */
 
-int32_t bundle_layer(const struct ir *ir, uint16_t bundle)
+int32_t bundle_first_layer(const struct ir *ir, uint16_t bundle)
 {
     static const char head[] = "layers.";
     const char *name = ir->bundle[bundle].name;
@@ -39,7 +39,7 @@ static int32_t layer_of_states(const struct ir *ir, uint32_t op)
     for (uint32_t k = 0; k < ir_operand_count(ir, op); k++) {
         uint16_t binding = ir->buffer.binding[ir_touched(ir, op, k)];
         if (binding != IR_NONE16 && ir->binding[binding].bundle != IR_NONE16)
-            return bundle_layer(ir, ir->binding[binding].bundle);
+            return bundle_first_layer(ir, ir->binding[binding].bundle);
     }
     return -1;
 }
@@ -57,11 +57,12 @@ int32_t iteration_label(const struct ir *ir, uint32_t op, bool of_units)
 
 static void add_block(struct op_blocks *b, const struct ir *ir, uint32_t op, int32_t label)
 {
-    b->row[b->count++] = (struct op_block){.begin = op, .label = label, .phase = ir->op.phase[op]};
+    b->row[b->count++] =
+        (struct op_block){.first_op = op, .layer_or_unit = label, .phase = ir->op.phase[op]};
 }
 
 /* Adds a key to those seen. Returns false if it was there already. */
-static bool is_new(uint64_t *seen, uint32_t *count, uint64_t key)
+static bool add_key_if_new(uint64_t *seen, uint32_t *count, uint64_t key)
 {
     for (uint32_t i = *count; i > 0; i--)
         if (seen[i - 1] == key)
@@ -90,11 +91,11 @@ static struct op_blocks find_blocks(const struct ir *ir, const struct role *role
         if (optimizer || label < 0 || key == last_key)
             continue;
         last_key = key;
-        if (is_new(seen, &seen_count, key))
+        if (add_key_if_new(seen, &seen_count, key))
             add_block(&b, ir, op, label);
     }
     for (uint32_t i = 0; i < b.count; i++)
-        b.row[i].ops = (i + 1 < b.count ? b.row[i + 1].begin : end) - b.row[i].begin;
+        b.row[i].op_count = (i + 1 < b.count ? b.row[i + 1].first_op : end) - b.row[i].first_op;
     free(seen);
     return b;
 }
@@ -103,7 +104,7 @@ static struct op_blocks find_blocks(const struct ir *ir, const struct role *role
 
 /* Returns a number that stands for the two memories of a copy, or 0 for other ops: copies from and to pageable memory
  * use other links than those of pinned memory. */
-static uint64_t memories(const struct ir *ir, uint32_t op)
+static uint64_t copy_memories_key(const struct ir *ir, uint32_t op)
 {
     uint8_t kind = ir->op.kind[op];
     if (kind != WORK_H2D && kind != WORK_D2H)
@@ -112,17 +113,18 @@ static uint64_t memories(const struct ir *ir, uint32_t op)
            ir->buffer.memory[ir_touched(ir, op, ir->op.read_count[op])];
 }
 
-static bool same_block(const struct ir *ir, const struct op_block *a, const struct op_block *b)
+static bool blocks_are_equal(const struct ir *ir, const struct op_block *a,
+                             const struct op_block *b)
 {
     const struct op_table *t = &ir->op;
-    uint32_t i = a->begin, k = b->begin, ops = a->ops;
-    if (ops != b->ops || memcmp(t->shape + i, t->shape + k, ops * sizeof *t->shape) != 0 ||
+    uint32_t i = a->first_op, k = b->first_op, ops = a->op_count;
+    if (ops != b->op_count || memcmp(t->shape + i, t->shape + k, ops * sizeof *t->shape) != 0 ||
         memcmp(t->stream + i, t->stream + k, ops * sizeof *t->stream) != 0 ||
         memcmp(t->guard + i, t->guard + k, ops * sizeof *t->guard) != 0)
         return false;
     /* ops of one kind have the same number as ops of one shape */
     for (uint32_t op = 0; op < ops; op++)
-        if (memories(ir, i + op) != memories(ir, k + op))
+        if (copy_memories_key(ir, i + op) != copy_memories_key(ir, k + op))
             return false;
     return true;
 }
@@ -130,21 +132,24 @@ static bool same_block(const struct ir *ir, const struct op_block *a, const stru
 /* ---- iterations ---- */
 
 /* Returns the label of the iteration that begins with a block. */
-static int32_t label_of(const struct op_block *block, uint32_t length, bool of_units)
+static int32_t iteration_label_of_block(const struct op_block *block, uint32_t length,
+                                        bool of_units)
 {
     for (uint32_t i = 0; of_units && i < length; i++)
         if (block[i].phase != PHASE_FORWARD)
-            return block[i].label;
-    return block->label;
+            return block[i].layer_or_unit;
+    return block->layer_or_unit;
 }
 
-static void find_step(struct iterations *run, const struct op_block *block, bool of_units)
+static void find_label_step(struct iterations *run, const struct op_block *block, bool of_units)
 {
-    run->first = label_of(block, run->blocks, of_units);
-    run->optimizer = block->phase == PHASE_OPTIMIZER;
-    for (uint32_t i = 1; i < run->count; i++) {
-        int32_t step = label_of(block + i * run->blocks, run->blocks, of_units) -
-                       label_of(block + (i - 1) * run->blocks, run->blocks, of_units);
+    run->first = iteration_label_of_block(block, run->blocks_per_iteration, of_units);
+    run->is_in_optimizer = block->phase == PHASE_OPTIMIZER;
+    for (uint32_t i = 1; i < run->iteration_count; i++) {
+        int32_t step = iteration_label_of_block(block + i * run->blocks_per_iteration,
+                                                run->blocks_per_iteration, of_units) -
+                       iteration_label_of_block(block + (i - 1) * run->blocks_per_iteration,
+                                                run->blocks_per_iteration, of_units);
         if (i > 1 && step != run->step) {
             run->step = 0;
             return;
@@ -156,11 +161,11 @@ static void find_step(struct iterations *run, const struct op_block *block, bool
 /* True if the iterations can be a run: from each to the next, the label (its layer or micro-batch) rises or falls by
  * the layers of a period. The first label must be the first layer of a period or, in a backward, the last one. In the
  * optimizer an iteration updates one bundle, which has all layers of a period and carries the label of the first. */
-static bool is_run(const struct repeats *r, const struct iterations *run)
+static bool can_be_run(const struct repeats *r, const struct iterations *run)
 {
     int32_t layers = r->layers, at = run->first % layers;
     return run->first >= 0 && (run->step == layers || run->step == -layers) &&
-           at == (run->step > 0 || run->optimizer ? 0 : layers - 1);
+           at == (run->step > 0 || run->is_in_optimizer ? 0 : layers - 1);
 }
 
 /* Returns the iterations that begin with block `at`; count 0: there are none. */
@@ -170,16 +175,17 @@ static struct iterations iterations_at(const struct ir *ir, const struct op_bloc
     for (uint32_t length = 1; length <= BLOCKS_MAX; length++) {
         uint32_t equal = 0;
         while (at + equal + length < b->count &&
-               same_block(ir, &b->row[at + equal], &b->row[at + equal + length]))
+               blocks_are_equal(ir, &b->row[at + equal], &b->row[at + equal + length]))
             equal++;
-        struct iterations run = {
-            .begin = b->row[at].begin, .count = equal / length + 1, .blocks = length};
-        if (run.count < (r->of_units ? UNITS_MIN : LAYERS_MIN))
+        struct iterations run = {.first_op = b->row[at].first_op,
+                                 .iteration_count = equal / length + 1,
+                                 .blocks_per_iteration = length};
+        if (run.iteration_count < (r->of_units ? UNITS_MIN : LAYERS_MIN))
             continue;
         for (uint32_t i = 0; i < length; i++)
-            run.ops += b->row[at + i].ops;
-        find_step(&run, &b->row[at], r->of_units);
-        if (is_run(r, &run))
+            run.ops_per_iteration += b->row[at + i].op_count;
+        find_label_step(&run, &b->row[at], r->of_units);
+        if (can_be_run(r, &run))
             return run;
         break;
     }
@@ -194,8 +200,8 @@ struct iterations *find_iterations(const struct ir *ir, uint32_t role, uint32_t 
     *count = 0;
     for (uint32_t at = 0; at < b.count;) {
         struct iterations run = iterations_at(ir, &b, at);
-        at += run.count > 0 ? run.count * run.blocks : 1;
-        if (run.count == 0)
+        at += run.iteration_count > 0 ? run.iteration_count * run.blocks_per_iteration : 1;
+        if (run.iteration_count == 0)
             continue;
         runs = heap_grow(runs, &capacity, *count + (size_t)1, sizeof *runs);
         runs[(*count)++] = run;

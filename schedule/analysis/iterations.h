@@ -11,14 +11,14 @@
 
 /* Consecutive iterations that are equal: they have the same ops, with the same shapes, streams, guards and memories. */
 struct iterations {
-    /* begin: the first op of the first iteration; ops: number of ops of each iteration */
-    uint32_t begin, ops;
-    uint32_t count;
-    uint32_t blocks; /* number of blocks of each iteration */
-    int32_t first,
-        step; /* the label of the first iteration (its layer or unit), and by how much the label
-                 changes from one iteration to the next; step 0: by varying amounts */
-    bool optimizer;
+    /* first_op: the first op of the first iteration; ops_per_iteration: number of ops of each iteration */
+    uint32_t first_op, ops_per_iteration;
+    uint32_t iteration_count;
+    uint32_t blocks_per_iteration; /* number of blocks of each iteration */
+    /* the label of the first iteration (its layer or unit), and by how much the label changes from one iteration to the
+     * next; step 0: by varying amounts */
+    int32_t first, step;
+    bool is_in_optimizer;
 };
 
 /* Returns, in list order, all iterations of a role's list that can be a run (schedule/ir/repeats.h). If several periods
@@ -30,6 +30,6 @@ struct iterations *find_iterations(const struct ir *ir, uint32_t role, uint32_t 
 int32_t iteration_label(const struct ir *ir, uint32_t op, bool of_units);
 
 /* Returns the layer of a bundle, or the first of its layers; -1: none. */
-int32_t bundle_layer(const struct ir *ir, uint16_t bundle);
+int32_t bundle_first_layer(const struct ir *ir, uint16_t bundle);
 
 #endif

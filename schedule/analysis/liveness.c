@@ -5,21 +5,21 @@
 
 static void touch_role(struct free_sets *sets, const struct ir *ir, const struct order *order)
 {
-    for (uint32_t op = order->begin; op < order->begin + order->count; op++)
+    for (uint32_t op = order->first_op; op < order->first_op + order->op_count; op++)
         for (uint32_t k = 0; k < ir_operand_count(ir, op); k++) {
             uint32_t buffer = ir_touched(ir, op, k);
-            if (!liveness_persistent(ir, buffer))
-                free_sets_touch(sets, order, buffer, op);
+            if (!liveness_is_persistent(ir, buffer))
+                free_sets_add_touch(sets, order, buffer, op);
         }
 }
 
-void liveness_free_sets(struct ir *ir)
+void liveness_compute_free_sets(struct ir *ir)
 {
     struct free_sets sets;
     struct order order = {0};
     free_sets_init(&sets, ir->buffer.count);
     for (uint32_t role = 0; role < ir->role_count; role++) {
-        order_role(&order, ir, role);
+        order_compute_role(&order, ir, role);
         touch_role(&sets, ir, &order);
     }
     order_release(&order);

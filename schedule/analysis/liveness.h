@@ -13,20 +13,20 @@
 #include <stdint.h>
 
 /* True if the buffer exists during the whole step. Bound buffers have the flag, too. */
-static inline bool liveness_persistent(const struct ir *ir, uint32_t buffer)
+static inline bool liveness_is_persistent(const struct ir *ir, uint32_t buffer)
 {
     return (ir->buffer.flags[buffer] & BUFFER_PERSISTENT) != 0;
 }
 
 /* True if the implementation holds the buffer during the whole step, and not as part of another buffer. */
-static inline bool liveness_persistent_whole(const struct ir *ir, uint32_t buffer)
+static inline bool liveness_is_separate_persistent(const struct ir *ir, uint32_t buffer)
 {
-    return liveness_persistent(ir, buffer) && (ir->buffer.flags[buffer] & BUFFER_PART) == 0;
+    return liveness_is_persistent(ir, buffer) && (ir->buffer.flags[buffer] & BUFFER_PART) == 0;
 }
 
 /* Replaces all free sets by the smallest correct ones: of each stream the last op that touches the buffer, except
  * those that are ordered before another of these ops. A buffer that no op touches gets an empty set. Members are in
  * list order. */
-void liveness_free_sets(struct ir *ir);
+void liveness_compute_free_sets(struct ir *ir);
 
 #endif

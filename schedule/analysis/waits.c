@@ -10,14 +10,14 @@ struct access {
 };
 
 /* The accesses of a buffer. For most buffers every access is of the whole buffer, and after the last write only one
- * stream reads: then `write` and `read` are the ids of the last write and the last read. Otherwise they are the
- * heads of two lists, one of writes and one of reads; the lists are separate because reads do not conflict with each
- * other. */
+ * stream reads: then `last_write` and `last_read` are the ids of the last write and the last read. Otherwise they are
+ * the heads of two lists, one of writes and one of reads; the lists are separate because reads do not conflict with
+ * each other. */
 struct accesses {
-    uint32_t read, write;              /* ids of ops, or heads of lists; IR_NONE: none */
+    uint32_t last_read, last_write;    /* ids of ops, or heads of lists; IR_NONE: none */
     uint8_t read_stream, write_stream; /* the streams of these ops */
     /* the stream of all listed accesses; MANY: several streams */
-    uint8_t stream;
+    uint8_t listed_stream;
     bool is_listed;
 };
 
@@ -33,9 +33,9 @@ struct waits {
     struct access *access;
     size_t access_capacity;
     uint32_t access_count;
-    uint32_t spare_access; /* the list of unused accesses */
-    uint32_t *added_waits; /* the ops that were added for the open op, the latest first */
-    op_id *needed_waits;   /* those of them that no other implies */
+    uint32_t first_spare_access; /* the list of unused accesses */
+    uint32_t *added_waits;       /* the ops that were added for the open op, the latest first */
+    op_id *needed_waits;         /* those of them that no other implies */
     uint32_t wait_count, wait_capacity;
 };
 
@@ -45,8 +45,8 @@ struct waits *waits_new(const struct order *order, uint32_t buffers)
     w->order = order;
     w->accesses_of = heap_alloc(buffers, sizeof *w->accesses_of);
     for (uint32_t b = 0; b < buffers; b++)
-        w->accesses_of[b] = (struct accesses){.read = IR_NONE, .write = IR_NONE};
-    w->spare_access = IR_NONE;
+        w->accesses_of[b] = (struct accesses){.last_read = IR_NONE, .last_write = IR_NONE};
+    w->first_spare_access = IR_NONE;
     return w;
 }
 
@@ -59,7 +59,7 @@ void waits_free(struct waits *w)
     free(w);
 }
 
-void waits_add(struct waits *w, uint32_t op)
+void waits_add_op(struct waits *w, uint32_t op)
 {
     uint32_t at = w->wait_count;
     while (at > 0 && w->added_waits[at - 1] < op)
@@ -81,40 +81,42 @@ static void add_conflicts(struct waits *w, uint32_t list, const struct touch *to
 {
     for (uint32_t i = list; i != IR_NONE; i = w->access[i].next) {
         const struct access *a = &w->access[i];
-        if (a->begin < touch->end && touch->begin < a->end && !order_covers(w->order, a->op))
-            waits_add(w, a->op);
+        if (a->begin < touch->end_element && touch->first_element < a->end &&
+            !order_open_op_follows(w->order, a->op))
+            waits_add_op(w, a->op);
     }
 }
 
-uint32_t waits_touch(struct waits *w, const struct touch *touch, uint32_t count, uint8_t stream)
+uint32_t waits_add_conflicts_of(struct waits *w, const struct touch *touch, uint32_t count,
+                                uint8_t stream)
 {
     for (const struct touch *end = touch + count; touch < end; touch++) {
         const struct accesses *of = &w->accesses_of[touch->buffer];
         if (of->is_listed) {
-            if (of->stream != stream)
-                add_conflicts(w, of->write, touch);
-            if (of->stream != stream && touch->is_write)
-                add_conflicts(w, of->read, touch);
+            if (of->listed_stream != stream)
+                add_conflicts(w, of->last_write, touch);
+            if (of->listed_stream != stream && touch->is_write)
+                add_conflicts(w, of->last_read, touch);
             continue;
         }
-        if (of->write_stream != stream && of->write != IR_NONE &&
-            !order_covers(w->order, of->write))
-            waits_add(w, of->write);
-        if (touch->is_write && of->read_stream != stream && of->read != IR_NONE &&
-            !order_covers(w->order, of->read))
-            waits_add(w, of->read);
+        if (of->write_stream != stream && of->last_write != IR_NONE &&
+            !order_open_op_follows(w->order, of->last_write))
+            waits_add_op(w, of->last_write);
+        if (touch->is_write && of->read_stream != stream && of->last_read != IR_NONE &&
+            !order_open_op_follows(w->order, of->last_read))
+            waits_add_op(w, of->last_read);
     }
     return w->wait_count;
 }
 
-const op_id *waits_finalize(struct waits *w, struct order *order, uint32_t *count)
+const op_id *waits_join_needed(struct waits *w, struct order *order, uint32_t *count)
 {
     uint32_t first = w->wait_count;
     /* from the latest to the earliest, so that no op is kept that another implies */
     for (uint32_t i = 0; i < w->wait_count; i++) {
-        if (order_covers(order, w->added_waits[i]))
+        if (order_open_op_follows(order, w->added_waits[i]))
             continue;
-        order_join(order, w->added_waits[i]);
+        order_add_wait(order, w->added_waits[i]);
         w->needed_waits[--first].i = w->added_waits[i];
     }
     *count = w->wait_count - first;
@@ -130,12 +132,12 @@ static void supersede_access(struct waits *w, uint32_t *link, const struct touch
 {
     for (uint32_t look = 0; look < LOOKS_MAX && *link != IR_NONE; look++) {
         struct access *a = &w->access[*link];
-        if (touch->begin <= a->begin && a->end <= touch->end &&
+        if (touch->first_element <= a->begin && a->end <= touch->end_element &&
             (stream == MANY || a->stream == stream)) {
             uint32_t gone = *link;
             *link = a->next;
-            a->next = w->spare_access;
-            w->spare_access = gone;
+            a->next = w->first_spare_access;
+            w->first_spare_access = gone;
         } else {
             link = &a->next;
         }
@@ -145,26 +147,27 @@ static void supersede_access(struct waits *w, uint32_t *link, const struct touch
 static inline void list_access(struct waits *w, struct accesses *of, const struct touch *touch,
                                uint8_t stream, uint32_t op)
 {
-    bool first = of->write == IR_NONE && of->read == IR_NONE;
-    uint32_t *list = touch->is_write ? &of->write : &of->read, row = w->spare_access;
-    of->stream = first || of->stream == stream ? stream : MANY;
+    bool first = of->last_write == IR_NONE && of->last_read == IR_NONE;
+    uint32_t *list = touch->is_write ? &of->last_write : &of->last_read,
+             row = w->first_spare_access;
+    of->listed_stream = first || of->listed_stream == stream ? stream : MANY;
     if (row != IR_NONE) {
-        w->spare_access = w->access[row].next;
+        w->first_spare_access = w->access[row].next;
     } else {
         row = w->access_count++;
         w->access = heap_grow(w->access, &w->access_capacity, w->access_count, sizeof *w->access);
     }
-    w->access[row] = (struct access){touch->begin, touch->end, op, *list, stream};
+    w->access[row] = (struct access){touch->first_element, touch->end_element, op, *list, stream};
     *list = row;
 }
 
 /* Turns the two ops of a buffer's accesses into lists. */
-static void make_lists(struct waits *w, struct accesses *of)
+static void convert_to_lists(struct waits *w, struct accesses *of)
 {
-    struct touch whole = {.end = WAITS_WHOLE};
-    uint32_t read = of->read, write = of->write;
+    struct touch whole = {.end_element = WAITS_WHOLE};
+    uint32_t read = of->last_read, write = of->last_write;
     of->is_listed = true;
-    of->read = of->write = IR_NONE;
+    of->last_read = of->last_write = IR_NONE;
     if (read != IR_NONE)
         list_access(w, of, &whole, of->read_stream, read);
     whole.is_write = true;
@@ -172,28 +175,28 @@ static void make_lists(struct waits *w, struct accesses *of)
         list_access(w, of, &whole, of->write_stream, write);
 }
 
-void waits_note(struct waits *w, const struct touch *touch, uint32_t count, uint8_t stream,
-                uint32_t op)
+void waits_record_touches(struct waits *w, const struct touch *touch, uint32_t count,
+                          uint8_t stream, uint32_t op)
 {
     for (; count > 0; count--, touch++) {
         struct accesses *of = &w->accesses_of[touch->buffer];
-        bool whole = touch->end == WAITS_WHOLE && touch->begin == 0;
+        bool whole = touch->end_element == WAITS_WHOLE && touch->first_element == 0;
         if (!of->is_listed && whole && touch->is_write) {
-            of->write = op;
+            of->last_write = op;
             of->write_stream = stream;
-            of->read = IR_NONE;
+            of->last_read = IR_NONE;
             continue;
         }
-        if (!of->is_listed && whole && (of->read == IR_NONE || of->read_stream == stream)) {
-            of->read = op;
+        if (!of->is_listed && whole && (of->last_read == IR_NONE || of->read_stream == stream)) {
+            of->last_read = op;
             of->read_stream = stream;
             continue;
         }
         if (!of->is_listed)
-            make_lists(w, of);
-        supersede_access(w, &of->read, touch, touch->is_write ? MANY : stream);
+            convert_to_lists(w, of);
+        supersede_access(w, &of->last_read, touch, touch->is_write ? MANY : stream);
         if (touch->is_write)
-            supersede_access(w, &of->write, touch, MANY);
+            supersede_access(w, &of->last_write, touch, MANY);
         list_access(w, of, touch, stream, op);
     }
 }

@@ -15,11 +15,11 @@
 
 #define WAITS_WHOLE UINT64_MAX /* the end of an operand that is a whole buffer */
 
-/* An operand of an op: elements [begin, end) of a buffer. */
+/* An operand of an op: elements first_element .. end_element - 1 of a buffer. */
 struct touch {
     uint32_t buffer;
     bool is_write;
-    uint64_t begin, end;
+    uint64_t first_element, end_element;
 };
 
 struct waits;
@@ -30,20 +30,20 @@ struct waits *waits_new(const struct order *order, uint32_t buffers);
 void waits_free(struct waits *waits);
 
 /* Adds an op for which the open op has to wait, whatever it touches. */
-void waits_add(struct waits *waits, uint32_t op);
+void waits_add_op(struct waits *waits, uint32_t op);
 
 /* Adds to the list of waits the ops with which touches of the open op conflict; the open op runs on `stream`. Returns
  * how many ops have been added for the open op so far. */
-uint32_t waits_touch(struct waits *waits, const struct touch *touch, uint32_t count,
-                     uint8_t stream);
+uint32_t waits_add_conflicts_of(struct waits *waits, const struct touch *touch, uint32_t count,
+                                uint8_t stream);
 
 /* Joins the clocks of the added ops to the open op's clock, and empties the list of added ops. Returns, in list
  * order, those added ops that neither the open op's clock nor another added op implies. The array belongs to
  * `waits`. */
-const op_id *waits_finalize(struct waits *waits, struct order *order, uint32_t *count);
+const op_id *waits_join_needed(struct waits *waits, struct order *order, uint32_t *count);
 
 /* Records the touches of op `op`, with which later ops may conflict. */
-void waits_note(struct waits *waits, const struct touch *touch, uint32_t count, uint8_t stream,
-                uint32_t op);
+void waits_record_touches(struct waits *waits, const struct touch *touch, uint32_t count,
+                          uint8_t stream, uint32_t op);
 
 #endif

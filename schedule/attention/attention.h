@@ -36,9 +36,9 @@ void upipe_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id out);
 void upipe_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dx);
 /* Returns the key and value caches in a row of e->prefix, which the first call makes; *width: elements of a token. */
 struct kv_widths {
-    int64_t k, v;
+    int64_t k_width, v_width;
 };
-struct prefix *prefix_open(struct emit *e, uint32_t row, struct kv_widths *width);
+struct prefix *prefix_open_caches(struct emit *e, uint32_t row, struct kv_widths *width);
 /* Emit attention over subsequences: the queries of one see its keys and those of the subsequences before it. */
 attention_operator prefix_forward, prefix_backward;
 /* Emit 2D attention: rings of context ranks, with a head group of one rank or more. */
@@ -50,9 +50,10 @@ attention_operator fpdt_operator_forward, fpdt_operator_backward;
 
 /* Emits only the fetches of one chunk from the host, for a forward tile and for a backward tile, each between two
  * synchronisations of the host. */
-void fpdt_fetch_alone(struct emit *e);
+void fpdt_emit_only_fetches(struct emit *e);
 
 /* Emits only the exchanges of the attention operator, each call between two synchronisations of the host. */
-void exchange_alone(struct emit *e, buffer_id qkv, buffer_id out, buffer_id d_out, buffer_id dqkv);
+void exchange_emit_only(struct emit *e, buffer_id qkv, buffer_id out, buffer_id d_out,
+                        buffer_id dqkv);
 
 #endif

@@ -12,51 +12,51 @@
 #include "schedule/attention/project.h"
 
 struct head_exchange {
-    int64_t begin; /* for a chunk of FPDT: its first row among the rank's rows */
-    /* n, s: tokens of a sequence on a rank, and on its head group */
-    int64_t n, s, dim;
-    int64_t ranks; /* number of ranks in the head group, P */
-    /* heads of the model; kv_sent: key and value heads that take part in the core */
-    int64_t heads, kv_heads, kv_sent;
+    int64_t first_row; /* for a chunk of FPDT: its first row among the rank's rows */
+    /* tokens of a sequence on a rank, and on its head group: n and s above */
+    int64_t rank_tokens, group_tokens, head_dim;
+    int64_t head_ranks; /* number of ranks in the head group, P */
+    /* heads of the model; core_kv_heads: key and value heads that take part in the core */
+    int64_t heads, kv_heads, core_kv_heads;
     int64_t q_width, kv_width; /* columns of q, and of k as sent, on all ranks together */
-    int64_t v_width,
-        o_width; /* columns of v as sent, and of the core's result; in most models those of k and q */
-    int64_t width; /* columns of the projection */
-    bool rope_before, rope_after;
+    /* columns of v as sent, and of the core's result; in most models those of k and q */
+    int64_t v_width, o_width;
+    int64_t projection_width; /* columns of the projection */
+    bool rope_before_exchange, rope_after_exchange;
     /* positions of a rank's tokens, and of its head group's */
-    struct view positions, positions_all;
-    bool norms;    /* the layer norms the heads of q and k */
-    bool is_split; /* q, k and v are separated before they are packed */
+    struct view rank_positions, group_positions;
+    bool norms_heads; /* the layer norms the heads of q and k */
+    bool is_split;    /* q, k and v are separated before they are packed */
     /* q, k and v of a sequence lie one after the other in what is projected (schedule/attention/latent.h) */
-    bool latent;
+    bool is_latent;
     /* latents are sent instead of k and v (enum mla_exchange), from which the rank then makes those of its heads */
     bool sends_latents;
 };
 
-struct head_exchange exchange_of(const struct emit *e, uint32_t layer);
+struct head_exchange exchange_of_layer(const struct emit *e, uint32_t layer);
 
 /* Returns q[s, q_width / P], k[s, kv_width / P] and v[s, v_width / P], made from qkv[n, W]. k and v lie in the views of
  * `to`; where these are empty, in buffers of their own. */
-struct qkv exchange_in(struct emit *e, uint32_t layer, const struct head_exchange *z,
-                       struct view qkv, struct qkv to, struct attention_saved *saved);
+struct qkv exchange_qkv(struct emit *e, uint32_t layer, const struct head_exchange *z,
+                        struct view qkv, struct qkv to, struct attention_saved *saved);
 /* Returns where the core writes o[s, o_width / P]: a new tensor, or, with P = 1, `out` itself. */
-struct view exchange_output(struct emit *e, const struct head_exchange *z, struct view out);
+struct view exchange_core_output(struct emit *e, const struct head_exchange *z, struct view out);
 /* Writes out[n, o_width] from o[s, o_width / P]; with P = 1 the core has done that. */
 void exchange_out(struct emit *e, const struct head_exchange *z, struct view o, struct view out);
 
 /* Returns d_o[s, o_width / P], made from d_out[n, o_width]. */
 struct view exchange_out_backward(struct emit *e, const struct head_exchange *z, struct view d_out);
-/* Returns where the core writes the gradients of q, k and v: new tensors, or, where exchange_in_backward() has nothing
+/* Returns where the core writes the gradients of q, k and v: new tensors, or, where exchange_qkv_backward() has nothing
  * to send or to rearrange, parts of dqkv. */
-struct qkv exchange_gradients(struct emit *e, const struct head_exchange *z, struct view dqkv);
-/* Writes dqkv[n, W] from the gradients of the q, k and v that exchange_in() returned. */
-void exchange_in_backward(struct emit *e, uint32_t layer, const struct head_exchange *z,
-                          struct qkv grads, struct view dqkv, const struct attention_saved *saved);
+struct qkv exchange_core_gradients(struct emit *e, const struct head_exchange *z, struct view dqkv);
+/* Writes dqkv[n, W] from the gradients of the q, k and v that exchange_qkv() returned. */
+void exchange_qkv_backward(struct emit *e, uint32_t layer, const struct head_exchange *z,
+                           struct qkv grads, struct view dqkv, const struct attention_saved *saved);
 
 /* ---- the steps of these functions ---- */
 
 /* Copies x[rows, parts width] into a send buffer as [parts, rows, width]. */
-struct view pack_one(struct emit *e, struct view x, int64_t rows, int64_t parts, int64_t width);
+struct view pack_tensor(struct emit *e, struct view x, int64_t rows, int64_t parts, int64_t width);
 /* Sends packed[P, n, width] and returns [s, width] of this rank's heads, in `to` or a new buffer. sync: the next
  * compute op waits for the exchange. */
 struct view scatter_heads(struct emit *e, const struct head_exchange *z, struct view packed,
@@ -68,11 +68,11 @@ struct view gather_heads(struct emit *e, const struct head_exchange *z, struct v
 
 /* Returns the parts of qkv in which q, k and v of a sequence lie one after the other; with latents sent, k is the
  * latents and v the shared columns. */
-struct qkv latent_parts(const struct emit *e, const struct head_exchange *z, struct view qkv);
+struct qkv latent_qkv_views(const struct emit *e, const struct head_exchange *z, struct view qkv);
 /* Returns x of all head ranks, in their order. */
 struct view gather_rows(struct emit *e, struct view x, const char *stem);
 
-/* Emits a wait of the host, before and after the core in the forward, if the profile has it (core_sync). */
-void core_sync(struct emit *e);
+/* Emits a wait of the host, before and after the core in the forward, if the profile has it (core_sync_host). */
+void core_sync_host(struct emit *e);
 
 #endif

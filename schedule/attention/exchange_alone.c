@@ -4,39 +4,44 @@
 #include "schedule/attention/attention.h"
 #include "schedule/attention/exchange.h"
 
-static void synchronize(struct emit *e)
+static void sync_host(struct emit *e)
 {
     e->tags.region = REGION_NONE;
-    emit_wait(e, e->stream.compute);
+    emit_host_wait(e, e->stream.compute);
     e->tags.region = REGION_ATTENTION;
 }
 
 /* Makes a new tensor by a fill, which replaces the op that makes it in a whole schedule. */
-static struct view given_view(struct emit *e, const char *stem, int64_t rows, int64_t cols)
+static struct view fill_new_tensor(struct emit *e, const char *stem, int64_t rows, int64_t cols)
 {
     e->tags.region = REGION_NONE;
-    return emit_zeros(e, emit_computed(e, stem, CATEGORY_ACTIVATION, rows, cols));
+    return emit_zeros(e, emit_compute_tensor(e, stem, CATEGORY_ACTIVATION, rows, cols));
 }
 
-void exchange_alone(struct emit *e, buffer_id qkv, buffer_id out, buffer_id d_out, buffer_id dqkv)
+void exchange_emit_only(struct emit *e, buffer_id qkv, buffer_id out, buffer_id d_out,
+                        buffer_id dqkv)
 {
-    struct head_exchange z = exchange_of(e, 0);
-    struct attention_saved *saved = &e->saved[0].attention[0];
-    int64_t q = z.q_width / z.ranks, k = z.kv_width / z.ranks, v = z.v_width / z.ranks;
-    synchronize(e);
-    exchange_in(e, 0, &z, view_rows(qkv, 0, z.n, z.width), (struct qkv){0}, saved);
-    if (z.ranks > 1) {
-        struct view o = given_view(e, "o", z.s, z.o_width / z.ranks);
-        synchronize(e);
-        exchange_out(e, &z, o, view_rows(out, 0, z.n, z.o_width));
-        synchronize(e);
+    struct head_exchange z = exchange_of_layer(e, 0);
+    struct attention_saved *saved = &e->layer_saved[0].attention[0];
+    int64_t q = z.q_width / z.head_ranks, k = z.kv_width / z.head_ranks,
+            v = z.v_width / z.head_ranks;
+    sync_host(e);
+    exchange_qkv(e, 0, &z, view_rows(qkv, 0, z.rank_tokens, z.projection_width), (struct qkv){0},
+                 saved);
+    if (z.head_ranks > 1) {
+        struct view o = fill_new_tensor(e, "o", z.group_tokens, z.o_width / z.head_ranks);
+        sync_host(e);
+        exchange_out(e, &z, o, view_rows(out, 0, z.rank_tokens, z.o_width));
+        sync_host(e);
         e->tags.phase = PHASE_BACKWARD;
-        exchange_out_backward(e, &z, view_rows(d_out, 0, z.n, z.o_width));
+        exchange_out_backward(e, &z, view_rows(d_out, 0, z.rank_tokens, z.o_width));
     }
     e->tags.phase = PHASE_BACKWARD;
-    struct qkv grads = {given_view(e, "dq", z.s, q), given_view(e, "dk", z.s, k),
-                        given_view(e, "dv", z.s, v)};
-    synchronize(e);
-    exchange_in_backward(e, 0, &z, grads, view_rows(dqkv, 0, z.n, z.width), saved);
-    synchronize(e);
+    struct qkv grads = {fill_new_tensor(e, "dq", z.group_tokens, q),
+                        fill_new_tensor(e, "dk", z.group_tokens, k),
+                        fill_new_tensor(e, "dv", z.group_tokens, v)};
+    sync_host(e);
+    exchange_qkv_backward(e, 0, &z, grads, view_rows(dqkv, 0, z.rank_tokens, z.projection_width),
+                          saved);
+    sync_host(e);
 }

@@ -24,22 +24,22 @@ struct fpdt_queries {
     struct view q, o, lse;
 };
 
-struct fpdt_pair {
+struct fpdt_keys_values {
     struct view k, v;
     /* k is the latents of all heads and v the shared key columns (enum mla_exchange), gathered from the head group */
-    bool latents;
+    bool is_latent;
 };
 
 /* The data of a chunk that later chunks and the backward need. */
 struct fpdt_chunk {
     /* what stays on the device; q, k, v, o and lse of it are set only if nothing is offloaded */
-    struct attention_saved part;
-    struct view norm;            /* in pinned memory; empty: it is on the device */
-    struct fpdt_queries queries; /* queries and pair: as fpdt_keep() leaves them */
-    struct fpdt_pair pair;
+    struct attention_saved device_saved;
+    struct view host_norm;       /* in pinned memory; empty: it is on the device */
+    struct fpdt_queries queries; /* queries and keys_values: as fpdt_store_tensor() leaves them */
+    struct fpdt_keys_values keys_values;
     /* the queries that the forward has already fetched for the backward */
-    struct fpdt_queries early_queries;
-    struct fpdt_pair early_pair;
+    struct fpdt_queries prefetched_queries;
+    struct fpdt_keys_values prefetched_keys_values;
 };
 
 /* The chunks of one sequence in one layer. */
@@ -47,68 +47,73 @@ struct fpdt {
     struct emit *e;
     uint32_t layer;
     int64_t sequence; /* index of the sequence in the micro-batch */
-    int64_t u;
+    int64_t chunk_count;
     struct fpdt_chunk *chunk;
-    bool offload;
-    bool latents; /* latents are stored on the host, not keys and values */
+    bool offloads;
+    bool stores_latents; /* latents are stored on the host, not keys and values */
     uint8_t load_stream, store_stream,
         side_stream;           /* streams; side_stream: for copies that nothing waits for soon */
     int64_t q_width, kv_width; /* columns of one head rank's q, and of its k */
     int64_t v_width, o_width;  /* columns of one head rank's v, and of its result */
     int64_t heads, kv_heads;   /* heads of one head rank */
-    int64_t ranks;             /* size of the head group */
+    int64_t head_ranks;        /* size of the head group */
 };
 
-struct fpdt fpdt_of(struct emit *e, uint32_t layer, int64_t sequence);
+struct fpdt fpdt_of_sequence(struct emit *e, uint32_t layer, int64_t sequence);
 
 /* Returns the exchange of chunk i, whose n and s are c and C. */
-struct head_exchange fpdt_exchange(const struct fpdt *f, int64_t i);
+struct head_exchange fpdt_chunk_exchange(const struct fpdt *f, int64_t i);
 /* Returns C, the tokens of chunk i on the head group. */
-int64_t fpdt_tokens(const struct fpdt *f, int64_t i);
+int64_t fpdt_chunk_tokens(const struct fpdt *f, int64_t i);
 
-/* fpdt_keys() returns the number of keys of chunk k that the queries of chunk q attend to: all if q = k or attention
- * is not block-sparse, else those that block-sparse attention keeps. fpdt_pair_part() returns the part of a pair of
- * keys and values that holds them. */
-int64_t fpdt_keys(const struct fpdt *f, int64_t q, int64_t k);
-struct fpdt_pair fpdt_pair_part(const struct fpdt *f, struct fpdt_pair pair, int64_t q, int64_t k);
+/* fpdt_visible_keys() returns the number of keys of chunk k that the queries of chunk q attend to: all if q = k or
+ * attention is not block-sparse, else those that block-sparse attention keeps. fpdt_visible_part() returns the part of
+ * a pair of keys and values that holds them. */
+int64_t fpdt_visible_keys(const struct fpdt *f, int64_t q, int64_t k);
+struct fpdt_keys_values fpdt_visible_part(const struct fpdt *f, struct fpdt_keys_values pair,
+                                          int64_t q, int64_t k);
 
-/* fpdt_sees() is true if a query of chunk q may attend to a key of chunk k <= q: chunks beyond the layer's window are
- * neither fetched nor multiplied. Chunks that only documents hide are not skipped. fpdt_first_seen() returns the
- * first chunk that q attends to. */
-bool fpdt_sees(const struct fpdt *f, int64_t q, int64_t k);
-int64_t fpdt_first_seen(const struct fpdt *f, int64_t q);
+/* fpdt_chunk_sees() is true if a query of chunk q may attend to a key of chunk k <= q: chunks beyond the layer's window
+ * are neither fetched nor multiplied. Chunks that only documents hide are not skipped. fpdt_first_visible_chunk()
+ * returns the first chunk that q attends to. */
+bool fpdt_chunk_sees(const struct fpdt *f, int64_t q, int64_t k);
+int64_t fpdt_first_visible_chunk(const struct fpdt *f, int64_t q);
 
 /* Returns the work of the tile of chunk q's queries by chunk k's keys. */
-struct work fpdt_tile(const struct fpdt *f, enum work_kind kind, int64_t q, int64_t k);
+struct work fpdt_tile_work(const struct fpdt *f, enum work_kind kind, int64_t q, int64_t k);
 
-/* fpdt_store() copies this rank's own rows x to a new buffer on the host; fpdt_fetch() copies them back to a new
- * buffer on the device, no earlier than the end of `after`. */
-struct view fpdt_store(const struct fpdt *f, uint8_t stream, struct view x, const char *stem);
-struct view fpdt_fetch(const struct fpdt *f, uint8_t stream, op_id after, struct view host,
-                       const char *stem);
+/* fpdt_copy_to_host() copies this rank's own rows x to a new buffer on the host; fpdt_copy_from_host() copies them back
+ * to a new buffer on the device, no earlier than the end of `after`. */
+struct view fpdt_copy_to_host(const struct fpdt *f, uint8_t stream, struct view x,
+                              const char *stem);
+struct view fpdt_copy_from_host(const struct fpdt *f, uint8_t stream, op_id after, struct view host,
+                                const char *stem);
 
-/* fpdt_keep() stores on the host the tensors of chunk i that tiles read, and fpdt_bring() fetches them; if chunks are
- * not offloaded, they stay on the device. One rank may do both for all ranks (FETCH_ONE; see fpdt_host.c). *host: chunk
- * i's view in an array of structs of `stride` bytes; it is empty before the first call. In fpdt_keep_zeros() the host
- * writes fp32 zeros, `cols` per token. */
-void fpdt_keep(const struct fpdt *f, uint8_t stream, int64_t i, struct view x, const char *stem,
-               struct view *host, size_t stride);
-void fpdt_keep_zeros(const struct fpdt *f, int64_t i, int64_t cols, const char *stem,
-                     struct view *host, size_t stride);
-struct view fpdt_bring(const struct fpdt *f, uint8_t stream, op_id after, int64_t i,
-                       struct view host, const char *stem);
+/* fpdt_store_tensor() stores on the host the tensors of chunk i that tiles read, and fpdt_fetch_tensor() fetches them;
+ * if chunks are not offloaded, they stay on the device. One rank may do both for all ranks (FETCH_ONE; see
+ * fpdt_host.c). *host: chunk i's view in an array of structs of `stride` bytes; it is empty before the first call. In
+ * fpdt_store_zeros() the host writes fp32 zeros, `cols` per token. */
+void fpdt_store_tensor(const struct fpdt *f, uint8_t stream, int64_t i, struct view x,
+                       const char *stem, struct view *host, size_t stride);
+void fpdt_store_zeros(const struct fpdt *f, int64_t i, int64_t cols, const char *stem,
+                      struct view *host, size_t stride);
+struct view fpdt_fetch_tensor(const struct fpdt *f, uint8_t stream, op_id after, int64_t i,
+                              struct view host, const char *stem);
 /* Fetches the keys and values of chunk k that the queries of chunk q see; or the chunk's latents, those of this rank's
  * own tokens, which it then gathers. */
-struct fpdt_pair fpdt_bring_pair(const struct fpdt *f, op_id after, int64_t q, int64_t k);
+struct fpdt_keys_values fpdt_fetch_keys_values(const struct fpdt *f, op_id after, int64_t q,
+                                               int64_t k);
 
 /* Returns the keys and values of chunk k that the queries of chunk q see, if the pair is latents, made of them; else
  * the pair itself. The gradient of the up-projection reads the latents later. */
-struct fpdt_pair fpdt_expand(const struct fpdt *f, int64_t q, int64_t k, struct fpdt_pair pair);
+struct fpdt_keys_values fpdt_expand_latents(const struct fpdt *f, int64_t q, int64_t k,
+                                            struct fpdt_keys_values pair);
 
-/* fpdt_cast() returns x in another dtype, or x itself when it has that one; fpdt_sum() adds part in place to the first
- * elements of sum, or, if sum is empty, returns part in fp32. */
+/* fpdt_cast() returns x in another dtype, or x itself when it has that one; fpdt_add_to_sum() adds part in place to the
+ * first elements of sum, or, if sum is empty, returns part in fp32. */
 struct view fpdt_cast(const struct fpdt *f, struct view x, enum dtype dtype, const char *stem);
-struct view fpdt_sum(const struct fpdt *f, struct view sum, struct view part, const char *stem);
+struct view fpdt_add_to_sum(const struct fpdt *f, struct view sum, struct view part,
+                            const char *stem);
 
 /* Make the host wait, if chunks are offloaded and the implementation does so (profile switch chunk_sync).
  * fpdt_sync_stream(): for everything issued on a stream; the others: for a tile and the copies that run during it, and,
@@ -119,15 +124,15 @@ void fpdt_sync_ranks(const struct fpdt *f);
 
 /* fpdt_finish_chunk() passes the gradients of chunk i's q, k and v back through the all-to-alls and the projection
  * into dx, or, for the operator without a projection, into dqkv. */
-struct fpdt_target {
+struct fpdt_gradient_target {
     buffer_id dx, dqkv; /* IR_NONE: none */
 };
 void fpdt_finish_chunk(const struct fpdt *f, int64_t i, struct qkv grads, struct view norm,
-                       struct fpdt_target to);
+                       struct fpdt_gradient_target to);
 
 /* Makes the ops of later chunks wait for copies to the host (schedule/attention/fpdt_host.c), so that the device
  * holds the stored tensors of at most two chunks at once, and at most two of the buffers into which one rank gathers
  * for all. */
-void pass_keep(struct emit *e, struct op_list *list);
+void pass_bound_stored_chunks(struct emit *e, struct op_list *list);
 
 #endif

@@ -8,14 +8,14 @@
 static void wait_for(struct emit *e, uint8_t stream)
 {
     e->tags.region = REGION_NONE;
-    emit_wait(e, stream);
+    emit_host_wait(e, stream);
 }
 
-void fpdt_fetch_alone(struct emit *e)
+void fpdt_emit_only_fetches(struct emit *e)
 {
-    struct fpdt f = fpdt_of(e, 0, 0);
+    struct fpdt f = fpdt_of_sequence(e, 0, 0);
     enum dtype dtype = (enum dtype)e->choices->dtype;
-    const int64_t tokens = fpdt_tokens(&f, 0), queries = tokens * f.q_width;
+    const int64_t tokens = fpdt_chunk_tokens(&f, 0), queries = tokens * f.q_width;
     const int64_t results = tokens * f.o_width;
     const struct {
         const char *stem;
@@ -37,18 +37,19 @@ void fpdt_fetch_alone(struct emit *e)
         e->tags.region = REGION_NONE;
         struct view x = emit_zeros(
             e, emit_tensor(e, parts[i].stem, parts[i].category, parts[i].dtype, parts[i].count, 0));
-        fpdt_keep(&f, f.store_stream, 0, x, parts[i].stem, &host[i], 0);
+        fpdt_store_tensor(&f, f.store_stream, 0, x, parts[i].stem, &host[i], 0);
         /* Of keys and values only the part that a later chunk sees is fetched; one rank that fetches for all fetches
          * the whole. */
         if (parts[i].category == CATEGORY_KV && !fpdt_fetches_by_one(e->choices))
-            host[i] = view_part(host[i], 0, fpdt_keys(&f, 1, 0) * (parts[i].count / tokens));
+            host[i] =
+                view_part(host[i], 0, fpdt_visible_keys(&f, 1, 0) * (parts[i].count / tokens));
     }
     wait_for(e, f.store_stream);
     for (int backward = 0; backward < 2; backward++) {
         e->tags.phase = backward ? PHASE_BACKWARD : PHASE_FORWARD;
         for (size_t i = 0; i < ARRAY_LEN(parts); i++)
             if (parts[i].backward == (backward != 0))
-                fpdt_bring(&f, f.load_stream, (op_id){IR_NONE}, 0, host[i], parts[i].stem);
+                fpdt_fetch_tensor(&f, f.load_stream, (op_id){IR_NONE}, 0, host[i], parts[i].stem);
         wait_for(e, fpdt_fetches_by_one(e->choices) ? e->stream.fetch : f.load_stream);
     }
 }

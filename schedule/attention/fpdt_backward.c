@@ -1,7 +1,8 @@
 /* FPDT backward with keys in the outer loop. The gradients of a chunk's keys and values are summed on the device over
  * the chunks of queries that attend to them. For each of these query chunks a set of tensors is fetched: queries,
  * outputs, statistics, output gradients, and the gradients of the queries so far, which are then stored again. The
- * gradient of a query chunk is complete after its diagonal tile. fpdt_by_query.c has queries in the outer loop. */
+ * gradient of a query chunk is complete after its diagonal tile. fpdt_backward_by_query.c has queries in the outer
+ * loop. */
 #include "schedule/attention/attention.h"
 #include "schedule/attention/fpdt_gradients.h"
 #include "schedule/attention/latent.h"
@@ -9,49 +10,50 @@
 
 #include <stddef.h>
 
-struct view fpdt_d_o(const struct gradients *g, int64_t q)
+struct view fpdt_d_o(const struct fpdt_gradients *g, int64_t q)
 {
-    struct head_exchange z = fpdt_exchange(g->f, q);
-    return exchange_out_backward(g->f->e, &z, view_rows(g->d_out, z.begin, z.n, z.o_width));
+    struct head_exchange z = fpdt_chunk_exchange(g->fpdt, q);
+    return exchange_out_backward(g->fpdt->e, &z,
+                                 view_rows(g->d_out, z.first_row, z.rank_tokens, z.o_width));
 }
 
-struct fpdt_pair fpdt_pair_of(const struct fpdt *f, int64_t q, int64_t k, op_id after)
+struct fpdt_keys_values fpdt_keys_values_of(const struct fpdt *f, int64_t q, int64_t k, op_id after)
 {
     struct fpdt_chunk *chunk = &f->chunk[k];
-    struct fpdt_pair early = chunk->early_pair;
-    chunk->early_pair = (struct fpdt_pair){0};
+    struct fpdt_keys_values early = chunk->prefetched_keys_values;
+    chunk->prefetched_keys_values = (struct fpdt_keys_values){0};
     if (early.k.count > 0)
         return early;
-    return fpdt_bring_pair(f, after, q, k);
+    return fpdt_fetch_keys_values(f, after, q, k);
 }
 
 struct fpdt_queries fpdt_queries_of(const struct fpdt *f, int64_t q, op_id after)
 {
     struct fpdt_chunk *chunk = &f->chunk[q];
-    struct fpdt_queries early = chunk->early_queries;
-    chunk->early_queries = (struct fpdt_queries){0};
+    struct fpdt_queries early = chunk->prefetched_queries;
+    chunk->prefetched_queries = (struct fpdt_queries){0};
     if (early.q.count > 0)
         return early;
     return (struct fpdt_queries){
-        fpdt_bring(f, f->load_stream, after, q, chunk->queries.q, "q"),
-        fpdt_bring(f, f->load_stream, after, q, chunk->queries.o, "o"),
-        fpdt_bring(f, f->load_stream, after, q, chunk->queries.lse, "lse")};
+        fpdt_fetch_tensor(f, f->load_stream, after, q, chunk->queries.q, "q"),
+        fpdt_fetch_tensor(f, f->load_stream, after, q, chunk->queries.o, "o"),
+        fpdt_fetch_tensor(f, f->load_stream, after, q, chunk->queries.lse, "lse")};
 }
 
-struct qkv fpdt_tile_backward(const struct fpdt *f, int64_t q, int64_t k, const struct set *set,
-                              const struct fpdt_pair *pair)
+struct qkv fpdt_tile_backward(const struct fpdt *f, int64_t q, int64_t k,
+                              const struct query_tensors *set, const struct fpdt_keys_values *pair)
 {
     struct emit *e = f->e;
-    struct work work = fpdt_tile(f, WORK_ATTENTION_BACKWARD, q, k);
+    struct work work = fpdt_tile_work(f, WORK_ATTENTION_BACKWARD, q, k);
     const int64_t rows = work.attention.q * f->q_width, keys = work.attention.kv;
-    struct fpdt_pair seen = fpdt_pair_part(f, *pair, q, k);
+    struct fpdt_keys_values seen = fpdt_visible_part(f, *pair, q, k);
     struct qkv in = {set->queries.q, seen.k, seen.v};
     if (q == k)
         attention_sinks_backward(e, f->layer, set->queries.o, set->queries.lse, set->d_o,
                                  work.attention.q, f->heads);
-    struct qkv grads = {emit_computed(e, "dq_block", CATEGORY_ACTIVATION, rows, 0),
-                        emit_computed(e, "dk_block", CATEGORY_KV, keys * f->kv_width, 0),
-                        emit_computed(e, "dv_block", CATEGORY_KV, keys * f->v_width, 0)};
+    struct qkv grads = {emit_compute_tensor(e, "dq_block", CATEGORY_ACTIVATION, rows, 0),
+                        emit_compute_tensor(e, "dk_block", CATEGORY_KV, keys * f->kv_width, 0),
+                        emit_compute_tensor(e, "dv_block", CATEGORY_KV, keys * f->v_width, 0)};
     if (e->choices->profile->chunk_reload) { /* the profile's code makes them with torch.zeros() */
         emit_zeros(e, grads.q);
         emit_zeros(e, grads.k);
@@ -62,40 +64,42 @@ struct qkv fpdt_tile_backward(const struct fpdt *f, int64_t q, int64_t k, const 
 }
 
 void fpdt_finish_chunk(const struct fpdt *f, int64_t i, struct qkv grads, struct view norm,
-                       struct fpdt_target to)
+                       struct fpdt_gradient_target to)
 {
     struct emit *e = f->e;
     enum dtype dtype = (enum dtype)e->choices->dtype;
     int64_t h = e->choices->model->hidden;
-    struct head_exchange z = fpdt_exchange(f, i);
+    struct head_exchange z = fpdt_chunk_exchange(f, i);
     e->tags.chunk = (uint16_t)i;
     grads.q = fpdt_cast(f, grads.q, dtype, "dq");
     grads.k = fpdt_cast(f, grads.k, dtype, "dk");
     grads.v = fpdt_cast(f, grads.v, dtype, "dv");
     struct view dqkv = to.dqkv.i != IR_NONE
-                           ? view_rows(to.dqkv, z.begin, z.n, z.width)
-                           : emit_computed(e, "dqkv", CATEGORY_ACTIVATION, z.n, z.width);
-    exchange_in_backward(e, f->layer, &z, grads, dqkv, &f->chunk[i].part);
+                           ? view_rows(to.dqkv, z.first_row, z.rank_tokens, z.projection_width)
+                           : emit_compute_tensor(e, "dqkv", CATEGORY_ACTIVATION, z.rank_tokens,
+                                                 z.projection_width);
+    exchange_qkv_backward(e, f->layer, &z, grads, dqkv, &f->chunk[i].device_saved);
     fpdt_sync_stream(f, f->side_stream);
     fpdt_sync_ranks(f);
     if (to.dx.i == IR_NONE)
         return;
     if (norm.count == 0)
-        norm = view_rows(e->saved[f->layer].norm1, z.begin, z.n, h);
-    const struct view dx = view_rows(to.dx, z.begin, z.n, h);
+        norm = view_rows(e->layer_saved[f->layer].norm1, z.first_row, z.rank_tokens, h);
+    const struct view dx = view_rows(to.dx, z.first_row, z.rank_tokens, h);
     if (e->choices->model->kv_latent > 0)
-        latent_project_backward(e, f->layer, dqkv, norm, dx, z.n, z.positions,
-                                &f->chunk[i].part.latent);
+        latent_project_backward(e, f->layer, dqkv, norm, dx, z.rank_tokens, z.rank_positions,
+                                &f->chunk[i].device_saved.latent);
     else
-        project_qkv_backward(e, f->layer, dqkv, norm, dx, z.n);
+        project_qkv_backward(e, f->layer, dqkv, norm, dx, z.rank_tokens);
     e->tags.region = REGION_ATTENTION;
 }
 
-struct view fpdt_fetch_norm(const struct fpdt *f, int64_t i, struct fpdt_target to)
+struct view fpdt_fetch_norm(const struct fpdt *f, int64_t i, struct fpdt_gradient_target to)
 {
-    if (to.dx.i == IR_NONE || f->chunk[i].norm.count == 0)
+    if (to.dx.i == IR_NONE || f->chunk[i].host_norm.count == 0)
         return view_none();
-    return fpdt_fetch(f, f->side_stream, f->e->last_compute, f->chunk[i].norm, "norm");
+    return fpdt_copy_from_host(f, f->side_stream, f->e->last_compute, f->chunk[i].host_norm,
+                               "norm");
 }
 
 /* ---- keys outside ---- */
@@ -103,37 +107,40 @@ struct view fpdt_fetch_norm(const struct fpdt *f, int64_t i, struct fpdt_target 
 /* Returns the tensors of query chunk q that the next tile reads: Q, O, lse, dO and the dQ summed so far. Those that are
  * on the host are fetched; the first time, dO comes from the all-to-all. k: the current chunk of keys. again: the
  * current tile is also of chunk q and still adds to dQ, so dQ is not fetched here. */
-static struct set next_set(struct gradients *g, int64_t q, int64_t k, bool again)
+static struct query_tensors next_query_tensors(struct fpdt_gradients *g, int64_t q, int64_t k,
+                                               bool again)
 {
-    const struct fpdt *f = g->f;
-    struct query_state *state = &g->queries[q];
+    const struct fpdt *f = g->fpdt;
+    struct stored_query_gradients *state = &g->stored[q];
     bool reload = f->e->choices->profile->chunk_reload, first = state->d_o.count == 0;
-    op_id after = k == 0 && q == 0 ? f->e->before_wo : f->e->last_compute;
-    struct set set = {.queries = fpdt_queries_of(f, q, after), .dq = view_none()};
+    op_id after = k == 0 && q == 0 ? f->e->last_before_wo_backward : f->e->last_compute;
+    struct query_tensors set = {.queries = fpdt_queries_of(f, q, after), .dq = view_none()};
     if (first) {
         set.d_o = fpdt_d_o(g, q);
-        if (q > 0 && fpdt_sees(f, q, q - 1)) { /* another tile will read it */
+        if (q > 0 && fpdt_chunk_sees(f, q, q - 1)) { /* another tile will read it */
             fpdt_sync_ranks(f);
-            fpdt_keep(f, f->store_stream, q, set.d_o, "d_o_host", &state->d_o, sizeof *state);
+            fpdt_store_tensor(f, f->store_stream, q, set.d_o, "d_o_host", &state->d_o,
+                              sizeof *state);
         }
     } else {
-        set.d_o = fpdt_bring(f, f->load_stream, after, q, state->d_o, "d_o");
+        set.d_o = fpdt_fetch_tensor(f, f->load_stream, after, q, state->d_o, "d_o");
     }
     if (state->dq.count > 0 && !again && (reload || !first))
-        set.dq = fpdt_bring(f, f->load_stream, after, q, state->dq, "dq_sum");
+        set.dq = fpdt_fetch_tensor(f, f->load_stream, after, q, state->dq, "dq_sum");
     return set;
 }
 
 /* Stores the gradient of query chunk q on the host after its tile; the next tile of the chunk reads it from there. It
  * remains on the device if `stays` is set, if nothing is offloaded, and after the diagonal tile, which completes it
  * (not with chunk_reload). */
-static void put_back(struct gradients *g, int64_t q, int64_t k, const struct set *set, bool stays)
+static void store_query_gradient(struct fpdt_gradients *g, int64_t q, int64_t k,
+                                 const struct query_tensors *set, bool stays)
 {
-    const struct fpdt *f = g->f;
-    struct query_state *state = &g->queries[q];
+    const struct fpdt *f = g->fpdt;
+    struct stored_query_gradients *state = &g->stored[q];
     bool reload = f->e->choices->profile->chunk_reload;
     if (!stays && (q != k || reload))
-        fpdt_keep(f, f->store_stream, q, set->dq, "dq_host", &state->dq, sizeof *state);
+        fpdt_store_tensor(f, f->store_stream, q, set->dq, "dq_host", &state->dq, sizeof *state);
 }
 
 static struct view new_zeros(const struct fpdt *f, const char *stem, enum category category,
@@ -144,56 +151,57 @@ static struct view new_zeros(const struct fpdt *f, const char *stem, enum catego
 
 /* Writes the zeros that DeepSpeed writes before the loops: the gradient of the first query chunk on the device, and
  * the gradients of all query chunks on the host. */
-static void zero_queries(struct gradients *g, struct set *set)
+static void zero_query_gradients(struct fpdt_gradients *g, struct query_tensors *set)
 {
-    const struct fpdt *f = g->f;
-    set->dq = new_zeros(f, "dq_sum", CATEGORY_ACTIVATION, fpdt_tokens(f, 0) * f->q_width);
-    struct query_state *state = g->queries;
-    fpdt_keep(f, f->store_stream, 0, set->dq, "dq_host", &state->dq, sizeof *state);
-    for (int64_t q = 1; q < f->u; q++)
-        fpdt_keep_zeros(f, q, f->q_width, "dq_host", &state[q].dq, sizeof *state);
+    const struct fpdt *f = g->fpdt;
+    set->dq = new_zeros(f, "dq_sum", CATEGORY_ACTIVATION, fpdt_chunk_tokens(f, 0) * f->q_width);
+    struct stored_query_gradients *state = g->stored;
+    fpdt_store_tensor(f, f->store_stream, 0, set->dq, "dq_host", &state->dq, sizeof *state);
+    for (int64_t q = 1; q < f->chunk_count; q++)
+        fpdt_store_zeros(f, q, f->q_width, "dq_host", &state[q].dq, sizeof *state);
     fpdt_sync_stream(f, f->e->stream.host);
 }
 
 /* Emits the tiles of key chunk k and returns the gradients of chunk k's q, k and v. *set holds the tensors of query
  * chunk k on entry, and of query chunk k + 1 on return. next: the keys and values of chunk k + 1, if the
  * implementation fetches them early. */
-static struct qkv tiles(struct gradients *g, int64_t k, const struct fpdt_pair *pair,
-                        struct set *set, struct fpdt_pair *next)
+static struct qkv emit_tiles_of_keys(struct fpdt_gradients *g, int64_t k,
+                                     const struct fpdt_keys_values *pair, struct query_tensors *set,
+                                     struct fpdt_keys_values *next)
 {
-    const struct fpdt *f = g->f;
+    const struct fpdt *f = g->fpdt;
     struct emit *e = f->e;
-    bool reload = e->choices->profile->chunk_reload && f->offload;
-    const int64_t keys = fpdt_tokens(f, k);
+    bool reload = e->choices->profile->chunk_reload && f->offloads;
+    const int64_t keys = fpdt_chunk_tokens(f, k);
     int64_t last = k;
     struct qkv sums = {0};
     if (reload) {
         sums.k = new_zeros(f, "dk_sum", CATEGORY_KV, keys * f->kv_width);
         sums.v = new_zeros(f, "dv_sum", CATEGORY_KV, keys * f->v_width);
     }
-    while (last + 1 < f->u && fpdt_sees(f, last + 1, k))
+    while (last + 1 < f->chunk_count && fpdt_chunk_sees(f, last + 1, k))
         last++;
     for (int64_t q = k; q <= last; q++) {
         int64_t ahead = q < last ? q + 1 : k + 1;
-        bool more = ahead < f->u, again = ahead == q;
-        struct set then = {0};
+        bool more = ahead < f->chunk_count, again = ahead == q;
+        struct query_tensors then = {0};
         e->tags.chunk = (uint16_t)q;
         e->tags.step = (uint16_t)k;
         if (more && (!again || reload))
-            then = next_set(g, ahead, k, again);
+            then = next_query_tensors(g, ahead, k, again);
         if (more && ahead == k + 1 && q == last && !reload)
-            *next = fpdt_pair_of(f, k + 1, k + 1, e->last_compute);
+            *next = fpdt_keys_values_of(f, k + 1, k + 1, e->last_compute);
         struct qkv part = fpdt_tile_backward(f, q, k, set, pair);
         fpdt_sync_tile(f);
-        set->dq = fpdt_sum(f, set->dq, part.q, "dq_sum");
-        sums.k = fpdt_sum(f, sums.k, part.k, "dk_sum");
-        sums.v = fpdt_sum(f, sums.v, part.v, "dv_sum");
-        put_back(g, q, k, set, more && again && !reload);
+        set->dq = fpdt_add_to_sum(f, set->dq, part.q, "dq_sum");
+        sums.k = fpdt_add_to_sum(f, sums.k, part.k, "dk_sum");
+        sums.v = fpdt_add_to_sum(f, sums.v, part.v, "dv_sum");
+        store_query_gradient(g, q, k, set, more && again && !reload);
         if (q == k)
             sums.q = set->dq;
         if (more && again && reload)
-            then.dq = fpdt_bring(f, f->load_stream, e->last_compute, ahead, g->queries[ahead].dq,
-                                 "dq_sum");
+            then.dq = fpdt_fetch_tensor(f, f->load_stream, e->last_compute, ahead,
+                                        g->stored[ahead].dq, "dq_sum");
         if (more && (!again || reload))
             *set = then;
     }
@@ -201,54 +209,55 @@ static struct qkv tiles(struct gradients *g, int64_t k, const struct fpdt_pair *
     return sums;
 }
 
-static void by_keys(struct gradients *g, struct fpdt_target to)
+static void backward_by_keys(struct fpdt_gradients *g, struct fpdt_gradient_target to)
 {
-    const struct fpdt *f = g->f;
+    const struct fpdt *f = g->fpdt;
     struct emit *e = f->e;
-    bool reload = e->choices->profile->chunk_reload && f->offload;
+    bool reload = e->choices->profile->chunk_reload && f->offloads;
     struct view norm = fpdt_fetch_norm(f, 0, to);
-    struct fpdt_pair pair = fpdt_pair_of(f, 0, 0, e->before_wo);
-    struct set set = next_set(g, 0, 0, false);
+    struct fpdt_keys_values pair = fpdt_keys_values_of(f, 0, 0, e->last_before_wo_backward);
+    struct query_tensors set = next_query_tensors(g, 0, 0, false);
     fpdt_sync_stream(f, f->side_stream);
     fpdt_sync_tile(f);
     if (reload)
-        zero_queries(g, &set);
-    for (int64_t k = 0; k < f->u; k++) {
-        struct fpdt_pair next = {0};
-        pair = fpdt_expand(f, k, k, pair);
-        struct qkv sums = tiles(g, k, &pair, &set, &next);
+        zero_query_gradients(g, &set);
+    for (int64_t k = 0; k < f->chunk_count; k++) {
+        struct fpdt_keys_values next = {0};
+        pair = fpdt_expand_latents(f, k, k, pair);
+        struct qkv sums = emit_tiles_of_keys(g, k, &pair, &set, &next);
         fpdt_finish_chunk(f, k, sums, norm, to);
-        if (k + 1 == f->u)
+        if (k + 1 == f->chunk_count)
             break;
-        pair = reload ? fpdt_pair_of(f, k + 1, k + 1, e->last_compute) : next;
+        pair = reload ? fpdt_keys_values_of(f, k + 1, k + 1, e->last_compute) : next;
         norm = fpdt_fetch_norm(f, k + 1, to);
         fpdt_sync_tile(f);
     }
     e->tags.chunk = IR_NONE16;
 }
 
-static void backward(struct emit *e, uint32_t layer, int64_t sequence, buffer_id d_out,
-                     struct fpdt_target to)
+static void backward_sequence(struct emit *e, uint32_t layer, int64_t sequence, buffer_id d_out,
+                              struct fpdt_gradient_target to)
 {
     e->tags.region = REGION_ATTENTION;
-    struct fpdt f = fpdt_of(e, layer, sequence);
-    struct gradients g = {.f = &f, .d_out = d_out};
-    g.queries = arena_array(&e->arena, (size_t)f.u, sizeof *g.queries);
+    struct fpdt f = fpdt_of_sequence(e, layer, sequence);
+    struct fpdt_gradients g = {.fpdt = &f, .d_out = d_out};
+    g.stored = arena_array(&e->arena, (size_t)f.chunk_count, sizeof *g.stored);
     if (e->choices->chunk_order == ORDER_QUERY_OUTER)
-        fpdt_by_query(&g, to);
+        fpdt_backward_by_query(&g, to);
     else
-        by_keys(&g, to);
+        backward_by_keys(&g, to);
 }
 
 void fpdt_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dx)
 {
     for (int64_t s = 0; s < e->choices->micro_batch; s++)
-        backward(e, layer, s, d_out, (struct fpdt_target){.dx = dx, .dqkv = {IR_NONE}});
+        backward_sequence(e, layer, s, d_out,
+                          (struct fpdt_gradient_target){.dx = dx, .dqkv = {IR_NONE}});
 }
 
 void fpdt_operator_backward(struct emit *e, uint32_t layer, int64_t sequence, struct view d_out,
                             struct view dqkv)
 {
-    backward(e, layer, sequence, d_out.buffer,
-             (struct fpdt_target){.dx = {IR_NONE}, .dqkv = dqkv.buffer});
+    backward_sequence(e, layer, sequence, d_out.buffer,
+                      (struct fpdt_gradient_target){.dx = {IR_NONE}, .dqkv = dqkv.buffer});
 }

@@ -6,99 +6,105 @@
 
 #include <stddef.h>
 
-struct key_state {
-    struct view dk, dv, dq; /* as fpdt_keep() leaves them; empty: not stored yet */
+struct stored_key_gradients {
+    struct view dk, dv, dq; /* as fpdt_store_tensor() leaves them; empty: not stored yet */
 };
 
-struct keys {
-    struct fpdt_pair pair;
+struct key_tensors {
+    struct fpdt_keys_values keys_values;
     struct view dk, dv; /* sums of the gradients so far; empty: no tile has added to them */
 };
 
-static struct keys keys_of(const struct fpdt *f, const struct key_state *state, int64_t q,
-                           int64_t k, op_id after)
+static struct key_tensors key_tensors_of(const struct fpdt *f,
+                                         const struct stored_key_gradients *state, int64_t q,
+                                         int64_t k, op_id after)
 {
-    struct keys keys = {.pair = fpdt_pair_of(f, q, k, after)};
+    struct key_tensors keys = {.keys_values = fpdt_keys_values_of(f, q, k, after)};
     if (state->dk.count > 0) {
-        keys.dk = fpdt_bring(f, f->load_stream, after, k, state->dk, "dk_sum");
-        keys.dv = fpdt_bring(f, f->load_stream, after, k, state->dv, "dv_sum");
+        keys.dk = fpdt_fetch_tensor(f, f->load_stream, after, k, state->dk, "dk_sum");
+        keys.dv = fpdt_fetch_tensor(f, f->load_stream, after, k, state->dv, "dv_sum");
     }
     return keys;
 }
 
 /* Stores the sums of gradients on the host after a tile, from where the tiles of later queries fetch them. */
-static void put_back(const struct fpdt *f, struct key_state *state, int64_t k,
-                     const struct keys *keys)
+static void store_key_gradients(const struct fpdt *f, struct stored_key_gradients *state, int64_t k,
+                                const struct key_tensors *keys)
 {
-    fpdt_keep(f, f->store_stream, k, keys->dk, "dk_host", &state->dk, sizeof *state);
-    fpdt_keep(f, f->store_stream, k, keys->dv, "dv_host", &state->dv, sizeof *state);
+    fpdt_store_tensor(f, f->store_stream, k, keys->dk, "dk_host", &state->dk, sizeof *state);
+    fpdt_store_tensor(f, f->store_stream, k, keys->dv, "dv_host", &state->dv, sizeof *state);
 }
 
 /* Passes on the gradients of chunk k, which are complete because the last queries that attend to it are done. dq: the
  * gradient of chunk k's own queries, if they are these last queries; else empty, and the stored gradient is used. */
-static void finish_keys(const struct fpdt *f, const struct key_state *state,
-                        const struct keys *keys, int64_t k, struct view dq, struct fpdt_target to)
+static void finish_keys(const struct fpdt *f, const struct stored_key_gradients *state,
+                        const struct key_tensors *keys, int64_t k, struct view dq,
+                        struct fpdt_gradient_target to)
 {
     if (dq.count == 0)
-        dq = fpdt_bring(f, f->load_stream, f->e->last_compute, k, state->dq, "dq");
+        dq = fpdt_fetch_tensor(f, f->load_stream, f->e->last_compute, k, state->dq, "dq");
     fpdt_finish_chunk(f, k, (struct qkv){dq, keys->dk, keys->dv}, fpdt_fetch_norm(f, k, to), to);
 }
 
 /* Emits the tiles of query chunk q. *keys holds the first key chunk that q attends to on entry, and the first that q
  * + 1 attends to on return. */
-static void tiles(struct gradients *g, struct key_state *state, int64_t q, struct set *set,
-                  struct set *next, struct keys *keys, struct fpdt_target to)
+static void emit_tiles_of_queries(struct fpdt_gradients *g, struct stored_key_gradients *state,
+                                  int64_t q, struct query_tensors *set, struct query_tensors *next,
+                                  struct key_tensors *keys, struct fpdt_gradient_target to)
 {
-    const struct fpdt *f = g->f;
+    const struct fpdt *f = g->fpdt;
     struct emit *e = f->e;
-    bool last = q + 1 == f->u;
-    int64_t following = last ? q : fpdt_first_seen(f, q + 1);
-    for (int64_t k = fpdt_first_seen(f, q); k <= q; k++) {
-        bool done = last || !fpdt_sees(f, q + 1, k); /* no later queries see the chunk */
+    bool last = q + 1 == f->chunk_count;
+    int64_t following = last ? q : fpdt_first_visible_chunk(f, q + 1);
+    for (int64_t k = fpdt_first_visible_chunk(f, q); k <= q; k++) {
+        bool done = last || !fpdt_chunk_sees(f, q + 1, k); /* no later queries see the chunk */
         bool stays = !done && k == q && following == q;
-        struct keys then = {0};
+        struct key_tensors then = {0};
         e->tags.chunk = (uint16_t)q;
         e->tags.step = (uint16_t)k;
         op_id after = e->last_compute;
         if (k < q)
-            then = keys_of(f, &state[k + 1], q, k + 1, after);
+            then = key_tensors_of(f, &state[k + 1], q, k + 1, after);
         if (k == q && !last) {
             next->queries = fpdt_queries_of(f, q + 1, after);
             next->d_o = fpdt_d_o(g, q + 1);
             if (following != q) /* otherwise the chunk's own tile has first to store the sums */
-                then = keys_of(f, &state[following], q + 1, following, after);
+                then = key_tensors_of(f, &state[following], q + 1, following, after);
         }
-        keys->pair = fpdt_expand(f, q, k, keys->pair);
-        struct qkv part = fpdt_tile_backward(f, q, k, set, &keys->pair);
+        keys->keys_values = fpdt_expand_latents(f, q, k, keys->keys_values);
+        struct qkv part = fpdt_tile_backward(f, q, k, set, &keys->keys_values);
         fpdt_sync_tile(f);
-        set->dq = fpdt_sum(f, set->dq, part.q, "dq_sum");
-        keys->dk = fpdt_sum(f, keys->dk, part.k, "dk_sum");
-        keys->dv = fpdt_sum(f, keys->dv, part.v, "dv_sum");
+        set->dq = fpdt_add_to_sum(f, set->dq, part.q, "dq_sum");
+        keys->dk = fpdt_add_to_sum(f, keys->dk, part.k, "dk_sum");
+        keys->dv = fpdt_add_to_sum(f, keys->dv, part.v, "dv_sum");
         if (!done && !stays)
-            put_back(f, &state[k], k, keys);
+            store_key_gradients(f, &state[k], k, keys);
         if (done)
             finish_keys(f, &state[k], keys, k, k == q ? set->dq : view_none(), to);
         if (k < q || (!last && following != q))
             *keys = then;
     }
     e->tags.step = IR_NONE16;
-    if (last || !fpdt_sees(f, q + 1, q))
+    if (last || !fpdt_chunk_sees(f, q + 1, q))
         return;
     struct view dq = fpdt_cast(f, set->dq, (enum dtype)e->choices->dtype, "dq");
-    fpdt_keep(f, f->store_stream, q, dq, "dq_host", &state[q].dq, sizeof *state);
+    fpdt_store_tensor(f, f->store_stream, q, dq, "dq_host", &state[q].dq, sizeof *state);
 }
 
-void fpdt_by_query(struct gradients *g, struct fpdt_target to)
+void fpdt_backward_by_query(struct fpdt_gradients *g, struct fpdt_gradient_target to)
 {
-    const struct fpdt *f = g->f;
+    const struct fpdt *f = g->fpdt;
     struct emit *e = f->e;
-    struct key_state *state = arena_array(&e->arena, (size_t)f->u, sizeof *state);
-    struct set set = {.queries = fpdt_queries_of(f, 0, e->before_wo)}, next = {0};
-    struct keys keys = {.pair = fpdt_pair_of(f, 0, 0, e->before_wo)};
+    struct stored_key_gradients *state =
+        arena_array(&e->arena, (size_t)f->chunk_count, sizeof *state);
+    struct query_tensors set = {.queries = fpdt_queries_of(f, 0, e->last_before_wo_backward)},
+                         next = {0};
+    struct key_tensors keys = {.keys_values =
+                                   fpdt_keys_values_of(f, 0, 0, e->last_before_wo_backward)};
     set.d_o = fpdt_d_o(g, 0);
     fpdt_sync_tile(f);
-    for (int64_t q = 0; q < f->u; q++) {
-        tiles(g, state, q, &set, &next, &keys, to);
+    for (int64_t q = 0; q < f->chunk_count; q++) {
+        emit_tiles_of_queries(g, state, q, &set, &next, &keys, to);
         set = next;
     }
     e->tags.chunk = IR_NONE16;

@@ -12,30 +12,34 @@ static void fetch_for_backward(const struct fpdt *f)
 {
     struct fpdt_chunk *first = &f->chunk[0];
     op_id after = f->e->last_compute;
-    first->early_queries.q = fpdt_bring(f, f->load_stream, after, 0, first->queries.q, "q");
-    first->early_pair = fpdt_bring_pair(f, after, 0, 0);
-    first->early_queries.o = fpdt_bring(f, f->load_stream, after, 0, first->queries.o, "o");
-    first->early_queries.lse = fpdt_bring(f, f->load_stream, after, 0, first->queries.lse, "lse");
+    first->prefetched_queries.q =
+        fpdt_fetch_tensor(f, f->load_stream, after, 0, first->queries.q, "q");
+    first->prefetched_keys_values = fpdt_fetch_keys_values(f, after, 0, 0);
+    first->prefetched_queries.o =
+        fpdt_fetch_tensor(f, f->load_stream, after, 0, first->queries.o, "o");
+    first->prefetched_queries.lse =
+        fpdt_fetch_tensor(f, f->load_stream, after, 0, first->queries.lse, "lse");
 }
 
-static struct fpdt_pair pair_on_device(const struct fpdt *f, int64_t k)
+static struct fpdt_keys_values keys_values_on_device(const struct fpdt *f, int64_t k)
 {
-    return (struct fpdt_pair){f->chunk[k].part.in.k, f->chunk[k].part.in.v, false};
+    return (struct fpdt_keys_values){f->chunk[k].device_saved.qkv.k, f->chunk[k].device_saved.qkv.v,
+                                     false};
 }
 
 /* Emits one tile of chunk i by the keys of chunk j, into the running sums, which the tile of chunk `first` makes. */
-static struct view tile(const struct fpdt *f, int64_t i, int64_t j, int64_t first,
-                        const struct qkv *in, struct view sum, struct view o)
+static struct view emit_tile(const struct fpdt *f, int64_t i, int64_t j, int64_t first,
+                             const struct qkv *in, struct view sum, struct view o)
 {
     struct emit *e = f->e;
-    struct view lse = f->chunk[i].part.lse;
-    int64_t rows = fpdt_tokens(f, i);
-    struct work work = fpdt_tile(f, WORK_ATTENTION, i, j);
+    struct view lse = f->chunk[i].device_saved.lse;
+    int64_t rows = fpdt_chunk_tokens(f, i);
+    struct work work = fpdt_tile_work(f, WORK_ATTENTION, i, j);
     if (i == first || (j == first && e->choices->dtype == DTYPE_F32)) {
         attention_tile(e, work, in, o, lse);
         return o;
     }
-    struct view block = emit_computed(e, "o_block", CATEGORY_ACTIVATION, rows, f->o_width);
+    struct view block = emit_compute_tensor(e, "o_block", CATEGORY_ACTIVATION, rows, f->o_width);
     if (j == first) {
         attention_tile(e, work, in, block, lse);
         return fpdt_cast(f, block, DTYPE_F32, "o_sum");
@@ -52,30 +56,32 @@ static struct view tile(const struct fpdt *f, int64_t i, int64_t j, int64_t firs
 
 /* Emits the tiles of chunk i. *ahead: on entry the keys and values that were fetched for the first of these tiles, on
  * return those for the first tile of the next chunk; empty if they are still on the device. */
-static void tiles(const struct fpdt *f, int64_t i, struct view o, struct fpdt_pair *ahead)
+static void emit_tiles(const struct fpdt *f, int64_t i, struct view o,
+                       struct fpdt_keys_values *ahead)
 {
     struct emit *e = f->e;
-    int64_t first = fpdt_first_seen(f, i), then = i + 1 < f->u ? fpdt_first_seen(f, i + 1) : i;
-    struct fpdt_pair pair = *ahead;
+    int64_t first = fpdt_first_visible_chunk(f, i),
+            then = i + 1 < f->chunk_count ? fpdt_first_visible_chunk(f, i + 1) : i;
+    struct fpdt_keys_values pair = *ahead;
     struct view sum = view_none();
     bool early = e->choices->profile->chunk_reload;
     if (pair.k.count == 0)
-        pair = pair_on_device(f, first);
+        pair = keys_values_on_device(f, first);
     for (int64_t j = first; j <= i; j++) {
-        struct fpdt_pair next = {0};
+        struct fpdt_keys_values next = {0};
         e->tags.step = (uint16_t)j;
-        *ahead = (struct fpdt_pair){0};
+        *ahead = (struct fpdt_keys_values){0};
         if (j + 1 < i)
-            next = fpdt_bring_pair(f, e->last_compute, i, j + 1);
+            next = fpdt_fetch_keys_values(f, e->last_compute, i, j + 1);
         else if (j < i)
-            next = pair_on_device(f, j + 1);
+            next = keys_values_on_device(f, j + 1);
         else if (then < i)
-            *ahead = fpdt_bring_pair(f, e->last_compute, i + 1, then);
-        else if (f->offload && i + 1 == f->u && early)
+            *ahead = fpdt_fetch_keys_values(f, e->last_compute, i + 1, then);
+        else if (f->offloads && i + 1 == f->chunk_count && early)
             fetch_for_backward(f);
-        pair = fpdt_pair_part(f, fpdt_expand(f, i, j, pair), i, j);
-        struct qkv in = {f->chunk[i].part.in.q, pair.k, pair.v};
-        sum = tile(f, i, j, first, &in, sum, o);
+        pair = fpdt_visible_part(f, fpdt_expand_latents(f, i, j, pair), i, j);
+        struct qkv in = {f->chunk[i].device_saved.qkv.q, pair.k, pair.v};
+        sum = emit_tile(f, i, j, first, &in, sum, o);
         fpdt_sync_tile(f);
         pair = next;
     }
@@ -86,52 +92,53 @@ static void tiles(const struct fpdt *f, int64_t i, struct view o, struct fpdt_pa
 
 /* Emits the forward of chunk i. x: rows of the normed input, or, if there is no projection, of its result. */
 static void chunk_forward(const struct fpdt *f, int64_t i, buffer_id x, bool projects,
-                          struct view out, struct fpdt_pair *ahead)
+                          struct view out, struct fpdt_keys_values *ahead)
 {
     struct emit *e = f->e;
     const struct profile *profile = e->choices->profile;
     struct fpdt_chunk *chunk = &f->chunk[i];
-    struct head_exchange z = fpdt_exchange(f, i);
-    struct view qkv = view_rows(x, z.begin, z.n, z.width);
+    struct head_exchange z = fpdt_chunk_exchange(f, i);
+    struct view qkv = view_rows(x, z.first_row, z.rank_tokens, z.projection_width);
     *chunk = (struct fpdt_chunk){0};
     if (projects) {
-        struct view rows = view_rows(x, z.begin, z.n, e->choices->model->hidden);
+        struct view rows = view_rows(x, z.first_row, z.rank_tokens, e->choices->model->hidden);
         qkv = e->choices->model->kv_latent > 0
-                  ? latent_project(e, f->layer, rows, z.n, z.positions, &chunk->part.latent)
-                  : project_qkv(e, f->layer, rows, z.n);
+                  ? latent_project(e, f->layer, rows, z.rank_tokens, z.rank_positions,
+                                   &chunk->device_saved.latent)
+                  : project_qkv(e, f->layer, rows, z.rank_tokens);
         e->tags.region = REGION_ATTENTION;
-        if (f->offload && profile->chunk_norm)
-            chunk->norm = fpdt_store(f, f->side_stream, rows, "norm_host");
+        if (f->offloads && profile->chunk_norm)
+            chunk->host_norm = fpdt_copy_to_host(f, f->side_stream, rows, "norm_host");
     }
     e->tags.region = REGION_ATTENTION;
-    struct qkv in = exchange_in(e, f->layer, &z, qkv, (struct qkv){0}, &chunk->part);
-    chunk->part.in = in;
+    struct qkv in = exchange_qkv(e, f->layer, &z, qkv, (struct qkv){0}, &chunk->device_saved);
+    chunk->device_saved.qkv = in;
     fpdt_sync_ranks(f);
-    fpdt_keep(f, f->store_stream, i, in.q, "q_host", &chunk->queries.q, sizeof *chunk);
-    if (f->latents)
-        in = latent_parts(e, &z, qkv);
-    fpdt_keep(f, f->store_stream, i, in.k, f->latents ? "latents_host" : "k_host", &chunk->pair.k,
-              sizeof *chunk);
-    fpdt_keep(f, f->store_stream, i, in.v, f->latents ? "shared_host" : "v_host", &chunk->pair.v,
-              sizeof *chunk);
-    struct view o = exchange_output(e, &z, out);
-    attention_save(e, &chunk->part, o, z.s, f->heads);
-    tiles(f, i, o, ahead);
-    attention_sinks(e, f->layer, &chunk->part, z.s, f->heads);
+    fpdt_store_tensor(f, f->store_stream, i, in.q, "q_host", &chunk->queries.q, sizeof *chunk);
+    if (f->stores_latents)
+        in = latent_qkv_views(e, &z, qkv);
+    fpdt_store_tensor(f, f->store_stream, i, in.k, f->stores_latents ? "latents_host" : "k_host",
+                      &chunk->keys_values.k, sizeof *chunk);
+    fpdt_store_tensor(f, f->store_stream, i, in.v, f->stores_latents ? "shared_host" : "v_host",
+                      &chunk->keys_values.v, sizeof *chunk);
+    struct view o = exchange_core_output(e, &z, out);
+    attention_save_output(e, &chunk->device_saved, o, z.group_tokens, f->heads);
+    emit_tiles(f, i, o, ahead);
+    attention_sinks(e, f->layer, &chunk->device_saved, z.group_tokens, f->heads);
     exchange_out(e, &z, o, out);
-    fpdt_keep(f, f->side_stream, i, o, "o_host", &chunk->queries.o, sizeof *chunk);
-    fpdt_keep(f, f->side_stream, i, chunk->part.lse, "lse_host", &chunk->queries.lse,
-              sizeof *chunk);
+    fpdt_store_tensor(f, f->side_stream, i, o, "o_host", &chunk->queries.o, sizeof *chunk);
+    fpdt_store_tensor(f, f->side_stream, i, chunk->device_saved.lse, "lse_host",
+                      &chunk->queries.lse, sizeof *chunk);
 }
 
 /* Copies the list of the chunks' outputs into one tensor. */
-static void concatenate(const struct fpdt *f, const struct view *part, buffer_id out)
+static void concatenate_outputs(const struct fpdt *f, const struct view *part, buffer_id out)
 {
     struct emit *e = f->e;
-    for (int64_t i = 0; i < f->u; i++) {
-        struct head_exchange z = fpdt_exchange(f, i);
-        struct view rows = view_rows(out, z.begin, z.n, z.o_width);
-        emit_pack(e, WORK_PACK, part[i], rows, z.n, 1, z.o_width);
+    for (int64_t i = 0; i < f->chunk_count; i++) {
+        struct head_exchange z = fpdt_chunk_exchange(f, i);
+        struct view rows = view_rows(out, z.first_row, z.rank_tokens, z.o_width);
+        emit_pack(e, WORK_PACK, part[i], rows, z.rank_tokens, 1, z.o_width);
     }
 }
 
@@ -139,20 +146,21 @@ static void forward_sequence(struct emit *e, uint32_t layer, int64_t sequence, b
                              bool projects, buffer_id out)
 {
     bool cat = e->choices->profile->chunk_cat && e->choices->chunks > 1;
-    struct fpdt f = fpdt_of(e, layer, sequence);
-    struct fpdt_pair ahead = {0};
-    struct view *part = arena_array(&e->arena, (size_t)f.u, sizeof *part);
-    for (int64_t i = 0; i < f.u; i++) {
-        struct head_exchange z = fpdt_exchange(&f, i);
+    struct fpdt f = fpdt_of_sequence(e, layer, sequence);
+    struct fpdt_keys_values ahead = {0};
+    struct view *part = arena_array(&e->arena, (size_t)f.chunk_count, sizeof *part);
+    for (int64_t i = 0; i < f.chunk_count; i++) {
+        struct head_exchange z = fpdt_chunk_exchange(&f, i);
         e->tags.chunk = (uint16_t)i;
-        part[i] = view_rows(out, z.begin, z.n, z.o_width);
+        part[i] = view_rows(out, z.first_row, z.rank_tokens, z.o_width);
         if (cat)
-            part[i] = emit_computed(e, "o_rows", CATEGORY_ACTIVATION, z.n, z.o_width);
+            part[i] =
+                emit_compute_tensor(e, "o_rows", CATEGORY_ACTIVATION, z.rank_tokens, z.o_width);
         chunk_forward(&f, i, x, projects, part[i], &ahead);
     }
     e->tags.chunk = IR_NONE16;
     if (cat)
-        concatenate(&f, part, out);
+        concatenate_outputs(&f, part, out);
 }
 
 void fpdt_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id out)

@@ -6,38 +6,40 @@
 
 /* The tensors of a chunk of queries that a tile's backward reads, and the gradient of these queries so far; on the
  * device. */
-struct set {
+struct query_tensors {
     struct fpdt_queries queries;
     struct view d_o, dq;
 };
 
-struct query_state {
-    struct view d_o, dq; /* in the memory where fpdt_keep() has put them; empty: not stored yet */
+struct stored_query_gradients {
+    /* in the memory where fpdt_store_tensor() has put them; empty: not stored yet */
+    struct view d_o, dq;
 };
 
-struct gradients {
-    const struct fpdt *f;
+struct fpdt_gradients {
+    const struct fpdt *fpdt;
     buffer_id d_out;
-    struct query_state *queries; /* [chunks] */
+    struct stored_query_gradients *stored; /* [chunks] */
 };
 
 /* Returns the gradient of chunk q's output, scattered over the heads. */
-struct view fpdt_d_o(const struct gradients *g, int64_t q);
-/* fpdt_pair_of() returns the keys and values of chunk k that the queries of chunk q attend to, fpdt_queries_of() the
- * queries of chunk q, all on the device: those on the host are fetched no earlier than the end of op `after`, unless
- * the forward has fetched them already. */
-struct fpdt_pair fpdt_pair_of(const struct fpdt *f, int64_t q, int64_t k, op_id after);
+struct view fpdt_d_o(const struct fpdt_gradients *g, int64_t q);
+/* fpdt_keys_values_of() returns the keys and values of chunk k that the queries of chunk q attend to, fpdt_queries_of()
+ * the queries of chunk q, all on the device: those on the host are fetched no earlier than the end of op `after`,
+ * unless the forward has fetched them already. */
+struct fpdt_keys_values fpdt_keys_values_of(const struct fpdt *f, int64_t q, int64_t k,
+                                            op_id after);
 struct fpdt_queries fpdt_queries_of(const struct fpdt *f, int64_t q, op_id after);
 
 /* Fetches the normed input of chunk i, which the gradient of the projection reads. Returns an empty view if the input
  * is on the device, or if there is no projection. */
-struct view fpdt_fetch_norm(const struct fpdt *f, int64_t i, struct fpdt_target to);
+struct view fpdt_fetch_norm(const struct fpdt *f, int64_t i, struct fpdt_gradient_target to);
 
 /* Emits the backward of one tile and returns its dq, dk, dv in the compute dtype. */
-struct qkv fpdt_tile_backward(const struct fpdt *f, int64_t q, int64_t k, const struct set *set,
-                              const struct fpdt_pair *pair);
+struct qkv fpdt_tile_backward(const struct fpdt *f, int64_t q, int64_t k,
+                              const struct query_tensors *set, const struct fpdt_keys_values *pair);
 
-/* Emits all chunks' gradients with queries in the outer loop (schedule/attention/fpdt_by_query.c). */
-void fpdt_by_query(struct gradients *g, struct fpdt_target to);
+/* Emits all chunks' gradients with queries in the outer loop (schedule/attention/fpdt_backward_by_query.c). */
+void fpdt_backward_by_query(struct fpdt_gradients *g, struct fpdt_gradient_target to);
 
 #endif

@@ -26,55 +26,55 @@ static void emit_traffic(const struct fpdt *f, uint16_t guard, op_id after, uint
     e->tags.region = region;
 }
 
-static void copy(const struct fpdt *f, enum work_kind kind, uint16_t guard, op_id after,
-                 uint8_t stream, struct view from, struct view to)
+static void emit_guarded_copy(const struct fpdt *f, enum work_kind kind, uint16_t guard,
+                              op_id after, uint8_t stream, struct view from, struct view to)
 {
-    struct work work = {.kind = (uint8_t)kind, .copy = {bytes_of(f->e, from), 0}};
+    struct work work = {.kind = (uint8_t)kind, .copy = {bytes_of_view(f->e, from), 0}};
     emit_traffic(f, guard, after, stream, work, from, to);
 }
 
-struct view fpdt_store(const struct fpdt *f, uint8_t stream, struct view x, const char *stem)
+struct view fpdt_copy_to_host(const struct fpdt *f, uint8_t stream, struct view x, const char *stem)
 {
-    struct view y = emit_like(f->e, x, (int64_t)x.count, stem, MEMORY_PINNED);
-    copy(f, WORK_D2H, IR_NONE16, (op_id){IR_NONE}, stream, x, y);
+    struct view y = emit_tensor_like(f->e, x, (int64_t)x.count, stem, MEMORY_PINNED);
+    emit_guarded_copy(f, WORK_D2H, IR_NONE16, (op_id){IR_NONE}, stream, x, y);
     return y;
 }
 
-struct view fpdt_fetch(const struct fpdt *f, uint8_t stream, op_id after, struct view host,
-                       const char *stem)
+struct view fpdt_copy_from_host(const struct fpdt *f, uint8_t stream, op_id after, struct view host,
+                                const char *stem)
 {
-    struct view y = emit_like(f->e, host, (int64_t)host.count, stem, MEMORY_HBM);
-    copy(f, WORK_H2D, IR_NONE16, after, stream, host, y);
+    struct view y = emit_tensor_like(f->e, host, (int64_t)host.count, stem, MEMORY_HBM);
+    emit_guarded_copy(f, WORK_H2D, IR_NONE16, after, stream, host, y);
     return y;
 }
 
 /* ---- one rank for all ---- */
 
-static bool by_one(const struct fpdt *f)
+static bool one_rank_stores_for_all(const struct fpdt *f)
 {
     return fpdt_fetches_by_one(f->e->choices);
 }
 
 static int64_t ranks_of(const struct fpdt *f)
 {
-    return by_one(f) ? (int64_t)f->e->choices->hp : 1;
+    return one_rank_stores_for_all(f) ? (int64_t)f->e->choices->hp : 1;
 }
 
-/* keeper_rank() returns the rank of the head group that stores chunk i; guard_of_keeper() returns a guard that only
- * this rank passes, or IR_NONE16 if every rank stores its own part. */
-static int64_t keeper_rank(const struct fpdt *f, int64_t i)
+/* storing_rank() returns the rank of the head group that stores chunk i; guard_of_storing_rank() returns a guard that
+ * only this rank passes, or IR_NONE16 if every rank stores its own part. */
+static int64_t storing_rank(const struct fpdt *f, int64_t i)
 {
     return i % ranks_of(f);
 }
 
-static uint16_t guard_of_keeper(const struct fpdt *f, int64_t i)
+static uint16_t guard_of_storing_rank(const struct fpdt *f, int64_t i)
 {
-    struct guard guard = {f->e->group.hp, GUARD_EQ, (uint32_t)keeper_rank(f, i)};
-    return by_one(f) ? ir_add_guard(f->e->ir, guard) : IR_NONE16;
+    struct guard guard = {f->e->group.hp, GUARD_EQ, (uint32_t)storing_rank(f, i)};
+    return one_rank_stores_for_all(f) ? ir_add_guard(f->e->ir, guard) : IR_NONE16;
 }
 
 /* A tensor of a chunk that a rank stores. */
-struct kept_part {
+struct stored_tensor {
     enum category category;
     enum dtype dtype;
     int64_t rows, cols; /* cols = 0: the tensor has one dimension */
@@ -83,89 +83,93 @@ struct kept_part {
 /* Returns chunk i's view on the host, which the first call places. If one rank copies for all, it lies in the buffer
  * that P chunks share, which has room for the first chunk, the largest, of all ranks; otherwise each chunk has a buffer
  * of its own size. */
-static struct view place_on_host(const struct fpdt *f, int64_t i, struct kept_part part,
+static struct view place_on_host(const struct fpdt *f, int64_t i, struct stored_tensor part,
                                  const char *stem, struct view *host, size_t stride)
 {
     struct emit *e = f->e;
-    int64_t ranks = ranks_of(f), first = i - keeper_rank(f, i);
+    int64_t ranks = ranks_of(f), first = i - storing_rank(f, i);
     uint64_t count = (uint64_t)(part.rows * (part.cols > 0 ? part.cols : 1) * ranks);
     if (host->count > 0)
         return *host;
-    for (int64_t j = first; j < first + ranks && j < f->u; j++) {
+    for (int64_t j = first; j < first + ranks && j < f->chunk_count; j++) {
         const char *other = (const char *)host + (j - i) * (int64_t)stride;
         const struct view *view = (const struct view *)(const void *)other;
         if (view->count > 0)
             return *host = (struct view){view->buffer, 0, count};
     }
-    int64_t rows =
-        by_one(f) ? part.rows * fpdt_tokens(f, 0) / fpdt_tokens(f, i) * ranks : part.rows;
+    int64_t rows = one_rank_stores_for_all(f)
+                       ? part.rows * fpdt_chunk_tokens(f, 0) / fpdt_chunk_tokens(f, i) * ranks
+                       : part.rows;
     buffer_id buffer = emit_buffer(e, stem, part.category, part.dtype, rows, part.cols);
     e->ir->buffer.memory[buffer.i] = MEMORY_PINNED;
     return *host = (struct view){buffer, 0, count};
 }
 
-void fpdt_keep(const struct fpdt *f, uint8_t stream, int64_t i, struct view x, const char *stem,
-               struct view *host, size_t stride)
+void fpdt_store_tensor(const struct fpdt *f, uint8_t stream, int64_t i, struct view x,
+                       const char *stem, struct view *host, size_t stride)
 {
     struct emit *e = f->e;
-    struct kept_part part = {(enum category)e->ir->buffer.category[x.buffer.i], dtype_of(e, x),
-                             (int64_t)x.count, 0};
-    if (!f->offload) {
+    struct stored_tensor part = {(enum category)e->ir->buffer.category[x.buffer.i],
+                                 dtype_of_view(e, x), (int64_t)x.count, 0};
+    if (!f->offloads) {
         *host = x;
         return;
     }
     struct view to = place_on_host(f, i, part, stem, host, stride);
-    if (by_one(f)) {
+    if (one_rank_stores_for_all(f)) {
         struct work work = {.kind = WORK_ALL_GATHER,
-                            .collective = {e->group.hp, bytes_of(f->e, x)}};
-        struct view all = emit_like(e, x, (int64_t)to.count, stem, MEMORY_HBM);
+                            .collective = {e->group.hp, bytes_of_view(f->e, x)}};
+        struct view all = emit_tensor_like(e, x, (int64_t)to.count, stem, MEMORY_HBM);
         emit_traffic(f, IR_NONE16, (op_id){IR_NONE}, e->stream.fetch, work, x, all);
         x = all;
     }
-    copy(f, WORK_D2H, guard_of_keeper(f, i), (op_id){IR_NONE}, stream, x, to);
+    emit_guarded_copy(f, WORK_D2H, guard_of_storing_rank(f, i), (op_id){IR_NONE}, stream, x, to);
 }
 
-void fpdt_keep_zeros(const struct fpdt *f, int64_t i, int64_t cols, const char *stem,
-                     struct view *host, size_t stride)
+void fpdt_store_zeros(const struct fpdt *f, int64_t i, int64_t cols, const char *stem,
+                      struct view *host, size_t stride)
 {
-    struct kept_part part = {CATEGORY_ACTIVATION, DTYPE_F32, fpdt_tokens(f, i), cols};
+    struct stored_tensor part = {CATEGORY_ACTIVATION, DTYPE_F32, fpdt_chunk_tokens(f, i), cols};
     struct view to = place_on_host(f, i, part, stem, host, stride);
     struct work work = {.kind = WORK_FILL, .elements = {(int64_t)to.count}};
-    emit_traffic(f, guard_of_keeper(f, i), (op_id){IR_NONE}, f->e->stream.host, work, view_none(),
-                 to);
+    emit_traffic(f, guard_of_storing_rank(f, i), (op_id){IR_NONE}, f->e->stream.host, work,
+                 view_none(), to);
 }
 
-struct view fpdt_bring(const struct fpdt *f, uint8_t stream, op_id after, int64_t i,
-                       struct view host, const char *stem)
+struct view fpdt_fetch_tensor(const struct fpdt *f, uint8_t stream, op_id after, int64_t i,
+                              struct view host, const char *stem)
 {
     struct emit *e = f->e;
-    if (!f->offload)
+    if (!f->offloads)
         return host;
-    if (!by_one(f))
-        return fpdt_fetch(f, stream, after, host, stem);
-    struct view all = emit_like(e, host, (int64_t)host.count, stem, MEMORY_HBM);
-    struct view own = emit_like(e, host, (int64_t)host.count / ranks_of(f), stem, MEMORY_HBM);
+    if (!one_rank_stores_for_all(f))
+        return fpdt_copy_from_host(f, stream, after, host, stem);
+    struct view all = emit_tensor_like(e, host, (int64_t)host.count, stem, MEMORY_HBM);
+    struct view own =
+        emit_tensor_like(e, host, (int64_t)host.count / ranks_of(f), stem, MEMORY_HBM);
     struct work work = {.kind = WORK_SCATTER,
-                        .broadcast = {e->group.hp, bytes_of(f->e, all), keeper_rank(f, i)}};
-    copy(f, WORK_H2D, guard_of_keeper(f, i), after, stream, host, all);
+                        .broadcast = {e->group.hp, bytes_of_view(f->e, all), storing_rank(f, i)}};
+    emit_guarded_copy(f, WORK_H2D, guard_of_storing_rank(f, i), after, stream, host, all);
     emit_traffic(f, IR_NONE16, (op_id){IR_NONE}, e->stream.fetch, work, all, own);
     return own;
 }
 
-struct fpdt_pair fpdt_bring_pair(const struct fpdt *f, op_id after, int64_t q, int64_t k)
+struct fpdt_keys_values fpdt_fetch_keys_values(const struct fpdt *f, op_id after, int64_t q,
+                                               int64_t k)
 {
-    struct fpdt_pair host = f->chunk[k].pair;
-    if (f->latents)
-        return (struct fpdt_pair){
-            gather_rows(f->e, fpdt_bring(f, f->load_stream, after, k, host.k, "latents"),
+    struct fpdt_keys_values host = f->chunk[k].keys_values;
+    if (f->stores_latents)
+        return (struct fpdt_keys_values){
+            gather_rows(f->e, fpdt_fetch_tensor(f, f->load_stream, after, k, host.k, "latents"),
                         "latents_all"),
-            gather_rows(f->e, fpdt_bring(f, f->load_stream, after, k, host.v, "shared"),
+            gather_rows(f->e, fpdt_fetch_tensor(f, f->load_stream, after, k, host.v, "shared"),
                         "shared_all"),
             true};
-    if (!by_one(f))
-        host = fpdt_pair_part(f, host, q, k);
-    return (struct fpdt_pair){fpdt_bring(f, f->load_stream, after, k, host.k, "k"),
-                              fpdt_bring(f, f->load_stream, after, k, host.v, "v"), false};
+    if (!one_rank_stores_for_all(f))
+        host = fpdt_visible_part(f, host, q, k);
+    return (struct fpdt_keys_values){fpdt_fetch_tensor(f, f->load_stream, after, k, host.k, "k"),
+                                     fpdt_fetch_tensor(f, f->load_stream, after, k, host.v, "v"),
+                                     false};
 }
 
 /* Makes each gather of data for the host wait until the data of the gather two before it has been copied there, so
@@ -189,7 +193,7 @@ static void delay_gathers(struct emit *e, const struct op_list *list)
 }
 
 /* True if the op is a copy to the host in the forward of a chunk, or in the recomputation of that forward. */
-static bool is_store(const struct ir *ir, uint32_t op)
+static bool is_store_of_chunk(const struct ir *ir, uint32_t op)
 {
     return ir->op.kind[op] == WORK_D2H && ir->op.region[op] == REGION_OFFLOAD &&
            ir->op.chunk[op] != IR_NONE16 && ir->op.phase[op] != PHASE_BACKWARD;
@@ -206,12 +210,12 @@ static void delay_chunks(struct emit *e, const struct op_list *list)
     for (uint32_t i = 0; i < list->count; i++) {
         uint32_t op = list->op[i];
         /* consecutive chunks have different numbers */
-        if (is_store(ir, op) && ir->op.chunk[op] != chunk) {
+        if (is_store_of_chunk(ir, op) && ir->op.chunk[op] != chunk) {
             chunk = ir->op.chunk[op];
             until = stored[0];
             stored[0] = stored[1];
         }
-        if (is_store(ir, op))
+        if (is_store_of_chunk(ir, op))
             stored[1].i = op;
         if (until.i == IR_NONE || ir->op.stream[op] != e->stream.compute)
             continue;
@@ -220,7 +224,7 @@ static void delay_chunks(struct emit *e, const struct op_list *list)
     }
 }
 
-void pass_keep(struct emit *e, struct op_list *list)
+void pass_bound_stored_chunks(struct emit *e, struct op_list *list)
 {
     if (fpdt_fetches_by_one(e->choices))
         delay_gathers(e, list);

@@ -9,7 +9,7 @@ struct latent_rows {
     struct view positions; /* of the only sequence; empty: of each sequence of the unit */
 };
 
-static struct latent_rows rows_of(const struct emit *e, int64_t all, struct view positions)
+static struct latent_rows latent_rows_of(const struct emit *e, int64_t all, struct view positions)
 {
     return (struct latent_rows){all, all / (int64_t)e->choices->row_ranks, positions};
 }
@@ -17,21 +17,21 @@ static struct latent_rows rows_of(const struct emit *e, int64_t all, struct view
 /* The elements of a token: of a head of q and k, of its columns that are not rotated, of q, k and v, of what is made
  * into k and v (the result of kv_b, or a latent if head ranks send latents), of the parts of kv_a, and of all that
  * attention gets. */
-struct widths {
+struct latent_widths {
     int64_t plain, q, k, v, up, latent, rotated, all;
 };
 
-static struct widths widths_of(const struct emit *e)
+static struct latent_widths latent_widths_of(const struct emit *e)
 {
     const struct transformer *m = e->choices->model;
     const int64_t plain = m->head_dim - m->rope_dim;
-    struct widths w = {.plain = plain,
-                       .q = transformer_q_width(m),
-                       .k = transformer_kv_width(m),
-                       .v = transformer_v_width(m),
-                       .up = m->heads * (plain + m->v_dim),
-                       .latent = m->kv_latent,
-                       .rotated = m->rope_dim};
+    struct latent_widths w = {.plain = plain,
+                              .q = transformer_q_width(m),
+                              .k = transformer_kv_width(m),
+                              .v = transformer_v_width(m),
+                              .up = m->heads * (plain + m->v_dim),
+                              .latent = m->kv_latent,
+                              .rotated = m->rope_dim};
     w.all = w.q + w.k + w.v;
     if (derived_sends_latents(e->choices)) {
         w.up = w.latent;
@@ -46,12 +46,13 @@ static struct view positions_of(struct emit *e, const struct latent_rows *rows, 
 {
     if (rows->positions.count > 0)
         return rows->positions;
-    e->unit.positions_of = sequence;
+    e->unit.positions_sequence = sequence;
     return emit_positions(e);
 }
 
-static void rotate_last(struct emit *e, enum work_kind kind, struct view x, struct view positions,
-                        struct view y, int64_t n, int64_t heads, int64_t dim)
+static void rotate_last_columns(struct emit *e, enum work_kind kind, struct view x,
+                                struct view positions, struct view y, int64_t n, int64_t heads,
+                                int64_t dim)
 {
     const int64_t rotated = e->choices->model->rope_dim;
     const struct work work = {.kind = (uint8_t)kind,
@@ -59,7 +60,7 @@ static void rotate_last(struct emit *e, enum work_kind kind, struct view x, stru
     emit_op(e, e->stream.compute, &work, (struct view[]){x, positions}, 2, &y, 1);
 }
 
-static struct work keys_work(const struct emit *e, enum work_kind kind, int64_t n)
+static struct work latent_keys_work(const struct emit *e, enum work_kind kind, int64_t n)
 {
     const struct transformer *m = e->choices->model;
     return (struct work){
@@ -69,46 +70,52 @@ static struct work keys_work(const struct emit *e, enum work_kind kind, int64_t 
 
 /* Makes q, k and v of one sequence from the results of q_b (or q) and kv_b, and the shared key columns; if head ranks
  * send latents, it rotates q and these columns, and copies the latents, which `up` is. */
-static void arrange_heads(struct emit *e, const struct widths *w, int64_t n, struct view positions,
-                          struct view q, struct view up, struct view shared, struct view qkv)
+static void arrange_heads(struct emit *e, const struct latent_widths *w, int64_t n,
+                          struct view positions, struct view q, struct view up, struct view shared,
+                          struct view qkv)
 {
     const struct transformer *m = e->choices->model;
-    const struct work work = keys_work(e, WORK_LATENT_KEYS, n);
-    rotate_last(e, WORK_ROPE, q, positions, view_part(qkv, 0, n * w->q), n, m->heads, m->head_dim);
+    const struct work work = latent_keys_work(e, WORK_LATENT_KEYS, n);
+    rotate_last_columns(e, WORK_ROPE, q, positions, view_part(qkv, 0, n * w->q), n, m->heads,
+                        m->head_dim);
     if (derived_sends_latents(e->choices)) {
         emit_pack(e, WORK_PACK, up, view_part(qkv, n * w->q, n * w->latent), n, 1, w->latent);
-        rotate_last(e, WORK_ROPE, shared, positions,
-                    view_part(qkv, n * (w->q + w->latent), n * w->rotated), n, 1, w->rotated);
+        rotate_last_columns(e, WORK_ROPE, shared, positions,
+                            view_part(qkv, n * (w->q + w->latent), n * w->rotated), n, 1,
+                            w->rotated);
         return;
     }
-    const struct view rotated = emit_computed(e, "rotated", CATEGORY_ACTIVATION, n, w->rotated);
-    rotate_last(e, WORK_ROPE, shared, positions, rotated, n, 1, w->rotated);
+    const struct view rotated =
+        emit_compute_tensor(e, "rotated", CATEGORY_ACTIVATION, n, w->rotated);
+    rotate_last_columns(e, WORK_ROPE, shared, positions, rotated, n, 1, w->rotated);
     emit_op(e, e->stream.compute, &work, (struct view[]){up, rotated}, 2,
             (struct view[]){view_part(qkv, n * w->q, n * w->k),
                             view_part(qkv, n * (w->q + w->k), n * w->v)},
             2);
 }
 
-static void arrange_backward(struct emit *e, const struct widths *w, int64_t n,
+static void arrange_backward(struct emit *e, const struct latent_widths *w, int64_t n,
                              struct view positions, struct view dqkv, struct view dq,
                              struct view d_up, struct view d_shared)
 {
     const struct transformer *m = e->choices->model;
-    const struct work work = keys_work(e, WORK_LATENT_KEYS_BACKWARD, n);
-    rotate_last(e, WORK_ROPE_BACKWARD, view_part(dqkv, 0, n * w->q), positions, dq, n, m->heads,
-                m->head_dim);
+    const struct work work = latent_keys_work(e, WORK_LATENT_KEYS_BACKWARD, n);
+    rotate_last_columns(e, WORK_ROPE_BACKWARD, view_part(dqkv, 0, n * w->q), positions, dq, n,
+                        m->heads, m->head_dim);
     if (derived_sends_latents(e->choices)) {
         emit_pack(e, WORK_PACK, view_part(dqkv, n * w->q, n * w->latent), d_up, n, 1, w->latent);
-        rotate_last(e, WORK_ROPE_BACKWARD, view_part(dqkv, n * (w->q + w->latent), n * w->rotated),
-                    positions, d_shared, n, 1, w->rotated);
+        rotate_last_columns(e, WORK_ROPE_BACKWARD,
+                            view_part(dqkv, n * (w->q + w->latent), n * w->rotated), positions,
+                            d_shared, n, 1, w->rotated);
         return;
     }
-    const struct view d_rotated = emit_computed(e, "d_rotated", CATEGORY_ACTIVATION, n, w->rotated);
+    const struct view d_rotated =
+        emit_compute_tensor(e, "d_rotated", CATEGORY_ACTIVATION, n, w->rotated);
     emit_op(e, e->stream.compute, &work,
             (struct view[]){view_part(dqkv, n * w->q, n * w->k),
                             view_part(dqkv, n * (w->q + w->k), n * w->v)},
             2, (struct view[]){d_up, d_rotated}, 2);
-    rotate_last(e, WORK_ROPE_BACKWARD, d_rotated, positions, d_shared, n, 1, w->rotated);
+    rotate_last_columns(e, WORK_ROPE_BACKWARD, d_rotated, positions, d_shared, n, 1, w->rotated);
 }
 
 /* ---- a narrow product, its norm and a wide product ---- */
@@ -118,7 +125,8 @@ static struct view norm_latent(struct emit *e, uint32_t layer, enum weight weigh
                                const struct latent_rows *rows, int64_t cols, struct view *stats)
 {
     e->tags.region = REGION_NORM;
-    struct view y = emit_computed(e, "latent_norm", CATEGORY_ACTIVATION, rows->own_rows, cols);
+    struct view y =
+        emit_compute_tensor(e, "latent_norm", CATEGORY_ACTIVATION, rows->own_rows, cols);
     *stats = emit_norm_stats(e, weight, rows->own_rows, 0);
     emit_norm(e, layer, weight, x, y, *stats, rows->own_rows, cols);
     e->tags.region = REGION_LINEAR;
@@ -126,15 +134,16 @@ static struct view norm_latent(struct emit *e, uint32_t layer, enum weight weigh
 }
 
 /* Returns x W^T for the rows of x, whose columns are `from`. */
-static struct view product(struct emit *e, uint32_t layer, enum weight weight, const char *stem,
-                           struct view x, int64_t rows, int64_t to, int64_t from)
+static struct view emit_product(struct emit *e, uint32_t layer, enum weight weight,
+                                const char *stem, struct view x, int64_t rows, int64_t to,
+                                int64_t from)
 {
-    struct view y = emit_computed(e, stem, CATEGORY_ACTIVATION, rows, to);
+    struct view y = emit_compute_tensor(e, stem, CATEGORY_ACTIVATION, rows, to);
     emit_matmul(e, MATMUL_NT, x, weight_view(e, layer, weight), view_none(), y, rows, to, from);
     return y;
 }
 
-/* Emits the gradients of product(). */
+/* Emits the gradients of emit_product(). */
 static void product_backward(struct emit *e, uint32_t layer, enum weight weight, struct view dy,
                              struct view x, struct view dx, int64_t rows, int64_t to, int64_t from)
 {
@@ -144,19 +153,20 @@ static void product_backward(struct emit *e, uint32_t layer, enum weight weight,
 
 /* Emits the gradients of a wide product of gathered rows, and returns that of this rank's rows before the gather: dx,
  * or, if it is empty, a new tensor. */
-static struct view wide_backward(struct emit *e, uint32_t layer, enum weight weight, struct view dy,
-                                 struct view own, struct view gathered, struct view dx,
-                                 const struct latent_rows *rows, int64_t to, int64_t from)
+static struct view wide_product_backward(struct emit *e, uint32_t layer, enum weight weight,
+                                         struct view dy, struct view own, struct view gathered,
+                                         struct view dx, const struct latent_rows *rows, int64_t to,
+                                         int64_t from)
 {
     if (dx.count == 0)
-        dx = emit_computed(e, "d_latent_norm", CATEGORY_ACTIVATION, rows->own_rows, from);
+        dx = emit_compute_tensor(e, "d_latent_norm", CATEGORY_ACTIVATION, rows->own_rows, from);
     struct view whole = tensor_keeps_gathered(e)
                             ? gathered
                             : tensor_gather(e, own, from, TENSOR_SEQUENCES, "latent_all", false);
-    struct view all = tensor_product(e, dx, from, "d_latent_all");
+    struct view all = tensor_product_output(e, dx, from, "d_latent_all");
     emit_matmul(e, MATMUL_NN, dy, weight_view(e, layer, weight), view_none(), all, rows->all_rows,
                 from, to);
-    tensor_scatter_columns(e, all, dx, from, TENSOR_SEQUENCES);
+    tensor_reduce_scatter_columns(e, all, dx, from, TENSOR_SEQUENCES);
     emit_weight_grad(e, layer, weight, dy, whole, to, from, rows->all_rows);
     return dx;
 }
@@ -166,7 +176,7 @@ static struct view normed_backward(struct emit *e, uint32_t layer, enum weight w
                                    const struct latent_rows *rows, int64_t cols)
 {
     e->tags.region = REGION_NORM;
-    struct view dx = emit_computed(e, "d_latent", CATEGORY_ACTIVATION, rows->own_rows, cols);
+    struct view dx = emit_compute_tensor(e, "d_latent", CATEGORY_ACTIVATION, rows->own_rows, cols);
     emit_norm_backward(e, layer, weight, dy, x, stats, dx, rows->own_rows, cols);
     e->tags.region = REGION_LINEAR;
     return dx;
@@ -185,14 +195,16 @@ static struct view emit_queries(struct emit *e, uint32_t layer, struct view x,
     const struct transformer *m = e->choices->model;
     const int64_t width = transformer_q_width(m);
     if (m->q_latent == 0) {
-        s->q_in = gather_columns(e, x, m->hidden);
-        return product(e, layer, WEIGHT_Q, "q_up", s->q_in, rows->all_rows, width, m->hidden);
+        s->q_norm_gathered = gather_columns(e, x, m->hidden);
+        return emit_product(e, layer, WEIGHT_Q, "q_up", s->q_norm_gathered, rows->all_rows, width,
+                            m->hidden);
     }
-    s->q = product(e, layer, WEIGHT_Q_DOWN, "q_latent", x, rows->own_rows, m->q_latent, m->hidden);
+    s->q = emit_product(e, layer, WEIGHT_Q_DOWN, "q_latent", x, rows->own_rows, m->q_latent,
+                        m->hidden);
     s->q_norm = norm_latent(e, layer, WEIGHT_Q_DOWN_NORM, s->q, rows, m->q_latent, &s->q_stats);
-    s->q_in = gather_columns(e, s->q_norm, m->q_latent);
-    struct view q =
-        product(e, layer, WEIGHT_Q_UP, "q_up", s->q_in, rows->all_rows, width, m->q_latent);
+    s->q_norm_gathered = gather_columns(e, s->q_norm, m->q_latent);
+    struct view q = emit_product(e, layer, WEIGHT_Q_UP, "q_up", s->q_norm_gathered, rows->all_rows,
+                                 width, m->q_latent);
     emit_mark_saved_product(e, q.buffer);
     return q;
 }
@@ -205,11 +217,12 @@ static void queries_backward(struct emit *e, uint32_t layer, struct view dq, str
     const struct transformer *m = e->choices->model;
     const int64_t width = transformer_q_width(m), latent = m->q_latent;
     if (latent == 0) {
-        wide_backward(e, layer, WEIGHT_Q, dq, x, s->q_in, dx, rows, width, m->hidden);
+        wide_product_backward(e, layer, WEIGHT_Q, dq, x, s->q_norm_gathered, dx, rows, width,
+                              m->hidden);
         return;
     }
-    struct view d = wide_backward(e, layer, WEIGHT_Q_UP, dq, s->q_norm, s->q_in, view_none(), rows,
-                                  width, latent);
+    struct view d = wide_product_backward(e, layer, WEIGHT_Q_UP, dq, s->q_norm, s->q_norm_gathered,
+                                          view_none(), rows, width, latent);
     d = normed_backward(e, layer, WEIGHT_Q_DOWN_NORM, d, s->q, s->q_stats, rows, latent);
     product_backward(e, layer, WEIGHT_Q_DOWN, d, x, dx, rows->own_rows, latent, m->hidden);
 }
@@ -219,23 +232,23 @@ static void queries_backward(struct emit *e, uint32_t layer, struct view dq, str
 /* Returns kv_b's result of all rows, or, if head ranks send latents, the latents that it multiplies; and in *own and
  * *shared the key columns that heads share, before their rotation: of this rank's rows, and of all. */
 static struct view emit_keys(struct emit *e, uint32_t layer, struct view x,
-                             const struct latent_rows *rows, const struct widths *w,
+                             const struct latent_rows *rows, const struct latent_widths *w,
                              struct latent_saved *s, struct view *own, struct view *shared)
 {
     const struct work apart = {.kind = WORK_PACK,
                                .pack = {rows->own_rows, 1, {w->latent, w->rotated, 0}}};
-    const struct view both = product(e, layer, WEIGHT_KV_DOWN, "kv_latents", x, rows->own_rows,
-                                     w->latent + w->rotated, e->choices->model->hidden);
-    s->kv = emit_computed(e, "kv_latent", CATEGORY_ACTIVATION, rows->own_rows, w->latent);
-    *own = emit_computed(e, "k_shared", CATEGORY_ACTIVATION, rows->own_rows, w->rotated);
+    const struct view both = emit_product(e, layer, WEIGHT_KV_DOWN, "kv_latents", x, rows->own_rows,
+                                          w->latent + w->rotated, e->choices->model->hidden);
+    s->kv = emit_compute_tensor(e, "kv_latent", CATEGORY_ACTIVATION, rows->own_rows, w->latent);
+    *own = emit_compute_tensor(e, "k_shared", CATEGORY_ACTIVATION, rows->own_rows, w->rotated);
     emit_op(e, e->stream.compute, &apart, &both, 1, (struct view[]){s->kv, *own}, 2);
     s->kv_norm = norm_latent(e, layer, WEIGHT_KV_DOWN_NORM, s->kv, rows, w->latent, &s->kv_stats);
-    s->kv_in = gather_columns(e, s->kv_norm, w->latent);
+    s->kv_norm_gathered = gather_columns(e, s->kv_norm, w->latent);
     *shared = gather_columns(e, *own, w->rotated);
     if (derived_sends_latents(e->choices))
-        return s->kv_in;
-    struct view up =
-        product(e, layer, WEIGHT_KV_UP, "kv_up", s->kv_in, rows->all_rows, w->up, w->latent);
+        return s->kv_norm_gathered;
+    struct view up = emit_product(e, layer, WEIGHT_KV_UP, "kv_up", s->kv_norm_gathered,
+                                  rows->all_rows, w->up, w->latent);
     emit_mark_saved_product(e, up.buffer);
     return up;
 }
@@ -243,36 +256,36 @@ static struct view emit_keys(struct emit *e, uint32_t layer, struct view x,
 /* Returns the gradient of the normed latents of this rank's rows, made from that of what kv_b makes; or, if head ranks
  * send latents, from that of the latents of all rows. */
 static struct view keys_wide_backward(struct emit *e, uint32_t layer, struct view d_up,
-                                      const struct latent_rows *rows, const struct widths *w,
+                                      const struct latent_rows *rows, const struct latent_widths *w,
                                       const struct latent_saved *s)
 {
     if (!derived_sends_latents(e->choices))
-        return wide_backward(e, layer, WEIGHT_KV_UP, d_up, s->kv_norm, s->kv_in, view_none(), rows,
-                             w->up, w->latent);
+        return wide_product_backward(e, layer, WEIGHT_KV_UP, d_up, s->kv_norm, s->kv_norm_gathered,
+                                     view_none(), rows, w->up, w->latent);
     struct view d = d_up;
     if (e->choices->row_ranks > 1)
-        d = emit_computed(e, "d_latent_norm", CATEGORY_ACTIVATION, rows->own_rows, w->latent);
-    tensor_scatter_columns(e, d_up, d, w->latent, TENSOR_SEQUENCES);
+        d = emit_compute_tensor(e, "d_latent_norm", CATEGORY_ACTIVATION, rows->own_rows, w->latent);
+    tensor_reduce_scatter_columns(e, d_up, d, w->latent, TENSOR_SEQUENCES);
     return d;
 }
 
 /* Writes the gradient of x. */
 static void keys_backward(struct emit *e, uint32_t layer, struct view d_up, struct view d_shared,
                           struct view x, struct view dx, const struct latent_rows *rows,
-                          const struct widths *w, const struct latent_saved *s)
+                          const struct latent_widths *w, const struct latent_saved *s)
 {
     const int64_t both = w->latent + w->rotated;
     const struct work join = {.kind = WORK_UNPACK,
                               .pack = {rows->own_rows, 1, {w->latent, w->rotated, 0}}};
     struct view d = keys_wide_backward(e, layer, d_up, rows, w, s);
     d = normed_backward(e, layer, WEIGHT_KV_DOWN_NORM, d, s->kv, s->kv_stats, rows, w->latent);
-    struct view own = d_shared, d_both = emit_computed(e, "d_kv_latents", CATEGORY_ACTIVATION,
-                                                       rows->own_rows, both);
+    struct view own = d_shared, d_both = emit_compute_tensor(e, "d_kv_latents", CATEGORY_ACTIVATION,
+                                                             rows->own_rows, both);
     if (e->tensor.size > 1) { /* a rank's gradient is of its own heads */
-        own = e->choices->row_ranks > 1
-                  ? emit_computed(e, "d_k_shared", CATEGORY_ACTIVATION, rows->own_rows, w->rotated)
-                  : d_shared;
-        tensor_scatter_columns(e, d_shared, own, w->rotated, TENSOR_SEQUENCES);
+        own = e->choices->row_ranks > 1 ? emit_compute_tensor(e, "d_k_shared", CATEGORY_ACTIVATION,
+                                                              rows->own_rows, w->rotated)
+                                        : d_shared;
+        tensor_reduce_scatter_columns(e, d_shared, own, w->rotated, TENSOR_SEQUENCES);
     }
     emit_op(e, e->stream.compute, &join, (struct view[]){d, own}, 2, &d_both, 1);
     product_backward(e, layer, WEIGHT_KV_DOWN, d_both, x, dx, rows->own_rows, both,
@@ -281,7 +294,7 @@ static void keys_backward(struct emit *e, uint32_t layer, struct view d_up, stru
 
 /* ---- both ---- */
 
-static bool expands_again(const struct emit *e)
+static bool recomputes_expanded(const struct emit *e)
 {
     return e->choices->activations == CHOICE_ACTIVATIONS_KEEP &&
            e->choices->up_projection == UP_PROJECTION_RECOMPUTE;
@@ -293,7 +306,7 @@ static void mark_expanded(struct emit *e, uint32_t first, const struct latent_sa
                           struct view shared)
 {
     const uint32_t narrow[] = {s->q.buffer.i, s->kv.buffer.i, shared.buffer.i};
-    for (uint32_t b = first; expands_again(e) && b < e->ir->buffer.count; b++) {
+    for (uint32_t b = first; recomputes_expanded(e) && b < e->ir->buffer.count; b++) {
         bool stays = false;
         for (size_t i = 0; i < ARRAY_LEN(narrow); i++)
             stays = stays || b == narrow[i];
@@ -303,11 +316,11 @@ static void mark_expanded(struct emit *e, uint32_t first, const struct latent_sa
 }
 
 /* Returns the rows of kv_b's result for the heads of this head rank, and the work that takes it apart. */
-static int64_t heads_work(const struct emit *e, enum work_kind kind, int64_t rows,
-                          struct work *work)
+static int64_t expanded_heads_work(const struct emit *e, enum work_kind kind, int64_t rows,
+                                   struct work *work)
 {
     const struct transformer *m = e->choices->model;
-    *work = keys_work(e, kind, rows);
+    *work = latent_keys_work(e, kind, rows);
     work->latent_keys.heads = m->heads / (int64_t)e->choices->hp;
     return work->latent_keys.heads * (m->head_dim - m->rope_dim + m->v_dim);
 }
@@ -318,15 +331,15 @@ void latent_expand(struct emit *e, uint32_t layer, struct view latents, struct v
     const int64_t latent = e->choices->model->kv_latent, rows = (int64_t)latents.count / latent;
     const uint8_t region = e->tags.region;
     struct work work;
-    const int64_t width = heads_work(e, WORK_LATENT_KEYS, rows, &work);
+    const int64_t width = expanded_heads_work(e, WORK_LATENT_KEYS, rows, &work);
     e->tags.region = REGION_LINEAR;
-    const struct view up = emit_computed(e, "kv_up", CATEGORY_ACTIVATION, rows, width);
+    const struct view up = emit_compute_tensor(e, "kv_up", CATEGORY_ACTIVATION, rows, width);
     emit_heads_matmul(e, MATMUL_NT, latents, weight_view(e, layer, WEIGHT_KV_UP), up, rows, width,
                       latent);
     e->tags.region = region;
     emit_op(e, e->stream.compute, &work, (struct view[]){up, shared}, 2, (struct view[]){k, v}, 2);
     const buffer_id made[] = {up.buffer, k.buffer, v.buffer};
-    for (size_t i = 0; expands_again(e) && i < ARRAY_LEN(made); i++)
+    for (size_t i = 0; recomputes_expanded(e) && i < ARRAY_LEN(made); i++)
         saved_buffers_add(&e->expanded_latents, made[i]);
 }
 
@@ -336,8 +349,8 @@ void latent_expand_backward(struct emit *e, uint32_t layer, struct view latents,
     const int64_t latent = e->choices->model->kv_latent, rows = (int64_t)latents.count / latent;
     const uint8_t region = e->tags.region;
     struct work work;
-    const int64_t width = heads_work(e, WORK_LATENT_KEYS_BACKWARD, rows, &work);
-    const struct view d_up = emit_computed(e, "d_kv_up", CATEGORY_ACTIVATION, rows, width);
+    const int64_t width = expanded_heads_work(e, WORK_LATENT_KEYS_BACKWARD, rows, &work);
+    const struct view d_up = emit_compute_tensor(e, "d_kv_up", CATEGORY_ACTIVATION, rows, width);
     emit_op(e, e->stream.compute, &work, (struct view[]){dk, dv}, 2,
             (struct view[]){d_up, d_shared}, 2);
     e->tags.region = REGION_LINEAR;
@@ -350,8 +363,8 @@ void latent_expand_backward(struct emit *e, uint32_t layer, struct view latents,
 struct view latent_project(struct emit *e, uint32_t layer, struct view x, int64_t count,
                            struct view positions, struct latent_saved *saved)
 {
-    const struct latent_rows rows = rows_of(e, count, positions);
-    const struct widths w = widths_of(e);
+    const struct latent_rows rows = latent_rows_of(e, count, positions);
+    const struct latent_widths w = latent_widths_of(e);
     const int64_t sequences = positions.count > 0 ? 1 : e->choices->micro_batch;
     const int64_t n = count / sequences, width = w.all;
     const uint32_t first = e->ir->buffer.count;
@@ -360,7 +373,7 @@ struct view latent_project(struct emit *e, uint32_t layer, struct view x, int64_
     const struct view q = emit_queries(e, layer, x, &rows, saved);
     const struct view up = emit_keys(e, layer, x, &rows, &w, saved, &own, &shared);
     e->tags.region = REGION_ATTENTION;
-    const struct view qkv = emit_computed(e, "qkv", CATEGORY_ACTIVATION, count, width);
+    const struct view qkv = emit_compute_tensor(e, "qkv", CATEGORY_ACTIVATION, count, width);
     for (int64_t i = 0; i < sequences; i++)
         arrange_heads(e, &w, n, positions_of(e, &rows, i), view_part(q, i * n * w.q, n * w.q),
                       view_part(up, i * n * w.up, n * w.up),
@@ -374,23 +387,24 @@ void latent_project_backward(struct emit *e, uint32_t layer, struct view dqkv, s
                              struct view dx, int64_t count, struct view positions,
                              const struct latent_saved *saved)
 {
-    const struct latent_rows rows = rows_of(e, count, positions);
-    const struct widths w = widths_of(e);
+    const struct latent_rows rows = latent_rows_of(e, count, positions);
+    const struct latent_widths w = latent_widths_of(e);
     const int64_t sequences = positions.count > 0 ? 1 : e->choices->micro_batch;
     const int64_t n = count / sequences, width = w.all, h = e->choices->model->hidden;
     e->tags.region = REGION_ATTENTION;
-    const struct view dq = emit_computed(e, "dq_up", CATEGORY_ACTIVATION, count, w.q);
-    const struct view d_up = emit_computed(e, "d_kv_up", CATEGORY_ACTIVATION, count, w.up);
+    const struct view dq = emit_compute_tensor(e, "dq_up", CATEGORY_ACTIVATION, count, w.q);
+    const struct view d_up = emit_compute_tensor(e, "d_kv_up", CATEGORY_ACTIVATION, count, w.up);
     const struct view d_shared =
-        emit_computed(e, "d_k_shared", CATEGORY_ACTIVATION, count, w.rotated);
+        emit_compute_tensor(e, "d_k_shared", CATEGORY_ACTIVATION, count, w.rotated);
     for (int64_t i = 0; i < sequences; i++)
         arrange_backward(
             e, &w, n, positions_of(e, &rows, i), view_part(dqkv, i * n * width, n * width),
             view_part(dq, i * n * w.q, n * w.q), view_part(d_up, i * n * w.up, n * w.up),
             view_part(d_shared, i * n * w.rotated, n * w.rotated));
     e->tags.region = REGION_LINEAR;
-    const struct view of_q = emit_computed(e, "dx_q", CATEGORY_ACTIVATION, rows.own_rows, h);
-    const struct view of_kv = emit_computed(e, "dx_kv", CATEGORY_ACTIVATION, rows.own_rows, h);
+    const struct view of_q = emit_compute_tensor(e, "dx_q", CATEGORY_ACTIVATION, rows.own_rows, h);
+    const struct view of_kv =
+        emit_compute_tensor(e, "dx_kv", CATEGORY_ACTIVATION, rows.own_rows, h);
     queries_backward(e, layer, dq, x, of_q, &rows, saved);
     keys_backward(e, layer, d_up, d_shared, x, of_kv, &rows, &w, saved);
     emit_add(e, of_q, of_kv, dx);

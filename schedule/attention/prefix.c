@@ -19,61 +19,63 @@
 #include "schedule/choices/profile.h"
 #include "schedule/pipeline/pipeline.h"
 
-/* Positions in the sequence, in tokens: begin and end of the subsequence, and begin (from) and end (to) of this
- * stage's queries. The core of this stage attends to the tokens from 0 up to `to`. piece: the tokens of every piece but
- * the last. */
+/* Positions in the sequence, in tokens: begin and end of the subsequence, and of this stage's queries. The core of this
+ * stage attends to the tokens from 0 up to queries_end. piece_tokens: the tokens of every piece but the last. */
 struct prefix_reach {
-    int64_t begin, end, from, to, piece;
+    int64_t subsequence_begin, subsequence_end, queries_begin, queries_end, piece_tokens;
 };
 
-static struct prefix_reach reach_of(const struct emit *e)
+static struct prefix_reach prefix_reach_of(const struct emit *e)
 {
-    struct prefix_reach reach = {.begin = pipeline_prefix(e->choices, e->unit.subsequence),
-                                 .end = pipeline_prefix(e->choices, e->unit.subsequence + 1)};
-    int64_t tp = (int64_t)e->tensor.size, rows = (reach.end - reach.begin) / tp;
-    struct piece own = emit_piece(rows, e->unit.shared.count, e->unit.shared.index);
-    reach.from = reach.begin + own.begin * tp;
-    reach.to = reach.from + own.rows * tp;
-    reach.piece = emit_piece(rows, e->unit.shared.count, 0).rows * tp;
+    struct prefix_reach reach = {
+        .subsequence_begin = pipeline_prefix(e->choices, e->unit.subsequence),
+        .subsequence_end = pipeline_prefix(e->choices, e->unit.subsequence + 1)};
+    int64_t tp = (int64_t)e->tensor.size,
+            rows = (reach.subsequence_end - reach.subsequence_begin) / tp;
+    struct piece own = emit_piece(rows, e->unit.stages.count, e->unit.stages.index);
+    reach.queries_begin = reach.subsequence_begin + own.begin * tp;
+    reach.queries_end = reach.queries_begin + own.rows * tp;
+    reach.piece_tokens = emit_piece(rows, e->unit.stages.count, 0).rows * tp;
     return reach;
 }
 
 /* ---- what stages share ---- */
 
-static void collective(struct emit *e, enum work_kind kind, struct view x, struct view y)
+static void emit_collective(struct emit *e, enum work_kind kind, struct view x, struct view y)
 {
     struct work work = {.kind = (uint8_t)kind,
-                        .collective = {e->unit.shared.group, bytes_of(e, x)}};
+                        .collective = {e->unit.stages.group, bytes_of_view(e, x)}};
     emit_op(e, e->stream.shared_comm, &work, &x, 1, &y, 1);
 }
 
 static struct view new_cache(struct emit *e, const char *stem, int64_t width)
 {
-    struct view cache = emit_computed(e, stem, CATEGORY_KV, e->unit.most_keys, width);
+    struct view cache = emit_compute_tensor(e, stem, CATEGORY_KV, e->unit.cache_tokens, width);
     saved_buffers_add(&e->caches, cache.buffer);
     return cache;
 }
 
-struct prefix *prefix_open(struct emit *e, uint32_t row, struct kv_widths *width)
+struct prefix *prefix_open_caches(struct emit *e, uint32_t row, struct kv_widths *width)
 {
-    struct head_exchange z = exchange_of(e, 0); /* widths are those of all layers */
+    struct head_exchange z = exchange_of_layer(e, 0); /* widths are those of all layers */
     struct prefix *prefix = &e->prefix[row];
-    *width = (struct kv_widths){z.kv_width / z.ranks, z.v_width / z.ranks};
+    *width = (struct kv_widths){z.kv_width / z.head_ranks, z.v_width / z.head_ranks};
     if (prefix->k.count == 0)
-        *prefix = (struct prefix){.k = new_cache(e, "k_cache", width->k),
-                                  .v = new_cache(e, "v_cache", width->v)};
+        *prefix = (struct prefix){.k = new_cache(e, "k_cache", width->k_width),
+                                  .v = new_cache(e, "v_cache", width->v_width)};
     return prefix;
 }
 
 /* Returns a buffer with room for a full piece, whose end is zeroed; the keys or values of a shorter piece are written
  * before the zeros later. Returns an empty view if this piece has full length. */
-static struct view filled_up(struct emit *e, const char *stem, struct prefix_reach reach,
-                             int64_t width)
+static struct view new_padded_piece(struct emit *e, const char *stem, struct prefix_reach reach,
+                                    int64_t width)
 {
-    int64_t own = reach.to - reach.from, lacks = (reach.piece - own) * width;
+    int64_t own = reach.queries_end - reach.queries_begin,
+            lacks = (reach.piece_tokens - own) * width;
     if (lacks == 0)
         return view_none();
-    struct view all = emit_computed(e, stem, CATEGORY_KV, reach.piece, width);
+    struct view all = emit_compute_tensor(e, stem, CATEGORY_KV, reach.piece_tokens, width);
     emit_zeros(e, view_part(all, own * width, lacks));
     return all;
 }
@@ -82,16 +84,16 @@ static struct view filled_up(struct emit *e, const char *stem, struct prefix_rea
 static void gather_cache(struct emit *e, struct view own, struct view filled, struct view cache,
                          struct prefix_reach reach, int64_t width)
 {
-    int64_t all = reach.piece * width * e->unit.shared.count;
-    collective(e, WORK_ALL_GATHER, filled.count > 0 ? filled : own,
-               view_part(cache, reach.begin * width, all));
+    int64_t all = reach.piece_tokens * width * e->unit.stages.count;
+    emit_collective(e, WORK_ALL_GATHER, filled.count > 0 ? filled : own,
+                    view_part(cache, reach.subsequence_begin * width, all));
 }
 
 /* Returns a copy of x, the part of a cache that is filled so far. */
 static struct view copy_view(struct emit *e, struct view x, const char *stem, int64_t rows,
                              int64_t width)
 {
-    struct view y = emit_computed(e, stem, CATEGORY_KV, rows, width);
+    struct view y = emit_compute_tensor(e, stem, CATEGORY_KV, rows, width);
     return emit_pack(e, WORK_PACK, x, y, rows, 1, width);
 }
 
@@ -99,14 +101,15 @@ static struct work tile_work(const struct emit *e, uint32_t layer, int64_t seque
                              const struct head_exchange *z, enum work_kind kind,
                              struct prefix_reach reach)
 {
-    struct work work = attention_work(e, kind, z->s, z->heads / z->ranks, z->kv_sent / z->ranks);
-    work.attention.kv = reach.to;
-    work.attention.offset = reach.from;
-    return attention_masked(e, layer, sequence, work, reach.from);
+    struct work work = attention_causal_work(e, kind, z->group_tokens, z->heads / z->head_ranks,
+                                             z->core_kv_heads / z->head_ranks);
+    work.attention.kv = reach.queries_end;
+    work.attention.offset = reach.queries_begin;
+    return attention_masked_work(e, layer, sequence, work, reach.queries_begin);
 }
 
 /* Returns the row of a layer's sequence in e->prefix. */
-static uint32_t row_of(const struct emit *e, uint32_t layer, int64_t sequence)
+static uint32_t prefix_row_of(const struct emit *e, uint32_t layer, int64_t sequence)
 {
     return layer * (uint32_t)e->choices->micro_batch + (uint32_t)sequence;
 }
@@ -114,117 +117,123 @@ static uint32_t row_of(const struct emit *e, uint32_t layer, int64_t sequence)
 void prefix_forward(struct emit *e, uint32_t layer, int64_t sequence, struct view qkv,
                     struct view out)
 {
-    struct head_exchange z = exchange_of(e, layer);
-    struct prefix_reach reach = reach_of(e);
+    struct head_exchange z = exchange_of_layer(e, layer);
+    struct prefix_reach reach = prefix_reach_of(e);
     struct kv_widths width;
-    struct prefix *prefix = prefix_open(e, row_of(e, layer, sequence), &width);
-    struct attention_saved *saved = &e->saved[layer].attention[sequence];
-    const int64_t before = reach.begin;
-    bool shares = e->unit.shared.count > 1;
+    struct prefix *prefix = prefix_open_caches(e, prefix_row_of(e, layer, sequence), &width);
+    struct attention_saved *saved = &e->layer_saved[layer].attention[sequence];
+    const int64_t before = reach.subsequence_begin;
+    bool shares = e->unit.stages.count > 1;
     struct qkv to = {0}, filled = {0};
     if (shares) {
-        filled.k = filled_up(e, "k_piece", reach, width.k);
-        filled.v = filled_up(e, "v_piece", reach, width.v);
+        filled.k = new_padded_piece(e, "k_piece", reach, width.k_width);
+        filled.v = new_padded_piece(e, "v_piece", reach, width.v_width);
     }
     if (!shares || filled.k.count > 0) {
         const int64_t first = shares ? 0 : before;
-        to.k = view_part(shares ? filled.k : prefix->k, first * width.k, z.s * width.k);
-        to.v = view_part(shares ? filled.v : prefix->v, first * width.v, z.s * width.v);
+        to.k = view_part(shares ? filled.k : prefix->k, first * width.k_width,
+                         z.group_tokens * width.k_width);
+        to.v = view_part(shares ? filled.v : prefix->v, first * width.v_width,
+                         z.group_tokens * width.v_width);
     }
-    struct qkv in = exchange_in(e, layer, &z, qkv, to, saved);
+    struct qkv in = exchange_qkv(e, layer, &z, qkv, to, saved);
     if (shares) {
-        gather_cache(e, in.k, filled.k, prefix->k, reach, width.k);
-        gather_cache(e, in.v, filled.v, prefix->v, reach, width.v);
+        gather_cache(e, in.k, filled.k, prefix->k, reach, width.k_width);
+        gather_cache(e, in.v, filled.v, prefix->v, reach, width.v_width);
     }
-    in.k = view_part(prefix->k, 0, reach.to * width.k);
-    in.v = view_part(prefix->v, 0, reach.to * width.v);
+    in.k = view_part(prefix->k, 0, reach.queries_end * width.k_width);
+    in.v = view_part(prefix->v, 0, reach.queries_end * width.v_width);
     if (e->choices->profile->prefix_copied && before > 0) {
-        in.k = copy_view(e, in.k, "k_prefix", reach.to, width.k);
-        in.v = copy_view(e, in.v, "v_prefix", reach.to, width.v);
+        in.k = copy_view(e, in.k, "k_prefix", reach.queries_end, width.k_width);
+        in.v = copy_view(e, in.v, "v_prefix", reach.queries_end, width.v_width);
     }
-    saved->in.q = in.q;
-    struct view o = exchange_output(e, &z, out);
-    attention_save(e, saved, o, z.s, z.heads / z.ranks);
+    saved->qkv.q = in.q;
+    struct view o = exchange_core_output(e, &z, out);
+    attention_save_output(e, saved, o, z.group_tokens, z.heads / z.head_ranks);
     attention_tile(e, tile_work(e, layer, sequence, &z, WORK_ATTENTION, reach), &in, o, saved->lse);
-    attention_sinks(e, layer, saved, z.s, z.heads / z.ranks);
+    attention_sinks(e, layer, saved, z.group_tokens, z.heads / z.head_ranks);
     exchange_out(e, &z, o, out);
 }
 
-static enum dtype sum_dtype(const struct emit *e)
+static enum dtype gradient_sum_dtype(const struct emit *e)
 {
     return e->choices->profile->prefix_grad_f32 ? DTYPE_F32 : (enum dtype)e->choices->dtype;
 }
 
 /* Returns the sum of a tile's gradient and of the gradient that later queries have given to the same keys. */
-static struct view add_tile(struct emit *e, struct view tile, struct view later)
+static struct view add_gradient_tile(struct emit *e, struct view tile, struct view later)
 {
-    bool wide = sum_dtype(e) != (enum dtype)e->choices->dtype;
+    bool wide = gradient_sum_dtype(e) != (enum dtype)e->choices->dtype;
     if (later.count == 0)
-        return emit_as(e, tile, sum_dtype(e), "dkv_sum", CATEGORY_KV);
+        return emit_in_dtype(e, tile, gradient_sum_dtype(e), "dkv_sum", CATEGORY_KV);
     later = view_part(later, 0, (int64_t)tile.count);
     struct view sum = wide ? later : tile, part = wide ? tile : later;
     emit_add(e, sum, part, sum);
     return sum;
 }
 
-/* Does the same as add_tile(), for pipelines whose stages share subsequences: adds the tile in place to the sum from
- * later queries (or to zeros if there is none yet). The returned view has all keys up to the subsequence's end; the
- * tile may cover only the first of them. */
-static struct view summed_in_place(struct emit *e, struct view tile, struct view later,
-                                   struct prefix_reach reach, int64_t width)
+/* Does the same as add_gradient_tile(), for pipelines whose stages share subsequences: adds the tile in place to the
+ * sum from later queries (or to zeros if there is none yet). The returned view has all keys up to the subsequence's
+ * end; the tile may cover only the first of them. */
+static struct view add_gradient_tile_in_place(struct emit *e, struct view tile, struct view later,
+                                              struct prefix_reach reach, int64_t width)
 {
     struct view sum = later;
-    int64_t seen = reach.end * width;
-    int64_t all = (reach.begin + reach.piece * e->unit.shared.count) * width;
+    int64_t seen = reach.subsequence_end * width;
+    int64_t all = (reach.subsequence_begin + reach.piece_tokens * e->unit.stages.count) * width;
     if (later.count == 0)
-        sum = emit_zeros(e, emit_tensor(e, "dkv_sum", CATEGORY_KV, sum_dtype(e), all, 0));
+        sum = emit_zeros(e, emit_tensor(e, "dkv_sum", CATEGORY_KV, gradient_sum_dtype(e), all, 0));
     struct view part = view_part(sum, 0, (int64_t)tile.count);
     emit_add(e, part, tile, part);
     return view_part(sum, 0, seen);
 }
 
 /* Returns, in the compute dtype, the gradients of the piece's own keys, to which no earlier query adds. */
-static struct view complete_sum(struct emit *e, struct view sum, struct view given,
-                                struct prefix_reach reach, int64_t width)
+static struct view completed_gradients(struct emit *e, struct view sum, struct view given,
+                                       struct prefix_reach reach, int64_t width)
 {
-    int64_t own = (reach.to - reach.from) * width, piece = reach.piece * width;
-    int64_t begin = reach.begin * width, count = (reach.end - reach.begin) * width;
+    int64_t own = (reach.queries_end - reach.queries_begin) * width,
+            piece = reach.piece_tokens * width;
+    int64_t begin = reach.subsequence_begin * width,
+            count = (reach.subsequence_end - reach.subsequence_begin) * width;
     struct view part = view_part(sum, begin, count);
     if (given.count > 0)
         emit_add(e, part, view_part(given, begin, count), part);
-    if (e->unit.shared.count > 1) {
-        struct view mine = emit_tensor(e, "dkv_part", CATEGORY_KV, dtype_of(e, sum), piece, 0);
-        part.count = (uint64_t)piece * e->unit.shared.count;
-        collective(e, WORK_REDUCE_SCATTER, part, mine);
+    if (e->unit.stages.count > 1) {
+        struct view mine = emit_tensor(e, "dkv_part", CATEGORY_KV, dtype_of_view(e, sum), piece, 0);
+        part.count = (uint64_t)piece * e->unit.stages.count;
+        emit_collective(e, WORK_REDUCE_SCATTER, part, mine);
         part = view_part(mine, 0, own);
     }
-    return emit_as(e, part, (enum dtype)e->choices->dtype, "dkv", CATEGORY_KV);
+    return emit_in_dtype(e, part, (enum dtype)e->choices->dtype, "dkv", CATEGORY_KV);
 }
 
 void prefix_backward(struct emit *e, uint32_t layer, int64_t sequence, struct view d_out,
                      struct view dqkv)
 {
-    struct head_exchange z = exchange_of(e, layer);
-    struct prefix_reach reach = reach_of(e);
-    struct prefix *prefix = &e->prefix[row_of(e, layer, sequence)];
-    const struct attention_saved *saved = &e->saved[layer].attention[sequence];
-    const struct kv_widths width = {z.kv_width / z.ranks, z.v_width / z.ranks};
+    struct head_exchange z = exchange_of_layer(e, layer);
+    struct prefix_reach reach = prefix_reach_of(e);
+    struct prefix *prefix = &e->prefix[prefix_row_of(e, layer, sequence)];
+    const struct attention_saved *saved = &e->layer_saved[layer].attention[sequence];
+    const struct kv_widths width = {z.kv_width / z.head_ranks, z.v_width / z.head_ranks};
     bool multiplexed = pipeline_of(e->choices)->is_multiplexed;
     struct view d_o = exchange_out_backward(e, &z, d_out);
-    attention_sinks_backward(e, layer, saved->o, saved->lse, d_o, z.s, z.heads / z.ranks);
-    struct qkv in = {saved->in.q, view_part(prefix->k, 0, reach.to * width.k),
-                     view_part(prefix->v, 0, reach.to * width.v)};
-    struct qkv grads = new_gradients(e, z.s, z.q_width / z.ranks, reach.to, width.k, width.v);
+    attention_sinks_backward(e, layer, saved->o, saved->lse, d_o, z.group_tokens,
+                             z.heads / z.head_ranks);
+    struct qkv in = {saved->qkv.q, view_part(prefix->k, 0, reach.queries_end * width.k_width),
+                     view_part(prefix->v, 0, reach.queries_end * width.v_width)};
+    struct qkv grads = new_qkv_gradients(e, z.group_tokens, z.q_width / z.head_ranks,
+                                         reach.queries_end, width.k_width, width.v_width);
     attention_tile_backward(e, tile_work(e, layer, sequence, &z, WORK_ATTENTION_BACKWARD, reach),
                             &in, saved->o, saved->lse, d_o, &grads);
     if (multiplexed) {
-        prefix->dk = summed_in_place(e, grads.k, prefix->dk, reach, width.k);
-        prefix->dv = summed_in_place(e, grads.v, prefix->dv, reach, width.v);
+        prefix->dk = add_gradient_tile_in_place(e, grads.k, prefix->dk, reach, width.k_width);
+        prefix->dv = add_gradient_tile_in_place(e, grads.v, prefix->dv, reach, width.v_width);
     } else {
-        prefix->dk = add_tile(e, grads.k, prefix->dk);
-        prefix->dv = add_tile(e, grads.v, prefix->dv);
+        prefix->dk = add_gradient_tile(e, grads.k, prefix->dk);
+        prefix->dv = add_gradient_tile(e, grads.v, prefix->dv);
     }
-    grads.k = complete_sum(e, prefix->dk, prefix->given_dk, reach, width.k);
-    grads.v = complete_sum(e, prefix->dv, prefix->given_dv, reach, width.v);
-    exchange_in_backward(e, layer, &z, grads, dqkv, saved);
+    grads.k = completed_gradients(e, prefix->dk, prefix->given_dk, reach, width.k_width);
+    grads.v = completed_gradients(e, prefix->dv, prefix->given_dv, reach, width.v_width);
+    exchange_qkv_backward(e, layer, &z, grads, dqkv, saved);
 }

@@ -23,7 +23,7 @@ struct view project_qkv(struct emit *e, uint32_t layer, struct view x, int64_t r
 {
     int64_t width = qkv_width(e);
     e->tags.region = REGION_LINEAR;
-    struct view qkv = emit_computed(e, "qkv", CATEGORY_ACTIVATION, rows, width);
+    struct view qkv = emit_compute_tensor(e, "qkv", CATEGORY_ACTIVATION, rows, width);
     tensor_matmul(e, TENSOR_SEQUENCES, e->unit.rows, MATMUL_NT, x,
                   weight_view(e, layer, WEIGHT_QKV), optional_weight(e, layer, WEIGHT_QKV_BIAS),
                   qkv, rows, width, e->choices->model->hidden);
@@ -36,17 +36,17 @@ void project_qkv_backward(struct emit *e, uint32_t layer, struct view dqkv, stru
     int64_t width = qkv_width(e), h = e->choices->model->hidden;
     e->tags.region = REGION_LINEAR;
     struct view whole = tensor_keeps_gathered(e)
-                            ? e->saved[layer].norm1_all
+                            ? e->layer_saved[layer].norm1_all
                             : tensor_gather(e, x, h, TENSOR_SEQUENCES, "norm_all", true);
-    struct view product = tensor_product(e, dx, h, "dx_all");
+    struct view product = tensor_product_output(e, dx, h, "dx_all");
     emit_matmul(e, MATMUL_NN, dqkv, weight_view(e, layer, WEIGHT_QKV), view_none(), product, rows,
                 h, width);
-    tensor_scatter_input(e, product, dx, TENSOR_SEQUENCES, 3);
+    tensor_reduce_input_gradient(e, product, dx, TENSOR_SEQUENCES, 3);
     emit_weight_grad(e, layer, WEIGHT_QKV, dqkv, whole, width, h, rows);
     emit_bias_grad(e, layer, WEIGHT_QKV_BIAS, dqkv, rows, width);
 }
 
-int64_t kv_heads_sent(const struct choices *c, uint32_t ranks)
+int64_t kv_heads_in_core(const struct choices *c, uint32_t ranks)
 {
     if (c->profile->kv_replication == KV_TO_HEADS)
         return c->model->heads;
@@ -54,26 +54,26 @@ int64_t kv_heads_sent(const struct choices *c, uint32_t ranks)
 }
 
 /* Returns `to`, or, if it is empty, a new buffer. */
-static struct view place_view(struct emit *e, struct view to, const char *stem,
-                              enum category category, int64_t rows, int64_t cols)
+static struct view view_or_new(struct emit *e, struct view to, const char *stem,
+                               enum category category, int64_t rows, int64_t cols)
 {
-    return to.count > 0 ? to : emit_computed(e, stem, category, rows, cols);
+    return to.count > 0 ? to : emit_compute_tensor(e, stem, category, rows, cols);
 }
 
-struct view rotate(struct emit *e, struct view x, struct view positions, int64_t rows,
-                   int64_t heads, bool backward, struct view to)
+struct view rotate_heads(struct emit *e, struct view x, struct view positions, int64_t rows,
+                         int64_t heads, bool backward, struct view to)
 {
     int64_t dim = e->choices->model->head_dim;
-    struct view y = place_view(e, to, backward ? "d_rotated" : "rotated", CATEGORY_ACTIVATION, rows,
-                               heads * dim);
+    struct view y = view_or_new(e, to, backward ? "d_rotated" : "rotated", CATEGORY_ACTIVATION,
+                                rows, heads * dim);
     struct work work = {.kind = backward ? WORK_ROPE_BACKWARD : WORK_ROPE,
                         .rope = {rows, heads, dim, 0}};
     emit_op(e, e->stream.compute, &work, (struct view[]){x, positions}, 2, &y, 1);
     return y;
 }
 
-struct work attention_work(const struct emit *e, enum work_kind kind, int64_t tokens, int64_t heads,
-                           int64_t kv_heads)
+struct work attention_causal_work(const struct emit *e, enum work_kind kind, int64_t tokens,
+                                  int64_t heads, int64_t kv_heads)
 {
     const struct transformer *model = e->choices->model;
     struct work work = {
@@ -91,18 +91,18 @@ struct sequence_mask sequence_mask_of(const struct emit *e, uint32_t layer, int6
 {
     int64_t window = transformer_layer_window(e->choices->model, layer);
     struct sequence_mask mask = {.window = window < tokens ? window : 0};
-    mask.chunks = mask.window > 0 && e->choices->model->window_chunks;
+    mask.is_chunked = mask.window > 0 && e->choices->model->window_chunks;
     if (e->sequence_documents != NULL) {
         const struct sequence_documents *d =
             &e->sequence_documents[e->unit.first_sequence + sequence];
-        mask.sequence = d->first_like;
-        mask.documents = d->has_several;
+        mask.sequence = d->first_with_same_documents;
+        mask.has_documents = d->has_several;
     }
     return mask;
 }
 
-struct work attention_masked(const struct emit *e, uint32_t layer, int64_t sequence,
-                             struct work causal, int64_t first)
+struct work attention_masked_work(const struct emit *e, uint32_t layer, int64_t sequence,
+                                  struct work causal, int64_t first)
 {
     /* chunks are counted from the begin of the sequence */
     const bool chunks = e->choices->model->window_chunks;
@@ -111,8 +111,8 @@ struct work attention_masked(const struct emit *e, uint32_t layer, int64_t seque
     causal.attention.window = mask.window;
     if (mask.window > 0)
         causal.attention.mask = MASK_WINDOW;
-    if (mask.documents || mask.chunks) {
-        causal.attention.mask = mask.chunks ? MASK_CHUNKS : MASK_DOCUMENTS;
+    if (mask.has_documents || mask.is_chunked) {
+        causal.attention.mask = mask.is_chunked ? MASK_CHUNKS : MASK_DOCUMENTS;
         causal.attention.sequence = mask.sequence;
         causal.attention.q_first = first;
         causal.attention.kv_first = first - causal.attention.offset;
@@ -124,7 +124,7 @@ struct work attention_masked(const struct emit *e, uint32_t layer, int64_t seque
 op_id attention_tile(struct emit *e, struct work work, const struct qkv *in, struct view o,
                      struct view lse)
 {
-    return emit_op(e, e->stream.tiles, &work, (struct view[]){in->q, in->k, in->v}, 3,
+    return emit_op(e, e->stream.tile, &work, (struct view[]){in->q, in->k, in->v}, 3,
                    (struct view[]){o, lse}, 2);
 }
 
@@ -139,8 +139,8 @@ void attention_tile_backward(struct emit *e, struct work work, const struct qkv 
             write, workspace > 0 ? 4 : 3);
 }
 
-void attention_save(struct emit *e, struct attention_saved *saved, struct view o, int64_t tokens,
-                    int64_t heads)
+void attention_save_output(struct emit *e, struct attention_saved *saved, struct view o,
+                           int64_t tokens, int64_t heads)
 {
     saved->o = o;
     saved->lse = emit_tensor(e, "lse", CATEGORY_ACTIVATION, DTYPE_F32, tokens, heads);
@@ -185,12 +185,12 @@ void attention_sinks_backward(struct emit *e, uint32_t layer, struct view o, str
             accumulate ? 5 : 4, &d_sinks, 1);
 }
 
-struct qkv new_gradients(struct emit *e, int64_t rows, int64_t width, int64_t kv_rows,
-                         int64_t kv_width, int64_t v_width)
+struct qkv new_qkv_gradients(struct emit *e, int64_t rows, int64_t width, int64_t kv_rows,
+                             int64_t kv_width, int64_t v_width)
 {
-    return (struct qkv){emit_computed(e, "dq", CATEGORY_ACTIVATION, rows, width),
-                        emit_computed(e, "dk", CATEGORY_KV, kv_rows, kv_width),
-                        emit_computed(e, "dv", CATEGORY_KV, kv_rows, v_width)};
+    return (struct qkv){emit_compute_tensor(e, "dq", CATEGORY_ACTIVATION, rows, width),
+                        emit_compute_tensor(e, "dk", CATEGORY_KV, kv_rows, kv_width),
+                        emit_compute_tensor(e, "dv", CATEGORY_KV, kv_rows, v_width)};
 }
 
 /* Returns how many of a token's `width` columns one norm covers: those of a head, or all. */
@@ -203,8 +203,8 @@ static struct view head_norm(struct emit *e, uint32_t layer, enum weight weight,
                              struct view *rstd, int64_t rows)
 {
     int64_t cols = norm_width(e, (int64_t)x.count / rows), norms = (int64_t)x.count / cols;
-    struct view y = view_all(e, emit_activation(e, "head_norm", rows, (int64_t)x.count / rows));
-    *rstd = emit_norm_stats(e, weight, norms, norms * cols * e->kept_beside.heads);
+    struct view y = view_whole(e, emit_activation(e, "head_norm", rows, (int64_t)x.count / rows));
+    *rstd = emit_norm_stats(e, weight, norms, norms * cols * e->kept_extra_bytes.heads);
     emit_norm(e, layer, weight, x, y, *rstd, norms, cols);
     return y;
 }
@@ -212,8 +212,8 @@ static struct view head_norm(struct emit *e, uint32_t layer, enum weight weight,
 void head_norms(struct emit *e, uint32_t layer, struct qkv *parts, struct attention_saved *saved,
                 int64_t rows)
 {
-    saved->q_raw = parts->q;
-    saved->k_raw = parts->k;
+    saved->q_before_norm = parts->q;
+    saved->k_before_norm = parts->k;
     parts->q = head_norm(e, layer, WEIGHT_Q_NORM, parts->q, &saved->q_rstd, rows);
     parts->k = head_norm(e, layer, WEIGHT_K_NORM, parts->k, &saved->k_rstd, rows);
 }
@@ -222,7 +222,7 @@ static struct view head_norm_backward(struct emit *e, uint32_t layer, enum weigh
                                       struct view dy, struct view x, struct view rstd, int64_t rows)
 {
     int64_t width = (int64_t)x.count / rows, cols = norm_width(e, width);
-    struct view dx = view_all(e, emit_activation(e, "d_head_norm", rows, width));
+    struct view dx = view_whole(e, emit_activation(e, "d_head_norm", rows, width));
     emit_norm_backward(e, layer, weight, dy, x, rstd, dx, (int64_t)x.count / cols, cols);
     return dx;
 }
@@ -230,10 +230,10 @@ static struct view head_norm_backward(struct emit *e, uint32_t layer, enum weigh
 void head_norms_backward(struct emit *e, uint32_t layer, struct qkv *grads,
                          const struct attention_saved *saved, int64_t rows)
 {
-    grads->q =
-        head_norm_backward(e, layer, WEIGHT_Q_NORM, grads->q, saved->q_raw, saved->q_rstd, rows);
-    grads->k =
-        head_norm_backward(e, layer, WEIGHT_K_NORM, grads->k, saved->k_raw, saved->k_rstd, rows);
+    grads->q = head_norm_backward(e, layer, WEIGHT_Q_NORM, grads->q, saved->q_before_norm,
+                                  saved->q_rstd, rows);
+    grads->k = head_norm_backward(e, layer, WEIGHT_K_NORM, grads->k, saved->k_before_norm,
+                                  saved->k_rstd, rows);
 }
 
 static struct work qkv_layout(const struct emit *e, enum work_kind kind, int64_t rows,
@@ -249,9 +249,9 @@ struct qkv split_qkv(struct emit *e, struct view qkv, int64_t rows, int64_t part
     struct work work = qkv_layout(e, WORK_PACK, rows, parts);
     enum category category = parts > 1 ? CATEGORY_COMMUNICATION : CATEGORY_ACTIVATION;
     struct view y[3] = {
-        place_view(e, to.q, "q", category, parts * rows, work.pack.w[0]),
-        place_view(e, to.k, "k", category, parts * rows, work.pack.w[1]),
-        place_view(e, to.v, "v", category, parts * rows, work.pack.w[2]),
+        view_or_new(e, to.q, "q", category, parts * rows, work.pack.w[0]),
+        view_or_new(e, to.k, "k", category, parts * rows, work.pack.w[1]),
+        view_or_new(e, to.v, "v", category, parts * rows, work.pack.w[2]),
     };
     emit_op(e, e->stream.compute, &work, &qkv, 1, y, 3);
     return (struct qkv){y[0], y[1], y[2]};
@@ -266,10 +266,10 @@ void join_qkv(struct emit *e, const struct qkv *parts, struct view qkv, int64_t 
 
 /* Runs an operator on all sequences of the micro-batch; or `pieces` instead, if there are subsequences, since they also
  * attend to the subsequences before them. */
-static void on_sequences(struct emit *e, uint32_t layer, attention_operator *whole,
-                         attention_operator *pieces, struct view from, struct view to)
+static void run_on_sequences(struct emit *e, uint32_t layer, attention_operator *whole,
+                             attention_operator *pieces, struct view from, struct view to)
 {
-    int64_t n = e->unit.n, rows = e->unit.rows;
+    int64_t n = e->unit.tokens, rows = e->unit.rows;
     int64_t read = (int64_t)from.count / rows, written = (int64_t)to.count / rows;
     for (int64_t i = 0; i < e->choices->micro_batch; i++)
         (e->choices->subsequences > 1 ? pieces : whole)(e, layer, i,
@@ -279,14 +279,14 @@ static void on_sequences(struct emit *e, uint32_t layer, attention_operator *who
 
 void operator_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out)
 {
-    on_sequences(e, layer, attention_emitters[e->choices->attention].operator_forward,
-                 prefix_forward, view_all(e, qkv), view_all(e, out));
+    run_on_sequences(e, layer, attention_emitters[e->choices->attention].operator_forward,
+                     prefix_forward, view_whole(e, qkv), view_whole(e, out));
 }
 
 void operator_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dqkv)
 {
-    on_sequences(e, layer, attention_emitters[e->choices->attention].operator_backward,
-                 prefix_backward, view_all(e, d_out), view_all(e, dqkv));
+    run_on_sequences(e, layer, attention_emitters[e->choices->attention].operator_backward,
+                     prefix_backward, view_whole(e, d_out), view_whole(e, dqkv));
 }
 
 void projected_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id out)
@@ -296,8 +296,8 @@ void projected_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id ou
     struct view normed = view_rows(x, 0, rows, e->choices->model->hidden);
     buffer_id qkv;
     if (e->choices->model->kv_latent > 0) {
-        qkv = latent_project(e, layer, view_all(e, x), rows, view_none(),
-                             &e->saved[layer].attention->latent)
+        qkv = latent_project(e, layer, view_whole(e, x), rows, view_none(),
+                             &e->layer_saved[layer].attention->latent)
                   .buffer;
     } else {
         qkv = project_qkv(e, layer, normed, rows).buffer;
@@ -312,10 +312,10 @@ void projected_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_
     e->tags.region = REGION_ATTENTION;
     buffer_id dqkv = emit_activation(e, "dqkv", e->unit.rows, qkv_width(e));
     operator_backward(e, layer, d_out, dqkv);
-    const struct view x = view_all(e, e->saved[layer].norm1);
+    const struct view x = view_whole(e, e->layer_saved[layer].norm1);
     if (e->choices->model->kv_latent > 0)
-        latent_project_backward(e, layer, view_all(e, dqkv), x, view_all(e, dx), e->unit.rows,
-                                view_none(), &e->saved[layer].attention->latent);
+        latent_project_backward(e, layer, view_whole(e, dqkv), x, view_whole(e, dx), e->unit.rows,
+                                view_none(), &e->layer_saved[layer].attention->latent);
     else
-        project_qkv_backward(e, layer, view_all(e, dqkv), x, view_all(e, dx), e->unit.rows);
+        project_qkv_backward(e, layer, view_whole(e, dqkv), x, view_whole(e, dx), e->unit.rows);
 }

@@ -1,8 +1,8 @@
-/* schedule/attention/project.h: what all attention choices share before and after the core: projections, and the
- * core's own ops.
+/* schedule/attention/project.h: what all attention choices share before and after the core: projections, and the core's
+ * own ops.
  *
- * "Heads" of a rank: heads / P query heads, where P is the number of head ranks, and kv_heads_sent() / P key and value
- * heads, some of which may be copies. */
+ * "Heads" of a rank: heads / P query heads, where P is the number of head ranks, and kv_heads_in_core() / P key and
+ * value heads, some of which may be copies. */
 #ifndef SCHEDULE_ATTENTION_PROJECT_H
 #define SCHEDULE_ATTENTION_PROJECT_H
 
@@ -24,11 +24,11 @@ void project_qkv_backward(struct emit *e, uint32_t layer, struct view dqkv, stru
 
 /* Returns how many key and value heads take part in the all-to-all over P ranks (LoongTrain section 4.1: "KV
  * replication"): as many as query heads with KV_TO_HEADS; else the model's own number if P divides it, else P. */
-int64_t kv_heads_sent(const struct choices *choices, uint32_t ranks);
+int64_t kv_heads_in_core(const struct choices *choices, uint32_t ranks);
 
 /* Returns the rotary embedding of x[rows, heads, head_dim], or with `backward` its inverse; positions is [rows]. */
-struct view rotate(struct emit *e, struct view x, struct view positions, int64_t rows,
-                   int64_t heads, bool backward, struct view to);
+struct view rotate_heads(struct emit *e, struct view x, struct view positions, int64_t rows,
+                         int64_t heads, bool backward, struct view to);
 
 /* Emit a tile of the core: attention_tile() computes o and lse from q, k, v, attention_tile_backward() computes dq,
  * dk, dv, and allocates the kernel's hidden workspace. The work's sizes and mask say which tile it is. */
@@ -38,16 +38,16 @@ void attention_tile_backward(struct emit *e, struct work work, const struct qkv 
                              struct view lse, struct view d_o, const struct qkv *grads);
 /* Returns the work of a causal square of `tokens`, whatever the layer's window is; kind is ATTENTION or
  * ATTENTION_BACKWARD. */
-struct work attention_work(const struct emit *e, enum work_kind kind, int64_t tokens, int64_t heads,
-                           int64_t kv_heads);
+struct work attention_causal_work(const struct emit *e, enum work_kind kind, int64_t tokens,
+                                  int64_t heads, int64_t kv_heads);
 /* The pairs that a mask hides in addition to those of later tokens. window: the layer's sliding window; 0: none, or
- * one that reaches all tokens. documents: the sequence has several documents on some rank. sequence: the sequence
+ * one that reaches all tokens. has_documents: the sequence has several documents on some rank. sequence: the sequence
  * number that ops carry, that of the first sequence whose documents are the same on all ranks (struct
  * sequence_documents). */
 struct sequence_mask {
     int64_t window, sequence;
-    bool documents;
-    bool chunks; /* the window is the size of chunks; a query sees the keys of its own one */
+    bool has_documents;
+    bool is_chunked; /* the window is the size of chunks; a query sees the keys of its own one */
 };
 struct sequence_mask sequence_mask_of(const struct emit *e, uint32_t layer, int64_t sequence,
                                       int64_t tokens);
@@ -55,13 +55,13 @@ struct sequence_mask sequence_mask_of(const struct emit *e, uint32_t layer, int6
 /* Returns the causal work with the window of the model's layer, unless the last query's window reaches all keys,
  * and with the documents of a sequence of the micro-batch, if it has several. first: the position of the first
  * query among the tokens of the sequence, all of which the rank's head group has. */
-struct work attention_masked(const struct emit *e, uint32_t layer, int64_t sequence,
-                             struct work causal, int64_t first);
+struct work attention_masked_work(const struct emit *e, uint32_t layer, int64_t sequence,
+                                  struct work causal, int64_t first);
 
 /* Saves o[tokens, heads, head_dim], which the core is to write, and makes its statistics; selective checkpointing keeps
  * both. */
-void attention_save(struct emit *e, struct attention_saved *saved, struct view o, int64_t tokens,
-                    int64_t heads);
+void attention_save_output(struct emit *e, struct attention_saved *saved, struct view o,
+                           int64_t tokens, int64_t heads);
 /* Sinks of attention (gpt-oss): each head has a trained score in the sum of its softmax, which belongs to no key.
  * attention_sinks() rescales o[rows, heads, vdim] and lse, in place, when they are those of all keys: once, after the
  * last merge. The backward of tiles then needs no change, since it reads both as they are with sinks.
@@ -72,8 +72,8 @@ void attention_sinks(struct emit *e, uint32_t layer, const struct attention_save
 void attention_sinks_backward(struct emit *e, uint32_t layer, struct view o, struct view lse,
                               struct view d_o, int64_t rows, int64_t heads);
 /* Returns new tensors for the gradients of q[rows, width], k and v. */
-struct qkv new_gradients(struct emit *e, int64_t rows, int64_t width, int64_t kv_rows,
-                         int64_t kv_width, int64_t v_width);
+struct qkv new_qkv_gradients(struct emit *e, int64_t rows, int64_t width, int64_t kv_rows,
+                             int64_t kv_width, int64_t v_width);
 
 /* Takes q and k through their per-head norms (Qwen3) and keeps in saved what the backward reads. */
 void head_norms(struct emit *e, uint32_t layer, struct qkv *parts, struct attention_saved *saved,

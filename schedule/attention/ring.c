@@ -22,66 +22,67 @@ static const struct tile_rule {
     [RING_DEALT] = {{0, 2, 2, MASK_FULL, 0}, {0, 2, 2, MASK_FULL, 0}},
 };
 
-int64_t ring_block_count(const struct ring_shape *z)
+int64_t ring_block_elements(const struct ring_shape *z)
 {
-    return z->rows * (z->kv_width + z->v_width);
+    return z->rank_tokens * (z->kv_width + z->v_width);
 }
 
 struct view ring_new_blocks(struct emit *e, const struct ring_shape *z, const char *stem,
                             int64_t blocks)
 {
     if (z->kv_width == z->v_width)
-        return emit_computed(e, stem, CATEGORY_KV, blocks * 2 * z->rows, z->kv_width);
-    return emit_computed(e, stem, CATEGORY_KV, blocks * z->rows, z->kv_width + z->v_width);
+        return emit_compute_tensor(e, stem, CATEGORY_KV, blocks * 2 * z->rank_tokens, z->kv_width);
+    return emit_compute_tensor(e, stem, CATEGORY_KV, blocks * z->rank_tokens,
+                               z->kv_width + z->v_width);
 }
 
-struct qkv ring_pair(const struct ring_shape *z, struct view block)
+struct qkv ring_keys_values(const struct ring_shape *z, struct view block)
 {
-    const int64_t keys = z->rows * z->kv_width;
+    const int64_t keys = z->rank_tokens * z->kv_width;
     return (struct qkv){.k = view_part(block, 0, keys),
-                        .v = view_part(block, keys, z->rows * z->v_width)};
+                        .v = view_part(block, keys, z->rank_tokens * z->v_width)};
 }
 
-struct view ring_own_rows(const struct attention_saved *saved)
+struct view ring_own_keys_values(const struct attention_saved *saved)
 {
-    struct view kv = saved->in.k;
+    struct view kv = saved->qkv.k;
     kv.count *= 2; /* v lies after k */
     return kv;
 }
 
-struct qkv ring_inputs(struct view q, struct view kv)
+struct qkv ring_queries_keys_values(struct view q, struct view kv)
 {
     const int64_t half = (int64_t)kv.count / 2;
     return (struct qkv){q, view_part(kv, 0, half), view_part(kv, half, half)};
 }
 
-uint32_t ring_steps(const struct emit *e)
+uint32_t ring_step_count(const struct emit *e)
 {
-    return e->group.outer.size * e->group.inner.size;
+    return e->group.outer_ring.size * e->group.inner_ring.size;
 }
 
 static bool has_two_rings(const struct emit *e)
 {
-    return e->group.outer.size > 1 && e->group.inner.size > 1;
+    return e->group.outer_ring.size > 1 && e->group.inner_ring.size > 1;
 }
 
-static uint32_t tiles_of_rules(struct emit *e, int64_t rows, uint32_t step,
-                               struct ring_tile tile[2])
+static uint32_t tiles_by_layout(struct emit *e, int64_t rows, uint32_t step,
+                                struct ring_tile tile[2])
 {
-    uint32_t outer = step / e->group.inner.size, away = outer > 0 ? outer : step, count = 0;
-    uint16_t group = outer > 0 ? e->group.outer.group : e->group.inner.group;
+    uint32_t outer = step / e->group.inner_ring.size, away = outer > 0 ? outer : step, count = 0;
+    uint16_t group = outer > 0 ? e->group.outer_ring.group : e->group.inner_ring.group;
     if (away == 0) {
-        tile[0] =
-            (struct ring_tile){.rows = rows, .keys = rows, .mask = MASK_CAUSAL, .guard = IR_NONE16};
+        tile[0] = (struct ring_tile){
+            .query_count = rows, .key_count = rows, .mask = MASK_CAUSAL, .guard = IR_NONE16};
         return 1;
     }
     for (int behind = 0; behind < 2; behind++) {
         const struct tile_rule *rule = &rules[e->choices->ring_layout][behind];
         struct guard guard = {group, (uint8_t)(behind ? GUARD_LT : GUARD_GE), away};
         if (rule->rows > 0)
-            tile[count++] = (struct ring_tile){.begin = rule->begin * rows / 2,
-                                               .rows = rule->rows * rows / 2,
-                                               .keys = rule->keys * rows / 2,
+            tile[count++] = (struct ring_tile){.first_query = rule->begin * rows / 2,
+                                               .query_count = rule->rows * rows / 2,
+                                               .key_count = rule->keys * rows / 2,
                                                .mask = rule->mask,
                                                .offset = rule->offset,
                                                .guard = ir_add_guard(e->ir, guard)};
@@ -90,8 +91,8 @@ static uint32_t tiles_of_rules(struct emit *e, int64_t rows, uint32_t step,
 }
 
 /* True if a rank that passes the tile's guard sees a key, in a sequence of one document. */
-static bool find_seen(const struct emit *e, const struct ring_shape *z,
-                      const struct ring_tile *tile)
+static bool find_visible_key(const struct emit *e, const struct ring_shape *z,
+                             const struct ring_tile *tile)
 {
     struct visible_pieces pieces = {0};
     struct work work = ring_tile_work(e, WORK_ATTENTION, z, tile);
@@ -108,17 +109,17 @@ static bool find_seen(const struct emit *e, const struct ring_shape *z,
     return seen;
 }
 
-/* Does what find_seen() does, and keeps the answer: all layers that have a window have the same one, and so do all
- * sequences. */
-static bool is_seen(struct emit *e, const struct ring_shape *z, const struct ring_tile *tile,
-                    uint32_t row)
+/* Does what find_visible_key() does, and keeps the answer: all layers that have a window have the same one, and so do
+ * all sequences. */
+static bool has_visible_key(struct emit *e, const struct ring_shape *z,
+                            const struct ring_tile *tile, uint32_t row)
 {
     enum { UNKNOWN, SEEN, UNSEEN };
-    if (e->group.ring_seen == NULL)
-        e->group.ring_seen = arena_array(&e->arena, 2 * (size_t)ring_steps(e), 1);
-    if (e->group.ring_seen[row] == UNKNOWN)
-        e->group.ring_seen[row] = find_seen(e, z, tile) ? SEEN : UNSEEN;
-    return e->group.ring_seen[row] == SEEN;
+    if (e->group.ring_visibility == NULL)
+        e->group.ring_visibility = arena_array(&e->arena, 2 * (size_t)ring_step_count(e), 1);
+    if (e->group.ring_visibility[row] == UNKNOWN)
+        e->group.ring_visibility[row] = find_visible_key(e, z, tile) ? SEEN : UNSEEN;
+    return e->group.ring_visibility[row] == SEEN;
 }
 
 /* Gives the tiles of a step the mask of documents or a window, drops tiles in which the window hides all keys from
@@ -131,20 +132,22 @@ static uint32_t mask_tiles(struct emit *e, const struct ring_shape *z, uint32_t 
 {
     bool two = has_two_rings(e);
     uint8_t layout = e->choices->ring_layout;
-    bool apart = (layout == RING_ZIGZAG_DOCUMENTS && mask->documents) || layout == RING_DEALT;
+    bool apart = (layout == RING_ZIGZAG_DOCUMENTS && mask->has_documents) || layout == RING_DEALT;
     uint32_t seen = 0;
     if (step > 0 && (layout == RING_STRIPED || apart)) {
-        tile[0] = (struct ring_tile){.rows = z->rows, .keys = z->rows, .guard = IR_NONE16};
+        tile[0] = (struct ring_tile){
+            .query_count = z->rank_tokens, .key_count = z->rank_tokens, .guard = IR_NONE16};
         count = 1;
     }
     for (uint32_t i = 0; i < count; i++) {
-        tile[i].mask = mask->chunks ? MASK_CHUNKS : MASK_DOCUMENTS;
+        tile[i].mask = mask->is_chunked ? MASK_CHUNKS : MASK_DOCUMENTS;
         tile[i].offset = 0;
         tile[i].window = mask->window;
         tile[i].sequence = mask->sequence;
-        tile[i].away = two ? step % e->group.inner.size : step;
-        tile[i].away_out = two ? step / e->group.inner.size : 0;
-        if (step == 0 || mask->window == 0 || apart || is_seen(e, z, &tile[i], 2 * step + i))
+        tile[i].away = two ? step % e->group.inner_ring.size : step;
+        tile[i].away_out = two ? step / e->group.inner_ring.size : 0;
+        if (step == 0 || mask->window == 0 || apart ||
+            has_visible_key(e, z, &tile[i], 2 * step + i))
             tile[seen++] = tile[i];
     }
     return seen;
@@ -153,9 +156,9 @@ static uint32_t mask_tiles(struct emit *e, const struct ring_shape *z, uint32_t 
 uint32_t ring_tiles(struct emit *e, const struct ring_shape *z, uint32_t step,
                     struct ring_tile tile[2])
 {
-    uint32_t count = tiles_of_rules(e, z->rows, step, tile);
+    uint32_t count = tiles_by_layout(e, z->rank_tokens, step, tile);
     struct sequence_mask mask = sequence_mask_of(e, z->layer, z->sequence, e->choices->seq);
-    if (!mask.documents && mask.window == 0 && e->choices->ring_layout != RING_DEALT)
+    if (!mask.has_documents && mask.window == 0 && e->choices->ring_layout != RING_DEALT)
         return count;
     return mask_tiles(e, z, step, &mask, tile, count);
 }
@@ -163,25 +166,25 @@ uint32_t ring_tiles(struct emit *e, const struct ring_shape *z, uint32_t step,
 struct work ring_tile_work(const struct emit *e, enum work_kind kind, const struct ring_shape *z,
                            const struct ring_tile *tile)
 {
-    struct work work = attention_work(e, kind, tile->rows, z->heads, z->kv_heads);
-    work.attention.kv = tile->keys;
+    struct work work = attention_causal_work(e, kind, tile->query_count, z->heads, z->kv_heads);
+    work.attention.kv = tile->key_count;
     work.attention.mask = tile->mask;
     work.attention.offset = tile->offset;
     if (tile->mask < MASK_DOCUMENTS)
         return work;
     work.attention.window = tile->window;
     work.attention.sequence = tile->sequence;
-    work.attention.q_first = tile->begin;
+    work.attention.q_first = tile->first_query;
     work.attention.away = tile->away;
     work.attention.away_out = tile->away_out;
     return work;
 }
 
-uint32_t ring_next(struct emit *e, const struct ring_shape *z, uint32_t step)
+uint32_t ring_next_step(struct emit *e, const struct ring_shape *z, uint32_t step)
 {
     struct ring_tile tile[2];
     uint32_t next = step + 1;
-    while (!has_two_rings(e) && next < ring_steps(e) && ring_tiles(e, z, next, tile) == 0)
+    while (!has_two_rings(e) && next < ring_step_count(e) && ring_tiles(e, z, next, tile) == 0)
         next++;
     return next;
 }
@@ -192,17 +195,19 @@ static struct view pack_message(struct emit *e, struct view x)
     if (!e->choices->profile->ring_packs)
         return x;
     int64_t count = (int64_t)x.count;
-    struct view y = emit_tensor(e, "message", CATEGORY_COMMUNICATION, dtype_of(e, x), count, 0);
+    struct view y =
+        emit_tensor(e, "message", CATEGORY_COMMUNICATION, dtype_of_view(e, x), count, 0);
     return emit_pack(e, WORK_PACK, x, y, count, 1, 1);
 }
 
-struct view ring_pass(struct emit *e, const struct ring *ring, uint32_t by, uint8_t stream,
+struct view ring_send(struct emit *e, const struct ring *ring, uint32_t by, uint8_t stream,
                       struct view x, const char *stem)
 {
     struct view message = pack_message(e, x);
     bool together = e->choices->rotation != ROTATE_P2P;
-    struct work work = {.kind = WORK_SHIFT, .p2p = {ring->group, by, bytes_of(e, x), 0, together}};
-    struct view y = emit_tensor(e, stem, CATEGORY_KV, dtype_of(e, x), (int64_t)x.count, 0);
+    struct work work = {.kind = WORK_SHIFT,
+                        .p2p = {ring->group, by, bytes_of_view(e, x), 0, together}};
+    struct view y = emit_tensor(e, stem, CATEGORY_KV, dtype_of_view(e, x), (int64_t)x.count, 0);
     emit_op_after(e, e->last_compute, stream, &work, &message, 1, &y, 1);
     return y;
 }
@@ -212,36 +217,40 @@ static struct view gather_blocks(struct emit *e, struct view kv, struct view mes
 {
     struct work work = {
         .kind = WORK_ALL_GATHER,
-        .collective = {e->group.outer.group, bytes_of(e, kv), ALGORITHM_AUTO, 0, 1}};
-    struct view all = emit_tensor(e, "kv_all", CATEGORY_KV, dtype_of(e, kv), e->group.outer.size,
-                                  (int64_t)kv.count);
-    op_id op = emit_op_after(e, e->last_compute, e->group.outer.kv, &work, &message, 1, &all, 1);
+        .collective = {e->group.outer_ring.group, bytes_of_view(e, kv), ALGORITHM_AUTO, 0, 1}};
+    struct view all = emit_tensor(e, "kv_all", CATEGORY_KV, dtype_of_view(e, kv),
+                                  e->group.outer_ring.size, (int64_t)kv.count);
+    op_id op = emit_op_after(e, e->last_compute, e->group.outer_ring.kv_stream, &work, &message, 1,
+                             &all, 1);
     if (e->choices->profile->kv_gathered_first || e->choices->kernels == KERNELS_COMPILED)
-        e->sync = op;
+        e->awaited_by_next_compute = op;
     return all;
 }
 
-void ring_pass_on(struct emit *e, const struct ring_shape *z, uint32_t step, struct ring_blocks *b)
+void ring_begin_step(struct emit *e, const struct ring_shape *z, uint32_t step,
+                     struct ring_blocks *b)
 {
-    const struct ring *outer_ring = &e->group.outer, *inner_ring = &e->group.inner;
-    uint32_t next = ring_next(e, z, step), outer = step / inner_ring->size;
+    const struct ring *outer_ring = &e->group.outer_ring, *inner_ring = &e->group.inner_ring;
+    uint32_t next = ring_next_step(e, z, step), outer = step / inner_ring->size;
     uint32_t inner = step - outer * inner_ring->size, next_inner = next - outer * inner_ring->size;
     uint32_t next_outer = inner_ring->size == 1 ? next : outer + 1;
     e->tags.step = (uint16_t)step;
-    b->kv = inner == 0 ? b->first : b->next;
+    b->present = inner == 0 ? b->first_of_next_window : b->next_in_window;
     if (e->choices->rotation == ROTATE_ALL_GATHER) {
         /* the block is packed in every step, as PyTorch does, though only the first one is sent */
-        int64_t count = (int64_t)b->kv.count;
+        int64_t count = (int64_t)b->present.count;
         if (next_outer < outer_ring->size) {
-            struct view message = pack_message(e, b->kv);
+            struct view message = pack_message(e, b->present);
             if (outer == 0)
-                b->gathered = gather_blocks(e, b->kv, message);
-            b->first = view_part(b->gathered, next_outer * count, count);
+                b->gathered = gather_blocks(e, b->present, message);
+            b->first_of_next_window = view_part(b->gathered, next_outer * count, count);
         }
     } else {
         if (inner == 0 && next_outer < outer_ring->size)
-            b->first = ring_pass(e, outer_ring, next_outer - outer, outer_ring->kv, b->kv, "kv");
+            b->first_of_next_window = ring_send(e, outer_ring, next_outer - outer,
+                                                outer_ring->kv_stream, b->present, "kv");
         if (next_inner < inner_ring->size)
-            b->next = ring_pass(e, inner_ring, next_inner - inner, inner_ring->kv, b->kv, "kv");
+            b->next_in_window = ring_send(e, inner_ring, next_inner - inner, inner_ring->kv_stream,
+                                          b->present, "kv");
     }
 }

@@ -17,7 +17,7 @@
 #include "schedule/attention/project.h"
 
 struct ring_shape {
-    int64_t rows;              /* c: tokens of a context rank */
+    int64_t rank_tokens;       /* c: tokens of a context rank */
     int64_t heads, kv_heads;   /* heads of one head rank */
     int64_t q_width, kv_width; /* columns of q, and of k */
     int64_t v_width, o_width;  /* columns of v, and of the result */
@@ -26,9 +26,9 @@ struct ring_shape {
     int64_t sequence;
 };
 
-/* A tile that ranks multiply in a step: `rows` queries from `begin` on by the first `keys` keys. */
+/* A tile that ranks multiply in a step: query_count queries from first_query on by the first key_count keys. */
 struct ring_tile {
-    int64_t begin, rows, keys;
+    int64_t first_query, query_count, key_count;
     uint8_t mask; /* enum mask */
     int64_t offset;
     uint16_t guard; /* IR_NONE16: all ranks */
@@ -37,44 +37,44 @@ struct ring_tile {
     int64_t window, sequence, away, away_out;
 };
 
-/* Returns a new tensor with room for `blocks` blocks of keys and values, or of their gradients. ring_pair() returns the
- * keys and the values of a block: v lies after k. */
+/* Returns a new tensor with room for `blocks` blocks of keys and values, or of their gradients. ring_keys_values()
+ * returns the keys and the values of a block: v lies after k. */
 struct view ring_new_blocks(struct emit *e, const struct ring_shape *shape, const char *stem,
                             int64_t blocks);
-struct qkv ring_pair(const struct ring_shape *shape, struct view block);
+struct qkv ring_keys_values(const struct ring_shape *shape, struct view block);
 /* Returns the elements of a block. */
-int64_t ring_block_count(const struct ring_shape *shape);
+int64_t ring_block_elements(const struct ring_shape *shape);
 
 /* Returns the number of steps, one for each context rank. In step s blocks are s / inner.size windows and
  * s % inner.size ranks away from their own rank. */
-uint32_t ring_steps(const struct emit *e);
+uint32_t ring_step_count(const struct emit *e);
 /* Fills the tiles of a step; a rank passes the guard of at most one of them. Returns the number of tiles: 0 when the
  * layer's window hides all keys from all ranks. */
 uint32_t ring_tiles(struct emit *e, const struct ring_shape *shape, uint32_t step,
                     struct ring_tile tile[2]);
 
-/* Returns the next step in which some rank has a tile. If there is none, it returns ring_steps(), at which every block
- * is back on its own rank. With two rings that is always step + 1: in one step the ranks of different outer positions
- * hold blocks of different distances, so that some of them have a tile. */
-uint32_t ring_next(struct emit *e, const struct ring_shape *shape, uint32_t step);
+/* Returns the next step in which some rank has a tile. If there is none, it returns ring_step_count(), at which every
+ * block is back on its own rank. With two rings that is always step + 1: in one step the ranks of different outer
+ * positions hold blocks of different distances, so that some of them have a tile. */
+uint32_t ring_next_step(struct emit *e, const struct ring_shape *shape, uint32_t step);
 
 /* Sends x to the rank `by` places further in a ring. Returns the new buffer that receives; the message starts after
  * all compute emitted so far. */
-struct view ring_pass(struct emit *e, const struct ring *ring, uint32_t by, uint8_t stream,
+struct view ring_send(struct emit *e, const struct ring *ring, uint32_t by, uint8_t stream,
                       struct view x, const char *stem);
 
 /* The blocks of keys and values that a rank has at one time. */
 struct ring_blocks {
-    struct view kv;   /* the block of the present step; v lies after k */
-    struct view next; /* the block of the next step of this window */
+    struct view present;        /* the block of the present step; v lies after k */
+    struct view next_in_window; /* the block of the next step of this window */
     /* the block with which the next window starts; before the first step, the rank's own */
-    struct view first;
+    struct view first_of_next_window;
     struct view gathered; /* --rotate all-gather: the blocks of all ranks, nearest first */
 };
 
 /* Begins a step: makes its block the present one, and passes the block on. */
-void ring_pass_on(struct emit *e, const struct ring_shape *shape, uint32_t step,
-                  struct ring_blocks *blocks);
+void ring_begin_step(struct emit *e, const struct ring_shape *shape, uint32_t step,
+                     struct ring_blocks *blocks);
 
 /* Returns the work of a tile. */
 struct work ring_tile_work(const struct emit *e, enum work_kind kind,
@@ -111,10 +111,11 @@ void ring_retained_forward(struct emit *e, const struct ring_shape *shape,
 struct qkv ring_retained_backward(struct emit *e, const struct ring_shape *shape,
                                   const struct attention_saved *saved, struct view d_o);
 
-/* For blocks of any number of rows: ring_own_rows() returns a rank's own keys and values as one view, in which v lies
- * after k. ring_inputs() returns queries with the keys and the values of such a view, or the gradients of each. */
-struct view ring_own_rows(const struct attention_saved *saved);
-struct qkv ring_inputs(struct view q, struct view kv);
+/* For blocks of any number of rows: ring_own_keys_values() returns a rank's own keys and values as one view, in which v
+ * lies after k. ring_queries_keys_values() returns queries with the keys and the values of such a view, or the
+ * gradients of each. */
+struct view ring_own_keys_values(const struct attention_saved *saved);
+struct qkv ring_queries_keys_values(struct view q, struct view kv);
 
 /* Emit attention in which ranks send each other only the rows that they need (schedule/attention/ring_needed.c). */
 void ring_needed_forward(struct emit *e, const struct ring_shape *shape,

@@ -13,23 +13,24 @@ static struct qkv tile_backward(struct emit *e, const struct ring_shape *z,
                                 const struct ring_tile *tile, const struct attention_saved *saved,
                                 struct view kv, struct view d_o, struct view dq, struct view dkv)
 {
-    int64_t q_begin = tile->begin * z->q_width, q_count = tile->rows * z->q_width;
-    int64_t o_begin = tile->begin * z->o_width, o_count = tile->rows * z->o_width;
-    int64_t v_begin = z->rows * z->kv_width, k_count = tile->keys * z->kv_width;
-    int64_t v_count = tile->keys * z->v_width;
+    int64_t q_begin = tile->first_query * z->q_width, q_count = tile->query_count * z->q_width;
+    int64_t o_begin = tile->first_query * z->o_width, o_count = tile->query_count * z->o_width;
+    int64_t v_begin = z->rank_tokens * z->kv_width, k_count = tile->key_count * z->kv_width;
+    int64_t v_count = tile->key_count * z->v_width;
     struct work work = ring_tile_work(e, WORK_ATTENTION_BACKWARD, z, tile);
-    struct qkv in = {view_part(saved->in.q, q_begin, q_count), view_part(kv, 0, k_count),
+    struct qkv in = {view_part(saved->qkv.q, q_begin, q_count), view_part(kv, 0, k_count),
                      view_part(kv, v_begin, v_count)};
     struct qkv grads = {view_part(dq, q_begin, q_count), view_part(dkv, 0, k_count),
                         view_part(dkv, v_begin, v_count)};
-    attention_tile_backward(e, work, &in, view_part(saved->o, o_begin, o_count),
-                            view_part(saved->lse, tile->begin * z->heads, tile->rows * z->heads),
-                            view_part(d_o, o_begin, o_count), &grads);
+    attention_tile_backward(
+        e, work, &in, view_part(saved->o, o_begin, o_count),
+        view_part(saved->lse, tile->first_query * z->heads, tile->query_count * z->heads),
+        view_part(d_o, o_begin, o_count), &grads);
     return grads;
 }
 
 /* Emits sum += part, in place; nothing if there is no sum yet. */
-static void add_to(struct emit *e, struct view sum, int64_t begin, struct view part)
+static void add_in_place(struct emit *e, struct view sum, int64_t begin, struct view part)
 {
     if (sum.count == 0)
         return;
@@ -48,19 +49,20 @@ struct ring_gradients ring_step_backward(struct emit *e, const struct ring_shape
     if (tiles == 0)
         return (struct ring_gradients){0};
     struct ring_gradients here = {
-        .dq = emit_computed(e, "dq_block", CATEGORY_ACTIVATION, z->rows, z->q_width), .dkv = into};
+        .dq = emit_compute_tensor(e, "dq_block", CATEGORY_ACTIVATION, z->rank_tokens, z->q_width),
+        .dkv = into};
     if (into.count == 0)
         here.dkv = ring_new_blocks(e, z, "dkv_block", 1);
     for (uint32_t i = 0; i < tiles; i++) {
         e->guard = tile[i].guard;
         grads[i] = tile_backward(e, z, &tile[i], saved, kv, d_o, here.dq, here.dkv);
-        add_to(e, sums.dq, tile[i].begin * z->q_width, grads[i].q);
+        add_in_place(e, sums.dq, tile[i].first_query * z->q_width, grads[i].q);
     }
     /* this comes after all tiles, because an op that a guard leaves out still waits for the block's dkv */
     for (uint32_t i = 0; i < tiles; i++) {
         e->guard = tile[i].guard;
-        add_to(e, sums.dkv, 0, grads[i].k);
-        add_to(e, sums.dkv, z->rows * z->kv_width, grads[i].v);
+        add_in_place(e, sums.dkv, 0, grads[i].k);
+        add_in_place(e, sums.dkv, z->rank_tokens * z->kv_width, grads[i].v);
     }
     e->guard = IR_NONE16;
     return here;
@@ -68,18 +70,19 @@ struct ring_gradients ring_step_backward(struct emit *e, const struct ring_shape
 
 /* Returns a buffer of zeros for this rank's contributions to the gradients of the keys and values that were gathered
  * from all ranks; blocks to which its queries do not attend stay zero. */
-static struct view all_gradients(struct emit *e, const struct ring_shape *z)
+static struct view new_gathered_gradients(struct emit *e, const struct ring_shape *z)
 {
-    return emit_zeros(e, ring_new_blocks(e, z, "dkv_all", e->group.outer.size));
+    return emit_zeros(e, ring_new_blocks(e, z, "dkv_all", e->group.outer_ring.size));
 }
 
-static struct view reduce_gradients(struct emit *e, const struct ring_shape *z, struct view all)
+static struct view reduce_scatter_gradients(struct emit *e, const struct ring_shape *z,
+                                            struct view all)
 {
     struct work work = {
         .kind = WORK_REDUCE_SCATTER,
-        .collective = {e->group.outer.group, bytes_of(e, all), ALGORITHM_AUTO, 0, 1}};
+        .collective = {e->group.outer_ring.group, bytes_of_view(e, all), ALGORITHM_AUTO, 0, 1}};
     struct view own = ring_new_blocks(e, z, "dkv", 1);
-    emit_op(e, e->group.outer.dkv, &work, &all, 1, &own, 1);
+    emit_op(e, e->group.outer_ring.dkv_stream, &work, &all, 1, &own, 1);
     return own;
 }
 
@@ -88,49 +91,49 @@ struct qkv ring_backward(struct emit *e, const struct ring_shape *z,
 {
     const struct choices *c = e->choices;
     enum dtype dtype = (enum dtype)c->dtype;
-    const struct ring *outer = &e->group.outer, *inner = &e->group.inner;
+    const struct ring *outer = &e->group.outer_ring, *inner = &e->group.inner_ring;
     bool wide = c->profile->ring_grad_f32 || inner->size > 1;
-    /* dkv: the gradient of the present block, summed by the ranks that the block has passed; dq: that of this rank's
-     * queries, in fp32 */
+    /* dkv_stream: the gradient of the present block, summed by the ranks that the block has passed; dq: that of this
+     * rank's queries, in fp32 */
     struct ring_gradients sums = {0};
-    struct ring_blocks blocks = {.first = saved->in.k};
-    const int64_t block = ring_block_count(z);
-    blocks.first.count = (uint64_t)block; /* v lies after k */
+    struct ring_blocks blocks = {.first_of_next_window = saved->qkv.k};
+    const int64_t block = ring_block_elements(z);
+    blocks.first_of_next_window.count = (uint64_t)block; /* v lies after k */
     bool reduced = c->rotation == ROTATE_ALL_GATHER && !c->profile->kv_gradients_shift;
     /* the gradients of all blocks, nearest first, if they are reduce-scattered */
     struct view all = {0};
     if (reduced)
-        all = all_gradients(e, z);
+        all = new_gathered_gradients(e, z);
 
-    for (uint32_t step = 0, next; step < ring_steps(e); step = next) {
-        next = ring_next(e, z, step);
-        ring_pass_on(e, z, step, &blocks);
+    for (uint32_t step = 0, next; step < ring_step_count(e); step = next) {
+        next = ring_next_step(e, z, step);
+        ring_begin_step(e, z, step, &blocks);
         struct view into = {0};
         if (reduced)
             into = view_part(all, step * block, block);
         struct ring_gradients here =
-            ring_step_backward(e, z, step, saved, blocks.kv, d_o, into, sums);
+            ring_step_backward(e, z, step, saved, blocks.present, d_o, into, sums);
         if (step == 0)
-            sums.dq = emit_as(e, here.dq, DTYPE_F32, "dq_sum", CATEGORY_ACTIVATION);
+            sums.dq = emit_in_dtype(e, here.dq, DTYPE_F32, "dq_sum", CATEGORY_ACTIVATION);
         if (step == 0 && !reduced)
-            sums.dkv =
-                emit_as(e, here.dkv, wide ? DTYPE_F32 : dtype, "dkv_sum", CATEGORY_ACTIVATION);
+            sums.dkv = emit_in_dtype(e, here.dkv, wide ? DTYPE_F32 : dtype, "dkv_sum",
+                                     CATEGORY_ACTIVATION);
         if (inner->size > 1)
-            sums.dkv = ring_pass(e, inner, next - step, inner->dkv, sums.dkv, "dkv");
+            sums.dkv = ring_send(e, inner, next - step, inner->dkv_stream, sums.dkv, "dkv");
         if (reduced || next % inner->size > 0) /* the next step is in the same window */
             continue;
         if (!c->profile->ring_grad_f32)
-            sums.dkv = emit_as(e, sums.dkv, dtype, "dkv_sum", CATEGORY_ACTIVATION);
+            sums.dkv = emit_in_dtype(e, sums.dkv, dtype, "dkv_sum", CATEGORY_ACTIVATION);
         if (outer->size > 1)
-            sums.dkv = ring_pass(e, outer, (next - step + inner->size - 1) / inner->size,
-                                 outer->dkv, sums.dkv, "dkv");
+            sums.dkv = ring_send(e, outer, (next - step + inner->size - 1) / inner->size,
+                                 outer->dkv_stream, sums.dkv, "dkv");
     }
     if (reduced)
-        sums.dkv = reduce_gradients(e, z, all);
+        sums.dkv = reduce_scatter_gradients(e, z, all);
     e->tags.step = IR_NONE16;
-    struct view dq = emit_as(e, sums.dq, dtype, "dq", CATEGORY_ACTIVATION);
-    struct view dkv = emit_as(e, sums.dkv, dtype, "dkv", CATEGORY_ACTIVATION);
-    struct qkv grads = ring_pair(z, dkv);
+    struct view dq = emit_in_dtype(e, sums.dq, dtype, "dq", CATEGORY_ACTIVATION);
+    struct view dkv = emit_in_dtype(e, sums.dkv, dtype, "dkv", CATEGORY_ACTIVATION);
+    struct qkv grads = ring_keys_values(z, dkv);
     grads.q = dq;
     return grads;
 }

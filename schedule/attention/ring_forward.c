@@ -1,9 +1,9 @@
 /* The ring forward: every step's tile is merged into running sums in fp32. */
 #include "schedule/attention/ring.h"
 
-static struct view rows_of(struct view x, const struct ring_tile *tile, int64_t width)
+static struct view tile_rows(struct view x, const struct ring_tile *tile, int64_t width)
 {
-    return view_part(x, tile->begin * width, tile->rows * width);
+    return view_part(x, tile->first_query * width, tile->query_count * width);
 }
 
 op_id ring_tile_forward(struct emit *e, const struct ring_shape *z, const struct ring_tile *tile,
@@ -11,21 +11,23 @@ op_id ring_tile_forward(struct emit *e, const struct ring_shape *z, const struct
 {
     struct work work = ring_tile_work(e, WORK_ATTENTION, z, tile);
     struct qkv in = {
-        .q = rows_of(q, tile, z->q_width),
-        .k = view_part(kv, 0, tile->keys * z->kv_width),
-        .v = view_part(kv, z->rows * z->kv_width, tile->keys * z->v_width),
+        .q = tile_rows(q, tile, z->q_width),
+        .k = view_part(kv, 0, tile->key_count * z->kv_width),
+        .v = view_part(kv, z->rank_tokens * z->kv_width, tile->key_count * z->v_width),
     };
-    return attention_tile(e, work, &in, rows_of(o, tile, z->o_width), rows_of(lse, tile, z->heads));
+    return attention_tile(e, work, &in, tile_rows(o, tile, z->o_width),
+                          tile_rows(lse, tile, z->heads));
 }
 
 void ring_merge(struct emit *e, const struct ring_shape *z, const struct ring_tile *tile,
                 struct view sum, struct view lse, struct view block, struct view block_lse)
 {
-    struct work work = {.kind = WORK_MERGE,
-                        .merge = {tile->rows, z->heads, transformer_v_head_dim(e->choices->model)}};
-    struct view write[2] = {rows_of(sum, tile, z->o_width), rows_of(lse, tile, z->heads)};
-    struct view read[4] = {write[0], write[1], rows_of(block, tile, z->o_width),
-                           rows_of(block_lse, tile, z->heads)};
+    struct work work = {
+        .kind = WORK_MERGE,
+        .merge = {tile->query_count, z->heads, transformer_v_head_dim(e->choices->model)}};
+    struct view write[2] = {tile_rows(sum, tile, z->o_width), tile_rows(lse, tile, z->heads)};
+    struct view read[4] = {write[0], write[1], tile_rows(block, tile, z->o_width),
+                           tile_rows(block_lse, tile, z->heads)};
     emit_op(e, e->stream.compute, &work, read, 4, write, 2);
 }
 
@@ -37,12 +39,13 @@ static void step_forward(struct emit *e, const struct ring_shape *z, uint32_t st
     uint32_t tiles = ring_tiles(e, z, step, tile);
     if (tiles == 0)
         return;
-    struct view block = emit_computed(e, "o_block", CATEGORY_ACTIVATION, z->rows, z->o_width);
+    struct view block =
+        emit_compute_tensor(e, "o_block", CATEGORY_ACTIVATION, z->rank_tokens, z->o_width);
     struct view block_lse =
-        emit_tensor(e, "lse_block", CATEGORY_ACTIVATION, DTYPE_F32, z->rows, z->heads);
+        emit_tensor(e, "lse_block", CATEGORY_ACTIVATION, DTYPE_F32, z->rank_tokens, z->heads);
     for (uint32_t i = 0; i < tiles; i++) {
         e->guard = tile[i].guard;
-        ring_tile_forward(e, z, &tile[i], saved->in.q, kv, block, block_lse);
+        ring_tile_forward(e, z, &tile[i], saved->qkv.q, kv, block, block_lse);
         ring_merge(e, z, &tile[i], sum, saved->lse, block, block_lse);
     }
     e->guard = IR_NONE16;
@@ -53,23 +56,24 @@ void ring_forward(struct emit *e, const struct ring_shape *z, struct attention_s
 {
     bool f32 = e->choices->dtype == DTYPE_F32;
     struct view sum = o;
-    struct ring_blocks blocks = {.first = saved->in.k};
-    blocks.first.count = (uint64_t)ring_block_count(z); /* v lies after k */
-    attention_save(e, saved, o, z->rows, z->heads);
+    struct ring_blocks blocks = {.first_of_next_window = saved->qkv.k};
+    blocks.first_of_next_window.count = (uint64_t)ring_block_elements(z); /* v lies after k */
+    attention_save_output(e, saved, o, z->rank_tokens, z->heads);
 
-    for (uint32_t step = 0; step < ring_steps(e); step = ring_next(e, z, step)) {
-        ring_pass_on(e, z, step, &blocks);
+    for (uint32_t step = 0; step < ring_step_count(e); step = ring_next_step(e, z, step)) {
+        ring_begin_step(e, z, step, &blocks);
         if (step > 0) {
-            step_forward(e, z, step, saved, blocks.kv, sum);
+            step_forward(e, z, step, saved, blocks.present, sum);
             continue;
         }
         struct ring_tile tile[2];
         ring_tiles(e, z, 0, tile);
         struct view block = o;
         if (!f32)
-            block = emit_computed(e, "o_block", CATEGORY_ACTIVATION, z->rows, z->o_width);
-        ring_tile_forward(e, z, tile, saved->in.q, blocks.kv, block, saved->lse);
-        sum = emit_as(e, block, DTYPE_F32, "o_sum", CATEGORY_ACTIVATION);
+            block =
+                emit_compute_tensor(e, "o_block", CATEGORY_ACTIVATION, z->rank_tokens, z->o_width);
+        ring_tile_forward(e, z, tile, saved->qkv.q, blocks.present, block, saved->lse);
+        sum = emit_in_dtype(e, block, DTYPE_F32, "o_sum", CATEGORY_ACTIVATION);
     }
     if (!f32)
         emit_cast(e, sum, o);

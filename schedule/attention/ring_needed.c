@@ -8,12 +8,12 @@
 #include "schedule/ir/visible.h"
 
 /* The rooms of a sequence's buffers, in rows, and what ops name. */
-struct rooms {
+struct row_capacity {
     int64_t sent_rows, received_rows;
     int64_t sequence, window;
 };
 
-static struct rooms rooms_of(struct emit *e, const struct ring_shape *z)
+static struct row_capacity row_capacity_of(struct emit *e, const struct ring_shape *z)
 {
     struct sequence_mask mask = sequence_mask_of(e, z->layer, z->sequence, e->choices->seq);
     const struct row_use use = {.sequence = mask.sequence, .window = mask.window};
@@ -26,15 +26,16 @@ static struct rooms rooms_of(struct emit *e, const struct ring_shape *z)
         e->needed[e->needed_count++] =
             (struct emit_needed){mask.sequence, mask.window, row_use_room(e->ir, &use)};
     }
-    return (struct rooms){e->needed[i].most.sent, e->needed[i].most.received, mask.sequence,
-                          mask.window};
+    return (struct row_capacity){e->needed[i].capacity.sent, e->needed[i].capacity.received,
+                                 mask.sequence, mask.window};
 }
 
-static struct work attention_of(const struct emit *e, enum work_kind kind,
-                                const struct ring_shape *z, const struct rooms *r, bool arrived)
+static struct work needed_attention_work(const struct emit *e, enum work_kind kind,
+                                         const struct ring_shape *z, const struct row_capacity *r,
+                                         bool arrived)
 {
-    struct work work = attention_work(e, kind, z->rows, z->heads, z->kv_heads);
-    work.attention.kv = arrived ? r->received_rows : z->rows;
+    struct work work = attention_causal_work(e, kind, z->rank_tokens, z->heads, z->kv_heads);
+    work.attention.kv = arrived ? r->received_rows : z->rank_tokens;
     work.attention.mask = arrived ? MASK_PLAN : MASK_DOCUMENTS;
     work.attention.window = r->window;
     work.attention.sequence = r->sequence;
@@ -42,9 +43,9 @@ static struct work attention_of(const struct emit *e, enum work_kind kind,
 }
 
 /* Emits y, the rows of x in another order; x has room for `rows` rows of k and as many of v, y for `to`. */
-static struct view take_needed(struct emit *e, const struct ring_shape *z, const struct rooms *r,
-                               enum take_order how, struct view x, int64_t rows, int64_t to,
-                               const char *stem)
+static struct view emit_take_rows(struct emit *e, const struct ring_shape *z,
+                                  const struct row_capacity *r, enum take_order how, struct view x,
+                                  int64_t rows, int64_t to, const char *stem)
 {
     struct work work = {
         .kind = WORK_TAKE_ROWS,
@@ -57,19 +58,20 @@ static struct view take_needed(struct emit *e, const struct ring_shape *z, const
                       .window = r->window},
     };
     struct view y = emit_tensor(e, stem, how == TAKE_PLACE ? CATEGORY_KV : CATEGORY_COMMUNICATION,
-                                dtype_of(e, x), 2 * to, z->kv_width);
+                                dtype_of_view(e, x), 2 * to, z->kv_width);
     emit_op(e, e->stream.compute, &work, &x, 1, &y, 1);
     return y;
 }
 
-static struct view exchange(struct emit *e, const struct ring_shape *z, const struct rooms *r,
-                            bool back, struct view x, const char *stem)
+static struct view exchange_rows(struct emit *e, const struct ring_shape *z,
+                                 const struct row_capacity *r, bool back, struct view x,
+                                 const char *stem)
 {
     int64_t rows = back ? r->received_rows : r->sent_rows,
             to = back ? r->sent_rows : r->received_rows;
     struct work work = {
         .kind = WORK_EXCHANGE,
-        .exchange = {.group = e->group.outer.group,
+        .exchange = {.group = e->group.outer_ring.group,
                      .rows = rows,
                      .to = to,
                      .parts = 2,
@@ -79,49 +81,52 @@ static struct view exchange(struct emit *e, const struct ring_shape *z, const st
                      .window = r->window},
     };
     struct view y =
-        emit_tensor(e, stem, CATEGORY_COMMUNICATION, dtype_of(e, x), 2 * to, z->kv_width);
-    emit_op(e, back ? e->group.outer.dkv : e->group.outer.kv, &work, &x, 1, &y, 1);
+        emit_tensor(e, stem, CATEGORY_COMMUNICATION, dtype_of_view(e, x), 2 * to, z->kv_width);
+    emit_op(e, back ? e->group.outer_ring.dkv_stream : e->group.outer_ring.kv_stream, &work, &x, 1,
+            &y, 1);
     return y;
 }
 
 /* Issues the exchange of the keys and values that ranks need. */
-static struct view send_rows(struct emit *e, const struct ring_shape *z, const struct rooms *r,
-                             struct view kv)
+static struct view send_rows(struct emit *e, const struct ring_shape *z,
+                             const struct row_capacity *r, struct view kv)
 {
-    struct view message = take_needed(e, z, r, TAKE_SEND, kv, z->rows, r->sent_rows, "message");
-    return exchange(e, z, r, false, message, "arrived");
+    struct view message =
+        emit_take_rows(e, z, r, TAKE_SEND, kv, z->rank_tokens, r->sent_rows, "message");
+    return exchange_rows(e, z, r, false, message, "arrived");
 }
 
-static struct view place_rows(struct emit *e, const struct ring_shape *z, const struct rooms *r,
-                              struct view arrived)
+static struct view place_rows(struct emit *e, const struct ring_shape *z,
+                              const struct row_capacity *r, struct view arrived)
 {
-    return take_needed(e, z, r, TAKE_PLACE, arrived, r->received_rows, r->received_rows,
-                       "kv_needed");
+    return emit_take_rows(e, z, r, TAKE_PLACE, arrived, r->received_rows, r->received_rows,
+                          "kv_needed");
 }
 
 void ring_needed_forward(struct emit *e, const struct ring_shape *z, struct attention_saved *saved,
                          struct view o)
 {
     bool f32 = e->choices->dtype == DTYPE_F32;
-    struct rooms r = rooms_of(e, z);
-    struct view kv = ring_own_rows(saved), arrived = {0}, block = o;
-    struct qkv in = ring_inputs(saved->in.q, kv);
-    attention_save(e, saved, o, z->rows, z->heads);
+    struct row_capacity r = row_capacity_of(e, z);
+    struct view kv = ring_own_keys_values(saved), arrived = {0}, block = o;
+    struct qkv in = ring_queries_keys_values(saved->qkv.q, kv);
+    attention_save_output(e, saved, o, z->rank_tokens, z->heads);
     e->tags.step = 0;
     if (r.received_rows > 0)
         arrived = send_rows(e, z, &r, kv);
     if (!f32 && r.received_rows > 0)
-        block = emit_computed(e, "o_block", CATEGORY_ACTIVATION, z->rows, z->q_width);
-    attention_tile(e, attention_of(e, WORK_ATTENTION, z, &r, false), &in, block, saved->lse);
+        block = emit_compute_tensor(e, "o_block", CATEGORY_ACTIVATION, z->rank_tokens, z->q_width);
+    attention_tile(e, needed_attention_work(e, WORK_ATTENTION, z, &r, false), &in, block,
+                   saved->lse);
     if (r.received_rows > 0) {
-        struct view sum = emit_as(e, block, DTYPE_F32, "o_sum", CATEGORY_ACTIVATION);
-        struct ring_tile all = {.rows = z->rows, .guard = IR_NONE16};
+        struct view sum = emit_in_dtype(e, block, DTYPE_F32, "o_sum", CATEGORY_ACTIVATION);
+        struct ring_tile all = {.query_count = z->rank_tokens, .guard = IR_NONE16};
         e->tags.step = 1;
-        in = ring_inputs(saved->in.q, place_rows(e, z, &r, arrived));
-        block = emit_computed(e, "o_block", CATEGORY_ACTIVATION, z->rows, z->q_width);
+        in = ring_queries_keys_values(saved->qkv.q, place_rows(e, z, &r, arrived));
+        block = emit_compute_tensor(e, "o_block", CATEGORY_ACTIVATION, z->rank_tokens, z->q_width);
         struct view lse =
-            emit_tensor(e, "lse_block", CATEGORY_ACTIVATION, DTYPE_F32, z->rows, z->heads);
-        attention_tile(e, attention_of(e, WORK_ATTENTION, z, &r, true), &in, block, lse);
+            emit_tensor(e, "lse_block", CATEGORY_ACTIVATION, DTYPE_F32, z->rank_tokens, z->heads);
+        attention_tile(e, needed_attention_work(e, WORK_ATTENTION, z, &r, true), &in, block, lse);
         ring_merge(e, z, &all, sum, saved->lse, block, lse);
         if (!f32)
             emit_cast(e, sum, o);
@@ -131,18 +136,19 @@ void ring_needed_forward(struct emit *e, const struct ring_shape *z, struct atte
 
 /* Emits the backward of a tile; the gradients of its queries and of its keys. */
 static struct ring_gradients tile_backward(struct emit *e, const struct ring_shape *z,
-                                           const struct rooms *r, bool arrived,
+                                           const struct row_capacity *r, bool arrived,
                                            const struct attention_saved *saved, struct view kv,
                                            struct view d_o)
 {
     struct ring_gradients g = {
-        .dq = emit_computed(e, "dq_block", CATEGORY_ACTIVATION, z->rows, z->q_width),
-        .dkv = emit_computed(e, "dkv_block", CATEGORY_KV,
-                             2 * (arrived ? r->received_rows : z->rows), z->kv_width),
+        .dq = emit_compute_tensor(e, "dq_block", CATEGORY_ACTIVATION, z->rank_tokens, z->q_width),
+        .dkv = emit_compute_tensor(e, "dkv_block", CATEGORY_KV,
+                                   2 * (arrived ? r->received_rows : z->rank_tokens), z->kv_width),
     };
-    struct qkv in = ring_inputs(saved->in.q, kv), grads = ring_inputs(g.dq, g.dkv);
-    attention_tile_backward(e, attention_of(e, WORK_ATTENTION_BACKWARD, z, r, arrived), &in,
-                            saved->o, saved->lse, d_o, &grads);
+    struct qkv in = ring_queries_keys_values(saved->qkv.q, kv),
+               grads = ring_queries_keys_values(g.dq, g.dkv);
+    attention_tile_backward(e, needed_attention_work(e, WORK_ATTENTION_BACKWARD, z, r, arrived),
+                            &in, saved->o, saved->lse, d_o, &grads);
     return g;
 }
 
@@ -150,25 +156,25 @@ struct qkv ring_needed_backward(struct emit *e, const struct ring_shape *z,
                                 const struct attention_saved *saved, struct view d_o)
 {
     enum dtype dtype = (enum dtype)e->choices->dtype;
-    struct rooms r = rooms_of(e, z);
-    struct view kv = ring_own_rows(saved), arrived = {0};
+    struct row_capacity r = row_capacity_of(e, z);
+    struct view kv = ring_own_keys_values(saved), arrived = {0};
     e->tags.step = 0;
     if (r.received_rows > 0)
         arrived = send_rows(e, z, &r, kv);
     struct ring_gradients own = tile_backward(e, z, &r, false, saved, kv, d_o);
     if (r.received_rows > 0) {
-        own.dq = emit_as(e, own.dq, DTYPE_F32, "dq_sum", CATEGORY_ACTIVATION);
-        own.dkv = emit_as(e, own.dkv, DTYPE_F32, "dkv_sum", CATEGORY_ACTIVATION);
+        own.dq = emit_in_dtype(e, own.dq, DTYPE_F32, "dq_sum", CATEGORY_ACTIVATION);
+        own.dkv = emit_in_dtype(e, own.dkv, DTYPE_F32, "dkv_sum", CATEGORY_ACTIVATION);
         e->tags.step = 1;
         struct ring_gradients other =
             tile_backward(e, z, &r, true, saved, place_rows(e, z, &r, arrived), d_o);
-        struct view message = take_needed(e, z, &r, TAKE_RETURN, other.dkv, r.received_rows,
-                                          r.received_rows, "message");
-        struct view back = exchange(e, z, &r, true, message, "returned");
+        struct view message = emit_take_rows(e, z, &r, TAKE_RETURN, other.dkv, r.received_rows,
+                                             r.received_rows, "message");
+        struct view back = exchange_rows(e, z, &r, true, message, "returned");
         struct work work = {
             .kind = WORK_ADD_ROWS,
             .add_rows = {.rows = r.sent_rows,
-                         .to = z->rows,
+                         .to = z->rank_tokens,
                          .parts = 2,
                          .width = z->kv_width,
                          .sequence = r.sequence,
@@ -178,6 +184,7 @@ struct qkv ring_needed_backward(struct emit *e, const struct ring_shape *z,
         emit_op(e, e->stream.compute, &work, (struct view[]){back, own.dkv}, 2, &own.dkv, 1);
     }
     e->tags.step = IR_NONE16;
-    struct view dq = emit_as(e, own.dq, dtype, "dq", CATEGORY_ACTIVATION);
-    return ring_inputs(dq, emit_as(e, own.dkv, dtype, "dkv", CATEGORY_ACTIVATION));
+    struct view dq = emit_in_dtype(e, own.dq, dtype, "dq", CATEGORY_ACTIVATION);
+    return ring_queries_keys_values(dq,
+                                    emit_in_dtype(e, own.dkv, dtype, "dkv", CATEGORY_ACTIVATION));
 }

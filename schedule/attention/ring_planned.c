@@ -9,22 +9,22 @@
 
 /* A sequence in one pass, and the round that is emitted. */
 struct planned_ring {
-    const struct ring_shape *z;
+    const struct ring_shape *shape;
     int64_t sequence, window;
     enum plan_pass pass;
     uint32_t rounds, round;
 };
 
-static struct planned_ring planned_of(struct emit *e, const struct ring_shape *z,
-                                      enum plan_pass pass)
+static struct planned_ring planned_ring_of(struct emit *e, const struct ring_shape *z,
+                                           enum plan_pass pass)
 {
     struct sequence_mask mask = sequence_mask_of(e, z->layer, z->sequence, e->choices->seq);
     return (struct planned_ring){
         z, mask.sequence, mask.window, pass, row_use_rounds(e->ir, mask.sequence, pass), 0};
 }
 
-static struct plan_room room_of(const struct emit *e, const struct planned_ring *p,
-                                enum plan_what what)
+static struct plan_room plan_room_of(const struct emit *e, const struct planned_ring *p,
+                                     enum plan_what what)
 {
     const struct row_use use = {p->sequence, p->window, p->round + 1, p->pass, what};
     return row_use_room(e->ir, &use);
@@ -37,17 +37,17 @@ struct moved_operand {
     enum dtype dtype;
 };
 
-static struct view moving_tensor(struct emit *e, const struct moved_operand *m, const char *stem,
-                                 int64_t rows)
+static struct view new_moved_tensor(struct emit *e, const struct moved_operand *m, const char *stem,
+                                    int64_t rows)
 {
     enum category category = m->what == PLAN_KEYS ? CATEGORY_KV : CATEGORY_ACTIVATION;
     return emit_tensor(e, stem, category, m->dtype, m->parts * rows, m->width);
 }
 
 /* Emits rows of x in the order of `how`. arrived: the second operand of TAKE_GATHER; empty: nothing arrives. */
-static void take_planned(struct emit *e, const struct planned_ring *p,
-                         const struct moved_operand *m, enum take_order how, struct view x,
-                         int64_t rows, struct view arrived, struct view y, int64_t to)
+static void emit_take_rows(struct emit *e, const struct planned_ring *p,
+                           const struct moved_operand *m, enum take_order how, struct view x,
+                           int64_t rows, struct view arrived, struct view y, int64_t to)
 {
     struct work work = {
         .kind = WORK_TAKE_ROWS,
@@ -59,19 +59,20 @@ static void take_planned(struct emit *e, const struct planned_ring *p,
             1);
 }
 
-static struct view exchange(struct emit *e, const struct planned_ring *p,
-                            const struct moved_operand *m, bool back, struct view x,
-                            const char *stem)
+static struct view exchange_rows(struct emit *e, const struct planned_ring *p,
+                                 const struct moved_operand *m, bool back, struct view x,
+                                 const char *stem)
 {
-    const struct plan_room room = room_of(e, p, m->what);
+    const struct plan_room room = plan_room_of(e, p, m->what);
     int64_t rows = back ? room.received : room.sent, to = back ? room.sent : room.received;
     struct work work = {
         .kind = WORK_EXCHANGE,
-        .exchange = {e->group.outer.group, rows, to, m->parts, m->width, back, p->sequence,
+        .exchange = {e->group.outer_ring.group, rows, to, m->parts, m->width, back, p->sequence,
                      p->window, p->round + 1, p->pass == PLAN_BACKWARD, m->what},
     };
     struct view y = emit_tensor(e, stem, CATEGORY_COMMUNICATION, m->dtype, m->parts * to, m->width);
-    emit_op(e, back ? e->group.outer.dkv : e->group.outer.kv, &work, &x, 1, &y, 1);
+    emit_op(e, back ? e->group.outer_ring.dkv_stream : e->group.outer_ring.kv_stream, &work, &x, 1,
+            &y, 1);
     return y;
 }
 
@@ -80,54 +81,55 @@ static struct view exchange(struct emit *e, const struct planned_ring *p,
 static struct view send_rows(struct emit *e, const struct planned_ring *p,
                              const struct moved_operand *m, struct view own)
 {
-    const struct plan_room room = room_of(e, p, m->what);
+    const struct plan_room room = plan_room_of(e, p, m->what);
     if (room.received == 0)
         return view_none();
     struct view message =
         emit_tensor(e, "message", CATEGORY_COMMUNICATION, m->dtype, m->parts * room.sent, m->width);
-    take_planned(e, p, m, TAKE_SEND, own, p->z->rows, view_none(), message, room.sent);
-    return exchange(e, p, m, false, message, "arrived");
+    emit_take_rows(e, p, m, TAKE_SEND, own, p->shape->rank_tokens, view_none(), message, room.sent);
+    return exchange_rows(e, p, m, false, message, "arrived");
 }
 
 /* Returns the rows of the round in packed order; the rank's own rows themselves if these are all, on every rank. */
-static struct view gather_planned(struct emit *e, const struct planned_ring *p,
-                                  const struct moved_operand *m, struct view own,
-                                  struct view arrived, const char *stem)
+static struct view gather_round_rows(struct emit *e, const struct planned_ring *p,
+                                     const struct moved_operand *m, struct view own,
+                                     struct view arrived, const char *stem)
 {
     const struct row_use use = {p->sequence, p->window, p->round + 1, p->pass, m->what};
     if (row_use_is_own(e->ir, &use))
         return own;
-    const int64_t rows = room_of(e, p, m->what).rows;
-    struct view y = moving_tensor(e, m, stem, rows);
-    take_planned(e, p, m, TAKE_GATHER, own, p->z->rows, arrived, y, rows);
+    const int64_t rows = plan_room_of(e, p, m->what).rows;
+    struct view y = new_moved_tensor(e, m, stem, rows);
+    emit_take_rows(e, p, m, TAKE_GATHER, own, p->shape->rank_tokens, arrived, y, rows);
     return y;
 }
 
 /* Sends results of rows in packed order to the owners of the rows. */
-static struct view give_back(struct emit *e, const struct planned_ring *p,
-                             const struct moved_operand *m, struct view x)
+static struct view return_results(struct emit *e, const struct planned_ring *p,
+                                  const struct moved_operand *m, struct view x)
 {
-    const struct plan_room room = room_of(e, p, m->what);
+    const struct plan_room room = plan_room_of(e, p, m->what);
     if (room.received == 0)
         return view_none();
     struct view message = emit_tensor(e, "message", CATEGORY_COMMUNICATION, m->dtype,
                                       m->parts * room.received, m->width);
-    take_planned(e, p, m, TAKE_RETURN, x, room.rows, view_none(), message, room.received);
-    return exchange(e, p, m, true, message, "returned");
+    emit_take_rows(e, p, m, TAKE_RETURN, x, room.rows, view_none(), message, room.received);
+    return exchange_rows(e, p, m, true, message, "returned");
 }
 
-static struct view part_of(struct view x, int64_t part, int64_t parts)
+static struct view view_of_part(struct view x, int64_t part, int64_t parts)
 {
     const int64_t count = (int64_t)x.count / parts;
     return view_part(x, part * count, count);
 }
 
-static struct work tile_of(const struct emit *e, const struct planned_ring *p, enum work_kind kind)
+static struct work round_attention_work(const struct emit *e, const struct planned_ring *p,
+                                        enum work_kind kind)
 {
-    const struct ring_shape *z = p->z;
-    struct work work =
-        attention_work(e, kind, room_of(e, p, PLAN_QUERIES).rows, z->heads, z->kv_heads);
-    work.attention.kv = room_of(e, p, PLAN_KEYS).rows;
+    const struct ring_shape *z = p->shape;
+    struct work work = attention_causal_work(e, kind, plan_room_of(e, p, PLAN_QUERIES).rows,
+                                             z->heads, z->kv_heads);
+    work.attention.kv = plan_room_of(e, p, PLAN_KEYS).rows;
     work.attention.mask = MASK_PLAN;
     work.attention.window = p->window;
     work.attention.sequence = p->sequence;
@@ -136,9 +138,9 @@ static struct work tile_of(const struct emit *e, const struct planned_ring *p, e
     return work;
 }
 
-static bool has_tiles(const struct emit *e, const struct planned_ring *p)
+static bool round_has_tiles(const struct emit *e, const struct planned_ring *p)
 {
-    return room_of(e, p, PLAN_QUERIES).rows > 0;
+    return plan_room_of(e, p, PLAN_QUERIES).rows > 0;
 }
 
 static void begin_round(struct emit *e, struct planned_ring *p, uint32_t round)
@@ -165,11 +167,12 @@ struct returned_results {
 static void merge_tiles(struct emit *e, const struct planned_ring *p, struct merged_tiles *sum,
                         struct view block, struct view lse, bool held)
 {
-    const struct ring_shape *z = p->z;
+    const struct ring_shape *z = p->shape;
     struct work work = {
         .kind = WORK_MERGE_ROWS,
-        .merge_rows = {(int64_t)lse.count / z->heads, z->rows, z->heads, z->q_width / z->heads,
-                       p->sequence, p->window, p->round + 1, !sum->has_begun, held},
+        .merge_rows = {(int64_t)lse.count / z->heads, z->rank_tokens, z->heads,
+                       z->q_width / z->heads, p->sequence, p->window, p->round + 1, !sum->has_begun,
+                       held},
     };
     emit_op(e, e->stream.compute, &work, (struct view[]){block, lse, sum->o, sum->lse},
             sum->has_begun ? 4 : 2, (struct view[]){sum->o, sum->lse}, 2);
@@ -209,9 +212,10 @@ static struct moved_operand moved_statistics(const struct ring_shape *z, int64_t
 static struct planned_arrivals send_forward(struct emit *e, const struct planned_ring *p,
                                             const struct attention_saved *saved)
 {
-    const struct moved_operand keys = moved_keys(e, p->z), queries = moved_queries(e, p->z, 1);
-    return (struct planned_arrivals){.keys = send_rows(e, p, &keys, ring_own_rows(saved)),
-                                     .queries = send_rows(e, p, &queries, saved->in.q)};
+    const struct moved_operand keys = moved_keys(e, p->shape),
+                               queries = moved_queries(e, p->shape, 1);
+    return (struct planned_arrivals){.keys = send_rows(e, p, &keys, ring_own_keys_values(saved)),
+                                     .queries = send_rows(e, p, &queries, saved->qkv.q)};
 }
 
 void ring_planned_forward(struct emit *e, const struct ring_shape *z, struct attention_saved *saved,
@@ -219,12 +223,12 @@ void ring_planned_forward(struct emit *e, const struct ring_shape *z, struct att
 {
     const struct moved_operand keys = moved_keys(e, z), queries = moved_queries(e, z, 1),
                                statistics = moved_statistics(z, 1);
-    struct planned_ring p = planned_of(e, z, PLAN_FORWARD);
-    attention_save(e, saved, o, z->rows, z->heads);
+    struct planned_ring p = planned_ring_of(e, z, PLAN_FORWARD);
+    attention_save_output(e, saved, o, z->rank_tokens, z->heads);
     struct merged_tiles sum = {.o = o, .lse = saved->lse};
     struct returned_results returned = {.block = view_none()};
     if (e->choices->dtype != DTYPE_F32)
-        sum.o = emit_tensor(e, "o_sum", CATEGORY_ACTIVATION, DTYPE_F32, z->rows, z->q_width);
+        sum.o = emit_tensor(e, "o_sum", CATEGORY_ACTIVATION, DTYPE_F32, z->rank_tokens, z->q_width);
     begin_round(e, &p, 0);
     struct planned_arrivals now = send_forward(e, &p, saved), next = {0};
     for (uint32_t t = 0; t < p.rounds; t++, now = next) {
@@ -233,21 +237,22 @@ void ring_planned_forward(struct emit *e, const struct ring_shape *z, struct att
             next = send_forward(e, &p, saved);
         }
         begin_round(e, &p, t);
-        if (!has_tiles(e, &p))
+        if (!round_has_tiles(e, &p))
             continue;
-        struct qkv in =
-            ring_inputs(gather_planned(e, &p, &queries, saved->in.q, now.queries, "q_round"),
-                        gather_planned(e, &p, &keys, ring_own_rows(saved), now.keys, "kv_round"));
-        const int64_t rows = room_of(e, &p, PLAN_QUERIES).rows;
-        struct view block = moving_tensor(e, &queries, "o_block", rows),
-                    lse = moving_tensor(e, &statistics, "lse_block", rows);
-        attention_tile(e, tile_of(e, &p, WORK_ATTENTION), &in, block, lse);
+        struct qkv in = ring_queries_keys_values(
+            gather_round_rows(e, &p, &queries, saved->qkv.q, now.queries, "q_round"),
+            gather_round_rows(e, &p, &keys, ring_own_keys_values(saved), now.keys, "kv_round"));
+        const int64_t rows = plan_room_of(e, &p, PLAN_QUERIES).rows;
+        struct view block = new_moved_tensor(e, &queries, "o_block", rows),
+                    lse = new_moved_tensor(e, &statistics, "lse_block", rows);
+        attention_tile(e, round_attention_work(e, &p, WORK_ATTENTION), &in, block, lse);
         merge_tiles(e, &p, &sum, block, lse, true);
         merge_returned(e, p, &sum, &returned);
         begin_round(e, &p, t);
-        returned = (struct returned_results){give_back(e, &p, &queries, block), view_none(), t};
+        returned =
+            (struct returned_results){return_results(e, &p, &queries, block), view_none(), t};
         if (returned.block.count > 0)
-            returned.lse = give_back(e, &p, &statistics, lse);
+            returned.lse = return_results(e, &p, &statistics, lse);
     }
     merge_returned(e, p, &sum, &returned);
     if (e->choices->dtype != DTYPE_F32)
@@ -264,14 +269,15 @@ struct planned_gradients {
 };
 
 /* Adds gradients to the sums of a rank's own rows, which the first ones make. */
-static void add_views(struct emit *e, const struct planned_ring *p, const struct moved_operand *m,
-                      struct view x, struct view *sum, bool held)
+static void add_gradients_to_sums(struct emit *e, const struct planned_ring *p,
+                                  const struct moved_operand *m, struct view x, struct view *sum,
+                                  bool held)
 {
     const struct row_use use = {p->sequence, p->window, p->round + 1, p->pass, m->what};
     if (sum->count == 0) {
         const bool keys = m->what == PLAN_KEYS;
         *sum = emit_tensor(e, keys ? "dkv_sum" : "dq_sum", keys ? CATEGORY_KV : CATEGORY_ACTIVATION,
-                           DTYPE_F32, m->parts * p->z->rows, m->width);
+                           DTYPE_F32, m->parts * p->shape->rank_tokens, m->width);
         if (held && row_use_is_own(e->ir, &use)) {
             emit_cast(e, x, *sum);
             return;
@@ -280,8 +286,9 @@ static void add_views(struct emit *e, const struct planned_ring *p, const struct
     }
     struct work work = {
         .kind = WORK_ADD_ROWS,
-        .add_rows = {(int64_t)x.count / (m->parts * m->width), p->z->rows, m->parts, m->width,
-                     p->sequence, p->window, p->round + 1, p->pass == PLAN_BACKWARD, m->what, held},
+        .add_rows = {(int64_t)x.count / (m->parts * m->width), p->shape->rank_tokens, m->parts,
+                     m->width, p->sequence, p->window, p->round + 1, p->pass == PLAN_BACKWARD,
+                     m->what, held},
     };
     emit_op(e, e->stream.compute, &work, (struct view[]){x, *sum}, 2, sum, 1);
 }
@@ -289,12 +296,13 @@ static void add_views(struct emit *e, const struct planned_ring *p, const struct
 static void add_returned(struct emit *e, struct planned_ring p, struct planned_gradients *g,
                          struct view *dq, struct view *dkv)
 {
-    const struct moved_operand keys = moved_keys(e, p.z), queries = moved_queries(e, p.z, 1);
+    const struct moved_operand keys = moved_keys(e, p.shape),
+                               queries = moved_queries(e, p.shape, 1);
     begin_round(e, &p, g->round);
     if (g->dq.count > 0)
-        add_views(e, &p, &queries, g->dq, dq, false);
+        add_gradients_to_sums(e, &p, &queries, g->dq, dq, false);
     if (g->dkv.count > 0)
-        add_views(e, &p, &keys, g->dkv, dkv, false);
+        add_gradients_to_sums(e, &p, &keys, g->dkv, dkv, false);
     g->dq = g->dkv = view_none();
 }
 
@@ -308,22 +316,22 @@ static struct planned_arrivals send_backward(struct emit *e, const struct planne
                                              const struct attention_saved *saved,
                                              const struct own_queries *own)
 {
-    const struct moved_operand keys = moved_keys(e, p->z), one = moved_queries(e, p->z, 1),
-                               two = moved_queries(e, p->z, 2),
-                               statistics = moved_statistics(p->z, 2);
-    const struct plan_room room = room_of(e, p, PLAN_QUERIES);
-    struct planned_arrivals arrivals = {.keys = send_rows(e, p, &keys, ring_own_rows(saved)),
+    const struct moved_operand keys = moved_keys(e, p->shape), one = moved_queries(e, p->shape, 1),
+                               two = moved_queries(e, p->shape, 2),
+                               statistics = moved_statistics(p->shape, 2);
+    const struct plan_room room = plan_room_of(e, p, PLAN_QUERIES);
+    struct planned_arrivals arrivals = {.keys = send_rows(e, p, &keys, ring_own_keys_values(saved)),
                                         .queries = view_none(),
                                         .statistics = view_none()};
     if (room.received == 0)
         return arrivals;
     struct view message =
         emit_tensor(e, "message", CATEGORY_COMMUNICATION, two.dtype, 2 * room.sent, two.width);
-    take_planned(e, p, &one, TAKE_SEND, own->q, p->z->rows, view_none(), part_of(message, 0, 2),
-                 room.sent);
-    take_planned(e, p, &one, TAKE_SEND, own->d_o, p->z->rows, view_none(), part_of(message, 1, 2),
-                 room.sent);
-    arrivals.queries = exchange(e, p, &two, false, message, "arrived");
+    emit_take_rows(e, p, &one, TAKE_SEND, own->q, p->shape->rank_tokens, view_none(),
+                   view_of_part(message, 0, 2), room.sent);
+    emit_take_rows(e, p, &one, TAKE_SEND, own->d_o, p->shape->rank_tokens, view_none(),
+                   view_of_part(message, 1, 2), room.sent);
+    arrivals.queries = exchange_rows(e, p, &two, false, message, "arrived");
     arrivals.statistics = send_rows(e, p, &statistics, own->statistics);
     return arrivals;
 }
@@ -334,24 +342,26 @@ static struct planned_gradients round_backward(struct emit *e, const struct plan
                                                const struct own_queries *own,
                                                const struct planned_arrivals *arrived)
 {
-    const struct moved_operand keys = moved_keys(e, p->z), queries = moved_queries(e, p->z, 1),
-                               statistics = moved_statistics(p->z, 2);
+    const struct moved_operand keys = moved_keys(e, p->shape),
+                               queries = moved_queries(e, p->shape, 1),
+                               statistics = moved_statistics(p->shape, 2);
     struct view q_in = view_none(), d_o_in = view_none();
     if (arrived->queries.count > 0) {
-        q_in = part_of(arrived->queries, 0, 2);
-        d_o_in = part_of(arrived->queries, 1, 2);
+        q_in = view_of_part(arrived->queries, 0, 2);
+        d_o_in = view_of_part(arrived->queries, 1, 2);
     }
-    struct view q = gather_planned(e, p, &queries, own->q, q_in, "q_round"),
-                kv = gather_planned(e, p, &keys, ring_own_rows(saved), arrived->keys, "kv_round"),
-                d_o = gather_planned(e, p, &queries, own->d_o, d_o_in, "d_o_round"),
-                rows = gather_planned(e, p, &statistics, own->statistics, arrived->statistics,
-                                      "statistics_round");
+    struct view q = gather_round_rows(e, p, &queries, own->q, q_in, "q_round"),
+                kv = gather_round_rows(e, p, &keys, ring_own_keys_values(saved), arrived->keys,
+                                       "kv_round"),
+                d_o = gather_round_rows(e, p, &queries, own->d_o, d_o_in, "d_o_round"),
+                rows = gather_round_rows(e, p, &statistics, own->statistics, arrived->statistics,
+                                         "statistics_round");
     struct planned_gradients g = {
-        moving_tensor(e, &queries, "dq_block", room_of(e, p, PLAN_QUERIES).rows),
-        moving_tensor(e, &keys, "dkv_block", room_of(e, p, PLAN_KEYS).rows), p->round};
-    struct qkv in = ring_inputs(q, kv), grads = ring_inputs(g.dq, g.dkv);
-    attention_tile_backward(e, tile_of(e, p, WORK_ATTENTION_BACKWARD), &in, part_of(rows, 1, 2),
-                            part_of(rows, 0, 2), d_o, &grads);
+        new_moved_tensor(e, &queries, "dq_block", plan_room_of(e, p, PLAN_QUERIES).rows),
+        new_moved_tensor(e, &keys, "dkv_block", plan_room_of(e, p, PLAN_KEYS).rows), p->round};
+    struct qkv in = ring_queries_keys_values(q, kv), grads = ring_queries_keys_values(g.dq, g.dkv);
+    attention_tile_backward(e, round_attention_work(e, p, WORK_ATTENTION_BACKWARD), &in,
+                            view_of_part(rows, 1, 2), view_of_part(rows, 0, 2), d_o, &grads);
     return g;
 }
 
@@ -360,10 +370,11 @@ static struct view statistics_of(struct emit *e, const struct ring_shape *z,
                                  const struct attention_saved *saved, struct view d_o)
 {
     struct view statistics =
-        emit_tensor(e, "statistics", CATEGORY_ACTIVATION, DTYPE_F32, 2 * z->rows, z->heads);
-    struct view delta = part_of(statistics, 1, 2);
-    struct work work = {.kind = WORK_ROW_DOT, .merge = {z->rows, z->heads, z->q_width / z->heads}};
-    emit_cast(e, saved->lse, part_of(statistics, 0, 2));
+        emit_tensor(e, "statistics", CATEGORY_ACTIVATION, DTYPE_F32, 2 * z->rank_tokens, z->heads);
+    struct view delta = view_of_part(statistics, 1, 2);
+    struct work work = {.kind = WORK_ROW_DOT,
+                        .merge = {z->rank_tokens, z->heads, z->q_width / z->heads}};
+    emit_cast(e, saved->lse, view_of_part(statistics, 0, 2));
     emit_op(e, e->stream.compute, &work, (struct view[]){saved->o, d_o}, 2, &delta, 1);
     return statistics;
 }
@@ -373,9 +384,9 @@ struct qkv ring_planned_backward(struct emit *e, const struct ring_shape *z,
 {
     const struct moved_operand keys = moved_keys(e, z), queries = moved_queries(e, z, 1);
     const enum dtype dtype = (enum dtype)e->choices->dtype;
-    struct planned_ring p = planned_of(e, z, PLAN_BACKWARD);
+    struct planned_ring p = planned_ring_of(e, z, PLAN_BACKWARD);
     begin_round(e, &p, 0);
-    const struct own_queries own = {saved->in.q, d_o, statistics_of(e, z, saved, d_o)};
+    const struct own_queries own = {saved->qkv.q, d_o, statistics_of(e, z, saved, d_o)};
     struct view dq = view_none(), dkv = view_none();
     struct planned_gradients returned = {view_none(), view_none(), 0};
     struct planned_arrivals now = send_backward(e, &p, saved, &own), next = {0};
@@ -385,18 +396,18 @@ struct qkv ring_planned_backward(struct emit *e, const struct ring_shape *z,
             next = send_backward(e, &p, saved, &own);
         }
         begin_round(e, &p, t);
-        if (!has_tiles(e, &p))
+        if (!round_has_tiles(e, &p))
             continue;
         struct planned_gradients g = round_backward(e, &p, saved, &own, &now);
-        add_views(e, &p, &queries, g.dq, &dq, true);
-        add_views(e, &p, &keys, g.dkv, &dkv, true);
+        add_gradients_to_sums(e, &p, &queries, g.dq, &dq, true);
+        add_gradients_to_sums(e, &p, &keys, g.dkv, &dkv, true);
         add_returned(e, p, &returned, &dq, &dkv);
         begin_round(e, &p, t);
-        returned = (struct planned_gradients){give_back(e, &p, &queries, g.dq),
-                                              give_back(e, &p, &keys, g.dkv), t};
+        returned = (struct planned_gradients){return_results(e, &p, &queries, g.dq),
+                                              return_results(e, &p, &keys, g.dkv), t};
     }
     add_returned(e, p, &returned, &dq, &dkv);
     e->tags.step = IR_NONE16;
-    return ring_inputs(emit_as(e, dq, dtype, "dq", CATEGORY_ACTIVATION),
-                       emit_as(e, dkv, dtype, "dkv", CATEGORY_ACTIVATION));
+    return ring_queries_keys_values(emit_in_dtype(e, dq, dtype, "dq", CATEGORY_ACTIVATION),
+                                    emit_in_dtype(e, dkv, dtype, "dkv", CATEGORY_ACTIVATION));
 }

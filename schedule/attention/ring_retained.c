@@ -13,24 +13,24 @@
 static void shift_blocks(struct emit *e, int64_t by, struct view from, struct view to, op_id after)
 {
     struct work work = {.kind = WORK_SHIFT,
-                        .p2p = {e->group.outer.group, by, bytes_of(e, from), 0, 0}};
-    emit_op_after(e, after, e->group.outer.kv, &work, &from, 1, &to, 1);
+                        .p2p = {e->group.outer_ring.group, by, bytes_of_view(e, from), 0, 0}};
+    emit_op_after(e, after, e->group.outer_ring.kv_stream, &work, &from, 1, &to, 1);
 }
 
 /* ---- forward ---- */
 
 /* The block of a step and the partial outputs of its tiles. */
-struct partial {
+struct retained_step {
     struct view kv, o, lse;
     struct ring_tile tile[2];
-    uint32_t tiles;
+    uint32_t tile_count;
 };
 
 static op_id tiles_forward(struct emit *e, const struct ring_shape *z, struct view q,
-                           struct partial *partial)
+                           struct retained_step *partial)
 {
     op_id last = {IR_NONE};
-    for (uint32_t i = 0; i < partial->tiles; i++) {
+    for (uint32_t i = 0; i < partial->tile_count; i++) {
         e->guard = partial->tile[i].guard;
         last = ring_tile_forward(e, z, &partial->tile[i], q, partial->kv, partial->o, partial->lse);
     }
@@ -38,11 +38,12 @@ static op_id tiles_forward(struct emit *e, const struct ring_shape *z, struct vi
     return last;
 }
 
-static void merge_all(struct emit *e, const struct ring_shape *z, struct view sum, struct view lse,
-                      const struct partial *partial, uint32_t steps)
+static void merge_partial_outputs(struct emit *e, const struct ring_shape *z, struct view sum,
+                                  struct view lse, const struct retained_step *partial,
+                                  uint32_t steps)
 {
     for (uint32_t step = 1; step < steps; step++)
-        for (uint32_t i = 0; i < partial[step].tiles; i++) {
+        for (uint32_t i = 0; i < partial[step].tile_count; i++) {
             e->guard = partial[step].tile[i].guard;
             e->tags.step = (uint16_t)step;
             ring_merge(e, z, &partial[step].tile[i], sum, lse, partial[step].o, partial[step].lse);
@@ -54,46 +55,48 @@ void ring_retained_forward(struct emit *e, const struct ring_shape *z,
                            struct attention_saved *saved, struct view o)
 {
     bool f32 = e->choices->dtype == DTYPE_F32;
-    uint32_t steps = e->group.outer.size;
-    uint8_t streams[2] = {e->stream.compute, e->stream.second};
+    uint32_t steps = e->group.outer_ring.size;
+    uint8_t streams[2] = {e->stream.compute, e->stream.second_compute};
     op_id last[2] = {e->last_compute, e->last_compute};
-    struct partial *partial = heap_zalloc(steps, sizeof *partial);
-    struct view kv = saved->in.k;
-    kv.count = (uint64_t)ring_block_count(z); /* v lies after k */
-    attention_save(e, saved, o, z->rows, z->heads);
+    struct retained_step *partial = heap_zalloc(steps, sizeof *partial);
+    struct view kv = saved->qkv.k;
+    kv.count = (uint64_t)ring_block_elements(z); /* v lies after k */
+    attention_save_output(e, saved, o, z->rank_tokens, z->heads);
 
     for (uint32_t step = 0; step < steps; step++) {
-        struct partial *here = &partial[step];
+        struct retained_step *here = &partial[step];
         e->tags.step = (uint16_t)step;
         here->kv = kv;
-        here->tiles = ring_tiles(e, z, step, here->tile);
+        here->tile_count = ring_tiles(e, z, step, here->tile);
         if (step + 1 < steps) {
             kv = ring_new_blocks(e, z, "kv", 1);
             shift_blocks(e, 1, here->kv, kv, last[step % 2]);
         }
-        if (here->tiles == 0)
+        if (here->tile_count == 0)
             continue;
         bool whole = step == 0 && f32;
-        here->o = whole ? o : emit_computed(e, "o_block", CATEGORY_ACTIVATION, z->rows, z->o_width);
+        here->o = whole ? o
+                        : emit_compute_tensor(e, "o_block", CATEGORY_ACTIVATION, z->rank_tokens,
+                                              z->o_width);
         here->lse = step == 0 ? saved->lse
-                              : emit_tensor(e, "lse_block", CATEGORY_ACTIVATION, DTYPE_F32, z->rows,
-                                            z->heads);
-        e->stream.tiles = streams[step % 2];
-        op_id done = tiles_forward(e, z, saved->in.q, here);
-        e->stream.tiles = e->stream.compute;
+                              : emit_tensor(e, "lse_block", CATEGORY_ACTIVATION, DTYPE_F32,
+                                            z->rank_tokens, z->heads);
+        e->stream.tile = streams[step % 2];
+        op_id done = tiles_forward(e, z, saved->qkv.q, here);
+        e->stream.tile = e->stream.compute;
         if (done.i != IR_NONE)
             last[step % 2] = done;
     }
-    struct view sum = emit_as(e, partial[0].o, DTYPE_F32, "o_sum", CATEGORY_ACTIVATION);
-    merge_all(e, z, sum, partial[0].lse, partial, steps);
+    struct view sum = emit_in_dtype(e, partial[0].o, DTYPE_F32, "o_sum", CATEGORY_ACTIVATION);
+    merge_partial_outputs(e, z, sum, partial[0].lse, partial, steps);
     e->tags.step = IR_NONE16;
     if (!f32)
         emit_cast(e, sum, o);
     for (uint32_t step = 1; step < steps; step++)
         emit_extend_lifetime(e, partial[step].kv.buffer, e->last_compute);
-    const struct qkv pair = ring_pair(z, kv);
-    saved->in.k = pair.k;
-    saved->in.v = pair.v;
+    const struct qkv pair = ring_keys_values(z, kv);
+    saved->qkv.k = pair.k;
+    saved->qkv.v = pair.v;
     free(partial);
 }
 
@@ -102,11 +105,11 @@ void ring_retained_forward(struct emit *e, const struct ring_shape *z,
 struct qkv ring_retained_backward(struct emit *e, const struct ring_shape *z,
                                   const struct attention_saved *saved, struct view d_o)
 {
-    uint32_t steps = e->group.outer.size;
-    const int64_t block = ring_block_count(z);
+    uint32_t steps = e->group.outer_ring.size;
+    const int64_t block = ring_block_elements(z);
     struct view dq = emit_zeros(
-        e, emit_tensor(e, "dq_sum", CATEGORY_ACTIVATION, DTYPE_F32, z->rows, z->q_width));
-    struct view kv = saved->in.k, message = {0}, next;
+        e, emit_tensor(e, "dq_sum", CATEGORY_ACTIVATION, DTYPE_F32, z->rank_tokens, z->q_width));
+    struct view kv = saved->qkv.k, message = {0}, next;
     kv.count = (uint64_t)block;
     for (uint32_t step = 0; step < steps; step++) {
         bool first = step == 0, last = step + 1 == steps;
@@ -129,8 +132,8 @@ struct qkv ring_retained_backward(struct emit *e, const struct ring_shape *z,
         message = next;
     }
     e->tags.step = IR_NONE16;
-    dq = emit_as(e, dq, (enum dtype)e->choices->dtype, "dq", CATEGORY_ACTIVATION);
-    struct qkv grads = ring_pair(z, next);
+    dq = emit_in_dtype(e, dq, (enum dtype)e->choices->dtype, "dq", CATEGORY_ACTIVATION);
+    struct qkv grads = ring_keys_values(z, next);
     grads.q = dq;
     return grads;
 }

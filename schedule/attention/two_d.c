@@ -6,18 +6,19 @@
 #include "schedule/attention/ring.h"
 #include "schedule/choices/profile.h"
 
-static struct ring_shape shape_of(const struct head_exchange *z, uint32_t layer, int64_t sequence)
+static struct ring_shape ring_shape_of(const struct head_exchange *z, uint32_t layer,
+                                       int64_t sequence)
 {
     return (struct ring_shape){
         .layer = layer,
         .sequence = sequence,
-        .rows = z->s,
-        .heads = z->heads / z->ranks,
-        .kv_heads = z->kv_sent / z->ranks,
-        .q_width = z->q_width / z->ranks,
-        .kv_width = z->kv_width / z->ranks,
-        .v_width = z->v_width / z->ranks,
-        .o_width = z->o_width / z->ranks,
+        .rank_tokens = z->group_tokens,
+        .heads = z->heads / z->head_ranks,
+        .kv_heads = z->core_kv_heads / z->head_ranks,
+        .q_width = z->q_width / z->head_ranks,
+        .kv_width = z->kv_width / z->head_ranks,
+        .v_width = z->v_width / z->head_ranks,
+        .o_width = z->o_width / z->head_ranks,
     };
 }
 
@@ -29,16 +30,16 @@ static bool retains_blocks(const struct emit *e)
 void two_d_forward(struct emit *e, uint32_t layer, int64_t sequence, struct view qkv,
                    struct view out)
 {
-    e->unit.positions_of = sequence;
-    struct head_exchange z = exchange_of(e, layer);
-    struct ring_shape shape = shape_of(&z, layer, sequence);
-    struct attention_saved *saved = &e->saved[layer].attention[sequence];
+    e->unit.positions_sequence = sequence;
+    struct head_exchange z = exchange_of_layer(e, layer);
+    struct ring_shape shape = ring_shape_of(&z, layer, sequence);
+    struct attention_saved *saved = &e->layer_saved[layer].attention[sequence];
     struct qkv to = {0};
-    if (!z.latent || z.ranks > 1) /* else v lies after k already */
-        to = ring_pair(&shape, ring_new_blocks(e, &shape, "kv", 1));
-    saved->in = exchange_in(e, layer, &z, qkv, to, saved);
-    struct view o = exchange_output(e, &z, out);
-    core_sync(e);
+    if (!z.is_latent || z.head_ranks > 1) /* else v lies after k already */
+        to = ring_keys_values(&shape, ring_new_blocks(e, &shape, "kv", 1));
+    saved->qkv = exchange_qkv(e, layer, &z, qkv, to, saved);
+    struct view o = exchange_core_output(e, &z, out);
+    core_sync_host(e);
     if (e->choices->rotation == ROTATE_PLANNED)
         ring_planned_forward(e, &shape, saved, o);
     else if (e->choices->rotation == ROTATE_NEEDED)
@@ -47,24 +48,24 @@ void two_d_forward(struct emit *e, uint32_t layer, int64_t sequence, struct view
         ring_retained_forward(e, &shape, saved, o);
     else
         ring_forward(e, &shape, saved, o);
-    attention_sinks(e, layer, saved, shape.rows, shape.heads);
-    core_sync(e);
+    attention_sinks(e, layer, saved, shape.rank_tokens, shape.heads);
+    core_sync_host(e);
     exchange_out(e, &z, o, out);
 }
 
 void two_d_backward(struct emit *e, uint32_t layer, int64_t sequence, struct view d_out,
                     struct view dqkv)
 {
-    e->unit.positions_of = sequence;
-    struct head_exchange z = exchange_of(e, layer);
-    struct ring_shape shape = shape_of(&z, layer, sequence);
-    const struct attention_saved *saved = &e->saved[layer].attention[sequence];
+    e->unit.positions_sequence = sequence;
+    struct head_exchange z = exchange_of_layer(e, layer);
+    struct ring_shape shape = ring_shape_of(&z, layer, sequence);
+    const struct attention_saved *saved = &e->layer_saved[layer].attention[sequence];
     struct view d_o = exchange_out_backward(e, &z, d_out);
-    attention_sinks_backward(e, layer, saved->o, saved->lse, d_o, shape.rows, shape.heads);
+    attention_sinks_backward(e, layer, saved->o, saved->lse, d_o, shape.rank_tokens, shape.heads);
     struct qkv grads =
         e->choices->rotation == ROTATE_PLANNED  ? ring_planned_backward(e, &shape, saved, d_o)
         : e->choices->rotation == ROTATE_NEEDED ? ring_needed_backward(e, &shape, saved, d_o)
         : retains_blocks(e)                     ? ring_retained_backward(e, &shape, saved, d_o)
                                                 : ring_backward(e, &shape, saved, d_o);
-    exchange_in_backward(e, layer, &z, grads, dqkv, saved);
+    exchange_qkv_backward(e, layer, &z, grads, dqkv, saved);
 }

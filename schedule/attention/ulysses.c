@@ -4,18 +4,18 @@
 #include "schedule/attention/attention.h"
 #include "schedule/attention/exchange.h"
 
-static struct head_exchange shape_of(const struct emit *e, uint32_t layer)
+static struct head_exchange exchange_shape_of(const struct emit *e, uint32_t layer)
 {
-    struct head_exchange z = exchange_of(e, layer);
-    if (z.ranks > 1)
+    struct head_exchange z = exchange_of_layer(e, layer);
+    if (z.head_ranks > 1)
         return z;
-    z.rope_after = z.rope_after || z.rope_before;
-    z.rope_before = false;
-    z.positions_all = z.positions;
-    z.kv_sent = z.kv_heads;
-    z.kv_width = z.kv_sent * z.dim;
-    z.v_width = z.kv_sent * transformer_v_head_dim(e->choices->model);
-    z.is_split = z.latent || z.norms;
+    z.rope_after_exchange = z.rope_after_exchange || z.rope_before_exchange;
+    z.rope_before_exchange = false;
+    z.group_positions = z.rank_positions;
+    z.core_kv_heads = z.kv_heads;
+    z.kv_width = z.core_kv_heads * z.head_dim;
+    z.v_width = z.core_kv_heads * transformer_v_head_dim(e->choices->model);
+    z.is_split = z.is_latent || z.norms_heads;
     return z;
 }
 
@@ -23,36 +23,39 @@ static struct head_exchange shape_of(const struct emit *e, uint32_t layer)
 static struct work core_work(const struct emit *e, uint32_t layer, int64_t sequence,
                              const struct head_exchange *z, enum work_kind kind)
 {
-    struct work work = attention_work(e, kind, z->s, z->heads / z->ranks, z->kv_sent / z->ranks);
-    return attention_masked(e, layer, sequence, work, 0);
+    struct work work = attention_causal_work(e, kind, z->group_tokens, z->heads / z->head_ranks,
+                                             z->core_kv_heads / z->head_ranks);
+    return attention_masked_work(e, layer, sequence, work, 0);
 }
 
 void ulysses_forward(struct emit *e, uint32_t layer, int64_t sequence, struct view qkv,
                      struct view out)
 {
-    struct head_exchange z = shape_of(e, layer);
-    struct attention_saved *saved = &e->saved[layer].attention[sequence];
-    saved->in = exchange_in(e, layer, &z, qkv, (struct qkv){0}, saved);
-    struct view o = exchange_output(e, &z, out);
-    if (z.ranks > 1)
-        core_sync(e);
-    attention_save(e, saved, o, z.s, z.heads / z.ranks);
-    attention_tile(e, core_work(e, layer, sequence, &z, WORK_ATTENTION), &saved->in, o, saved->lse);
-    attention_sinks(e, layer, saved, z.s, z.heads / z.ranks);
-    if (z.ranks > 1)
-        core_sync(e);
+    struct head_exchange z = exchange_shape_of(e, layer);
+    struct attention_saved *saved = &e->layer_saved[layer].attention[sequence];
+    saved->qkv = exchange_qkv(e, layer, &z, qkv, (struct qkv){0}, saved);
+    struct view o = exchange_core_output(e, &z, out);
+    if (z.head_ranks > 1)
+        core_sync_host(e);
+    attention_save_output(e, saved, o, z.group_tokens, z.heads / z.head_ranks);
+    attention_tile(e, core_work(e, layer, sequence, &z, WORK_ATTENTION), &saved->qkv, o,
+                   saved->lse);
+    attention_sinks(e, layer, saved, z.group_tokens, z.heads / z.head_ranks);
+    if (z.head_ranks > 1)
+        core_sync_host(e);
     exchange_out(e, &z, o, out);
 }
 
 void ulysses_backward(struct emit *e, uint32_t layer, int64_t sequence, struct view d_out,
                       struct view dqkv)
 {
-    struct head_exchange z = shape_of(e, layer);
-    const struct attention_saved *saved = &e->saved[layer].attention[sequence];
+    struct head_exchange z = exchange_shape_of(e, layer);
+    const struct attention_saved *saved = &e->layer_saved[layer].attention[sequence];
     struct view d_o = exchange_out_backward(e, &z, d_out);
-    attention_sinks_backward(e, layer, saved->o, saved->lse, d_o, z.s, z.heads / z.ranks);
-    struct qkv grads = exchange_gradients(e, &z, dqkv);
+    attention_sinks_backward(e, layer, saved->o, saved->lse, d_o, z.group_tokens,
+                             z.heads / z.head_ranks);
+    struct qkv grads = exchange_core_gradients(e, &z, dqkv);
     attention_tile_backward(e, core_work(e, layer, sequence, &z, WORK_ATTENTION_BACKWARD),
-                            &saved->in, saved->o, saved->lse, d_o, &grads);
-    exchange_in_backward(e, layer, &z, grads, dqkv, saved);
+                            &saved->qkv, saved->o, saved->lse, d_o, &grads);
+    exchange_qkv_backward(e, layer, &z, grads, dqkv, saved);
 }

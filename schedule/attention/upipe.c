@@ -14,16 +14,16 @@
  * sorted by stage: [count, P head_dim, hidden]. */
 enum projection { Q, K, V, PARTS };
 struct heads {
-    int64_t count;
+    int64_t heads_per_rank;
     struct view weight, bias;
 };
 
 struct upipe {
     struct emit *e;
     uint32_t layer;
-    struct head_exchange z;
-    int64_t width;    /* P head_dim: columns of one stage on all ranks together */
-    int64_t sequence; /* index of the sequence in the micro-batch */
+    struct head_exchange exchange;
+    int64_t stage_width; /* P head_dim: columns of one stage on all ranks together */
+    int64_t sequence;    /* index of the sequence in the micro-batch */
     struct heads heads[PARTS];
 };
 
@@ -41,104 +41,111 @@ static struct view with_count_first(struct emit *e, struct view x, const char *s
 {
     if (count == 1)
         return x;
-    struct view y = emit_computed(e, stem, CATEGORY_ACTIVATION, count * rows, width);
+    struct view y = emit_compute_tensor(e, stem, CATEGORY_ACTIVATION, count * rows, width);
     return emit_pack(e, WORK_PACK, x, y, rows, count, width);
 }
 
 static struct upipe upipe_of(struct emit *e, uint32_t layer)
 {
-    struct upipe u = {.e = e, .layer = layer, .z = exchange_of(e, layer)};
-    const struct head_exchange *z = &u.z;
+    struct upipe u = {.e = e, .layer = layer, .exchange = exchange_of_layer(e, layer)};
+    const struct head_exchange *z = &u.exchange;
     struct view weight = weight_view(e, layer, WEIGHT_QKV);
     struct view bias = optional_weight(e, layer, WEIGHT_QKV_BIAS);
     int64_t h = e->choices->model->hidden, row = 0;
-    u.width = z->ranks * z->dim;
+    u.stage_width = z->head_ranks * z->head_dim;
     for (enum projection p = Q; p < PARTS; p++) {
         struct heads *heads = &u.heads[p];
-        heads->count = (p == Q ? z->heads : z->kv_heads) / z->ranks;
-        int64_t rows = heads->count * u.width;
+        heads->heads_per_rank = (p == Q ? z->heads : z->kv_heads) / z->head_ranks;
+        int64_t rows = heads->heads_per_rank * u.stage_width;
         heads->weight = with_count_first(e, view_part(weight, row * h, rows * h), "wqkv_staged",
-                                         z->ranks, heads->count, z->dim * h);
+                                         z->head_ranks, heads->heads_per_rank, z->head_dim * h);
         if (bias.count > 0)
-            heads->bias = with_count_first(e, view_part(bias, row, rows), "bias_staged", z->ranks,
-                                           heads->count, z->dim);
+            heads->bias = with_count_first(e, view_part(bias, row, rows), "bias_staged",
+                                           z->head_ranks, heads->heads_per_rank, z->head_dim);
         row += rows;
     }
     return u;
 }
 
 /* Projects and scatters part p of stage g from the normed input of a rank's tokens, x[n, hidden]. */
-static struct scattered_heads scatter_part(const struct upipe *u, struct view x, enum projection p,
-                                           int64_t g)
+static struct scattered_heads project_and_scatter_part(const struct upipe *u, struct view x,
+                                                       enum projection p, int64_t g)
 {
     struct emit *e = u->e;
-    const struct head_exchange *z = &u->z;
+    const struct head_exchange *z = &u->exchange;
     const struct heads *heads = &u->heads[p];
     int64_t h = e->choices->model->hidden;
     struct view bias = view_none(), none = view_none();
     struct scattered_heads part = {.before_norm = none};
     if (heads->bias.count > 0)
-        bias = view_part(heads->bias, g * u->width, u->width);
-    struct view y = emit_computed(e, "head", CATEGORY_ACTIVATION, z->n, u->width);
+        bias = view_part(heads->bias, g * u->stage_width, u->stage_width);
+    struct view y =
+        emit_compute_tensor(e, "head", CATEGORY_ACTIVATION, z->rank_tokens, u->stage_width);
     e->tags.region = REGION_LINEAR;
-    emit_matmul(e, MATMUL_NT, x, view_part(heads->weight, g * u->width * h, u->width * h), bias, y,
-                z->n, u->width, h);
+    emit_matmul(e, MATMUL_NT, x,
+                view_part(heads->weight, g * u->stage_width * h, u->stage_width * h), bias, y,
+                z->rank_tokens, u->stage_width, h);
     e->tags.region = REGION_ATTENTION;
-    if (p != V && z->norms) {
+    if (p != V && z->norms_heads) {
         part.before_norm = y;
-        part.rstd = emit_buffer(e, "stats", CATEGORY_ACTIVATION, DTYPE_F32, z->n * z->ranks, 0);
-        y = emit_computed(e, "head_norm", CATEGORY_ACTIVATION, z->n, u->width);
+        part.rstd = emit_buffer(e, "stats", CATEGORY_ACTIVATION, DTYPE_F32,
+                                z->rank_tokens * z->head_ranks, 0);
+        y = emit_compute_tensor(e, "head_norm", CATEGORY_ACTIVATION, z->rank_tokens,
+                                u->stage_width);
         emit_norm(e, u->layer, p == Q ? WEIGHT_Q_NORM : WEIGHT_K_NORM, part.before_norm, y,
-                  view_all(e, part.rstd), z->n * z->ranks, z->dim);
+                  view_whole(e, part.rstd), z->rank_tokens * z->head_ranks, z->head_dim);
     }
-    if (p != V && z->rope_before)
-        y = rotate(e, y, z->positions, z->n, z->ranks, false, none);
-    y = pack_one(e, y, z->n, z->ranks, z->dim);
+    if (p != V && z->rope_before_exchange)
+        y = rotate_heads(e, y, z->rank_positions, z->rank_tokens, z->head_ranks, false, none);
+    y = pack_tensor(e, y, z->rank_tokens, z->head_ranks, z->head_dim);
     part.all_ranks = scatter_heads(e, z, y, "head_all", p == Q ? CATEGORY_ACTIVATION : CATEGORY_KV,
-                                   z->dim, e->choices->profile->sync_forward, none);
-    if (p != V && z->rope_after)
-        part.all_ranks = rotate(e, part.all_ranks, z->positions_all, z->s, 1, false, none);
+                                   z->head_dim, e->choices->profile->sync_forward, none);
+    if (p != V && z->rope_after_exchange)
+        part.all_ranks =
+            rotate_heads(e, part.all_ranks, z->group_positions, z->group_tokens, 1, false, none);
     return part;
 }
 
 /* True if the stage is the first of those that read the same keys and values. */
-static bool begins_keys(const struct upipe *u, int64_t g)
+static bool stage_begins_new_keys(const struct upipe *u, int64_t g)
 {
-    return g % (u->heads[Q].count / u->heads[K].count) == 0;
+    return g % (u->heads[Q].heads_per_rank / u->heads[K].heads_per_rank) == 0;
 }
 
 /* Projects and scatters the parts of stage g; k and v only in the first stage that reads them. */
-static void scatter_stage(const struct upipe *u, struct view x, int64_t g,
-                          struct scattered_heads part[PARTS])
+static void project_and_scatter_stage(const struct upipe *u, struct view x, int64_t g,
+                                      struct scattered_heads part[PARTS])
 {
-    part[Q] = scatter_part(u, x, Q, g);
-    for (enum projection p = K; begins_keys(u, g) && p < PARTS; p++)
-        part[p] = scatter_part(u, x, p, g * u->heads[K].count / u->heads[Q].count);
+    part[Q] = project_and_scatter_part(u, x, Q, g);
+    for (enum projection p = K; stage_begins_new_keys(u, g) && p < PARTS; p++)
+        part[p] = project_and_scatter_part(
+            u, x, p, g * u->heads[K].heads_per_rank / u->heads[Q].heads_per_rank);
 }
 
 /* Takes the gradient of part p on all tokens back to the rank's own tokens: d_part[n, P head_dim]. */
-static void gather_part(const struct upipe *u, const struct scattered_heads *part, struct view grad,
-                        enum projection p, struct view d_part)
+static void gather_gradient_part(const struct upipe *u, const struct scattered_heads *part,
+                                 struct view grad, enum projection p, struct view d_part)
 {
     struct emit *e = u->e;
-    const struct head_exchange *z = &u->z;
-    bool rotates = p != V && z->rope_before, norms = p != V && z->norms;
-    if (p != V && z->rope_after)
-        grad = rotate(e, grad, z->positions_all, z->s, 1, true, view_none());
-    struct view recv = gather_heads(e, z, grad, z->dim, e->choices->profile->sync_backward);
+    const struct head_exchange *z = &u->exchange;
+    bool rotates = p != V && z->rope_before_exchange, norms = p != V && z->norms_heads;
+    if (p != V && z->rope_after_exchange)
+        grad = rotate_heads(e, grad, z->group_positions, z->group_tokens, 1, true, view_none());
+    struct view recv = gather_heads(e, z, grad, z->head_dim, e->choices->profile->sync_backward);
     struct view y = d_part;
     if (rotates || norms)
-        y = emit_computed(e, "d_head", CATEGORY_ACTIVATION, z->n, u->width);
-    emit_pack(e, WORK_UNPACK, recv, y, z->n, z->ranks, z->dim);
+        y = emit_compute_tensor(e, "d_head", CATEGORY_ACTIVATION, z->rank_tokens, u->stage_width);
+    emit_pack(e, WORK_UNPACK, recv, y, z->rank_tokens, z->head_ranks, z->head_dim);
     if (rotates)
-        y = rotate(e, y, z->positions, z->n, z->ranks, true, norms ? view_none() : d_part);
+        y = rotate_heads(e, y, z->rank_positions, z->rank_tokens, z->head_ranks, true,
+                         norms ? view_none() : d_part);
     if (norms)
         emit_norm_backward(e, u->layer, p == Q ? WEIGHT_Q_NORM : WEIGHT_K_NORM, y,
-                           part->before_norm, view_all(e, part->rstd), d_part, z->n * z->ranks,
-                           z->dim);
+                           part->before_norm, view_whole(e, part->rstd), d_part,
+                           z->rank_tokens * z->head_ranks, z->head_dim);
 }
 
-static struct view stage_of(struct view all, int64_t g, int64_t elements)
+static struct view view_of_stage(struct view all, int64_t g, int64_t elements)
 {
     return view_part(all, g * elements, elements);
 }
@@ -146,37 +153,42 @@ static struct view stage_of(struct view all, int64_t g, int64_t elements)
 /* Returns the work of the core of one head on all tokens of the head group. */
 static struct work core_work(const struct upipe *u, enum work_kind kind)
 {
-    return attention_masked(u->e, u->layer, u->sequence, attention_work(u->e, kind, u->z.s, 1, 1),
-                            0);
+    return attention_masked_work(u->e, u->layer, u->sequence,
+                                 attention_causal_work(u->e, kind, u->exchange.group_tokens, 1, 1),
+                                 0);
 }
 
 static void sequence_forward(const struct upipe *u, struct view x, struct view out,
                              struct attention_saved *saved)
 {
     struct emit *e = u->e;
-    const struct head_exchange *z = &u->z;
-    int64_t stages = u->heads[Q].count;
+    const struct head_exchange *z = &u->exchange;
+    int64_t stages = u->heads[Q].heads_per_rank;
     struct scattered_heads part[PARTS] = {0};
-    attention_save(e, saved, emit_computed(e, "o", CATEGORY_ACTIVATION, stages * z->s, z->dim),
-                   stages * z->s, 1);
+    attention_save_output(
+        e, saved,
+        emit_compute_tensor(e, "o", CATEGORY_ACTIVATION, stages * z->group_tokens, z->head_dim),
+        stages * z->group_tokens, 1);
     struct view staged = out;
     if (stages > 1)
-        staged = emit_computed(e, "out_staged", CATEGORY_ACTIVATION, stages * z->n, u->width);
+        staged = emit_compute_tensor(e, "out_staged", CATEGORY_ACTIVATION, stages * z->rank_tokens,
+                                     u->stage_width);
     for (int64_t g = 0; g < stages; g++) {
         e->tags.step = (uint16_t)g;
-        struct view o = stage_of(saved->o, g, z->s * z->dim);
-        scatter_stage(u, x, g, part);
+        struct view o = view_of_stage(saved->o, g, z->group_tokens * z->head_dim);
+        project_and_scatter_stage(u, x, g, part);
         struct qkv in = {part[Q].all_ranks, part[K].all_ranks, part[V].all_ranks};
-        core_sync(e);
-        attention_tile(e, core_work(u, WORK_ATTENTION), &in, o, stage_of(saved->lse, g, z->s));
-        core_sync(e);
-        struct view recv = gather_heads(e, z, o, z->dim, e->choices->profile->sync_forward);
-        emit_pack(e, WORK_UNPACK, recv, stage_of(staged, g, z->n * u->width), z->n, z->ranks,
-                  z->dim);
+        core_sync_host(e);
+        attention_tile(e, core_work(u, WORK_ATTENTION), &in, o,
+                       view_of_stage(saved->lse, g, z->group_tokens));
+        core_sync_host(e);
+        struct view recv = gather_heads(e, z, o, z->head_dim, e->choices->profile->sync_forward);
+        emit_pack(e, WORK_UNPACK, recv, view_of_stage(staged, g, z->rank_tokens * u->stage_width),
+                  z->rank_tokens, z->head_ranks, z->head_dim);
     }
     e->tags.step = IR_NONE16;
     if (stages > 1)
-        emit_pack(e, WORK_UNPACK, staged, out, z->n * z->ranks, stages, z->dim);
+        emit_pack(e, WORK_UNPACK, staged, out, z->rank_tokens * z->head_ranks, stages, z->head_dim);
 }
 
 void upipe_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id out)
@@ -186,9 +198,10 @@ void upipe_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id out)
     struct upipe u = upipe_of(e, layer);
     for (int64_t i = 0; i < e->choices->micro_batch; i++) {
         u.sequence = i;
-        sequence_forward(&u, view_rows(x, i * u.z.n, u.z.n, h),
-                         view_rows(out, i * u.z.n, u.z.n, u.z.q_width),
-                         &e->saved[layer].attention[i]);
+        sequence_forward(
+            &u, view_rows(x, i * u.exchange.rank_tokens, u.exchange.rank_tokens, h),
+            view_rows(out, i * u.exchange.rank_tokens, u.exchange.rank_tokens, u.exchange.q_width),
+            &e->layer_saved[layer].attention[i]);
     }
 }
 
@@ -198,17 +211,18 @@ static void stage_backward(const struct upipe *u, int64_t g, const struct attent
                            struct view d_staged, const struct qkv *in, struct qkv *sum)
 {
     struct emit *e = u->e;
-    const struct head_exchange *z = &u->z;
-    int64_t count = z->s * z->dim;
-    struct view packed =
-        pack_one(e, stage_of(d_staged, g, z->n * u->width), z->n, z->ranks, z->dim);
-    struct view d_o = scatter_heads(e, z, packed, "d_o", CATEGORY_ACTIVATION, z->dim,
+    const struct head_exchange *z = &u->exchange;
+    int64_t count = z->group_tokens * z->head_dim;
+    struct view packed = pack_tensor(e, view_of_stage(d_staged, g, z->rank_tokens * u->stage_width),
+                                     z->rank_tokens, z->head_ranks, z->head_dim);
+    struct view d_o = scatter_heads(e, z, packed, "d_o", CATEGORY_ACTIVATION, z->head_dim,
                                     e->choices->profile->sync_backward, view_none());
-    struct qkv grads = new_gradients(e, z->s, z->dim, z->s, z->dim, z->dim);
+    struct qkv grads = new_qkv_gradients(e, z->group_tokens, z->head_dim, z->group_tokens,
+                                         z->head_dim, z->head_dim);
     attention_tile_backward(e, core_work(u, WORK_ATTENTION_BACKWARD), in,
-                            stage_of(saved->o, g, count), stage_of(saved->lse, g, z->s), d_o,
-                            &grads);
-    if (!begins_keys(u, g)) {
+                            view_of_stage(saved->o, g, count),
+                            view_of_stage(saved->lse, g, z->group_tokens), d_o, &grads);
+    if (!stage_begins_new_keys(u, g)) {
         emit_add(e, sum->k, grads.k, sum->k);
         emit_add(e, sum->v, grads.v, sum->v);
         grads.k = sum->k;
@@ -222,65 +236,71 @@ static void sequence_backward(const struct upipe *u, struct view x, struct view 
                               const struct attention_saved *saved, struct view staged[PARTS])
 {
     struct emit *e = u->e;
-    const struct head_exchange *z = &u->z;
-    int64_t stages = u->heads[Q].count, shared = stages / u->heads[K].count, n = z->n * u->width;
-    struct view d_staged = with_count_first(e, d_out, "d_staged", z->n * z->ranks, stages, z->dim);
+    const struct head_exchange *z = &u->exchange;
+    int64_t stages = u->heads[Q].heads_per_rank, shared = stages / u->heads[K].heads_per_rank,
+            n = z->rank_tokens * u->stage_width;
+    struct view d_staged =
+        with_count_first(e, d_out, "d_staged", z->rank_tokens * z->head_ranks, stages, z->head_dim);
     struct scattered_heads part[PARTS] = {0};
     struct qkv sum = {0};
     for (enum projection p = Q; p < PARTS; p++)
-        staged[p] = emit_computed(e, "dqkv_staged", CATEGORY_ACTIVATION, u->heads[p].count * z->n,
-                                  u->width);
+        staged[p] =
+            emit_compute_tensor(e, "dqkv_staged", CATEGORY_ACTIVATION,
+                                u->heads[p].heads_per_rank * z->rank_tokens, u->stage_width);
     for (int64_t g = 0; g < stages; g++) {
         e->tags.step = (uint16_t)g;
         e->tags.phase = PHASE_RECOMPUTE;
-        scatter_stage(u, x, g, part);
+        project_and_scatter_stage(u, x, g, part);
         e->tags.phase = PHASE_BACKWARD;
         stage_backward(u, g, saved, d_staged,
                        &(struct qkv){part[Q].all_ranks, part[K].all_ranks, part[V].all_ranks},
                        &sum);
-        gather_part(u, &part[Q], sum.q, Q, stage_of(staged[Q], g, n));
-        if (g + 1 == stages || begins_keys(u, g + 1)) {
-            gather_part(u, &part[K], sum.k, K, stage_of(staged[K], g / shared, n));
-            gather_part(u, &part[V], sum.v, V, stage_of(staged[V], g / shared, n));
+        gather_gradient_part(u, &part[Q], sum.q, Q, view_of_stage(staged[Q], g, n));
+        if (g + 1 == stages || stage_begins_new_keys(u, g + 1)) {
+            gather_gradient_part(u, &part[K], sum.k, K, view_of_stage(staged[K], g / shared, n));
+            gather_gradient_part(u, &part[V], sum.v, V, view_of_stage(staged[V], g / shared, n));
         }
     }
     e->tags.step = IR_NONE16;
 }
 
 /* Writes dqkv[n, W] from the gradients by stage. */
-static void join_stages(const struct upipe *u, struct view part[PARTS], struct view dqkv)
+static void join_stage_gradients(const struct upipe *u, struct view part[PARTS], struct view dqkv)
 {
     struct emit *e = u->e;
-    const struct head_exchange *z = &u->z;
+    const struct head_exchange *z = &u->exchange;
     for (enum projection p = Q; p < PARTS; p++) {
-        int64_t count = u->heads[p].count;
+        int64_t count = u->heads[p].heads_per_rank;
         if (count > 1)
-            part[p] =
-                emit_pack(e, WORK_UNPACK, part[p],
-                          emit_computed(e, "d_part", CATEGORY_ACTIVATION, z->n, count * u->width),
-                          z->n * z->ranks, count, z->dim);
+            part[p] = emit_pack(e, WORK_UNPACK, part[p],
+                                emit_compute_tensor(e, "d_part", CATEGORY_ACTIVATION,
+                                                    z->rank_tokens, count * u->stage_width),
+                                z->rank_tokens * z->head_ranks, count, z->head_dim);
     }
-    join_qkv(e, &(struct qkv){part[Q], part[K], part[V]}, dqkv, z->n, 1);
+    join_qkv(e, &(struct qkv){part[Q], part[K], part[V]}, dqkv, z->rank_tokens, 1);
 }
 
 void upipe_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dx)
 {
     int64_t h = e->choices->model->hidden;
-    struct view x = view_all(e, e->saved[layer].norm1);
+    struct view x = view_whole(e, e->layer_saved[layer].norm1);
     e->tags.phase = PHASE_RECOMPUTE;
     e->tags.region = REGION_LINEAR;
     struct upipe u = upipe_of(e, layer);
-    const struct head_exchange *z = &u.z;
+    const struct head_exchange *z = &u.exchange;
     e->tags.phase = PHASE_BACKWARD;
     e->tags.region = REGION_ATTENTION;
-    struct view dqkv = emit_computed(e, "dqkv", CATEGORY_ACTIVATION, e->unit.rows, z->width);
+    struct view dqkv =
+        emit_compute_tensor(e, "dqkv", CATEGORY_ACTIVATION, e->unit.rows, z->projection_width);
     for (int64_t i = 0; i < e->choices->micro_batch; i++) {
         u.sequence = i;
         struct view staged[PARTS];
-        sequence_backward(&u, view_rows(x.buffer, i * z->n, z->n, h),
-                          view_rows(d_out, i * z->n, z->n, z->q_width),
-                          &e->saved[layer].attention[i], staged);
-        join_stages(&u, staged, view_rows(dqkv.buffer, i * z->n, z->n, z->width));
+        sequence_backward(&u, view_rows(x.buffer, i * z->rank_tokens, z->rank_tokens, h),
+                          view_rows(d_out, i * z->rank_tokens, z->rank_tokens, z->q_width),
+                          &e->layer_saved[layer].attention[i], staged);
+        join_stage_gradients(
+            &u, staged,
+            view_rows(dqkv.buffer, i * z->rank_tokens, z->rank_tokens, z->projection_width));
     }
-    project_qkv_backward(e, layer, dqkv, x, view_all(e, dx), e->unit.rows);
+    project_qkv_backward(e, layer, dqkv, x, view_whole(e, dx), e->unit.rows);
 }

@@ -26,7 +26,7 @@ buffer_id emit_activation(struct emit *e, const char *stem, int64_t rows, int64_
     return emit_buffer(e, stem, CATEGORY_ACTIVATION, e->choices->dtype, rows, cols);
 }
 
-struct view view_all(const struct emit *e, buffer_id buffer)
+struct view view_whole(const struct emit *e, buffer_id buffer)
 {
     return ir_whole(e->ir, buffer);
 }
@@ -34,26 +34,26 @@ struct view view_all(const struct emit *e, buffer_id buffer)
 struct view emit_tensor(struct emit *e, const char *stem, enum category category, enum dtype dtype,
                         int64_t d0, int64_t d1)
 {
-    return view_all(e, emit_buffer(e, stem, category, dtype, d0, d1));
+    return view_whole(e, emit_buffer(e, stem, category, dtype, d0, d1));
 }
 
-struct view emit_computed(struct emit *e, const char *stem, enum category category, int64_t d0,
-                          int64_t d1)
+struct view emit_compute_tensor(struct emit *e, const char *stem, enum category category,
+                                int64_t d0, int64_t d1)
 {
     return emit_tensor(e, stem, category, (enum dtype)e->choices->dtype, d0, d1);
 }
 
-struct view emit_like(struct emit *e, struct view x, int64_t count, const char *stem,
-                      enum memory memory)
+struct view emit_tensor_like(struct emit *e, struct view x, int64_t count, const char *stem,
+                             enum memory memory)
 {
     enum category category = (enum category)e->ir->buffer.category[x.buffer.i];
-    struct view y = emit_tensor(e, stem, category, dtype_of(e, x), count, 0);
+    struct view y = emit_tensor(e, stem, category, dtype_of_view(e, x), count, 0);
     e->ir->buffer.memory[y.buffer.i] = (uint8_t)memory;
     return y;
 }
 
-buffer_id emit_bound(struct emit *e, const char *stem, struct binding binding,
-                     enum category category, enum dtype dtype, int64_t count)
+buffer_id emit_bound_buffer(struct emit *e, const char *stem, struct binding binding,
+                            enum category category, enum dtype dtype, int64_t count)
 {
     buffer_id buffer = emit_buffer(e, stem, category, dtype, count, 0);
     e->ir->buffer.binding[buffer.i] = ir_add_binding(e->ir, binding);
@@ -61,14 +61,14 @@ buffer_id emit_bound(struct emit *e, const char *stem, struct binding binding,
     return buffer;
 }
 
-enum dtype dtype_of(const struct emit *e, struct view x)
+enum dtype dtype_of_view(const struct emit *e, struct view x)
 {
     return (enum dtype)e->ir->buffer.dtype[x.buffer.i];
 }
 
-int64_t bytes_of(const struct emit *e, struct view x)
+int64_t bytes_of_view(const struct emit *e, struct view x)
 {
-    return (int64_t)(x.count * dtype_bytes(dtype_of(e, x)));
+    return (int64_t)(x.count * dtype_bytes(dtype_of_view(e, x)));
 }
 
 struct view view_rows(buffer_id buffer, int64_t begin, int64_t rows, int64_t cols)
@@ -101,7 +101,7 @@ const struct weight_slot *weight_slot_of(const struct emit *e, uint32_t part, en
 
 /* Returns the part of the model that owns a weight, and sets *weight to the weight's name in that part: a tied head
  * uses the embedding's table, and learned positions are a part of their own. */
-static uint32_t owner(const struct emit *e, uint32_t part, enum weight *weight)
+static uint32_t owning_part(const struct emit *e, uint32_t part, enum weight *weight)
 {
     if (*weight == WEIGHT_HEAD && e->choices->model->tied_head) {
         *weight = WEIGHT_EMBEDDING;
@@ -114,34 +114,36 @@ static uint32_t owner(const struct emit *e, uint32_t part, enum weight *weight)
 static uint32_t bundle_of(const struct emit *e, uint32_t part, enum weight weight)
 {
     const struct model_part *p = &e->weights.part[part];
-    return weight_is_of_experts(weight) && p->experts != IR_NONE ? p->experts : p->bundle;
+    return weight_is_of_experts(weight) && p->experts_bundle != IR_NONE ? p->experts_bundle
+                                                                        : p->bundle;
 }
 
-static struct view slot_view(const struct emit *e, uint32_t part, enum weight weight,
-                             buffer_id buffer)
+static struct view weight_slot_view(const struct emit *e, uint32_t part, enum weight weight,
+                                    buffer_id buffer)
 {
     const struct weight_slot *slot = weight_slot_of(e, part, weight);
     const struct model_part *p = &e->weights.part[part];
     const uint32_t bundle = bundle_of(e, part, weight);
     assert(slot->rows > 0 && bundle != IR_NONE);
-    return (struct view){buffer, (bundle == p->bundle ? p->base : p->experts_base) + slot->offset,
-                         (uint64_t)(slot->rows * slot->cols)};
+    return (struct view){
+        buffer, (bundle == p->bundle ? p->first_element : p->experts_first_element) + slot->offset,
+        (uint64_t)(slot->rows * slot->cols)};
 }
 
 struct view weight_view(const struct emit *e, uint32_t part, enum weight weight)
 {
-    part = owner(e, part, &weight);
-    return slot_view(e, part, weight, e->weights.bundle[bundle_of(e, part, weight)].param);
+    part = owning_part(e, part, &weight);
+    return weight_slot_view(e, part, weight, e->weights.bundle[bundle_of(e, part, weight)].param);
 }
 
 /* Returns which weights of a part a bundle has, as a bit mask. */
-static uint64_t weights_in(const struct emit *e, uint32_t part, uint32_t bundle)
+static uint64_t weight_mask_of_bundle(const struct emit *e, uint32_t part, uint32_t bundle)
 {
     const struct model_part *p = &e->weights.part[part];
     uint64_t spread = 0;
-    for (int w = 0; w < WEIGHT_COUNT && p->experts != IR_NONE; w++)
+    for (int w = 0; w < WEIGHT_COUNT && p->experts_bundle != IR_NONE; w++)
         spread |= (uint64_t)weight_is_of_experts((enum weight)w) << w;
-    return bundle == p->bundle ? ~spread : bundle == p->experts ? spread : 0;
+    return bundle == p->bundle ? ~spread : bundle == p->experts_bundle ? spread : 0;
 }
 
 /* Zeroes the gradient of a bundle before anything is added to it, in a pass of its own. */
@@ -149,27 +151,27 @@ static void zero_gradient(struct emit *e, uint32_t bundle)
 {
     uint8_t region = e->tags.region;
     e->tags.region = REGION_WEIGHTS;
-    emit_zeros(e, view_all(e, e->weights.bundle[bundle].grad));
+    emit_zeros(e, view_whole(e, e->weights.bundle[bundle].grad));
     e->tags.region = region;
     for (uint32_t p = 0; p < part_after_layers(e, END_PARTS); p++)
-        e->weights.touched[p] |= weights_in(e, p, bundle);
+        e->weights.written[p] |= weight_mask_of_bundle(e, p, bundle);
 }
 
 struct view grad_view(struct emit *e, uint32_t part, enum weight weight, bool *accumulate)
 {
-    part = owner(e, part, &weight);
+    part = owning_part(e, part, &weight);
     const uint32_t bundle = bundle_of(e, part, weight);
     if (weights_pass_over_gradients(e->choices) &&
-        (e->weights.touched[part] & weights_in(e, part, bundle)) == 0)
+        (e->weights.written[part] & weight_mask_of_bundle(e, part, bundle)) == 0)
         zero_gradient(e, bundle);
     /* gradients of experts that no other rank has accumulate over all micro-batches */
-    uint64_t *touched =
-        e->weights.bundle[bundle].experts && e->weights.bundle[bundle].ranks->shard_size == 1
-            ? e->weights.touched_of
-            : e->weights.touched;
+    uint64_t *touched = e->weights.bundle[bundle].has_spread_experts &&
+                                e->weights.bundle[bundle].ranks->shard_size == 1
+                            ? e->weights.written_in_micro_batch
+                            : e->weights.written;
     *accumulate = (touched[part] >> weight) & 1;
     touched[part] |= UINT64_C(1) << weight;
-    return slot_view(e, part, weight, e->weights.bundle[bundle].grad);
+    return weight_slot_view(e, part, weight, e->weights.bundle[bundle].grad);
 }
 
 op_id emit_op_after(struct emit *e, op_id after, uint8_t stream, const struct work *work,
@@ -181,9 +183,9 @@ op_id emit_op_after(struct emit *e, op_id after, uint8_t stream, const struct wo
     bool computes = stream == e->stream.compute && work->kind != WORK_HOST_SYNC;
     if (after.i != IR_NONE)
         wait[waits++] = after;
-    if (computes && e->sync.i != IR_NONE) {
-        wait[waits++] = e->sync;
-        e->sync.i = IR_NONE;
+    if (computes && e->awaited_by_next_compute.i != IR_NONE) {
+        wait[waits++] = e->awaited_by_next_compute;
+        e->awaited_by_next_compute.i = IR_NONE;
     }
     struct op_desc desc = {
         .work = *work,
@@ -199,7 +201,7 @@ op_id emit_op_after(struct emit *e, op_id after, uint8_t stream, const struct wo
     };
     op_id op = ir_add_op(e->ir, &desc);
     for (uint32_t k = 0; k < writes; k++)
-        emit_narrow_written(e, write[k].buffer);
+        emit_narrow_forget_copies(e, write[k].buffer);
     if (computes)
         e->last_compute = op;
     return op;
@@ -211,7 +213,7 @@ op_id emit_op(struct emit *e, uint8_t stream, const struct work *work, const str
     return emit_op_after(e, (op_id){IR_NONE}, stream, work, read, reads, write, writes);
 }
 
-void emit_wait(struct emit *e, uint8_t stream)
+void emit_host_wait(struct emit *e, uint8_t stream)
 {
     struct work work = {.kind = WORK_HOST_SYNC};
     emit_op(e, stream, &work, NULL, 0, NULL, 0);
@@ -226,7 +228,7 @@ struct view emit_zeros(struct emit *e, struct view x)
 
 op_id emit_copy(struct emit *e, enum work_kind kind, bool blocking, struct view x, struct view y)
 {
-    struct work work = {.kind = (uint8_t)kind, .copy = {bytes_of(e, x), blocking}};
+    struct work work = {.kind = (uint8_t)kind, .copy = {bytes_of_view(e, x), blocking}};
     return emit_op(e, kind == WORK_D2H ? e->stream.d2h : e->stream.h2d, &work, &x, 1, &y, 1);
 }
 
@@ -237,10 +239,10 @@ struct view emit_cast(struct emit *e, struct view x, struct view y)
     return y;
 }
 
-struct view emit_as(struct emit *e, struct view x, enum dtype dtype, const char *stem,
-                    enum category category)
+struct view emit_in_dtype(struct emit *e, struct view x, enum dtype dtype, const char *stem,
+                          enum category category)
 {
-    if (dtype_of(e, x) == dtype)
+    if (dtype_of_view(e, x) == dtype)
         return x;
     return emit_cast(e, x, emit_tensor(e, stem, category, dtype, (int64_t)x.count, 0));
 }
@@ -258,7 +260,7 @@ op_id emit_message(struct emit *e, enum work_kind kind, uint8_t stream, int64_t 
 {
     bool sends = kind == WORK_SEND;
     struct work work = {.kind = (uint8_t)kind,
-                        .p2p = {e->group.pp, by, bytes_of(e, x), channel, 0}};
+                        .p2p = {e->group.pp, by, bytes_of_view(e, x), channel, 0}};
     return emit_op(e, stream, &work, &x, sends, &x, !sends);
 }
 
@@ -270,8 +272,8 @@ void emit_matmul(struct emit *e, enum matmul_form form, struct view a, struct vi
     if (bias.count > 0)
         work.matmul.epilogue = EPILOGUE_BIAS;
     struct view product = y;
-    if (form == MATMUL_NN && emit_narrow_rescales(e))
-        product = emit_computed(e, "unscaled", CATEGORY_ACTIVATION, m, n);
+    if (form == MATMUL_NN && emit_narrow_rescales_result(e))
+        product = emit_compute_tensor(e, "unscaled", CATEGORY_ACTIVATION, m, n);
     uint32_t reads = emit_narrow_operands(e, &work, read, bias.count > 0 ? 3 : 2);
     emit_op(e, e->stream.compute, &work, read, reads, &product, 1);
     if (product.buffer.i != y.buffer.i)
@@ -295,7 +297,7 @@ void emit_heads_matmul(struct emit *e, enum matmul_form form, struct view a, str
     emit_op(e, e->stream.compute, &work, (struct view[]){a, b}, 2, &y, 1);
 }
 
-int64_t emit_function(const struct emit *e)
+int64_t emit_activation_function(const struct emit *e)
 {
     static const uint8_t functions[ACTIVATION_COUNT] = {
         [ACTIVATION_GEGLU] = FUNCTION_GELU,
@@ -305,11 +307,12 @@ int64_t emit_function(const struct emit *e)
     return functions[e->choices->model->activation];
 }
 
-void emit_grouped(struct emit *e, enum matmul_form form, struct view a, struct view b,
-                  struct view bias, struct view y, struct expert_rows rows, int64_t n, int64_t k)
+void emit_grouped_matmul(struct emit *e, enum matmul_form form, struct view a, struct view b,
+                         struct view bias, struct view y, struct expert_rows rows, int64_t n,
+                         int64_t k)
 {
     struct work work = {.kind = WORK_MATMUL,
-                        .matmul = {.m = rows.all,
+                        .matmul = {.m = rows.capacity_rows,
                                    .n = n,
                                    .k = k,
                                    .form = form,
@@ -319,9 +322,9 @@ void emit_grouped(struct emit *e, enum matmul_form form, struct view a, struct v
                                    .dealt = rows.dealt,
                                    .kept = rows.kept}};
     struct view read[5] = {a, b, bias};
-    e->narrow.experts = true;
+    e->narrow.is_experts = true;
     const uint32_t reads = emit_narrow_operands(e, &work, read, bias.count > 0 ? 3 : 2);
-    e->narrow.experts = false;
+    e->narrow.is_experts = false;
     emit_op(e, e->stream.compute, &work, read, reads, &y, 1);
 }
 
@@ -353,16 +356,16 @@ struct view emit_norm_stats(struct emit *e, enum weight weight, int64_t rows, in
     return view_part(all, 0, rows * each);
 }
 
-struct view emit_residual(struct emit *e)
+struct view emit_residual_stream(struct emit *e)
 {
     int64_t rows = e->unit.own_rows, h = e->choices->model->hidden;
-    int64_t wide = e->kept_beside.input / 2;
-    return view_part(view_all(e, emit_activation(e, "x", rows, h * (1 + wide))), 0, rows * h);
+    int64_t wide = e->kept_extra_bytes.input / 2;
+    return view_part(view_whole(e, emit_activation(e, "x", rows, h * (1 + wide))), 0, rows * h);
 }
 
 struct view view_of_residual(const struct emit *e, buffer_id x)
 {
-    struct view all = view_all(e, x);
+    struct view all = view_whole(e, x);
     uint64_t count = (uint64_t)(e->unit.own_rows * e->choices->model->hidden);
     return all.count > count ? view_part(all, 0, (int64_t)count) : all;
 }
@@ -372,7 +375,7 @@ void emit_norm(struct emit *e, uint32_t part, enum weight weight, struct view x,
 {
     const bool layernorm = is_layernorm(e, weight), bare = !has_weight(e, weight);
     struct work work = {.kind = layernorm ? WORK_LAYERNORM : WORK_RMSNORM, .rows = {rows, cols, 0}};
-    e->narrow.normed = y.buffer;
+    e->narrow.last_normed = y.buffer;
     struct view read[3] = {x, bare ? view_none() : weight_view(e, part, weight)};
     if (bare)
         work.rmsnorm.bare = 1;
@@ -413,24 +416,24 @@ static int64_t first_position(const struct emit *e)
     if (!derived_positions_by_sequence(c))
         return e->unit.first_token;
     return e->unit.first_token +
-           (e->unit.first_sequence + e->unit.positions_of) * (c->seq / c->hp / c->cp);
+           (e->unit.first_sequence + e->unit.positions_sequence) * (c->seq / c->hp / c->cp);
 }
 
 struct view emit_positions(const struct emit *e)
 {
-    return view_rows(e->positions, first_position(e), e->unit.n, 1);
+    return view_rows(e->positions, first_position(e), e->unit.tokens, 1);
 }
 
 struct view emit_positions_gathered(const struct emit *e)
 {
     int64_t hp = e->group.hp == IR_NONE16 ? 1 : e->choices->hp;
-    return view_rows(e->positions_gathered, first_position(e) * hp, e->unit.n * hp, 1);
+    return view_rows(e->positions_gathered, first_position(e) * hp, e->unit.tokens * hp, 1);
 }
 
-struct view emit_positions_own(const struct emit *e)
+struct view emit_positions_of_tensor_rank(const struct emit *e)
 {
     int64_t tp = (int64_t)e->choices->row_ranks;
-    return view_rows(e->positions_own, first_position(e) / tp, e->unit.own_n, 1);
+    return view_rows(e->positions_own, first_position(e) / tp, e->unit.own_tokens, 1);
 }
 
 void emit_extend_lifetime(struct emit *e, buffer_id buffer, op_id until)

@@ -39,16 +39,16 @@ static inline bool weight_is_of_experts(enum weight weight)
 /* The parts of the model that own tensors: layers 0..L-1, then the embedding, the head, and the learned positions. A
  * stage has the parts of its layers; the first and the last stage also have the others. */
 struct model_part {
-    uint32_t bundle; /* IR_NONE: this stage does not have the part */
-    uint64_t base;   /* first element of the part in its bundle */
+    uint32_t bundle;        /* IR_NONE: this stage does not have the part */
+    uint64_t first_element; /* first element of the part in its bundle */
     /* the bundle of its experts, if they are spread over ranks; IR_NONE: `bundle` has them */
-    uint32_t experts;
-    uint64_t experts_base; /* the first element of the part's experts in that bundle */
+    uint32_t experts_bundle;
+    uint64_t experts_first_element; /* the first element of the part's experts in that bundle */
     /* The elements of those tensors that every tensor rank holds whole. They follow the elements of tensors that are
-     * divided among tensor ranks, or complete on each (tensor_is_complete()). whole_begin counts from `base`. A rank's
-     * gradient of them covers only the rank's own tokens, or heads. */
+     * divided among tensor ranks, or complete on each (tensor_is_complete()). whole_begin counts from `first_element`.
+     * A rank's gradient of them covers only the rank's own tokens, or heads. */
     uint64_t whole_begin, whole_count;
-    uint32_t whole_tensors; /* number of these tensors */
+    uint32_t whole_tensor_count; /* number of these tensors */
 };
 
 enum end_part { PART_EMBEDDING, PART_HEAD, PART_POSITIONS, END_PARTS };
@@ -60,17 +60,18 @@ struct weight_slot { /* The place of one kind of weight in its part. The part ha
 
 /* How ranks share bundles. A group of one rank is IR_NONE16. */
 struct weight_ranks {
-    uint16_t shard, replica; /* ranks that share one copy of the weights; that hold equal shards */
+    /* ranks that share one copy of the weights; that hold equal shards */
+    uint16_t shard_group, replica_group;
     uint32_t shard_size, replica_size;
-    uint32_t axes; /* over which weight gradients are partial, except the tensor ranks' */
+    uint32_t partial_axes; /* over which weight gradients are partial, except the tensor ranks' */
 };
 
 struct bundle_state {
-    uint16_t row; /* row of ir.bundle */
+    uint16_t ir_row; /* row of ir.bundle */
     /* it has the experts of a part whose experts are spread over ranks */
-    bool experts;
+    bool has_spread_experts;
     const struct weight_ranks *ranks; /* the ranks that share it */
-    bool at_both_ends;                /* the first and the last stage have it: a tied embedding */
+    bool is_at_both_ends;             /* the first and the last stage have it: a tied embedding */
     bool is_borrowed;                 /* only other stages have its states */
     /* the chunk of the pipeline to which the bundle belongs; 0 for a tied embedding */
     uint32_t chunk;
@@ -81,7 +82,7 @@ struct bundle_state {
     buffer_id param_shard; /* this rank's shard, if parameters are sharded */
     buffer_id grad_shard;  /* this rank's shard of the reduced gradient, if one is kept */
     /* the rows of other tensor ranks in a gradient that each of them makes whole (embedding_backward()); empty: none */
-    struct view others_grad;
+    struct view other_ranks_grad;
     buffer_id master, moment1, moment2;
 };
 
@@ -93,16 +94,17 @@ struct qkv {
 /* The tensors of latent attention's projections that their backward reads (schedule/attention/latent.h): the narrow
  * results on this rank's rows, their norms, and these as the wide products read them, gathered from tensor ranks. */
 struct latent_saved {
-    struct view q, q_norm, q_stats, q_in;
-    struct view kv, kv_norm, kv_stats, kv_in;
+    struct view q, q_norm, q_stats, q_norm_gathered;
+    struct view kv, kv_norm, kv_stats, kv_norm_gathered;
 };
 
 /* The buffers of an attention block that one sequence of a micro-batch keeps for its backward. */
 struct attention_saved {
-    struct qkv in;
+    struct qkv qkv;
     struct view o, lse;
     struct fpdt_chunk *chunk; /* the chunks of FPDT, each with its own attention_saved */
-    struct view q_raw, k_raw; /* q and k before the per-head norms, if there are any */
+    /* q and k before the per-head norms, if there are any */
+    struct view q_before_norm, k_before_norm;
     struct view q_rstd, k_rstd;
     /* of a chunk's projection; that of a whole unit is in its first sequence */
     struct latent_saved latent;
@@ -132,12 +134,12 @@ struct expert_saved {
 
 /* The buffers that a layer's forward keeps for its backward. */
 struct layer_saved {
-    buffer_id ffn; /* the result of the down projection, which only a norm after it reads */
+    buffer_id ffn_out; /* the result of the down projection, which only a norm after it reads */
     buffer_id x, norm1;
     struct attention_saved *attention; /* one for each sequence of the micro-batch */
     buffer_id attention_out;           /* [N, columns of attention's result] */
     /* the result of the output projection, which only a norm after it reads */
-    buffer_id projected;
+    buffer_id attention_projected;
     buffer_id x2, norm2;
     /* gathered from all tensor ranks; norm2_all: one for each chunk of rows */
     struct view norm1_all, *norm2_all;
@@ -151,7 +153,7 @@ struct layer_saved {
 /* A buffer that an implementation keeps until an op has ended, because a Python variable still names it. */
 struct lifetime_extension {
     buffer_id buffer;
-    op_id until;
+    op_id until_op;
 };
 
 /* Buffers that selective checkpointing does not compute again. */
@@ -163,7 +165,7 @@ struct saved_buffers {
 
 /* A wait of an op for another op of which it reads nothing; it bounds the memory in flight. */
 struct added_dependency {
-    op_id op, until;
+    op_id waiting_op, awaited_op;
 };
 
 /* One of the rings of 2D attention: the inner one within a window, the outer one between windows. */
@@ -171,22 +173,22 @@ struct ring {
     uint16_t group; /* IR_NONE16: the ring has one rank */
     uint32_t size;
     /* streams of keys and values, and of their gradients: each has a communicator of its own */
-    uint8_t kv, dkv;
+    uint8_t kv_stream, dkv_stream;
 };
 
 /* The gradient of a weight, or of a bias (m = 0), which is computed later. */
-struct deferred {
-    struct deferred *next;
+struct deferred_gradient {
+    struct deferred_gradient *next;
     uint32_t part;
     enum weight weight;
     struct view dy, x;
     int64_t m, n, k;
     int64_t route, dealt, kept; /* as of struct expert_rows */
-    bool of_heads;              /* it is emit_heads_grad() */
+    bool is_of_heads;           /* it is emit_heads_grad() */
     struct op_tags tags;
 };
 struct deferrals {
-    struct deferred *first, **end; /* end: NULL while the list is empty */
+    struct deferred_gradient *first, **end; /* end: NULL while the list is empty */
 };
 
 /* Ranks that share the layers by heads, feed-forward width and vocabulary. */
@@ -197,55 +199,57 @@ struct tensor_ranks {
     /* the ranks that hold the same key and value heads; IR_NONE16: no two ranks do */
     uint16_t copy_group;
     uint32_t copy_axes;
-    uint8_t comm;   /* stream */
-    buffer_id held; /* the one buffer into which an implementation gathers; IR_NONE: it has none */
+    uint8_t comm_stream; /* stream */
+    /* the one buffer into which an implementation gathers; IR_NONE: it has none */
+    buffer_id gather_buffer;
 };
 
 /* The stages that share the unit, of which each computes a piece; keys and values go to all of them. */
-struct shared {
-    uint32_t first, count,
+struct unit_stages {
+    uint32_t first_stage, count,
         index; /* stages, and which of them this is; count 1: nothing is shared */
     uint16_t group;
     uint32_t chunk;
-    bool owns; /* this stage owns the layers */
+    bool owns_layers; /* this stage owns the layers */
 };
 
 /* The gradient that a stage computes for another stage's bundle in the shared units at the front, or at the back, of a
  * chunk; or one part of that gradient, if stages hold parts of weights. */
 struct lent_grad {
     buffer_id buffer;
-    uint64_t *touched; /* as emit_weights.touched, for all bundles of the remote gradients */
+    uint64_t *written; /* as emit_weights.written, for all bundles of the remote gradients */
     uint32_t bundle;
     uint16_t group; /* the unit's stages */
-    struct shared shared;
+    struct unit_stages shared;
     /* the sum over the stages, which is still to be added; IR_NONE: the gradient is already in its place */
-    buffer_id sum;
+    buffer_id pending_sum;
 };
 
 /* This stage's part of a bundle, if the stages that share a chunk's first, or last, units hold parts of the weights. */
 struct remote_part {
     uint32_t bundle;
-    struct shared shared;
+    struct unit_stages shared;
     bool parameters_arrived; /* its parameters have arrived in this step */
     buffer_id param, grad;   /* IR_NONE: not made yet, or the stage owns the whole bundle */
     op_id last_sum;          /* the last sum of a unit's gradients; IR_NONE: none yet */
 };
 
-/* The documents of a sequence. first_like: the first sequence whose documents are the same on all ranks
+/* The documents of a sequence. first_with_same_documents: the first sequence whose documents are the same on all ranks
  * (documents_first_like()). has_several: the sequence has more than one document on some rank. */
 struct sequence_documents {
-    uint32_t first_like;
+    uint32_t first_with_same_documents;
     bool has_several;
 };
 
 /* Streams of the role that is emitted. */
 struct emit_streams {
-    /* second: another compute stream, for rings whose tiles alternate between two */
-    uint8_t compute, second;
-    uint8_t tiles;          /* the stream on which the current tile of attention runs */
-    uint8_t comm;           /* the all-to-alls of the head group */
-    uint8_t gather, reduce; /* weights and gradients of the shard group */
-    uint8_t experts;  /* the all-to-alls of tokens between ranks that have different experts */
+    /* second_compute: another compute stream, for rings whose tiles alternate between two */
+    uint8_t compute, second_compute;
+    uint8_t tile;                       /* the stream on which the current tile of attention runs */
+    uint8_t comm;                       /* the all-to-alls of the head group */
+    uint8_t weight_gather, grad_reduce; /* weights and gradients of the shard group */
+    /* the all-to-alls of tokens between ranks that have different experts */
+    uint8_t expert_exchange;
     uint8_t h2d, d2h; /* copies between device and host */
     uint8_t host, offload, side_stream, fetch;
     uint8_t shared_comm; /* messages between stages that share a unit */
@@ -253,28 +257,29 @@ struct emit_streams {
 
 /* Process groups; masks of mesh axes. A group that has one rank, or does not exist, is IR_NONE16. */
 struct emit_groups {
-    uint16_t hp;              /* ranks that share a sequence by heads */
-    struct ring inner, outer; /* the context ranks, inner.size * outer.size of them */
-    /* what schedule/attention/ring.c found out about each step and tile */
-    uint8_t *ring_seen;
-    uint16_t all; /* every rank */
-    uint16_t ep;  /* ranks that have different experts */
+    uint16_t hp; /* ranks that share a sequence by heads */
+    /* the context ranks, inner_ring.size * outer_ring.size of them */
+    struct ring inner_ring, outer_ring;
+    /* for each step and tile of a ring, whether any key is visible: cached answers of schedule/attention/ring.c */
+    uint8_t *ring_visibility;
+    uint16_t all_ranks; /* every rank */
+    uint16_t ep;        /* ranks that have different experts */
     struct weight_ranks dense,
         /* dense: for all other bundles; experts: for bundles of experts that are spread over ranks */
         experts;
-    uint16_t pp;        /* ranks of the same place on all stages */
-    uint16_t ends;      /* ranks of the same place on the first and on the last stage */
-    uint16_t norm;      /* ranks that together have every gradient */
-    uint16_t position;  /* ranks whose positions attention takes after its exchange */
-    uint32_t loss_axes; /* axes over which the loss is partial */
+    uint16_t pp;             /* ranks of the same place on all stages */
+    uint16_t end_stages;     /* ranks of the same place on the first and on the last stage */
+    uint16_t all_gradients;  /* ranks that together have every gradient */
+    uint16_t core_positions; /* ranks whose positions attention takes after its exchange */
+    uint32_t loss_axes;      /* axes over which the loss is partial */
 };
 
 /* The unit that is emitted: a micro-batch, or a subsequence of one. */
 struct emit_unit {
-    int64_t n;    /* local tokens of one sequence, of all tensor ranks together */
-    int64_t rows; /* micro_batch * n */
-    /* n and rows of one tensor rank, for ops outside the pairs of products */
-    int64_t own_n, own_rows;
+    int64_t tokens; /* local tokens of one sequence, of all tensor ranks together */
+    int64_t rows;   /* micro_batch * tokens */
+    /* tokens and rows of one tensor rank, for ops outside the pairs of products */
+    int64_t own_tokens, own_rows;
     /* index of the unit's first token among the rank's tokens of a sequence */
     int64_t first_token;
     int64_t first_row; /* index of the unit's first row among the rank's rows of a step */
@@ -282,9 +287,9 @@ struct emit_unit {
     /* index of the unit's first sequence among the rank's sequences of a step */
     int64_t first_sequence;
     /* the sequence whose positions are asked for, if sequences have different ones */
-    int64_t positions_of;
-    int64_t most_keys; /* tokens for which a cache of the unit's chunk has room */
-    struct shared shared;
+    int64_t positions_sequence;
+    int64_t cache_tokens; /* tokens for which a cache of the unit's chunk has room */
+    struct unit_stages stages;
 };
 
 /* Weights and their gradients. */
@@ -294,16 +299,17 @@ struct emit_weights {
     struct model_part *part; /* those of the layers, then those of enum end_part */
     struct bundle_state *bundle;
     uint32_t bundle_count;
-    uint8_t grad_dtype; /* enum dtype of whole weight gradients */
-    uint8_t part_dtype; /* enum dtype of the part of their sum that a rank keeps */
+    uint8_t grad_dtype;      /* enum dtype of whole weight gradients */
+    uint8_t grad_part_dtype; /* enum dtype of the part of their sum that a rank keeps */
     /* autocast casts fp32 parameters for each product: `param_shard` of a bundle is all of them */
-    bool autocast;
+    bool uses_autocast;
     /* buffers of whole gradients: bundle i uses row i % grad_buffer_count; IR_NONE: not used yet */
     buffer_id *grad_buffer;
     uint32_t grad_buffer_count;
     /* for each part, a bit mask of the weights whose gradients already hold something */
-    uint64_t *touched;
-    uint64_t *touched_of; /* `touched` of every micro-batch, if each has gradients of its own */
+    uint64_t *written;
+    /* `written` of every micro-batch, if each has gradients of its own */
+    uint64_t *written_in_micro_batch;
     struct lent_grad *lent_grad; /* gradients of units that stages share */
     uint32_t lent_grad_count;
     size_t remote_grad_capacity;
@@ -311,28 +317,28 @@ struct emit_weights {
     uint32_t remote_part_count;
     size_t remote_part_capacity;
     /* the list of weight gradients to compute later; NULL: they are computed at once */
-    struct deferrals *defers;
+    struct deferrals *deferred;
     /* buffers in which the pieces of a weight's gradient are summed before it is written; empty: there is none */
-    struct view wide_sum[WEIGHT_COUNT];
+    struct view fp32_sum[WEIGHT_COUNT];
 };
 
 /* The 8- and 4-bit copies of tensors that products read (schedule/emit/narrow.c). */
 struct emit_narrow {
-    struct narrow_copies *row; /* row 0 is not used, since 0 stands for none */
+    struct narrow_copies *copies; /* row 0 is not used, since 0 stands for none */
     uint32_t count;
     size_t capacity;
-    uint32_t *of_buffer; /* [buffers] the buffer's first row; 0: none */
-    uint32_t buffers;
-    buffer_id gathered; /* the buffer into which tensor ranks gathered last */
-    buffer_id normed;   /* the result of the last norm */
-    bool router;        /* the products that are emitted are the router's, which stay in 16 bits */
-    bool experts;       /* they are of experts */
+    uint32_t *first_copy_of_buffer; /* [buffers] the buffer's first row; 0: none */
+    uint32_t buffer_count;
+    buffer_id last_gathered; /* the buffer into which tensor ranks gathered last */
+    buffer_id last_normed;   /* the result of the last norm */
+    bool is_router;  /* the products that are emitted are the router's, which stay in 16 bits */
+    bool is_experts; /* they are of experts */
 };
 
 /* The most rows that a rank sends and needs of its n-th sequence (schedule/ir/visible.h). */
 struct emit_needed {
     int64_t sequence, window;
-    struct plan_room most;
+    struct plan_room capacity;
 };
 
 /* The state of emission. */
@@ -343,7 +349,8 @@ struct emit {
     const struct transformer *whole_model; /* the whole model */
     struct repeats repeats; /* the iterations that the list leaves out; all-zero: none */
     struct arena arena;
-    struct kept_bytes_row kept_beside; /* the bytes that layers keep in addition to what ops read */
+    /* the bytes that layers keep in addition to what ops read */
+    struct kept_bytes_row kept_extra_bytes;
 
     uint16_t role;  /* the role that is emitted: stage `stage` of the pipeline, or all ranks */
     uint32_t stage; /* 0 without a pipeline */
@@ -361,16 +368,17 @@ struct emit {
     size_t needed_capacity;
 
     buffer_id tokens, tokens_own, labels, positions, positions_gathered, positions_own, loss;
-    bool loss_touched;
+    bool loss_is_written;
     /* the logarithms of the sums of exponentials, for the rows of the loss's last piece */
     struct view loss_lse;
 
     struct op_tags tags; /* given to every op that is emitted */
     uint16_t guard;      /* given to every op that is emitted; IR_NONE16: none */
-    op_id before_wo; /* the last compute op before the backward of attention's output projection */
-    op_id last_compute;        /* the last op on the compute stream; IR_NONE: none yet */
-    op_id sync;                /* an op for which the next compute op waits; IR_NONE: none */
-    struct layer_saved *saved; /* one for each layer, of the current unit */
+    /* the last compute op before the backward of attention's output projection */
+    op_id last_before_wo_backward;
+    op_id last_compute;              /* the last op on the compute stream; IR_NONE: none yet */
+    op_id awaited_by_next_compute;   /* an op for which the next compute op waits; IR_NONE: none */
+    struct layer_saved *layer_saved; /* one for each layer, of the current unit */
     /* one for each layer and sequence of the micro-batch; NULL: no subsequences */
     struct prefix *prefix;
     /* buffers that several units read: those of k and v in `prefix`, and 8-bit weights */
@@ -388,28 +396,28 @@ struct emit {
 };
 
 /* Makes the host wait for everything that was issued before on a stream. */
-void emit_wait(struct emit *e, uint8_t stream);
+void emit_host_wait(struct emit *e, uint8_t stream);
 
 /* --- buffers and views --- */
 buffer_id emit_buffer(struct emit *e, const char *stem, enum category category, enum dtype dtype,
                       int64_t d0, int64_t d1); /* d1 = 0: one dimension */
 /* Makes an activation in the compute dtype. */
 buffer_id emit_activation(struct emit *e, const char *stem, int64_t rows, int64_t cols);
-struct view view_all(const struct emit *e, buffer_id buffer);
+struct view view_whole(const struct emit *e, buffer_id buffer);
 /* Returns the whole of a new buffer; d1 = 0: it has one dimension. */
 struct view emit_tensor(struct emit *e, const char *stem, enum category category, enum dtype dtype,
                         int64_t d0, int64_t d1);
 /* Does what emit_tensor() does, in the dtype of computation. */
-struct view emit_computed(struct emit *e, const char *stem, enum category category, int64_t d0,
-                          int64_t d1);
+struct view emit_compute_tensor(struct emit *e, const char *stem, enum category category,
+                                int64_t d0, int64_t d1);
 /* Returns the whole of a new buffer in a memory, of `count` elements of the category and dtype of x. */
-struct view emit_like(struct emit *e, struct view x, int64_t count, const char *stem,
-                      enum memory memory);
+struct view emit_tensor_like(struct emit *e, struct view x, int64_t count, const char *stem,
+                             enum memory memory);
 /* Returns a new buffer of `count` elements that exists during the whole step and is bound to data. */
-buffer_id emit_bound(struct emit *e, const char *stem, struct binding binding,
-                     enum category category, enum dtype dtype, int64_t count);
-enum dtype dtype_of(const struct emit *e, struct view x);
-int64_t bytes_of(const struct emit *e, struct view x);
+buffer_id emit_bound_buffer(struct emit *e, const char *stem, struct binding binding,
+                            enum category category, enum dtype dtype, int64_t count);
+enum dtype dtype_of_view(const struct emit *e, struct view x);
+int64_t bytes_of_view(const struct emit *e, struct view x);
 /* Returns the empty view, which stands for an operand that is not there. */
 static inline struct view view_none(void)
 {
@@ -447,8 +455,8 @@ op_id emit_copy(struct emit *e, enum work_kind kind, bool blocking, struct view 
 /* Casts x into y, element by element, and returns y. */
 struct view emit_cast(struct emit *e, struct view x, struct view y);
 /* Returns x in another dtype, in a new buffer of one dimension; x itself when it has that dtype. */
-struct view emit_as(struct emit *e, struct view x, enum dtype dtype, const char *stem,
-                    enum category category);
+struct view emit_in_dtype(struct emit *e, struct view x, enum dtype dtype, const char *stem,
+                          enum category category);
 /* Emits a PACK, which writes x[rows, parts width] to y as [parts, rows, width], or an UNPACK, its inverse, and returns
  * y. With parts = 1 it is a copy. */
 struct view emit_pack(struct emit *e, enum work_kind kind, struct view x, struct view y,
@@ -460,17 +468,18 @@ op_id emit_message(struct emit *e, enum work_kind kind, uint8_t stream, int64_t 
 /* Emits y[m,n] = op(a) op(b) (+ bias when its count is not 0). */
 void emit_matmul(struct emit *e, enum matmul_form form, struct view a, struct view b,
                  struct view bias, struct view y, int64_t m, int64_t n, int64_t k);
-/* The rows of a rank's experts. With routing that is not even, `all` is the number of rows for which buffers have room,
- * and route, dealt and kept are parameters of work on them (models/work.h); else these are 0. */
+/* The rows of a rank's experts. With routing that is not even, capacity_rows is the number of rows for which buffers
+ * have room, and route, dealt and kept are parameters of work on them (models/work.h); else these are 0. */
 struct expert_rows {
-    int64_t all, route, dealt, kept;
+    int64_t capacity_rows, route, dealt, kept;
 };
 /* Emits emit_matmul() in as many groups of rows as the rank has experts, each with its own matrix, and its own row of
  * the bias (models/work.h). */
-void emit_grouped(struct emit *e, enum matmul_form form, struct view a, struct view b,
-                  struct view bias, struct view y, struct expert_rows rows, int64_t n, int64_t k);
+void emit_grouped_matmul(struct emit *e, enum matmul_form form, struct view a, struct view b,
+                         struct view bias, struct view y, struct expert_rows rows, int64_t n,
+                         int64_t k);
 /* Returns the function that the model's activation applies, a value of enum activation_function. */
-int64_t emit_function(const struct emit *e);
+int64_t emit_activation_function(const struct emit *e);
 /* Emits dw[m,n] (+)= dy^T x over the rows of each expert, into the gradient of experts' weights. */
 void emit_expert_grad(struct emit *e, uint32_t part, enum weight weight, struct view dy,
                       struct view x, int64_t m, int64_t n, struct expert_rows rows);
@@ -490,10 +499,10 @@ void emit_bias_grad(struct emit *e, uint32_t part, enum weight bias, struct view
 /* Does the same for the bias of each expert, over the expert's rows: db[experts, cols]. */
 void emit_expert_bias_grad(struct emit *e, uint32_t part, enum weight bias, struct view dy,
                            struct expert_rows rows, int64_t cols);
-/* Between emit_wide_sum_begin() and emit_wide_sum_end(), products add to an fp32 buffer instead of the weight's
+/* Between emit_fp32_sum_begin() and emit_fp32_sum_end(), products add to an fp32 buffer instead of the weight's
  * gradient, if the profile does so; the end casts it to the gradient. */
-void emit_wide_sum_begin(struct emit *e, uint32_t part, enum weight weight);
-void emit_wide_sum_end(struct emit *e, uint32_t part, enum weight weight);
+void emit_fp32_sum_begin(struct emit *e, uint32_t part, enum weight weight);
+void emit_fp32_sum_end(struct emit *e, uint32_t part, enum weight weight);
 /* Computes the deferred gradients of weights. */
 void emit_deferred(struct emit *e, struct deferrals *deferrals);
 void emit_add(struct emit *e, struct view a, struct view b, struct view y);
@@ -510,36 +519,37 @@ void emit_norm_backward(struct emit *e, uint32_t part, enum weight weight, struc
 struct view emit_norm_stats(struct emit *e, enum weight weight, int64_t rows, int64_t beside);
 /* Makes a residual stream [rows, hidden]. Its buffer has room for the bytes that a framework with a wider stream
  * takes. */
-struct view emit_residual(struct emit *e);
+struct view emit_residual_stream(struct emit *e);
 /* Returns the rows of a residual stream. */
 struct view view_of_residual(const struct emit *e, buffer_id x);
 
 /* Products in 8 or 4 bits (schedule/emit/narrow.c). emit_narrow_operands(): if the product is one of a linear layer
  * that multiplies in 8 or 4 bits, replaces read[0] and read[1] by their copies, and appends the scales of both after
- * the `reads` operands; read[] must have room for two more. Returns the number of operands. emit_narrow_written():
- * forgets the copies of a buffer, since an op writes it. emit_narrow_begin(): forgets all copies, before another role
- * is emitted.
+ * the `reads` operands; read[] must have room for two more. Returns the number of operands.
+ * emit_narrow_forget_copies(): forgets the copies of a buffer, since an op writes it. emit_narrow_reset(): forgets all
+ * copies, before another role is emitted.
  *
- * emit_narrow_gathers(): returns whether tensor ranks gather the operands of such products in 8 bits, here: with one
- * scale for the tensor, which all ranks share (TransformerEngine, distributed.py, _all_gather_fp8(); torchao,
- * float8_tensor_parallel.py, "all-gather in float8"). emit_narrow_part(): returns the 8-bit copy of this rank's rows of
- * an input, or of a gradient; the largest element is that of all ranks of the group, which communicate on the stream.
- * emit_narrow_gathered(): says that data is the copy of the rows y of all ranks, which was gathered from those of part.
- * y itself is never written.
+ * emit_narrow_gathers_in_8_bits(): returns whether tensor ranks gather the operands of such products in 8 bits, here:
+ * with one scale for the tensor, which all ranks share (TransformerEngine, distributed.py, _all_gather_fp8(); torchao,
+ * float8_tensor_parallel.py, "all-gather in float8"). emit_narrow_copy_of_own_rows(): returns the 8-bit copy of this
+ * rank's rows of an input, or of a gradient; the largest element is that of all ranks of the group, which communicate
+ * on the stream. emit_narrow_set_gathered_copy(): says that data is the copy of the rows y of all ranks, which was
+ * gathered from those of part. y itself is never written.
  *
- * emit_narrow_rescales(): returns whether products of the backward write a result that a pass of its own multiplies by
- * the scales of rows, here. torchao multiplies them by the kernel for one scale (torchao/float8/float8_ops.py,
- * addmm_float8_unwrapped(), post_inverse_scale), because without fast accumulation, which gradients do not use
- * (torchao/float8/config.py, gemm_config_grad_input), the kernel for rows is slow. Here the product applies the scales,
- * and a cast stands for the pass. */
+ * emit_narrow_rescales_result(): returns whether products of the backward write a result that a pass of its own
+ * multiplies by the scales of rows, here. torchao multiplies them by the kernel for one scale
+ * (torchao/float8/float8_ops.py, addmm_float8_unwrapped(), post_inverse_scale), because without fast accumulation,
+ * which gradients do not use (torchao/float8/config.py, gemm_config_grad_input), the kernel for rows is slow. Here the
+ * product applies the scales, and a cast stands for the pass. */
 uint32_t emit_narrow_operands(struct emit *e, struct work *work, struct view *read, uint32_t reads);
-void emit_narrow_written(struct emit *e, buffer_id buffer);
-bool emit_narrow_gathers(const struct emit *e);
-bool emit_narrow_rescales(const struct emit *e);
-struct view emit_narrow_part(struct emit *e, bool gradient, struct view x, int64_t cols,
-                             uint8_t stream, uint16_t group);
-void emit_narrow_gathered(struct emit *e, struct view part, struct view y, struct view data);
-void emit_narrow_begin(struct emit *e);
+void emit_narrow_forget_copies(struct emit *e, buffer_id buffer);
+bool emit_narrow_gathers_in_8_bits(const struct emit *e);
+bool emit_narrow_rescales_result(const struct emit *e);
+struct view emit_narrow_copy_of_own_rows(struct emit *e, bool gradient, struct view x, int64_t cols,
+                                         uint8_t stream, uint16_t group);
+void emit_narrow_set_gathered_copy(struct emit *e, struct view part, struct view y,
+                                   struct view data);
+void emit_narrow_reset(struct emit *e);
 void emit_narrow_release(struct emit *e);
 
 void emit_extend_lifetime(struct emit *e, buffer_id buffer, op_id until);
@@ -552,10 +562,10 @@ void saved_buffers_add(struct saved_buffers *saved, buffer_id buffer);
 void emit_mark_saved_product(struct emit *e, buffer_id buffer);
 
 /* Return the positions of the unit's tokens: of the rank's own tokens, or of its head group's. If documents determine
- * how a sequence is cut, they are those of sequence number e->unit.positions_of of the micro-batch. */
+ * how a sequence is cut, they are those of sequence number e->unit.positions_sequence of the micro-batch. */
 struct view emit_positions(const struct emit *e);
 struct view emit_positions_gathered(const struct emit *e);
 /* Returns the positions of one tensor rank's tokens, for ops outside the pairs of products. */
-struct view emit_positions_own(const struct emit *e);
+struct view emit_positions_of_tensor_rank(const struct emit *e);
 
 #endif

@@ -9,36 +9,36 @@
 #include <assert.h>
 
 /* Returns the number of experts that a rank has. */
-static int64_t own_experts(const struct emit *e)
+static int64_t own_expert_count(const struct emit *e)
 {
     return e->choices->model->experts / (int64_t)e->choices->ep;
 }
 
-void emit_wide_sum_begin(struct emit *e, uint32_t part, enum weight weight)
+void emit_fp32_sum_begin(struct emit *e, uint32_t part, enum weight weight)
 {
     const struct choices *c = e->choices;
     if (c->attention != CHOICE_ATTENTION_FPDT || !c->profile->chunk_grad_f32 ||
-        e->weights.defers != NULL)
+        e->weights.deferred != NULL)
         return;
-    assert(e->weights.wide_sum[weight].count == 0);
+    assert(e->weights.fp32_sum[weight].count == 0);
     int64_t count = (int64_t)weight_view(e, part, weight).count;
-    e->weights.wide_sum[weight] =
+    e->weights.fp32_sum[weight] =
         emit_zeros(e, emit_tensor(e, "grad_sum", CATEGORY_GRADIENT, DTYPE_F32, count, 0));
 }
 
 /* Adds the contribution of one piece: a product in the compute dtype, and its addition to the sum. */
-static void add_piece(struct emit *e, enum weight weight, struct view dy, struct view x, int64_t m,
-                      int64_t n, int64_t k)
+static void add_piece_to_sum(struct emit *e, enum weight weight, struct view dy, struct view x,
+                             int64_t m, int64_t n, int64_t k)
 {
-    struct view sum = e->weights.wide_sum[weight];
-    struct view piece = emit_computed(e, "grad_piece", CATEGORY_GRADIENT, m * n, 0);
+    struct view sum = e->weights.fp32_sum[weight];
+    struct view piece = emit_compute_tensor(e, "grad_piece", CATEGORY_GRADIENT, m * n, 0);
     emit_matmul(e, MATMUL_TN, dy, x, view_none(), piece, m, n, k);
     emit_add(e, sum, piece, sum);
 }
 
-void emit_wide_sum_end(struct emit *e, uint32_t part, enum weight weight)
+void emit_fp32_sum_end(struct emit *e, uint32_t part, enum weight weight)
 {
-    struct view sum = e->weights.wide_sum[weight];
+    struct view sum = e->weights.fp32_sum[weight];
     bool accumulate;
     if (sum.count == 0)
         return;
@@ -49,13 +49,13 @@ void emit_wide_sum_end(struct emit *e, uint32_t part, enum weight weight)
     emit_cast(e, sum, to);
     if (accumulate)
         emit_add(e, dw, to, dw);
-    e->weights.wide_sum[weight] = view_none();
+    e->weights.fp32_sum[weight] = view_none();
 }
 
-static void defer_gradient(struct emit *e, struct deferred what)
+static void defer_gradient(struct emit *e, struct deferred_gradient what)
 {
-    struct deferrals *to = e->weights.defers;
-    struct deferred *row = arena_alloc(&e->arena, sizeof *row);
+    struct deferrals *to = e->weights.deferred;
+    struct deferred_gradient *row = arena_alloc(&e->arena, sizeof *row);
     *row = what;
     row->tags = e->tags;
     if (to->end == NULL)
@@ -67,13 +67,13 @@ static void defer_gradient(struct emit *e, struct deferred what)
 void emit_deferred(struct emit *e, struct deferrals *deferrals)
 {
     struct op_tags tags = e->tags;
-    for (const struct deferred *row = deferrals->first; row != NULL; row = row->next) {
+    for (const struct deferred_gradient *row = deferrals->first; row != NULL; row = row->next) {
         e->tags = row->tags;
         e->tags.phase = PHASE_WEIGHT_GRADIENT;
         if (row->m > 0 && weight_is_of_experts(row->weight))
             emit_expert_grad(e, row->part, row->weight, row->dy, row->x, row->m, row->n,
                              (struct expert_rows){row->k, row->route, row->dealt, row->kept});
-        else if (row->of_heads)
+        else if (row->is_of_heads)
             emit_heads_grad(e, row->part, row->weight, row->dy, row->x, row->m, row->n, row->k);
         else if (row->m > 0)
             emit_weight_grad(e, row->part, row->weight, row->dy, row->x, row->m, row->n, row->k);
@@ -89,31 +89,31 @@ void emit_deferred(struct emit *e, struct deferrals *deferrals)
 void emit_weight_grad(struct emit *e, uint32_t part, enum weight weight, struct view dy,
                       struct view x, int64_t m, int64_t n, int64_t k)
 {
-    if (e->weights.defers != NULL) {
+    if (e->weights.deferred != NULL) {
         defer_gradient(
-            e, (struct deferred){
+            e, (struct deferred_gradient){
                    .part = part, .weight = weight, .dy = dy, .x = x, .m = m, .n = n, .k = k});
         return;
     }
-    if (e->weights.wide_sum[weight].count > 0) {
-        add_piece(e, weight, dy, x, m, n, k);
+    if (e->weights.fp32_sum[weight].count > 0) {
+        add_piece_to_sum(e, weight, dy, x, m, n, k);
         return;
     }
     bool accumulate;
     struct view dw = grad_view(e, part, weight, &accumulate), product = dw;
-    e->narrow.router = weight == WEIGHT_ROUTER;
-    /* autocast: the gradient of the 16-bit copy, which autograd casts to the parameter's dtype */
-    const bool rescales = emit_narrow_rescales(e) || e->weights.autocast;
+    e->narrow.is_router = weight == WEIGHT_ROUTER;
+    /* uses_autocast: the gradient of the 16-bit copy, which autograd casts to the parameter's dtype */
+    const bool rescales = emit_narrow_rescales_result(e) || e->weights.uses_autocast;
     const bool adds = accumulate && !rescales;
     struct work work = {.kind = WORK_MATMUL,
                         .matmul = {m, n, k, MATMUL_TN, EPILOGUE_NONE, adds, 0}};
     struct view read[5] = {dy, x, dw};
     uint32_t reads = adds ? 3 : 2;
     if (rescales)
-        product = emit_computed(e, e->weights.autocast ? "grad_16bit" : "unscaled",
-                                CATEGORY_GRADIENT, m, n);
+        product = emit_compute_tensor(e, e->weights.uses_autocast ? "grad_16bit" : "unscaled",
+                                      CATEGORY_GRADIENT, m, n);
     reads = emit_narrow_operands(e, &work, read, reads);
-    e->narrow.router = false;
+    e->narrow.is_router = false;
     emit_op(e, e->stream.compute, &work, read, reads, &product, 1);
     if (rescales && accumulate)
         emit_add(e, dw, product, dw);
@@ -122,9 +122,9 @@ void emit_weight_grad(struct emit *e, uint32_t part, enum weight weight, struct 
 }
 
 /* Emits, or defers, the gradient of a weight by one product of `groups` matrices: of parts of heads, or of experts. */
-static void emit_grouped_grad(struct emit *e, const struct deferred *grad, int64_t groups)
+static void emit_grouped_grad(struct emit *e, const struct deferred_gradient *grad, int64_t groups)
 {
-    if (e->weights.defers != NULL) {
+    if (e->weights.deferred != NULL) {
         defer_gradient(e, *grad);
         return;
     }
@@ -137,16 +137,16 @@ static void emit_grouped_grad(struct emit *e, const struct deferred *grad, int64
                                    .form = MATMUL_TN,
                                    .accumulate = accumulate,
                                    .groups = groups,
-                                   .part = grad->of_heads ? 1 + e->group.hp : 0,
+                                   .part = grad->is_of_heads ? 1 + e->group.hp : 0,
                                    .route = grad->route,
                                    .dealt = grad->dealt,
                                    .kept = grad->kept}};
     struct view read[5] = {grad->dy, grad->x, dw};
     uint32_t reads = accumulate ? 3 : 2;
-    if (!grad->of_heads) {
-        e->narrow.experts = true;
+    if (!grad->is_of_heads) {
+        e->narrow.is_experts = true;
         reads = emit_narrow_operands(e, &work, read, reads);
-        e->narrow.experts = false;
+        e->narrow.is_experts = false;
     }
     emit_op(e, e->stream.compute, &work, read, reads, &dw, 1);
 }
@@ -154,8 +154,14 @@ static void emit_grouped_grad(struct emit *e, const struct deferred *grad, int64
 void emit_heads_grad(struct emit *e, uint32_t part, enum weight weight, struct view dy,
                      struct view x, int64_t m, int64_t n, int64_t k)
 {
-    const struct deferred grad = {
-        .part = part, .weight = weight, .dy = dy, .x = x, .m = m, .n = n, .k = k, .of_heads = true};
+    const struct deferred_gradient grad = {.part = part,
+                                           .weight = weight,
+                                           .dy = dy,
+                                           .x = x,
+                                           .m = m,
+                                           .n = n,
+                                           .k = k,
+                                           .is_of_heads = true};
     if (e->choices->hp == 1)
         emit_weight_grad(e, part, weight, dy, x, m, n, k);
     else
@@ -165,23 +171,23 @@ void emit_heads_grad(struct emit *e, uint32_t part, enum weight weight, struct v
 void emit_expert_grad(struct emit *e, uint32_t part, enum weight weight, struct view dy,
                       struct view x, int64_t m, int64_t n, struct expert_rows rows)
 {
-    const struct deferred grad = {.part = part,
-                                  .weight = weight,
-                                  .dy = dy,
-                                  .x = x,
-                                  .m = m,
-                                  .n = n,
-                                  .k = rows.all,
-                                  .route = rows.route,
-                                  .dealt = rows.dealt,
-                                  .kept = rows.kept};
-    emit_grouped_grad(e, &grad, own_experts(e));
+    const struct deferred_gradient grad = {.part = part,
+                                           .weight = weight,
+                                           .dy = dy,
+                                           .x = x,
+                                           .m = m,
+                                           .n = n,
+                                           .k = rows.capacity_rows,
+                                           .route = rows.route,
+                                           .dealt = rows.dealt,
+                                           .kept = rows.kept};
+    emit_grouped_grad(e, &grad, own_expert_count(e));
 }
 
 void emit_bias_grad(struct emit *e, uint32_t part, enum weight bias, struct view dy, int64_t rows,
                     int64_t cols)
 {
-    emit_expert_bias_grad(e, part, bias, dy, (struct expert_rows){.all = rows}, cols);
+    emit_expert_bias_grad(e, part, bias, dy, (struct expert_rows){.capacity_rows = rows}, cols);
 }
 
 void emit_expert_bias_grad(struct emit *e, uint32_t part, enum weight bias, struct view dy,
@@ -189,25 +195,26 @@ void emit_expert_bias_grad(struct emit *e, uint32_t part, enum weight bias, stru
 {
     if (!has_weight(e, bias))
         return;
-    if (e->weights.defers != NULL) {
-        defer_gradient(e, (struct deferred){.part = part,
-                                            .weight = bias,
-                                            .dy = dy,
-                                            .n = cols,
-                                            .k = rows.all,
-                                            .route = rows.route,
-                                            .dealt = rows.dealt});
+    if (e->weights.deferred != NULL) {
+        defer_gradient(e, (struct deferred_gradient){.part = part,
+                                                     .weight = bias,
+                                                     .dy = dy,
+                                                     .n = cols,
+                                                     .k = rows.capacity_rows,
+                                                     .route = rows.route,
+                                                     .dealt = rows.dealt});
         return;
     }
     bool accumulate;
     struct view db = grad_view(e, part, bias, &accumulate);
-    struct work work = {.kind = WORK_COLUMN_SUM,
-                        .column_sum = {.rows = rows.all,
-                                       .cols = cols,
-                                       .accumulate = accumulate,
-                                       .groups = weight_is_of_experts(bias) ? own_experts(e) : 0,
-                                       .route = rows.route,
-                                       .dealt = rows.dealt}};
+    struct work work = {
+        .kind = WORK_COLUMN_SUM,
+        .column_sum = {.rows = rows.capacity_rows,
+                       .cols = cols,
+                       .accumulate = accumulate,
+                       .groups = weight_is_of_experts(bias) ? own_expert_count(e) : 0,
+                       .route = rows.route,
+                       .dealt = rows.dealt}};
     struct view read[2] = {dy, db};
     emit_op(e, e->stream.compute, &work, read, accumulate ? 2 : 1, &db, 1);
 }

@@ -25,69 +25,73 @@ struct narrow_copies {
     struct view data[2], scales[2]; /* [1] is transposed; empty: the copy has not been made */
     bool copies_only;               /* the tensor itself has not been made */
     struct op_tags op_tags;         /* of the ops that made the copies */
-    uint32_t next;                  /* row of the next tensor in the same buffer; 0: none */
+    uint32_t next_row;              /* row of the next tensor in the same buffer; 0: none */
 };
 
-void emit_narrow_begin(struct emit *e)
+void emit_narrow_reset(struct emit *e)
 {
-    e->narrow.normed.i = IR_NONE;
+    e->narrow.last_normed.i = IR_NONE;
     e->narrow.count = 1; /* row 0 is not used, since 0 stands for none */
-    if (e->narrow.of_buffer != NULL)
-        memset(e->narrow.of_buffer, 0, e->narrow.buffers * sizeof *e->narrow.of_buffer);
+    if (e->narrow.first_copy_of_buffer != NULL)
+        memset(e->narrow.first_copy_of_buffer, 0,
+               e->narrow.buffer_count * sizeof *e->narrow.first_copy_of_buffer);
 }
 
 void emit_narrow_release(struct emit *e)
 {
-    free(e->narrow.row);
-    free(e->narrow.of_buffer);
+    free(e->narrow.copies);
+    free(e->narrow.first_copy_of_buffer);
 }
 
-void emit_narrow_written(struct emit *e, buffer_id buffer)
+void emit_narrow_forget_copies(struct emit *e, buffer_id buffer)
 {
-    if (buffer.i < e->narrow.buffers)
-        e->narrow.of_buffer[buffer.i] = 0;
+    if (buffer.i < e->narrow.buffer_count)
+        e->narrow.first_copy_of_buffer[buffer.i] = 0;
 }
 
 /* Returns the copies of a view. For a view that is not known yet, it adds a row without copies. */
-static struct narrow_copies *copies_of(struct emit *e, struct view x)
+static struct narrow_copies *narrow_copies_of(struct emit *e, struct view x)
 {
     struct emit_narrow *n = &e->narrow;
-    if (x.buffer.i >= n->buffers) {
-        size_t capacity = n->buffers;
-        n->of_buffer = heap_grow(n->of_buffer, &capacity, x.buffer.i + 1u, sizeof *n->of_buffer);
-        memset(n->of_buffer + n->buffers, 0, (capacity - n->buffers) * sizeof *n->of_buffer);
-        n->buffers = (uint32_t)capacity;
+    if (x.buffer.i >= n->buffer_count) {
+        size_t capacity = n->buffer_count;
+        n->first_copy_of_buffer = heap_grow(n->first_copy_of_buffer, &capacity, x.buffer.i + 1u,
+                                            sizeof *n->first_copy_of_buffer);
+        memset(n->first_copy_of_buffer + n->buffer_count, 0,
+               (capacity - n->buffer_count) * sizeof *n->first_copy_of_buffer);
+        n->buffer_count = (uint32_t)capacity;
     }
-    for (uint32_t i = n->of_buffer[x.buffer.i]; i != 0; i = n->row[i].next)
-        if (n->row[i].source.begin == x.begin && n->row[i].source.count == x.count)
-            return &n->row[i];
+    for (uint32_t i = n->first_copy_of_buffer[x.buffer.i]; i != 0; i = n->copies[i].next_row)
+        if (n->copies[i].source.begin == x.begin && n->copies[i].source.count == x.count)
+            return &n->copies[i];
     if (n->count == 0)
         n->count = 1;
-    n->row = heap_grow(n->row, &n->capacity, n->count + 1u, sizeof *n->row);
-    n->row[n->count] = (struct narrow_copies){.source = x, .next = n->of_buffer[x.buffer.i]};
-    n->of_buffer[x.buffer.i] = n->count;
-    return &n->row[n->count++];
+    n->copies = heap_grow(n->copies, &n->capacity, n->count + 1u, sizeof *n->copies);
+    n->copies[n->count] =
+        (struct narrow_copies){.source = x, .next_row = n->first_copy_of_buffer[x.buffer.i]};
+    n->first_copy_of_buffer[x.buffer.i] = n->count;
+    return &n->copies[n->count++];
 }
 
 /* Returns whether the products that are emitted here multiply in 8 or 4 bits. */
 static bool is_narrow(const struct emit *e)
 {
-    return e->tags.region == REGION_LINEAR && e->tags.layer != IR_NONE16 && !e->narrow.router &&
+    return e->tags.region == REGION_LINEAR && e->tags.layer != IR_NONE16 && !e->narrow.is_router &&
            products_narrow_in(e->choices, e->tags.layer);
 }
 
 /* Returns whether the parameters that computation reads stay whole during the step. */
-static bool weights_stay(const struct emit *e)
+static bool weights_stay_whole(const struct emit *e)
 {
     const struct weight_ranks *ranks =
-        e->narrow.experts && e->choices->ep > 1 ? &e->group.experts : &e->group.dense;
+        e->narrow.is_experts && e->choices->ep > 1 ? &e->group.experts : &e->group.dense;
     return !(weights_sharded_params(e->choices) && ranks->shard_size > 1);
 }
 
 /* Returns whether the copies of a weight are kept and read by all micro-batches. */
-static bool keeps_weights(const struct emit *e)
+static bool keeps_weight_copies(const struct emit *e)
 {
-    return weights_stay(e) && !e->choices->profile->quantises_again;
+    return weights_stay_whole(e) && !e->choices->profile->quantises_again;
 }
 
 /* Returns whether the backward computes parts of the forward again. */
@@ -101,20 +105,21 @@ static bool recomputes_layers(const struct emit *e)
 
 /* Forgets the copies of a weight that another micro-batch made, or the forward for the backward, unless they are kept.
  * Where the forward is recomputed, the backward reads what recomputation makes again; torchao makes copies anew. */
-static void forget_weight(struct emit *e, struct view w)
+static void forget_weight_copies(struct emit *e, struct view w)
 {
-    struct narrow_copies *copies = copies_of(e, w);
+    struct narrow_copies *copies = narrow_copies_of(e, w);
     const struct op_tags *made = &copies->op_tags, *now = &e->tags;
     const bool again = !recomputes_layers(e) || e->choices->profile->quantises_again;
-    if (!keeps_weights(e) && (made->micro != now->micro || (made->phase != now->phase && again)))
-        *copies =
-            (struct narrow_copies){.source = copies->source, .next = copies->next, .op_tags = *now};
+    if (!keeps_weight_copies(e) &&
+        (made->micro != now->micro || (made->phase != now->phase && again)))
+        *copies = (struct narrow_copies){
+            .source = copies->source, .next_row = copies->next_row, .op_tags = *now};
 }
 
 /* Returns whether the backward reads the copy of an input that the forward made. Otherwise it quantises the input
  * again. torchao saves the input itself (torchao/float8/float8_linear.py, matmul_with_hp_or_float8_args), and an input
  * that tensor ranks gather again, or that is recomputed, needs a new copy anyway. */
-static bool saves_copies(const struct emit *e)
+static bool saves_input_copies(const struct emit *e)
 {
     return !recomputes_layers(e) && !e->choices->profile->quantises_again;
 }
@@ -122,17 +127,17 @@ static bool saves_copies(const struct emit *e)
 /* Returns whether one pass makes both copies of a tensor. A gradient needs both at once. An input or a weight needs the
  * transposed copy only in the backward, so both are made only if copies are kept until then. torchao has no kernel that
  * makes both if scales are of blocks (torchao/testing/training/roofline_utils.py). */
-static bool both_at_once(const struct emit *e, enum operand_role role, struct view x)
+static bool makes_both_copies(const struct emit *e, enum operand_role role, struct view x)
 {
     const enum scaling scaling = (enum scaling)products_recipe(e->choices)->scaling;
     bool one_pass = !e->choices->profile->quantises_again || scaling == SCALING_TENSOR ||
                     scaling == SCALING_ROW;
     switch (role) {
     case ROLE_INPUT:
-        return saves_copies(e) && (e->tensor.size == 1 || tensor_keeps_gathered(e) ||
-                                   x.buffer.i != e->narrow.gathered.i);
+        return saves_input_copies(e) && (e->tensor.size == 1 || tensor_keeps_gathered(e) ||
+                                         x.buffer.i != e->narrow.last_gathered.i);
     case ROLE_WEIGHT:
-        return keeps_weights(e) && one_pass;
+        return keeps_weight_copies(e) && one_pass;
     default:
         return one_pass;
     }
@@ -140,9 +145,10 @@ static bool both_at_once(const struct emit *e, enum operand_role role, struct vi
 
 /* Returns whether a pass of its own finds the largest element of a tensor. TransformerEngine's norms write that of
  * their result (csrc/extensions/normalization.cpp: FUSED_NORM_AMAX_FP8, FUSED_NORM_AMAX_NVFP4). */
-static bool amax_pass(const struct emit *e, struct view x)
+static bool needs_amax_pass(const struct emit *e, struct view x)
 {
-    const bool known = !e->choices->profile->quantises_again && x.buffer.i == e->narrow.normed.i;
+    const bool known =
+        !e->choices->profile->quantises_again && x.buffer.i == e->narrow.last_normed.i;
     return products_recipe(e->choices)->amax && !known;
 }
 
@@ -152,8 +158,8 @@ struct operand_size {
     int64_t route, dealt; /* of the rows of experts */
 };
 
-static void quantise(struct emit *e, enum operand_role role, struct view x,
-                     struct operand_size size, bool turned, bool both)
+static void emit_quantise(struct emit *e, enum operand_role role, struct view x,
+                          struct operand_size size, bool turned, bool both)
 {
     static const char *const stems[] = {
         [ROLE_INPUT] = "x_narrow", [ROLE_WEIGHT] = "w_narrow", [ROLE_GRADIENT] = "dy_narrow"};
@@ -171,7 +177,7 @@ static void quantise(struct emit *e, enum operand_role role, struct view x,
                                      .scaling = scaling,
                                      .turned = turned && !both,
                                      .both = both,
-                                     .amax = amax_pass(e, x),
+                                     .amax = needs_amax_pass(e, x),
                                      .groups = size.groups,
                                      .route = size.route,
                                      .dealt = size.dealt}};
@@ -187,11 +193,11 @@ static void quantise(struct emit *e, enum operand_role role, struct view x,
         const struct scaling_layout layout = work_scale_layout(&work, t);
         struct view scales = emit_tensor(e, "scales", category, scaling_scale_dtype(scaling),
                                          scaling_layout_scale_count(&layout), 0);
-        struct narrow_copies *copies = copies_of(e, x);
+        struct narrow_copies *copies = narrow_copies_of(e, x);
         copies->data[t] = write[writes++] = data;
         copies->scales[t] = write[writes++] = scales;
         /* recomputation does not make these copies again */
-        if (role == ROLE_WEIGHT && keeps_weights(e)) {
+        if (role == ROLE_WEIGHT && keeps_weight_copies(e)) {
             saved_buffers_add(&e->caches, data.buffer);
             saved_buffers_add(&e->caches, scales.buffer);
         }
@@ -200,13 +206,13 @@ static void quantise(struct emit *e, enum operand_role role, struct view x,
 }
 
 /* Makes the transposed copy of a tensor that was gathered in 8 bits, from the copy. */
-static void transpose(struct emit *e, struct view x, int64_t rows, int64_t cols)
+static void transpose_gathered_copy(struct emit *e, struct view x, int64_t rows, int64_t cols)
 {
-    const struct view data = copies_of(e, x)->data[0];
+    const struct view data = narrow_copies_of(e, x)->data[0];
     struct view turned =
-        emit_tensor(e, "turned", CATEGORY_ACTIVATION, dtype_of(e, data), rows * cols, 0);
+        emit_tensor(e, "turned", CATEGORY_ACTIVATION, dtype_of_view(e, data), rows * cols, 0);
     emit_pack(e, WORK_PACK, data, turned, rows, cols, 1);
-    struct narrow_copies *copies = copies_of(e, x);
+    struct narrow_copies *copies = narrow_copies_of(e, x);
     copies->data[1] = turned;
     copies->scales[1] = copies->scales[0];
 }
@@ -218,12 +224,12 @@ static struct view narrow_copy(struct emit *e, enum operand_role role, struct vi
     const bool pairs = products_transposed_copies(e->choices);
     turned = turned && pairs;
     if (role == ROLE_WEIGHT)
-        forget_weight(e, x);
-    if (copies_of(e, x)->data[turned].count == 0 && copies_of(e, x)->copies_only)
-        transpose(e, x, size.rows, size.cols);
-    else if (copies_of(e, x)->data[turned].count == 0)
-        quantise(e, role, x, size, turned, pairs && !turned && both_at_once(e, role, x));
-    const struct narrow_copies *copies = copies_of(e, x);
+        forget_weight_copies(e, x);
+    if (narrow_copies_of(e, x)->data[turned].count == 0 && narrow_copies_of(e, x)->copies_only)
+        transpose_gathered_copy(e, x, size.rows, size.cols);
+    else if (narrow_copies_of(e, x)->data[turned].count == 0)
+        emit_quantise(e, role, x, size, turned, pairs && !turned && makes_both_copies(e, role, x));
+    const struct narrow_copies *copies = narrow_copies_of(e, x);
     *scales = copies->scales[turned];
     return copies->data[turned];
 }
@@ -269,33 +275,34 @@ uint32_t emit_narrow_operands(struct emit *e, struct work *work, struct view *re
     return reads + 2;
 }
 
-bool emit_narrow_gathers(const struct emit *e)
+bool emit_narrow_gathers_in_8_bits(const struct emit *e)
 {
     const struct products_recipe *recipe = products_recipe(e->choices);
     return is_narrow(e) && recipe->scaling == SCALING_TENSOR && recipe->amax;
 }
 
-bool emit_narrow_rescales(const struct emit *e)
+bool emit_narrow_rescales_result(const struct emit *e)
 {
     return is_narrow(e) && products_recipe(e->choices)->scaling == SCALING_ROW &&
            e->choices->profile->quantises_again;
 }
 
-struct view emit_narrow_part(struct emit *e, bool gradient, struct view x, int64_t cols,
-                             uint8_t stream, uint16_t group)
+struct view emit_narrow_copy_of_own_rows(struct emit *e, bool gradient, struct view x, int64_t cols,
+                                         uint8_t stream, uint16_t group)
 {
     const struct products_recipe *recipe = products_recipe(e->choices);
     const enum dtype dtype = (enum dtype)(gradient ? recipe->gradients : recipe->inputs);
     const int64_t rows = (int64_t)x.count / cols;
-    if (copies_of(e, x)->data[0].count > 0 && saves_copies(e))
-        return copies_of(e, x)->data[0];
+    if (narrow_copies_of(e, x)->data[0].count > 0 && saves_input_copies(e))
+        return narrow_copies_of(e, x)->data[0];
     struct view largest = emit_tensor(e, "amax", CATEGORY_ACTIVATION, DTYPE_F32, 1, 0),
                 all = emit_tensor(e, "amax_all", CATEGORY_ACTIVATION, DTYPE_F32, 1, 0);
-    struct work work = {.kind = WORK_QUANTISE,
-                        .quantise = {rows, cols, SCALING_TENSOR, 0, 0, amax_pass(e, x), 0, 1, 0}};
+    struct work work = {
+        .kind = WORK_QUANTISE,
+        .quantise = {rows, cols, SCALING_TENSOR, 0, 0, needs_amax_pass(e, x), 0, 1, 0}};
     emit_op(e, e->stream.compute, &work, &x, 1, &largest, 1);
     struct work reduce = {.kind = WORK_ALL_REDUCE,
-                          .all_reduce = {group, bytes_of(e, largest), REDUCE_MAX}};
+                          .all_reduce = {group, bytes_of_view(e, largest), REDUCE_MAX}};
     emit_op(e, stream, &reduce, &largest, 1, &all, 1);
     struct view data = emit_tensor(e, gradient ? "dy_narrow" : "x_narrow", CATEGORY_ACTIVATION,
                                    dtype, rows * cols, 0);
@@ -305,16 +312,17 @@ struct view emit_narrow_part(struct emit *e, bool gradient, struct view x, int64
     work.quantise.given = 1;
     emit_op(e, e->stream.compute, &work, (struct view[]){x, all}, 2, (struct view[]){data, scales},
             2);
-    struct narrow_copies *copies = copies_of(e, x);
+    struct narrow_copies *copies = narrow_copies_of(e, x);
     copies->data[0] = data;
     copies->scales[0] = scales;
     return data;
 }
 
-void emit_narrow_gathered(struct emit *e, struct view part, struct view y, struct view data)
+void emit_narrow_set_gathered_copy(struct emit *e, struct view part, struct view y,
+                                   struct view data)
 {
-    const struct view scales = copies_of(e, part)->scales[0];
-    struct narrow_copies *copies = copies_of(e, y);
+    const struct view scales = narrow_copies_of(e, part)->scales[0];
+    struct narrow_copies *copies = narrow_copies_of(e, y);
     copies->data[0] = data;
     copies->scales[0] = scales;
     copies->copies_only = true;

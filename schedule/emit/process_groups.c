@@ -23,13 +23,13 @@
 #include <assert.h>
 #include <stdio.h>
 
-struct axes {
+struct mesh_axes {
     /* for each axis of the mesh, the part to which it belongs */
     struct mesh_part part[MESH_AXES_MAX];
     uint32_t count;
 };
 
-static void add_axis(struct ir *ir, struct axes *axes, const struct mesh_part *part,
+static void add_axis(struct ir *ir, struct mesh_axes *axes, const struct mesh_part *part,
                      const char *suffix, uint32_t size)
 {
     struct mesh_axis *axis = &ir->mesh.axis[ir->mesh.axis_count++];
@@ -39,7 +39,8 @@ static void add_axis(struct ir *ir, struct axes *axes, const struct mesh_part *p
 }
 
 /* Adds a group over axes, those of lower order first; returns IR_NONE16 if it would have one rank. */
-static uint16_t add_group(struct ir *ir, const char *name, const struct axes *axes, uint32_t mask)
+static uint16_t add_group(struct ir *ir, const char *name, const struct mesh_axes *axes,
+                          uint32_t mask)
 {
     struct axis_set set[MESH_AXES_MAX] = {{0}};
     uint32_t size = 1, count = 0;
@@ -52,7 +53,7 @@ static uint16_t add_group(struct ir *ir, const char *name, const struct axes *ax
     return size > 1 ? ir_add_group(ir, name, set, count) : IR_NONE16;
 }
 
-static uint32_t axes_along(const struct axes *axes, enum mesh_part_kind what)
+static uint32_t axes_along(const struct mesh_axes *axes, enum mesh_part_kind what)
 {
     uint32_t mask = 0;
     for (uint32_t i = 0; i < axes->count; i++)
@@ -61,7 +62,8 @@ static uint32_t axes_along(const struct axes *axes, enum mesh_part_kind what)
 }
 
 /* Returns `count` stages, each `apart` stages after the one before it. */
-static struct axis_set stages_from(struct emit *e, uint32_t first, uint32_t count, uint32_t apart)
+static struct axis_set stages_with_distance(struct emit *e, uint32_t first, uint32_t count,
+                                            uint32_t apart)
 {
     uint32_t *set = arena_array(&e->arena, count, sizeof *set);
     for (uint32_t i = 0; i < count; i++)
@@ -69,33 +71,33 @@ static struct axis_set stages_from(struct emit *e, uint32_t first, uint32_t coun
     return (struct axis_set){(uint8_t)mesh_find_axis(&e->ir->mesh, "pp"), count, set};
 }
 
-void emit_role(struct emit *e, uint32_t stage)
+void emit_begin_role(struct emit *e, uint32_t stage)
 {
     char name[MESH_NAME_MAX];
     e->stage = stage;
     e->role = 0;
-    e->last_compute.i = e->before_wo.i = e->sync.i = IR_NONE;
-    e->loss_touched = false;
-    emit_narrow_begin(e);
+    e->last_compute.i = e->last_before_wo_backward.i = e->awaited_by_next_compute.i = IR_NONE;
+    e->loss_is_written = false;
+    emit_narrow_reset(e);
     e->kept_buffers.count = e->expanded_latents.count = e->caches.count = 0;
     e->extension_count = e->dependency_count = 0;
     if (e->choices->pp == 1)
         return; /* there is one role, of all ranks */
-    struct axis_set set = stages_from(e, stage, 1, 0);
+    struct axis_set set = stages_with_distance(e, stage, 1, 0);
     snprintf(name, sizeof name, "stage%u", stage);
     e->role = ir_add_role(e->ir, name, &set, 1);
 }
 
 /* Runs of neighbouring ranks. For each run, the axes along which its ranks lie, as a mask. */
-struct runs {
+struct rank_runs {
     uint32_t size[2];
     uint32_t axes[2];
 };
 
 /* Adds a part of the mesh. If runs of ranks end inside it, it is cut there. below: the number of ranks of all later
  * parts. */
-static void add_part(struct ir *ir, struct axes *axes, const struct mesh_part *part, uint32_t below,
-                     struct runs *runs)
+static void add_mesh_part(struct ir *ir, struct mesh_axes *axes, const struct mesh_part *part,
+                          uint32_t below, struct rank_runs *runs)
 {
     static const char *const suffix[3][3] = {{""}, {"_out", "_in"}, {"_out", "_mid", "_in"}};
     uint32_t above = below * part->size, end[4] = {above}, cuts = 0;
@@ -112,7 +114,8 @@ static void add_part(struct ir *ir, struct axes *axes, const struct mesh_part *p
 }
 
 /* Adds the axes of the mesh, and finds the axes of the runs. */
-static void add_axes(struct emit *e, struct axes *axes, uint32_t stages, struct runs *runs)
+static void add_axes(struct emit *e, struct mesh_axes *axes, uint32_t stages,
+                     struct rank_runs *runs)
 {
     const struct choices *c = e->choices;
     struct ir *ir = e->ir;
@@ -126,7 +129,7 @@ static void add_axes(struct emit *e, struct axes *axes, uint32_t stages, struct 
             continue;
         }
         below /= part[i].size;
-        add_part(ir, axes, &part[i], below, runs);
+        add_mesh_part(ir, axes, &part[i], below, runs);
     }
     assert(below == 1);
     if (c->tp > copies)
@@ -137,14 +140,15 @@ static void add_axes(struct emit *e, struct axes *axes, uint32_t stages, struct 
 
 /* Makes the groups of ranks that share weights. The gradients of these weights are partial over the axes `partial`;
  * ranks along the axes `cut` share one copy. */
-static struct weight_ranks weight_ranks(struct ir *ir, const struct axes *plain, uint32_t partial,
-                                        uint32_t cut, const char *shard, const char *replica)
+static struct weight_ranks weight_ranks(struct ir *ir, const struct mesh_axes *plain,
+                                        uint32_t partial, uint32_t cut, const char *shard,
+                                        const char *replica)
 {
-    struct weight_ranks ranks = {.shard = add_group(ir, shard, plain, cut),
-                                 .replica = add_group(ir, replica, plain, partial & ~cut),
+    struct weight_ranks ranks = {.shard_group = add_group(ir, shard, plain, cut),
+                                 .replica_group = add_group(ir, replica, plain, partial & ~cut),
                                  .shard_size = 1,
                                  .replica_size = 1,
-                                 .axes = partial};
+                                 .partial_axes = partial};
     for (uint32_t i = 0; i < plain->count; i++)
         if (partial >> i & 1)
             *(cut >> i & 1 ? &ranks.shard_size : &ranks.replica_size) *= ir->mesh.axis[i].size;
@@ -155,10 +159,10 @@ void emit_mesh(struct emit *e)
 {
     const struct choices *c = e->choices;
     struct ir *ir = e->ir;
-    struct axes axes = {.count = 0}, plain;
+    struct mesh_axes axes = {.count = 0}, plain;
     uint32_t shard = c->weights == CHOICE_WEIGHTS_REPLICATED ? 1 : c->shard;
     uint32_t stages = pipeline_replicates_weights(c) ? 1 : c->pp;
-    struct runs runs = {.size = {shard, c->ep / c->tp}};
+    struct rank_runs runs = {.size = {shard, c->ep / c->tp}};
     add_axes(e, &axes, stages, &runs);
     uint32_t sharded = runs.axes[0], ep = runs.axes[1];
     bool two = c->window > 1 && c->window < c->cp;
@@ -174,10 +178,10 @@ void emit_mesh(struct emit *e)
     uint32_t outer = axes_along(&axes, ALONG_OUTER), inner = axes_along(&axes, ALONG_INNER);
     if (c->interleaved > 0) /* says in which order ranks hold tokens */
         add_group(ir, "cp", &axes, outer | inner);
-    e->group.outer = (struct ring){.size = c->cp / c->window};
-    e->group.inner = (struct ring){.size = c->window};
-    e->group.outer.group = add_group(ir, two ? "cp_out" : "cp", &axes, outer);
-    e->group.inner.group = add_group(ir, two ? "cp_in" : "cp", &axes, inner);
+    e->group.outer_ring = (struct ring){.size = c->cp / c->window};
+    e->group.inner_ring = (struct ring){.size = c->window};
+    e->group.outer_ring.group = add_group(ir, two ? "cp_out" : "cp", &axes, outer);
+    e->group.inner_ring.group = add_group(ir, two ? "cp_in" : "cp", &axes, inner);
     e->tensor = (struct tensor_ranks){.size = c->tp, .axes = tp, .copy_axes = copy};
     e->tensor.group = add_group(ir, "tp", &axes, tp);
     e->tensor.copy_group = add_group(ir, "tp_copy", &axes, copy == tp ? 0 : copy);
@@ -186,31 +190,31 @@ void emit_mesh(struct emit *e)
     plain = axes;
     for (uint32_t i = 0; i < plain.count; i++)
         plain.part[i].order = 0;
-    e->group.all = IR_NONE16;
+    e->group.all_ranks = IR_NONE16;
     if (c->attention == CHOICE_ATTENTION_FPDT && c->profile->chunk_sync)
-        e->group.all = add_group(ir, "all", &plain, all);
+        e->group.all_ranks = add_group(ir, "all", &plain, all);
     e->group.dense = weight_ranks(ir, &plain, all, sharded, "shard", "replica");
     e->group.ep = add_group(ir, "ep", &plain, ep);
     if (c->ep > 1)
         e->group.experts =
             weight_ranks(ir, &plain, all & ~ep, sharded & ~ep, "expert_shard", "expert_replica");
-    e->group.norm = IR_NONE16;
+    e->group.all_gradients = IR_NONE16;
     if (weights_clip_gradients(c))
-        e->group.norm = add_group(
+        e->group.all_gradients = add_group(
             ir, "norm", &plain, sharded | ep | tp | (stages > 1 ? axes_along(&axes, ALONG_PP) : 0));
-    e->group.position = c->hp == 1          ? c->row_ranks > 1 ? e->tensor.group : IR_NONE16
-                        : c->row_ranks == 1 ? e->group.hp
-                                            : add_group(ir, "hp_tp", &plain, hp | tp);
-    struct axis_set ends = stages_from(e, 0, 2, c->pp - 1);
-    e->group.ends = IR_NONE16;
+    e->group.core_positions = c->hp == 1          ? c->row_ranks > 1 ? e->tensor.group : IR_NONE16
+                              : c->row_ranks == 1 ? e->group.hp
+                                                  : add_group(ir, "hp_tp", &plain, hp | tp);
+    struct axis_set ends = stages_with_distance(e, 0, 2, c->pp - 1);
+    e->group.end_stages = IR_NONE16;
     if (pipeline_ends_tied(c)) /* the first and the last stage both have the embedding */
-        e->group.ends = ir_add_group(ir, "ends", &ends, 1);
+        e->group.end_stages = ir_add_group(ir, "ends", &ends, 1);
 }
 
-uint16_t multiplex_group(struct emit *e, const char *what, struct share share)
+uint16_t multiplex_group_of_stages(struct emit *e, const char *what, struct share share)
 {
     char name[MESH_NAME_MAX];
-    struct axis_set axis = stages_from(e, share.first, share.count, 1);
+    struct axis_set axis = stages_with_distance(e, share.first, share.count, 1);
     if (share.count == e->choices->pp) /* the whole axis */
         axis = (struct axis_set){.axis = axis.axis};
     snprintf(name, sizeof name, "%s%u-%u", what, share.first, share.first + share.count - 1);

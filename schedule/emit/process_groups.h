@@ -9,10 +9,10 @@
 void emit_mesh(struct emit *e);
 /* Begins the role of a stage: ops and buffers that are made from now on belong to its ranks. Stages are begun in order.
  * Clears what is known of the role before. */
-void emit_role(struct emit *e, uint32_t stage);
+void emit_begin_role(struct emit *e, uint32_t stage);
 
 /* Returns the group of the ranks that have the same place in each of the stages of `share`. Its name begins with
  * `what`; each stream needs a group of its own, since members of a group communicate in one order. */
-uint16_t multiplex_group(struct emit *e, const char *what, struct share share);
+uint16_t multiplex_group_of_stages(struct emit *e, const char *what, struct share share);
 
 #endif

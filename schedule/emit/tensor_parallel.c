@@ -8,7 +8,7 @@
 #include <assert.h>
 
 /* Returns the rows of the longest unit. */
-static int64_t most_rows(const struct choices *c)
+static int64_t longest_unit_rows(const struct choices *c)
 {
     int64_t most = 0;
     for (uint32_t s = 0; s < c->subsequences; s++) {
@@ -18,39 +18,41 @@ static int64_t most_rows(const struct choices *c)
     return most / c->cp / c->hp * c->micro_batch;
 }
 
-static bool is_replicated(const struct emit *e)
+static bool tokens_are_replicated(const struct emit *e)
 {
     return e->choices->tensor_plan == TENSOR_PLAN_REPLICATED;
 }
 
 /* True inside of layers, which are compiled one by one: embedding and head stay as they are, and so do products in 8
  * bits. */
-static bool is_async(const struct emit *e)
+static bool uses_async_plan(const struct emit *e)
 {
     return e->choices->tensor_plan == TENSOR_PLAN_ASYNC && e->tags.layer != IR_NONE16 &&
            !products_narrow_in(e->choices, e->tags.layer);
 }
 
-/* Returns in how many pieces `own` rows of each tensor rank are gathered or reduced. A sequence's rows are in order only
- * if it is gathered whole. In any order async TP has a piece for each rank, as _pipelined_all_gather_and_consume(). */
-static int64_t pieces_of(const struct emit *e, int64_t own, enum tensor_rows order)
+/* Returns in how many pieces `own` rows of each tensor rank are gathered or reduced. A sequence's rows are in order
+ * only if it is gathered whole. In any order async TP has a piece for each rank, as
+ * _pipelined_all_gather_and_consume(). */
+static int64_t collective_pieces(const struct emit *e, int64_t own, enum tensor_rows order)
 {
     if (order == TENSOR_SEQUENCES)
         return e->choices->micro_batch;
-    return is_async(e) && own % (int64_t)e->tensor.size == 0 ? (int64_t)e->tensor.size : 1;
+    return uses_async_plan(e) && own % (int64_t)e->tensor.size == 0 ? (int64_t)e->tensor.size : 1;
 }
 
 void tensor_setup(struct emit *e, bool layers)
 {
-    e->tensor.held.i = IR_NONE;
+    e->tensor.gather_buffer.i = IR_NONE;
     if (e->tensor.size == 1)
         return;
-    e->tensor.comm = ir_add_stream(e->ir, "comm.tp", STREAM_COMM);
+    e->tensor.comm_stream = ir_add_stream(e->ir, "comm.tp", STREAM_COMM);
     if (!layers || !e->choices->profile->tensor_buffer || tensor_uses_dtensor(e->choices))
         return;
-    e->tensor.held = emit_buffer(e, "gathered_rows", CATEGORY_COMMUNICATION, e->choices->dtype,
-                                 most_rows(e->choices), e->choices->model->hidden);
-    e->ir->buffer.flags[e->tensor.held.i] |= BUFFER_PERSISTENT;
+    e->tensor.gather_buffer =
+        emit_buffer(e, "gathered_rows", CATEGORY_COMMUNICATION, e->choices->dtype,
+                    longest_unit_rows(e->choices), e->choices->model->hidden);
+    e->ir->buffer.flags[e->tensor.gather_buffer.i] |= BUFFER_PERSISTENT;
 }
 
 bool tensor_keeps_gathered(const struct emit *e)
@@ -58,24 +60,24 @@ bool tensor_keeps_gathered(const struct emit *e)
     return e->tensor.size > 1 && tensor_uses_dtensor(e->choices);
 }
 
-static op_id collective_of(struct emit *e, enum work_kind kind, struct view x, struct view y)
+static op_id emit_collective(struct emit *e, enum work_kind kind, struct view x, struct view y)
 {
     struct work work = {.kind = (uint8_t)kind,
-                        .collective = {e->tensor.group, bytes_of(e, x), ALGORITHM_AUTO, 0}};
+                        .collective = {e->tensor.group, bytes_of_view(e, x), ALGORITHM_AUTO, 0}};
     op_id after = e->choices->profile->tensor_after ? e->last_compute : (op_id){IR_NONE};
-    return emit_op_after(e, after, e->tensor.comm, &work, &x, 1, &y, 1);
+    return emit_op_after(e, after, e->tensor.comm_stream, &work, &x, 1, &y, 1);
 }
 
-/* Emits collectives of the tensor group: one for each piece of pieces_of(). cols: columns of x and y. In an
+/* Emits collectives of the tensor group: one for each piece of collective_pieces(). cols: columns of x and y. In an
  * implementation that launches it from its compute stream, it starts after all ops that were launched there before. */
-static void collective(struct emit *e, enum work_kind kind, struct view x, struct view y,
-                       int64_t cols, enum tensor_rows order)
+static void emit_collective_by_pieces(struct emit *e, enum work_kind kind, struct view x,
+                                      struct view y, int64_t cols, enum tensor_rows order)
 {
     const struct view own = x.count < y.count ? x : y;
-    int64_t pieces = pieces_of(e, (int64_t)own.count / cols, order);
+    int64_t pieces = collective_pieces(e, (int64_t)own.count / cols, order);
     int64_t from = (int64_t)x.count / pieces, to = (int64_t)y.count / pieces;
     for (int64_t i = 0; i < pieces; i++)
-        collective_of(e, kind, view_part(x, i * from, from), view_part(y, i * to, to));
+        emit_collective(e, kind, view_part(x, i * from, from), view_part(y, i * to, to));
 }
 
 /* Moves a tensor between the order of its sequences, [B, ranks, part], and that of tensor ranks, [ranks, B, part];
@@ -84,9 +86,9 @@ static struct view reorder_rows(struct emit *e, struct view x, enum work_kind ki
                                 enum tensor_rows order, int64_t cols)
 {
     int64_t ranks = (int64_t)e->tensor.size, count = (int64_t)x.count;
-    int64_t sequences = pieces_of(e, count / cols / ranks, order);
+    int64_t sequences = collective_pieces(e, count / cols / ranks, order);
     struct view y =
-        emit_tensor(e, "moved", CATEGORY_COMMUNICATION, dtype_of(e, x), count / cols, cols);
+        emit_tensor(e, "moved", CATEGORY_COMMUNICATION, dtype_of_view(e, x), count / cols, cols);
     if (e->choices->micro_batch == 1 && sequences == 1) /* torch.cat of contiguous chunks */
         return emit_cast(e, x, y);
     return emit_pack(e, kind, x, y, sequences, ranks, count / sequences / ranks);
@@ -100,40 +102,41 @@ static struct view torch_gather(struct emit *e, struct view x, int64_t cols, enu
     int64_t rows = (int64_t)x.count / cols * (int64_t)e->tensor.size;
     bool copied = e->choices->micro_batch > 1;
     struct view y = emit_tensor(e, copied ? "arrived" : stem, CATEGORY_COMMUNICATION,
-                                dtype_of(e, x), rows, cols);
-    e->sync = collective_of(e, WORK_ALL_GATHER, x, y);
+                                dtype_of_view(e, x), rows, cols);
+    e->awaited_by_next_compute = emit_collective(e, WORK_ALL_GATHER, x, y);
     return copied ? reorder_rows(e, y, WORK_UNPACK, order, cols) : y;
 }
 
 static struct view gather_tensor(struct emit *e, struct view x, int64_t cols,
                                  enum tensor_rows order, const char *stem, bool held)
 {
-    if (tensor_uses_dtensor(e->choices) && !is_async(e))
+    if (tensor_uses_dtensor(e->choices) && !uses_async_plan(e))
         return torch_gather(e, x, cols, order, stem);
     int64_t rows = (int64_t)x.count / cols * (int64_t)e->tensor.size;
     struct view y;
     /* deferred weight gradients would read the buffer after others have been gathered into it */
-    if (held && e->tensor.held.i != IR_NONE && e->weights.defers == NULL)
-        y = view_rows(e->tensor.held, 0, rows, cols);
+    if (held && e->tensor.gather_buffer.i != IR_NONE && e->weights.deferred == NULL)
+        y = view_rows(e->tensor.gather_buffer, 0, rows, cols);
     else
-        y = emit_tensor(e, stem, CATEGORY_COMMUNICATION, dtype_of(e, x), rows, cols);
-    e->narrow.gathered = y.buffer;
-    collective(e, WORK_ALL_GATHER, x, y, cols, order);
+        y = emit_tensor(e, stem, CATEGORY_COMMUNICATION, dtype_of_view(e, x), rows, cols);
+    e->narrow.last_gathered = y.buffer;
+    emit_collective_by_pieces(e, WORK_ALL_GATHER, x, y, cols, order);
     return y;
 }
 
 struct view tensor_gather(struct emit *e, struct view x, int64_t cols, enum tensor_rows order,
                           const char *stem, bool held)
 {
-    if (e->tensor.size == 1 || is_replicated(e))
+    if (e->tensor.size == 1 || tokens_are_replicated(e))
         return x;
-    if (!emit_narrow_gathers(e))
+    if (!emit_narrow_gathers_in_8_bits(e))
         return gather_tensor(e, x, cols, order, stem, held);
     const bool gradient = e->tags.phase == PHASE_BACKWARD && !held;
-    struct view part = emit_narrow_part(e, gradient, x, cols, e->tensor.comm, e->tensor.group);
-    struct view y = emit_computed(e, stem, CATEGORY_COMMUNICATION,
-                                  (int64_t)x.count / cols * (int64_t)e->tensor.size, cols);
-    emit_narrow_gathered(e, x, y, gather_tensor(e, part, cols, order, stem, false));
+    struct view part =
+        emit_narrow_copy_of_own_rows(e, gradient, x, cols, e->tensor.comm_stream, e->tensor.group);
+    struct view y = emit_compute_tensor(e, stem, CATEGORY_COMMUNICATION,
+                                        (int64_t)x.count / cols * (int64_t)e->tensor.size, cols);
+    emit_narrow_set_gathered_copy(e, x, y, gather_tensor(e, part, cols, order, stem, false));
     return y;
 }
 
@@ -150,81 +153,83 @@ struct view tensor_gather_input(struct emit *e, struct view x, int64_t cols, enu
     return y;
 }
 
-void tensor_reduce_apart(struct emit *e, struct view x)
+void tensor_reduce_unread(struct emit *e, struct view x)
 {
-    struct view y = emit_like(e, x, (int64_t)x.count, "reduced_apart", MEMORY_HBM);
-    e->sync = collective_of(e, WORK_ALL_REDUCE, x, y);
+    struct view y = emit_tensor_like(e, x, (int64_t)x.count, "reduced_apart", MEMORY_HBM);
+    e->awaited_by_next_compute = emit_collective(e, WORK_ALL_REDUCE, x, y);
 }
 
 void tensor_gather_to(struct emit *e, struct view x, struct view y)
 {
     assert(e->tensor.size > 1);
-    collective_of(e, WORK_ALL_GATHER, x, y);
+    emit_collective(e, WORK_ALL_GATHER, x, y);
 }
 
-struct view tensor_own(struct emit *e, struct view x, const char *stem)
+struct view tensor_own_part(struct emit *e, struct view x, const char *stem)
 {
     assert(e->tensor.size > 1);
     struct view y =
-        emit_tensor(e, stem, CATEGORY_COMMUNICATION, dtype_of(e, x), (int64_t)x.count, 0);
-    collective_of(e, WORK_ALL_TO_ALL, x, y);
+        emit_tensor(e, stem, CATEGORY_COMMUNICATION, dtype_of_view(e, x), (int64_t)x.count, 0);
+    emit_collective(e, WORK_ALL_TO_ALL, x, y);
     return view_part(y, 0, (int64_t)(x.count / e->tensor.size));
 }
 
-struct view tensor_product(struct emit *e, struct view y, int64_t cols, const char *stem)
+struct view tensor_product_output(struct emit *e, struct view y, int64_t cols, const char *stem)
 {
-    if (e->tensor.size == 1 || is_replicated(e))
+    if (e->tensor.size == 1 || tokens_are_replicated(e))
         return y;
-    return emit_computed(e, stem, CATEGORY_COMMUNICATION,
-                         (int64_t)y.count / cols * (int64_t)e->tensor.size, cols);
+    return emit_compute_tensor(e, stem, CATEGORY_COMMUNICATION,
+                               (int64_t)y.count / cols * (int64_t)e->tensor.size, cols);
 }
 
 /* As reduce_scatter_tensor() on dimension 1: chunks are concatenated first. */
 static void torch_scatter(struct emit *e, struct view x, struct view y, int64_t cols,
                           enum tensor_rows order)
 {
-    e->sync = collective_of(e, WORK_REDUCE_SCATTER, reorder_rows(e, x, WORK_PACK, order, cols), y);
+    e->awaited_by_next_compute =
+        emit_collective(e, WORK_REDUCE_SCATTER, reorder_rows(e, x, WORK_PACK, order, cols), y);
 }
 
 /* Gives each rank its rows of all ranks' x, piece by piece, and sums them (_pipelined_produce_and_all2all() and
  * reduce_partials()). */
-static void send_and_sum(struct emit *e, struct view x, struct view y, int64_t cols,
-                         enum tensor_rows order)
+static void send_rows_and_sum(struct emit *e, struct view x, struct view y, int64_t cols,
+                              enum tensor_rows order)
 {
-    int64_t pieces = pieces_of(e, (int64_t)y.count / cols, order), ranks = (int64_t)e->tensor.size;
+    int64_t pieces = collective_pieces(e, (int64_t)y.count / cols, order),
+            ranks = (int64_t)e->tensor.size;
     int64_t from = (int64_t)x.count / pieces, to = (int64_t)y.count / pieces;
-    struct view partials = emit_tensor(e, "partials", CATEGORY_COMMUNICATION, dtype_of(e, x),
+    struct view partials = emit_tensor(e, "partials", CATEGORY_COMMUNICATION, dtype_of_view(e, x),
                                        (int64_t)x.count / cols, cols);
     struct work sum = {.kind = WORK_HEAD_REDUCE, .heads = {1, 1, to, ranks}};
     for (int64_t i = 0; i < pieces; i++)
-        collective_of(e, WORK_ALL_TO_ALL, view_part(x, i * from, from),
-                      view_part(partials, i * from, from));
+        emit_collective(e, WORK_ALL_TO_ALL, view_part(x, i * from, from),
+                        view_part(partials, i * from, from));
     for (int64_t i = 0; i < pieces; i++) {
         struct view of_piece = view_part(partials, i * from, from), own = view_part(y, i * to, to);
         emit_op(e, e->stream.compute, &sum, &of_piece, 1, &own, 1);
     }
 }
 
-void tensor_scatter(struct emit *e, struct view x, struct view y, enum tensor_rows order)
+void tensor_reduce_scatter(struct emit *e, struct view x, struct view y, enum tensor_rows order)
 {
-    tensor_scatter_columns(e, x, y, e->choices->model->hidden, order);
+    tensor_reduce_scatter_columns(e, x, y, e->choices->model->hidden, order);
 }
 
-void tensor_scatter_columns(struct emit *e, struct view x, struct view y, int64_t cols,
-                            enum tensor_rows order)
+void tensor_reduce_scatter_columns(struct emit *e, struct view x, struct view y, int64_t cols,
+                                   enum tensor_rows order)
 {
-    if (e->tensor.size == 1 || is_replicated(e))
+    if (e->tensor.size == 1 || tokens_are_replicated(e))
         assert(x.buffer.i == y.buffer.i && "a product that is not cut writes its result");
     if (e->tensor.size == 1)
         return;
-    if (is_replicated(e))
-        e->sync = collective_of(e, WORK_ALL_REDUCE, x, y);
-    else if (is_async(e))
-        send_and_sum(e, x, y, cols, order);
+    if (tokens_are_replicated(e))
+        e->awaited_by_next_compute = emit_collective(e, WORK_ALL_REDUCE, x, y);
+    else if (uses_async_plan(e))
+        send_rows_and_sum(e, x, y, cols, order);
     else if (tensor_uses_dtensor(e->choices))
         torch_scatter(e, x, y, cols, order);
     else
-        collective(e, WORK_REDUCE_SCATTER, x, y, cols, order);
+        emit_collective_by_pieces(e, WORK_REDUCE_SCATTER, x, y, cols, order);
 }
 
 void tensor_matmul(struct emit *e, enum tensor_rows order, int64_t rows, enum matmul_form form,
@@ -232,8 +237,8 @@ void tensor_matmul(struct emit *e, enum tensor_rows order, int64_t rows, enum ma
                    int64_t n, int64_t k)
 {
     int64_t pieces = 1;
-    if (e->tensor.size > 1 && is_async(e)) {
-        const int64_t all = pieces_of(e, rows / (int64_t)e->tensor.size, order),
+    if (e->tensor.size > 1 && uses_async_plan(e)) {
+        const int64_t all = collective_pieces(e, rows / (int64_t)e->tensor.size, order),
                       of_piece = rows / all;
         pieces = m % of_piece == 0 ? m / of_piece : 1;
     }
@@ -244,22 +249,22 @@ void tensor_matmul(struct emit *e, enum tensor_rows order, int64_t rows, enum ma
                     view_part(y, i * part * n, part * n), part, n, k);
 }
 
-void tensor_scatter_input(struct emit *e, struct view x, struct view y, enum tensor_rows order,
-                          int products)
+void tensor_reduce_input_gradient(struct emit *e, struct view x, struct view y,
+                                  enum tensor_rows order, int products)
 {
-    bool each = e->choices->tensor_plan == TENSOR_PLAN_LINEAR || is_replicated(e);
+    bool each = e->choices->tensor_plan == TENSOR_PLAN_LINEAR || tokens_are_replicated(e);
     for (int i = 1; each && e->tensor.size > 1 && i < products; i++) {
-        struct view dropped =
-            emit_computed(e, "dx_part", CATEGORY_COMMUNICATION,
-                          (int64_t)y.count / e->choices->model->hidden, e->choices->model->hidden);
-        if (is_replicated(e))
-            e->sync = collective_of(e, WORK_ALL_REDUCE, x, dropped);
+        struct view dropped = emit_compute_tensor(e, "dx_part", CATEGORY_COMMUNICATION,
+                                                  (int64_t)y.count / e->choices->model->hidden,
+                                                  e->choices->model->hidden);
+        if (tokens_are_replicated(e))
+            e->awaited_by_next_compute = emit_collective(e, WORK_ALL_REDUCE, x, dropped);
         else
-            tensor_scatter(e, x, dropped, order);
+            tensor_reduce_scatter(e, x, dropped, order);
     }
     /* inductor fuses no reduction of a sum of several products' input gradients (_find_producer_matmul()) */
-    if (e->tensor.size > 1 && is_async(e))
+    if (e->tensor.size > 1 && uses_async_plan(e))
         torch_scatter(e, x, y, e->choices->model->hidden, order);
     else
-        tensor_scatter(e, x, y, order);
+        tensor_reduce_scatter(e, x, y, order);
 }

@@ -34,32 +34,32 @@ bool tensor_keeps_gathered(const struct emit *e);
  * gathered once, or once for each of them. */
 struct view tensor_gather_input(struct emit *e, struct view x, int64_t cols, enum tensor_rows order,
                                 int products);
-/* Does what tensor_scatter() does, for the gradient of such an input: by the plan it is reduced once, or once for each
- * product. The framework adds the reduced gradients of its products. They are one product here, whose result is that
- * sum, so one reduction gives the numbers; each further one stands for the time and the memory of another product's
- * reduction, and nothing reads its result. */
-void tensor_scatter_input(struct emit *e, struct view x, struct view y, enum tensor_rows order,
-                          int products);
+/* Does what tensor_reduce_scatter() does, for the gradient of such an input: by the plan it is reduced once, or once
+ * for each product. The framework adds the reduced gradients of its products. They are one product here, whose result
+ * is that sum, so one reduction gives the numbers; each further one stands for the time and the memory of another
+ * product's reduction, and nothing reads its result. */
+void tensor_reduce_input_gradient(struct emit *e, struct view x, struct view y,
+                                  enum tensor_rows order, int products);
 /* Emits an all-reduce of x over the tensor ranks whose result nothing reads, and which ops after it wait for: the time
  * of a reduction of a framework whose sum the schedule has from another op. */
-void tensor_reduce_apart(struct emit *e, struct view x);
+void tensor_reduce_unread(struct emit *e, struct view x);
 /* Does what tensor_gather() does, into y, which has room for all rows. */
 void tensor_gather_to(struct emit *e, struct view x, struct view y);
 /* Returns this rank's part of x, which is the same on all tensor ranks; parts are equal. An op names the same operand
  * on every rank, so it cannot select a part by rank; an all-to-all delivers the part instead. */
-struct view tensor_own(struct emit *e, struct view x, const char *stem);
+struct view tensor_own_part(struct emit *e, struct view x, const char *stem);
 /* Sums all tensor ranks' x[rows, cols] and writes this rank's rows of the sum to y. */
-void tensor_scatter(struct emit *e, struct view x, struct view y, enum tensor_rows order);
-/* Does what tensor_scatter() does, for a tensor that has `cols` columns and not the model's hidden size. */
-void tensor_scatter_columns(struct emit *e, struct view x, struct view y, int64_t cols,
-                            enum tensor_rows order);
+void tensor_reduce_scatter(struct emit *e, struct view x, struct view y, enum tensor_rows order);
+/* Does what tensor_reduce_scatter() does, for a tensor that has `cols` columns and not the model's hidden size. */
+void tensor_reduce_scatter_columns(struct emit *e, struct view x, struct view y, int64_t cols,
+                                   enum tensor_rows order);
 /* Does what emit_matmul() does for m of `rows` rows that tensor_gather() gathered in this order, or that
- * tensor_scatter() will reduce in it. By plan async there is an op for each piece of rows that a collective moves, so
- * that pieces are multiplied while others travel. */
+ * tensor_reduce_scatter() will reduce in it. By plan async there is an op for each piece of rows that a collective
+ * moves, so that pieces are multiplied while others travel. */
 void tensor_matmul(struct emit *e, enum tensor_rows order, int64_t rows, enum matmul_form form,
                    struct view a, struct view b, struct view bias, struct view y, int64_t m,
                    int64_t n, int64_t k);
 /* Returns where a product whose result is scattered writes: y itself, or a new buffer tp times as long. */
-struct view tensor_product(struct emit *e, struct view y, int64_t cols, const char *stem);
+struct view tensor_product_output(struct emit *e, struct view y, int64_t cols, const char *stem);
 
 #endif

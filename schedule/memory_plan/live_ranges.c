@@ -73,11 +73,12 @@ static void collect_ranges(struct live_range_survey *s, uint8_t memory)
     t->count = t->classes = 0;
     live_ranges_reserve(t, first_uses->used_count);
     for (uint32_t i = 0; i < first_uses->used_count; i++) {
-        uint32_t buffer = first_uses->by_first_use[i], op = first_uses->first[buffer];
-        if (ir->buffer.memory[buffer] != memory || liveness_persistent(ir, buffer))
+        uint32_t buffer = first_uses->by_first_use[i], op = first_uses->first_op[buffer];
+        if (ir->buffer.memory[buffer] != memory || liveness_is_persistent(ir, buffer))
             continue;
-        bool early = first_uses->early_clock[buffer] != IR_NONE;
-        uint8_t *class = &s->class_of[early ? CLASS_EARLY : s->order->stream[op - s->order->begin]];
+        bool early = first_uses->clock_row[buffer] != IR_NONE;
+        uint8_t *class =
+            &s->class_of[early ? CLASS_EARLY : s->order->stream_of_op[op - s->order->first_op]];
         if (*class == UINT8_MAX)
             *class = (uint8_t)t->classes++;
         uint32_t row = t->count++;
@@ -91,13 +92,13 @@ static void collect_ranges(struct live_range_survey *s, uint8_t memory)
 static void lower_clocks(struct live_range_survey *s, const struct class *class)
 {
     struct first_use *row = s->first_use + class->begin;
-    uint32_t width = s->order->width;
+    uint32_t width = s->order->clock_width;
     s->lowered_clocks = heap_alloc((size_t) class->count * width, sizeof *s->lowered_clocks);
     for (uint32_t k = class->count; k-- > 0;) {
         uint32_t *clock = s->lowered_clocks + (size_t)k * width;
         memcpy(clock, row[k].clock, width * sizeof *clock);
         if (k + 1 < class->count)
-            first_uses_lower(clock, row[k + 1].clock, width);
+            first_uses_lower_clock(clock, row[k + 1].clock, width);
         row[k].clock = clock;
     }
     /* First uses by the same op are not distinguished: they all get the lowest clock among them. */
@@ -128,8 +129,8 @@ static void sort_into_classes(struct live_range_survey *s)
         lower_clocks(s, &s->class[s->class_of[CLASS_EARLY]]);
 }
 
-/* Returns the op of the first row of class c that is ordered after op f of `stream`. For an op on the host it is enough
- * that the first use is listed after f; for other streams its clock must cover f. */
+/* Returns the op of the first row of class c that is ordered after op f of `stream`. For an op on the host it is
+ * enough that the first use is listed after f; for other streams its clock must cover f. */
 static uint32_t first_use_after(const struct live_range_survey *s, uint32_t c, uint32_t stream,
                                 uint32_t f)
 {
@@ -162,7 +163,7 @@ static void find_ends(struct live_range_survey *s)
         const op_id *set = ir_free_set(ir, t->buffer[i]);
         bool right = set_count > 0;
         for (uint32_t k = 0; k < set_count; k++) {
-            right &= set[k].i >= order->begin && set[k].i - order->begin < order->count;
+            right &= set[k].i >= order->first_op && set[k].i - order->first_op < order->op_count;
             last = set[k].i > last ? set[k].i : last;
         }
         right &= last >= t->first_use[i];
@@ -170,7 +171,7 @@ static void find_ends(struct live_range_survey *s)
         memset(end, right ? 0 : 0xff, t->classes * sizeof *end);
         for (uint32_t k = 0; right && k < set_count; k++)
             for (uint32_t c = 0; c < t->classes; c++) {
-                uint32_t stream = order->stream[set[k].i - order->begin];
+                uint32_t stream = order->stream_of_op[set[k].i - order->first_op];
                 uint32_t after = first_use_after(s, c, stream, set[k].i);
                 end[c] = after > end[c] ? after : end[c];
             }
@@ -222,7 +223,7 @@ void live_ranges_of(struct live_ranges *t, const struct ir *ir, const struct ord
     t->end = heap_realloc(t->end, (size_t)t->count * t->classes, sizeof *t->end);
     sort_into_classes(&s);
     find_ends(&s);
-    live_ranges_settle(t, order->begin, order->count);
+    live_ranges_settle(t, order->first_op, order->op_count);
     t->live = most_live(t, s.freed_after);
     free(s.first_use);
     free(s.lowered_clocks);

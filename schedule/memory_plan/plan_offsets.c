@@ -44,11 +44,11 @@ static void place_persistent(struct ir *ir, uint32_t role, unsigned memories,
         if (ir->buffer.role[buffer] != role)
             continue;
         ir->buffer.offset[buffer] = UINT64_MAX;
-        if (!liveness_persistent(ir, buffer) || !(memories >> ir->buffer.memory[buffer] & 1))
+        if (!liveness_is_persistent(ir, buffer) || !(memories >> ir->buffer.memory[buffer] & 1))
             continue;
         uint64_t *end = &base[ir->buffer.memory[buffer]];
         ir->buffer.offset[buffer] = *end;
-        *end += repeats_of_state(ir, buffer) * live_ranges_size(ir, buffer);
+        *end += repeats_instances_of_state(ir, buffer) * live_ranges_size(ir, buffer);
     }
 }
 
@@ -68,7 +68,7 @@ bool offsets_plan_role(struct ir *ir, uint32_t role, const struct order *order,
         return true;
     }
     if (!order) {
-        order_role(&own_order, ir, role);
+        order_compute_role(&own_order, ir, role);
         first_uses_of_role(&own_first_uses, ir, &own_order);
         order = &own_order;
         first_uses = &own_first_uses;

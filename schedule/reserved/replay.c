@@ -45,7 +45,7 @@ static void find_coming(struct buffers_by_first_op *c)
             if (at >= c->end - c->begin || c->first[at] != IR_NONE)
                 continue;
             c->first[at] = op;
-            if (liveness_persistent(ir, buffer))
+            if (liveness_is_persistent(ir, buffer))
                 continue;
             c->buffer[c->count] = buffer;
             c->op[c->count++] = op;
@@ -77,26 +77,27 @@ static uint32_t first_of_moments(const struct buffers_by_first_op *c)
 {
     uint32_t first = IR_NONE;
     for (uint32_t b = c->begin; b < c->end; b++)
-        if (is_moment(c->ir, b) && liveness_persistent(c->ir, b) && c->first[b - c->begin] < first)
+        if (is_moment(c->ir, b) && liveness_is_persistent(c->ir, b) &&
+            c->first[b - c->begin] < first)
             first = c->first[b - c->begin];
     return first;
 }
 
-/* Adds the persistent buffers that some op touches: those of moments, or all others, from op `first` on. If the whole list
- * has copies of a buffer's layer that the short list leaves out, the buffers of these copies are added too, layer by
- * layer. */
+/* Adds the persistent buffers that some op touches: those of moments, or all others, from op `first` on. If the whole
+ * list has copies of a buffer's layer that the short list leaves out, the buffers of these copies are added too, layer
+ * by layer. */
 static void add_held(struct replay *r, const struct buffers_by_first_op *c, bool moments,
                      uint32_t first)
 {
     for (uint32_t b = c->begin, end; b < c->end; b = end) {
-        uint32_t times = repeats_of_state(c->ir, b);
+        uint32_t times = repeats_instances_of_state(c->ir, b);
         end = b + 1;
-        while (times > 1 && end < c->end && repeats_of_state(c->ir, end) > 1)
+        while (times > 1 && end < c->end && repeats_instances_of_state(c->ir, end) > 1)
             end++;
         for (uint32_t copy = 0; copy < times; copy++)
             for (uint32_t i = b; i < end; i++)
-                if (c->first[i - c->begin] != IR_NONE && liveness_persistent_whole(c->ir, i) &&
-                    is_moment(c->ir, i) == moments)
+                if (c->first[i - c->begin] != IR_NONE &&
+                    liveness_is_separate_persistent(c->ir, i) && is_moment(c->ir, i) == moments)
                     r->row[r->count++] = (struct replay_stay){i, first, IR_NONE, false, 0};
     }
 }
@@ -179,7 +180,7 @@ void replay_init(struct replay *r, const struct ir *ir, const struct role *role,
                          .ops = repeats_ops(repeats, (uint32_t)(role - ir->role), role->op_count)};
     size_t held = 0;
     for (uint32_t b = c.begin; b < c.end; b++)
-        held += liveness_persistent_whole(ir, b) ? repeats_of_state(ir, b) : 0;
+        held += liveness_is_separate_persistent(ir, b) ? repeats_instances_of_state(ir, b) : 0;
     r->row = heap_alloc(held + rows + 1, sizeof *r->row);
     uint32_t moments = how.late_moments ? first_of_moments(&c) : IR_NONE;
     const uint32_t late = moments == IR_NONE ? 0 : repeats_whole_id(repeats, moments) - begin;

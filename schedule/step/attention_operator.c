@@ -5,17 +5,17 @@
 
 static buffer_id filled_buffer(struct emit *e, const char *stem, int64_t rows, int64_t cols)
 {
-    return emit_zeros(e, emit_computed(e, stem, CATEGORY_ACTIVATION, rows, cols)).buffer;
+    return emit_zeros(e, emit_compute_tensor(e, stem, CATEGORY_ACTIVATION, rows, cols)).buffer;
 }
 
 void emit_operator(struct emit *e)
 {
     int64_t o = transformer_o_width(e->choices->model), width = qkv_width(e);
-    e->saved = saved_new(e);
+    e->layer_saved = saved_new(e);
     e->tags = (struct op_tags){PHASE_FORWARD, REGION_NONE, 0, IR_NONE16, IR_NONE16, IR_NONE16};
     uint8_t scope = e->choices->scope;
     if (scope == SCOPE_FETCH) {
-        fpdt_fetch_alone(e);
+        fpdt_emit_only_fetches(e);
         return;
     }
     bool whole = scope == SCOPE_ATTENTION || scope == SCOPE_EXCHANGE;
@@ -24,7 +24,7 @@ void emit_operator(struct emit *e)
         d_out = filled_buffer(e, "d_out", e->unit.rows, o);
     buffer_id out = emit_activation(e, "attention", e->unit.rows, o);
     if (scope == SCOPE_EXCHANGE) {
-        exchange_alone(e, qkv, out, d_out, emit_activation(e, "dqkv", e->unit.rows, width));
+        exchange_emit_only(e, qkv, out, d_out, emit_activation(e, "dqkv", e->unit.rows, width));
         return;
     }
     e->tags.region = REGION_ATTENTION;

@@ -30,7 +30,7 @@ static buffer_id input(struct emit *e, const char *stem, enum binding_kind kind,
                               .shard = IR_NONE16,
                               .gathered = gathered,
                               .partial = kind == BINDING_LOSS ? e->group.loss_axes : 0};
-    return emit_bound(e, stem, binding, CATEGORY_INPUT, dtype, count);
+    return emit_bound_buffer(e, stem, binding, CATEGORY_INPUT, dtype, count);
 }
 
 /* Makes the inputs: tokens, which the first stage reads; labels, which the last stage reads; and positions, by which
@@ -61,8 +61,8 @@ static void make_inputs(struct emit *e)
     e->positions = input(e, "positions", BINDING_POSITIONS, tensor, DTYPE_I32, places);
     e->positions_gathered = e->positions_own = e->positions;
     if (e->group.hp != IR_NONE16)
-        e->positions_gathered = input(e, "all_positions", BINDING_POSITIONS, e->group.position,
-                                      DTYPE_I32, places * c->hp);
+        e->positions_gathered = input(e, "all_positions", BINDING_POSITIONS,
+                                      e->group.core_positions, DTYPE_I32, places * c->hp);
     if (c->row_ranks > 1)
         e->positions_own = input(e, "own_positions", BINDING_POSITIONS, IR_NONE16, DTYPE_I32,
                                  places / c->row_ranks);
@@ -76,18 +76,19 @@ static void make_ring_streams(struct emit *e, struct ring *ring, const char *kv,
 {
     if (ring->size == 1)
         return;
-    ring->kv = ir_add_stream(e->ir, kv, STREAM_COMM);
-    ring->dkv =
-        e->choices->profile->ring_one_stream ? ring->kv : ir_add_stream(e->ir, dkv, STREAM_COMM);
+    ring->kv_stream = ir_add_stream(e->ir, kv, STREAM_COMM);
+    ring->dkv_stream = e->choices->profile->ring_one_stream
+                           ? ring->kv_stream
+                           : ir_add_stream(e->ir, dkv, STREAM_COMM);
 }
 
 static void make_streams(struct emit *e)
 {
     e->stream.compute = ir_add_stream(e->ir, "compute", STREAM_COMPUTE);
-    e->stream.tiles = e->stream.compute;
+    e->stream.tile = e->stream.compute;
     e->stream.comm = ir_add_stream(e->ir, "comm.hp", STREAM_COMM);
-    e->stream.gather = ir_add_stream(e->ir, "comm.gather", STREAM_COMM);
-    e->stream.reduce = ir_add_stream(e->ir, "comm.reduce", STREAM_COMM);
+    e->stream.weight_gather = ir_add_stream(e->ir, "comm.gather", STREAM_COMM);
+    e->stream.grad_reduce = ir_add_stream(e->ir, "comm.reduce", STREAM_COMM);
     e->stream.h2d = ir_add_stream(e->ir, "h2d", STREAM_H2D);
     e->stream.d2h = ir_add_stream(e->ir, "d2h", STREAM_D2H);
     e->stream.host = ir_add_stream(e->ir, "host", STREAM_HOST);
@@ -98,11 +99,11 @@ static void make_streams(struct emit *e)
     if (fpdt_fetches_by_one(e->choices))
         e->stream.fetch = ir_add_stream(e->ir, "comm.fetch", STREAM_COMM);
     if (e->choices->ep > 1)
-        e->stream.experts = ir_add_stream(e->ir, "comm.ep", STREAM_COMM);
-    make_ring_streams(e, &e->group.outer, "comm.cp", "comm.dkv");
-    make_ring_streams(e, &e->group.inner, "comm.cp_in", "comm.dkv_in");
-    if (e->group.outer.size > 1 && e->choices->profile->ring_retains)
-        e->stream.second = ir_add_stream(e->ir, "compute.second", STREAM_COMPUTE);
+        e->stream.expert_exchange = ir_add_stream(e->ir, "comm.ep", STREAM_COMM);
+    make_ring_streams(e, &e->group.outer_ring, "comm.cp", "comm.dkv");
+    make_ring_streams(e, &e->group.inner_ring, "comm.cp_in", "comm.dkv_in");
+    if (e->group.outer_ring.size > 1 && e->choices->profile->ring_retains)
+        e->stream.second_compute = ir_add_stream(e->ir, "compute.second", STREAM_COMPUTE);
 }
 
 /* Returns the order of tokens over ranks, which decides how evenly the visible pairs are distributed. */
@@ -251,16 +252,16 @@ static bool emit_and_rewrite(struct emit *e, struct ir *out, struct offsets_figu
     if (layers && c->activations == CHOICE_ACTIVATIONS_RATIO)
         pass_offload_ratio(e, &list);
     else if (layers && c->host_layers > 0)
-        pass_host_layers(e, &list);
+        pass_offload_first_layers(e, &list);
     else if (layers && (c->activations != CHOICE_ACTIVATIONS_KEEP ||
                         c->up_projection == UP_PROJECTION_RECOMPUTE))
         pass_recompute(e, &list);
     if (layers && fpdt_offloads(c) && !c->profile->recompute_whole)
-        pass_dead_copies(e, &list);
-    pass_keep(e, &list);
+        pass_remove_dead_copies(e, &list);
+    pass_bound_stored_chunks(e, &list);
     if (layers && (c->activations == CHOICE_ACTIVATIONS_OFFLOAD ||
                    c->activations == CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD))
-        pass_offload(e, &list);
+        pass_offload_checkpoints(e, &list);
     if (whole)
         pass_autocast(e, &list);
     if (whole)
@@ -350,17 +351,17 @@ static bool build(struct ir *out, const struct choices *c, const struct transfor
     struct emit e = {
         .ir = &staging,
         .choices = c,
-        .kept_beside = kept_of(c),
+        .kept_extra_bytes = kept_of(c),
         .planned_memories = planned,
         .whole_model = whole,
-        .unit = {.n = c->seq / c->hp / c->cp,
+        .unit = {.tokens = c->seq / c->hp / c->cp,
                  .rows = c->seq / c->hp / c->cp * c->micro_batch,
-                 .own_n = c->seq / c->hp / c->cp / c->row_ranks,
+                 .own_tokens = c->seq / c->hp / c->cp / c->row_ranks,
                  .own_rows = c->seq / c->hp / c->cp / c->row_ranks * c->micro_batch},
         .guard = IR_NONE16,
         .repeats = repeats,
         .weights.grad_dtype = weights_grad_dtype(c),
-        .weights.part_dtype =
+        .weights.grad_part_dtype =
             states_are_bf16((enum states)c->states) ? c->dtype : weights_grad_dtype(c),
     };
     staging.layout = layout_of(c);
@@ -391,7 +392,7 @@ static bool build(struct ir *out, const struct choices *c, const struct transfor
     for (uint32_t stage = 0; stands && stage < c->pp; stage++) {
         uint64_t ops = room_of(c);
         ir_reserve(&staging, ops, ops, 3 * ops, 0);
-        emit_role(&e, stage);
+        emit_begin_role(&e, stage);
         stands = emit_and_rewrite(&e, out, &figures[stage]);
     }
     finalize(&e, out);

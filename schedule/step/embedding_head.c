@@ -26,10 +26,10 @@ static int64_t loss_columns(const struct emit *e)
  * of the positions of all tensor ranks. */
 static struct view own_positions(struct emit *e, int64_t i)
 {
-    e->unit.positions_of = i;
-    if (e->unit.shared.count > 1 && e->tensor.size > 1)
-        return tensor_own(e, emit_positions(e), "own_positions");
-    return emit_positions_own(e);
+    e->unit.positions_sequence = i;
+    if (e->unit.stages.count > 1 && e->tensor.size > 1)
+        return tensor_own_part(e, emit_positions(e), "own_positions");
+    return emit_positions_of_tensor_rank(e);
 }
 
 /* Returns the tokens or labels of the unit's rows. If a micro-batch has several sequences, the rows of a subsequence
@@ -42,8 +42,9 @@ static struct view unit_tokens_or_labels(struct emit *e, buffer_id bound, const 
         return view_rows(bound, e->unit.first_row, e->unit.rows, 1);
     struct view y = emit_tensor(e, stem, CATEGORY_ACTIVATION, DTYPE_I32, e->unit.rows, 0);
     for (int64_t i = 0; i < c->micro_batch; i++) {
-        struct view from = view_rows(bound, e->unit.first_row + i * all, e->unit.n, 1);
-        emit_pack(e, WORK_PACK, from, view_part(y, i * e->unit.n, e->unit.n), e->unit.n, 1, 1);
+        struct view from = view_rows(bound, e->unit.first_row + i * all, e->unit.tokens, 1);
+        emit_pack(e, WORK_PACK, from, view_part(y, i * e->unit.tokens, e->unit.tokens),
+                  e->unit.tokens, 1, 1);
     }
     return y;
 }
@@ -61,16 +62,17 @@ static void table_forward(struct emit *e, enum weight weight, int64_t part, stru
 
 buffer_id embedding_forward(struct emit *e)
 {
-    int64_t n = e->unit.own_n, h = e->choices->model->hidden;
+    int64_t n = e->unit.own_tokens, h = e->choices->model->hidden;
     e->tags.region = REGION_EMBEDDING;
     bool positions = has_weight(e, WEIGHT_POSITIONS);
-    struct view x = positions ? emit_computed(e, "x", CATEGORY_ACTIVATION, e->unit.own_rows, h)
-                              : emit_residual(e);
+    struct view x = positions
+                        ? emit_compute_tensor(e, "x", CATEGORY_ACTIVATION, e->unit.own_rows, h)
+                        : emit_residual_stream(e);
     if (part_of(e, false) > 0) {
-        struct view found = tensor_product(e, x, h, "found_all");
+        struct view found = tensor_product_output(e, x, h, "found_all");
         table_forward(e, WEIGHT_EMBEDDING, part_of(e, false),
                       unit_tokens_or_labels(e, e->tokens, "unit_tokens"), found, e->unit.rows);
-        tensor_scatter(e, found, x, TENSOR_SEQUENCES);
+        tensor_reduce_scatter(e, found, x, TENSOR_SEQUENCES);
     } else if (e->choices->row_ranks > 1) {
         struct view own = view_rows(e->tokens_own, e->unit.first_row / e->choices->row_ranks,
                                     e->unit.own_rows, 1);
@@ -81,12 +83,12 @@ buffer_id embedding_forward(struct emit *e)
     }
     if (!positions)
         return x.buffer;
-    struct view sum = emit_residual(e);
+    struct view sum = emit_residual_stream(e);
     buffer_id place = emit_activation(e, "place", e->unit.own_rows, h);
     for (int64_t i = 0; i < e->choices->micro_batch; i++)
         table_forward(e, WEIGHT_POSITIONS, 0, own_positions(e, i), view_rows(place, i * n, n, h),
                       n);
-    emit_add(e, x, view_all(e, place), sum);
+    emit_add(e, x, view_whole(e, place), sum);
     return sum.buffer;
 }
 
@@ -101,10 +103,11 @@ static bool makes_whole_gradient(const struct emit *e, int64_t part)
  * copy's result stands for the memory of these rows in the whole gradient, and nothing reads it. */
 static void keep_own_rows(struct emit *e, uint32_t bundle, struct view others, struct view dtable)
 {
-    const struct view rows = emit_like(e, dtable, (int64_t)dtable.count, "own_rows", MEMORY_HBM);
+    const struct view rows =
+        emit_tensor_like(e, dtable, (int64_t)dtable.count, "own_rows", MEMORY_HBM);
     emit_cast(e, dtable, rows);
     emit_extend_lifetime(e, others.buffer, e->last_compute);
-    e->weights.bundle[bundle].others_grad = others;
+    e->weights.bundle[bundle].other_ranks_grad = others;
 }
 
 /* Emits one table's gradient from rows of dx; index holds the table row of each. */
@@ -121,13 +124,13 @@ static void table_backward(struct emit *e, enum weight weight, int64_t part, str
     const bool whole = makes_whole_gradient(e, part);
     if (whole) {
         work.embedding.total = slot->rows * (int64_t)e->tensor.size;
-        write[1] = emit_computed(e, "others_rows", CATEGORY_GRADIENT,
-                                 work.embedding.total - slot->rows, slot->cols);
+        write[1] = emit_compute_tensor(e, "others_rows", CATEGORY_GRADIENT,
+                                       work.embedding.total - slot->rows, slot->cols);
     }
     /* embedding_dense_backward() makes a gradient of its own, which autograd adds to that of a tied head */
     const bool apart = accumulate && !whole && e->choices->profile->grads_to_none;
     if (apart)
-        write[0] = emit_like(e, gradient, (int64_t)gradient.count, "dense_grad", MEMORY_HBM);
+        write[0] = emit_tensor_like(e, gradient, (int64_t)gradient.count, "dense_grad", MEMORY_HBM);
     emit_op(e, e->stream.compute, &work, (struct view[]){dx, index, write[0]},
             accumulate && !apart ? 3 : 2, write, whole ? 2 : 1);
     if (apart)
@@ -138,9 +141,9 @@ static void table_backward(struct emit *e, enum weight weight, int64_t part, str
 
 void embedding_backward(struct emit *e, buffer_id dx)
 {
-    int64_t n = e->unit.own_n, h = e->choices->model->hidden;
+    int64_t n = e->unit.own_tokens, h = e->choices->model->hidden;
     e->tags.region = REGION_EMBEDDING;
-    struct view dx_all = tensor_gather(e, view_all(e, dx), h, TENSOR_SEQUENCES, "dy_all", false);
+    struct view dx_all = tensor_gather(e, view_whole(e, dx), h, TENSOR_SEQUENCES, "dy_all", false);
     table_backward(e, WEIGHT_EMBEDDING, part_of(e, false), dx_all,
                    unit_tokens_or_labels(e, e->tokens, "unit_tokens"), e->unit.rows);
     for (int64_t i = 0; has_weight(e, WEIGHT_POSITIONS) && i < e->choices->micro_batch; i++)
@@ -173,13 +176,13 @@ static op_id loss_forward(struct emit *e, struct view logits, struct view labels
                           struct view softmax, struct view logarithm)
 {
     int64_t rows = (int64_t)labels.count;
-    struct view loss = view_all(e, e->loss);
+    struct view loss = view_whole(e, e->loss);
     struct view lse = emit_tensor(e, "lse", CATEGORY_LOGITS, DTYPE_F32, rows, 0);
     struct work work = {
         .kind = WORK_CROSS_ENTROPY,
-        .cross_entropy = {rows, loss_columns(e), counted_tokens(e), e->loss_touched}};
-    uint32_t reads = e->loss_touched ? 3 : 2;
-    e->loss_touched = true;
+        .cross_entropy = {rows, loss_columns(e), counted_tokens(e), e->loss_is_written}};
+    uint32_t reads = e->loss_is_written ? 3 : 2;
+    e->loss_is_written = true;
     e->loss_lse = lse;
     return emit_op(e, e->stream.compute, &work, (struct view[]){logits, labels, loss}, reads,
                    (struct view[]){loss, lse, softmax, logarithm},
@@ -200,8 +203,8 @@ static op_id loss_backward(struct emit *e, struct view from, struct view labels,
 /* Returns the gradient of the logits in the compute dtype. */
 static struct view narrow_gradient(struct emit *e, struct view gradient, struct view labels)
 {
-    return dtype_of(e, gradient) == e->choices->dtype ? gradient
-                                                      : cast_gradient(e, gradient, labels);
+    return dtype_of_view(e, gradient) == e->choices->dtype ? gradient
+                                                           : cast_gradient(e, gradient, labels);
 }
 
 /* Emits the loss of fp32 logits as Megatron-DeepSpeed's sequence-parallel cross entropy does. The softmax, its
@@ -221,8 +224,8 @@ static struct view loss_by_softmax(struct emit *e, struct view logits, struct vi
 /* Emits the loss of fp32 logits as PyTorch's cross_entropy does. The forward saves the logarithm of the softmax only;
  * our kernel writes the softmax itself to that buffer. The caller has the 16-bit logits until the forward has ended, 10
  * bytes per element. In the backward nll_loss_backward() fills a dense gradient of the logarithm, and
- * _log_softmax_backward_data() computes the gradient of the logits while both are alive, 12 bytes per element; 14 if the
- * caller still holds the 16-bit logits (LOSS_HF). */
+ * _log_softmax_backward_data() computes the gradient of the logits while both are alive, 12 bytes per element; 14 if
+ * the caller still holds the 16-bit logits (LOSS_HF). */
 static struct view loss_by_torch(struct emit *e, struct view logits, struct view labels)
 {
     struct view wide = emit_cast(e, logits, like_logits(e, "logits_wide", DTYPE_F32, labels));
@@ -302,15 +305,15 @@ static struct view beside_logits(struct emit *e, struct view labels, int64_t cou
  * entropy): the statistics of all parts are gathered, and every rank has the whole loss and the gradient of its own
  * logits. The gradient is written over the logits (LOSS_TE), over fp32 logits (LOSS_MEGATRON: 6 bytes per element), or
  * to a buffer of its own: in 16 bits (LOSS_COMPILED: 4 bytes), or next to fp32 logits (LOSS_PARALLEL, 16 bytes).
- * LOSS_PARALLEL is PyTorch's loss_parallel(), which computes each operator in fp32: in the forward the logits less their
- * maximum and the exponentials are temporaries; in the backward the gradient of the log-softmax, which begins as zeros,
- * and the exponentials again. */
+ * LOSS_PARALLEL is PyTorch's loss_parallel(), which computes each operator in fp32: in the forward the logits less
+ * their maximum and the exponentials are temporaries; in the backward the gradient of the log-softmax, which begins as
+ * zeros, and the exponentials again. */
 static struct view vocab_parallel_loss(struct emit *e, struct view logits, struct view labels)
 {
     const struct choices *c = e->choices;
     int64_t rows = (int64_t)labels.count, vocab = c->model->vocab, counted = counted_tokens(e);
     int64_t total = e->whole_model->vocab, part = part_of(e, true);
-    struct view loss = view_all(e, e->loss), from = logits, to = logits;
+    struct view loss = view_whole(e, e->loss), from = logits, to = logits;
     struct view lse = emit_tensor(e, "lse", CATEGORY_LOGITS, DTYPE_F32, rows, 0);
     struct view own = emit_tensor(e, "statistics", CATEGORY_LOGITS, DTYPE_F32, rows, 3);
     struct view all = emit_tensor(e, "statistics_all", CATEGORY_LOGITS, DTYPE_F32,
@@ -331,13 +334,13 @@ static struct view vocab_parallel_loss(struct emit *e, struct view logits, struc
         emit_extend_lifetime(e, logits.buffer, summed);
     /* loss_parallel() reduces the maximum, the sum and the logit of the label one after the other */
     for (int i = 1; parallel && i < 3; i++)
-        tensor_reduce_apart(e, view_part(own, 0, rows));
+        tensor_reduce_unread(e, view_part(own, 0, rows));
     tensor_gather_to(e, own, all);
     struct work finish = {.kind = WORK_CROSS_ENTROPY_FINISH,
-                          .p = {rows, vocab, counted, 0, e->loss_touched}};
+                          .p = {rows, vocab, counted, 0, e->loss_is_written}};
     emit_op(e, e->stream.compute, &finish, (struct view[]){from, labels, all, loss},
-            e->loss_touched ? 4 : 3, (struct view[]){loss, lse}, 2);
-    e->loss_touched = true;
+            e->loss_is_written ? 4 : 3, (struct view[]){loss, lse}, 2);
+    e->loss_is_written = true;
     e->tags.phase = PHASE_BACKWARD;
     struct view zeros = {0};
     if (parallel) {
@@ -365,11 +368,12 @@ static struct view loss_of_gathered(struct emit *e, struct view logits, struct v
 {
     int64_t rows = (int64_t)labels.count, ranks = (int64_t)e->tensor.size;
     int64_t vocab = e->choices->model->vocab;
-    struct view arrived = emit_computed(e, "logits_arrived", CATEGORY_LOGITS, ranks * rows, vocab);
+    struct view arrived =
+        emit_compute_tensor(e, "logits_arrived", CATEGORY_LOGITS, ranks * rows, vocab);
     tensor_gather_to(e, logits, arrived);
     struct view all = like_logits(e, "logits_all", (enum dtype)e->choices->dtype, labels);
     loss_of(e, emit_pack(e, WORK_UNPACK, arrived, all, rows, ranks, vocab), labels);
-    struct view own = emit_computed(e, "d_logits_own", CATEGORY_LOGITS, rows, vocab);
+    struct view own = emit_compute_tensor(e, "d_logits_own", CATEGORY_LOGITS, rows, vocab);
     struct work backward = {.kind = WORK_CROSS_ENTROPY_PARTIAL_BACKWARD,
                             .loss_backward = {rows, vocab, counted_tokens(e), 0,
                                               e->whole_model->vocab, part_of(e, true)}};
@@ -382,7 +386,7 @@ static struct view logits_of(struct emit *e, struct view x, struct view labels)
 {
     int64_t rows = (int64_t)labels.count;
     struct view logits =
-        emit_computed(e, "logits", CATEGORY_LOGITS, rows, e->choices->model->vocab);
+        emit_compute_tensor(e, "logits", CATEGORY_LOGITS, rows, e->choices->model->vocab);
     emit_matmul(e, MATMUL_NT, x, weight_view(e, part_after_layers(e, PART_HEAD), WEIGHT_HEAD),
                 view_none(), logits, rows, e->choices->model->vocab, e->choices->model->hidden);
     return logits;
@@ -430,13 +434,14 @@ static buffer_id to_host(struct emit *e, struct view x)
 {
     buffer_id host = emit_activation(e, "norm_host", e->unit.own_rows, e->choices->model->hidden);
     e->ir->buffer.memory[host.i] = MEMORY_PAGEABLE;
-    copy_blocking(e, WORK_D2H, x, view_all(e, host));
+    copy_blocking(e, WORK_D2H, x, view_whole(e, host));
     return host;
 }
 
 static struct view from_host(struct emit *e, struct view host, int64_t rows)
 {
-    struct view x = emit_computed(e, "norm", CATEGORY_ACTIVATION, rows, e->choices->model->hidden);
+    struct view x =
+        emit_compute_tensor(e, "norm", CATEGORY_ACTIVATION, rows, e->choices->model->hidden);
     copy_blocking(e, WORK_H2D, host, x);
     return x;
 }
@@ -479,17 +484,17 @@ buffer_id head(struct emit *e, buffer_id x)
     buffer_id normed = emit_activation(e, "norm", e->unit.own_rows, h);
     buffer_id d_normed = emit_activation(e, "d_norm", e->unit.own_rows, h);
     struct view stats = emit_norm_stats(e, WEIGHT_FINAL_NORM, e->unit.own_rows,
-                                        e->unit.own_rows * h * e->kept_beside.first);
+                                        e->unit.own_rows * h * e->kept_extra_bytes.first);
     buffer_id dx = emit_activation(e, "dx", e->unit.own_rows, h);
 
     e->tags.region = REGION_NORM;
-    emit_norm(e, part, WEIGHT_FINAL_NORM, view_of_residual(e, x), view_all(e, normed), stats,
+    emit_norm(e, part, WEIGHT_FINAL_NORM, view_of_residual(e, x), view_whole(e, normed), stats,
               e->unit.own_rows, h);
     e->tags.region = REGION_LOSS;
     struct loss_rows r = {.all_labels = unit_tokens_or_labels(e, e->labels, "unit_labels")};
     struct view x_all =
-        tensor_gather(e, view_all(e, normed), h, TENSOR_SEQUENCES, "norm_all", true);
-    struct view product = tensor_product(e, view_all(e, d_normed), h, "dx_all");
+        tensor_gather(e, view_whole(e, normed), h, TENSOR_SEQUENCES, "norm_all", true);
+    struct view product = tensor_product_output(e, view_whole(e, d_normed), h, "dx_all");
     buffer_id source = x_all.buffer;
     for (uint32_t i = 0;
          goes_twice(e) && i < e->choices->loss_chunks && loss_rows(e, source, i, &r); i++)
@@ -497,7 +502,7 @@ buffer_id head(struct emit *e, buffer_id x)
     bool on_host = is_of_fpdt(e) && e->choices->profile->loss_host;
     if (on_host)
         source = to_host(e, x_all);
-    emit_wide_sum_begin(e, part, WEIGHT_HEAD);
+    emit_fp32_sum_begin(e, part, WEIGHT_HEAD);
     for (uint32_t i = 0; i < e->choices->loss_chunks && loss_rows(e, source, i, &r); i++) {
         if (on_host)
             r.x = from_host(e, r.x, r.piece.rows);
@@ -506,14 +511,14 @@ buffer_id head(struct emit *e, buffer_id x)
                     view_rows(product.buffer, r.piece.begin, r.piece.rows, h), r.piece.rows, h,
                     vocab);
         if (r.piece.begin + r.piece.rows == e->unit.rows && part_of(e, true) > 0)
-            tensor_scatter(e, product, view_all(e, d_normed), TENSOR_SEQUENCES);
+            tensor_reduce_scatter(e, product, view_whole(e, d_normed), TENSOR_SEQUENCES);
         emit_weight_grad(e, part, WEIGHT_HEAD, d_logits, r.x, vocab, h, r.piece.rows);
     }
     e->tags.chunk = IR_NONE16;
     e->tags.phase = PHASE_BACKWARD;
-    emit_wide_sum_end(e, part, WEIGHT_HEAD);
+    emit_fp32_sum_end(e, part, WEIGHT_HEAD);
     e->tags.region = REGION_NORM;
-    emit_norm_backward(e, part, WEIGHT_FINAL_NORM, view_all(e, d_normed), view_of_residual(e, x),
-                       stats, view_all(e, dx), e->unit.own_rows, h);
+    emit_norm_backward(e, part, WEIGHT_FINAL_NORM, view_whole(e, d_normed), view_of_residual(e, x),
+                       stats, view_whole(e, dx), e->unit.own_rows, h);
     return dx;
 }

@@ -36,9 +36,9 @@ static struct work route_work(const struct emit *e, enum work_kind kind, struct 
 static struct work activation_work(const struct emit *e, enum work_kind kind,
                                    struct expert_rows rows, int64_t cols)
 {
-    return (struct work){
-        .kind = (uint8_t)kind,
-        .activation = {rows.all, cols, 0, emit_function(e), rows.route, rows.dealt}};
+    return (struct work){.kind = (uint8_t)kind,
+                         .activation = {rows.capacity_rows, cols, 0, emit_activation_function(e),
+                                        rows.route, rows.dealt}};
 }
 
 static void compute(struct emit *e, struct work work, const struct view *read, uint32_t reads,
@@ -72,7 +72,7 @@ static struct route_rows route_rows(const struct emit *e, uint32_t layer, int64_
     const uint32_t ranks = c->ep;
     struct route_rows to = {.tokens = rows, .read_rows = rows};
     to.copies = rows * c->model->experts_per_token;
-    to.own_experts.all = to.copies;
+    to.own_experts.capacity_rows = to.copies;
     if (routing->experts == 0)
         return to;
     const uint32_t list = routing->list_of[layer];
@@ -111,7 +111,7 @@ static struct work permute_work(const struct emit *e, enum work_kind kind,
         work.permute.route = rows->own_experts.route;
         work.permute.dealt = rows->own_experts.dealt;
         work.permute.of = rows->which_rows;
-        work.permute.to = sends_tokens(rows) ? rows->own_experts.all : rows->copies;
+        work.permute.to = sends_tokens(rows) ? rows->own_experts.capacity_rows : rows->copies;
     }
     return work;
 }
@@ -119,7 +119,7 @@ static struct work permute_work(const struct emit *e, enum work_kind kind,
 /* Returns the rows that permute_work() makes of tokens. */
 static int64_t permuted_rows(const struct route_rows *rows)
 {
-    return sends_tokens(rows) ? rows->own_experts.all : rows->copies;
+    return sends_tokens(rows) ? rows->own_experts.capacity_rows : rows->copies;
 }
 
 static struct view exchange(struct emit *e, struct work work, const char *stem,
@@ -127,7 +127,7 @@ static struct view exchange(struct emit *e, struct work work, const char *stem,
                             int64_t cols)
 {
     const struct view y = emit_tensor(e, stem, category, dtype, rows, cols);
-    emit_op(e, e->stream.experts, &work, &x, 1, &y, 1);
+    emit_op(e, e->stream.expert_exchange, &work, &x, 1, &y, 1);
     return y;
 }
 
@@ -140,7 +140,7 @@ static struct view all_to_all(struct emit *e, const char *stem, enum category ca
     const enum dtype dtype = e->ir->dtype;
     struct work work = {.kind = WORK_ALL_TO_ALL,
                         .all_to_all = {.group = e->group.ep,
-                                       .bytes = own.all * h * (int64_t)dtype_bytes(dtype),
+                                       .bytes = own.capacity_rows * h * (int64_t)dtype_bytes(dtype),
                                        .algorithm = ALGORITHM_AUTO}};
     if (own.route > 0) {
         work.all_to_all.route = own.route;
@@ -149,7 +149,7 @@ static struct view all_to_all(struct emit *e, const char *stem, enum category ca
         work.all_to_all.back = ahead ? 0 : sent;
         work.all_to_all.dealt = own.kept > 0 ? own.dealt : 0;
     }
-    return exchange(e, work, stem, category, dtype, x, ahead ? own.all : rows->copies, h);
+    return exchange(e, work, stem, category, dtype, x, ahead ? own.capacity_rows : rows->copies, h);
 }
 
 /* Returns the exchange that gives a rank the rows of tokens, of `cols` elements, that its experts read (ahead), or that
@@ -192,7 +192,7 @@ static void add_tokens(struct emit *e, struct view x, struct view y, enum dtype 
                        const struct route_rows *rows)
 {
     const struct work work = tokens_work(e, rows, cols, dtype, false);
-    emit_op(e, e->stream.experts, &work, &x, 1, &y, 1);
+    emit_op(e, e->stream.expert_exchange, &work, &x, 1, &y, 1);
 }
 
 /* Emits a PACK of rows in the order of ranks into that of experts, or an UNPACK. With routing that is not even, the
@@ -201,11 +201,14 @@ static void reorder_rows(struct emit *e, enum work_kind kind, struct view x, str
                          struct expert_rows rows)
 {
     const int64_t ranks = e->choices->ep, h = e->choices->model->hidden;
-    struct work work = {
-        .kind = (uint8_t)kind,
-        .pack = {ranks, own_experts(e), {rows.all / e->choices->model->experts * h, 0, 0}, 0, 0}};
+    struct work work = {.kind = (uint8_t)kind,
+                        .pack = {ranks,
+                                 own_experts(e),
+                                 {rows.capacity_rows / e->choices->model->experts * h, 0, 0},
+                                 0,
+                                 0}};
     if (rows.route > 0)
-        work.pack = (struct pack_size){rows.all, 1, {h, 0, 0}, rows.route, rows.dealt};
+        work.pack = (struct pack_size){rows.capacity_rows, 1, {h, 0, 0}, rows.route, rows.dealt};
     compute(e, work, &x, 1, &y, 1);
 }
 
@@ -224,8 +227,8 @@ static struct view arrange_rows(struct emit *e, const char *stem, struct view x,
 {
     if (e->choices->ep == 1 || sends_tokens(rows))
         return x;
-    const struct view y =
-        view_all(e, emit_activation(e, stem, rows->own_experts.all, e->choices->model->hidden));
+    const struct view y = view_whole(
+        e, emit_activation(e, stem, rows->own_experts.capacity_rows, e->choices->model->hidden));
     reorder_rows(e, WORK_PACK, x, y, rows->own_experts);
     return y;
 }
@@ -236,8 +239,9 @@ static struct view combine_rows(struct emit *e, const char *stem, struct view x,
 {
     if (e->choices->ep == 1 || sends_tokens(rows))
         return x;
-    const struct view sent = emit_computed(e, "sent", CATEGORY_COMMUNICATION, rows->own_experts.all,
-                                           e->choices->model->hidden);
+    const struct view sent =
+        emit_compute_tensor(e, "sent", CATEGORY_COMMUNICATION, rows->own_experts.capacity_rows,
+                            e->choices->model->hidden);
     reorder_rows(e, WORK_UNPACK, x, sent, rows->own_experts);
     return all_to_all(e, stem, CATEGORY_ACTIVATION, sent, rows, false);
 }
@@ -249,7 +253,8 @@ static void wait_for_counts(struct emit *e, const struct route_rows *rows)
     if (!c->profile->experts_sync || !dispatcher_facts[c->dispatcher].sends_counts ||
         c->capacity.pad)
         return;
-    emit_wait(e, rows->which_rows == PERMUTE_GATHERED ? e->stream.experts : e->stream.compute);
+    emit_host_wait(e, rows->which_rows == PERMUTE_GATHERED ? e->stream.expert_exchange
+                                                           : e->stream.compute);
 }
 
 /* Emits the shared experts up to the input of their second product. */
@@ -260,11 +265,11 @@ static void shared_wide(struct emit *e, uint32_t layer, struct view x, int64_t r
     const int64_t f = m->shared_ffn;
     saved->shared_up = emit_activation(e, "shared_up", rows, 2 * f);
     saved->shared_act = emit_activation(e, "shared_act", rows, f);
-    const struct view up = view_all(e, saved->shared_up), act = view_all(e, saved->shared_act);
+    const struct view up = view_whole(e, saved->shared_up), act = view_whole(e, saved->shared_act);
     emit_matmul(e, MATMUL_NT, x, weight_view(e, layer, WEIGHT_SHARED_UP), view_none(), up, rows,
                 2 * f, m->hidden);
-    compute(e, activation_work(e, WORK_SWIGLU, (struct expert_rows){.all = rows}, f), &up, 1, &act,
-            1);
+    compute(e, activation_work(e, WORK_SWIGLU, (struct expert_rows){.capacity_rows = rows}, f), &up,
+            1, &act, 1);
 }
 
 /* Emits the second product of the shared experts. */
@@ -272,8 +277,8 @@ static struct view shared_narrow(struct emit *e, uint32_t layer, int64_t rows,
                                  const struct expert_saved *saved)
 {
     const struct transformer *m = e->choices->model;
-    const struct view y = emit_computed(e, "shared", CATEGORY_ACTIVATION, rows, m->hidden);
-    emit_matmul(e, MATMUL_NT, view_all(e, saved->shared_act),
+    const struct view y = emit_compute_tensor(e, "shared", CATEGORY_ACTIVATION, rows, m->hidden);
+    emit_matmul(e, MATMUL_NT, view_whole(e, saved->shared_act),
                 weight_view(e, layer, WEIGHT_SHARED_DOWN), view_none(), y, rows, m->hidden,
                 m->shared_ffn);
     return y;
@@ -290,7 +295,8 @@ static void sum_results(struct emit *e, struct view made, struct view weights, s
         return;
     }
     const int64_t h = e->choices->model->hidden;
-    const struct view sum = emit_computed(e, "summed", CATEGORY_COMMUNICATION, rows->read_rows, h);
+    const struct view sum =
+        emit_compute_tensor(e, "summed", CATEGORY_COMMUNICATION, rows->read_rows, h);
     compute(e, permute_work(e, WORK_UNPERMUTE, rows, true), read, 2, &sum, 1);
     add_tokens(e, sum, y, e->ir->dtype, h, rows);
 }
@@ -311,10 +317,10 @@ void experts_forward(struct emit *e, uint32_t layer, struct view x, struct view 
     const struct view logits = f32(e, "logits_router", rows, m->experts);
     struct view weights = f32(e, "expert_weights", rows, copies);
     saved->logits = logits.buffer;
-    e->narrow.router = true;
+    e->narrow.is_router = true;
     emit_matmul(e, MATMUL_NT, x, weight_view(e, layer, WEIGHT_ROUTER),
                 optional_weight(e, layer, WEIGHT_ROUTER_BIAS), logits, rows, m->experts, h);
-    e->narrow.router = false;
+    e->narrow.is_router = false;
     compute(e, route_work(e, WORK_ROUTE, own.own_experts, rows), &logits, 1, &weights, 1);
     if (own.which_rows == PERMUTE_ARRIVED)
         wait_for_counts(e, &own);
@@ -326,10 +332,10 @@ void experts_forward(struct emit *e, uint32_t layer, struct view x, struct view 
     if (own.which_rows == PERMUTE_GATHERED)
         wait_for_counts(e, &own);
 
-    saved->up = emit_activation(e, "expert_up", own.own_experts.all, 2 * f);
-    saved->act = emit_activation(e, "expert_act", own.own_experts.all, f);
-    const struct view dealt = view_all(e, emit_activation(e, "permuted", permuted_rows(&own), h));
-    const struct view up = view_all(e, saved->up), act = view_all(e, saved->act);
+    saved->up = emit_activation(e, "expert_up", own.own_experts.capacity_rows, 2 * f);
+    saved->act = emit_activation(e, "expert_act", own.own_experts.capacity_rows, f);
+    const struct view dealt = view_whole(e, emit_activation(e, "permuted", permuted_rows(&own), h));
+    const struct view up = view_whole(e, saved->up), act = view_whole(e, saved->act);
     compute(e, permute_work(e, WORK_PERMUTE, &own, m->router_on_input),
             (struct view[]){read, weights}, m->router_on_input ? 2 : 1, &dealt, 1);
     if (!sends_tokens(&own))
@@ -339,17 +345,19 @@ void experts_forward(struct emit *e, uint32_t layer, struct view x, struct view 
         shared_wide(e, layer, x, rows, saved);
     const struct view permuted = arrange_rows(e, "dispatched", sent, &own);
     saved->permuted = permuted.buffer;
-    emit_grouped(e, MATMUL_NT, permuted, weight_view(e, layer, WEIGHT_EXPERTS_UP),
-                 optional_weight(e, layer, WEIGHT_EXPERTS_UP_BIAS), up, own.own_experts, 2 * f, h);
+    emit_grouped_matmul(e, MATMUL_NT, permuted, weight_view(e, layer, WEIGHT_EXPERTS_UP),
+                        optional_weight(e, layer, WEIGHT_EXPERTS_UP_BIAS), up, own.own_experts,
+                        2 * f, h);
     compute(e, activation_work(e, WORK_SWIGLU, own.own_experts, f), &up, 1, &act, 1);
-    const struct view written = view_all(e, emit_activation(e, "expert_y", own.own_experts.all, h));
-    emit_grouped(e, MATMUL_NT, act, weight_view(e, layer, WEIGHT_EXPERTS_DOWN),
-                 optional_weight(e, layer, WEIGHT_EXPERTS_DOWN_BIAS), written, own.own_experts, h,
-                 f);
+    const struct view written =
+        view_whole(e, emit_activation(e, "expert_y", own.own_experts.capacity_rows, h));
+    emit_grouped_matmul(e, MATMUL_NT, act, weight_view(e, layer, WEIGHT_EXPERTS_DOWN),
+                        optional_weight(e, layer, WEIGHT_EXPERTS_DOWN_BIAS), written,
+                        own.own_experts, h, f);
     const struct view made = combine_rows(e, "returned", written, &own);
     saved->y = made.buffer;
     const struct view routed =
-        shares && whole ? emit_computed(e, "routed", CATEGORY_ACTIVATION, rows, h) : y;
+        shares && whole ? emit_compute_tensor(e, "routed", CATEGORY_ACTIVATION, rows, h) : y;
     if (whole && sends_tokens(&own))
         sum_results(e, made, weights, routed, &own);
     if (shares && c->shared_experts == SHARED_EXPERTS_COMBINE)
@@ -371,14 +379,16 @@ static struct view shared_narrow_backward(struct emit *e, uint32_t layer, struct
 {
     const struct transformer *m = e->choices->model;
     const int64_t h = m->hidden, f = m->shared_ffn;
-    const struct view up = view_all(e, saved->shared_up), act = view_all(e, saved->shared_act);
-    const struct view d_act = emit_computed(e, "d_shared_act", CATEGORY_ACTIVATION, rows, f);
-    const struct view d_up = emit_computed(e, "d_shared_up", CATEGORY_ACTIVATION, rows, 2 * f);
+    const struct view up = view_whole(e, saved->shared_up), act = view_whole(e, saved->shared_act);
+    const struct view d_act = emit_compute_tensor(e, "d_shared_act", CATEGORY_ACTIVATION, rows, f);
+    const struct view d_up =
+        emit_compute_tensor(e, "d_shared_up", CATEGORY_ACTIVATION, rows, 2 * f);
     emit_matmul(e, MATMUL_NN, dy, weight_view(e, layer, WEIGHT_SHARED_DOWN), view_none(), d_act,
                 rows, f, h);
     emit_weight_grad(e, layer, WEIGHT_SHARED_DOWN, dy, act, h, f, rows);
-    compute(e, activation_work(e, WORK_SWIGLU_BACKWARD, (struct expert_rows){.all = rows}, f),
-            (struct view[]){d_act, up}, 2, &d_up, 1);
+    compute(
+        e, activation_work(e, WORK_SWIGLU_BACKWARD, (struct expert_rows){.capacity_rows = rows}, f),
+        (struct view[]){d_act, up}, 2, &d_up, 1);
     return d_up;
 }
 
@@ -388,7 +398,7 @@ static struct view shared_wide_backward(struct emit *e, uint32_t layer, struct v
 {
     const struct transformer *m = e->choices->model;
     const int64_t h = m->hidden, f = m->shared_ffn;
-    const struct view d_shared = emit_computed(e, "dx_shared", CATEGORY_ACTIVATION, rows, h);
+    const struct view d_shared = emit_compute_tensor(e, "dx_shared", CATEGORY_ACTIVATION, rows, h);
     emit_matmul(e, MATMUL_NN, d_up, weight_view(e, layer, WEIGHT_SHARED_UP), view_none(), d_shared,
                 rows, h, 2 * f);
     emit_weight_grad(e, layer, WEIGHT_SHARED_UP, d_up, x, 2 * f, h, rows);
@@ -402,38 +412,42 @@ void experts_backward(struct emit *e, uint32_t layer, struct view x, struct view
     const int64_t h = m->hidden, f = m->expert_ffn, copies = m->experts_per_token;
     const bool both = m->shared_ffn > 0 && e->choices->shared_experts == SHARED_EXPERTS_BOTH;
     const struct route_rows own = route_rows(e, layer, rows);
-    const struct view logits = view_all(e, saved->logits), weights = view_all(e, saved->weights);
-    const struct view permuted = view_all(e, saved->permuted), up = view_all(e, saved->up);
-    const struct view act = view_all(e, saved->act);
+    const struct view logits = view_whole(e, saved->logits),
+                      weights = view_whole(e, saved->weights);
+    const struct view permuted = view_whole(e, saved->permuted), up = view_whole(e, saved->up);
+    const struct view act = view_whole(e, saved->act);
     const struct view d_result =
         sends_tokens(&own) ? spread_tokens(e, "d_spread", dy, e->ir->dtype, h, &own) : dy;
     const struct view d_made =
-        emit_computed(e, "d_expert_y", CATEGORY_ACTIVATION, permuted_rows(&own), h);
+        emit_compute_tensor(e, "d_expert_y", CATEGORY_ACTIVATION, permuted_rows(&own), h);
     struct view d_weights = f32(e, "d_expert_weights", own.read_rows, copies),
                 d_shared = view_none();
     if (m->router_on_input)
         compute(e, permute_work(e, WORK_PERMUTE, &own, false), &d_result, 1, &d_made, 1);
     else
         compute(e, permute_work(e, WORK_UNPERMUTE_BACKWARD, &own, false),
-                (struct view[]){d_result, view_all(e, saved->y), weights}, 3,
+                (struct view[]){d_result, view_whole(e, saved->y), weights}, 3,
                 (struct view[]){d_made, d_weights}, 2);
 
     const struct expert_rows all = own.own_experts;
-    const struct view d_act = emit_computed(e, "d_expert_act", CATEGORY_ACTIVATION, all.all, f);
-    const struct view d_up = emit_computed(e, "d_expert_up", CATEGORY_ACTIVATION, all.all, 2 * f);
-    const struct view d_read = emit_computed(e, "d_permuted", CATEGORY_ACTIVATION, all.all, h);
+    const struct view d_act =
+        emit_compute_tensor(e, "d_expert_act", CATEGORY_ACTIVATION, all.capacity_rows, f);
+    const struct view d_up =
+        emit_compute_tensor(e, "d_expert_up", CATEGORY_ACTIVATION, all.capacity_rows, 2 * f);
+    const struct view d_read =
+        emit_compute_tensor(e, "d_permuted", CATEGORY_ACTIVATION, all.capacity_rows, h);
     const struct view d_sent = dispatch(e, d_made, &own);
     if (both)
         d_shared = shared_narrow_backward(e, layer, dy, rows, saved);
     const struct view d_written = arrange_rows(e, "d_dispatched", d_sent, &own);
-    emit_grouped(e, MATMUL_NN, d_written, weight_view(e, layer, WEIGHT_EXPERTS_DOWN), view_none(),
-                 d_act, all, f, h);
+    emit_grouped_matmul(e, MATMUL_NN, d_written, weight_view(e, layer, WEIGHT_EXPERTS_DOWN),
+                        view_none(), d_act, all, f, h);
     emit_expert_grad(e, layer, WEIGHT_EXPERTS_DOWN, d_written, act, h, f, all);
     emit_expert_bias_grad(e, layer, WEIGHT_EXPERTS_DOWN_BIAS, d_written, all, h);
     compute(e, activation_work(e, WORK_SWIGLU_BACKWARD, all, f), (struct view[]){d_act, up}, 2,
             &d_up, 1);
-    emit_grouped(e, MATMUL_NN, d_up, weight_view(e, layer, WEIGHT_EXPERTS_UP), view_none(), d_read,
-                 all, h, 2 * f);
+    emit_grouped_matmul(e, MATMUL_NN, d_up, weight_view(e, layer, WEIGHT_EXPERTS_UP), view_none(),
+                        d_read, all, h, 2 * f);
     emit_expert_grad(e, layer, WEIGHT_EXPERTS_UP, d_up, permuted, 2 * f, h, all);
     emit_expert_bias_grad(e, layer, WEIGHT_EXPERTS_UP_BIAS, d_up, all, 2 * f);
     const struct view d_permuted = combine_rows(e, "d_returned", d_read, &own);
@@ -441,12 +455,12 @@ void experts_backward(struct emit *e, uint32_t layer, struct view x, struct view
         d_shared = shared_wide_backward(e, layer, x, d_shared, rows);
 
     const struct view d_logits =
-        emit_computed(e, "d_logits_router", CATEGORY_ACTIVATION, rows, m->experts);
-    const struct view d_rows = emit_computed(e, "dx_experts", CATEGORY_ACTIVATION, rows, h);
-    const struct view d_router = emit_computed(e, "dx_router", CATEGORY_ACTIVATION, rows, h);
+        emit_compute_tensor(e, "d_logits_router", CATEGORY_ACTIVATION, rows, m->experts);
+    const struct view d_rows = emit_compute_tensor(e, "dx_experts", CATEGORY_ACTIVATION, rows, h);
+    const struct view d_router = emit_compute_tensor(e, "dx_router", CATEGORY_ACTIVATION, rows, h);
     if (sends_tokens(&own)) {
         const struct view sum =
-            emit_computed(e, "d_summed", CATEGORY_COMMUNICATION, own.read_rows, h);
+            emit_compute_tensor(e, "d_summed", CATEGORY_COMMUNICATION, own.read_rows, h);
         const struct view total = f32(e, "d_weights_summed", rows, copies);
         compute(e, permute_work(e, WORK_UNPERMUTE, &own, false), &d_permuted, 1, &sum, 1);
         add_tokens(e, sum, d_rows, e->ir->dtype, h, &own);
@@ -460,10 +474,10 @@ void experts_backward(struct emit *e, uint32_t layer, struct view x, struct view
                 (struct view[]){x, d_permuted}, 2, &d_weights, 1);
     compute(e, route_work(e, WORK_ROUTE_BACKWARD, all, rows), (struct view[]){d_weights, logits}, 2,
             &d_logits, 1);
-    e->narrow.router = true;
+    e->narrow.is_router = true;
     emit_matmul(e, MATMUL_NN, d_logits, weight_view(e, layer, WEIGHT_ROUTER), view_none(), d_router,
                 rows, h, m->experts);
-    e->narrow.router = false;
+    e->narrow.is_router = false;
     emit_weight_grad(e, layer, WEIGHT_ROUTER, d_logits, x, m->experts, h, rows);
     emit_bias_grad(e, layer, WEIGHT_ROUTER_BIAS, d_logits, rows, m->experts);
     emit_add(e, d_rows, d_router, dx);

@@ -73,15 +73,15 @@ static void carry_op_columns(struct finish *f, const struct op_list *list)
 static inline uint32_t carry_operand(struct finish *f, uint32_t operand, struct touch *touch)
 {
     if (!(operand & IR_RANGE)) {
-        touch->begin = 0;
-        touch->end = WAITS_WHOLE;
+        touch->first_element = 0;
+        touch->end_element = WAITS_WHOLE;
         return touch->buffer = carry_buffer(f, operand);
     }
     struct ir_range range = f->input->range[operand & ~IR_RANGE];
     const struct ir_extent *extent = &f->output->extent[range.extent];
     range.buffer.i = touch->buffer = carry_buffer(f, range.buffer.i);
-    touch->begin = extent->begin;
-    touch->end = extent->begin + extent->count;
+    touch->first_element = extent->begin;
+    touch->end_element = extent->begin + extent->count;
     return ir_add_range(f->output, range) | IR_RANGE;
 }
 
@@ -89,7 +89,7 @@ static void carry_waits(struct finish *f, uint32_t row)
 {
     struct ir *out = f->output;
     uint32_t count;
-    const op_id *kept = waits_finalize(f->waits, f->order, &count);
+    const op_id *kept = waits_join_needed(f->waits, f->order, &count);
     assert(count < IR_NONE16);
     ir_reserve(out, 0, 0, 0, count);
     out->op.wait_count[row] = (uint16_t)count;
@@ -112,26 +112,26 @@ static void carry_op(struct finish *f, uint32_t i)
     out->operand_begin[row] = f->output->operand_count;
     f->output->operand_count += operands;
 
-    order_start(f->order, order_place_of(f->output, row), stream);
+    order_open_op(f->order, order_place_of(f->output, row), stream);
     for (uint32_t k = 0; k < in->wait_count[i]; k++)
-        waits_add(f->waits, f->op[f->input->wait[in->wait_begin[i] + k].i]);
+        waits_add_op(f->waits, f->op[f->input->wait[in->wait_begin[i] + k].i]);
     for (uint32_t k = f->dependency_row[i]; k != IR_NONE; k = f->held_next[k])
-        waits_add(f->waits, f->op[f->e->dependency[k].until.i]);
+        waits_add_op(f->waits, f->op[f->e->dependency[k].awaited_op.i]);
     for (uint32_t k = 0; k < operands; k++) {
         touch[k].is_write = k >= reads;
         carried[k] = carry_operand(f, operand[k], &touch[k]);
     }
     out->wait_begin[row] = f->output->wait_count;
     out->wait_count[row] = 0;
-    if (waits_touch(f->waits, touch, operands, stream) > 0)
+    if (waits_add_conflicts_of(f->waits, touch, operands, stream) > 0)
         carry_waits(f, row);
     for (uint32_t k = 0; k < operands; k++) {
-        first_uses_touch(f->first_uses, f->order, touch[k].buffer, row);
+        first_uses_add_touch(f->first_uses, f->order, touch[k].buffer, row);
         if (touch[k].buffer >= f->states_end)
-            free_sets_touch(&f->free_sets, f->order, touch[k].buffer, row);
+            free_sets_add_touch(&f->free_sets, f->order, touch[k].buffer, row);
     }
-    order_finish(f->order);
-    waits_note(f->waits, touch, operands, stream, row);
+    order_close_op(f->order);
+    waits_record_touches(f->waits, touch, operands, stream, row);
 }
 
 /* Adds ops to the free sets of buffers that an implementation holds after their last use. */
@@ -140,7 +140,7 @@ static void add_holds(struct finish *f)
     struct ir *out = f->output;
     for (uint32_t i = 0; i < f->e->extension_count; i++) {
         uint32_t buffer = f->buffer[f->e->extension[i].buffer.i],
-                 until = f->op[f->e->extension[i].until.i];
+                 until = f->op[f->e->extension[i].until_op.i];
         const op_id *set = ir_free_set(out, buffer);
         op_id held[IR_STREAMS_MAX + 1]; /* the last op of each stream, and of the host */
         uint16_t count = 0;
@@ -208,13 +208,13 @@ static void write_role(const struct emit *e, const struct op_list *list, struct 
     };
     f.held_next = heap_alloc((size_t)e->dependency_count + 1, sizeof *f.held_next);
     for (uint32_t i = 0; i < e->dependency_count; i++) {
-        uint32_t *held = &f.dependency_row[e->dependency[i].op.i];
+        uint32_t *held = &f.dependency_row[e->dependency[i].waiting_op.i];
         f.held_next[i] = *held;
         *held = i;
     }
 
     ir_reserve(out, list->count, in->buffer.count, in->operand_count, 0);
-    order_begin(order, out->stream_count, first);
+    order_begin_list(order, out->stream_count, first);
     f.waits = waits_new(order, buffers);
     first_uses_begin(first_uses, order, buffers);
     free_sets_init(&f.free_sets, buffers);
@@ -222,7 +222,7 @@ static void write_role(const struct emit *e, const struct op_list *list, struct 
      * that it touches. */
     bool *touched = e->choices->scope != SCOPE_STEP ? touched_buffers(in, list) : NULL;
     for (uint32_t b = 0; b < in->buffer.count; b++)
-        if (liveness_persistent(in, b) && (touched == NULL || touched[b]))
+        if (liveness_is_persistent(in, b) && (touched == NULL || touched[b]))
             carry_buffer(&f, b);
     free(touched);
     f.states_end = out->buffer.count;
@@ -252,7 +252,7 @@ bool finalize_role(const struct emit *e, const struct op_list *list, struct ir *
         out->role[e->role].op_begin = first;
         out->role[e->role].op_count = list->count;
     }
-    bool stands = out->repeats.copies == 0 || find_repeats(out, e->role, first_uses.first);
+    bool stands = out->repeats.copies == 0 || find_repeats(out, e->role, first_uses.first_op);
     if (stands)
         stands = offsets_plan_role(
             out, e->role, &order, &first_uses,

@@ -36,9 +36,9 @@ void stage_send_kv(struct stage *s, const struct action *action)
     stage_set_unit(s, chunk, action->unit, PHASE_FORWARD);
     for (uint32_t l = layers.first; l < layers.end; l++) {
         struct kv_widths width;
-        struct prefix *prefix = prefix_open(e, l, &width);
-        struct view kv[] = {keys_of(s, prefix->k, part, width.k),
-                            keys_of(s, prefix->v, part, width.v)};
+        struct prefix *prefix = prefix_open_caches(e, l, &width);
+        struct view kv[] = {keys_of(s, prefix->k, part, width.k_width),
+                            keys_of(s, prefix->v, part, width.v_width)};
         for (int i = 0; i < 2; i++) {
             if (e->stage < chunk)
                 emit_kv_message(s, WORK_RECV, 1, kv[i]);
@@ -52,8 +52,8 @@ void stage_send_kv(struct stage *s, const struct action *action)
 static void sum_up(struct stage *s, uint32_t chunk, struct view x)
 {
     struct emit *e = s->e;
-    uint16_t group = multiplex_group(e, "keys", (struct share){0, chunk + 1});
-    struct work work = {.kind = WORK_REDUCE, .broadcast = {group, bytes_of(e, x), chunk}};
+    uint16_t group = multiplex_group_of_stages(e, "keys", (struct share){0, chunk + 1});
+    struct work work = {.kind = WORK_REDUCE, .broadcast = {group, bytes_of_view(e, x), chunk}};
     emit_op(e, s->keys_back, &work, &x, 1, &x, e->stage == chunk);
 }
 
@@ -76,8 +76,8 @@ void stage_return_kv(struct stage *s, const struct action *action)
     for (uint32_t ahead = first ? 1 : UNITS_AHEAD; ahead <= UNITS_AHEAD && ahead <= unit; ahead++)
         for (uint32_t l = layers.end; l-- > layers.first;) {
             struct kv_widths width;
-            struct prefix *prefix = prefix_open(e, l, &width);
-            sum_up(s, chunk, keys_of(s, prefix->given_dk, unit - ahead, width.k));
-            sum_up(s, chunk, keys_of(s, prefix->given_dv, unit - ahead, width.v));
+            struct prefix *prefix = prefix_open_caches(e, l, &width);
+            sum_up(s, chunk, keys_of(s, prefix->given_dk, unit - ahead, width.k_width));
+            sum_up(s, chunk, keys_of(s, prefix->given_dv, unit - ahead, width.v_width));
         }
 }

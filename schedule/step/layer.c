@@ -86,7 +86,7 @@ static uint32_t wide_parts(const struct emit *e, int64_t rows)
  * its first product (schedule/choices/kept.h). */
 static int64_t beside_rows(const struct emit *e, int64_t rows)
 {
-    return rows * e->kept_beside.act / 2;
+    return rows * e->kept_extra_bytes.act / 2;
 }
 
 /* True if selective checkpointing keeps the whole first product. The additional bytes of beside_rows(), which are
@@ -117,7 +117,7 @@ static void mlp_wide(struct emit *e, uint32_t layer, struct view x, buffer_id up
                       view_rows(up[i], 0, part.rows, width), part.rows, width, h);
         struct work work = {
             .kind = is_gated(e) ? WORK_SWIGLU : WORK_GELU,
-            .activation = {part.rows, f, touched_elements(e, chain), emit_function(e)}};
+            .activation = {part.rows, f, touched_elements(e, chain), emit_activation_function(e)}};
         emit_op(e, e->stream.compute, &work, (struct view[]){view_rows(up[i], 0, part.rows, width)},
                 1, (struct view[]){view_rows(act, part.begin, part.rows, f)}, 1);
     }
@@ -132,9 +132,9 @@ static void mlp_wide_backward(struct emit *e, const buffer_id up[FFN_PARTS], buf
     uint32_t parts = wide_parts(e, rows);
     for (uint32_t i = 0; i < parts; i++) {
         struct piece part = emit_piece(rows, parts, i);
-        struct work work = {
-            .kind = is_gated(e) ? WORK_SWIGLU_BACKWARD : WORK_GELU_BACKWARD,
-            .activation = {part.rows, f, touched_elements(e, CHAIN_BACKWARD), emit_function(e)}};
+        struct work work = {.kind = is_gated(e) ? WORK_SWIGLU_BACKWARD : WORK_GELU_BACKWARD,
+                            .activation = {part.rows, f, touched_elements(e, CHAIN_BACKWARD),
+                                           emit_activation_function(e)}};
         emit_op(e, e->stream.compute, &work,
                 (struct view[]){view_rows(d_act, part.begin, part.rows, f),
                                 view_rows(up[i], 0, part.rows, width)},
@@ -145,7 +145,7 @@ static void mlp_wide_backward(struct emit *e, const buffer_id up[FFN_PARTS], buf
 static void mlp_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id y)
 {
     const struct transformer *model = e->choices->model;
-    struct layer_saved *saved = &e->saved[layer];
+    struct layer_saved *saved = &e->layer_saved[layer];
     int64_t h = model->hidden, f = model->ffn;
     for (uint32_t i = 0; i < e->choices->ffn_chunks; i++) {
         struct piece piece = emit_piece(e->unit.own_rows, e->choices->ffn_chunks, i);
@@ -160,11 +160,11 @@ static void mlp_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id y
                                                  TENSOR_ANY, mlp_products(e));
         saved->norm2_all[i] = x_rows;
         mlp_wide(e, layer, x_rows, saved->up[i], act, rows, CHAIN_FORWARD);
-        struct view product = tensor_product(e, y_rows, h, "ffn_all");
+        struct view product = tensor_product_output(e, y_rows, h, "ffn_all");
         tensor_matmul(e, TENSOR_ANY, rows, MATMUL_NT, view_rows(act, 0, rows, f),
                       weight_view(e, layer, WEIGHT_DOWN), product_bias(e, layer, WEIGHT_DOWN_BIAS),
                       product, rows, h, f);
-        tensor_scatter(e, product, y_rows, TENSOR_ANY);
+        tensor_reduce_scatter(e, product, y_rows, TENSOR_ANY);
     }
     e->tags.chunk = IR_NONE16;
 }
@@ -172,10 +172,10 @@ static void mlp_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id y
 static void mlp_backward(struct emit *e, uint32_t layer, buffer_id dy, buffer_id dx)
 {
     const struct transformer *model = e->choices->model;
-    struct layer_saved *saved = &e->saved[layer];
+    struct layer_saved *saved = &e->layer_saved[layer];
     int64_t h = model->hidden, f = model->ffn, up = is_gated(e) ? 2 * f : f;
-    emit_wide_sum_begin(e, layer, WEIGHT_DOWN);
-    emit_wide_sum_begin(e, layer, WEIGHT_UP);
+    emit_fp32_sum_begin(e, layer, WEIGHT_DOWN);
+    emit_fp32_sum_begin(e, layer, WEIGHT_UP);
     for (uint32_t i = 0; i < e->choices->ffn_chunks; i++) {
         struct piece piece = emit_piece(e->unit.own_rows, e->choices->ffn_chunks, i);
         if (piece.rows == 0) /* a short subsequence may have no rows in the last pieces */
@@ -183,7 +183,7 @@ static void mlp_backward(struct emit *e, uint32_t layer, buffer_id dy, buffer_id
         int64_t rows = piece.rows * (int64_t)e->choices->row_ranks;
         struct view own = view_rows(dy, piece.begin, piece.rows, h);
         struct view dx_rows = view_rows(dx, piece.begin, piece.rows, h);
-        int64_t more = computed_again(e) ? 0 : rows * e->kept_beside.d_act / 2;
+        int64_t more = computed_again(e) ? 0 : rows * e->kept_extra_bytes.d_act / 2;
         buffer_id d_act = emit_activation(e, "d_act", rows + more, f);
         buffer_id d_up = emit_activation(e, "d_up", rows, up);
         e->tags.chunk = e->choices->ffn_chunks > 1 ? (uint16_t)i : IR_NONE16;
@@ -207,16 +207,16 @@ static void mlp_backward(struct emit *e, uint32_t layer, buffer_id dy, buffer_id
         if (!tensor_keeps_gathered(e))
             x_rows = tensor_gather(e, view_rows(saved->norm2, piece.begin, piece.rows, h), h,
                                    TENSOR_ANY, "norm_all", true);
-        struct view product = tensor_product(e, dx_rows, h, "dx_all");
-        emit_matmul(e, MATMUL_NN, view_all(e, d_up), weight_view(e, layer, WEIGHT_UP), view_none(),
-                    product, rows, h, up);
-        tensor_scatter_input(e, product, dx_rows, TENSOR_ANY, mlp_products(e));
-        emit_weight_grad(e, layer, WEIGHT_UP, view_all(e, d_up), x_rows, up, h, rows);
-        emit_bias_grad(e, layer, WEIGHT_UP_BIAS, view_all(e, d_up), rows, up);
+        struct view product = tensor_product_output(e, dx_rows, h, "dx_all");
+        emit_matmul(e, MATMUL_NN, view_whole(e, d_up), weight_view(e, layer, WEIGHT_UP),
+                    view_none(), product, rows, h, up);
+        tensor_reduce_input_gradient(e, product, dx_rows, TENSOR_ANY, mlp_products(e));
+        emit_weight_grad(e, layer, WEIGHT_UP, view_whole(e, d_up), x_rows, up, h, rows);
+        emit_bias_grad(e, layer, WEIGHT_UP_BIAS, view_whole(e, d_up), rows, up);
     }
     e->tags.chunk = IR_NONE16;
-    emit_wide_sum_end(e, layer, WEIGHT_DOWN);
-    emit_wide_sum_end(e, layer, WEIGHT_UP);
+    emit_fp32_sum_end(e, layer, WEIGHT_DOWN);
+    emit_fp32_sum_end(e, layer, WEIGHT_UP);
 }
 
 /* ---- a layer with experts, also piece by piece ---- */
@@ -231,7 +231,7 @@ static void experts_forward_pieces(struct emit *e, uint32_t layer, buffer_id x, 
         e->tags.chunk = e->choices->ffn_chunks > 1 ? (uint16_t)i : IR_NONE16;
         experts_forward(e, layer, view_rows(x, piece.begin, piece.rows, h),
                         view_rows(y, piece.begin, piece.rows, h), piece.rows,
-                        &e->saved[layer].experts[i]);
+                        &e->layer_saved[layer].experts[i]);
     }
     e->tags.chunk = IR_NONE16;
 }
@@ -243,8 +243,8 @@ static void experts_backward_pieces(struct emit *e, uint32_t layer, buffer_id dy
         struct piece piece = emit_piece(e->unit.own_rows, e->choices->ffn_chunks, i);
         if (piece.rows == 0) /* a short subsequence may have no rows in the last pieces */
             break;
-        struct expert_saved *saved = &e->saved[layer].experts[i];
-        struct view x = view_rows(e->saved[layer].norm2, piece.begin, piece.rows, h);
+        struct expert_saved *saved = &e->layer_saved[layer].experts[i];
+        struct view x = view_rows(e->layer_saved[layer].norm2, piece.begin, piece.rows, h);
         e->tags.chunk = e->choices->ffn_chunks > 1 ? (uint16_t)i : IR_NONE16;
         if (computed_again(e)) {
             e->tags.phase = PHASE_RECOMPUTE;
@@ -263,7 +263,7 @@ static void experts_backward_pieces(struct emit *e, uint32_t layer, buffer_id dy
  * have as many elements. */
 static int64_t kept_beside(const struct emit *e, enum weight weight)
 {
-    const struct kept_bytes_row *kept = &e->kept_beside;
+    const struct kept_bytes_row *kept = &e->kept_extra_bytes;
     return weight == WEIGHT_NORM1   ? kept->first + kept->inputs1
            : weight == WEIGHT_NORM2 ? kept->second + kept->inputs2
                                     : kept->after;
@@ -276,7 +276,7 @@ static buffer_id norm_of(struct emit *e, uint32_t layer, enum weight weight, con
     e->tags.region = REGION_NORM;
     buffer_id y = emit_activation(e, name, rows, h);
     *stats = emit_norm_stats(e, weight, rows, rows * h * kept_beside(e, weight));
-    emit_norm(e, layer, weight, view_of_residual(e, x), view_all(e, y), *stats, rows, h);
+    emit_norm(e, layer, weight, view_of_residual(e, x), view_whole(e, y), *stats, rows, h);
     return y;
 }
 
@@ -285,8 +285,8 @@ static buffer_id norm_backward(struct emit *e, uint32_t layer, enum weight weigh
 {
     int64_t rows = e->unit.own_rows, h = e->choices->model->hidden;
     buffer_id dx = emit_activation(e, name, rows, h);
-    emit_norm_backward(e, layer, weight, view_all(e, dy), view_of_residual(e, x), stats,
-                       view_all(e, dx), rows, h);
+    emit_norm_backward(e, layer, weight, view_whole(e, dy), view_of_residual(e, x), stats,
+                       view_whole(e, dx), rows, h);
     return dx;
 }
 
@@ -308,7 +308,7 @@ static buffer_id norm_before_backward(struct emit *e, uint32_t layer, enum weigh
     if (norms_before(e))
         d_norm = norm_backward(e, layer, weight, "dx_norm", dy, x, stats);
     buffer_id dx = emit_activation(e, "dx", rows, h);
-    emit_add(e, view_all(e, d_norm), view_all(e, d_residual), view_all(e, dx));
+    emit_add(e, view_whole(e, d_norm), view_whole(e, d_residual), view_whole(e, dx));
     return dx;
 }
 
@@ -323,10 +323,10 @@ static buffer_id end_branch(struct emit *e, uint32_t layer, enum weight norm, en
     }
     /* for the sum before the feed-forward part, the additional bytes are added to the norm's statistics */
     struct view sum = bias == WEIGHT_O_BIAS
-                          ? emit_computed(e, "x", CATEGORY_ACTIVATION, e->unit.own_rows,
-                                          e->choices->model->hidden)
-                          : emit_residual(e);
-    emit_add_bias(e, view_of_residual(e, x), view_all(e, branch),
+                          ? emit_compute_tensor(e, "x", CATEGORY_ACTIVATION, e->unit.own_rows,
+                                                e->choices->model->hidden)
+                          : emit_residual_stream(e);
+    emit_add_bias(e, view_of_residual(e, x), view_whole(e, branch),
                   e->tensor.size > 1 ? optional_weight(e, layer, bias) : view_none(), sum);
     return sum.buffer;
 }
@@ -345,7 +345,7 @@ static buffer_id norm_after_backward(struct emit *e, uint32_t layer, enum weight
 buffer_id layer_forward(struct emit *e, uint32_t layer, buffer_id x)
 {
     const struct transformer *model = e->choices->model;
-    struct layer_saved *saved = &e->saved[layer];
+    struct layer_saved *saved = &e->layer_saved[layer];
     int64_t rows = e->unit.own_rows, h = model->hidden, o = transformer_o_width(model);
 
     saved->x = x;
@@ -353,7 +353,7 @@ buffer_id layer_forward(struct emit *e, uint32_t layer, buffer_id x)
 
     saved->attention_out = emit_activation(e, "attention", e->unit.rows, o);
     e->tags.region = REGION_LINEAR;
-    struct view normed = view_all(e, saved->norm1);
+    struct view normed = view_whole(e, saved->norm1);
     if (model->kv_latent == 0) /* else tensor ranks gather the narrow results */
         normed = tensor_gather_input(e, normed, h, TENSOR_SEQUENCES, QKV_PRODUCTS);
     saved->norm1_all = normed;
@@ -361,23 +361,23 @@ buffer_id layer_forward(struct emit *e, uint32_t layer, buffer_id x)
                                                       saved->attention_out);
 
     e->tags.region = REGION_LINEAR;
-    saved->projected = emit_activation(e, "projected", rows, h);
-    struct view projected = view_all(e, saved->projected);
-    struct view product = tensor_product(e, projected, h, "projected_all");
-    tensor_matmul(e, TENSOR_SEQUENCES, e->unit.rows, MATMUL_NT, view_all(e, saved->attention_out),
+    saved->attention_projected = emit_activation(e, "projected", rows, h);
+    struct view projected = view_whole(e, saved->attention_projected);
+    struct view product = tensor_product_output(e, projected, h, "projected_all");
+    tensor_matmul(e, TENSOR_SEQUENCES, e->unit.rows, MATMUL_NT, view_whole(e, saved->attention_out),
                   weight_view(e, layer, WEIGHT_O), product_bias(e, layer, WEIGHT_O_BIAS), product,
                   e->unit.rows, h, o);
-    tensor_scatter(e, product, projected, TENSOR_SEQUENCES);
+    tensor_reduce_scatter(e, product, projected, TENSOR_SEQUENCES);
     /* with a bias the product is aten.addmm, whose results selective checkpointing saves all */
     if (has_weight(e, WEIGHT_O_BIAS))
-        emit_mark_saved_product(e, saved->projected);
-    saved->x2 = end_branch(e, layer, WEIGHT_NORM1_AFTER, WEIGHT_O_BIAS, x, saved->projected,
-                           &saved->norm1_after_stats);
+        emit_mark_saved_product(e, saved->attention_projected);
+    saved->x2 = end_branch(e, layer, WEIGHT_NORM1_AFTER, WEIGHT_O_BIAS, x,
+                           saved->attention_projected, &saved->norm1_after_stats);
 
     saved->norm2 = norm_before(e, layer, WEIGHT_NORM2, saved->x2, &saved->norm2_stats);
 
     e->tags.region = REGION_LINEAR;
-    buffer_id ffn = saved->ffn = emit_activation(e, "ffn", rows, h);
+    buffer_id ffn = saved->ffn_out = emit_activation(e, "ffn", rows, h);
     if (transformer_layer_has_experts(model, layer))
         experts_forward_pieces(e, layer, saved->norm2, ffn);
     else
@@ -389,47 +389,47 @@ buffer_id layer_forward(struct emit *e, uint32_t layer, buffer_id x)
 buffer_id layer_backward(struct emit *e, uint32_t layer, buffer_id dy)
 {
     const struct transformer *model = e->choices->model;
-    struct layer_saved *saved = &e->saved[layer];
+    struct layer_saved *saved = &e->layer_saved[layer];
     int64_t rows = e->unit.own_rows, h = model->hidden, o = transformer_o_width(model);
 
     e->tags.region = REGION_LINEAR;
-    buffer_id d_ffn =
-        norm_after_backward(e, layer, WEIGHT_NORM2_AFTER, dy, saved->ffn, saved->norm2_after_stats);
+    buffer_id d_ffn = norm_after_backward(e, layer, WEIGHT_NORM2_AFTER, dy, saved->ffn_out,
+                                          saved->norm2_after_stats);
     buffer_id d_norm2 = emit_activation(e, "d_norm", rows, h);
     if (transformer_layer_has_experts(model, layer))
         experts_backward_pieces(e, layer, d_ffn, d_norm2);
     else
         mlp_backward(e, layer, d_ffn, d_norm2);
     if (e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP)
-        emit_extend_lifetime(e, saved->ffn,
+        emit_extend_lifetime(e, saved->ffn_out,
                              e->last_compute); /* the product is kept, whether it is read or not */
     buffer_id dx2 =
         norm_before_backward(e, layer, WEIGHT_NORM2, d_norm2, saved->x2, saved->norm2_stats, dy);
 
     if (e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP && has_weight(e, WEIGHT_O_BIAS))
-        emit_extend_lifetime(e, saved->projected, e->last_compute);
+        emit_extend_lifetime(e, saved->attention_projected, e->last_compute);
 
     e->tags.region = REGION_LINEAR;
-    e->before_wo = e->last_compute;
+    e->last_before_wo_backward = e->last_compute;
     buffer_id d_attention = emit_activation(e, "d_attention", e->unit.rows, o);
     struct view d_projected =
-        view_all(e, norm_after_backward(e, layer, WEIGHT_NORM1_AFTER, dx2, saved->projected,
-                                        saved->norm1_after_stats));
+        view_whole(e, norm_after_backward(e, layer, WEIGHT_NORM1_AFTER, dx2,
+                                          saved->attention_projected, saved->norm1_after_stats));
     struct view dx2_all = tensor_gather(e, d_projected, h, TENSOR_SEQUENCES, "dy_all", false);
     tensor_matmul(e, TENSOR_SEQUENCES, e->unit.rows, MATMUL_NN, dx2_all,
-                  weight_view(e, layer, WEIGHT_O), view_none(), view_all(e, d_attention),
+                  weight_view(e, layer, WEIGHT_O), view_none(), view_whole(e, d_attention),
                   e->unit.rows, o, h);
-    emit_weight_grad(e, layer, WEIGHT_O, dx2_all, view_all(e, saved->attention_out), h, o,
+    emit_weight_grad(e, layer, WEIGHT_O, dx2_all, view_whole(e, saved->attention_out), h, o,
                      e->unit.rows);
     emit_bias_grad(e, layer, WEIGHT_O_BIAS, d_projected, rows, h);
 
     buffer_id d_norm1 = emit_activation(e, "d_norm", rows, h);
     for (size_t i = 0; i < ARRAY_LEN(projections); i++)
         if (has_weight(e, projections[i]))
-            emit_wide_sum_begin(e, layer, projections[i]);
+            emit_fp32_sum_begin(e, layer, projections[i]);
     attention_emitters[e->choices->attention].backward(e, layer, d_attention, d_norm1);
     for (size_t i = 0; i < ARRAY_LEN(projections); i++)
-        emit_wide_sum_end(e, layer, projections[i]);
+        emit_fp32_sum_end(e, layer, projections[i]);
 
     return norm_before_backward(e, layer, WEIGHT_NORM1, d_norm1, saved->x, saved->norm1_stats, dx2);
 }

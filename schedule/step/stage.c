@@ -112,25 +112,25 @@ void stage_set_unit(struct stage *s, uint32_t chunk, uint32_t unit, enum phase p
     int64_t ranks = (int64_t)c->cp * c->hp, begin = pipeline_prefix(c, part) / ranks;
     int64_t n = c->seq / ranks, end = pipeline_prefix(c, part + 1) / ranks;
     struct share share = share_of(s, chunk, unit);
-    e->unit.shared = remote_shared(e, chunk, unit);
+    e->unit.stages = remote_shared(e, chunk, unit);
     /* the rows are of one sequence, which is divided over tensor ranks only */
     if (share.count > 1) {
         struct row_range mine = rows_of(s, chunk, unit, e->stage);
         end = begin + mine.end * c->row_ranks;
         begin += mine.begin * c->row_ranks;
-        e->unit.shared.group = multiplex_group(e, "stages", share);
+        e->unit.stages.group = multiplex_group_of_stages(e, "stages", share);
     }
     e->unit.subsequence = part;
     e->unit.first_sequence = (int64_t)(unit / k) * c->micro_batch;
-    e->unit.most_keys = most_keys(s, chunk);
+    e->unit.cache_tokens = most_keys(s, chunk);
     if (s->prefix != NULL && s->prefix[unit / k] == NULL)
         s->prefix[unit / k] =
             arena_array(&e->arena, (size_t)(c->model->layers * c->micro_batch), sizeof *e->prefix);
     e->prefix = s->prefix != NULL ? s->prefix[unit / k] : NULL;
-    e->unit.n = end - begin;
-    e->unit.rows = e->unit.n * c->micro_batch;
-    e->unit.own_n = e->unit.n / c->row_ranks;
-    e->unit.own_rows = e->unit.own_n * c->micro_batch;
+    e->unit.tokens = end - begin;
+    e->unit.rows = e->unit.tokens * c->micro_batch;
+    e->unit.own_tokens = e->unit.tokens / c->row_ranks;
+    e->unit.own_rows = e->unit.own_tokens * c->micro_batch;
     e->unit.first_token = begin;
     e->unit.first_row = (int64_t)(unit / k) * n * c->micro_batch + begin;
     e->tags = (struct op_tags){(uint8_t)phase, REGION_NONE, IR_NONE16,
@@ -204,7 +204,7 @@ void stage_begin(struct stage *s)
 void stage_await_messages(struct stage *s)
 {
     for (uint32_t i = 0; i < s->pending_count; i++)
-        emit_wait(s->e, s->pending_streams[i]);
+        emit_host_wait(s->e, s->pending_streams[i]);
     s->pending_count = 0;
 }
 
@@ -245,7 +245,7 @@ static struct view input_rows(struct stage *s, enum pass pass, uint32_t chunk, u
     buffer_id *in = &passage_through(s, chunk, unit)->input[pass];
     assert(mine.end - mine.begin == s->e->unit.own_rows);
     if (in->i == IR_NONE)
-        *in = pass == PASS_FORWARD ? emit_residual(s->e).buffer
+        *in = pass == PASS_FORWARD ? emit_residual_stream(s->e).buffer
                                    : emit_activation(s->e, "dx", mine.end - mine.begin, h);
     return view_rows(*in, part.begin - mine.begin, part.end - part.begin, h);
 }
@@ -263,7 +263,7 @@ static void post_receive(struct stage *s, enum pass pass, uint32_t chunk, uint32
     if (is_seam(s, chunk, before, unit)) {
         *into = emit_buffer(e, "part", CATEGORY_COMMUNICATION, e->choices->dtype,
                             part.end - part.begin, s->c->model->hidden);
-        x = view_all(e, *into);
+        x = view_whole(e, *into);
     } else {
         x = input_rows(s, pass, chunk, unit, part);
     }
@@ -335,10 +335,10 @@ static buffer_id seam_input(struct stage *s, enum pass pass, uint32_t chunk, uin
         if (m->pass != pass || m->chunk != chunk || m->unit != unit)
             continue;
         struct row_range part = overlap_of(mine, rows_of(s, before, unit, m->from_stage));
-        tensor_gather_to(e, view_all(e, m->part),
+        tensor_gather_to(e, view_whole(e, m->part),
                          view_rows(all, part.begin - mine.begin, part.end - part.begin, h));
     }
-    struct view own = tensor_own(e, view_all(e, all), "seam_own");
+    struct view own = tensor_own_part(e, view_whole(e, all), "seam_own");
     copy_rows(s, own, input_rows(s, pass, chunk, unit, mine));
     return passage_through(s, chunk, unit)->input[pass];
 }
@@ -375,8 +375,8 @@ static struct view outbound(struct stage *s, const struct passage *made, enum pa
     if (!seam)
         return view_rows(made->output[pass], begin, rows, h);
     int64_t all = h * s->c->tp;
-    return tensor_own(s->e, view_part(made->whole_output[pass], begin * all, rows * all),
-                      "seam_part");
+    return tensor_own_part(s->e, view_part(made->whole_output[pass], begin * all, rows * all),
+                           "seam_part");
 }
 
 void stage_pass_on(struct stage *s, enum pass pass, const struct action *action, buffer_id x)

@@ -42,8 +42,8 @@ static struct layer_saved *saved_of(struct stage *s, uint32_t unit)
 static buffer_id stand_in(struct emit *e, const char *stem)
 {
     e->tags.region = REGION_NONE;
-    return emit_zeros(e, emit_computed(e, stem, CATEGORY_ACTIVATION, e->unit.own_rows,
-                                       e->choices->model->hidden))
+    return emit_zeros(e, emit_compute_tensor(e, stem, CATEGORY_ACTIVATION, e->unit.own_rows,
+                                             e->choices->model->hidden))
         .buffer;
 }
 
@@ -53,7 +53,7 @@ static void emit_forward(struct stage *s, const struct action *action)
     uint32_t chunk = pipeline_chunk(s->c, e->stage, action->chunk);
     struct layer_range layers = pipeline_layers(s->c, chunk);
     stage_set_unit(s, chunk, action->unit, PHASE_FORWARD);
-    e->saved = saved_of(s, action->unit);
+    e->layer_saved = saved_of(s, action->unit);
     buffer_id x;
     if (chunk > 0)
         x = stage_input(s, action);
@@ -74,13 +74,13 @@ static void backward(struct stage *s, const struct action *action)
     bool last = chunk + 1 == pipeline_chunks(s->c);
     struct layer_range layers = pipeline_layers(s->c, chunk);
     stage_set_unit(s, chunk, action->unit, last ? PHASE_FORWARD : PHASE_BACKWARD);
-    e->saved = saved_of(s, action->unit);
+    e->layer_saved = saved_of(s, action->unit);
     if (pipeline_has_remote_weights(s->c))
         weights_of_unit(e);
     else
         weights_of_micro_batch(e, action->unit / s->c->subsequences);
     if (s->pipeline->splits)
-        e->weights.defers = &stage_passage(s, action->chunk, action->unit)->deferrals;
+        e->weights.deferred = &stage_passage(s, action->chunk, action->unit)->deferrals;
     buffer_id dx = stage_input(s, action);
     if (last)
         dx = s->c->scope == SCOPE_STEP ? head(e, dx) : stand_in(e, "dx");
@@ -93,7 +93,7 @@ static void backward(struct stage *s, const struct action *action)
     stage_pass_on(s, PASS_BACKWARD, action, dx);
     if (chunk == 0 && s->c->scope == SCOPE_STEP)
         embedding_backward(e, dx);
-    e->weights.defers = NULL;
+    e->weights.deferred = NULL;
     if (--s->actions_left[action->unit] == 0)
         s->spare[s->spare_count++] = s->saved[action->unit];
 }

@@ -40,7 +40,7 @@ static const char *life_text(struct verifier *v, uint32_t buffer)
 {
     const struct ir *ir = v->ir;
     uint32_t count = ir->buffer.free_count[buffer];
-    if (liveness_persistent(ir, buffer))
+    if (liveness_is_persistent(ir, buffer))
         return "is persistent";
     if (count == 0)
         return "is never freed";
@@ -54,9 +54,9 @@ static void check_pair(struct overlap_walk *w, uint32_t buffer, uint32_t other)
     struct verifier *v = w->v;
     const struct ir *ir = v->ir;
     uint32_t count = ir->buffer.free_count[other];
-    const bool persistent = liveness_persistent(ir, buffer);
-    if (count != 0 && !persistent && !liveness_persistent(ir, other) &&
-        first_uses_after(&w->first_uses, w->order, buffer, ir_free_set(ir, other), count))
+    const bool persistent = liveness_is_persistent(ir, buffer);
+    if (count != 0 && !persistent && !liveness_is_persistent(ir, other) &&
+        first_uses_is_after_set(&w->first_uses, w->order, buffer, ir_free_set(ir, other), count))
         return;
     uint64_t begin = ir->buffer.offset[buffer], end = end_of(ir, buffer);
     if (ir->buffer.offset[other] > begin)
@@ -65,8 +65,8 @@ static void check_pair(struct overlap_walk *w, uint32_t buffer, uint32_t other)
         end = end_of(ir, other);
     const char *first_use = "is persistent";
     if (!persistent)
-        first_use =
-            arena_printf(&v->arena, "is first used by %s", op_text(v, w->first_uses.first[buffer]));
+        first_use = arena_printf(&v->arena, "is first used by %s",
+                                 op_text(v, w->first_uses.first_op[buffer]));
     verify_fail(v, "%s and %s share bytes %" PRIu64 " to %" PRIu64 " of %s: %s %s, and %s %s%s",
                 buffer_text(v, other), buffer_text(v, buffer), begin, end,
                 memory_names[ir->buffer.memory[buffer]], buffer_text(v, other), life_text(v, other),
@@ -142,12 +142,12 @@ static void walk_role(struct overlap_walk *w, uint32_t role)
     w->order = verifier_order(w->v, role);
     first_uses_of_role(&w->first_uses, ir, w->order);
     for (uint32_t b = 0; b < ir->buffer.count; b++)
-        if (ir->buffer.role[b] == role && liveness_persistent(ir, b))
+        if (ir->buffer.role[b] == role && liveness_is_persistent(ir, b))
             place_buffer(w, b);
-    for (uint32_t op = w->order->begin; op < w->order->begin + w->order->count; op++) {
+    for (uint32_t op = w->order->first_op; op < w->order->first_op + w->order->op_count; op++) {
         for (uint32_t k = 0; k < ir_operand_count(ir, op); k++) {
             uint32_t b = ir_touched(ir, op, k);
-            if (w->first_uses.first[b] == op && !liveness_persistent(ir, b) &&
+            if (w->first_uses.first_op[b] == op && !liveness_is_persistent(ir, b) &&
                 !touched_before(ir, op, k))
                 place_buffer(w, b);
         }

@@ -106,7 +106,7 @@ static uint32_t meet_pile(struct race_walk *w, uint32_t top, struct access new, 
             link = &a->older_access;
             continue;
         }
-        bool ordered = order_before(w->order, a->op, new.op);
+        bool ordered = order_is_before(w->order, a->op, new.op);
         if (!ordered && (new.is_write || a->is_write))
             report_race(w, new, view, *a, ranks_common(w->v, a->ranks, new.ranks));
         /* The new access replaces the old one from now on; each race is reported only once. */
@@ -129,16 +129,17 @@ static uint32_t meet_pile(struct race_walk *w, uint32_t top, struct access new, 
 
 static void race_slot(struct race_walk *w, uint32_t slot, struct access new, struct view view)
 {
-    uint8_t stream = w->order->stream[new.op - w->order->begin];
+    uint8_t stream = w->order->stream_of_op[new.op - w->order->first_op];
     /* the top of the op's own pile, and the top of the pile before it */
     uint32_t own = IR_NONE, before_own = IR_NONE;
     uint32_t before = IR_NONE, top = w->head[slot];
     while (top != IR_NONE) {
         uint32_t next = w->access[top].next;
         /* accesses of other roles are of the memory of other ranks */
-        bool other_role = w->access[top].op < w->order->begin;
-        uint8_t pile_stream =
-            other_role ? ORDER_ON_HOST : w->order->stream[w->access[top].op - w->order->begin];
+        bool other_role = w->access[top].op < w->order->first_op;
+        uint8_t pile_stream = other_role
+                                  ? ORDER_ON_HOST
+                                  : w->order->stream_of_op[w->access[top].op - w->order->first_op];
         bool writes = w->access[top].is_write;
         top = other_role ? IR_NONE : meet_pile(w, top, new, view);
         uint32_t *link = before == IR_NONE ? &w->head[slot] : &w->access[before].next;
@@ -203,7 +204,7 @@ void check_races(struct verifier *v)
     for (uint32_t role = 0; role < ir->role_count; role++) {
         w.order = verifier_order(v, role);
         w.all_ranks = ranks_of(v, role, IR_NONE16);
-        for (uint32_t op = w.order->begin; op < w.order->begin + w.order->count; op++) {
+        for (uint32_t op = w.order->first_op; op < w.order->first_op + w.order->op_count; op++) {
             struct access new = {.op = op, .ranks = ranks_of(v, role, ir->op.guard[op])};
             for (uint32_t k = 0; k < ir_operand_count(ir, op); k++) {
                 uint32_t buffer, from, to;
@@ -236,7 +237,8 @@ static void check_read(struct write_walk *w, uint32_t op, uint32_t ranks, uint32
     uint32_t buffer, from, to, bad_from = IR_NONE, bad_to = 0, rank = IR_NONE;
     slots_of(&v->slots, ir, operand, &buffer, &from, &to);
     const bool given = ir->buffer.category[buffer] == CATEGORY_INPUT &&
-                       ir->buffer.memory[buffer] != MEMORY_HBM && liveness_persistent(ir, buffer);
+                       ir->buffer.memory[buffer] != MEMORY_HBM &&
+                       liveness_is_persistent(ir, buffer);
     if (ir->buffer.binding[buffer] != IR_NONE16 || given)
         return;
     for (uint32_t slot = from; slot < to; slot++) {
@@ -319,7 +321,7 @@ static void drop_ended_writers(struct pending_writers *w, const struct order *or
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < w->count; i++)
-        if (held == IR_NONE || w->op[i] > held || !order_before(order, w->op[i], held))
+        if (held == IR_NONE || w->op[i] > held || !order_is_before(order, w->op[i], held))
             w->op[kept++] = w->op[i];
     w->count = kept;
 }
@@ -354,7 +356,7 @@ void check_pageable_copies(struct verifier *v)
         const struct order *order = verifier_order(v, role);
         uint32_t held = IR_NONE;
         pending.count = 0;
-        for (uint32_t op = order->begin; op < order->begin + order->count; op++) {
+        for (uint32_t op = order->first_op; op < order->first_op + order->op_count; op++) {
             enum work_kind kind = ir->op.kind[op];
             if (kind == WORK_H2D && ir->op.read_count[op] > 0 &&
                 ir->buffer.memory[ir_touched(ir, op, 0)] == MEMORY_PAGEABLE) {
@@ -390,7 +392,8 @@ static bool ends_in_time(const struct ir *ir, const struct order *order, uint32_
         uint32_t last = set[k].i;
         if (last == op)
             return true;
-        if (last > op && last - order->begin < order->count && order_before(order, op, last))
+        if (last > op && last - order->first_op < order->op_count &&
+            order_is_before(order, op, last))
             return true;
     }
     return false;
@@ -401,11 +404,11 @@ void check_use_after_free(struct verifier *v)
     const struct ir *ir = v->ir;
     for (uint32_t role = 0; role < ir->role_count; role++) {
         const struct order *order = verifier_order(v, role);
-        for (uint32_t op = order->begin; op < order->begin + order->count; op++)
+        for (uint32_t op = order->first_op; op < order->first_op + order->op_count; op++)
             for (uint32_t k = 0; k < ir_operand_count(ir, op); k++) {
                 struct view view = ir_read(ir, op, k);
                 uint32_t buffer = view.buffer.i;
-                if (ir->buffer.free_count[buffer] == 0 || liveness_persistent(ir, buffer) ||
+                if (ir->buffer.free_count[buffer] == 0 || liveness_is_persistent(ir, buffer) ||
                     ends_in_time(ir, order, buffer, op) || touched_before(ir, op, k))
                     continue;
                 op_id last = ir_free_set(ir, buffer)[ir->buffer.free_count[buffer] - 1u];
@@ -428,7 +431,7 @@ void check_double_free(struct verifier *v)
         const op_id *set = ir_free_set(ir, b);
         uint32_t count = ir->buffer.free_count[b];
         freed += count != 0;
-        if (count != 0 && liveness_persistent(ir, b)) {
+        if (count != 0 && liveness_is_persistent(ir, b)) {
             verify_fail(v, "%s is persistent and is freed after op %" PRIu32, buffer_text(v, b),
                         set[0].i);
             continue;
@@ -461,7 +464,7 @@ void check_leaks(struct verifier *v)
             continue;
         if (!touched[b])
             verify_fail(v, "no op reads or writes %s", buffer_text(v, b));
-        else if (ir->buffer.free_count[b] == 0 && !liveness_persistent(ir, b))
+        else if (ir->buffer.free_count[b] == 0 && !liveness_is_persistent(ir, b))
             verify_fail(v, "%s is never freed and not persistent", buffer_text(v, b));
     }
     free(touched);

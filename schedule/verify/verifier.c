@@ -36,7 +36,7 @@ void verify_checked(struct verifier *v, const char *format, ...)
 const struct order *verifier_order(struct verifier *v, uint32_t role)
 {
     if (v->order_role != role) {
-        order_role(&v->order, v->ir, role);
+        order_compute_role(&v->order, v->ir, role);
         v->order_role = role;
     }
     return &v->order;

@@ -1,11 +1,11 @@
-/* The 16-bit copies of fp32 parameters that torch.autocast makes for products.
+/* The 16-bit copies of fp32 parameters that torch.uses_autocast makes for products.
  *
  * A product casts the weight that it reads (aten/src/ATen/autocast_mode.cpp, cached_cast()). The cache holds the copy
- * until the outermost region of autocast ends, with the loss, since Trainer's and torchtitan's models compute it inside;
- * autograd holds it until the product's backward. Checkpointing saves nothing of a layer, so that the copies of a layer
- * which is computed again die with the region, and its second forward, which enters autocast anew, makes others that
- * live until the layer's backward has read them. Each micro-batch is a region of its own. The embedding's look-up reads
- * fp32. tests/scripts/autocast_copies.py shows all this with PyTorch on a processor.
+ * until the outermost region of autocast ends, with the loss, since Trainer's and torchtitan's models compute it
+ * inside; autograd holds it until the product's backward. Checkpointing saves nothing of a layer, so that the copies of
+ * a layer which is computed again die with the region, and its second forward, which enters autocast anew, makes others
+ * that live until the layer's backward has read them. Each micro-batch is a region of its own. The embedding's look-up
+ * reads fp32. tests/scripts/autocast_copies.py shows all this with PyTorch on a processor.
  *
  * Here a bundle is cast at once, where its first op of a forward reads it. */
 #include "schedule/weights/bundles.h"
@@ -79,7 +79,7 @@ static buffer_id cast(struct autocast *a, uint32_t bundle, uint32_t op)
     const struct bundle_state *b = &e->weights.bundle[bundle];
     const buffer_id copy = ir_add_buffer_like(e->ir, b->param);
     weights_set_tags(e, (enum phase)e->ir->op.phase[op], REGION_WEIGHTS, op);
-    emit_cast(e, view_all(e, b->param_shard), view_all(e, copy));
+    emit_cast(e, view_whole(e, b->param_shard), view_whole(e, copy));
     op_list_push(&a->out, e->last_compute);
     return copy;
 }
@@ -111,7 +111,7 @@ static void redirect(struct autocast *a, uint32_t op)
 
 void pass_autocast(struct emit *e, struct op_list *list)
 {
-    if (!e->weights.autocast)
+    if (!e->weights.uses_autocast)
         return;
     const struct op_tags before = e->tags;
     struct autocast a = {

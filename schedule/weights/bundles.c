@@ -92,8 +92,8 @@ static void add_experts(struct emit *e, uint32_t layer, const char *prefix,
     const uint32_t axes = group_axis_mask(&e->ir->group[e->group.ep]);
     char name[NAME_SIZE];
     uint64_t offset = 0;
-    e->weights.part[layer].experts = e->weights.bundle_count;
-    e->weights.part[layer].experts_base = *used;
+    e->weights.part[layer].experts_bundle = e->weights.bundle_count;
+    e->weights.part[layer].experts_first_element = *used;
     for (size_t i = 0; i < count; i++) {
         if (!is_spread(e, &spec[i]))
             continue;
@@ -119,7 +119,8 @@ static void add_part(struct emit *e, uint32_t part, const char *prefix,
     const bool experts = part < (uint32_t)e->whole_model->layers &&
                          transformer_layer_has_experts(e->whole_model, part);
     uint64_t offset = 0;
-    *p = (struct model_part){.bundle = e->weights.bundle_count, .base = *used, .experts = IR_NONE};
+    *p = (struct model_part){
+        .bundle = e->weights.bundle_count, .first_element = *used, .experts_bundle = IR_NONE};
     for (int whole = 0; whole < 2; whole++) {
         p->whole_begin = offset;
         for (size_t i = 0; i < count; i++) {
@@ -130,7 +131,7 @@ static void add_part(struct emit *e, uint32_t part, const char *prefix,
             if ((cut.rows || cut.cols || complete) == (bool)whole || is_spread(e, &spec[i]))
                 continue;
             add_tensor(e, experts, prefix, &spec[i], &cut, &offset);
-            p->whole_tensors += (uint32_t)whole;
+            p->whole_tensor_count += (uint32_t)whole;
         }
     }
     p->whole_count = offset - p->whole_begin;
@@ -160,12 +161,13 @@ static void close_bundle(struct emit *e, const char *name, uint32_t chunk, bool 
                                                 .tensor_count = ir->tensor_count - begin,
                                                 .elements = elements});
     }
-    e->weights.bundle[e->weights.bundle_count++] = (struct bundle_state){.row = (uint16_t)row,
-                                                                         .experts = experts,
-                                                                         .ranks = ranks,
-                                                                         .chunk = chunk,
-                                                                         .elements = elements,
-                                                                         .used_elements = used};
+    e->weights.bundle[e->weights.bundle_count++] =
+        (struct bundle_state){.ir_row = (uint16_t)row,
+                              .has_spread_experts = experts,
+                              .ranks = ranks,
+                              .chunk = chunk,
+                              .elements = elements,
+                              .used_elements = used};
 }
 
 static void add_head(struct emit *e, uint64_t *used)
@@ -185,7 +187,7 @@ static void lay_out_embedding(struct emit *e, bool root)
     add_part(e, part_after_layers(e, PART_EMBEDDING), "", spec, 1, &used);
     if (pipeline_ends_tied(e->choices)) {
         close_bundle(e, "embedding", 0, false, used);
-        e->weights.bundle[e->weights.bundle_count - 1].at_both_ends = true;
+        e->weights.bundle[e->weights.bundle_count - 1].is_at_both_ends = true;
         used = 0;
         bool first = pipeline_of(e->choices)->is_multiplexed || e->stage == 0;
         if (!first || count == 1)
@@ -263,7 +265,7 @@ static void lay_out(struct emit *e)
     e->weights.bundle = arena_array(&e->arena, 2 * (size_t)parts, sizeof *e->weights.bundle);
     e->weights.bundle_count = 0;
     for (uint32_t p = 0; p < parts; p++)
-        e->weights.part[p].bundle = e->weights.part[p].experts = IR_NONE;
+        e->weights.part[p].bundle = e->weights.part[p].experts_bundle = IR_NONE;
     bool root = weights_root_unit(c);
     if (first)
         lay_out_embedding(e, root);
@@ -316,12 +318,12 @@ static buffer_id state_buffer(struct emit *e, uint32_t bundle, const char *stem,
     if (dtype == DTYPE_U8)
         count = (int64_t)states_moment_elements(STATES_8BIT, (uint64_t)count);
     struct binding binding = {.kind = (uint8_t)kind,
-                              .bundle = e->weights.bundle[bundle].row,
-                              .shard = shard ? ranks->shard : IR_NONE16,
+                              .bundle = e->weights.bundle[bundle].ir_row,
+                              .shard = shard ? ranks->shard_group : IR_NONE16,
                               .gathered = IR_NONE16};
     if (kind == BINDING_GRAD && !shard && shards_optimizer(e, bundle))
-        binding.partial = ranks->axes;
-    buffer_id buffer = emit_bound(e, stem, binding, category, dtype, count);
+        binding.partial = ranks->partial_axes;
+    buffer_id buffer = emit_bound_buffer(e, stem, binding, category, dtype, count);
     bool there = kind == BINDING_PARAM ? shard && e->choices->parameters == PARAMETERS_HOST
                                        : kind != BINDING_GRAD;
     bool host = there && e->choices->optimizer == CHOICE_OPTIMIZER_HOST;
@@ -378,14 +380,14 @@ static void make_states(struct emit *e, uint32_t b)
         one_copy ? states_master_dtype((enum states)c->states) : (enum dtype)c->dtype;
 
     bundle->is_borrowed = pipeline_has_remote_weights(c) && bundle->chunk != e->stage &&
-                          !(bundle->at_both_ends && e->stage + 1 == c->pp);
+                          !(bundle->is_at_both_ends && e->stage + 1 == c->pp);
     bundle->param.i = bundle->grad.i = bundle->param_shard.i = bundle->grad_shard.i = IR_NONE;
     if (bundle->is_borrowed)
         return;
     if (shard_params)
         bundle->param_shard =
             state_buffer(e, b, "param_shard", BINDING_PARAM, CATEGORY_PARAMETER, shard_dtype, true);
-    else if (e->weights.autocast)
+    else if (e->weights.uses_autocast)
         bundle->param_shard = state_buffer(e, b, "param", BINDING_PARAM, CATEGORY_PARAMETER,
                                            states_master_dtype((enum states)c->states), false);
     else
@@ -397,11 +399,11 @@ static void make_states(struct emit *e, uint32_t b)
                                     e->weights.grad_dtype, false);
     if (shards_optimizer(e, b)) {
         bundle->grad_shard = state_buffer(e, b, "grad_shard", BINDING_GRAD, CATEGORY_GRADIENT,
-                                          e->weights.part_dtype, true);
+                                          e->weights.grad_part_dtype, true);
         if (c->profile->reduces_in_place && bundle->grad.i != IR_NONE)
             e->ir->buffer.flags[bundle->grad_shard.i] |= BUFFER_PART;
     }
-    make_optimizer_states(e, b, one_copy || e->weights.autocast);
+    make_optimizer_states(e, b, one_copy || e->weights.uses_autocast);
 }
 
 /* Zeroes gradients before the step: where stages hold each other's weights, the stage's own, to which all others are
@@ -415,16 +417,16 @@ static void zero_gradients(struct emit *e)
         const struct bundle_state *bundle = &e->weights.bundle[b];
         if (remote ? !bundle->is_borrowed
                    : !multiplex_takes_part(e->choices, e->stage, bundle->chunk))
-            emit_zeros(e, view_all(e, bundle->grad));
+            emit_zeros(e, view_whole(e, bundle->grad));
     }
     for (uint32_t p = 0; remote && p < part_after_layers(e, END_PARTS); p++)
-        e->weights.touched_of[p] = UINT64_MAX;
+        e->weights.written_in_micro_batch[p] = UINT64_MAX;
 }
 
 void weights_setup(struct emit *e)
 {
     lay_out(e);
-    e->weights.autocast = casts_parameters(e);
+    e->weights.uses_autocast = casts_parameters(e);
     for (uint32_t b = 0; b < e->weights.bundle_count; b++) {
         make_states(e, b);
         /* what forward and backward name until pass_weights(), or pass_autocast(), redirects it */
@@ -435,9 +437,10 @@ void weights_setup(struct emit *e)
     }
     bool each = reduces_each(e);
     uint32_t times = each ? e->choices->accumulation : 1;
-    e->weights.touched_of = arena_array(&e->arena, (size_t)part_after_layers(e, END_PARTS) * times,
-                                        sizeof *e->weights.touched_of);
-    e->weights.touched = e->weights.touched_of;
+    e->weights.written_in_micro_batch =
+        arena_array(&e->arena, (size_t)part_after_layers(e, END_PARTS) * times,
+                    sizeof *e->weights.written_in_micro_batch);
+    e->weights.written = e->weights.written_in_micro_batch;
     e->weights.grad_buffer_count = e->weights.bundle_count * times;
     e->weights.grad_buffer =
         arena_array(&e->arena, e->weights.grad_buffer_count, sizeof *e->weights.grad_buffer);
@@ -461,7 +464,8 @@ void weights_of_micro_batch(struct emit *e, uint32_t micro)
 {
     if (!reduces_each(e))
         return;
-    e->weights.touched = e->weights.touched_of + (size_t)micro * part_after_layers(e, END_PARTS);
+    e->weights.written =
+        e->weights.written_in_micro_batch + (size_t)micro * part_after_layers(e, END_PARTS);
     buffer_id *grad = e->weights.grad_buffer + (size_t)micro * e->weights.bundle_count;
     for (uint32_t b = 0; b < e->weights.bundle_count; b++) {
         if (grad[b].i == IR_NONE && !each_has_its_own(e, b))
@@ -482,9 +486,9 @@ buffer_id weights_final_grad(const struct emit *e, uint32_t b)
 op_id weights_collective(struct emit *e, uint8_t stream, enum work_kind kind, uint16_t group,
                          buffer_id from, buffer_id to)
 {
-    struct view x = view_all(e, from), y = view_all(e, to);
+    struct view x = view_whole(e, from), y = view_whole(e, to);
     /* all collectives have these two parameters first */
-    struct work work = {.kind = (uint8_t)kind, .p = {group, bytes_of(e, x)}};
+    struct work work = {.kind = (uint8_t)kind, .p = {group, bytes_of_view(e, x)}};
     return emit_op(e, stream, &work, &x, 1, &y, 1);
 }
 

@@ -18,7 +18,7 @@
 
 static struct view gradient(const struct emit *e, uint32_t b)
 {
-    return view_all(e, weights_final_grad(e, b));
+    return view_whole(e, weights_final_grad(e, b));
 }
 
 /* True if gradients are DTensors on tensor ranks that FSDP does not shard, so that they keep the placements that
@@ -36,12 +36,12 @@ static void reduce_partial(struct emit *e, uint32_t b)
     enum { READERS = 2 };
     for (uint32_t p = 0; p < part_after_layers(e, END_PARTS); p++) {
         const struct model_part *part = &e->weights.part[p];
-        if (part->bundle != b || part->whole_tensors == 0 || e->choices->row_ranks == 1)
+        if (part->bundle != b || part->whole_tensor_count == 0 || e->choices->row_ranks == 1)
             continue;
-        const struct view mean = {weights_final_grad(e, b), part->base + part->whole_begin,
-                                  part->whole_count / part->whole_tensors};
-        for (uint32_t i = 0; i < READERS * part->whole_tensors; i++)
-            tensor_reduce_apart(e, mean);
+        const struct view mean = {weights_final_grad(e, b), part->first_element + part->whole_begin,
+                                  part->whole_count / part->whole_tensor_count};
+        for (uint32_t i = 0; i < READERS * part->whole_tensor_count; i++)
+            tensor_reduce_unread(e, mean);
     }
 }
 
@@ -49,7 +49,7 @@ static void reduce_partial(struct emit *e, uint32_t b)
  * takes its own rows only when AdamW reads them. The norm has these rows from the ranks that own them. */
 static void clip_rows_of_others(struct emit *e, uint32_t b)
 {
-    struct view read[2] = {e->weights.bundle[b].others_grad};
+    struct view read[2] = {e->weights.bundle[b].other_ranks_grad};
     const int64_t count = (int64_t)read[0].count;
     if (count == 0)
         return;
@@ -69,7 +69,7 @@ buffer_id weights_clip(struct emit *e, const uint32_t *bundle, uint32_t count)
         return none;
     weights_set_tags(e, PHASE_OPTIMIZER, REGION_OPTIMIZER, IR_NONE);
     struct view squares = emit_tensor(e, "grad_norm", CATEGORY_WORKSPACE, DTYPE_F32, 1, 0);
-    int64_t over = e->group.norm != IR_NONE16 ? e->group.norm + 1 : 0;
+    int64_t over = e->group.all_gradients != IR_NONE16 ? e->group.all_gradients + 1 : 0;
     bool adds = false;
     for (uint32_t i = 0; i < count && keeps_placements(e); i++)
         reduce_partial(e, bundle[i]);
@@ -77,7 +77,7 @@ buffer_id weights_clip(struct emit *e, const uint32_t *bundle, uint32_t count)
         struct view read[2] = {gradient(e, bundle[i]), squares};
         struct work work = {.kind = WORK_SQUARE_SUM,
                             .square_sum = {(int64_t)read[0].count, adds, over}};
-        if (e->weights.bundle[bundle[i]].at_both_ends && e->stage > 0)
+        if (e->weights.bundle[bundle[i]].is_at_both_ends && e->stage > 0)
             continue; /* the last stage's copy of a tied embedding, whose other copy is on the first stage */
         emit_op(e, e->stream.compute, &work, read, adds ? 2 : 1, &squares, 1);
         adds = true;
@@ -85,10 +85,10 @@ buffer_id weights_clip(struct emit *e, const uint32_t *bundle, uint32_t count)
     if (!adds) /* a stage with only the second copy takes part with a zero */
         emit_zeros(e, squares);
     if (over > 0)
-        weights_collective(e, e->stream.reduce, WORK_ALL_REDUCE, e->group.norm, squares.buffer,
-                           squares.buffer);
+        weights_collective(e, e->stream.grad_reduce, WORK_ALL_REDUCE, e->group.all_gradients,
+                           squares.buffer, squares.buffer);
     if (c->profile->clipping_sync) /* the host reads the norm */
-        emit_wait(e, over > 0 ? e->stream.reduce : e->stream.compute);
+        emit_host_wait(e, over > 0 ? e->stream.grad_reduce : e->stream.compute);
     if (host) { /* AdamW on the host scales the gradients itself */
         struct view there = emit_tensor(e, "grad_norm", CATEGORY_WORKSPACE, DTYPE_F32, 1, 0);
         e->ir->buffer.memory[there.buffer.i] = MEMORY_PINNED;

@@ -19,7 +19,7 @@ void shard_end_backward(struct shard *s)
     weights_set_tags(e, PHASE_OPTIMIZER, REGION_OPTIMIZER, IR_NONE);
     struct work all = {.kind = WORK_BARRIER, .barrier = {ir_add_group(s->ir, "world", NULL, 0)}};
     /* The barrier waits for the stream of the last reduction, so all earlier ops of that stream have ended. */
-    emit_wait(e, s->ir->op.stream[s->final.i]);
+    emit_host_wait(e, s->ir->op.stream[s->final.i]);
     emit_op(e, e->stream.compute, &all, NULL, 0, NULL, 0);
 }
 
@@ -50,10 +50,10 @@ static void sum_over_tensor_ranks(struct shard *s, uint32_t row, uint16_t group,
 {
     struct emit *e = s->e;
     struct view part = {grad, begin, count};
-    struct work work = {.kind = WORK_ALL_REDUCE, .all_reduce = {group, bytes_of(e, part)}};
+    struct work work = {.kind = WORK_ALL_REDUCE, .all_reduce = {group, bytes_of_view(e, part)}};
     if (count == 0 || group == IR_NONE16)
         return;
-    s->gradient[row].reduction = emit_op(e, e->stream.reduce, &work, &part, 1, &part, 1);
+    s->gradient[row].reduction = emit_op(e, e->stream.grad_reduce, &work, &part, 1, &part, 1);
 }
 
 /* Sums the gradients of keys' and values' projections of a layer's part, if several tensor ranks hold copies of a key
@@ -67,7 +67,7 @@ static void sum_copied_heads(struct shard *s, uint32_t row, uint32_t p, buffer_i
         const struct weight_slot *slot = weight_slot_of(e, p, projections[i]);
         if (slot->rows > 0)
             sum_over_tensor_ranks(s, row, e->tensor.copy_group, grad,
-                                  e->weights.part[p].base + slot->offset +
+                                  e->weights.part[p].first_element + slot->offset +
                                       (uint64_t)(q * slot->cols),
                                   (uint64_t)((slot->rows - q) * slot->cols));
     }
@@ -80,7 +80,8 @@ static void sum_head_norms(struct shard *s, uint32_t row, uint32_t p, buffer_id 
     const struct emit *e = s->e;
     for (size_t i = 0; i < ARRAY_LEN(norms); i++) {
         const struct weight_slot *slot = weight_slot_of(e, p, norms[i]);
-        sum_over_tensor_ranks(s, row, e->tensor.group, grad, e->weights.part[p].base + slot->offset,
+        sum_over_tensor_ranks(s, row, e->tensor.group, grad,
+                              e->weights.part[p].first_element + slot->offset,
                               (uint64_t)(slot->rows * (slot->cols > 0 ? slot->cols : 1)));
     }
 }
@@ -103,8 +104,8 @@ static void reduce_tensor(struct shard *s, uint32_t row, buffer_id grad)
         if (p < layers && all_tokens)
             sum_head_norms(s, row, p, grad);
         if (!all_tokens)
-            sum_over_tensor_ranks(s, row, e->tensor.group, grad, part->base + part->whole_begin,
-                                  part->whole_count);
+            sum_over_tensor_ranks(s, row, e->tensor.group, grad,
+                                  part->first_element + part->whole_begin, part->whole_count);
     }
 }
 
@@ -115,14 +116,14 @@ static void sum_over_replicas(struct shard *s, uint32_t row, buffer_id part)
     const struct weight_ranks *ranks = e->weights.bundle[s->gradient[row].bundle].ranks;
     if (ranks->replica_size == 1 || !s->gradient[row].is_last)
         return;
-    s->final = s->gradient[row].reduction =
-        weights_collective(e, e->stream.reduce, WORK_ALL_REDUCE, ranks->replica, part, part);
+    s->final = s->gradient[row].reduction = weights_collective(
+        e, e->stream.grad_reduce, WORK_ALL_REDUCE, ranks->replica_group, part, part);
 }
 
 /* Emits a pass over a whole gradient that checks it for NaN. */
 static void check_for_nan(struct emit *e, buffer_id grad)
 {
-    struct view all = view_all(e, grad);
+    struct view all = view_whole(e, grad);
     struct view sum = emit_tensor(e, "squares", CATEGORY_WORKSPACE, DTYPE_F32, 1, 0);
     struct work work = {.kind = WORK_SQUARE_SUM, .square_sum = {(int64_t)all.count, false, 0}};
     emit_op(e, e->stream.compute, &work, &all, 1, &sum, 1);
@@ -140,7 +141,7 @@ static struct view new_like(struct emit *e, const char *stem, enum dtype dtype, 
  * ops. */
 static void flatten(struct emit *e, buffer_id grad)
 {
-    struct view all = view_all(e, grad);
+    struct view all = view_whole(e, grad);
     emit_cast(e, emit_cast(e, all, new_like(e, "flat", e->weights.grad_dtype, all)), all);
 }
 
@@ -154,7 +155,7 @@ static bool reduces_wide(const struct emit *e)
 
 static buffer_id widen_gradient(struct emit *e, buffer_id grad)
 {
-    struct view all = view_all(e, grad);
+    struct view all = view_whole(e, grad);
     return emit_cast(e, all, new_like(e, "wide", DTYPE_F32, all)).buffer;
 }
 
@@ -162,7 +163,7 @@ static buffer_id widen_gradient(struct emit *e, buffer_id grad)
  * back. Here all copies come before the sum, and the division in place is one more copy. Returns the flat tensor. */
 static buffer_id flatten_bucket(struct emit *e, buffer_id grad)
 {
-    struct view all = view_all(e, grad), flat = new_like(e, "flat", e->weights.grad_dtype, all);
+    struct view all = view_whole(e, grad), flat = new_like(e, "flat", e->weights.grad_dtype, all);
     for (uint8_t i = 0; i + 1 < e->choices->profile->bucket_passes; i++)
         emit_cast(e, all, flat);
     emit_cast(e, flat, all);
@@ -191,15 +192,15 @@ static void reduce_gradient(struct shard *s, uint32_t row, uint32_t op)
     if (ranks->shard_size > 1) {
         part = e->weights.bundle[gradient->bundle].grad_shard;
         buffer_id target = part, whole = wide ? widen_gradient(e, grad) : grad;
-        if (wide || gradient->adds_to_bundle || e->weights.part_dtype != e->weights.grad_dtype)
+        if (wide || gradient->adds_to_bundle || e->weights.grad_part_dtype != e->weights.grad_dtype)
             target = gradient->to_add =
                 weights_shard_buffer(e, gradient->bundle, "reduced", CATEGORY_GRADIENT,
                                      wide ? DTYPE_F32 : (enum dtype)e->weights.grad_dtype);
-        gradient->reduction = weights_collective(e, e->stream.reduce, WORK_REDUCE_SCATTER,
-                                                 ranks->shard, whole, target);
+        gradient->reduction = weights_collective(e, e->stream.grad_reduce, WORK_REDUCE_SCATTER,
+                                                 ranks->shard_group, whole, target);
         if (profile->all_reduces && flat.i != IR_NONE) /* an all-reduce ends with an all-gather */
-            gradient->reduction = weights_collective(e, e->stream.reduce, WORK_ALL_GATHER,
-                                                     ranks->shard, target, flat);
+            gradient->reduction = weights_collective(e, e->stream.grad_reduce, WORK_ALL_GATHER,
+                                                     ranks->shard_group, target, flat);
     }
     if (gradient->to_add.i == IR_NONE)
         sum_over_replicas(s, row, part);
@@ -211,12 +212,12 @@ static buffer_id narrow_gradient(struct shard *s, const struct gradient *gradien
 {
     struct emit *e = s->e;
     buffer_id part = gradient->to_add, to = kept;
-    if (s->ir->buffer.dtype[part.i] == e->weights.part_dtype)
+    if (s->ir->buffer.dtype[part.i] == e->weights.grad_part_dtype)
         return part;
     if (gradient->adds_to_bundle)
         to = weights_shard_buffer(e, gradient->bundle, "narrowed", CATEGORY_GRADIENT,
-                                  e->weights.part_dtype);
-    emit_cast(e, view_all(e, part), view_all(e, to));
+                                  e->weights.grad_part_dtype);
+    emit_cast(e, view_whole(e, part), view_whole(e, to));
     s->final = e->last_compute;
     return to;
 }
@@ -239,7 +240,7 @@ void shard_add_reduced(struct shard *s, uint32_t end, uint32_t i)
         weights_set_tags(e, PHASE_BACKWARD, REGION_WEIGHTS, gradient->reduction.i);
         buffer_id part = narrow_gradient(s, gradient, kept);
         if (part.i != kept.i) {
-            emit_add(e, view_all(e, part), view_all(e, kept), view_all(e, kept));
+            emit_add(e, view_whole(e, part), view_whole(e, kept), view_whole(e, kept));
             s->final = e->last_compute;
         }
         gradient->to_add.i = IR_NONE;
@@ -253,13 +254,13 @@ void shard_reduce_ends(struct shard *s)
 {
     struct emit *e = s->e;
     for (uint32_t b = 0; b < e->weights.bundle_count; b++) {
-        if (!e->weights.bundle[b].at_both_ends || e->weights.bundle[b].is_borrowed)
+        if (!e->weights.bundle[b].is_at_both_ends || e->weights.bundle[b].is_borrowed)
             continue;
         shard_add_reduced(s, s->gradient_count, IR_NONE);
         buffer_id grad = weights_final_grad(e, b);
         weights_set_tags(e, PHASE_BACKWARD, REGION_WEIGHTS, IR_NONE);
-        s->final =
-            weights_collective(e, e->stream.reduce, WORK_ALL_REDUCE, e->group.ends, grad, grad);
+        s->final = weights_collective(e, e->stream.grad_reduce, WORK_ALL_REDUCE,
+                                      e->group.end_stages, grad, grad);
     }
 }
 
@@ -269,7 +270,7 @@ void shard_finalize(struct shard *s, uint32_t k)
     if (s->last_summed[k] == IR_NONE)
         return;
     const struct lent_grad *lent_grad = &s->e->weights.lent_grad[s->last_summed[k]];
-    if (lent_grad->sum.i != IR_NONE)
+    if (lent_grad->pending_sum.i != IR_NONE)
         remote_add(s->e, lent_grad);
     s->last_summed[k] = IR_NONE;
 }

@@ -22,12 +22,12 @@ uint64_t remote_parts(const struct choices *c, uint32_t chunk, uint64_t parts)
     return parts;
 }
 
-static bool is_same(const struct shared *a, const struct shared *b)
+static bool is_same(const struct unit_stages *a, const struct unit_stages *b)
 {
-    return a->chunk == b->chunk && a->first == b->first && a->count == b->count;
+    return a->chunk == b->chunk && a->first_stage == b->first_stage && a->count == b->count;
 }
 
-struct remote_part *remote_part(struct emit *e, uint32_t bundle, const struct shared *shared)
+struct remote_part *remote_part(struct emit *e, uint32_t bundle, const struct unit_stages *shared)
 {
     for (uint32_t i = 0; i < e->weights.remote_part_count; i++)
         if (e->weights.remote_part[i].bundle == bundle &&
@@ -74,11 +74,11 @@ static buffer_id part_buffer(struct emit *e, const struct remote_part *part, con
 void remote_keep_part(struct emit *e, struct remote_part *part, buffer_id params)
 {
     part->parameters_arrived = true;
-    if (part->shared.owns)
+    if (part->shared.owns_layers)
         return;
     part->param =
         part_buffer(e, part, "param_part", CATEGORY_PARAMETER, (enum dtype)e->choices->dtype);
-    struct view from = own_part_of(e, part, params), to = view_all(e, part->param);
+    struct view from = own_part_of(e, part, params), to = view_whole(e, part->param);
     struct work work = {.kind = WORK_PACK, .pack = {1, 1, {(int64_t)to.count, 0, 0}}};
     uint8_t stream = ir_add_stream(e->ir, "compute.parts", STREAM_COMPUTE);
     emit_op(e, stream, &work, &from, 1, &to, 1);
@@ -86,34 +86,34 @@ void remote_keep_part(struct emit *e, struct remote_part *part, buffer_id params
 
 op_id remote_gather_parts(struct emit *e, const struct remote_part *part, buffer_id to)
 {
-    struct view all = view_all(e, to);
-    struct view from = part->shared.owns
+    struct view all = view_whole(e, to);
+    struct view from = part->shared.owns_layers
                            ? own_part_of(e, part, e->weights.bundle[part->bundle].param)
-                           : view_all(e, part->param);
-    uint16_t group =
-        multiplex_group(e, "weights", (struct share){part->shared.first, part->shared.count});
-    struct work work = {.kind = WORK_ALL_GATHER, .collective = {group, bytes_of(e, from)}};
-    return emit_op(e, e->stream.gather, &work, &from, 1, &all, 1);
+                           : view_whole(e, part->param);
+    uint16_t group = multiplex_group_of_stages(
+        e, "weights", (struct share){part->shared.first_stage, part->shared.count});
+    struct work work = {.kind = WORK_ALL_GATHER, .collective = {group, bytes_of_view(e, from)}};
+    return emit_op(e, e->stream.weight_gather, &work, &from, 1, &all, 1);
 }
 
 op_id remote_sum_parts(struct emit *e, struct lent_grad *lent_grad)
 {
     struct remote_part *part = remote_part(e, lent_grad->bundle, &lent_grad->shared);
-    bool adds = part->shared.owns || part->grad.i != IR_NONE;
+    bool adds = part->shared.owns_layers || part->grad.i != IR_NONE;
     buffer_id to = part_buffer(e, part, adds ? "reduced" : "grad_part", CATEGORY_GRADIENT,
                                (enum dtype)e->weights.grad_dtype);
     if (adds)
-        lent_grad->sum = to;
+        lent_grad->pending_sum = to;
     else
         part->grad = to;
-    return part->last_sum = weights_collective(e, e->stream.reduce, WORK_REDUCE_SCATTER,
+    return part->last_sum = weights_collective(e, e->stream.grad_reduce, WORK_REDUCE_SCATTER,
                                                lent_grad->group, lent_grad->buffer, to);
 }
 
 struct view remote_part_of_gradient(const struct emit *e, const struct remote_part *part)
 {
-    return part->shared.owns ? own_part_of(e, part, e->weights.grad_buffer[part->bundle])
-                             : view_all(e, part->grad);
+    return part->shared.owns_layers ? own_part_of(e, part, e->weights.grad_buffer[part->bundle])
+                                    : view_whole(e, part->grad);
 }
 
 /* ---- back to the owners ---- */
@@ -122,15 +122,16 @@ struct view remote_part_of_gradient(const struct emit *e, const struct remote_pa
 static int by_time(const void *left, const void *right)
 {
     const struct remote_part *a = left, *b = right;
-    bool late_a = a->shared.first < a->shared.chunk, late_b = b->shared.first < b->shared.chunk;
+    bool late_a = a->shared.first_stage < a->shared.chunk,
+         late_b = b->shared.first_stage < b->shared.chunk;
     if (late_a != late_b)
         return late_a ? -1 : 1;
     if (a->shared.chunk != b->shared.chunk)
         return a->shared.chunk > b->shared.chunk ? -1 : 1;
     if (a->bundle != b->bundle)
         return a->bundle > b->bundle ? -1 : 1;
-    if (a->shared.first != b->shared.first)
-        return a->shared.first < b->shared.first ? -1 : 1;
+    if (a->shared.first_stage != b->shared.first_stage)
+        return a->shared.first_stage < b->shared.first_stage ? -1 : 1;
     return (a->shared.count > b->shared.count) - (a->shared.count < b->shared.count);
 }
 
@@ -153,14 +154,14 @@ static void take_back(struct emit *e, const struct remote_part *part, uint32_t b
         emit_buffer(e, "returned", CATEGORY_GRADIENT, (enum dtype)e->weights.grad_dtype,
                     (int64_t)(count * part_elements(e, part)), 0);
     for (uint32_t i = 0; i < count; i++) {
-        op_id op = emit_part_message(e, WORK_RECV, part->shared.first + begin + i,
+        op_id op = emit_part_message(e, WORK_RECV, part->shared.first_stage + begin + i,
                                      parts_of(e, part, given, i, 1));
         emit_add_dependency(e, op, part->last_sum);
         if (alone.i != IR_NONE)
             emit_add_dependency(e, op, alone);
     }
     struct view own = parts_of(e, part, e->weights.grad_buffer[part->bundle], begin, count);
-    emit_add(e, view_all(e, given), own, own);
+    emit_add(e, view_whole(e, given), own, own);
 }
 
 void remote_return(struct emit *e, op_id alone)
@@ -171,11 +172,11 @@ void remote_return(struct emit *e, op_id alone)
               by_time);
     for (uint32_t i = 0; i < e->weights.remote_part_count; i++) {
         const struct remote_part *part = &e->weights.remote_part[i];
-        const struct shared *shared = &part->shared;
+        const struct unit_stages *shared = &part->shared;
         if (part->last_sum.i == IR_NONE)
             continue;
-        if (!shared->owns) {
-            emit_part_message(e, WORK_SEND, shared->chunk, view_all(e, part->grad));
+        if (!shared->owns_layers) {
+            emit_part_message(e, WORK_SEND, shared->chunk, view_whole(e, part->grad));
             continue;
         }
         take_back(e, part, 0, shared->index, alone);

@@ -17,14 +17,14 @@ struct remote_task remote_task_of(const struct emit *e, uint32_t op)
     return (struct remote_task){chunk, table->micro[op], table->phase[op] == PHASE_FORWARD};
 }
 
-struct shared remote_shared(const struct emit *e, uint32_t chunk, uint32_t unit)
+struct unit_stages remote_shared(const struct emit *e, uint32_t chunk, uint32_t unit)
 {
     struct share share = multiplex_share(e->choices, chunk, unit % e->choices->subsequences);
-    return (struct shared){.first = share.first,
-                           .count = share.count,
-                           .index = e->stage - share.first,
-                           .chunk = chunk,
-                           .owns = e->stage == chunk};
+    return (struct unit_stages){.first_stage = share.first,
+                                .count = share.count,
+                                .index = e->stage - share.first,
+                                .chunk = chunk,
+                                .owns_layers = e->stage == chunk};
 }
 
 static void add_remote_grad(struct emit *e, uint32_t bundle, uint16_t group, uint64_t *touched)
@@ -38,16 +38,16 @@ static void add_remote_grad(struct emit *e, uint32_t bundle, uint16_t group, uin
         emit_buffer(e, "lent_grad", CATEGORY_GRADIENT, e->weights.grad_dtype, (int64_t)elements, 0);
     e->weights.lent_grad[e->weights.lent_grad_count++] =
         (struct lent_grad){.buffer = buffer,
-                           .touched = touched,
+                           .written = touched,
                            .bundle = bundle,
                            .group = group,
-                           .shared = e->unit.shared,
-                           .sum = {IR_NONE}};
+                           .shared = e->unit.stages,
+                           .pending_sum = {IR_NONE}};
 }
 
 void remote_end(struct emit *e)
 {
-    e->weights.touched = e->weights.touched_of;
+    e->weights.written = e->weights.written_in_micro_batch;
     for (uint32_t b = 0; b < e->weights.bundle_count; b++)
         e->weights.bundle[b].grad = e->weights.grad_buffer[b];
 }
@@ -59,10 +59,10 @@ static bool take_up(struct emit *e, uint32_t begin, uint16_t group)
     bool found = false;
     for (uint32_t i = begin; i < e->weights.lent_grad_count; i++) {
         const struct lent_grad *lent_grad = &e->weights.lent_grad[i];
-        if (lent_grad->group != group || lent_grad->shared.chunk != e->unit.shared.chunk)
+        if (lent_grad->group != group || lent_grad->shared.chunk != e->unit.stages.chunk)
             continue;
         e->weights.bundle[lent_grad->bundle].grad = lent_grad->buffer;
-        e->weights.touched = lent_grad->touched;
+        e->weights.written = lent_grad->written;
         found = true;
     }
     return found;
@@ -73,34 +73,37 @@ static bool take_up(struct emit *e, uint32_t begin, uint16_t group)
 void weights_of_unit(struct emit *e)
 {
     remote_end(e);
-    if (e->unit.shared.count == 1)
+    if (e->unit.stages.count == 1)
         return;
     uint32_t begin = pipeline_shards_weights(e->choices) ? e->weights.lent_grad_count : 0;
-    uint16_t group =
-        multiplex_group(e, "sums", (struct share){e->unit.shared.first, e->unit.shared.count});
+    uint16_t group = multiplex_group_of_stages(
+        e, "sums", (struct share){e->unit.stages.first_stage, e->unit.stages.count});
     if (!take_up(e, begin, group)) {
         uint64_t *touched =
             arena_array(&e->arena, part_after_layers(e, END_PARTS), sizeof *touched);
         for (uint32_t b = 0; b < e->weights.bundle_count; b++)
-            if (e->weights.bundle[b].chunk == e->unit.shared.chunk ||
-                e->weights.bundle[b].at_both_ends)
+            if (e->weights.bundle[b].chunk == e->unit.stages.chunk ||
+                e->weights.bundle[b].is_at_both_ends)
                 add_remote_grad(e, b, group, touched);
         take_up(e, begin, group);
     }
 }
 
-static op_id broadcast(struct emit *e, const struct shared *shared, uint32_t bundle, buffer_id to)
+static op_id broadcast(struct emit *e, const struct unit_stages *shared, uint32_t bundle,
+                       buffer_id to)
 {
-    struct view from = view_all(e, e->weights.bundle[bundle].param), all = view_all(e, to);
-    uint16_t group = multiplex_group(e, "weights", (struct share){shared->first, shared->count});
-    struct work work = {.kind = WORK_BROADCAST,
-                        .broadcast = {group, bytes_of(e, all), shared->chunk - shared->first}};
-    return emit_op(e, e->stream.gather, &work, &from, shared->owns, &all, 1);
+    struct view from = view_whole(e, e->weights.bundle[bundle].param), all = view_whole(e, to);
+    uint16_t group =
+        multiplex_group_of_stages(e, "weights", (struct share){shared->first_stage, shared->count});
+    struct work work = {
+        .kind = WORK_BROADCAST,
+        .broadcast = {group, bytes_of_view(e, all), shared->chunk - shared->first_stage}};
+    return emit_op(e, e->stream.weight_gather, &work, &from, shared->owns_layers, &all, 1);
 }
 
 buffer_id remote_params(struct emit *e, struct remote_task task, uint32_t bundle, op_id *op)
 {
-    struct shared shared = remote_shared(e, task.chunk, task.unit);
+    struct unit_stages shared = remote_shared(e, task.chunk, task.unit);
     buffer_id to = emit_buffer(e, "borrowed", CATEGORY_PARAMETER, e->choices->dtype,
                                (int64_t)e->weights.bundle[bundle].elements, 0);
     struct remote_part *part =
@@ -119,18 +122,18 @@ op_id remote_sum(struct emit *e, struct lent_grad *lent_grad)
 {
     if (pipeline_shards_weights(e->choices))
         return remote_sum_parts(e, lent_grad);
-    const struct shared *shared = &lent_grad->shared;
-    struct view all = view_all(e, lent_grad->buffer);
-    struct work work = {
-        .kind = WORK_REDUCE,
-        .broadcast = {lent_grad->group, bytes_of(e, all), shared->chunk - shared->first}};
-    lent_grad->sum.i = shared->owns ? lent_grad->buffer.i : IR_NONE;
-    return emit_op(e, e->stream.reduce, &work, &all, 1, &all, shared->owns);
+    const struct unit_stages *shared = &lent_grad->shared;
+    struct view all = view_whole(e, lent_grad->buffer);
+    struct work work = {.kind = WORK_REDUCE,
+                        .broadcast = {lent_grad->group, bytes_of_view(e, all),
+                                      shared->chunk - shared->first_stage}};
+    lent_grad->pending_sum.i = shared->owns_layers ? lent_grad->buffer.i : IR_NONE;
+    return emit_op(e, e->stream.grad_reduce, &work, &all, 1, &all, shared->owns_layers);
 }
 
 void remote_add(struct emit *e, const struct lent_grad *lent_grad)
 {
-    struct view sum = view_all(e, lent_grad->sum);
+    struct view sum = view_whole(e, lent_grad->pending_sum);
     struct view to = {e->weights.grad_buffer[lent_grad->bundle], 0, sum.count};
     if (pipeline_shards_weights(e->choices))
         to = remote_part_of_gradient(e, remote_part(e, lent_grad->bundle, &lent_grad->shared));

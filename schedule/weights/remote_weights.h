@@ -30,7 +30,7 @@ struct remote_task {
     bool forward;
 };
 /* Returns the stages that share a unit in a chunk. Their group is not set. */
-struct shared remote_shared(const struct emit *e, uint32_t chunk, uint32_t unit);
+struct unit_stages remote_shared(const struct emit *e, uint32_t chunk, uint32_t unit);
 struct remote_task remote_task_of(const struct emit *e, uint32_t op);
 /* From now on gradients are the stage's own again. */
 void remote_end(struct emit *e);
@@ -51,7 +51,7 @@ void remote_return(struct emit *e, op_id alone);
  * hold parts of weights: a bundle cut into that many parts can be divided evenly among any of these groups. */
 uint64_t remote_parts(const struct choices *choices, uint32_t chunk, uint64_t parts);
 /* Returns this stage's part, valid until the next call. */
-struct remote_part *remote_part(struct emit *e, uint32_t bundle, const struct shared *shared);
+struct remote_part *remote_part(struct emit *e, uint32_t bundle, const struct unit_stages *shared);
 /* Stores this stage's part of parameters that came for the first time, unless it is their owner. */
 void remote_keep_part(struct emit *e, struct remote_part *part, buffer_id params);
 op_id remote_gather_parts(struct emit *e, const struct remote_part *part, buffer_id to);

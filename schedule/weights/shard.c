@@ -63,7 +63,7 @@ static bool turns_around(const struct shard *s, uint32_t bundle, uint32_t before
 
 static bool is_of_experts(const struct shard *s, uint32_t r)
 {
-    return s->e->weights.bundle[s->run[r].bundle].experts;
+    return s->e->weights.bundle[s->run[r].bundle].has_spread_experts;
 }
 
 /* Returns the run that a use of the bundle continues, or NULL. The experts of a layer, the bundle after that of its
@@ -72,7 +72,7 @@ static struct use_run *continued_run(const struct shard *s, const struct op_list
                                      uint32_t bundle, struct remote_task task, uint32_t op)
 {
     uint32_t r = s->run_count;
-    if (s->e->weights.bundle[bundle].experts)
+    if (s->e->weights.bundle[bundle].has_spread_experts)
         r -= r > 0 && s->run[r - 1].bundle + 1 == bundle;
     else
         while (r > 0 && is_of_experts(s, r - 1))
@@ -235,8 +235,8 @@ static void find_kept(struct shard *s, const struct op_list *list)
 /* Copies a rank's part of parameters to the device, into memory that is free after op `after`; IR_NONE: at once. */
 static buffer_id fetch_part(struct shard *s, buffer_id part, uint32_t after)
 {
-    struct view from = view_all(s->e, part);
-    struct view to = emit_like(s->e, from, (int64_t)from.count, "fetched", MEMORY_HBM);
+    struct view from = view_whole(s->e, part);
+    struct view to = emit_tensor_like(s->e, from, (int64_t)from.count, "fetched", MEMORY_HBM);
     op_id op = emit_copy(s->e, WORK_H2D, false, from, to);
     if (after != IR_NONE)
         emit_add_dependency(s->e, op, (op_id){after});
@@ -271,14 +271,14 @@ static void gather_run(struct shard *s, uint32_t r, const struct op_list *in)
         if (s->ir->buffer.dtype[part.i] != e->choices->dtype) {
             buffer_id in_compute_dtype = weights_shard_buffer(
                 e, run->bundle, "cast", CATEGORY_COMMUNICATION, e->choices->dtype);
-            emit_cast(e, view_all(e, part), view_all(e, in_compute_dtype));
+            emit_cast(e, view_whole(e, part), view_whole(e, in_compute_dtype));
             part = in_compute_dtype;
         }
         buffer_id to = run->gathered_buffer;
         if (e->choices->profile->weights_gathered_flat)
             to = run->flat_buffer = ir_add_buffer_like(s->ir, run->gathered_buffer);
-        op = weights_collective(e, e->stream.gather, WORK_ALL_GATHER,
-                                e->weights.bundle[run->bundle].ranks->shard, part, to);
+        op = weights_collective(e, e->stream.weight_gather, WORK_ALL_GATHER,
+                                e->weights.bundle[run->bundle].ranks->shard_group, part, to);
     }
     if (!s->remote_weights && e->choices->profile->collectives_hold && run->begin > 0)
         emit_add_dependency(e, op, (op_id){in->op[run->begin - 1]});
@@ -293,7 +293,8 @@ static void copy_out(struct shard *s, const struct use_run *run, uint32_t op)
     if (run->flat_buffer.i == IR_NONE)
         return;
     enum phase phase = (enum phase)s->ir->op.phase[op];
-    struct view from = view_all(s->e, run->flat_buffer), to = view_all(s->e, run->gathered_buffer);
+    struct view from = view_whole(s->e, run->flat_buffer),
+                to = view_whole(s->e, run->gathered_buffer);
     weights_set_tags(s->e, phase, REGION_WEIGHTS, op);
     emit_pack(s->e, WORK_PACK, from, to, (int64_t)from.count, 1, 1);
     if (phase == PHASE_FORWARD && s->last_copied.i != IR_NONE)
@@ -353,7 +354,7 @@ static void finish_step(struct shard *s)
     for (int both_ends = 0; !in_order && both_ends < 2; both_ends++)
         for (uint32_t row = 0; row < s->gradient_count; row++) {
             uint32_t b = s->gradient[row].bundle;
-            if (!s->gradient[row].is_last || e->weights.bundle[b].at_both_ends != both_ends)
+            if (!s->gradient[row].is_last || e->weights.bundle[b].is_at_both_ends != both_ends)
                 continue;
             bundle[count++] = b;
             if (clips)

@@ -37,13 +37,13 @@ static void update_bundle(struct emit *e, uint32_t b, buffer_id norm)
 
     buffer_id written = param, read = grad;
     if (host) {
-        struct view sent = view_all(e, grad);
+        struct view sent = view_whole(e, grad);
         if (profile->host_grads_f32)
-            sent = emit_as(e, sent, DTYPE_F32, "grad_wide", CATEGORY_GRADIENT);
+            sent = emit_in_dtype(e, sent, DTYPE_F32, "grad_wide", CATEGORY_GRADIENT);
         read = on_host(e, sent.buffer, MEMORY_PINNED);
         if (!stays)
             written = on_host(e, param, pageable ? MEMORY_PAGEABLE : MEMORY_PINNED);
-        emit_copy(e, WORK_D2H, false, sent, view_all(e, read));
+        emit_copy(e, WORK_D2H, false, sent, view_whole(e, read));
     }
     bool copies = bundle->master.i != param.i; /* parameters beside the optimizer's own */
     struct view state[4] = {ir_whole(e->ir, bundle->master), ir_whole(e->ir, bundle->moment1),
@@ -56,13 +56,13 @@ static void update_bundle(struct emit *e, uint32_t b, buffer_id norm)
             state, copies ? 4 : 3);
     if (host && pageable &&
         !stays) /* CUDA reads pageable memory when the copy is called, not when its stream comes to it */
-        emit_wait(e, e->stream.host);
+        emit_host_wait(e, e->stream.host);
     if (host && !stays)
-        emit_copy(e, WORK_H2D, pageable, view_all(e, written), view_all(e, param));
+        emit_copy(e, WORK_H2D, pageable, view_whole(e, written), view_whole(e, param));
     if (gather_after) {
         e->tags.region = REGION_WEIGHTS;
-        weights_collective(e, e->stream.gather, WORK_ALL_GATHER, bundle->ranks->shard, param,
-                           bundle->param);
+        weights_collective(e, e->stream.weight_gather, WORK_ALL_GATHER, bundle->ranks->shard_group,
+                           param, bundle->param);
     }
 }
 

@@ -33,21 +33,21 @@ void live_buffers_init(struct live_buffers *l, const struct ir *ir, uint32_t rol
     uint32_t *next = heap_zalloc(r->op_count + 2u, sizeof *next);
     *l = (struct live_buffers){.row = heap_alloc(b->count + 1u, sizeof *l->row)};
     for (uint32_t i = 0; i < b->count; i++) {
-        bool persistent = liveness_persistent(ir, i);
+        bool persistent = liveness_is_persistent(ir, i);
         if (persistent || b->role[i] != role)
-            next[1] += liveness_persistent_whole(ir, i) && b->role[i] == role;
+            next[1] += liveness_is_separate_persistent(ir, i) && b->role[i] == role;
         else if (writer[i] != IR_NONE)
             next[writer[i] + 2]++;
     }
     for (uint32_t i = 0; i <= r->op_count; i++)
         next[i + 1] += next[i];
     for (uint32_t i = 0; i < b->count; i++) {
-        bool persistent = liveness_persistent(ir, i);
+        bool persistent = liveness_is_persistent(ir, i);
         if (b->role[i] != role ||
-            (persistent ? !liveness_persistent_whole(ir, i) : writer[i] == IR_NONE))
+            (persistent ? !liveness_is_separate_persistent(ir, i) : writer[i] == IR_NONE))
             continue;
         l->row[next[persistent ? 0 : writer[i] + 1]++] = (struct live_buffer){
-            .bytes = repeats_of_state(ir, i) * ir_buffer_bytes(ir, (buffer_id){i}),
+            .bytes = repeats_instances_of_state(ir, i) * ir_buffer_bytes(ir, (buffer_id){i}),
             .buffer = i,
             .writer = persistent ? IR_NONE : writer[i],
             .memory = b->memory[i],

@@ -32,7 +32,7 @@ static inline bool hand_load(struct hand *h, const char *text)
         return false;
     }
     if (h->ir.planned_bytes[MEMORY_HBM] == 0) {
-        liveness_free_sets(&h->ir);
+        liveness_compute_free_sets(&h->ir);
         offsets_plan(&h->ir, NULL);
     }
     return true;

@@ -89,20 +89,20 @@ static inline void write_op(struct mutant_writer *w, uint32_t op)
     uint32_t at = w->to->op.count;
     if (w->renew) {
         enum order_place place = order_place_of(w->from, op);
-        order_start(&w->order, place, t->stream[op]);
+        order_open_op(&w->order, place, t->stream[op]);
         for (uint32_t k = 0; k < count; k++)
-            waits_add(w->waits, wait[k].i);
+            waits_add_op(w->waits, wait[k].i);
         struct touch touch[16];
         for (uint32_t k = 0; k < operands; k++)
             touch[k] = (struct touch){view[k].buffer.i, k >= t->read_count[op], view[k].begin,
                                       view[k].begin + view[k].count};
-        waits_touch(w->waits, touch, operands, t->stream[op]);
-        const op_id *kept = waits_finalize(w->waits, &w->order, &count);
+        waits_add_conflicts_of(w->waits, touch, operands, t->stream[op]);
+        const op_id *kept = waits_join_needed(w->waits, &w->order, &count);
         count = count < ARRAY_LEN(wait) ? count : ARRAY_LEN(wait);
         for (uint32_t k = 0; k < count; k++)
             wait[k] = kept[k];
-        order_finish(&w->order);
-        waits_note(w->waits, touch, operands, t->stream[op], at);
+        order_close_op(&w->order);
+        waits_record_touches(w->waits, touch, operands, t->stream[op], at);
     }
     desc.wait_count = (uint16_t)count;
     w->row[op] = ir_add_op(w->to, &desc).i;
@@ -134,7 +134,7 @@ static inline void write_mutant(const struct mutant *m, struct ir *to)
     for (uint32_t i = 0, r = 0; r < m->ir->role_count; r++) { /* a role, then its ops */
         const struct role *role = &m->ir->role[r];
         ir_add_role(to, role->name, role->axis, role->axis_count);
-        order_begin(&w.order, to->stream_count, to->op.count);
+        order_begin_list(&w.order, to->stream_count, to->op.count);
         w.waits = waits_new(&w.order, to->buffer.count);
         for (; i < m->count && ir_role_of(m->ir, m->list[i]) == r; i++)
             write_op(&w, m->list[i]);
@@ -142,7 +142,7 @@ static inline void write_mutant(const struct mutant *m, struct ir *to)
         order_release(&w.order);
     }
     if (m->renew) {
-        liveness_free_sets(to);
+        liveness_compute_free_sets(to);
         offsets_plan(to, NULL);
     } else {
         copy_memory(&w);

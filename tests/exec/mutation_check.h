@@ -44,8 +44,8 @@ static inline bool order_is_open(const struct ir *ir, uint32_t role)
     struct bytes *all = heap_alloc(ir->operand_count + 1, sizeof *all);
     size_t count = 0;
     bool open = false;
-    order_role(&order, ir, role);
-    for (uint32_t op = order.begin; op < order.begin + order.count; op++)
+    order_compute_role(&order, ir, role);
+    for (uint32_t op = order.first_op; op < order.first_op + order.op_count; op++)
         for (uint32_t k = 0; k < (uint32_t)ir->op.read_count[op] + ir->op.write_count[op]; k++) {
             struct view view = ir_view(ir, ir->operand[ir->op.operand_begin[op] + k]);
             uint32_t b = view.buffer.i;
@@ -61,7 +61,7 @@ static inline bool order_is_open(const struct ir *ir, uint32_t role)
              j++) {
             uint32_t a = all[i].op < all[j].op ? all[i].op : all[j].op;
             uint32_t b = all[i].op < all[j].op ? all[j].op : all[i].op;
-            open = a != b && (all[i].write || all[j].write) && !order_before(&order, a, b);
+            open = a != b && (all[i].write || all[j].write) && !order_is_before(&order, a, b);
         }
     order_release(&order);
     free(all);

@@ -93,7 +93,7 @@ static inline bool one_op_build(struct one_op *o)
     };
     desc.work.reads = desc.work.writes = 0;
     ir_add_op(ir, &desc);
-    liveness_free_sets(ir);
+    liveness_compute_free_sets(ir);
     offsets_plan(ir, NULL);
     return true;
 }

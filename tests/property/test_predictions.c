@@ -83,13 +83,13 @@ static void every_order_is_kept(void)
         if (world_make(&w, &random) && simulate(&w, false, &result)) {
             struct order order = {0};
             uint32_t wrong = 0;
-            order_role(&order, &w.ir, 0);
+            order_compute_role(&order, &w.ir, 0);
             for (uint32_t rank = 0; rank < result.rank_count; rank++) {
                 const double *start = sim_start_s(&result, rank), *end = sim_end_s(&result, rank);
                 for (uint32_t op = 0; op < w.ir.op.count; op++) {
                     wrong += end[op] < start[op];
                     for (uint32_t before = op > 40 ? op - 40 : 0; before < op; before++)
-                        wrong += order_before(&order, before, op) && end[before] > start[op];
+                        wrong += order_is_before(&order, before, op) && end[before] > start[op];
                 }
             }
             CHECK_INT(w.label, wrong, 0);
@@ -136,7 +136,7 @@ static void memory_returns_to_its_start(void)
                 for (size_t c = 0; c < LABELS; c++)
                     after += last[m][c];
             for (uint32_t b = 0; b < w.ir.buffer.count; b++)
-                if (liveness_persistent_whole(&w.ir, b))
+                if (liveness_is_separate_persistent(&w.ir, b))
                     persistent += (double)ir_buffer_bytes(&w.ir, (buffer_id){b});
             CHECK_CLOSE(w.label, after, persistent, 1e-12);
             trace_release(&trace);

@@ -29,7 +29,7 @@ struct touch_table {
 static bool ends_before(const struct touch_table *t, uint32_t a, uint32_t b)
 {
     const struct ir *ir = t->ir;
-    if (liveness_persistent(ir, a) || ir->buffer.free_count[a] == 0)
+    if (liveness_is_persistent(ir, a) || ir->buffer.free_count[a] == 0)
         return false;
     for (uint32_t k = 0; k < ir->buffer.free_count[a]; k++) {
         uint32_t f = ir_free_set(ir, a)[k].i - t->begin;
@@ -57,7 +57,7 @@ static void check_free_sets(const struct touch_table *t, uint16_t role)
         uint32_t count = ir->buffer.free_count[b];
         if (ir->buffer.role[b] != role)
             continue;
-        if (liveness_persistent(ir, b)) {
+        if (liveness_is_persistent(ir, b)) {
             of_persistent += count;
             continue;
         }
@@ -86,7 +86,7 @@ static void check_plan(const struct touch_table *t, uint16_t role)
         if (ir->buffer.role[a] != role)
             continue;
         uint64_t a_begin = ir->buffer.offset[a];
-        if (!liveness_persistent(ir, a) && !is_touched(t, a)) {
+        if (!liveness_is_persistent(ir, a) && !is_touched(t, a)) {
             unplanned += a_begin != UINT64_MAX;
             continue;
         }
@@ -120,7 +120,7 @@ static void live_buffers_never_overlap(void)
         ir_add_role(&ir, "b", NULL, 0);
         random_role(&ir, &random, (struct random_sizes){60, 80, waits, 0, 0, 0, 0});
         struct offsets_figures figures;
-        liveness_free_sets(&ir);
+        liveness_compute_free_sets(&ir);
         offsets_plan(&ir, &figures);
         for (int m = 0; m < MEMORY_COUNT; m++) {
             CHECK("an arena holds what is live", figures.live[m] <= figures.planned_bytes[m]);
@@ -171,7 +171,7 @@ static void a_chain_packs_without_loss(void)
         last = next;
     }
     struct offsets_figures figures;
-    liveness_free_sets(&ir);
+    liveness_compute_free_sets(&ir);
     offsets_plan(&ir, &figures);
     CHECK_INT("live", (int64_t)figures.live[MEMORY_HBM], 4096 + 1024);
     CHECK_INT("arena", (int64_t)figures.planned_bytes[MEMORY_HBM], 4096 + 1024);
@@ -190,7 +190,7 @@ static void a_schedule_without_ops_is_planned(void)
                                .binding = IR_NONE16,
                                .dims = {.count = 1, .size = {1000}}};
     ir_add_buffer(&ir, &desc);
-    liveness_free_sets(&ir);
+    liveness_compute_free_sets(&ir);
     offsets_plan(&ir, NULL);
     CHECK_INT("arena", (int64_t)ir.planned_bytes[MEMORY_HBM], 4096);
     ir_release(&ir);

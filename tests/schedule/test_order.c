@@ -104,14 +104,14 @@ static void rules_order_what_they_say(void)
     struct order order = {0};
     for (size_t i = 0; i < ARRAY_LEN(known); i++) {
         const uint32_t first = 7; /* ids need not start at 0 */
-        order_begin(&order, 3, first);
+        order_begin_list(&order, 3, first);
         for (uint32_t op = 0; op < known[i].ops; op++) {
-            order_start(&order, known[i].op[op].place, known[i].op[op].stream);
+            order_open_op(&order, known[i].op[op].place, known[i].op[op].stream);
             if (known[i].op[op].wait)
-                order_join(&order, first + known[i].op[op].wait - 1);
-            order_finish(&order);
+                order_add_wait(&order, first + known[i].op[op].wait - 1);
+            order_close_op(&order);
         }
-        CHECK_INT(known[i].label, order_before(&order, first + known[i].a, first + known[i].b),
+        CHECK_INT(known[i].label, order_is_before(&order, first + known[i].a, first + known[i].b),
                   known[i].before);
     }
     order_release(&order);
@@ -120,20 +120,20 @@ static void rules_order_what_they_say(void)
 static void an_open_op_knows_what_is_implied(void)
 {
     struct order order = {0};
-    order_begin(&order, 2, 0);
-    order_start(&order, ORDER_STREAM, 0);
-    order_finish(&order);
-    order_start(&order, ORDER_STREAM, 0);
-    order_finish(&order);
-    order_start(&order, ORDER_STREAM, 1);
-    CHECK("no wait yet", !order_covers(&order, 0));
-    order_join(&order, 1);
-    CHECK("a wait on op 1 implies op 0", order_covers(&order, 0));
-    CHECK("and op 1", order_covers(&order, 1));
-    order_join(&order, 2); /* the op itself */
-    order_join(&order, 9); /* a later op */
-    order_finish(&order);
-    CHECK("wrong waits change nothing", !order_before(&order, 2, 2));
+    order_begin_list(&order, 2, 0);
+    order_open_op(&order, ORDER_STREAM, 0);
+    order_close_op(&order);
+    order_open_op(&order, ORDER_STREAM, 0);
+    order_close_op(&order);
+    order_open_op(&order, ORDER_STREAM, 1);
+    CHECK("no wait yet", !order_open_op_follows(&order, 0));
+    order_add_wait(&order, 1);
+    CHECK("a wait on op 1 implies op 0", order_open_op_follows(&order, 0));
+    CHECK("and op 1", order_open_op_follows(&order, 1));
+    order_add_wait(&order, 2); /* the op itself */
+    order_add_wait(&order, 9); /* a later op */
+    order_close_op(&order);
+    CHECK("wrong waits change nothing", !order_is_before(&order, 2, 2));
     order_release(&order);
 }
 
@@ -150,11 +150,11 @@ static void clocks_agree_with_the_transitive_closure(void)
         uint32_t wrong = 0;
         for (uint32_t role = 0; role < 2; role++) {
             bool *before = slow_order(&ir, role);
-            order_role(&order, &ir, role);
-            for (uint32_t a = 0; a < order.count; a++)
-                for (uint32_t b = 0; b < order.count; b++)
-                    wrong += order_before(&order, order.begin + a, order.begin + b) !=
-                             before[(size_t)a * order.count + b];
+            order_compute_role(&order, &ir, role);
+            for (uint32_t a = 0; a < order.op_count; a++)
+                for (uint32_t b = 0; b < order.op_count; b++)
+                    wrong += order_is_before(&order, order.first_op + a, order.first_op + b) !=
+                             before[(size_t)a * order.op_count + b];
             free(before);
         }
         CHECK_INT("pairs that differ", wrong, 0);

@@ -46,8 +46,9 @@ static uint32_t count_unfounded(const struct live_ranges *t, const struct ir *ir
             if (t->first_use[a] > t->first_use[b] || a == b || live_ranges_conflict(t, a, b))
                 continue;
             uint32_t buffer = t->buffer[a];
-            wrong += !first_uses_after(first_uses, order, t->buffer[b], ir_free_set(ir, buffer),
-                                       ir->buffer.free_count[buffer]);
+            wrong +=
+                !first_uses_is_after_set(first_uses, order, t->buffer[b], ir_free_set(ir, buffer),
+                                         ir->buffer.free_count[buffer]);
         }
     return wrong;
 }
@@ -81,8 +82,8 @@ static void live_ranges_that_conflict_have_bytes_of_their_own(void)
                                           .buffers = 60,
                                           .waits_percent = check_random_i64(&random, 0, 70),
                                           .host_percent = 4});
-        liveness_free_sets(&ir);
-        order_role(&order, &ir, 0);
+        liveness_compute_free_sets(&ir);
+        order_compute_role(&order, &ir, 0);
         first_uses_of_role(&first_uses, &ir, &order);
         for (int memory = 0; memory < MEMORY_COUNT; memory++) {
             live_ranges_of(&t, &ir, &order, &first_uses, (uint8_t)memory);
@@ -352,7 +353,7 @@ static uint64_t floor_of_role(const struct ir *ir, uint8_t memory, uint64_t held
     struct order order = {0};
     struct first_uses first_uses = {0};
     struct live_ranges t = {0};
-    order_role(&order, ir, 0);
+    order_compute_role(&order, ir, 0);
     first_uses_of_role(&first_uses, ir, &order);
     live_ranges_of(&t, ir, &order, &first_uses, memory);
     uint64_t floor = t.count > 0 ? held - live_ranges_held(&t) + floor_of(&t) : held;

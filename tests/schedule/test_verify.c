@@ -475,7 +475,7 @@ static bool plan_is_right(const struct ir *ir)
             bool one_is[2] = {true, true};
             for (int side = 0; side < 2; side++) {
                 uint32_t x = side ? b : a, y = side ? a : b;
-                one_is[side] = !liveness_persistent(ir, x) && !liveness_persistent(ir, y);
+                one_is[side] = !liveness_is_persistent(ir, x) && !liveness_is_persistent(ir, y);
                 for (uint32_t k = 0; k < ir->buffer.free_count[x]; k++)
                     for (uint32_t op = 0; op < n; op++)
                         for (uint32_t i = 0;
@@ -505,7 +505,7 @@ static void plans_agree_with_brute_force(void)
                                           .waits_percent = 60,
                                           .host_percent = 5,
                                           .range_percent = 20});
-        liveness_free_sets(&ir);
+        liveness_compute_free_sets(&ir);
         offsets_plan(&ir, NULL);
         verify(&ir, NULL, "", &report, NULL);
         CHECK_INT("a plan of ours overlaps", (int64_t)report.result[overlap].failures, 0);
