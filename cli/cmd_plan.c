@@ -142,8 +142,8 @@ static void note_dropped_tokens(const struct packed_sets *packed_sets)
     struct text dropped = {0};
     if (packed_sets->count > 0)
         packing_put_dropped(&dropped, packed_sets->packed_set[0]->batch,
-                            packed_sets->packed_set[0]->count,
-                            packed_sets->packed_set[0]->sizes.seq);
+                            packed_sets->packed_set[0]->batch_count,
+                            packed_sets->packed_set[0]->sizes.sequence_tokens);
     if (dropped.size > 0)
         diag_warning(&note, (struct loc){.name = "--documents"}, "%s", dropped.data);
     command_print_notes(&note);
@@ -218,9 +218,10 @@ static void use_first_batch(struct winner_batches *b, struct setup *setup,
 {
     if (packed_set == NULL)
         return;
-    packed_batch_documents(&packed_set->batch[0], packed_set->sizes.seq, &b->documents, &b->arena);
+    packed_batch_documents(&packed_set->batch[0], packed_set->sizes.sequence_tokens, &b->documents,
+                           &b->arena);
     setup->request.documents = &b->documents;
-    setup->padding = packed_set->batch[0].padding;
+    setup->padding_tokens = packed_set->batch[0].padding_tokens;
 }
 
 static enum status predict_batch_times(struct winner_batches *b, struct report *report,
@@ -229,12 +230,12 @@ static enum status predict_batch_times(struct winner_batches *b, struct report *
     if (packed_set == NULL)
         return STATUS_OK;
     report->packed_batch = packed_set->batch;
-    if (packed_set->count == 1)
+    if (packed_set->batch_count == 1)
         return STATUS_OK;
     report->batch_times = &b->times;
     report->packed_batches = packed_set->batch;
-    return batch_times_make(&b->times, report->prediction, packed_set->batch, packed_set->count,
-                            diag);
+    return batch_times_make(&b->times, report->prediction, packed_set->batch,
+                            packed_set->batch_count, diag);
 }
 
 static void winner_batches_release(struct winner_batches *b)
@@ -285,7 +286,7 @@ static enum status write_winner(const struct options *options, struct setup *set
     if (status == STATUS_OK)
         status = predict_batch_times(&batches, &report, winner->packed_set, diag);
     if (status == STATUS_OK && !brief)
-        status = alternatives_find(&other, &p, diag);
+        status = alternatives_find_best(&other, &p, diag);
     if (status == STATUS_OK)
         status = traces_write(&report, folder, (struct traces_emit){.search_json = &ranking}, &note,
                               diag);
@@ -328,7 +329,7 @@ static enum status plan_best(struct setup *setup, const struct options *options,
                               .mla_exchange = !options_given(options, "mla-exchange"),
                               .core_plans = core_plan_option_is_all(setup->request.core_plan),
                               .packed_sets =
-                                  packed_sets.request.lengths != NULL ? &packed_sets : NULL,
+                                  packed_sets.request.lengths_text != NULL ? &packed_sets : NULL,
                               .only = options_given(options, "only") ? &only : NULL,
                               .own_profile = published || !options_given(options, "profile")};
     enum plan_goal goal = options_given(options, "goal")

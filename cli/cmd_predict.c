@@ -257,10 +257,10 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
     struct setup setup = {0};
     struct prediction_question question = {
         .setup = &setup,
-        .exact = exact,
+        .is_exact = exact,
         .whole_list = exact || options_given(options, "o") || options_given(options, "verify"),
         .skip_offsets = !needs_memory_offsets(options),
-        .kernel_times = options_text(options, "kernel-times"),
+        .kernel_times_path = options_text(options, "kernel-times"),
     };
     struct prediction prediction = {0};
     struct alternative best = {0};
@@ -296,7 +296,7 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
         status = documents_pack_batches(&packed, &setup, options, file != NULL,
                                         (size_t)options_count(options, "batches"), diag);
     report.packed_batch = packed.count > 0 ? packed.batch : NULL;
-    setup.even_above = (uint32_t)options_count(options, "even-above");
+    setup.uniform_above_ranks = (uint32_t)options_count(options, "even-above");
     progress_show_part(file != NULL ? "reading the schedule" : "building the schedule");
     if (status == STATUS_OK)
         status = file != NULL ? prediction_memory_of_file(&prediction, &question, options->argument,
@@ -342,10 +342,10 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
     if (status == STATUS_OK && !step) {
         part = operator_times_of(&prediction);
         report.scope_times = &part;
-        status = operator_times_alone(&part, &prediction, diag);
+        status = operator_times_find_communication(&part, &prediction, diag);
     }
     if (status == STATUS_OK && step && file == NULL && !options_given(options, "quick")) {
-        status = alternatives_find(&best, &prediction, diag);
+        status = alternatives_find_best(&best, &prediction, diag);
         report.best_alternative = &best;
     }
     if (status == STATUS_OK)

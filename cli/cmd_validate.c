@@ -386,7 +386,7 @@ enum status cmd_validate(const struct options *options, struct diag *diag)
         if (options_given(options, file_options[i][0]))
             return print_file_report(options, i, diag);
     struct measurement_sets data = {0};
-    struct validation figures = {.load = external_setup_read_args};
+    struct validation figures = {.load_setup = external_setup_read_args};
     struct external_validation steps = {0};
     struct residuals runs = {0};
     struct text out = {0};

@@ -62,7 +62,7 @@ static enum status find_memory_answer(struct memory_answer *a, const struct torc
         status = prediction_make(&base, &question, diag);
     if (status == STATUS_OK) {
         a->is_known = true;
-        a->predicted_bytes = alternatives_inside(&base);
+        a->predicted_bytes = alternatives_allocator_bytes(&base);
         a->used_bytes = s->active + s->failed_bytes;
         a->allocator_max_bytes = s->reserved_bytes + s->device_free;
         a->unpredicted_bytes =
@@ -71,8 +71,8 @@ static enum status find_memory_answer(struct memory_answer *a, const struct torc
         uint64_t most = a->allocator_max_bytes > a->unpredicted_bytes
                             ? a->allocator_max_bytes - a->unpredicted_bytes
                             : 0;
-        status = alternatives_rank(a->suggestion, &a->suggestion_count, &a->tried_count, &base,
-                                   most, diag);
+        status = alternatives_rank_suggestions(a->suggestion, &a->suggestion_count, &a->tried_count,
+                                               &base, most, diag);
     }
     prediction_release(&base);
     setup_release(&setup);
@@ -137,7 +137,7 @@ static void put_suggestions(struct rows *rows, const struct memory_answer *a, si
         rows_put_name(rows, step.data);
         rows_put_number(rows, r->step_s);
         rows_put_number(rows, r->step_s / a->step_s - 1);
-        rows_put_number(rows, (double)(r->inside_bytes + a->unpredicted_bytes));
+        rows_put_number(rows, (double)(r->allocator_bytes + a->unpredicted_bytes));
         rows_put_number(rows, r->fits_probability);
         text_release(&step);
     }

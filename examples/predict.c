@@ -9,8 +9,9 @@ static void print_prediction(const struct prediction_result *r)
 {
     const double gib = 0x1p30;
     printf("%s: device memory needs %.1f GiB of %.1f GiB, tensors take %.1f GiB at most\n",
-           r->verdict.fits ? "fits" : "does not fit", (double)r->verdict.needed[LIMIT_DEVICE] / gib,
-           (double)r->verdict.available[LIMIT_DEVICE] / gib, (double)r->peak_bytes / gib);
+           r->verdict.fits ? "fits" : "does not fit",
+           (double)r->verdict.needed_bytes[LIMIT_DEVICE] / gib,
+           (double)r->verdict.available_bytes[LIMIT_DEVICE] / gib, (double)r->peak_bytes / gib);
     printf("a step takes %.2f s: %.0f tokens/s/GPU, MFU %.1f %%, of which\n", r->step_s,
            r->tokens_per_s_gpu, 100 * r->mfu[MFU_LONGHAUL]);
     for (int i = 0; i < CAUSE_COUNT; i++)

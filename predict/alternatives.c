@@ -23,7 +23,7 @@ enum { OPS_MAX = 1000000, TRIES_MIN = 2 };
 #define WORTH 0.995
 
 /* The field of a request that a perturbation sets. */
-enum tried_field {
+enum changed_field {
     FIELD_ACTIVATIONS,
     FIELD_WEIGHTS,
     FIELD_OPTIMIZER,
@@ -35,7 +35,7 @@ enum tried_field {
 
 static const struct alternative_option {
     const char *option;
-    enum tried_field field;
+    enum changed_field field;
     int value;
 } perturbations[] = {
     {"--checkpoint none", FIELD_ACTIVATIONS, CHOICE_ACTIVATIONS_KEEP},
@@ -70,7 +70,8 @@ static bool has_latents_to_send(const struct choices *c)
 
 /* Returns whether the choices already have the value that the perturbation would set, or the model has nothing to which
  * it applies; numbers of pieces count as set if they are as large or larger. */
-static bool has_option(const struct choices *c, const struct alternative_option *perturbation)
+static bool has_value_already(const struct choices *c,
+                              const struct alternative_option *perturbation)
 {
     switch (perturbation->field) {
     case FIELD_ACTIVATIONS:
@@ -145,21 +146,21 @@ struct trials {
     const struct request *request; /* the perturbations are applied to copies of it */
     /* NULL: the profile `ideal` instead of a perturbation */
     const struct alternative_option *perturbation[PERTURBATIONS_MAX];
-    /* unfit_too: requests that do not fit get a verdict too, and no request gets times */
-    bool exact, unfit_too;
+    /* asks_only_verdicts: requests that do not fit get a verdict too, and no request is timed */
+    bool is_exact, asks_only_verdicts;
 };
 
-static struct prediction_question question_of(const struct setup *setup,
-                                              const struct request *request, bool exact)
+static struct prediction_question trial_question(const struct setup *setup,
+                                                 const struct request *request, bool exact)
 {
     return (struct prediction_question){.setup = setup,
                                         .request = request,
-                                        .exact = exact,
+                                        .is_exact = exact,
                                         .skip_offsets = true,
                                         .skip_causes = true};
 }
 
-static void try_one(void *context, size_t job, void *result)
+static void try_request(void *context, size_t job, void *result)
 {
     const struct trials *trials = context;
     struct alternative_trial *trial = result;
@@ -170,9 +171,10 @@ static void try_one(void *context, size_t job, void *result)
         request.profile = PROFILE_IDEAL;
     else
         apply_option(&request, trials->perturbation[job]);
-    const struct prediction_question question = question_of(trials->setup, &request, trials->exact);
+    const struct prediction_question question =
+        trial_question(trials->setup, &request, trials->is_exact);
     enum status status = prediction_memory(&p, &question, NULL, NULL);
-    if (status == STATUS_OK && (ideal || (p.verdict.fits && !trials->unfit_too)))
+    if (status == STATUS_OK && (ideal || (p.verdict.fits && !trials->asks_only_verdicts)))
         status = prediction_time(&p, NULL);
     trial->was_predicted = status == STATUS_OK;
     trial->verdict = p.verdict;
@@ -181,7 +183,7 @@ static void try_one(void *context, size_t job, void *result)
 }
 
 /* Returns how many perturbed requests are predicted at most, by OPS_MAX and TRIES_MIN. */
-static size_t tries_of(const struct prediction *base)
+static size_t max_tries(const struct prediction *base)
 {
     size_t ops = repeats_ops(&base->ir.repeats, REPEATS_ALL_ROLES, base->ir.op.count),
            tries = OPS_MAX / (ops + 1);
@@ -189,72 +191,76 @@ static size_t tries_of(const struct prediction *base)
 }
 
 /* A legal perturbation and its lower bound. Perturbations are ordered by their bounds. */
-struct bounded {
+struct bounded_option {
     const struct alternative_option *perturbation;
-    double bound;
+    double lower_bound;
 };
 
-/* Returns a lower bound for the perturbed request: seconds of its step, or bytes of a GPU with trials->unfit_too; a
+/* Returns a lower bound for the perturbed request: seconds of its step, or bytes of a GPU with trials->asks_only_verdicts; a
  * negative number if the request is refused. */
-static double bound_of(const struct trials *trials, const struct alternative_option *perturbation)
+static double lower_bound_of(const struct trials *trials,
+                             const struct alternative_option *perturbation)
 {
     struct request request = *trials->request;
     struct choices c;
     apply_option(&request, perturbation);
     if (resolve_choices(&c, &request, NULL, NULL) != STATUS_OK)
         return -1;
-    if (!trials->unfit_too)
+    if (!trials->asks_only_verdicts)
         return bound_step_s(trials->setup, &c);
-    return bound_state_bytes(trials->setup, &c) + bound_optimizer_bytes(&c) + bound_kept_bytes(&c);
+    return bound_state_bytes(trials->setup, &c) + bound_optimizer_bytes(&c) +
+           bound_saved_device_bytes(&c);
 }
 
 /* Keeps the `tries` perturbations with the lowest bounds among trials->perturbation[first] to [count - 1], in the order
  * of the table. Those that are refused, or whose bound is not below `most`, are dropped. Returns the new count, which
  * includes the `first` perturbations before them. */
-static size_t keep_lowest(struct trials *trials, size_t first, size_t count, size_t tries,
-                          double most, struct alternative *best)
+static size_t keep_lowest_bounds(struct trials *trials, size_t first, size_t count, size_t tries,
+                                 double most, struct alternative *best)
 {
-    struct bounded bounded[PERTURBATIONS_MAX];
+    struct bounded_option bounded[PERTURBATIONS_MAX];
     size_t legal = 0, kept = first;
     for (size_t i = first; i < count; i++) {
-        double bound = bound_of(trials, trials->perturbation[i]);
+        double bound = lower_bound_of(trials, trials->perturbation[i]);
         if (bound >= most)
             best->tried_count++;
         else if (bound >= 0)
-            bounded[legal++] = (struct bounded){trials->perturbation[i], bound};
+            bounded[legal++] = (struct bounded_option){trials->perturbation[i], bound};
     }
     for (size_t i = 0; i < legal; i++) {
         size_t lower = 0;
         for (size_t k = 0; k < legal; k++)
-            lower += bounded[k].bound < bounded[i].bound ||
-                     (bounded[k].bound == bounded[i].bound && k < i);
+            lower += bounded[k].lower_bound < bounded[i].lower_bound ||
+                     (bounded[k].lower_bound == bounded[i].lower_bound && k < i);
         if (lower < tries)
             trials->perturbation[kept++] = bounded[i].perturbation;
         else
-            best->left_out++;
+            best->skipped_count++;
     }
     return kept;
 }
 
 /* Returns whether a is faster, or as fast up to rounding with less memory of a GPU. */
-static bool is_better(const struct alternative_trial *a, const struct alternative_trial *b)
+static bool is_better_trial(const struct alternative_trial *a, const struct alternative_trial *b)
 {
     if (fabs(a->step_s - b->step_s) > 1e-9 * b->step_s)
         return a->step_s < b->step_s;
-    return a->verdict.needed[LIMIT_DEVICE] < b->verdict.needed[LIMIT_DEVICE];
+    return a->verdict.needed_bytes[LIMIT_DEVICE] < b->verdict.needed_bytes[LIMIT_DEVICE];
 }
 
-static enum status find_faster(struct alternative *best, const struct prediction *base,
-                               struct trials *trials, struct diag *diag)
+static enum status find_fastest_option(struct alternative *best, const struct prediction *base,
+                                       struct trials *trials, struct diag *diag)
 {
     struct alternative_trial trial[PERTURBATIONS_MAX];
     size_t count = 0, fastest = SIZE_MAX;
     trials->perturbation[count++] = NULL;
     for (size_t i = 0; base->verdict.fits && i < ARRAY_LEN(perturbations); i++)
-        if (!has_option(&base->choices, &perturbations[i]))
+        if (!has_value_already(&base->choices, &perturbations[i]))
             trials->perturbation[count++] = &perturbations[i];
-    count = keep_lowest(trials, 1, count, tries_of(base) - 1, base->sim.step_s * WORTH, best);
-    enum status status = workers_run(count, sizeof trial[0], try_one, trials, trial, NULL, diag);
+    count =
+        keep_lowest_bounds(trials, 1, count, max_tries(base) - 1, base->sim.step_s * WORTH, best);
+    enum status status =
+        workers_run(count, sizeof trial[0], try_request, trials, trial, NULL, diag);
     if (status != STATUS_OK)
         return status;
     best->ideal_step_s = trial[0].was_predicted ? trial[0].step_s : 0;
@@ -263,7 +269,7 @@ static enum status find_faster(struct alternative *best, const struct prediction
             continue;
         best->tried_count++;
         if (trial[i].verdict.fits && trial[i].step_s < base->sim.step_s * WORTH &&
-            (fastest == SIZE_MAX || is_better(&trial[i], &trial[fastest])))
+            (fastest == SIZE_MAX || is_better_trial(&trial[i], &trial[fastest])))
             fastest = i;
     }
     if (fastest == SIZE_MAX)
@@ -276,11 +282,11 @@ static enum status find_faster(struct alternative *best, const struct prediction
 
 /* Adds to *request the perturbation that lowers the missing memory most. *used has a bit for each field that a
  * perturbation may not set, since it is set already; the bit of the new one is added. */
-static enum status add_perturbation(struct alternative *best, struct request *request,
-                                    unsigned *used, const struct prediction *base,
-                                    struct diag *diag)
+static enum status add_best_memory_option(struct alternative *best, struct request *request,
+                                          unsigned *used, const struct prediction *base,
+                                          struct diag *diag)
 {
-    struct trials trials = {.setup = base->setup, .request = request, .unfit_too = true};
+    struct trials trials = {.setup = base->setup, .request = request, .asks_only_verdicts = true};
     struct alternative_trial trial[PERTURBATIONS_MAX];
     struct choices choices;
     size_t count = 0, least = SIZE_MAX;
@@ -288,19 +294,20 @@ static enum status add_perturbation(struct alternative *best, struct request *re
     if (status != STATUS_OK)
         return status;
     for (size_t i = 0; i < ARRAY_LEN(perturbations); i++)
-        if (!has_option(&choices, &perturbations[i]) && (*used >> perturbations[i].field & 1u) == 0)
+        if (!has_value_already(&choices, &perturbations[i]) &&
+            (*used >> perturbations[i].field & 1u) == 0)
             trials.perturbation[count++] = &perturbations[i];
-    count = keep_lowest(&trials, 0, count, tries_of(base), DBL_MAX, best);
-    status = workers_run(count, sizeof trial[0], try_one, &trials, trial, NULL, diag);
+    count = keep_lowest_bounds(&trials, 0, count, max_tries(base), DBL_MAX, best);
+    status = workers_run(count, sizeof trial[0], try_request, &trials, trial, NULL, diag);
     if (status != STATUS_OK)
         return status;
     for (size_t i = 0; i < count; i++) {
         if (!trial[i].was_predicted)
             continue;
         best->tried_count++;
-        if (verdict_missing(&trial[i].verdict) < verdict_missing(&best->verdict) &&
-            (least == SIZE_MAX ||
-             verdict_missing(&trial[i].verdict) < verdict_missing(&trial[least].verdict)))
+        if (verdict_missing_bytes(&trial[i].verdict) < verdict_missing_bytes(&best->verdict) &&
+            (least == SIZE_MAX || verdict_missing_bytes(&trial[i].verdict) <
+                                      verdict_missing_bytes(&trial[least].verdict)))
             least = i;
     }
     if (least == SIZE_MAX)
@@ -314,37 +321,38 @@ static enum status add_perturbation(struct alternative *best, struct request *re
     return STATUS_OK;
 }
 
-static enum status find_fitting(struct alternative *best, const struct prediction *base,
-                                struct diag *diag)
+static enum status find_fitting_options(struct alternative *best, const struct prediction *base,
+                                        struct diag *diag)
 {
     struct request perturbed = *base->question.request;
     unsigned used = 1u << FIELD_ATTENTION; /* attention kernels change the time, not the memory */
     enum status status = STATUS_OK;
     best->verdict = base->verdict;
     for (int round = 0; round < ROUNDS && status == STATUS_OK && !best->verdict.fits; round++)
-        status = add_perturbation(best, &perturbed, &used, base, diag);
+        status = add_best_memory_option(best, &perturbed, &used, base, diag);
     if (status != STATUS_OK && status != STATUS_NO)
         return status;
     if (!best->verdict.fits)
         return STATUS_OK;
     struct prediction p = {0};
     const struct prediction_question question =
-        question_of(base->setup, &perturbed, base->question.exact);
+        trial_question(base->setup, &perturbed, base->question.is_exact);
     status = prediction_make(&p, &question, diag);
     best->step_s = p.sim.step_s;
     prediction_release(&p);
     return status;
 }
 
-enum status alternatives_find(struct alternative *best, const struct prediction *base,
-                              struct diag *diag)
+enum status alternatives_find_best(struct alternative *best, const struct prediction *base,
+                                   struct diag *diag)
 {
     *best = (struct alternative){0};
-    struct trials trials = {
-        .setup = base->setup, .request = base->question.request, .exact = base->question.exact};
-    enum status status = find_faster(best, base, &trials, diag);
+    struct trials trials = {.setup = base->setup,
+                            .request = base->question.request,
+                            .is_exact = base->question.is_exact};
+    enum status status = find_fastest_option(best, base, &trials, diag);
     if (status == STATUS_OK && !base->verdict.fits)
-        status = find_fitting(best, base, diag);
+        status = find_fitting_options(best, base, diag);
     return status;
 }
 
@@ -360,14 +368,14 @@ struct suggestion_trial {
 struct suggestion_trials {
     const struct setup *setup;
     const struct request *request;
-    uint64_t most_bytes;
+    uint64_t allocator_max_bytes;
     struct suggestion_pair {
         /* second NULL: the suggestion is a single option */
         const struct alternative_option *first, *second;
     } pair[SUGGESTIONS_MAX];
 };
 
-uint64_t alternatives_inside(const struct prediction *p)
+uint64_t alternatives_allocator_bytes(const struct prediction *p)
 {
     return p->reserved.bytes[RESERVED_TENSORS] + p->reserved.bytes[RESERVED_WORKSPACES] +
            p->reserved.bytes[RESERVED_BUCKETS] + p->reserved.bytes[RESERVED_TABLES];
@@ -380,19 +388,19 @@ static void try_suggestion(void *context, size_t job, void *result)
     struct suggestion_trial *trial = result;
     struct request request = *trials->request;
     struct prediction p = {0};
-    const struct prediction_question question = question_of(trials->setup, &request, false);
+    const struct prediction_question question = trial_question(trials->setup, &request, false);
     apply_option(&request, pair->first);
     if (pair->second != NULL)
         apply_option(&request, pair->second);
     if (prediction_memory(&p, &question, NULL, NULL) == STATUS_OK) {
-        trial->inside_bytes = alternatives_inside(&p);
-        trial->fits_probability = prediction_fits(p.setup, &p.choices, (double)trial->inside_bytes,
-                                                  (double)trials->most_bytes);
-        trial->fits = trial->inside_bytes <= trials->most_bytes &&
-                      p.verdict.needed[LIMIT_HOST] <= p.verdict.available[LIMIT_HOST];
+        trial->inside_bytes = alternatives_allocator_bytes(&p);
+        trial->fits_probability = prediction_fits_probability(
+            p.setup, &p.choices, (double)trial->inside_bytes, (double)trials->allocator_max_bytes);
+        trial->fits = trial->inside_bytes <= trials->allocator_max_bytes &&
+                      p.verdict.needed_bytes[LIMIT_HOST] <= p.verdict.available_bytes[LIMIT_HOST];
         if (trial->fits && prediction_time(&p, NULL) == STATUS_OK)
             trial->step_s = p.sim.step_s;
-        trial->fits = trial->fits && p.simulated;
+        trial->fits = trial->fits && p.is_simulated;
     }
     prediction_release(&p);
 }
@@ -405,16 +413,17 @@ static int compare_suggestions(const void *left, const void *right)
     return strcmp(a->options, b->options);
 }
 
-enum status alternatives_rank(struct suggestion *suggestion, size_t *count, size_t *tried,
-                              const struct prediction *base, uint64_t most_bytes, struct diag *diag)
+enum status alternatives_rank_suggestions(struct suggestion *suggestion, size_t *count,
+                                          size_t *tried, const struct prediction *base,
+                                          uint64_t most_bytes, struct diag *diag)
 {
     struct suggestion_trials trials = {
-        .setup = base->setup, .request = base->question.request, .most_bytes = most_bytes};
+        .setup = base->setup, .request = base->question.request, .allocator_max_bytes = most_bytes};
     struct suggestion_trial trial[SUGGESTIONS_MAX];
     const struct alternative_option *open[PERTURBATIONS_MAX];
     size_t opens = 0, jobs = 0;
     for (size_t i = 0; i < ARRAY_LEN(perturbations); i++)
-        if (!has_option(&base->choices, &perturbations[i]) &&
+        if (!has_value_already(&base->choices, &perturbations[i]) &&
             perturbations[i].field != FIELD_ATTENTION)
             open[opens++] = &perturbations[i];
     for (size_t i = 0; i < opens; i++)
@@ -437,7 +446,7 @@ enum status alternatives_rank(struct suggestion *suggestion, size_t *count, size
         if (!better)
             continue;
         struct suggestion *r = &suggestion[(*count)++];
-        *r = (struct suggestion){.inside_bytes = trial[i].inside_bytes,
+        *r = (struct suggestion){.allocator_bytes = trial[i].inside_bytes,
                                  .fits_probability = trial[i].fits_probability,
                                  .step_s = trial[i].step_s};
         snprintf(r->options, sizeof r->options, "%s%s%s", pair->first->option,

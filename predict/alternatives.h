@@ -21,26 +21,26 @@
 struct alternative {
     char options[160];      /* "--zero 3 --checkpoint offload"; "": no option helps */
     struct verdict verdict; /* the verdict of the request with these options */
-    double step_s;          /* of the request with these options; 0: it was not simulated */
+    double step_s;          /* seconds of a step with these options; 0: it was not simulated */
     /* number of options that were predicted, or that their bounds rule out */
     size_t tried_count;
     /* number of options that were not predicted, to save time: each takes as long as the request itself */
-    size_t left_out;
+    size_t skipped_count;
     /* the step of the request itself with the profile `ideal`; 0: it is not known */
     double ideal_step_s;
 };
 
 /* Finds the option of the table that helps most. `base` must have been simulated, and must not come from a schedule's
  * file. */
-enum status alternatives_find(struct alternative *best, const struct prediction *base,
-                              struct diag *diag);
+enum status alternatives_find_best(struct alternative *best, const struct prediction *base,
+                                   struct diag *diag);
 
 /* One option, or two together, with which a request that did not fit would fit. */
 struct suggestion {
     char options[96];
     /* what the framework's allocator would hold after it gave back its cache */
-    uint64_t inside_bytes;
-    /* the probability that inside_bytes are at most what the allocator may hold */
+    uint64_t allocator_bytes;
+    /* the probability that allocator_bytes are at most what the allocator may hold */
     double fits_probability;
     double step_s;
 };
@@ -48,15 +48,15 @@ struct suggestion {
 enum { SUGGESTIONS_MAX = 160 };
 
 /* Returns the bytes that the framework's allocator holds without its cache: tensors, workspaces, buckets and tables. */
-uint64_t alternatives_inside(const struct prediction *prediction);
+uint64_t alternatives_allocator_bytes(const struct prediction *prediction);
 
 /* Finds all suggestions, and sorts them by the time of a step. They come from the table of options above without
- * attention kernels. With a suggestion the allocator of a GPU holds at most `most_bytes` (alternatives_inside()), and
+ * attention kernels. With a suggestion the allocator of a GPU holds at most `most_bytes` (alternatives_allocator_bytes()), and
  * host memory suffices. Two options together are a suggestion only if they are faster by 0.5 % than each of the two
  * that suffices by itself. suggestion[] has room for SUGGESTIONS_MAX. */
-enum status alternatives_rank(struct suggestion *suggestion, size_t *count, size_t *tried,
-                              const struct prediction *base, uint64_t most_bytes,
-                              struct diag *diag);
+enum status alternatives_rank_suggestions(struct suggestion *suggestion, size_t *count,
+                                          size_t *tried, const struct prediction *base,
+                                          uint64_t most_bytes, struct diag *diag);
 
 /* The options of the table by number: how many there are, option i as text, and a request with option i set. */
 enum { ALTERNATIVES_MAX = 20 };

@@ -8,14 +8,14 @@
 #include <stdlib.h>
 
 /* Returns the window that counts; 0: some layer has none. */
-static int64_t window_of(const struct transformer *t)
+static int64_t window_of_all_layers(const struct transformer *t)
 {
     return transformer_count_windowed_layers(t) < t->layers ? 0 : t->attention_window;
 }
 
 /* Adds the rows that ranks move for the tiles of a sequence, a query as many as its bytes and its result's are. */
-static void add_tiles(double *rows, const struct document_list *list, uint32_t ranks,
-                      int64_t window, const struct row_bytes *bytes)
+static void add_tile_rows(double *rows, const struct document_list *list, uint32_t ranks,
+                          int64_t window, const struct row_bytes *bytes)
 {
     struct core_plan plan = {.ranks = ranks, .window = window};
     struct coverage_load *load = heap_alloc(ranks, sizeof *load);
@@ -29,14 +29,14 @@ static void add_tiles(double *rows, const struct document_list *list, uint32_t r
 }
 
 /* Adds the rows of a sequence to those of the context ranks, and its bounds to the division's. */
-static void add_sequence(struct attention_division *division, double *rows,
-                         const struct prediction *p, const struct document_list *list)
+static void add_sequence_rows(struct attention_division *division, double *rows,
+                              const struct prediction *p, const struct document_list *list)
 {
     const struct choices *c = &p->choices;
     const struct token_layout *layout = &p->ir.layout;
     const double own = (double)layout->tokens / layout->cp,
                  element = (double)dtype_bytes((enum dtype)c->dtype);
-    const int64_t window = window_of(c->model);
+    const int64_t window = window_of_all_layers(c->model);
     const struct row_bytes bytes = row_bytes_of(c->model, element);
     struct needed_tokens needed = {0};
     double pairs = 0;
@@ -51,12 +51,13 @@ static void add_sequence(struct attention_division *division, double *rows,
         rows[r] +=
             c->rotation == ROTATE_NEEDED ? (double)needed.rows : (double)layout->tokens - own;
     }
-    division->least_mean_rows +=
+    division->mean_rows_lower_bound +=
         coverage_least_keys(list, window, layout->cp, pairs).all_ranks / layout->cp;
-    division->least_rows += coverage_least_bytes(pairs, layout->cp, own, &bytes, true) / bytes.key;
+    division->most_rows_lower_bound +=
+        coverage_least_bytes(pairs, layout->cp, own, &bytes, true) / bytes.key;
     needed_release(&needed);
     if (list->tiles != NULL)
-        add_tiles(rows, list, layout->cp, window, &bytes);
+        add_tile_rows(rows, list, layout->cp, window, &bytes);
 }
 
 bool attention_division(struct attention_division *division, const struct prediction *p)
@@ -75,18 +76,19 @@ bool attention_division(struct attention_division *division, const struct predic
         for (uint32_t r = 0; r < ir->layout.cp; r++)
             rows[r] = 0;
         for (int64_t s = 0; s < sequences; s++)
-            add_sequence(&one, rows, p,
-                         documents_of(&ir->documents, (uint32_t)(d * sequences + s)));
+            add_sequence_rows(&one, rows, p,
+                              documents_of(&ir->documents, (uint32_t)(d * sequences + s)));
         for (uint32_t r = 0; r < ir->layout.cp; r++) {
-            division->mean_rows += rows[r] / own / ir->layout.cp / replicas;
-            division->most_rows = fmax(division->most_rows, rows[r] / own);
+            division->mean_rows_received += rows[r] / own / ir->layout.cp / replicas;
+            division->most_rows_received = fmax(division->most_rows_received, rows[r] / own);
         }
-        division->least_mean_rows += one.least_mean_rows / own / replicas;
-        division->least_rows = fmax(division->least_rows, one.least_rows / own);
+        division->mean_rows_lower_bound += one.mean_rows_lower_bound / own / replicas;
+        division->most_rows_lower_bound =
+            fmax(division->most_rows_lower_bound, one.most_rows_lower_bound / own);
     }
     free(rows);
     division->pairs_over_mean = visible_find_fullest(ir).over_mean;
-    if (p->least_s > 0)
-        division->step_over_least = (p->sim.step_s - p->jitter_s) / p->least_s;
+    if (p->even_step_s > 0)
+        division->step_over_even_step = (p->sim.step_s - p->jitter_s) / p->even_step_s;
     return true;
 }

@@ -9,14 +9,14 @@ struct attention_division {
     double pairs_over_mean; /* the most visible pairs of a rank, over the mean of all ranks */
     /* received by ranks on average, and by the rank that receives the most; a query that travels counts by its bytes
      * and those of its result */
-    double mean_rows, most_rows;
-    /* the least of mean_rows in any division that leaves queries where they are (coverage_least_keys()) */
-    double least_mean_rows;
-    /* the least of most_rows in any division (coverage_least_bytes()) */
-    double least_rows;
+    double mean_rows_received, most_rows_received;
+    /* a lower bound of mean_rows_received in any division that leaves queries where they are (coverage_least_keys()) */
+    double mean_rows_lower_bound;
+    /* a lower bound of most_rows_received in any division (coverage_least_bytes()) */
+    double most_rows_lower_bound;
     /* The step over the same one in which all ranks see the mean of pairs and none waits for keys and values; 0:
      * unknown, since all ranks were taken as the fullest. */
-    double step_over_least;
+    double step_over_even_step;
 };
 
 /* Returns false if no context ranks divide packed or dealt sequences. Layers without a window count, or all if each has

@@ -31,41 +31,42 @@ static double attention_flop_per_s(const struct device_cost *cost, const struct 
     return most > 0 ? most : cost->device_peak_flop_per_s;
 }
 
-/* Rates at which a device takes the least time: product_s seconds for each flop of a product, and attention_s seconds
+/* Rates at which a device takes the least time: product_s seconds for each flop of a product, and attention_s_per_flop seconds
  * for each flop of attention's forward, which includes its backward of 2.5 times the flops. If whole layers are
  * recomputed (`full`, `offload`), attention's forward counts twice. No other recomputation counts, since a framework
  * could leave some of it out. */
-struct rates {
-    double product_s, attention_s;
+struct least_rates {
+    double product_s_per_flop, attention_s_per_flop;
 };
 
-static struct rates rates_of(const struct setup *setup, const struct choices *c)
+static struct least_rates least_rates_of(const struct setup *setup, const struct choices *c)
 {
     const struct device_cost *cost = &setup->cost;
     bool again =
         c->activations == CHOICE_ACTIVATIONS_FULL || c->activations == CHOICE_ACTIVATIONS_OFFLOAD;
     double forwards = again ? 2 : 1, peak = setup->cluster.device.peak_flop_per_s;
     if (cost->is_ideal)
-        return (struct rates){1 / peak, (forwards + 2.5) / peak};
-    return (struct rates){1 / product_flop_per_s(cost, c),
-                          forwards / attention_flop_per_s(cost, c, ATTENTION_FORWARD_PASS) +
-                              2.5 / attention_flop_per_s(cost, c, ATTENTION_BACKWARD_PASS)};
+        return (struct least_rates){1 / peak, (forwards + 2.5) / peak};
+    return (struct least_rates){1 / product_flop_per_s(cost, c),
+                                forwards / attention_flop_per_s(cost, c, ATTENTION_FORWARD_PASS) +
+                                    2.5 / attention_flop_per_s(cost, c, ATTENTION_BACKWARD_PASS)};
 }
 
 /* Returns the seconds that one device takes for tokens [0, end) of a sequence in all layers, forward and backward.
  * Products count three times their forward. `seen` is the number of flops of attention's forward in each layer. */
-static double layers_s(const struct choices *c, const struct rates *rates, int64_t end, double seen)
+static double layers_compute_s(const struct choices *c, const struct least_rates *rates,
+                               int64_t end, double seen)
 {
     const struct transformer *t = c->model;
-    return (double)t->layers *
-           (3 * (double)end * (double)transformer_linear_flops_per_token(t) * rates->product_s +
-            seen * rates->attention_s);
+    return (double)t->layers * (3 * (double)end * (double)transformer_linear_flops_per_token(t) *
+                                    rates->product_s_per_flop +
+                                seen * rates->attention_s_per_flop);
 }
 
-static double head_s(const struct choices *c, const struct rates *rates)
+static double head_compute_s(const struct choices *c, const struct least_rates *rates)
 {
     return 3 * (double)c->global_batch * (double)c->seq *
-           (double)transformer_head_flops_per_token(c->model) * rates->product_s;
+           (double)transformer_head_flops_per_token(c->model) * rates->product_s_per_flop;
 }
 
 /* Returns a lower bound of the step. all_s and head: the seconds of all layers and of the head, summed over all
@@ -85,35 +86,36 @@ static double bound_of_layers_s(const struct choices *c, double all_s, double he
     return (all_s * share + head + first_s * (1 - share)) * c->pp / ranks;
 }
 
-static double first_s(const struct choices *c, const struct rates *rates)
+static double first_and_last_unit_s(const struct choices *c, const struct least_rates *rates)
 {
     int64_t end = pipeline_prefix(c, 1);
     double seen = c->documents == NULL ? transformer_visible_attention_flops(c->model, end) : 0;
-    return (double)c->micro_batch * (double)c->dp * layers_s(c, rates, end, seen);
+    return (double)c->micro_batch * (double)c->dp * layers_compute_s(c, rates, end, seen);
 }
 
 double bound_step_s(const struct setup *setup, const struct choices *c)
 {
-    struct rates rates = rates_of(setup, c);
-    double seen = document_seen_flops(c->documents, c->model, c->seq);
-    double all_s = (double)c->global_batch * layers_s(c, &rates, c->seq, seen);
-    return bound_of_layers_s(c, all_s, head_s(c, &rates), first_s(c, &rates));
+    struct least_rates rates = least_rates_of(setup, c);
+    double seen = document_visible_flops(c->documents, c->model, c->seq);
+    double all_s = (double)c->global_batch * layers_compute_s(c, &rates, c->seq, seen);
+    return bound_of_layers_s(c, all_s, head_compute_s(c, &rates), first_and_last_unit_s(c, &rates));
 }
 
 double bound_step_from_layer_s(const struct setup *setup, const struct choices *c,
                                const struct bound_layer *layer)
 {
-    struct rates rates = rates_of(setup, c);
+    struct least_rates rates = least_rates_of(setup, c);
     double unit = (double)c->model->layers * (double)c->ranks / (double)c->pp;
-    double head = 2 * layer->issue_s < layer->step_s ? head_s(c, &rates) : 0;
+    double head = 2 * layer->issue_s < layer->step_s ? head_compute_s(c, &rates) : 0;
     return bound_of_layers_s(c, (double)c->accumulation * unit * layer->step_s, head,
-                             c->subsequences == 1 ? unit * layer->kernels_s : first_s(c, &rates));
+                             c->subsequences == 1 ? unit * layer->kernels_s
+                                                  : first_and_last_unit_s(c, &rates));
 }
 
 /* ---- memory ---- */
 
 /* Returns over how many ranks a state is sharded, apart from tensor parallelism and the pipeline. */
-static double shards_of(const struct choices *c, enum weights_choice from)
+static double shard_count(const struct choices *c, enum weights_choice from)
 {
     double all = (double)c->ranks / c->tp / c->pp;
     if (c->weights == CHOICE_WEIGHTS_HSDP)
@@ -139,7 +141,7 @@ double bound_state_bytes(const struct setup *setup, const struct choices *c)
 {
     double here = c->parameters == PARAMETERS_HOST
                       ? 0
-                      : parameters_of_rank(c, shards_of(c, CHOICE_WEIGHTS_ZERO3));
+                      : parameters_of_rank(c, shard_count(c, CHOICE_WEIGHTS_ZERO3));
     return here * (double)dtype_bytes((enum dtype)c->dtype) + setup->cluster.device.context_bytes;
 }
 
@@ -151,7 +153,7 @@ double bound_optimizer_bytes(const struct choices *c)
     if (c->optimizer == CHOICE_OPTIMIZER_HOST)
         return 0;
     return states_bytes_per_parameter((enum states)c->states, (enum dtype)c->dtype) *
-           parameters_of_rank(c, shards_of(c, CHOICE_WEIGHTS_ZERO1));
+           parameters_of_rank(c, shard_count(c, CHOICE_WEIGHTS_ZERO1));
 }
 
 enum { ROWS_MAX = 64 };
@@ -160,11 +162,11 @@ enum { ROWS_MAX = 64 };
  * means: a rank's bytes divided by the tokens of a subsequence on all its tensor-parallel and head-parallel ranks
  * together. They are found by building a small step. */
 struct bytes_per_token {
-    double bytes[ROWS_MAX];
+    double tensor_bytes[ROWS_MAX];
     uint32_t count;
 };
 
-static void kept_of_token(struct bytes_per_token *kept, const struct choices *c)
+static void find_saved_bytes_per_token(struct bytes_per_token *kept, const struct choices *c)
 {
     enum { TOKENS = 128 };
     int64_t ranks = (int64_t)c->tp * c->hp;
@@ -189,28 +191,28 @@ static void kept_of_token(struct bytes_per_token *kept, const struct choices *c)
     (void)two_layers_table(&row, &rows, &request, NULL);
     for (uint32_t i = 0; i < rows && kept->count < ROWS_MAX; i++)
         if (row[i].class == ACTIVATION_FOR_OWN_BACKWARD)
-            kept->bytes[kept->count++] = (double)row[i].bytes / (double)(TOKENS * ranks);
+            kept->tensor_bytes[kept->count++] = (double)row[i].bytes / (double)(TOKENS * ranks);
     free(row);
 }
 
 /* Returns the bytes that one layer saves of `tokens` tokens, in tensors of `least` bytes or more. */
-static double bytes_of_tokens(const struct bytes_per_token *kept, double tokens, double least)
+static double saved_bytes_of_tokens(const struct bytes_per_token *kept, double tokens, double least)
 {
     double bytes = 0;
     for (uint32_t i = 0; i < kept->count; i++)
-        bytes += kept->bytes[i] * tokens >= least ? kept->bytes[i] * tokens : 0;
+        bytes += kept->tensor_bytes[i] * tokens >= least ? kept->tensor_bytes[i] * tokens : 0;
     return bytes;
 }
 
 /* The bytes that are saved of all subsequences of one sequence in the last stage, when the forward of the last
  * subsequence ends: on the device (keys and values included), and in host memory. */
 struct sequence_bytes {
-    double bytes_here, bytes_left;
+    double device_bytes, host_bytes;
 };
 
 /* Returns the share of the `bytes` of subsequence i that is offloaded to the host. It is 0 for the last subsequence if
  * its backward follows at once. */
-static double leaving_share(const struct choices *c, uint32_t i, double bytes)
+static double offloaded_share(const struct choices *c, uint32_t i, double bytes)
 {
     uint32_t n = c->subsequences;
     if (c->activations != CHOICE_ACTIVATIONS_RATIO || (i + 1 == n && c->accumulation == 1))
@@ -231,20 +233,20 @@ static struct sequence_bytes subsequence_bytes(const struct choices *c)
     struct transformer share = tensor_share(c->model, c->tp, 1);
     double width = (double)(transformer_kv_width(&share) + transformer_v_width(&share));
     double kv = (double)c->seq / c->hp * width * (double)dtype_bytes((enum dtype)c->dtype) * layers;
-    struct sequence_bytes kept = {.bytes_here = kv};
+    struct sequence_bytes kept = {.device_bytes = kv};
     struct bytes_per_token of_token;
     if (c->activations != CHOICE_ACTIVATIONS_KEEP && c->activations != CHOICE_ACTIVATIONS_RATIO)
         return kept;
-    kept_of_token(&of_token, c);
+    find_saved_bytes_per_token(&of_token, c);
     for (uint32_t i = 0; i < c->subsequences; i++) {
         double tokens = (double)(pipeline_prefix(c, i + 1) - pipeline_prefix(c, i));
-        double bytes = layers * bytes_of_tokens(&of_token, tokens, 0);
-        double leaves = leaving_share(c, i, bytes);
-        kept.bytes_here += fmax(0, (1 - leaves) * bytes - (leaves > 0 ? grain : 0));
+        double bytes = layers * saved_bytes_of_tokens(&of_token, tokens, 0);
+        double leaves = offloaded_share(c, i, bytes);
+        kept.device_bytes += fmax(0, (1 - leaves) * bytes - (leaves > 0 ? grain : 0));
         if (i + 1 == c->subsequences)
             continue;
-        bytes = (layers - 1) * bytes_of_tokens(&of_token, tokens, grain);
-        kept.bytes_left += bytes * leaving_share(c, i, bytes);
+        bytes = (layers - 1) * saved_bytes_of_tokens(&of_token, tokens, grain);
+        kept.host_bytes += bytes * offloaded_share(c, i, bytes);
     }
     return kept;
 }
@@ -261,10 +263,10 @@ static double input_bytes(const struct choices *c, double layers)
     return layers * rows * (double)c->model->hidden * (double)dtype_bytes((enum dtype)c->dtype);
 }
 
-double bound_kept_bytes(const struct choices *c)
+double bound_saved_device_bytes(const struct choices *c)
 {
     if (has_subsequence_bytes(c))
-        return subsequence_bytes(c).bytes_here;
+        return subsequence_bytes(c).device_bytes;
     if (c->activations == CHOICE_ACTIVATIONS_OFFLOAD)
         return 0;
     if (c->pp > 1) /* no bound: micro-batches may be cut, and stages drop inputs early */
@@ -272,10 +274,10 @@ double bound_kept_bytes(const struct choices *c)
     return input_bytes(c, (double)c->model->layers);
 }
 
-double bound_host_bytes(const struct choices *c)
+double bound_saved_host_bytes(const struct choices *c)
 {
     if (has_subsequence_bytes(c))
-        return subsequence_bytes(c).bytes_left;
+        return subsequence_bytes(c).host_bytes;
     if (c->activations != CHOICE_ACTIVATIONS_OFFLOAD || c->pp > 1)
         return 0;
     /* the backward of the last layer follows at once, so its input stays on the device */

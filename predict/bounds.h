@@ -33,11 +33,11 @@ double bound_optimizer_bytes(const struct choices *choices);
  * layers, unless they are offloaded. With subsequences: all keys and values of a sequence, and with activations `keep`
  * and `ratio` the other saved activations that are not offloaded, M = A_(N-1) + sum of (1 - alpha_i) A_i
  * (schedule/pipeline/ratios.h). 0 for other pipelines, for which no bound is known. */
-double bound_kept_bytes(const struct choices *choices);
+double bound_saved_device_bytes(const struct choices *choices);
 
 /* Returns, for each GPU, the bytes of activations that must be in host memory at once. Without stages and
  * subsequences: the inputs of all layers but the last, if they are offloaded. With subsequences: the sum of
  * alpha_i A_i over all of them but the last. 0 for other pipelines. */
-double bound_host_bytes(const struct choices *choices);
+double bound_saved_host_bytes(const struct choices *choices);
 
 #endif

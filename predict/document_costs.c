@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 /* Returns the first rank of each place, on the heap. */
-static uint32_t *rank_of_places(const struct ir *ir)
+static uint32_t *first_rank_of_places(const struct ir *ir)
 {
     uint32_t places = ir_places(ir), *rank = heap_alloc(places, sizeof *rank);
     for (uint32_t r = mesh_ranks(&ir->mesh); r-- > 0;)
@@ -27,8 +27,8 @@ double document_cost_s(const struct ir *ir, const struct work *work, uint32_t ra
     return seconds;
 }
 
-double **document_costs(const struct ir *ir, const struct device_cost *cost,
-                        const struct document_costs_options *options)
+double **document_costs_by_place(const struct ir *ir, const struct device_cost *cost,
+                                 const struct document_costs_options *options)
 {
     double **seconds = NULL;
     uint32_t *rank = NULL, places = 0;
@@ -38,7 +38,7 @@ double **document_costs(const struct ir *ir, const struct device_cost *cost,
             continue;
         if (seconds == NULL) {
             seconds = heap_zalloc(ir->shape_count, sizeof *seconds);
-            rank = rank_of_places(ir);
+            rank = first_rank_of_places(ir);
             places = ir_places(ir);
         }
         seconds[s] = heap_alloc(places, sizeof **seconds);
@@ -50,7 +50,7 @@ double **document_costs(const struct ir *ir, const struct device_cost *cost,
 }
 
 /* A shape of work whose mask is DOCUMENTS. */
-struct shape_row {
+struct document_shape {
     const struct work *work;
     uint32_t shape;
 };
@@ -62,10 +62,10 @@ static int compare_i64(int64_t a, int64_t b)
 
 /* Orders shapes so that counterparts on different ranks are equal: it compares only the properties that counterparts
  * have in common. If documents were whole sequences, counterparts would have equally many pairs. */
-static int compare_rows(const void *left, const void *right)
+static int compare_counterparts(const void *left, const void *right)
 {
-    const struct work *a = ((const struct shape_row *)left)->work,
-                      *b = ((const struct shape_row *)right)->work;
+    const struct work *a = ((const struct document_shape *)left)->work,
+                      *b = ((const struct document_shape *)right)->work;
     const int64_t key[][2] = {
         {a->kind, b->kind},
         {a->attention.sequence, b->attention.sequence},
@@ -82,10 +82,11 @@ static int compare_rows(const void *left, const void *right)
 }
 
 /* Returns an array on the heap, by shape and place: whether the ranks of the place run the shape. */
-static bool *runs_of_shapes(const struct ir *ir, const double *const *seconds, uint32_t places)
+static bool *shapes_run_by_places(const struct ir *ir, const double *const *seconds,
+                                  uint32_t places)
 {
     bool *runs = heap_zalloc((size_t)ir->shape_count * places + 1, sizeof *runs);
-    uint32_t *rank = rank_of_places(ir), *noted = heap_zalloc(ir->shape_count, sizeof *noted);
+    uint32_t *rank = first_rank_of_places(ir), *noted = heap_zalloc(ir->shape_count, sizeof *noted);
     for (uint32_t op = 0; op < ir->op.count; op++) {
         uint32_t shape = ir->op.shape[op], guard = ir->op.guard[op];
         if (seconds[shape] == NULL || noted[shape] == guard + 1u)
@@ -103,8 +104,9 @@ static bool *runs_of_shapes(const struct ir *ir, const double *const *seconds, u
 
 /* Sets the seconds of shapes that are counterparts to their mean over the places that run them. Returns false if all of
  * them had that time already. */
-static bool make_even(double **even, const double *const *seconds, const struct shape_row *row,
-                      size_t count, const bool *runs, uint32_t places)
+static bool set_counterparts_to_mean(double **even, const double *const *seconds,
+                                     const struct document_shape *row, size_t count,
+                                     const bool *runs, uint32_t places)
 {
     double sum = 0, most = 0;
     size_t n = 0;
@@ -124,20 +126,20 @@ static bool make_even(double **even, const double *const *seconds, const struct 
     return n > 0 && most > sum / (double)n * (1 + 1e-12);
 }
 
-double **document_costs_even(const struct ir *ir, const double *const *seconds)
+double **document_costs_of_mean(const struct ir *ir, const double *const *seconds)
 {
     uint32_t places = ir_places(ir), count = 0;
-    struct shape_row *row = heap_alloc(ir->shape_count + 1u, sizeof *row);
-    bool *runs = runs_of_shapes(ir, seconds, places), differs = false;
+    struct document_shape *row = heap_alloc(ir->shape_count + 1u, sizeof *row);
+    bool *runs = shapes_run_by_places(ir, seconds, places), differs = false;
     double **even = heap_zalloc(ir->shape_count + 1u, sizeof *even);
     for (uint32_t s = 0; s < ir->shape_count; s++)
         if (seconds[s] != NULL)
-            row[count++] = (struct shape_row){&ir->shape[s], s};
-    qsort(row, count, sizeof *row, compare_rows);
+            row[count++] = (struct document_shape){&ir->shape[s], s};
+    qsort(row, count, sizeof *row, compare_counterparts);
     for (uint32_t i = 0, end; i < count; i = end) {
-        for (end = i + 1; end < count && compare_rows(&row[i], &row[end]) == 0;)
+        for (end = i + 1; end < count && compare_counterparts(&row[i], &row[end]) == 0;)
             end++;
-        differs |= make_even(even, seconds, row + i, end - i, runs, places);
+        differs |= set_counterparts_to_mean(even, seconds, row + i, end - i, runs, places);
     }
     free(runs);
     free(row);
@@ -149,10 +151,10 @@ double **document_costs_even(const struct ir *ir, const double *const *seconds)
 
 /* Returns an array on the heap, by guard and place: whether the ranks of the place pass the guard. The last row stands
  * for ops without a guard. */
-static bool *passes_of_guards(const struct ir *ir, uint32_t places)
+static bool *guards_passed_by_places(const struct ir *ir, uint32_t places)
 {
     bool *passes = heap_zalloc((size_t)(ir->guard_count + 1u) * places, sizeof *passes);
-    uint32_t *rank = rank_of_places(ir);
+    uint32_t *rank = first_rank_of_places(ir);
     for (uint32_t g = 0; g <= ir->guard_count; g++)
         for (uint32_t p = 0; p < places; p++)
             passes[(size_t)g * places + p] =
@@ -163,11 +165,11 @@ static bool *passes_of_guards(const struct ir *ir, uint32_t places)
 
 /* Returns the seconds of attention on the heap, by micro-batch and place. All stages of a pipeline see the same
  * documents, so the sums are those of the first stage. */
-static double *seconds_of_units(const struct ir *ir, const double *const *seconds, uint32_t places,
-                                uint32_t units)
+static double *attention_s_of_units(const struct ir *ir, const double *const *seconds,
+                                    uint32_t places, uint32_t units)
 {
     double *sum = heap_zalloc((size_t)units * places + 1, sizeof *sum);
-    bool *passes = passes_of_guards(ir, places);
+    bool *passes = guards_passed_by_places(ir, places);
     for (uint32_t op = ir->role[0].op_begin; op < ir->role[0].op_begin + ir->role[0].op_count;
          op++) {
         const double *own = seconds[ir->op.shape[op]];
@@ -196,8 +198,8 @@ static uint32_t unit_count(const struct ir *ir)
 struct document_lateness document_lateness(const struct ir *ir, const double *const *seconds)
 {
     uint32_t places = ir_places(ir), units = unit_count(ir), most = 0;
-    double *sum = seconds_of_units(ir, seconds, places, units), worst_s = 0, mean_s = 0;
-    uint32_t *late = heap_zalloc(places, sizeof *late), *rank = rank_of_places(ir);
+    double *sum = attention_s_of_units(ir, seconds, places, units), worst_s = 0, mean_s = 0;
+    uint32_t *late = heap_zalloc(places, sizeof *late), *rank = first_rank_of_places(ir);
     for (uint32_t u = 0; u < units; u++) {
         const double *own = sum + (size_t)u * places;
         double all_s = 0;
@@ -216,10 +218,10 @@ struct document_lateness document_lateness(const struct ir *ir, const double *co
     uint32_t copies = ir->repeats.of_units ? ir->repeats.copies : 0;
     struct document_lateness lateness = {0};
     if (late[most] > 0)
-        lateness = (struct document_lateness){.rank = rank[most],
-                                              .late_units = late[most] + copies,
-                                              .units = units + copies,
-                                              .worst_over_all = worst_s / mean_s};
+        lateness = (struct document_lateness){.latest_rank = rank[most],
+                                              .late_unit_count = late[most] + copies,
+                                              .unit_count = units + copies,
+                                              .slowest_over_mean = worst_s / mean_s};
     free(sum);
     free(late);
     free(rank);
@@ -233,7 +235,8 @@ void document_costs_free(double **seconds, uint32_t shapes)
     free((void *)seconds);
 }
 
-double document_seen_flops(const struct documents *d, const struct transformer *model, int64_t seq)
+double document_visible_flops(const struct documents *d, const struct transformer *model,
+                              int64_t seq)
 {
     double whole = transformer_visible_attention_flops(model, seq), seen = 0;
     if (d == NULL || d->sequences == 0)

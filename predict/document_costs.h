@@ -15,26 +15,26 @@ struct document_costs_options {
 /* Returns an array by shape of the schedule: for shapes with mask DOCUMENTS the seconds by place
  * (schedule/ir/visible.h), for others NULL. Returns NULL if no shape has that mask. The caller frees it with
  * document_costs_free(). */
-double **document_costs(const struct ir *ir, const struct device_cost *cost,
-                        const struct document_costs_options *options);
+double **document_costs_by_place(const struct ir *ir, const struct device_cost *cost,
+                                 const struct document_costs_options *options);
 /* Returns the seconds of one shape, whose mask is DOCUMENTS, on a rank. */
 double document_cost_s(const struct ir *ir, const struct work *work, uint32_t rank,
                        const struct device_cost *cost,
                        const struct document_costs_options *options);
-/* Returns costs like those of document_costs(), but as if all ranks saw equally many pairs: an op takes the mean of the
+/* Returns costs like those of document_costs_by_place(), but as if all ranks saw equally many pairs: an op takes the mean of the
  * seconds on the ranks that run it. Ops of one kind, sequence and ring step that are counterparts on different ranks
  * (zigzag: half of the queries, or half of the keys) share one mean. Returns NULL if every rank takes the mean time
  * already. */
-double **document_costs_even(const struct ir *ir, const double *const *seconds);
+double **document_costs_of_mean(const struct ir *ir, const double *const *seconds);
 
 /* The rank whose attention takes the longest in the most micro-batches. Ranks of one place (schedule/ir/visible.h) take
  * equally long; `rank` is the lowest of them. All-zero if all ranks take equally long in every micro-batch. */
 struct document_lateness {
-    uint32_t rank;
+    uint32_t latest_rank;
     /* the number of micro-batches in which the rank is the slowest, and the number of all micro-batches */
-    uint32_t late_units, units;
+    uint32_t late_unit_count, unit_count;
     /* the seconds of attention of each micro-batch's slowest rank, summed, divided by the mean over ranks, summed */
-    double worst_over_all;
+    double slowest_over_mean;
 };
 struct document_lateness document_lateness(const struct ir *ir, const double *const *seconds);
 
@@ -43,7 +43,7 @@ void document_costs_free(double **seconds, uint32_t shapes);
 /* Returns the forward flops of attention's core over one layer and one sequence, on average over the sequences of a
  * step. Only pairs that documents and the model's windows let through count, as in transformer_visible_attention_flops(). If
  * `documents` is NULL or has no sequences, each sequence is one document. */
-double document_seen_flops(const struct documents *documents, const struct transformer *model,
-                           int64_t seq);
+double document_visible_flops(const struct documents *documents, const struct transformer *model,
+                              int64_t seq);
 
 #endif

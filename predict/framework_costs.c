@@ -17,7 +17,8 @@ static const struct {
 enum { ROUTER_EXCHANGES = 2, ROUTER_EXCHANGES_BACKWARD = 1 };
 
 /* Adds the host's time of a router that runs operator by operator. */
-static void add_router(const struct prediction *p, const struct device_cost *cost, double *issue_s)
+static void add_router_issue_s(const struct prediction *p, const struct device_cost *cost,
+                               double *issue_s)
 {
     const double call_s = cost->host_op_s + cost->host_kernel_s;
     for (uint32_t i = 0; i < p->ir.shape_count; i++) {
@@ -34,7 +35,8 @@ static void add_router(const struct prediction *p, const struct device_cost *cos
 }
 
 /* Adds the launches of a product in groups that is a call of cuBLAS for each expert, and of casts of its operands. */
-static void add_calls(const struct prediction *p, const struct device_cost *cost, double *issue_s)
+static void add_expert_call_issue_s(const struct prediction *p, const struct device_cost *cost,
+                                    double *issue_s)
 {
     for (uint32_t i = 0; i < p->ir.shape_count; i++) {
         const struct work *work = &p->ir.shape[i];
@@ -52,8 +54,8 @@ static const struct {
     int all, each;
 } bias_forward = {28, 2, 2}, bias_backward = {40, 3, 6};
 
-/* Whether a product in groups makes the results of experts. */
-static bool makes_results(const struct transformer *m, const struct work *work)
+/* True if the work is a grouped product that makes the results of experts. */
+static bool makes_expert_results(const struct transformer *m, const struct work *work)
 {
     return work->kind == WORK_MATMUL && work->matmul.groups > 0 &&
            work->matmul.epilogue == EPILOGUE_BIAS && work->matmul.n == m->hidden &&
@@ -62,15 +64,15 @@ static bool makes_results(const struct transformer *m, const struct work *work)
 
 /* Prices the biases of experts as operators of their own: those of results. The gradients of the others are part of a
  * product. */
-static void add_biases(const struct prediction *p, const struct device_cost *cost, double *work_s,
-                       double *issue_s)
+static void add_bias_operators(const struct prediction *p, const struct device_cost *cost,
+                               double *work_s, double *issue_s)
 {
     const struct transformer *m = p->choices.model;
     const double call_s = p->profile->is_ideal ? 0 : cost->host_op_s + cost->host_kernel_s;
     for (uint32_t i = 0; i < p->ir.shape_count; i++) {
         const struct work *work = &p->ir.shape[i];
         const bool gradient = work->kind == WORK_COLUMN_SUM && work->column_sum.groups > 0;
-        if (!gradient && !makes_results(m, work))
+        if (!gradient && !makes_expert_results(m, work))
             continue;
         if (gradient)
             work_s[i] = issue_s[i] = 0;
@@ -86,8 +88,8 @@ static void add_biases(const struct prediction *p, const struct device_cost *cos
     }
 }
 
-/* Takes away the passes over the core's output that add sinks, which the core's kernels do. */
-static void drop_sinks(const struct prediction *p, double *work_s, double *issue_s)
+/* Subtracts the passes over the output of attention that add sinks: the attention kernels add them themselves. */
+static void subtract_sink_passes(const struct prediction *p, double *work_s, double *issue_s)
 {
     for (uint32_t i = 0; i < p->ir.shape_count; i++) {
         const uint8_t kind = p->ir.shape[i].kind;
@@ -96,8 +98,9 @@ static void drop_sinks(const struct prediction *p, double *work_s, double *issue
     }
 }
 
-/* Whether the work of a layer lies between the exchanges of its experts, from their rows to their results, or sends. */
-static bool is_of_experts(const struct work *work)
+/* True if a layer with experts does this work to send rows to its experts, to compute there, or to return the
+ * results. */
+static bool is_expert_work(const struct work *work)
 {
     switch ((enum work_kind)work->kind) {
     case WORK_PERMUTE:
@@ -119,9 +122,10 @@ static bool is_of_experts(const struct work *work)
     }
 }
 
-/* Takes away the host's time of what a CUDA graph launches. The graph of a layer is one launch, counted at its router. */
-static void launch_graphs(const struct prediction *p, const struct device_cost *cost,
-                          double *issue_s)
+/* Subtracts the host time of the ops that a CUDA graph launches. The graph of a layer is one launch, which is counted
+ * at its router. */
+static void subtract_graph_launches(const struct prediction *p, const struct device_cost *cost,
+                                    double *issue_s)
 {
     const uint8_t graphs = p->choices.cuda_graphs;
     for (uint32_t i = 0; i < p->ir.shape_count; i++) {
@@ -131,7 +135,7 @@ static void launch_graphs(const struct prediction *p, const struct device_cost *
             work->kind != WORK_BARRIER)
             issue_s[i] = 0;
         else if (graphs == CUDA_GRAPHS_LAYER && !routes && work->kind != WORK_HOST_SYNC &&
-                 work->kind != WORK_BARRIER && !is_of_experts(work))
+                 work->kind != WORK_BARRIER && !is_expert_work(work))
             issue_s[i] = 0;
         else if (routes && graphs != CUDA_GRAPHS_NONE)
             issue_s[i] = cost->host_op_s + cost->host_kernel_s;
@@ -145,12 +149,12 @@ void framework_costs_add(const struct prediction *p, const struct device_cost *c
     if (profile == NULL || !p->has_choices || cost->is_ideal)
         return;
     if (profile->router_by_operators && !profile->is_ideal)
-        add_router(p, cost, issue_s);
+        add_router_issue_s(p, cost, issue_s);
     if (profile->expert_calls && !profile->is_ideal)
-        add_calls(p, cost, issue_s);
+        add_expert_call_issue_s(p, cost, issue_s);
     if (profile->expert_bias_apart)
-        add_biases(p, cost, work_s, issue_s);
+        add_bias_operators(p, cost, work_s, issue_s);
     if (profile->core_takes_sinks)
-        drop_sinks(p, work_s, issue_s);
-    launch_graphs(p, cost, issue_s);
+        subtract_sink_passes(p, work_s, issue_s);
+    subtract_graph_launches(p, cost, issue_s);
 }

@@ -20,14 +20,14 @@ static const double NORMAL_90 = 1.645;
 /* Returns the half width of the 90 % interval of a step, as a logarithm, on a machine some of whose numbers were
  * measured or estimated. published: the half width if all numbers were presets' calibrated ones. The errors of measured
  * numbers are taken as independent from part to part, and those of all other numbers as one common error. */
-static double spread_of_machine(const struct spreads *spreads, double published)
+static double machine_half_width(const struct spreads *spreads, double published)
 {
-    double of_model = (1 - spreads_unmeasured(spreads)) * OF_MODEL;
+    double of_model = (1 - spreads_unmeasured_share(spreads)) * OF_MODEL;
     double squares = of_model * of_model, others = 0;
     for (int part = 0; part < SPREAD_PART_COUNT; part++) {
-        squares += spreads->growth_of_measured[part] * spreads->growth_of_measured[part];
+        squares += spreads->log_growth_of_measured[part] * spreads->log_growth_of_measured[part];
         others += spreads->share_of_unmeasured[part] *
-                  hypot(published, NORMAL_90 * spreads->estimated[part]);
+                  hypot(published, NORMAL_90 * spreads->estimate_error[part]);
     }
     return hypot(NORMAL_90 * sqrt(squares), others);
 }
@@ -35,7 +35,7 @@ static double spread_of_machine(const struct spreads *spreads, double published)
 /* Raises the fast end of a step's interval to the time of the model's flops at the device's peak. Recomputation does not
  * count, since implementations differ in it, nor do copies that experts drop, since nothing computes them. Of products in
  * 8 or 4 bits, which have a higher peak, the model's flops are taken to have as large a share as executed flops have. */
-static void bound_by_peak(struct interval *time, const struct prediction *p)
+static void raise_low_end_to_peak(struct interval *time, const struct prediction *p)
 {
     const double mfu = p->has_choices ? prediction_mfu(p, MFU_LONGHAUL) : INFINITY;
     const double flops = mfu > exp(time->low) ? sim_flops(&p->ir, &p->sim) : 0;
@@ -67,28 +67,28 @@ struct intervals intervals_of(const struct prediction *p)
     /* the errors of published steps on this device include those of its estimates */
     bool judged = time->device_is_measured;
     bool own = spread_is_known(&p->setup->cost, &p->setup->cluster) ||
-               (!judged && spreads_matter(p->setup));
+               (!judged && spreads_are_needed(p->setup));
     if (own && !p->spreads.is_known)
         *time = none;
     if (own && interval_is_known(time)) {
         intervals.spreads = p->spreads;
         for (int part = 0; part < SPREAD_PART_COUNT && judged; part++)
-            intervals.spreads.estimated[part] = 0;
-        time->low = -spread_of_machine(&intervals.spreads, -time->low);
-        time->high = spread_of_machine(&intervals.spreads, time->high);
+            intervals.spreads.estimate_error[part] = 0;
+        time->low = -machine_half_width(&intervals.spreads, -time->low);
+        time->high = machine_half_width(&intervals.spreads, time->high);
     }
     if (interval_is_known(time))
-        bound_by_peak(time, p);
+        raise_low_end_to_peak(time, p);
     return intervals;
 }
 
-bool intervals_known(const struct intervals *intervals, enum residual_of of)
+bool intervals_are_known(const struct intervals *intervals, enum residual_of of)
 {
     return interval_is_known(&intervals->of_quantity[of]);
 }
 
-void intervals_put_beside(struct text *out, const char *before, const struct interval *interval,
-                          double value, double unit)
+void intervals_put_in_brackets(struct text *out, const char *before,
+                               const struct interval *interval, double value, double unit)
 {
     if (!interval_is_known(interval))
         return;
@@ -121,36 +121,37 @@ void intervals_put(struct text *out, const struct interval *interval, double val
  * moves the logarithm of the step by more than NAMED_CHANGE. */
 static const double NAMED = 0.005, NAMED_CHANGE = 0.0005;
 
-static void put_measured(struct text *out, const struct spreads *spreads)
+static void put_measured_parts(struct text *out, const struct spreads *spreads)
 {
     size_t count = 0;
     text_printf(out, "%.0f %% of the step goes with figures that were measured on this machine",
-                100 * (1 - spreads_unmeasured(spreads)));
+                100 * (1 - spreads_unmeasured_share(spreads)));
     for (int part = 0; part < SPREAD_PART_COUNT; part++)
-        if (spreads->growth_of_measured[part] > NAMED_CHANGE)
-            text_printf(
-                out, "%s%s %.2g %%", count++ == 0 ? ", whose spreads move it by this much: " : ", ",
-                spread_part_name((enum spread_part)part), 100 * spreads->growth_of_measured[part]);
+        if (spreads->log_growth_of_measured[part] > NAMED_CHANGE)
+            text_printf(out, "%s%s %.2g %%",
+                        count++ == 0 ? ", whose spreads move it by this much: " : ", ",
+                        spread_part_name((enum spread_part)part),
+                        100 * spreads->log_growth_of_measured[part]);
 }
 
-static void put_others(struct text *out, const struct spreads *spreads)
+static void put_unmeasured_parts(struct text *out, const struct spreads *spreads)
 {
     size_t count = 0;
     for (int part = 0; part < SPREAD_PART_COUNT; part++)
         if (spreads->share_of_unmeasured[part] > NAMED)
             text_printf(out, "%s%s%s (%.0f %% of it)", count++ == 0 ? "; not measured are " : ", ",
-                        spreads->spread[part] > 0 ? "other figures of " : "",
+                        spreads->relative_spread[part] > 0 ? "other figures of " : "",
                         spread_part_name((enum spread_part)part),
                         100 * spreads->share_of_unmeasured[part]);
 }
 
 /* Appends the largest error among those of the estimates that the step depends on. */
-static void put_estimates(struct text *out, const struct spreads *spreads)
+static void put_largest_estimate_error(struct text *out, const struct spreads *spreads)
 {
     double most = 0;
     for (int part = 0; part < SPREAD_PART_COUNT; part++)
         if (spreads->share_of_unmeasured[part] > NAMED)
-            most = fmax(most, spreads->estimated[part]);
+            most = fmax(most, spreads->estimate_error[part]);
     if (most > 0)
         text_printf(out, ", and by the error of %.0f %% that the device's file gives its estimates",
                     100 * most);
@@ -176,7 +177,7 @@ void intervals_put_unmeasured(struct text *out, const struct intervals *interval
 }
 
 /* Appends a clause on the user's own runs that moved the interval. */
-static void put_own(struct text *out, const struct interval *interval)
+static void put_own_runs_clause(struct text *out, const struct interval *interval)
 {
     if (interval->own_run_count > 0)
         text_printf(out, "; your %u measured run%s like it move%s the middle by %+.1f %%",
@@ -189,11 +190,11 @@ void intervals_put_evidence(struct text *out, const struct intervals *intervals,
 {
     const struct spreads *spreads = &intervals->spreads;
     const struct interval *interval = &intervals->of_quantity[of];
-    if (of == RESIDUAL_TIME && spreads_measured(spreads)) {
-        put_measured(out, spreads);
-        if (spreads_unmeasured(spreads) < NAMED)
+    if (of == RESIDUAL_TIME && spreads_has_measured(spreads)) {
+        put_measured_parts(out, spreads);
+        if (spreads_unmeasured_share(spreads) < NAMED)
             return;
-        put_others(out, spreads);
+        put_unmeasured_parts(out, spreads);
         text_puts(out, "; ");
     }
     if (interval->unmeasured_count > 0 &&
@@ -203,18 +204,18 @@ void intervals_put_evidence(struct text *out, const struct intervals *intervals,
     } else {
         text_puts(out, "all that it consists of was measured");
     }
-    put_own(out, interval);
+    put_own_runs_clause(out, interval);
     if (of == RESIDUAL_TIME)
-        put_estimates(out, spreads);
+        put_largest_estimate_error(out, spreads);
 }
 
-void intervals_put_from(struct text *out, const struct intervals *intervals)
+void intervals_put_both(struct text *out, const struct intervals *intervals)
 {
     static const char *const names[RESIDUAL_COUNT] = {"time", "memory"};
     bool first = true;
     for (int i = 0; i < RESIDUAL_COUNT; i++) {
         const struct interval *interval = &intervals->of_quantity[i];
-        if (!intervals_known(intervals, (enum residual_of)i))
+        if (!intervals_are_known(intervals, (enum residual_of)i))
             continue;
         text_printf(out, "%s%s %+.0f to %+.0f %%, ", first ? "" : "; ", names[i],
                     100 * (interval_low(interval, 1) - 1), 100 * (interval_high(interval, 1) - 1));
@@ -226,7 +227,7 @@ void intervals_put_from(struct text *out, const struct intervals *intervals)
 void intervals_put_line(struct text *out, const struct intervals *intervals)
 {
     struct text from = {0};
-    intervals_put_from(&from, intervals);
+    intervals_put_both(&from, intervals);
     if (from.size > 0)
         text_printf(out, "%-11s90 %%: %s\n", "interval", from.data);
     text_release(&from);

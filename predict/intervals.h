@@ -23,15 +23,15 @@ struct intervals {
 struct intervals intervals_of(const struct prediction *prediction);
 
 /* True if there is an interval for this figure. */
-bool intervals_known(const struct intervals *intervals, enum residual_of of);
+bool intervals_are_known(const struct intervals *intervals, enum residual_of of);
 
 /* Appends "54.3 to 80.6": the ends of a value's interval, each divided by `unit`, with three digits. */
 void intervals_put(struct text *out, const struct interval *interval, double value, double unit);
 
 /* Appends `before`, the text of intervals_put() and a closing bracket, " (90 %: 54.3 to 80.6)", if there is an
  * interval. */
-void intervals_put_beside(struct text *out, const char *before, const struct interval *interval,
-                          double value, double unit);
+void intervals_put_in_brackets(struct text *out, const char *before,
+                               const struct interval *interval, double value, double unit);
 
 /* Appends an interval with these ends, as intervals_put() does. */
 void intervals_put_ends(struct text *out, double low, double high);
@@ -44,7 +44,7 @@ void intervals_put_unmeasured(struct text *out, const struct intervals *interval
 
 /* Appends the intervals of both figures, and what was never measured: "time -18 to +42 %, never measured: ...; memory
  * ...". */
-void intervals_put_from(struct text *out, const struct intervals *intervals);
+void intervals_put_both(struct text *out, const struct intervals *intervals);
 
 /* Appends what an interval rests on: the features that were never measured, or that all were. If numbers of the machine
  * were measured, the text for times begins with these: "65 % of the step goes with figures that were measured on this

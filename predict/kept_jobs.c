@@ -8,20 +8,20 @@
 #include <string.h>
 
 /* The jobs whose results are not known yet. */
-struct jobs_left {
-    workers_function *function;
+struct unfinished_jobs {
+    workers_job_fn *function;
     void *context;
     size_t *job; /* [count] on the heap: their numbers */
     size_t count;
 };
 
-static void do_left(void *context, size_t number, void *result)
+static void do_unfinished_job(void *context, size_t number, void *result)
 {
-    const struct jobs_left *left = context;
+    const struct unfinished_jobs *left = context;
     left->function(left->context, left->job[number], result);
 }
 
-static bool is_zero(const char *bytes, size_t size)
+static bool is_all_zero(const char *bytes, size_t size)
 {
     for (size_t i = 0; i < size; i++)
         if (bytes[i] != 0)
@@ -33,29 +33,31 @@ static bool is_zero(const char *bytes, size_t size)
  * keeping results. */
 static void keep_result(const struct kept_jobs *kept, uint64_t key, const char *result, size_t size)
 {
-    if (!is_zero(result, size) && interrupt_signal() == 0)
-        answer_file_add(kept->file, key, result, size, kept->reason);
+    if (!is_all_zero(result, size) && interrupt_signal() == 0)
+        answer_file_add(kept->answer_file, key, result, size, kept->write_error);
 }
 
 enum status kept_jobs_run(const struct kept_jobs *kept, const uint64_t *key, size_t count,
-                          size_t result_size, workers_function *function, void *context,
+                          size_t result_size, workers_job_fn *function, void *context,
                           void *results, struct progress *progress, struct diag *diag)
 {
-    if (kept->file == NULL)
+    if (kept->answer_file == NULL)
         return workers_run(count, result_size, function, context, results, progress, diag);
-    struct jobs_left left = {function, context, heap_alloc(count + 1, sizeof(size_t)), 0};
+    struct unfinished_jobs left = {function, context, heap_alloc(count + 1, sizeof(size_t)), 0};
     char *result = results, *made;
     memset(results, 0, count * result_size);
     for (size_t i = 0; i < count; i++)
-        if (!answer_file_find(kept->file, digest_add(kept->question, &key[i], sizeof key[i]),
+        if (!answer_file_find(kept->answer_file,
+                              digest_add(kept->question_digest, &key[i], sizeof key[i]),
                               result + i * result_size, result_size))
             left.job[left.count++] = i;
     made = heap_zalloc(left.count + 1, result_size);
-    enum status status = workers_run(left.count, result_size, do_left, &left, made, progress, diag);
+    enum status status =
+        workers_run(left.count, result_size, do_unfinished_job, &left, made, progress, diag);
     for (size_t i = 0; i < left.count; i++) {
         const size_t job = left.job[i];
         memcpy(result + job * result_size, made + i * result_size, result_size);
-        keep_result(kept, digest_add(kept->question, &key[job], sizeof key[job]),
+        keep_result(kept, digest_add(kept->question_digest, &key[job], sizeof key[job]),
                     result + job * result_size, result_size);
     }
     free(made);

@@ -6,7 +6,7 @@
 
 /* How far data go: between host and device, between ranks that share a GPU, within a node, between nodes. */
 enum link_reach { REACH_HOST, REACH_DEVICE, REACH_NODE, REACH_NODES };
-enum sort { SORT_H2D, SORT_D2H, SORT_RING, SORT_EXCHANGE, SORT_PEER, SORT_COUNT };
+enum link_sort { SORT_H2D, SORT_D2H, SORT_RING, SORT_EXCHANGE, SORT_PEER, SORT_COUNT };
 
 static const struct {
     /* path: the key, in a cluster file, of the number that sets the rate */
@@ -28,7 +28,7 @@ static const struct {
 };
 _Static_assert(sizeof rows / sizeof rows[0] <= LINK_CLASSES_MAX, "they fit");
 
-static enum sort sort_of(enum work_kind kind)
+static enum link_sort link_sort_of(enum work_kind kind)
 {
     switch (kind) {
     case WORK_H2D:
@@ -78,7 +78,7 @@ static unsigned *find_sorts(const struct ir *ir)
     unsigned *sorts = heap_zalloc(ir->group_count + 1u, sizeof *sorts);
     for (uint32_t s = 0; s < ir->shape_count; s++) {
         const struct work *work = &ir->shape[s];
-        enum sort sort = sort_of((enum work_kind)work->kind);
+        enum link_sort sort = link_sort_of((enum work_kind)work->kind);
         int64_t group = work_comm_group(work) < 0 ? ir->group_count : work_comm_group(work);
         sorts[group] |= sort == SORT_COUNT ? 0 : 1u << sort;
     }
@@ -86,8 +86,8 @@ static unsigned *find_sorts(const struct ir *ir)
 }
 
 /* Sets, for each reach, the sorts of work that go so far. */
-static void find_used(unsigned used[REACH_NODES + 1], const struct ir *ir,
-                      const struct cluster *cluster)
+static void find_used_sorts(unsigned used[REACH_NODES + 1], const struct ir *ir,
+                            const struct cluster *cluster)
 {
     bool shared = cluster->fabric.kind == FABRIC_LOOPBACK;
     unsigned *sorts = find_sorts(ir);
@@ -109,7 +109,7 @@ size_t link_classes(struct link_class class[LINK_CLASSES_MAX], const struct ir *
     size_t count = 0;
     if (cluster->is_ideal)
         return 0;
-    find_used(used, ir, cluster);
+    find_used_sorts(used, ir, cluster);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         if ((used[rows[i].reach] & rows[i].sorts) == 0)
             continue;

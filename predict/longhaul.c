@@ -28,11 +28,11 @@ void prediction_read(struct prediction_result *result, const struct prediction *
         .verdict = p->verdict,
         .arena_bytes = p->ir.planned_bytes[MEMORY_HBM],
         .reserved_bytes = p->reserved.total_bytes,
-        .has_times = p->simulated,
+        .has_times = p->is_simulated,
     };
-    if (!p->simulated)
+    if (!p->is_simulated)
         return;
-    const struct sim_peak *peak = prediction_peak(p);
+    const struct sim_peak *peak = prediction_device_peak(p);
     result->peak_bytes = peak->bytes;
     memcpy(result->peak_category_bytes, peak->category_bytes, sizeof result->peak_category_bytes);
     read_times(result, p);

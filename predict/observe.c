@@ -15,9 +15,9 @@ static const double GAP_MOST_S = 50e-6;
 void observed_release(struct observed *o)
 {
     free(o->row);
-    free(o->span_s);
-    free(o->start_s);
-    text_release(&o->stray_text);
+    free(o->step_span_s);
+    free(o->op_start_s);
+    text_release(&o->longest_unmatched_rows);
     *o = (struct observed){0};
 }
 
@@ -32,13 +32,13 @@ static void add_observation(struct observed *o, struct observation row)
 
 static void add_step(struct observed *o, double span_s, double start_s)
 {
-    if (o->steps == o->capacity_steps) {
-        o->capacity_steps = heap_next_capacity(o->capacity_steps, o->steps + 1);
-        o->span_s = heap_realloc(o->span_s, o->capacity_steps, sizeof *o->span_s);
-        o->start_s = heap_realloc(o->start_s, o->capacity_steps, sizeof *o->start_s);
+    if (o->step_count == o->step_capacity) {
+        o->step_capacity = heap_next_capacity(o->step_capacity, o->step_count + 1);
+        o->step_span_s = heap_realloc(o->step_span_s, o->step_capacity, sizeof *o->step_span_s);
+        o->op_start_s = heap_realloc(o->op_start_s, o->step_capacity, sizeof *o->op_start_s);
     }
-    o->span_s[o->steps] = span_s;
-    o->start_s[o->steps++] = start_s;
+    o->step_span_s[o->step_count] = span_s;
+    o->op_start_s[o->step_count++] = start_s;
 }
 
 /* Returns the quantile `share` of value[0..count), count > 0, which it sorts. */
@@ -58,7 +58,8 @@ static bool is_kernel(const struct prediction *p, uint32_t op)
     return p->ir.stream[p->ir.op.stream[op]].stream_class == STREAM_COMPUTE;
 }
 
-static uint32_t kernels_of(const struct prediction *p, const struct trace *predicted, uint32_t rank)
+static uint32_t count_kernels(const struct prediction *p, const struct trace *predicted,
+                              uint32_t rank)
 {
     uint32_t count = 0;
     for (size_t i = 0; i < predicted->ops.count; i++)
@@ -66,7 +67,7 @@ static uint32_t kernels_of(const struct prediction *p, const struct trace *predi
     return count;
 }
 
-static double predicted_s(const struct trace *predicted, uint32_t row)
+static double predicted_row_s(const struct trace *predicted, uint32_t row)
 {
     return fmax(predicted->ops.end_s[row] - predicted->ops.start_s[row], 1e-12);
 }
@@ -87,8 +88,8 @@ static void find_least_factors(const struct row_matches *m, const struct trace *
             double bytes = cost_memory_traffic_bytes(
                 cost, (enum attention_impl)p->choices.attention_impl, ir_work(&p->ir, op));
             double *of_kind = &least[p->ir.op.kind[op]];
-            *of_kind = fmax(*of_kind,
-                            bytes / cost->device_memory_bytes_per_s / predicted_s(predicted, row));
+            *of_kind = fmax(*of_kind, bytes / cost->device_memory_bytes_per_s /
+                                          predicted_row_s(predicted, row));
         }
     }
 }
@@ -97,8 +98,9 @@ static void find_least_factors(const struct row_matches *m, const struct trace *
  * blocks (traces/row_matches.h) come as near as possible to the measured ones. Kinds whose predicted times have the
  * same ratio in every gap keep that ratio. No factor is less than its least factor: otherwise a kind would get no time
  * at all if the program ran only short kernels in the gaps where the schedule has it. */
-static void find_factors(const struct row_matches *m, const struct trace *predicted,
-                         const struct prediction *p, bool on_host, double factor[WORK_KIND_COUNT])
+static void find_kind_factors(const struct row_matches *m, const struct trace *predicted,
+                              const struct prediction *p, bool on_host,
+                              double factor[WORK_KIND_COUNT])
 {
     double least[WORK_KIND_COUNT] = {0};
     if (!on_host)
@@ -114,14 +116,15 @@ static void find_factors(const struct row_matches *m, const struct trace *predic
                 continue;
             for (uint32_t k = 0; k < match->row_count; k++) {
                 uint32_t row = m->row[match->row_begin + k];
-                sum += factor[p->ir.op.kind[predicted->ops.op[row]]] * predicted_s(predicted, row);
+                sum +=
+                    factor[p->ir.op.kind[predicted->ops.op[row]]] * predicted_row_s(predicted, row);
             }
             for (uint32_t k = 0; k < match->row_count; k++) {
                 uint32_t row = m->row[match->row_begin + k];
                 uint8_t kind = p->ir.op.kind[predicted->ops.op[row]];
-                got[kind] += predicted_s(predicted, row);
+                got[kind] += predicted_row_s(predicted, row);
                 wanted[kind] +=
-                    factor[kind] * predicted_s(predicted, row) * match->measured_s / sum;
+                    factor[kind] * predicted_row_s(predicted, row) * match->measured_s / sum;
             }
         }
         for (int kind = 0; kind < WORK_KIND_COUNT; kind++)
@@ -130,20 +133,20 @@ static void find_factors(const struct row_matches *m, const struct trace *predic
     }
 }
 
-static void split_match(struct observed *o, const struct row_matches *m,
-                        const struct block_match *match, const struct trace *predicted,
-                        const struct prediction *p, uint32_t rank, uint32_t first_step,
-                        const double factor[WORK_KIND_COUNT])
+static void split_block_time(struct observed *o, const struct row_matches *m,
+                             const struct block_match *match, const struct trace *predicted,
+                             const struct prediction *p, uint32_t rank, uint32_t first_step,
+                             const double factor[WORK_KIND_COUNT])
 {
     double sum = 0;
     for (int pass = 0; pass < 2; pass++)
         for (uint32_t k = 0; k < match->row_count; k++) {
             uint32_t row = m->row[match->row_begin + k], op = predicted->ops.op[row];
-            double share_s = predicted_s(predicted, row) *
+            double share_s = predicted_row_s(predicted, row) *
                              (match->between_blocks ? factor[p->ir.op.kind[op]] : 1);
             if (pass == 0) {
                 sum += share_s;
-                o->found_s += predicted_s(predicted, row);
+                o->matched_ops_s += predicted_row_s(predicted, row);
                 continue;
             }
             add_observation(o, (struct observation){p->ir.op.shape[op], op, rank,
@@ -153,7 +156,7 @@ static void split_match(struct observed *o, const struct row_matches *m,
 }
 
 /* Returns the median gap between consecutive rows of a stream; 0: there is no gap below GAP_MOST_S. */
-static double middle_gap_s(const struct trace *trace)
+static double median_gap_s(const struct trace *trace)
 {
     const struct trace_ops *ops = &trace->ops;
     double *gap = heap_alloc(ops->count + 1, sizeof *gap);
@@ -169,18 +172,18 @@ static double middle_gap_s(const struct trace *trace)
     return middle;
 }
 
-static void note_strays(struct observed *o, const struct row_matches *m)
+static void note_unmatched_rows(struct observed *o, const struct row_matches *m)
 {
     for (size_t i = 0; i < m->stray_count; i++)
-        o->stray_s += m->stray[i].seconds;
+        o->unmatched_rows_s += m->stray[i].seconds;
     for (size_t i = 0; i < m->stray_count && i < STRAYS_SHOWN && m->steps > 0; i++)
-        text_printf(&o->stray_text, "%srank %u: %s %.3f ms a step",
-                    o->stray_text.size > 0 ? ", " : "", m->rank, m->stray[i].name,
+        text_printf(&o->longest_unmatched_rows, "%srank %u: %s %.3f ms a step",
+                    o->longest_unmatched_rows.size > 0 ? ", " : "", m->rank, m->stray[i].name,
                     1e3 * m->stray[i].seconds / (double)m->steps);
 }
 
 /* Returns the median gap between kernels that were queued; 0: it is not known. */
-static double middle_queued_gap_s(const struct kineto_issue *issue)
+static double median_queued_gap_s(const struct kineto_issue *issue)
 {
     double *gap_s = heap_alloc(issue->queued + 1, sizeof *gap_s);
     size_t count = 0;
@@ -192,9 +195,10 @@ static double middle_queued_gap_s(const struct kineto_issue *issue)
     return middle;
 }
 
-static enum status add_foreign(struct observed *o, const struct prediction *p,
-                               const struct trace *trace, const struct kineto_issue *issue,
-                               const char *name, struct diag *diag)
+static enum status add_foreign_recording(struct observed *o, const struct prediction *p,
+                                         const struct trace *trace,
+                                         const struct kineto_issue *issue, const char *name,
+                                         struct diag *diag)
 {
     struct trace predicted = {0};
     struct row_matches m = {0};
@@ -209,21 +213,21 @@ static enum status add_foreign(struct observed *o, const struct prediction *p,
     enum status status = row_matches_make(&m, &predicted, trace, name, diag);
     if (status == STATUS_OK) {
         bool on_host = strncmp(trace->label[trace->ops.stream[0]], "cpu.", 4) == 0;
-        double starts = kernels_of(p, &predicted, m.predicted_rank);
-        double gap_s = issue->count > 0 ? middle_queued_gap_s(issue) : middle_gap_s(trace);
-        uint32_t first = (uint32_t)o->steps;
-        find_factors(&m, &predicted, p, on_host, factor);
+        double starts = count_kernels(p, &predicted, m.predicted_rank);
+        double gap_s = issue->count > 0 ? median_queued_gap_s(issue) : median_gap_s(trace);
+        uint32_t first = (uint32_t)o->step_count;
+        find_kind_factors(&m, &predicted, p, on_host, factor);
         for (size_t i = 0; i < m.count; i++)
             if (m.match[i].measured_rows > 0)
-                split_match(o, &m, &m.match[i], &predicted, p, rank, first, factor);
+                split_block_time(o, &m, &m.match[i], &predicted, p, rank, first, factor);
         for (size_t i = 0; i < m.steps; i++)
             add_step(o, m.step[i].span_s, on_host ? m.step[i].idle_s / fmax(starts, 1) : gap_s);
         for (size_t i = 0; i < trace->ops.count; i++)
-            o->busy_s += trace->ops.end_s[i] - trace->ops.start_s[i];
+            o->rows_s += trace->ops.end_s[i] - trace->ops.start_s[i];
         for (uint32_t i = 0; i < predicted.ops.count; i++)
-            o->predicted_s += (double)m.steps * predicted_s(&predicted, i);
-        note_strays(o, &m);
-        o->host_is_device |= on_host;
+            o->predicted_ops_s += (double)m.steps * predicted_row_s(&predicted, i);
+        note_unmatched_rows(o, &m);
+        o->is_recorded_on_cpu |= on_host;
     }
     row_matches_release(&m);
     trace_release(&predicted);
@@ -232,8 +236,8 @@ static enum status add_foreign(struct observed *o, const struct prediction *p,
 
 /* ---- traces of longhaul ---- */
 
-static enum status check_row(const struct prediction *p, const struct trace *trace, size_t i,
-                             const char *name, struct diag *diag)
+static enum status check_trace_row(const struct prediction *p, const struct trace *trace, size_t i,
+                                   const char *name, struct diag *diag)
 {
     uint32_t op = trace->ops.op[i], rank = trace->ops.rank[i];
     const char *kind = trace->label[trace->ops.kind[i]];
@@ -254,40 +258,42 @@ static enum status check_row(const struct prediction *p, const struct trace *tra
     return STATUS_OK;
 }
 
-static enum status add_own(struct observed *o, const struct prediction *p,
-                           const struct trace *trace, const char *name, struct diag *diag)
+static enum status add_own_trace(struct observed *o, const struct prediction *p,
+                                 const struct trace *trace, const char *name, struct diag *diag)
 {
     const struct trace_ops *ops = &trace->ops;
     double first_s = INFINITY, last_s = -INFINITY;
     if (ops->count == 0)
         return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT, "has no rows");
     for (size_t i = 0; i < ops->count; i++) {
-        enum status status = check_row(p, trace, i, name, diag);
+        enum status status = check_trace_row(p, trace, i, name, diag);
         if (status != STATUS_OK)
             return status;
         double seconds = ops->end_s[i] - ops->start_s[i];
         first_s = fmin(first_s, ops->start_s[i]);
         last_s = fmax(last_s, ops->end_s[i]);
-        o->busy_s += seconds;
+        o->rows_s += seconds;
         add_observation(o, (struct observation){p->ir.op.shape[ops->op[i]], ops->op[i],
-                                                ops->rank[i], (uint32_t)o->steps, seconds});
+                                                ops->rank[i], (uint32_t)o->step_count, seconds});
     }
     const char *step = trace_get(trace, "step_s");
     double step_s = last_s - first_s;
     if (step != NULL && (!parse_double(step, strlen(step), &step_s) || !(step_s > 0)))
         return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
                           "step_s is '%s': expected the seconds of a step", step);
-    add_step(o, step_s, middle_gap_s(trace));
+    add_step(o, step_s, median_gap_s(trace));
     return STATUS_OK;
 }
 
-enum status observed_add(struct observed *o, const struct prediction *p, const struct trace *trace,
-                         bool foreign, const struct kineto_issue *issue, const char *name,
-                         struct diag *diag)
+enum status observed_add_recording(struct observed *o, const struct prediction *p,
+                                   const struct trace *trace, bool foreign,
+                                   const struct kineto_issue *issue, const char *name,
+                                   struct diag *diag)
 {
-    assert(p->simulated);
-    o->recordings++;
-    return foreign ? add_foreign(o, p, trace, issue, name, diag) : add_own(o, p, trace, name, diag);
+    assert(p->is_simulated);
+    o->recording_count++;
+    return foreign ? add_foreign_recording(o, p, trace, issue, name, diag)
+                   : add_own_trace(o, p, trace, name, diag);
 }
 
 /* ---- points ---- */
@@ -307,7 +313,7 @@ static int compare_observations(const void *left, const void *right)
 }
 
 /* Returns the number of nodes over which the first instance of a group extends. */
-static uint16_t nodes_of(const struct prediction *p, const struct group *group)
+static uint16_t node_count_of_group(const struct prediction *p, const struct group *group)
 {
     const struct mesh *mesh = &p->ir.mesh;
     uint32_t size = group_size(mesh, group), nodes = 0;
@@ -328,8 +334,8 @@ static bool is_message(const struct work *work)
 
 /* Makes a point of a shape, without times. Returns false if no number of a device or cluster file depends on the
  * shape. */
-static bool describe(struct point *point, const struct prediction *p, uint32_t op,
-                     const struct cost_chain *chain)
+static bool fill_point_of_shape(struct point *point, const struct prediction *p, uint32_t op,
+                                const struct cost_chain *chain)
 {
     const struct work *work = ir_work(&p->ir, op);
     enum stream_class stream = p->ir.stream[p->ir.op.stream[op]].stream_class;
@@ -355,7 +361,7 @@ static bool describe(struct point *point, const struct prediction *p, uint32_t o
     }
     if (is_message(work)) {
         const struct group *group = &p->ir.group[work_comm_group(work)];
-        point->nodes = nodes_of(p, group);
+        point->nodes = node_count_of_group(p, group);
         point->loopback = p->setup->cluster.fabric.kind == FABRIC_LOOPBACK;
         point->work.p[0] = group_size(&p->ir.mesh, group);
     }
@@ -366,13 +372,13 @@ static bool describe(struct point *point, const struct prediction *p, uint32_t o
 struct shape_times {
     /* of every instance; for a message, of the rank that arrives last, which is the fastest */
     double *seconds;
-    double *mean; /* the mean over the instances of each step */
-    size_t count, steps;
+    double *step_mean_s; /* the mean over the instances of each step */
+    size_t count, step_count;
 };
 
-static void put_times(struct point *point, struct shape_times *times, double each_s)
+static void put_point_times(struct point *point, struct shape_times *times, double each_s)
 {
-    point->median_s = quantile(times->mean, times->steps, 0.5) + each_s;
+    point->median_s = quantile(times->step_mean_s, times->step_count, 0.5) + each_s;
     point->p10_s = fmin(quantile(times->seconds, times->count, 0.1) + each_s, point->median_s);
     point->p90_s = fmax(quantile(times->seconds, times->count, 0.9) + each_s, point->median_s);
     point->repeats = (int64_t)times->count;
@@ -384,44 +390,44 @@ static void collect_times(struct shape_times *times, const struct observation *r
                           bool message)
 {
     size_t first = 0; /* index in times->seconds of the step's first instance */
-    times->count = times->steps = 0;
+    times->count = times->step_count = 0;
     for (size_t i = 0; i < count; i++) {
         bool next = i == 0 || row[i].step != row[i - 1].step;
         if (next) {
             first = times->count;
-            times->mean[times->steps++] = 0;
+            times->step_mean_s[times->step_count++] = 0;
         }
         if (!next && message && row[i].op == row[i - 1].op)
             continue; /* another rank of this message, which arrived earlier */
         times->seconds[times->count++] = row[i].seconds;
         double instances = (double)(times->count - first);
-        double *mean = &times->mean[times->steps - 1];
+        double *mean = &times->step_mean_s[times->step_count - 1];
         *mean += (row[i].seconds - *mean) / instances;
     }
 }
 
-static void add_starts(const struct observed *o, struct loc at, struct points *points)
+static void add_start_point(const struct observed *o, struct loc at, struct points *points)
 {
     struct point point = {.at = at,
                           .role = POINT_START,
                           .attention_impl = POINT_NO_IMPL,
                           .nodes = 1,
                           .work = {.kind = WORK_FILL, .in = DTYPE_F32, .out = DTYPE_F32}};
-    struct shape_times times = {.seconds = heap_alloc(o->steps, sizeof *times.seconds),
-                                .mean = heap_alloc(o->steps, sizeof *times.mean),
-                                .count = o->steps,
-                                .steps = o->steps};
-    memcpy(times.seconds, o->start_s, o->steps * sizeof *o->start_s);
-    memcpy(times.mean, o->start_s, o->steps * sizeof *o->start_s);
+    struct shape_times times = {.seconds = heap_alloc(o->step_count, sizeof *times.seconds),
+                                .step_mean_s = heap_alloc(o->step_count, sizeof *times.step_mean_s),
+                                .count = o->step_count,
+                                .step_count = o->step_count};
+    memcpy(times.seconds, o->op_start_s, o->step_count * sizeof *o->op_start_s);
+    memcpy(times.step_mean_s, o->op_start_s, o->step_count * sizeof *o->op_start_s);
     point.work.elements.count = 1;
-    put_times(&point, &times, 0);
+    put_point_times(&point, &times, 0);
     if (point.p10_s > 0)
         points_add(points, &point);
     free(times.seconds);
-    free(times.mean);
+    free(times.step_mean_s);
 }
 
-static void note_chains(const struct prediction *p, const bool *chained, struct text *notes)
+static void note_chained_kinds(const struct prediction *p, const bool *chained, struct text *notes)
 {
     const char *separator = ":";
     for (int kind = 0; kind < WORK_KIND_COUNT; kind++) {
@@ -438,64 +444,64 @@ static void note_chains(const struct prediction *p, const bool *chained, struct 
 }
 
 /* Returns the median, over the steps, of the seconds that starting an op takes. */
-static double middle_start_s(const struct observed *o)
+static double median_start_s(const struct observed *o)
 {
-    double *start_s = heap_alloc(o->steps, sizeof *start_s);
-    memcpy(start_s, o->start_s, o->steps * sizeof *start_s);
-    double middle_s = quantile(start_s, o->steps, 0.5);
+    double *start_s = heap_alloc(o->step_count, sizeof *start_s);
+    memcpy(start_s, o->op_start_s, o->step_count * sizeof *start_s);
+    double middle_s = quantile(start_s, o->step_count, 0.5);
     free(start_s);
     return middle_s;
 }
 
-void observed_points(const struct observed *o, const struct prediction *p, const char *name,
-                     struct points *points, struct text *notes)
+void observed_add_points(const struct observed *o, const struct prediction *p, const char *name,
+                         struct points *points, struct text *notes)
 {
-    if (o->count == 0 || o->steps == 0)
+    if (o->count == 0 || o->step_count == 0)
         return;
     struct observation *row = heap_alloc(o->count, sizeof *row);
     struct shape_times times = {.seconds = heap_alloc(o->count, sizeof *times.seconds),
-                                .mean = heap_alloc(o->count, sizeof *times.mean)};
+                                .step_mean_s = heap_alloc(o->count, sizeof *times.step_mean_s)};
     struct cost_chain chain[WORK_KIND_COUNT] = {{0}};
     bool chained[WORK_KIND_COUNT] = {false};
     bool kept = p->choices.activations == CHOICE_ACTIVATIONS_KEEP ||
                 p->choices.activations == CHOICE_ACTIVATIONS_RATIO;
     struct loc at = {.name = arena_text(&points->arena, name, strlen(name))};
-    double each_s = middle_start_s(o);
+    double each_s = median_start_s(o);
     if (p->has_choices)
         chains_of(p->profile, &p->choices, kept, chain);
     memcpy(row, o->row, o->count * sizeof *row);
     qsort(row, o->count, sizeof *row, compare_observations);
-    add_starts(o, at, points);
+    add_start_point(o, at, points);
     for (size_t i = 0, end; i < o->count; i = end) {
         struct point point;
         const struct work *work = &p->ir.shape[row[i].shape];
         for (end = i; end < o->count && row[end].shape == row[i].shape;)
             end++;
         chained[work->kind] |= chain[work->kind].bytes_per_element > 0;
-        if (!describe(&point, p, row[i].op, chain))
+        if (!fill_point_of_shape(&point, p, row[i].op, chain))
             continue;
         collect_times(&times, row + i, end - i, is_message(work));
         point.at = at;
-        put_times(&point, &times, is_kernel(p, row[i].op) ? each_s : 0);
+        put_point_times(&point, &times, is_kernel(p, row[i].op) ? each_s : 0);
         if (point.p10_s > 0)
             points_add(points, &point);
     }
-    note_chains(p, chained, notes);
+    note_chained_kinds(p, chained, notes);
     free(row);
     free(times.seconds);
-    free(times.mean);
+    free(times.step_mean_s);
 }
 
-struct observed_spread observed_steps(const struct observed *o)
+struct observed_spread observed_step_spread(const struct observed *o)
 {
     struct observed_spread spread = {0};
-    if (o->steps == 0)
+    if (o->step_count == 0)
         return spread;
-    double *span_s = heap_alloc(o->steps, sizeof *span_s);
-    memcpy(span_s, o->span_s, o->steps * sizeof *span_s);
-    spread.median_s = quantile(span_s, o->steps, 0.5);
+    double *span_s = heap_alloc(o->step_count, sizeof *span_s);
+    memcpy(span_s, o->step_span_s, o->step_count * sizeof *span_s);
+    spread.median_s = quantile(span_s, o->step_count, 0.5);
     spread.low_s = span_s[0];
-    spread.high_s = span_s[o->steps - 1];
+    spread.high_s = span_s[o->step_count - 1];
     free(span_s);
     return spread;
 }

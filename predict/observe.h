@@ -43,37 +43,38 @@ struct observed {
     struct observation *row;
     size_t count, capacity;
     /* number of recordings that were added, and of the steps in all of them */
-    size_t recordings, steps;
-    double *span_s;  /* [steps] the time from the first row to the last */
-    double *start_s; /* [steps] the mean time to start an op */
-    size_t capacity_steps;
+    size_t recording_count, step_count;
+    double *step_span_s; /* [step_count] the time from the first row to the last */
+    double *op_start_s;  /* [step_count] the mean time to start an op */
+    size_t step_capacity;
     /* seconds over all steps: of all rows, and of the rows that belong to no op */
-    double busy_s, stray_s;
+    double rows_s, unmatched_rows_s;
     /* predicted seconds over all steps of recordings of other programs: of all ops, and of those ops that found a
      * row */
-    double predicted_s, found_s;
-    struct text stray_text; /* the longest rows that belong to no op, as text */
-    bool host_is_device;    /* the recording was made on processors by another program */
+    double predicted_ops_s, matched_ops_s;
+    struct text longest_unmatched_rows; /* the longest rows that belong to no op, as text */
+    bool is_recorded_on_cpu; /* the recording was made on processors by another program */
 };
 
 void observed_release(struct observed *observed);
 
 /* Adds a recording, of another program (`foreign`) or of longhaul. issue: the times at which a recording of the PyTorch
  * profiler has ops issued; all-zero for other recordings. name: the name of the recording, for messages. */
-enum status observed_add(struct observed *observed, const struct prediction *prediction,
-                         const struct trace *trace, bool foreign, const struct kineto_issue *issue,
-                         const char *name, struct diag *diag);
+enum status observed_add_recording(struct observed *observed, const struct prediction *prediction,
+                                   const struct trace *trace, bool foreign,
+                                   const struct kineto_issue *issue, const char *name,
+                                   struct diag *diag);
 
 /* Appends a point for every measured shape of the schedule on which a number of a device or cluster file depends, and
  * one for the start of an op. name stands for the points in messages. Lists in *notes the kinds of work that become no
  * points because the profile runs them as chains of kernels. */
-void observed_points(const struct observed *observed, const struct prediction *prediction,
-                     const char *name, struct points *points, struct text *notes);
+void observed_add_points(const struct observed *observed, const struct prediction *prediction,
+                         const char *name, struct points *points, struct text *notes);
 
 /* The median, the lowest and the highest span of the recorded steps. */
 struct observed_spread {
     double median_s, low_s, high_s;
 };
-struct observed_spread observed_steps(const struct observed *observed);
+struct observed_spread observed_step_spread(const struct observed *observed);
 
 #endif

@@ -18,7 +18,8 @@ static void add_point(struct points *points, struct loc at, enum point_role role
                                            .repeats = 1});
 }
 
-static void add_step(const struct kineto_issue_step *step, struct loc at, struct points *points)
+static void add_step_points(const struct kineto_issue_step *step, struct loc at,
+                            struct points *points)
 {
     static const struct work fill = {.kind = WORK_FILL, .elements = {1}};
     static const struct work of[CALL_COUNT] = {
@@ -59,7 +60,7 @@ void observed_issue_points(const struct kineto_issue *issue, uint32_t rank, cons
     memset(&sum, 0, sizeof sum);
     for (size_t i = 0; i < issue->count; i++) {
         const struct kineto_issue_step *step = &issue->step[i];
-        add_step(step, at, points);
+        add_step_points(step, at, points);
         for (int kind = 0; kind < CALL_COUNT; kind++) {
             sum.calls_of[kind].count += step->calls_of[kind].count;
             sum.calls_of[kind].operators += step->calls_of[kind].operators;

@@ -4,7 +4,7 @@
 
 /* Returns whether the op belongs to the part of the model that is predicted. Ops of region NONE only make its
  * inputs. */
-static bool is_operator(const struct prediction *p, uint32_t op)
+static bool is_op_of_part(const struct prediction *p, uint32_t op)
 {
     uint8_t scope = p->choices.scope, region = p->ir.op.region[op];
     if (scope == SCOPE_LAYER || scope >= SCOPE_LAYERS)
@@ -16,7 +16,7 @@ static bool is_operator(const struct prediction *p, uint32_t op)
 }
 
 /* Returns whether the op passes keys, values or their gradients around a ring. */
-static bool is_ring(const struct prediction *p, uint32_t op)
+static bool is_ring_message(const struct prediction *p, uint32_t op)
 {
     enum work_kind kind = (enum work_kind)p->ir.op.kind[op];
     return p->ir.op.region[op] == REGION_ATTENTION &&
@@ -37,8 +37,8 @@ static bool is_fetch_of(const struct prediction *p, uint32_t op, enum phase phas
 
 /* Cuts rank 0's step at the ends of the host's synchronisations, and returns the sum of those pieces in which there is
  * an exchange (or, if `fetches`, a fetch of the phase). */
-static double between_waits(const struct prediction *p, const struct sim_result *sim, bool fetches,
-                            enum phase phase)
+static double exchange_s_between_syncs(const struct prediction *p, const struct sim_result *sim,
+                                       bool fetches, enum phase phase)
 {
     const struct sim_class *class = &sim->classes[sim->class_of_rank[0]];
     const double *end = sim_end_s(sim, 0);
@@ -60,7 +60,7 @@ static double between_waits(const struct prediction *p, const struct sim_result 
 /* Returns the seconds until the last op of the part ends on any rank. They begin when the last op that makes the part's
  * inputs ends, or, for a layer, when its first op starts. For SCOPE_LAYERS and the scopes after it, the whole simulated
  * step counts. */
-static double elapsed(const struct prediction *p, const struct sim_result *sim)
+static double elapsed_s(const struct prediction *p, const struct sim_result *sim)
 {
     bool layer = p->choices.scope == SCOPE_LAYER;
     if (p->choices.scope >= SCOPE_LAYERS)
@@ -72,9 +72,9 @@ static double elapsed(const struct prediction *p, const struct sim_result *sim)
             uint32_t op = class->op_begin + k;
             double from = sim->start_s[class->first_row + k],
                    done = sim->end_s[class->first_row + k];
-            if (is_operator(p, op))
+            if (is_op_of_part(p, op))
                 end = done > end ? done : end;
-            if (layer && is_operator(p, op))
+            if (layer && is_op_of_part(p, op))
                 begin = from < begin ? from : begin;
             else if (!layer && p->ir.op.region[op] == REGION_NONE)
                 begin = done > begin ? done : begin;
@@ -87,17 +87,17 @@ struct busy_span {
     double start_s, end_s;
 };
 
-static int by_start(const void *a, const void *b)
+static int earlier_start_first(const void *a, const void *b)
 {
     const struct busy_span *x = a, *y = b;
     return (x->start_s > y->start_s) - (x->start_s < y->start_s);
 }
 
 /* Returns the length of the union of the intervals, in seconds. */
-static double union_s(struct busy_span *interval, size_t count)
+static double union_length_s(struct busy_span *interval, size_t count)
 {
     double sum = 0, until = 0;
-    qsort(interval, count, sizeof *interval, by_start);
+    qsort(interval, count, sizeof *interval, earlier_start_first);
     for (size_t i = 0; i < count; i++) {
         double from = interval[i].start_s > until ? interval[i].start_s : until;
         if (interval[i].end_s > from)
@@ -111,7 +111,7 @@ struct operator_times operator_times_of(const struct prediction *p)
 {
     const double *start = sim_start_s(&p->sim, 0), *end = sim_end_s(&p->sim, 0);
     const struct sim_class *class = &p->sim.classes[p->sim.class_of_rank[0]];
-    struct operator_times times = {.elapsed_s = elapsed(p, &p->sim)};
+    struct operator_times times = {.elapsed_s = elapsed_s(p, &p->sim)};
     struct busy_span *exchange = heap_alloc((size_t) class->op_count + 1, sizeof *exchange);
     double ring[IR_STREAMS_MAX] = {0};
     size_t exchanges = 0, rotations = 0;
@@ -120,17 +120,17 @@ struct operator_times operator_times_of(const struct prediction *p)
         enum work_kind kind = (enum work_kind)p->ir.op.kind[op];
         uint8_t stream = p->ir.op.stream[op];
         double seconds = end[k] - start[k];
-        if (!is_operator(p, op))
+        if (!is_op_of_part(p, op))
             continue;
-        if (is_ring(p, op) && p->ir.op.phase[op] == PHASE_FORWARD) {
-            times.rotation_s += seconds;
+        if (is_ring_message(p, op) && p->ir.op.phase[op] == PHASE_FORWARD) {
+            times.mean_rotation_message_s += seconds;
             rotations++;
         }
-        times.all_to_all |= kind == WORK_ALL_TO_ALL;
+        times.has_all_to_all |= kind == WORK_ALL_TO_ALL;
         if (is_exchange(kind)) {
             exchange[exchanges++] = (struct busy_span){start[k], end[k]};
             times.packing_s += kind != WORK_ALL_TO_ALL ? seconds : 0;
-        } else if (is_ring(p, op))
+        } else if (is_ring_message(p, op))
             ring[stream] += seconds;
         else if (work_kind_info(kind)->stream == STREAM_COMPUTE)
             times.compute_s += seconds;
@@ -138,19 +138,19 @@ struct operator_times operator_times_of(const struct prediction *p)
     for (size_t i = 0; i < IR_STREAMS_MAX; i++)
         times.ring_s = ring[i] > times.ring_s ? ring[i] : times.ring_s;
     times.exchange_s = p->choices.scope == SCOPE_EXCHANGE
-                           ? between_waits(p, &p->sim, false, PHASE_FORWARD)
-                           : union_s(exchange, exchanges);
+                           ? exchange_s_between_syncs(p, &p->sim, false, PHASE_FORWARD)
+                           : union_length_s(exchange, exchanges);
     if (p->choices.scope == SCOPE_EXCHANGE) /* the exchange is the whole part */
         times.elapsed_s = times.exchange_s;
-    else if (!times.all_to_all)
+    else if (!times.has_all_to_all)
         times.exchange_s = 0;
     if (p->choices.scope == SCOPE_FETCH) {
-        times.pair_s = between_waits(p, &p->sim, true, PHASE_FORWARD);
-        times.set_s = between_waits(p, &p->sim, true, PHASE_BACKWARD);
-        times.elapsed_s = times.pair_s + times.set_s;
+        times.fetch_pair_s = exchange_s_between_syncs(p, &p->sim, true, PHASE_FORWARD);
+        times.fetch_set_s = exchange_s_between_syncs(p, &p->sim, true, PHASE_BACKWARD);
+        times.elapsed_s = times.fetch_pair_s + times.fetch_set_s;
     }
     if (rotations > 0)
-        times.rotation_s /= (double)rotations;
+        times.mean_rotation_message_s /= (double)rotations;
     free(exchange);
     return times;
 }
@@ -159,14 +159,14 @@ struct operator_times operator_times_of(const struct prediction *p)
 static bool has_collectives(const struct prediction *p)
 {
     for (uint32_t op = 0; op < p->ir.op.count; op++)
-        if (is_operator(p, op) &&
+        if (is_op_of_part(p, op) &&
             work_kind_info((enum work_kind)p->ir.op.kind[op])->stream == STREAM_COMM)
             return true;
     return false;
 }
 
-enum status operator_times_alone(struct operator_times *times, const struct prediction *p,
-                                 struct diag *diag)
+enum status operator_times_find_communication(struct operator_times *times,
+                                              const struct prediction *p, struct diag *diag)
 {
     struct sim_result sim = {0};
     if (p->choices.scope == SCOPE_FETCH) { /* the part has no kernels */
@@ -181,8 +181,8 @@ enum status operator_times_alone(struct operator_times *times, const struct pred
     enum status status = prediction_without_kernels(&sim, p, diag);
     if (status == STATUS_OK)
         times->communication_s = p->choices.scope == SCOPE_EXCHANGE
-                                     ? between_waits(p, &sim, false, PHASE_FORWARD)
-                                     : elapsed(p, &sim);
+                                     ? exchange_s_between_syncs(p, &sim, false, PHASE_FORWARD)
+                                     : elapsed_s(p, &sim);
     sim_result_release(&sim);
     return status;
 }

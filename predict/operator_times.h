@@ -14,15 +14,17 @@ struct operator_times {
     /* the time in which an all-to-all, or a pack or unpack around it, is running. Without an all-to-all it is 0, except
      * with SCOPE_EXCHANGE, where it is that of packing. */
     double exchange_s;
-    bool all_to_all;
+    bool has_all_to_all;
     double packing_s; /* sum of packs and unpacks, which are kernels too */
     double compute_s; /* sum of all other kernels */
     /* sum of the messages with keys, values and their gradients, on the stream that has the most of them */
     double ring_s;
-    double rotation_s; /* mean time of one message of the forward that passes keys and values on */
-    /* SCOPE_FETCH: fetching what one tile reads: in the forward (pair_s: keys and values), in the backward (set_s) */
-    double pair_s, set_s;
-    /* the elapsed time if kernels took no time, 0 without communication; operator_times_alone() sets it */
+    /* mean time of one message of the forward that passes keys and values on */
+    double mean_rotation_message_s;
+    /* SCOPE_FETCH: seconds to fetch what one tile reads: fetch_pair_s its keys and values in the forward, fetch_set_s
+     * all of its inputs in the backward */
+    double fetch_pair_s, fetch_set_s;
+    /* the elapsed time if kernels took no time, 0 without communication; operator_times_find_communication() sets it */
     double communication_s;
 };
 
@@ -30,13 +32,14 @@ struct operator_times {
 struct operator_times operator_times_of(const struct prediction *prediction);
 
 /* Returns the sum of rank 0's kernels. If there are all-to-alls, the packs and unpacks around them are left out. */
-static inline double operator_times_kernels(const struct operator_times *times)
+static inline double operator_times_kernel_s(const struct operator_times *times)
 {
-    return times->compute_s + (times->all_to_all ? 0 : times->packing_s);
+    return times->compute_s + (times->has_all_to_all ? 0 : times->packing_s);
 }
 
 /* Simulates the prediction once more without kernels and sets communication_s. */
-enum status operator_times_alone(struct operator_times *times, const struct prediction *prediction,
-                                 struct diag *diag);
+enum status operator_times_find_communication(struct operator_times *times,
+                                              const struct prediction *prediction,
+                                              struct diag *diag);
 
 #endif

@@ -47,7 +47,7 @@ uint32_t prediction_fullest_rank(const struct prediction *p)
     return fullest;
 }
 
-const struct sim_peak *prediction_peak(const struct prediction *p)
+const struct sim_peak *prediction_device_peak(const struct prediction *p)
 {
     return &p->sim.peak[p->sim.class_of_rank[prediction_fullest_rank(p)]][MEMORY_HBM];
 }
@@ -87,7 +87,8 @@ double prediction_gpus(const struct prediction *p)
 
 double prediction_tokens(const struct prediction *p)
 {
-    return (double)p->ir.global_batch * (double)p->ir.layout.tokens - (double)p->setup->padding;
+    return (double)p->ir.global_batch * (double)p->ir.layout.tokens -
+           (double)p->setup->padding_tokens;
 }
 
 bool prediction_recomputes(const struct prediction *p)
@@ -99,7 +100,7 @@ bool prediction_recomputes(const struct prediction *p)
 double prediction_mfu(const struct prediction *p, enum mfu_convention convention)
 {
     const struct transformer *model = p->choices.model;
-    double seen = document_seen_flops(&p->ir.documents, model, p->choices.seq) /
+    double seen = document_visible_flops(&p->ir.documents, model, p->choices.seq) /
                   transformer_attention_flops(model, p->choices.seq, true);
     double flops = mfu_visible_flops(convention, model, p->choices.seq, prediction_sequences(p),
                                      prediction_recomputes(p), seen);

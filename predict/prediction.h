@@ -32,14 +32,14 @@ struct prediction_question {
     const struct request *request; /* NULL: the setup's */
 
     /* ---- what is built and simulated ---- */
-    bool exact; /* simulate every rank and every flow (struct sim_options), and the whole list */
+    bool is_exact; /* simulate every rank and every flow (struct sim_options), and the whole list */
     bool whole_list; /* build the whole list, not a short list that represents it */
     /* the number of layers to build instead of the model's; 0: all layers of the model */
-    int64_t layers;
+    int64_t layer_count;
     /* Index of the first short list length to try. The prediction of a similar step has it in its short_list_length. */
     size_t short_list_length;
     /* of a recorded step: the recording of the PyTorch profiler that has the times of its kernels; NULL: none */
-    const char *kernel_times;
+    const char *kernel_times_path;
     double slow_factor; /* as in struct sim_options; it needs exact */
     uint32_t slow_rank;
 
@@ -49,8 +49,8 @@ struct prediction_question {
     /* Arenas that do not affect the verdict are not planned, which saves half of the time, and have 0 bytes. */
     bool skip_offsets;
     /* A rate in tokens/s/GPU. If even a step as short as its bound has no higher rate, its memory is not judged:
-     * prediction.too_slow is set, and tokens_per_s_gpu is the rate at the bound. 0: memory is judged in any case. */
-    double to_exceed;
+     * prediction.is_too_slow is set, and tokens_per_s_gpu is the rate at the bound. 0: memory is judged in any case. */
+    double rate_to_exceed;
 };
 
 /* All-zero is empty. Borrows the setup and the request of its question. */
@@ -70,20 +70,20 @@ struct prediction {
     struct schedule_recorded recorded; /* the recorded step that ir was made of; all-zero: none */
     /* of a schedule file: the recorded kernels of attention (enum attention_impl) of which the device has no costs, so
      * that those of choices.attention_impl are taken; -1: there are none */
-    int without_costs;
+    int attention_without_costs;
     /* of a recorded step: how many of its kernels have a time that was measured (recorded_operators.h) */
     struct prediction_measured {
         const char *file; /* the recording that has them; NULL: none is asked for */
         size_t measured_kernels, kernel_total;
-        bool device_unknown; /* it does not say on which GPU they ran */
+        bool is_device_unknown; /* it does not say on which GPU they ran */
     } measured;
     size_t short_list_length; /* index of the short list length that ir has */
     struct reserved reserved;
     struct verdict verdict;
-    bool too_slow; /* the memory was not judged: see question.to_exceed */
+    bool is_too_slow; /* the memory was not judged: see question.to_exceed */
 
     /* ---- times, once simulated ---- */
-    bool simulated;
+    bool is_simulated;
     struct sim_result sim;
     struct waterfall waterfall; /* the time of rank 0 by cause */
     /* the time of each stage of a pipeline by cause; empty without a pipeline */
@@ -98,10 +98,10 @@ struct prediction {
     struct document_lateness lateness;
     /* of a ring whose ranks are taken as the fullest: its visible pairs over the mean (sim/uniform/uniform.h); else
      * 0 */
-    double fullest_over_mean;
+    double fullest_pairs_over_mean;
     /* the step if all ranks saw the mean of pairs, less what rank 0 then waits for keys and values of others; 0: not
      * simulated */
-    double least_s;
+    double even_step_s;
     double tokens_per_s_gpu;
     double jitter_s; /* seconds that measured jitter adds; the step's time contains them */
     bool checkpoints_cost_host; /* the times contain the profile's host_per_checkpoint_s */
@@ -110,8 +110,8 @@ struct prediction {
     /* why the cost of a shape is extrapolated, for the shape that takes longest; empty: no cost is */
     struct text extrapolation_reason;
     uint32_t extrapolated_shapes;
-    double extrapolated_share; /* their share of the compute time of rank 0 */
-    bool beyond_compared;      /* the step has more ranks than compared_ranks */
+    double extrapolated_share;   /* their share of the compute time of rank 0 */
+    bool exceeds_compared_ranks; /* the step has more ranks than compared_ranks */
     /* the most ranks on which a step of the strategy was compared with a measured one; 0: none was */
     int64_t compared_ranks;
     struct spreads spreads; /* empty until a caller that shows intervals calls spreads_find() */
@@ -130,8 +130,8 @@ enum status prediction_memory(struct prediction *answer, const struct prediction
 
 /* Returns the probability that a configuration (choices NULL: a recorded step) that is predicted to need `needed` bytes
  * fits into `available` bytes, by the interval of its memory. */
-double prediction_fits(const struct setup *setup, const struct choices *choices, double needed,
-                       double available);
+double prediction_fits_probability(const struct setup *setup, const struct choices *choices,
+                                   double needed, double available);
 
 /* Predicts the memory of a schedule from a file ("-": standard input), or of a step from the recordings of its
  * stages. */
@@ -150,23 +150,23 @@ enum status prediction_without_kernels(struct sim_result *sim, const struct pred
  * takes the sum of the rank's kernels, and the sum of its host's time to issue all ops. In a pipeline of one chunk per
  * stage it also takes the kernels of a stage's units, plus the first unit's forward on the stages before it and the
  * last unit's backward there. The bound is the largest of all these. */
-double prediction_bound_s(const struct prediction *prediction);
+double prediction_step_lower_bound_s(const struct prediction *prediction);
 
 /* Returns, for the first rank of the first role, the sum of its kernels, and the sum of its host's time to issue all
  * ops. */
 struct prediction_sums {
     double kernels_s, issue_s;
 };
-struct prediction_sums prediction_sums(const struct prediction *prediction);
+struct prediction_sums prediction_rank_sums(const struct prediction *prediction);
 
 /* Does prediction_memory() and prediction_time(), without notes. */
 enum status prediction_make(struct prediction *answer, const struct prediction_question *question,
                             struct diag *diag);
 
 /* prediction_fullest_rank() returns the first of the ranks whose device memory has the highest peak;
- * prediction_peak() returns that peak. */
+ * prediction_device_peak() returns that peak. */
 uint32_t prediction_fullest_rank(const struct prediction *prediction);
-const struct sim_peak *prediction_peak(const struct prediction *prediction);
+const struct sim_peak *prediction_device_peak(const struct prediction *prediction);
 
 /* The loop that a short list has only in part. */
 struct prediction_short_list {

@@ -12,7 +12,7 @@ bool prediction_is_judged_by_reserved(const struct prediction *p)
 }
 
 /* Returns the memories whose arenas are planned, as a bit mask. */
-static unsigned memories_of(const struct prediction *p)
+static unsigned planned_memories_mask(const struct prediction *p)
 {
     if (p->question.step_only)
         return 0;
@@ -29,23 +29,23 @@ enum { LONG_LIST = 10000, LONG_TO_SIMULATE = 200000 };
 /* Builds a short list that represents the whole list, of the length with index `length` in short_list_lengths or a
  * longer one. Returns false if the list is short, if the caller wants the whole list, or if it has no such short
  * list. */
-static bool make_short_list(struct prediction *p, size_t length)
+static bool build_short_list(struct prediction *p, size_t length)
 {
     if (p->question.whole_list || step_ops_at_most(&p->choices) < LONG_LIST)
         return false;
     for (p->short_list_length = length; p->short_list_length < ARRAY_LEN(short_list_lengths);
          p->short_list_length++)
         if (step_build_short(&p->ir, &p->choices, short_list_lengths[p->short_list_length],
-                             memories_of(p)))
+                             planned_memories_mask(p)))
             return true;
     return false;
 }
 
 enum status prediction_build(struct prediction *p, struct diag *diag)
 {
-    if (make_short_list(p, p->short_list_length))
+    if (build_short_list(p, p->short_list_length))
         return STATUS_OK;
-    return step_build_planned(&p->ir, &p->choices, memories_of(p), diag);
+    return step_build_planned(&p->ir, &p->choices, planned_memories_mask(p), diag);
 }
 
 enum status prediction_build_longer(struct prediction *p, bool whole, struct diag *diag)
@@ -53,13 +53,13 @@ enum status prediction_build_longer(struct prediction *p, bool whole, struct dia
     sim_result_release(&p->sim);
     stages_release(&p->stages);
     ir_release(&p->ir);
-    if (!whole && make_short_list(p, p->short_list_length + 1))
+    if (!whole && build_short_list(p, p->short_list_length + 1))
         return STATUS_OK;
-    return step_build_planned(&p->ir, &p->choices, memories_of(p), diag);
+    return step_build_planned(&p->ir, &p->choices, planned_memories_mask(p), diag);
 }
 
 bool prediction_is_simulated_short(const struct prediction *p)
 {
     return p->ir.repeats.copies == 0 ||
-           (!p->question.exact && step_ops_at_most(&p->choices) >= LONG_TO_SIMULATE);
+           (!p->question.is_exact && step_ops_at_most(&p->choices) >= LONG_TO_SIMULATE);
 }

@@ -14,13 +14,13 @@
 #include <stdio.h>
 #include <string.h>
 
-static uint64_t bytes_of(double bytes)
+static uint64_t round_to_bytes(double bytes)
 {
     return isfinite(bytes) ? (bytes > 0 ? (uint64_t)bytes : 0) : UINT64_MAX;
 }
 
-double prediction_fits(const struct setup *setup, const struct choices *choices, double needed,
-                       double available)
+double prediction_fits_probability(const struct setup *setup, const struct choices *choices,
+                                   double needed, double available)
 {
     const struct similarity like = similarity_of(setup, choices, choices->profile);
     const struct residual run = similarity_residual(&like);
@@ -30,8 +30,8 @@ double prediction_fits(const struct setup *setup, const struct choices *choices,
     return interval_fit_probability(&interval, needed, available);
 }
 
-/* Does the same for a recorded step. */
-static double recorded_fits(const struct prediction *p, double needed, double available)
+/* Returns prediction_fits_probability() of a recorded step. */
+static double recorded_fits_probability(const struct prediction *p, double needed, double available)
 {
     const struct similarity like = similarity_of_recorded(
         p->setup, attention_impl_name((enum attention_impl)p->choices.attention_impl));
@@ -44,20 +44,22 @@ static double recorded_fits(const struct prediction *p, double needed, double av
 
 /* Returns the probability that the memory suffices. Planned arenas fit or do not, without doubt. If the device's figure
  * fits, its cache is subtracted, since the allocator gives it back before an allocation fails. */
-static double probability_of(const struct prediction *p)
+static double fits_probability_of(const struct prediction *p)
 {
     const struct verdict *v = &p->verdict;
     double probability = 1;
-    if (!v->by_reserved)
+    if (!v->is_by_reserved)
         return v->fits;
     for (int l = 0; l < LIMIT_COUNT; l++) {
-        double available = v->available[l] == UINT64_MAX ? INFINITY : (double)v->available[l];
-        double needed = (double)v->needed[l];
-        if (l == LIMIT_DEVICE && v->needed[l] <= v->available[l])
-            needed -= (double)v->cache;
-        probability = fmin(
-            probability, p->has_choices ? prediction_fits(p->setup, &p->choices, needed, available)
-                                        : recorded_fits(p, needed, available));
+        double available =
+            v->available_bytes[l] == UINT64_MAX ? INFINITY : (double)v->available_bytes[l];
+        double needed = (double)v->needed_bytes[l];
+        if (l == LIMIT_DEVICE && v->needed_bytes[l] <= v->available_bytes[l])
+            needed -= (double)v->cache_bytes;
+        probability =
+            fmin(probability, p->has_choices ? prediction_fits_probability(p->setup, &p->choices,
+                                                                           needed, available)
+                                             : recorded_fits_probability(p, needed, available));
     }
     return probability;
 }
@@ -66,30 +68,32 @@ static void judge_memory(struct prediction *p)
 {
     const struct cluster *cluster = &p->setup->cluster;
     struct verdict *v = &p->verdict;
-    v->by_reserved = prediction_is_judged_by_reserved(p);
-    v->needed[LIMIT_DEVICE] =
-        v->by_reserved ? p->reserved.total_bytes
-                       : p->ir.planned_bytes[MEMORY_HBM] + p->reserved.bytes[RESERVED_CONTEXT];
-    v->available[LIMIT_DEVICE] = p->reserved.available_bytes;
+    v->is_by_reserved = prediction_is_judged_by_reserved(p);
+    v->needed_bytes[LIMIT_DEVICE] =
+        v->is_by_reserved ? p->reserved.total_bytes
+                          : p->ir.planned_bytes[MEMORY_HBM] + p->reserved.bytes[RESERVED_CONTEXT];
+    v->available_bytes[LIMIT_DEVICE] = p->reserved.available_bytes;
     v->is_tight = p->reserved.is_tight;
-    v->cache = v->by_reserved ? p->reserved.bytes[RESERVED_CACHE] : 0;
-    v->nccl = v->by_reserved ? p->reserved.bytes[RESERVED_NCCL] : 0;
+    v->cache_bytes = v->is_by_reserved ? p->reserved.bytes[RESERVED_CACHE] : 0;
+    v->nccl_bytes = v->is_by_reserved ? p->reserved.bytes[RESERVED_NCCL] : 0;
 
     uint64_t ranks = mesh_ranks(&p->ir.mesh), on_node = (uint64_t)cluster->gpus_per_node;
     if (ranks < on_node)
         on_node = ranks;
-    v->needed[LIMIT_HOST] =
-        on_node * ((v->by_reserved ? p->reserved.pinned : p->ir.planned_bytes[MEMORY_PINNED]) +
+    v->needed_bytes[LIMIT_HOST] =
+        on_node * ((v->is_by_reserved ? p->reserved.pinned : p->ir.planned_bytes[MEMORY_PINNED]) +
                    p->ir.planned_bytes[MEMORY_PAGEABLE]);
-    v->available[LIMIT_HOST] = bytes_of(cluster->host.memory_bytes - cluster->host.reserved_bytes);
-    v->limit =
-        verdict_share(v, LIMIT_HOST) > verdict_share(v, LIMIT_DEVICE) ? LIMIT_HOST : LIMIT_DEVICE;
-    v->fits = v->needed[LIMIT_DEVICE] <= v->available[LIMIT_DEVICE] &&
-              v->needed[LIMIT_HOST] <= v->available[LIMIT_HOST];
-    v->fits_probability = probability_of(p);
+    v->available_bytes[LIMIT_HOST] =
+        round_to_bytes(cluster->host.memory_bytes - cluster->host.reserved_bytes);
+    v->limiting_memory = verdict_needed_share(v, LIMIT_HOST) > verdict_needed_share(v, LIMIT_DEVICE)
+                             ? LIMIT_HOST
+                             : LIMIT_DEVICE;
+    v->fits = v->needed_bytes[LIMIT_DEVICE] <= v->available_bytes[LIMIT_DEVICE] &&
+              v->needed_bytes[LIMIT_HOST] <= v->available_bytes[LIMIT_HOST];
+    v->fits_probability = fits_probability_of(p);
 }
 
-static enum status check_size(const struct prediction *p, const char *name, struct diag *diag)
+static enum status check_rank_count(const struct prediction *p, const char *name, struct diag *diag)
 {
     uint32_t ranks = mesh_ranks(&p->ir.mesh);
     if ((int64_t)ranks <= p->setup->cluster.gpus)
@@ -101,7 +105,7 @@ static enum status check_size(const struct prediction *p, const char *name, stru
 }
 
 /* A recorded step holds for its own number of ranks: what each of them computes and holds depends on it. */
-static enum status check_world(const struct prediction *p, const char *name, struct diag *diag)
+static enum status check_world_size(const struct prediction *p, const char *name, struct diag *diag)
 {
     const struct cluster *cluster = &p->setup->cluster;
     const uint32_t ranks = mesh_ranks(&p->ir.mesh);
@@ -176,21 +180,22 @@ static void note_experts(struct diag *note, const struct ir *ir, const struct ch
 }
 
 /* Builds the schedule of the resolved request. judged: the memory of the schedule is judged too. */
-static enum status build(struct prediction *p, bool judged, struct diag *diag)
+static enum status build_schedule(struct prediction *p, bool judged, struct diag *diag)
 {
     ir_release(&p->ir);
     p->choices = p->resolved.choices;
-    if (p->question.layers > 0) {
+    if (p->question.layer_count > 0) {
         p->short_model = *p->choices.model;
-        p->short_model.layers = p->question.layers;
+        p->short_model.layers = p->question.layer_count;
         p->choices.model = &p->short_model;
     }
     enum status status = prediction_build(p, diag);
-    if (status == STATUS_OK && p->question.to_exceed > 0) {
-        p->tokens_per_s_gpu = prediction_tokens(p) / prediction_bound_s(p) / prediction_gpus(p);
-        p->too_slow = p->tokens_per_s_gpu <= p->question.to_exceed;
+    if (status == STATUS_OK && p->question.rate_to_exceed > 0) {
+        p->tokens_per_s_gpu =
+            prediction_tokens(p) / prediction_step_lower_bound_s(p) / prediction_gpus(p);
+        p->is_too_slow = p->tokens_per_s_gpu <= p->question.rate_to_exceed;
     }
-    if (status == STATUS_OK && !p->too_slow && judged) {
+    if (status == STATUS_OK && !p->is_too_slow && judged) {
         replay_allocator(p);
         judge_memory(p);
     }
@@ -212,7 +217,7 @@ enum status prediction_memory(struct prediction *p, const struct prediction_ques
                               struct diag *note, struct diag *diag)
 {
     const struct setup *setup = question->setup;
-    const struct shared_ranking *shared = &p->resolved.shared;
+    const struct shared_ranking *shared = &p->resolved.shared_ranking;
     begin_prediction(p, question);
     p->has_choices = true;
     enum status status = resolved_make(&p->resolved, setup, p->question.request, note, diag);
@@ -227,12 +232,12 @@ enum status prediction_memory(struct prediction *p, const struct prediction_ques
             &setup->cost, (enum scaling)products_recipe(&p->choices)->of_weights,
             products_names[p->choices.products], (struct loc){.name = "--products"}, diag);
     if (status == STATUS_OK)
-        status = build(p, !question->step_only || shared->count > 1, diag);
+        status = build_schedule(p, !question->step_only || shared->count > 1, diag);
     for (uint32_t i = 1;
-         status == STATUS_OK && i < shared->count && !p->too_slow && !p->verdict.fits; i++) {
-        status = resolved_share(&p->resolved, i, diag);
+         status == STATUS_OK && i < shared->count && !p->is_too_slow && !p->verdict.fits; i++) {
+        status = resolved_use_ranking(&p->resolved, i, diag);
         if (status == STATUS_OK)
-            status = build(p, true, diag);
+            status = build_schedule(p, true, diag);
     }
     if (status == STATUS_OK && note != NULL && shared->count > 0 &&
         !pipeline_of(&p->choices)->is_multiplexed)
@@ -291,7 +296,7 @@ static void choose_recorded_kernels(struct prediction *p)
             cost_check_attention(&setup->cost, work_attention_impl(work, ATTENTION_FA2),
                                  as.attention.dim, (struct loc){0}, NULL) == STATUS_OK;
         if (setup->request.attention_impl < 0 && !has)
-            p->without_costs = work_attention_impl(work, ATTENTION_FA2);
+            p->attention_without_costs = work_attention_impl(work, ATTENTION_FA2);
         if (setup->request.attention_impl >= 0 || !has)
             work->opaque.kernels = request_attention(&setup->request, ATTENTION_FA2);
         ops[work->opaque.kernels]++;
@@ -308,7 +313,7 @@ enum status prediction_memory_of_file(struct prediction *p,
     const struct setup *setup = question->setup;
     const char *path = files[0];
     begin_prediction(p, question);
-    p->without_costs = -1;
+    p->attention_without_costs = -1;
     p->choices.attention_impl = (uint8_t)request_attention(&setup->request, ATTENTION_FA2);
     enum status status = find_profile(&p->profile, setup->request.profile, diag);
     if (status == STATUS_OK)
@@ -317,21 +322,22 @@ enum status prediction_memory_of_file(struct prediction *p,
         status = diag_error(diag, (struct loc){.name = path}, STATUS_BAD_INPUT,
                             "the schedule has no ops: there is nothing to predict");
     if (status == STATUS_OK)
-        status = prediction_is_recorded(p) ? check_world(p, path, diag) : check_size(p, path, diag);
+        status = prediction_is_recorded(p) ? check_world_size(p, path, diag)
+                                           : check_rank_count(p, path, diag);
     if (status == STATUS_OK && prediction_is_recorded(p) && setup->request.profile != NULL)
         status = diag_error(diag, (struct loc){.name = "--profile"}, STATUS_BAD_INPUT,
                             "is an implementation of a schedule, and the recorded step '%s' is one "
                             "of its own; leave it out",
                             path);
-    if (status == STATUS_OK && question->kernel_times != NULL && !prediction_is_recorded(p))
+    if (status == STATUS_OK && question->kernel_times_path != NULL && !prediction_is_recorded(p))
         status = diag_error(diag, (struct loc){.name = "--kernel-times"}, STATUS_BAD_INPUT,
                             "gives the kernels of a recorded step their times, and '%s' is a "
                             "schedule",
                             path);
     if (status == STATUS_OK && prediction_is_recorded(p))
         choose_recorded_kernels(p);
-    if (status == STATUS_OK && question->kernel_times != NULL)
-        status = recorded_operators_measured(p, question->kernel_times, diag);
+    if (status == STATUS_OK && question->kernel_times_path != NULL)
+        status = recorded_operators_use_measured(p, question->kernel_times_path, diag);
     for (uint32_t i = 0; status == STATUS_OK && i < p->ir.shape_count; i++) {
         const struct work as = work_priced_as(&p->ir.shape[i]), *work = &as;
         if (work->kind == WORK_ATTENTION || work->kind == WORK_ATTENTION_BACKWARD)

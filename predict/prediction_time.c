@@ -17,7 +17,7 @@ enum { REASONS_SHOWN = 1 };
 
 /* Finds the shapes on which rank 0 spends time and whose costs are extrapolated, since the shapes lie outside the
  * calibrated range. */
-static void find_extrapolated(struct prediction *p, const struct shape_costs *costs)
+static void find_extrapolated_shapes(struct prediction *p, const struct shape_costs *costs)
 {
     const struct sim_class *class = &p->sim.classes[p->sim.class_of_rank[0]];
     double *spent = heap_zalloc((size_t)p->ir.shape_count + 1, sizeof *spent), all = 0, outside = 0;
@@ -61,7 +61,7 @@ static void find_extrapolated(struct prediction *p, const struct shape_costs *co
 }
 
 /* Sums rank 0's seconds of products in 8 or 4 bits, of the same products in the dtype of the step, and of the casts. */
-static void find_products(struct prediction *p, const struct shape_costs *costs)
+static void sum_products(struct prediction *p, const struct shape_costs *costs)
 {
     const struct sim_class *class = &p->sim.classes[p->sim.class_of_rank[0]];
     p->products = (struct prediction_products){.dtype = p->ir.dtype};
@@ -93,7 +93,7 @@ static void add_jitter(struct prediction *p)
     int64_t compared = strategies_list(&count)[p->choices.strategy].compared_ranks;
     if (p->sim.rank_count <= compared || p->sim.rank_count == 1)
         return;
-    p->beyond_compared = true;
+    p->exceeds_compared_ranks = true;
     p->compared_ranks = compared;
     p->jitter_s = jitter_s(&p->ir, &p->sim, 0, p->setup->cost.device_jitter);
     p->sim.step_s += p->jitter_s;
@@ -104,16 +104,17 @@ static void add_jitter(struct prediction *p)
 /* Splits off the waits that different documents cause, as a cause of their own. They are the waits beyond those of a
  * second simulation, in which every rank takes the mean time. (Without documents, ranks of a ring whose windows differ
  * wait too, and these waits belong to the ring.) *stands: as in simulate(). */
-static enum status take_documents(struct prediction *p, const struct shape_costs *costs,
-                                  const struct sim_options *options, struct waterfall_peak peak,
-                                  bool *stands, struct diag *diag)
+static enum status attribute_document_waits(struct prediction *p, const struct shape_costs *costs,
+                                            const struct sim_options *options,
+                                            struct waterfall_peak peak, bool *stands,
+                                            struct diag *diag)
 {
-    struct sim_costs sim_costs = costs->sim;
+    struct sim_costs sim_costs = costs->sim_costs;
     struct sim_result even = {0};
     struct waterfall waterfall;
     struct stages stages = {0};
-    double **seconds = document_costs_even(&p->ir, costs->sim.work_s_by_place);
-    p->least_s = p->sim.step_s - p->waterfall.cause_s[CAUSE_RING];
+    double **seconds = document_costs_of_mean(&p->ir, costs->sim_costs.work_s_by_place);
+    p->even_step_s = p->sim.step_s - p->waterfall.cause_s[CAUSE_RING];
     if (seconds == NULL)
         return STATUS_OK;
     sim_costs.work_s_by_place = (const double *const *)seconds;
@@ -124,7 +125,7 @@ static enum status take_documents(struct prediction *p, const struct shape_costs
         waterfall_make(&waterfall, &p->ir, &even, peak, 0);
         *stands = p->ir.repeats.copies == 0 || waterfall_adds_up(&waterfall);
         waterfall_attribute_documents(&p->waterfall, &waterfall);
-        p->least_s = even.step_s - waterfall.cause_s[CAUSE_RING];
+        p->even_step_s = even.step_s - waterfall.cause_s[CAUSE_RING];
     }
     if (*stands && p->ir.role_count > 1) {
         stages_make(&stages, &p->ir, &even, peak);
@@ -140,9 +141,9 @@ static enum status take_documents(struct prediction *p, const struct shape_costs
 static struct sim_options sim_options_of(const struct prediction *p)
 {
     const struct prediction_question *question = &p->question;
-    assert(question->exact || question->slow_factor == 0);
-    return (struct sim_options){.exact = question->exact,
-                                .uniform_above_ranks = p->setup->even_above,
+    assert(question->is_exact || question->slow_factor == 0);
+    return (struct sim_options){.exact = question->is_exact,
+                                .uniform_above_ranks = p->setup->uniform_above_ranks,
                                 .slow_factor = question->slow_factor,
                                 .slow_rank = question->slow_rank};
 }
@@ -156,17 +157,17 @@ static enum status simulate(struct prediction *p, struct shape_costs *costs, boo
     options.skip_memory = p->question.step_only;
     shape_costs_make(costs, p);
     enum status status =
-        sim_run(&p->ir, &p->setup->cluster, &costs->sim, &options, "schedule", &p->sim, diag);
+        sim_run(&p->ir, &p->setup->cluster, &costs->sim_costs, &options, "schedule", &p->sim, diag);
     *stands = status == STATUS_OK && !p->sim.is_unsteady;
     if (!*stands)
         return status;
-    p->simulated = true;
-    p->fullest_over_mean = costs->fullest_over_mean;
-    if (costs->place_work_s != NULL)
-        p->lateness = document_lateness(&p->ir, costs->sim.work_s_by_place);
+    p->is_simulated = true;
+    p->fullest_pairs_over_mean = costs->fullest_pairs_over_mean;
+    if (costs->work_s_by_place != NULL)
+        p->lateness = document_lateness(&p->ir, costs->sim_costs.work_s_by_place);
     if (p->question.step_only)
         return status;
-    p->checkpoints_cost_host = costs->checkpoints;
+    p->checkpoints_cost_host = costs->has_checkpoint_costs;
     struct waterfall_peak peak = {.flop_per_s = p->setup->cluster.device.peak_flop_per_s};
     if (p->has_choices) /* repeated products count here as they do in MFU and HFU */
         step_repeated_products(&p->choices, &peak.layers_repeated_share, &peak.head_repeated_share);
@@ -175,9 +176,9 @@ static enum status simulate(struct prediction *p, struct shape_costs *costs, boo
         stages_make(&p->stages, &p->ir, &p->sim, peak);
     if (p->ir.repeats.copies > 0)
         *stands = waterfall_adds_up(&p->waterfall) && stages_add_up(&p->stages);
-    if (*stands && !p->question.skip_causes && costs->place_work_s != NULL &&
+    if (*stands && !p->question.skip_causes && costs->work_s_by_place != NULL &&
         p->ir.documents.sequences > 0)
-        status = take_documents(p, costs, &options, peak, stands, diag);
+        status = attribute_document_waits(p, costs, &options, peak, stands, diag);
     return status;
 }
 
@@ -198,9 +199,9 @@ enum status prediction_time(struct prediction *p, struct diag *diag)
         if (p->sim.step_s > 0)
             p->tokens_per_s_gpu = prediction_tokens(p) / p->sim.step_s / prediction_gpus(p);
         if (!p->setup->cost.is_ideal && !p->question.step_only)
-            find_extrapolated(p, &costs);
+            find_extrapolated_shapes(p, &costs);
         if (!p->question.step_only)
-            find_products(p, &costs);
+            sum_products(p, &costs);
     }
     shape_costs_release(&costs);
     return status;
@@ -215,9 +216,9 @@ enum status prediction_without_kernels(struct sim_result *sim, const struct pred
     for (uint32_t i = 0; i < p->ir.shape_count; i++)
         if (work_kind_info((enum work_kind)p->ir.shape[i].kind)->stream == STREAM_COMPUTE)
             costs.work_s[i] = 0;
-    costs.sim.work_s_by_place = NULL;
+    costs.sim_costs.work_s_by_place = NULL;
     enum status status =
-        sim_run(&p->ir, &p->setup->cluster, &costs.sim, &options, "schedule", sim, diag);
+        sim_run(&p->ir, &p->setup->cluster, &costs.sim_costs, &options, "schedule", sim, diag);
     shape_costs_release(&costs);
     if (status != STATUS_OK || !sim->is_unsteady)
         return status;
@@ -240,20 +241,20 @@ static uint32_t first_rank(const struct ir *ir, uint32_t role)
     return rank;
 }
 
-/* Seconds of one rank. kernels_s: all kernels. units_s: kernels of layers that belong to a unit; among these, first_s
- * in the forward of the first unit, and last_s in the backward of the unit whose backward comes last. issue_s: the
- * host's time to issue all ops. */
-struct bound {
-    double kernels_s, units_s, first_s, last_s, issue_s;
+/* Seconds of one rank. kernels_s: all kernels. unit_kernels_s: kernels of layers that belong to a unit; among these,
+ * first_s in the forward of the first unit, and last_s in the backward of the unit whose backward comes last. issue_s:
+ * the host time to issue all ops. */
+struct role_bound {
+    double kernels_s, unit_kernels_s, first_s, last_s, issue_s;
 };
 
-static struct bound bound_of_role(const struct prediction *p, const struct shape_costs *costs,
-                                  const uint32_t *even, uint32_t r)
+static struct role_bound bound_of_role(const struct prediction *p, const struct shape_costs *costs,
+                                       const uint32_t *even, uint32_t r)
 {
     const struct ir *ir = &p->ir;
-    struct bound bound = {0};
+    struct role_bound bound = {0};
     uint32_t rank = first_rank(ir, r);
-    uint32_t place = costs->place_work_s != NULL ? ir_place_of(ir, rank) : 0;
+    uint32_t place = costs->work_s_by_place != NULL ? ir_place_of(ir, rank) : 0;
     uint32_t last =
         p->choices.subsequences > 0 ? pipeline_units(&p->choices) - p->choices.subsequences : 0;
     last -= ir->repeats.of_units ? ir->repeats.copies : 0;
@@ -263,9 +264,10 @@ static struct bound bound_of_role(const struct prediction *p, const struct shape
         uint16_t guard = ir->op.guard[op], unit = ir->op.micro[op];
         uint8_t phase = ir->op.phase[op];
         uint32_t times = repeats_times(&ir->repeats, op);
-        double work_s = times * (costs->place_work_s != NULL && costs->place_work_s[shape] != NULL
-                                     ? costs->place_work_s[shape][place]
-                                     : costs->work_s[shape]);
+        double work_s =
+            times * (costs->work_s_by_place != NULL && costs->work_s_by_place[shape] != NULL
+                         ? costs->work_s_by_place[shape][place]
+                         : costs->work_s[shape]);
         if (guard != IR_NONE16 && !uniform_guard_passes(ir, even, guard, rank))
             continue;
         bound.issue_s += times * costs->issue_s[shape];
@@ -275,7 +277,7 @@ static struct bound bound_of_role(const struct prediction *p, const struct shape
         bound.kernels_s += work_s;
         if (unit == IR_NONE16 || phase == PHASE_OPTIMIZER || ir->op.layer[op] == IR_NONE16)
             continue;
-        bound.units_s += work_s;
+        bound.unit_kernels_s += work_s;
         if (phase == PHASE_FORWARD && unit == 0)
             bound.first_s += work_s;
         if (phase != PHASE_FORWARD && unit == last)
@@ -284,20 +286,20 @@ static struct bound bound_of_role(const struct prediction *p, const struct shape
     return bound;
 }
 
-double prediction_bound_s(const struct prediction *p)
+double prediction_step_lower_bound_s(const struct prediction *p)
 {
     struct shape_costs costs = {0};
     double most_s = 0, before_s = 0, after_s = 0;
     bool waits =
         p->has_choices && pipeline_is_plain(&p->choices) && p->ir.role_count == p->choices.pp;
     /* this also bounds exact steps: in an even ring every rank has the work of the ring's last rank */
-    uint32_t *even = uniform_mark_guards(&p->ir, p->setup->even_above);
+    uint32_t *even = uniform_mark_guards(&p->ir, p->setup->uniform_above_ranks);
     shape_costs_make(&costs, p);
     for (uint32_t r = 0; r < p->ir.role_count; r++) {
-        struct bound bound = bound_of_role(p, &costs, even, r);
+        struct role_bound bound = bound_of_role(p, &costs, even, r);
         most_s = fmax(most_s, fmax(bound.kernels_s, bound.issue_s));
         if (waits)
-            most_s = fmax(most_s, before_s + bound.units_s + after_s);
+            most_s = fmax(most_s, before_s + bound.unit_kernels_s + after_s);
         before_s += bound.first_s;
         after_s += bound.last_s;
     }
@@ -306,12 +308,12 @@ double prediction_bound_s(const struct prediction *p)
     return most_s;
 }
 
-struct prediction_sums prediction_sums(const struct prediction *p)
+struct prediction_sums prediction_rank_sums(const struct prediction *p)
 {
     struct shape_costs costs = {0};
-    uint32_t *even = uniform_mark_guards(&p->ir, p->setup->even_above);
+    uint32_t *even = uniform_mark_guards(&p->ir, p->setup->uniform_above_ranks);
     shape_costs_make(&costs, p);
-    struct bound bound = bound_of_role(p, &costs, even, 0);
+    struct role_bound bound = bound_of_role(p, &costs, even, 0);
     shape_costs_release(&costs);
     free(even);
     return (struct prediction_sums){bound.kernels_s, bound.issue_s};

@@ -9,7 +9,7 @@ void progress_watch(const struct progress_watcher *new_watcher)
 
 void progress_begin(struct progress *progress, size_t total, size_t done)
 {
-    *progress = (struct progress){.total = total, .first = done};
+    *progress = (struct progress){.job_count = total, .resumed_count = done};
     if (watcher != NULL)
         watcher->begin(progress);
 }

@@ -6,9 +6,9 @@
 #include <stddef.h>
 
 struct progress {
-    size_t total, first;
-    size_t base;      /* the number of jobs that were done before workers_run() */
-    const char *note; /* the note that workers_run() reports after each job; NULL: "" */
+    size_t job_count, resumed_count;
+    size_t done_before_run; /* the number of jobs that were done before workers_run() */
+    const char *note;       /* the note that workers_run() reports after each job; NULL: "" */
 };
 
 /* Functions that are called at the beginning, at each step and at the end of a search. Searches do not overlap, so a

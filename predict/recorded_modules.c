@@ -12,7 +12,7 @@ void recorded_modules_release(struct recorded_modules *modules)
 }
 
 /* Returns a module's name with every number in its path replaced by '*'. */
-static const char *pattern_of(struct arena *arena, const char *name)
+static const char *module_name_pattern(struct arena *arena, const char *name)
 {
     struct text out = {0};
     for (const char *at = name; *at != '\0';) {
@@ -30,11 +30,11 @@ static const char *pattern_of(struct arena *arena, const char *name)
     return pattern;
 }
 
-static int by_seconds(const void *a, const void *b)
+static int longer_first(const void *a, const void *b)
 {
     const struct recorded_module *x = a, *y = b;
-    if (x->seconds != y->seconds)
-        return x->seconds < y->seconds ? 1 : -1;
+    if (x->total_s != y->total_s)
+        return x->total_s < y->total_s ? 1 : -1;
     return strcmp(x->name, y->name);
 }
 
@@ -43,7 +43,7 @@ static uint32_t *rows_of_modules(struct recorded_modules *m, const struct step_r
 {
     uint32_t *row = heap_alloc((size_t)r->modules + 1, sizeof *row);
     for (uint32_t i = 0; i < r->modules; i++) {
-        const char *name = pattern_of(&m->arena, r->module[i]);
+        const char *name = module_name_pattern(&m->arena, r->module[i]);
         for (row[i] = 0; row[i] < m->count && strcmp(m->row[row[i]].name, name) != 0;)
             row[i]++;
         if (row[i] == m->count)
@@ -63,8 +63,8 @@ static void add_kernel(struct recorded_modules *m, uint32_t row, enum step_phase
         [STEP_OPTIMIZER] = &module->optimizer_s,
     };
     *of_phase[phase] += seconds;
-    module->seconds += seconds;
-    m->seconds += seconds;
+    module->total_s += seconds;
+    m->kernel_s += seconds;
 }
 
 /* The seconds of the longest kernels so far. */
@@ -74,24 +74,24 @@ struct longest_kernels {
 
 /* Adds a kernel to what is known of kernels: whether its time was measured, and whether more than its bytes is
  * known. */
-static void add_known(struct recorded_modules *m, const struct work *work,
-                      const struct step_event *event, double seconds,
-                      struct longest_kernels *longest)
+static void add_what_is_known(struct recorded_modules *m, const struct work *work,
+                              const struct step_event *event, double seconds,
+                              struct longest_kernels *longest)
 {
     if (work->opaque.ps > 0) {
-        m->measured_s += seconds;
+        m->measured_kernel_s += seconds;
         return;
     }
     if (seconds > longest->guessed_s) {
         longest->guessed_s = seconds;
-        m->guessed_operator = event->op;
+        m->longest_unmeasured_operator = event->op;
     }
     if (event->kind != STEP_OPAQUE)
         return;
-    m->unknown_s += seconds;
-    if (seconds > longest->unknown_s || m->unknown_operator == NULL) {
+    m->unknown_kernel_s += seconds;
+    if (seconds > longest->unknown_s || m->longest_unknown_operator == NULL) {
         longest->unknown_s = seconds;
-        m->unknown_operator = event->op;
+        m->longest_unknown_operator = event->op;
     }
 }
 
@@ -116,7 +116,7 @@ static void add_recording(struct recorded_modules *m, const struct prediction *p
         if (p->ir.op.kind[op] != WORK_OPAQUE)
             continue;
         add_kernel(m, row[event->module], (enum step_phase)event->phase, seconds);
-        add_known(m, ir_work(&p->ir, op), event, seconds, longest);
+        add_what_is_known(m, ir_work(&p->ir, op), event, seconds, longest);
     }
     free(row);
 }
@@ -126,15 +126,15 @@ void recorded_modules_make(struct recorded_modules *m, const struct prediction *
     const struct schedule_recorded *recorded = &p->recorded;
     size_t modules = 1;
     struct longest_kernels longest = {0, 0};
-    assert(prediction_is_recorded(p) && p->simulated);
+    assert(prediction_is_recorded(p) && p->is_simulated);
     *m = (struct recorded_modules){0};
     for (uint32_t i = 0; i < recorded->count; i++)
         modules += recorded->recording[i].modules;
     m->row = heap_zalloc(modules, sizeof *m->row);
     for (uint32_t i = 0; i < recorded->count; i++)
         add_recording(m, p, &recorded->recording[i], &longest);
-    qsort(m->row, m->count, sizeof *m->row, by_seconds);
-    while (m->count > 0 && !(m->row[m->count - 1].seconds > 0))
+    qsort(m->row, m->count, sizeof *m->row, longer_first);
+    while (m->count > 0 && !(m->row[m->count - 1].total_s > 0))
         m->count--;
 }
 

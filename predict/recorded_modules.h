@@ -9,23 +9,24 @@
 struct recorded_module {
     const char *name; /* in the arena; "": what belongs to no module */
     double forward_s, recompute_s, backward_s, optimizer_s;
-    double seconds; /* of all phases */
+    double total_s; /* of all phases */
 };
 
 struct recorded_modules {
     struct arena arena;
     struct recorded_module *row; /* the longest first */
     uint32_t count;
-    double seconds;               /* of all kernels */
-    double unknown_s;             /* of kernels of which only the bytes are known */
-    const char *unknown_operator; /* the operator that takes most of that; NULL: there is none */
-    double collectives_s;         /* of collectives, hidden ones too */
+    double kernel_s;         /* of all kernels */
+    double unknown_kernel_s; /* of kernels of which only the bytes are known */
+    /* the operator that takes most of unknown_kernel_s; NULL: there is none */
+    const char *longest_unknown_operator;
+    double collectives_s; /* of collectives, hidden ones too */
     /* flops that PyTorch counts of a recorded rank (the mean of several), in all and in forward passes that are
      * repeated; causal attention counts in full */
     double flops, repeated_flops;
-    double measured_s; /* of kernels whose time was measured (recorded_operators.h) */
-    /* of the other kernels, the operator that takes most; NULL: there is none */
-    const char *guessed_operator;
+    double measured_kernel_s; /* of kernels whose time was measured (recorded_operators.h) */
+    /* the operator that takes most time in kernels that were not measured; NULL: there is none */
+    const char *longest_unmeasured_operator;
 };
 
 /* Sums the kernels of a simulated prediction of a recorded step, over the recorded ranks. Release *modules. */

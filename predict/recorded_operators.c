@@ -14,8 +14,8 @@ void recorded_operators_release(struct recorded_operators *operators)
 }
 
 /* Returns what tells a recorded operator from others; tensors without dimensions are left out. */
-static struct kernel_key key_of(struct arena *arena, const struct step_recording *r,
-                                const struct step_event *event)
+static struct kernel_key kernel_key_of(struct arena *arena, const struct step_recording *r,
+                                       const struct step_event *event)
 {
     struct kernel_key key = {.op = event->op, .dtype = STEP_OTHER};
     struct text inputs = {0};
@@ -35,8 +35,8 @@ static struct kernel_key key_of(struct arena *arena, const struct step_recording
 }
 
 /* Returns the event of an op that is a kernel; NULL: it is none. */
-static const struct step_event *kernel_of(const struct prediction *p,
-                                          const struct step_recording *r, uint32_t op)
+static const struct step_event *kernel_event_of_op(const struct prediction *p,
+                                                   const struct step_recording *r, uint32_t op)
 {
     const uint32_t number = p->recorded.event_of[op];
     const bool kernel = number != IR_NONE && p->ir.op.kind[op] == WORK_OPAQUE &&
@@ -57,18 +57,18 @@ static int by_key(const void *left, const void *right)
     return order != 0 ? order : a->key.dtype - b->key.dtype;
 }
 
-static void add_rank(struct recorded_operators *o, const struct prediction *p,
-                     const struct step_recording *r)
+static void add_recorded_rank(struct recorded_operators *o, const struct prediction *p,
+                              const struct step_recording *r)
 {
     const struct sim_class *class = &p->sim.classes[p->sim.class_of_rank[r->rank]];
     for (uint32_t k = 0; k < class->op_count; k++) {
-        const struct step_event *event = kernel_of(p, r, class->op_begin + k);
+        const struct step_event *event = kernel_event_of_op(p, r, class->op_begin + k);
         if (event != NULL)
             o->row[o->count++] = (struct recorded_operator){
-                .key = key_of(&o->arena, r, event),
+                .key = kernel_key_of(&o->arena, r, event),
                 .rank = r->rank,
                 .calls = 1,
-                .seconds =
+                .predicted_s =
                     p->sim.end_s[class->first_row + k] - p->sim.start_s[class->first_row + k],
             };
     }
@@ -77,17 +77,17 @@ static void add_rank(struct recorded_operators *o, const struct prediction *p,
 void recorded_operators_make(struct recorded_operators *o, const struct prediction *p)
 {
     size_t rows = 0;
-    assert(prediction_is_recorded(p) && p->simulated);
+    assert(prediction_is_recorded(p) && p->is_simulated);
     *o = (struct recorded_operators){0};
     o->row = heap_alloc((size_t)p->ir.op.count + 1, sizeof *o->row);
     for (uint32_t i = 0; i < p->recorded.count; i++)
-        add_rank(o, p, &p->recorded.recording[i]);
+        add_recorded_rank(o, p, &p->recorded.recording[i]);
     if (o->count > 0)
         qsort(o->row, o->count, sizeof *o->row, by_key);
     for (size_t i = 0; i < o->count; i++) {
         if (rows > 0 && by_key(&o->row[rows - 1], &o->row[i]) == 0) {
             o->row[rows - 1].calls++;
-            o->row[rows - 1].seconds += o->row[i].seconds;
+            o->row[rows - 1].predicted_s += o->row[i].predicted_s;
         } else {
             o->row[rows++] = o->row[i];
         }
@@ -98,7 +98,7 @@ void recorded_operators_make(struct recorded_operators *o, const struct predicti
 /* ---- measured times ---- */
 
 /* Returns the names of all operators of all recordings. */
-static const char **names_of(const struct prediction *p, size_t *count)
+static const char **operator_names(const struct prediction *p, size_t *count)
 {
     size_t events = 1;
     for (uint32_t i = 0; i < p->recorded.count; i++)
@@ -118,16 +118,16 @@ static const char **names_of(const struct prediction *p, size_t *count)
 }
 
 /* Replaces the costs of the kernels of one recording. */
-static void take_times(struct prediction *p, uint32_t role, const struct kernel_times *times,
-                       struct arena *arena)
+static void use_measured_times(struct prediction *p, uint32_t role,
+                               const struct kernel_times *times, struct arena *arena)
 {
     const struct step_recording *r = &p->recorded.recording[role];
     const struct role *ops = &p->ir.role[role];
     for (uint32_t op = ops->op_begin; role_has_op(ops, op); op++) {
-        const struct step_event *event = kernel_of(p, r, op);
+        const struct step_event *event = kernel_event_of_op(p, r, op);
         if (event == NULL)
             continue;
-        const struct kernel_key key = key_of(arena, r, event);
+        const struct kernel_key key = kernel_key_of(arena, r, event);
         const struct kernel_time *time = kernel_times_find(times, &key);
         p->measured.kernel_total++;
         if (time == NULL)
@@ -148,9 +148,9 @@ static enum status check_device(struct prediction *p, const struct kineto_device
     const double gib = 1024.0 * 1024 * 1024;
     const struct device *to = &p->setup->cluster.device;
     const double memory = to->memory_bytes - to->driver_bytes;
-    p->measured.device_unknown = from->multiprocessors <= 0 || from->memory_bytes <= 0;
-    if (p->measured.device_unknown || (from->multiprocessors == (double)to->sm_count &&
-                                       fabs(from->memory_bytes / memory - 1) <= near))
+    p->measured.is_device_unknown = from->multiprocessors <= 0 || from->memory_bytes <= 0;
+    if (p->measured.is_device_unknown || (from->multiprocessors == (double)to->sm_count &&
+                                          fabs(from->memory_bytes / memory - 1) <= near))
         return STATUS_OK;
     return diag_error(diag, (struct loc){.name = path}, STATUS_BAD_INPUT,
                       "its kernels ran on '%s' (%.0f multiprocessors, %.1f GiB), and GPUs of the "
@@ -160,13 +160,14 @@ static enum status check_device(struct prediction *p, const struct kineto_device
                       to->sm_count, memory / gib);
 }
 
-enum status recorded_operators_measured(struct prediction *p, const char *path, struct diag *diag)
+enum status recorded_operators_use_measured(struct prediction *p, const char *path,
+                                            struct diag *diag)
 {
     struct kernel_times times = {0};
     struct arena arena = {0};
     struct text text = {0};
     size_t count;
-    const char **name = names_of(p, &count);
+    const char **name = operator_names(p, &count);
     enum status status = text_read(&text, path, diag);
     if (status == STATUS_OK)
         status = kernel_times_read(&times, path, text.data, text.size, name, count, diag);
@@ -174,7 +175,7 @@ enum status recorded_operators_measured(struct prediction *p, const char *path, 
         status = check_device(p, &times.device, path, diag);
     p->measured.file = path;
     for (uint32_t i = 0; i < p->recorded.count && status == STATUS_OK; i++)
-        take_times(p, i, &times, &arena);
+        use_measured_times(p, i, &times, &arena);
     if (status == STATUS_OK && times.count == 0)
         status =
             diag_error(diag, (struct loc){.name = path}, STATUS_BAD_INPUT,

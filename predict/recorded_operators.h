@@ -10,7 +10,7 @@ struct recorded_operator {
     struct kernel_key key; /* in the arena, and the recording */
     uint32_t rank;
     size_t calls;
-    double seconds; /* of all calls, as predicted */
+    double predicted_s; /* of all calls */
 };
 
 struct recorded_operators {
@@ -26,7 +26,7 @@ void recorded_operators_release(struct recorded_operators *operators);
 
 /* Gives the kernels of a recorded step that is not simulated yet the times that a recording of the PyTorch profiler has
  * of the same operators, and fills prediction->measured. It is an error if it has none of them. */
-enum status recorded_operators_measured(struct prediction *prediction, const char *path,
-                                        struct diag *diag);
+enum status recorded_operators_use_measured(struct prediction *prediction, const char *path,
+                                            struct diag *diag);
 
 #endif

@@ -14,16 +14,16 @@
 
 void shape_costs_release(struct shape_costs *costs)
 {
-    document_costs_free(costs->place_work_s, costs->shapes);
+    document_costs_free(costs->work_s_by_place, costs->shape_count);
     free(costs->work_s);
     free(costs->host_work_s);
-    free(costs->host_bytes);
+    free(costs->host_memory_bytes);
     free(costs->issue_s);
-    free(costs->return_s);
+    free(costs->host_return_s);
 }
 
 /* Returns how many ranks work on one node. */
-static double ranks_of_node(const struct prediction *p)
+static double ranks_per_node(const struct prediction *p)
 {
     int64_t ranks = mesh_ranks(&p->ir.mesh), gpus = p->setup->cluster.gpus_per_node;
     return (double)(ranks < gpus ? ranks : gpus);
@@ -38,17 +38,17 @@ static double host_work_s(const struct prediction *p, const struct work *work)
     double bytes_per_s = host->memory_bytes_per_s * (double)host->sockets;
     if (work->kind == WORK_ADAMW && host->adam_bytes_per_s > 0)
         bytes_per_s = host->adam_bytes_per_s / cost->cpu_stream_fraction;
-    double seconds = cost_host_work_s(cost, bytes_per_s / ranks_of_node(p), work);
+    double seconds = cost_host_work_s(cost, bytes_per_s / ranks_per_node(p), work);
     if (work->kind == WORK_ADAMW && p->profile != NULL && !cost->is_ideal)
         seconds += (double)p->profile->host_pass_bytes * (double)work->adamw.count *
-                   ranks_of_node(p) /
+                   ranks_per_node(p) /
                    (host->memory_bytes_per_s * (double)host->sockets * cost->cpu_stream_fraction);
     return seconds;
 }
 
 /* Adds the framework's time for each checkpoint that is copied to host memory or back, after the host has waited for
  * the copy. */
-static void add_checkpoints(const struct prediction *p, struct shape_costs *costs)
+static void add_checkpoint_host_s(const struct prediction *p, struct shape_costs *costs)
 {
     double seconds = p->profile != NULL ? p->profile->host_per_checkpoint_s : 0;
     if (seconds <= 0 || p->setup->cost.is_ideal)
@@ -60,14 +60,14 @@ static void add_checkpoints(const struct prediction *p, struct shape_costs *cost
         if (!copies || p->ir.op.region[op] != REGION_OFFLOAD || !ir_blocks_host(&p->ir, op) ||
             added[shape])
             continue;
-        costs->return_s[shape] = seconds;
-        added[shape] = costs->checkpoints = true;
+        costs->host_return_s[shape] = seconds;
+        added[shape] = costs->has_checkpoint_costs = true;
     }
     free(added);
 }
 
 /* Adds the framework's time per step; it is spent at the barrier before the optimizer. */
-static void add_step(const struct prediction *p, struct shape_costs *costs)
+static void add_step_host_s(const struct prediction *p, struct shape_costs *costs)
 {
     double seconds = p->profile != NULL ? p->profile->host_per_step_s : 0;
     for (uint32_t i = 0; i < p->ir.shape_count && !p->setup->cost.is_ideal; i++)
@@ -78,7 +78,7 @@ static void add_step(const struct prediction *p, struct shape_costs *costs)
 /* Adds the framework's time for all-to-alls and shifts, which PyTorch takes as lists of tensors (the profile's
  * host_per_list_s). An all-to-all has one tensor for each rank of the group: each is copied out, and another is
  * allocated for the result. */
-static void add_lists(const struct prediction *p, struct shape_costs *costs)
+static void add_tensor_list_host_s(const struct prediction *p, struct shape_costs *costs)
 {
     const struct device_cost *cost = &p->setup->cost;
     double call_s = p->profile != NULL ? p->profile->host_per_list_s : 0;
@@ -97,7 +97,7 @@ static void add_lists(const struct prediction *p, struct shape_costs *costs)
 
 /* Adds what the framework takes on the host for a product beside PyTorch's own call: its modules, and the dispatch of
  * DTensors. */
-static void add_products(const struct prediction *p, struct shape_costs *costs)
+static void add_product_host_s(const struct prediction *p, struct shape_costs *costs)
 {
     const struct profile *profile = p->profile;
     const struct choices *c = &p->choices;
@@ -125,7 +125,7 @@ static bool is_tensor_work(const struct work *work)
 /* Returns the ratio of memory-bound kernels to products and attention in a rank's time, all at the highest clock. It is
  * the least ratio of all roles, so that no role needs more power than the device has. It is 0 if there is packed
  * attention, whose time depends on the rank. */
-static double memory_share(const struct prediction *p, const struct device_cost *cost)
+static double memory_bound_ratio(const struct prediction *p, const struct device_cost *cost)
 {
     const struct ir *ir = &p->ir;
     enum attention_impl impl = (enum attention_impl)p->choices.attention_impl;
@@ -162,7 +162,7 @@ struct assumed_clock assumed_clock(const struct prediction *p)
         return (struct assumed_clock){0};
     chains_of(p->profile, &p->choices, false, cost.chain);
     if (cost.device_memory_power > 0)
-        cost.memory_s_per_tensor_s = memory_share(p, &cost);
+        cost.memory_s_per_tensor_s = memory_bound_ratio(p, &cost);
     return (struct assumed_clock){
         cost.device_power, cost.device_clock_mhz, cost_product_mhz(&cost, (enum dtype)p->ir.dtype),
         cost_attention_mhz(&cost, (enum attention_impl)p->choices.attention_impl)};
@@ -197,30 +197,30 @@ void shape_costs_make(struct shape_costs *costs, const struct prediction *p)
                                    p->choices.activations == CHOICE_ACTIVATIONS_RATIO);
     chains_of(p->profile, &p->choices, kept, fused.chain);
     if (cost->device_memory_power > 0 && !cost->is_ideal)
-        fused.memory_s_per_tensor_s = memory_share(p, cost);
+        fused.memory_s_per_tensor_s = memory_bound_ratio(p, cost);
     bool ideal_profile = p->profile != NULL && p->profile->is_ideal;
     double slowdown = p->has_choices ? step_attention_slowdown(&p->choices) : 1;
     double peak = p->setup->cluster.device.peak_flop_per_s;
     size_t count = (size_t)p->ir.shape_count + 1;
     costs->work_s = heap_zalloc(count, sizeof(double));
     costs->host_work_s = heap_zalloc(count, sizeof(double));
-    costs->host_bytes = heap_zalloc(count, sizeof(double));
+    costs->host_memory_bytes = heap_zalloc(count, sizeof(double));
     costs->issue_s = heap_zalloc(count, sizeof(double));
-    costs->return_s = heap_zalloc(count, sizeof(double));
-    costs->shapes = p->ir.shape_count;
+    costs->host_return_s = heap_zalloc(count, sizeof(double));
+    costs->shape_count = p->ir.shape_count;
     const struct document_costs_options options = {impl, slowdown, peak};
     struct visible_fullest fullest = {0};
-    if (!p->question.exact && uniform_takes_fullest(&p->ir, p->setup->even_above)) {
+    if (!p->question.is_exact && uniform_takes_fullest(&p->ir, p->setup->uniform_above_ranks)) {
         fullest = visible_find_fullest(&p->ir);
-        costs->fullest_over_mean = fullest.over_mean;
+        costs->fullest_pairs_over_mean = fullest.over_mean;
     } else
-        costs->place_work_s = document_costs(&p->ir, cost, &options);
+        costs->work_s_by_place = document_costs_by_place(&p->ir, cost, &options);
     for (uint32_t i = 0; i < p->ir.shape_count; i++) {
         const struct work *work = &p->ir.shape[i];
         bool by_place = work_has_documents(work);
         if (by_place)
-            costs->work_s[i] = costs->place_work_s != NULL
-                                   ? costs->place_work_s[i][ir_place_of(&p->ir, 0)]
+            costs->work_s[i] = costs->work_s_by_place != NULL
+                                   ? costs->work_s_by_place[i][ir_place_of(&p->ir, 0)]
                                    : document_cost_s(&p->ir, work, fullest.rank, cost, &options);
         /* the peak is that of the cluster file, which may differ from that of the cost file */
         if (cost->is_ideal) {
@@ -236,21 +236,21 @@ void shape_costs_make(struct shape_costs *costs, const struct prediction *p)
         costs->issue_s[i] = ideal_profile ? 0 : cost_host_issue_s(cost, work);
         if (work_may_run_on((enum work_kind)work->kind, STREAM_HOST)) {
             costs->host_work_s[i] = host_work_s(p, work);
-            costs->host_bytes[i] = cost_host_work_bytes(work);
+            costs->host_memory_bytes[i] = cost_host_work_bytes(work);
         }
     }
-    add_checkpoints(p, costs);
-    add_lists(p, costs);
-    add_products(p, costs);
+    add_checkpoint_host_s(p, costs);
+    add_tensor_list_host_s(p, costs);
+    add_product_host_s(p, costs);
     framework_costs_add(p, cost, costs->work_s, costs->issue_s);
-    add_step(p, costs);
-    costs->sim = (struct sim_costs){
-        .work_s_by_place = (const double *const *)costs->place_work_s,
+    add_step_host_s(p, costs);
+    costs->sim_costs = (struct sim_costs){
+        .work_s_by_place = (const double *const *)costs->work_s_by_place,
         .work_s = costs->work_s,
         .host_work_s = costs->host_work_s,
         .issue_s = costs->issue_s,
-        .host_return_s = costs->return_s,
-        .host_memory_bytes = costs->host_bytes,
+        .host_return_s = costs->host_return_s,
+        .host_memory_bytes = costs->host_memory_bytes,
         .collective_launch_s = cost->is_ideal ? 0 : cost->device_kernel_start_s,
     };
 }

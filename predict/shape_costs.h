@@ -8,14 +8,14 @@
 
 /* Every array has an element for each shape of the schedule (struct ir, shape). All-zero is empty. */
 struct shape_costs {
-    double **place_work_s; /* as in struct sim_costs; NULL: none */
-    double *work_s, *host_work_s, *host_bytes, *issue_s, *return_s;
-    uint32_t shapes;
+    double **work_s_by_place; /* as in struct sim_costs; NULL: none */
+    double *work_s, *host_work_s, *host_memory_bytes, *issue_s, *host_return_s;
+    uint32_t shape_count;
     /* All ranks are taken as the fullest context rank (sim/uniform/uniform.h): its pairs over the mean. 0: they are
      * not */
-    double fullest_over_mean;
-    bool checkpoints;     /* the profile's host_per_checkpoint_s is part of host_return_s */
-    struct sim_costs sim; /* the arrays above, as the simulator takes them */
+    double fullest_pairs_over_mean;
+    bool has_checkpoint_costs;  /* the profile's host_per_checkpoint_s is part of host_return_s */
+    struct sim_costs sim_costs; /* the arrays above, as the simulator takes them */
 };
 
 /* Fills *costs for the schedule, the cluster and the profile of p; shape_costs_release() frees what it allocates. */

@@ -13,7 +13,7 @@
 
 /* True if rows of tokens travel between domains of the cluster's fabric to their experts. The ranks of ep are neighbours;
  * with stages inside of data parallelism, those of other stages lie between them. */
-static bool leaves_node(const struct cluster *cluster, const struct choices *c)
+static bool experts_leave_node(const struct cluster *cluster, const struct choices *c)
 {
     const int64_t domain = cluster->gpus_per_node * cluster->domain_nodes;
     const bool spread =
@@ -23,7 +23,7 @@ static bool leaves_node(const struct cluster *cluster, const struct choices *c)
 }
 
 /* Adds a part to "ring with experts and a core plan". */
-static void add_part(struct similarity *like, const char *part)
+static void add_context_part(struct similarity *like, const char *part)
 {
     const bool alone = strcmp(like->context, "none") == 0;
     const char *joint = strstr(like->context, " with ") != NULL ? " and " : " with ";
@@ -45,17 +45,19 @@ static void add_context(struct similarity *like, const struct cluster *cluster,
              c->attention == CHOICE_ATTENTION_LOCAL ? "none" : attention_names[c->attention]);
     snprintf(products, sizeof products, "%s products", products_names[c->products]);
     if (c->products != PRODUCTS_BF16)
-        add_part(like, products);
+        add_context_part(like, products);
     if (c->model->experts > 0)
-        add_part(like, leaves_node(cluster, c) ? "experts" CONTEXT_BETWEEN_NODES : "experts");
+        add_context_part(like, experts_leave_node(cluster, c) ? "experts" CONTEXT_BETWEEN_NODES
+                                                              : "experts");
     if (c->cp > 1 && c->ring_layout == RING_DEALT)
-        add_part(like, "a core plan");
+        add_context_part(like, "a core plan");
     else if (c->cp > 1 && c->rotation == ROTATE_NEEDED)
-        add_part(like, "needed rows");
+        add_context_part(like, "needed rows");
 }
 
 /* Fills the features that the choices decide. */
-static void add_choices(struct similarity *like, const struct setup *setup, const struct choices *c)
+static void add_choice_features(struct similarity *like, const struct setup *setup,
+                                const struct choices *c)
 {
     double tokens = (double)c->micro_batch * (double)c->seq, split = (double)c->cp * c->hp * c->tp;
     like->tp = c->tp;
@@ -64,7 +66,7 @@ static void add_choices(struct similarity *like, const struct setup *setup, cons
     like->seq_len = c->seq;
     like->sequences = c->global_batch;
     like->parameters = transformer_parameters(c->model);
-    like->host_optimizer = c->optimizer == CHOICE_OPTIMIZER_HOST;
+    like->has_host_optimizer = c->optimizer == CHOICE_OPTIMIZER_HOST;
     like->layer_s = 2 * (double)transformer_active_parameters(c->model) / (double)c->model->layers *
                     tokens / split / setup->cluster.device.peak_flop_per_s;
     snprintf(like->attention, sizeof like->attention, "%s",
@@ -76,7 +78,7 @@ static void add_choices(struct similarity *like, const struct setup *setup, cons
 struct similarity similarity_of(const struct setup *setup, const struct choices *choices,
                                 const struct profile *profile)
 {
-    struct similarity like = {.several_nodes = setup->cluster.nodes > 1};
+    struct similarity like = {.is_on_several_nodes = setup->cluster.nodes > 1};
     const char *device = setup->cluster.device.name;
     const char *framework = profile != NULL ? profile->name : "none";
     bool ideal =
@@ -88,7 +90,7 @@ struct similarity similarity_of(const struct setup *setup, const struct choices 
     if (setup->real_framework != NULL)
         snprintf(like.real_framework, sizeof like.real_framework, "%s", setup->real_framework);
     if (choices != NULL)
-        add_choices(&like, setup, choices);
+        add_choice_features(&like, setup, choices);
     return like;
 }
 
@@ -112,8 +114,8 @@ struct residual similarity_residual(const struct similarity *like)
                              .attention = like->attention,
                              .context = like->context,
                              .activations = like->activations,
-                             .host_optimizer = like->host_optimizer,
-                             .several_nodes = like->several_nodes,
+                             .host_optimizer = like->has_host_optimizer,
+                             .several_nodes = like->is_on_several_nodes,
                              .tp = like->tp,
                              .pp = like->pp,
                              .gpus = like->gpus,

@@ -18,10 +18,10 @@ struct similarity {
     /* name of the profile; "none": a schedule from a file without a profile */
     char framework[SIMILARITY_NAME];
     char real_framework[SIMILARITY_NAME]; /* as in struct residual; "": none */
-    bool several_nodes;                   /* the ranks are on several nodes */
+    bool is_on_several_nodes;             /* the ranks are on several nodes */
     /* The members below are empty for a schedule from a file, whose choices are not known. */
     char attention[SIMILARITY_NAME], context[SIMILARITY_NAME], activations[SIMILARITY_NAME];
-    bool host_optimizer;
+    bool has_host_optimizer;
     int64_t tp, pp, gpus, seq_len, sequences, parameters;
     double layer_s;
 };

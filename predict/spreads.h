@@ -18,28 +18,29 @@ struct prediction;
 struct spreads {
     bool is_known; /* a number was measured on the machine, or the device is an estimate */
     /* relative spread of the part's measured numbers; 0: none was measured */
-    double spread[SPREAD_PART_COUNT];
+    double relative_spread[SPREAD_PART_COUNT];
     /* log(step / step on the unchanged machine) if the part's measured numbers are made slower by their spreads */
-    double growth_of_measured[SPREAD_PART_COUNT];
+    double log_growth_of_measured[SPREAD_PART_COUNT];
     /* the share of the step that depends on the part's numbers that were not measured, at least 0: the logarithm of the
      * step's growth when they are made slower by a factor, divided by the logarithm of that factor */
     double share_of_unmeasured[SPREAD_PART_COUNT];
-    double estimated
-        [SPREAD_PART_COUNT]; /* relative error of those numbers if they are estimates, else 0 */
+    double estimate_error
+        /* the relative error of the numbers of the part if they are estimates, else 0 */
+        [SPREAD_PART_COUNT];
 };
 
 /* Returns whether any number was measured on the machine. */
-bool spreads_measured(const struct spreads *spreads);
+bool spreads_has_measured(const struct spreads *spreads);
 
 /* Returns the share of the step, at most 1, that depends on numbers that were not measured. */
-double spreads_unmeasured(const struct spreads *spreads);
+double spreads_unmeasured_share(const struct spreads *spreads);
 
 /* Returns whether there is anything to simulate: a number was measured on the machine, or the device's products are an
  * estimate. */
-bool spreads_matter(const struct setup *setup);
+bool spreads_are_needed(const struct setup *setup);
 
 /* Simulates the step again, in child processes, with each part of the machine's numbers changed. Makes *spreads
- * all-zero, without a simulation, on ideal hardware and unless spreads_matter(). STATUS_NO: with some numbers changed
+ * all-zero, without a simulation, on ideal hardware and unless spreads_are_needed(). STATUS_NO: with some numbers changed
  * the step cannot be simulated. The prediction must have been simulated. */
 enum status spreads_find(struct spreads *spreads, const struct prediction *prediction,
                          struct diag *diag);

@@ -13,7 +13,7 @@
 /* Numbers that were not measured are made slower by this factor, to find the share of the step that depends on them. */
 static const double SLOWER = 1.1;
 
-double spreads_unmeasured(const struct spreads *spreads)
+double spreads_unmeasured_share(const struct spreads *spreads)
 {
     double sum = 0;
     for (int part = 0; part < SPREAD_PART_COUNT; part++)
@@ -21,7 +21,7 @@ double spreads_unmeasured(const struct spreads *spreads)
     return fmin(sum, 1);
 }
 
-bool spreads_matter(const struct setup *setup)
+bool spreads_are_needed(const struct setup *setup)
 {
     return !setup->cost.calibration[COST_MATMUL].is_calibrated ||
            spread_is_known(&setup->cost, &setup->cluster);
@@ -29,28 +29,28 @@ bool spreads_matter(const struct setup *setup)
 
 struct spread_trial {
     const struct prediction *prediction;
-    bool exact;
-    uint32_t even_above;
+    bool is_exact;
+    uint32_t uniform_above_ranks;
     double step_s; /* the step on the unchanged machine, simulated like the trials */
 };
 
 /* Simulates the schedule of a prediction on another machine, that of `setup`. */
-static enum status step_on(double *step_s, const struct spread_trial *trial,
-                           const struct setup *setup)
+static enum status simulate_step_on(double *step_s, const struct spread_trial *trial,
+                                    const struct setup *setup)
 {
     const struct prediction *p = trial->prediction;
     struct prediction other = *p;
     struct sim_result sim = {0};
     struct shape_costs costs = {0};
-    struct sim_options options = {.exact = trial->exact,
-                                  .uniform_above_ranks = trial->even_above,
+    struct sim_options options = {.exact = trial->is_exact,
+                                  .uniform_above_ranks = trial->uniform_above_ranks,
                                   .skip_memory = true,
                                   .slow_factor = p->question.slow_factor,
                                   .slow_rank = p->question.slow_rank};
     other.setup = setup;
     shape_costs_make(&costs, &other);
     enum status status =
-        sim_run(&p->ir, &setup->cluster, &costs.sim, &options, "schedule", &sim, NULL);
+        sim_run(&p->ir, &setup->cluster, &costs.sim_costs, &options, "schedule", &sim, NULL);
     bool again = status == STATUS_OK && sim.is_unsteady;
     *step_s = sim.step_s + p->jitter_s;
     shape_costs_release(&costs);
@@ -63,7 +63,7 @@ static enum status step_on(double *step_s, const struct spread_trial *trial,
     struct spread_trial whole = *trial;
     whole.prediction = &other;
     if (status == STATUS_OK)
-        status = step_on(step_s, &whole, setup);
+        status = simulate_step_on(step_s, &whole, setup);
     ir_release(&other.ir);
     return status;
 }
@@ -72,11 +72,11 @@ static enum status step_on(double *step_s, const struct spread_trial *trial,
  * which is faster and suffices for ratios of steps; the step on the unchanged machine is then simulated in that way
  * too, unless it was already. If there are none, if documents are packed, or if a rank is slowed, trials are simulated
  * like the prediction. */
-static enum status choose_simulation(struct spread_trial *trial, const struct prediction *p)
+static enum status choose_how_to_simulate(struct spread_trial *trial, const struct prediction *p)
 {
-    *trial =
-        (struct spread_trial){.prediction = p, .exact = p->question.exact, .step_s = p->sim.step_s};
-    trial->even_above = p->setup->even_above;
+    *trial = (struct spread_trial){
+        .prediction = p, .is_exact = p->question.is_exact, .step_s = p->sim.step_s};
+    trial->uniform_above_ranks = p->setup->uniform_above_ranks;
     if (p->question.slow_factor != 0) /* every rank has to be simulated */
         return STATUS_OK;
     uint32_t *even = uniform_mark_guards(&p->ir, EVEN_ABOVE_MIN);
@@ -85,15 +85,15 @@ static enum status choose_simulation(struct spread_trial *trial, const struct pr
     free(even);
     if (!makes_even)
         return STATUS_OK;
-    trial->exact = false;
-    trial->even_above = EVEN_ABOVE_MIN;
-    return step_on(&trial->step_s, trial, p->setup);
+    trial->is_exact = false;
+    trial->uniform_above_ranks = EVEN_ABOVE_MIN;
+    return simulate_step_on(&trial->step_s, trial, p->setup);
 }
 
-bool spreads_measured(const struct spreads *spreads)
+bool spreads_has_measured(const struct spreads *spreads)
 {
     for (int part = 0; part < SPREAD_PART_COUNT; part++)
-        if (spreads->spread[part] > 0)
+        if (spreads->relative_spread[part] > 0)
             return true;
     return false;
 }
@@ -113,11 +113,11 @@ static bool same_costs(const struct prediction *p, const struct setup *moved)
     shape_costs_make(&is, p);
     shape_costs_make(&would_be, &other);
     uint32_t count = p->ir.shape_count;
-    bool same = is.place_work_s == NULL && same_times(is.work_s, would_be.work_s, count) &&
+    bool same = is.work_s_by_place == NULL && same_times(is.work_s, would_be.work_s, count) &&
                 same_times(is.host_work_s, would_be.host_work_s, count) &&
                 same_times(is.issue_s, would_be.issue_s, count) &&
-                same_times(is.return_s, would_be.return_s, count) &&
-                is.sim.collective_launch_s == would_be.sim.collective_launch_s;
+                same_times(is.host_return_s, would_be.host_return_s, count) &&
+                is.sim_costs.collective_launch_s == would_be.sim_costs.collective_launch_s;
     shape_costs_release(&is);
     shape_costs_release(&would_be);
     return same;
@@ -133,7 +133,8 @@ static bool has_copies(const struct ir *ir)
 
 /* Returns whether the step cannot depend on the numbers of `part`. In the setup `moved` these differ from the
  * prediction's. */
-static bool is_unused(const struct prediction *p, const struct setup *moved, enum spread_part part)
+static bool step_ignores_part(const struct prediction *p, const struct setup *moved,
+                              enum spread_part part)
 {
     const struct cluster *cluster = &p->setup->cluster;
     bool alone = mesh_ranks(&p->ir.mesh) == 1;
@@ -157,7 +158,7 @@ struct step_change {
 };
 
 /* Tries one change: job 2 part makes the measured numbers of a part slower, and job 2 part + 1 its other numbers. */
-static void try_part(void *context, size_t job, void *result)
+static void try_part_change(void *context, size_t job, void *result)
 {
     const struct spread_trial *trial = context;
     const struct prediction *p = trial->prediction;
@@ -172,8 +173,8 @@ static void try_part(void *context, size_t job, void *result)
         spread_slow_unmeasured(&moved.cost, &moved.cluster, &arena, part, SLOWER);
     else if (measured)
         spread_slow_measured(&moved.cost, &moved.cluster, &arena, part);
-    if ((job % 2 == 1 || measured) && !is_unused(p, &moved, part))
-        change->has_failed = step_on(&step_s, trial, &moved) != STATUS_OK;
+    if ((job % 2 == 1 || measured) && !step_ignores_part(p, &moved, part))
+        change->has_failed = simulate_step_on(&step_s, trial, &moved) != STATUS_OK;
     change->log_step = change->has_failed ? 0 : log(step_s / trial->step_s);
     arena_release(&arena);
 }
@@ -184,12 +185,12 @@ enum status spreads_find(struct spreads *spreads, const struct prediction *p, st
     struct spread_trial trial;
     *spreads = (struct spreads){0};
     if (p->setup->cost.is_ideal || p->setup->cluster.is_ideal || !(p->sim.step_s > 0) ||
-        !spreads_matter(p->setup))
+        !spreads_are_needed(p->setup))
         return STATUS_OK;
-    enum status status = choose_simulation(&trial, p);
+    enum status status = choose_how_to_simulate(&trial, p);
     if (status == STATUS_OK)
-        status =
-            workers_run(ARRAY_LEN(change), sizeof change[0], try_part, &trial, change, NULL, diag);
+        status = workers_run(ARRAY_LEN(change), sizeof change[0], try_part_change, &trial, change,
+                             NULL, diag);
     for (size_t i = 0; i < ARRAY_LEN(change) && status == STATUS_OK; i++)
         if (change[i].has_failed)
             status = diag_error(diag, (struct loc){.name = "--costs"}, STATUS_NO,
@@ -198,10 +199,11 @@ enum status spreads_find(struct spreads *spreads, const struct prediction *p, st
                                 spread_part_name((enum spread_part)(i / 2)));
     for (int part = 0; part < SPREAD_PART_COUNT && status == STATUS_OK; part++) {
         spreads->is_known = true;
-        spreads->spread[part] =
+        spreads->relative_spread[part] =
             spread_largest_of_part(&p->setup->cost, &p->setup->cluster, (enum spread_part)part);
-        spreads->estimated[part] = spread_estimated_error(&p->setup->cost, (enum spread_part)part);
-        spreads->growth_of_measured[part] = change[2 * part].log_step;
+        spreads->estimate_error[part] =
+            spread_estimated_error(&p->setup->cost, (enum spread_part)part);
+        spreads->log_growth_of_measured[part] = change[2 * part].log_step;
         spreads->share_of_unmeasured[part] = fmax(change[2 * part + 1].log_step, 0) / log(SLOWER);
     }
     return status;

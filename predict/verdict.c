@@ -12,25 +12,26 @@ const char *prediction_limit_name(enum prediction_limit limit)
     return names[limit];
 }
 
-double verdict_margin(const struct verdict *verdict, enum prediction_limit limit)
+double verdict_margin_bytes(const struct verdict *verdict, enum prediction_limit limit)
 {
-    if (verdict->available[limit] == UINT64_MAX)
+    if (verdict->available_bytes[limit] == UINT64_MAX)
         return DBL_MAX;
-    return (double)verdict->available[limit] - (double)verdict->needed[limit];
+    return (double)verdict->available_bytes[limit] - (double)verdict->needed_bytes[limit];
 }
 
-double verdict_missing(const struct verdict *verdict)
+double verdict_missing_bytes(const struct verdict *verdict)
 {
     double sum = 0;
     for (int limit = 0; limit < LIMIT_COUNT; limit++)
-        sum += fmax(0, -verdict_margin(verdict, (enum prediction_limit)limit));
+        sum += fmax(0, -verdict_margin_bytes(verdict, (enum prediction_limit)limit));
     return sum;
 }
 
-static bool is_near(const struct verdict *v, enum prediction_limit limit)
+static bool is_nearly_full(const struct verdict *v, enum prediction_limit limit)
 {
-    return v->available[limit] != UINT64_MAX &&
-           fabs(verdict_margin(v, limit)) < RESERVED_ERROR * (double)v->available[limit];
+    return v->available_bytes[limit] != UINT64_MAX &&
+           fabs(verdict_margin_bytes(v, limit)) <
+               RESERVED_ERROR * (double)v->available_bytes[limit];
 }
 
 const char *const verdict_words[VERDICT_WORD_COUNT] = {"Fits", "Probably fits",
@@ -39,8 +40,8 @@ const char *const verdict_words[VERDICT_WORD_COUNT] = {"Fits", "Probably fits",
 enum verdict_word verdict_word(double p)
 {
     return p >= VERDICT_SURE       ? VERDICT_FITS
-           : p >= 0.5              ? VERDICT_PROBABLY
-           : p >= 1 - VERDICT_SURE ? VERDICT_HARDLY
+           : p >= 0.5              ? VERDICT_PROBABLY_FITS
+           : p >= 1 - VERDICT_SURE ? VERDICT_PROBABLY_FAILS
                                    : VERDICT_FAILS;
 }
 
@@ -59,9 +60,9 @@ void verdict_put_odds(struct text *out, double probability)
         text_printf(out, "in %d of 10 cases", tenths < 2 ? 2 : tenths > 8 ? 8 : tenths);
 }
 
-bool verdict_is_cached(const struct verdict *v)
+bool verdict_is_full_by_cache(const struct verdict *v)
 {
-    return v->fits && v->by_reserved && !v->is_tight && is_near(v, LIMIT_DEVICE);
+    return v->fits && v->is_by_reserved && !v->is_tight && is_nearly_full(v, LIMIT_DEVICE);
 }
 
 void verdict_put_odds_or_cache(struct text *out, const struct verdict *v)
@@ -70,33 +71,33 @@ void verdict_put_odds_or_cache(struct text *out, const struct verdict *v)
     verdict_put_odds(&odds, v->fits_probability);
     if (odds.size > 0) {
         text_printf(out, "; it fits %s", odds.data);
-    } else if (verdict_is_cached(v) && v->limit == LIMIT_DEVICE) {
+    } else if (verdict_is_full_by_cache(v) && v->limiting_memory == LIMIT_DEVICE) {
         text_puts(out, "; ");
-        units_put_gib(out, (double)v->cache);
+        units_put_gib(out, (double)v->cache_bytes);
         text_puts(out, " of it are cache, which the allocator gives back when it must");
     }
     text_release(&odds);
 }
 
-double verdict_share(const struct verdict *verdict, enum prediction_limit limit)
+double verdict_needed_share(const struct verdict *verdict, enum prediction_limit limit)
 {
-    if (verdict->available[limit] == UINT64_MAX)
+    if (verdict->available_bytes[limit] == UINT64_MAX)
         return 0;
-    return (double)verdict->needed[limit] /
-           (double)(verdict->available[limit] > 0 ? verdict->available[limit] : 1);
+    return (double)verdict->needed_bytes[limit] /
+           (double)(verdict->available_bytes[limit] > 0 ? verdict->available_bytes[limit] : 1);
 }
 
 void verdict_print(struct text *out, const struct verdict *v, enum prediction_limit limit)
 {
-    double margin = verdict_margin(v, limit);
+    double margin = verdict_margin_bytes(v, limit);
     text_puts(out, "needs ");
-    units_put_gib(out, (double)v->needed[limit]);
+    units_put_gib(out, (double)v->needed_bytes[limit]);
     if (margin == DBL_MAX) {
         text_puts(out, " of infinite memory");
         return;
     }
     text_puts(out, " of ");
-    units_put_gib(out, (double)v->available[limit]);
+    units_put_gib(out, (double)v->available_bytes[limit]);
     text_puts(out, " (");
     units_put_gib(out, fabs(margin));
     text_puts(out, margin < 0 ? " too much)" : " free)");

@@ -16,17 +16,17 @@ struct verdict {
     /* by the interval of memory; the lower one of device and host, whose errors are assumed to be the same */
     double fits_probability;
     /* the memory that does not suffice, or of which the larger share is needed */
-    enum prediction_limit limit;
-    uint64_t needed[LIMIT_COUNT];
-    uint64_t available[LIMIT_COUNT]; /* UINT64_MAX: infinite */
+    enum prediction_limit limiting_memory;
+    uint64_t needed_bytes[LIMIT_COUNT];
+    uint64_t available_bytes[LIMIT_COUNT]; /* UINT64_MAX: infinite */
     /* the device's needed bytes are those that the framework's allocator reserves */
-    bool by_reserved;
+    bool is_by_reserved;
     bool is_tight; /* it fits, but would not with a little less device memory */
     /* among the device's needed bytes: those in which there is no tensor, and which the allocator gives back before it
      * fails */
-    uint64_t cache;
+    uint64_t cache_bytes;
     /* among the device's needed bytes: buffers of communicators, whose size depends on which ranks are neighbours */
-    uint64_t nccl;
+    uint64_t nccl_bytes;
 };
 
 /* Appends "needs 61.2 GiB of 79.1 GiB (17.9 GiB free)" for one of the memories. */
@@ -35,8 +35,8 @@ void verdict_print(struct text *out, const struct verdict *verdict, enum predict
  * VERDICT_SURE, else "Does not fit". */
 enum verdict_word {
     VERDICT_FITS,
-    VERDICT_PROBABLY,
-    VERDICT_HARDLY,
+    VERDICT_PROBABLY_FITS,
+    VERDICT_PROBABLY_FAILS,
     VERDICT_FAILS,
     VERDICT_WORD_COUNT
 };
@@ -48,16 +48,16 @@ extern const char *const verdict_words[VERDICT_WORD_COUNT];
 void verdict_put_odds(struct text *out, double probability);
 
 /* Returns whether it fits, and the device seems full only because its allocator has a cache. */
-bool verdict_is_cached(const struct verdict *verdict);
+bool verdict_is_full_by_cache(const struct verdict *verdict);
 /* Appends the odds if the verdict is not sure; else, for a device that seems full, how much of it is cache; else
  * nothing. */
 void verdict_put_odds_or_cache(struct text *out, const struct verdict *verdict);
 /* Returns needed / available of a memory; if it is above 1, it does not fit. */
-double verdict_share(const struct verdict *verdict, enum prediction_limit limit);
+double verdict_needed_share(const struct verdict *verdict, enum prediction_limit limit);
 /* Returns available - needed in bytes; DBL_MAX for an infinite memory. */
-double verdict_margin(const struct verdict *verdict, enum prediction_limit limit);
+double verdict_margin_bytes(const struct verdict *verdict, enum prediction_limit limit);
 /* Returns the bytes that are missing, summed over all memories; 0 if it fits. */
-double verdict_missing(const struct verdict *verdict);
+double verdict_missing_bytes(const struct verdict *verdict);
 
 const char *prediction_limit_name(enum prediction_limit limit);
 

@@ -10,17 +10,17 @@
 
 static const struct loc nowhere = {.name = "longhaul"};
 
-struct workers {
+struct workers_run_state {
     size_t result_size;
-    workers_function *function;
+    workers_job_fn *function;
     void *context;
     char *results;
 };
 
 /* Does one job, in a child process. */
-static void run_one(void *context, uint64_t job, struct text *answer)
+static void do_job_in_child(void *context, uint64_t job, struct text *answer)
 {
-    const struct workers *w = context;
+    const struct workers_run_state *w = context;
     char *result = heap_zalloc(1, w->result_size);
     w->function(w->context, (size_t)job, result);
     text_append(answer, result, w->result_size);
@@ -28,7 +28,8 @@ static void run_one(void *context, uint64_t job, struct text *answer)
 }
 
 /* Stores the result of a job, or reports that it has none. The other jobs go on in either case. */
-static enum status take_event(struct workers *w, const struct pool_event *event, struct diag *diag)
+static enum status store_job_result(struct workers_run_state *w, const struct pool_event *event,
+                                    struct diag *diag)
 {
     if (event->kind == POOL_DEATH)
         return diag_error(diag, nowhere, STATUS_SYSTEM, "job %llu: %s",
@@ -38,10 +39,10 @@ static enum status take_event(struct workers *w, const struct pool_event *event,
     return STATUS_OK;
 }
 
-enum status workers_run(size_t count, size_t result_size, workers_function *function, void *context,
+enum status workers_run(size_t count, size_t result_size, workers_job_fn *function, void *context,
                         void *results, struct progress *progress, struct diag *diag)
 {
-    struct workers w = {result_size, function, context, results};
+    struct workers_run_state w = {result_size, function, context, results};
     struct pool pool = {0};
     size_t cores = pool_cores(), next = 0, ended = 0;
     enum status lost = STATUS_OK; /* STATUS_SYSTEM if a job's process died */
@@ -50,7 +51,7 @@ enum status workers_run(size_t count, size_t result_size, workers_function *func
     memset(results, 0, count * result_size);
     enum status status = engine_load(diag); /* what workers do is to simulate */
     if (status == STATUS_OK)
-        status = pool_start(&pool, cores < count ? cores : count, run_one, &w, diag);
+        status = pool_start(&pool, cores < count ? cores : count, do_job_in_child, &w, diag);
     while (status == STATUS_OK && ended < count && interrupt_signal() == 0) {
         struct pool_event event;
         while (status == STATUS_OK && next < count && pool.busy_workers < pool.worker_count)
@@ -60,11 +61,11 @@ enum status workers_run(size_t count, size_t result_size, workers_function *func
             status = pool_wait(&pool, 1000, &event, diag);
         if (status != STATUS_OK)
             break;
-        enum status one = take_event(&w, &event, diag);
+        enum status one = store_job_result(&w, &event, diag);
         lost = one != STATUS_OK ? one : lost;
         ended += event.kind != POOL_NOTHING;
         if (progress != NULL)
-            progress_update(progress, progress->base + ended,
+            progress_update(progress, progress->done_before_run + ended,
                             progress->note != NULL ? progress->note : "");
     }
     pool_release(&pool);

@@ -54,25 +54,25 @@ static void put_duration(char *buffer, size_t size, double seconds)
 static void update_progress_line(const struct progress *p, size_t done, const char *note)
 {
     double now = now_s(), spent = now - search.began_s;
-    if (!search.to_terminal || now - search.printed_s < EVERY_S || p->total == 0)
+    if (!search.to_terminal || now - search.printed_s < EVERY_S || p->job_count == 0)
         return;
     search.printed_s = now;
-    if (done > p->total)
-        done = p->total;
+    if (done > p->job_count)
+        done = p->job_count;
     char bar[BAR + 4] = "", rest[256], left[48] = "", rate_text[24] = "";
-    double rate = done > p->first ? (double)(done - p->first) / spent : 0;
+    double rate = done > p->resumed_count ? (double)(done - p->resumed_count) / spent : 0;
     if (note[0] == '\0')
         c_snprintf(rate_text, sizeof rate_text, ", %.3g/s", rate);
-    if (rate > 0 && done < p->total) {
-        put_duration(left, sizeof left - 8, (double)(p->total - done) / rate);
+    if (rate > 0 && done < p->job_count) {
+        put_duration(left, sizeof left - 8, (double)(p->job_count - done) / rate);
         memcpy(left + strlen(left), " left", sizeof " left");
     }
-    snprintf(rest, sizeof rest, "%zu/%zu%s%s%s%s%s", done, p->total, rate_text,
+    snprintf(rest, sizeof rest, "%zu/%zu%s%s%s%s%s", done, p->job_count, rate_text,
              left[0] == '\0' ? "" : ", ", left, note[0] == '\0' ? "" : ", ", note);
     size_t width = screen_width(STDERR_FILENO) - 1, used = strlen(rest) + 3;
     size_t size = used + BAR_LEAST > width ? 0 : used + BAR > width ? width - used : BAR;
     if (size > 0) {
-        size_t filled = done * size / p->total;
+        size_t filled = done * size / p->job_count;
         memset(bar + 1, '.', size);
         memset(bar + 1, '#', filled);
         bar[0] = '[';

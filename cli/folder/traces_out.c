@@ -67,13 +67,13 @@ static void fill_header(struct trace *trace, const struct prediction *p)
     set_number(trace, "sm_clock_mhz.attention", assumed.attention_mhz);
     set_number(trace, "sm_clock_mhz.attention_backward", assumed.attention_mhz);
     set_number(trace, "power_limit_w", assumed.power_limit_w);
-    if (p->verdict.available[LIMIT_DEVICE] != UINT64_MAX) {
+    if (p->verdict.available_bytes[LIMIT_DEVICE] != UINT64_MAX) {
         value.size = 0;
-        text_printf(&value, "%" PRIu64, p->verdict.available[LIMIT_DEVICE]);
+        text_printf(&value, "%" PRIu64, p->verdict.available_bytes[LIMIT_DEVICE]);
         trace_set(trace, "available_bytes.hbm", value.data);
     }
     value.size = 0;
-    text_printf(&value, "%" PRIu64, p->verdict.needed[LIMIT_DEVICE]);
+    text_printf(&value, "%" PRIu64, p->verdict.needed_bytes[LIMIT_DEVICE]);
     trace_set(trace, "needed_bytes.hbm", value.data);
     text_release(&value);
 }

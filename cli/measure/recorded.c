@@ -30,8 +30,8 @@ static enum status add_points_of_recording(struct recorded_steps *r, const char 
     struct kineto_issue issue = {0};
     enum status status = recording_load(&recording, &issue, path, diag);
     if (status == STATUS_OK)
-        status = observed_add(&r->observed, &r->prediction, &recording.trace,
-                              recording.from_pytorch, &issue, path, diag);
+        status = observed_add_recording(&r->observed, &r->prediction, &recording.trace,
+                                        recording.from_pytorch, &issue, path, diag);
     if (status == STATUS_OK && issue.count > 0)
         observed_issue_points(&issue, recording.trace.ops.rank[0], path, points, &r->notes);
     kineto_issue_release(&issue);
@@ -45,8 +45,8 @@ static void note_unmatched(const struct recorded_steps *r)
 {
     const struct observed *o = &r->observed;
     struct diag note = {0};
-    double share = o->busy_s > 0 ? 1 - o->stray_s / o->busy_s : 1;
-    double found = o->predicted_s > 0 ? o->found_s / o->predicted_s : 1;
+    double share = o->rows_s > 0 ? 1 - o->unmatched_rows_s / o->rows_s : 1;
+    double found = o->predicted_ops_s > 0 ? o->matched_ops_s / o->predicted_ops_s : 1;
     if (share >= COMPARE_MATCH_MIN && found >= COMPARE_MATCH_MIN)
         return;
     diag_note(&note, (struct loc){.name = r->path[0]},
@@ -62,7 +62,7 @@ enum status recorded_add_points(struct recorded_steps *r, const struct options *
                                 struct points *points, struct diag *diag)
 {
     struct diag note = {0};
-    const struct prediction_question question = {.setup = &r->setup, .exact = true};
+    const struct prediction_question question = {.setup = &r->setup, .is_exact = true};
     enum status status = setup_load(&r->setup, options, false, diag);
     if (status == STATUS_OK)
         status = prediction_memory(&r->prediction, &question, &note, diag);
@@ -82,31 +82,31 @@ enum status recorded_add_points(struct recorded_steps *r, const struct options *
         points_add_header_line(points, (struct loc){.name = r->path[0]}, "device", device.data);
         text_release(&device);
     }
-    observed_points(&r->observed, &r->prediction, r->path[0], points, &r->notes);
+    observed_add_points(&r->observed, &r->prediction, r->path[0], points, &r->notes);
     return STATUS_OK;
 }
 
 void recorded_put_report(const struct recorded_steps *r, struct text *out)
 {
     const struct observed *o = &r->observed;
-    struct observed_spread step = observed_steps(o);
-    if (o->recordings == 0)
+    struct observed_spread step = observed_step_spread(o);
+    if (o->recording_count == 0)
         return;
     text_printf(
         out,
         "recorded   %zu step%s in %zu recording%s: median %.3f ms, %.3f to %.3f ms; %.1f %% "
         "of the time of what ran has an op of the schedule\n",
-        o->steps, o->steps == 1 ? "" : "s", o->recordings, o->recordings == 1 ? "" : "s",
-        1e3 * step.median_s, 1e3 * step.low_s, 1e3 * step.high_s,
-        o->busy_s > 0 ? 100 * (1 - o->stray_s / o->busy_s) : 0);
-    if (o->stray_text.size > 0)
+        o->step_count, o->step_count == 1 ? "" : "s", o->recording_count,
+        o->recording_count == 1 ? "" : "s", 1e3 * step.median_s, 1e3 * step.low_s,
+        1e3 * step.high_s, o->rows_s > 0 ? 100 * (1 - o->unmatched_rows_s / o->rows_s) : 0);
+    if (o->longest_unmatched_rows.size > 0)
         text_printf(out, "strays     work that the schedule does not have: %s\n",
-                    o->stray_text.data);
+                    o->longest_unmatched_rows.data);
     if (r->notes.size > 0)
         text_append(out, r->notes.data, r->notes.size);
 }
 
 const char *recorded_device_preset(const struct recorded_steps *r)
 {
-    return r->observed.host_is_device ? "cpu-torch" : r->setup.cost.name;
+    return r->observed.is_recorded_on_cpu ? "cpu-torch" : r->setup.cost.name;
 }

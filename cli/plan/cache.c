@@ -66,9 +66,9 @@ struct kept_jobs plan_cache_open(struct plan_cache *cache, const struct options 
     answer_file_open(&cache->file, cache->path.data, "# longhaul plan cache", build.data,
                      &cache->unusable_reason);
     text_release(&build);
-    return (struct kept_jobs){.file = &cache->file,
-                              .question = question_digest(options, own, files),
-                              .reason = &cache->unusable_reason};
+    return (struct kept_jobs){.answer_file = &cache->file,
+                              .question_digest = question_digest(options, own, files),
+                              .write_error = &cache->unusable_reason};
 }
 
 void plan_cache_close(struct plan_cache *cache)

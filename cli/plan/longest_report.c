@@ -32,8 +32,8 @@ static void print_step_time(const struct screen *screen, const struct prediction
     const struct intervals intervals = intervals_of(p);
     struct text line = {0};
     report_put_time(&line, p->sim.step_s, p->sim.step_s);
-    intervals_put_beside(&line, " (90 %: ", &intervals.of_quantity[RESIDUAL_TIME], p->sim.step_s,
-                         report_time_format_for(p->sim.step_s).unit_s);
+    intervals_put_in_brackets(&line, " (90 %: ", &intervals.of_quantity[RESIDUAL_TIME],
+                              p->sim.step_s, report_time_format_for(p->sim.step_s).unit_s);
     text_printf(&line, ", %.1f tokens/s/GPU", p->tokens_per_s_gpu);
     screen_put_labelled_line(screen, "step", line.data);
     text_release(&line);
@@ -43,7 +43,7 @@ static void print_step_time(const struct screen *screen, const struct prediction
  * forward)". */
 static void print_peak(const struct screen *screen, const struct prediction *p)
 {
-    const struct sim_peak *peak = prediction_peak(p);
+    const struct sim_peak *peak = prediction_device_peak(p);
     struct text line = {0}, piece = {0};
     for (int c = 0; c < CATEGORY_COUNT; c++) {
         if (peak->category_bytes[c] == 0)
@@ -80,12 +80,12 @@ static void put_next_length(struct text *out, const struct longest_certificate *
     }
     const char *between = ": ";
     for (int limit = 0; limit < LIMIT_COUNT; limit++) {
-        if (verdict_margin(&l->next_verdict, (enum prediction_limit)limit) >= 0)
+        if (verdict_margin_bytes(&l->next_verdict, (enum prediction_limit)limit) >= 0)
             continue;
         text_printf(out, "%s%s ", between, prediction_limit_name((enum prediction_limit)limit));
         verdict_print(out, &l->next_verdict, (enum prediction_limit)limit);
         text_printf(out, ", %.0f bytes",
-                    -verdict_margin(&l->next_verdict, (enum prediction_limit)limit));
+                    -verdict_margin_bytes(&l->next_verdict, (enum prediction_limit)limit));
         between = "; ";
     }
     if (l->next_verdict.fits) {
@@ -145,8 +145,8 @@ static void put_longest_length(struct text *out, const struct longest_certificat
 static void print_fit_probability(const struct screen *screen, const struct verdict *v)
 {
     struct text line = {0};
-    text_printf(&line, "%s ", prediction_limit_name(v->limit));
-    verdict_print(&line, v, v->limit);
+    text_printf(&line, "%s ", prediction_limit_name(v->limiting_memory));
+    verdict_print(&line, v, v->limiting_memory);
     verdict_put_odds_or_cache(&line, v);
     screen_put_labelled_line(screen, "fits", line.data);
     text_release(&line);
@@ -189,9 +189,9 @@ void longest_report_print(const struct screen *screen, const struct longest_cert
         print_labelled_line(screen, "gamble", put_less_probable_length, r);
     if (r->flips_asked)
         print_labelled_line(screen, "with", put_enabling_options, r);
-    if (all && r->at_next.simulated)
+    if (all && r->at_next.is_simulated)
         print_peak(screen, &r->at_next);
-    if (!r->at_longest.simulated)
+    if (!r->at_longest.is_simulated)
         return;
     print_workload(screen, &r->at_longest);
     print_step_time(screen, &r->at_longest);
@@ -206,7 +206,7 @@ enum status longest_report_interrupted(const struct longest_certificate *r, stru
     const struct longest *l = &r->longest;
     struct text what = {0};
     if (!l->is_interrupted) {
-        text_puts(&what, l->tokens > 0 && !r->at_longest.simulated
+        text_puts(&what, l->tokens > 0 && !r->at_longest.is_simulated
                              ? "the longest sequence was not simulated"
                              : "not all other options were searched");
     } else {
@@ -249,7 +249,7 @@ void longest_report_print_json(struct text *out, const struct longest_certificat
     json_put_count(&w, "gamble_tokens", (uint64_t)r->risky_longest.tokens);
     if (l->tokens > 0)
         put_json_verdict(&w, "at_longest", &l->verdict);
-    if (r->at_longest.simulated) {
+    if (r->at_longest.is_simulated) {
         const struct intervals intervals = intervals_of(&r->at_longest);
         json_put_number(&w, "step_s", r->at_longest.sim.step_s);
         report_json_step_interval(&w, &intervals, r->at_longest.sim.step_s);

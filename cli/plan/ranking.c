@@ -71,14 +71,14 @@ void plan_put_slowdown(struct text *out, const struct outcome *o, const struct o
  * cache)". */
 void plan_put_device_bytes(struct text *out, const struct verdict *v)
 {
-    units_put_gib(out, (double)v->needed[LIMIT_DEVICE]);
+    units_put_gib(out, (double)v->needed_bytes[LIMIT_DEVICE]);
     if (v->fits_probability < VERDICT_SURE) {
         text_puts(out, " (fits ");
         verdict_put_odds(out, v->fits_probability);
         text_putc(out, ')');
-    } else if (verdict_is_cached(v)) {
+    } else if (verdict_is_full_by_cache(v)) {
         text_puts(out, " (");
-        units_put_gib(out, (double)v->cache);
+        units_put_gib(out, (double)v->cache_bytes);
         text_puts(out, " of it cache)");
     }
 }
@@ -101,27 +101,27 @@ void plan_put_unfit_reason(struct text *out, const struct outcome *o)
 
 double plan_step_s(const struct outcome *o)
 {
-    return o->spread.steps > 0 ? o->spread.median_s : o->step_s;
+    return o->spread.step_count > 0 ? o->spread.median_s : o->step_s;
 }
 
 void plan_put_batch_spread(struct text *out, const struct outcome *o)
 {
     const struct step_spread *s = &o->spread;
-    if (s->steps == 0)
+    if (s->step_count == 0)
         return;
     text_puts(out, ", 90 % at most ");
-    report_put_time(out, s->high_s, s->worst_s);
+    report_put_time(out, s->percentile_90_s, s->longest_s);
     text_puts(out, ", worst ");
-    report_put_time(out, s->worst_s, s->worst_s);
-    text_printf(out, " in %zu batch%s", s->steps, s->steps == 1 ? "" : "es");
+    report_put_time(out, s->longest_s, s->longest_s);
+    text_printf(out, " in %zu batch%s", s->step_count, s->step_count == 1 ? "" : "es");
 }
 
 void plan_put_batches_won(struct text *out, const struct outcome *o)
 {
-    if (o->spread.steps > 1)
+    if (o->spread.step_count > 1)
         text_printf(out, ", faster than the best in %zu of %zu batches", o->won_batches,
-                    o->spread.steps);
-    else if (o->spread.steps == 1)
+                    o->spread.step_count);
+    else if (o->spread.step_count == 1)
         text_puts(out, ", in 1 batch");
 }
 

@@ -85,8 +85,8 @@ static void put_ranking_row(struct text *out, const struct plan_report *r, size_
     double step_s = plan_step_s(o);
     text_printf(out, "%.1f tokens/s/GPU, step ", o->rate_bound);
     report_put_time(out, step_s, step_s);
-    intervals_put_beside(out, " (90 %: ", &o->intervals.of_quantity[RESIDUAL_TIME], step_s,
-                         report_time_format_for(step_s).unit_s);
+    intervals_put_in_brackets(out, " (90 %: ", &o->intervals.of_quantity[RESIDUAL_TIME], step_s,
+                              report_time_format_for(step_s).unit_s);
     plan_put_batch_spread(out, o);
     if (i > 0)
         plan_put_batches_won(out, o);

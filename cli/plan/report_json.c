@@ -100,15 +100,15 @@ static void put_batches(struct rows *rows, const struct outcome *o)
 {
     const struct step_spread *s = &o->spread;
     struct rows one;
-    if (s->steps == 0) {
+    if (s->step_count == 0) {
         rows_skip_column(rows);
         return;
     }
     rows_begin_inner_single(&one, rows, &plan_tables[PLAN_BATCHES]);
-    rows_put_number(&one, (double)s->steps);
+    rows_put_number(&one, (double)s->step_count);
     rows_put_number(&one, s->median_s);
-    rows_put_number(&one, s->high_s);
-    rows_put_number(&one, s->worst_s);
+    rows_put_number(&one, s->percentile_90_s);
+    rows_put_number(&one, s->longest_s);
     rows_put_number(&one, (double)o->won_batches);
     rows_end(&one);
 }
@@ -140,10 +140,10 @@ static void put_simulated(struct rows *rows, const struct plan_report *r, const 
     put_products(rows, &o->products);
     rows_put_number(rows, o->bubble);
     rows_put_number(rows, o->exposed_copies);
-    rows_put_number(rows, (double)o->verdict.needed[LIMIT_DEVICE]);
-    rows_put_number(rows, (double)o->verdict.cache);
+    rows_put_number(rows, (double)o->verdict.needed_bytes[LIMIT_DEVICE]);
+    rows_put_number(rows, (double)o->verdict.cache_bytes);
     rows_put_number(rows, o->verdict.fits_probability);
-    rows_put_number(rows, (double)o->verdict.needed[LIMIT_HOST]);
+    rows_put_number(rows, (double)o->verdict.needed_bytes[LIMIT_HOST]);
 }
 
 static void put_outcome(struct rows *rows, const struct plan_report *r, const struct outcome *o)

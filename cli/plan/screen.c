@@ -41,10 +41,10 @@ static void print_winner(const struct screen *screen, const struct plan_report *
     put_length(&rest, r, o);
     double step_s = plan_step_s(o);
     text_printf(&rest, "%.1f tokens/s/GPU, a %sstep of ", o->rate_bound,
-                o->spread.steps > 0 ? "median " : "");
+                o->spread.step_count > 0 ? "median " : "");
     report_put_time(&rest, step_s, step_s);
-    intervals_put_beside(&rest, " (90 %: ", &o->intervals.of_quantity[RESIDUAL_TIME], step_s,
-                         report_time_format_for(step_s).unit_s);
+    intervals_put_in_brackets(&rest, " (90 %: ", &o->intervals.of_quantity[RESIDUAL_TIME], step_s,
+                              report_time_format_for(step_s).unit_s);
     put_step_workload(&rest, o, best->goal == GOAL_LONGEST ? o->tokens : r->setup->request.seq);
     text_puts(&rest, "; a GPU needs ");
     plan_put_device_bytes(&rest, &o->verdict);
@@ -186,18 +186,18 @@ static void print_search_request(const struct screen *screen, const struct plan_
 static void print_batches(const struct screen *screen, const struct best *best)
 {
     const struct outcome *o = &best->row[0];
-    size_t all = o->spread.steps, on_all = 0, on_some = 0, on_one = 0;
+    size_t all = o->spread.step_count, on_all = 0, on_some = 0, on_one = 0;
     struct text line = {0};
     if (all == 0)
         return;
     for (size_t i = 0; i < best->count && best->row[i].kind == OUTCOME_TIMED; i++) {
-        size_t steps = best->row[i].spread.steps;
+        size_t steps = best->row[i].spread.step_count;
         on_all += steps == all;
         on_some += steps < all && steps > 1;
         on_one += steps < all && steps == 1;
     }
     text_puts(&line, "median ");
-    report_put_time(&line, o->spread.median_s, o->spread.worst_s);
+    report_put_time(&line, o->spread.median_s, o->spread.longest_s);
     plan_put_batch_spread(&line, o);
     text_printf(&line, "; %zu configuration%s simulated on all", on_all,
                 on_all == 1 ? " was" : "s were");

@@ -60,18 +60,18 @@ static void put_named_outcome(struct text *out, const char *what, const struct b
  * ...) of its 79.1 GiB, P(fits) 0.99". */
 static void put_prediction_line(struct text *out, const struct outcome *o)
 {
-    const double step_s = plan_step_s(o), needed = (double)o->verdict.needed[LIMIT_DEVICE];
+    const double step_s = plan_step_s(o), needed = (double)o->verdict.needed_bytes[LIMIT_DEVICE];
     text_puts(out, "# predicted: a step of ");
     report_put_time(out, step_s, step_s);
-    intervals_put_beside(out, " (90 %: ", &o->intervals.of_quantity[RESIDUAL_TIME], step_s,
-                         report_time_format_for(step_s).unit_s);
+    intervals_put_in_brackets(out, " (90 %: ", &o->intervals.of_quantity[RESIDUAL_TIME], step_s,
+                              report_time_format_for(step_s).unit_s);
     text_puts(out, "; a GPU needs ");
     units_put_gib(out, needed);
-    intervals_put_beside(out, " (90 %: ", &o->intervals.of_quantity[RESIDUAL_MEMORY], needed,
-                         0x1p30);
-    if (verdict_margin(&o->verdict, LIMIT_DEVICE) < DBL_MAX) {
+    intervals_put_in_brackets(out, " (90 %: ", &o->intervals.of_quantity[RESIDUAL_MEMORY], needed,
+                              0x1p30);
+    if (verdict_margin_bytes(&o->verdict, LIMIT_DEVICE) < DBL_MAX) {
         text_puts(out, " of its ");
-        units_put_gib(out, (double)o->verdict.available[LIMIT_DEVICE]);
+        units_put_gib(out, (double)o->verdict.available_bytes[LIMIT_DEVICE]);
     }
     text_printf(out, ", P(fits) %.2f\n", o->verdict.fits_probability);
 }

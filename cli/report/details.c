@@ -20,9 +20,9 @@
 static void put_host_parts(struct text *out, const struct prediction *p)
 {
     const uint64_t *arena = p->ir.planned_bytes;
-    double all = (double)p->verdict.needed[LIMIT_HOST];
+    double all = (double)p->verdict.needed_bytes[LIMIT_HOST];
     double node =
-        all / (double)((p->verdict.by_reserved ? p->reserved.pinned : arena[MEMORY_PINNED]) +
+        all / (double)((p->verdict.is_by_reserved ? p->reserved.pinned : arena[MEMORY_PINNED]) +
                        arena[MEMORY_PAGEABLE]);
     double pinned = node * (double)arena[MEMORY_PINNED],
            pageable = node * (double)arena[MEMORY_PAGEABLE];
@@ -43,7 +43,7 @@ static void put_host_parts(struct text *out, const struct prediction *p)
 static void print_memory(struct sheet *sheet, const struct report *r)
 {
     const struct prediction *p = r->prediction;
-    const struct sim_peak *peak = prediction_peak(p);
+    const struct sim_peak *peak = prediction_device_peak(p);
     struct text piece = {0};
     struct text line = {0};
     if (!prediction_is_recorded(p)) { /* whose offsets are the allocator's */
@@ -62,9 +62,9 @@ static void print_memory(struct sheet *sheet, const struct report *r)
         units_put_gib(&piece, (double)p->reserved.bytes[i]);
     }
     report_put_comma_piece(&line, &piece);
-    if (p->verdict.needed[LIMIT_HOST] > 0) {
+    if (p->verdict.needed_bytes[LIMIT_HOST] > 0) {
         text_puts(&piece, "host ");
-        units_put_gib(&piece, (double)p->verdict.needed[LIMIT_HOST]);
+        units_put_gib(&piece, (double)p->verdict.needed_bytes[LIMIT_HOST]);
         text_puts(&piece, " a node");
         put_host_parts(&piece, p);
         report_put_comma_piece(&line, &piece);
@@ -225,7 +225,7 @@ static void print_interval(struct sheet *sheet, const struct report *r)
 {
     const struct intervals intervals = intervals_of(r->prediction);
     struct text from = {0}, line = {0};
-    intervals_put_from(&from, &intervals);
+    intervals_put_both(&from, &intervals);
     if (from.size > 0) {
         text_printf(&line, "90 %%: %s", from.data);
         sheet_line(sheet, "interval", line.data);

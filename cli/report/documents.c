@@ -44,7 +44,7 @@ static double percent(double part, double whole)
 
 static double padding_percent(const struct packed_batch *b)
 {
-    return percent((double)b->padding, (double)(b->tokens + b->padding));
+    return percent((double)b->padding_tokens, (double)(b->document_tokens + b->padding_tokens));
 }
 
 /* Appends a rank with its place: "rank 5 (dp=1 cp=2)". */
@@ -66,9 +66,9 @@ static void put_rank(struct text *line, const struct mesh *mesh, uint32_t rank)
 
 static void put_lateness(struct text *line, const struct report *r, struct document_lateness late)
 {
-    put_rank(line, &r->prediction->ir.mesh, late.rank);
+    put_rank(line, &r->prediction->ir.mesh, late.latest_rank);
     text_printf(line, " has the longest attention of all ranks in %u of %u micro-batches",
-                late.late_units, late.units);
+                late.late_unit_count, late.unit_count);
 }
 
 /* Prints how far the division of attention is from the most even one, the fewest rows and the least time. */
@@ -81,14 +81,15 @@ static void print_attention_division(struct sheet *sheet, const struct report *r
     text_printf(&line,
                 "the fullest rank sees %.3f times the mean pairs; ranks receive keys and values of "
                 "%.2f times their own tokens on average, %.2f at most",
-                d.pairs_over_mean, d.mean_rows, d.most_rows);
-    text_printf(&line, "; with queries at home at least %.2f on average", d.least_mean_rows);
-    if (d.least_mean_rows > 0)
-        text_printf(&line, ", which this is %.2f times", d.mean_rows / d.least_mean_rows);
-    text_printf(&line, "; in any division some rank at least %.2f", d.least_rows);
-    if (d.step_over_least > 0)
+                d.pairs_over_mean, d.mean_rows_received, d.most_rows_received);
+    text_printf(&line, "; with queries at home at least %.2f on average", d.mean_rows_lower_bound);
+    if (d.mean_rows_lower_bound > 0)
+        text_printf(&line, ", which this is %.2f times",
+                    d.mean_rows_received / d.mean_rows_lower_bound);
+    text_printf(&line, "; in any division some rank at least %.2f", d.most_rows_lower_bound);
+    if (d.step_over_even_step > 0)
         text_printf(&line, "; step %.3f times that of even pairs and no wait for keys",
-                    d.step_over_least);
+                    d.step_over_even_step);
     sheet_line(sheet, "division", line.data);
     text_release(&line);
 }
@@ -100,12 +101,12 @@ static void put_attention_division(struct json_out *w, const struct report *r)
         return;
     json_begin_object(w, "division");
     json_put_number(w, "pairs_over_mean", d.pairs_over_mean);
-    json_put_number(w, "mean_rows", d.mean_rows);
-    json_put_number(w, "most_rows", d.most_rows);
-    json_put_number(w, "least_mean_rows", d.least_mean_rows);
-    json_put_number(w, "least_rows", d.least_rows);
-    if (d.step_over_least > 0)
-        json_put_number(w, "step_over_least", d.step_over_least);
+    json_put_number(w, "mean_rows", d.mean_rows_received);
+    json_put_number(w, "most_rows", d.most_rows_received);
+    json_put_number(w, "least_mean_rows", d.mean_rows_lower_bound);
+    json_put_number(w, "least_rows", d.most_rows_lower_bound);
+    if (d.step_over_even_step > 0)
+        json_put_number(w, "step_over_least", d.step_over_even_step);
     json_end_object(w);
 }
 
@@ -119,50 +120,52 @@ void report_print_documents(struct sheet *sheet, const struct report *r)
         return;
     }
     text_printf(&line, "%llu, of %lld tokens together; padding %.1f %%; ",
-                (unsigned long long)b->documents, (long long)b->tokens, padding_percent(b));
-    if (b->cut_documents > 0)
-        text_printf(&line, "%llu cut", (unsigned long long)b->cut_documents);
-    if (b->cut_documents > 0)
+                (unsigned long long)b->document_count, (long long)b->document_tokens,
+                padding_percent(b));
+    if (b->cut_count > 0)
+        text_printf(&line, "%llu cut", (unsigned long long)b->cut_count);
+    if (b->cut_count > 0)
         text_puts(&line, "; ");
     text_printf(&line,
                 "visible pairs %.2f %% of causal, sum of squared lengths %.2f %% of the sequences'",
-                percent(b->pairs, b->causal_pairs), 100 * b->squares);
+                percent(b->pairs, b->causal_pairs), 100 * b->squared_length_ratio);
     if (r->prediction->choices.dp > 1)
         text_printf(&line, "; data-parallel rank %u has the most pairs, %.2f times the mean",
-                    b->latest_rank, b->latest_over_mean);
+                    b->fullest_rank, b->fullest_over_mean);
     sheet_line(sheet, "documents", line.data);
-    if (r->prediction->lateness.units > 0) {
+    if (r->prediction->lateness.unit_count > 0) {
         line.size = 0;
         put_lateness(&line, r, r->prediction->lateness);
         text_printf(&line, "; the slowest rank of a micro-batch takes %.2f times the mean for it",
-                    r->prediction->lateness.worst_over_all);
+                    r->prediction->lateness.slowest_over_mean);
         sheet_line(sheet, "late ranks", line.data);
     }
     print_attention_division(sheet, r);
     if (t != NULL) {
         line.size = 0;
-        text_printf(&line, "%zu steps: median ", t->count);
-        report_put_time(&line, t->spread.median_s, t->spread.worst_s);
+        text_printf(&line, "%zu steps: median ", t->batch_count);
+        report_put_time(&line, t->spread.median_s, t->spread.longest_s);
         text_puts(&line, ", 90 % at most ");
-        report_put_time(&line, t->spread.high_s, t->spread.worst_s);
+        report_put_time(&line, t->spread.percentile_90_s, t->spread.longest_s);
         text_puts(&line, ", worst ");
-        report_put_time(&line, t->spread.worst_s, t->spread.worst_s);
+        report_put_time(&line, t->spread.longest_s, t->spread.longest_s);
         text_printf(&line, " (batch %zu", t->slowest_batch);
         if (r->prediction->choices.dp > 1)
             text_printf(&line, ", where data-parallel rank %u has %.2f times the mean of pairs",
-                        r->packed_batches[t->slowest_batch].latest_rank,
-                        r->packed_batches[t->slowest_batch].latest_over_mean);
-        if (t->lateness[t->slowest_batch].units > 0) {
+                        r->packed_batches[t->slowest_batch].fullest_rank,
+                        r->packed_batches[t->slowest_batch].fullest_over_mean);
+        if (t->lateness[t->slowest_batch].unit_count > 0) {
             text_puts(&line, ", ");
             put_lateness(&line, r, t->lateness[t->slowest_batch]);
         }
         text_printf(&line, "); %.1f tokens/s/GPU, padding %.1f %%",
                     t->tokens_per_s / prediction_gpus(r->prediction), 100 * t->padding_share);
-        if (t->layers > 0)
+        if (t->simulated_layers > 0)
             text_printf(&line,
                         "; how much the others differ from the first was simulated on %lld of %lld "
                         "layers",
-                        (long long)t->layers, (long long)r->prediction->choices.model->layers);
+                        (long long)t->simulated_layers,
+                        (long long)r->prediction->choices.model->layers);
         sheet_line(sheet, "batches", line.data);
     }
     text_release(&line);
@@ -171,31 +174,31 @@ void report_print_documents(struct sheet *sheet, const struct report *r)
 static void put_late_rank(struct rows *rows, struct document_lateness late)
 {
     struct rows one;
-    if (late.units == 0) {
+    if (late.unit_count == 0) {
         rows_skip_column(rows);
         return;
     }
     rows_begin_inner_single(&one, rows, &report_document_tables[REPORT_LATE]);
-    rows_put_number(&one, late.rank);
-    rows_put_number(&one, late.late_units);
-    rows_put_number(&one, late.units);
-    rows_put_number(&one, late.worst_over_all);
+    rows_put_number(&one, late.latest_rank);
+    rows_put_number(&one, late.late_unit_count);
+    rows_put_number(&one, late.unit_count);
+    rows_put_number(&one, late.slowest_over_mean);
     rows_end(&one);
 }
 
 static void put_packed_batch(struct rows *rows, const struct packed_batch *b,
                              struct document_lateness late)
 {
-    rows_put_number(rows, (double)b->documents);
-    rows_put_number(rows, (double)b->tokens);
-    rows_put_number(rows, (double)b->padding);
+    rows_put_number(rows, (double)b->document_count);
+    rows_put_number(rows, (double)b->document_tokens);
+    rows_put_number(rows, (double)b->padding_tokens);
     rows_put_number(rows, padding_percent(b) / 100);
-    rows_put_number(rows, (double)b->cut_documents);
+    rows_put_number(rows, (double)b->cut_count);
     rows_put_number(rows, (double)b->dropped_tokens);
     rows_put_number(rows, b->pairs / b->causal_pairs);
-    rows_put_number(rows, b->squares);
-    rows_put_number(rows, b->latest_rank);
-    rows_put_number(rows, b->latest_over_mean);
+    rows_put_number(rows, b->squared_length_ratio);
+    rows_put_number(rows, b->fullest_rank);
+    rows_put_number(rows, b->fullest_over_mean);
     put_late_rank(rows, late);
 }
 
@@ -213,15 +216,15 @@ void report_json_documents(struct json_out *w, const struct report *r)
         return;
     json_begin_object(w, "batches");
     json_put_number(w, "median_step_s", t->spread.median_s);
-    json_put_number(w, "high_step_s", t->spread.high_s);
-    json_put_number(w, "worst_step_s", t->spread.worst_s);
+    json_put_number(w, "high_step_s", t->spread.percentile_90_s);
+    json_put_number(w, "worst_step_s", t->spread.longest_s);
     json_put_count(w, "worst_batch", t->slowest_batch);
     json_put_number(w, "mean_tokens_per_s_gpu", t->tokens_per_s / prediction_gpus(r->prediction));
     json_put_number(w, "mean_padding_share", t->padding_share);
-    if (t->layers > 0)
-        json_put_count(w, "layers", (uint64_t)t->layers);
+    if (t->simulated_layers > 0)
+        json_put_count(w, "layers", (uint64_t)t->simulated_layers);
     rows_begin(&rows, "by_batch", NULL, &report_document_tables[REPORT_BATCH]);
-    for (size_t i = 0; i < t->count; i++) {
+    for (size_t i = 0; i < t->batch_count; i++) {
         rows_put_number(&rows, t->step_s[i]);
         put_packed_batch(&rows, &r->packed_batches[i], t->lateness[i]);
     }

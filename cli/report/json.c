@@ -94,12 +94,12 @@ void report_json_verdict(struct json_out *w, const struct verdict *v)
     static const char *const names[LIMIT_COUNT] = {"device", "host"};
     json_put_bool(w, "fits", v->fits);
     json_put_number(w, "fits_probability", v->fits_probability);
-    json_put_text(w, "limit", names[v->limit]);
-    json_put_count(w, "device_needed_bytes", v->needed[LIMIT_DEVICE]);
-    json_put_count(w, "device_available_bytes", v->available[LIMIT_DEVICE]);
-    json_put_count(w, "device_cache_bytes", v->cache);
-    json_put_count(w, "host_needed_bytes", v->needed[LIMIT_HOST]);
-    json_put_count(w, "host_available_bytes", v->available[LIMIT_HOST]);
+    json_put_text(w, "limit", names[v->limiting_memory]);
+    json_put_count(w, "device_needed_bytes", v->needed_bytes[LIMIT_DEVICE]);
+    json_put_count(w, "device_available_bytes", v->available_bytes[LIMIT_DEVICE]);
+    json_put_count(w, "device_cache_bytes", v->cache_bytes);
+    json_put_count(w, "host_needed_bytes", v->needed_bytes[LIMIT_HOST]);
+    json_put_count(w, "host_available_bytes", v->available_bytes[LIMIT_HOST]);
 }
 
 void report_json_step_interval(struct json_out *w, const struct intervals *intervals, double step_s)
@@ -121,11 +121,11 @@ static void put_choices(struct json_out *w, const struct choices *c)
             if (v->form == CHOICE_NAMED)
                 json_put_text(w, v->key, choice_value_name(v));
             else if (v->form == CHOICE_TRUTH)
-                json_put_bool(w, v->key, v->count != 0);
+                json_put_bool(w, v->key, v->whole_number != 0);
             else if (v->form == CHOICE_NUMBER)
-                json_put_number(w, v->key, v->number);
+                json_put_number(w, v->key, v->real_number);
             else
-                json_put_count(w, v->key, (uint64_t)v->count);
+                json_put_count(w, v->key, (uint64_t)v->whole_number);
         }
     }
 }
@@ -211,11 +211,11 @@ static void put_number_spreads(struct json_out *w, const struct spreads *spreads
     rows_begin(&rows, "machine", NULL, &report_tables[REPORT_MACHINE]);
     for (int i = 0; i < SPREAD_PART_COUNT; i++) {
         rows_put_name(&rows, spread_part_name((enum spread_part)i));
-        rows_put_number(&rows, spreads->spread[i] > 0);
-        rows_put_number(&rows, spreads->spread[i]);
-        rows_put_number(&rows, spreads->growth_of_measured[i]);
+        rows_put_number(&rows, spreads->relative_spread[i] > 0);
+        rows_put_number(&rows, spreads->relative_spread[i]);
+        rows_put_number(&rows, spreads->log_growth_of_measured[i]);
         rows_put_number(&rows, spreads->share_of_unmeasured[i]);
-        rows_put_number(&rows, spreads->estimated[i]);
+        rows_put_number(&rows, spreads->estimate_error[i]);
     }
     rows_end(&rows);
 }
@@ -265,23 +265,23 @@ static void put_intervals(struct json_out *w, const struct prediction *p)
     const struct intervals intervals = intervals_of(p);
     const struct interval rate = interval_inverse(&intervals.of_quantity[RESIDUAL_TIME]);
     const struct interval *memory = &intervals.of_quantity[RESIDUAL_MEMORY];
-    const double needed = (double)p->verdict.needed[LIMIT_DEVICE];
+    const double needed = (double)p->verdict.needed_bytes[LIMIT_DEVICE];
     struct text from = {0};
-    intervals_put_from(&from, &intervals);
+    intervals_put_both(&from, &intervals);
     if (from.size > 0)
         json_begin_object(w, "interval_90");
     report_json_step_interval(w, &intervals, p->sim.step_s);
-    if (intervals_known(&intervals, RESIDUAL_TIME) && !prediction_is_recorded(p)) {
+    if (intervals_are_known(&intervals, RESIDUAL_TIME) && !prediction_is_recorded(p)) {
         json_put_number(w, "tokens_per_s_gpu_low", interval_low(&rate, p->tokens_per_s_gpu));
         json_put_number(w, "tokens_per_s_gpu_high", interval_high(&rate, p->tokens_per_s_gpu));
     }
-    if (intervals_known(&intervals, RESIDUAL_TIME) && p->has_choices) {
+    if (intervals_are_known(&intervals, RESIDUAL_TIME) && p->has_choices) {
         json_put_number(w, "mfu_longhaul_low",
                         interval_low(&rate, prediction_mfu(p, MFU_LONGHAUL)));
         json_put_number(w, "mfu_longhaul_high",
                         interval_high(&rate, prediction_mfu(p, MFU_LONGHAUL)));
     }
-    if (intervals_known(&intervals, RESIDUAL_MEMORY)) {
+    if (intervals_are_known(&intervals, RESIDUAL_MEMORY)) {
         json_put_number(w, "device_needed_low_bytes", interval_low(memory, needed));
         json_put_number(w, "device_needed_high_bytes", interval_high(memory, needed));
     }
@@ -298,21 +298,21 @@ static void put_scope_times(struct json_out *w, const struct operator_times *t)
 {
     json_begin_object(w, "part");
     json_put_number(w, "elapsed_s", t->elapsed_s);
-    json_put_number(w, "compute_alone_s", operator_times_kernels(t));
+    json_put_number(w, "compute_alone_s", operator_times_kernel_s(t));
     json_put_number(w, "communication_alone_s", t->communication_s);
-    json_put_number(w, "all_to_all_s", t->all_to_all ? t->exchange_s : 0);
+    json_put_number(w, "all_to_all_s", t->has_all_to_all ? t->exchange_s : 0);
     json_put_number(w, "ring_s", t->ring_s);
-    json_put_number(w, "rotation_s", t->rotation_s);
-    if (t->pair_s > 0) {
-        json_put_number(w, "fetch_pair_s", t->pair_s);
-        json_put_number(w, "fetch_set_s", t->set_s);
+    json_put_number(w, "rotation_s", t->mean_rotation_message_s);
+    if (t->fetch_pair_s > 0) {
+        json_put_number(w, "fetch_pair_s", t->fetch_pair_s);
+        json_put_number(w, "fetch_set_s", t->fetch_set_s);
     }
     json_end_object(w);
 }
 
 static void put_memory(struct json_out *w, const struct prediction *p)
 {
-    const struct sim_peak *peak = prediction_peak(p);
+    const struct sim_peak *peak = prediction_device_peak(p);
     json_begin_object(w, "memory");
     if (!prediction_is_recorded(p)) { /* whose offsets are the allocator's */
         json_put_count(w, "arena_bytes", p->ir.planned_bytes[MEMORY_HBM]);
@@ -369,8 +369,8 @@ static void put_simulation(struct json_out *w, const struct prediction *p)
     json_put_count(w, "classes", p->sim.class_count);
     if (p->sim.uniform_rank_count > 0) {
         json_put_count(w, "even_ranks", p->sim.uniform_rank_count);
-        if (p->fullest_over_mean > 0)
-            json_put_number(w, "fullest_over_mean", p->fullest_over_mean);
+        if (p->fullest_pairs_over_mean > 0)
+            json_put_number(w, "fullest_over_mean", p->fullest_pairs_over_mean);
         else
             json_put_number(w, "even_bound", EVEN_BOUND);
     }
@@ -382,7 +382,7 @@ static void put_simulation(struct json_out *w, const struct prediction *p)
     json_put_number(w, "extrapolated_share", p->extrapolated_share);
     json_put_text(w, "extrapolated_why",
                   p->extrapolation_reason.size > 0 ? p->extrapolation_reason.data : "");
-    if (p->beyond_compared) {
+    if (p->exceeds_compared_ranks) {
         json_put_count(w, "compared_ranks", (uint64_t)p->compared_ranks);
         json_put_number(w, "jitter", p->setup->cost.device_jitter);
         json_put_number(w, "jitter_s", p->jitter_s);
@@ -420,7 +420,7 @@ static void put_next(struct json_out *w, const struct report *r)
     json_put_text(w, "options", r->best_alternative->options);
     put_next_command(w, r);
     json_put_count(w, "tried", r->best_alternative->tried_count);
-    json_put_count(w, "left_out", r->best_alternative->left_out);
+    json_put_count(w, "left_out", r->best_alternative->skipped_count);
     if (r->best_alternative->options[0] != '\0') {
         json_put_number(w, "step_s",
                         r->best_alternative->step_s > 0 ? r->best_alternative->step_s : NAN);
@@ -469,7 +469,7 @@ void report_print_json(struct text *out, const struct report *r)
     if (r->scope_times == NULL) {
         json_begin_object(&w, "verdict");
         report_json_verdict(&w, &p->verdict);
-        put_reasons_for_less(&w, p->setup->at_most);
+        put_reasons_for_less(&w, p->setup->at_most_reasons);
         json_end_object(&w);
     }
     json_begin_object(&w, "configuration");

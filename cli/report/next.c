@@ -76,11 +76,11 @@ static void put_alternative_gain(struct text *out, const struct report *r)
         report_put_time(out, best->step_s, p->sim.step_s);
     }
     text_puts(out, best->step_s > 0 || !p->verdict.fits ? "; " : "");
-    text_puts(out, v->limit == LIMIT_HOST ? "the host of a node needs " : "a GPU needs ");
-    units_put_gib(out, (double)v->needed[v->limit]);
-    if (verdict_margin(v, v->limit) < DBL_MAX) {
+    text_puts(out, v->limiting_memory == LIMIT_HOST ? "the host of a node needs " : "a GPU needs ");
+    units_put_gib(out, (double)v->needed_bytes[v->limiting_memory]);
+    if (verdict_margin_bytes(v, v->limiting_memory) < DBL_MAX) {
         text_puts(out, " of ");
-        units_put_gib(out, (double)v->available[v->limit]);
+        units_put_gib(out, (double)v->available_bytes[v->limiting_memory]);
     }
     struct text odds = {0};
     verdict_put_odds(&odds, v->fits_probability);
@@ -109,10 +109,10 @@ static void print_best_alternative(struct sheet *sheet, const struct report *r)
     if (command.size > 0)
         sheet_command(sheet, command.data);
     text.size = 0;
-    if (best->left_out > 0) {
+    if (best->skipped_count > 0) {
         text_printf(&text,
                     "%zu more options were not tried: each would take as long as this prediction.",
-                    best->left_out);
+                    best->skipped_count);
         sheet_text(sheet, text.data);
     }
     text_release(&command);

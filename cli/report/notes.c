@@ -35,13 +35,13 @@ static void print_other_device_warning(struct text *out, const struct setup *set
  * taken as the fullest. */
 static void print_even_ring_warning(struct text *out, const struct prediction *p)
 {
-    if (p->fullest_over_mean > 0) {
+    if (p->fullest_pairs_over_mean > 0) {
         text_printf(
             out,
             "%sthe %u ranks of the ring are taken as the fullest one, which sees %.2f times "
             "the mean pairs%s",
-            out->size > 0 ? "; " : "", p->sim.uniform_rank_count, p->fullest_over_mean,
-            p->fullest_over_mean > 1 + EVEN_PAIRS ? "; --exact simulates each of them" : "");
+            out->size > 0 ? "; " : "", p->sim.uniform_rank_count, p->fullest_pairs_over_mean,
+            p->fullest_pairs_over_mean > 1 + EVEN_PAIRS ? "; --exact simulates each of them" : "");
         return;
     }
     text_printf(
@@ -124,7 +124,7 @@ void report_put_warning(struct text *out, const struct report *r)
     if (r->warning != NULL)
         text_puts(out, r->warning);
     if (r->packed_batch != NULL) {
-        const size_t count = r->batch_times != NULL ? r->batch_times->count : 1;
+        const size_t count = r->batch_times != NULL ? r->batch_times->batch_count : 1;
         struct text dropped = {0};
         packing_put_dropped(&dropped, r->batch_times != NULL ? r->packed_batches : r->packed_batch,
                             count, p->choices.seq);
@@ -178,9 +178,9 @@ struct report_training report_training_of(const struct report *r)
     double tokens = prediction_tokens(r->prediction), step_s = r->prediction->sim.step_s;
     if (batches != NULL) {
         tokens = step_s = 0;
-        for (size_t i = 0; i < batches->count; i++) {
-            tokens += (double)r->packed_batches[i].tokens / (double)batches->count;
-            step_s += batches->step_s[i] / (double)batches->count;
+        for (size_t i = 0; i < batches->batch_count; i++) {
+            tokens += (double)r->packed_batches[i].document_tokens / (double)batches->batch_count;
+            step_s += batches->step_s[i] / (double)batches->batch_count;
         }
     }
     const double steps = ceil(r->total_tokens / tokens), seconds = steps * step_s;
@@ -203,13 +203,13 @@ void report_print_training(struct sheet *sheet, const struct report *r)
     text_printf(&line, " tokens in %.0f steps%s: %.2f days", training.step_count,
                 r->batch_times != NULL ? " (as the mean of the batches)" : "",
                 training.seconds / 86400);
-    intervals_put_beside(&line, " (90 %: ", time, training.seconds, 86400);
+    intervals_put_in_brackets(&line, " (90 %: ", time, training.seconds, 86400);
     text_printf(&line, ", %.0f GPU-hours", training.gpu_hours);
     if (r->price_per_gpu_hour > 0) {
         text_printf(&line, ", %.0f at %g an hour", training.gpu_hours * r->price_per_gpu_hour,
                     r->price_per_gpu_hour);
-        intervals_put_beside(&line, " (90 %: ", time, training.gpu_hours * r->price_per_gpu_hour,
-                             1);
+        intervals_put_in_brackets(&line, " (90 %: ", time,
+                                  training.gpu_hours * r->price_per_gpu_hour, 1);
     }
     sheet_line(sheet, "training", line.data);
     text_release(&line);

@@ -13,7 +13,7 @@ void report_put_scope(struct text *line, const struct report *r)
     report_put_time(&piece, t->elapsed_s, t->elapsed_s);
     report_put_comma_piece(line, &piece);
     if (r->prediction->choices.scope == SCOPE_EXCHANGE) {
-        text_puts(&piece, t->all_to_all
+        text_puts(&piece, t->has_all_to_all
                               ? "all-to-alls with their packing, each call between two waits"
                               : "packing alone: there is no all-to-all");
         report_put_comma_piece(line, &piece);
@@ -22,23 +22,23 @@ void report_put_scope(struct text *line, const struct report *r)
     }
     if (r->prediction->choices.scope == SCOPE_FETCH) {
         text_puts(&piece, "keys and values ");
-        report_put_time(&piece, t->pair_s, t->pair_s);
+        report_put_time(&piece, t->fetch_pair_s, t->fetch_pair_s);
         report_put_comma_piece(line, &piece);
         text_puts(&piece, "queries of the backward ");
-        report_put_time(&piece, t->set_s, t->set_s);
+        report_put_time(&piece, t->fetch_set_s, t->fetch_set_s);
         report_put_comma_piece(line, &piece);
         text_release(&piece);
         return;
     }
     text_puts(&piece, "compute alone ");
-    report_put_time(&piece, operator_times_kernels(t), t->elapsed_s);
+    report_put_time(&piece, operator_times_kernel_s(t), t->elapsed_s);
     report_put_comma_piece(line, &piece);
     text_puts(&piece, "communication alone ");
     report_put_time(&piece, t->communication_s, t->elapsed_s);
     report_put_comma_piece(line, &piece);
     if (t->communication_s > 0) {
         double hidden =
-            (operator_times_kernels(t) + t->communication_s - t->elapsed_s) / t->communication_s;
+            (operator_times_kernel_s(t) + t->communication_s - t->elapsed_s) / t->communication_s;
         text_printf(&piece, "of which %.0f %% is hidden", 100 * fmin(fmax(hidden, 0), 1));
         report_put_comma_piece(line, &piece);
     }

@@ -86,13 +86,13 @@ void report_print_modules(struct sheet *sheet, const struct report *report)
     struct text *label = heap_zalloc((size_t)m.count + 1, sizeof *label);
     for (uint32_t i = 0; i < m.count; i++) {
         put_module_label(&label[i], &m, i);
-        bar[i] = (struct screen_bar){label[i].data, m.row[i].seconds};
+        bar[i] = (struct screen_bar){label[i].data, m.row[i].total_s};
     }
     sheet_section(sheet, SHEET_MODULES,
                   report->prediction->recorded.count > 1
                       ? "Whose kernels take the time (the recorded ranks together)"
                       : "Whose kernels take the time");
-    sheet_bars(sheet, bar, m.count, m.seconds, report_put_time, report->shows_all);
+    sheet_bars(sheet, bar, m.count, m.kernel_s, report_put_time, report->shows_all);
     for (uint32_t i = 0; i < m.count; i++)
         text_release(&label[i]);
     free(label);
@@ -154,19 +154,19 @@ void report_put_recorded_warning(struct text *out, const struct prediction *p)
         "a GPU's",
         out->size > 0 ? "; " : "");
     recorded_modules_make(&m, p);
-    if (m.unknown_s >= EXTRAPOLATED_SHOWN * m.seconds && m.seconds > 0)
+    if (m.unknown_kernel_s >= EXTRAPOLATED_SHOWN * m.kernel_s && m.kernel_s > 0)
         text_printf(out,
                     "; of the kernels of %.0f %% of compute time only the bytes are known (%.60s)",
-                    100 * m.unknown_s / m.seconds, m.unknown_operator);
-    if (p->measured.file != NULL && m.seconds > 0) {
+                    100 * m.unknown_kernel_s / m.kernel_s, m.longest_unknown_operator);
+    if (p->measured.file != NULL && m.kernel_s > 0) {
         text_printf(out,
                     "; the times of %zu of %zu kernels, %.0f %% of their time, are those of %s",
                     p->measured.measured_kernels, p->measured.kernel_total,
-                    100 * m.measured_s / m.seconds, p->measured.file);
-        if (p->measured.device_unknown)
+                    100 * m.measured_kernel_s / m.kernel_s, p->measured.file);
+        if (p->measured.is_device_unknown)
             text_puts(out, ", which does not say on which GPU they were measured");
-        if (m.guessed_operator != NULL)
-            text_printf(out, "; of the others %.60s takes most", m.guessed_operator);
+        if (m.longest_unmeasured_operator != NULL)
+            text_printf(out, "; of the others %.60s takes most", m.longest_unmeasured_operator);
     }
     recorded_modules_release(&m);
     for (uint32_t i = 0; i < p->recorded.count; i++)
@@ -186,7 +186,7 @@ static void put_operators(struct json_out *w, const struct prediction *p)
         rows_put_name(&rows, row->key.inputs);
         rows_put_name(&rows, step_dtype_name((enum step_dtype)row->key.dtype));
         rows_put_number(&rows, (double)row->calls);
-        rows_put_number(&rows, row->seconds);
+        rows_put_number(&rows, row->predicted_s);
     }
     rows_end(&rows);
     recorded_operators_release(&operators);
@@ -215,13 +215,13 @@ void report_json_recording(struct json_out *w, const struct prediction *p)
     json_put_count(w, "events", count_events(all));
     json_put_count(w, "tokens", (uint64_t)r->tokens);
     json_put_count(w, "peak_bytes", peak);
-    json_put_number(w, "kernels_s", m.seconds);
-    json_put_number(w, "unknown_kernels_s", m.unknown_s);
+    json_put_number(w, "kernels_s", m.kernel_s);
+    json_put_number(w, "unknown_kernels_s", m.unknown_kernel_s);
     json_put_number(w, "collectives_s", m.collectives_s);
     json_put_number(w, "mfu", recorded_modules_mfu(p));
     json_put_number(w, "counted_flops", m.flops);
     json_put_number(w, "repeated_flops", m.repeated_flops);
-    json_put_number(w, "measured_kernels_s", m.measured_s);
+    json_put_number(w, "measured_kernels_s", m.measured_kernel_s);
     json_put_count(w, "measured_kernels", p->measured.measured_kernels);
     put_operators(w, p);
     struct rows rows = {.json = w};

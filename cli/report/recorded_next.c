@@ -102,7 +102,7 @@ static void print_time_savings(struct sheet *sheet, const struct prediction *p)
 /* Prints what could make a step that does not surely fit need less memory: by what takes most of it. */
 static void print_memory_savings(struct sheet *sheet, const struct prediction *p)
 {
-    const uint64_t *bytes = prediction_peak(p)->category_bytes;
+    const uint64_t *bytes = prediction_device_peak(p)->category_bytes;
     const struct {
         double bytes;
         const char *what, *change;

@@ -12,14 +12,14 @@ void report_print_routing(struct sheet *sheet, const struct report *r)
         text_printf(&line,
                     "the others wait for rank %u of each %u, which has the most copies in %u of %u "
                     "layers: %.2f times the mean; ",
-                    d->rank, ranks, d->late_layers, d->layers, d->fullest_over_mean);
+                    d->fullest_rank, ranks, d->late_layers, d->layers, d->fullest_over_mean);
     text_puts(&line, "with even routing the step takes ");
-    report_put_time(&line, d->even_s, d->even_s);
-    if (d->spread.steps > 0) {
-        text_printf(&line, "; %zu draws: median ", d->spread.steps);
-        report_put_time(&line, d->spread.median_s, d->spread.worst_s);
+    report_put_time(&line, d->even_step_s, d->even_step_s);
+    if (d->spread.step_count > 0) {
+        text_printf(&line, "; %zu draws: median ", d->spread.step_count);
+        report_put_time(&line, d->spread.median_s, d->spread.longest_s);
         text_puts(&line, ", worst ");
-        report_put_time(&line, d->spread.worst_s, d->spread.worst_s);
+        report_put_time(&line, d->spread.longest_s, d->spread.longest_s);
         text_printf(&line, " (seed %u)", d->worst_seed);
     }
     sheet_line(sheet, "routing", line.data);
@@ -32,14 +32,14 @@ void report_json_routing(struct json_out *w, const struct report *r)
     if (d == NULL || !d->is_uneven)
         return;
     json_begin_object(w, "uneven_routing");
-    json_put_count(w, "late_rank", d->rank);
+    json_put_count(w, "late_rank", d->fullest_rank);
     json_put_count(w, "late_layers", d->late_layers);
     json_put_number(w, "fullest_over_mean", d->fullest_over_mean);
-    json_put_number(w, "even_step_s", d->even_s);
-    if (d->spread.steps > 0) {
-        json_put_count(w, "draws", d->spread.steps);
+    json_put_number(w, "even_step_s", d->even_step_s);
+    if (d->spread.step_count > 0) {
+        json_put_count(w, "draws", d->spread.step_count);
         json_put_number(w, "median_step_s", d->spread.median_s);
-        json_put_number(w, "worst_step_s", d->spread.worst_s);
+        json_put_number(w, "worst_step_s", d->spread.longest_s);
         json_put_count(w, "worst_seed", d->worst_seed);
     }
     json_end_object(w);

@@ -17,16 +17,16 @@
 static void put_needed_memory(struct text *out, const struct verdict *v,
                               enum prediction_limit limit, bool at_most)
 {
-    double margin = verdict_margin(v, limit);
+    double margin = verdict_margin_bytes(v, limit);
     text_printf(out, "%s needs %s", limit == LIMIT_HOST ? "the host of a node" : "a GPU",
                 at_most ? "at most " : "");
-    units_put_gib(out, (double)v->needed[limit]);
+    units_put_gib(out, (double)v->needed_bytes[limit]);
     if (margin == DBL_MAX) {
         text_puts(out, " of memory, and its memory is infinite");
         return;
     }
     text_puts(out, " of its ");
-    units_put_gib(out, (double)v->available[limit]);
+    units_put_gib(out, (double)v->available_bytes[limit]);
     text_puts(out, " of memory; ");
     units_put_gib(out, fabs(margin));
     text_puts(out, margin < 0 ? " too much" : " stay free");
@@ -36,36 +36,36 @@ static void put_needed_memory(struct text *out, const struct verdict *v,
 static void print_verdict(struct sheet *sheet, const struct report *r)
 {
     const struct verdict *v = &r->prediction->verdict;
-    const bool at_most = r->prediction->setup->at_most != 0;
+    const bool at_most = r->prediction->setup->at_most_reasons != 0;
     const bool unknown = at_most && !v->fits;
     const enum verdict_word word = verdict_word(v->fits_probability);
     struct text rest = {0}, odds = {0};
     if (!unknown)
         verdict_put_odds(&odds, v->fits_probability);
     text_printf(&rest, "%s%s: ",
-                odds.size == 0           ? ""
-                : word == VERDICT_HARDLY ? ", only "
-                                         : ", ",
+                odds.size == 0                   ? ""
+                : word == VERDICT_PROBABLY_FAILS ? ", only "
+                                                 : ", ",
                 odds.size == 0 ? "" : odds.data);
     text_release(&odds);
-    put_needed_memory(&rest, v, v->limit, at_most);
+    put_needed_memory(&rest, v, v->limiting_memory, at_most);
     for (int limit = 0; limit < LIMIT_COUNT; limit++) {
-        if (limit == (int)v->limit || v->needed[limit] <= v->available[limit])
+        if (limit == (int)v->limiting_memory || v->needed_bytes[limit] <= v->available_bytes[limit])
             continue;
         text_puts(&rest, ", and ");
         put_needed_memory(&rest, v, (enum prediction_limit)limit, at_most);
     }
     text_putc(&rest, '.');
-    if (word == VERDICT_FITS && verdict_is_cached(v) && v->limit == LIMIT_DEVICE) {
+    if (word == VERDICT_FITS && verdict_is_full_by_cache(v) && v->limiting_memory == LIMIT_DEVICE) {
         text_putc(&rest, ' ');
-        units_put_gib(&rest, (double)v->cache);
+        units_put_gib(&rest, (double)v->cache_bytes);
         text_puts(&rest, " of it is unused cache of PyTorch's allocator, which gives it back when "
                          "memory runs out.");
     }
     sheet_verdict(sheet,
-                  word == VERDICT_FITS                  ? SCREEN_GOOD
-                  : word == VERDICT_PROBABLY || unknown ? SCREEN_BORDERLINE
-                                                        : SCREEN_BAD,
+                  word == VERDICT_FITS                       ? SCREEN_GOOD
+                  : word == VERDICT_PROBABLY_FITS || unknown ? SCREEN_BORDERLINE
+                                                             : SCREEN_BAD,
                   unknown ? "May fit" : verdict_words[word], rest.data);
     text_release(&rest);
 }
@@ -112,8 +112,8 @@ static void print_key_numbers(struct sheet *sheet, const struct report *r)
     struct text value = {0}, line = {0}, excess = {0};
     report_put_time(&value, p->sim.step_s, p->sim.step_s);
     text_puts(&line, "");
-    intervals_put_beside(&line, " (90 %: ", interval, p->sim.step_s,
-                         report_time_format_for(p->sim.step_s).unit_s);
+    intervals_put_in_brackets(&line, " (90 %: ", interval, p->sim.step_s,
+                              report_time_format_for(p->sim.step_s).unit_s);
     sheet_labelled_value(sheet, "step", value.data, line.data);
     value.size = line.size = 0;
     if (prediction_is_recorded(p)) { /* how many ranks read the same tokens is not known */
@@ -122,7 +122,7 @@ static void print_key_numbers(struct sheet *sheet, const struct report *r)
         const double per_s = (double)tokens / p->sim.step_s;
         text_printf(&value, "%.1f", per_s);
         text_puts(&line, " of the recorded rank");
-        intervals_put_beside(&line, " (90 %: ", &rate, per_s, 1);
+        intervals_put_in_brackets(&line, " (90 %: ", &rate, per_s, 1);
         if (tokens > 0)
             sheet_labelled_value(sheet, "tokens/s", value.data, line.data);
         text_release(&line);
@@ -132,7 +132,7 @@ static void print_key_numbers(struct sheet *sheet, const struct report *r)
     }
     text_printf(&value, "%.1f", p->tokens_per_s_gpu);
     text_puts(&line, "");
-    intervals_put_beside(&line, " (90 %: ", &rate, p->tokens_per_s_gpu, 1);
+    intervals_put_in_brackets(&line, " (90 %: ", &rate, p->tokens_per_s_gpu, 1);
     if (r->packed_batch != NULL)
         text_puts(&line, ", padding not counted");
     sheet_labelled_value(sheet, "tokens/s/GPU", value.data, line.data);
@@ -143,7 +143,7 @@ static void print_key_numbers(struct sheet *sheet, const struct report *r)
         double percent = 100 * prediction_mfu(p, r->mfu);
         value.size = line.size = 0;
         text_printf(&value, "%.1f %%", percent);
-        intervals_put_beside(&line, " (90 %: ", &rate, percent, 1);
+        intervals_put_in_brackets(&line, " (90 %: ", &rate, percent, 1);
         text_printf(&line, ", convention %s%s", mfu_table[r->mfu].name,
                     p->products.narrow_s > 0 ? ", of the bf16 peak" : "");
         fraction[r->mfu] = percent / 100;
@@ -189,14 +189,14 @@ static void print_memory(struct sheet *sheet, const struct report *r)
 {
     enum { PARTS = CATEGORY_COUNT + RESERVED_PART_COUNT };
     const struct prediction *p = r->prediction;
-    const struct sim_peak *peak = prediction_peak(p);
-    double needed = (double)p->verdict.needed[LIMIT_DEVICE], rest = needed;
+    const struct sim_peak *peak = prediction_device_peak(p);
+    double needed = (double)p->verdict.needed_bytes[LIMIT_DEVICE], rest = needed;
     struct screen_bar bar[PARTS] = {{0}};
     struct text heading = {0};
     for (int i = 0; i < CATEGORY_COUNT; i++)
         bar[i] = (struct screen_bar){category_labels[i], (double)peak->category_bytes[i]};
     for (int i = 0; i < RESERVED_PART_COUNT; i++)
-        if (i != RESERVED_TENSORS && (p->verdict.by_reserved || i == RESERVED_CONTEXT))
+        if (i != RESERVED_TENSORS && (p->verdict.is_by_reserved || i == RESERVED_CONTEXT))
             bar[CATEGORY_COUNT + i] = (struct screen_bar){
                 reserved_part_label((enum reserved_part)i), (double)p->reserved.bytes[i]};
     for (int i = 0; i < PARTS; i++)
@@ -218,14 +218,14 @@ static void print_memory(struct sheet *sheet, const struct report *r)
 static void put_unused_cache(struct text *out, const struct interval *interval,
                              const struct verdict *v)
 {
-    const double needed = (double)v->needed[LIMIT_DEVICE];
-    if (v->cache == 0 || verdict_word(v->fits_probability) != VERDICT_FITS ||
-        interval_high(interval, needed) <= (double)v->available[LIMIT_DEVICE])
+    const double needed = (double)v->needed_bytes[LIMIT_DEVICE];
+    if (v->cache_bytes == 0 || verdict_word(v->fits_probability) != VERDICT_FITS ||
+        interval_high(interval, needed) <= (double)v->available_bytes[LIMIT_DEVICE])
         return;
     text_puts(out, " Of the predicted ");
     units_put_gib(out, needed);
     text_puts(out, ", ");
-    units_put_gib(out, (double)v->cache);
+    units_put_gib(out, (double)v->cache_bytes);
     text_puts(out, " are unused cache of PyTorch's allocator, which gives it back when memory runs "
                    "out; without it, the step fits in at least 9 of 10 cases.");
 }
@@ -236,7 +236,7 @@ static void print_interval_of(struct sheet *sheet, const struct intervals *inter
     const struct interval *interval = &intervals->of_quantity[of];
     struct report_time_format time = report_time_format_for(value);
     struct text text = {0};
-    if (!intervals_known(intervals, of))
+    if (!intervals_are_known(intervals, of))
         return;
     text_puts(&text, of == RESIDUAL_TIME ? "A measured step takes " : "A GPU needs ");
     intervals_put(&text, interval, value, of == RESIDUAL_TIME ? time.unit_s : 0x1p30);
@@ -253,25 +253,25 @@ void report_print_intervals(struct sheet *sheet, const struct intervals *interva
                             const struct verdict *verdict)
 {
     print_interval_of(sheet, intervals, RESIDUAL_TIME, step_s, verdict);
-    print_interval_of(sheet, intervals, RESIDUAL_MEMORY, (double)verdict->needed[LIMIT_DEVICE],
-                      verdict);
+    print_interval_of(sheet, intervals, RESIDUAL_MEMORY,
+                      (double)verdict->needed_bytes[LIMIT_DEVICE], verdict);
 }
 
 static void print_confidence(struct sheet *sheet, const struct report *r)
 {
     const struct prediction *p = r->prediction;
     const struct intervals intervals = intervals_of(p);
-    bool known =
-        intervals_known(&intervals, RESIDUAL_TIME) || intervals_known(&intervals, RESIDUAL_MEMORY);
+    bool known = intervals_are_known(&intervals, RESIDUAL_TIME) ||
+                 intervals_are_known(&intervals, RESIDUAL_MEMORY);
     struct text beware = {0};
     report_put_warning(&beware, r);
     if (r->scope_times != NULL && beware.size == 0)
         return;
     sheet_section(sheet, SHEET_CONFIDENCE, "How sure this is");
-    if (p->setup->at_most != 0) {
+    if (p->setup->at_most_reasons != 0) {
         struct text text = {0};
         text_puts(&text, "What is predicted takes at most this time and memory: ");
-        at_most_put(&text, p->setup->at_most);
+        at_most_put(&text, p->setup->at_most_reasons);
         text_puts(&text, ". The intervals are those of all that is predicted.");
         sheet_warning(sheet, text.data);
         text_release(&text);
@@ -292,7 +292,7 @@ static void print_confidence(struct sheet *sheet, const struct report *r)
 static void print_sheet(struct sheet *sheet, const struct report *report)
 {
     bool whole = report->scope_times == NULL;
-    assert(report->prediction->simulated);
+    assert(report->prediction->is_simulated);
     sheet_begin(sheet);
     if (whole)
         print_verdict(sheet, report);

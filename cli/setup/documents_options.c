@@ -105,11 +105,11 @@ static enum status find_packing_sizes(struct packing_options *sizes, const struc
 struct packed_sets_request documents_read_set_request(const struct options *options)
 {
     return (struct packed_sets_request){
-        .lengths = options_text(options, "documents"),
+        .lengths_text = options_text(options, "documents"),
         .seed = (uint64_t)options_count(options, "seed"),
         .policy = (enum packing_policy)options_choice(options, "packing"),
         .balance = (enum packing_balance)options_choice(options, "balance"),
-        .batches = (size_t)options_count(options, "batches"),
+        .batch_count = (size_t)options_count(options, "batches"),
     };
 }
 
@@ -119,7 +119,7 @@ enum status documents_pack_batches(struct packed_documents *packed, struct setup
 {
     struct packing_options sizes;
     struct lengths lengths = {0};
-    setup->padding = 0;
+    setup->padding_tokens = 0;
     if (!options_given(options, "documents"))
         return refuse_without_documents(options, diag);
     if (setup->request.documents != NULL)
@@ -136,12 +136,12 @@ enum status documents_pack_batches(struct packed_documents *packed, struct setup
     if (status == STATUS_OK)
         packed->batch = heap_zalloc(count, sizeof *packed->batch);
     while (status == STATUS_OK && packed->count < count)
-        status = packing_next(&packed->batch[packed->count++], &lengths, &sizes, diag);
+        status = packing_pack_next_step(&packed->batch[packed->count++], &lengths, &sizes, diag);
     if (status == STATUS_OK) {
-        packed_batch_documents(&packed->batch[0], sizes.seq, &packed->first_documents,
+        packed_batch_documents(&packed->batch[0], sizes.sequence_tokens, &packed->first_documents,
                                &packed->arena);
         setup->request.documents = &packed->first_documents;
-        setup->padding = packed->batch[0].padding;
+        setup->padding_tokens = packed->batch[0].padding_tokens;
     }
     lengths_release(&lengths);
     return status;

@@ -90,8 +90,8 @@ static void read_choice(struct request *r, const struct choice_row *row,
         value = options_count(options, name);
     }
     if (options_given(options, name) || row->option->default_text != NULL)
-        choice_row_set(row, r, value,
-                       row->option->kind == OPTION_TEXT ? options_text(options, name) : NULL);
+        choice_row_store(row, r, value,
+                         row->option->kind == OPTION_TEXT ? options_text(options, name) : NULL);
 }
 
 static enum status read_choices(struct setup *setup, const struct options *options,
@@ -100,7 +100,7 @@ static enum status read_choices(struct setup *setup, const struct options *optio
     enum status status = STATUS_OK;
     for (size_t i = 0; status == STATUS_OK && i < CHOICE_NAME_COUNT; i++) {
         const struct choice_row *row = &choice_rows[i];
-        if (row->alias)
+        if (row->is_alias)
             status = options_refuse_both(options, row->option->name,
                                          row_of_alias(row)->option->name, diag);
     }
@@ -133,7 +133,7 @@ static enum status load_choices(struct setup *setup, const struct options *optio
     enum status status = options_refuse_both(options, "core-plan", "layout", diag);
     if (status == STATUS_OK)
         status = read_choices(setup, options, diag);
-    setup->partition_given = options_given(options, "partition");
+    setup->is_partition_given = options_given(options, "partition");
     subsequences_open(r, setup);
     return status;
 }
@@ -192,7 +192,7 @@ static enum status load_cluster_and_costs(struct setup *setup, const struct opti
     if (status == STATUS_OK && options_given(options, "framework"))
         status = set_unprofiled_framework(setup, options_text(options, "framework"), diag);
     if (status == STATUS_OK && options_given(options, "at-most"))
-        status = at_most_read(&setup->at_most, options_text(options, "at-most"), diag);
+        status = at_most_read(&setup->at_most_reasons, options_text(options, "at-most"), diag);
     if (status == STATUS_OK && options_given(options, "measured"))
         status = own_runs_load(&setup->evidence.own_runs, options_text(options, "measured"), diag);
     return status;
@@ -318,5 +318,5 @@ enum status setup_load_run(struct setup *setup, const struct options *options, b
         return diag_error(diag, (struct loc){.name = "--partition"}, STATUS_BAD_INPUT,
                           "'time' needs the costs of a cluster, and a run has none; flops "
                           "would do");
-    return status == STATUS_OK ? setup_fill(setup, diag) : status;
+    return status == STATUS_OK ? setup_fill_open_fields(setup, diag) : status;
 }

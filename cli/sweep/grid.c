@@ -58,7 +58,7 @@ static enum status add_axis(struct sweep_grid *grid, const struct options *optio
             "'%s' is no option that predict has; `longhaul help sweep` lists them; nor "
             "is it a number of a cluster, such as nic.bandwidth",
             key);
-    for (size_t i = 0; i < grid->axes.count; i++)
+    for (size_t i = 0; i < grid->axes.axis_count; i++)
         if (strcmp(grid->axes.axis[i].key, key) == 0)
             return diag_error(diag, vary_loc, STATUS_BAD_INPUT, "%s is varied twice", key);
     if (!of_cluster && options_given(options, key))
@@ -134,7 +134,7 @@ static enum status check_cluster_values(const struct grid_axis *axis, struct dia
 {
     const struct cluster_field *field = cluster_field_find(axis->key);
     enum status status = STATUS_OK;
-    for (size_t i = 0; status == STATUS_OK && field != NULL && i < axis->count; i++) {
+    for (size_t i = 0; status == STATUS_OK && field != NULL && i < axis->value_count; i++) {
         /* this cluster accepts every value that any cluster accepts */
         struct cluster cluster = {.is_ideal = true};
         struct arena arena = {0};
@@ -149,9 +149,9 @@ static enum status check_cluster_values(const struct grid_axis *axis, struct dia
 static enum status check_values(const struct sweep_grid *grid, struct diag *diag)
 {
     enum status status = STATUS_OK;
-    for (size_t a = 0; status == STATUS_OK && a < grid->axes.count; a++)
-        for (size_t i = 0;
-             status == STATUS_OK && !grid->axes.axis[a].of_cluster && i < grid->axes.axis[a].count;
+    for (size_t a = 0; status == STATUS_OK && a < grid->axes.axis_count; a++)
+        for (size_t i = 0; status == STATUS_OK && !grid->axes.axis[a].is_of_cluster &&
+                           i < grid->axes.axis[a].value_count;
              i++) {
             struct options options = {0};
             struct arena arena = {0};
@@ -164,8 +164,8 @@ static enum status check_values(const struct sweep_grid *grid, struct diag *diag
             options_release(&options);
             arena_release(&arena);
         }
-    for (size_t a = 0; status == STATUS_OK && a < grid->axes.count; a++)
-        if (grid->axes.axis[a].of_cluster)
+    for (size_t a = 0; status == STATUS_OK && a < grid->axes.axis_count; a++)
+        if (grid->axes.axis[a].is_of_cluster)
             status = check_cluster_values(&grid->axes.axis[a], diag);
     return status;
 }
@@ -213,7 +213,7 @@ enum status sweep_grid_make(struct sweep_grid *grid, const struct option_set *co
         if (status != STATUS_OK)
             return status;
     }
-    grid->point_count = grid_points(&grid->axes);
+    grid->point_count = grid_point_count(&grid->axes);
     return check_values(grid, diag);
 }
 
@@ -237,17 +237,18 @@ enum status sweep_grid_fill_options(const struct sweep_grid *grid, size_t point,
                                     struct arena *arena, struct options *options, struct diag *diag)
 {
     size_t count = grid->shared_option_count;
-    char **words = arena_array(arena, count + grid->axes.count + 1, sizeof *words);
+    char **words = arena_array(arena, count + grid->axes.axis_count + 1, sizeof *words);
     for (size_t i = 0; i < count; i++)
         words[i] = grid->shared_options[i];
-    for (size_t a = 0; a < grid->axes.count; a++)
-        if (!grid->axes.axis[a].of_cluster)
+    for (size_t a = 0; a < grid->axes.axis_count; a++)
+        if (!grid->axes.axis[a].is_of_cluster)
             words[count++] = arena_printf(arena, "--%s=%s", grid->axes.axis[a].key,
-                                          grid_value(&grid->axes, point, a));
-    for (size_t a = 0; a < grid->axes.count; a++)
-        if (grid->axes.axis[a].of_cluster) {
-            enum status status = add_to_cluster(words, count, grid->axes.axis[a].key,
-                                                grid_value(&grid->axes, point, a), arena, diag);
+                                          grid_value_text(&grid->axes, point, a));
+    for (size_t a = 0; a < grid->axes.axis_count; a++)
+        if (grid->axes.axis[a].is_of_cluster) {
+            enum status status =
+                add_to_cluster(words, count, grid->axes.axis[a].key,
+                               grid_value_text(&grid->axes, point, a), arena, diag);
             if (status != STATUS_OK)
                 return status;
         }
@@ -262,9 +263,9 @@ void sweep_grid_put_command(struct text *out, const struct sweep_grid *grid)
     text_puts(out, "longhaul sweep");
     for (size_t i = 0; i < grid->shared_option_count; i++)
         options_put_quoted_word(out, grid->shared_options[i]);
-    for (size_t a = 0; a < grid->axes.count; a++) {
+    for (size_t a = 0; a < grid->axes.axis_count; a++) {
         word.size = 0;
-        text_printf(&word, "%s=%s", grid->axes.axis[a].key, grid->axes.axis[a].given);
+        text_printf(&word, "%s=%s", grid->axes.axis[a].key, grid->axes.axis[a].values_text);
         text_puts(out, " --vary");
         options_put_quoted_word(out, word.data);
     }
@@ -341,9 +342,9 @@ uint64_t sweep_grid_identity(const struct sweep_grid *grid)
                  strncmp(grid->shared_options[i], record_dir, sizeof record_dir - 1) != 0)
             add_file_to_hash(&sum, equals + 1);
     }
-    for (size_t a = 0; a < grid->axes.count; a++) {
+    for (size_t a = 0; a < grid->axes.axis_count; a++) {
         add_to_hash(&sum, grid->axes.axis[a].key, strlen(grid->axes.axis[a].key));
-        for (size_t i = 0; i < grid->axes.axis[a].count; i++) {
+        for (size_t i = 0; i < grid->axes.axis[a].value_count; i++) {
             if (strcmp(grid->axes.axis[a].key, "record-cmd") == 0)
                 add_command_to_hash(&sum, grid->axes.axis[a].value[i]);
             add_to_hash(&sum, grid->axes.axis[a].value[i], strlen(grid->axes.axis[a].value[i]));

@@ -169,9 +169,10 @@ enum sweep_status sweep_predict_point(struct sweep_predictor *predictor, size_t 
         status = documents_pack_batches(&packed, &predictor->setup, &options, recording != NULL, 1,
                                         &diag);
     if (status == STATUS_OK) {
-        predictor->setup.even_above = (uint32_t)options_count(&options, "even-above");
-        struct point_options point_options = {.exact = options_given(&options, "exact"),
-                                              .unfit_too = options_given(&options, "unfit-too"),
+        predictor->setup.uniform_above_ranks = (uint32_t)options_count(&options, "even-above");
+        struct point_options point_options = {.is_exact = options_given(&options, "exact"),
+                                              .simulates_unfit =
+                                                  options_given(&options, "unfit-too"),
                                               .recording = recording};
         outcome = sweep_point_predict(row, axes, point, &predictor->setup, point_options);
     } else {
@@ -257,9 +258,9 @@ static enum status check_recorded(struct options *options, struct diag *diag)
 /* Returns whether points differ in options that load the model or the cluster. */
 static bool load_options_vary(const struct grid_axes *axes)
 {
-    for (size_t a = 0; a < axes->count; a++)
+    for (size_t a = 0; a < axes->axis_count; a++)
         for (size_t i = 0; i < ARRAY_LEN(loaded_options); i++)
-            if (axes->axis[a].of_cluster || strcmp(axes->axis[a].key, loaded_options[i]) == 0)
+            if (axes->axis[a].is_of_cluster || strcmp(axes->axis[a].key, loaded_options[i]) == 0)
                 return true;
     return false;
 }

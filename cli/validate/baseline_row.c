@@ -13,9 +13,10 @@ static bool closed_form_error(const struct validation *v, size_t i, double share
 {
     const struct validated *row = &v->row[i];
     const struct external_run *published = &v->rows->row[i];
-    if (!row->counts_in_means || row->run == SIZE_MAX || !v->answer[row->run].has_baseline)
+    if (!row->counts_in_means || row->run_index == SIZE_MAX ||
+        !v->answer[row->run_index].has_baseline)
         return false;
-    const struct run_answer *answer = &v->answer[row->run];
+    const struct run_answer *answer = &v->answer[row->run_index];
     double published_s = published->value * published->scale;
     switch (published->metric) {
     case METRIC_TGS:
@@ -59,8 +60,8 @@ void validation_print_baseline(struct text *out, const struct validation *v)
     for (int step = 40; step < 200; step++) { /* shares from 20 % to 99.5 % */
         double s = step / 200.0;
         struct error_sum sum = sum_errors_of_table(v, SIZE_MAX, s);
-        if (sum.closed_form.count > 0 && sum.closed_form.absolute < least) {
-            least = sum.closed_form.absolute;
+        if (sum.closed_form.count > 0 && sum.closed_form.absolute_sum < least) {
+            least = sum.closed_form.absolute_sum;
             share = s;
         }
     }
@@ -84,9 +85,9 @@ void validation_print_baseline(struct text *out, const struct validation *v)
         const struct external_run *row = &v->rows->row[i];
         text_printf(out, "  %s %s %s: %.1f %%, %+.1f %%, of %zu; simulated %.1f %%\n",
                     row->text[EXTERNAL_SOURCE], row->text[EXTERNAL_PLACE],
-                    row->text[EXTERNAL_METRIC], 100 * error_means_absolute(&sum.closed_form),
+                    row->text[EXTERNAL_METRIC], 100 * error_means_mean_absolute(&sum.closed_form),
                     100 * sum.closed_form.worst_error, sum.closed_form.count,
-                    100 * error_means_absolute(&sum.simulated));
+                    100 * error_means_mean_absolute(&sum.simulated));
     }
     free(done);
 }

@@ -233,19 +233,19 @@ static void add_verdict_case(struct verdict_reliability *c, const struct verdict
 static void add_figure(struct verdict_reliability *c, const struct validation *v, size_t i)
 {
     const struct external_run *row = &v->rows->row[i];
-    if (v->row[i].run == SIZE_MAX || !v->answer[v->row[i].run].succeeded)
+    if (v->row[i].run_index == SIZE_MAX || !v->answer[v->row[i].run_index].has_succeeded)
         return;
-    const struct run_answer *answer = &v->answer[v->row[i].run];
+    const struct run_answer *answer = &v->answer[v->row[i].run_index];
     if (row->metric == METRIC_VERDICT) {
         add_verdict_case(c, &answer->verdict, row->is_number);
     } else if (row->metric == METRIC_MAX_SEQ_LEN && row->is_number) {
         const double measured = row->value * row->scale;
         if (answer->longest_tokens > 0)
             add_verdict_case(c, &answer->verdict, (double)answer->longest_tokens <= measured);
-        if (answer->next_verdict.available[LIMIT_DEVICE] > 0 &&
+        if (answer->next_verdict.available_bytes[LIMIT_DEVICE] > 0 &&
             !(row->is_least && (double)answer->longest_tokens >= measured))
             add_verdict_case(c, &answer->next_verdict, (double)answer->longest_tokens < measured);
-    } else if (v->first_row[v->row[i].run] == i &&
+    } else if (v->first_row[v->row[i].run_index] == i &&
                (row->metric == METRIC_TGS || row->metric == METRIC_MFU ||
                 row->metric == METRIC_STEP_MS)) {
         add_verdict_case(c, &answer->verdict, true);
@@ -259,8 +259,8 @@ void coverage_print_fits(struct text *out, const struct validation *figures,
     for (size_t i = 0; i < figures->rows->count; i++)
         add_figure(&c, figures, i);
     for (size_t i = 0; i < steps->runs->count; i++)
-        if (steps->answer[steps->answer_of[i]].succeeded)
-            add_verdict_case(&c, &steps->answer[steps->answer_of[i]].verdict, true);
+        if (steps->answer[steps->answer_of_row[i]].has_succeeded)
+            add_verdict_case(&c, &steps->answer[steps->answer_of_row[i]].verdict, true);
     if (c.all_cases == 0)
         return;
     text_puts(out, "\nwhether P(fits) holds: runs that ran, and that ran out of memory\n"

@@ -15,7 +15,7 @@ static const char *column_text(const struct external_run *row, enum external_col
 
 static const struct external_answer *answer_of(const struct external_validation *v, size_t i)
 {
-    return &v->answer[v->answer_of[i]];
+    return &v->answer[v->answer_of_row[i]];
 }
 
 /* Appends the memory of a row: "; memory_allocated_gib 28.29 -> 28.21 GiB peak of tensors  -0.3 %". */
@@ -101,7 +101,7 @@ static void key_framework(struct text *key, const struct external_validation *v,
 
 static void key_scale(struct text *key, const struct external_validation *v, size_t i)
 {
-    text_puts(key, answer_of(v, i)->nodes == 1 ? "GPUs of one node" : "more nodes");
+    text_puts(key, answer_of(v, i)->node_count == 1 ? "GPUs of one node" : "more nodes");
 }
 
 static void key_all(struct text *key, const struct external_validation *v, size_t i)
@@ -172,7 +172,7 @@ static void put_groups(struct rows *rows, const struct external_validation *v, c
         rows_put_name(rows, name.data);
         rows_put_name(rows, name.data + 2);
         rows_put_number(rows, (double)means.count);
-        rows_put_number(rows, error_means_absolute(&means));
+        rows_put_number(rows, error_means_mean_absolute(&means));
         rows_put_number(rows, error_means_mean(&means));
         rows_put_number(rows, means.worst_error);
     }

@@ -72,7 +72,7 @@ static enum status put_lengths(struct text *out, const char *text, struct diag *
     return status;
 }
 
-/* Sets setup->sampled from the options about documents; what it points to lives in the setup's arena, since the setup
+/* Sets setup->sampled_request from the options about documents; what it points to lives in the setup's arena, since the setup
  * outlives the options. */
 static enum status read_documents(struct setup *setup, const struct options *options,
                                   struct diag *diag)
@@ -84,8 +84,8 @@ static enum status read_documents(struct setup *setup, const struct options *opt
     *sampled = documents_read_set_request(options);
     enum status status = put_lengths(&lengths, options_text(options, "documents"), diag);
     if (status == STATUS_OK)
-        sampled->lengths = arena_printf(&setup->arena, "%s", lengths.data);
-    setup->sampled = sampled;
+        sampled->lengths_text = arena_printf(&setup->arena, "%s", lengths.data);
+    setup->sampled_request = sampled;
     text_release(&lengths);
     return status;
 }

@@ -23,7 +23,8 @@ static size_t put_errors(struct text *out, const struct leave_one_out *r, size_t
             continue;
         error_means_add(&means, error[i]);
     }
-    text_printf(out, "  %5.1f %+6.1f", 100 * error_means_absolute(&means), 100 * means.worst_error);
+    text_printf(out, "  %5.1f %+6.1f", 100 * error_means_mean_absolute(&means),
+                100 * means.worst_error);
     return means.count;
 }
 
@@ -45,23 +46,24 @@ static void put_report(struct text *out, const struct leave_one_out *r)
         if (!is_first_of_metric(r, i))
             continue;
         size_t table = 0;
-        while (!leave_one_out_has(r, table, i))
+        while (!leave_one_out_table_has_row(r, table, i))
             table++;
         text_printf(out, "  %-7s %-17s", table_name_of_row(r, i),
                     r->rows.row[i].text[EXTERNAL_METRIC]);
         size_t rows = put_errors(out, r, i, r->shipped_error);
-        put_errors(out, r, i, r->error + r->tables * count);
-        put_errors(out, r, i, r->error + table * count);
+        put_errors(out, r, i, r->refit_error + r->table_count * count);
+        put_errors(out, r, i, r->refit_error + table * count);
         text_printf(out, "  of %zu\n", rows);
     }
     text_puts(out, "fitted numbers, as factors of what is shipped\n  without                  ");
-    for (size_t t = 0; t <= r->tables; t++)
-        text_printf(out, "  %6s", t < r->tables ? table_name_of_row(r, r->table[t]) : "none");
+    for (size_t t = 0; t <= r->table_count; t++)
+        text_printf(out, "  %6s",
+                    t < r->table_count ? table_name_of_row(r, r->first_row_of_table[t]) : "none");
     text_putc(out, '\n');
     for (size_t k = 0; k < LEAVE_ONE_OUT_NUMBERS; k++) {
-        text_printf(out, "  %-25s", leave_one_out_number(k));
-        for (size_t t = 0; t <= r->tables; t++)
-            text_printf(out, "  %6.3f", exp(r->x[t][k]));
+        text_printf(out, "  %-25s", leave_one_out_number_name(k));
+        for (size_t t = 0; t <= r->table_count; t++)
+            text_printf(out, "  %6.3f", exp(r->log_factor[t][k]));
         text_putc(out, '\n');
     }
 }

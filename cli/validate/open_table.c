@@ -53,7 +53,7 @@ static void put_row(struct text *out, const struct open_row *row, bool markdown)
                 markdown ? "| %s | %s | %s | %s | %zu | %.1f %% | %+.1f %% | %+.1f %% | %s |\n"
                          : "  %-16s %-6s %-12s %-13s %5zu %6.1f %% %+7.1f %% %+6.1f %% %7s\n",
                 row->first_run->source, row->first_run->device, row->first_run->framework, scale,
-                row->errors.count, 100 * error_means_absolute(&row->errors),
+                row->errors.count, 100 * error_means_mean_absolute(&row->errors),
                 100 * row->errors.worst_error, 100 * error_means_mean(&row->errors), held);
 }
 

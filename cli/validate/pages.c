@@ -79,7 +79,7 @@ static void put_means(struct text *out, const struct validation *v, const char *
         }
         text_printf(out, "| %s | %s | %zu | %.1f %% | %+.1f %% |\n",
                     v->rows->row[i].text[EXTERNAL_PLACE], v->rows->row[i].text[EXTERNAL_METRIC],
-                    means.count, 100 * error_means_absolute(&means), 100 * means.worst_error);
+                    means.count, 100 * error_means_mean_absolute(&means), 100 * means.worst_error);
     }
     free(done);
 }
@@ -167,8 +167,8 @@ static void put_errors(struct text *out, const char *by, const char *name,
 {
     if (means->count > 0)
         text_printf(out, "| %s | %s | %zu | %.1f %% | %+.1f %% | %+.1f %% |\n", by, name,
-                    means->count, 100 * error_means_absolute(means), 100 * error_means_mean(means),
-                    100 * means->worst_error);
+                    means->count, 100 * error_means_mean_absolute(means),
+                    100 * error_means_mean(means), 100 * means->worst_error);
 }
 
 /* Appends a line with the errors of the training steps of a set: those of a device, of a framework, or all. */

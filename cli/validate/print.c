@@ -28,8 +28,8 @@ static void put_run_description(struct text *out, const struct validation *v, si
 void validation_put_arithmetic(struct text *out, const struct verdict *verdict,
                                const struct reserved *reserved, const char *label)
 {
-    text_printf(out, "%14s%s%s ", "", label, prediction_limit_name(verdict->limit));
-    verdict_print(out, verdict, verdict->limit);
+    text_printf(out, "%14s%s%s ", "", label, prediction_limit_name(verdict->limiting_memory));
+    verdict_print(out, verdict, verdict->limiting_memory);
     verdict_put_odds_or_cache(out, verdict);
     if (reserved != NULL && reserved->total_bytes > 0) {
         text_puts(out, ";");
@@ -79,14 +79,14 @@ static void put_row(struct text *out, const struct validation *v, size_t i)
     if (r->remark != NULL)
         text_printf(out, "  (%s)", r->remark);
     text_putc(out, '\n');
-    const struct run_answer *answer = &v->answer[r->run];
+    const struct run_answer *answer = &v->answer[r->run_index];
     if (row->metric == METRIC_VERDICT) {
         validation_put_arithmetic(out, &answer->verdict, &answer->reserved, "");
     } else if (length) {
         if (answer->longest_tokens > 0)
             validation_put_arithmetic(out, &answer->verdict, &answer->reserved, "there: ");
         /* not searched if the published length is only a lower bound */
-        if (answer->next_verdict.available[LIMIT_DEVICE] > 0)
+        if (answer->next_verdict.available_bytes[LIMIT_DEVICE] > 0)
             validation_put_arithmetic(out, &answer->next_verdict, NULL, "one length further: ");
     } else if (!answer->verdict.fits) {
         validation_put_arithmetic(out, &answer->verdict, &answer->reserved, "it ran, yet ");
@@ -103,7 +103,7 @@ static void put_rows(struct text *out, const struct validation *v, bool all)
 {
     size_t last = SIZE_MAX;
     for (size_t i = 0; i < v->rows->count; i++) {
-        if (v->row[i].run == SIZE_MAX || (!all && !is_wrong(&v->row[i])))
+        if (v->row[i].run_index == SIZE_MAX || (!all && !is_wrong(&v->row[i])))
             continue;
         if (last == SIZE_MAX || !validation_same_run(&v->rows->row[i], &v->rows->row[last])) {
             text_printf(out, "%s %s: ", column_text(v, i, EXTERNAL_SOURCE),
@@ -163,11 +163,11 @@ static struct speed_mean put_means(struct rows *rows, const struct validation *v
         rows_put_name(rows, column_text(v, i, EXTERNAL_PLACE));
         rows_put_name(rows, column_text(v, i, EXTERNAL_METRIC));
         rows_put_number(rows, (double)means.count);
-        rows_put_number(rows, error_means_absolute(&means));
+        rows_put_number(rows, error_means_mean_absolute(&means));
         rows_put_number(rows, means.worst_error);
         enum measurement_metric metric = v->rows->row[i].metric;
         if (metric == METRIC_TGS || metric == METRIC_MFU || metric == METRIC_STEP_MS) {
-            speed.sum += means.absolute;
+            speed.sum += means.absolute_sum;
             speed.count += means.count;
         }
     }
@@ -209,7 +209,7 @@ static void put_verdicts(struct text *out, const struct validation *v)
 {
     size_t ran = 0, unfit = 0;
     for (size_t run = 0; run < v->run_count; run++)
-        if (v->needs_times[run] && v->answer[run].succeeded) {
+        if (v->needs_times[run] && v->answer[run].has_succeeded) {
             ran++;
             unfit += !v->answer[run].verdict.fits;
         }

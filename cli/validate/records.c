@@ -117,7 +117,7 @@ static void put_totals(struct text *out, const struct record_totals *s)
         text_printf(out,
                     "; measured / predicted seconds - 1: mean of absolute values %.1f %%, mean "
                     "%+.1f %%, worst %+.1f %%",
-                    100 * error_means_absolute(&s->steps), 100 * error_means_mean(&s->steps),
+                    100 * error_means_mean_absolute(&s->steps), 100 * error_means_mean(&s->steps),
                     100 * s->steps.worst_error);
     if (s->with_interval_count > 0)
         text_printf(out, "; %zu of %zu inside their 90 %% intervals", s->inside_count,

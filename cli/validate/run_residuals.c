@@ -17,7 +17,7 @@
 
 static bool is_predicted(const struct validation *v, size_t i)
 {
-    return v->row[i].run != SIZE_MAX && v->row[i].result.outcome == OUTCOME_OK;
+    return v->row[i].run_index != SIZE_MAX && v->row[i].result.outcome == OUTCOME_OK;
 }
 
 static bool is_speed(const struct external_run *row)
@@ -58,7 +58,7 @@ static double memory_log_ratio(const struct validation *v, size_t i)
 {
     for (size_t k = 0; k < v->rows->count; k++)
         if (is_memory_figure(&v->rows->row[k]) && is_predicted(v, k) &&
-            v->row[k].run == v->row[i].run)
+            v->row[k].run_index == v->row[i].run_index)
             return -log1p(v->row[k].result.error);
     return NAN;
 }
@@ -69,7 +69,7 @@ static void add_figures(struct residuals *out, const struct validation *v)
         const struct external_run *row = &v->rows->row[i];
         if (!is_counted(v, i) || is_figure_of_earlier_run(v, i))
             continue;
-        const struct similarity *like = &v->answer[v->row[i].run].similarity;
+        const struct similarity *like = &v->answer[v->row[i].run_index].similarity;
         if (like->device[0] == '\0')
             continue;
         struct residual residual = similarity_residual(like);
@@ -88,7 +88,7 @@ static void add_steps(struct residuals *out, const struct external_validation *v
     for (size_t i = 0; i < v->runs->count; i++) {
         const struct external_run *row = &v->runs->row[i];
         const struct external_result *result = &v->result[i];
-        const struct similarity *like = &v->answer[v->answer_of[i]].similarity;
+        const struct similarity *like = &v->answer[v->answer_of_row[i]].similarity;
         bool scored; /* false: the source does not say which memory its figure is */
         bool compared = external_compared_memory(row->second_metric, &scored) != NULL && scored &&
                         external_as_run(row);
@@ -168,7 +168,7 @@ static void put_group(struct text *out, const struct residuals *runs, enum resid
         half[known++] = (exp(interval[k].high) - exp(interval[k].low)) / 2;
     }
     text_printf(out, "  %-16s %4zu %7.1f %% %+7.1f %% %+7.1f %%", key(&runs->row[i]), means.count,
-                100 * error_means_absolute(&means), 100 * error_means_mean(&means),
+                100 * error_means_mean_absolute(&means), 100 * error_means_mean(&means),
                 100 * means.worst_error);
     gsl_sort(half, 1, known);
     if (known > 0)

@@ -10,7 +10,7 @@ static const double shown = 0.0005; /* means that change by less are not printed
 static bool is_shown(const struct table_moves *m)
 {
     bool any = false;
-    for (size_t t = 0; t < m->tables; t++)
+    for (size_t t = 0; t < m->table_count; t++)
         any |= fabs(m->error_growth[0][t]) >= shown || fabs(m->error_growth[1][t]) >= shown;
     return any;
 }
@@ -19,13 +19,13 @@ static void put_head(struct text *out, const struct validation *v, const struct 
 {
     text_puts(
         out, "sensitivity: points of a table's mean error when a number falls and rises by 10 %\n");
-    for (size_t t = 0; t < m->tables; t++) {
-        const char *const *text = v->rows->row[m->first[t]].text;
+    for (size_t t = 0; t < m->table_count; t++) {
+        const char *const *text = v->rows->row[m->first_row_of_table[t]].text;
         text_printf(out, "  (%zu) %s %s %s\n", t + 1, text[EXTERNAL_SOURCE], text[EXTERNAL_PLACE],
                     text[EXTERNAL_METRIC]);
     }
     text_printf(out, "  %-34s", "");
-    for (size_t t = 0; t < m->tables; t++)
+    for (size_t t = 0; t < m->table_count; t++)
         text_printf(out, "  %12zu ", t + 1);
     text_putc(out, '\n');
 }
@@ -42,13 +42,13 @@ enum status validation_print_sensitivity(struct text *out, const struct validati
         name.size = 0;
         if (!perturbation_put_name(&name, i))
             continue;
-        status = table_moves_find(&m, v, i, diag);
+        status = table_moves_find_growth(&m, v, i, diag);
         if (status != STATUS_OK || !is_shown(&m)) {
             text_printf(&still, " %s", name.data);
             continue;
         }
         text_printf(out, "  %-34s", name.data);
-        for (size_t t = 0; t < m.tables; t++)
+        for (size_t t = 0; t < m.table_count; t++)
             text_printf(out, "  %+6.2f %+6.2f", 100 * m.error_growth[0][t],
                         100 * m.error_growth[1][t]);
         text_putc(out, '\n');

@@ -9,14 +9,14 @@
 
 const char *const balance_names[BALANCE_COUNT] = {"none", "pairs", "ranks", "dynamic-cp"};
 
-static int by_pairs(const void *a, const void *b)
+static int more_pairs_first(const void *a, const void *b)
 {
     const struct packed_sequence *x = a, *y = b;
     return (x->pairs < y->pairs) - (x->pairs > y->pairs);
 }
 
 /* Returns the sum of the pairs of a group of `size` sequences. */
-static double pairs_in(const struct packed_sequence *sequence, uint32_t size)
+static double sum_pairs(const struct packed_sequence *sequence, uint32_t size)
 {
     double pairs = 0;
     for (uint32_t i = 0; i < size; i++)
@@ -24,11 +24,12 @@ static double pairs_in(const struct packed_sequence *sequence, uint32_t size)
     return pairs;
 }
 
-static double largest_group(const struct packed_sequence *sequence, uint32_t groups, uint32_t size)
+static double largest_group_pairs(const struct packed_sequence *sequence, uint32_t groups,
+                                  uint32_t size)
 {
     double most = 0;
     for (uint32_t g = 0; g < groups; g++) {
-        double pairs = pairs_in(sequence + (size_t)g * size, size);
+        double pairs = sum_pairs(sequence + (size_t)g * size, size);
         most = pairs > most ? pairs : most;
     }
     return most;
@@ -36,14 +37,14 @@ static double largest_group(const struct packed_sequence *sequence, uint32_t gro
 
 /* Deals groups x size sequences out to `groups` groups. If that does not lower the largest group, the order stays as it
  * was. */
-static void deal_documents(struct packed_sequence *sequence, uint32_t groups, uint32_t size)
+static void distribute_sequences(struct packed_sequence *sequence, uint32_t groups, uint32_t size)
 {
     size_t count = (size_t)groups * size;
     struct packed_sequence *sorted = heap_alloc(2 * count, sizeof *sorted), *dealt = sorted + count;
     uint32_t *held = heap_zalloc(groups, sizeof *held);
     double *pairs = heap_zalloc(groups, sizeof *pairs);
     memcpy(sorted, sequence, count * sizeof *sorted);
-    qsort(sorted, count, sizeof *sorted, by_pairs);
+    qsort(sorted, count, sizeof *sorted, more_pairs_first);
     for (size_t i = 0; i < count; i++) {
         uint32_t to = groups;
         for (uint32_t g = 0; g < groups; g++)
@@ -52,7 +53,7 @@ static void deal_documents(struct packed_sequence *sequence, uint32_t groups, ui
         dealt[(size_t)to * size + held[to]++] = sorted[i];
         pairs[to] += sorted[i].pairs;
     }
-    if (largest_group(dealt, groups, size) < largest_group(sequence, groups, size))
+    if (largest_group_pairs(dealt, groups, size) < largest_group_pairs(sequence, groups, size))
         memcpy(sequence, dealt, count * sizeof *sequence);
     free(pairs);
     free(held);
@@ -60,13 +61,13 @@ static void deal_documents(struct packed_sequence *sequence, uint32_t groups, ui
 }
 
 /* Orders the groups by their pairs, the most first. Groups with equally many keep their order. */
-static void largest_first(struct packed_sequence *sequence, uint32_t groups, uint32_t size)
+static void sort_groups_by_pairs(struct packed_sequence *sequence, uint32_t groups, uint32_t size)
 {
     struct packed_sequence *moved = heap_alloc(size, sizeof *moved);
     for (uint32_t g = 1; g < groups; g++)
         for (uint32_t k = g; k > 0; k--) {
             struct packed_sequence *above = sequence + (size_t)(k - 1) * size;
-            if (pairs_in(above, size) >= pairs_in(above + size, size))
+            if (sum_pairs(above, size) >= sum_pairs(above + size, size))
                 break;
             memcpy(moved, above, size * sizeof *moved);
             memcpy(above, above + size, size * sizeof *moved);
@@ -75,23 +76,23 @@ static void largest_first(struct packed_sequence *sequence, uint32_t groups, uin
     free(moved);
 }
 
-void packing_balance(struct packed_batch *batch, const struct packing_options *o)
+void packing_apply_balance(struct packed_batch *batch, const struct packing_options *o)
 {
-    uint32_t own = batch->sequences / o->ranks;
+    uint32_t own = batch->sequence_count / o->data_parallel_ranks;
     if (o->balance == BALANCE_RANKS)
-        deal_documents(batch->sequence, o->ranks, own);
-    for (uint32_t r = 0; r < o->ranks && o->balance != BALANCE_NONE; r++) {
+        distribute_sequences(batch->sequence, o->data_parallel_ranks, own);
+    for (uint32_t r = 0; r < o->data_parallel_ranks && o->balance != BALANCE_NONE; r++) {
         struct packed_sequence *first = batch->sequence + (size_t)r * own;
-        deal_documents(first, own / o->micro_batch, o->micro_batch);
-        largest_first(first, own / o->micro_batch, o->micro_batch);
+        distribute_sequences(first, own / o->micro_batch_sequences, o->micro_batch_sequences);
+        sort_groups_by_pairs(first, own / o->micro_batch_sequences, o->micro_batch_sequences);
     }
     double most = 0;
-    for (uint32_t r = 0; r < o->ranks; r++) {
-        double pairs = pairs_in(batch->sequence + (size_t)r * own, own);
+    for (uint32_t r = 0; r < o->data_parallel_ranks; r++) {
+        double pairs = sum_pairs(batch->sequence + (size_t)r * own, own);
         if (pairs > most) {
             most = pairs;
-            batch->latest_rank = r;
+            batch->fullest_rank = r;
         }
     }
-    batch->latest_over_mean = most * o->ranks / batch->pairs;
+    batch->fullest_over_mean = most * o->data_parallel_ranks / batch->pairs;
 }

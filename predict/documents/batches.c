@@ -12,10 +12,10 @@
  * all classes of ranks. The few layers are as many as have about that many ops, but at least LEAST_LAYERS. */
 enum { LONG_STEP_OPS = 1000000, LEAST_LAYERS = 3 };
 
-struct job {
+struct batch_job {
     const struct prediction *first;
     const struct packed_batch *batch; /* of the first job; that of job i comes i after it */
-    int64_t layers;                   /* number of layers that are simulated; 0: all */
+    int64_t simulated_layers;         /* number of layers that are simulated; 0: all */
 };
 
 struct batch_answer {
@@ -25,9 +25,9 @@ struct batch_answer {
     char message[400];
 };
 
-static void predict_one(void *context, size_t i, void *result)
+static void predict_batch(void *context, size_t i, void *result)
 {
-    const struct job *job = context;
+    const struct batch_job *job = context;
     const struct prediction *first = job->first;
     struct batch_answer *answer = result;
     struct request request = *first->question.request;
@@ -37,9 +37,9 @@ static void predict_one(void *context, size_t i, void *result)
      * this one too */
     const struct prediction_question question = {.setup = first->setup,
                                                  .request = &request,
-                                                 .exact = first->question.exact,
+                                                 .is_exact = first->question.is_exact,
                                                  .step_only = true,
-                                                 .layers = job->layers,
+                                                 .layer_count = job->simulated_layers,
                                                  .whole_list = first->ir.repeats.copies == 0,
                                                  .short_list_length = first->short_list_length,
                                                  .slow_rank = first->question.slow_rank,
@@ -64,24 +64,24 @@ struct step_spread step_spread_of(const double *step_s, size_t count)
     memcpy(sorted, step_s, count * sizeof *sorted);
     gsl_sort(sorted, 1, count);
     struct step_spread spread = {
-        .steps = count,
+        .step_count = count,
         .median_s = gsl_stats_quantile_from_sorted_data(sorted, 1, count, 0.5),
-        .high_s = gsl_stats_quantile_from_sorted_data(sorted, 1, count, 0.9),
-        .worst_s = sorted[count - 1],
+        .percentile_90_s = gsl_stats_quantile_from_sorted_data(sorted, 1, count, 0.9),
+        .longest_s = sorted[count - 1],
     };
     free(sorted);
     return spread;
 }
 
-static void summarise(struct batch_times *times, const struct packed_batch *batch)
+static void summarise_batches(struct batch_times *times, const struct packed_batch *batch)
 {
     double all_s = 0, tokens = 0, padding = 0;
-    times->spread = step_spread_of(times->step_s, times->count);
-    for (size_t i = times->count; i-- > 0;) {
+    times->spread = step_spread_of(times->step_s, times->batch_count);
+    for (size_t i = times->batch_count; i-- > 0;) {
         all_s += times->step_s[i];
-        tokens += (double)batch[i].tokens;
-        padding += (double)batch[i].padding;
-        if (times->step_s[i] == times->spread.worst_s)
+        tokens += (double)batch[i].document_tokens;
+        padding += (double)batch[i].padding_tokens;
+        if (times->step_s[i] == times->spread.longest_s)
             times->slowest_batch = i;
     }
     times->tokens_per_s = all_s > 0 ? tokens / all_s : 0;
@@ -102,7 +102,7 @@ static double unwindowed_layers(const struct transformer *model, int64_t layers)
  * simulated if the first step was short, was a short list or was part of a model, if windows begin at a later layer, or
  * if the returned number would be more than half of the layers. All are also simulated in pipelines, whose stages wait
  * for each other, and with offload ratios, because times do not grow in proportion to the layers there. */
-static int64_t layers_of_batches(const struct prediction *first)
+static int64_t simulated_layers_of_batches(const struct prediction *first)
 {
     const struct choices *c = &first->choices;
     const struct transformer *model = c->model;
@@ -119,15 +119,15 @@ static int64_t layers_of_batches(const struct prediction *first)
 }
 
 /* Predicts the batches from number `from` on, in child processes. Batch `from` is job 0. */
-static enum status predict_all(struct batch_times *times, struct job *job, size_t from,
-                               struct diag *diag)
+static enum status predict_batches(struct batch_times *times, struct batch_job *job, size_t from,
+                                   struct diag *diag)
 {
-    size_t count = times->count - from;
+    size_t count = times->batch_count - from;
     struct batch_answer *answer = heap_zalloc(count + 1, sizeof *answer);
     struct progress progress = {0};
     progress_begin(&progress, count, 0);
     enum status status =
-        workers_run(count, sizeof *answer, predict_one, job, answer, &progress, diag);
+        workers_run(count, sizeof *answer, predict_batch, job, answer, &progress, diag);
     progress_end();
     for (size_t i = 0; i < count && status == STATUS_OK; i++) {
         times->step_s[from + i] = answer[i].step_s;
@@ -145,14 +145,15 @@ enum status batch_times_make(struct batch_times *times, const struct prediction 
                              const struct packed_batch *batch, size_t count, struct diag *diag)
 {
     const struct transformer *model = first->choices.model;
-    int64_t layers = first->question.exact || count == 1 ? 0 : layers_of_batches(first);
+    int64_t layers =
+        first->question.is_exact || count == 1 ? 0 : simulated_layers_of_batches(first);
     size_t from = layers > 0 ? 0 : 1; /* an estimate also needs the first batch with few layers */
-    struct job job = {first, batch + from, layers};
-    times->count = count;
-    times->layers = layers;
+    struct batch_job job = {first, batch + from, layers};
+    times->batch_count = count;
+    times->simulated_layers = layers;
     times->step_s = heap_zalloc(count, sizeof *times->step_s);
     times->lateness = heap_zalloc(count, sizeof *times->lateness);
-    enum status status = predict_all(times, &job, from, diag);
+    enum status status = predict_batches(times, &job, from, diag);
     if (status == STATUS_OK && layers > 0) {
         double few_s = times->step_s[0],
                scale = unwindowed_layers(model, model->layers) / unwindowed_layers(model, layers);
@@ -162,7 +163,7 @@ enum status batch_times_make(struct batch_times *times, const struct prediction 
     times->step_s[0] = first->sim.step_s;
     times->lateness[0] = first->lateness;
     if (status == STATUS_OK)
-        summarise(times, batch);
+        summarise_batches(times, batch);
     return status;
 }
 

@@ -9,13 +9,13 @@
 
 /* The median of steps, the time that 9 of 10 steps do not exceed (interpolated between steps), and the longest. */
 struct step_spread {
-    size_t steps;
-    double median_s, high_s, worst_s;
+    size_t step_count;
+    double median_s, percentile_90_s, longest_s;
 };
 
 /* All-zero is empty. */
 struct batch_times {
-    size_t count;
+    size_t batch_count;
     double *step_s;                     /* [count], heap: by batch */
     struct document_lateness *lateness; /* [count], heap: by batch */
     struct step_spread spread;
@@ -24,7 +24,7 @@ struct batch_times {
     double tokens_per_s;
     double padding_share; /* padding as a share of the tokens of all batches */
     /* number of layers with which the batches after the first were simulated; 0: all layers */
-    int64_t layers;
+    int64_t simulated_layers;
 };
 
 /* Predicts the request of `first` with the documents of each batch, in as many processes as there are cores. `first` is

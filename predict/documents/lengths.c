@@ -92,7 +92,7 @@ static enum status skip_comment(void *context, struct loc at, const char *text, 
     return STATUS_OK;
 }
 
-static enum status read_file(struct lengths *l, const char *path, struct diag *diag)
+static enum status read_length_file(struct lengths *l, const char *path, struct diag *diag)
 {
     struct text text = {0};
     struct lengths_reading reading = {.lengths = l};
@@ -110,7 +110,8 @@ static enum status read_file(struct lengths *l, const char *path, struct diag *d
 /* ---- distributions ---- */
 
 /* Reads a number and a count of tokens: "MEDIAN,SIGMA" (tokens_first) or "S,MAX". */
-static bool read_pair(const char *text, bool tokens_first, double *number, int64_t *tokens)
+static bool parse_number_and_tokens(const char *text, bool tokens_first, double *number,
+                                    int64_t *tokens)
 {
     const char *comma = strchr(text, ',');
     if (comma == NULL)
@@ -129,12 +130,12 @@ static enum status open_lognormal(struct lengths *l, const char *text, struct di
 {
     int64_t median = 0;
     l->kind = LENGTHS_LOGNORMAL;
-    if (!read_pair(text, true, &l->sigma, &median) || !(l->sigma >= 0 && l->sigma <= 10) ||
-        median > LENGTH_MAX)
+    if (!parse_number_and_tokens(text, true, &l->sigma, &median) ||
+        !(l->sigma >= 0 && l->sigma <= 10) || median > LENGTH_MAX)
         return diag_error(diag, here, STATUS_BAD_INPUT,
                           "'%s' is not lognormal:MEDIAN,SIGMA with the median in tokens, at most "
                           "1024G, and sigma from 0 to 10, such as lognormal:2K,1.5",
-                          l->name);
+                          l->source_text);
     l->median = (double)median;
     return STATUS_OK;
 }
@@ -144,11 +145,11 @@ static enum status open_zipf(struct lengths *l, const char *text, struct diag *d
     double s = 0;
     int64_t most = 0;
     l->kind = LENGTHS_ZIPF;
-    if (!read_pair(text, false, &s, &most) || !(s > 0 && s <= 10) || most > ZIPF_MAX)
+    if (!parse_number_and_tokens(text, false, &s, &most) || !(s > 0 && s <= 10) || most > ZIPF_MAX)
         return diag_error(diag, here, STATUS_BAD_INPUT,
                           "'%s' is not zipf:S,MAX with S above 0, at most 10, and MAX at most 4M "
                           "tokens, such as zipf:1.2,128K",
-                          l->name);
+                          l->source_text);
     double *weight = heap_alloc((size_t)most, sizeof *weight);
     for (int64_t i = 0; i < most; i++)
         weight[i] = pow((double)(i + 1), -s);
@@ -159,7 +160,7 @@ static enum status open_zipf(struct lengths *l, const char *text, struct diag *d
 
 /* ---- histograms ---- */
 
-struct bins {
+struct histogram_bins {
     struct lengths *lengths;
     double *share; /* heap, [capacity] */
     size_t rows, capacity;
@@ -168,7 +169,7 @@ struct bins {
 static enum status read_bin(void *context, const struct record *record, struct diag *diag)
 {
     static const char *const heading[] = {"from", "upto", "share"};
-    struct bins *bins = context;
+    struct histogram_bins *bins = context;
     struct lengths *l = bins->lengths;
     bool is_heading = record->count == ARRAY_LEN(heading);
     for (size_t i = 0; i < ARRAY_LEN(heading) && is_heading; i++)
@@ -204,7 +205,7 @@ static enum status read_bin(void *context, const struct record *record, struct d
 static enum status open_histogram(struct lengths *l, const char *path, struct diag *diag)
 {
     struct text text = {0};
-    struct bins bins = {.lengths = l};
+    struct histogram_bins bins = {.lengths = l};
     const struct record_handler handler = {&bins, read_bin, skip_comment};
     double all = 0;
     l->kind = LENGTHS_HISTOGRAM;
@@ -226,7 +227,7 @@ static enum status open_histogram(struct lengths *l, const char *path, struct di
 enum status lengths_open(struct lengths *l, const char *text, uint64_t seed, struct diag *diag)
 {
     enum status status;
-    l->name = text;
+    l->source_text = text;
     if (strncmp(text, "lognormal:", 10) == 0)
         status = open_lognormal(l, text + 10, diag);
     else if (strncmp(text, "zipf:", 5) == 0)
@@ -234,7 +235,7 @@ enum status lengths_open(struct lengths *l, const char *text, uint64_t seed, str
     else if (strncmp(text, "histogram:", 10) == 0)
         status = open_histogram(l, text + 10, diag);
     else
-        status = read_file(l, text, diag);
+        status = read_length_file(l, text, diag);
     if (status == STATUS_OK && l->kind == LENGTHS_BATCHES && seed > 0)
         status = diag_error(
             diag, (struct loc){.name = "--seed"}, STATUS_BAD_INPUT,
@@ -265,40 +266,41 @@ static int64_t draw_length(struct lengths *l)
     return length < 1 ? 1 : length > (double)LENGTH_MAX ? LENGTH_MAX : (int64_t)length;
 }
 
-int64_t lengths_next(struct lengths *l)
+int64_t lengths_take_next(struct lengths *l)
 {
-    int64_t length = l->waiting;
+    int64_t length = l->put_back_length;
     if (length > 0) {
-        l->waiting = 0;
+        l->put_back_length = 0;
         return length;
     }
     if (l->kind != LENGTHS_LIST && l->kind != LENGTHS_BATCHES)
         return draw_length(l);
     if (l->kind == LENGTHS_LIST && l->next == l->count) {
         l->next = 0;
-        l->rounds++;
+        l->times_begun_again++;
     }
     if (l->kind == LENGTHS_LIST)
         return l->length[l->next++];
-    /* A sampled batch ends where the next row has another batch number. l->rounds counts the ends that were
+    /* A sampled batch ends where the next row has another batch number. l->times_begun_again counts the ends that were
      * returned. */
     if (l->next == l->count)
         return 0;
-    if (l->next > 0 && l->batch_of[l->next] != l->batch_of[l->next - 1] && l->rounds == 0) {
-        l->rounds = 1;
+    if (l->next > 0 && l->batch_of[l->next] != l->batch_of[l->next - 1] &&
+        l->times_begun_again == 0) {
+        l->times_begun_again = 1;
         return 0;
     }
-    l->rounds = 0;
+    l->times_begun_again = 0;
     return l->length[l->next++];
 }
 
 void lengths_put_back(struct lengths *l, int64_t length)
 {
-    assert(l->waiting == 0 && length > 0);
-    l->waiting = length;
+    assert(l->put_back_length == 0 && length > 0);
+    l->put_back_length = length;
 }
 
 bool lengths_are_used_up(const struct lengths *l)
 {
-    return l->kind == LENGTHS_BATCHES && l->waiting == 0 && l->next == l->count;
+    return l->kind == LENGTHS_BATCHES && l->put_back_length == 0 && l->next == l->count;
 }

@@ -30,17 +30,17 @@ enum { ZIPF_MAX = 1 << 22 };
 /* All-zero is empty. */
 struct lengths {
     enum lengths_kind kind;
-    const char *name; /* the text that lengths_open() was given, which it borrows */
+    const char *source_text; /* the text that lengths_open() was given, which it borrows */
     int64_t *length,
         /* [count] of a file: the lengths, and, for sampled batches, their numbers; of a histogram: the columns `upto`
          * and `from` */
         *batch_of;
     size_t count, next; /* next: number of rows that were taken since the list began */
     /* how often a list has begun again; for sampled batches: 1 after the end of one was returned */
-    size_t rounds;
+    size_t times_begun_again;
     double median, sigma;
-    void *rng, *table; /* objects of the library GSL */
-    int64_t waiting;   /* a length that was put back, and is returned next; 0: none */
+    void *rng, *table;       /* objects of the library GSL */
+    int64_t put_back_length; /* a length that was put back, and is returned next; 0: none */
 };
 
 /* Opens a file or a distribution. seed 0 means that none was given: then a file keeps its order, and a distribution is
@@ -50,9 +50,9 @@ enum status lengths_open(struct lengths *lengths, const char *text, uint64_t see
 void lengths_release(struct lengths *lengths);
 
 /* Returns the next length, 1 or more; 0: the sampled batch ends here. */
-int64_t lengths_next(struct lengths *lengths);
+int64_t lengths_take_next(struct lengths *lengths);
 
-/* Makes `length` the one that lengths_next() returns next. Only one can wait. */
+/* Makes `length` the one that lengths_take_next() returns next. Only one can wait. */
 void lengths_put_back(struct lengths *lengths, int64_t length);
 
 /* True if there is no further length, which happens only with sampled batches. */

@@ -7,42 +7,44 @@ enum status packing_sizes(struct packing_options *sizes, const struct request *r
                           const struct choices *c, struct diag *diag)
 {
     bool cut = request->ring_layout == RING_ZIGZAG_DOCUMENTS && c->cp > 1;
-    sizes->seq = c->seq;
-    sizes->multiple = cut ? 2 * (int64_t)c->cp : 1;
-    sizes->sequences = (uint32_t)c->global_batch;
-    sizes->ranks = c->dp;
-    sizes->micro_batch = (uint32_t)c->micro_batch;
-    return c->seq % sizes->multiple == 0
+    sizes->sequence_tokens = c->seq;
+    sizes->round_up_to = cut ? 2 * (int64_t)c->cp : 1;
+    sizes->sequence_count = (uint32_t)c->global_batch;
+    sizes->data_parallel_ranks = c->dp;
+    sizes->micro_batch_sequences = (uint32_t)c->micro_batch;
+    return c->seq % sizes->round_up_to == 0
                ? STATUS_OK
                : diag_error(diag, (struct loc){.name = "--layout"}, STATUS_BAD_INPUT,
                             "zigzag-documents pads documents to multiples of %lld tokens, and a "
                             "sequence has %lld",
-                            (long long)sizes->multiple, (long long)c->seq);
+                            (long long)sizes->round_up_to, (long long)c->seq);
 }
 
-static bool same_sizes(const struct packing_options *a, const struct packing_options *b)
+static bool have_same_sizes(const struct packing_options *a, const struct packing_options *b)
 {
-    return a->seq == b->seq && a->multiple == b->multiple && a->sequences == b->sequences &&
-           a->ranks == b->ranks && a->micro_batch == b->micro_batch;
+    return a->sequence_tokens == b->sequence_tokens && a->round_up_to == b->round_up_to &&
+           a->sequence_count == b->sequence_count &&
+           a->data_parallel_ranks == b->data_parallel_ranks &&
+           a->micro_batch_sequences == b->micro_batch_sequences;
 }
 
-static double largest_pairs(const struct packed_batch *batch)
+static double largest_rank_pairs(const struct packed_batch *batch)
 {
-    return batch->pairs * batch->latest_over_mean;
+    return batch->pairs * batch->fullest_over_mean;
 }
 
 /* Returns the typical batch: the one whose largest rank has the median number of pairs. As many batches have fewer, or
  * one less than that. */
-static size_t typical_of(const struct packed_set *packed_set)
+static size_t find_typical_batch(const struct packed_set *packed_set)
 {
-    for (size_t i = 0; i < packed_set->count; i++) {
-        double own = largest_pairs(&packed_set->batch[i]);
+    for (size_t i = 0; i < packed_set->batch_count; i++) {
+        double own = largest_rank_pairs(&packed_set->batch[i]);
         size_t below = 0;
-        for (size_t k = 0; k < packed_set->count; k++) {
-            double other = largest_pairs(&packed_set->batch[k]);
+        for (size_t k = 0; k < packed_set->batch_count; k++) {
+            double other = largest_rank_pairs(&packed_set->batch[k]);
             below += other < own || (other == own && k < i);
         }
-        if (below == (packed_set->count - 1) / 2)
+        if (below == (packed_set->batch_count - 1) / 2)
             return i;
     }
     return 0;
@@ -50,7 +52,7 @@ static size_t typical_of(const struct packed_set *packed_set)
 
 static void packed_set_free(struct packed_set *packed_set)
 {
-    for (size_t i = 0; i < packed_set->count; i++)
+    for (size_t i = 0; i < packed_set->batch_count; i++)
         packed_batch_release(&packed_set->batch[i]);
     free(packed_set->batch);
     free(packed_set);
@@ -61,18 +63,19 @@ static enum status pack_set(struct packed_set *packed_set, struct packed_sets *p
 {
     const struct packed_sets_request *asked = &packed_sets->request;
     struct lengths lengths = {0};
-    enum status status = lengths_open(&lengths, asked->lengths, asked->seed, diag);
-    packed_set->batch = heap_zalloc(asked->batches, sizeof *packed_set->batch);
-    while (status == STATUS_OK && packed_set->count < asked->batches &&
-           (packed_set->count == 0 || !lengths_are_used_up(&lengths)))
-        status = packing_next(&packed_set->batch[packed_set->count++], &lengths, &packed_set->sizes,
-                              diag);
+    enum status status = lengths_open(&lengths, asked->lengths_text, asked->seed, diag);
+    packed_set->batch = heap_zalloc(asked->batch_count, sizeof *packed_set->batch);
+    while (status == STATUS_OK && packed_set->batch_count < asked->batch_count &&
+           (packed_set->batch_count == 0 || !lengths_are_used_up(&lengths)))
+        status = packing_pack_next_step(&packed_set->batch[packed_set->batch_count++], &lengths,
+                                        &packed_set->sizes, diag);
     lengths_release(&lengths);
     if (status != STATUS_OK)
         return status;
-    packed_set->typical_batch = typical_of(packed_set);
-    packed_batch_documents(&packed_set->batch[packed_set->typical_batch], packed_set->sizes.seq,
-                           &packed_set->documents, &packed_sets->arena);
+    packed_set->typical_batch = find_typical_batch(packed_set);
+    packed_batch_documents(&packed_set->batch[packed_set->typical_batch],
+                           packed_set->sizes.sequence_tokens, &packed_set->documents,
+                           &packed_sets->arena);
     return STATUS_OK;
 }
 
@@ -84,7 +87,7 @@ enum status packed_sets_find(const struct packed_set **found, struct packed_sets
                                     .balance = packed_sets->request.balance};
     enum status status = packing_sizes(&sizes, request, choices, diag);
     for (size_t i = 0; status == STATUS_OK && i < packed_sets->count; i++)
-        if (same_sizes(&packed_sets->packed_set[i]->sizes, &sizes)) {
+        if (have_same_sizes(&packed_sets->packed_set[i]->sizes, &sizes)) {
             *found = packed_sets->packed_set[i];
             return STATUS_OK;
         }
@@ -118,7 +121,7 @@ void packed_sets_release(struct packed_sets *packed_sets)
 
 double packed_set_tokens(const struct packed_set *packed_set, size_t batch)
 {
-    return (double)packed_set->batch[batch].tokens;
+    return (double)packed_set->batch[batch].document_tokens;
 }
 
 double packed_set_mean_tokens(const struct packed_set *packed_set, size_t count)

@@ -13,18 +13,18 @@
 
 /* What is sampled. The members mean the same as in lengths_open() and struct packing_options. */
 struct packed_sets_request {
-    const char *lengths;
+    const char *lengths_text;
     uint64_t seed;
     enum packing_policy policy;
     enum packing_balance balance;
     /* number of batches of each packed set, 1 or more; a packed set has fewer if a file of sampled batches has fewer */
-    size_t batches;
+    size_t batch_count;
 };
 
 struct packed_set {
     struct packing_options sizes;
     struct packed_batch *batch; /* [count], heap */
-    size_t count, typical_batch;
+    size_t batch_count, typical_batch;
     struct documents documents; /* the documents of the typical batch */
 };
 

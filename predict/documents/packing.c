@@ -10,13 +10,13 @@ const char *const packing_names[PACKING_COUNT] = {"first-fit", "best-fit", "buck
 
 void packed_batch_release(struct packed_batch *batch)
 {
-    for (uint32_t s = 0; s < batch->sequences; s++)
+    for (uint32_t s = 0; s < batch->sequence_count; s++)
         free(batch->sequence[s].length);
     free(batch->sequence);
     *batch = (struct packed_batch){0};
 }
 
-static double pairs_of(int64_t length)
+static double causal_pairs_of_length(int64_t length)
 {
     return (double)length * ((double)length + 1) / 2;
 }
@@ -27,7 +27,7 @@ static int64_t round_up(int64_t length, int64_t multiple)
 }
 
 /* Returns the class of a length, floor(log2(length)). */
-static int64_t bucket_of(int64_t length)
+static int64_t length_class_of(int64_t length)
 {
     int64_t bucket = 0;
     while (length >>= 1)
@@ -35,7 +35,7 @@ static int64_t bucket_of(int64_t length)
     return bucket;
 }
 
-static void put_document(struct packed_batch *batch, struct packed_sequence *sequence,
+static void add_document(struct packed_batch *batch, struct packed_sequence *sequence,
                          int64_t tokens, int64_t padded)
 {
     if (sequence->count == sequence->capacity) {
@@ -45,20 +45,21 @@ static void put_document(struct packed_batch *batch, struct packed_sequence *seq
     }
     sequence->length[sequence->count++] = padded;
     sequence->used_tokens += padded;
-    batch->documents++;
-    batch->tokens += tokens;
+    batch->document_count++;
+    batch->document_tokens += tokens;
 }
 
 /* Returns the sequence in which the whole document is placed; NULL: no sequence has room for it. */
-static struct packed_sequence *find_place(struct packed_batch *batch,
-                                          const struct packing_options *o, int64_t padded,
-                                          int64_t bucket)
+static struct packed_sequence *find_sequence_with_room(struct packed_batch *batch,
+                                                       const struct packing_options *o,
+                                                       int64_t padded, int64_t bucket)
 {
     struct packed_sequence *best = NULL;
-    for (uint32_t s = 0; s < batch->sequences; s++) {
+    for (uint32_t s = 0; s < batch->sequence_count; s++) {
         struct packed_sequence *sequence = &batch->sequence[s];
-        bool fits = o->seq - sequence->used_tokens >= padded;
-        if (o->policy == PACKING_BUCKETS && sequence->bucket >= 0 && sequence->bucket != bucket)
+        bool fits = o->sequence_tokens - sequence->used_tokens >= padded;
+        if (o->policy == PACKING_BUCKETS && sequence->length_class >= 0 &&
+            sequence->length_class != bucket)
             fits = false;
         if (!fits || (best != NULL && sequence->used_tokens <= best->used_tokens))
             continue;
@@ -70,20 +71,20 @@ static struct packed_sequence *find_place(struct packed_batch *batch,
 }
 
 /* Places a document in one sequence without cutting it in two; of one that is longer than a sequence, only the first
- * `seq` tokens are placed. Returns false if no sequence has room for it; it then waits for the next step. */
+ * sequence_tokens tokens are placed. Returns false if no sequence has room for it; it then waits for the next step. */
 static bool place_whole(struct packed_batch *batch, const struct packing_options *o,
                         struct lengths *lengths, int64_t length)
 {
-    int64_t tokens = length < o->seq ? length : o->seq;
-    int64_t padded = round_up(tokens, o->multiple), bucket = bucket_of(tokens);
-    struct packed_sequence *place = find_place(batch, o, padded, bucket);
+    int64_t tokens = length < o->sequence_tokens ? length : o->sequence_tokens;
+    int64_t padded = round_up(tokens, o->round_up_to), bucket = length_class_of(tokens);
+    struct packed_sequence *place = find_sequence_with_room(batch, o, padded, bucket);
     if (place == NULL) {
         lengths_put_back(lengths, length);
         return false;
     }
-    put_document(batch, place, tokens, padded);
-    place->bucket = bucket;
-    batch->cut_documents += tokens < length;
+    add_document(batch, place, tokens, padded);
+    place->length_class = bucket;
+    batch->cut_count += tokens < length;
     batch->dropped_tokens += length - tokens;
     return true;
 }
@@ -93,13 +94,14 @@ static bool place_whole(struct packed_batch *batch, const struct packing_options
 static bool place_pieces(struct packed_batch *batch, const struct packing_options *o,
                          struct lengths *lengths, int64_t length)
 {
-    for (uint32_t s = 0; s < batch->sequences && length > 0; s++) {
+    for (uint32_t s = 0; s < batch->sequence_count && length > 0; s++) {
         struct packed_sequence *sequence = &batch->sequence[s];
-        int64_t room = o->seq - sequence->used_tokens, tokens = length < room ? length : room;
+        int64_t room = o->sequence_tokens - sequence->used_tokens,
+                tokens = length < room ? length : room;
         if (tokens == 0)
             continue;
-        put_document(batch, sequence, tokens, round_up(tokens, o->multiple));
-        batch->cut_documents += tokens < length;
+        add_document(batch, sequence, tokens, round_up(tokens, o->round_up_to));
+        batch->cut_count += tokens < length;
         length -= tokens;
     }
     if (length > 0)
@@ -110,46 +112,50 @@ static bool place_pieces(struct packed_batch *batch, const struct packing_option
 static void count_pairs(struct packed_batch *batch, const struct packing_options *o)
 {
     double squares = 0;
-    for (uint32_t s = 0; s < batch->sequences; s++) {
+    for (uint32_t s = 0; s < batch->sequence_count; s++) {
         struct packed_sequence *sequence = &batch->sequence[s];
         for (uint32_t i = 0; i < sequence->count; i++) {
-            sequence->pairs += pairs_of(sequence->length[i]);
+            sequence->pairs += causal_pairs_of_length(sequence->length[i]);
             squares += (double)sequence->length[i] * (double)sequence->length[i];
         }
-        sequence->pairs += pairs_of(o->seq - sequence->used_tokens);
+        sequence->pairs += causal_pairs_of_length(o->sequence_tokens - sequence->used_tokens);
         batch->pairs += sequence->pairs;
     }
-    batch->causal_pairs = batch->sequences * pairs_of(o->seq);
-    batch->squares = squares / ((double)batch->sequences * (double)o->seq * (double)o->seq);
-    batch->padding = batch->sequences * o->seq - batch->tokens;
+    batch->causal_pairs = batch->sequence_count * causal_pairs_of_length(o->sequence_tokens);
+    batch->squared_length_ratio =
+        squares /
+        ((double)batch->sequence_count * (double)o->sequence_tokens * (double)o->sequence_tokens);
+    batch->padding_tokens = batch->sequence_count * o->sequence_tokens - batch->document_tokens;
 }
 
-enum status packing_next(struct packed_batch *batch, struct lengths *lengths,
-                         const struct packing_options *o, struct diag *diag)
+enum status packing_pack_next_step(struct packed_batch *batch, struct lengths *lengths,
+                                   const struct packing_options *o, struct diag *diag)
 {
     const struct loc at = {.name = "--documents"};
     int64_t length = 0;
-    assert(o->seq % o->multiple == 0 && o->sequences % (o->ranks * o->micro_batch) == 0);
+    assert(o->sequence_tokens % o->round_up_to == 0 &&
+           o->sequence_count % (o->data_parallel_ranks * o->micro_batch_sequences) == 0);
     if (lengths_are_used_up(lengths))
         return diag_error(diag, at, STATUS_BAD_INPUT,
-                          "%s has fewer batches than --batches asks for", lengths->name);
-    *batch = (struct packed_batch){.sequences = o->sequences};
-    batch->sequence = heap_zalloc(o->sequences, sizeof *batch->sequence);
-    for (uint32_t s = 0; s < o->sequences; s++)
-        batch->sequence[s].bucket = -1;
+                          "%s has fewer batches than --batches asks for", lengths->source_text);
+    *batch = (struct packed_batch){.sequence_count = o->sequence_count};
+    batch->sequence = heap_zalloc(o->sequence_count, sizeof *batch->sequence);
+    for (uint32_t s = 0; s < o->sequence_count; s++)
+        batch->sequence[s].length_class = -1;
     bool placed = true;
-    while (placed && (length = lengths_next(lengths)) > 0)
+    while (placed && (length = lengths_take_next(lengths)) > 0)
         placed = o->policy == PACKING_TRUNCATE ? place_pieces(batch, o, lengths, length)
                                                : place_whole(batch, o, lengths, length);
     if (!placed && lengths->kind == LENGTHS_BATCHES)
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "batch %lld of %s does not fit into %u sequences of %lld tokens with "
                           "--packing %s: document %llu, of %lld tokens, finds no place",
-                          (long long)lengths->batch_of[lengths->next - 1], lengths->name,
-                          o->sequences, (long long)o->seq, packing_names[o->policy],
-                          (unsigned long long)batch->documents + 1, (long long)length);
+                          (long long)lengths->batch_of[lengths->next - 1], lengths->source_text,
+                          o->sequence_count, (long long)o->sequence_tokens,
+                          packing_names[o->policy], (unsigned long long)batch->document_count + 1,
+                          (long long)length);
     count_pairs(batch, o);
-    packing_balance(batch, o);
+    packing_apply_balance(batch, o);
     return STATUS_OK;
 }
 
@@ -159,7 +165,7 @@ void packing_put_dropped(struct text *out, const struct packed_batch *batch, siz
     int64_t dropped = 0, kept = 0;
     for (size_t i = 0; i < count; i++) {
         dropped += batch[i].dropped_tokens;
-        kept += batch[i].tokens;
+        kept += batch[i].document_tokens;
     }
     if (dropped == 0)
         return;
@@ -175,8 +181,8 @@ void packing_put_dropped(struct text *out, const struct packed_batch *batch, siz
 void packed_batch_documents(const struct packed_batch *batch, int64_t seq,
                             struct documents *documents, struct arena *arena)
 {
-    documents_init(documents, arena, batch->sequences);
-    for (uint32_t s = 0; s < batch->sequences; s++) {
+    documents_init(documents, arena, batch->sequence_count);
+    for (uint32_t s = 0; s < batch->sequence_count; s++) {
         const struct packed_sequence *sequence = &batch->sequence[s];
         int64_t *length = heap_alloc(sequence->count + 1, sizeof *length);
         uint32_t count = sequence->count;

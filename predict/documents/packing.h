@@ -50,44 +50,45 @@ extern const char *const balance_names[BALANCE_COUNT];
 struct packing_options {
     enum packing_policy policy;
     enum packing_balance balance;
-    int64_t seq; /* tokens of a sequence; `multiple` divides them */
+    int64_t sequence_tokens; /* tokens of a sequence; round_up_to divides them */
     /* document lengths are rounded up to a multiple of this number of tokens; 1: they are not rounded */
-    int64_t multiple;
-    uint32_t sequences;   /* number of sequences of a step; ranks x micro_batch divides it */
-    uint32_t ranks;       /* number of data-parallel ranks */
-    uint32_t micro_batch; /* sequences of a micro-batch */
+    int64_t round_up_to;
+    /* number of sequences of a step; data_parallel_ranks x micro_batch_sequences divides it */
+    uint32_t sequence_count;
+    uint32_t data_parallel_ranks;   /* number of data-parallel ranks */
+    uint32_t micro_batch_sequences; /* sequences of a micro-batch */
 };
 
 struct packed_sequence {
     int64_t *length; /* the length of each document, rounded up to the multiple; on the heap */
     uint32_t count, capacity;
-    int64_t used_tokens; /* the sum of the lengths */
-    int64_t bucket;      /* the class of lengths that the sequence takes; -1: not decided yet */
+    int64_t used_tokens;  /* the sum of the lengths */
+    int64_t length_class; /* the class of lengths that the sequence takes; -1: not decided yet */
     double pairs;
 };
 
 /* All-zero is empty. */
 struct packed_batch {
-    struct packed_sequence *sequence; /* [sequences], heap */
-    uint32_t sequences;
-    uint64_t documents;     /* each piece of a cut document counts as one */
-    uint64_t cut_documents; /* how often a document lost its end or was cut in two */
-    int64_t tokens;         /* tokens of documents, without padding */
-    int64_t padding;        /* tokens and padding together fill the step */
-    int64_t dropped_tokens; /* tokens of the ends that documents lost */
+    struct packed_sequence *sequence; /* [sequence_count], heap */
+    uint32_t sequence_count;
+    uint64_t document_count; /* each piece of a cut document counts as one */
+    uint64_t cut_count;      /* how often a document lost its end or was cut in two */
+    int64_t document_tokens; /* tokens of documents, without padding */
+    int64_t padding_tokens;  /* tokens and padding together fill the step */
+    int64_t dropped_tokens;  /* tokens of the ends that documents lost */
     /* causal_pairs: as many as there were if each sequence were one document */
     double pairs, causal_pairs;
     /* the sum of the squared lengths of documents, divided by that of sequences */
-    double squares;
+    double squared_length_ratio;
     /* the data-parallel rank with the most pairs; of several, the first */
-    uint32_t latest_rank;
-    double latest_over_mean; /* the pairs of that rank, divided by the mean over ranks */
+    uint32_t fullest_rank;
+    double fullest_over_mean; /* the pairs of that rank, divided by the mean over ranks */
 };
 
 /* Packs the next step, and orders its sequences. It fails if a sampled batch of a file does not fit, or if there is no
  * further batch. */
-enum status packing_next(struct packed_batch *batch, struct lengths *lengths,
-                         const struct packing_options *options, struct diag *diag);
+enum status packing_pack_next_step(struct packed_batch *batch, struct lengths *lengths,
+                                   const struct packing_options *options, struct diag *diag);
 void packed_batch_release(struct packed_batch *batch);
 
 /* Appends how many tokens packing dropped in `count` batches, and their share of the documents' tokens. Appends nothing
@@ -99,8 +100,8 @@ void packing_put_dropped(struct text *out, const struct packed_batch *batch, siz
 void packed_batch_documents(const struct packed_batch *batch, int64_t seq,
                             struct documents *documents, struct arena *arena);
 
-/* Orders the sequences of a step by options->balance, as packing_next() does, and finds the rank with the most
+/* Orders the sequences of a step by options->balance, as packing_pack_next_step() does, and finds the rank with the most
  * pairs. */
-void packing_balance(struct packed_batch *batch, const struct packing_options *options);
+void packing_apply_balance(struct packed_batch *batch, const struct packing_options *options);
 
 #endif

@@ -55,7 +55,7 @@ static void predict_one(void *context, size_t job, void *result)
 static uint64_t *keys_of(const struct batch_comparison *c, struct arena *arena)
 {
     uint64_t *key = arena_array(arena, c->jobs + 1, sizeof *key);
-    for (size_t i = 0; i < c->jobs && c->kept_jobs->file != NULL; i++) {
+    for (size_t i = 0; i < c->jobs && c->kept_jobs->answer_file != NULL; i++) {
         const struct outcome *row = c->job[i].contender->row;
         struct request request = row->request;
         struct documents documents;
@@ -136,7 +136,7 @@ static void begin_comparison(struct batch_comparison *c, struct best *best)
         struct outcome *row = &best->row[i];
         if (row->kind != OUTCOME_TIMED || row->rate_bound < least)
             break;
-        size_t all = row->packed_set->count;
+        size_t all = row->packed_set->batch_count;
         struct contender *next = &c->contender[c->contenders++];
         next->row = row;
         next->count = all < COMPARED_FIRST ? all : COMPARED_FIRST;
@@ -154,7 +154,7 @@ static void take_all(struct batch_comparison *c)
         stays[i] = &c->contender[i] == first || won_against(&c->contender[i], first) > 0;
     for (size_t i = 0; i < c->contenders; i++)
         if (stays[i])
-            c->contender[i].count = c->contender[i].row->packed_set->count;
+            c->contender[i].count = c->contender[i].row->packed_set->batch_count;
 }
 
 /* Makes the rates of rows that were predicted on fewer batches comparable with the best row's: each becomes the best
@@ -198,7 +198,7 @@ static void explain_one(void *context, size_t job, void *result)
         .setup = setup, .request = &out->request, .skip_offsets = true};
     struct prediction p = {0};
     *out = *e->row[job];
-    setup->padding = packed_set->batch[packed_set->typical_batch].padding;
+    setup->padding_tokens = packed_set->batch[packed_set->typical_batch].padding_tokens;
     if (setup->cluster.gpus == out->request.ranks ||
         cluster_resize(&setup->cluster, &setup->arena, 0, out->request.ranks, NULL) == STATUS_OK)
         if (prediction_make(&p, &question, NULL) == STATUS_OK)
@@ -227,7 +227,7 @@ static enum status explain_rows(struct best *best, struct setup *setup, struct d
     }
     struct outcome *out = heap_zalloc(count + 1, sizeof *out);
     uint64_t *key = heap_zalloc(count + 1, sizeof *key);
-    for (size_t i = 0; i < count && best->limits.kept.file != NULL; i++)
+    for (size_t i = 0; i < count && best->limits.kept.answer_file != NULL; i++)
         key[i] = explanation_key(setup, e.row[i]);
     struct progress progress;
     progress_begin(&progress, count, 0);

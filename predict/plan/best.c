@@ -20,8 +20,9 @@ bool best_is_better(enum plan_goal goal, const struct outcome *a, const struct o
         return false;
     if (goal == GOAL_LONGEST && a->tokens != b->tokens)
         return a->tokens > b->tokens;
-    return a->spread.steps != b->spread.steps ? a->spread.steps > b->spread.steps
-                                              : a->rate_bound > b->rate_bound;
+    return a->spread.step_count != b->spread.step_count
+               ? a->spread.step_count > b->spread.step_count
+               : a->rate_bound > b->rate_bound;
 }
 
 const char *best_ended_by(const struct best *best)

@@ -59,7 +59,7 @@ static bool fits_at(const struct round *round, const struct request *request, in
     if (prediction_memory(&p, &question, NULL, NULL) == STATUS_OK) {
         fits = room_fits(round->setup, &p.verdict);
         if (p.choices.activations != CHOICE_ACTIVATIONS_RATIO &&
-            verdict_margin(&p.verdict, LIMIT_HOST) < 0)
+            verdict_margin_bytes(&p.verdict, LIMIT_HOST) < 0)
             *never = tokens;
     }
     prediction_release(&p);
@@ -109,7 +109,7 @@ static void take_reached(struct outcome *o, const struct reached *r)
     if (r->tokens > 0)
         o->request = r->request;
     if (o->kind == OUTCOME_UNFIT)
-        o->missing_bytes = verdict_missing(&r->next_verdict);
+        o->missing_bytes = verdict_missing_bytes(&r->next_verdict);
 }
 
 /* Finds the longest sequence of a candidate over its repairs, and simulates it if it is longer than that of the best
@@ -203,9 +203,9 @@ static enum status find_longest(struct best *best, struct setup *setup,
             skip(&best->row[next], &row[next], OUTCOME_NO_ROOM);
             best->row[next].missing_bytes = least - available;
         }
-        progress.base = next - jobs;
+        progress.done_before_run = next - jobs;
         round.candidate = batch;
-        for (size_t i = 0; i < jobs && best->limits.kept.file != NULL; i++)
+        for (size_t i = 0; i < jobs && best->limits.kept.answer_file != NULL; i++)
             key[i] = key_of(&round, &batch[i]);
         status = kept_jobs_run(&best->limits.kept, key, jobs, sizeof out[0], try_candidate, &round,
                                out, &progress, diag);

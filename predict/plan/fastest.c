@@ -132,9 +132,9 @@ static void find_twins(struct rate_search *s)
 static bool twin_lacks(const struct verdict *verdict)
 {
     struct verdict least = *verdict;
-    uint64_t *needed = &least.needed[LIMIT_DEVICE];
-    *needed -= least.nccl < *needed ? least.nccl : *needed;
-    return verdict_missing(&least) > 0;
+    uint64_t *needed = &least.needed_bytes[LIMIT_DEVICE];
+    *needed -= least.nccl_bytes < *needed ? least.nccl_bytes : *needed;
+    return verdict_missing_bytes(&least) > 0;
 }
 
 /* Takes what a candidate's answer says of its twin's memory: the repairs with which it does not fit. A gamble is the
@@ -256,7 +256,7 @@ static enum status take_round(struct rate_search *s, double above, struct progre
 {
     struct candidate_answer answer[SEARCH_ROUND];
     fastest_choose_jobs(s, above);
-    for (size_t i = 0; i < s->jobs && s->best->limits.kept.file != NULL; i++)
+    for (size_t i = 0; i < s->jobs && s->best->limits.kept.answer_file != NULL; i++)
         s->key[i] = fastest_job_key(s, &s->job[i]);
     enum status status = kept_jobs_run(&s->best->limits.kept, s->key, s->jobs, sizeof answer[0],
                                        fastest_take_step, s, answer, progress, diag);
@@ -299,7 +299,7 @@ static enum status search(struct rate_search *s, double *above, struct progress 
         open = fastest_open_above(s, *above);
         if (open == 0 || status != STATUS_OK || is_time_over(s))
             break;
-        progress->base = all - open;
+        progress->done_before_run = all - open;
         status = take_round(s, *above, progress, diag);
     }
     progress->note = NULL;
@@ -330,7 +330,7 @@ static enum status find_runners_up(struct rate_search *s, struct progress *progr
     enum status status = STATUS_OK;
     double gap = fmax(RUNNER_UP_GAP, s->best->limits.gap);
     strategies_list(&strategies);
-    progress->base = progress->total;
+    progress->done_before_run = progress->job_count;
     progress->note = "the best of each other strategy";
     for (int strategy = 0; strategy < (int)strategies; strategy++) {
         take_strategy(s, strategy);

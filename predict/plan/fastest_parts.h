@@ -87,7 +87,7 @@ size_t fastest_open_above(const struct rate_search *search, double above);
  * and later some of those that may soon be a better answer. */
 void fastest_choose_jobs(struct rate_search *search, double above);
 
-/* Takes the step of a job, a workers_function: context is the search, result a struct candidate_answer. */
+/* Takes the step of a job, a workers_job_fn: context is the search, result a struct candidate_answer. */
 void fastest_take_step(void *context, size_t number, void *result);
 
 /* Returns a digest of all on which a job's answer depends: the layer that it looks at, or the candidate and what is

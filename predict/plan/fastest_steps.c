@@ -12,7 +12,7 @@
 /* Notes the verdict that came nearest to fitting. */
 static void note_unfit(struct outcome *o, const struct verdict *verdict)
 {
-    double lacks = verdict_missing(verdict);
+    double lacks = verdict_missing_bytes(verdict);
     if (o->kind == OUTCOME_UNFIT && lacks >= o->missing_bytes)
         return;
     o->kind = OUTCOME_UNFIT;
@@ -131,7 +131,7 @@ static void predict_it(const struct rate_search *s, const struct search_node *no
                                                  .request = &request,
                                                  .skip_offsets = true,
                                                  .skip_causes = true,
-                                                 .to_exceed = s->to_exceed};
+                                                 .rate_to_exceed = s->to_exceed};
     struct prediction p = {0};
     a->next = STAGE_DONE;
     for (unsigned i = 0; i <= node->repair; i++)
@@ -140,7 +140,7 @@ static void predict_it(const struct rate_search *s, const struct search_node *no
     a->repair = (uint8_t)(node->repair + 1);
     if (prediction_memory(&p, &question, NULL, NULL) != STATUS_OK) {
         a->next = STAGE_SHORT;
-    } else if (p.too_slow) { /* it is simulated later, if its strategy has no better one */
+    } else if (p.is_too_slow) { /* it is simulated later, if its strategy has no better one */
         a->repair = node->repair;
         a->next = STAGE_WHOLE;
         a->rate_bound = p.tokens_per_s_gpu;
@@ -188,8 +188,9 @@ void fastest_take_step(void *context, size_t number, void *result)
     a->next = STAGE_DONE;
     if (job->stage != STAGE_LAYER)
         a->outcome = s->best->row[job->node];
-    s->setup->padding =
-        c->packed_set != NULL ? c->packed_set->batch[c->packed_set->typical_batch].padding : 0;
+    s->setup->padding_tokens =
+        c->packed_set != NULL ? c->packed_set->batch[c->packed_set->typical_batch].padding_tokens
+                              : 0;
     if (!resize_cluster(s->setup, c->request.ranks))
         return;
     if (job->stage == STAGE_LAYER)
@@ -220,5 +221,5 @@ uint64_t fastest_job_key(const struct rate_search *s, const struct search_job *j
                             o->missing_bytes,
                             o->verdict.fits_probability};
     key = digest_add(outcome_key(s->setup, s->open, c), state, sizeof state);
-    return digest_add(key, o->verdict.needed, sizeof o->verdict.needed);
+    return digest_add(key, o->verdict.needed_bytes, sizeof o->verdict.needed_bytes);
 }

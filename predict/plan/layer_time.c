@@ -73,11 +73,11 @@ struct bound_layer layer_sums(const struct setup *setup, const struct request *a
     struct bound_layer layer = {0};
     for (int i = 0; i < 2; i++) {
         const struct prediction_question question = {
-            .setup = setup, .request = &request, .step_only = true, .layers = 2 + i};
+            .setup = setup, .request = &request, .step_only = true, .layer_count = 2 + i};
         struct prediction p = {0};
         bool made = prediction_memory(&p, &question, NULL, NULL) == STATUS_OK;
         if (made)
-            of[i] = prediction_sums(&p);
+            of[i] = prediction_rank_sums(&p);
         prediction_release(&p);
         if (!made)
             return layer;
@@ -95,7 +95,7 @@ double layer_step_s(const struct setup *setup, const struct request *asked,
     double of[2] = {0};
     for (int i = 0; i < 2; i++) {
         const struct prediction_question question = {
-            .setup = setup, .request = &request, .step_only = true, .layers = 2 + i};
+            .setup = setup, .request = &request, .step_only = true, .layer_count = 2 + i};
         struct prediction p = {0};
         if (prediction_make(&p, &question, NULL) == STATUS_OK)
             of[i] = p.sim.step_s;

@@ -122,9 +122,9 @@ static void show_progress(const struct length_search *s)
     int64_t between = (end - l->tokens) / s->ladder->first;
     if (s->progress == NULL)
         return;
-    s->progress->total = l->built_count;
+    s->progress->job_count = l->built_count;
     for (; between > 1; between /= 2)
-        s->progress->total++;
+        s->progress->job_count++;
     if (l->tokens > 0) {
         units_put_tokens(&note, l->tokens);
         text_puts(&note, " tokens fit");

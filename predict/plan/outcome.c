@@ -68,7 +68,7 @@ static uint64_t add_choices(uint64_t digest, const struct request *r)
 {
     for (size_t i = 0; i < CHOICE_NAME_COUNT; i++) {
         const struct choice_row *row = &choice_rows[i];
-        if (row->request.size > 0 && !row->alias && row->read == NULL &&
+        if (row->request.size > 0 && !row->is_alias && row->read == NULL &&
             row->option->kind != OPTION_TEXT)
             digest = digest_add(digest, (const char *)r + row->request.offset, row->request.size);
     }
@@ -127,7 +127,8 @@ uint64_t outcome_key(const struct setup *setup, const struct space_open *open,
     digest = add_number(digest, open->only != NULL ? (int64_t)*open->only : -1);
     return c->packed_set == NULL
                ? digest
-               : add_number(digest, c->packed_set->batch[c->packed_set->typical_batch].padding);
+               : add_number(digest,
+                            c->packed_set->batch[c->packed_set->typical_batch].padding_tokens);
 }
 
 void outcome_adopt(struct outcome *o, const struct candidate *c)

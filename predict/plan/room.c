@@ -14,11 +14,11 @@ bool room_fits(const struct setup *setup, const struct verdict *verdict)
 static double odds_of(enum prediction_limit limit, const struct setup *setup,
                       const struct choices *choices, const struct verdict *verdict, double share)
 {
-    double cache = limit == LIMIT_DEVICE ? (double)verdict->cache : 0;
-    if (verdict->available[limit] == UINT64_MAX)
+    double cache = limit == LIMIT_DEVICE ? (double)verdict->cache_bytes : 0;
+    if (verdict->available_bytes[limit] == UINT64_MAX)
         return 1;
-    return prediction_fits(setup, choices, (double)verdict->needed[limit] - cache,
-                           (1 + share) * (double)verdict->available[limit]);
+    return prediction_fits_probability(setup, choices, (double)verdict->needed_bytes[limit] - cache,
+                                       (1 + share) * (double)verdict->available_bytes[limit]);
 }
 
 double room_odds(const struct setup *setup, const struct choices *choices,
@@ -32,9 +32,9 @@ bool room_lacks_in(enum prediction_limit limit, const struct setup *setup,
                    const struct choices *choices, const struct verdict *verdict, double share,
                    double odds)
 {
-    double needed = (double)verdict->needed[limit];
-    double available = (1 + share) * (double)verdict->available[limit];
-    if (verdict->available[limit] == UINT64_MAX)
+    double needed = (double)verdict->needed_bytes[limit];
+    double available = (1 + share) * (double)verdict->available_bytes[limit];
+    if (verdict->available_bytes[limit] == UINT64_MAX)
         return false;
     if (needed > available || odds <= 0.5)
         return needed > available;
@@ -59,14 +59,17 @@ static void fill_bound(struct verdict *v, const struct setup *setup, const struc
 {
     const struct cluster *cluster = &setup->cluster;
     double on_node = fmin((double)c->ranks, (double)cluster->gpus_per_node);
-    double device = bound_state_bytes(setup, c) + bound_optimizer_bytes(c) + bound_kept_bytes(c);
-    v->needed[LIMIT_DEVICE] = bytes_of(device);
-    v->needed[LIMIT_HOST] = bytes_of(on_node * bound_host_bytes(c));
-    v->available[LIMIT_DEVICE] =
+    double device =
+        bound_state_bytes(setup, c) + bound_optimizer_bytes(c) + bound_saved_device_bytes(c);
+    v->needed_bytes[LIMIT_DEVICE] = bytes_of(device);
+    v->needed_bytes[LIMIT_HOST] = bytes_of(on_node * bound_saved_host_bytes(c));
+    v->available_bytes[LIMIT_DEVICE] =
         bytes_of(cluster->device.memory_bytes - cluster->device.driver_bytes);
-    v->available[LIMIT_HOST] = bytes_of(cluster->host.memory_bytes - cluster->host.reserved_bytes);
-    v->limit =
-        verdict_share(v, LIMIT_HOST) > verdict_share(v, LIMIT_DEVICE) ? LIMIT_HOST : LIMIT_DEVICE;
+    v->available_bytes[LIMIT_HOST] =
+        bytes_of(cluster->host.memory_bytes - cluster->host.reserved_bytes);
+    v->limiting_memory = verdict_needed_share(v, LIMIT_HOST) > verdict_needed_share(v, LIMIT_DEVICE)
+                             ? LIMIT_HOST
+                             : LIMIT_DEVICE;
     v->fits = !room_lacks(setup, c, v, 0, 0.5);
 }
 

@@ -147,7 +147,7 @@ enum status sensitivity_intervals(struct intervals *intervals, struct setup *set
 {
     struct sensitivity_trial trial = {setup, request};
     struct found_intervals result = {0};
-    if (!spreads_matter(setup))
+    if (!spreads_are_needed(setup))
         return STATUS_OK; /* the intervals of the search have the spreads already */
     enum status status = workers_run(1, sizeof result, find_intervals, &trial, &result, NULL, diag);
     if (status == STATUS_OK && result.was_found)

@@ -17,7 +17,7 @@ const char *sensitivity_name(int i);
 const char *sensitivity_key(int i);
 
 /* Predicts the request in a child process with the spreads of its machine (predict/spreads.h), which a search leaves
- * out, and fills *intervals if that succeeds. Does nothing unless spreads_matter(). */
+ * out, and fills *intervals if that succeeds. Does nothing unless spreads_are_needed(). */
 enum status sensitivity_intervals(struct intervals *intervals, struct setup *setup,
                                   const struct request *request, struct diag *diag);
 

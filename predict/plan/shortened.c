@@ -90,7 +90,7 @@ static double step_s(const struct setup *setup, const struct request *asked,
 {
     struct request request = of_micro_batches(asked, c, micro_batches);
     const struct prediction_question question = {
-        .setup = setup, .request = &request, .step_only = true, .layers = layers};
+        .setup = setup, .request = &request, .step_only = true, .layer_count = layers};
     struct prediction p = {0};
     double seconds =
         prediction_make(&p, &question, NULL) == STATUS_OK ? p.sim.step_s - p.jitter_s : 0;
@@ -139,7 +139,7 @@ static bool verdict_of(struct verdict *verdict, const struct setup *setup,
 {
     struct request request = of_micro_batches(asked, c, micro_batches);
     const struct prediction_question question = {
-        .setup = setup, .request = &request, .skip_offsets = true, .layers = layers};
+        .setup = setup, .request = &request, .skip_offsets = true, .layer_count = layers};
     struct prediction p = {0};
     bool made = prediction_memory(&p, &question, NULL, NULL) == STATUS_OK;
     *verdict = p.verdict;
@@ -168,18 +168,19 @@ static bool layers_lack(struct verdict *verdict, const struct setup *setup,
         if (!verdict_of(&of[i], setup, request, c, shape->layers[i], shape->micro[1]))
             return false;
     *verdict = of[1];
-    verdict->cache = 0;
+    verdict->cache_bytes = 0;
     for (int limit = 0; limit < LIMIT_COUNT; limit++) {
-        uint64_t cache[2] = {limit == LIMIT_DEVICE ? of[0].cache : 0,
-                             limit == LIMIT_DEVICE ? of[1].cache : 0};
-        double bytes = extrapolate_step(shape, c, (double)(of[0].needed[limit] - cache[0]),
-                                        (double)(of[1].needed[limit] - cache[1]));
-        verdict->needed[limit] = (uint64_t)fmax(0, bytes);
+        uint64_t cache[2] = {limit == LIMIT_DEVICE ? of[0].cache_bytes : 0,
+                             limit == LIMIT_DEVICE ? of[1].cache_bytes : 0};
+        double bytes = extrapolate_step(shape, c, (double)(of[0].needed_bytes[limit] - cache[0]),
+                                        (double)(of[1].needed_bytes[limit] - cache[1]));
+        verdict->needed_bytes[limit] = (uint64_t)fmax(0, bytes);
     }
     verdict->fits = !room_lacks(setup, c, verdict, share, 0.5);
-    verdict->limit = verdict_share(verdict, LIMIT_HOST) > verdict_share(verdict, LIMIT_DEVICE)
-                         ? LIMIT_HOST
-                         : LIMIT_DEVICE;
+    verdict->limiting_memory =
+        verdict_needed_share(verdict, LIMIT_HOST) > verdict_needed_share(verdict, LIMIT_DEVICE)
+            ? LIMIT_HOST
+            : LIMIT_DEVICE;
     verdict->fits_probability = room_odds(setup, c, verdict);
     return room_lacks(setup, c, verdict, share, odds);
 }

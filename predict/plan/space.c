@@ -59,7 +59,7 @@ static void identity_make(struct identity *id, const struct setup *setup, const 
     if (simplest.weights != CHOICE_WEIGHTS_HSDP)
         simplest.shard = 0;
     memset(id, 0, sizeof *id);
-    choices_identity(id->choice, &simplest);
+    choices_fill_identity(id->choice, &simplest);
     id->profile = c->profile;
     id->core_plan = c->core_plan;
     id->attention = c->attention;
@@ -104,7 +104,8 @@ static bool is_seen(struct space_walk *w, const struct choices *c, const struct 
 static void keep_candidate(struct space_walk *w, const struct request *request,
                            const struct choices *c, const struct packed_set *packed_set)
 {
-    int64_t padding = packed_set != NULL ? packed_set->batch[packed_set->typical_batch].padding : 0;
+    int64_t padding =
+        packed_set != NULL ? packed_set->batch[packed_set->typical_batch].padding_tokens : 0;
     struct space *space = w->space;
     double host = bound_optimizer_bytes(c), fixed = bound_state_bytes(w->setup, c) + host;
     if (space->count == space->capacity) {
@@ -117,7 +118,7 @@ static void keep_candidate(struct space_walk *w, const struct request *request,
         .strategy = w->strategy,
         .tokens = (double)c->global_batch * (double)c->seq - (double)padding,
         .bound_s = bound_step_s(w->setup, c),
-        .least_bytes = fixed + bound_kept_bytes(c),
+        .least_bytes = fixed + bound_saved_device_bytes(c),
         .fixed_bytes = fixed,
         .host_bytes = host,
     };

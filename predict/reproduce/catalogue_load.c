@@ -100,7 +100,7 @@ static enum status read_published(struct catalogue *c, struct catalogue_grid *gr
                                   struct json_node node, struct diag *diag)
 {
     struct json_node list = json_find(node, "published");
-    size_t points = (grid->cases > 0 ? grid->cases : 1) * grid_points(&grid->axes);
+    size_t points = (grid->cases > 0 ? grid->cases : 1) * grid_point_count(&grid->axes);
     enum status status = STATUS_OK;
     if (json_element_count(list) == 0)
         return STATUS_OK;

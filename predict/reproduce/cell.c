@@ -71,12 +71,12 @@ static void put_memory(struct cell_answer *answer, const struct verdict *verdict
     struct text lacks = {0};
     answer->fits = verdict->fits;
     answer->value[MEASURE_FITS] = verdict->fits;
-    answer->value[MEASURE_DEVICE_GIB] = (double)verdict->needed[LIMIT_DEVICE] / GIB;
-    answer->value[MEASURE_HOST_GIB] = (double)verdict->needed[LIMIT_HOST] / GIB;
+    answer->value[MEASURE_DEVICE_GIB] = (double)verdict->needed_bytes[LIMIT_DEVICE] / GIB;
+    answer->value[MEASURE_HOST_GIB] = (double)verdict->needed_bytes[LIMIT_HOST] / GIB;
     answer->value[MEASURE_TENSORS_GIB] = (double)tensors_bytes / GIB;
     if (!verdict->fits) {
-        text_printf(&lacks, "%s ", prediction_limit_name(verdict->limit));
-        verdict_print(&lacks, verdict, verdict->limit);
+        text_printf(&lacks, "%s ", prediction_limit_name(verdict->limiting_memory));
+        verdict_print(&lacks, verdict, verdict->limiting_memory);
         snprintf(answer->missing_memory, sizeof answer->missing_memory, "%s", lacks.data);
     }
     text_release(&lacks);
@@ -131,8 +131,8 @@ static void put_part(struct cell_answer *answer, const struct prediction *p)
     value[MEASURE_RING_MS] = 1e3 * t.ring_s;
     value[MEASURE_RING_OVER_COMPUTE] = t.ring_s / t.compute_s;
     value[MEASURE_EXCHANGE_OVER_COMPUTE] = t.exchange_s / t.compute_s;
-    value[MEASURE_FETCH_PAIR_MS] = 1e3 * t.pair_s;
-    value[MEASURE_FETCH_SET_MS] = 1e3 * t.set_s;
+    value[MEASURE_FETCH_PAIR_MS] = 1e3 * t.fetch_pair_s;
+    value[MEASURE_FETCH_SET_MS] = 1e3 * t.fetch_set_s;
 }
 
 /* ---- packed documents ---- */
@@ -146,8 +146,8 @@ static enum status pack_cell(const struct packed_set **packed_set, struct packed
     if (status == STATUS_OK)
         status = packed_sets_find(packed_set, packed_sets, request, &choices, diag);
     if (status == STATUS_OK) {
-        packed_batch_documents(&(*packed_set)->batch[0], (*packed_set)->sizes.seq, first,
-                               &packed_sets->arena);
+        packed_batch_documents(&(*packed_set)->batch[0], (*packed_set)->sizes.sequence_tokens,
+                               first, &packed_sets->arena);
         request->documents = first;
     }
     return status;
@@ -171,18 +171,19 @@ static enum status put_batches(struct cell_answer *answer, const struct predicti
                                const struct packed_set *packed_set, struct diag *diag)
 {
     struct batch_times times = {0};
-    enum status status = batch_times_make(&times, p, packed_set->batch, packed_set->count, diag);
+    enum status status =
+        batch_times_make(&times, p, packed_set->batch, packed_set->batch_count, diag);
     double all_s = 0;
-    for (size_t i = 0; i < packed_set->count && status == STATUS_OK; i++)
+    for (size_t i = 0; i < packed_set->batch_count && status == STATUS_OK; i++)
         all_s += times.step_s[i];
     if (status == STATUS_OK && p->choices.scope == SCOPE_STEP) {
-        answer->value[MEASURE_STEP_S] = all_s / (double)packed_set->count;
+        answer->value[MEASURE_STEP_S] = all_s / (double)packed_set->batch_count;
         answer->value[MEASURE_TOKENS] = times.tokens_per_s / prediction_gpus(p);
     } else if (status == STATUS_OK) {
-        answer->value[MEASURE_ELAPSED_MS] = 1e3 * all_s / (double)packed_set->count;
+        answer->value[MEASURE_ELAPSED_MS] = 1e3 * all_s / (double)packed_set->batch_count;
     }
     if (status == STATUS_OK)
-        answer->value[MEASURE_SLOWEST_OF_4] = slowest_of_4(times.step_s, times.count);
+        answer->value[MEASURE_SLOWEST_OF_4] = slowest_of_4(times.step_s, times.batch_count);
     batch_times_release(&times);
     return status;
 }
@@ -199,8 +200,8 @@ static enum status ask_step(struct cell_answer *answer, const struct setup *setu
     struct request request = setup->request;
     const struct prediction_question question = {.setup = setup, .request = &request};
     enum status status = STATUS_OK;
-    if (setup->sampled != NULL) {
-        packed_sets.request = *setup->sampled;
+    if (setup->sampled_request != NULL) {
+        packed_sets.request = *setup->sampled_request;
         status = pack_cell(&packed_set, &packed_sets, &first, &request, diag);
     }
     if (status == STATUS_OK)

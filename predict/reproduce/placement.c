@@ -48,9 +48,9 @@ static const char *of_cell(const void *context, const char *key)
     const struct cell_context *c = context;
     if (strcmp(key, "case") == 0)
         return c->grid->cases > 0 ? c->grid->name[c->case_index] : NULL;
-    for (size_t a = 0; a < c->grid->axes.count; a++)
+    for (size_t a = 0; a < c->grid->axes.axis_count; a++)
         if (strcmp(c->grid->axes.axis[a].key, key) == 0)
-            return grid_value(&c->grid->axes, c->cell, a);
+            return grid_value_text(&c->grid->axes, c->cell, a);
     return NULL;
 }
 

@@ -82,7 +82,7 @@ static const char *key_of_run(struct reproduction *r, size_t run)
     text_printf(&key, "rows %s%s|%s", r->validation.needs_times[run] ? "timed " : "",
                 row->text[EXTERNAL_ARGS], row->text[EXTERNAL_AGAINST]);
     if (row->metric == METRIC_MAX_SEQ_LEN || row->metric == METRIC_SPEEDUP ||
-        subsequence_metric(row->metric))
+        subsequence_is_metric(row->metric))
         text_printf(&key, "|%s %s", row->text[EXTERNAL_METRIC], row->text[EXTERNAL_COUNTS]);
     const char *kept = arena_text(&r->arena, key.data, key.size);
     text_release(&key);
@@ -104,7 +104,7 @@ static void add_rows_jobs(struct reproduction *r, size_t entry, const struct cat
             point->published = row->value;
         else
             point->published_text = row->text[EXTERNAL_VALUE];
-        size_t run = r->validation.row[i].run;
+        size_t run = r->validation.row[i].run_index;
         if (run == SIZE_MAX)
             continue;
         const struct reproduction_job job = {
@@ -124,8 +124,9 @@ static void add_cell_jobs(struct reproduction *r, size_t entry, const struct cat
     text_puts(&args, grid->args);
     if (grid->cases > 0)
         text_printf(&args, " %s", grid->name_args[which]);
-    for (size_t a = 0; a < grid->axes.count; a++)
-        text_printf(&args, " --%s %s", grid->axes.axis[a].key, grid_value(&grid->axes, cell, a));
+    for (size_t a = 0; a < grid->axes.axis_count; a++)
+        text_printf(&args, " --%s %s", grid->axes.axis[a].key,
+                    grid_value_text(&grid->axes, cell, a));
     placement_of_cell(&at, grid, which, cell, &r->arena);
     const struct reproduction_job job = {
         .kind = JOB_CELL,
@@ -139,7 +140,7 @@ static void add_cell_jobs(struct reproduction *r, size_t entry, const struct cat
     point->job = added;
     point->measure = grid->measure;
     if (grid->published != NULL)
-        point->published = grid->published[which * grid_points(&grid->axes) + cell];
+        point->published = grid->published[which * grid_point_count(&grid->axes) + cell];
     text_release(&args);
 }
 
@@ -147,9 +148,9 @@ static void add_grid_jobs(struct reproduction *r, size_t entry, const struct cat
 {
     size_t cases = grid->cases > 0 ? grid->cases : 1, first = r->points;
     for (size_t which = 0; which < cases; which++)
-        for (size_t cell = 0; cell < grid_points(&grid->axes); cell++)
+        for (size_t cell = 0; cell < grid_point_count(&grid->axes); cell++)
             add_cell_jobs(r, entry, grid, which, cell);
-    for (size_t cell = 0; grid->share != NULL && cell < grid_points(&grid->axes); cell++) {
+    for (size_t cell = 0; grid->share != NULL && cell < grid_point_count(&grid->axes); cell++) {
         struct point_place at;
         placement_of_cell(&at, grid, 0, cell, &r->arena);
         at.series = grid->combined_series;
@@ -193,7 +194,7 @@ enum status reproduction_open(struct reproduction *r, const char *path, run_setu
     text_release(&rows);
     if (status != STATUS_OK)
         return status;
-    r->validation.load = load;
+    r->validation.load_setup = load;
     validation_plan(&r->validation, &r->rows);
     r->run_job = arena_array(&r->arena, r->validation.run_count + 1, sizeof *r->run_job);
     for (size_t i = 0; i < r->validation.run_count; i++)
@@ -332,10 +333,10 @@ static void judge_together(const struct reproduction *r, struct reproduction_poi
     double per_token = 0;
     point->is_done = true;
     for (size_t i = 0; i < grid->cases; i++)
-        point->is_done &= r->point[point->first + i * grid_points(&grid->axes)].is_done;
+        point->is_done &= r->point[point->first + i * grid_point_count(&grid->axes)].is_done;
     for (size_t i = 0; i < grid->cases && point->is_done; i++) {
         const struct reproduction_point *part =
-            &r->point[point->first + i * grid_points(&grid->axes)];
+            &r->point[point->first + i * grid_point_count(&grid->axes)];
         if (part->predicted_text != NULL || part->outcome == OUTCOME_ERROR) {
             point->predicted_text = part->predicted_text;
             point->outcome = part->outcome;
@@ -352,7 +353,7 @@ static void judge_together(const struct reproduction *r, struct reproduction_poi
 void reproduction_judge(struct reproduction *r)
 {
     for (size_t run = 0; run < r->validation.run_count; run++)
-        if (!r->validation.answer[run].succeeded && r->validation.answer[run].error[0] == '\0')
+        if (!r->validation.answer[run].has_succeeded && r->validation.answer[run].error[0] == '\0')
             strcpy(r->validation.answer[run].error, "not predicted");
     validation_judge(&r->validation);
     for (size_t i = 0; i < r->points; i++) {

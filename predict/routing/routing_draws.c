@@ -30,7 +30,7 @@ static void predict_seed(void *context, size_t seed, void *result)
     struct arena arena = {0};
     const struct prediction_question question = {.setup = first->setup,
                                                  .request = &request,
-                                                 .exact = first->question.exact,
+                                                 .is_exact = first->question.is_exact,
                                                  .step_only = true,
                                                  .whole_list = first->ir.repeats.copies == 0,
                                                  .short_list_length = first->short_list_length,
@@ -51,7 +51,7 @@ static void predict_seed(void *context, size_t seed, void *result)
 }
 
 /* Finds the rank that is the fullest in the most layers. */
-static void find_late(struct routing_draws *draws, const struct choices *c)
+static void find_fullest_rank(struct routing_draws *draws, const struct choices *c)
 {
     struct routing drawn = *c->routing;
     const struct routing *r = &drawn;
@@ -70,8 +70,8 @@ static void find_late(struct routing_draws *draws, const struct choices *c)
             draws->layers++;
         }
     for (uint32_t k = 0; k < c->ep; k++)
-        draws->rank = times[k] > times[draws->rank] ? k : draws->rank;
-    draws->late_layers = times[draws->rank];
+        draws->fullest_rank = times[k] > times[draws->fullest_rank] ? k : draws->fullest_rank;
+    draws->late_layers = times[draws->fullest_rank];
     draws->fullest_over_mean /= draws->layers;
     free(times);
     free(of);
@@ -104,12 +104,12 @@ enum status routing_draws_make(struct routing_draws *draws, const struct predict
     }
     if (status == STATUS_OK) {
         draws->is_uneven = true;
-        draws->even_s = answer[0].step_s;
-        find_late(draws, &first->choices);
+        draws->even_step_s = answer[0].step_s;
+        find_fullest_rank(draws, &first->choices);
         if (drawn)
             draws->spread = step_spread_of(step_s, ROUTING_DRAWS);
         for (uint32_t i = ROUTING_DRAWS; drawn && i-- > 0;)
-            if (step_s[i] == draws->spread.worst_s)
+            if (step_s[i] == draws->spread.longest_s)
                 draws->worst_seed = i + 1;
     }
     free(answer);

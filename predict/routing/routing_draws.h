@@ -14,10 +14,10 @@ enum { ROUTING_DRAWS = 20 };
 struct routing_draws {
     bool is_uneven; /* routing is not even */
     /* the rank, of those with different experts, that has the most copies in the most layers, and in how many */
-    uint32_t rank, late_layers, layers;
+    uint32_t fullest_rank, late_layers, layers;
     /* the most copies that a rank computes over their mean; mean over layers */
     double fullest_over_mean;
-    double even_s; /* the step with even routing */
+    double even_step_s; /* the step with even routing */
     /* the steps of seeds 1 to ROUTING_DRAWS; 0 steps: shares are not drawn */
     struct step_spread spread;
     uint32_t worst_seed; /* the first of the seeds that take longest */

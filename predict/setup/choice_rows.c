@@ -252,7 +252,7 @@ static bool show_helpers(struct text *out, const struct request *r)
 static enum status read_shared(struct setup *setup, const char *text, struct diag *diag)
 {
     struct request *r = &setup->request;
-    struct shared_units *shared = &setup->shared;
+    struct shared_units *shared = &setup->shared_units;
     const char *comma = text != NULL ? strchr(text, ',') : NULL;
     uint64_t first = 0, last = 0;
     r->shared_open = text == NULL || strcmp(text, "auto") == 0;
@@ -369,8 +369,8 @@ static size_t shared_values(struct choice_value *value, const struct choices *c)
     value[1].key = "shared_last";
     value[1].description = "number of last subsequences that stages share, while a pipeline drains";
     if (c != NULL) {
-        value[0].count = c->shared.first;
-        value[1].count = c->shared.last;
+        value[0].whole_number = c->shared.first;
+        value[1].whole_number = c->shared.last;
     }
     return 2;
 }
@@ -378,7 +378,7 @@ static size_t shared_values(struct choice_value *value, const struct choices *c)
 static size_t compile_values(struct choice_value *value, const struct choices *c)
 {
     value->form = CHOICE_TRUTH;
-    value->count = c != NULL && c->kernels == KERNELS_COMPILED;
+    value->whole_number = c != NULL && c->kernels == KERNELS_COMPILED;
     return 1;
 }
 
@@ -472,11 +472,11 @@ static enum status read_sparsity(struct setup *setup, const char *text, struct d
         return diag_error(diag, at, STATUS_BAD_INPUT, "needs --chunk: it is a share of each chunk");
     if (share >= 1)
         return diag_error(diag, at, STATUS_BAD_INPUT, "is a share below 1");
-    setup_sparsity(setup, setup->request.chunk, share);
+    setup_set_sparsity(setup, setup->request.chunk, share);
     return STATUS_OK;
 }
 
-/* Returns the sparsity: the share of a chunk's keys that queries of other chunks do not see. setup_sparsity() does the
+/* Returns the sparsity: the share of a chunk's keys that queries of other chunks do not see. setup_set_sparsity() does the
  * reverse. */
 static double sparsity(const struct transformer *m)
 {
@@ -494,7 +494,7 @@ static bool show_sparsity(struct text *out, const struct request *r)
 static size_t sparsity_values(struct choice_value *value, const struct choices *c)
 {
     value->form = CHOICE_NUMBER;
-    value->number = c != NULL && is_sparse(c) ? sparsity(c->model) : 0;
+    value->real_number = c != NULL && is_sparse(c) ? sparsity(c->model) : 0;
     return 1;
 }
 
@@ -507,18 +507,19 @@ static size_t sparsity_values(struct choice_value *value, const struct choices *
     {                                                                                              \
         offsetof(struct type, of), sizeof(((struct type *)0)->of)                                  \
     }
-#define INTO(of, above) .request = MEMBER(request, of), .print_above = (above)
+#define INTO(of, above) .request = MEMBER(request, of), .print_if_above = (above)
 #define INTO_SHOWN(of, function) .request = MEMBER(request, of), .show = (function)
 #define BY_OWN(of, reads, shows) .request = MEMBER(request, of), .read = (reads), .show = (shows)
-#define ALIAS(of) .request = MEMBER(request, of), .print_above = NOT_PRINTED, .alias = true
-#define NAMED(of, all) .chosen_member = MEMBER(choices, of), .names = (all), .form = CHOICE_NAMED
-#define COUNTED(of) .chosen_member = MEMBER(choices, of), .form = CHOICE_COUNTED
-#define TRUTH(of) .chosen_member = MEMBER(choices, of), .form = CHOICE_TRUTH
+#define ALIAS(of) .request = MEMBER(request, of), .print_if_above = NOT_PRINTED, .is_alias = true
+#define NAMED(of, all)                                                                             \
+    .chosen_member = MEMBER(choices, of), .value_names = (all), .value_form = CHOICE_NAMED
+#define COUNTED(of) .chosen_member = MEMBER(choices, of), .value_form = CHOICE_COUNTED
+#define TRUTH(of) .chosen_member = MEMBER(choices, of), .value_form = CHOICE_TRUTH
 #define VALUES(function) .values = (function)
 #define NOWHERE .chosen_member = {0}
 #define ALWAYS .matters = NULL
 #define IF(function, words) .matters = (function), .note = {{NULL, (words)}}
-#define SHOWN_IF(function, words) IF(function, words), .always_known = true
+#define SHOWN_IF(function, words) IF(function, words), .is_always_known = true
 #define NOTES(function, first, words, second, others)                                              \
     .matters = (function), .note = {{(first), (words)}, {(second), (others)}}
 #define ONE_OF(all, count) .kind = OPTION_CHOICE, .names = (all), .name_count = (count)

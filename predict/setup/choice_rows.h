@@ -39,10 +39,10 @@ struct choice_value {
     const char *key; /* the name in JSON; the column of a sweep has the name chosen_KEY */
     const char *description;
     enum choice_form form;
-    bool has_value;   /* false: there is no configuration, or the choice does not matter for it */
-    int64_t count;    /* for COUNTED and TRUTH */
-    double number;    /* for NUMBER */
-    const char *name; /* for NAMED; NULL: the name is in `text` */
+    bool has_value; /* false: there is no configuration, or the choice does not matter for it */
+    int64_t whole_number; /* for COUNTED and TRUTH */
+    double real_number;   /* for NUMBER */
+    const char *name;     /* for NAMED; NULL: the name is in `text` */
     char text[32];
 };
 
@@ -53,19 +53,19 @@ struct choice_row {
     struct choice_member {
         uint16_t offset, size;
     } request, chosen_member; /* of size 0: there is no member */
-    bool alias;
-    int64_t print_above; /* the option is printed only if the value is larger */
+    bool is_alias;
+    int64_t print_if_above; /* the option is printed only if the value is larger */
     /* Reads the text of the option into setup->request. text NULL: the option was not given. */
     enum status (*read)(struct setup *setup, const char *text, struct diag *diag);
     /* Appends the value of the option. Returns false if the request does not need the option. */
     bool (*show)(struct text *out, const struct request *r);
-    const char *const *names;
-    enum choice_form form;
+    const char *const *value_names;
+    enum choice_form value_form;
     /* Makes one or two values, and returns their number. c NULL: they get only keys, descriptions and forms. */
     size_t (*values)(struct choice_value *value, const struct choices *c);
     bool (*matters)(const struct choices *c); /* NULL: the choice always matters */
     /* the value is known even if the choice does not matter */
-    bool always_known;
+    bool is_always_known;
     struct {
         /* NULL: `matters` is used */
         bool (*is_used)(const struct request *r, const struct choices *c);
@@ -80,8 +80,8 @@ extern const struct option choice_options[CHOICE_OPTION_COUNT];
 extern const struct choice_row choice_rows[CHOICE_NAME_COUNT];
 
 /* Stores the value of an option in the request: a number, or a text, to which the request keeps the pointer. */
-void choice_row_set(const struct choice_row *row, struct request *r, int64_t value,
-                    const char *text);
+void choice_row_store(const struct choice_row *row, struct request *r, int64_t value,
+                      const char *text);
 
 /* Stores the values of a row, at most CHOICE_VALUES_MAX, and returns their number. c NULL: no value is known. */
 size_t choice_row_values(const struct choice_row *row, struct choice_value *value,
@@ -93,7 +93,7 @@ bool choice_row_is_idle(const struct choice_row *row, size_t note, const struct 
                         const struct choices *c);
 
 /* Stores a number for each choice. Configurations with equal numbers agree in all choices that matter. */
-void choices_identity(int64_t identity[CHOICE_NAME_COUNT], const struct choices *c);
+void choices_fill_identity(int64_t identity[CHOICE_NAME_COUNT], const struct choices *c);
 
 /* Appends all choices that are known: "dp 8, hp 1, ...". */
 void choices_put_list(struct text *out, const struct choices *c);

@@ -50,8 +50,8 @@ static int64_t get_of_choices(const struct choice_row *row, const struct choices
     }
 }
 
-void choice_row_set(const struct choice_row *row, struct request *r, int64_t value,
-                    const char *text)
+void choice_row_store(const struct choice_row *row, struct request *r, int64_t value,
+                      const char *text)
 {
     char *at = (char *)r + row->request.offset;
     const int narrow = (int)value;
@@ -76,14 +76,15 @@ _Static_assert(sizeof(bool) == sizeof(uint8_t), "members of one byte are numbers
 const char *choice_value_name(const struct choice_value *value)
 {
     if (value->form == CHOICE_TRUTH)
-        return value->count != 0 ? "true" : "false";
+        return value->whole_number != 0 ? "true" : "false";
     return value->name != NULL ? value->name : value->text;
 }
 
 size_t choice_row_values(const struct choice_row *row, struct choice_value *value,
                          const struct choices *c)
 {
-    const bool known = c != NULL && (row->always_known || row->matters == NULL || row->matters(c));
+    const bool known =
+        c != NULL && (row->is_always_known || row->matters == NULL || row->matters(c));
     for (size_t i = 0; i < CHOICE_VALUES_MAX; i++)
         value[i] = (struct choice_value){
             .key = row->key,
@@ -94,9 +95,9 @@ size_t choice_row_values(const struct choice_row *row, struct choice_value *valu
     if (row->values != NULL) {
         count = row->values(value, c);
     } else {
-        value->form = row->form;
-        value->count = c != NULL ? get_of_choices(row, c) : 0;
-        value->name = row->names != NULL ? row->names[value->count] : NULL;
+        value->form = row->value_form;
+        value->whole_number = c != NULL ? get_of_choices(row, c) : 0;
+        value->name = row->value_names != NULL ? row->value_names[value->whole_number] : NULL;
     }
     for (size_t i = 0; i < count; i++)
         value[i].has_value = known;
@@ -111,7 +112,7 @@ bool choice_row_is_idle(const struct choice_row *row, size_t note, const struct 
     return !(row->note[note].is_used != NULL ? row->note[note].is_used(r, c) : row->matters(c));
 }
 
-void choices_identity(int64_t identity[CHOICE_NAME_COUNT], const struct choices *c)
+void choices_fill_identity(int64_t identity[CHOICE_NAME_COUNT], const struct choices *c)
 {
     for (size_t i = 0; i < CHOICE_NAME_COUNT; i++) {
         const struct choice_row *row = &choice_rows[i];
@@ -134,9 +135,9 @@ void choices_put_list(struct text *out, const struct choices *c)
             if (value[k].form == CHOICE_NAMED || value[k].form == CHOICE_TRUTH)
                 text_puts(out, choice_value_name(&value[k]));
             else if (value[k].form == CHOICE_NUMBER)
-                text_put_double(out, value[k].number);
+                text_put_double(out, value[k].real_number);
             else
-                text_put_i64(out, value[k].count);
+                text_put_i64(out, value[k].whole_number);
         }
     }
 }
@@ -147,7 +148,7 @@ static bool show_value(struct text *out, const struct choice_row *row, const str
     if (row->show != NULL)
         return row->show(out, r);
     const int64_t value = get_of_request(row, r);
-    if (value <= row->print_above)
+    if (value <= row->print_if_above)
         return false;
     if (row->option->kind == OPTION_CHOICE)
         text_puts(out, row->option->names[value]);

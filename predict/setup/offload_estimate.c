@@ -31,7 +31,7 @@ static void add_forward_s(double *seconds, const struct ir *ir, const struct set
 
 /* Returns the lowest of three rates in bytes/s: of a GPU's lanes, of its share of its switch's uplink, and of its
  * share of the host's memory. */
-double offload_bytes_per_s(const struct cluster *c)
+double offload_copy_bytes_per_s(const struct cluster *c)
 {
     double gpus = (double)(c->gpus < c->gpus_per_node ? c->gpus : c->gpus_per_node);
     double uplinks = c->pcie.uplink_bytes_per_s * (double)c->pcie.switch_count;
@@ -92,7 +92,7 @@ enum status offload_hidden_bytes(double **bytes, struct request *asked,
         double units = (double)pipeline_units(&choices) / choices.subsequences, sum = 0;
         add_forward_s(of, &ir, setup, &choices);
         for (uint32_t i = 0; i < choices.subsequences; i++) {
-            of[i] *= layers / units * offload_bytes_per_s(&setup->cluster);
+            of[i] *= layers / units * offload_copy_bytes_per_s(&setup->cluster);
             sum += of[i];
         }
         asked->offload_hidden_of = of;

@@ -6,7 +6,7 @@
 #include "predict/setup/setup.h"
 
 /* Returns the bytes/s at which a GPU makes large pinned copies to the host when all GPUs of its node copy at once. */
-double offload_bytes_per_s(const struct cluster *cluster);
+double offload_copy_bytes_per_s(const struct cluster *cluster);
 
 /* Sets the request's offload_hidden_of: for each subsequence, the bytes that can be copied to the host while one of its
  * units runs forward. They are the time of its kernels on the first stage, times the rate of a GPU's pinned copies when

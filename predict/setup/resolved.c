@@ -12,41 +12,41 @@
 
 void resolved_release(struct resolved *resolved)
 {
-    free(resolved->lengths);
-    free(resolved->hidden);
+    free(resolved->subsequence_tokens);
+    free(resolved->offload_hidden_bytes);
     *resolved = (struct resolved){0};
 }
 
 /* Costs decide up to three parts of a request: how sequences are cut, how much is offloaded while a subsequence is
  * computed, and which units stages share. Each of the next functions returns whether its part is open. */
-static bool cuts_sequence(const struct request *r)
+static bool leaves_cut_open(const struct request *r)
 {
     return r->partition != PARTITION_OPTION_LENGTH && r->lengths == NULL;
 }
 
-static bool hides_offload(const struct request *r)
+static bool leaves_offload_open(const struct request *r)
 {
     return r->offload_adaptive && r->offload_hidden <= 0;
 }
 
-static bool shares_units(const struct request *r)
+static bool leaves_sharing_open(const struct request *r)
 {
     return r->shared_open && pipeline_row((enum pipeline_choice)r->pipeline)->is_multiplexed;
 }
 
 bool resolved_needs_costs(const struct request *request)
 {
-    return cuts_sequence(request) || hides_offload(request) || shares_units(request);
+    return leaves_cut_open(request) || leaves_offload_open(request) || leaves_sharing_open(request);
 }
 
-static double seconds(const void *context, double begin, double end)
+static double span_seconds(const void *context, double begin, double end)
 {
     const struct unit_rates *rates = context;
     return rates->token_s * (end - begin) + rates->pair_s * (end * end - begin * begin) / 2;
 }
 
-static enum status make_lengths(struct resolved *resolved, const struct setup *setup,
-                                struct diag *diag)
+static enum status find_subsequence_lengths(struct resolved *resolved, const struct setup *setup,
+                                            struct diag *diag)
 {
     const struct choices *c = &resolved->choices;
     enum partition_option option = (enum partition_option)resolved->request.partition;
@@ -60,18 +60,19 @@ static enum status make_lengths(struct resolved *resolved, const struct setup *s
         .unit = (int64_t)c->tp * c->hp,
         .model = resolved->request.model,
         .full_attention = option == PARTITION_OPTION_FLOPS_FULL,
-        .seconds = seconds,
+        .seconds = span_seconds,
         .context = &rates,
     };
-    resolved->lengths = heap_alloc(c->subsequences, sizeof *resolved->lengths);
+    resolved->subsequence_tokens =
+        heap_alloc(c->subsequences, sizeof *resolved->subsequence_tokens);
     resolved->request.subsequences = c->subsequences;
-    resolved->request.lengths = resolved->lengths;
-    return partition_make(resolved->lengths, &partition, diag);
+    resolved->request.lengths = resolved->subsequence_tokens;
+    return partition_make(resolved->subsequence_tokens, &partition, diag);
 }
 
-enum status resolved_share(struct resolved *resolved, uint32_t rank, struct diag *diag)
+enum status resolved_use_ranking(struct resolved *resolved, uint32_t rank, struct diag *diag)
 {
-    resolved->request.shared = &resolved->shared.best[rank];
+    resolved->request.shared = &resolved->shared_ranking.ranked[rank];
     resolved->request.shared_open = false;
     return resolve_choices(&resolved->choices, &resolved->request, NULL, diag);
 }
@@ -86,23 +87,23 @@ enum status resolved_make(struct resolved *resolved, const struct setup *setup,
     enum status status = resolve_choices(c, r, note, diag);
     if (status != STATUS_OK || !resolved_needs_costs(request))
         return status;
-    bool cut = cuts_sequence(request) && c->subsequences > 1;
-    bool hide = hides_offload(request) && c->activations == CHOICE_ACTIVATIONS_RATIO;
+    bool cut = leaves_cut_open(request) && c->subsequences > 1;
+    bool hide = leaves_offload_open(request) && c->activations == CHOICE_ACTIVATIONS_RATIO;
     bool time = cut && r->partition == PARTITION_OPTION_TIME;
     /* costs of attention are needed; `longhaul run` has no costs, and asks for none of these */
-    if (time || hide || shares_units(request))
+    if (time || hide || leaves_sharing_open(request))
         status = cost_check_attention(&setup->cost, (enum attention_impl)c->attention_impl,
                                       transformer_wider_head_dim(&setup->model),
                                       (struct loc){.name = "--attention"}, diag);
     if (status == STATUS_OK && cut)
-        status = make_lengths(resolved, setup, diag);
+        status = find_subsequence_lengths(resolved, setup, diag);
     if (status == STATUS_OK && hide)
-        status = offload_hidden_bytes(&resolved->hidden, r, c, setup, diag);
+        status = offload_hidden_bytes(&resolved->offload_hidden_bytes, r, c, setup, diag);
     if (status == STATUS_OK)
         status = resolve_choices(c, r, NULL, diag);
-    if (status == STATUS_OK && shares_units(request)) {
-        resolved->shared = shared_units_rank(setup, c);
-        status = resolved_share(resolved, 0, diag);
+    if (status == STATUS_OK && leaves_sharing_open(request)) {
+        resolved->shared_ranking = shared_units_rank(setup, c);
+        status = resolved_use_ranking(resolved, 0, diag);
     }
     return status;
 }

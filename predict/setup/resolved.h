@@ -15,11 +15,11 @@ struct resolved {
     struct request request;
     struct choices choices; /* the choices that follow from `request`; they borrow from it */
     /* heap: tokens of each subsequence; NULL: the request has them, or has none */
-    int64_t *lengths;
+    int64_t *subsequence_tokens;
     /* on the heap: request.offload_hidden_of; NULL: the request has its own, or none */
-    double *hidden;
+    double *offload_hidden_bytes;
     /* the ranking of shared units, the first of which is in request.shared; empty if the request has its own */
-    struct shared_ranking shared;
+    struct shared_ranking shared_ranking;
 };
 
 /* Returns whether costs decide a part of the request. */
@@ -32,6 +32,6 @@ enum status resolved_make(struct resolved *resolved, const struct setup *setup,
 void resolved_release(struct resolved *resolved);
 
 /* Shares units as number `rank` of the ranking does. A higher number is slower and needs less memory. */
-enum status resolved_share(struct resolved *resolved, uint32_t rank, struct diag *diag);
+enum status resolved_use_ranking(struct resolved *resolved, uint32_t rank, struct diag *diag);
 
 #endif

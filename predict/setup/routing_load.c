@@ -119,9 +119,9 @@ static enum status skip_comment(void *context, struct loc at, const char *text, 
 }
 
 /* Gives each layer its shares; a layer without experts has any. */
-static enum status take_shares(struct routing *r, struct arena *arena,
-                               const struct share_reading *reading, const char *path,
-                               struct diag *diag)
+static enum status store_layer_shares(struct routing *r, struct arena *arena,
+                                      const struct share_reading *reading, const char *path,
+                                      struct diag *diag)
 {
     const struct transformer *model = reading->model;
     const size_t experts = (size_t)model->experts;
@@ -157,7 +157,7 @@ static enum status read_file(struct routing *r, struct arena *arena,
     if (status == STATUS_OK)
         status = records_parse(path, text.data != NULL ? text.data : "", text.size, &handler, diag);
     if (status == STATUS_OK)
-        status = take_shares(r, arena, &reading, path, diag);
+        status = store_layer_shares(r, arena, &reading, path, diag);
     text_release(&text);
     free(reading.share);
     free(reading.is_given);

@@ -8,7 +8,7 @@ void setup_release(struct setup *setup)
 {
     evidence_release(&setup->evidence);
     arena_release(&setup->arena);
-    free(setup->hidden);
+    free(setup->offload_hidden_bytes);
     *setup = (struct setup){0};
 }
 
@@ -155,7 +155,7 @@ void setup_apply(struct setup *setup, const struct setup_change *change)
         change->apply(setup, change->context);
 }
 
-void setup_sparsity(struct setup *setup, int64_t chunk, double share)
+void setup_set_sparsity(struct setup *setup, int64_t chunk, double share)
 {
     int64_t left_out = (int64_t)(share * (double)chunk + 0.5);
     setup->model.attention_chunk = chunk;

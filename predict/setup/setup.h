@@ -27,24 +27,24 @@ struct setup {
      * framework. The text is borrowed. */
     const char *real_framework;
     /* why the run does less than is predicted, a mask of 1 << enum at_most_reason; 0: it does what is predicted */
-    uint32_t at_most;
+    uint32_t at_most_reasons;
     /* a search takes only configurations that fit with at least this probability; 0: one half */
     double fits_probability;
     /* measured runs, which say how sure a prediction is; with the cluster */
     struct evidence evidence;
     struct request request;
-    struct shared_units shared; /* request.shared points here if the user gave it */
-    struct routing routing;     /* request.routing points here if the user gave it */
-    /* on the heap: request.offload_hidden_of, if setup_fill() made it */
-    double *hidden;
+    struct shared_units shared_units; /* request.shared points here if the user gave it */
+    struct routing routing;           /* request.routing points here if the user gave it */
+    /* on the heap: request.offload_hidden_of, if setup_fill_open_fields() made it */
+    double *offload_hidden_bytes;
     /* The user has chosen how sequences are cut, and what is offloaded, respectively. */
-    bool partition_given, offload_given;
-    uint32_t even_above; /* uniform_above_ranks of struct sim_options */
+    bool is_partition_given, offload_given;
+    uint32_t uniform_above_ranks; /* uniform_above_ranks of struct sim_options */
     /* tokens of a step that are none of its documents: tokens per second leave them out */
-    int64_t padding;
+    int64_t padding_tokens;
     /* The packed steps with which a configuration of a reproduced figure is predicted
      * (predict/documents/packed_sets.h). NULL: the request's own documents are used. */
-    const struct packed_sets_request *sampled;
+    const struct packed_sets_request *sampled_request;
     bool as_dense; /* to be set before the model is loaded; models/hf_proxy.h */
 };
 
@@ -52,7 +52,7 @@ void setup_release(struct setup *setup);
 
 /* Fills the fields of the request that costs decide (predict/setup/resolved.h). It must be called before a schedule of
  * the request is built. */
-enum status setup_fill(struct setup *setup, struct diag *diag);
+enum status setup_fill_open_fields(struct setup *setup, struct diag *diag);
 
 /* Loads costs in place of those that the cluster file names; name NULL: keeps these. */
 enum status setup_load_costs(struct setup *setup, const char *name, struct diag *diag);
@@ -78,6 +78,6 @@ struct setup_change {
 void setup_apply(struct setup *setup, const struct setup_change *change);
 
 /* Makes attention block-sparse: of each chunk's keys, the share `share` is seen only by queries of the same chunk. */
-void setup_sparsity(struct setup *setup, int64_t chunk, double share);
+void setup_set_sparsity(struct setup *setup, int64_t chunk, double share);
 
 #endif

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum status setup_fill(struct setup *setup, struct diag *diag)
+enum status setup_fill_open_fields(struct setup *setup, struct diag *diag)
 {
     struct resolved filled;
     if (!resolved_needs_costs(&setup->request))
@@ -11,20 +11,20 @@ enum status setup_fill(struct setup *setup, struct diag *diag)
     enum status status = resolved_make(&filled, setup, &setup->request, NULL, diag);
     if (status == STATUS_OK) {
         setup->request = filled.request;
-        if (filled.shared.count > 0) {
-            setup->shared = *filled.request.shared;
-            setup->request.shared = &setup->shared;
+        if (filled.shared_ranking.count > 0) {
+            setup->shared_units = *filled.request.shared;
+            setup->request.shared = &setup->shared_units;
         }
-        if (filled.lengths != NULL) {
+        if (filled.subsequence_tokens != NULL) {
             size_t count = (size_t)filled.request.subsequences;
             int64_t *length = arena_array(&setup->arena, count, sizeof *length);
-            memcpy(length, filled.lengths, count * sizeof *length);
+            memcpy(length, filled.subsequence_tokens, count * sizeof *length);
             setup->request.lengths = length;
         }
-        if (filled.hidden != NULL) {
-            free(setup->hidden);
-            setup->hidden = filled.hidden;
-            filled.hidden = NULL;
+        if (filled.offload_hidden_bytes != NULL) {
+            free(setup->offload_hidden_bytes);
+            setup->offload_hidden_bytes = filled.offload_hidden_bytes;
+            filled.offload_hidden_bytes = NULL;
         }
     }
     resolved_release(&filled);

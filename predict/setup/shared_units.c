@@ -18,16 +18,17 @@
 
 /* ---- what a layer costs ---- */
 
-struct costs {
+struct sharing_costs {
     struct unit_rates unit;
-    double tensor_s; /* of a token: the forward's collectives of tensor-parallel ranks */
+    /* of a token: the forward's collectives of tensor-parallel ranks */
+    double tensor_collectives_s_per_token;
     /* those collectives go through the NICs that stages use for their messages */
-    bool tensor_nics;
-    double keys_s; /* of a token: sending its keys and values to another stage */
+    bool tensor_collectives_use_nics;
+    double send_keys_s_per_token; /* of a token: sending its keys and values to another stage */
     /* of a layer: sending its weights to another stage; 0: every stage has them */
-    double weights_s;
-    double gradient_s; /* of a layer: sending the gradient of its weights */
-    double head_s;     /* of a token, in the head */
+    double send_weights_s_per_layer;
+    double send_gradient_s_per_layer; /* of a layer: sending the gradient of its weights */
+    double head_s_per_token;          /* of a token, in the head */
 };
 
 static double rate_of_node(const struct cluster *c)
@@ -44,12 +45,12 @@ static double rate_of_fabric(const struct cluster *c)
     return c->fabric.bytes_per_s * c->fabric.efficiency;
 }
 
-static struct costs costs_of(const struct setup *setup, const struct choices *c)
+static struct sharing_costs sharing_costs_of(const struct setup *setup, const struct choices *c)
 {
     const struct cluster *cluster = &setup->cluster;
     const struct transformer *m = c->model;
     struct transformer share = tensor_share(m, c->tp, 1);
-    struct costs costs = {.unit = unit_rates_of(setup, c)};
+    struct sharing_costs costs = {.unit = unit_rates_of(setup, c)};
     double each = (double)dtype_bytes((enum dtype)c->dtype), tp = c->tp;
     double on_node =
         (double)(c->ranks < cluster->gpus_per_node ? c->ranks : cluster->gpus_per_node);
@@ -58,28 +59,30 @@ static struct costs costs_of(const struct setup *setup, const struct choices *c)
     bool one_node = c->tp * apart * c->pp <= cluster->gpus_per_node || cluster->nic.count == 0;
     double tensor = rate_of_fabric(cluster);
     double stages = one_node ? tensor : rate_of_node(cluster) / on_node;
-    costs.tensor_nics = c->tp > cluster->gpus_per_node && !one_node;
-    if (costs.tensor_nics) /* their rings go over all NICs of a node */
+    costs.tensor_collectives_use_nics = c->tp > cluster->gpus_per_node && !one_node;
+    if (costs.tensor_collectives_use_nics) /* their rings go over all NICs of a node */
         tensor = rate_of_node(cluster);
     double linear = (double)transformer_linear_flops_per_token(m);
-    costs.head_s = costs.unit.token_s * (double)transformer_head_flops_per_token(m) / linear;
+    costs.head_s_per_token =
+        costs.unit.token_s * (double)transformer_head_flops_per_token(m) / linear;
     /* attention and feed-forward part have an all-gather and a reduce-scatter each */
-    costs.tensor_s = 4 * (tp - 1) / tp * (double)m->hidden * each / tensor;
-    costs.keys_s =
+    costs.tensor_collectives_s_per_token = 4 * (tp - 1) / tp * (double)m->hidden * each / tensor;
+    costs.send_keys_s_per_token =
         (double)(transformer_kv_width(&share) + transformer_v_width(&share)) * each / stages;
     double weights = (double)transformer_layer_parameters(m) / tp;
-    costs.gradient_s = weights * (double)dtype_bytes((enum dtype)c->profile->grad_dtype) / stages;
-    costs.weights_s = c->helpers == HELPERS_REPLICATE ? 0 : weights * each / stages;
+    costs.send_gradient_s_per_layer =
+        weights * (double)dtype_bytes((enum dtype)c->profile->grad_dtype) / stages;
+    costs.send_weights_s_per_layer = c->helpers == HELPERS_REPLICATE ? 0 : weights * each / stages;
     return costs;
 }
 
-static double layers_of(const struct choices *c, uint32_t chunk)
+static double layers_of_chunk(const struct choices *c, uint32_t chunk)
 {
     struct layer_range layers = pipeline_layers(c, chunk);
     return layers.end - layers.first;
 }
 
-static double tokens_of(const struct choices *c, uint32_t subsequence)
+static double tokens_of_subsequence(const struct choices *c, uint32_t subsequence)
 {
     return (double)(pipeline_prefix(c, subsequence + 1) - pipeline_prefix(c, subsequence));
 }
@@ -87,52 +90,53 @@ static double tokens_of(const struct choices *c, uint32_t subsequence)
 /* Returns the seconds to send the weights of one layer to a stage; 0 if every stage has all weights. If stages hold
  * parts of the weights (HELPERS_SHARD), a stage's own part is not sent. There are two exceptions, in which the owner
  * sends all parts: the forwards of subsequence 0 and of the first subsequence of the last group. */
-static double remote_weights_s(const struct choices *c, const struct costs *costs,
+static double remote_weights_s(const struct choices *c, const struct sharing_costs *costs,
                                const struct task *task, double stages, bool forward)
 {
     uint32_t s = task->subsequence;
     bool first = forward && (s == 0 || s == multiplex_begin_of_last(c, task->chunk));
     bool parts = c->helpers == HELPERS_SHARD && !first;
-    return costs->weights_s * (parts ? (stages - 1) / stages : 1);
+    return costs->send_weights_s_per_layer * (parts ? (stages - 1) / stages : 1);
 }
 
 /* Returns the seconds of a task on the stage that has its last piece, whose tokens attend to the most keys. They are
  * those of all layers of the chunk, and of the head in the last chunk. The backward has twice the products and one and
  * a half times the collectives, since the input of a product is gathered once more for the gradient of the weights. */
-static double task_s(const struct choices *c, const struct costs *costs, const struct task *task,
-                     uint32_t stages, bool forward)
+static double task_s(const struct choices *c, const struct sharing_costs *costs,
+                     const struct task *task, uint32_t stages, bool forward)
 {
-    double k = stages, tokens = tokens_of(c, task->subsequence), own = tokens / k;
+    double k = stages, tokens = tokens_of_subsequence(c, task->subsequence), own = tokens / k;
     double to = (double)pipeline_prefix(c, task->subsequence + 1), from = to - own;
     double pairs = (to * to - from * from) / 2;
-    double tensor = own * costs->tensor_s * (forward ? 1 : 1.5);
-    double gather = tokens * costs->keys_s * (k - 1) / k;
+    double tensor = own * costs->tensor_collectives_s_per_token * (forward ? 1 : 1.5);
+    double gather = tokens * costs->send_keys_s_per_token * (k - 1) / k;
     double alone = own * costs->unit.token_s * (forward ? 1 : 2) + tensor +
-                   pairs * (forward ? costs->unit.pair_s : costs->unit.pair_back_s);
-    double layer = alone, net = gather + (costs->tensor_nics ? tensor : 0);
+                   pairs * (forward ? costs->unit.pair_s : costs->unit.pair_backward_s);
+    double layer = alone, net = gather + (costs->tensor_collectives_use_nics ? tensor : 0);
     net += remote_weights_s(c, costs, task, k, forward);
     if (c->helpers == HELPERS_SHARD && !forward) /* the gradients of each unit are summed at once */
-        net += costs->gradient_s * (k - 1) / k;
+        net += costs->send_gradient_s_per_layer * (k - 1) / k;
     if (stages > 1)
         layer = fmax(alone + gather, net);
-    double head = task->chunk + 1 == c->pp ? own * costs->head_s * (forward ? 1 : 2) : 0;
-    return layers_of(c, task->chunk) * layer + head;
+    double head = task->chunk + 1 == c->pp ? own * costs->head_s_per_token * (forward ? 1 : 2) : 0;
+    return layers_of_chunk(c, task->chunk) * layer + head;
 }
 
 /* ---- the replay: task after task ---- */
 
 struct unit_replay {
-    const struct choices *c;
-    const struct costs *costs;
-    /* by stage: when it has finished computing, and when it has finished the messages that run beside */
-    double *free_at, *net_at;
+    const struct choices *choices;
+    const struct sharing_costs *costs;
+    /* by stage: the date at which its computation is free, and that at which its messages, which run at the same time,
+     * have ended */
+    double *compute_free_at_s, *network_free_at_s;
     /* [chunks x N] when each unit of the current pass ends; negative: it has not run yet */
-    double *end;
+    double *unit_end_s;
     /* [chunks x N] when the unit's keys and values, or their gradients, have arrived */
-    double *arrival_s;
+    double *unit_arrival_s;
 };
 
-static double latest_arrival(const double *at, struct share of)
+static double latest_arrival_s(const double *at, struct share of)
 {
     double most = 0;
     for (uint32_t i = of.first; i < of.first + of.count; i++)
@@ -149,34 +153,35 @@ static void set_arrival(double *at, struct share of, double value)
 /* Sends messages on all stages of `of`, beside their computation, from `begin` on. Returns when they end. */
 static double send_share(struct unit_replay *r, struct share of, double begin, double seconds)
 {
-    double end = fmax(begin, latest_arrival(r->net_at, of)) + seconds;
-    set_arrival(r->net_at, of, end);
+    double end = fmax(begin, latest_arrival_s(r->network_free_at_s, of)) + seconds;
+    set_arrival(r->network_free_at_s, of, end);
     return end;
 }
 
-static double *cell(const struct unit_replay *r, double *table, uint32_t chunk,
-                    uint32_t subsequence)
+static double *table_cell(const struct unit_replay *r, double *table, uint32_t chunk,
+                          uint32_t subsequence)
 {
-    return &table[chunk * r->c->subsequences + subsequence];
+    return &table[chunk * r->choices->subsequences + subsequence];
 }
 
 /* Delays the computation of a stage by its messages, if the collectives of tensor-parallel ranks use the same NICs. */
-static void slow_down(struct unit_replay *r, uint32_t stage, double seconds)
+static void delay_by_messages(struct unit_replay *r, uint32_t stage, double seconds)
 {
-    if (r->costs->tensor_nics)
-        r->free_at[stage] += seconds;
+    if (r->costs->tensor_collectives_use_nics)
+        r->compute_free_at_s[stage] += seconds;
 }
 
 /* Passes the keys and values of a unit from its owner to the stages before it, one after the other. */
 static void pass_keys(struct unit_replay *r, const struct task *task, double end)
 {
-    double seconds =
-        layers_of(r->c, task->chunk) * tokens_of(r->c, task->subsequence) * r->costs->keys_s;
+    double seconds = layers_of_chunk(r->choices, task->chunk) *
+                     tokens_of_subsequence(r->choices, task->subsequence) *
+                     r->costs->send_keys_s_per_token;
     for (uint32_t stage = task->chunk; stage-- > 0;) {
         end = send_share(r, (struct share){stage, 1}, end, seconds);
-        slow_down(r, stage, seconds);
+        delay_by_messages(r, stage, seconds);
     }
-    *cell(r, r->arrival_s, task->chunk, task->subsequence) = end;
+    *table_cell(r, r->unit_arrival_s, task->chunk, task->subsequence) = end;
 }
 
 /* Passes gradients of keys and values back. After the backward of subsequence s, stages 0 to `chunk` sum the gradients
@@ -186,55 +191,58 @@ static void pass_keys_back(struct unit_replay *r, const struct task *task, doubl
 {
     enum { AHEAD = 2 };
     struct share all = {0, task->chunk + 1};
-    uint32_t begin = multiplex_begin_of_last(r->c, task->chunk), s = task->subsequence;
+    uint32_t begin = multiplex_begin_of_last(r->choices, task->chunk), s = task->subsequence;
     for (uint32_t ahead = s == begin ? 1 : AHEAD; ahead <= AHEAD && ahead <= s; ahead++) {
-        double seconds =
-            layers_of(r->c, task->chunk) * tokens_of(r->c, s - ahead) * r->costs->keys_s;
-        *cell(r, r->arrival_s, task->chunk, s - ahead) = send_share(r, all, end, seconds);
+        double seconds = layers_of_chunk(r->choices, task->chunk) *
+                         tokens_of_subsequence(r->choices, s - ahead) *
+                         r->costs->send_keys_s_per_token;
+        *table_cell(r, r->unit_arrival_s, task->chunk, s - ahead) =
+            send_share(r, all, end, seconds);
         for (uint32_t stage = 0; stage < all.count; stage++)
-            slow_down(r, stage, seconds);
+            delay_by_messages(r, stage, seconds);
     }
 }
 
 static void forward_task(struct unit_replay *r, const struct task *task)
 {
-    const struct choices *c = r->c;
+    const struct choices *c = r->choices;
     struct share share = multiplex_share(c, task->chunk, task->subsequence);
     uint32_t s = task->subsequence, last = multiplex_begin_of_last(c, task->chunk);
-    double begin = latest_arrival(r->free_at, share);
+    double begin = latest_arrival_s(r->compute_free_at_s, share);
     if (task->chunk > 0)
-        begin = fmax(begin, *cell(r, r->end, task->chunk - 1, s));
+        begin = fmax(begin, *table_cell(r, r->unit_end_s, task->chunk - 1, s));
     if (s > 0)
-        begin = fmax(begin, *cell(r, r->end, task->chunk, s - 1));
+        begin = fmax(begin, *table_cell(r, r->unit_end_s, task->chunk, s - 1));
     if (last < c->subsequences && s >= last)
-        begin = fmax(begin, *cell(r, r->arrival_s, task->chunk, last - 1));
+        begin = fmax(begin, *table_cell(r, r->unit_arrival_s, task->chunk, last - 1));
     double end = begin + task_s(c, r->costs, task, share.count, true);
-    set_arrival(r->free_at, share, end);
-    *cell(r, r->end, task->chunk, s) = end;
+    set_arrival(r->compute_free_at_s, share, end);
+    *table_cell(r, r->unit_end_s, task->chunk, s) = end;
     if (last < c->subsequences && s < last)
         pass_keys(r, task, end);
 }
 
-static void backward(struct unit_replay *r, const struct task *task)
+static void backward_task(struct unit_replay *r, const struct task *task)
 {
-    const struct choices *c = r->c;
+    const struct choices *c = r->choices;
     struct share share = multiplex_share(c, task->chunk, task->subsequence);
     uint32_t s = task->subsequence, last = multiplex_begin_of_last(c, task->chunk);
-    double begin = latest_arrival(r->free_at, share);
+    double begin = latest_arrival_s(r->compute_free_at_s, share);
     if (task->chunk + 1 < c->pp)
-        begin = fmax(begin, *cell(r, r->end, task->chunk + 1, s));
+        begin = fmax(begin, *table_cell(r, r->unit_end_s, task->chunk + 1, s));
     if (s + 1 < c->subsequences)
-        begin = fmax(begin, *cell(r, r->end, task->chunk, s + 1));
+        begin = fmax(begin, *table_cell(r, r->unit_end_s, task->chunk, s + 1));
     if (last < c->subsequences && s < last)
-        begin = fmax(begin, *cell(r, r->arrival_s, task->chunk, s));
+        begin = fmax(begin, *table_cell(r, r->unit_arrival_s, task->chunk, s));
     double end = begin + task_s(c, r->costs, task, share.count, false);
-    set_arrival(r->free_at, share, end);
-    *cell(r, r->end, task->chunk, s) = end;
+    set_arrival(r->compute_free_at_s, share, end);
+    *table_cell(r, r->unit_end_s, task->chunk, s) = end;
     if (last < c->subsequences && s <= last)
         pass_keys_back(r, task, end);
     /* this is the last unit that is shared in this way, after which the gradients of the weights are summed */
     bool sums = share.count > 1 && (s == 0 || s == last);
-    double k = share.count, whole = layers_of(c, task->chunk) * r->costs->gradient_s;
+    double k = share.count,
+           whole = layers_of_chunk(c, task->chunk) * r->costs->send_gradient_s_per_layer;
     if (sums && c->helpers == HELPERS_BROADCAST)
         send_share(r, share, end, whole);
     /* each part goes to the owner; a step does this once, but the replay counts it for each micro-batch */
@@ -242,31 +250,32 @@ static void backward(struct unit_replay *r, const struct task *task)
         send_share(r, share, end, whole * (k - 1) / k);
 }
 
-static double replay_s(const struct choices *c, const struct costs *costs)
+static double replay_s(const struct choices *c, const struct sharing_costs *costs)
 {
     uint32_t all = c->pp * c->subsequences;
     struct share stages = {0, c->pp};
     struct task *task = heap_alloc(all, sizeof *task);
-    struct unit_replay r = {.c = c,
+    struct unit_replay r = {.choices = c,
                             .costs = costs,
-                            .free_at = heap_zalloc(c->pp, sizeof(double)),
-                            .net_at = heap_zalloc(c->pp, sizeof(double)),
-                            .end = heap_zalloc(all, sizeof(double)),
-                            .arrival_s = heap_zalloc(all, sizeof(double))};
+                            .compute_free_at_s = heap_zalloc(c->pp, sizeof(double)),
+                            .network_free_at_s = heap_zalloc(c->pp, sizeof(double)),
+                            .unit_end_s = heap_zalloc(all, sizeof(double)),
+                            .unit_arrival_s = heap_zalloc(all, sizeof(double))};
     multiplex_order(c, task);
     for (uint32_t i = 0; i < all; i++)
         forward_task(&r, &task[i]);
     for (uint32_t i = all; i-- > 0;)
-        backward(&r, &task[i]);
-    double step_s =
-        c->accumulation * fmax(latest_arrival(r.free_at, stages), latest_arrival(r.net_at, stages));
+        backward_task(&r, &task[i]);
+    double step_s = c->accumulation * fmax(latest_arrival_s(r.compute_free_at_s, stages),
+                                           latest_arrival_s(r.network_free_at_s, stages));
     if (c->helpers == HELPERS_REPLICATE && c->shared.first + c->shared.last > 0)
-        step_s += 2.0 * (c->pp - 1) / c->pp * (double)c->model->layers * costs->gradient_s;
+        step_s +=
+            2.0 * (c->pp - 1) / c->pp * (double)c->model->layers * costs->send_gradient_s_per_layer;
     free(task);
-    free(r.free_at);
-    free(r.net_at);
-    free(r.end);
-    free(r.arrival_s);
+    free(r.compute_free_at_s);
+    free(r.network_free_at_s);
+    free(r.unit_end_s);
+    free(r.unit_arrival_s);
     return step_s;
 }
 
@@ -274,7 +283,7 @@ double shared_units_step_s(const struct setup *setup, const struct choices *choi
                            struct shared_units shared)
 {
     struct choices c = *choices;
-    struct costs costs = costs_of(setup, choices);
+    struct sharing_costs costs = sharing_costs_of(setup, choices);
     c.shared = shared;
     return replay_s(&c, &costs);
 }
@@ -293,7 +302,7 @@ static bool can_share(const struct choices *c)
 struct shared_ranking shared_units_rank(const struct setup *setup, const struct choices *choices)
 {
     struct choices c = *choices;
-    struct costs costs = costs_of(setup, choices);
+    struct sharing_costs costs = sharing_costs_of(setup, choices);
     struct shared_ranking ranking = {0};
     struct shared_units none = {0, 0}, limit = {c.pp - 1, c.pp - 1};
     c.shared = none;
@@ -314,10 +323,10 @@ struct shared_ranking shared_units_rank(const struct setup *setup, const struct 
             }
         if (best.first + best.last == 0)
             break;
-        ranking.best[ranking.count++] = best;
+        ranking.ranked[ranking.count++] = best;
         /* the keys and values of all units take most memory, so the shared last units are given up first */
         limit = (struct shared_units){best.last > 0 ? c.pp - 1 : best.first - 1, 0};
     }
-    ranking.best[ranking.count++] = none;
+    ranking.ranked[ranking.count++] = none;
     return ranking;
 }

@@ -16,7 +16,7 @@ enum { SHARED_UNITS_MAX = 4 };
  * share less and need less memory, and the last one shares nothing. The choices passed to shared_units_rank() must be
  * of `msp`, and have lengths. */
 struct shared_ranking {
-    struct shared_units best[SHARED_UNITS_MAX];
+    struct shared_units ranked[SHARED_UNITS_MAX];
     uint32_t count;
 };
 struct shared_ranking shared_units_rank(const struct setup *setup, const struct choices *choices);

@@ -19,7 +19,7 @@ void subsequences_open(struct request *r, const struct setup *setup)
 {
     if (!cuts_by_itself(r->strategy))
         return;
-    if (!setup->partition_given)
+    if (!setup->is_partition_given)
         r->partition = PARTITION_OPTION_FLOPS_FULL;
     if (!setup->offload_given && r->activations < 0)
         r->offload_adaptive = true;

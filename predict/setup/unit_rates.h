@@ -10,7 +10,7 @@
 struct unit_rates {
     double token_s; /* of a token in the products of the forward; the backward takes twice that */
     double pair_s;  /* of a query and a key that it sees, in attention */
-    double pair_back_s;
+    double pair_backward_s;
 };
 
 /* Returns the rates. The device must have costs for attention_impl of the choices. */

@@ -10,7 +10,7 @@ static const struct loc vary_loc = {.name = "--vary"};
 
 void grid_axes_release(struct grid_axes *axes)
 {
-    for (size_t i = 0; i < axes->count; i++)
+    for (size_t i = 0; i < axes->axis_count; i++)
         free((void *)axes->axis[i].value);
     free(axes->axis);
     arena_release(&axes->arena);
@@ -19,27 +19,27 @@ void grid_axes_release(struct grid_axes *axes)
 
 static enum status add_value(struct grid_axis *axis, const char *value, struct diag *diag)
 {
-    if (axis->count == GRID_POINTS_MAX)
+    if (axis->value_count == GRID_POINTS_MAX)
         return diag_error(diag, vary_loc, STATUS_BAD_INPUT, "%s has more than %d values", axis->key,
                           GRID_POINTS_MAX);
-    if (axis->count == axis->capacity) {
-        axis->capacity = heap_next_capacity(axis->capacity, axis->count + 1);
+    if (axis->value_count == axis->capacity) {
+        axis->capacity = heap_next_capacity(axis->capacity, axis->value_count + 1);
         axis->value = heap_realloc((void *)axis->value, axis->capacity, sizeof *axis->value);
     }
-    axis->value[axis->count++] = value;
+    axis->value[axis->value_count++] = value;
     return STATUS_OK;
 }
 
 static enum status parse_list(struct arena *arena, struct grid_axis *axis, struct diag *diag)
 {
-    const char *at = axis->given, *separator = strchr(at, ';') != NULL ? ";" : ",";
+    const char *at = axis->values_text, *separator = strchr(at, ';') != NULL ? ";" : ",";
     for (;;) {
         size_t size = strcspn(at, separator);
         if (size == 0)
             return diag_error(diag, vary_loc, STATUS_BAD_INPUT, "%s has an empty value in '%s'",
-                              axis->key, axis->given);
+                              axis->key, axis->values_text);
         char *value = arena_text(arena, at, size);
-        for (size_t i = 0; i < axis->count; i++)
+        for (size_t i = 0; i < axis->value_count; i++)
             if (strcmp(axis->value[i], value) == 0)
                 return diag_error(diag, vary_loc, STATUS_BAD_INPUT, "%s has the value '%s' twice",
                                   axis->key, value);
@@ -54,7 +54,7 @@ static enum status parse_list(struct arena *arena, struct grid_axis *axis, struc
 
 struct axis_range {
     double from, to, step;
-    bool factor;
+    bool is_factor;
 };
 
 static bool parse_number(enum axis_values of, const char *text, size_t size, double *value)
@@ -90,15 +90,15 @@ static bool range_parse(struct axis_range *range, enum axis_values of, const cha
     range->step = 1;
     if (colon == NULL)
         return of == AXIS_WHOLE;
-    range->factor = colon[1] == 'x';
+    range->is_factor = colon[1] == 'x';
     const char *step = colon + 2;
-    if (colon[1] == '\0' || (!range->factor && colon[1] != '+'))
+    if (colon[1] == '\0' || (!range->is_factor && colon[1] != '+'))
         return false;
-    return range->factor ? parse_double(step, strlen(step), &range->step)
-                         : parse_number(of, step, strlen(step), &range->step);
+    return range->is_factor ? parse_double(step, strlen(step), &range->step)
+                            : parse_number(of, step, strlen(step), &range->step);
 }
 
-/* Parses a range "A..B:xF" or "A..B:+S". Messages quote axis->given, of which `text` may be a part. */
+/* Parses a range "A..B:xF" or "A..B:+S". Messages quote axis->values_text, of which `text` may be a part. */
 static enum status parse_range(struct arena *arena, struct grid_axis *axis, enum axis_values of,
                                const char *text, struct diag *diag)
 {
@@ -106,26 +106,26 @@ static enum status parse_range(struct arena *arena, struct grid_axis *axis, enum
     if (!range_parse(&range, of, text))
         return diag_error(diag, vary_loc, STATUS_BAD_INPUT,
                           "%s: '%s' is no range: write A..B:xF (times F) or A..B:+S (plus S)%s",
-                          axis->key, axis->given,
+                          axis->key, axis->values_text,
                           of == AXIS_WHOLE ? ", or A..B for every whole number" : "");
-    if (!(range.from <= range.to) || !(range.step > (range.factor ? 1 : 0)) ||
-        !(range.from > 0 || !range.factor) || !isfinite(range.to))
+    if (!(range.from <= range.to) || !(range.step > (range.is_factor ? 1 : 0)) ||
+        !(range.from > 0 || !range.is_factor) || !isfinite(range.to))
         return diag_error(diag, vary_loc, STATUS_BAD_INPUT,
                           "%s: the range '%s' does not grow: A..B needs A <= B and A > 0 with a "
                           "factor above 1, or A <= B with a summand above 0",
-                          axis->key, axis->given);
+                          axis->key, axis->values_text);
     bool whole = of != AXIS_NUMBERS;
     /* with rounding errors, 0.1..0.3:+0.1 still ends at 0.3 */
     double last = range.to * (1 + 1e-12);
     for (size_t i = 0;; i++) {
-        double value = range.factor ? range.from * pow(range.step, (double)i)
-                                    : range.from + range.step * (double)i;
+        double value = range.is_factor ? range.from * pow(range.step, (double)i)
+                                       : range.from + range.step * (double)i;
         if (value > last)
             return STATUS_OK;
         if (whole && value != floor(value))
             return diag_error(diag, vary_loc, STATUS_BAD_INPUT,
                               "%s: a value of the range '%s' is %g, which is not whole", axis->key,
-                              axis->given, value);
+                              axis->values_text, value);
         enum status status = add_value(axis, print_number(arena, of, value), diag);
         if (status != STATUS_OK)
             return status;
@@ -135,7 +135,7 @@ static enum status parse_range(struct arena *arena, struct grid_axis *axis, enum
 /* ---- axes ---- */
 
 /* Returns the unit of a value, the text after its number: "Gb/s" of "100Gb/s". */
-static const char *unit_of(const char *value)
+static const char *unit_suffix(const char *value)
 {
     return value + strspn(value, "0123456789.");
 }
@@ -145,10 +145,10 @@ static const char *unit_of(const char *value)
 static enum status parse_cluster_values(struct arena *arena, struct grid_axis *axis,
                                         struct diag *diag)
 {
-    const char *given = axis->given, *dots = strstr(given, ".."), *unit = "";
+    const char *given = axis->values_text, *dots = strstr(given, ".."), *unit = "";
     enum status status;
     if (dots != NULL) { /* a range, as "100..400Gb/s:x2" */
-        const char *begin = unit_of(dots + 2);
+        const char *begin = unit_suffix(dots + 2);
         size_t size = strcspn(begin, ":");
         unit = arena_text(arena, begin, size);
         const char *range =
@@ -157,47 +157,47 @@ static enum status parse_cluster_values(struct arena *arena, struct grid_axis *a
     } else {
         status = parse_list(arena, axis, diag);
         if (status == STATUS_OK)
-            unit = unit_of(axis->value[axis->count - 1]);
+            unit = unit_suffix(axis->value[axis->value_count - 1]);
     }
-    for (size_t i = 0; i < axis->count; i++)
-        if (axis->value[i][0] != '\0' && unit_of(axis->value[i])[0] == '\0')
+    for (size_t i = 0; i < axis->value_count; i++)
+        if (axis->value[i][0] != '\0' && unit_suffix(axis->value[i])[0] == '\0')
             axis->value[i] = arena_printf(arena, "%s%s", axis->value[i], unit);
     return status;
 }
 
-size_t grid_points(const struct grid_axes *axes)
+size_t grid_point_count(const struct grid_axes *axes)
 {
     size_t points = 1;
-    for (size_t i = 0; i < axes->count; i++)
-        points *= axes->axis[i].count > 0 ? axes->axis[i].count : 1;
+    for (size_t i = 0; i < axes->axis_count; i++)
+        points *= axes->axis[i].value_count > 0 ? axes->axis[i].value_count : 1;
     return points;
 }
 
-const char *grid_value(const struct grid_axes *axes, size_t point, size_t axis)
+const char *grid_value_text(const struct grid_axes *axes, size_t point, size_t axis)
 {
-    for (size_t a = axes->count - 1; a > axis; a--)
-        point /= axes->axis[a].count;
-    return axes->axis[axis].value[point % axes->axis[axis].count];
+    for (size_t a = axes->axis_count - 1; a > axis; a--)
+        point /= axes->axis[a].value_count;
+    return axes->axis[axis].value[point % axes->axis[axis].value_count];
 }
 
 enum status grid_axes_add(struct grid_axes *axes, const char *key, const char *given,
                           enum axis_values of, struct diag *diag)
 {
     struct arena *arena = &axes->arena;
-    axes->axis = heap_realloc(axes->axis, axes->count + 1, sizeof *axes->axis);
-    size_t points = grid_points(axes);
-    struct grid_axis *axis = &axes->axis[axes->count++];
+    axes->axis = heap_realloc(axes->axis, axes->axis_count + 1, sizeof *axes->axis);
+    size_t points = grid_point_count(axes);
+    struct grid_axis *axis = &axes->axis[axes->axis_count++];
     *axis = (struct grid_axis){.key = arena_text(arena, key, strlen(key)),
-                               .given = arena_text(arena, given, strlen(given)),
-                               .of_cluster = of == AXIS_CLUSTER};
+                               .values_text = arena_text(arena, given, strlen(given)),
+                               .is_of_cluster = of == AXIS_CLUSTER};
     enum status status;
     if (of == AXIS_CLUSTER)
         status = parse_cluster_values(arena, axis, diag);
     else if (of != AXIS_TEXTS && strstr(given, "..") != NULL)
-        status = parse_range(arena, axis, of, axis->given, diag);
+        status = parse_range(arena, axis, of, axis->values_text, diag);
     else
         status = parse_list(arena, axis, diag);
-    if (status == STATUS_OK && axis->count > GRID_POINTS_MAX / points)
+    if (status == STATUS_OK && axis->value_count > GRID_POINTS_MAX / points)
         return diag_error(diag, vary_loc, STATUS_BAD_INPUT, "the grid has more than %d points",
                           GRID_POINTS_MAX);
     return status;

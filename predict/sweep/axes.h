@@ -27,17 +27,17 @@ enum axis_values {
 
 struct grid_axis {
     const char *key;
-    const char *given; /* the text of the values, as "8K..256K:x2" */
-    bool of_cluster;   /* the values are of type AXIS_CLUSTER */
+    const char *values_text; /* the text of the values, as "8K..256K:x2" */
+    bool is_of_cluster;      /* the values are of type AXIS_CLUSTER */
     const char **value;
-    size_t count, capacity;
+    size_t value_count, capacity;
 };
 
 /* All-zero is empty, and has one point. */
 struct grid_axes {
     struct arena arena; /* holds all texts */
     struct grid_axis *axis;
-    size_t count;
+    size_t axis_count;
 };
 
 void grid_axes_release(struct grid_axes *axes);
@@ -46,9 +46,9 @@ void grid_axes_release(struct grid_axes *axes);
 enum status grid_axes_add(struct grid_axes *axes, const char *key, const char *given,
                           enum axis_values of, struct diag *diag);
 
-size_t grid_points(const struct grid_axes *axes);
+size_t grid_point_count(const struct grid_axes *axes);
 
 /* Returns the text of an axis' value at a point. */
-const char *grid_value(const struct grid_axes *axes, size_t point, size_t axis);
+const char *grid_value_text(const struct grid_axes *axes, size_t point, size_t axis);
 
 #endif

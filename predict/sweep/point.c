@@ -17,12 +17,12 @@ const char *const sweep_status_names[SWEEP_STATUS_COUNT] = {"fits", "does not fi
 
 /* Output of a row, or of the header with the names of its columns. The same calls make both, so they cannot
  * disagree. */
-struct cells {
+struct row_cells {
     struct text *out;
-    bool names, first;
+    bool prints_names, first;
 };
 
-static void next_cell(struct cells *cells)
+static void begin_cell(struct row_cells *cells)
 {
     if (!cells->first)
         text_putc(cells->out, ',');
@@ -30,32 +30,32 @@ static void next_cell(struct cells *cells)
 }
 
 /* Puts a text cell. value NULL: it is not known, and the cell stays empty. */
-static void put_text(struct cells *cells, const char *name, const char *value)
+static void put_text(struct row_cells *cells, const char *name, const char *value)
 {
-    next_cell(cells);
-    if (cells->names)
+    begin_cell(cells);
+    if (cells->prints_names)
         records_put_field(cells->out, name);
     else if (value != NULL && value[0] != '\0')
         records_put_field(cells->out, value);
 }
 
-static void put_number(struct cells *cells, const char *name, bool known, double value)
+static void put_number(struct row_cells *cells, const char *name, bool known, double value)
 {
-    next_cell(cells);
-    if (cells->names)
+    begin_cell(cells);
+    if (cells->prints_names)
         records_put_field(cells->out, name);
     else if (known)
         text_put_double(cells->out, value);
 }
 
 /* Puts a cell of bytes. For infinite memory, UINT64_MAX, the cell stays empty. */
-static void put_bytes(struct cells *cells, const char *name, bool known, uint64_t value)
+static void put_bytes(struct row_cells *cells, const char *name, bool known, uint64_t value)
 {
     put_number(cells, name, known && value != UINT64_MAX, (double)value);
 }
 
 /* Puts the cells of the choices. c NULL: they are not known, and the cells stay empty. */
-static void put_choices(struct cells *cells, const struct choices *c)
+static void put_choices(struct row_cells *cells, const struct choices *c)
 {
     for (size_t i = 0; i < CHOICE_NAME_COUNT; i++) {
         struct choice_value value[CHOICE_VALUES_MAX];
@@ -68,17 +68,17 @@ static void put_choices(struct cells *cells, const struct choices *c)
                 put_text(cells, column, v->has_value ? choice_value_name(v) : NULL);
             else
                 put_number(cells, column, v->has_value,
-                           v->form == CHOICE_NUMBER ? v->number : (double)v->count);
+                           v->form == CHOICE_NUMBER ? v->real_number : (double)v->whole_number);
         }
     }
 }
 
 /* Puts the cells of times. MFU and HFU are known only for a whole step, not for a part of the model (--scope). */
-static void put_times(struct cells *cells, const struct prediction *p,
+static void put_times(struct row_cells *cells, const struct prediction *p,
                       const struct prediction_result *r)
 {
     const struct interval *interval = &r->intervals.of_quantity[RESIDUAL_TIME];
-    bool has_interval = r->is_whole_step && intervals_known(&r->intervals, RESIDUAL_TIME);
+    bool has_interval = r->is_whole_step && intervals_are_known(&r->intervals, RESIDUAL_TIME);
     put_number(cells, "step_s", r->has_times, r->step_s);
     put_number(cells, "step_low_s", has_interval, interval_low(interval, r->step_s));
     put_number(cells, "step_high_s", has_interval, interval_high(interval, r->step_s));
@@ -102,14 +102,14 @@ static void put_times(struct cells *cells, const struct prediction *p,
     put_number(cells, "casts_s", narrow, r->products.casts_s);
 }
 
-static void put_memory(struct cells *cells, const struct prediction *p,
+static void put_memory(struct row_cells *cells, const struct prediction *p,
                        const struct prediction_result *r, bool known)
 {
     const struct verdict *v = &r->verdict;
-    put_bytes(cells, "device_needed_bytes", known, v->needed[LIMIT_DEVICE]);
-    put_bytes(cells, "device_available_bytes", known, v->available[LIMIT_DEVICE]);
-    put_bytes(cells, "host_needed_bytes", known, v->needed[LIMIT_HOST]);
-    put_bytes(cells, "host_available_bytes", known, v->available[LIMIT_HOST]);
+    put_bytes(cells, "device_needed_bytes", known, v->needed_bytes[LIMIT_DEVICE]);
+    put_bytes(cells, "device_available_bytes", known, v->available_bytes[LIMIT_DEVICE]);
+    put_bytes(cells, "host_needed_bytes", known, v->needed_bytes[LIMIT_HOST]);
+    put_bytes(cells, "host_available_bytes", known, v->available_bytes[LIMIT_HOST]);
     put_number(cells, "fits_probability", known, v->fits_probability);
     put_bytes(cells, "arena_bytes", known && !prediction_is_recorded(p), r->arena_bytes);
     put_bytes(cells, "reserved_bytes", known, r->reserved_bytes);
@@ -119,15 +119,16 @@ static void put_memory(struct cells *cells, const struct prediction *p,
                   r->peak_category_bytes[i]);
 }
 
-static void put_point(struct cells *cells, const struct grid_axes *axes, size_t point)
+static void put_point(struct row_cells *cells, const struct grid_axes *axes, size_t point)
 {
     cells->first = true;
-    for (size_t a = 0; a < axes->count; a++)
-        put_text(cells, axes->axis[a].key, cells->names ? "" : grid_value(axes, point, a));
+    for (size_t a = 0; a < axes->axis_count; a++)
+        put_text(cells, axes->axis[a].key,
+                 cells->prints_names ? "" : grid_value_text(axes, point, a));
 }
 
-static void put_rest(struct cells *cells, const struct prediction *p, bool resolved,
-                     enum sweep_status status, const char *reason)
+static void put_last_cells(struct row_cells *cells, const struct prediction *p, bool resolved,
+                           enum sweep_status status, const char *reason)
 {
     struct prediction_result result;
     prediction_read(&result, p);
@@ -140,19 +141,19 @@ static void put_rest(struct cells *cells, const struct prediction *p, bool resol
 
 void sweep_put_columns(struct text *out, const struct grid_axes *axes)
 {
-    struct cells cells = {.out = out, .names = true};
+    struct row_cells cells = {.out = out, .prints_names = true};
     struct prediction nothing = {0};
     put_point(&cells, axes, 0);
-    put_rest(&cells, &nothing, false, SWEEP_FITS, NULL);
+    put_last_cells(&cells, &nothing, false, SWEEP_FITS, NULL);
 }
 
 void sweep_put_failed(struct text *row, const struct grid_axes *axes, size_t point,
                       const char *reason)
 {
-    struct cells cells = {.out = row};
+    struct row_cells cells = {.out = row};
     struct prediction nothing = {0};
     put_point(&cells, axes, point);
-    put_rest(&cells, &nothing, false, SWEEP_FAILED, reason);
+    put_last_cells(&cells, &nothing, false, SWEEP_FAILED, reason);
 }
 
 /* ---- predicting ---- */
@@ -172,12 +173,12 @@ static void put_reason(struct text *out, const struct diag *diag)
 void sweep_put_refused(struct text *row, const struct grid_axes *axes, size_t point,
                        enum sweep_status status, const struct diag *diag)
 {
-    struct cells cells = {.out = row};
+    struct row_cells cells = {.out = row};
     struct prediction nothing = {0};
     struct text reason = {0};
     put_reason(&reason, diag);
     put_point(&cells, axes, point);
-    put_rest(&cells, &nothing, false, status, reason.data);
+    put_last_cells(&cells, &nothing, false, status, reason.data);
     text_release(&reason);
 }
 
@@ -189,7 +190,7 @@ enum sweep_status sweep_status_of(enum status status)
 enum sweep_status sweep_point_predict(struct text *row, const struct grid_axes *axes, size_t point,
                                       const struct setup *setup, struct point_options options)
 {
-    const struct prediction_question question = {.setup = setup, .exact = options.exact};
+    const struct prediction_question question = {.setup = setup, .is_exact = options.is_exact};
     struct prediction p = {0};
     struct diag diag = {0};
     struct text reason = {0};
@@ -199,21 +200,21 @@ enum sweep_status sweep_point_predict(struct text *row, const struct grid_axes *
             ? prediction_memory_of_file(&p, &question, &options.recording, 1, &diag)
             : prediction_memory(&p, &question, NULL, &diag);
     bool resolved = status == STATUS_OK;
-    if (status == STATUS_OK && (p.verdict.fits || options.unfit_too))
+    if (status == STATUS_OK && (p.verdict.fits || options.simulates_unfit))
         status = prediction_time(&p, &diag);
-    if (status == STATUS_OK && p.simulated)
+    if (status == STATUS_OK && p.is_simulated)
         status = spreads_find(&p.spreads, &p, &diag);
     if (status != STATUS_OK) {
         outcome = sweep_status_of(status);
         put_reason(&reason, &diag);
     } else if (!p.verdict.fits) {
         outcome = SWEEP_DOES_NOT_FIT;
-        text_printf(&reason, "%s ", prediction_limit_name(p.verdict.limit));
-        verdict_print(&reason, &p.verdict, p.verdict.limit);
+        text_printf(&reason, "%s ", prediction_limit_name(p.verdict.limiting_memory));
+        verdict_print(&reason, &p.verdict, p.verdict.limiting_memory);
     }
-    struct cells cells = {.out = row};
+    struct row_cells cells = {.out = row};
     put_point(&cells, axes, point);
-    put_rest(&cells, &p, resolved, outcome, reason.data);
+    put_last_cells(&cells, &p, resolved, outcome, reason.data);
     text_release(&reason);
     diag_release(&diag);
     prediction_release(&p);

@@ -23,8 +23,8 @@ extern const char *const sweep_status_names[SWEEP_STATUS_COUNT];
 enum sweep_status sweep_status_of(enum status status);
 
 struct point_options {
-    bool exact;     /* simulate every rank */
-    bool unfit_too; /* also simulate points that do not fit in memory */
+    bool is_exact;        /* simulate every rank */
+    bool simulates_unfit; /* also simulate points that do not fit in memory */
     /* the file of a recorded step, in place of the setup's request; NULL: none */
     const char *recording;
 };

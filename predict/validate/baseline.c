@@ -32,7 +32,7 @@ static double fabric_bytes_per_s(const struct cluster *c)
     return c->fabric.kind == FABRIC_PCIE ? c->pcie.h2d_bytes_per_s : peers * c->fabric.bytes_per_s;
 }
 
-bool baseline_knows(const struct choices *c)
+bool baseline_covers(const struct choices *c)
 {
     bool exchange = c->attention == CHOICE_ATTENTION_ULYSSES;
     bool ring = c->attention == CHOICE_ATTENTION_RING || c->attention == CHOICE_ATTENTION_2D;
@@ -66,9 +66,10 @@ struct baseline baseline_of(const struct choices *c, const struct cluster *clust
         .peak_flop_per_s = cluster->device.peak_flop_per_s,
         .forwards_per_step = c->activations == CHOICE_ACTIVATIONS_KEEP ? 1 : 2,
         .sequences = (double)c->accumulation * (double)c->micro_batch,
-        .operator_only = c->scope != SCOPE_STEP,
+        .is_operator_only = c->scope != SCOPE_STEP,
     };
-    b.core_forwards = c->activations == CHOICE_ACTIVATIONS_SELECTIVE ? 1 : b.forwards_per_step;
+    b.core_forwards_per_step =
+        c->activations == CHOICE_ACTIVATIONS_SELECTIVE ? 1 : b.forwards_per_step;
     if (hp > 1)
         b.exchange_s = tokens * (2 * q + 2 * kv) * dtype * (hp - 1) / hp /
                        (exchange_near ? fabric : nic_bytes_per_s(cluster, node));
@@ -91,10 +92,10 @@ static double core_s(const struct baseline *b, double share, double flops, doubl
 double baseline_s(const struct baseline *b, double share)
 {
     double forward = core_s(b, share, 1, 1), backward = core_s(b, share, 2.5, 2);
-    if (b->operator_only)
+    if (b->is_operator_only)
         return forward + backward;
     double products = (b->forwards_per_step + 2) * b->linear_flops / (share * b->peak_flop_per_s);
-    return b->sequences * (b->layers * (b->core_forwards * forward + backward) + products);
+    return b->sequences * (b->layers * (b->core_forwards_per_step * forward + backward) + products);
 }
 
 double baseline_exchange_s(const struct baseline *b)

@@ -26,14 +26,14 @@ struct baseline {
     double exchange_s; /* seconds of the all-to-alls of a forward */
     double cp, window, layers, peak_flop_per_s;
     /* how many forwards a step has, recomputation included: of the products, and of attention's core */
-    double forwards_per_step, core_forwards;
+    double forwards_per_step, core_forwards_per_step;
     double sequences; /* sequences that a context-parallel group has in a step */
-    bool operator_only;
+    bool is_operator_only;
 };
 
 /* Returns whether the closed form covers these choices: rings, head parallelism or both, without a pipeline and without
  * tensor parallelism. */
-bool baseline_knows(const struct choices *choices);
+bool baseline_covers(const struct choices *choices);
 struct baseline baseline_of(const struct choices *choices, const struct cluster *cluster);
 
 /* Returns the seconds of the step, or of the operator. share: the share of the peak at which products run. */

@@ -5,15 +5,15 @@
 void error_means_add(struct error_means *means, double error)
 {
     means->count++;
-    means->absolute += fabs(error);
+    means->absolute_sum += fabs(error);
     means->sum += error;
     if (fabs(error) > fabs(means->worst_error))
         means->worst_error = error;
 }
 
-double error_means_absolute(const struct error_means *means)
+double error_means_mean_absolute(const struct error_means *means)
 {
-    return means->absolute / (double)means->count;
+    return means->absolute_sum / (double)means->count;
 }
 
 double error_means_mean(const struct error_means *means)

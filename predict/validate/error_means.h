@@ -7,13 +7,14 @@
 /* Errors are fractions. All-zero is empty. */
 struct error_means {
     size_t count;
-    double absolute, sum; /* absolute: the sum of absolute values; sum: the sum of the errors */
+    /* absolute_sum: of the absolute values; sum: of the errors with their signs */
+    double absolute_sum, sum;
     /* the error that is farthest from 0, of several the first; 0: there is none */
     double worst_error;
 };
 
 void error_means_add(struct error_means *means, double error);
-double error_means_absolute(const struct error_means *means); /* the mean of absolute values */
+double error_means_mean_absolute(const struct error_means *means); /* the mean of absolute values */
 double error_means_mean(const struct error_means *means);
 
 #endif

@@ -80,24 +80,24 @@ static enum status predict_row(struct external_answer *answer, const struct exte
     if (status == STATUS_OK) {
         answer->similarity = similarity_of(p.setup, &p.choices, p.profile);
         answer->step_s = p.sim.step_s;
-        answer->peak_bytes = (double)prediction_peak(&p)->bytes;
+        answer->peak_bytes = (double)prediction_device_peak(&p)->bytes;
         answer->reserved = p.reserved;
         answer->verdict = p.verdict;
-        answer->nodes = setup.cluster.nodes;
+        answer->node_count = setup.cluster.nodes;
     }
     prediction_release(&p);
     setup_release(&setup);
     return status;
 }
 
-static void run_one(void *context, size_t job, void *result)
+static void answer_job(void *context, size_t job, void *result)
 {
     const struct external_validation *v = context;
     const struct external_run *row = &v->runs->row[v->first_row[job]];
     struct external_answer *answer = result;
     struct diag diag = {0};
-    answer->succeeded = predict_row(answer, row, v->load, &diag) == STATUS_OK;
-    if (!answer->succeeded)
+    answer->has_succeeded = predict_row(answer, row, v->load_setup, &diag) == STATUS_OK;
+    if (!answer->has_succeeded)
         validation_put_error(answer->error, sizeof answer->error, &diag);
     diag_release(&diag);
 }
@@ -112,17 +112,17 @@ static bool same_run(const struct external_run *a, const struct external_run *b)
            strcmp(a->at.name, b->at.name) == 0;
 }
 
-static void plan(struct external_validation *v)
+static void assign_answers_to_rows(struct external_validation *v)
 {
     size_t count = v->runs->count, *first = arena_array(&v->arena, count + 1, sizeof *first);
-    v->answer_of = arena_array(&v->arena, count + 1, sizeof *v->answer_of);
+    v->answer_of_row = arena_array(&v->arena, count + 1, sizeof *v->answer_of_row);
     for (size_t i = 0; i < count; i++) {
         size_t of = 0;
         while (of < v->answer_count && !same_run(&v->runs->row[i], &v->runs->row[first[of]]))
             of++;
         if (of == v->answer_count)
             first[v->answer_count++] = i;
-        v->answer_of[i] = of;
+        v->answer_of_row[i] = of;
     }
     v->first_row = first;
 }
@@ -148,7 +148,7 @@ static struct external_result judge_row(const struct external_run *row,
 {
     struct external_result result = external_no_result();
     result.reason = answer->error;
-    if (!answer->succeeded)
+    if (!answer->has_succeeded)
         return result;
     result.outcome = answer->verdict.fits ? OUTCOME_OK : OUTCOME_WRONG;
     result.reason = answer->verdict.fits ? NULL : "it ran, and is predicted not to fit";
@@ -164,14 +164,14 @@ static struct external_result judge_row(const struct external_run *row,
 enum status external_validation_run(struct external_validation *v, const struct external_runs *runs,
                                     run_setup_function *load, struct diag *diag)
 {
-    *v = (struct external_validation){.runs = runs, .load = load};
+    *v = (struct external_validation){.runs = runs, .load_setup = load};
     v->result = arena_array(&v->arena, runs->count + 1, sizeof *v->result);
-    plan(v);
+    assign_answers_to_rows(v);
     v->answer = heap_zalloc(v->answer_count + 1, sizeof *v->answer);
     enum status status =
-        workers_run(v->answer_count, sizeof *v->answer, run_one, v, v->answer, NULL, diag);
+        workers_run(v->answer_count, sizeof *v->answer, answer_job, v, v->answer, NULL, diag);
     for (size_t i = 0; status == STATUS_OK && i < runs->count; i++)
-        v->result[i] = judge_row(&runs->row[i], &v->answer[v->answer_of[i]]);
+        v->result[i] = judge_row(&runs->row[i], &v->answer[v->answer_of_row[i]]);
     return status;
 }
 

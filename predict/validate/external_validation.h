@@ -24,23 +24,23 @@
 
 /* The result of one prediction. It holds no pointers, because it is passed between processes. */
 struct external_answer {
-    bool succeeded;
+    bool has_succeeded;
     char error[256];
     struct similarity similarity;
     double step_s;
     double peak_bytes; /* live bytes of tensors at their peak, on the rank whose peak is highest */
     struct reserved reserved;
     struct verdict verdict;
-    int64_t nodes;
+    int64_t node_count;
 };
 
 struct external_validation {
     struct arena arena;
-    run_setup_function *load;
+    run_setup_function *load_setup;
     const struct external_runs *runs;
     struct external_result *result; /* [runs->count] */
     /* [runs->count] the index of the row's prediction in answer[] */
-    size_t *answer_of;
+    size_t *answer_of_row;
     struct external_answer *answer;
     size_t answer_count;
     const size_t *first_row; /* [answer_count] the first row that each prediction serves */

@@ -41,31 +41,34 @@ static const double row_deviation = 0.025;
 /* relative error that is expected of an exchange between synchronisations */
 static const double exchange_deviation = 0.0625;
 
-const char *leave_one_out_number(size_t i)
+const char *leave_one_out_number_name(size_t i)
 {
     return fitted[i].what;
 }
 
-static const char *table_of(const struct leave_one_out *r, size_t row)
+static const char *table_name_of_row(const struct leave_one_out *r, size_t row)
 {
     return r->rows.row[row].text[EXTERNAL_PLACE];
 }
 
-bool leave_one_out_has(const struct leave_one_out *r, size_t table, size_t row)
+bool leave_one_out_table_has_row(const struct leave_one_out *r, size_t table, size_t row)
 {
-    return table < r->tables && strcmp(table_of(r, row), table_of(r, r->table[table])) == 0;
+    return table < r->table_count &&
+           strcmp(table_name_of_row(r, row), table_name_of_row(r, r->first_row_of_table[table])) ==
+               0;
 }
 
-/* Predicts all rows with number i multiplied by exp(x[i]), and fills their relative errors; NAN for a row that cannot
+/* Predicts all rows with number i multiplied by exp(log_factor[i]), and fills their relative errors; NAN for a row that cannot
  * be predicted. */
-static enum status errors_at(const struct leave_one_out *r, const double *x, double *error,
-                             struct diag *diag)
+static enum status predict_errors_at(const struct leave_one_out *r, const double *x, double *error,
+                                     struct diag *diag)
 {
     struct perturbation perturbation[FITTED];
     for (size_t i = 0; i < FITTED; i++)
-        perturbation[i] = (struct perturbation){.number = perturbation_number(fitted[i].number),
-                                                .factor = exp(x[i])};
-    struct validation v = {.load = r->load, .perturbation = perturbation, .perturbations = FITTED};
+        perturbation[i] = (struct perturbation){
+            .number_index = perturbation_find_number(fitted[i].number), .factor = exp(x[i])};
+    struct validation v = {
+        .load_setup = r->load_setup, .perturbation = perturbation, .perturbation_count = FITTED};
     enum status status = validation_run(&v, &r->rows, diag);
     for (size_t i = 0; i < r->rows.count && status == STATUS_OK; i++)
         error[i] = v.row[i].counts_in_means ? v.row[i].result.error : NAN;
@@ -73,7 +76,7 @@ static enum status errors_at(const struct leave_one_out *r, const double *x, dou
     return status;
 }
 
-static double deviation_of(const struct leave_one_out *r, size_t row)
+static double expected_deviation(const struct leave_one_out *r, size_t row)
 {
     return r->rows.row[row].metric == METRIC_SEQALLTOALL_MS ? exchange_deviation : row_deviation;
 }
@@ -83,13 +86,14 @@ static double deviation_of(const struct leave_one_out *r, size_t row)
 static bool is_fitted(const struct leave_one_out *r, size_t row, size_t without,
                       const double *error)
 {
-    return r->is_used[row] && !leave_one_out_has(r, without, row) && isfinite(log1p(error[row]));
+    return r->is_used[row] && !leave_one_out_table_has_row(r, without, row) &&
+           isfinite(log1p(error[row]));
 }
 
 /* Moves x by one Gauss-Newton step, which minimises the weighted squares of the errors outside the left-out table and
  * of the distances from the prior. */
-static void step_from(const struct leave_one_out *r, const double *jacobian, size_t without,
-                      const double *error, double *x)
+static void take_gauss_newton_step(const struct leave_one_out *r, const double *jacobian,
+                                   size_t without, const double *error, double *x)
 {
     size_t count = FITTED, line = 0;
     for (size_t i = 0; i < r->rows.count; i++)
@@ -102,8 +106,8 @@ static void step_from(const struct leave_one_out *r, const double *jacobian, siz
         if (!is_fitted(r, i, without, error))
             continue;
         for (size_t k = 0; k < FITTED; k++)
-            gsl_matrix_set(a, line, k, jacobian[i * FITTED + k] / deviation_of(r, i));
-        gsl_vector_set(b, line++, -log1p(error[i]) / deviation_of(r, i));
+            gsl_matrix_set(a, line, k, jacobian[i * FITTED + k] / expected_deviation(r, i));
+        gsl_vector_set(b, line++, -log1p(error[i]) / expected_deviation(r, i));
     }
     for (size_t k = 0; k < FITTED; k++, line++) {
         gsl_matrix_set(a, line, k, 1 / fitted[k].deviation);
@@ -120,7 +124,7 @@ static void step_from(const struct leave_one_out *r, const double *jacobian, siz
     gsl_matrix_free(a);
 }
 
-/* Fits to all tables but `without` (r->tables: to all of them), and predicts all rows with the fitted numbers. */
+/* Fits to all tables but `without` (r->table_count: to all of them), and predicts all rows with the fitted numbers. */
 static enum status refit_without(const struct leave_one_out *r, const double *jacobian,
                                  size_t without, double *x, double *error, struct diag *diag)
 {
@@ -128,8 +132,8 @@ static enum status refit_without(const struct leave_one_out *r, const double *ja
     memset(x, 0, FITTED * sizeof *x);
     memcpy(error, r->shipped_error, r->rows.count * sizeof *error);
     for (int i = 0; i < STEPS && status == STATUS_OK; i++) {
-        step_from(r, jacobian, without, error, x);
-        status = errors_at(r, x, error, diag);
+        take_gauss_newton_step(r, jacobian, without, error, x);
+        status = predict_errors_at(r, x, error, diag);
     }
     return status;
 }
@@ -140,7 +144,7 @@ static enum status find_jacobian(struct leave_one_out *r, double *jacobian, doub
     for (size_t k = 0; k < FITTED; k++) {
         double x[FITTED] = {0};
         x[k] = difference_step;
-        enum status status = errors_at(r, x, error, diag);
+        enum status status = predict_errors_at(r, x, error, diag);
         if (status != STATUS_OK)
             return status;
         for (size_t i = 0; i < r->rows.count; i++) {
@@ -164,22 +168,22 @@ static enum status choose_rows(struct leave_one_out *r, const struct validation 
         r->rows.row[r->rows.count++] = *row;
         r->shipped_error[at] = v->row[i].result.error;
         r->is_used[at] = r->shipped_error[at] > -1; /* log(1 + error) must exist */
-        while (t < r->tables && !leave_one_out_has(r, t, at))
+        while (t < r->table_count && !leave_one_out_table_has_row(r, t, at))
             t++;
-        if (t < r->tables || !r->is_used[at])
+        if (t < r->table_count || !r->is_used[at])
             continue;
-        if (r->tables == LEAVE_ONE_OUT_TABLES)
+        if (r->table_count == LEAVE_ONE_OUT_TABLES)
             return diag_error(
                 diag, (struct loc){.name = "--leave-one-out"}, STATUS_BAD_INPUT,
                 "the rows come from more than %d tables, the most that can be left out in turn",
                 (int)LEAVE_ONE_OUT_TABLES);
-        r->table[r->tables++] = at;
+        r->first_row_of_table[r->table_count++] = at;
     }
-    if (r->tables < 2)
+    if (r->table_count < 2)
         return diag_error(diag, (struct loc){.name = "--leave-one-out"}, STATUS_BAD_INPUT,
                           "needs rows from at least two tables of %s, but the rows come from %zu; "
                           "leave --table out",
-                          source, r->tables);
+                          source, r->table_count);
     return STATUS_OK;
 }
 
@@ -189,17 +193,18 @@ enum status leave_one_out_make(struct leave_one_out *r, const struct validation 
     size_t all = v->rows->count + 1;
     /* a row for each row of r->rows, a column for each number */
     double *jacobian = heap_zalloc(all * FITTED, sizeof *jacobian);
-    *r = (struct leave_one_out){.load = v->load, .rows = *v->rows};
+    *r = (struct leave_one_out){.load_setup = v->load_setup, .rows = *v->rows};
     r->rows.count = 0;
     r->rows.row = heap_zalloc(all, sizeof *r->rows.row);
     r->is_used = heap_zalloc(all, sizeof *r->is_used);
     r->shipped_error = heap_zalloc(all, sizeof *r->shipped_error);
-    r->error = heap_zalloc(all * (LEAVE_ONE_OUT_TABLES + 1), sizeof *r->error);
+    r->refit_error = heap_zalloc(all * (LEAVE_ONE_OUT_TABLES + 1), sizeof *r->refit_error);
     enum status status = choose_rows(r, v, diag);
     if (status == STATUS_OK)
-        status = find_jacobian(r, jacobian, r->error, diag);
-    for (size_t t = 0; t <= r->tables && status == STATUS_OK; t++)
-        status = refit_without(r, jacobian, t, r->x[t], r->error + t * r->rows.count, diag);
+        status = find_jacobian(r, jacobian, r->refit_error, diag);
+    for (size_t t = 0; t <= r->table_count && status == STATUS_OK; t++)
+        status = refit_without(r, jacobian, t, r->log_factor[t], r->refit_error + t * r->rows.count,
+                               diag);
     free(jacobian);
     return status;
 }
@@ -208,7 +213,7 @@ void leave_one_out_release(struct leave_one_out *r)
 {
     free(r->is_used);
     free(r->rows.row);
-    free(r->error);
+    free(r->refit_error);
     free(r->shipped_error);
     *r = (struct leave_one_out){0};
 }

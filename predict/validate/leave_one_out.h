@@ -11,16 +11,16 @@
 enum { LEAVE_ONE_OUT_NUMBERS = 10, LEAVE_ONE_OUT_TABLES = 16 };
 
 struct leave_one_out {
-    run_setup_function *load;  /* loads a setup, as in struct validation */
-    struct external_runs rows; /* the rows of the source that count */
+    run_setup_function *load_setup; /* loads a setup, as in struct validation */
+    struct external_runs rows;      /* the rows of the source that count */
     /* the tables, each given by the index of its first row */
-    size_t table[LEAVE_ONE_OUT_TABLES], tables;
+    size_t first_row_of_table[LEAVE_ONE_OUT_TABLES], table_count;
     bool *is_used;         /* [rows] the fit uses the row */
     double *shipped_error; /* [rows] relative errors with the shipped numbers */
     /* [tables + 1][rows] relative errors after a fit to all tables but one; the last row: after a fit to all tables */
-    double *error;
+    double *refit_error;
     /* [tables + 1] the logarithms of the fitted factors on the shipped numbers */
-    double x[LEAVE_ONE_OUT_TABLES + 1][LEAVE_ONE_OUT_NUMBERS];
+    double log_factor[LEAVE_ONE_OUT_TABLES + 1][LEAVE_ONE_OUT_NUMBERS];
 };
 
 /* Fits to all tables but one, for each table in turn, and to all tables, and fills *result. Returns STATUS_BAD_INPUT if
@@ -31,9 +31,9 @@ enum status leave_one_out_make(struct leave_one_out *result, const struct valida
 void leave_one_out_release(struct leave_one_out *result);
 
 /* True if a row belongs to a table. */
-bool leave_one_out_has(const struct leave_one_out *result, size_t table, size_t row);
+bool leave_one_out_table_has_row(const struct leave_one_out *result, size_t table, size_t row);
 
 /* Returns the name of a fitted number. */
-const char *leave_one_out_number(size_t i);
+const char *leave_one_out_number_name(size_t i);
 
 #endif

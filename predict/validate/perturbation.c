@@ -40,7 +40,7 @@ bool perturbation_put_name(struct text *name, size_t i)
     return true;
 }
 
-size_t perturbation_number(const char *name)
+size_t perturbation_find_number(const char *name)
 {
     struct text text = {0};
     size_t i = 0;
@@ -56,7 +56,7 @@ size_t perturbation_number(const char *name)
 
 void perturbation_apply(struct setup *setup, struct perturbation perturbation)
 {
-    size_t i = perturbation.number;
+    size_t i = perturbation.number_index;
     if (perturbation.factor == 0)
         return;
     if (i < CLUSTER_FIELD_COUNT) {

@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-bool subsequence_metric(enum measurement_metric metric)
+bool subsequence_is_metric(enum measurement_metric metric)
 {
     switch (metric) {
     case METRIC_ACTIVATION_MEMORY:
@@ -23,8 +23,8 @@ bool subsequence_metric(enum measurement_metric metric)
 
 /* Finds the bytes that a layer saves of `tokens` for its backward, on one rank. The published figures (SPPO) are of
  * Megatron-LM on A100s without recomputation, which gives the profile and the compute capability. */
-static enum status layer_bytes(double *bytes, const struct setup *setup, int64_t tokens,
-                               struct diag *diag)
+static enum status saved_layer_bytes(double *bytes, const struct setup *setup, int64_t tokens,
+                                     struct diag *diag)
 {
     struct request request = {.model = &setup->model,
                               .strategy = "local",
@@ -48,8 +48,8 @@ static enum status layer_bytes(double *bytes, const struct setup *setup, int64_t
 }
 
 /* Finds the tokens of the first subsequence, or of the last. */
-static enum status length_of(int64_t *tokens, const struct setup *setup, bool last,
-                             struct diag *diag)
+static enum status subsequence_length_of(int64_t *tokens, const struct setup *setup, bool last,
+                                         struct diag *diag)
 {
     const struct request *r = &setup->request;
     int64_t pieces = r->subsequences;
@@ -80,14 +80,14 @@ enum status subsequence_predict(double *value, const struct setup *setup,
     const bool copied = metric == METRIC_FIRST_OFFLOAD_MS || metric == METRIC_LAST_OFFLOAD_MS;
     const bool whole = metric == METRIC_ACTIVATION_MEMORY;
     int64_t tokens = setup->request.seq;
-    enum status status = whole ? STATUS_OK : length_of(&tokens, setup, last, diag);
+    enum status status = whole ? STATUS_OK : subsequence_length_of(&tokens, setup, last, diag);
     if (status == STATUS_OK)
-        status = layer_bytes(value, setup, tokens, diag);
+        status = saved_layer_bytes(value, setup, tokens, diag);
     if (status != STATUS_OK)
         return status;
     if (whole)
         *value *= (double)setup->model.layers;
     if (copied)
-        *value /= offload_bytes_per_s(&setup->cluster);
+        *value /= offload_copy_bytes_per_s(&setup->cluster);
     return STATUS_OK;
 }

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 /* Returns whether a metric is about saved activations or about subsequences. */
-bool subsequence_metric(enum measurement_metric metric);
+bool subsequence_is_metric(enum measurement_metric metric);
 
 /* Predicts such a figure, in bytes or seconds. The request of the setup has the tokens of the sequence and, of a figure
  * about a subsequence, their number and how they are cut. Activations are those of one rank without recomputation,

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 /* Returns the mean absolute error over the rows that have the table and metric of row i. */
-static double mean_of(const struct validation *v, size_t i)
+static double mean_absolute_error(const struct validation *v, size_t i)
 {
     double sum = 0;
     size_t count = 0;
@@ -18,36 +18,38 @@ static double mean_of(const struct validation *v, size_t i)
 
 void table_moves_init(struct table_moves *m, const struct validation *v)
 {
-    *m = (struct table_moves){.first = heap_alloc(v->rows->count + 1, sizeof *m->first)};
+    *m = (struct table_moves){.first_row_of_table =
+                                  heap_alloc(v->rows->count + 1, sizeof *m->first_row_of_table)};
     for (size_t i = 0; i < v->rows->count; i++) {
         bool seen = !v->row[i].counts_in_means;
-        for (size_t t = 0; t < m->tables; t++)
-            seen |= validation_same_table(v, m->first[t], i);
+        for (size_t t = 0; t < m->table_count; t++)
+            seen |= validation_same_table(v, m->first_row_of_table[t], i);
         if (!seen)
-            m->first[m->tables++] = i;
+            m->first_row_of_table[m->table_count++] = i;
     }
     for (int up = 0; up < 2; up++)
-        m->error_growth[up] = heap_zalloc(m->tables + 1, sizeof *m->error_growth[up]);
+        m->error_growth[up] = heap_zalloc(m->table_count + 1, sizeof *m->error_growth[up]);
 }
 
 void table_moves_release(struct table_moves *m)
 {
-    free(m->first);
+    free(m->first_row_of_table);
     free(m->error_growth[0]);
     free(m->error_growth[1]);
 }
 
-enum status table_moves_find(struct table_moves *m, const struct validation *v, size_t number,
-                             struct diag *diag)
+enum status table_moves_find_growth(struct table_moves *m, const struct validation *v,
+                                    size_t number, struct diag *diag)
 {
     for (int up = 0; up < 2; up++) {
         struct perturbation perturbation = {number,
                                             up ? 1 + TABLE_MOVES_STEP : 1 - TABLE_MOVES_STEP};
         struct validation other = {
-            .load = v->load, .perturbation = &perturbation, .perturbations = 1};
+            .load_setup = v->load_setup, .perturbation = &perturbation, .perturbation_count = 1};
         enum status status = validation_run(&other, v->rows, diag);
-        for (size_t t = 0; t < m->tables && status == STATUS_OK; t++)
-            m->error_growth[up][t] = mean_of(&other, m->first[t]) - mean_of(v, m->first[t]);
+        for (size_t t = 0; t < m->table_count && status == STATUS_OK; t++)
+            m->error_growth[up][t] = mean_absolute_error(&other, m->first_row_of_table[t]) -
+                                     mean_absolute_error(v, m->first_row_of_table[t]);
         validation_release(&other);
         if (status != STATUS_OK)
             return status;

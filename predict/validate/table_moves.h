@@ -11,15 +11,16 @@
  * error_growth[0] and error_growth[1]: by how much the mean absolute error of each table grows when a number is
  * lowered and when it is raised. */
 struct table_moves {
-    size_t *first, tables;
+    size_t *first_row_of_table, table_count;
     double *error_growth[2];
 };
 
 void table_moves_init(struct table_moves *moves, const struct validation *validation);
 void table_moves_release(struct table_moves *moves);
 
-/* Predicts all rows with a number lowered and with it raised (predict/validate/perturbation.h), and fills `by`. */
-enum status table_moves_find(struct table_moves *moves, const struct validation *validation,
-                             size_t number, struct diag *diag);
+/* Predicts all rows with a number lowered and with it raised (predict/validate/perturbation.h), and fills
+ * error_growth. */
+enum status table_moves_find_growth(struct table_moves *moves, const struct validation *validation,
+                                    size_t number, struct diag *diag);
 
 #endif

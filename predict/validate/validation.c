@@ -78,16 +78,16 @@ static enum status predict_run(const struct setup *setup, const struct external_
         double peak = setup->cluster.device.peak_flop_per_s;
         answer->similarity = similarity_of(p.setup, &p.choices, p.profile);
         answer->step_s = p.sim.step_s;
-        answer->has_baseline = baseline_knows(&p.choices);
+        answer->has_baseline = baseline_covers(&p.choices);
         if (answer->has_baseline)
             answer->baseline = baseline_of(&p.choices, &setup->cluster);
         if (p.choices.scope != SCOPE_STEP)
-            answer->operator= operator_times_of(&p);
+            answer->operator_times = operator_times_of(&p);
         answer->tokens_per_s_gpu = p.tokens_per_s_gpu;
         answer->mfu = prediction_mfu(&p, convention);
         answer->counts_recompute =
             mfu_table[convention].counts_recompute && !prediction_recomputes(&p);
-        answer->mfu_other =
+        answer->mfu_other_factor =
             mfu_fraction(convention, &setup->model, p.choices.seq, prediction_sequences(&p),
                          !prediction_recomputes(&p), p.sim.step_s, p.choices.ranks, peak);
     }
@@ -109,17 +109,17 @@ void validation_put_error(char *error, size_t room, const struct diag *diag)
 static void apply_perturbations(struct setup *setup, const void *context)
 {
     const struct validation *v = context;
-    for (size_t i = 0; i < v->perturbations; i++)
+    for (size_t i = 0; i < v->perturbation_count; i++)
         perturbation_apply(setup, v->perturbation[i]);
 }
 
 /* Loads the setup that a column of the row describes, and makes the validation's changes of its machine. */
-static enum status load(const struct validation *v, const struct external_run *row,
-                        enum external_column column, struct setup *setup,
-                        enum mfu_convention *convention, struct diag *diag)
+static enum status load_run_setup(const struct validation *v, const struct external_run *row,
+                                  enum external_column column, struct setup *setup,
+                                  enum mfu_convention *convention, struct diag *diag)
 {
     const struct setup_change perturbations = {apply_perturbations, v};
-    enum status status = v->load(setup, convention, row->text[column], row->at.name, diag);
+    enum status status = v->load_setup(setup, convention, row->text[column], row->at.name, diag);
     if (status == STATUS_OK)
         setup_apply(setup, &perturbations);
     return status;
@@ -132,7 +132,7 @@ static enum status find_speedup(const struct validation *v, const struct externa
     struct setup setup = {0};
     struct run_answer other = {0};
     enum mfu_convention convention;
-    enum status status = load(v, row, EXTERNAL_AGAINST, &setup, &convention, diag);
+    enum status status = load_run_setup(v, row, EXTERNAL_AGAINST, &setup, &convention, diag);
     if (status == STATUS_OK)
         status = predict_run(&setup, row, convention, true, &other, diag);
     answer->next_verdict = other.verdict;
@@ -142,7 +142,7 @@ static enum status find_speedup(const struct validation *v, const struct externa
 }
 
 /* Returns whether the longest length is searched by doubling and halving the length in the row's args. */
-static bool is_search(const struct external_run *row)
+static bool searches_by_doubling(const struct external_run *row)
 {
     size_t size;
     return row->metric == METRIC_MAX_SEQ_LEN &&
@@ -163,7 +163,7 @@ static enum status search_layouts(const struct validation *v, const struct exter
         if (layout->metric != METRIC_LAYOUT ||
             !external_same_group(row, layout, VALIDATION_LENGTHS))
             continue;
-        enum status status = load(v, layout, EXTERNAL_ARGS, &setup, &convention, diag);
+        enum status status = load_run_setup(v, layout, EXTERNAL_ARGS, &setup, &convention, diag);
         if (status == STATUS_OK)
             status = predict_run(&setup, layout, convention, false, &there, diag);
         setup_release(&setup);
@@ -187,11 +187,11 @@ void validation_predict(const struct validation *v, size_t job, struct run_answe
     struct setup setup = {0};
     struct diag diag = {0};
     enum mfu_convention convention;
-    enum status status = load(v, row, EXTERNAL_ARGS, &setup, &convention, &diag);
-    if (status == STATUS_OK && subsequence_metric(row->metric)) {
+    enum status status = load_run_setup(v, row, EXTERNAL_ARGS, &setup, &convention, &diag);
+    if (status == STATUS_OK && subsequence_is_metric(row->metric)) {
         answer->verdict.fits = true; /* nothing reads it */
-        status = subsequence_predict(&answer->saved, &setup, row->metric, &diag);
-    } else if (status == STATUS_OK && is_search(row)) {
+        status = subsequence_predict(&answer->saved_bytes_or_copy_s, &setup, row->metric, &diag);
+    } else if (status == STATUS_OK && searches_by_doubling(row)) {
         search_longest(&setup, !row->is_least, answer, &diag);
     } else if (status == STATUS_OK && row->metric == METRIC_MAX_SEQ_LEN) {
         status = search_layouts(v, row, answer, &diag);
@@ -200,21 +200,21 @@ void validation_predict(const struct validation *v, size_t job, struct run_answe
         if (status == STATUS_OK && row->metric == METRIC_SPEEDUP)
             status = find_speedup(v, row, answer, &diag);
     }
-    answer->succeeded = status == STATUS_OK && diag.error_count == 0;
-    if (!answer->succeeded)
+    answer->has_succeeded = status == STATUS_OK && diag.error_count == 0;
+    if (!answer->has_succeeded)
         validation_put_error(answer->error, sizeof answer->error, &diag);
     diag_release(&diag);
     setup_release(&setup);
 }
 
-static void run_one(void *context, size_t job, void *result)
+static void answer_job(void *context, size_t job, void *result)
 {
     validation_predict(context, job, result);
 }
 
 /* ---- rows ---- */
 
-static bool needs_time(const struct external_run *row)
+static bool metric_needs_time(const struct external_run *row)
 {
     static const bool timed[METRIC_COUNT] = {
         [METRIC_TGS] = true,
@@ -240,16 +240,18 @@ bool validation_same_run(const struct external_run *a, const struct external_run
 }
 
 /* Returns whether a metric needs more than one prediction of the step, or another kind of prediction. */
-static bool is_more(enum measurement_metric metric)
+static bool needs_prediction_of_its_own(enum measurement_metric metric)
 {
-    return metric == METRIC_MAX_SEQ_LEN || metric == METRIC_SPEEDUP || subsequence_metric(metric);
+    return metric == METRIC_MAX_SEQ_LEN || metric == METRIC_SPEEDUP ||
+           subsequence_is_metric(metric);
 }
 
 /* Returns whether one prediction serves both rows. */
 static bool same_prediction(const struct external_run *a, const struct external_run *b)
 {
     /* metrics that need more share an answer only with rows of the same metric */
-    const bool of_step = !is_more(a->metric) && !is_more(b->metric);
+    const bool of_step =
+        !needs_prediction_of_its_own(a->metric) && !needs_prediction_of_its_own(b->metric);
     return strcmp(a->text[EXTERNAL_ARGS], b->text[EXTERNAL_ARGS]) == 0 &&
            strcmp(a->text[EXTERNAL_AGAINST], b->text[EXTERNAL_AGAINST]) == 0 &&
            a->gpus == b->gpus && a->seq_len == b->seq_len && strcmp(a->at.name, b->at.name) == 0 &&
@@ -259,16 +261,16 @@ static bool same_prediction(const struct external_run *a, const struct external_
 void validation_plan(struct validation *v, const struct external_runs *rows)
 {
     *v = (struct validation){.rows = rows,
-                             .load = v->load,
+                             .load_setup = v->load_setup,
                              .perturbation = v->perturbation,
-                             .perturbations = v->perturbations};
+                             .perturbation_count = v->perturbation_count};
     size_t count = rows->count, *first = arena_array(&v->arena, count + 1, sizeof *first);
     v->row = arena_array(&v->arena, count + 1, sizeof *v->row);
     v->needs_times = arena_array(&v->arena, count + 1, sizeof *v->needs_times);
     for (size_t i = 0; i < count; i++) {
         const struct external_run *row = &v->rows->row[i];
         size_t run = 0;
-        v->row[i].run = SIZE_MAX;
+        v->row[i].run_index = SIZE_MAX;
         if (row->metric == METRIC_LAYOUT)
             continue;
         while (run < v->run_count && !same_prediction(row, &v->rows->row[first[run]]))
@@ -276,8 +278,8 @@ void validation_plan(struct validation *v, const struct external_runs *rows)
         if (run == v->run_count) {
             first[v->run_count++] = i;
         }
-        v->needs_times[run] |= needs_time(row);
-        v->row[i].run = run;
+        v->needs_times[run] |= metric_needs_time(row);
+        v->row[i].run_index = run;
     }
     v->first_row = first;
     v->answer = heap_zalloc(v->run_count + 1, sizeof *v->answer);
@@ -306,10 +308,10 @@ static void judge_mfu(struct validation *v, size_t i, const struct run_answer *a
     struct validated *out = &v->row[i];
     judge_value(v, i, answer->mfu);
     if (out->result.outcome == OUTCOME_OK && answer->counts_recompute)
-        out->remark =
-            arena_printf(&v->arena, "factor 3; factor 4 gives %.4g, %+.1f %%%s", answer->mfu_other,
-                         100 * (answer->mfu_other / v->rows->row[i].value - 1),
-                         out->counts_in_means ? "" : "; neither is counted");
+        out->remark = arena_printf(&v->arena, "factor 3; factor 4 gives %.4g, %+.1f %%%s",
+                                   answer->mfu_other_factor,
+                                   100 * (answer->mfu_other_factor / v->rows->row[i].value - 1),
+                                   out->counts_in_means ? "" : "; neither is counted");
 }
 
 /* Judges a step time. Its error is that of the speed, because tokens per second are the same measurement. */
@@ -348,12 +350,12 @@ static void judge_row(struct validation *v, size_t i)
     const struct external_run *row = &v->rows->row[i];
     struct validated *out = &v->row[i];
     out->result = external_no_result();
-    if (out->run == SIZE_MAX) {
+    if (out->run_index == SIZE_MAX) {
         out->result.outcome = OUTCOME_NONE;
         return;
     }
-    const struct run_answer *answer = &v->answer[out->run];
-    if (!answer->succeeded) {
+    const struct run_answer *answer = &v->answer[out->run_index];
+    if (!answer->has_succeeded) {
         out->result.reason = answer->error;
         return;
     }
@@ -368,16 +370,16 @@ static void judge_row(struct validation *v, size_t i)
         judge_step(v, i, answer);
         break;
     case METRIC_ATTENTION_MS:
-        judge_value(v, i, answer->operator.elapsed_s);
+        judge_value(v, i, answer->operator_times.elapsed_s);
         break;
     case METRIC_SEQALLTOALL_MS:
-        judge_value(v, i, answer->operator.exchange_s);
+        judge_value(v, i, answer->operator_times.exchange_s);
         break;
     case METRIC_COMM_OVER_COMPUTE:
-        judge_value(v, i, answer->operator.ring_s / answer->operator.compute_s);
+        judge_value(v, i, answer->operator_times.ring_s / answer->operator_times.compute_s);
         break;
     case METRIC_ROTATION_US:
-        judge_value(v, i, answer->operator.rotation_s);
+        judge_value(v, i, answer->operator_times.mean_rotation_message_s);
         break;
     case METRIC_PEAK_HBM:
         judge_value(v, i, (double)answer->reserved.total_bytes);
@@ -396,7 +398,7 @@ static void judge_row(struct validation *v, size_t i)
     case METRIC_LAST_SUBSEQUENCE_ACTIVATION:
     case METRIC_FIRST_OFFLOAD_MS:
     case METRIC_LAST_OFFLOAD_MS:
-        judge_value(v, i, answer->saved);
+        judge_value(v, i, answer->saved_bytes_or_copy_s);
         break;
     case METRIC_VERDICT:
         judge_verdict(v, i, answer);
@@ -425,7 +427,7 @@ enum status validation_run(struct validation *v, const struct external_runs *row
     struct progress progress;
     progress_begin(&progress, v->run_count, 0);
     enum status status =
-        workers_run(v->run_count, sizeof *v->answer, run_one, v, v->answer, &progress, diag);
+        workers_run(v->run_count, sizeof *v->answer, answer_job, v, v->answer, &progress, diag);
     progress_end();
     if (status == STATUS_OK)
         validation_judge(v);

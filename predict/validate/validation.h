@@ -19,21 +19,21 @@
 
 /* The result of one run. It holds no pointers, because it is passed between processes. */
 struct run_answer {
-    bool succeeded;
+    bool has_succeeded;
     char error[256];
     struct verdict verdict; /* at the row's length; of a search: at the longest length that fits */
     struct reserved reserved;
     struct similarity similarity;
     double step_s, tokens_per_s_gpu;
     double mfu,
-        /* mfu: by the convention of the args; mfu_other: with the other factor for recomputation */
-        mfu_other;
-    struct operator_times operator; /* the times of a part of the model (--scope) */
+        /* mfu: by the convention of the args; mfu_other_factor: with the other factor for recomputation */
+        mfu_other_factor;
+    struct operator_times operator_times; /* the times of a part of the model (--scope) */
     /* the source's convention counts recomputed flops, but the run recomputes nothing */
     bool counts_recompute;
     /* the run's rate divided by that of the run in column `against` */
     double speedup;
-    double saved; /* bytes of saved activations, or the seconds to copy them */
+    double saved_bytes_or_copy_s; /* bytes of saved activations, or the seconds to copy them */
     bool has_baseline;
     struct baseline baseline; /* the step by the closed form */
     int64_t longest_tokens;   /* of a search: the longest length that fits; 0: none fits */
@@ -44,7 +44,7 @@ struct run_answer {
 /* A row and how it compares with its prediction. */
 struct validated {
     struct external_result result;
-    size_t run;           /* index in answer[] of the validation; SIZE_MAX: the row is a layout */
+    size_t run_index;     /* index in answer[] of the validation; SIZE_MAX: the row is a layout */
     bool counts_in_means; /* the error counts in the means */
     /* why the error does not count, or another note for the reader; NULL: no note */
     const char *remark;
@@ -60,8 +60,8 @@ struct validation {
     /* The caller sets these three members; the perturbations change the machine of every run. validation_run() fills
      * the others. */
     const struct perturbation *perturbation;
-    size_t perturbations;
-    run_setup_function *load;
+    size_t perturbation_count;
+    run_setup_function *load_setup;
     struct arena arena;
     const struct external_runs *rows;
     struct validated *row; /* [rows->count] */

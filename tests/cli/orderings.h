@@ -95,7 +95,7 @@ static inline void check_orderings(size_t i)
     printf("%s:", label);
     for (int variant = 0; variant < VARIANT_COUNT; variant++)
         printf(" %s %.3f s %.1f GiB,", variants[variant].name, t[variant].step_s,
-               (double)t[variant].verdict.needed[LIMIT_DEVICE] / (1 << 30));
+               (double)t[variant].verdict.needed_bytes[LIMIT_DEVICE] / (1 << 30));
     printf(" shared %u first, %u last\n", shared->first, shared->last);
     CHECK(label, t[NONE].step_s < t[FULL].step_s);
     CHECK(label, t[ADAPTIVE].step_s <= t[FULL].step_s);

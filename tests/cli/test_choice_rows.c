@@ -66,7 +66,7 @@ static void the_schema_describes_every_value(void)
     for (size_t i = 0; i < CHOICE_NAME_COUNT; i++) {
         struct choice_value value[CHOICE_VALUES_MAX];
         const size_t count = choice_row_values(&choice_rows[i], value, NULL);
-        CHECK(choice_rows[i].key, count > 0 || choice_rows[i].alias);
+        CHECK(choice_rows[i].key, count > 0 || choice_rows[i].is_alias);
         for (size_t k = 0; k < count; k++) {
             CHECK(value[k].key, !value[k].has_value && value[k].description != NULL);
             put_definition(&json, &value[k]);
@@ -228,7 +228,7 @@ static void options_are_printed_as_they_are_read(void)
     for (size_t i = 0; i < CHOICE_NAME_COUNT; i++) {
         const struct choice_row *row = &choice_rows[i];
         if (row->option == NULL ||
-            row->print_above == INT64_MAX) /* aliases; the length, the batch */
+            row->print_if_above == INT64_MAX) /* aliases; the length, the batch */
             continue;
         struct setup first = {0}, second = {0};
         struct options options = {0}, again = {0};
@@ -280,8 +280,8 @@ static void identities_differ_where_choices_matter(void)
         small.products = 1;
         large = small;
         ((char *)&large)[row->chosen_member.offset] ^= 1;
-        choices_identity(one, &small);
-        choices_identity(other, &large);
+        choices_fill_identity(one, &small);
+        choices_fill_identity(other, &large);
         CHECK(row->key, one[i] != other[i]);
         if (row->matters == NULL || row->matters == choice_rows[CHOICE_NAME_compile].matters ||
             row == &choice_rows[CHOICE_NAME_products] ||
@@ -296,8 +296,8 @@ static void identities_differ_where_choices_matter(void)
         small.ranks = 1;
         large = small;
         ((char *)&large)[row->chosen_member.offset] ^= 1;
-        choices_identity(one, &small);
-        choices_identity(other, &large);
+        choices_fill_identity(one, &small);
+        choices_fill_identity(other, &large);
         CHECK(row->key, one[i] == other[i]);
     }
 }

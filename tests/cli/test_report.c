@@ -83,7 +83,7 @@ static void check_lines(const char *label, const char *cluster, int weights, int
     if (status == STATUS_OK)
         status = prediction_make(&p, &(struct prediction_question){.setup = &setup}, &diag);
     if (status == STATUS_OK)
-        status = alternatives_find(&best, &p, &diag);
+        status = alternatives_find_best(&best, &p, &diag);
     if (CHECK_INT(label, status, STATUS_OK)) {
         struct report report = {.prediction = &p,
                                 .profile = "published",

@@ -64,7 +64,7 @@ static bool load(struct setup *setup, size_t i, struct diag *diag)
     setup->request.dtype = questions[i].dtype;
     setup->request.chunk = questions[i].chunk;
     if (questions[i].chunk > 0)
-        setup_sparsity(setup, questions[i].chunk, 0.5);
+        setup_set_sparsity(setup, questions[i].chunk, 0.5);
     subsequences_open(&setup->request, setup);
     return ok;
 }
@@ -76,9 +76,9 @@ static void check_repairs(const char *label, const struct setup *setup,
                           const struct request *request, const struct prediction *unrepaired)
 {
     const struct choices *c = &unrepaired->choices;
-    uint64_t host_bytes = unrepaired->verdict.needed[LIMIT_HOST];
-    uint64_t least_bytes = unrepaired->verdict.needed[LIMIT_DEVICE];
-    double kept = RESERVED_ERROR * (double)unrepaired->verdict.available[LIMIT_DEVICE];
+    uint64_t host_bytes = unrepaired->verdict.needed_bytes[LIMIT_HOST];
+    uint64_t least_bytes = unrepaired->verdict.needed_bytes[LIMIT_DEVICE];
+    double kept = RESERVED_ERROR * (double)unrepaired->verdict.available_bytes[LIMIT_DEVICE];
     static const struct {
         int64_t loss_chunks, ffn_chunks;
         bool host_optimizer;
@@ -95,8 +95,8 @@ static void check_repairs(const char *label, const struct setup *setup,
         if (tries[i].host_optimizer)
             repaired.optimizer = CHOICE_OPTIMIZER_HOST;
         if (prediction_memory(&p, &question, NULL, NULL) == STATUS_OK) {
-            uint64_t needed = p.verdict.needed[LIMIT_DEVICE];
-            CHECK(label, p.verdict.needed[LIMIT_HOST] >= host_bytes);
+            uint64_t needed = p.verdict.needed_bytes[LIMIT_DEVICE];
+            CHECK(label, p.verdict.needed_bytes[LIMIT_HOST] >= host_bytes);
             if (i + 1 == ARRAY_LEN(tries))
                 CHECK(label, (double)needed <= (double)least_bytes + kept);
             least_bytes = needed < least_bytes ? needed : least_bytes;
@@ -133,8 +133,9 @@ static void check_candidate(struct setup *setup, const struct candidate *c)
     struct prediction p = {0};
     struct diag diag = {0};
     char label[160];
-    setup->padding =
-        c->packed_set != NULL ? c->packed_set->batch[c->packed_set->typical_batch].padding : 0;
+    setup->padding_tokens = c->packed_set != NULL
+                                ? c->packed_set->batch[c->packed_set->typical_batch].padding_tokens
+                                : 0;
     snprintf(
         label, sizeof label,
         "%s subsequences %lld pp %lld tp %lld cp %lld hp %lld dp %lld weights %d activations %d",
@@ -142,13 +143,13 @@ static void check_candidate(struct setup *setup, const struct candidate *c)
         (long long)c->request.tp, (long long)c->request.cp, (long long)c->request.hp,
         (long long)c->request.dp, c->request.weights, c->request.activations);
     if (prediction_make(&p, &question, &diag) == STATUS_OK) {
-        double bound_s = prediction_bound_s(&p);
+        double bound_s = prediction_step_lower_bound_s(&p);
         CHECK(label, c->bound_s <= p.sim.step_s);
         CHECK(label, bound_s <= p.sim.step_s * (1 + 1e-9));
         check_layer_bound(label, setup, &c->request, &p);
-        CHECK(label, c->least_bytes <= (double)p.verdict.needed[LIMIT_DEVICE]);
-        CHECK(label, ranks_of_node(setup) * bound_host_bytes(&p.choices) <=
-                         (double)p.verdict.needed[LIMIT_HOST]);
+        CHECK(label, c->least_bytes <= (double)p.verdict.needed_bytes[LIMIT_DEVICE]);
+        CHECK(label, ranks_of_node(setup) * bound_saved_host_bytes(&p.choices) <=
+                         (double)p.verdict.needed_bytes[LIMIT_HOST]);
         CHECK_CLOSE(label, prediction_tokens(&p), c->tokens, 1e-15);
         if (p.choices.activations != CHOICE_ACTIVATIONS_RATIO)
             check_repairs(label, setup, &c->request, &p);
@@ -165,7 +166,7 @@ static void nothing_is_better_than_its_bounds(void)
         struct diag diag = {0};
         struct space space = {0};
         struct packed_sets packed_sets = {
-            .request = {.lengths = questions[i].lengths, .batches = 3}};
+            .request = {.lengths_text = questions[i].lengths, .batch_count = 3}};
         struct space_open all = {.strategy = questions[i].strategy == NULL,
                                  .placement = true,
                                  .stage_placement = true,

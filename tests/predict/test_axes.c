@@ -30,7 +30,7 @@ static void values_are_those_of_lists_and_ranges(void)
         struct text values = {0};
         CHECK_INT(lists[i].label, grid_axes_add(&axes, "key", lists[i].given, lists[i].of, &diag),
                   STATUS_OK);
-        for (size_t k = 0; k < axes.axis[0].count; k++)
+        for (size_t k = 0; k < axes.axis[0].value_count; k++)
             text_printf(&values, "%s%s", k == 0 ? "" : " ", axes.axis[0].value[k]);
         CHECK_TEXT(lists[i].label, values.data, lists[i].values);
         text_release(&values);
@@ -45,13 +45,13 @@ static void the_first_axis_changes_slowest(void)
                                             {"b", "1"}, {"b", "2"}, {"b", "3"}};
     struct grid_axes axes = {0};
     struct diag diag = {0};
-    CHECK_INT("empty", (long long)grid_points(&axes), 1);
+    CHECK_INT("empty", (long long)grid_point_count(&axes), 1);
     grid_axes_add(&axes, "letter", "a,b", AXIS_TEXTS, &diag);
     grid_axes_add(&axes, "number", "1..3", AXIS_WHOLE, &diag);
-    CHECK_INT("points", (long long)grid_points(&axes), 6);
+    CHECK_INT("points", (long long)grid_point_count(&axes), 6);
     for (size_t point = 0; point < ARRAY_LEN(points); point++)
         for (size_t axis = 0; axis < 2; axis++)
-            CHECK_TEXT("value", grid_value(&axes, point, axis), points[point][axis]);
+            CHECK_TEXT("value", grid_value_text(&axes, point, axis), points[point][axis]);
     diag_release(&diag);
     grid_axes_release(&axes);
 }

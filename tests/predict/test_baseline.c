@@ -16,7 +16,7 @@ static const struct baseline small = {
     .layers = 2,
     .peak_flop_per_s = 1e12,
     .forwards_per_step = 2,
-    .core_forwards = 1,
+    .core_forwards_per_step = 1,
     .sequences = 1,
 };
 
@@ -26,14 +26,14 @@ static const struct baseline small = {
 static void a_step_takes_what_a_person_works_out(void)
 {
     struct baseline operator= small, links = small, alone = small;
-    operator.operator_only = true;
+    operator.is_operator_only = true;
     CHECK_CLOSE("operator", baseline_s(&operator, 0.5), 8.1 + 20.1, 1e-12);
     CHECK_CLOSE("step", baseline_s(&small, 0.5), 2 * (8.1 + 20.1) + 4 * 6, 1e-12);
     CHECK_CLOSE("exchange", baseline_exchange_s(&small), 0.2, 1e-12);
-    links.operator_only = true;
+    links.is_operator_only = true;
     links.outer_bytes_per_s = 0.1e9; /* messages of 10 and 20 s */
     CHECK_CLOSE("slow links", baseline_s(&links, 0.5), 0.2 + 2 * (2 + 10) + 2 * (5 + 20), 1e-12);
-    alone.operator_only = true;
+    alone.is_operator_only = true;
     alone.cp = alone.window = 1;
     CHECK_CLOSE("no ring", baseline_s(&alone, 0.5), 0.2 + 2 + 5, 1e-12);
 }

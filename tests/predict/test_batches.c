@@ -39,7 +39,7 @@ static enum status pack(struct run *r, const struct configuration *c, uint64_t s
     if (status == STATUS_OK)
         status = lengths_open(&lengths, c->lengths, seed, diag);
     for (size_t i = 0; i < BATCHES && status == STATUS_OK; i++)
-        status = packing_next(&r->batch[i], &lengths, &sizes, diag);
+        status = packing_pack_next_step(&r->batch[i], &lengths, &sizes, diag);
     lengths_release(&lengths);
     if (status == STATUS_OK) {
         packed_batch_documents(&r->batch[0], c->seq, &r->documents, &r->arena);
@@ -79,7 +79,7 @@ static enum status predict(struct batch_times *times, const struct run *r, bool 
                            struct diag *diag)
 {
     const struct prediction_question question = {
-        .setup = &r->setup, .exact = exact, .whole_list = exact};
+        .setup = &r->setup, .is_exact = exact, .whole_list = exact};
     struct prediction first = {0};
     enum status status = prediction_make(&first, &question, diag);
     if (status == STATUS_OK)
@@ -103,12 +103,13 @@ static int64_t check(const struct configuration *c, uint64_t seed, double within
     if (CHECK_INT(c->label, status, STATUS_OK)) {
         CHECK_CLOSE(c->label, fast.step_s[0], exact.step_s[0], 1e-9);
         for (size_t i = 1; i < BATCHES; i++)
-            CHECK_CLOSE(c->label, fast.step_s[i], exact.step_s[i], fast.layers > 0 ? within : 1e-9);
-        CHECK_INT(c->label, exact.layers, 0);
+            CHECK_CLOSE(c->label, fast.step_s[i], exact.step_s[i],
+                        fast.simulated_layers > 0 ? within : 1e-9);
+        CHECK_INT(c->label, exact.simulated_layers, 0);
     } else {
         fputs(diag.text, stderr);
     }
-    int64_t layers = fast.layers;
+    int64_t layers = fast.simulated_layers;
     batch_times_release(&fast);
     batch_times_release(&exact);
     diag_release(&diag);

@@ -49,8 +49,11 @@ static void deal_batch(const struct batch *b, bool histogram, uint64_t seed, dou
 {
     struct lengths lengths = {0};
     struct packed_batch batch = {0};
-    struct packing_options sizes = {
-        .seq = b->tokens, .multiple = 1, .sequences = 1, .ranks = 1, .micro_batch = 1};
+    struct packing_options sizes = {.sequence_tokens = b->tokens,
+                                    .round_up_to = 1,
+                                    .sequence_count = 1,
+                                    .data_parallel_ranks = 1,
+                                    .micro_batch_sequences = 1};
     struct documents documents;
     struct arena arena = {0};
     const struct row_bytes bytes = {4096, 8192, 8320}; /* of Llama 3 8B in 16 bits */
@@ -65,7 +68,7 @@ static void deal_batch(const struct batch *b, bool histogram, uint64_t seed, dou
     enum status status = lengths_open(&lengths, path, seed, &diag);
     *balance = *rows = 0;
     if (status == STATUS_OK)
-        status = packing_next(&batch, &lengths, &sizes, &diag);
+        status = packing_pack_next_step(&batch, &lengths, &sizes, &diag);
     if (status == STATUS_OK)
         status = deal_choice_parse(&rule, b->rule, &diag);
     if (CHECK_INT(b->rule, status, STATUS_OK)) {

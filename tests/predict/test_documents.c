@@ -45,7 +45,7 @@ static struct prediction_result predict(const char *fields, const char *strategy
         setup.request.activations = CHOICE_ACTIVATIONS_FULL;
         if (length != NULL)
             setup.request.documents = &documents;
-        const struct prediction_question question = {.setup = &setup, .exact = exact};
+        const struct prediction_question question = {.setup = &setup, .is_exact = exact};
         status = prediction_make(&prediction, &question, &diag);
     }
     if (CHECK_INT(strategy, status, STATUS_OK)) {
@@ -54,7 +54,7 @@ static struct prediction_result predict(const char *fields, const char *strategy
             *late = prediction.lateness;
         CHECK("what plan takes for the least",
               bound_step_s(&setup, &prediction.choices) <= result.step_s);
-        CHECK("the busiest kernels", prediction_bound_s(&prediction) <= result.step_s);
+        CHECK("the busiest kernels", prediction_step_lower_bound_s(&prediction) <= result.step_s);
     } else {
         fputs(diag.text, stderr);
     }
@@ -103,12 +103,12 @@ static void the_late_rank_is_named(void)
 {
     struct document_lateness late = {0};
     predict(NULL, "ulysses", RING_ZIGZAG, uneven, false, &late);
-    CHECK_INT("rank", late.rank, 8);
-    CHECK_INT("late", late.late_units, 2);
-    CHECK_INT("units", late.units, 2);
-    CHECK_CLOSE("slowest over mean", late.worst_over_all, 1 / 0.625, 0.02);
+    CHECK_INT("rank", late.latest_rank, 8);
+    CHECK_INT("late", late.late_unit_count, 2);
+    CHECK_INT("units", late.unit_count, 2);
+    CHECK_CLOSE("slowest over mean", late.slowest_over_mean, 1 / 0.625, 0.02);
     predict(NULL, "ulysses", RING_ZIGZAG, whole, false, &late);
-    CHECK_INT("equal ranks", late.units, 0);
+    CHECK_INT("equal ranks", late.unit_count, 0);
 }
 
 /* A ring whose ranks compute different numbers of pairs waits for the slowest; a ring that cuts each document
@@ -215,7 +215,7 @@ static void the_rank_with_fewer_pairs_waits(void)
                     rows[i].documents);
         if (machine_parse(&ir, rows[i].label, text.data)) {
             double **seconds = seconds_of_pairs(&ir);
-            double **means = document_costs_even(&ir, (const double *const *)seconds);
+            double **means = document_costs_of_mean(&ir, (const double *const *)seconds);
             CHECK(rows[i].label, (means == NULL) == (i == 2));
             two_waterfalls(&ir, (const double *const *)seconds, is);
             if (means != NULL)

@@ -10,7 +10,8 @@
 /* Returns the lengths as if read from a file; the array remains the caller's. */
 static struct lengths list_of(int64_t *length, size_t count)
 {
-    return (struct lengths){.kind = LENGTHS_LIST, .name = "list", .length = length, .count = count};
+    return (struct lengths){
+        .kind = LENGTHS_LIST, .source_text = "list", .length = length, .count = count};
 }
 
 /* Writes the document lengths of each sequence, such as "4,4|2". */
@@ -18,11 +19,11 @@ static void put_batch(char *text, size_t size, const struct packed_batch *batch)
 {
     size_t used = 0;
     text[0] = '\0';
-    for (uint32_t s = 0; s < batch->sequences; s++)
+    for (uint32_t s = 0; s < batch->sequence_count; s++)
         for (uint32_t i = 0; i <= batch->sequence[s].count && used < size; i++)
             if (i == batch->sequence[s].count)
                 used += (size_t)snprintf(text + used, size - used, "%s",
-                                         s + 1 < batch->sequences ? "|" : "");
+                                         s + 1 < batch->sequence_count ? "|" : "");
             else
                 used += (size_t)snprintf(text + used, size - used, "%s%lld", i > 0 ? "," : "",
                                          (long long)batch->sequence[s].length[i]);
@@ -96,11 +97,11 @@ static void packs_as_by_hand(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(by_hand); i++) {
         const struct packing_options options = {.policy = by_hand[i].policy,
-                                                .seq = 16,
-                                                .multiple = by_hand[i].multiple,
-                                                .sequences = 2,
-                                                .ranks = 1,
-                                                .micro_batch = 1};
+                                                .sequence_tokens = 16,
+                                                .round_up_to = by_hand[i].multiple,
+                                                .sequence_count = 2,
+                                                .data_parallel_ranks = 1,
+                                                .micro_batch_sequences = 1};
         int64_t length[9];
         size_t count = 0;
         memcpy(length, by_hand[i].length, sizeof length);
@@ -109,15 +110,17 @@ static void packs_as_by_hand(void)
         struct lengths lengths = list_of(length, count);
         struct packed_batch batch;
         char text[200];
-        CHECK_INT(by_hand[i].label, packing_next(&batch, &lengths, &options, NULL), STATUS_OK);
+        CHECK_INT(by_hand[i].label, packing_pack_next_step(&batch, &lengths, &options, NULL),
+                  STATUS_OK);
         put_batch(text, sizeof text, &batch);
         CHECK_TEXT(by_hand[i].label, text, by_hand[i].first);
-        CHECK_INT(by_hand[i].label, batch.tokens, by_hand[i].tokens);
-        CHECK_INT(by_hand[i].label, batch.padding, by_hand[i].padding);
+        CHECK_INT(by_hand[i].label, batch.document_tokens, by_hand[i].tokens);
+        CHECK_INT(by_hand[i].label, batch.padding_tokens, by_hand[i].padding);
         CHECK_INT(by_hand[i].label, batch.dropped_tokens, by_hand[i].dropped);
-        CHECK_INT(by_hand[i].label, batch.cut_documents, by_hand[i].cut);
+        CHECK_INT(by_hand[i].label, batch.cut_count, by_hand[i].cut);
         packed_batch_release(&batch);
-        CHECK_INT(by_hand[i].label, packing_next(&batch, &lengths, &options, NULL), STATUS_OK);
+        CHECK_INT(by_hand[i].label, packing_pack_next_step(&batch, &lengths, &options, NULL),
+                  STATUS_OK);
         put_batch(text, sizeof text, &batch);
         CHECK_TEXT(by_hand[i].label, text, by_hand[i].second);
         packed_batch_release(&batch);
@@ -129,22 +132,25 @@ static void packs_as_by_hand(void)
 static void counts_pairs(void)
 {
     int64_t length[] = {10, 8, 6, 7, 16};
-    const struct packing_options options = {
-        .seq = 16, .multiple = 1, .sequences = 2, .ranks = 2, .micro_batch = 1};
+    const struct packing_options options = {.sequence_tokens = 16,
+                                            .round_up_to = 1,
+                                            .sequence_count = 2,
+                                            .data_parallel_ranks = 2,
+                                            .micro_batch_sequences = 1};
     struct lengths lengths = list_of(length, ARRAY_LEN(length));
     struct packed_batch batch;
-    CHECK_INT("packs", packing_next(&batch, &lengths, &options, NULL), STATUS_OK);
+    CHECK_INT("packs", packing_pack_next_step(&batch, &lengths, &options, NULL), STATUS_OK);
     CHECK_CLOSE("pairs", batch.pairs, 141, 1e-12);
     CHECK_CLOSE("causal pairs", batch.causal_pairs, 272, 1e-12);
-    CHECK_CLOSE("squares", batch.squares, (100 + 36 + 64 + 49) / 512.0, 1e-12);
-    CHECK_INT("latest rank", batch.latest_rank, 0);
-    CHECK_CLOSE("its pairs", batch.latest_over_mean, 76 / 70.5, 1e-12);
+    CHECK_CLOSE("squares", batch.squared_length_ratio, (100 + 36 + 64 + 49) / 512.0, 1e-12);
+    CHECK_INT("latest rank", batch.fullest_rank, 0);
+    CHECK_CLOSE("its pairs", batch.fullest_over_mean, 76 / 70.5, 1e-12);
     packed_batch_release(&batch);
 }
 
 static double most_pairs(const struct packed_batch *batch, uint32_t groups)
 {
-    uint32_t size = batch->sequences / groups;
+    uint32_t size = batch->sequence_count / groups;
     double most = 0;
     for (uint32_t g = 0; g < groups; g++) {
         double pairs = 0;
@@ -165,12 +171,12 @@ static void balance_never_raises_the_largest(void)
     gsl_rng_set(rng, SEED);
     int lower = 0;
     for (int i = 0; i < TRIES; i++) {
-        struct packing_options o = {.seq = 4096, .multiple = 1};
+        struct packing_options o = {.sequence_tokens = 4096, .round_up_to = 1};
         o.policy = (enum packing_policy)gsl_rng_uniform_int(rng, PACKING_COUNT);
-        o.ranks = 1u + (uint32_t)gsl_rng_uniform_int(rng, 6);
-        o.micro_batch = 1u + (uint32_t)gsl_rng_uniform_int(rng, 3);
-        uint32_t units = o.ranks * (1u + (uint32_t)gsl_rng_uniform_int(rng, 5));
-        o.sequences = units * o.micro_batch;
+        o.data_parallel_ranks = 1u + (uint32_t)gsl_rng_uniform_int(rng, 6);
+        o.micro_batch_sequences = 1u + (uint32_t)gsl_rng_uniform_int(rng, 3);
+        uint32_t units = o.data_parallel_ranks * (1u + (uint32_t)gsl_rng_uniform_int(rng, 5));
+        o.sequence_count = units * o.micro_batch_sequences;
         double rank[BALANCE_COUNT], micro[BALANCE_COUNT], all[BALANCE_COUNT];
         for (int b = 0; b < BALANCE_COUNT; b++) {
             struct lengths lengths = {0};
@@ -180,14 +186,16 @@ static void balance_never_raises_the_largest(void)
             o.balance = (enum packing_balance)b;
             CHECK_INT(label, lengths_open(&lengths, "lognormal:500,1.5", 1 + (uint64_t)i, NULL),
                       STATUS_OK);
-            CHECK_INT(label, packing_next(&batch, &lengths, &o, NULL), STATUS_OK);
-            CHECK_INT(label, batch.tokens + batch.padding, (int64_t)o.sequences * o.seq);
-            rank[b] = most_pairs(&batch, o.ranks);
+            CHECK_INT(label, packing_pack_next_step(&batch, &lengths, &o, NULL), STATUS_OK);
+            CHECK_INT(label, batch.document_tokens + batch.padding_tokens,
+                      (int64_t)o.sequence_count * o.sequence_tokens);
+            rank[b] = most_pairs(&batch, o.data_parallel_ranks);
             micro[b] = most_pairs(&batch, units);
             all[b] = most_pairs(&batch, 1);
             CHECK_CLOSE(label, all[b], batch.pairs, 1e-12);
             CHECK_CLOSE(label, all[b], all[BALANCE_NONE], 1e-12);
-            CHECK_CLOSE(label, batch.latest_over_mean * batch.pairs / o.ranks, rank[b], 1e-12);
+            CHECK_CLOSE(label, batch.fullest_over_mean * batch.pairs / o.data_parallel_ranks,
+                        rank[b], 1e-12);
             CHECK_INT(label, rank[b] <= rank[BALANCE_NONE] * (1 + 1e-12), 1);
             packed_batch_release(&batch);
             lengths_release(&lengths);
@@ -210,16 +218,16 @@ static void distributions_are_what_they_say(void)
     CHECK_INT("opens", lengths_open(&lengths, "lognormal:2K,1.5", 0, NULL), STATUS_OK);
     CHECK_INT("opens", lengths_open(&again, "lognormal:2K,1.5", 1, NULL), STATUS_OK);
     for (int i = 0; i < DRAWS; i++) {
-        int64_t length = lengths_next(&lengths);
+        int64_t length = lengths_take_next(&lengths);
         below += length < 2048;
-        CHECK_INT("the same seed", lengths_next(&again), length);
+        CHECK_INT("the same seed", lengths_take_next(&again), length);
     }
     CHECK_CLOSE("median", below / (double)DRAWS, 0.5, 0.03);
     lengths_release(&lengths);
     lengths_release(&again);
     CHECK_INT("opens", lengths_open(&lengths, "zipf:2,100", 3, NULL), STATUS_OK);
     for (int i = 0; i < DRAWS; i++) {
-        int64_t length = lengths_next(&lengths);
+        int64_t length = lengths_take_next(&lengths);
         CHECK_INT("from 1 to 100", length >= 1 && length <= 100, 1);
         ones += length == 1;
         twos += length == 2;
@@ -243,7 +251,7 @@ static void histograms_have_their_shares(void)
     fclose(file);
     CHECK_INT("opens", lengths_open(&lengths, name, 7, NULL), STATUS_OK);
     for (int i = 0; i < DRAWS; i++) {
-        int64_t length = lengths_next(&lengths);
+        int64_t length = lengths_take_next(&lengths);
         CHECK("in a row", length == 100 || length == 131072 || (length >= 1024 && length <= 4095));
         counts[length == 100 ? 0 : length == 131072 ? 2 : 1]++;
         below += length >= 1024 && length < 2048;

@@ -89,14 +89,14 @@ static void what_is_ranked_shares_less_and_less(void)
             struct shared_ranking r = shared_units_rank(&w.setup, &w.choices);
             double before_s = 0;
             for (uint32_t k = 0; k < r.count; k++) {
-                double step_s = shared_units_step_s(&w.setup, &w.choices, r.best[k]);
+                double step_s = shared_units_step_s(&w.setup, &w.choices, r.ranked[k]);
                 CHECK(rows[i].model, step_s >= before_s);
                 CHECK(rows[i].model,
-                      k == 0 || r.best[k].last < r.best[k - 1].last ||
-                          (r.best[k].last == 0 && r.best[k].first < r.best[k - 1].first));
+                      k == 0 || r.ranked[k].last < r.ranked[k - 1].last ||
+                          (r.ranked[k].last == 0 && r.ranked[k].first < r.ranked[k - 1].first));
                 before_s = step_s;
             }
-            CHECK_INT(rows[i].model, r.best[r.count - 1].first + r.best[r.count - 1].last, 0);
+            CHECK_INT(rows[i].model, r.ranked[r.count - 1].first + r.ranked[r.count - 1].last, 0);
             CHECK_INT(rows[i].model, r.count > 1, i + 1 < ARRAY_LEN(rows));
         }
         unload(&w);
@@ -116,7 +116,7 @@ static void hidden_bytes_are_the_setups(void)
         r->offload_adaptive = true;
         CHECK("estimated",
               offload_hidden_bytes(&bytes, &asked, &w.choices, &w.setup, &w.diag) == STATUS_OK);
-        CHECK("filled", setup_fill(&w.setup, &w.diag) == STATUS_OK);
+        CHECK("filled", setup_fill_open_fields(&w.setup, &w.diag) == STATUS_OK);
         for (int i = 0; i < PIECES; i++)
             CHECK_CLOSE("bytes behind a piece", r->offload_hidden_of[i], bytes[i], 0);
     }

@@ -145,7 +145,7 @@ static inline void plan_give_fixed(struct plan_world *w, struct check_random *ra
         w->open.strategy = false;
         r->strategy = "fpdt";
         r->chunk = r->seq / 2;
-        setup_sparsity(&w->setup, r->chunk, 0.3);
+        setup_set_sparsity(&w->setup, r->chunk, 0.3);
         break;
     default:
         break;

@@ -102,15 +102,15 @@ static bool predict(struct sim_figures *figures, size_t i, const char *more,
     if (status == STATUS_OK && change != NULL)
         change->apply(&setup, change->number, change->factor);
     if (status == STATUS_OK)
-        status = setup_fill(&setup, diag);
+        status = setup_fill_open_fields(&setup, diag);
     if (status == STATUS_OK)
         status = prediction_make(&p, &(struct prediction_question){.setup = &setup}, diag);
     if (status == STATUS_OK) {
         *figures =
             (struct sim_figures){.step_s = p.sim.step_s, .mfu = prediction_mfu(&p, MFU_LONGHAUL)};
         for (int l = 0; l < LIMIT_COUNT; l++) {
-            figures->needed[l] = p.verdict.needed[l];
-            figures->available[l] = p.verdict.available[l];
+            figures->needed[l] = p.verdict.needed_bytes[l];
+            figures->available[l] = p.verdict.available_bytes[l];
         }
     }
     prediction_release(&p);
