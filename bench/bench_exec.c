@@ -41,7 +41,7 @@ static enum status fill_bound_buffer(void *user, const struct exec_buffer *buffe
     if (buffer->dtype != DTYPE_F32)
         return STATUS_OK; /* token 0 everywhere, positions 0: the work is the same */
     float *data = buffer->data;
-    for (uint64_t i = 0; i < buffer->elements; i++)
+    for (uint64_t i = 0; i < buffer->element_count; i++)
         data[i] = (float)((int)(i % 17) - 8) / 64;
     return STATUS_OK;
 }
@@ -69,7 +69,7 @@ static void prepare_direct_calls(struct direct_calls *d, const struct ir *ir,
         scratch = needs > scratch ? needs : scratch;
         *call = (struct call){.work = ir_work(ir, op),
                               .op = op,
-                              .softmax = assignment->softmax[op],
+                              .reads_softmax = assignment->reads_softmax[op],
                               .model = {1e-5, 5e5},
                               .adamw = {1e-3, 0.9, 0.95, 1e-8, 0, 1, 1},
                               .read_count = ir->op.read_count[op],
@@ -88,7 +88,7 @@ static void prepare_direct_calls(struct direct_calls *d, const struct ir *ir,
     d->scratch = aligned_alloc(64, (scratch * sizeof(float) + 63) / 64 * 64);
     for (uint32_t b = 0; b < ir->buffer.count; b++) { /* the same values as the run's */
         struct exec_buffer buffer = {.dtype = ir->buffer.dtype[b],
-                                     .elements = ir_buffer_elements(ir, (buffer_id){b}),
+                                     .element_count = ir_buffer_elements(ir, (buffer_id){b}),
                                      .data = d->arena + ir->buffer.offset[b]};
         if (ir->buffer.binding[b] != IR_NONE16)
             fill_bound_buffer(NULL, &buffer, NULL);
@@ -142,8 +142,8 @@ int main(void)
     for (int i = 0; i < TURNS; i++) {
         struct exec_options options = {.model = {1e-5, 5e5},
                                        .adamw = {1e-3, 0.9, 0.95, 1e-8, 0, 1, 1},
-                                       .warmup = 1,
-                                       .steps = 1};
+                                       .warmup_steps = 1,
+                                       .measured_steps = 1};
         struct exec_io io = {.fill = fill_bound_buffer};
         struct exec_result result = {0};
         if (exec_run(&ir, "bench", &options, &io, &result, &diag) != STATUS_OK)

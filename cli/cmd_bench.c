@@ -147,7 +147,7 @@ static const char *dtype_option(const struct options *options)
 {
     const char *given = options_text(options, "dtype");
     const struct backend *backend = backend_find(options_text(options, "backend"));
-    return given ? given : backend->host_memory ? "f32" : "bf16";
+    return given ? given : backend->kernels_run_on_host ? "f32" : "bf16";
 }
 
 static enum status fill_bench_options(const struct options *options,
@@ -159,10 +159,10 @@ static enum status fill_bench_options(const struct options *options,
         enum unit_kind unit;
         double *value;
     } quantities[] = {
-        {"copy-bandwidth", UNIT_BYTES_PER_S, &bench->copies.bytes_per_s},
-        {"copy-latency", UNIT_SECONDS, &bench->copies.latency_s},
-        {"message-bandwidth", UNIT_BYTES_PER_S, &bench->messages.bytes_per_s},
-        {"message-latency", UNIT_SECONDS, &bench->messages.latency_s},
+        {"copy-bandwidth", UNIT_BYTES_PER_S, &bench->copy_link.bytes_per_s},
+        {"copy-latency", UNIT_SECONDS, &bench->copy_link.latency_s},
+        {"message-bandwidth", UNIT_BYTES_PER_S, &bench->message_link.bytes_per_s},
+        {"message-latency", UNIT_SECONDS, &bench->message_link.latency_s},
     };
     const char *list = options_text(options, "kinds"), *dtype_text = dtype_option(options);
     enum dtype dtype;
@@ -172,8 +172,8 @@ static enum status fill_bench_options(const struct options *options,
     bench->dtype = (uint8_t)dtype;
     bench->backend = options_text(options, "backend");
     if (options_given(options, "quick")) {
-        bench->seconds = 0.05;
-        bench->rounds = 1;
+        bench->round_s = 0.05;
+        bench->most_rounds = 1;
     }
     enum status status = list ? parse_kind_list(list, kinds, diag) : STATUS_OK;
     for (size_t i = 0; i < ARRAY_LEN(quantities) && status == STATUS_OK; i++)
@@ -247,7 +247,7 @@ static enum status measure_points(struct points *points, const struct microbench
                                   const struct options *options, struct diag *diag)
 {
     const char *path = options_text(options, "o");
-    struct microbench_budget budget = {.within_s = options_number(options, "within")};
+    struct microbench_budget budget = {.limit_s = options_number(options, "within")};
     size_t left_out = 0, failed_in_a_row = 0;
     struct text name = {0};
     struct interrupt interrupt;
@@ -255,8 +255,8 @@ static enum status measure_points(struct points *points, const struct microbench
     interrupt_catch(&interrupt);
     for (size_t i = 0; i < count && status == STATUS_OK && interrupt_signal() == 0; i++) {
         struct point point;
-        double guess_s = microbench_guess_s(&cases[i], bench), begin_s = run_now();
-        if (!microbench_fits(&budget, guess_s)) {
+        double guess_s = microbench_rough_s(&cases[i], bench), begin_s = run_now_s();
+        if (!microbench_fits_budget(&budget, guess_s)) {
             left_out++;
             continue;
         }
@@ -266,7 +266,7 @@ static enum status measure_points(struct points *points, const struct microbench
                 work_kind_info((enum work_kind)cases[i].work.kind)->name,
                 name.data ? name.data : "");
         status = microbench_run(&cases[i], bench, &point, diag);
-        microbench_spend(&budget, guess_s, run_now() - begin_s);
+        microbench_spend_budget(&budget, guess_s, run_now_s() - begin_s);
         /* a point whose step fails does not affect the others; but on a device that has failed many times nothing runs
          * any more */
         if (status == STATUS_NO && ++failed_in_a_row < FAILURES_IN_A_ROW) {
@@ -372,7 +372,7 @@ static enum status check_cluster_out(const struct options *options, struct diag 
     if (path == NULL)
         return STATUS_OK;
     size_t size = strlen(path);
-    if (!backend_find(options_text(options, "backend"))->host_memory)
+    if (!backend_find(options_text(options, "backend"))->kernels_run_on_host)
         return diag_error(
             diag, at, STATUS_BAD_INPUT,
             "is for the cpu backend; for a GPU, write the points with -o POINTS.csv, then run "
@@ -406,11 +406,11 @@ enum status cmd_bench(const struct options *options, struct diag *diag)
         goto out;
     set_points_header(points, quick, dtype_option(options));
     const char *sms = points_header_value(points, "device.sm_count");
-    bench.sms = sms != NULL ? (uint32_t)strtoul(sms, NULL, 10) : 0;
-    bool gpu = !backend_find(bench.backend)->host_memory;
+    bench.sm_count = sms != NULL ? (uint32_t)strtoul(sms, NULL, 10) : 0;
+    bool gpu = !backend_find(bench.backend)->kernels_run_on_host;
     if (gpu)
         points_add_header_line(points, (struct loc){0}, "loopback", "ranks share one GPU");
-    size_t count = (gpu ? microbench_set_gpu : microbench_set)(
+    size_t count = (gpu ? microbench_list_gpu_cases : microbench_list_cases)(
         &cases, &arena, quick, (uint32_t)options_count(options, "ranks"),
         options_given(options, "kinds") ? kinds : NULL);
     if (count == 0) {

@@ -84,7 +84,7 @@ static enum status build_schedule(struct session *s, struct diag *diag)
     struct choices choices;
     struct request *r = &s->setup.request;
     size_t count;
-    bool host = backend_find(s->run_options.exec.backend)->host_memory;
+    bool host = backend_find(s->run_options.exec.backend)->kernels_run_on_host;
     request_device_capability(backend_find(s->run_options.exec.backend), r);
     if (r->dtype < 0)
         r->dtype = host && !states_are_bf16((enum states)r->states) ? DTYPE_F32 : DTYPE_BF16;
@@ -139,7 +139,7 @@ static enum status load_schedule(struct session *s, struct diag *diag)
 static bool is_launched_per_rank(const struct options *options)
 {
     const struct backend *backend = backend_find(options_text(options, "backend"));
-    return backend != NULL && backend->processes;
+    return backend != NULL && backend->supports_processes;
 }
 
 /* ---- memory of this machine ---- */
@@ -169,16 +169,16 @@ static enum status check_memory(const struct session *s, const struct training_o
     double processes = 1;
     struct bootstrap_place place;
     if (is_launched_per_rank(s->options) && bootstrap_place_read(&place, NULL) == STATUS_OK &&
-        place.size > 1)
-        here = processes = place.local_size;
+        place.process_count > 1)
+        here = processes = place.local_process_count;
     /* the arena for MEMORY_HBM is in host memory, not on a device */
-    bool host = backend_find(s->run_options.exec.backend)->host_memory;
+    bool host = backend_find(s->run_options.exec.backend)->kernels_run_on_host;
     for (int m = 0; m < MEMORY_COUNT; m++)
         arenas += (m == MEMORY_HBM && !host ? 0 : 1) * here * (double)s->ir.planned_bytes[m];
     /* poisoning needs a shadow of twice the arena's size */
-    double need = arenas * (s->run_options.exec.poison && host ? 3 : 1);
+    double need = arenas * (s->run_options.exec.finds_unwritten_reads && host ? 3 : 1);
     if (s->model != NULL)
-        need += processes * training_bytes(s->model, how);
+        need += processes * training_heap_bytes(s->model, how);
     if (ranks > ASSIGNMENT_RANKS_MAX)
         return diag_error(diag, (struct loc){.name = s->name}, STATUS_BAD_INPUT,
                           "%.0f ranks are more than the %d that run as threads of one process",
@@ -205,11 +205,11 @@ static enum status read_token_file(struct session *s, const char *path, size_t c
     struct text text = {0};
     enum status status = text_read(&text, path, diag);
     size_t one = (size_t)s->ir.layout.tokens;
-    if (status == STATUS_OK && training_vocab(&s->ir) < 256)
+    if (status == STATUS_OK && training_vocab_rows(&s->ir) < 256)
         status = diag_error(diag, (struct loc){.name = "--data"}, STATUS_BAD_INPUT,
                             "the bytes of a file are the tokens 0 to 255, but the model's "
                             "vocabulary has only %" PRId64 " tokens; --set vocab=256 would do",
-                            training_vocab(&s->ir));
+                            training_vocab_rows(&s->ir));
     if (status == STATUS_OK && text.size < one)
         status = diag_error(diag, (struct loc){.name = path}, STATUS_BAD_INPUT,
                             "has %zu bytes, and one sequence takes %zu", text.size, one);
@@ -227,7 +227,7 @@ static enum status fill_tokens(struct session *s, struct diag *diag)
     size_t count =
         batch *
         (s->run_options.train && s->run_options.step_count > 0 ? s->run_options.step_count : 1);
-    int64_t vocab = s->model != NULL ? s->model->vocab : training_vocab(&s->ir);
+    int64_t vocab = s->model != NULL ? s->model->vocab : training_vocab_rows(&s->ir);
     s->tokens = heap_alloc(count, sizeof *s->tokens);
     if (data != NULL)
         return read_token_file(s, data, count, diag);
@@ -261,7 +261,7 @@ static enum status check_step(struct session *s, struct diag *diag)
 {
     struct reference_check check = {0};
     struct exec_options exec = s->run_options.exec;
-    exec.trace = exec.until_clock_steady = false;
+    exec.records_trace = exec.waits_for_steady_clock = false;
     exec.notes = s->run_options.run
                      ? NULL
                      : &s->note; /* if the step also runs, that run makes the same notes */
@@ -285,16 +285,16 @@ static enum status report_loss_curve(struct session *s, struct training *trainin
                                      struct diag *diag)
 {
     struct loss_curve curve = {
-        .loss = training->loss,
+        .loss = training->losses,
         .step_count = s->run_options.step_count,
-        .tolerance = 100 * reference_check_rule(training_storage(&s->ir)).loss,
+        .tolerance = 100 * reference_check_rule_of(training_storage_dtype(&s->ir)).loss_tolerance,
     };
     double *reference = NULL;
     enum status status = STATUS_OK;
     if (s->run_options.check) {
         curve.reference = reference = heap_zalloc(s->run_options.step_count, sizeof *reference);
-        status = training_reference(training, &s->run_options.exec.adamw, s->run_options.step_count,
-                                    reference, diag);
+        status = training_run_reference(training, &s->run_options.exec.adamw,
+                                        s->run_options.step_count, reference, diag);
     }
     if (status == STATUS_OK) {
         if (s->json.out != NULL)
@@ -322,7 +322,7 @@ static enum status run_and_report(struct session *s, const struct training_optio
     struct training training = {0};
     struct exec_result result = {0};
     enum status status =
-        training_init(&training, &s->ir, s->name, how->reference ? s->model : NULL, how, diag);
+        training_init(&training, &s->ir, s->name, how->with_reference ? s->model : NULL, how, diag);
     if (status == STATUS_OK) {
         struct interrupt interrupt;
         training.batches = s->tokens;
@@ -333,10 +333,10 @@ static enum status run_and_report(struct session *s, const struct training_optio
         status = training_run(&training, &s->run_options.exec, &result, diag);
         interrupt_release(&interrupt);
     }
-    bool speaks = !is_launched_per_rank(s->options) || bootstrap_speaks();
+    bool speaks = !is_launched_per_rank(s->options) || bootstrap_is_printing_process();
     enum status saved =
         STATUS_OK; /* whether the times could be saved; they are printed in either case */
-    if (status == STATUS_OK && s->run_options.exec.trace && speaks) {
+    if (status == STATUS_OK && s->run_options.exec.records_trace && speaks) {
         if (s->model != NULL)
             trace_set(&result.trace, "model", s->model->name);
         if (s->not_honoured.size > 0)
@@ -364,10 +364,11 @@ static enum status run_command_parts(struct session *s, struct diag *diag)
     const struct training_options how = {.seed = s->run_options.seed,
                                          .flat_weights = s->run_options.flat_weights,
                                          .zero_moments = true,
-                                         .reference = s->run_options.train && s->run_options.check};
-    const struct training_options most = {.reference = s->run_options.check,
-                                          .collect = s->run_options.check};
-    bool speaks = !is_launched_per_rank(s->options) || bootstrap_speaks();
+                                         .with_reference =
+                                             s->run_options.train && s->run_options.check};
+    const struct training_options most = {.with_reference = s->run_options.check,
+                                          .collects_tensors = s->run_options.check};
+    bool speaks = !is_launched_per_rank(s->options) || bootstrap_is_printing_process();
     if (status == STATUS_OK && options_given(s->options, "o") && speaks)
         status = trace_folder_check(options_text(s->options, "o"), diag);
     if (status == STATUS_OK)
@@ -394,7 +395,7 @@ enum status cmd_run(const struct options *options, struct diag *diag)
     enum status status = run_command_parts(&session, diag);
     if (status == STATUS_OK || status == STATUS_NO)
         command_print_notes(&session.note);
-    bool speaks = !is_launched_per_rank(options) || bootstrap_speaks();
+    bool speaks = !is_launched_per_rank(options) || bootstrap_is_printing_process();
     if (out->size > 0 && speaks) {
         if (session.json.out != NULL) {
             json_end_object(&session.json);

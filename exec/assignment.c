@@ -16,29 +16,32 @@ bool assignment_is_collective(enum work_kind kind)
     return kind >= WORK_ALL_TO_ALL && kind <= WORK_SHIFT;
 }
 
-static enum status place_ranks(struct assignment *assignment, const char *name, struct diag *diag)
+static enum status fill_rank_tables(struct assignment *assignment, const char *name,
+                                    struct diag *diag)
 {
     const struct ir *ir = assignment->ir;
     size_t ranks = assignment->ranks;
-    assignment->role = arena_array(&assignment->arena, ranks, sizeof *assignment->role);
-    assignment->passes =
-        arena_array(&assignment->arena, ranks * ir->guard_count, sizeof *assignment->passes);
-    assignment->instance =
-        arena_array(&assignment->arena, ranks * ir->group_count, sizeof *assignment->instance);
-    assignment->index =
-        arena_array(&assignment->arena, ranks * ir->group_count, sizeof *assignment->index);
-    assignment->size = arena_array(&assignment->arena, ir->group_count, sizeof *assignment->size);
-    assignment->instances =
-        arena_array(&assignment->arena, ir->group_count, sizeof *assignment->instances);
+    assignment->role_of_rank =
+        arena_array(&assignment->arena, ranks, sizeof *assignment->role_of_rank);
+    assignment->guard_passes =
+        arena_array(&assignment->arena, ranks * ir->guard_count, sizeof *assignment->guard_passes);
+    assignment->group_instance = arena_array(&assignment->arena, ranks * ir->group_count,
+                                             sizeof *assignment->group_instance);
+    assignment->group_index =
+        arena_array(&assignment->arena, ranks * ir->group_count, sizeof *assignment->group_index);
+    assignment->group_size =
+        arena_array(&assignment->arena, ir->group_count, sizeof *assignment->group_size);
+    assignment->instance_count =
+        arena_array(&assignment->arena, ir->group_count, sizeof *assignment->instance_count);
     for (uint32_t g = 0; g < ir->group_count; g++) {
-        assignment->size[g] = group_size(&ir->mesh, &ir->group[g]);
-        assignment->instances[g] = group_instances(&ir->mesh, &ir->group[g]);
+        assignment->group_size[g] = group_size(&ir->mesh, &ir->group[g]);
+        assignment->instance_count[g] = group_instances(&ir->mesh, &ir->group[g]);
     }
     for (uint32_t rank = 0; rank < assignment->ranks; rank++) {
         uint32_t roles = 0;
         for (uint32_t r = 0; r < ir->role_count; r++)
             if (role_has(&ir->mesh, &ir->role[r], rank)) {
-                assignment->role[rank] = (uint16_t)r;
+                assignment->role_of_rank[rank] = (uint16_t)r;
                 roles++;
             }
         if (roles != 1)
@@ -46,13 +49,13 @@ static enum status place_ranks(struct assignment *assignment, const char *name, 
                               "rank %" PRIu32 " is in %" PRIu32 " roles; every rank runs one", rank,
                               roles);
         for (uint32_t g = 0; g < ir->guard_count; g++)
-            assignment->passes[(size_t)rank * ir->guard_count + g] =
+            assignment->guard_passes[(size_t)rank * ir->guard_count + g] =
                 guard_passes(&ir->mesh, ir->group, &ir->guard[g], rank);
         for (uint32_t g = 0; g < ir->group_count; g++) {
             size_t at = (size_t)rank * ir->group_count + g;
-            if (!group_locate(&ir->mesh, &ir->group[g], rank, &assignment->instance[at],
-                              &assignment->index[at]))
-                assignment->instance[at] = IR_NONE;
+            if (!group_locate(&ir->mesh, &ir->group[g], rank, &assignment->group_instance[at],
+                              &assignment->group_index[at]))
+                assignment->group_instance[at] = IR_NONE;
         }
     }
     return STATUS_OK;
@@ -129,8 +132,9 @@ static enum status check_waits(const struct ir *ir, const struct role *role, uin
     return STATUS_OK;
 }
 
-static enum status check_members(const struct assignment *assignment, const struct role *role,
-                                 uint32_t op, uint32_t group, const char *name, struct diag *diag)
+static enum status check_group_members(const struct assignment *assignment, const struct role *role,
+                                       uint32_t op, uint32_t group, const char *name,
+                                       struct diag *diag)
 {
     const struct ir *ir = assignment->ir;
     const struct loc at = {name, 0, 0};
@@ -139,14 +143,15 @@ static enum status check_members(const struct assignment *assignment, const stru
         return diag_error(diag, at, STATUS_BAD_INPUT, "op %" PRIu32 " names no group", op);
     bool rooted =
         work->kind == WORK_REDUCE || work->kind == WORK_BROADCAST || work->kind == WORK_SCATTER;
-    if (rooted && work->broadcast.root >= assignment->size[group])
-        return diag_error(diag, at, STATUS_BAD_INPUT,
-                          "op %" PRIu32 " has root=%" PRId64 ", but group %s has only %" PRIu32
-                          " members",
-                          op, work->broadcast.root, ir->group[group].name, assignment->size[group]);
+    if (rooted && work->broadcast.root >= assignment->group_size[group])
+        return diag_error(
+            diag, at, STATUS_BAD_INPUT,
+            "op %" PRIu32 " has root=%" PRId64 ", but group %s has only %" PRIu32 " members", op,
+            work->broadcast.root, ir->group[group].name, assignment->group_size[group]);
     for (uint32_t rank = 0; rank < assignment->ranks; rank++)
-        if (&ir->role[assignment->role[rank]] == role && assignment_works(assignment, rank, op) &&
-            assignment_instance(assignment, rank, group) == IR_NONE)
+        if (&ir->role[assignment->role_of_rank[rank]] == role &&
+            assignment_op_works_on_rank(assignment, rank, op) &&
+            assignment_group_instance(assignment, rank, group) == IR_NONE)
             return diag_error(diag, at, STATUS_BAD_INPUT,
                               "op %" PRIu32 " is in group %s, in which rank %" PRIu32 " is not", op,
                               ir->group[group].name, rank);
@@ -154,8 +159,8 @@ static enum status check_members(const struct assignment *assignment, const stru
 }
 
 /* Numbers the calls of one role and checks its ops. */
-static enum status place_role(struct assignment *assignment, const struct role *role,
-                              const char *name, struct diag *diag)
+static enum status number_and_check_ops(struct assignment *assignment, const struct role *role,
+                                        const char *name, struct diag *diag)
 {
     const struct ir *ir = assignment->ir;
     uint32_t *calls = heap_zalloc(2 * (size_t)ir->group_count + 1, sizeof *calls);
@@ -166,14 +171,14 @@ static enum status place_role(struct assignment *assignment, const struct role *
         const struct work *work = ir_work(ir, op);
         int64_t group = work_comm_group(work);
         if (group >= 0) {
-            status = check_members(assignment, role, op, (uint32_t)group, name, diag);
+            status = check_group_members(assignment, role, op, (uint32_t)group, name, diag);
             if (status != STATUS_OK)
                 break;
-            members = assignment->size[group];
+            members = assignment->group_size[group];
             if (assignment_is_collective(work->kind))
-                assignment->call[op] = calls[group]++;
+                assignment->call_number[op] = calls[group]++;
             else if (work->kind == WORK_BARRIER)
-                assignment->call[op] = barriers[group]++;
+                assignment->call_number[op] = barriers[group]++;
         }
         if (work->kind == WORK_ADAMW && states_have_8bit_moments((enum states)work->adamw.states)) {
             status = diag_error(diag, (struct loc){name, 0, 0}, STATUS_BAD_INPUT,
@@ -184,10 +189,10 @@ static enum status place_role(struct assignment *assignment, const struct role *
         }
         int64_t part = work_part_group(work);
         if (part >= 0)
-            status = check_members(assignment, role, op, (uint32_t)part, name, diag);
+            status = check_group_members(assignment, role, op, (uint32_t)part, name, diag);
         const bool sinks = work->kind == WORK_SINK || work->kind == WORK_SINK_BACKWARD;
         if (status == STATUS_OK && sinks &&
-            work->sink.sinks / (part >= 0 ? assignment->size[part] : 1) != work->sink.heads)
+            work->sink.sinks / (part >= 0 ? assignment->group_size[part] : 1) != work->sink.heads)
             status = diag_error(diag, (struct loc){name, 0, 0}, STATUS_BAD_INPUT,
                                 "op %" PRIu32 " (%s) cannot be executed: its heads are not the "
                                 "rank's share of the sinks; longhaul check says more",
@@ -200,22 +205,23 @@ static enum status place_role(struct assignment *assignment, const struct role *
             status = operands_check(ir, op, members, name, diag);
     }
     for (uint32_t g = 0; g < ir->group_count; g++) {
-        assignment->calls[g] = calls[g] > assignment->calls[g] ? calls[g] : assignment->calls[g];
-        assignment->barriers[g] =
-            barriers[g] > assignment->barriers[g] ? barriers[g] : assignment->barriers[g];
+        assignment->most_calls[g] =
+            calls[g] > assignment->most_calls[g] ? calls[g] : assignment->most_calls[g];
+        assignment->most_barriers[g] =
+            barriers[g] > assignment->most_barriers[g] ? barriers[g] : assignment->most_barriers[g];
     }
     free(calls);
     return status;
 }
 
-/* Finds the buffers that hold a softmax: a buffer that some CROSS_ENTROPY writes as its softmax is read back as one.
- * Its dtype does not distinguish it from fp32 logits. */
-static void find_softmax(struct assignment *assignment)
+/* Finds the CROSS_ENTROPY_BACKWARD ops whose first read is a softmax: it reads a buffer that some CROSS_ENTROPY
+ * writes as its softmax. The dtype alone does not distinguish a softmax from fp32 logits. */
+static void find_softmax_readers(struct assignment *assignment)
 {
     const struct ir *ir = assignment->ir;
     bool *is_softmax = heap_zalloc((size_t)ir->buffer.count + 1, sizeof *is_softmax);
-    assignment->softmax =
-        arena_array(&assignment->arena, ir->op.count, sizeof *assignment->softmax);
+    assignment->reads_softmax =
+        arena_array(&assignment->arena, ir->op.count, sizeof *assignment->reads_softmax);
     for (uint32_t op = 0; op < ir->op.count; op++)
         if (ir->op.kind[op] == WORK_CROSS_ENTROPY && ir->op.write_count[op] > 2) {
             uint32_t buffer = ir_write(ir, op, 2).buffer.i;
@@ -223,24 +229,26 @@ static void find_softmax(struct assignment *assignment)
         }
     for (uint32_t op = 0; op < ir->op.count; op++)
         if (ir->op.kind[op] == WORK_CROSS_ENTROPY_BACKWARD)
-            assignment->softmax[op] = is_softmax[ir_read(ir, op, 0).buffer.i];
+            assignment->reads_softmax[op] = is_softmax[ir_read(ir, op, 0).buffer.i];
     free(is_softmax);
 }
 
-/* Finds the elements that each rank's SQUARE_SUM adds: of a whole buffer that is bound to tensors those of the tensors,
- * each weighted so that elements which several ranks hold count once; of any other operand all. */
-static void find_shares(struct assignment *assignment)
+/* Finds the elements that each rank's SQUARE_SUM adds. If its operand is a whole buffer that is bound to tensors,
+ * these are the elements of the tensors, without padding, and elements that several ranks hold get a weight so that
+ * they count once. Of any other operand all elements are added. */
+static void find_square_sum_shares(struct assignment *assignment)
 {
     const struct ir *ir = assignment->ir;
     uint32_t rows = 0;
-    assignment->share_row =
-        arena_array(&assignment->arena, ir->op.count, sizeof *assignment->share_row);
+    assignment->share_row_of_op =
+        arena_array(&assignment->arena, ir->op.count, sizeof *assignment->share_row_of_op);
     for (uint32_t op = 0; op < ir->op.count; op++)
-        assignment->share_row[op] = ir->op.kind[op] == WORK_SQUARE_SUM ? rows++ : IR_NONE;
-    assignment->shares = arena_array(&assignment->arena, (size_t)rows * assignment->ranks,
-                                     sizeof *assignment->shares);
+        assignment->share_row_of_op[op] = ir->op.kind[op] == WORK_SQUARE_SUM ? rows++ : IR_NONE;
+    assignment->square_sum_shares =
+        arena_array(&assignment->arena, (size_t)rows * assignment->ranks,
+                    sizeof *assignment->square_sum_shares);
     for (uint32_t op = 0; op < ir->op.count && rows > 0; op++) {
-        if (assignment->share_row[op] == IR_NONE)
+        if (assignment->share_row_of_op[op] == IR_NONE)
             continue;
         struct view view = ir_read(ir, op, 0);
         int64_t over = ir_work(ir, op)->square_sum.over;
@@ -248,33 +256,36 @@ static void find_shares(struct assignment *assignment)
         bool whole = view.begin == 0 && view.count == ir_buffer_elements(ir, view.buffer);
         for (uint32_t rank = 0; rank < assignment->ranks; rank++) {
             struct assignment_shares *to =
-                &assignment->shares[(size_t)assignment->share_row[op] * assignment->ranks + rank];
-            if (assignment->role[rank] != ir->buffer.role[view.buffer.i])
+                &assignment->square_sum_shares[(size_t)assignment->share_row_of_op[op] *
+                                                   assignment->ranks +
+                                               rank];
+            if (assignment->role_of_rank[rank] != ir->buffer.role[view.buffer.i])
                 continue;
-            to->count = whole ? bindings_shares(ir, rank, view.buffer.i, group, NULL) : 1;
-            to->share = arena_array(&assignment->arena, (size_t)to->count + 1, sizeof *to->share);
-            to->share[0] = (struct copied_run){0, view.count, 1};
+            to->run_count = whole ? bindings_copied_runs(ir, rank, view.buffer.i, group, NULL) : 1;
+            to->runs = arena_array(&assignment->arena, (size_t)to->run_count + 1, sizeof *to->runs);
+            to->runs[0] = (struct copied_run){0, view.count, 1};
             if (whole)
-                bindings_shares(ir, rank, view.buffer.i, group, to->share);
+                bindings_copied_runs(ir, rank, view.buffer.i, group, to->runs);
         }
     }
 }
 
 /* ---- documents ---- */
 
-static enum status find_pieces(struct assignment *assignment, const char *name, struct diag *diag)
+static enum status list_attention_pieces(struct assignment *assignment, const char *name,
+                                         struct diag *diag)
 {
     const struct ir *ir = assignment->ir;
     struct visible_pieces pieces = {0};
     uint32_t rows = 0;
-    assignment->pieces_row =
-        arena_array(&assignment->arena, ir->shape_count, sizeof *assignment->pieces_row);
+    assignment->pieces_row_of_shape =
+        arena_array(&assignment->arena, ir->shape_count, sizeof *assignment->pieces_row_of_shape);
     for (uint32_t s = 0; s < ir->shape_count; s++)
-        assignment->pieces_row[s] = work_has_documents(&ir->shape[s]) ? rows++ : IR_NONE;
-    assignment->pieces = arena_array(&assignment->arena, (size_t)rows * assignment->ranks,
-                                     sizeof *assignment->pieces);
+        assignment->pieces_row_of_shape[s] = work_has_documents(&ir->shape[s]) ? rows++ : IR_NONE;
+    assignment->attention_pieces = arena_array(&assignment->arena, (size_t)rows * assignment->ranks,
+                                               sizeof *assignment->attention_pieces);
     for (uint32_t s = 0; s < ir->shape_count; s++) {
-        if (assignment->pieces_row[s] == IR_NONE)
+        if (assignment->pieces_row_of_shape[s] == IR_NONE)
             continue;
         if (visible_why_unfit(ir) != NULL || visible_why_unfit_work(ir, &ir->shape[s]) != NULL)
             return diag_error(
@@ -283,30 +294,34 @@ static enum status find_pieces(struct assignment *assignment, const char *name, 
                 "longhaul check says which");
         for (uint32_t rank = 0; rank < assignment->ranks; rank++) {
             struct assignment_pieces *to =
-                &assignment->pieces[(size_t)assignment->pieces_row[s] * assignment->ranks + rank];
+                &assignment->attention_pieces[(size_t)assignment->pieces_row_of_shape[s] *
+                                                  assignment->ranks +
+                                              rank];
             visible_pieces(ir, &ir->shape[s], rank, &pieces);
-            to->count = pieces.count;
-            to->piece = arena_array(&assignment->arena, pieces.count + 1u, sizeof *to->piece);
+            to->piece_count = pieces.count;
+            to->pieces = arena_array(&assignment->arena, pieces.count + 1u, sizeof *to->pieces);
             if (pieces.count > 0)
-                memcpy(to->piece, pieces.piece, pieces.count * sizeof *to->piece);
+                memcpy(to->pieces, pieces.piece, pieces.count * sizeof *to->pieces);
         }
     }
     visible_release(&pieces);
     return STATUS_OK;
 }
 
-/* Lists the rows that ranks need of each other, for every shape that moves such rows. */
-static enum status find_rows(struct assignment *assignment, const char *name, struct diag *diag)
+/* Lists, for every shape that moves rows which ranks need of each other (schedule/ir/needed.h), these rows of each
+ * rank. */
+static enum status list_needed_rows(struct assignment *assignment, const char *name,
+                                    struct diag *diag)
 {
     const struct ir *ir = assignment->ir;
     struct row_use use;
     uint32_t count = 0;
-    assignment->rows_row =
-        arena_array(&assignment->arena, ir->shape_count, sizeof *assignment->rows_row);
+    assignment->needed_row_of_shape =
+        arena_array(&assignment->arena, ir->shape_count, sizeof *assignment->needed_row_of_shape);
     for (uint32_t s = 0; s < ir->shape_count; s++)
-        assignment->rows_row[s] = row_use_find(&ir->shape[s], &use) ? count++ : IR_NONE;
-    assignment->rows = arena_array(&assignment->arena, (size_t)count * assignment->ranks,
-                                   sizeof *assignment->rows);
+        assignment->needed_row_of_shape[s] = row_use_find(&ir->shape[s], &use) ? count++ : IR_NONE;
+    assignment->needed_rows = arena_array(&assignment->arena, (size_t)count * assignment->ranks,
+                                          sizeof *assignment->needed_rows);
     for (uint32_t s = 0; s < ir->shape_count; s++) {
         if (!row_use_find(&ir->shape[s], &use))
             continue;
@@ -316,10 +331,13 @@ static enum status find_rows(struct assignment *assignment, const char *name, st
                               "the schedule; longhaul check says which");
         for (uint32_t rank = 0; rank < assignment->ranks; rank++) {
             struct assignment_rows *rows =
-                &assignment->rows[(size_t)assignment->rows_row[s] * assignment->ranks + rank];
-            rows->peers = ir->layout.cp;
+                &assignment
+                     ->needed_rows[(size_t)assignment->needed_row_of_shape[s] * assignment->ranks +
+                                   rank];
+            rows->peer_count = ir->layout.cp;
             row_use_list(ir, &use, rank, &rows->sent, &rows->received, &rows->held);
-            assignment->rows_count = (assignment->rows_row[s] + 1) * assignment->ranks;
+            assignment->needed_row_count =
+                (assignment->needed_row_of_shape[s] + 1) * assignment->ranks;
         }
     }
     return STATUS_OK;
@@ -327,8 +345,8 @@ static enum status find_rows(struct assignment *assignment, const char *name, st
 
 /* ---- rows of experts ---- */
 
-/* Returns the work of a shape with `rows` real rows. */
-static struct work real_work(const struct work *shape, int64_t rows)
+/* Returns the work of a shape of experts, with `rows` rows in place of the even share that the schedule states. */
+static struct work work_with_rows(const struct work *shape, int64_t rows)
 {
     struct work work = *shape;
     if (work.kind == WORK_MATMUL && work.matmul.form == MATMUL_TN)
@@ -346,184 +364,196 @@ static struct work real_work(const struct work *shape, int64_t rows)
     return work;
 }
 
-int64_t assignment_group_end(const struct dealt_rows *dealt, int64_t total, int64_t groups,
-                             int64_t g, int64_t first)
+int64_t assignment_group_rows_end(const struct routed_rows *dealt, int64_t total, int64_t groups,
+                                  int64_t g, int64_t first)
 {
-    return dealt != NULL ? first + dealt->ranks * dealt->count[dealt->first + g]
+    return dealt != NULL ? first + dealt->ranks * dealt->copies_of_expert[dealt->first_expert + g]
                          : work_row_group_begin(total, groups, g + 1);
 }
 
-int64_t assignment_dealt(const struct dealt_rows *dealt, uint32_t member)
+int64_t assignment_copies_for_member(const struct routed_rows *dealt, uint32_t member)
 {
     const uint32_t own = dealt->experts / dealt->ranks;
     int64_t copies = 0;
     for (uint32_t e = 0; e < own; e++)
-        copies += dealt->count[member * own + e];
+        copies += dealt->copies_of_expert[member * own + e];
     return copies;
 }
 
-/* The copies that each rank deals to experts by a list of shares. */
-struct deal_of {
+/* How many copies of its tokens a rank sends to each expert, by a routing that is not even. */
+struct copy_routing {
     const struct routing *routing;
-    int64_t rows; /* the tokens of a rank */
-    /* [experts] of one rank: the copies for an expert, the first of their slots, and the rows that the expert computes,
-     * which are fewer with dropped copies, and more with padding */
-    int64_t *dealt, *first, *count;
+    int64_t tokens; /* the tokens of a rank */
+    /* [experts], for one rank: the copies that it sends to the expert, the first of their slots, and the rows that
+     * the expert computes of them: fewer if it drops copies, more if it pads */
+    int64_t *expert_copies, *first_slot, *computed_rows;
     uint32_t ranks;
 };
 
-/* True unless the expert drops this one of its copies of a rank. */
-static bool keeps_copy(const struct deal_of *deal, uint32_t expert, int64_t index)
+/* True unless the expert drops copy `index` of those that a rank sends to it. */
+static bool keeps_copy(const struct copy_routing *deal, uint32_t expert, int64_t index)
 {
-    return routing_keeps(deal->routing, deal->rows, deal->dealt[expert], deal->first[expert],
-                         index);
+    return routing_keeps(deal->routing, deal->tokens, deal->expert_copies[expert],
+                         deal->first_slot[expert], index);
 }
 
-static struct deal_of deal_of(struct arena *arena, const struct routing *routing,
-                              const struct work *shape, uint32_t ranks)
+static struct copy_routing copy_routing_of(struct arena *arena, const struct routing *routing,
+                                           const struct work *shape, uint32_t ranks)
 {
-    struct deal_of deal = {routing, work_dealt_copies(shape) / routing->copies, NULL, NULL, NULL,
-                           ranks};
+    struct copy_routing deal = {
+        routing, work_dealt_copies(shape) / routing->copies, NULL, NULL, NULL, ranks};
     const uint32_t list = (uint32_t)work_route_list(shape);
-    deal.dealt = arena_array(arena, routing->experts, sizeof *deal.dealt);
-    deal.first = arena_array(arena, routing->experts, sizeof *deal.first);
-    deal.count = arena_array(arena, routing->experts, sizeof *deal.count);
-    routing_deal(routing, list, deal.rows, deal.dealt, deal.first);
-    routing_counts(routing, list, deal.rows, deal.count);
+    deal.expert_copies = arena_array(arena, routing->experts, sizeof *deal.expert_copies);
+    deal.first_slot = arena_array(arena, routing->experts, sizeof *deal.first_slot);
+    deal.computed_rows = arena_array(arena, routing->experts, sizeof *deal.computed_rows);
+    routing_deal(routing, list, deal.tokens, deal.expert_copies, deal.first_slot);
+    routing_counts(routing, list, deal.tokens, deal.computed_rows);
     return deal;
 }
 
-/* Returns the expert of each slot. */
-static int32_t *experts_of_slots(struct arena *arena, const struct deal_of *deal)
+/* Returns an array with the expert of each slot (a copy of a token). */
+static int32_t *experts_of_slots(struct arena *arena, const struct copy_routing *deal)
 {
     int32_t *expert =
-        arena_array(arena, (size_t)(deal->rows * deal->routing->copies), sizeof *expert);
+        arena_array(arena, (size_t)(deal->tokens * deal->routing->copies), sizeof *expert);
     for (uint32_t e = 0; e < deal->routing->experts; e++)
-        for (int64_t i = 0; i < deal->dealt[e]; i++)
-            expert[deal->first[e] + i] = (int32_t)e;
+        for (int64_t i = 0; i < deal->expert_copies[e]; i++)
+            expert[deal->first_slot[e] + i] = (int32_t)e;
     return expert;
 }
 
-/* Numbers those tokens of a rank that have an expert on member k: fills position[rows] with the numbers, -1 for other
- * tokens, and returns how many there are. */
-static int64_t find_places(const struct deal_of *deal, uint32_t k, int64_t *position)
+/* Numbers the tokens of a rank that have an expert on member k: sets position[t] to the number of token t, or to -1
+ * if it has no expert there, and returns how many have one. */
+static int64_t number_tokens_of_member(const struct copy_routing *deal, uint32_t k,
+                                       int64_t *position)
 {
     const uint32_t own = deal->routing->experts / deal->ranks;
     int64_t tokens = 0;
-    for (int64_t t = 0; t < deal->rows; t++)
+    for (int64_t t = 0; t < deal->tokens; t++)
         position[t] = -1;
     for (uint32_t e = k * own; e < (k + 1) * own; e++)
-        for (int64_t i = 0; i < deal->dealt[e]; i++)
-            position[(deal->first[e] + i) % deal->rows] = 0;
-    for (int64_t t = 0; t < deal->rows; t++)
+        for (int64_t i = 0; i < deal->expert_copies[e]; i++)
+            position[(deal->first_slot[e] + i) % deal->tokens] = 0;
+    for (int64_t t = 0; t < deal->tokens; t++)
         position[t] = position[t] < 0 ? -1 : tokens++;
     return tokens;
 }
 
-/* Lists the tokens of a rank that go to each member. */
-static void list_tokens(struct arena *arena, const struct deal_of *deal, struct dealt_rows *to)
+/* Lists the tokens that a rank sends to each member of the group of experts, each token once. */
+static void list_tokens_by_member(struct arena *arena, const struct copy_routing *deal,
+                                  struct routed_rows *to)
 {
     int64_t *first = arena_array(arena, deal->ranks + 1u, sizeof *first), count = 0;
-    int64_t *token = arena_array(arena, (size_t)(deal->rows * deal->ranks), sizeof *token);
-    int64_t *position = heap_alloc((size_t)deal->rows, sizeof *position);
+    int64_t *token = arena_array(arena, (size_t)(deal->tokens * deal->ranks), sizeof *token);
+    int64_t *position = heap_alloc((size_t)deal->tokens, sizeof *position);
     for (uint32_t k = 0; k < deal->ranks; k++) {
-        find_places(deal, k, position);
-        for (int64_t t = 0; t < deal->rows; t++)
+        number_tokens_of_member(deal, k, position);
+        for (int64_t t = 0; t < deal->tokens; t++)
             if (position[t] >= 0)
                 token[count++] = t;
         first[k + 1] = count;
     }
     free(position);
-    to->token = token;
-    to->first_token = first;
+    to->sent_token = token;
+    to->first_sent_token = first;
 }
 
-/* Lists the row that is copied to each row of the experts. Rows of experts are in the order of experts, then of the
- * ranks that dealt them, then of slots. PERMUTE_OWN copies a rank's own tokens to the rows of all experts. */
-static void list_copies(struct arena *arena, const struct deal_of *deal, enum permute_source of,
-                        struct dealt_rows *to)
+/* Lists, for each row of the experts, the row that is copied to it. Rows of experts are in the order of experts,
+ * then of the ranks that sent them, then of slots. PERMUTE_OWN copies a rank's own tokens to the rows of all
+ * experts. */
+static void list_row_sources(struct arena *arena, const struct copy_routing *deal,
+                             enum permute_source of, struct routed_rows *to)
 {
     const bool own = of == PERMUTE_OWN;
     const uint32_t experts = deal->routing->experts / deal->ranks, ranks = own ? 1 : deal->ranks;
-    const uint32_t first = own ? 0 : to->first,
+    const uint32_t first = own ? 0 : to->first_expert,
                    end = own ? deal->routing->experts : first + experts;
-    int64_t *position = heap_alloc((size_t)deal->rows, sizeof *position), size = deal->rows, i = 0;
-    for (int64_t t = 0; t < deal->rows; t++)
+    int64_t *position = heap_alloc((size_t)deal->tokens, sizeof *position), size = deal->tokens,
+            i = 0;
+    for (int64_t t = 0; t < deal->tokens; t++)
         position[t] = t;
     if (of == PERMUTE_ARRIVED)
-        size = find_places(deal, to->first / experts, position);
-    to->rows = 0;
+        size = number_tokens_of_member(deal, to->first_expert / experts, position);
+    to->row_count = 0;
     for (uint32_t e = first; e < end; e++)
-        to->rows += ranks * deal->count[e];
-    int64_t *row = arena_array(arena, (size_t)to->rows + 1, sizeof *row);
-    int64_t *copy = arena_array(arena, (size_t)to->rows + 1, sizeof *copy);
+        to->row_count += ranks * deal->computed_rows[e];
+    int64_t *row = arena_array(arena, (size_t)to->row_count + 1, sizeof *row);
+    int64_t *copy = arena_array(arena, (size_t)to->row_count + 1, sizeof *copy);
     for (uint32_t e = first; e < end; e++)
         for (uint32_t r = 0; r < ranks; r++) {
-            const int64_t last = i + deal->count[e];
-            for (int64_t k = 0; k < deal->dealt[e]; k++)
+            const int64_t last = i + deal->computed_rows[e];
+            for (int64_t k = 0; k < deal->expert_copies[e]; k++)
                 if (keeps_copy(deal, e, k)) {
-                    const int64_t slot = deal->first[e] + k;
-                    row[i] = r * size + position[slot % deal->rows];
-                    copy[i++] = slot / deal->rows;
+                    const int64_t slot = deal->first_slot[e] + k;
+                    row[i] = r * size + position[slot % deal->tokens];
+                    copy[i++] = slot / deal->tokens;
                 }
             for (; i < last; i++)
                 row[i] = -1;
         }
     free(position);
-    to->row = row;
-    to->copy = copy;
-    to->work.permute.to = to->rows;
+    to->source_row = row;
+    to->source_copy = copy;
+    to->work.permute.to = to->row_count;
     if (of == PERMUTE_ARRIVED)
         to->work.permute.rows = size * ranks;
 }
 
-static enum status find_dealt(struct assignment *assignment, const char *name, struct diag *diag)
+static enum status find_routed_rows(struct assignment *assignment, const char *name,
+                                    struct diag *diag)
 {
     const struct ir *ir = assignment->ir;
     struct arena *arena = &assignment->arena;
-    /* the ranks that have different experts; none: every rank has all */
+    /* the group of the ranks that have different experts; IR_NONE: every rank has all experts */
     const uint32_t group = ir_find(ir, IR_GROUP, "ep", 2),
-                   ranks = group == IR_NONE ? 1 : assignment->size[group];
+                   ranks = group == IR_NONE ? 1 : assignment->group_size[group];
     uint32_t rows = 0;
-    assignment->dealt_row = arena_array(arena, ir->shape_count, sizeof *assignment->dealt_row);
+    assignment->routed_row_of_shape =
+        arena_array(arena, ir->shape_count, sizeof *assignment->routed_row_of_shape);
     for (uint32_t s = 0; s < ir->shape_count; s++)
-        assignment->dealt_row[s] = work_route_list(&ir->shape[s]) >= 0 ? rows++ : IR_NONE;
-    assignment->dealt =
-        arena_array(arena, (size_t)rows * assignment->ranks, sizeof *assignment->dealt);
+        assignment->routed_row_of_shape[s] = work_route_list(&ir->shape[s]) >= 0 ? rows++ : IR_NONE;
+    assignment->routed_rows =
+        arena_array(arena, (size_t)rows * assignment->ranks, sizeof *assignment->routed_rows);
     for (uint32_t s = 0; s < ir->shape_count; s++) {
         const struct work *shape = &ir->shape[s];
-        if (assignment->dealt_row[s] == IR_NONE)
+        if (assignment->routed_row_of_shape[s] == IR_NONE)
             continue;
         if (routing_unfit(&ir->routing, shape, group, ranks) != NULL)
             return diag_error(diag, (struct loc){name, 0, 0}, STATUS_BAD_INPUT,
                               "work on the rows of experts does not fit the routing of the "
                               "schedule; longhaul check says which");
-        const struct deal_of deal = deal_of(arena, &ir->routing, shape, ranks);
+        const struct copy_routing deal = copy_routing_of(arena, &ir->routing, shape, ranks);
         const bool permutes = work_permutes(shape);
         const bool own = permutes && shape->permute.of == PERMUTE_OWN;
-        struct dealt_rows any = {
-            .work = *shape, .count = deal.count, .experts = ir->routing.experts, .ranks = ranks};
+        struct routed_rows any = {.work = *shape,
+                                  .copies_of_expert = deal.computed_rows,
+                                  .experts = ir->routing.experts,
+                                  .ranks = ranks};
         if (shape->kind == WORK_ROUTE || shape->kind == WORK_ROUTE_BACKWARD)
-            any.expert = experts_of_slots(arena, &deal);
+            any.slot_expert = experts_of_slots(arena, &deal);
         if (shape->kind == WORK_ALL_TO_ALL && shape->all_to_all.once > 0)
-            list_tokens(arena, &deal, &any);
+            list_tokens_by_member(arena, &deal, &any);
         if (own) /* the list is the same on all ranks */
-            list_copies(arena, &deal, PERMUTE_OWN, &any);
+            list_row_sources(arena, &deal, PERMUTE_OWN, &any);
         for (uint32_t rank = 0; rank < assignment->ranks; rank++) {
-            struct dealt_rows *to =
-                &assignment->dealt[(size_t)assignment->dealt_row[s] * assignment->ranks + rank];
+            struct routed_rows *to =
+                &assignment
+                     ->routed_rows[(size_t)assignment->routed_row_of_shape[s] * assignment->ranks +
+                                   rank];
             const uint32_t index =
-                group == IR_NONE ? 0 : assignment->index[(size_t)rank * ir->group_count + group];
+                group == IR_NONE ? 0
+                                 : assignment->group_index[(size_t)rank * ir->group_count + group];
             *to = any;
-            to->first = index * (ir->routing.experts / ranks);
+            to->first_expert = index * (ir->routing.experts / ranks);
             if (own)
                 continue;
-            to->rows =
-                ranks * (any.token != NULL ? any.first_token[index + 1] - any.first_token[index]
-                                           : assignment_dealt(to, index));
-            to->work = real_work(shape, to->rows);
+            to->row_count =
+                ranks * (any.sent_token != NULL
+                             ? any.first_sent_token[index + 1] - any.first_sent_token[index]
+                             : assignment_copies_for_member(to, index));
+            to->work = work_with_rows(shape, to->row_count);
             if (permutes)
-                list_copies(arena, &deal, (enum permute_source)shape->permute.of, to);
+                list_row_sources(arena, &deal, (enum permute_source)shape->permute.of, to);
         }
     }
     return STATUS_OK;
@@ -541,30 +571,32 @@ enum status assignment_init(struct assignment *assignment, const struct ir *ir, 
     if (ir->op.count == 0)
         return diag_error(diag, (struct loc){name, 0, 0}, STATUS_BAD_INPUT,
                           "the schedule has no ops: there is nothing to run");
-    enum status status = place_ranks(assignment, name, diag);
+    enum status status = fill_rank_tables(assignment, name, diag);
     if (status == STATUS_OK)
         status = check_buffers(ir, name, diag);
-    assignment->call = arena_array(&assignment->arena, ir->op.count, sizeof *assignment->call);
-    assignment->calls = arena_array(&assignment->arena, ir->group_count, sizeof *assignment->calls);
-    assignment->barriers =
-        arena_array(&assignment->arena, ir->group_count, sizeof *assignment->barriers);
+    assignment->call_number =
+        arena_array(&assignment->arena, ir->op.count, sizeof *assignment->call_number);
+    assignment->most_calls =
+        arena_array(&assignment->arena, ir->group_count, sizeof *assignment->most_calls);
+    assignment->most_barriers =
+        arena_array(&assignment->arena, ir->group_count, sizeof *assignment->most_barriers);
     for (uint32_t r = 0; r < ir->role_count; r++)
         assignment->op_stride = ir->role[r].op_count > assignment->op_stride
                                     ? ir->role[r].op_count
                                     : assignment->op_stride;
     for (uint32_t r = 0; r < ir->role_count && status == STATUS_OK; r++)
-        status = place_role(assignment, &ir->role[r], name, diag);
+        status = number_and_check_ops(assignment, &ir->role[r], name, diag);
     if (status == STATUS_OK)
         status = assignment_match_messages(assignment, name, diag);
     if (status == STATUS_OK) {
-        find_softmax(assignment);
-        find_shares(assignment);
-        status = find_pieces(assignment, name, diag);
+        find_softmax_readers(assignment);
+        find_square_sum_shares(assignment);
+        status = list_attention_pieces(assignment, name, diag);
         if (status == STATUS_OK)
-            status = find_dealt(assignment, name, diag);
+            status = find_routed_rows(assignment, name, diag);
     }
     if (status == STATUS_OK)
-        status = find_rows(assignment, name, diag);
+        status = list_needed_rows(assignment, name, diag);
     return status;
 }
 
@@ -572,27 +604,27 @@ void assignment_list_streams(const struct assignment *assignment, uint32_t rank,
                              struct assignment_stream *list, uint32_t **place)
 {
     const struct ir *ir = assignment->ir;
-    uint32_t first = assignment_first(assignment, rank), count = assignment_ops(assignment, rank),
-             synced = 0;
+    uint32_t first = assignment_first_op(assignment, rank),
+             count = assignment_op_count(assignment, rank), synced = 0;
     *place = heap_alloc((size_t)count + 1, sizeof **place);
     for (uint32_t k = 0; k < count; k++) {
         bool sync = work_kind_info(ir->op.kind[first + k])->stream == STREAM_SYNC;
         (*place)[k] = sync ? synced++ : list[ir->op.stream[first + k]].op_count++;
     }
     for (uint32_t s = 0; s < ir->stream_count; s++)
-        list[s].op = heap_alloc((size_t)list[s].op_count + 1, sizeof *list[s].op);
+        list[s].ops = heap_alloc((size_t)list[s].op_count + 1, sizeof *list[s].ops);
     for (uint32_t k = 0; k < count; k++)
         if (work_kind_info(ir->op.kind[first + k])->stream != STREAM_SYNC)
-            list[ir->op.stream[first + k]].op[(*place)[k]] = first + k;
+            list[ir->op.stream[first + k]].ops[(*place)[k]] = first + k;
 }
 
 void assignment_release(struct assignment *assignment)
 {
-    for (uint32_t i = 0; i < assignment->rows_count; i++) {
-        needed_rows_release(&assignment->rows[i].sent);
-        needed_rows_release(&assignment->rows[i].received);
-        free(assignment->rows[i].held.packed_row);
-        free(assignment->rows[i].held.own_row);
+    for (uint32_t i = 0; i < assignment->needed_row_count; i++) {
+        needed_rows_release(&assignment->needed_rows[i].sent);
+        needed_rows_release(&assignment->needed_rows[i].received);
+        free(assignment->needed_rows[i].held.packed_row);
+        free(assignment->needed_rows[i].held.own_row);
     }
     arena_release(&assignment->arena);
     *assignment = (struct assignment){0};

@@ -22,79 +22,86 @@ struct assignment_message {
     uint32_t send_op, recv_op; /* IR_NONE: no op does */
 };
 
-/* The elements of a rank's operand that count in a sum over ranks. */
+/* The elements of a rank's operand that its SQUARE_SUM adds, each with the number of ranks that hold it. */
 struct assignment_shares {
-    struct copied_run *share;
-    uint32_t count;
+    struct copied_run *runs;
+    uint32_t run_count;
 };
 
-/* The rows of experts on a rank, with routing that is not even (schedule/ir/routing.h). The members of group `ep`, each
- * with experts / ranks experts, send each other rows. */
-struct dealt_rows {
-    struct work work;               /* that of the shape, with the rank's real number of rows */
-    const int64_t *count;           /* [experts] the copies that each rank deals to an expert */
-    int64_t rows;                   /* that the rank's experts get of all ranks together */
-    uint32_t experts, ranks, first; /* first: of the rank's experts */
-    const int32_t *expert; /* of work route: [slots] the expert of each slot (models/work.h) */
-    /* of permute and unpermute: [rows] the token's row that is copied to each row of the experts, -1 if that is
-     * padding, and which of the token's copies it is */
-    const int64_t *row, *copy;
-    /* of an all-to-all that sends tokens once: token[first_token[ranks]]; a rank sends those from first_token[k] to
-     * below first_token[k + 1] to member k */
-    const int64_t *token, *first_token;
+/* The rows of experts on a rank, if routing is not even (schedule/ir/routing.h). The members of group `ep`, each of
+ * which has experts / ranks experts, send each other the rows (copies of tokens) that their experts compute. */
+struct routed_rows {
+    struct work work; /* the work of the shape, with the rank's real number of rows */
+    const int64_t *copies_of_expert; /* [experts] the copies that every rank sends to the expert */
+    int64_t row_count; /* the rows that the rank's experts get from all ranks together */
+    uint32_t experts, ranks, first_expert; /* first_expert: the rank's own experts begin there */
+    /* for work ROUTE: [slots] the expert of each slot (models/work.h) */
+    const int32_t *slot_expert;
+    /* for PERMUTE and UNPERMUTE: [row_count] the token's row that is copied to each row of the experts, or -1 for a
+     * row of padding, and which of the token's copies it is */
+    const int64_t *source_row, *source_copy;
+    /* for an all-to-all that sends each token once: the rank sends to member k the tokens sent_token[i] for i from
+     * first_sent_token[k] to below first_sent_token[k + 1] */
+    const int64_t *sent_token, *first_sent_token;
 };
 
-/* Returns the end of the rows of group g, which begin at `first`. Group g has the rows of the rank's g-th expert or, if
- * dealt is NULL, an even share of `total` rows. */
-int64_t assignment_group_end(const struct dealt_rows *dealt, int64_t total, int64_t groups,
-                             int64_t g, int64_t first);
+/* Returns the end of the rows of group g, which begin at `first`. Group g has the rows of the rank's g-th expert or,
+ * if `routed` is NULL, an even share of `total` rows. */
+int64_t assignment_group_rows_end(const struct routed_rows *dealt, int64_t total, int64_t groups,
+                                  int64_t g, int64_t first);
 
-/* Returns the copies that each rank deals to the experts of a member of group `ep`. */
-int64_t assignment_dealt(const struct dealt_rows *dealt, uint32_t member);
+/* Returns how many copies every rank sends to the experts of one member of group `ep`. */
+int64_t assignment_copies_for_member(const struct routed_rows *dealt, uint32_t member);
 
 /* The pieces of keys that an attention op sees on a rank. */
 struct assignment_pieces {
-    struct attention_piece *piece;
-    uint32_t count;
+    struct attention_piece *pieces;
+    uint32_t piece_count;
 };
 
-/* Rows that ranks need of each other (schedule/ir/needed.h, schedule/ir/tile_plan.h), of one shape on one rank. sent
- * and received are by peer; received rows have their places in packed order. held: the rows in packed order that the rank
- * owns itself; only plans of tiles have them. The arrays are the assignment's. */
+/* The rows that one rank exchanges with its peers in work of one shape (schedule/ir/needed.h,
+ * schedule/ir/tile_plan.h). sent and received are ordered by peer, and received rows have their places in packed
+ * order. held: the rows in packed order that the rank owns itself; only plans of tiles have them. The arrays belong
+ * to the assignment. */
 struct assignment_rows {
     struct needed_rows sent, received;
     struct held_rows held;
-    uint32_t peers;
+    uint32_t peer_count;
 };
 
 struct assignment {
     const struct ir *ir;
     uint32_t ranks;
-    uint16_t *role;      /* (ranks) */
-    bool *passes;        /* (ranks, guards) */
-    uint32_t *instance;  /* (ranks, groups) of the group that the rank is in; IR_NONE: in none */
-    uint32_t *index;     /* (ranks, groups) its index there */
-    uint32_t *size;      /* (groups) members of an instance */
-    uint32_t *instances; /* (groups) */
-    uint32_t *call;      /* (ops) of a collective: how many of its group the role lists before it */
-    uint32_t *calls;     /* (groups) the most collectives that a role lists */
-    uint32_t *barriers;  /* (groups) the most barriers that a role lists */
+    uint16_t *role_of_rank; /* (ranks) */
+    bool *guard_passes;     /* (ranks, guards) */
+    /* (ranks, groups) the instance of the group that the rank is in; IR_NONE: it is in none */
+    uint32_t *group_instance;
+    uint32_t *group_index;    /* (ranks, groups) the rank's index in that instance */
+    uint32_t *group_size;     /* (groups) members of an instance */
+    uint32_t *instance_count; /* (groups) instances of the group */
+    /* (ops) for a collective: how many collectives of its group the role lists before it */
+    uint32_t *call_number;
+    uint32_t *most_calls;    /* (groups) the most collectives that a role lists */
+    uint32_t *most_barriers; /* (groups) the most barriers that a role lists */
     /* (ops) CROSS_ENTROPY_BACKWARD: a CROSS_ENTROPY wrote its first read as softmax */
-    bool *softmax;
-    struct assignment_shares *shares; /* (rows, ranks): of SQUARE_SUM ops */
-    uint32_t *share_row;              /* (ops) row of shares, or IR_NONE */
-    struct assignment_pieces *pieces; /* (rows, ranks): of shapes with mask DOCUMENTS */
-    uint32_t *pieces_row;             /* (shapes) row of pieces, or IR_NONE */
-    struct assignment_rows *rows;     /* (rows, ranks): of shapes that move rows which ranks need */
-    uint32_t *rows_row;               /* (shapes) row of rows, or IR_NONE */
-    uint32_t rows_count;
-    struct dealt_rows *dealt; /* (rows, ranks): of shapes with a route */
-    uint32_t *dealt_row;      /* (shapes) row of dealt, or IR_NONE */
-    struct assignment_message *message;
+    bool *reads_softmax;
+    struct assignment_shares *square_sum_shares; /* (rows, ranks), one row for each SQUARE_SUM op */
+    uint32_t *share_row_of_op;                   /* (ops) row of square_sum_shares, or IR_NONE */
+    struct assignment_pieces
+        *attention_pieces;         /* (rows, ranks), one row for each shape with mask DOCUMENTS */
+    uint32_t *pieces_row_of_shape; /* (shapes) row of attention_pieces, or IR_NONE */
+    /* (needed_row_count, ranks), one row for each shape that moves rows which ranks need of each other */
+    struct assignment_rows *needed_rows;
+    uint32_t *needed_row_of_shape; /* (shapes) row of needed_rows, or IR_NONE */
+    uint32_t needed_row_count;
+    /* (rows, ranks), one row for each shape with a routing that is not even */
+    struct routed_rows *routed_rows;
+    uint32_t *routed_row_of_shape; /* (shapes) row of routed_rows, or IR_NONE */
+    struct assignment_message *messages;
     uint32_t message_count;
-    /* (ranks, op_stride) the number of each SEND or RECV that no guard leaves out; NULL when there are none. Index:
-     * op minus the role's first. */
-    uint32_t *message_of;
+    /* (ranks, op_stride) the row of messages[] of each SEND or RECV that no guard leaves out, indexed by the op's
+     * number less that of the role's first op; NULL if there are no messages */
+    uint32_t *message_number;
     uint32_t op_stride; /* ops of the largest role */
     struct arena arena;
 };
@@ -107,61 +114,63 @@ void assignment_release(struct assignment *assignment);
 
 /* Returns for each buffer whether it is bound to one of `kinds` (a mask of 1u << enum binding_kind) and an op may read
  * elements of it that no earlier op of the list has written; from malloc(). */
-bool *assignment_reads_first(const struct ir *ir, uint32_t kinds);
+bool *assignment_reads_before_writes(const struct ir *ir, uint32_t kinds);
 
 /* The ops of a rank on one stream, in list order. */
 struct assignment_stream {
-    uint32_t *op; /* (op_count) */
+    uint32_t *ops; /* (op_count) */
     uint32_t op_count;
 };
 
 /* Lists the ops of a rank by stream. list (one row per stream, all-zero before) gets the ops of each stream, *place
- * each op's place on its stream; a SYNC op, which is on no stream, has its place among the host's SYNC ops. list[].op
- * and *place are from malloc(). */
+ * each op's place on its stream; a SYNC op, which is on no stream, has its place among the host's SYNC ops.
+ * list[].ops and *place are from malloc(). */
 void assignment_list_streams(const struct assignment *assignment, uint32_t rank,
                              struct assignment_stream *list, uint32_t **place);
 
 static inline uint32_t assignment_role_of(const struct assignment *assignment, uint32_t rank)
 {
-    return assignment->role[rank];
+    return assignment->role_of_rank[rank];
 }
 /* True if the op does its work on the rank: it has no guard, or its guard passes there. */
-static inline bool assignment_works(const struct assignment *assignment, uint32_t rank, uint32_t op)
+static inline bool assignment_op_works_on_rank(const struct assignment *assignment, uint32_t rank,
+                                               uint32_t op)
 {
     uint16_t guard = assignment->ir->op.guard[op];
     return guard == IR_NONE16 ||
-           assignment->passes[(size_t)rank * assignment->ir->guard_count + guard];
+           assignment->guard_passes[(size_t)rank * assignment->ir->guard_count + guard];
 }
-static inline uint32_t assignment_first(const struct assignment *assignment, uint32_t rank)
+static inline uint32_t assignment_first_op(const struct assignment *assignment, uint32_t rank)
 {
-    return assignment->ir->role[assignment->role[rank]].op_begin;
+    return assignment->ir->role[assignment->role_of_rank[rank]].op_begin;
 }
-static inline uint32_t assignment_ops(const struct assignment *assignment, uint32_t rank)
+static inline uint32_t assignment_op_count(const struct assignment *assignment, uint32_t rank)
 {
-    return assignment->ir->role[assignment->role[rank]].op_count;
+    return assignment->ir->role[assignment->role_of_rank[rank]].op_count;
 }
-/* Returns the instance of a group that a rank is in; assignment_index() returns the rank's index there. */
-static inline uint32_t assignment_instance(const struct assignment *assignment, uint32_t rank,
-                                           uint32_t group)
+/* Returns the instance of a group that a rank is in; assignment_group_index() returns the rank's index there. */
+static inline uint32_t assignment_group_instance(const struct assignment *assignment, uint32_t rank,
+                                                 uint32_t group)
 {
-    return assignment->instance[(size_t)rank * assignment->ir->group_count + group];
+    return assignment->group_instance[(size_t)rank * assignment->ir->group_count + group];
 }
-static inline uint32_t assignment_index(const struct assignment *assignment, uint32_t rank,
-                                        uint32_t group)
+static inline uint32_t assignment_group_index(const struct assignment *assignment, uint32_t rank,
+                                              uint32_t group)
 {
-    return assignment->index[(size_t)rank * assignment->ir->group_count + group];
+    return assignment->group_index[(size_t)rank * assignment->ir->group_count + group];
 }
-static inline uint32_t assignment_message(const struct assignment *assignment, uint32_t rank,
-                                          uint32_t op)
+static inline uint32_t assignment_message_number(const struct assignment *assignment, uint32_t rank,
+                                                 uint32_t op)
 {
-    return assignment->message_of[(size_t)rank * assignment->op_stride +
-                                  (op - assignment_first(assignment, rank))];
+    return assignment->message_number[(size_t)rank * assignment->op_stride +
+                                      (op - assignment_first_op(assignment, rank))];
 }
 /* True for ALL_TO_ALL .. SHIFT, in which all members of a group instance take part. */
 bool assignment_is_collective(enum work_kind kind);
 
-/* Fills message[] and message_of[], which assignment_init() does: the n-th send of a channel from one rank to another
- * and the n-th receive there are one message. Fails if a group ends before the other end of one. */
+/* Fills messages[] and message_number[]; assignment_init() calls it. The n-th send on a channel from one rank to
+ * another and the n-th receive there are one message. Fails if the rank at the other end of a message lies beyond
+ * the end of its group. */
 enum status assignment_match_messages(struct assignment *assignment, const char *name,
                                       struct diag *diag);
 

@@ -14,7 +14,7 @@ struct endpoint {
     uint32_t rank, op;
 };
 
-static int by_channel(const void *a, const void *b)
+static int compare_by_channel(const void *a, const void *b)
 {
     const struct endpoint *x = a, *y = b;
     if (x->source != y->source)
@@ -33,17 +33,17 @@ static bool same_channel(const struct endpoint *a, const struct endpoint *b)
     return a->source == b->source && a->destination == b->destination && a->channel == b->channel;
 }
 
-/* Finds the rank at the other end of a send or receive. False: the group ends before it. */
+/* Finds the rank at the other end of a send or receive. False: it lies beyond the end of the group. */
 static bool find_peer(const struct assignment *assignment, uint32_t rank, uint32_t op,
                       uint32_t *peer)
 {
     const struct work *work = ir_work(assignment->ir, op);
     uint32_t group = (uint32_t)work->p2p.group;
-    int64_t index = (int64_t)assignment_index(assignment, rank, group) + work->p2p.by;
-    if (index < 0 || index >= assignment->size[group])
+    int64_t index = (int64_t)assignment_group_index(assignment, rank, group) + work->p2p.by;
+    if (index < 0 || index >= assignment->group_size[group])
         return false;
     *peer = group_member(&assignment->ir->mesh, &assignment->ir->group[group],
-                         assignment_instance(assignment, rank, group), (uint32_t)index);
+                         assignment_group_instance(assignment, rank, group), (uint32_t)index);
     return true;
 }
 
@@ -56,14 +56,14 @@ static void match_messages(struct assignment *assignment, const struct endpoint 
         bool send = assignment->ir->op.kind[end[i].op] == WORK_SEND;
         uint32_t id = base + (send ? sends++ : receives++);
         while (assignment->message_count <= id)
-            assignment->message[assignment->message_count++] = (struct assignment_message){
+            assignment->messages[assignment->message_count++] = (struct assignment_message){
                 end[begin].source, end[begin].destination, end[begin].channel, IR_NONE, IR_NONE};
         if (send)
-            assignment->message[id].send_op = end[i].op;
+            assignment->messages[id].send_op = end[i].op;
         else
-            assignment->message[id].recv_op = end[i].op;
-        assignment->message_of[(size_t)end[i].rank * assignment->op_stride +
-                               (end[i].op - assignment_first(assignment, end[i].rank))] = id;
+            assignment->messages[id].recv_op = end[i].op;
+        assignment->message_number[(size_t)end[i].rank * assignment->op_stride +
+                                   (end[i].op - assignment_first_op(assignment, end[i].rank))] = id;
     }
 }
 
@@ -75,9 +75,9 @@ enum status assignment_match_messages(struct assignment *assignment, const char 
     size_t count = 0, capacity = 0;
     enum status status = STATUS_OK;
     for (uint32_t rank = 0; rank < assignment->ranks; rank++)
-        for (uint32_t k = 0; k < assignment_ops(assignment, rank); k++) {
-            uint32_t op = assignment_first(assignment, rank) + k, peer;
-            if (!is_message(ir->op.kind[op]) || !assignment_works(assignment, rank, op))
+        for (uint32_t k = 0; k < assignment_op_count(assignment, rank); k++) {
+            uint32_t op = assignment_first_op(assignment, rank) + k, peer;
+            if (!is_message(ir->op.kind[op]) || !assignment_op_works_on_rank(assignment, rank, op))
                 continue;
             if (!find_peer(assignment, rank, op, &peer)) {
                 status = diag_error(diag, (struct loc){name, 0, 0}, STATUS_BAD_INPUT,
@@ -97,11 +97,11 @@ enum status assignment_match_messages(struct assignment *assignment, const char 
         }
     if (count == 0)
         goto out;
-    qsort(end, count, sizeof *end, by_channel);
-    assignment->message = arena_array(&assignment->arena, count, sizeof *assignment->message);
-    assignment->message_of =
+    qsort(end, count, sizeof *end, compare_by_channel);
+    assignment->messages = arena_array(&assignment->arena, count, sizeof *assignment->messages);
+    assignment->message_number =
         arena_array(&assignment->arena, (size_t)assignment->ranks * assignment->op_stride,
-                    sizeof *assignment->message_of);
+                    sizeof *assignment->message_number);
     for (uint32_t begin = 0, i = 1; i <= count; i++)
         if (i == count || !same_channel(&end[begin], &end[i])) {
             match_messages(assignment, end, begin, i);

@@ -5,38 +5,38 @@
 
 /* The ranges of elements that have been written; no two overlap or touch. */
 struct written {
-    struct ir_extent *part; /* count: its elements */
-    uint32_t count, capacity;
+    struct ir_extent *ranges; /* count: its elements */
+    uint32_t range_count, capacity;
 };
 
 static bool is_written(const struct written *w, uint64_t begin, uint64_t end)
 {
-    for (uint32_t i = 0; i < w->count; i++)
-        if (w->part[i].begin <= begin && end <= w->part[i].begin + w->part[i].count)
+    for (uint32_t i = 0; i < w->range_count; i++)
+        if (w->ranges[i].begin <= begin && end <= w->ranges[i].begin + w->ranges[i].count)
             return true;
     return begin == end;
 }
 
 static void add_written(struct written *w, uint64_t begin, uint64_t end)
 {
-    for (uint32_t i = 0; i < w->count;) { /* parts that touch the new one become part of it */
-        uint64_t first = w->part[i].begin, last = first + w->part[i].count;
+    for (uint32_t i = 0; i < w->range_count;) { /* parts that touch the new one become part of it */
+        uint64_t first = w->ranges[i].begin, last = first + w->ranges[i].count;
         if (last < begin || end < first) {
             i++;
             continue;
         }
         begin = first < begin ? first : begin;
         end = last > end ? last : end;
-        w->part[i] = w->part[--w->count];
+        w->ranges[i] = w->ranges[--w->range_count];
     }
-    if (w->count == w->capacity) {
-        w->capacity = (uint32_t)heap_next_capacity(w->capacity, w->count + 1);
-        w->part = heap_realloc(w->part, w->capacity, sizeof *w->part);
+    if (w->range_count == w->capacity) {
+        w->capacity = (uint32_t)heap_next_capacity(w->capacity, w->range_count + 1);
+        w->ranges = heap_realloc(w->ranges, w->capacity, sizeof *w->ranges);
     }
-    w->part[w->count++] = (struct ir_extent){begin, end - begin};
+    w->ranges[w->range_count++] = (struct ir_extent){begin, end - begin};
 }
 
-bool *assignment_reads_first(const struct ir *ir, uint32_t kinds)
+bool *assignment_reads_before_writes(const struct ir *ir, uint32_t kinds)
 {
     bool *first = heap_zalloc((size_t)ir->buffer.count + 1, sizeof *first);
     struct written *written = heap_zalloc((size_t)ir->buffer.count + 1, sizeof *written);
@@ -54,7 +54,7 @@ bool *assignment_reads_first(const struct ir *ir, uint32_t kinds)
                 add_written(&written[b], view.begin, view.begin + view.count);
         }
     for (uint32_t b = 0; b < ir->buffer.count; b++)
-        free(written[b].part);
+        free(written[b].ranges);
     free(written);
     return first;
 }

@@ -5,7 +5,7 @@
  * function: on the CPU, the worker of a stream calls it when the op may start; for a device, the host thread calls it
  * to enqueue the op.
  *
- * Functions that wait return false when the run has been stopped (a thread called run_failed()): the caller then
+ * Functions that wait return false when the run has been stopped (a thread called run_record_failure()): the caller then
  * returns at once. */
 #ifndef EXEC_BACKEND_H
 #define EXEC_BACKEND_H
@@ -20,13 +20,13 @@
 
 struct exec_run;
 struct assignment_rows;
-struct dealt_rows;
+struct routed_rows;
 
 enum { CALL_OPERANDS_MAX = 8 };
 
 struct operand {
     void *data; /* address in the backend's memory */
-    uint64_t count;
+    uint64_t element_count;
     uint8_t dtype; /* enum dtype */
 };
 
@@ -34,19 +34,20 @@ struct operand {
 struct call {
     const struct work *work;
     uint32_t rank, op;
-    int64_t part; /* the rank's index in work_part_group(); 0 where there is none */
-    bool softmax; /* CROSS_ENTROPY_BACKWARD: the first read is the softmax, not the logits */
-    /* SQUARE_SUM: the parts of its first read that count, and how many ranks count each; NULL: all of it, one rank */
-    const struct copied_run *share;
+    int64_t part_index; /* the rank's index in work_part_group(); 0 where there is none */
+    bool reads_softmax; /* CROSS_ENTROPY_BACKWARD: the first read is the softmax, not the logits */
+    /* SQUARE_SUM: the runs of its first read that are added, and how many ranks hold each; NULL: all of it is added,
+     * and only this rank holds it */
+    const struct copied_run *square_sum_shares;
     uint32_t share_count;
     /* Attention with mask DOCUMENTS: the pieces of keys that the rank sees; NULL: another mask, or no keys. */
-    const struct attention_piece *piece;
-    uint32_t pieces;
-    /* TAKE_ROWS, ADD_ROWS: the rows that the rank moves (schedule/ir/needed.h). EXCHANGE: those that each rank of its
-     * group receives, in the order of the group. NULL: another kind. */
-    const struct assignment_rows *rows;
-    /* the real rows of work that has a route (exec/assignment.h); NULL: the work has none */
-    const struct dealt_rows *dealt;
+    const struct attention_piece *seen_pieces;
+    uint32_t seen_piece_count;
+    /* TAKE_ROWS, ADD_ROWS: the rows that the rank moves (schedule/ir/needed.h). EXCHANGE: the rows that each rank of
+     * its group receives, in the order of the group. NULL: another kind. */
+    const struct assignment_rows *needed_rows;
+    /* the rank's rows of experts, if routing is not even (exec/assignment.h); else NULL */
+    const struct routed_rows *routed_rows;
     struct exec_model model;
     struct exec_adamw adamw; /* step: number of the current step */
     uint8_t read_count, write_count;
@@ -65,30 +66,30 @@ enum op_state {
     OP_DONE
 };
 
-/* Receives a key and its value for a header. */
-typedef void backend_say(void *user, const char *key, const char *value);
+/* A caller's function that receives a key and its value, which belong into the header of a trace or of points. */
+typedef void backend_header_function(void *user, const char *key, const char *value);
 
 struct backend {
     const char *name, *summary;
-    /* True if kernels run on the host, which can address the pools' memory: options.poison then uses exec/poison.h.
-     * If false, with options.poison begin_step() fills all memory that is not bound with NaNs. */
-    bool host_memory;
-    bool processes; /* a launcher may start it once per rank (exec/bootstrap.h) */
+    /* True if kernels run on the host, which can address the pools' memory: options.finds_unwritten_reads then uses
+     * exec/poison.h. If false, begin_step() fills all memory that is not bound with NaNs if that option is set. */
+    bool kernels_run_on_host;
+    bool supports_processes; /* a launcher may start it once per rank (exec/bootstrap.h) */
     /* One function for each kind; NULL only for SYNC kinds, which the functions below run, and for opaque work, which
      * nothing executes. */
     backend_kernel *const *kernel; /* [WORK_KIND_COUNT] */
 
     /* Describes the device: the one that the calling thread's run uses, or the first; NULL: exec/microbench_describe.c
      * describes it. */
-    enum status (*describe)(backend_say *say, void *user, struct diag *diag);
+    enum status (*describe)(backend_header_function *say, void *user, struct diag *diag);
     /* Describes an open run: libraries, clocks, how ranks communicate. NULL: nothing to say. */
-    void (*describe_run)(struct exec_run *run, backend_say *say, void *user);
+    void (*describe_run)(struct exec_run *run, backend_header_function *say, void *user);
 
-    /* Returns the mean clock of the device between two times of run_now(), in MHz, and describes what is known of the
+    /* Returns the mean clock of the device between two times of run_now_s(), in MHz, and describes what is known of the
      * device then. NULL, or a clock of 0: nothing is known. */
     double (*clock_mhz)(struct exec_run *run, double begin_s, double end_s);
-    void (*describe_step)(struct exec_run *run, double begin_s, double end_s, backend_say *say,
-                          void *user);
+    void (*describe_step)(struct exec_run *run, double begin_s, double end_s,
+                          backend_header_function *say, void *user);
 
     /* Makes the memory pools (run->ir->planned_bytes each), streams and communication of the ranks in this process, and
      * stores its state in run->state. close() frees all of it, also after a failed open(). */

@@ -14,15 +14,15 @@ struct mesh_place {
     uint32_t coordinate[MESH_AXES_MAX];
 };
 
-static struct mesh_place place_of(const struct ir *ir, uint32_t rank)
+static struct mesh_place mesh_place_of(const struct ir *ir, uint32_t rank)
 {
     struct mesh_place place = {{0}};
     mesh_coordinates(&ir->mesh, rank, place.coordinate);
     return place;
 }
 
-/* Returns the combined coordinate along the axes of a mask, and the product of their sizes; the first axis is
- * slowest. */
+/* Returns the combined coordinate of a place along the axes of a mask, the first of which varies slowest; *size: the
+ * product of their sizes. */
 static uint32_t index_along(const struct ir *ir, const struct mesh_place *place, uint32_t axes,
                             uint32_t *size)
 {
@@ -45,9 +45,10 @@ static uint32_t group_axes(const struct ir *ir, uint16_t group)
 }
 
 /* True if this rank is the first of the ranks of a role that differ only in `axes`. */
-static bool is_first(const struct ir *ir, uint32_t rank, uint32_t role, uint32_t axes)
+static bool is_first_of_equal_ranks(const struct ir *ir, uint32_t rank, uint32_t role,
+                                    uint32_t axes)
 {
-    struct mesh_place place = place_of(ir, rank), first = place;
+    struct mesh_place place = mesh_place_of(ir, rank), first = place;
     for (uint32_t a = 0; a < ir->mesh.axis_count; a++)
         for (uint32_t c = 0; (axes >> a & 1) && c < place.coordinate[a]; c++) {
             first.coordinate[a] = c;
@@ -62,42 +63,42 @@ static bool is_first(const struct ir *ir, uint32_t rank, uint32_t role, uint32_t
 
 /* The part of one tensor that a rank holds. */
 struct tensor_slice {
-    int64_t row, col; /* where it begins */
+    int64_t first_row, first_col; /* where it begins */
     int64_t rows, cols;
-    int64_t room; /* rows that a part has memory for: the last parts may have fewer */
+    int64_t allocated_rows; /* rows for which a part has memory; the last parts may hold fewer */
 };
 
-static struct tensor_slice slice_of(const struct ir *ir, const struct tensor *tensor,
-                                    const struct mesh_place *place)
+static struct tensor_slice held_slice(const struct ir *ir, const struct tensor *tensor,
+                                      const struct mesh_place *place)
 {
     uint32_t parts[2], index[2];
     for (int d = 0; d < 2; d++)
         index[d] = index_along(ir, place, tensor->slice_axes[d], &parts[d]);
     int64_t rows = tensor->padded > tensor->rows ? tensor->padded : tensor->rows;
-    struct tensor_slice slice = {.room = (rows + parts[0] - 1) / parts[0],
+    struct tensor_slice slice = {.allocated_rows = (rows + parts[0] - 1) / parts[0],
                                  .cols = tensor->cols / parts[1]};
-    slice.row = slice.room * index[0];
-    slice.col = slice.cols * index[1];
-    int64_t left = tensor->rows - slice.row;
-    slice.rows = left < 0 ? 0 : left < slice.room ? left : slice.room;
+    slice.first_row = slice.allocated_rows * index[0];
+    slice.first_col = slice.cols * index[1];
+    int64_t left = tensor->rows - slice.first_row;
+    slice.rows = left < 0 ? 0 : left < slice.allocated_rows ? left : slice.allocated_rows;
     return slice;
 }
 
 /* A run of elements that are contiguous in a buffer and in a tensor. */
-struct element_stretch {
+struct element_run {
     uint32_t tensor;
-    uint64_t in_tensor, in_buffer, count;
+    uint64_t tensor_offset, buffer_offset, element_count;
 };
 
-typedef void stretch_function(void *context, const struct element_stretch *stretch);
+typedef void element_run_function(void *context, const struct element_run *stretch);
 
 /* Calls use() once for each stretch of tensor elements that a bound buffer holds on its rank. Padding is in no
  * stretch. */
-static void for_stretches(const struct exec_buffer *buffer, stretch_function *use, void *context)
+static void for_each_run(const struct exec_buffer *buffer, element_run_function *use, void *context)
 {
     const struct ir *ir = buffer->ir;
     const struct bundle *bundle = &ir->bundle[buffer->binding->bundle];
-    struct mesh_place place = place_of(ir, buffer->rank);
+    struct mesh_place place = mesh_place_of(ir, buffer->rank);
     uint64_t begin = 0, end = bundle->elements,
              at = 0; /* of the bundle: this buffer; this tensor */
     if (buffer->binding->shard != IR_NONE16) {
@@ -105,12 +106,12 @@ static void for_stretches(const struct exec_buffer *buffer, stretch_function *us
         if (!group_locate(&ir->mesh, &ir->group[buffer->binding->shard], buffer->rank, &instance,
                           &index))
             return;
-        begin = buffer->elements * index;
-        end = begin + buffer->elements;
+        begin = buffer->element_count * index;
+        end = begin + buffer->element_count;
     }
     for (uint32_t t = bundle->tensor_begin; t < bundle->tensor_begin + bundle->tensor_count; t++) {
         const struct tensor *tensor = &ir->tensor[t];
-        struct tensor_slice slice = slice_of(ir, tensor, &place);
+        struct tensor_slice slice = held_slice(ir, tensor, &place);
         bool whole_rows = slice.cols == tensor->cols;
         uint64_t size = (uint64_t)(slice.rows * slice.cols);
         uint64_t run = whole_rows ? size : (uint64_t)slice.cols;
@@ -118,83 +119,86 @@ static void for_stretches(const struct exec_buffer *buffer, stretch_function *us
         for (uint64_t e = from; end > at && e < to;) {
             uint64_t row = e / (uint64_t)slice.cols, col = e % (uint64_t)slice.cols;
             uint64_t left = run - e % run, count = left < to - e ? left : to - e;
-            struct element_stretch stretch = {
+            struct element_run stretch = {
                 .tensor = t,
-                .in_tensor = ((uint64_t)slice.row + row) * (uint64_t)tensor->cols +
-                             (uint64_t)slice.col + col,
-                .in_buffer = at + e - begin,
-                .count = count,
+                .tensor_offset = ((uint64_t)slice.first_row + row) * (uint64_t)tensor->cols +
+                                 (uint64_t)slice.first_col + col,
+                .buffer_offset = at + e - begin,
+                .element_count = count,
             };
             use(context, &stretch);
             e += count;
         }
-        at += (uint64_t)(slice.room * slice.cols);
+        at += (uint64_t)(slice.allocated_rows * slice.cols);
     }
 }
 
-/* Runs of equal length and distance that are joined into blocks. */
+/* Joins runs of equal length and distance into blocks. */
 struct joined_runs {
     bindings_block_function *use_block;
     void *context;
     struct bindings_block block; /* rows 0: none */
 };
 
-static void join_stretch(void *context, const struct element_stretch *s)
+static void join_run(void *context, const struct element_run *s)
 {
     struct joined_runs *j = context;
     struct bindings_block *b = &j->block;
-    uint64_t step = s->in_tensor - b->in_tensor;
-    bool next = b->rows > 0 && s->tensor == b->tensor && s->count == b->cols &&
-                s->in_buffer == b->in_buffer + b->rows * b->cols &&
-                (b->rows == 1 || step == b->rows * b->step);
+    uint64_t step = s->tensor_offset - b->tensor_offset;
+    bool next = b->rows > 0 && s->tensor == b->tensor && s->element_count == b->cols &&
+                s->buffer_offset == b->buffer_offset + b->rows * b->cols &&
+                (b->rows == 1 || step == b->rows * b->row_stride);
     if (next && b->rows == 1)
-        b->step = step;
+        b->row_stride = step;
     if (next) {
         b->rows++;
         return;
     }
     if (b->rows > 0)
         j->use_block(j->context, b);
-    *b = (struct bindings_block){s->tensor, s->in_tensor, s->in_buffer, 1, s->count, 0};
+    *b = (struct bindings_block){s->tensor, s->tensor_offset, s->buffer_offset,
+                                 1,         s->element_count, 0};
 }
 
-void bindings_blocks(const struct exec_buffer *buffer, bindings_block_function *use, void *context)
+void bindings_for_each_block(const struct exec_buffer *buffer, bindings_block_function *use,
+                             void *context)
 {
     struct joined_runs joining = {.use_block = use, .context = context};
-    for_stretches(buffer, join_stretch, &joining);
+    for_each_run(buffer, join_run, &joining);
     if (joining.block.rows > 0)
         use(context, &joining.block);
 }
 
 struct copied_runs {
     const struct ir *ir;
-    /* along which ranks of the group hold the same of a tensor that is not cut there */
-    uint32_t axes;
-    struct copied_run *share;
-    uint32_t count;
+    /* axes of the group; ranks along them hold the same elements of a tensor that is not cut over the axis */
+    uint32_t replicating_axes;
+    struct copied_run *runs;
+    uint32_t run_count;
     struct copied_run last_run;
 };
 
-static void add_stretch(void *context, const struct element_stretch *stretch)
+static void add_copied_run(void *context, const struct element_run *stretch)
 {
     struct copied_runs *s = context;
     const struct tensor *tensor = &s->ir->tensor[stretch->tensor];
-    uint32_t same = s->axes & ~(tensor->slice_axes[0] | tensor->slice_axes[1]), copies = 1;
+    uint32_t same = s->replicating_axes & ~(tensor->slice_axes[0] | tensor->slice_axes[1]),
+             copies = 1;
     for (uint32_t a = 0; a < s->ir->mesh.axis_count; a++)
         copies *= same >> a & 1 ? s->ir->mesh.axis[a].size : 1;
-    bool goes_on = s->count > 0 && s->last_run.copies == copies &&
-                   s->last_run.begin + s->last_run.count == stretch->in_buffer;
+    bool goes_on = s->run_count > 0 && s->last_run.copies == copies &&
+                   s->last_run.begin + s->last_run.element_count == stretch->buffer_offset;
     if (goes_on)
-        s->last_run.count += stretch->count;
+        s->last_run.element_count += stretch->element_count;
     else
-        s->last_run = (struct copied_run){stretch->in_buffer, stretch->count, copies};
-    s->count += !goes_on;
-    if (s->share != NULL)
-        s->share[s->count - 1] = s->last_run;
+        s->last_run = (struct copied_run){stretch->buffer_offset, stretch->element_count, copies};
+    s->run_count += !goes_on;
+    if (s->runs != NULL)
+        s->runs[s->run_count - 1] = s->last_run;
 }
 
-/* Returns the axes along which the ranks of a role have one coordinate. */
-static uint32_t role_axes(const struct ir *ir, uint32_t role)
+/* Returns the axes along which all ranks of a role have the same coordinate. */
+static uint32_t axes_fixed_in_role(const struct ir *ir, uint32_t role)
 {
     uint32_t axes = 0;
     for (uint32_t i = 0; i < ir->role[role].axis_count; i++)
@@ -202,8 +206,8 @@ static uint32_t role_axes(const struct ir *ir, uint32_t role)
     return axes;
 }
 
-uint32_t bindings_shares(const struct ir *ir, uint32_t rank, uint32_t buffer, uint16_t group,
-                         struct copied_run *share)
+uint32_t bindings_copied_runs(const struct ir *ir, uint32_t rank, uint32_t buffer, uint16_t group,
+                              struct copied_run *share)
 {
     uint16_t row = ir->buffer.binding[buffer];
     const struct binding *binding = row != IR_NONE16 ? &ir->binding[row] : NULL;
@@ -211,17 +215,17 @@ uint32_t bindings_shares(const struct ir *ir, uint32_t rank, uint32_t buffer, ui
                                       .binding = binding,
                                       .rank = rank,
                                       .buffer = buffer,
-                                      .elements = ir_buffer_elements(ir, (buffer_id){buffer})};
-    struct copied_runs s = {.ir = ir, .share = share};
+                                      .element_count = ir_buffer_elements(ir, (buffer_id){buffer})};
+    struct copied_runs s = {.ir = ir, .runs = share};
     if (binding == NULL || binding->bundle == IR_NONE16) {
         if (share != NULL)
-            *share = (struct copied_run){0, bound.elements, 1};
+            *share = (struct copied_run){0, bound.element_count, 1};
         return 1;
     }
-    s.axes = group_axes(ir, group) & ~group_axes(ir, binding->shard) &
-             ~role_axes(ir, ir->buffer.role[buffer]);
-    for_stretches(&bound, add_stretch, &s);
-    return s.count;
+    s.replicating_axes = group_axes(ir, group) & ~group_axes(ir, binding->shard) &
+                         ~axes_fixed_in_role(ir, ir->buffer.role[buffer]);
+    for_each_run(&bound, add_copied_run, &s);
+    return s.run_count;
 }
 
 struct binding_copy {
@@ -229,36 +233,38 @@ struct binding_copy {
     const struct exec_buffer *buffer;
     const double *const *sources;
     double *const *destinations;
-    uint32_t partial; /* axes over which the binding is */
+    uint32_t partial_axes; /* axes over which the binding is partial */
 };
 
-static void fill_stretch(void *context, const struct element_stretch *s)
+static void fill_run(void *context, const struct element_run *s)
 {
     const struct binding_copy *t = context;
-    for (uint64_t i = 0; i < s->count; i++)
-        number_set(t->buffer->data, t->buffer->dtype, s->in_buffer + i,
-                   t->sources[s->tensor][s->in_tensor + i]);
+    for (uint64_t i = 0; i < s->element_count; i++)
+        number_set(t->buffer->data, t->buffer->dtype, s->buffer_offset + i,
+                   t->sources[s->tensor][s->tensor_offset + i]);
 }
 
 /* Collects a contiguous part of a tensor's elements. Where several ranks hold the same elements, those of the first
  * rank are taken and those of the others that differ are counted; ranks along axes over which the tensor is partial are
  * summed. */
-static void read_stretch(void *context, const struct element_stretch *s)
+static void collect_run(void *context, const struct element_run *s)
 {
     struct binding_copy *t = context;
     const struct ir *ir = t->b->ir;
     const struct tensor *tensor = &ir->tensor[s->tensor];
     uint32_t cut = tensor->slice_axes[0] | tensor->slice_axes[1];
-    uint32_t partial = t->partial & ~cut;
-    bool first = is_first(ir, t->buffer->rank, ir->buffer.role[t->buffer->buffer],
-                          ~(partial | cut | group_axes(ir, t->buffer->binding->shard)));
-    double *to = t->destinations[s->tensor] + s->in_tensor;
-    for (uint64_t i = 0; i < s->count; i++) {
-        double value = number_get(t->buffer->data, t->buffer->dtype, s->in_buffer + i);
+    uint32_t partial = t->partial_axes & ~cut;
+    bool first =
+        is_first_of_equal_ranks(ir, t->buffer->rank, ir->buffer.role[t->buffer->buffer],
+                                ~(partial | cut | group_axes(ir, t->buffer->binding->shard)));
+    double *to = t->destinations[s->tensor] + s->tensor_offset;
+    for (uint64_t i = 0; i < s->element_count; i++) {
+        double value = number_get(t->buffer->data, t->buffer->dtype, s->buffer_offset + i);
         if (partial != 0)
             to[i] += first ? value : 0;
         else if (!first)
-            t->b->replicas_differ += to[i] != value && (to[i] == to[i] || value == value);
+            t->b->differing_replica_elements +=
+                to[i] != value && (to[i] == to[i] || value == value);
         else
             to[i] = value;
     }
@@ -270,7 +276,7 @@ static enum status fill_tensors(struct bindings *b, const struct exec_buffer *bu
     switch ((enum binding_kind)buffer->binding->kind) {
     case BINDING_PARAM:
     case BINDING_MASTER:
-        transfer.sources = b->param;
+        transfer.sources = b->params;
         break;
     case BINDING_MOMENT1:
         transfer.sources = b->moment1;
@@ -282,13 +288,14 @@ static enum status fill_tensors(struct bindings *b, const struct exec_buffer *bu
         break;
     }
     if (transfer.sources != NULL)
-        for_stretches(buffer, fill_stretch, &transfer);
+        for_each_run(buffer, fill_run, &transfer);
     return STATUS_OK;
 }
 
 /* ---- tokens ---- */
 
-/* Returns the axes along which the head ranks of the layout lie: tensor ranks too where they cut sequences. */
+/* Returns the axes along which the layout's head ranks lie; these include the tensor ranks where those cut
+ * sequences. */
 static uint32_t head_axes(const struct ir *ir)
 {
     const struct mesh_place origin = {{0}};
@@ -310,29 +317,29 @@ static bool are_same_ranks(const struct ir *ir, uint32_t axes, uint32_t others)
 static int64_t own_position(const struct ir *ir, uint32_t rank,
                             const struct document_list *documents, int64_t p)
 {
-    struct mesh_place place = place_of(ir, rank);
+    struct mesh_place place = mesh_place_of(ir, rank);
     uint32_t size, c = ir_context_of(ir, rank);
     uint32_t h = index_along(ir, &place, head_axes(ir), &size);
     return layout_global_in(&ir->layout, documents, c, h, p);
 }
 
-static int64_t own_tokens(const struct ir *ir)
+static int64_t own_token_count(const struct ir *ir)
 {
     return ir->layout.tokens / ((int64_t)ir->layout.cp * ir->layout.hp);
 }
 
-/* Returns the number of tokens of one sequence that lie in a buffer of this binding. */
-static int64_t bound_tokens(const struct ir *ir, const struct binding *binding)
+/* Returns how many tokens of one sequence a buffer with this binding holds. */
+static int64_t bound_token_count(const struct ir *ir, const struct binding *binding)
 {
-    int64_t own = own_tokens(ir);
+    int64_t own = own_token_count(ir);
     return binding->gathered == IR_NONE16
                ? own
                : own * group_size(&ir->mesh, &ir->group[binding->gathered]);
 }
 
 /* Returns the position in the sequence of element p of a buffer that may hold the tokens of a whole group. */
-static int64_t position_of(const struct exec_buffer *buffer, const struct document_list *documents,
-                           int64_t p)
+static int64_t position_of_element(const struct exec_buffer *buffer,
+                                   const struct document_list *documents, int64_t p)
 {
     const struct ir *ir = buffer->ir;
     uint16_t group = buffer->binding->gathered;
@@ -343,7 +350,7 @@ static int64_t position_of(const struct exec_buffer *buffer, const struct docume
         return layout_gathered_in(&ir->layout, documents, ir_context_of(ir, buffer->rank), p);
     if (!group_locate(&ir->mesh, &ir->group[group], buffer->rank, &instance, &index))
         return 0;
-    int64_t own = own_tokens(ir);
+    int64_t own = own_token_count(ir);
     uint32_t member = group_member(&ir->mesh, &ir->group[group], instance, (uint32_t)(p / own));
     return own_position(ir, member, documents, p % own);
 }
@@ -366,10 +373,10 @@ static enum status fill_tokens(const struct bindings *b, const struct exec_buffe
                                struct diag *diag)
 {
     const struct ir *ir = b->ir;
-    struct mesh_place place = place_of(ir, buffer->rank);
+    struct mesh_place place = mesh_place_of(ir, buffer->rank);
     uint32_t size, d = index_along(ir, &place, ir_axes_named(ir, "dp"), &size);
-    int64_t of_one = bound_tokens(ir, buffer->binding);
-    int64_t sequences = (int64_t)buffer->elements / of_one;
+    int64_t of_one = bound_token_count(ir, buffer->binding);
+    int64_t sequences = (int64_t)buffer->element_count / of_one;
     if (buffer->dtype != DTYPE_I32)
         return diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT,
                           "%s are bound to a buffer of type %s, and must be in i32",
@@ -381,13 +388,13 @@ static enum status fill_tokens(const struct bindings *b, const struct exec_buffe
                           buffer->rank, d * sequences, (d + 1) * sequences - 1, ir->global_batch);
     int32_t *data = buffer->data;
     const struct document_list whole = {.count = 1, .end = &ir->layout.tokens};
-    for (int64_t e = 0; e < (int64_t)buffer->elements; e++) {
+    for (int64_t e = 0; e < (int64_t)buffer->element_count; e++) {
         int64_t sequence = d * sequences + e / of_one;
         const struct document_list *documents = documents_of(&ir->documents, (uint32_t)sequence);
         if (documents == NULL)
             documents = &whole;
         data[e] = token_value(b, buffer->binding->kind, sequence,
-                              position_of(buffer, documents, e % of_one));
+                              position_of_element(buffer, documents, e % of_one));
     }
     return STATUS_OK;
 }
@@ -404,7 +411,7 @@ static bool holds_tokens(enum binding_kind kind)
     return kind == BINDING_TOKENS || kind == BINDING_LABELS || kind == BINDING_POSITIONS;
 }
 
-enum status bindings_fill(void *user, const struct exec_buffer *buffer, struct diag *diag)
+enum status bindings_fill_buffer(void *user, const struct exec_buffer *buffer, struct diag *diag)
 {
     struct bindings *b = user;
     if (holds_tensors(buffer->binding->kind))
@@ -456,31 +463,31 @@ static bool is_result(const struct ir *ir, const struct binding *binding)
     return true;
 }
 
-static void read_tensors(struct bindings *b, const struct exec_buffer *buffer)
+static void collect_tensors(struct bindings *b, const struct exec_buffer *buffer)
 {
     const struct ir *ir = b->ir;
     const struct binding *binding = buffer->binding;
     struct binding_copy transfer = {.b = b,
                                     .buffer = buffer,
                                     .destinations = b->collected[binding->kind],
-                                    .partial = partial_axes(ir, binding)};
+                                    .partial_axes = partial_axes(ir, binding)};
     if (transfer.destinations != NULL && is_result(ir, binding))
-        for_stretches(buffer, read_stretch, &transfer);
+        for_each_run(buffer, collect_run, &transfer);
 }
 
-enum status bindings_read(void *user, const struct exec_buffer *buffer, struct diag *diag)
+enum status bindings_collect_buffer(void *user, const struct exec_buffer *buffer, struct diag *diag)
 {
     struct bindings *b = user;
     (void)diag;
-    if (b->read_step != buffer->step + 1) {
+    if (b->next_step != buffer->step + 1) {
         clear_collected(b);
-        b->read_step = buffer->step + 1;
+        b->next_step = buffer->step + 1;
     }
     if (holds_tensors(buffer->binding->kind)) {
-        read_tensors(b, buffer);
+        collect_tensors(b, buffer);
     } else if (buffer->binding->kind == BINDING_LOSS &&
-               is_first(b->ir, buffer->rank, b->ir->buffer.role[buffer->buffer],
-                        ~buffer->binding->partial)) {
+               is_first_of_equal_ranks(b->ir, buffer->rank, b->ir->buffer.role[buffer->buffer],
+                                       ~buffer->binding->partial)) {
         b->loss += number_get(buffer->data, buffer->dtype, 0);
     }
     return STATUS_OK;
@@ -490,7 +497,7 @@ enum status bindings_check(const struct bindings *b, const char *name, struct di
 {
     const struct ir *ir = b->ir;
     const struct loc at = {name, 0, 0};
-    struct mesh_place origin = place_of(ir, 0);
+    struct mesh_place origin = mesh_place_of(ir, 0);
     for (uint32_t t = 0; t < ir->tensor_count; t++)
         for (int d = 0; d < 2; d++) {
             uint32_t parts;
@@ -516,7 +523,7 @@ enum status bindings_check(const struct bindings *b, const char *name, struct di
             if (ir->buffer.dtype[i] == DTYPE_U8) /* a moment with its scales */
                 want = states_moment_elements(STATES_8BIT, want);
         } else if (holds_tokens(binding->kind)) {
-            int64_t of_one = bound_tokens(ir, binding);
+            int64_t of_one = bound_token_count(ir, binding);
             want = elements - elements % (uint64_t)(of_one > 0 ? of_one : 1);
             if (want == 0)
                 want = (uint64_t)of_one;

@@ -21,22 +21,22 @@
 
 /* A run of elements of a buffer of which `copies` ranks of a group hold the same elements. */
 struct copied_run {
-    uint64_t begin, count;
+    uint64_t begin, element_count;
     uint32_t copies;
 };
 
-/* Fills share with the parts of a rank's buffer that hold elements of the tensors it is bound to, without padding.
- * copies: how many ranks of the same role, in the rank's instance of the group, hold the same elements; neighbouring
- * parts with equal copies are joined. A buffer that is bound to no tensors is one part with copies 1. Returns the
- * number of parts; share may be NULL. */
-uint32_t bindings_shares(const struct ir *ir, uint32_t rank, uint32_t buffer, uint16_t group,
-                         struct copied_run *share);
+/* Fills run[] with the runs of a rank's buffer that hold elements of the tensors to which it is bound, without
+ * padding, and returns their number; run may be NULL. copies: how many ranks of the same role, in the rank's
+ * instance of the group, hold the same elements; neighbouring runs with equal copies are joined. A buffer that is
+ * bound to no tensors is one run with copies 1. */
+uint32_t bindings_copied_runs(const struct ir *ir, uint32_t rank, uint32_t buffer, uint16_t group,
+                              struct copied_run *share);
 
 /* Arrays of (ir.tensor_count) pointers, each to rows * cols elements, row after row. */
 struct bindings {
     const struct ir *ir;
     /* Values that fill buffers. */
-    const double *const *param;   /* parameters, and their masters */
+    const double *const *params;  /* parameters, and their masters */
     const double *const *moment1; /* NULL: zero */
     const double *const *moment2; /* NULL: zero */
     const int32_t *tokens;        /* (ir.global_batch, ir.layout.tokens) */
@@ -44,11 +44,11 @@ struct bindings {
     /* Arrays into which buffers are collected, by BINDING_PARAM .. BINDING_MOMENT2; NULL: not wanted. */
     double *const *collected[BINDING_KIND_COUNT];
     double loss; /* loss of the step read last */
-    /* Number of elements so far for which a replica held another value than the rank that was collected. */
-    uint64_t replicas_differ;
+    /* Number of elements so far that had another value on a replica than on the rank from which they were collected. */
+    uint64_t differing_replica_elements;
 
     /* Used only by bindings.c. */
-    uint32_t read_step; /* 1 + the step that was read last */
+    uint32_t next_step; /* 1 + the step that was read last */
 };
 
 /* Checks that the ir's bindings can be filled and collected: columns divide by the ranks over which they are cut, and
@@ -56,19 +56,21 @@ struct bindings {
  * later. name stands for the schedule in messages. */
 enum status bindings_check(const struct bindings *b, const char *name, struct diag *diag);
 
-/* A block of a tensor that lies whole in a bound buffer: (rows, cols) from element in_buffer; row r begins at element
- * in_tensor + r step of the tensor. */
+/* A block of a tensor that lies whole in a bound buffer: (rows, cols) from element buffer_offset; row r begins at
+ * element tensor_offset + r row_stride of the tensor. */
 struct bindings_block {
     uint32_t tensor;
-    uint64_t in_tensor, in_buffer, rows, cols, step;
+    uint64_t tensor_offset, buffer_offset, rows, cols, row_stride;
 };
 typedef void bindings_block_function(void *context, const struct bindings_block *block);
 /* Calls use for blocks that together are all elements of tensors that a bound buffer holds, without padding. */
-void bindings_blocks(const struct exec_buffer *buffer, bindings_block_function *use, void *context);
+void bindings_for_each_block(const struct exec_buffer *buffer, bindings_block_function *use,
+                             void *context);
 
-/* Functions for struct exec_io whose user is a struct bindings: fill a bound buffer, and collect one. Collected sums
- * start from 0 in every step. */
-enum status bindings_fill(void *user, const struct exec_buffer *buffer, struct diag *diag);
-enum status bindings_read(void *user, const struct exec_buffer *buffer, struct diag *diag);
+/* Functions for a struct exec_io whose `user` is a struct bindings: the first fills a bound buffer, the second adds
+ * one to the collected arrays. Collected sums start from 0 in every step. */
+enum status bindings_fill_buffer(void *user, const struct exec_buffer *buffer, struct diag *diag);
+enum status bindings_collect_buffer(void *user, const struct exec_buffer *buffer,
+                                    struct diag *diag);
 
 #endif

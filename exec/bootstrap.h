@@ -20,11 +20,13 @@
 #define BOOTSTRAP_UNKNOWN UINT32_MAX
 
 struct bootstrap_place {
-    uint32_t rank, size;
-    uint32_t local_index; /* index on its machine; BOOTSTRAP_UNKNOWN: found when they connect */
-    char host[256];       /* of rank 0 */
-    uint16_t port;
-    uint32_t local_size; /* processes of its machine; size, if the launcher does not say it */
+    uint32_t rank, process_count;
+    /* index among the processes of its machine; BOOTSTRAP_UNKNOWN: it is found when the processes connect */
+    uint32_t local_rank;
+    char rank0_host[256]; /* the host on which rank 0 listens */
+    uint16_t rank0_port;
+    /* number of processes on its machine; process_count, if the launcher does not say it */
+    uint32_t local_process_count;
 };
 
 /* Reads the place from the environment; size 1 if no launcher has set its variables. */
@@ -33,45 +35,46 @@ enum status bootstrap_place_read(struct bootstrap_place *place, struct diag *dia
 struct bootstrap;
 
 /* Connects all processes; waits at most timeout_s for them, which is also the time limit of every later message.
- * `schedule` must be the same number on all. STATUS_SYSTEM: somebody did not come, the port is another program's, or a
- * process differs from rank 0; every process gets a message. */
+ * `schedule`, a digest of the schedule, must be the same on all. STATUS_SYSTEM: a process did not connect in time,
+ * another program uses the port, or a process differs from rank 0; every process gets a message. */
 struct bootstrap *bootstrap_open(const struct bootstrap_place *place, uint64_t schedule,
                                  double timeout_s, struct diag *diag);
 void bootstrap_close(struct bootstrap *bootstrap);
 
 uint32_t bootstrap_rank(const struct bootstrap *bootstrap);
-uint32_t bootstrap_size(const struct bootstrap *bootstrap);
+uint32_t bootstrap_process_count(const struct bootstrap *bootstrap);
 /* Return the index among the processes of this machine, and their number. */
-uint32_t bootstrap_local(const struct bootstrap *bootstrap);
-uint32_t bootstrap_local_size(const struct bootstrap *bootstrap);
+uint32_t bootstrap_local_rank(const struct bootstrap *bootstrap);
+uint32_t bootstrap_local_process_count(const struct bootstrap *bootstrap);
 
 /* Sends root's data to all processes. All processes must make the same calls in the same order. STATUS_SYSTEM: a
  * process is gone, or has not answered in time; every later call fails, too. The time counts anew whenever the
  * processes report progress. */
 enum status bootstrap_broadcast(struct bootstrap *bootstrap, uint32_t root, void *data,
                                 size_t bytes, struct diag *diag);
-/* Collects the data `mine` of every process in `all`, (size, bytes). */
-enum status bootstrap_gather(struct bootstrap *bootstrap, const void *mine, void *all, size_t bytes,
-                             struct diag *diag);
+/* Collects the data `mine` of every process in `all`, (processes, bytes), on every process. */
+enum status bootstrap_all_gather(struct bootstrap *bootstrap, const void *mine, void *all,
+                                 size_t bytes, struct diag *diag);
 /* Fails on every process unless all have the same schedule. */
-enum status bootstrap_agree(struct bootstrap *bootstrap, uint64_t schedule, struct diag *diag);
+enum status bootstrap_check_same_schedule(struct bootstrap *bootstrap, uint64_t schedule,
+                                          struct diag *diag);
 
 /* What the processes know of each other during a step. It travels on connections of its own, several times a second. */
 struct bootstrap_progress {
-    uint64_t ended_ops;      /* ops that have ended, on all processes */
-    uint32_t busy_processes; /* processes on which an op is at work */
-    uint32_t failed_rank;    /* 1 + the rank of a process that has failed; 0: none */
+    uint64_t ended_ops;          /* ops that have ended, on all processes */
+    uint32_t busy_processes;     /* processes on which an op is running */
+    uint32_t failed_rank_plus_1; /* 1 + the rank of a process that has failed; 0: none */
 };
 
 /* Reports this process's progress (failed: whether it has failed), and reads that of all as far as it is known. Any
  * thread may call it. */
-struct bootstrap_progress bootstrap_report(struct bootstrap *bootstrap, uint64_t ended, bool busy,
-                                           bool failed);
+struct bootstrap_progress bootstrap_report_progress(struct bootstrap *bootstrap, uint64_t ended,
+                                                    bool busy, bool failed);
 
 /* Returns the processes that this one was started with, connected at the first call and kept until it ends; *world is
  * NULL if there are no others. All must have the same `schedule`, in every call. */
-enum status bootstrap_world(struct bootstrap **world, uint64_t schedule, struct diag *diag);
-/* True if this process is the one that prints: the only one, or rank 0. */
-bool bootstrap_speaks(void);
+enum status bootstrap_connect_world(struct bootstrap **world, uint64_t schedule, struct diag *diag);
+/* True if this process prints the results: it is the only one, or rank 0. */
+bool bootstrap_is_printing_process(void);
 
 #endif

@@ -31,25 +31,25 @@ void bootstrap_set_timeout(int fd, double timeout_s)
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &t, sizeof t);
 }
 
-static double last_moved_s(struct bootstrap *b)
+static double last_progress_s(struct bootstrap *b)
 {
     pthread_mutex_lock(&b->lock);
-    double moved_s = b->moved_s;
+    double moved_s = b->last_progress_s;
     pthread_mutex_unlock(&b->lock);
     return moved_s;
 }
 
 /* True if a call that began at since_s may still wait: sockets time out after a second, and time counts from the last
  * progress of any process. */
-static bool may_wait(struct bootstrap *b, double since_s)
+static bool may_wait_longer(struct bootstrap *b, double since_s)
 {
-    double moved_s = last_moved_s(b);
+    double moved_s = last_progress_s(b);
     return (errno == EAGAIN || errno == EWOULDBLOCK) &&
            bootstrap_now_s() < (moved_s > since_s ? moved_s : since_s) + b->timeout_s;
 }
 
-static enum status peer_gone(struct bootstrap *b, uint32_t peer, const char *call,
-                             struct diag *diag)
+static enum status report_lost_peer(struct bootstrap *b, uint32_t peer, const char *call,
+                                    struct diag *diag)
 {
     b->is_broken = true;
     const char *why = errno == 0                                  ? "it has ended"
@@ -60,34 +60,34 @@ static enum status peer_gone(struct bootstrap *b, uint32_t peer, const char *cal
                       b->place.rank, peer, why);
 }
 
-static enum status put_bytes(struct bootstrap *b, uint32_t peer, const void *data, size_t bytes,
-                             struct diag *diag)
+static enum status send_bytes(struct bootstrap *b, uint32_t peer, const void *data, size_t bytes,
+                              struct diag *diag)
 {
     double since_s = bootstrap_now_s();
     for (size_t done = 0; done < bytes;) {
         errno = 0;
         ssize_t n =
-            send(b->peer[MESSAGES][peer], (const char *)data + done, bytes - done, MSG_NOSIGNAL);
-        if (n < 0 && (errno == EINTR || may_wait(b, since_s)))
+            send(b->sockets[MESSAGES][peer], (const char *)data + done, bytes - done, MSG_NOSIGNAL);
+        if (n < 0 && (errno == EINTR || may_wait_longer(b, since_s)))
             continue;
         if (n <= 0)
-            return peer_gone(b, peer, "send", diag);
+            return report_lost_peer(b, peer, "send", diag);
         done += (size_t)n;
     }
     return STATUS_OK;
 }
 
-static enum status get_bytes(struct bootstrap *b, uint32_t peer, void *data, size_t bytes,
-                             struct diag *diag)
+static enum status receive_bytes(struct bootstrap *b, uint32_t peer, void *data, size_t bytes,
+                                 struct diag *diag)
 {
     double since_s = bootstrap_now_s();
     for (size_t done = 0; done < bytes;) {
         errno = 0;
-        ssize_t n = recv(b->peer[MESSAGES][peer], (char *)data + done, bytes - done, 0);
-        if (n < 0 && (errno == EINTR || may_wait(b, since_s)))
+        ssize_t n = recv(b->sockets[MESSAGES][peer], (char *)data + done, bytes - done, 0);
+        if (n < 0 && (errno == EINTR || may_wait_longer(b, since_s)))
             continue;
         if (n <= 0)
-            return peer_gone(b, peer, "recv", diag);
+            return report_lost_peer(b, peer, "recv", diag);
         done += (size_t)n;
     }
     return STATUS_OK;
@@ -95,8 +95,9 @@ static enum status get_bytes(struct bootstrap *b, uint32_t peer, void *data, siz
 
 /* ---- opening ---- */
 
-/* Returns a number that processes of one machine have in common, and no others: that of its last start. */
-static uint64_t host_number(void)
+/* Returns a number that is equal on all processes of a machine and differs between machines: a digest of the
+ * machine's boot id. */
+static uint64_t machine_id(void)
 {
     char text[64] = "";
     FILE *file = fopen("/proc/sys/kernel/random/boot_id", "r");
@@ -110,35 +111,38 @@ static uint64_t host_number(void)
     return number;
 }
 
-/* Finds how many processes run on this machine, and this one's place among them if the launcher has not said it. */
-static enum status find_neighbours(struct bootstrap *b, uint64_t *host, struct diag *diag)
+/* Counts the processes of this machine, and finds this process's index among them if the launcher has not given it. */
+static enum status count_local_processes(struct bootstrap *b, uint64_t *host, struct diag *diag)
 {
-    enum status status = bootstrap_broadcast(b, 0, host, b->place.size * sizeof *host, diag);
+    enum status status =
+        bootstrap_broadcast(b, 0, host, b->place.process_count * sizeof *host, diag);
     uint32_t before = 0;
-    b->local_size = 0;
-    for (uint32_t r = 0; r < b->place.size && status == STATUS_OK; r++) {
-        before += r < b->place.rank && host[r] == b->host;
-        b->local_size += host[r] == b->host;
+    b->local_process_count = 0;
+    for (uint32_t r = 0; r < b->place.process_count && status == STATUS_OK; r++) {
+        before += r < b->place.rank && host[r] == b->machine_id;
+        b->local_process_count += host[r] == b->machine_id;
     }
-    if (b->place.local_index == BOOTSTRAP_UNKNOWN)
-        b->place.local_index = before;
+    if (b->place.local_rank == BOOTSTRAP_UNKNOWN)
+        b->place.local_rank = before;
     return status;
 }
 
-static enum status open_all(struct bootstrap *b, struct diag *diag)
+static enum status open_connections(struct bootstrap *b, struct diag *diag)
 {
-    uint64_t *host = heap_zalloc(b->place.size, sizeof *host);
-    host[0] = b->host;
-    enum status status = bootstrap_meet(b, host, diag);
-    for (uint32_t r = 0; r < b->place.size; r++)
-        if (b->peer[MESSAGES][r] >= 0)
-            bootstrap_set_timeout(b->peer[MESSAGES][r], 1);
-    b->moved_s = bootstrap_now_s();
+    uint64_t *host = heap_zalloc(b->place.process_count, sizeof *host);
+    host[0] = b->machine_id;
+    enum status status = bootstrap_connect_processes(b, host, diag);
+    for (uint32_t r = 0; r < b->place.process_count; r++)
+        if (b->sockets[MESSAGES][r] >= 0)
+            bootstrap_set_timeout(b->sockets[MESSAGES][r], 1);
+    b->last_progress_s = bootstrap_now_s();
     if (status == STATUS_OK)
-        status = find_neighbours(b, host, diag);
+        status = count_local_processes(b, host, diag);
     free(host);
-    int error = status == STATUS_OK ? pthread_create(&b->thread, NULL, bootstrap_exchange, b) : 0;
-    b->has_thread = status == STATUS_OK && error == 0;
+    int error = status == STATUS_OK
+                    ? pthread_create(&b->progress_thread, NULL, bootstrap_exchange_progress, b)
+                    : 0;
+    b->has_progress_thread = status == STATUS_OK && error == 0;
     return error == 0 ? status
                       : diag_error(diag, (struct loc){0}, STATUS_SYSTEM,
                                    "cannot start a thread: %s", strerror(error));
@@ -149,17 +153,17 @@ struct bootstrap *bootstrap_open(const struct bootstrap_place *place, uint64_t s
 {
     struct bootstrap *b = heap_zalloc(1, sizeof *b);
     b->place = *place;
-    b->schedule = schedule;
+    b->schedule_digest = schedule;
     b->timeout_s = timeout_s;
-    b->host = host_number();
-    b->local_size = 1;
+    b->machine_id = machine_id();
+    b->local_process_count = 1;
     pthread_mutex_init(&b->lock, NULL);
     for (int c = 0; c < CHANNELS; c++) {
-        b->peer[c] = heap_alloc(place->size, sizeof *b->peer[c]);
-        for (uint32_t i = 0; i < place->size; i++)
-            b->peer[c][i] = -1;
+        b->sockets[c] = heap_alloc(place->process_count, sizeof *b->sockets[c]);
+        for (uint32_t i = 0; i < place->process_count; i++)
+            b->sockets[c][i] = -1;
     }
-    if (place->size == 1 || open_all(b, diag) == STATUS_OK)
+    if (place->process_count == 1 || open_connections(b, diag) == STATUS_OK)
         return b;
     bootstrap_close(b);
     return NULL;
@@ -170,12 +174,12 @@ void bootstrap_close(struct bootstrap *b)
     if (b == NULL)
         return;
     atomic_store(&b->must_quit, true);
-    if (b->has_thread)
-        pthread_join(b->thread, NULL);
+    if (b->has_progress_thread)
+        pthread_join(b->progress_thread, NULL);
     for (int c = 0; c < CHANNELS; c++) {
-        for (uint32_t i = 0; i < b->place.size; i++)
-            bootstrap_hang_up(&b->peer[c][i]);
-        free(b->peer[c]);
+        for (uint32_t i = 0; i < b->place.process_count; i++)
+            bootstrap_close_socket(&b->sockets[c][i]);
+        free(b->sockets[c]);
     }
     pthread_mutex_destroy(&b->lock);
     free(b);
@@ -186,24 +190,24 @@ uint32_t bootstrap_rank(const struct bootstrap *b)
     return b->place.rank;
 }
 
-uint32_t bootstrap_size(const struct bootstrap *b)
+uint32_t bootstrap_process_count(const struct bootstrap *b)
 {
-    return b->place.size;
+    return b->place.process_count;
 }
 
-uint32_t bootstrap_local(const struct bootstrap *b)
+uint32_t bootstrap_local_rank(const struct bootstrap *b)
 {
-    return b->place.local_index;
+    return b->place.local_rank;
 }
 
-uint32_t bootstrap_local_size(const struct bootstrap *b)
+uint32_t bootstrap_local_process_count(const struct bootstrap *b)
 {
-    return b->local_size;
+    return b->local_process_count;
 }
 
 /* ---- messages ---- */
 
-static enum status report_broken(struct diag *diag)
+static enum status report_broken_connection(struct diag *diag)
 {
     return diag_error(diag, (struct loc){0}, STATUS_SYSTEM,
                       "an earlier call lost the connection to a process of the run");
@@ -213,42 +217,44 @@ enum status bootstrap_broadcast(struct bootstrap *b, uint32_t root, void *data, 
                                 struct diag *diag)
 {
     if (b->is_broken)
-        return report_broken(diag);
+        return report_broken_connection(diag);
     if (b->place.rank != 0) {
-        enum status status = b->place.rank == root ? put_bytes(b, 0, data, bytes, diag) : STATUS_OK;
-        return status == STATUS_OK && b->place.rank != root ? get_bytes(b, 0, data, bytes, diag)
+        enum status status =
+            b->place.rank == root ? send_bytes(b, 0, data, bytes, diag) : STATUS_OK;
+        return status == STATUS_OK && b->place.rank != root ? receive_bytes(b, 0, data, bytes, diag)
                                                             : status;
     }
-    enum status status = root != 0 ? get_bytes(b, root, data, bytes, diag) : STATUS_OK;
-    for (uint32_t i = 1; i < b->place.size && status == STATUS_OK; i++)
+    enum status status = root != 0 ? receive_bytes(b, root, data, bytes, diag) : STATUS_OK;
+    for (uint32_t i = 1; i < b->place.process_count && status == STATUS_OK; i++)
         if (i != root)
-            status = put_bytes(b, i, data, bytes, diag);
+            status = send_bytes(b, i, data, bytes, diag);
     return status;
 }
 
-enum status bootstrap_gather(struct bootstrap *b, const void *mine, void *all, size_t bytes,
-                             struct diag *diag)
+enum status bootstrap_all_gather(struct bootstrap *b, const void *mine, void *all, size_t bytes,
+                                 struct diag *diag)
 {
     enum status status = STATUS_OK;
     if (b->is_broken)
-        return report_broken(diag);
+        return report_broken_connection(diag);
     memmove((char *)all + b->place.rank * bytes, mine, bytes);
     if (b->place.rank != 0) {
-        status = put_bytes(b, 0, mine, bytes, diag);
-        return status == STATUS_OK ? get_bytes(b, 0, all, b->place.size * bytes, diag) : status;
+        status = send_bytes(b, 0, mine, bytes, diag);
+        return status == STATUS_OK ? receive_bytes(b, 0, all, b->place.process_count * bytes, diag)
+                                   : status;
     }
-    for (uint32_t i = 1; i < b->place.size && status == STATUS_OK; i++)
-        status = get_bytes(b, i, (char *)all + i * bytes, bytes, diag);
-    for (uint32_t i = 1; i < b->place.size && status == STATUS_OK; i++)
-        status = put_bytes(b, i, all, b->place.size * bytes, diag);
+    for (uint32_t i = 1; i < b->place.process_count && status == STATUS_OK; i++)
+        status = receive_bytes(b, i, (char *)all + i * bytes, bytes, diag);
+    for (uint32_t i = 1; i < b->place.process_count && status == STATUS_OK; i++)
+        status = send_bytes(b, i, all, b->place.process_count * bytes, diag);
     return status;
 }
 
-enum status bootstrap_agree(struct bootstrap *b, uint64_t schedule, struct diag *diag)
+enum status bootstrap_check_same_schedule(struct bootstrap *b, uint64_t schedule, struct diag *diag)
 {
-    uint64_t *all = heap_zalloc(b->place.size, sizeof *all);
-    enum status status = bootstrap_gather(b, &schedule, all, sizeof *all, diag);
-    for (uint32_t r = 1; r < b->place.size && status == STATUS_OK; r++)
+    uint64_t *all = heap_zalloc(b->place.process_count, sizeof *all);
+    enum status status = bootstrap_all_gather(b, &schedule, all, sizeof *all, diag);
+    for (uint32_t r = 1; r < b->place.process_count && status == STATUS_OK; r++)
         if (all[r] != all[0])
             status = diag_error(diag, (struct loc){.name = "rank 0"}, STATUS_SYSTEM,
                                 "rank %" PRIu32
@@ -263,30 +269,30 @@ enum status bootstrap_agree(struct bootstrap *b, uint64_t schedule, struct diag 
 
 static struct bootstrap *met;
 
-static void leave_group(void)
+static void close_world(void)
 {
     bootstrap_close(met);
     met = NULL;
 }
 
-enum status bootstrap_world(struct bootstrap **world, uint64_t schedule, struct diag *diag)
+enum status bootstrap_connect_world(struct bootstrap **world, uint64_t schedule, struct diag *diag)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     const double connect_s = 120, message_s = 600; /* a process may build plans for minutes */
     struct bootstrap_place place;
     enum status status = bootstrap_place_read(&place, diag);
     *world = NULL;
-    if (status != STATUS_OK || place.size == 1)
+    if (status != STATUS_OK || place.process_count == 1)
         return status;
     pthread_mutex_lock(&lock);
     if (met != NULL) {
-        status = bootstrap_agree(met, schedule, diag);
+        status = bootstrap_check_same_schedule(met, schedule, diag);
     } else {
         met = bootstrap_open(&place, schedule, connect_s, diag);
         status = met != NULL ? STATUS_OK : STATUS_SYSTEM;
         if (met != NULL) {
             met->timeout_s = message_s;
-            atexit(leave_group);
+            atexit(close_world);
         }
     }
     *world = met;

@@ -9,15 +9,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Without a launcher's port; above the port of torchrun's store; and where ports by Slurm's numbers begin. */
+/* PORT: if no launcher gives one. BESIDE: added to the port of torchrun's store. SLURM_PORTS: ports derived from a
+ * Slurm job's number begin here. */
 enum { PORT = 29555, BESIDE = 1000, SLURM_PORTS = 20000, SLURM_PORT_COUNT = 10000 };
 
-/* The first row whose mark is set says how this process was started. mpirun starts its daemons by srun where it can, so
- * its processes may have Slurm's variables, too. Of Slurm only a step's count is read: the shell of sbatch has
- * SLURM_NTASKS and SLURM_PROCID without being one of several processes. */
+/* The variables that each launcher sets. The first row whose `marker` is set shows how this process was started.
+ * mpirun may start its daemons by srun, so its processes may have Slurm's variables, too. For Slurm the variable of
+ * a job step is read, because the shell of sbatch has SLURM_NTASKS and SLURM_PROCID although it is a single process. */
 static const struct launch_variables {
-    const char *mark, *size, *rank, *local;
-    const char *local_size; /* of Slurm a list, "8(x2),4", of which the first number is taken */
+    const char *marker, *process_count, *rank, *local_rank;
+    /* Slurm gives a list, "8(x2),4", of which the first number is taken */
+    const char *local_process_count;
 } launchers[] = {
     /* torchrun, or by hand */
     {"WORLD_SIZE", "WORLD_SIZE", "RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
@@ -34,13 +36,13 @@ static const struct launch_variables {
 static const struct launch_variables *find_launcher(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(launchers); i++)
-        if (getenv(launchers[i].mark) != NULL)
+        if (getenv(launchers[i].marker) != NULL)
             return &launchers[i];
     return NULL;
 }
 
-static enum status read_number(const char *name, uint32_t fallback, uint32_t *number,
-                               struct diag *diag)
+static enum status read_count_variable(const char *name, uint32_t fallback, uint32_t *number,
+                                       struct diag *diag)
 {
     const char *text = getenv(name);
     char *end;
@@ -59,7 +61,7 @@ static enum status read_number(const char *name, uint32_t fallback, uint32_t *nu
 }
 
 /* Writes the first host of a list such as "gpu[003-010,12]-a,login1": "gpu003-a". */
-static void first_host(const char *list, char *host, size_t size)
+static void copy_first_host(const char *list, char *host, size_t size)
 {
     size_t stem = strcspn(list, "[,");
     const char *number = list[stem] == '[' ? list + stem + 1 : "";
@@ -72,28 +74,30 @@ static void first_host(const char *list, char *host, size_t size)
 
 static bool is_slurm(const struct launch_variables *launcher)
 {
-    return launcher != NULL && strncmp(launcher->size, "SLURM", 5) == 0;
+    return launcher != NULL && strncmp(launcher->process_count, "SLURM", 5) == 0;
 }
 
-static void read_local_size(struct bootstrap_place *place, const struct launch_variables *launcher)
+static void read_local_process_count(struct bootstrap_place *place,
+                                     const struct launch_variables *launcher)
 {
-    const char *text = launcher != NULL ? getenv(launcher->local_size) : NULL;
+    const char *text = launcher != NULL ? getenv(launcher->local_process_count) : NULL;
     unsigned long value = text != NULL ? strtoul(text, NULL, 10) : 0;
-    place->local_size = value > 0 && value < place->size ? (uint32_t)value : place->size;
+    place->local_process_count =
+        value > 0 && value < place->process_count ? (uint32_t)value : place->process_count;
 }
 
 static enum status read_host(struct bootstrap_place *place, const struct launch_variables *launcher,
                              struct diag *diag)
 {
     const char *host = getenv("MASTER_ADDR"), *nodes = getenv("SLURM_STEP_NODELIST");
-    snprintf(place->host, sizeof place->host, "%s", host != NULL ? host : "127.0.0.1");
+    snprintf(place->rank0_host, sizeof place->rank0_host, "%s", host != NULL ? host : "127.0.0.1");
     if (host != NULL || launcher == NULL)
         return STATUS_OK;
     if (is_slurm(launcher) && nodes != NULL) {
-        first_host(nodes, place->host, sizeof place->host);
+        copy_first_host(nodes, place->rank0_host, sizeof place->rank0_host);
         return STATUS_OK;
     }
-    if (place->local_size < place->size)
+    if (place->local_process_count < place->process_count)
         return diag_error(diag, (struct loc){.name = "MASTER_ADDR"}, STATUS_BAD_INPUT,
                           "is not set; with processes on several machines it must name the "
                           "machine of rank 0, in the environment of all");
@@ -107,7 +111,7 @@ static enum status read_port(struct bootstrap_place *place, const struct launch_
 {
     const char *job = getenv("SLURM_JOB_ID"), *step = getenv("SLURM_STEP_ID");
     uint32_t port, master;
-    enum status status = read_number("MASTER_PORT", 0, &master, diag);
+    enum status status = read_count_variable("MASTER_PORT", 0, &master, diag);
     if (master > 0)
         port = master + BESIDE <= UINT16_MAX ? master + BESIDE : master - BESIDE;
     else if (is_slurm(launcher) && job != NULL)
@@ -117,8 +121,8 @@ static enum status read_port(struct bootstrap_place *place, const struct launch_
     else
         port = PORT;
     if (status == STATUS_OK)
-        status = read_number("LONGHAUL_PORT", port, &port, diag);
-    place->port = (uint16_t)port;
+        status = read_count_variable("LONGHAUL_PORT", port, &port, diag);
+    place->rank0_port = (uint16_t)port;
     return status;
 }
 
@@ -126,29 +130,30 @@ enum status bootstrap_place_read(struct bootstrap_place *place, struct diag *dia
 {
     const struct launch_variables *launcher = find_launcher();
     enum status status = STATUS_OK;
-    *place = (struct bootstrap_place){.size = 1};
+    *place = (struct bootstrap_place){.process_count = 1};
     if (launcher != NULL) {
-        status = read_number(launcher->size, 1, &place->size, diag);
-        if (status == STATUS_OK && place->size > 1 && getenv(launcher->rank) == NULL)
+        status = read_count_variable(launcher->process_count, 1, &place->process_count, diag);
+        if (status == STATUS_OK && place->process_count > 1 && getenv(launcher->rank) == NULL)
             status = diag_error(diag, (struct loc){.name = launcher->rank}, STATUS_BAD_INPUT,
                                 "is not set, but %s is: %" PRIu32 " processes have ranks from 0",
-                                launcher->size, place->size);
+                                launcher->process_count, place->process_count);
         if (status == STATUS_OK)
-            status = read_number(launcher->rank, 0, &place->rank, diag);
+            status = read_count_variable(launcher->rank, 0, &place->rank, diag);
         if (status == STATUS_OK)
-            status = read_number(launcher->local, BOOTSTRAP_UNKNOWN, &place->local_index, diag);
+            status = read_count_variable(launcher->local_rank, BOOTSTRAP_UNKNOWN,
+                                         &place->local_rank, diag);
     }
-    if (status == STATUS_OK && (place->size == 0 || place->rank >= place->size))
-        status = diag_error(diag, (struct loc){.name = launcher->size}, STATUS_BAD_INPUT,
+    if (status == STATUS_OK && (place->process_count == 0 || place->rank >= place->process_count))
+        status = diag_error(diag, (struct loc){.name = launcher->process_count}, STATUS_BAD_INPUT,
                             "rank %" PRIu32 " of %" PRIu32 " processes; ranks count from 0",
-                            place->rank, place->size);
-    read_local_size(place, launcher);
+                            place->rank, place->process_count);
+    read_local_process_count(place, launcher);
     if (status == STATUS_OK)
         status = read_host(place, launcher, diag);
     return status == STATUS_OK ? read_port(place, launcher, diag) : status;
 }
 
-bool bootstrap_speaks(void)
+bool bootstrap_is_printing_process(void)
 {
     struct bootstrap_place place;
     struct diag unread = {0};

@@ -10,101 +10,104 @@
 #include <time.h>
 #include <unistd.h>
 
-#define BEAT_S 0.1 /* between two reports of progress */
+#define BEAT_S 0.1 /* seconds between two heartbeats */
 
-/* A beat of a peer of which some bytes have come. */
+/* A heartbeat of a peer that has been received in part. */
 struct partial_heartbeat {
     struct heartbeat beat;
-    size_t bytes;
+    size_t received_bytes;
 };
 
-/* Reads all beats that have come on a connection; *last is the newest. False: the connection is closed. */
-static bool read_beats(int fd, struct partial_heartbeat *half, struct heartbeat *last)
+/* Reads all heartbeats that have arrived on a connection; *last is the newest. False: the connection is closed. */
+static bool receive_heartbeats(int fd, struct partial_heartbeat *half, struct heartbeat *last)
 {
     for (;;) {
-        ssize_t n = recv(fd, (char *)&half->beat + half->bytes, sizeof half->beat - half->bytes,
-                         MSG_DONTWAIT);
+        ssize_t n = recv(fd, (char *)&half->beat + half->received_bytes,
+                         sizeof half->beat - half->received_bytes, MSG_DONTWAIT);
         if (n <= 0)
             return n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
-        half->bytes += (size_t)n;
-        if (half->bytes == sizeof half->beat) {
+        half->received_bytes += (size_t)n;
+        if (half->received_bytes == sizeof half->beat) {
             *last = half->beat;
-            half->bytes = 0;
+            half->received_bytes = 0;
         }
     }
 }
 
-/* Sends a beat if there is room; false: the connection is closed, or has had no room for so long that half a beat was
- * sent. */
-static bool send_beat(int fd, const struct heartbeat *beat)
+/* Sends a heartbeat if the socket has room. False: the connection is closed, or only a part of the heartbeat could
+ * be sent. */
+static bool send_heartbeat(int fd, const struct heartbeat *beat)
 {
     ssize_t n = send(fd, beat, sizeof *beat, MSG_DONTWAIT | MSG_NOSIGNAL);
     return n == (ssize_t)sizeof *beat ||
            (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR));
 }
 
-void bootstrap_hang_up(int *fd)
+void bootstrap_close_socket(int *fd)
 {
     if (*fd >= 0)
         close(*fd);
     *fd = -1;
 }
 
-/* Exchanges beats once. On rank 0: `last` has what each peer sent last, and the sum goes to all. */
-static void exchange_beats(struct bootstrap *b, struct partial_heartbeat *half,
-                           struct heartbeat *last)
+/* Exchanges heartbeats once. On rank 0, `last` has the last one of each peer, and their sum is sent to all. */
+static void exchange_heartbeats(struct bootstrap *b, struct partial_heartbeat *half,
+                                struct heartbeat *last)
 {
-    uint32_t peers = b->place.rank == 0 ? b->place.size : 1;
-    int *fd = b->peer[PROGRESS];
+    uint32_t peers = b->place.rank == 0 ? b->place.process_count : 1;
+    int *fd = b->sockets[PROGRESS];
     pthread_mutex_lock(&b->lock);
-    struct heartbeat own = b->own_beat, before = b->all_beats, sum = own;
+    struct heartbeat own = b->own_progress, before = b->total_progress, sum = own;
     pthread_mutex_unlock(&b->lock);
     for (uint32_t r = 0; r < peers; r++)
-        if (fd[r] >= 0 && !read_beats(fd[r], &half[r], &last[r])) {
-            bootstrap_hang_up(&fd[r]);
+        if (fd[r] >= 0 && !receive_heartbeats(fd[r], &half[r], &last[r])) {
+            bootstrap_close_socket(&fd[r]);
             last[r].busy_processes = 0;
-            last[r].failed_rank = r + 1; /* a process that has ended in a step has failed */
+            last[r].failed_rank_plus_1 = r + 1; /* a process that has ended in a step has failed */
         }
     if (b->place.rank != 0)
         sum = last[0];
     for (uint32_t r = 1; r < peers; r++) {
         sum.ended_ops += last[r].ended_ops;
         sum.busy_processes += last[r].busy_processes;
-        sum.failed_rank = sum.failed_rank != 0 ? sum.failed_rank : last[r].failed_rank;
+        sum.failed_rank_plus_1 =
+            sum.failed_rank_plus_1 != 0 ? sum.failed_rank_plus_1 : last[r].failed_rank_plus_1;
     }
     for (uint32_t r = 0; r < peers; r++)
-        if (fd[r] >= 0 && !send_beat(fd[r], b->place.rank == 0 ? &sum : &own))
-            bootstrap_hang_up(&fd[r]);
+        if (fd[r] >= 0 && !send_heartbeat(fd[r], b->place.rank == 0 ? &sum : &own))
+            bootstrap_close_socket(&fd[r]);
     pthread_mutex_lock(&b->lock);
-    b->all_beats = sum;
+    b->total_progress = sum;
     if (sum.ended_ops != before.ended_ops || sum.busy_processes > 0)
-        b->moved_s = bootstrap_now_s();
+        b->last_progress_s = bootstrap_now_s();
     pthread_mutex_unlock(&b->lock);
 }
 
-void *bootstrap_exchange(void *argument)
+void *bootstrap_exchange_progress(void *argument)
 {
     static const struct timespec nap = {0, (long)(1e9 * BEAT_S)};
     struct bootstrap *b = argument;
-    struct partial_heartbeat *half = heap_zalloc(b->place.size, sizeof *half);
-    struct heartbeat *last = heap_zalloc(b->place.size, sizeof *last);
+    struct partial_heartbeat *half = heap_zalloc(b->place.process_count, sizeof *half);
+    struct heartbeat *last = heap_zalloc(b->place.process_count, sizeof *last);
     do {
-        exchange_beats(b, half, last);
+        exchange_heartbeats(b, half, last);
         nanosleep(&nap, NULL);
     } while (!atomic_load(&b->must_quit));
-    exchange_beats(b, half, last); /* others hear of a failure before the connection is closed */
+    exchange_heartbeats(b, half,
+                        last); /* others hear of a failure before the connection is closed */
     free(half);
     free(last);
     return NULL;
 }
 
-struct bootstrap_progress bootstrap_report(struct bootstrap *b, uint64_t ended, bool busy,
-                                           bool failed)
+struct bootstrap_progress bootstrap_report_progress(struct bootstrap *b, uint64_t ended, bool busy,
+                                                    bool failed)
 {
     pthread_mutex_lock(&b->lock);
-    b->own_beat = (struct heartbeat){ended, busy, failed ? b->place.rank + 1 : 0};
-    const struct bootstrap_progress all = {b->all_beats.ended_ops, b->all_beats.busy_processes,
-                                           b->all_beats.failed_rank};
+    b->own_progress = (struct heartbeat){ended, busy, failed ? b->place.rank + 1 : 0};
+    const struct bootstrap_progress all = {b->total_progress.ended_ops,
+                                           b->total_progress.busy_processes,
+                                           b->total_progress.failed_rank_plus_1};
     pthread_mutex_unlock(&b->lock);
     return all;
 }

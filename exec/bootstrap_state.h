@@ -8,44 +8,45 @@
 #include <stdatomic.h>
 
 #define BOOTSTRAP_GREETING_S                                                                       \
-    5.0 /* in which a program that listens or connects must have said who it is */
+    5.0 /* seconds within which a process that connects must have sent its greeting, and rank 0 its answer */
 
 /* The connections that every process makes to rank 0. */
 enum connection_kind { MESSAGES, PROGRESS, CHANNELS };
 
-/* A process's own progress, and what rank 0 sends of all. */
+/* The progress of one process, or the sum over all, which rank 0 sends. */
 struct heartbeat {
     uint64_t ended_ops;
-    uint32_t busy_processes, failed_rank;
+    uint32_t busy_processes, failed_rank_plus_1;
 };
 
 struct bootstrap {
     struct bootstrap_place place;
-    uint64_t schedule, host;
-    uint32_t local_size;
+    uint64_t schedule_digest, machine_id;
+    uint32_t local_process_count;
     double timeout_s;
-    int *peer[CHANNELS]; /* rank 0: (size) sockets; others: only peer[][0] is one */
+    int *sockets
+        [CHANNELS]; /* [kind]: on rank 0 (process_count) sockets, one for each rank; on others only sockets[kind][0], to rank 0 */
     bool is_broken;
 
-    pthread_t thread; /* exchanges beats */
-    bool has_thread;
+    pthread_t progress_thread; /* exchanges heartbeats */
+    bool has_progress_thread;
     atomic_bool must_quit;
     pthread_mutex_t lock; /* guards the fields below */
-    struct heartbeat own_beat, all_beats;
-    double moved_s; /* when progress was last heard of */
+    struct heartbeat own_progress, total_progress;
+    double last_progress_s; /* when a heartbeat last showed progress */
 };
 
 /* Returns the seconds of the monotonic clock. */
 double bootstrap_now_s(void);
 /* Sets the time after which a call on a socket returns with EAGAIN. */
 void bootstrap_set_timeout(int fd, double timeout_s);
-void bootstrap_hang_up(int *fd);
+void bootstrap_close_socket(int *fd);
 
-/* Connects this process: rank 0 waits for all others (exec/bootstrap_meet.c), which connect to it. On rank 0 host[r],
- * r > 0, receives the number of rank r's machine. */
-enum status bootstrap_meet(struct bootstrap *b, uint64_t *host, struct diag *diag);
+/* Connects the processes (exec/bootstrap_meet.c): all others connect to rank 0. On rank 0, host[r] for r > 0
+ * receives the machine id of rank r. */
+enum status bootstrap_connect_processes(struct bootstrap *b, uint64_t *host, struct diag *diag);
 
-/* Exchanges progress until b->quit is set; the function of b->thread (exec/bootstrap_progress.c). */
-void *bootstrap_exchange(void *bootstrap);
+/* Exchanges heartbeats until `must_quit` is set: the function of progress_thread (exec/bootstrap_progress.c). */
+void *bootstrap_exchange_progress(void *bootstrap);
 
 #endif

@@ -6,7 +6,7 @@
 enum { BLOCK = 1024, GRAIN = 64 * BLOCK };
 
 /* One call of draw_fill(). */
-struct fill {
+struct fill_call {
     char *destination;
     enum dtype dtype;
     const struct draw *draw;
@@ -15,7 +15,7 @@ struct fill {
 /* Fills elements [begin, end) of the block, counted row after row. */
 static void fill_part(void *context, uint64_t begin, uint64_t end)
 {
-    const struct fill *f = context;
+    const struct fill_call *f = context;
     const struct draw *d = f->draw;
     float block[BLOCK];
     for (uint64_t at = begin; at < end;) {
@@ -23,7 +23,7 @@ static void fill_part(void *context, uint64_t begin, uint64_t end)
         uint64_t count = left < end - at ? left : end - at;
         count = count < BLOCK ? count : BLOCK;
         for (uint64_t i = 0; i < count; i++)
-            block[i] = draw_number(d, d->first + row * d->step + col + i);
+            block[i] = draw_element(d, d->first_element + row * d->row_stride + col + i);
         number_from_f32(f->destination + at * dtype_bytes(f->dtype), f->dtype, block, count);
         at += count;
     }
@@ -31,6 +31,6 @@ static void fill_part(void *context, uint64_t begin, uint64_t end)
 
 void draw_fill(void *to, uint8_t dtype, const struct draw *draw, uint32_t threads)
 {
-    struct fill fill = {to, (enum dtype)dtype, draw};
+    struct fill_call fill = {to, (enum dtype)dtype, draw};
     parallel_for(threads, draw->rows * draw->cols, GRAIN, fill_part, &fill);
 }

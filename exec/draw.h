@@ -13,11 +13,11 @@
 #define DRAW_DEVIATION 37837.2271
 #define DRAW_MEAN 131070
 
-/* A block of a tensor that lies whole in memory: (rows, cols), of which row r begins at element first + r step of the
- * tensor. */
+/* A block (rows, cols) of a tensor, contiguous in memory, to be filled with seeded numbers. Row r of the block
+ * begins at element first_element + r row_stride of the tensor. */
 struct draw {
     uint64_t seed;
-    uint64_t rows, cols, first, step;
+    uint64_t rows, cols, first_element, row_stride;
     float centre, scale;
 };
 
@@ -28,7 +28,7 @@ struct draw {
 #endif
 
 /* Returns element i of the tensor. */
-DRAW_ANYWHERE float draw_number(const struct draw *draw, uint64_t i)
+DRAW_ANYWHERE float draw_element(const struct draw *draw, uint64_t i)
 {
     uint64_t z = draw->seed + (i + 1) * 0x9e3779b97f4a7c15u;
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;

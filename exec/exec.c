@@ -24,8 +24,8 @@ static const uint32_t ZEROED = 1u << BINDING_GRAD | 1u << BINDING_LOSS;
 typedef enum status visit_function(struct exec_run *run, const struct exec_io *io,
                                    struct exec_buffer *buffer, struct diag *diag);
 
-/* Makes a bound buffer zero where it lies. */
-static void clear_buffer(struct exec_run *run, const struct exec_buffer *buffer)
+/* Zeroes a bound buffer in the backend's memory. */
+static void zero_bound_buffer(struct exec_run *run, const struct exec_buffer *buffer)
 {
     const struct buffer_table *table = &run->ir->buffer;
     uint32_t b = buffer->buffer;
@@ -38,14 +38,15 @@ static void clear_buffer(struct exec_run *run, const struct exec_buffer *buffer)
                bytes);
 }
 
-/* A bound buffer that is being drawn. */
+/* The bound buffer that draw_into_buffer() fills. */
 struct buffer_draw {
     struct exec_run *run;
     const struct exec_buffer *buffer;
 };
 
-/* Fills a block of a bound buffer where it lies: on the device, or by threads of the host. */
-static void draw_block(void *context, uint64_t at, const struct draw *draw)
+/* Fills a block of a bound buffer with seeded numbers in the backend's memory: on the device, or by threads of the
+ * host. */
+static void draw_into_buffer(void *context, uint64_t at, const struct draw *draw)
 {
     const struct buffer_draw *d = context;
     const struct buffer_table *table = &d->run->ir->buffer;
@@ -56,27 +57,27 @@ static void draw_block(void *context, uint64_t at, const struct draw *draw)
     const struct backend *backend = d->run->backend;
     if (backend->draw == NULL || !backend->draw(d->run, rank, memory, offset, dtype, draw))
         draw_fill((char *)backend->memory(d->run, rank, memory) + offset, (uint8_t)dtype, draw,
-                  d->run->threads);
+                  d->run->threads_per_rank);
 }
 
-static enum status fill_buffer(struct exec_run *run, const struct exec_io *io,
-                               struct exec_buffer *buffer, struct diag *diag)
+static enum status fill_bound_buffer(struct exec_run *run, const struct exec_io *io,
+                                     struct exec_buffer *buffer, struct diag *diag)
 {
     const struct buffer_table *table = &run->ir->buffer;
     uint32_t b = buffer->buffer;
     uint64_t bytes = ir_buffer_bytes(run->ir, (buffer_id){b});
     struct buffer_draw drawing = {run, buffer};
-    if (!run_is_here(run, buffer->rank))
+    if (!run_has_rank(run, buffer->rank))
         return STATUS_OK;
     if (ZEROED >> buffer->binding->kind & 1) {
-        if (run->step == 0 || run->must_zero[b])
-            clear_buffer(run, buffer);
+        if (run->step_number == 0 || run->must_zero[b])
+            zero_bound_buffer(run, buffer);
         return STATUS_OK;
     }
     bool drawn = io->draw != NULL || io->fill == NULL;
     if (drawn)
-        clear_buffer(run, buffer);
-    if (io->draw != NULL && io->draw(io->user, buffer, draw_block, &drawing))
+        zero_bound_buffer(run, buffer);
+    if (io->draw != NULL && io->draw(io->user, buffer, draw_into_buffer, &drawing))
         return STATUS_OK;
     if (io->fill == NULL)
         return STATUS_OK;
@@ -86,13 +87,13 @@ static enum status fill_buffer(struct exec_run *run, const struct exec_io *io,
     return status;
 }
 
-static enum status check_bound(struct exec_run *run, const struct exec_io *io,
-                               struct exec_buffer *buffer, struct diag *diag)
+static enum status read_bound_buffer(struct exec_run *run, const struct exec_io *io,
+                                     struct exec_buffer *buffer, struct diag *diag)
 {
     const struct buffer_table *table = &run->ir->buffer;
     uint32_t b = buffer->buffer;
     uint64_t bytes = ir_buffer_bytes(run->ir, (buffer_id){b});
-    if (run_is_here(run, buffer->rank))
+    if (run_has_rank(run, buffer->rank))
         run->backend->get(run, buffer->rank, table->memory[b], table->offset[b], buffer->data,
                           bytes);
     enum status status = run->world != NULL ? bootstrap_broadcast(run->world, buffer->rank,
@@ -101,9 +102,9 @@ static enum status check_bound(struct exec_run *run, const struct exec_io *io,
     return status == STATUS_OK ? io->read(io->user, buffer, diag) : status;
 }
 
-/* Calls visit for every bound buffer of the kinds in the mask, with a copy to work on. */
-static enum status visit_bound(struct exec_run *run, const struct exec_io *io, uint32_t kinds,
-                               visit_function *visit, struct diag *diag)
+/* Calls visit() for every bound buffer of the kinds in the mask. buffer->data is a copy in the program's own memory. */
+static enum status for_each_bound_buffer(struct exec_run *run, const struct exec_io *io,
+                                         uint32_t kinds, visit_function *visit, struct diag *diag)
 {
     const struct ir *ir = run->ir;
     enum status status = STATUS_OK;
@@ -115,7 +116,7 @@ static enum status visit_bound(struct exec_run *run, const struct exec_io *io, u
     for (uint32_t rank = 0; rank < run->assignment.ranks; rank++)
         for (uint32_t b = 0; b < ir->buffer.count && status == STATUS_OK; b++) {
             if (ir->buffer.binding[b] == IR_NONE16 || ir->buffer.offset[b] == UINT64_MAX ||
-                ir->buffer.role[b] != run->assignment.role[rank])
+                ir->buffer.role[b] != run->assignment.role_of_rank[rank])
                 continue;
             const struct binding *binding = &ir->binding[ir->buffer.binding[b]];
             struct exec_buffer buffer = {
@@ -123,9 +124,9 @@ static enum status visit_bound(struct exec_run *run, const struct exec_io *io, u
                 .binding = binding,
                 .rank = rank,
                 .buffer = b,
-                .step = run->step,
+                .step = run->step_number,
                 .dtype = ir->buffer.dtype[b],
-                .elements = ir_buffer_elements(ir, (buffer_id){b}),
+                .element_count = ir_buffer_elements(ir, (buffer_id){b}),
                 .data = copy,
             };
             if (kinds >> binding->kind & 1)
@@ -138,29 +139,29 @@ static enum status visit_bound(struct exec_run *run, const struct exec_io *io, u
 /* ---- steps ---- */
 
 struct measured_steps {
-    double *step_s;       /* (measured) */
-    double *begin_s;      /* (measured) of run_now(), on this process */
-    struct op_time *time; /* (measured, time_count) only with trace */
-    size_t time_count;
-    uint32_t warmup, measured;
+    double *step_s;  /* (measured_count) */
+    double *begin_s; /* (measured_count) when each step began, by run_now_s() of this process */
+    struct op_time *op_times; /* (measured_count, times_per_step); only with records_trace */
+    size_t times_per_step;
+    uint32_t warmup_count, measured_count;
 };
 
-/* Runs a step on all processes: they begin together, and *seconds receives the time of the slowest one. *seconds < 0:
- * the step has failed in this process. */
-static enum status run_together(struct exec_run *run, struct executor *executor, double *seconds,
-                                struct diag *diag)
+/* Runs a step that begins on all processes together; *seconds receives the time of the slowest process, or a
+ * negative number if the step has failed in this one. */
+static enum status run_step_together(struct exec_run *run, struct executor *executor,
+                                     double *seconds, struct diag *diag)
 {
-    uint32_t size = bootstrap_size(run->world);
+    uint32_t size = bootstrap_process_count(run->world);
     double *all = heap_zalloc(size, sizeof *all), here = 0;
-    enum status status = bootstrap_gather(run->world, &here, all, sizeof *all, diag);
+    enum status status = bootstrap_all_gather(run->world, &here, all, sizeof *all, diag);
     if (status == STATUS_OK) {
-        here = executor_step(executor);
-        status = bootstrap_gather(run->world, &here, all, sizeof *all, diag);
+        here = executor_run_step(executor);
+        status = bootstrap_all_gather(run->world, &here, all, sizeof *all, diag);
     }
     *seconds = here;
     for (uint32_t i = 0; i < size && status == STATUS_OK && here >= 0; i++) {
         if (all[i] < 0)
-            status = diag_error(diag, (struct loc){run->name, 0, 0}, STATUS_NO,
+            status = diag_error(diag, (struct loc){run->schedule_name, 0, 0}, STATUS_NO,
                                 "rank %" PRIu32 " has failed; its own message says why", i);
         *seconds = all[i] > *seconds ? all[i] : *seconds;
     }
@@ -168,8 +169,8 @@ static enum status run_together(struct exec_run *run, struct executor *executor,
     return here < 0 ? STATUS_OK : status;
 }
 
-/* Returns the (lower) median step: as many steps are faster as are slower, or one more is slower. */
-static uint32_t median_of(const double *step_s, uint32_t count)
+/* Returns the number of the step with the median time; the lower one of two. */
+static uint32_t find_median_step(const double *step_s, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         uint32_t before = 0;
@@ -181,154 +182,162 @@ static uint32_t median_of(const double *step_s, uint32_t count)
     return 0;
 }
 
-/* How far the clock has settled. */
+/* The state of check_clock_settled(): when the first step and the current window began, and the mean clock of the
+ * window before. */
 struct clock_settling {
-    double begin_s, since_s, mhz; /* of the first step; of the window at hand; of the one before */
-    uint32_t alike_windows;       /* windows that were like the one before */
+    double first_begin_s, window_begin_s, last_window_mhz;
+    uint32_t steady_windows; /* consecutive windows whose clock was within 1 % of the one before */
 };
 
-/* True once the clock, a mean over all processes, has changed by less than 1 % from each of three windows to the next,
- * after at most 30 s; at once where it is not known. A window is 0.2 s of steps or more. All processes get one
- * answer, for which they must call together. */
-static enum status clock_settled(struct exec_run *run, struct clock_settling *s, bool *steady,
-                                 struct diag *diag)
+/* Sets *steady once the clock, as a mean over all processes, has changed by less than 1 % in three consecutive
+ * windows, or after 30 s; at once if the clock is unknown. A window is 0.2 s of steps or more. All processes must
+ * call it together, and get the same answer. */
+static enum status check_clock_settled(struct exec_run *run, struct clock_settling *s, bool *steady,
+                                       struct diag *diag)
 {
     const double window_s = 0.2, most_s = 30, change = 0.01;
     enum { ALIKE = 2 };
-    double now_s = run_now(), mine[2] = {now_s - s->since_s, 0}, mhz = 0;
-    uint32_t size = run->world != NULL ? bootstrap_size(run->world) : 1;
+    double now_s = run_now_s(), mine[2] = {now_s - s->window_begin_s, 0}, mhz = 0;
+    uint32_t size = run->world != NULL ? bootstrap_process_count(run->world) : 1;
     double(*all)[2] = heap_zalloc(size, sizeof *all);
     enum status status = STATUS_OK;
     if (run->backend->clock_mhz != NULL)
-        mine[1] = run->backend->clock_mhz(run, s->since_s, now_s);
+        mine[1] = run->backend->clock_mhz(run, s->window_begin_s, now_s);
     if (run->world != NULL)
-        status = bootstrap_gather(run->world, mine, all, sizeof mine, diag);
+        status = bootstrap_all_gather(run->world, mine, all, sizeof mine, diag);
     else
         memcpy(all[0], mine, sizeof mine);
     for (uint32_t i = 0; i < size; i++)
         mhz += all[i][1] / size;
     bool whole = all[0][0] >= window_s;
     free(all);
-    *steady = mhz == 0 || now_s - s->begin_s > most_s;
+    *steady = mhz == 0 || now_s - s->first_begin_s > most_s;
     if (status != STATUS_OK || *steady || !whole)
         return status;
-    s->alike_windows = s->mhz > 0 && fabs(mhz / s->mhz - 1) < change ? s->alike_windows + 1 : 0;
-    s->mhz = mhz;
-    s->since_s = now_s;
-    *steady = s->alike_windows >= ALIKE;
+    s->steady_windows = s->last_window_mhz > 0 && fabs(mhz / s->last_window_mhz - 1) < change
+                            ? s->steady_windows + 1
+                            : 0;
+    s->last_window_mhz = mhz;
+    s->window_begin_s = now_s;
+    *steady = s->steady_windows >= ALIKE;
     return status;
 }
 
-/* Gives all processes the times of all ranks' ops in the median step, which is the same on all. */
-static enum status share_times(struct exec_run *run, const struct measured_steps *steps,
-                               struct diag *diag)
+/* Sends the times of every rank's ops in the median step to all processes. All processes have the same median step. */
+static enum status share_op_times(struct exec_run *run, const struct measured_steps *steps,
+                                  struct diag *diag)
 {
-    if (run->world == NULL || steps->time == NULL)
+    if (run->world == NULL || steps->op_times == NULL)
         return STATUS_OK;
     struct op_time *time =
-        steps->time + median_of(steps->step_s, steps->measured) * steps->time_count;
-    return bootstrap_gather(run->world, time + run->first * run->assignment.op_stride, time,
-                            run->assignment.op_stride * sizeof *time, diag);
+        steps->op_times +
+        find_median_step(steps->step_s, steps->measured_count) * steps->times_per_step;
+    return bootstrap_all_gather(run->world, time + run->first_rank * run->assignment.op_stride,
+                                time, run->assignment.op_stride * sizeof *time, diag);
 }
 
-/* Returns the failure of the run so far, in a step, before it or after it. */
+/* Returns STATUS_OK, or reports the first failure of the run. */
 static enum status first_failure(const struct exec_run *run, struct diag *diag)
 {
-    return run->status == STATUS_OK
+    return run->failure_status == STATUS_OK
                ? STATUS_OK
-               : diag_error(diag, (struct loc){run->name, 0, 0}, run->status, "%s", run->failure);
+               : diag_error(diag, (struct loc){run->schedule_name, 0, 0}, run->failure_status, "%s",
+                            run->failure_text);
 }
 
 static enum status run_steps(struct exec_run *run, struct executor *executor,
                              const struct exec_io *io, struct measured_steps *steps,
                              struct diag *diag)
 {
-    struct clock_settling settling = {.begin_s = run_now(), .since_s = run_now()};
-    for (run->step = 0; run->step < steps->warmup + steps->measured; run->step++) {
-        double begin_s = run_now();
-        if (run_ended(run))
+    struct clock_settling settling = {.first_begin_s = run_now_s(), .window_begin_s = run_now_s()};
+    for (run->step_number = 0; run->step_number < steps->warmup_count + steps->measured_count;
+         run->step_number++) {
+        double begin_s = run_now_s();
+        if (run_is_ended_by_caller(run))
             return first_failure(run, diag);
         uint32_t inputs = run->options->back_to_back ? 0 : INPUTS;
-        enum status status =
-            visit_bound(run, io, run->step == 0 ? UINT32_MAX : inputs | ZEROED, fill_buffer, diag);
+        enum status status = for_each_bound_buffer(
+            run, io, run->step_number == 0 ? UINT32_MAX : inputs | ZEROED, fill_bound_buffer, diag);
         if (status != STATUS_OK)
             return status;
         double seconds = 0;
         if (run->world != NULL)
-            status = run_together(run, executor, &seconds, diag);
+            status = run_step_together(run, executor, &seconds, diag);
         else
-            seconds = executor_step(executor);
+            seconds = executor_run_step(executor);
         if (status != STATUS_OK)
             return status;
         if (seconds < 0)
             return first_failure(run, diag);
-        uint32_t kinds =
-            io->read_each | (run->step + 1 == steps->warmup + steps->measured ? io->read_last : 0);
+        uint32_t kinds = io->read_each_step |
+                         (run->step_number + 1 == steps->warmup_count + steps->measured_count
+                              ? io->read_after_last_step
+                              : 0);
         if (io->read != NULL)
-            status = visit_bound(run, io, kinds, check_bound, diag);
+            status = for_each_bound_buffer(run, io, kinds, read_bound_buffer, diag);
         if (status == STATUS_OK)
             status = first_failure(run, diag);
         if (status != STATUS_OK)
             return status;
-        if (run->step + 1 == steps->warmup && run->options->until_clock_steady) {
+        if (run->step_number + 1 == steps->warmup_count && run->options->waits_for_steady_clock) {
             bool steady;
-            status = clock_settled(run, &settling, &steady, diag);
+            status = check_clock_settled(run, &settling, &steady, diag);
             if (status != STATUS_OK)
                 return status;
-            steps->warmup += !steady;
+            steps->warmup_count += !steady;
         }
-        if (run->step < steps->warmup)
+        if (run->step_number < steps->warmup_count)
             continue;
-        uint32_t i = run->step - steps->warmup;
+        uint32_t i = run->step_number - steps->warmup_count;
         steps->step_s[i] = seconds;
         steps->begin_s[i] = begin_s;
-        if (steps->time != NULL)
-            memcpy(steps->time + i * steps->time_count, run->time,
-                   steps->time_count * sizeof *steps->time);
+        if (steps->op_times != NULL)
+            memcpy(steps->op_times + i * steps->times_per_step, run->op_times,
+                   steps->times_per_step * sizeof *steps->op_times);
     }
-    return share_times(run, steps, diag);
+    return share_op_times(run, steps, diag);
 }
 
-static void say_to_trace(void *user, const char *key, const char *value)
+static void add_header_to_trace(void *user, const char *key, const char *value)
 {
     trace_set(user, key, value);
 }
 
-static void put_trace_header(struct exec_run *run, const struct measured_steps *steps,
-                             double median_s, struct trace *trace)
+static void fill_trace_header(struct exec_run *run, const struct measured_steps *steps,
+                              double median_s, struct trace *trace)
 {
     char text[64];
     trace_set(trace, "made_by", "longhaul run");
-    trace_set(trace, "schedule", run->name);
+    trace_set(trace, "schedule", run->schedule_name);
     trace_set(trace, "backend", run->backend->name);
     trace_set(trace, "dtype", dtype_name(run->ir->dtype));
     snprintf(text, sizeof text, "%" PRIu32, run->assignment.ranks);
     trace_set(trace, "ranks", text);
-    snprintf(text, sizeof text, "%" PRIu32, steps->warmup);
+    snprintf(text, sizeof text, "%" PRIu32, steps->warmup_count);
     trace_set(trace, "warmup_steps", text);
-    snprintf(text, sizeof text, "%" PRIu32, steps->measured);
+    snprintf(text, sizeof text, "%" PRIu32, steps->measured_count);
     trace_set(trace, "measured_steps", text);
     c_snprintf(text, sizeof text, "%.9g", median_s);
     trace_set(trace, "step_s", text);
     struct diag nobody = {0}; /* it was open a moment ago */
     if (run->backend->describe != NULL)
-        (void)run->backend->describe(say_to_trace, trace, &nobody);
+        (void)run->backend->describe(add_header_to_trace, trace, &nobody);
     if (run->backend->describe_run != NULL)
-        run->backend->describe_run(run, say_to_trace, trace);
+        run->backend->describe_run(run, add_header_to_trace, trace);
     diag_release(&nobody);
     double low_s = steps->step_s[0], high_s = low_s;
-    for (uint32_t i = 0; i < steps->measured; i++) {
+    for (uint32_t i = 0; i < steps->measured_count; i++) {
         low_s = steps->step_s[i] < low_s ? steps->step_s[i] : low_s;
         high_s = steps->step_s[i] > high_s ? steps->step_s[i] : high_s;
     }
-    uint32_t median = median_of(steps->step_s, steps->measured);
+    uint32_t median = find_median_step(steps->step_s, steps->measured_count);
     if (run->backend->describe_step != NULL)
         run->backend->describe_step(run, steps->begin_s[median],
-                                    steps->begin_s[median] + steps->step_s[median], say_to_trace,
-                                    trace);
+                                    steps->begin_s[median] + steps->step_s[median],
+                                    add_header_to_trace, trace);
     c_snprintf(text, sizeof text, "%.9g to %.9g", low_s, high_s);
     trace_set(trace, "step_s_range", text);
-    if (run->options->poison)
+    if (run->options->finds_unwritten_reads)
         trace_set(trace, "poison", "yes: times are those of a check, not of a run");
     for (int m = 0; m < MEMORY_COUNT; m++) {
         char key[32];
@@ -342,20 +351,20 @@ static void fill_result(struct exec_run *run, struct measured_steps *steps,
                         struct exec_result *result)
 {
     result->ranks = run->assignment.ranks;
-    result->steps = steps->measured;
-    result->warmup = steps->warmup;
-    uint32_t last = steps->measured - 1;
+    result->steps = steps->measured_count;
+    result->warmup_steps = steps->warmup_count;
+    uint32_t last = steps->measured_count - 1;
     if (run->backend->clock_mhz != NULL)
         result->clock_mhz = run->backend->clock_mhz(run, steps->begin_s[0],
                                                     steps->begin_s[last] + steps->step_s[last]);
     result->step_s = steps->step_s;
-    result->median_step = median_of(result->step_s, steps->measured);
+    result->median_step = find_median_step(result->step_s, steps->measured_count);
     result->median_s = result->step_s[result->median_step];
     memcpy(result->planned_bytes, run->ir->planned_bytes, sizeof result->planned_bytes);
-    if (steps->time != NULL) {
-        put_trace_header(run, steps, result->median_s, &result->trace);
-        measure_trace(run, steps->time + result->median_step * steps->time_count, &result->trace,
-                      result->peak_bytes);
+    if (steps->op_times != NULL) {
+        fill_trace_header(run, steps, result->median_s, &result->trace);
+        measure_fill_trace(run, steps->op_times + result->median_step * steps->times_per_step,
+                           &result->trace, result->peak_bytes);
         ir_trace_stages(run->ir, &result->trace);
     }
     steps->step_s = NULL; /* the result's */
@@ -380,8 +389,9 @@ static enum status find_backend(struct exec_run *run, struct diag *diag)
                       near ? near : names[0]);
 }
 
-/* Returns a number that processes with equal schedules have in common: ops, operands, waits, sizes and places. */
-static uint64_t schedule_number(const struct ir *ir)
+/* Returns a digest of the schedule's ops, operands, waits, sizes and offsets, by which processes compare their
+ * schedules. */
+static uint64_t schedule_digest(const struct ir *ir)
 {
     const uint64_t numbers[] = {
         mesh_ranks(&ir->mesh), (uint64_t)ir->layout.tokens,  (uint64_t)ir->global_batch, ir->dtype,
@@ -403,23 +413,23 @@ static uint64_t schedule_number(const struct ir *ir)
 
 /* Finds the ranks of this process. They are all ranks, unless a launcher has started several processes for a backend
  * that supports this: then each process has one rank. */
-static enum status find_ranks(struct exec_run *run, struct diag *diag)
+static enum status find_own_ranks(struct exec_run *run, struct diag *diag)
 {
-    run->count = run->assignment.ranks;
-    enum status status = run->backend->processes
-                             ? bootstrap_world(&run->world, schedule_number(run->ir), diag)
+    run->rank_count = run->assignment.ranks;
+    enum status status = run->backend->supports_processes
+                             ? bootstrap_connect_world(&run->world, schedule_digest(run->ir), diag)
                              : STATUS_OK;
-    run->threads = parallel_share(run->count, 1);
+    run->threads_per_rank = parallel_threads_per_rank(run->rank_count, 1);
     if (status != STATUS_OK || run->world == NULL)
         return status;
-    run->threads = parallel_share(1, bootstrap_local_size(run->world));
-    run->first = bootstrap_rank(run->world);
-    run->count = 1;
-    if (bootstrap_size(run->world) != run->assignment.ranks)
-        return diag_error(diag, (struct loc){run->name, 0, 0}, STATUS_BAD_INPUT,
+    run->threads_per_rank = parallel_threads_per_rank(1, bootstrap_local_process_count(run->world));
+    run->first_rank = bootstrap_rank(run->world);
+    run->rank_count = 1;
+    if (bootstrap_process_count(run->world) != run->assignment.ranks)
+        return diag_error(diag, (struct loc){run->schedule_name, 0, 0}, STATUS_BAD_INPUT,
                           "has %" PRIu32 " ranks, and %" PRIu32
                           " processes were started for it; the two numbers must be equal",
-                          run->assignment.ranks, bootstrap_size(run->world));
+                          run->assignment.ranks, bootstrap_process_count(run->world));
     return STATUS_OK;
 }
 
@@ -437,27 +447,29 @@ enum status exec_run(const struct ir *ir, const char *name, const struct exec_op
                      const struct exec_io *io, struct exec_result *result, struct diag *diag)
 {
     static const struct exec_io nothing = {0};
-    struct exec_run run = {.ir = ir, .name = name, .options = options};
-    struct measured_steps steps = {.warmup = options->warmup,
-                                   .measured = options->steps > 0 ? options->steps : 1};
+    struct exec_run run = {.ir = ir, .schedule_name = name, .options = options};
+    struct measured_steps steps = {.warmup_count = options->warmup_steps,
+                                   .measured_count =
+                                       options->measured_steps > 0 ? options->measured_steps : 1};
     struct executor *executor = NULL;
     init_lock(&run);
     enum status status = find_backend(&run, diag);
     if (status == STATUS_OK)
         status = assignment_init(&run.assignment, ir, name, diag);
     if (status == STATUS_OK)
-        status = find_ranks(&run, diag);
+        status = find_own_ranks(&run, diag);
     if (status != STATUS_OK)
         goto out;
-    steps.time_count = (size_t)run.assignment.ranks * run.assignment.op_stride;
-    steps.step_s = heap_zalloc(steps.measured, sizeof *steps.step_s);
-    steps.begin_s = heap_zalloc(steps.measured, sizeof *steps.begin_s);
-    if (options->trace)
-        steps.time = heap_zalloc(steps.measured * steps.time_count, sizeof *steps.time);
-    run.time = heap_zalloc(steps.time_count, sizeof *run.time);
-    run.host = heap_zalloc(run.assignment.ranks, sizeof *run.host);
-    run.must_zero = assignment_reads_first(ir, ZEROED);
-    if (options->poison && run.backend->host_memory)
+    steps.times_per_step = (size_t)run.assignment.ranks * run.assignment.op_stride;
+    steps.step_s = heap_zalloc(steps.measured_count, sizeof *steps.step_s);
+    steps.begin_s = heap_zalloc(steps.measured_count, sizeof *steps.begin_s);
+    if (options->records_trace)
+        steps.op_times =
+            heap_zalloc(steps.measured_count * steps.times_per_step, sizeof *steps.op_times);
+    run.op_times = heap_zalloc(steps.times_per_step, sizeof *run.op_times);
+    run.host_op = heap_zalloc(run.assignment.ranks, sizeof *run.host_op);
+    run.must_zero = assignment_reads_before_writes(ir, ZEROED);
+    if (options->finds_unwritten_reads && run.backend->kernels_run_on_host)
         run.poison = poison_new(&run);
     status = run.backend->open(&run, diag);
     if (status == STATUS_OK) {
@@ -472,11 +484,11 @@ enum status exec_run(const struct ir *ir, const char *name, const struct exec_op
     run.backend->close(&run);
     poison_free(run.poison);
 out:
-    free(steps.time);
+    free(steps.op_times);
     free(steps.step_s);
     free(steps.begin_s);
-    free(run.time);
-    free((void *)run.host);
+    free(run.op_times);
+    free((void *)run.host_op);
     free(run.must_zero);
     assignment_release(&run.assignment);
     pthread_mutex_destroy(&run.lock);

@@ -23,13 +23,14 @@
 
 struct exec_result {
     uint32_t ranks, steps;
-    uint32_t warmup;  /* steps that were run before those that were measured */
-    double clock_mhz; /* mean over the measured steps, with trace or options.settle; 0: unknown */
-    double *step_s;   /* (steps) seconds from the first issue to the last end, per step */
+    uint32_t warmup_steps; /* steps that were run before those that were measured */
+    /* mean over the measured steps, with records_trace or waits_for_steady_clock; 0: unknown */
+    double clock_mhz;
+    double *step_s;       /* (steps) seconds from the first issue to the last end, per step */
     uint32_t median_step; /* the measured step whose time is the (lower) median */
     double median_s;
     uint64_t planned_bytes[MEMORY_COUNT]; /* allocated per rank: the plan's */
-    /* most bytes that were live at once in the median step, on the rank with the most; only with trace */
+    /* most bytes that were live at once in the median step, on the rank with the most; only with records_trace */
     uint64_t peak_bytes[MEMORY_COUNT];
     struct trace trace; /* ops that did work, ordered by (start, rank, op), and live bytes */
 };

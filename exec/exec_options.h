@@ -1,4 +1,4 @@
-/* exec/exec_options.h: what a run is asked: its options, and the caller's functions for bound buffers. */
+/* exec/exec_options.h: the options of a run, and the caller's functions for bound buffers. */
 #ifndef EXEC_EXEC_OPTIONS_H
 #define EXEC_EXEC_OPTIONS_H
 
@@ -17,7 +17,7 @@ struct exec_model {
 
 struct exec_adamw {
     double lr, beta1, beta2, eps, weight_decay;
-    int64_t step;    /* number of the first step run, from 1; 0: 1 */
+    int64_t first_step; /* number of the first step run, from 1; 0: 1 */
     double max_norm; /* limit of the norm of all gradients, for schedules that clip; 0: no limit */
 };
 
@@ -47,25 +47,28 @@ struct exec_options {
     const char *backend; /* a row of exec/backend.c; NULL: "cpu" */
     struct exec_model model;
     struct exec_adamw adamw;
-    uint32_t warmup; /* steps run and not measured */
-    uint32_t steps;  /* steps measured; 0: 1 */
+    uint32_t warmup_steps;   /* steps run and not measured */
+    uint32_t measured_steps; /* steps measured; 0: 1 */
     /* a step starts as soon as the one before ends: all read the inputs of the first */
     bool back_to_back;
     /* after the warm-up more steps are run, and not measured, until the clock is steady */
-    bool until_clock_steady;
-    bool poison; /* prove that every element is written before it is read (slow) */
-    bool trace;  /* fill result.trace with the median step */
-    /* the run fails after this time in which no op ends and none is at work, on any process; 0: 10, with several
-     * processes 60 */
-    double stall_s;
-    double limit_s; /* the run fails when one step takes longer; 0: no limit */
-    bool profile;   /* on a GPU, with trace: times come from CUPTI, not from events */
+    bool waits_for_steady_clock;
+    bool finds_unwritten_reads; /* prove that every element is written before it is read (slow) */
+    bool records_trace;         /* fill result.trace with the ops and memory of the median step */
+    /* the run fails if for this long no op ends and no op is running on any process; 0: 10 s, with several processes
+     * 60 s */
+    double stall_limit_s;
+    double step_limit_s; /* the run fails when one step takes longer; 0: no limit */
+    /* on a GPU, with records_trace: the times of ops come from CUPTI's records, not from CUDA events */
+    bool times_by_cupti;
     enum exec_attention attention;
     /* on a GPU: GELU, gradients of biases and norms of residual sums are computed by the call of the op before them,
      * where it can (exec/cuda/epilogues.h); false: by kernels of their own, as they are predicted */
     bool uses_epilogues;
-    struct exec_link copies;   /* one per rank and direction: h2d, d2h */
-    struct exec_link messages; /* one per rank, of what it sends */
+    /* the emulated link of host-device copies, one per rank and direction */
+    struct exec_link copy_link;
+    /* the emulated link over which a rank sends its messages, one per rank */
+    struct exec_link message_link;
     /* Called between steps and, in a step, at least ten times a second. Returns the cause that ends the run ("an
      * interrupt"), or NULL to let it continue. The pointer may be NULL. */
     const char *(*ended_by)(void);
@@ -84,16 +87,16 @@ struct exec_buffer {
     const struct ir *ir;
     const struct binding *binding;
     uint32_t rank, buffer;
-    uint32_t step; /* of this run, warm-up included, from 0 */
+    uint32_t step; /* number of the step in this run, from 0; warm-up steps count */
     uint8_t dtype; /* enum dtype */
-    uint64_t elements;
+    uint64_t element_count;
     void *data; /* (elements) of dtype, in the program's own memory */
 };
 
 typedef enum status exec_io_function(void *user, const struct exec_buffer *buffer,
                                      struct diag *diag);
 
-/* Receives a block of a bound buffer that is to be filled with a draw's numbers, from element `at`. */
+/* Receives a block of a bound buffer that is to be filled with a draw's numbers, from element `at` of the buffer. */
 typedef void exec_draw_function(void *context, uint64_t at, const struct draw *draw);
 
 /* Functions of the caller for bound buffers. All calls come from the thread of exec_run(), with ranks in ascending
@@ -101,13 +104,13 @@ typedef void exec_draw_function(void *context, uint64_t at, const struct draw *d
  * process's ranks is zeroed and filled: `draw`, unless it is NULL or returns false, names blocks of seeded numbers,
  * which are made where the buffer lies; else `fill` writes a copy, which is zero before. `fill` is called before
  * each later step for tokens, labels and positions, unless options.back_to_back. `read` is called after each step
- * for the kinds in read_each, and after the last step also for the kinds in read_last, for all ranks of all
- * processes. */
+ * for the kinds in read_each_step, and after the last step also for the kinds in read_after_last_step, for all ranks
+ * of all processes. */
 struct exec_io {
     void *user;
-    exec_io_function *fill;        /* NULL: all stays zero */
-    exec_io_function *read;        /* NULL: no buffer is read */
-    uint32_t read_each, read_last; /* masks of 1u << enum binding_kind */
+    exec_io_function *fill;                        /* NULL: all stays zero */
+    exec_io_function *read;                        /* NULL: no buffer is read */
+    uint32_t read_each_step, read_after_last_step; /* masks of 1u << enum binding_kind */
     bool (*draw)(void *user, const struct exec_buffer *buffer, exec_draw_function *block,
                  void *context);
 };

@@ -11,8 +11,8 @@
 #include <string.h>
 #include <time.h>
 
-/* Default limits of time without progress: of one process, and of several, between which a collective may be at work
- * that nobody sees progress. */
+/* Default limits of the time without progress, for one process and for several. With several, a long collective ends
+ * no op on any process meanwhile. */
 enum { STALL_S = 10, STALL_TOGETHER_S = 60 };
 
 struct rank_thread {
@@ -23,23 +23,24 @@ struct rank_thread {
 
 struct executor {
     struct exec_run *run;
-    struct rank_thread *host;
-    uint32_t started_threads; /* threads */
+    struct rank_thread *host_threads;
+    uint32_t started_count; /* threads that were started */
 };
 
 /* ---- the host of one rank ---- */
 
 /* Waits until the run has failed. */
-static void stand_still(struct exec_run *run)
+static void wait_until_run_fails(struct exec_run *run)
 {
     pthread_mutex_lock(&run->lock);
-    while (!run_stopped(run) && !run->must_quit)
+    while (!run_must_stop(run) && !run->must_quit)
         pthread_cond_wait(&run->state_changed, &run->lock);
     pthread_mutex_unlock(&run->lock);
 }
 
-/* Blocks the host until the waits of a SYNC op have ended, since such an op is on no stream that could wait. */
-static bool await_start(struct exec_run *run, uint32_t rank, uint32_t op)
+/* Blocks the host until the ops for which a SYNC op waits have ended: a SYNC op is on no stream that could wait for
+ * them. */
+static bool wait_for_dependencies(struct exec_run *run, uint32_t rank, uint32_t op)
 {
     const struct ir *ir = run->ir;
     for (uint32_t k = 0; k < ir->op.wait_count[op]; k++) {
@@ -48,28 +49,28 @@ static bool await_start(struct exec_run *run, uint32_t rank, uint32_t op)
             if (!run->backend->wait_op(run, rank, wait))
                 return false;
         } else if (wait >= op) { /* earlier ones have been passed */
-            stand_still(run);
+            wait_until_run_fails(run);
             return false;
         }
     }
     return true;
 }
 
-static bool sync_op(struct exec_run *run, uint32_t rank, uint32_t op)
+static bool run_sync_op(struct exec_run *run, uint32_t rank, uint32_t op)
 {
-    struct op_time *time = run_time(run, rank, op);
+    struct op_time *time = run_op_time(run, rank, op);
     bool going = true;
-    if (!await_start(run, rank, op))
+    if (!wait_for_dependencies(run, rank, op))
         return false;
-    time->start_s = run_now() - run->epoch_s;
-    if (assignment_works(&run->assignment, rank, op))
+    time->start_s = run_now_s() - run->epoch_s;
+    if (assignment_op_works_on_rank(&run->assignment, rank, op))
         going = run->ir->op.kind[op] == WORK_BARRIER
                     ? run->backend->barrier(run, rank, op)
                     : run->backend->wait_stream(run, rank, run->ir->op.stream[op]);
-    time->end_s = run_now() - run->epoch_s;
+    time->end_s = run_now_s() - run->epoch_s;
     if (going) {
         run->backend->sync_passed(run, rank, op);
-        atomic_fetch_add(&run->progress, 1);
+        atomic_fetch_add(&run->ended_ops, 1);
     }
     return going;
 }
@@ -79,32 +80,32 @@ static bool issue_op(struct exec_run *run, uint32_t rank, uint32_t op)
     const struct exec_fault *fault = &run->options->fault;
     if (fault->kind != EXEC_FAULT_NONE && fault->rank == rank && fault->op == op) {
         if (fault->kind == EXEC_FAULT_FAIL)
-            run_failed(run, rank, op, "fails on purpose, as a test requested");
+            run_record_failure(run, rank, op, "fails on purpose, as a test requested");
         else
-            stand_still(run);
+            wait_until_run_fails(run);
         return false;
     }
     if (work_kind_info(run->ir->op.kind[op])->stream == STREAM_SYNC)
-        return sync_op(run, rank, op);
+        return run_sync_op(run, rank, op);
     if (!run->backend->enqueue(run, rank, op))
         return false;
     return !ir_blocks_host(run->ir, op) || run->backend->wait_op(run, rank, op);
 }
 
-static void walk(struct exec_run *run, uint32_t rank)
+static void issue_all_ops(struct exec_run *run, uint32_t rank)
 {
-    uint32_t first = assignment_first(&run->assignment, rank),
-             count = assignment_ops(&run->assignment, rank);
+    uint32_t first = assignment_first_op(&run->assignment, rank),
+             count = assignment_op_count(&run->assignment, rank);
     for (uint32_t k = 0; k < count; k++) {
-        atomic_store_explicit(&run->host[rank], first + k, memory_order_relaxed);
+        atomic_store_explicit(&run->host_op[rank], first + k, memory_order_relaxed);
         if (!issue_op(run, rank, first + k))
             return;
     }
-    atomic_store_explicit(&run->host[rank], first + count, memory_order_relaxed);
+    atomic_store_explicit(&run->host_op[rank], first + count, memory_order_relaxed);
     run->backend->finish(run, rank);
 }
 
-static void *host_main(void *argument)
+static void *host_thread_main(void *argument)
 {
     const struct rank_thread *host = argument;
     struct exec_run *run = host->executor->run;
@@ -116,9 +117,9 @@ static void *host_main(void *argument)
         pthread_mutex_unlock(&run->lock);
         if (quit)
             return NULL;
-        walk(run, host->rank);
+        issue_all_ops(run, host->rank);
         pthread_mutex_lock(&run->lock);
-        run->ranks_done++;
+        run->finished_ranks++;
         pthread_cond_broadcast(&run->state_changed);
         pthread_mutex_unlock(&run->lock);
     }
@@ -130,19 +131,19 @@ struct executor *executor_new(struct exec_run *run, struct diag *diag)
 {
     struct executor *executor = heap_zalloc(1, sizeof *executor);
     executor->run = run;
-    executor->host = heap_zalloc(run->count, sizeof *executor->host);
-    for (uint32_t rank = run->first; rank < run->first + run->count; rank++) {
-        struct rank_thread *host = &executor->host[rank - run->first];
+    executor->host_threads = heap_zalloc(run->rank_count, sizeof *executor->host_threads);
+    for (uint32_t rank = run->first_rank; rank < run->first_rank + run->rank_count; rank++) {
+        struct rank_thread *host = &executor->host_threads[rank - run->first_rank];
         host->executor = executor;
         host->rank = rank;
-        int error = pthread_create(&host->thread, NULL, host_main, host);
+        int error = pthread_create(&host->thread, NULL, host_thread_main, host);
         if (error != 0) {
-            diag_error(diag, (struct loc){run->name, 0, 0}, STATUS_SYSTEM,
+            diag_error(diag, (struct loc){run->schedule_name, 0, 0}, STATUS_SYSTEM,
                        "cannot start a thread for rank %" PRIu32 ": %s", rank, strerror(error));
             executor_free(executor);
             return NULL;
         }
-        executor->started_threads++;
+        executor->started_count++;
     }
     return executor;
 }
@@ -156,59 +157,61 @@ void executor_free(struct executor *executor)
     run->must_quit = true;
     pthread_cond_broadcast(&run->state_changed);
     pthread_mutex_unlock(&run->lock);
-    for (uint32_t i = 0; i < executor->started_threads; i++)
-        pthread_join(executor->host[i].thread, NULL);
-    free(executor->host);
+    for (uint32_t i = 0; i < executor->started_count; i++)
+        pthread_join(executor->host_threads[i].thread, NULL);
+    free(executor->host_threads);
     free(executor);
 }
 
-static struct timespec clock_time(double seconds)
+static struct timespec timespec_from_seconds(double seconds)
 {
     struct timespec t = {.tv_sec = (time_t)seconds};
     t.tv_nsec = (long)((seconds - (double)t.tv_sec) * 1e9);
     return t;
 }
 
-/* The state of the watcher between two looks. */
+/* What the watcher remembers from one check for progress to the next. */
 struct executor_watcher {
-    double begin_s, still_since_s, stall_s, limit_s;
-    uint64_t progress;
+    double begin_s, still_since_s, stall_limit_s, step_limit_s;
+    uint64_t last_ended_ops;
 };
 
-/* Fails the run when nothing ends and nothing works, or when the step takes too long. */
+/* Fails the run if no op has ended and none has been running for too long, or if the step takes too long. */
 static void check_progress(struct exec_run *run, struct executor_watcher *watch)
 {
     char why[640];
-    if (run_ended(run))
+    if (run_is_ended_by_caller(run))
         return;
     if (run->backend->watch != NULL)
         run->backend->watch(run);
-    double now = run_now();
-    uint64_t progress = atomic_load(&run->progress);
+    double now = run_now_s();
+    uint64_t progress = atomic_load(&run->ended_ops);
     bool busy = atomic_load(&run->running_ops) > 0;
     struct bootstrap_progress all = {progress, busy, 0};
     if (run->world != NULL) /* an op that waits for another process is at work if that process is */
-        all = bootstrap_report(run->world, progress, busy, false);
-    if (all.ended_ops != watch->progress || busy || all.busy_processes > 0) {
-        watch->progress = all.ended_ops;
+        all = bootstrap_report_progress(run->world, progress, busy, false);
+    if (all.ended_ops != watch->last_ended_ops || busy || all.busy_processes > 0) {
+        watch->last_ended_ops = all.ended_ops;
         watch->still_since_s = now;
     }
-    if (all.failed_rank != 0) {
+    if (all.failed_rank_plus_1 != 0) {
         stall_explain(run, why, sizeof why);
-        run_failed(run, IR_NONE, IR_NONE,
-                   "rank %" PRIu32 " has failed or ended, and its own message says why; here %s",
-                   all.failed_rank - 1, why);
-    } else if (now - watch->still_since_s >= watch->stall_s) {
+        run_record_failure(run, IR_NONE, IR_NONE,
+                           "rank %" PRIu32
+                           " has failed or ended, and its own message says why; here %s",
+                           all.failed_rank_plus_1 - 1, why);
+    } else if (now - watch->still_since_s >= watch->stall_limit_s) {
         stall_explain(run, why, sizeof why);
-        run_failed(run, IR_NONE, IR_NONE, "the step has stalled: %s", why);
-    } else if (watch->limit_s > 0 && now - watch->begin_s >= watch->limit_s) {
+        run_record_failure(run, IR_NONE, IR_NONE, "the step has stalled: %s", why);
+    } else if (watch->step_limit_s > 0 && now - watch->begin_s >= watch->step_limit_s) {
         stall_explain(run, why, sizeof why);
-        run_failed(run, IR_NONE, IR_NONE, "the step takes longer than the limit of %g s: %s",
-                   watch->limit_s, why);
+        run_record_failure(run, IR_NONE, IR_NONE,
+                           "the step takes longer than the limit of %g s: %s", watch->step_limit_s,
+                           why);
     }
 }
 
-double executor_step(struct executor *executor)
+double executor_run_step(struct executor *executor)
 {
     struct exec_run *run = executor->run;
     uint32_t ranks = run->assignment.ranks;
@@ -216,44 +219,45 @@ double executor_step(struct executor *executor)
     if (run->poison != NULL)
         poison_begin_step(run);
     for (uint32_t rank = 0; rank < ranks; rank++)
-        atomic_store(&run->host[rank], assignment_first(&run->assignment, rank));
+        atomic_store(&run->host_op[rank], assignment_first_op(&run->assignment, rank));
 
-    struct executor_watcher watch = {.stall_s = run->options->stall_s > 0 ? run->options->stall_s
-                                                : run->world != NULL      ? STALL_TOGETHER_S
-                                                                          : STALL_S,
-                                     .limit_s = run->options->limit_s,
-                                     .progress = atomic_load(&run->progress)};
-    double check_every_s = watch.stall_s / 8;
-    if (watch.limit_s > 0 && watch.limit_s / 8 < check_every_s)
-        check_every_s = watch.limit_s / 8;
+    struct executor_watcher watch = {.stall_limit_s = run->options->stall_limit_s > 0
+                                                          ? run->options->stall_limit_s
+                                                      : run->world != NULL ? STALL_TOGETHER_S
+                                                                           : STALL_S,
+                                     .step_limit_s = run->options->step_limit_s,
+                                     .last_ended_ops = atomic_load(&run->ended_ops)};
+    double check_every_s = watch.stall_limit_s / 8;
+    if (watch.step_limit_s > 0 && watch.step_limit_s / 8 < check_every_s)
+        check_every_s = watch.step_limit_s / 8;
     if ((run->options->ended_by != NULL || run->world != NULL) && check_every_s > 0.1)
         check_every_s = 0.1;
     pthread_mutex_lock(&run->lock);
-    run->ranks_done = 0;
-    run->epoch_s = watch.begin_s = watch.still_since_s = run_now();
+    run->finished_ranks = 0;
+    run->epoch_s = watch.begin_s = watch.still_since_s = run_now_s();
     run->released_steps++;
     pthread_cond_broadcast(&run->state_changed);
     double next_s = run->epoch_s + check_every_s;
-    while (run->ranks_done < run->count) {
-        struct timespec until = clock_time(next_s);
+    while (run->finished_ranks < run->rank_count) {
+        struct timespec until = timespec_from_seconds(next_s);
         int waited = pthread_cond_timedwait(&run->state_changed, &run->lock, &until);
         if (waited != ETIMEDOUT)
             continue;
-        next_s = run_now() + check_every_s;
-        if (run->ranks_done == run->count || run_stopped(run))
+        next_s = run_now_s() + check_every_s;
+        if (run->finished_ranks == run->rank_count || run_must_stop(run))
             continue;
         pthread_mutex_unlock(&run->lock);
         check_progress(run, &watch);
         pthread_mutex_lock(&run->lock);
     }
-    double seconds = run_now() - run->epoch_s;
-    bool failed = run->status != STATUS_OK;
+    double seconds = run_now_s() - run->epoch_s;
+    bool failed = run->failure_status != STATUS_OK;
     pthread_mutex_unlock(&run->lock);
     if (!failed && run->backend->end_step != NULL) {
         run->backend->end_step(run);
-        failed = run_stopped(run);
+        failed = run_must_stop(run);
     }
     if (run->world != NULL)
-        (void)bootstrap_report(run->world, atomic_load(&run->progress), false, failed);
+        (void)bootstrap_report_progress(run->world, atomic_load(&run->ended_ops), false, failed);
     return failed ? -1 : seconds;
 }

@@ -4,7 +4,7 @@
 
 #include "exec/run.h"
 
-/* One host thread per rank; the threads wait until executor_step() releases a step. */
+/* One host thread per rank; the threads wait until executor_run_step() releases a step. */
 struct executor;
 
 /* Starts the threads; NULL with a message in diag when the system refuses. */
@@ -12,7 +12,7 @@ struct executor *executor_new(struct exec_run *run, struct diag *diag);
 
 /* Runs one step to its end and returns its seconds; negative when the run has failed
  * (run->failure says why). Watches for stalls and the time limit. */
-double executor_step(struct executor *executor);
+double executor_run_step(struct executor *executor);
 
 /* Ends the threads. */
 void executor_free(struct executor *executor);

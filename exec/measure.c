@@ -14,7 +14,7 @@ struct instance {
     uint32_t rank, op;
 };
 
-static int by_start(const void *a, const void *b)
+static int compare_by_start(const void *a, const void *b)
 {
     const struct instance *x = a, *y = b;
     if (x->start_s != y->start_s)
@@ -24,25 +24,25 @@ static int by_start(const void *a, const void *b)
     return x->op < y->op ? -1 : x->op > y->op;
 }
 
-static struct op_time time_of(const struct exec_run *run, const struct op_time *time, uint32_t rank,
-                              uint32_t op)
+static struct op_time op_time_of(const struct exec_run *run, const struct op_time *time,
+                                 uint32_t rank, uint32_t op)
 {
     return time[(size_t)rank * run->assignment.op_stride +
-                (op - assignment_first(&run->assignment, rank))];
+                (op - assignment_first_op(&run->assignment, rank))];
 }
 
-static void add_ops(const struct exec_run *run, const struct op_time *time, struct trace *trace)
+static void add_op_rows(const struct exec_run *run, const struct op_time *time, struct trace *trace)
 {
     const struct assignment *assignment = &run->assignment;
     struct instance *instance = NULL;
     size_t count = 0, capacity = 0;
     for (uint32_t rank = 0; rank < assignment->ranks; rank++) {
         double stream_end_s[IR_STREAMS_MAX] = {0};
-        for (uint32_t k = 0; k < assignment_ops(assignment, rank); k++) {
-            uint32_t op = assignment_first(assignment, rank) + k;
-            if (!assignment_works(assignment, rank, op))
+        for (uint32_t k = 0; k < assignment_op_count(assignment, rank); k++) {
+            uint32_t op = assignment_first_op(assignment, rank) + k;
+            if (!assignment_op_works_on_rank(assignment, rank, op))
                 continue;
-            struct op_time t = time_of(run, time, rank, op);
+            struct op_time t = op_time_of(run, time, rank, op);
             double *before_s = &stream_end_s[run->ir->op.stream[op]];
             if (isnan(t.end_s))
                 continue;
@@ -58,10 +58,10 @@ static void add_ops(const struct exec_run *run, const struct op_time *time, stru
         }
     }
     if (count > 0)
-        qsort(instance, count, sizeof *instance, by_start);
+        qsort(instance, count, sizeof *instance, compare_by_start);
     for (size_t i = 0; i < count; i++)
         ir_trace_op(run->ir, instance[i].rank, instance[i].op, instance[i].start_s,
-                    time_of(run, time, instance[i].rank, instance[i].op).end_s, trace);
+                    op_time_of(run, time, instance[i].rank, instance[i].op).end_s, trace);
     free(instance);
 }
 
@@ -73,8 +73,9 @@ struct buffer_event {
     int64_t bytes;
 };
 
-/* Frees before first uses of the same moment, as a stream-ordered allocator reuses memory. */
-static int by_time(const void *a, const void *b)
+/* Of events at one time, frees come before first uses, because a stream-ordered allocator reuses freed memory at
+ * once. */
+static int compare_by_time(const void *a, const void *b)
 {
     const struct buffer_event *x = a, *y = b;
     if (x->time_s != y->time_s)
@@ -86,16 +87,16 @@ static int by_time(const void *a, const void *b)
     return x->category < y->category ? -1 : x->category > y->category;
 }
 
-/* The start of the first op that touches each buffer of the rank; negative: none does. */
+/* Sets first_use_s[buffer] to the start of the rank's first op that touches the buffer; negative: no op does. */
 static void find_first_uses(const struct exec_run *run, const struct op_time *time, uint32_t rank,
                             double *first_use_s)
 {
     const struct ir *ir = run->ir;
     for (uint32_t b = 0; b < ir->buffer.count; b++)
         first_use_s[b] = -1;
-    for (uint32_t k = 0; k < assignment_ops(&run->assignment, rank); k++) {
-        uint32_t op = assignment_first(&run->assignment, rank) + k;
-        double start_s = time_of(run, time, rank, op).start_s;
+    for (uint32_t k = 0; k < assignment_op_count(&run->assignment, rank); k++) {
+        uint32_t op = assignment_first_op(&run->assignment, rank) + k;
+        double start_s = op_time_of(run, time, rank, op).start_s;
         if (isnan(start_s))
             continue;
         for (uint32_t i = 0; i < ir->op.read_count[op] + (uint32_t)ir->op.write_count[op]; i++) {
@@ -106,34 +107,35 @@ static void find_first_uses(const struct exec_run *run, const struct op_time *ti
     }
 }
 
-static double death_of(const struct exec_run *run, const struct op_time *time, uint32_t rank,
-                       uint32_t buffer)
+static double buffer_free_time_s(const struct exec_run *run, const struct op_time *time,
+                                 uint32_t rank, uint32_t buffer)
 {
     const struct ir *ir = run->ir;
     double last_s = 0;
     const op_id *set = ir_free_set(ir, buffer);
     for (uint32_t k = 0; k < ir->buffer.free_count[buffer]; k++) {
         uint32_t op = set[k].i;
-        double end_s = time_of(run, time, rank, op).end_s;
+        double end_s = op_time_of(run, time, rank, op).end_s;
         last_s = end_s > last_s ? end_s : last_s;
     }
     return last_s;
 }
 
-static size_t find_changes(const struct exec_run *run, const struct op_time *time, uint32_t rank,
-                           const double *first_use_s, struct buffer_event *change)
+static size_t list_memory_changes(const struct exec_run *run, const struct op_time *time,
+                                  uint32_t rank, const double *first_use_s,
+                                  struct buffer_event *change)
 {
     const struct ir *ir = run->ir;
     size_t count = 0;
     for (uint32_t b = 0; b < ir->buffer.count; b++) {
         bool persistent = liveness_is_persistent(ir, b);
-        if (ir->buffer.role[b] != run->assignment.role[rank] ||
+        if (ir->buffer.role[b] != run->assignment.role_of_rank[rank] ||
             (persistent ? !liveness_is_separate_persistent(ir, b) : first_use_s[b] < 0))
             continue;
         struct buffer_event born = {persistent ? 0 : first_use_s[b], ir->buffer.memory[b],
                                     ir->buffer.category[b],
                                     (int64_t)ir_buffer_bytes(ir, (buffer_id){b})};
-        double death_s = persistent ? INFINITY : death_of(run, time, rank, b);
+        double death_s = persistent ? INFINITY : buffer_free_time_s(run, time, rank, b);
         if (death_s <= born.time_s) /* only guarded-out ops of this rank touch it */
             continue;
         change[count++] = born;
@@ -144,12 +146,13 @@ static size_t find_changes(const struct exec_run *run, const struct op_time *tim
         change[count++] = born;
     }
     if (count > 0)
-        qsort(change, count, sizeof *change, by_time);
+        qsort(change, count, sizeof *change, compare_by_time);
     return count;
 }
 
-static void add_memory(const struct exec_run *run, uint32_t rank, const struct buffer_event *change,
-                       size_t count, struct trace *trace, uint64_t peak[MEMORY_COUNT])
+static void add_memory_rows(const struct exec_run *run, uint32_t rank,
+                            const struct buffer_event *change, size_t count, struct trace *trace,
+                            uint64_t peak[MEMORY_COUNT])
 {
     int64_t live[MEMORY_COUNT][CATEGORY_COUNT] = {{0}}, all[MEMORY_COUNT] = {0};
     (void)run;
@@ -168,18 +171,18 @@ static void add_memory(const struct exec_run *run, uint32_t rank, const struct b
     }
 }
 
-void measure_trace(const struct exec_run *run, const struct op_time *time, struct trace *trace,
-                   uint64_t peak[MEMORY_COUNT])
+void measure_fill_trace(const struct exec_run *run, const struct op_time *time, struct trace *trace,
+                        uint64_t peak[MEMORY_COUNT])
 {
     uint32_t buffers = run->ir->buffer.count;
     double *first_use_s = heap_alloc((size_t)buffers + 1, sizeof *first_use_s);
     struct buffer_event *change = heap_alloc(2 * (size_t)buffers + 1, sizeof *change);
     memset(peak, 0, MEMORY_COUNT * sizeof *peak);
-    add_ops(run, time, trace);
+    add_op_rows(run, time, trace);
     for (uint32_t rank = 0; rank < run->assignment.ranks; rank++) {
         find_first_uses(run, time, rank, first_use_s);
-        size_t count = find_changes(run, time, rank, first_use_s, change);
-        add_memory(run, rank, change, count, trace, peak);
+        size_t count = list_memory_changes(run, time, rank, first_use_s, change);
+        add_memory_rows(run, rank, change, count, trace, peak);
     }
     free(first_use_s);
     free(change);

@@ -6,10 +6,10 @@
 #include "traces/trace.h"
 
 /* Adds to *trace the ops that did work and whose times are known, ordered by (start, rank, op), and live bytes over
- * time, ordered by (rank, time). A buffer is live from the start of the first op that touches it to the end of its free
- * set; a persistent one from the beginning on, and it does not count if it has BUFFER_PART. time: (ranks,
- * plan.op_stride). peak receives the most bytes that were live at once on any rank. */
-void measure_trace(const struct exec_run *run, const struct op_time *time, struct trace *trace,
-                   uint64_t peak[MEMORY_COUNT]);
+ * time, ordered by (rank, time). A buffer is live from the start of the first op that touches it to the end of its
+ * free set; a persistent buffer is live from the beginning on, and a buffer with BUFFER_PART is not counted. time:
+ * (ranks, assignment.op_stride). peak receives the most bytes that were live at once on any rank. */
+void measure_fill_trace(const struct exec_run *run, const struct op_time *time, struct trace *trace,
+                        uint64_t peak[MEMORY_COUNT]);
 
 #endif

@@ -17,11 +17,11 @@ enum {
     MEMBERS_MAX = 64,
     REPEATS_MIN = 5,
     REPEATS_MAX = 400,
-    QUEUE = 400,      /* ops that wait after one that holds the stream */
+    QUEUE = 400,      /* ops that are queued while an earlier op occupies the stream */
     SYNCS = 20,       /* pairs of an op and a wait for it */
-    HOLD = 768,       /* the product that holds it has these sizes: some 10 ms of a core, */
-    HOLD_GPU = 12288, /* or of a GPU with */
-    HOLD_SMS = 132,   /* multiprocessors that are held */
+    HOLD = 768,       /* sides of the product that occupies the stream: some 10 ms on a core, */
+    HOLD_GPU = 12288, /* or on a GPU with */
+    HOLD_SMS = 132,   /* this many multiprocessors */
     SUSTAINED_MAX = 20000,
 };
 
@@ -32,7 +32,7 @@ static const double SUSTAINED_ROUNDS = 130 /* 8 s of SECONDS */, BESIDE_BYTES_PE
 
 /* Returns a rough time of an op on one slow core, or on a GPU, by which the number of its repetitions is chosen. Kinds
  * with an exponential per element take several times as long per byte. */
-static double guess_s(const struct work *work, bool gpu)
+static double rough_op_s(const struct work *work, bool gpu)
 {
     if (gpu)
         return work_flops(work) / 300e12 +
@@ -55,15 +55,17 @@ struct bench {
     const struct microbench_options *options;
     struct bench_operands operands;
     struct ir ir;
-    uint16_t inputs, indices; /* bindings: filled with random numbers */
-    uint32_t members;
-    uint32_t sets;
-    bool gpu;
+    uint16_t input_binding,
+        index_binding; /* bindings of the buffers that are filled with random numbers, and with random indices */
+    uint32_t member_count;
+    uint32_t operand_sets;
+    bool on_gpu;
     struct view (*read)[CALL_OPERANDS_MAX], (*write)[CALL_OPERANDS_MAX]; /* (sets) */
-    struct work work;        /* with the group's id in place of its members */
-    op_id first;             /* the first op that is timed */
-    uint32_t first_timed_op; /* ops from there on, */
-    uint32_t stride;         /* distance from one to the next; 0: 1 */
+    /* the measured work, whose group is now an id and no longer a number of members */
+    struct work work;
+    op_id first_timed_op_id;    /* the first op that is timed */
+    uint32_t timed_ops;         /* number of ops that are timed, */
+    uint32_t timed_op_distance; /* and the distance in the list from one to the next; 0: 1 */
 };
 
 static void release_bench(struct bench *b)
@@ -85,12 +87,12 @@ static struct view add_buffer(struct bench *b, struct bench_operand operand, enu
         .flags = BUFFER_PERSISTENT,
         .layer = IR_NONE16,
         .binding = binding,
-        .dims = {.count = 1, .size = {(int64_t)operand.count}},
+        .dims = {.count = 1, .size = {(int64_t)operand.element_count}},
     };
     return ir_whole(&b->ir, ir_add_buffer(&b->ir, &desc));
 }
 
-static void add_set(struct bench *b, uint32_t set)
+static void add_operand_set(struct bench *b, uint32_t set)
 {
     const struct bench_operands *o = &b->operands;
     bool host = b->bench_case->role == POINT_HOST;
@@ -101,14 +103,15 @@ static void add_set(struct bench *b, uint32_t set)
     for (uint32_t k = 0; k < o->write_count; k++) {
         bool read_too = false;
         for (uint32_t i = 0; i < o->read_count; i++)
-            read_too |= o->read[i].shared_write == (int)k;
-        b->write[set][k] = add_buffer(b, o->write[k], to, read_too ? b->inputs : IR_NONE16);
+            read_too |= o->read[i].write_in_same_buffer == (int)k;
+        b->write[set][k] = add_buffer(b, o->write[k], to, read_too ? b->input_binding : IR_NONE16);
     }
     for (uint32_t k = 0; k < o->read_count; k++)
-        b->read[set][k] = o->read[k].shared_write >= 0
-                              ? b->write[set][o->read[k].shared_write]
-                              : add_buffer(b, o->read[k], from,
-                                           o->read[k].dtype == DTYPE_I32 ? b->indices : b->inputs);
+        b->read[set][k] =
+            o->read[k].write_in_same_buffer >= 0
+                ? b->write[set][o->read[k].write_in_same_buffer]
+                : add_buffer(b, o->read[k], from,
+                             o->read[k].dtype == DTYPE_I32 ? b->index_binding : b->input_binding);
 }
 
 static uint8_t add_stream(struct bench *b, enum stream_class stream_class)
@@ -116,7 +119,7 @@ static uint8_t add_stream(struct bench *b, enum stream_class stream_class)
     return ir_add_stream(&b->ir, stream_class_name(stream_class), stream_class);
 }
 
-static op_id add_work(struct bench *b, uint32_t set, const op_id *wait)
+static op_id add_measured_op(struct bench *b, uint32_t set, const op_id *wait)
 {
     enum stream_class class = b->bench_case->role == POINT_HOST
                                   ? STREAM_HOST
@@ -137,8 +140,8 @@ static op_id add_work(struct bench *b, uint32_t set, const op_id *wait)
 }
 
 /* Adds an op of another kind than the measured one. */
-static op_id add_other(struct bench *b, struct work work, const struct view *read, uint8_t reads,
-                       const struct view *write, uint8_t writes)
+static op_id add_unmeasured_op(struct bench *b, struct work work, const struct view *read,
+                               uint8_t reads, const struct view *write, uint8_t writes)
 {
     struct op_desc desc = {
         .work = work,
@@ -153,36 +156,37 @@ static op_id add_other(struct bench *b, struct work work, const struct view *rea
     return ir_add_op(&b->ir, &desc);
 }
 
-static op_id add_product(struct bench *b, int64_t size)
+static op_id add_square_product(struct bench *b, int64_t size)
 {
     struct bench_operand square = {(uint64_t)(size * size), b->options->dtype, -1};
     struct view read[2], write = add_buffer(b, square, MEMORY_HBM, IR_NONE16);
     for (int i = 0; i < 2; i++)
-        read[i] = add_buffer(b, square, MEMORY_HBM, b->inputs);
+        read[i] = add_buffer(b, square, MEMORY_HBM, b->input_binding);
     struct work work = {.kind = WORK_MATMUL, .matmul = {size, size, size, MATMUL_NT, 0, 0}};
-    return add_other(b, work, read, 2, &write, 1);
+    return add_unmeasured_op(b, work, read, 2, &write, 1);
 }
 
-/* Side of the product that holds the stream: its time is a GPU's 5 ms, however small the GPU is. */
+/* Returns the side of a square product that keeps the stream busy for some 5 ms on a GPU of any size. */
 static int64_t holding_product_side(const struct bench *b)
 {
-    double sms = b->options->sms > 0 ? b->options->sms : HOLD_SMS;
-    return b->gpu ? (int64_t)(HOLD_GPU * cbrt(sms / HOLD_SMS)) / 128 * 128 : HOLD;
+    double sms = b->options->sm_count > 0 ? b->options->sm_count : HOLD_SMS;
+    return b->on_gpu ? (int64_t)(HOLD_GPU * cbrt(sms / HOLD_SMS)) / 128 * 128 : HOLD;
 }
 
 static void add_barrier(struct bench *b)
 {
-    add_other(b, (struct work){.kind = WORK_BARRIER, .barrier = {0}}, NULL, 0, NULL, 0);
+    add_unmeasured_op(b, (struct work){.kind = WORK_BARRIER, .barrier = {0}}, NULL, 0, NULL, 0);
 }
 
-/* A copy of its own buffers, for what runs beside the op that is timed. */
+/* A copy that runs at the same time as the timed op, on buffers of its own. */
 struct background_copy {
     enum work_kind kind;
     int64_t bytes;
     struct view read, write;
 };
 
-static struct background_copy add_beside(struct bench *b, enum work_kind kind, int64_t bytes)
+static struct background_copy add_background_buffers(struct bench *b, enum work_kind kind,
+                                                     int64_t bytes)
 {
     struct bench_operand all = {(uint64_t)bytes, DTYPE_U8, -1};
     bool in = kind == WORK_H2D;
@@ -191,7 +195,7 @@ static struct background_copy add_beside(struct bench *b, enum work_kind kind, i
                                     add_buffer(b, all, in ? MEMORY_HBM : MEMORY_PINNED, IR_NONE16)};
 }
 
-static void emit_beside(struct bench *b, const struct background_copy *beside)
+static void emit_background_copy(struct bench *b, const struct background_copy *beside)
 {
     struct op_desc desc = {
         .work = {.kind = (uint8_t)beside->kind, .copy = {beside->bytes, 0}},
@@ -208,33 +212,34 @@ static void emit_beside(struct bench *b, const struct background_copy *beside)
 
 /* Chooses the copies that run at the same time as the op: one copy of the same size in the other direction, or copies
  * in both directions, each somewhat longer than the op, so that one always runs. */
-static uint32_t choose_beside(struct bench *b, struct background_copy beside[2])
+static uint32_t choose_background_copies(struct bench *b, struct background_copy beside[2])
 {
     enum work_kind kind = (enum work_kind)b->work.kind;
     if (b->bench_case->role == POINT_BOTH_WAYS) {
-        beside[0] = add_beside(b, kind == WORK_H2D ? WORK_D2H : WORK_H2D, b->work.copy.bytes);
+        beside[0] =
+            add_background_buffers(b, kind == WORK_H2D ? WORK_D2H : WORK_H2D, b->work.copy.bytes);
         return 1;
     }
     if (b->bench_case->role != POINT_BESIDE)
         return 0;
-    double bytes = 1.5 * guess_s(&b->work, b->gpu) * BESIDE_BYTES_PER_S;
+    double bytes = 1.5 * rough_op_s(&b->work, b->on_gpu) * BESIDE_BYTES_PER_S;
     int64_t rounded = ((int64_t)(bytes < 256e6 ? bytes : 256e6) / 4096 + 1) * 4096;
-    beside[0] = add_beside(b, WORK_H2D, rounded);
-    beside[1] = add_beside(b, WORK_D2H, rounded);
+    beside[0] = add_background_buffers(b, WORK_H2D, rounded);
+    beside[1] = add_background_buffers(b, WORK_D2H, rounded);
     return 2;
 }
 
-static uint32_t repeats_of(const struct bench *b)
+static uint32_t repeat_count(const struct bench *b)
 {
     bool sustained = b->bench_case->role == POINT_SUSTAINED;
-    double seconds = b->options->seconds > 0 ? b->options->seconds : SECONDS;
+    double seconds = b->options->round_s > 0 ? b->options->round_s : SECONDS;
     seconds *= sustained ? SUSTAINED_ROUNDS : 1;
-    double fit = seconds / guess_s(&b->work, b->gpu);
+    double fit = seconds / rough_op_s(&b->work, b->on_gpu);
     uint32_t most = sustained ? SUSTAINED_MAX : REPEATS_MAX;
     return fit < REPEATS_MIN ? REPEATS_MIN : fit > most ? most : (uint32_t)fit;
 }
 
-uint32_t microbench_warmup(uint32_t repeats)
+uint32_t microbench_warmup_runs(uint32_t repeats)
 {
     return 1 + repeats / 8;
 }
@@ -243,58 +248,58 @@ uint32_t microbench_warmup(uint32_t repeats)
 static void emit_repeats(struct bench *b)
 {
     struct background_copy beside[2];
-    uint32_t repeats = repeats_of(b);
+    uint32_t repeats = repeat_count(b);
     uint32_t warm =
-        b->bench_case->role == POINT_SUSTAINED ? repeats * 3 / 4 : microbench_warmup(repeats);
+        b->bench_case->role == POINT_SUSTAINED ? repeats * 3 / 4 : microbench_warmup_runs(repeats);
     repeats = b->bench_case->role == POINT_SUSTAINED ? repeats - warm : repeats;
-    if (b->sets > warm + repeats)
-        b->sets = warm + repeats;
-    for (uint32_t set = 0; set < b->sets; set++)
-        add_set(b, set);
-    uint32_t others = choose_beside(b, beside);
+    if (b->operand_sets > warm + repeats)
+        b->operand_sets = warm + repeats;
+    for (uint32_t set = 0; set < b->operand_sets; set++)
+        add_operand_set(b, set);
+    uint32_t others = choose_background_copies(b, beside);
     for (uint32_t i = 0; i < warm + repeats; i++) {
         for (uint32_t k = 0; k < others; k++)
-            emit_beside(b, &beside[k]);
-        op_id op = add_work(b, i % b->sets, NULL);
+            emit_background_copy(b, &beside[k]);
+        op_id op = add_measured_op(b, i % b->operand_sets, NULL);
         if (i == warm)
-            b->first = op;
+            b->first_timed_op_id = op;
     }
-    b->first_timed_op = repeats;
-    b->stride = 1 + others;
+    b->timed_ops = repeats;
+    b->timed_op_distance = 1 + others;
 }
 
 /* Emits a queue of ops that the host issues while an earlier op still occupies their stream. Barriers of one rank
  * record the host's time before and after. */
-static void emit_queue(struct bench *b)
+static void emit_queued_ops(struct bench *b)
 {
-    add_set(b, 0);
-    op_id hold = add_product(b, holding_product_side(b));
+    add_operand_set(b, 0);
+    op_id hold = add_square_product(b, holding_product_side(b));
     add_barrier(b);
     for (uint32_t i = 0; i < QUEUE; i++) {
-        op_id op = add_work(b, 0, &hold);
+        op_id op = add_measured_op(b, 0, &hold);
         if (i == 0)
-            b->first = op;
+            b->first_timed_op_id = op;
     }
-    b->first_timed_op = QUEUE;
+    b->timed_ops = QUEUE;
     add_barrier(b);
 }
 
-static void emit_syncs(struct bench *b)
+static void emit_op_sync_pairs(struct bench *b)
 {
     struct work sync = {.kind = WORK_HOST_SYNC};
     for (uint32_t i = 0; i < SYNCS; i++) {
-        op_id op = add_product(b, holding_product_side(b) / 8);
+        op_id op = add_square_product(b, holding_product_side(b) / 8);
         if (i == 0)
-            b->first = op;
-        add_other(b, sync, NULL, 0, NULL, 0);
+            b->first_timed_op_id = op;
+        add_unmeasured_op(b, sync, NULL, 0, NULL, 0);
     }
-    b->first_timed_op = 2 * SYNCS;
+    b->timed_ops = 2 * SYNCS;
 }
 
-static void build(struct bench *b)
+static void build_schedule(struct bench *b)
 {
     struct ir *ir = &b->ir;
-    ir->mesh = (struct mesh){.axis_count = 1, .axis = {{"rank", b->members}}};
+    ir->mesh = (struct mesh){.axis_count = 1, .axis = {{"rank", b->member_count}}};
     ir->dtype = b->options->dtype;
     ir->global_batch = ir->micro_batch = 1;
     ir->layout = (struct token_layout){LAYOUT_CONTIGUOUS, 1, 1, 1, 1, 0, NULL};
@@ -305,13 +310,13 @@ static void build(struct bench *b)
     uint32_t tensor = ir_add_tensor(ir, (struct tensor){.name = "random", .rows = 1, .cols = cols});
     uint16_t bundle = ir_add_bundle(ir, (struct bundle){"random", tensor, 1, (uint64_t)cols});
     struct binding binding = {BINDING_PARAM, bundle, IR_NONE16, IR_NONE16, 0};
-    b->inputs = ir_add_binding(ir, binding);
+    b->input_binding = ir_add_binding(ir, binding);
     binding = (struct binding){BINDING_TOKENS, IR_NONE16, IR_NONE16, IR_NONE16, 0};
-    b->indices = ir_add_binding(ir, binding);
+    b->index_binding = ir_add_binding(ir, binding);
     if (b->bench_case->work.kind == WORK_HOST_SYNC)
-        emit_syncs(b);
+        emit_op_sync_pairs(b);
     else if (b->bench_case->role == POINT_START || b->bench_case->role == POINT_ISSUE)
-        emit_queue(b);
+        emit_queued_ops(b);
     else
         emit_repeats(b);
     liveness_compute_free_sets(ir);
@@ -325,10 +330,11 @@ static enum status fill_operand(void *user, const struct exec_buffer *buffer, st
     (void)diag;
     const struct bench *b = user;
     if (buffer->dtype != DTYPE_I32) {
-        microbench_fill(buffer->data, (enum dtype)buffer->dtype, buffer->elements, buffer->buffer);
+        microbench_fill(buffer->data, (enum dtype)buffer->dtype, buffer->element_count,
+                        buffer->buffer);
         return STATUS_OK;
     }
-    microbench_fill_indices(buffer->data, buffer->elements,
+    microbench_fill_indices(buffer->data, buffer->element_count,
                             (uint64_t)bench_index_limit(&b->bench_case->work), buffer->buffer);
     return STATUS_OK;
 }
@@ -336,7 +342,7 @@ static enum status fill_operand(void *user, const struct exec_buffer *buffer, st
 /* ---- reading the trace ---- */
 
 struct timings {
-    double *s;
+    double *seconds;
     size_t count, capacity;
 };
 
@@ -344,21 +350,23 @@ static void add_timing(struct timings *timings, double seconds)
 {
     if (timings->count == timings->capacity) {
         timings->capacity = heap_next_capacity(timings->capacity, timings->count + 1);
-        timings->s = heap_realloc(timings->s, timings->capacity, sizeof *timings->s);
+        timings->seconds =
+            heap_realloc(timings->seconds, timings->capacity, sizeof *timings->seconds);
     }
-    timings->s[timings->count++] = seconds > 1e-9 ? seconds : 1e-9; /* the clock's step */
+    timings->seconds[timings->count++] = seconds > 1e-9 ? seconds : 1e-9; /* the clock's step */
 }
 
-struct op_times { /* of one op over all ranks */
+struct op_span { /* the time of one op over all ranks */
     double start_s, end_s;
 };
 
-/* (ops) A collective starts when its last member has come, and ends when its last one has it. */
-static struct op_times *times_of(const struct bench *b, const struct trace *trace)
+/* Returns the span of each op, on the heap. A collective starts when its last member has arrived, and ends when its
+ * last member has the result. */
+static struct op_span *find_op_spans(const struct bench *b, const struct trace *trace)
 {
-    struct op_times *times = heap_zalloc(b->ir.op.count, sizeof *times);
+    struct op_span *times = heap_zalloc(b->ir.op.count, sizeof *times);
     for (size_t row = 0; row < trace->ops.count; row++) {
-        struct op_times *t = &times[trace->ops.op[row]];
+        struct op_span *t = &times[trace->ops.op[row]];
         if (trace->ops.start_s[row] > t->start_s)
             t->start_s = trace->ops.start_s[row];
         if (trace->ops.end_s[row] > t->end_s)
@@ -369,52 +377,52 @@ static struct op_times *times_of(const struct bench *b, const struct trace *trac
 
 static void add_timings(const struct bench *b, const struct trace *trace, struct timings *timings)
 {
-    struct op_times *times = times_of(b, trace);
-    uint32_t first = b->first.i, end = first + b->first_timed_op;
+    struct op_span *times = find_op_spans(b, trace);
+    uint32_t first = b->first_timed_op_id.i, end = first + b->timed_ops;
     if (b->bench_case->work.kind == WORK_HOST_SYNC) {
         for (uint32_t op = first; op < end; op += 2)
             add_timing(timings, times[op + 1].end_s - times[op].end_s);
     } else if (b->bench_case->role == POINT_ISSUE) {
-        add_timing(timings, (times[end].start_s - times[first - 1].end_s) / b->first_timed_op);
+        add_timing(timings, (times[end].start_s - times[first - 1].end_s) / b->timed_ops);
     } else if (b->bench_case->role == POINT_START) {
         for (uint32_t op = first + 1; op < end; op++)
             add_timing(timings, times[op].end_s - times[op - 1].end_s);
     } else {
-        for (uint32_t i = 0; i < b->first_timed_op; i++) {
-            const struct op_times *t = &times[first + i * b->stride];
+        for (uint32_t i = 0; i < b->timed_ops; i++) {
+            const struct op_span *t = &times[first + i * b->timed_op_distance];
             add_timing(timings, t->end_s - t->start_s);
         }
     }
     free(times);
 }
 
-/* Returns the value that a share of the sorted timings does not exceed. */
+/* Returns the quantile `share` (0.5: the median) of the sorted timings. */
 static double quantile(const struct timings *timings, double share)
 {
-    return timings->s[(size_t)((double)(timings->count - 1) * share + 0.5)];
+    return timings->seconds[(size_t)((double)(timings->count - 1) * share + 0.5)];
 }
 
 static enum status run_rounds(struct bench *b, struct timings *timings, struct diag *diag)
 {
     const struct microbench_options *o = b->options;
-    /* A point that is called cuDNN's is measured by it or not at all; cuDNN takes no fp32. */
-    bool by_cudnn = b->gpu && b->bench_case->impl == ATTENTION_CUDNN && o->dtype != DTYPE_F32;
+    /* A point of implementation cuDNN is measured only if cuDNN computes it; cuDNN takes no fp32. */
+    bool by_cudnn = b->on_gpu && b->bench_case->impl == ATTENTION_CUDNN && o->dtype != DTYPE_F32;
     bool hogged = b->bench_case->role == POINT_SM_HOG;
     const struct exec_options options = {
         .backend = o->backend,
         .model = {1e-5, 10000},
         .adamw = {1e-3, 0.9, 0.95, 1e-8, 0.1, 1, 1},
-        .warmup = hogged ? 1 : 0,
-        .steps = 1,
-        .trace = true,
-        .copies = o->copies,
-        .messages = o->messages,
+        .warmup_steps = hogged ? 1 : 0,
+        .measured_steps = 1,
+        .records_trace = true,
+        .copy_link = o->copy_link,
+        .message_link = o->message_link,
         .attention = by_cudnn ? EXEC_ATTENTION_FUSED : EXEC_ATTENTION_AUTO,
         .hog_sms = hogged ? POINT_HOG_SMS : 0,
     };
     const struct exec_io io = {.user = b, .fill = fill_operand};
-    uint32_t rounds = o->rounds > 0 ? o->rounds : b->gpu ? 1 : 2;
-    double enough_s = 2 * (o->seconds > 0 ? o->seconds : SECONDS), spent_s = 0;
+    uint32_t rounds = o->most_rounds > 0 ? o->most_rounds : b->on_gpu ? 1 : 2;
+    double enough_s = 2 * (o->round_s > 0 ? o->round_s : SECONDS), spent_s = 0;
     bool few = b->bench_case->role == POINT_ISSUE; /* a sample a round */
     if (b->bench_case->role == POINT_SUSTAINED)
         rounds = 1;
@@ -428,7 +436,7 @@ static enum status run_rounds(struct bench *b, struct timings *timings, struct d
         exec_result_release(&result);
         if (status != STATUS_OK)
             return status;
-        qsort(timings->s, timings->count, sizeof *timings->s, ascending_double);
+        qsort(timings->seconds, timings->count, sizeof *timings->seconds, ascending_double);
         double median_s = quantile(timings, 0.5);
         bool stable = before_s > 0 && median_s < before_s * (1 + STABLE) &&
                       median_s > before_s * (1 - STABLE);
@@ -446,7 +454,7 @@ static bool is_communication(const struct work *work)
     return work_kind_info((enum work_kind)work->kind)->stream == STREAM_COMM;
 }
 
-static enum status check_result(const struct microbench_case *wanted, struct diag *diag)
+static enum status check_can_be_measured(const struct microbench_case *wanted, struct diag *diag)
 {
     const struct work *work = &wanted->work;
     const char *name = work_kind_info((enum work_kind)work->kind)->name;
@@ -478,18 +486,18 @@ static enum status check_result(const struct microbench_case *wanted, struct dia
     return STATUS_OK;
 }
 
-/* Sets that add up to what no cache holds; operands that two ops share are counted once. */
-static uint32_t sets_needed(const struct bench *b)
+/* Returns how many sets of operands exceed any cache together. Operands that two ops share are counted once. */
+static uint32_t needed_operand_sets(const struct bench *b)
 {
     uint64_t bytes = 0;
     for (uint32_t k = 0; k < b->operands.read_count; k++)
-        if (b->operands.read[k].shared_write < 0)
-            bytes += b->operands.read[k].count * dtype_bytes(b->operands.read[k].dtype);
+        if (b->operands.read[k].write_in_same_buffer < 0)
+            bytes += b->operands.read[k].element_count * dtype_bytes(b->operands.read[k].dtype);
     for (uint32_t k = 0; k < b->operands.write_count; k++)
-        bytes += b->operands.write[k].count * dtype_bytes(b->operands.write[k].dtype);
-    uint64_t rotate = b->options->rotate_bytes > 0 ? b->options->rotate_bytes
-                      : b->gpu                     ? ROTATE_BYTES_GPU
-                                                   : ROTATE_BYTES;
+        bytes += b->operands.write[k].element_count * dtype_bytes(b->operands.write[k].dtype);
+    uint64_t rotate = b->options->operand_set_bytes > 0 ? b->options->operand_set_bytes
+                      : b->on_gpu                       ? ROTATE_BYTES_GPU
+                                                        : ROTATE_BYTES;
     uint64_t sets = bytes > 0 ? rotate / bytes + 1 : 1;
     return sets < SETS_MAX ? (uint32_t)sets : SETS_MAX;
 }
@@ -498,11 +506,12 @@ enum status microbench_run(const struct microbench_case *wanted,
                            const struct microbench_options *options, struct point *point,
                            struct diag *diag)
 {
-    struct bench b = {.bench_case = wanted, .options = options, .work = wanted->work, .members = 1};
+    struct bench b = {
+        .bench_case = wanted, .options = options, .work = wanted->work, .member_count = 1};
     struct timings timings = {0};
-    enum status status = check_result(wanted, diag);
+    enum status status = check_can_be_measured(wanted, diag);
     if (status == STATUS_OK &&
-        !bench_operands(&wanted->work, (enum dtype)options->dtype, &b.operands))
+        !bench_list_operands(&wanted->work, (enum dtype)options->dtype, &b.operands))
         status = diag_error(
             diag, (struct loc){0}, STATUS_BAD_INPUT,
             "%s cannot be measured at these sizes: an operand would be empty, too large or "
@@ -511,60 +520,61 @@ enum status microbench_run(const struct microbench_case *wanted,
     if (status != STATUS_OK)
         return status;
     if (is_communication(&wanted->work)) {
-        b.members = (uint32_t)wanted->work.p[0];
+        b.member_count = (uint32_t)wanted->work.p[0];
         b.work.p[0] = 0;
     }
     const struct backend *backend = backend_find(options->backend ? options->backend : "cpu");
-    b.gpu = backend != NULL && !backend->host_memory;
-    b.sets = sets_needed(&b);
-    b.read = heap_zalloc(b.sets, sizeof *b.read);
-    b.write = heap_zalloc(b.sets, sizeof *b.write);
-    build(&b);
+    b.on_gpu = backend != NULL && !backend->kernels_run_on_host;
+    b.operand_sets = needed_operand_sets(&b);
+    b.read = heap_zalloc(b.operand_sets, sizeof *b.read);
+    b.write = heap_zalloc(b.operand_sets, sizeof *b.write);
+    build_schedule(&b);
     status = run_rounds(&b, &timings, diag);
     if (status == STATUS_OK) {
         *point = (struct point){
             .role = wanted->role,
             .attention_impl = wanted->impl,
             .nodes = 1,
-            .work = wanted->work.kind == WORK_HOST_SYNC ? wanted->work : *ir_work(&b.ir, b.first.i),
+            .work = wanted->work.kind == WORK_HOST_SYNC ? wanted->work
+                                                        : *ir_work(&b.ir, b.first_timed_op_id.i),
             .median_s = quantile(&timings, 0.5),
             .p10_s = quantile(&timings, 0.1),
             .p90_s = quantile(&timings, 0.9),
             .repeats = (int64_t)timings.count,
         };
         if (is_communication(&wanted->work))
-            point->work.p[0] = b.members;
+            point->work.p[0] = b.member_count;
     }
-    free(timings.s);
+    free(timings.seconds);
     release_bench(&b);
     return status;
 }
 
 /* ---- a limit of time ---- */
 
-double microbench_guess_s(const struct microbench_case *wanted,
+double microbench_rough_s(const struct microbench_case *wanted,
                           const struct microbench_options *options)
 {
     const struct backend *backend = backend_find(options->backend ? options->backend : "cpu");
     const struct bench b = {.bench_case = wanted,
                             .options = options,
                             .work = wanted->work,
-                            .gpu = backend != NULL && !backend->host_memory};
-    double rounds = options->rounds > 0 ? options->rounds : b.gpu ? 1 : 2;
-    uint32_t repeats = repeats_of(&b);
-    return wanted->role == POINT_SUSTAINED
-               ? repeats * guess_s(&b.work, b.gpu)
-               : rounds * (repeats + microbench_warmup(repeats)) * guess_s(&b.work, b.gpu);
+                            .on_gpu = backend != NULL && !backend->kernels_run_on_host};
+    double rounds = options->most_rounds > 0 ? options->most_rounds : b.on_gpu ? 1 : 2;
+    uint32_t repeats = repeat_count(&b);
+    return wanted->role == POINT_SUSTAINED ? repeats * rough_op_s(&b.work, b.on_gpu)
+                                           : rounds * (repeats + microbench_warmup_runs(repeats)) *
+                                                 rough_op_s(&b.work, b.on_gpu);
 }
 
-bool microbench_fits(const struct microbench_budget *budget, double guess_s)
+bool microbench_fits_budget(const struct microbench_budget *budget, double guess_s)
 {
-    return budget->within_s <= 0 ||
-           budget->spent_s + guess_s + budget->besides_s <= budget->within_s;
+    return budget->limit_s <= 0 ||
+           budget->spent_s + guess_s + budget->most_overhead_s <= budget->limit_s;
 }
 
-void microbench_spend(struct microbench_budget *budget, double guess_s, double took_s)
+void microbench_spend_budget(struct microbench_budget *budget, double guess_s, double took_s)
 {
     budget->spent_s += took_s;
-    budget->besides_s = fmax(budget->besides_s, took_s - guess_s);
+    budget->most_overhead_s = fmax(budget->most_overhead_s, took_s - guess_s);
 }

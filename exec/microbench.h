@@ -16,13 +16,14 @@
 
 struct microbench_options {
     const char *backend; /* NULL: "cpu" */
-    double seconds;      /* of work per round, without the set-up of operands; 0: 0.06 */
+    double round_s;      /* seconds of work per round, without the set-up of operands; 0: 0.06 */
     /* the most rounds; fewer if the median is stable before. 0: 2 rounds; 1 on a GPU, where a set-up takes longest */
-    uint32_t rounds;
-    uint64_t rotate_bytes; /* sets of operands add up to this at least; 0: 64 MiB, on a GPU 256 */
-    uint8_t dtype;         /* enum dtype of floating-point operands that may be either */
-    uint32_t sms;          /* multiprocessors of the device, for the sizes that occupy it; 0: 132 */
-    struct exec_link copies, messages; /* emulated, as in exec_options */
+    uint32_t most_rounds;
+    /* all sets of operands together have at least these bytes; 0: 64 MiB, on a GPU 256 MiB */
+    uint64_t operand_set_bytes;
+    uint8_t dtype;     /* enum dtype of floating-point operands that may be either */
+    uint32_t sm_count; /* multiprocessors of the device, for the sizes that occupy it; 0: 132 */
+    struct exec_link copy_link, message_link; /* emulated, as in exec_options */
 };
 
 /* One point to measure. work: kind and parameters; a group is given as its number of members, 1 to 64, each a rank.
@@ -46,7 +47,7 @@ enum status microbench_run(const struct microbench_case *wanted,
 enum status microbench_describe(const char *backend, struct points *points, struct diag *diag);
 
 /* Constants and functions for other programs that measure on a GPU in the same way as points are measured: sets of
- * operands rotate through this many bytes, and microbench_warmup() runs precede those that count. microbench_fill()
+ * operands rotate through this many bytes, and microbench_warmup_runs() runs precede those that count. microbench_fill()
  * writes random numbers: 16-bit ones from a normal distribution, as activations and weights are, since a product of
  * positive numbers draws less power and so runs up to a tenth faster under a power limit (docs/costs.md, "What the
  * power limit leaves"); wider ones in [0.25, 1), since variances and moments must be positive. */
@@ -54,30 +55,30 @@ enum { MICROBENCH_ROTATE_GPU = 256 << 20 };
 void microbench_fill(void *data, enum dtype dtype, uint64_t elements, uint64_t seed);
 /* Fills data with random indices below the limit and below 2^20. */
 void microbench_fill_indices(int32_t *data, uint64_t elements, uint64_t limit, uint64_t seed);
-uint32_t microbench_warmup(uint32_t repeats);
+uint32_t microbench_warmup_runs(uint32_t repeats);
 
 /* Makes the set of cases that calibrate needs: every kind of work over sizes that determine its numbers, start and
  * issue, host streams, copies and messages of `ranks` ranks. quick: only the fewest cases that suffice. The whole set
  * begins with these too, so that leaving out cases at its end makes fits less exact but none impossible. kinds: only
  * kinds with kinds[kind] set; NULL: all. Returns the number of cases; the cases live in arena. */
-size_t microbench_set(const struct microbench_case **cases, struct arena *arena, bool quick,
-                      uint32_t ranks, const bool *kinds);
-/* Makes the set of cases for a GPU; the arguments are those of microbench_set(). */
-size_t microbench_set_gpu(const struct microbench_case **cases, struct arena *arena, bool quick,
-                          uint32_t ranks, const bool *kinds);
+size_t microbench_list_cases(const struct microbench_case **cases, struct arena *arena, bool quick,
+                             uint32_t ranks, const bool *kinds);
+/* Makes the set of cases for a GPU; the arguments are those of microbench_list_cases(). */
+size_t microbench_list_gpu_cases(const struct microbench_case **cases, struct arena *arena,
+                                 bool quick, uint32_t ranks, const bool *kinds);
 
-/* A limit of time. The expected time of a case is the rough time of its ops, plus `besides_s`: the largest amount by
- * which any case so far exceeded its rough time (for plans, operands and wrong guesses). within_s 0: there is no
- * limit. */
+/* A limit on the time of all cases. The expected time of a case is the rough time of its ops plus `most_overhead_s`,
+ * the largest amount by which any case so far exceeded its rough time (for plans, operands and wrong estimates).
+ * limit_s 0: there is no limit. */
 struct microbench_budget {
-    double within_s, spent_s, besides_s;
+    double limit_s, spent_s, most_overhead_s;
 };
 /* True if a case whose ops are guessed to take guess_s will end within the limit. */
-bool microbench_fits(const struct microbench_budget *budget, double guess_s);
+bool microbench_fits_budget(const struct microbench_budget *budget, double guess_s);
 /* Counts a finished case, which took took_s seconds in all. */
-void microbench_spend(struct microbench_budget *budget, double guess_s, double took_s);
+void microbench_spend_budget(struct microbench_budget *budget, double guess_s, double took_s);
 /* Estimates the time that the ops of a case take. */
-double microbench_guess_s(const struct microbench_case *wanted,
+double microbench_rough_s(const struct microbench_case *wanted,
                           const struct microbench_options *options);
 
 #endif

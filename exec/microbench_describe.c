@@ -8,13 +8,13 @@
 #include <string.h>
 #include <sys/utsname.h>
 
-static void set_key(struct points *points, const char *key, const char *value)
+static void set_header_key(struct points *points, const char *key, const char *value)
 {
     points_add_header_line(points, (struct loc){0}, key, value);
 }
 
 /* "model name : ..." of the first processor; not every system has it. */
-static void name_processor(char *name, size_t size)
+static void read_processor_name(char *name, size_t size)
 {
     static const char key[] = "model name";
     char line[256];
@@ -36,16 +36,16 @@ static void name_processor(char *name, size_t size)
 static void describe_cpu(struct points *points)
 {
     char name[128];
-    name_processor(name, sizeof name);
-    set_key(points, "device", name);
-    set_key(points, "threads", "1");
-    set_key(points, "blas", openblas_get_config());
-    set_key(points, "device.sm_count", "1");
+    read_processor_name(name, sizeof name);
+    set_header_key(points, "device", name);
+    set_header_key(points, "threads", "1");
+    set_header_key(points, "blas", openblas_get_config());
+    set_header_key(points, "device.sm_count", "1");
 }
 
-static void say_to_points(void *user, const char *key, const char *value)
+static void add_header_to_points(void *user, const char *key, const char *value)
 {
-    set_key(user, key, value);
+    set_header_key(user, key, value);
 }
 
 enum status microbench_describe(const char *backend, struct points *points, struct diag *diag)
@@ -55,9 +55,9 @@ enum status microbench_describe(const char *backend, struct points *points, stru
     if (row == NULL)
         return diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT,
                           "there is no backend '%s' in this build", name);
-    set_key(points, "backend", name);
+    set_header_key(points, "backend", name);
     if (row->describe != NULL)
-        return row->describe(say_to_points, points, diag);
+        return row->describe(add_header_to_points, points, diag);
     describe_cpu(points);
     return STATUS_OK;
 }

@@ -32,7 +32,7 @@ static double normal_number(uint64_t bits)
 }
 
 /* Fills the rest of data with repetitions of its first `fresh` elements. */
-static void repeat_bytes(void *data, uint64_t bytes, uint64_t fresh, uint64_t elements)
+static void repeat_pattern(void *data, uint64_t bytes, uint64_t fresh, uint64_t elements)
 {
     for (uint64_t done = fresh; done < elements; done += fresh) {
         uint64_t left = elements - done;
@@ -49,7 +49,7 @@ void microbench_fill(void *data, enum dtype dtype, uint64_t elements, uint64_t s
         uint64_t bits = next_random(&state);
         number_set(data, dtype, i, narrow ? normal_number(bits) : positive_number(bits));
     }
-    repeat_bytes(data, dtype_bytes(dtype), fresh, elements);
+    repeat_pattern(data, dtype_bytes(dtype), fresh, elements);
 }
 
 void microbench_fill_indices(int32_t *data, uint64_t elements, uint64_t limit, uint64_t seed)
@@ -60,5 +60,5 @@ void microbench_fill_indices(int32_t *data, uint64_t elements, uint64_t limit, u
         uint64_t bits = next_random(&state);
         data[i] = (int32_t)((bits >> 16) % (limit < 1u << 20 ? limit : 1u << 20));
     }
-    repeat_bytes(data, sizeof *data, fresh, elements);
+    repeat_pattern(data, sizeof *data, fresh, elements);
 }

@@ -3,7 +3,7 @@
  * the size of a packet to sizes that take long. */
 #include "exec/microbench_list.h"
 
-static void add_products(struct microbench_list *list, bool quick)
+static void add_product_cases(struct microbench_list *list, bool quick)
 {
     static const struct {
         int64_t n, k;
@@ -17,21 +17,21 @@ static void add_products(struct microbench_list *list, bool quick)
             const int64_t n = weights[i].n, k = weights[i].k;
             if (quick && (!weights[i].quick || step % 3 != 0))
                 continue;
-            microbench_add(
+            microbench_add_case(
                 list, POINT_WORK,
                 (struct work){.kind = WORK_MATMUL, .matmul = {m, n, k, MATMUL_NT, 0, 0}});
             if (step % 2 == 1)
                 continue;
-            microbench_add(
+            microbench_add_case(
                 list, POINT_WORK,
                 (struct work){.kind = WORK_MATMUL, .matmul = {m, k, n, MATMUL_NN, 0, 0}});
-            microbench_add(
+            microbench_add_case(
                 list, POINT_WORK,
                 (struct work){.kind = WORK_MATMUL, .matmul = {n, k, m, MATMUL_TN, 0, 1}});
         }
 }
 
-static void add_attention(struct microbench_list *list, bool quick)
+static void add_attention_cases(struct microbench_list *list, bool quick)
 {
     static const struct {
         int64_t q, kv, heads, kv_heads, dim, mask;
@@ -57,7 +57,7 @@ static void add_attention(struct microbench_list *list, bool quick)
     for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
         for (int backward = 0; backward < 2; backward++)
             if (!quick || sizes[i].quick)
-                microbench_add_by(
+                microbench_add_case_of_impl(
                     list, POINT_WORK, ATTENTION_CUDNN,
                     (struct work){.kind = backward ? WORK_ATTENTION_BACKWARD : WORK_ATTENTION,
                                   .attention = {sizes[i].q, sizes[i].kv, sizes[i].heads,
@@ -67,7 +67,7 @@ static void add_attention(struct microbench_list *list, bool quick)
 
 /* Adds points that show how much a kernel is slowed by copies that run at the same time, and by another kernel that
  * occupies multiprocessors, as a library's communication does. */
-static void add_company(struct microbench_list *list)
+static void add_interference_cases(struct microbench_list *list)
 {
     const struct work product = {.kind = WORK_MATMUL,
                                  .matmul = {8192, 8192, 8192, MATMUL_NT, 0, 0}};
@@ -78,57 +78,60 @@ static void add_company(struct microbench_list *list)
     static const enum point_role roles[] = {POINT_WORK, POINT_BESIDE, POINT_SM_HOG};
     for (size_t w = 0; w < ARRAY_LEN(works); w++)
         for (size_t r = 0; r < ARRAY_LEN(roles); r++)
-            microbench_add_by(list, roles[r],
-                              works[w]->kind == WORK_ATTENTION ? ATTENTION_CUDNN
-                                                               : (enum attention_impl)POINT_NO_IMPL,
-                              *works[w]);
+            microbench_add_case_of_impl(list, roles[r],
+                                        works[w]->kind == WORK_ATTENTION
+                                            ? ATTENTION_CUDNN
+                                            : (enum attention_impl)POINT_NO_IMPL,
+                                        *works[w]);
 }
 
 /* Adds the sustained point, from which the power is fitted; no other point can replace it. */
-static void add_sustained(struct microbench_list *list)
+static void add_sustained_case(struct microbench_list *list)
 {
     const struct work product = {.kind = WORK_MATMUL,
                                  .matmul = {8192, 8192, 8192, MATMUL_NT, 0, 0}};
-    microbench_add(list, POINT_WORK, product);
-    microbench_add(list, POINT_SUSTAINED, product);
+    microbench_add_case(list, POINT_WORK, product);
+    microbench_add_case(list, POINT_SUSTAINED, product);
 }
 
-static void add_other_copies(struct microbench_list *list, int64_t bytes)
+static void add_pageable_and_two_way_copies(struct microbench_list *list, int64_t bytes)
 {
     static const enum point_role roles[] = {POINT_BOTH_WAYS, POINT_PAGEABLE};
     for (size_t r = 0; r < ARRAY_LEN(roles); r++)
         for (int out = 0; out < 2; out++)
-            microbench_add(list, roles[r],
-                           (struct work){.kind = out ? WORK_D2H : WORK_H2D, .copy = {bytes, 0}});
+            microbench_add_case(
+                list, roles[r],
+                (struct work){.kind = out ? WORK_D2H : WORK_H2D, .copy = {bytes, 0}});
 }
 
-static void add_all(struct microbench_list *list, bool quick)
+static void add_all_cases(struct microbench_list *list, bool quick)
 {
     static const struct microbench_widths widths = {4096, 32768, 32, 128};
     static const int64_t counts[] = {1 << 20, 1 << 26, 1 << 23};
-    microbench_add_issue(list);
-    add_products(list, quick);
-    add_attention(list, quick);
+    microbench_add_issue_cases(list);
+    add_product_cases(list, quick);
+    add_attention_cases(list, quick);
     for (size_t i = 0; i < (quick ? 2 : ARRAY_LEN(counts)); i++)
-        microbench_add_memory_bound(list, counts[i], false, &widths, ATTENTION_CUDNN);
-    for (int64_t bytes = 4 << 10; bytes <= 256 << 20 && list->ranks > 1; bytes *= quick ? 64 : 4)
-        microbench_add_messages(list, bytes);
+        microbench_add_memory_bound_cases(list, counts[i], false, &widths, ATTENTION_CUDNN);
+    for (int64_t bytes = 4 << 10; bytes <= 256 << 20 && list->message_ranks > 1;
+         bytes *= quick ? 64 : 4)
+        microbench_add_message_cases(list, bytes);
     for (int64_t bytes = 4 << 10; bytes <= 1 << 30; bytes *= quick ? 64 : 4)
-        microbench_add_copies(list, bytes);
+        microbench_add_copy_cases(list, bytes);
     for (int64_t bytes = 64 << 10; bytes <= 256 << 20; bytes *= quick ? 64 : 16)
-        add_other_copies(list, bytes);
+        add_pageable_and_two_way_copies(list, bytes);
 }
 
-size_t microbench_set_gpu(const struct microbench_case **cases, struct arena *arena, bool quick,
-                          uint32_t ranks, const bool *kinds)
+size_t microbench_list_gpu_cases(const struct microbench_case **cases, struct arena *arena,
+                                 bool quick, uint32_t ranks, const bool *kinds)
 {
-    struct microbench_list list = {.arena = arena, .kinds = kinds, .ranks = ranks};
-    add_all(&list, true);
+    struct microbench_list list = {.arena = arena, .wanted_kinds = kinds, .message_ranks = ranks};
+    add_all_cases(&list, true);
     if (!quick)
-        add_sustained(&list);
-    add_company(&list);
+        add_sustained_case(&list);
+    add_interference_cases(&list);
     if (!quick)
-        add_all(&list, false);
-    *cases = list.row;
+        add_all_cases(&list, false);
+    *cases = list.cases;
     return list.count;
 }

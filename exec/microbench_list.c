@@ -2,33 +2,33 @@
 
 #include <string.h>
 
-static bool is_same(const struct microbench_case *row, enum point_role role,
-                    enum attention_impl impl, const struct work *work)
+static bool is_same_case(const struct microbench_case *row, enum point_role role,
+                         enum attention_impl impl, const struct work *work)
 {
     return row->role == role && row->impl == impl && row->work.kind == work->kind &&
            row->work.reads == work->reads && memcmp(row->work.p, work->p, sizeof work->p) == 0;
 }
 
-void microbench_add_by(struct microbench_list *list, enum point_role role, enum attention_impl impl,
-                       struct work work)
+void microbench_add_case_of_impl(struct microbench_list *list, enum point_role role,
+                                 enum attention_impl impl, struct work work)
 {
-    if (list->kinds && !list->kinds[work.kind])
+    if (list->wanted_kinds && !list->wanted_kinds[work.kind])
         return;
     for (size_t i = 0; i < list->count; i++)
-        if (is_same(&list->row[i], role, impl, &work))
+        if (is_same_case(&list->cases[i], role, impl, &work))
             return;
     if (list->count == list->capacity) {
         size_t capacity = heap_next_capacity(list->capacity, list->count + 1);
         struct microbench_case *row = arena_array(list->arena, capacity, sizeof *row);
         if (list->count > 0)
-            memcpy(row, list->row, list->count * sizeof *row);
-        list->row = row;
+            memcpy(row, list->cases, list->count * sizeof *row);
+        list->cases = row;
         list->capacity = capacity;
     }
-    list->row[list->count++] = (struct microbench_case){(uint8_t)role, (uint8_t)impl, work};
+    list->cases[list->count++] = (struct microbench_case){(uint8_t)role, (uint8_t)impl, work};
 }
 
-void microbench_add(struct microbench_list *list, enum point_role role, struct work work)
+void microbench_add_case(struct microbench_list *list, enum point_role role, struct work work)
 {
-    microbench_add_by(list, role, (enum attention_impl)POINT_NO_IMPL, work);
+    microbench_add_case_of_impl(list, role, (enum attention_impl)POINT_NO_IMPL, work);
 }

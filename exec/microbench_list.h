@@ -8,15 +8,15 @@
 
 struct microbench_list {
     struct arena *arena;
-    struct microbench_case *row;
+    struct microbench_case *cases;
     size_t count, capacity;
-    const bool *kinds; /* wanted; NULL: all */
-    uint32_t ranks;    /* of messages */
+    const bool *wanted_kinds; /* [WORK_KIND_COUNT] kinds of which cases are added; NULL: all */
+    uint32_t message_ranks;   /* number of ranks that exchange messages */
 };
 
-void microbench_add_by(struct microbench_list *list, enum point_role role, enum attention_impl impl,
-                       struct work work);
-void microbench_add(struct microbench_list *list, enum point_role role, struct work work);
+void microbench_add_case_of_impl(struct microbench_list *list, enum point_role role,
+                                 enum attention_impl impl, struct work work);
+void microbench_add_case(struct microbench_list *list, enum point_role role, struct work work);
 
 /* The row sizes of memory-bound work. */
 struct microbench_widths {
@@ -24,10 +24,11 @@ struct microbench_widths {
 };
 /* Adds every memory-bound kind with `count` elements in its main operand; host: only ADAMW, for a host stream.
  * impl: the attention implementation of MERGE. */
-void microbench_add_memory_bound(struct microbench_list *list, int64_t count, bool host,
-                                 const struct microbench_widths *widths, enum attention_impl impl);
-void microbench_add_copies(struct microbench_list *list, int64_t bytes);
-void microbench_add_messages(struct microbench_list *list, int64_t bytes);
-void microbench_add_issue(struct microbench_list *list);
+void microbench_add_memory_bound_cases(struct microbench_list *list, int64_t count, bool host,
+                                       const struct microbench_widths *widths,
+                                       enum attention_impl impl);
+void microbench_add_copy_cases(struct microbench_list *list, int64_t bytes);
+void microbench_add_message_cases(struct microbench_list *list, int64_t bytes);
+void microbench_add_issue_cases(struct microbench_list *list);
 
 #endif

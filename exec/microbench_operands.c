@@ -4,15 +4,15 @@
 #include "schedule/ir/ir.h"
 
 /* True if each member of a collective has the same whole number of elements, at least 1. */
-static bool is_whole(const struct work *work, enum dtype dtype, uint32_t members)
+static bool divides_over_members(const struct work *work, enum dtype dtype, uint32_t members)
 {
     uint64_t elements = (uint64_t)work_payload_bytes(work) / dtype_bytes(dtype);
     return elements > 0 && elements % members == 0;
 }
 
-/* `most`: the largest number of operands; 0: all that are usual. */
-static bool one_side(const struct work *work, enum work_side side, enum dtype dtype, uint32_t most,
-                     struct bench_operand *operand, uint32_t *operands)
+/* Lists the reads or the writes of an op. most: the largest number of operands; 0: the usual number. */
+static bool list_side(const struct work *work, enum work_side side, enum dtype dtype, uint32_t most,
+                      struct bench_operand *operand, uint32_t *operands)
 {
     struct work_operand all[WORK_OPERANDS_MAX];
     int64_t group = work_comm_group(work);
@@ -24,7 +24,7 @@ static bool one_side(const struct work *work, enum work_side side, enum dtype dt
             break;
         uint64_t elements = o->count_is_bytes ? o->count / dtype_bytes(dtype) : o->count;
         if (elements == 0 || elements > (uint64_t)IR_ELEMENTS_MAX ||
-            (o->count_is_bytes && !is_whole(work, dtype, members)))
+            (o->count_is_bytes && !divides_over_members(work, dtype, members)))
             return false;
         operand[*operands] = (struct bench_operand){
             elements, (uint8_t)(o->dtype == DTYPE_COUNT ? dtype : o->dtype), o->in_place_write};
@@ -32,11 +32,11 @@ static bool one_side(const struct work *work, enum work_side side, enum dtype dt
     return true;
 }
 
-bool bench_operands(const struct work *work, enum dtype dtype, struct bench_operands *operands)
+bool bench_list_operands(const struct work *work, enum dtype dtype, struct bench_operands *operands)
 {
-    return one_side(work, WORK_READS, dtype, work->reads, operands->read, &operands->read_count) &&
-           one_side(work, WORK_WRITES, dtype, work->writes, operands->write,
-                    &operands->write_count);
+    return list_side(work, WORK_READS, dtype, work->reads, operands->read, &operands->read_count) &&
+           list_side(work, WORK_WRITES, dtype, work->writes, operands->write,
+                     &operands->write_count);
 }
 
 int64_t bench_index_limit(const struct work *work)

@@ -1,13 +1,13 @@
-/* exec/microbench_operands.h: the operands that a made-up op needs. Private to exec/. */
+/* exec/microbench_operands.h: the operands of an op that is measured without a schedule. Private to exec/. */
 #ifndef EXEC_MICROBENCH_OPERANDS_H
 #define EXEC_MICROBENCH_OPERANDS_H
 
 #include "exec/backend.h"
 
 struct bench_operand {
-    uint64_t count;
-    uint8_t dtype;    /* enum dtype */
-    int shared_write; /* for a read: the write that uses the same buffer; -1: none */
+    uint64_t element_count;
+    uint8_t dtype;            /* enum dtype */
+    int write_in_same_buffer; /* for a read: the write that uses the same buffer; -1: none */
 };
 
 struct bench_operands {
@@ -18,7 +18,8 @@ struct bench_operands {
 /* Fills *operands with the element count and dtype of each operand of work, whose group is a number of members.
  * Returns false if a count is 0 or exceeds what a buffer may hold, or if a collective's elements do not divide over its
  * members. */
-bool bench_operands(const struct work *work, enum dtype dtype, struct bench_operands *operands);
+bool bench_list_operands(const struct work *work, enum dtype dtype,
+                         struct bench_operands *operands);
 
 /* Returns the number below which indices are valid in a read of dtype I32: tokens, labels, positions. */
 int64_t bench_index_limit(const struct work *work);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* Adds matrix products: large and small sides, large and small k, each form, and one that memory bandwidth limits. */
-static void add_products(struct microbench_list *set, bool quick)
+static void add_product_cases(struct microbench_list *set, bool quick)
 {
     static const struct {
         int64_t m, n, k, form;
@@ -25,14 +25,14 @@ static void add_products(struct microbench_list *set, bool quick)
     };
     for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
         if (!quick || sizes[i].quick)
-            microbench_add(
+            microbench_add_case(
                 set, POINT_WORK,
                 (struct work){.kind = WORK_MATMUL,
                               .matmul = {sizes[i].m, sizes[i].n, sizes[i].k, sizes[i].form, 0, 0}});
 }
 
 /* Squares with and without a mask, long and short sides, grouped heads: per head dim. */
-static void add_attention(struct microbench_list *set, bool quick)
+static void add_attention_cases(struct microbench_list *set, bool quick)
 {
     static const int64_t dims[] = {64, 32, 128, 16};
     static const struct {
@@ -48,7 +48,7 @@ static void add_attention(struct microbench_list *set, bool quick)
         for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
             for (int backward = 0; backward < 2; backward++)
                 if (!quick || sizes[i].quick)
-                    microbench_add_by(
+                    microbench_add_case_of_impl(
                         set, POINT_WORK, ATTENTION_CPU,
                         (struct work){.kind = backward ? WORK_ATTENTION_BACKWARD : WORK_ATTENTION,
                                       .attention = {sizes[i].q, sizes[i].kv, sizes[i].heads,
@@ -57,8 +57,9 @@ static void add_attention(struct microbench_list *set, bool quick)
 }
 
 /* Every other kind of the compute stream, over `count` elements of its main operand. */
-void microbench_add_memory_bound(struct microbench_list *set, int64_t count, bool host,
-                                 const struct microbench_widths *widths, enum attention_impl impl)
+void microbench_add_memory_bound_cases(struct microbench_list *set, int64_t count, bool host,
+                                       const struct microbench_widths *widths,
+                                       enum attention_impl impl)
 {
     const int64_t COLS = widths->cols, VOCAB = widths->vocab, HEADS = widths->heads;
     const int64_t DIM = widths->dim, rows = count / COLS, parts = 4, copies = 4;
@@ -105,69 +106,70 @@ void microbench_add_memory_bound(struct microbench_list *set, int64_t count, boo
     };
     for (size_t i = 0; i < ARRAY_LEN(works); i++)
         if (!host || works[i].kind == WORK_ADAMW)
-            microbench_add(set, host ? POINT_HOST : POINT_WORK, works[i]);
+            microbench_add_case(set, host ? POINT_HOST : POINT_WORK, works[i]);
     if (!host)
-        microbench_add_by(set, POINT_WORK, impl,
-                          (struct work){.kind = WORK_MERGE, .merge = {rows, HEADS, DIM}});
+        microbench_add_case_of_impl(set, POINT_WORK, impl,
+                                    (struct work){.kind = WORK_MERGE, .merge = {rows, HEADS, DIM}});
 }
 
-void microbench_add_copies(struct microbench_list *set, int64_t bytes)
+void microbench_add_copy_cases(struct microbench_list *set, int64_t bytes)
 {
     for (int i = 0; i < 2; i++)
-        microbench_add(set, POINT_WORK,
-                       (struct work){.kind = i ? WORK_D2H : WORK_H2D, .copy = {bytes, 0}});
+        microbench_add_case(set, POINT_WORK,
+                            (struct work){.kind = i ? WORK_D2H : WORK_H2D, .copy = {bytes, 0}});
 }
 
-void microbench_add_messages(struct microbench_list *set, int64_t bytes)
+void microbench_add_message_cases(struct microbench_list *set, int64_t bytes)
 {
     static const enum work_kind kinds[] = {WORK_ALL_REDUCE, WORK_ALL_GATHER, WORK_REDUCE_SCATTER,
                                            WORK_ALL_TO_ALL, WORK_REDUCE,     WORK_BROADCAST,
                                            WORK_SCATTER};
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
-        struct work work = {.kind = (uint8_t)kinds[i], .p = {set->ranks, bytes}};
-        microbench_add(set, POINT_WORK, work);
+        struct work work = {.kind = (uint8_t)kinds[i], .p = {set->message_ranks, bytes}};
+        microbench_add_case(set, POINT_WORK, work);
     }
-    microbench_add(set, POINT_WORK,
-                   (struct work){.kind = WORK_SHIFT, .p2p = {set->ranks, 1, bytes, 0}});
+    microbench_add_case(
+        set, POINT_WORK,
+        (struct work){.kind = WORK_SHIFT, .p2p = {set->message_ranks, 1, bytes, 0}});
 }
 
-void microbench_add_issue(struct microbench_list *set)
+void microbench_add_issue_cases(struct microbench_list *set)
 {
-    microbench_add(set, POINT_START, (struct work){.kind = WORK_FILL, .elements = {1}});
-    microbench_add(set, POINT_ISSUE, (struct work){.kind = WORK_ADD, .elements = {1}});
-    microbench_add(set, POINT_ISSUE, (struct work){.kind = WORK_FILL, .elements = {1}});
-    microbench_add(set, POINT_ISSUE,
-                   (struct work){.kind = WORK_ALL_REDUCE, .all_reduce = {1, 64, 0, 0, 0}});
-    microbench_add(set, POINT_ISSUE, (struct work){.kind = WORK_H2D, .copy = {64, 0}});
-    microbench_add(set, POINT_ISSUE, (struct work){.kind = WORK_HOST_SYNC});
+    microbench_add_case(set, POINT_START, (struct work){.kind = WORK_FILL, .elements = {1}});
+    microbench_add_case(set, POINT_ISSUE, (struct work){.kind = WORK_ADD, .elements = {1}});
+    microbench_add_case(set, POINT_ISSUE, (struct work){.kind = WORK_FILL, .elements = {1}});
+    microbench_add_case(set, POINT_ISSUE,
+                        (struct work){.kind = WORK_ALL_REDUCE, .all_reduce = {1, 64, 0, 0, 0}});
+    microbench_add_case(set, POINT_ISSUE, (struct work){.kind = WORK_H2D, .copy = {64, 0}});
+    microbench_add_case(set, POINT_ISSUE, (struct work){.kind = WORK_HOST_SYNC});
 }
 
-static void add_all(struct microbench_list *set, bool quick)
+static void add_all_cases(struct microbench_list *set, bool quick)
 {
     static const struct microbench_widths widths = {512, 2048, 8, 64};
     static const int64_t counts[] = {1 << 14, 1 << 20, 1 << 17, 1 << 21};
     static const int64_t bytes[] = {64 << 10, 4 << 20, 1 << 20, 256 << 10, 16 << 20};
     size_t sizes = quick ? 2 : ARRAY_LEN(counts), messages = quick ? 3 : ARRAY_LEN(bytes);
-    microbench_add_issue(set);
-    add_products(set, quick);
-    add_attention(set, quick);
+    microbench_add_issue_cases(set);
+    add_product_cases(set, quick);
+    add_attention_cases(set, quick);
     for (size_t i = 0; i < sizes; i++)
-        microbench_add_memory_bound(set, counts[i], false, &widths, ATTENTION_CPU);
+        microbench_add_memory_bound_cases(set, counts[i], false, &widths, ATTENTION_CPU);
     for (size_t i = 0; i < sizes; i++)
-        microbench_add_memory_bound(set, counts[i], true, &widths, ATTENTION_CPU);
+        microbench_add_memory_bound_cases(set, counts[i], true, &widths, ATTENTION_CPU);
     for (size_t i = 0; i < messages; i++)
-        microbench_add_copies(set, bytes[i]);
-    for (size_t i = 0; i < messages && set->ranks > 1; i++)
-        microbench_add_messages(set, bytes[i]);
+        microbench_add_copy_cases(set, bytes[i]);
+    for (size_t i = 0; i < messages && set->message_ranks > 1; i++)
+        microbench_add_message_cases(set, bytes[i]);
 }
 
-size_t microbench_set(const struct microbench_case **cases, struct arena *arena, bool quick,
-                      uint32_t ranks, const bool *kinds)
+size_t microbench_list_cases(const struct microbench_case **cases, struct arena *arena, bool quick,
+                             uint32_t ranks, const bool *kinds)
 {
-    struct microbench_list set = {.arena = arena, .kinds = kinds, .ranks = ranks};
-    add_all(&set, true);
+    struct microbench_list set = {.arena = arena, .wanted_kinds = kinds, .message_ranks = ranks};
+    add_all_cases(&set, true);
     if (!quick)
-        add_all(&set, false);
-    *cases = set.row;
+        add_all_cases(&set, false);
+    *cases = set.cases;
     return set.count;
 }

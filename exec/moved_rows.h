@@ -5,25 +5,26 @@
 #include "exec/assignment.h"
 #include "models/work.h"
 
-/* SENT: row i of what a rank sends, or gets back, and its own row. RECEIVED: row i of what it receives, or returns, and
- * its place in packed order. HELD: the place in packed order of a row of its own, and its own row. */
+/* The pairs of each list. SENT: row i of the rows that a rank sends (or gets back), and the rank's own row.
+ * RECEIVED: row i of the rows that it receives (or returns), and its place in packed order. HELD: the place in
+ * packed order of a row that the rank owns, and the own row. */
 enum moved_list { MOVED_SENT, MOVED_RECEIVED, MOVED_HELD, MOVED_LIST_COUNT };
 
 struct moved_rows {
     int64_t count;
-    const int64_t *packed, *own; /* NULL: i */
+    const int64_t *packed_row, *own_row; /* [count]; NULL: pair i has row i */
 };
 
-/* Returns a list of a rank. rows NULL: the work is by itself, without a schedule, and moves `room` rows. */
-static inline struct moved_rows moved_rows(const struct assignment_rows *rows,
-                                           enum moved_list which, int64_t room)
+/* Returns a list of a rank. rows NULL: the work is measured without a schedule, and moves `room` rows. */
+static inline struct moved_rows moved_rows_list(const struct assignment_rows *rows,
+                                                enum moved_list which, int64_t room)
 {
     if (rows == NULL)
         return (struct moved_rows){.count = room};
     if (which == MOVED_HELD)
         return (struct moved_rows){rows->held.count, rows->held.packed_row, rows->held.own_row};
     const struct needed_rows *list = which == MOVED_SENT ? &rows->sent : &rows->received;
-    return (struct moved_rows){list->first[rows->peers], NULL, list->row};
+    return (struct moved_rows){list->first[rows->peer_count], NULL, list->row};
 }
 
 /* Returns the list of the rows that work takes, adds or merges. TAKE_GATHER moves the rows of MOVED_RECEIVED first. */
@@ -38,14 +39,14 @@ static inline enum moved_list moved_list_of(const struct work *work)
     return held ? MOVED_HELD : MOVED_SENT;
 }
 
-/* Return the first and the second row of pair i. */
-static inline int64_t moved_packed(const struct moved_rows *moved, int64_t i)
+/* Return the packed row and the own row of pair i. */
+static inline int64_t moved_packed_row(const struct moved_rows *moved, int64_t i)
 {
-    return moved->packed != NULL ? moved->packed[i] : i;
+    return moved->packed_row != NULL ? moved->packed_row[i] : i;
 }
-static inline int64_t moved_own(const struct moved_rows *moved, int64_t i)
+static inline int64_t moved_own_row(const struct moved_rows *moved, int64_t i)
 {
-    return moved->own != NULL ? moved->own[i] : i;
+    return moved->own_row != NULL ? moved->own_row[i] : i;
 }
 
 #endif

@@ -4,14 +4,14 @@
 #include <math.h>
 #include <string.h>
 
-static uint32_t bits_of(float value)
+static uint32_t float_bits(float value)
 {
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
     return bits;
 }
 
-static float float_of(uint32_t bits)
+static float float_from_bits(uint32_t bits)
 {
     float value;
     memcpy(&value, &bits, sizeof value);
@@ -20,12 +20,12 @@ static float float_of(uint32_t bits)
 
 static float from_bf16(uint16_t half)
 {
-    return float_of((uint32_t)half << 16);
+    return float_from_bits((uint32_t)half << 16);
 }
 
 static uint16_t to_bf16(float value)
 {
-    uint32_t bits = bits_of(value);
+    uint32_t bits = float_bits(value);
     if ((bits & 0x7fffffffu) > 0x7f800000u)
         return (uint16_t)(bits >> 16 | 0x40); /* a quiet NaN */
     return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1)) >> 16);
@@ -36,17 +36,17 @@ static float from_f16(uint16_t half)
     uint32_t sign = (uint32_t)(half & 0x8000u) << 16, exponent = half >> 10 & 0x1f;
     uint32_t mantissa = half & 0x3ffu;
     if (exponent == 0x1f)
-        return float_of(sign | 0x7f800000u | mantissa << 13);
+        return float_from_bits(sign | 0x7f800000u | mantissa << 13);
     if (exponent == 0) { /* subnormal: mantissa * 2^-24 */
         float value = (float)mantissa * 0x1p-24f;
         return sign ? -value : value;
     }
-    return float_of(sign | (exponent + 112) << 23 | mantissa << 13);
+    return float_from_bits(sign | (exponent + 112) << 23 | mantissa << 13);
 }
 
 static uint16_t to_f16(float value)
 {
-    uint32_t bits = bits_of(value);
+    uint32_t bits = float_bits(value);
     uint16_t sign = (uint16_t)(bits >> 16 & 0x8000u);
     uint32_t magnitude = bits & 0x7fffffffu;
     if (magnitude > 0x7f800000u)
@@ -54,7 +54,7 @@ static uint16_t to_f16(float value)
     if (magnitude >= 0x477ff000u) /* rounds to 65536 or more */
         return sign | 0x7c00u;
     if (magnitude < 0x38800000u) { /* subnormal: adding 0.5 aligns the bits to 2^-24 and rounds */
-        uint32_t aligned = bits_of(float_of(magnitude) + 0.5f);
+        uint32_t aligned = float_bits(float_from_bits(magnitude) + 0.5f);
         return (uint16_t)(sign | (aligned - 0x3f000000u));
     }
     uint32_t rounded = magnitude + 0xfffu + (magnitude >> 13 & 1);
@@ -62,52 +62,54 @@ static uint16_t to_f16(float value)
 }
 
 /* The 8-bit types. */
-struct narrow {
-    int mantissa, bias; /* bits of the mantissa; the exponent of 1 */
-    float most;
+struct narrow_float {
+    int mantissa_bits, bias; /* bits of the mantissa; the exponent bits of the number 1 */
+    float largest;
 };
 
-static struct narrow narrow_of(enum dtype dtype)
+static struct narrow_float narrow_float_of(enum dtype dtype)
 {
-    return dtype == DTYPE_E4M3 ? (struct narrow){3, 7, 448} : (struct narrow){2, 15, 57344};
+    return dtype == DTYPE_E4M3 ? (struct narrow_float){3, 7, 448}
+                               : (struct narrow_float){2, 15, 57344};
 }
 
-static float from_narrow(struct narrow type, uint8_t code)
+static float from_narrow(struct narrow_float type, uint8_t code)
 {
-    const int bits = code & 0x7f, exponent = bits >> type.mantissa;
-    const int mantissa = bits & ((1 << type.mantissa) - 1);
-    float value = exponent == 0 ? ldexpf((float)mantissa, 1 - type.bias - type.mantissa)
-                                : ldexpf((float)(mantissa + (1 << type.mantissa)),
-                                         exponent - type.bias - type.mantissa);
-    if (value > type.most) /* the codes after the largest number */
-        value = type.mantissa == 2 && mantissa == 0 ? INFINITY : NAN;
+    const int bits = code & 0x7f, exponent = bits >> type.mantissa_bits;
+    const int mantissa = bits & ((1 << type.mantissa_bits) - 1);
+    float value = exponent == 0 ? ldexpf((float)mantissa, 1 - type.bias - type.mantissa_bits)
+                                : ldexpf((float)(mantissa + (1 << type.mantissa_bits)),
+                                         exponent - type.bias - type.mantissa_bits);
+    if (value > type.largest) /* the codes after the largest number */
+        value = type.mantissa_bits == 2 && mantissa == 0 ? INFINITY : NAN;
     return code & 0x80 ? -value : value;
 }
 
-static uint8_t to_narrow(struct narrow type, float value)
+static uint8_t to_narrow(struct narrow_float type, float value)
 {
-    const uint8_t sign = bits_of(value) >> 31 ? 0x80 : 0;
+    const uint8_t sign = float_bits(value) >> 31 ? 0x80 : 0;
     float size = fabsf(value);
     if (isnan(value))
         return sign | 0x7f;
-    if (size >= type.most)
-        size = type.most;
+    if (size >= type.largest)
+        size = type.largest;
     int exponent;
     frexpf(size, &exponent);
     exponent = size == 0 || exponent < 2 - type.bias ? 1 - type.bias : exponent - 1;
-    /* steps of the numbers around; the most steps are those of the next power of two, whose code follows */
-    float steps = nearbyintf(ldexpf(size, type.mantissa - exponent));
-    return (uint8_t)(sign | (((exponent + type.bias - 1) << type.mantissa) + (int)steps));
+    /* the value in units of the spacing of its binade; rounding up to the next power of two gives the code that
+     * follows */
+    float steps = nearbyintf(ldexpf(size, type.mantissa_bits - exponent));
+    return (uint8_t)(sign | (((exponent + type.bias - 1) << type.mantissa_bits) + (int)steps));
 }
 
-float number_most(enum dtype dtype)
+float number_largest(enum dtype dtype)
 {
-    return dtype == DTYPE_E2M1X2 ? 6 : narrow_of(dtype).most;
+    return dtype == DTYPE_E2M1X2 ? 6 : narrow_float_of(dtype).largest;
 }
 
 int number_scale_exponent(float amax, enum dtype dtype, bool down)
 {
-    const float most = number_most(dtype);
+    const float most = number_largest(dtype);
     int exponent, largest;
     if (!(amax > 0) || isinf(amax))
         return amax > 0 ? 127 : -127;
@@ -146,7 +148,7 @@ void number_to_f32(float *to, const void *from, enum dtype dtype, size_t count)
     case DTYPE_E4M3:
     case DTYPE_E5M2:
         for (size_t i = 0; i < count; i++)
-            to[i] = from_narrow(narrow_of(dtype), ((const uint8_t *)from)[i]);
+            to[i] = from_narrow(narrow_float_of(dtype), ((const uint8_t *)from)[i]);
         return;
     case DTYPE_E8M0:
         for (size_t i = 0; i < count; i++)
@@ -181,7 +183,7 @@ void number_from_f32(void *to, enum dtype dtype, const float *from, size_t count
     case DTYPE_E4M3:
     case DTYPE_E5M2:
         for (size_t i = 0; i < count; i++)
-            ((uint8_t *)to)[i] = to_narrow(narrow_of(dtype), from[i]);
+            ((uint8_t *)to)[i] = to_narrow(narrow_float_of(dtype), from[i]);
         return;
     case DTYPE_E8M0: /* rounded up, so that what is divided by it does not grow */
         for (size_t i = 0; i < count; i++) {
@@ -218,14 +220,14 @@ void number_set(void *data, enum dtype dtype, uint64_t i, double value)
     }
 }
 
-int number_digits(enum dtype dtype)
+int number_significand_bits(enum dtype dtype)
 {
     static const int digits[DTYPE_COUNT] = {[DTYPE_BF16] = 8, [DTYPE_F16] = 11, [DTYPE_F32] = 24,
                                             [DTYPE_F64] = 53, [DTYPE_E4M3] = 4, [DTYPE_E5M2] = 3};
     return digits[dtype];
 }
 
-int number_lowest(enum dtype dtype)
+int number_min_exponent(enum dtype dtype)
 {
     return dtype == DTYPE_F16 ? -14 : dtype == DTYPE_F64 ? -1022 : -126;
 }

@@ -18,7 +18,7 @@ void number_to_f32(float *to, const void *from, enum dtype dtype, size_t count);
 void number_from_f32(void *to, enum dtype dtype, const float *from, size_t count);
 
 /* Returns the largest number of an 8- or 4-bit type. */
-float number_most(enum dtype dtype);
+float number_largest(enum dtype dtype);
 /* Returns the exponent of the power of two by which numbers of at most amax are divided before they are stored in a
  * narrow dtype. up: the smallest with which none exceeds the type's largest number, ceil(log2(amax / largest)), as
  * cuBLAS has it. down: floor(log2(amax)) less the largest exponent of the type, as the OCP Microscaling specification
@@ -26,9 +26,9 @@ float number_most(enum dtype dtype);
 int number_scale_exponent(float amax, enum dtype dtype, bool down);
 
 /* Returns the binary digits of a type's significand; 0: it is no floating-point type. */
-int number_digits(enum dtype dtype);
+int number_significand_bits(enum dtype dtype);
 /* Returns the exponent of the smallest normal number: 2^exponent still has all digits. */
-int number_lowest(enum dtype dtype);
+int number_min_exponent(enum dtype dtype);
 
 /* Read or write element i of an array, also of DTYPE_I32. */
 double number_get(const void *data, enum dtype dtype, uint64_t i);

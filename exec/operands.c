@@ -12,15 +12,15 @@ _Static_assert((int)CALL_OPERANDS_MAX >= (int)WORK_OPERANDS_MAX,
 /* One side of an op: the operands that its kind needs (models/work_operands.h), and those that the schedule gives. */
 struct operand_side {
     const char *name; /* "read" or "write" */
-    struct work_operand wanted[WORK_OPERANDS_MAX];
-    uint32_t least_count, most_count; /* operands that are wanted */
-    struct view view[CALL_OPERANDS_MAX];
-    uint32_t count;
+    struct work_operand expected[WORK_OPERANDS_MAX];
+    uint32_t least_count, most_count; /* the fewest and the most operands that the kind takes */
+    struct view views[CALL_OPERANDS_MAX];
+    uint32_t view_count;
 };
 
-/* Returns what of an op's sizes kernels cannot compute with, beyond the number of operands; NULL: nothing. members
- * is at least 1. */
-static const char *size_fault(const struct work *work, enum dtype dtype, uint32_t members)
+/* Returns which size of an op the kernels do not support, in words; NULL: they support all. members is at least 1.
+ * Numbers of operands are checked elsewhere. */
+static const char *unsupported_size(const struct work *work, enum dtype dtype, uint32_t members)
 {
     switch ((enum work_kind)work->kind) {
     case WORK_OPAQUE:
@@ -79,10 +79,10 @@ static const char *size_fault(const struct work *work, enum dtype dtype, uint32_
     return NULL;
 }
 
-static bool counts_fit(const struct operand_side *side)
+static bool count_is_allowed(const struct operand_side *side)
 {
     for (uint32_t k = 0; k < side->most_count; k++) {
-        const struct work_operand *want = &side->wanted[k];
+        const struct work_operand *want = &side->expected[k];
         uint64_t most = want->count_is_bytes ? INT64_MAX : IR_ELEMENTS_MAX;
         if (!want->count_may_differ && (want->count == 0 || want->count > most))
             return false;
@@ -90,16 +90,16 @@ static bool counts_fit(const struct operand_side *side)
     return true;
 }
 
-static void side_of(struct operand_side *side, enum work_side which, const struct work *work,
-                    uint32_t members)
+static void fill_side(struct operand_side *side, enum work_side which, const struct work *work,
+                      uint32_t members)
 {
     side->name = which == WORK_READS ? "read" : "write";
-    side->most_count = side->least_count = work_operands(work, which, members, side->wanted);
-    while (side->least_count > 0 && side->wanted[side->least_count - 1].optional)
+    side->most_count = side->least_count = work_operands(work, which, members, side->expected);
+    while (side->least_count > 0 && side->expected[side->least_count - 1].optional)
         side->least_count--;
 }
 
-static bool type_fits(const struct work_operand *want, enum dtype dtype)
+static bool dtype_is_allowed(const struct work_operand *want, enum dtype dtype)
 {
     if (want->type == WORK_TYPE_MOVED || want->dtype == DTYPE_U8)
         return true;
@@ -117,13 +117,13 @@ static bool type_fits(const struct work_operand *want, enum dtype dtype)
 static enum status check_side(const struct ir *ir, uint32_t op, const struct operand_side *side,
                               const char *name, struct diag *diag)
 {
-    for (uint32_t k = 0; k < side->count; k++) {
-        const struct work_operand *want = &side->wanted[k];
-        struct view view = side->view[k];
+    for (uint32_t k = 0; k < side->view_count; k++) {
+        const struct work_operand *want = &side->expected[k];
+        struct view view = side->views[k];
         enum dtype dtype = (enum dtype)ir->buffer.dtype[view.buffer.i];
         uint64_t have = want->count_is_bytes ? view.count * dtype_bytes(dtype) : view.count;
         char buffer[64];
-        if ((want->count_may_differ || have == want->count) && type_fits(want, dtype))
+        if ((want->count_may_differ || have == want->count) && dtype_is_allowed(want, dtype))
             continue;
         ir_buffer_name(ir, view.buffer, buffer, sizeof buffer);
         return diag_error(diag, (struct loc){name, 0, 0}, STATUS_BAD_INPUT,
@@ -132,9 +132,9 @@ static enum status check_side(const struct ir *ir, uint32_t op, const struct ope
                           op, work_kind_info(ir->op.kind[op])->name, side->name, k, view.count,
                           dtype_name(dtype), buffer, want->count,
                           want->count_is_bytes ? " bytes" : "",
-                          type_fits(want, DTYPE_U8)    ? "any type"
-                          : type_fits(want, DTYPE_I32) ? "i32"
-                          : want->type == WORK_TYPE_NARROW || !type_fits(want, DTYPE_F32)
+                          dtype_is_allowed(want, DTYPE_U8)    ? "any type"
+                          : dtype_is_allowed(want, DTYPE_I32) ? "i32"
+                          : want->type == WORK_TYPE_NARROW || !dtype_is_allowed(want, DTYPE_F32)
                               ? "an 8- or 4-bit type"
                               : "a floating-point type");
     }
@@ -142,19 +142,20 @@ static enum status check_side(const struct ir *ir, uint32_t op, const struct ope
 }
 
 /* Checks that data which ranks move or sum keeps its dtype. */
-static enum status check_moved(const struct ir *ir, uint32_t op, const struct operand_side *sides,
-                               const char *name, struct diag *diag)
+static enum status check_moved_dtypes(const struct ir *ir, uint32_t op,
+                                      const struct operand_side *sides, const char *name,
+                                      struct diag *diag)
 {
     const struct view *first = NULL;
-    for (uint32_t k = 0; k < sides[0].count + sides[1].count; k++) {
-        const struct operand_side *side = &sides[k < sides[0].count ? 0 : 1];
-        uint32_t i = k < sides[0].count ? k : k - sides[0].count;
-        if (side->wanted[i].type != WORK_TYPE_MOVED && !side->wanted[i].count_is_bytes)
+    for (uint32_t k = 0; k < sides[0].view_count + sides[1].view_count; k++) {
+        const struct operand_side *side = &sides[k < sides[0].view_count ? 0 : 1];
+        uint32_t i = k < sides[0].view_count ? k : k - sides[0].view_count;
+        if (side->expected[i].type != WORK_TYPE_MOVED && !side->expected[i].count_is_bytes)
             continue;
         if (first == NULL)
-            first = &side->view[i];
+            first = &side->views[i];
         uint8_t from = ir->buffer.dtype[first->buffer.i],
-                to = ir->buffer.dtype[side->view[i].buffer.i];
+                to = ir->buffer.dtype[side->views[i].buffer.i];
         if (from != to)
             return diag_error(diag, (struct loc){name, 0, 0}, STATUS_BAD_INPUT,
                               "op %" PRIu32 " (%s) moves %s into %s; a cast would convert it", op,
@@ -165,7 +166,7 @@ static enum status check_moved(const struct ir *ir, uint32_t op, const struct op
 }
 
 /* Returns the range of an operand count as text: "2", or "1 to 2". */
-static const char *put_wanted_count(char *text, size_t size, const struct operand_side *side)
+static const char *print_expected_count(char *text, size_t size, const struct operand_side *side)
 {
     if (side->least_count == side->most_count)
         snprintf(text, size, "%" PRIu32, side->most_count);
@@ -180,34 +181,34 @@ enum status operands_check(const struct ir *ir, uint32_t op, uint32_t members, c
     const struct work *work = ir_work(ir, op);
     const char *kind = work_kind_info(work->kind)->name;
     const struct loc at = {name, 0, 0};
-    struct operand_side side[2] = {{.count = ir->op.read_count[op]},
-                                   {.count = ir->op.write_count[op]}};
+    struct operand_side side[2] = {{.view_count = ir->op.read_count[op]},
+                                   {.view_count = ir->op.write_count[op]}};
     char reads[32], writes[32];
     members = members ? members : 1;
     for (int s = 0; s < 2; s++)
-        side_of(&side[s], (enum work_side)s, work, members);
-    if (side[0].count < side[0].least_count || side[0].count > side[0].most_count ||
-        side[1].count < side[1].least_count || side[1].count > side[1].most_count)
+        fill_side(&side[s], (enum work_side)s, work, members);
+    if (side[0].view_count < side[0].least_count || side[0].view_count > side[0].most_count ||
+        side[1].view_count < side[1].least_count || side[1].view_count > side[1].most_count)
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "op %" PRIu32 " (%s) has %" PRIu32 " reads and %" PRIu32
                           " writes; its shape needs %s and %s",
-                          op, kind, side[0].count, side[1].count,
-                          put_wanted_count(reads, sizeof reads, &side[0]),
-                          put_wanted_count(writes, sizeof writes, &side[1]));
-    for (uint32_t k = 0; k < side[0].count; k++)
-        side[0].view[k] = ir_read(ir, op, k);
-    for (uint32_t k = 0; k < side[1].count; k++)
-        side[1].view[k] = ir_write(ir, op, k);
+                          op, kind, side[0].view_count, side[1].view_count,
+                          print_expected_count(reads, sizeof reads, &side[0]),
+                          print_expected_count(writes, sizeof writes, &side[1]));
+    for (uint32_t k = 0; k < side[0].view_count; k++)
+        side[0].views[k] = ir_read(ir, op, k);
+    for (uint32_t k = 0; k < side[1].view_count; k++)
+        side[1].views[k] = ir_write(ir, op, k);
     enum dtype dtype = DTYPE_U8;
-    if (side[0].count > 0)
-        dtype = (enum dtype)ir->buffer.dtype[side[0].view[0].buffer.i];
-    const char *fault = !counts_fit(&side[0]) || !counts_fit(&side[1])
+    if (side[0].view_count > 0)
+        dtype = (enum dtype)ir->buffer.dtype[side[0].views[0].buffer.i];
+    const char *fault = !count_is_allowed(&side[0]) || !count_is_allowed(&side[1])
                             ? "an operand would have no elements, or 2^60 or more"
-                            : size_fault(work, dtype, members);
+                            : unsupported_size(work, dtype, members);
     if (fault != NULL)
         return diag_error(diag, at, STATUS_BAD_INPUT, "op %" PRIu32 " (%s) cannot be executed: %s",
                           op, kind, fault);
-    enum status status = check_moved(ir, op, side, name, diag);
+    enum status status = check_moved_dtypes(ir, op, side, name, diag);
     for (int s = 0; s < 2 && status == STATUS_OK; s++)
         status = check_side(ir, op, &side[s], name, diag);
     return status;

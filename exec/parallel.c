@@ -43,7 +43,7 @@ void parallel_for(uint32_t threads, uint64_t count, uint64_t grain, parallel_bod
         pthread_join(thread[--started], NULL);
 }
 
-uint32_t parallel_share(uint32_t ranks, uint32_t processes)
+uint32_t parallel_threads_per_rank(uint32_t ranks, uint32_t processes)
 {
     long online = sysconf(_SC_NPROCESSORS_ONLN);
     cpu_set_t set;

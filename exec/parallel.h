@@ -15,6 +15,6 @@ void parallel_for(uint32_t threads, uint64_t count, uint64_t grain, parallel_bod
 
 /* Returns how many threads each of `ranks` ranks of this process may keep busy when `processes` processes share the
  * machine: an equal share of its processors, or of those to which a launcher has bound this process. At least 1. */
-uint32_t parallel_share(uint32_t ranks, uint32_t processes);
+uint32_t parallel_threads_per_rank(uint32_t ranks, uint32_t processes);
 
 #endif

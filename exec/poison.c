@@ -4,20 +4,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Two of them are a signalling NaN of fp32; one is a signalling NaN of bf16 and a NaN of fp16. */
+/* POISON: two bytes, a signalling NaN in bf16 and a NaN in fp16; twice in a row, a signalling NaN in fp32. GRANULE:
+ * bytes. */
 enum { POISON = 0x7fa5, GRANULE = 2 };
 
 struct poison {
     uint32_t ranks;
-    uint32_t **owner; /* (ranks, memories): per granule 1 + the buffer written last; 0: none */
+    uint32_t **
+        owner; /* (ranks, memories): for each granule 1 + the buffer to which it was last written; 0: it was not written */
 };
 
-static uint32_t *owner_of(const struct poison *poison, uint32_t rank, enum memory memory)
+static uint32_t *owners_of_memory(const struct poison *poison, uint32_t rank, enum memory memory)
 {
     return poison->owner[(size_t)rank * MEMORY_COUNT + memory];
 }
 
-static uint64_t granules(uint64_t bytes)
+static uint64_t granule_count(uint64_t bytes)
 {
     return (bytes + GRANULE - 1) / GRANULE;
 }
@@ -28,8 +30,8 @@ struct poison *poison_new(const struct exec_run *run)
     poison->ranks = run->assignment.ranks;
     poison->owner = heap_zalloc((size_t)poison->ranks * MEMORY_COUNT, sizeof *poison->owner);
     for (uint32_t i = 0; i < poison->ranks * MEMORY_COUNT; i++)
-        poison->owner[i] =
-            heap_zalloc(granules(run->ir->planned_bytes[i % MEMORY_COUNT]) + 1, sizeof(uint32_t));
+        poison->owner[i] = heap_zalloc(granule_count(run->ir->planned_bytes[i % MEMORY_COUNT]) + 1,
+                                       sizeof(uint32_t));
     return poison;
 }
 
@@ -50,13 +52,13 @@ static void fill_poison(void *data, uint64_t bytes)
         memcpy((char *)data + i, &pattern, GRANULE);
 }
 
-static void own_range(const struct exec_run *run, uint32_t rank, uint32_t buffer,
-                      uint64_t begin_byte, uint64_t bytes)
+static void set_owner_of_range(const struct exec_run *run, uint32_t rank, uint32_t buffer,
+                               uint64_t begin_byte, uint64_t bytes)
 {
     const struct buffer_table *table = &run->ir->buffer;
-    uint32_t *owner = owner_of(run->poison, rank, table->memory[buffer]);
+    uint32_t *owner = owners_of_memory(run->poison, rank, table->memory[buffer]);
     uint64_t first = (table->offset[buffer] + begin_byte) / GRANULE;
-    for (uint64_t i = 0; i < granules(bytes); i++)
+    for (uint64_t i = 0; i < granule_count(bytes); i++)
         owner[first + i] = buffer + 1;
 }
 
@@ -65,14 +67,14 @@ void poison_begin_step(struct exec_run *run)
     const struct ir *ir = run->ir;
     for (uint32_t rank = 0; rank < run->assignment.ranks; rank++) {
         for (int m = 0; m < MEMORY_COUNT; m++)
-            memset(owner_of(run->poison, rank, m), 0,
-                   granules(ir->planned_bytes[m]) * sizeof(uint32_t));
+            memset(owners_of_memory(run->poison, rank, m), 0,
+                   granule_count(ir->planned_bytes[m]) * sizeof(uint32_t));
         for (uint32_t b = 0; b < ir->buffer.count; b++)
             if (ir->buffer.binding[b] != IR_NONE16 && ir->buffer.offset[b] != UINT64_MAX &&
                 (ir->buffer.role[b] == assignment_role_of(&run->assignment, rank)))
-                own_range(run, rank, b, 0, ir_buffer_bytes(ir, (buffer_id){b}));
+                set_owner_of_range(run, rank, b, 0, ir_buffer_bytes(ir, (buffer_id){b}));
         for (int m = 0; m < MEMORY_COUNT; m++) {
-            const uint32_t *owner = owner_of(run->poison, rank, m);
+            const uint32_t *owner = owners_of_memory(run->poison, rank, m);
             char *base = run->backend->memory(run, rank, m);
             for (uint64_t i = 0; i < ir->planned_bytes[m] / GRANULE; i++)
                 if (owner[i] == 0)
@@ -81,7 +83,7 @@ void poison_begin_step(struct exec_run *run)
     }
 }
 
-static void buffer_text(const struct ir *ir, uint32_t buffer, char *text, size_t size)
+static void describe_buffer(const struct ir *ir, uint32_t buffer, char *text, size_t size)
 {
     ir_buffer_name(ir, (buffer_id){buffer}, text, size);
 }
@@ -91,9 +93,9 @@ static bool check_read(struct exec_run *run, const struct call *call, struct vie
     const struct buffer_table *table = &run->ir->buffer;
     uint32_t buffer = view.buffer.i;
     uint64_t size = dtype_bytes(table->dtype[buffer]);
-    const uint32_t *owner = owner_of(run->poison, call->rank, table->memory[buffer]);
+    const uint32_t *owner = owners_of_memory(run->poison, call->rank, table->memory[buffer]);
     uint64_t first = (table->offset[buffer] + view.begin * size) / GRANULE;
-    uint64_t count = granules(view.count * size), other_owners = 0;
+    uint64_t count = granule_count(view.count * size), other_owners = 0;
     for (uint64_t i = 0; i < count; i++) /* vector code, unlike a loop that ends early */
         other_owners += owner[first + i] != buffer + 1;
     for (uint64_t i = 0; i < count && other_owners > 0; i++) {
@@ -101,13 +103,14 @@ static bool check_read(struct exec_run *run, const struct call *call, struct vie
         if (found == buffer + 1)
             continue;
         char name[64], other[64] = "";
-        buffer_text(run->ir, buffer, name, sizeof name);
+        describe_buffer(run->ir, buffer, name, sizeof name);
         if (found > 0)
-            buffer_text(run->ir, found - 1, other, sizeof other);
-        run_failed(run, call->rank, call->op, "reads element %" PRIu64 " of buffer %s, %s%s%s",
-                   view.begin + i * GRANULE / size, name,
-                   found == 0 ? "which nothing has written" : "over which buffer ", other,
-                   found == 0 ? "" : " has been written since");
+            describe_buffer(run->ir, found - 1, other, sizeof other);
+        run_record_failure(run, call->rank, call->op,
+                           "reads element %" PRIu64 " of buffer %s, %s%s%s",
+                           view.begin + i * GRANULE / size, name,
+                           found == 0 ? "which nothing has written" : "over which buffer ", other,
+                           found == 0 ? "" : " has been written since");
         return false;
     }
     return true;
@@ -115,19 +118,20 @@ static bool check_read(struct exec_run *run, const struct call *call, struct vie
 
 static bool is_root(const struct exec_run *run, const struct call *call)
 {
-    return assignment_index(&run->assignment, call->rank, (uint32_t)call->work->broadcast.group) ==
+    return assignment_group_index(&run->assignment, call->rank,
+                                  (uint32_t)call->work->broadcast.group) ==
            (uint32_t)call->work->broadcast.root;
 }
 
 /* True if a rank's read operand is really read: in a broadcast or scatter only the root's is. */
-static bool is_read(const struct exec_run *run, const struct call *call)
+static bool reads_operands(const struct exec_run *run, const struct call *call)
 {
     bool by_root = call->work->kind == WORK_BROADCAST || call->work->kind == WORK_SCATTER;
     return !by_root || is_root(run, call);
 }
 
 /* True if a rank's write operand is really written: in a reduce to the root only the root's is. */
-static bool is_written(const struct exec_run *run, const struct call *call)
+static bool writes_operands(const struct exec_run *run, const struct call *call)
 {
     return call->work->kind != WORK_REDUCE || is_root(run, call);
 }
@@ -139,7 +143,7 @@ static bool views_overlap(struct view a, struct view b)
 
 /* True if the op must overwrite every element of the operand without reading its old content. Workspaces (u8) are
  * exempt, since a kernel need not use them. */
-static bool is_fresh(const struct exec_run *run, const struct call *call, struct view write)
+static bool must_overwrite(const struct exec_run *run, const struct call *call, struct view write)
 {
     if (run->ir->buffer.dtype[write.buffer.i] == DTYPE_U8) /* workspace: need not be used */
         return false;
@@ -149,16 +153,16 @@ static bool is_fresh(const struct exec_run *run, const struct call *call, struct
     return true;
 }
 
-bool poison_before(struct exec_run *run, const struct call *call)
+bool poison_check_reads(struct exec_run *run, const struct call *call)
 {
-    if (is_read(run, call))
+    if (reads_operands(run, call))
         for (uint32_t k = 0; k < call->read_count; k++)
             if (!check_read(run, call, ir_read(run->ir, call->op, k)))
                 return false;
-    for (uint32_t k = 0; k < call->write_count && is_written(run, call); k++)
-        if (is_fresh(run, call, ir_write(run->ir, call->op, k)))
+    for (uint32_t k = 0; k < call->write_count && writes_operands(run, call); k++)
+        if (must_overwrite(run, call, ir_write(run->ir, call->op, k)))
             fill_poison(call->write[k].data,
-                        call->write[k].count * dtype_bytes(call->write[k].dtype));
+                        call->write[k].element_count * dtype_bytes(call->write[k].dtype));
     return true;
 }
 
@@ -167,7 +171,7 @@ static uint64_t first_poison(const struct operand *operand)
 {
     uint64_t size = dtype_bytes(operand->dtype), i = 0;
     const uint16_t pattern = POISON;
-    for (const char *at = operand->data; i < operand->count; i++, at += size) {
+    for (const char *at = operand->data; i < operand->element_count; i++, at += size) {
         uint64_t k = 0;
         while (k < size && memcmp(at + k, &pattern, GRANULE) == 0)
             k += GRANULE;
@@ -177,24 +181,24 @@ static uint64_t first_poison(const struct operand *operand)
     return i;
 }
 
-bool poison_after(struct exec_run *run, const struct call *call)
+bool poison_check_writes(struct exec_run *run, const struct call *call)
 {
-    for (uint32_t k = 0; k < call->write_count && is_written(run, call); k++) {
+    for (uint32_t k = 0; k < call->write_count && writes_operands(run, call); k++) {
         struct view view = ir_write(run->ir, call->op, k);
         uint64_t size = dtype_bytes(run->ir->buffer.dtype[view.buffer.i]);
-        if (is_fresh(run, call, view)) {
+        if (must_overwrite(run, call, view)) {
             uint64_t left = first_poison(&call->write[k]);
-            if (left < call->write[k].count) {
+            if (left < call->write[k].element_count) {
                 char name[64];
-                buffer_text(run->ir, view.buffer.i, name, sizeof name);
-                run_failed(run, call->rank, call->op,
-                           "leaves element %" PRIu64
-                           " of buffer %s unwritten, which the op must write",
-                           view.begin + left, name);
+                describe_buffer(run->ir, view.buffer.i, name, sizeof name);
+                run_record_failure(run, call->rank, call->op,
+                                   "leaves element %" PRIu64
+                                   " of buffer %s unwritten, which the op must write",
+                                   view.begin + left, name);
                 return false;
             }
         }
-        own_range(run, call->rank, view.buffer.i, view.begin * size, view.count * size);
+        set_owner_of_range(run, call->rank, view.buffer.i, view.begin * size, view.count * size);
     }
     return true;
 }

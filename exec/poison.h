@@ -19,7 +19,7 @@ void poison_free(struct poison *poison);
 void poison_begin_step(struct exec_run *run);
 
 /* Called before and after an op that does its work. False: the run has failed. */
-bool poison_before(struct exec_run *run, const struct call *call);
-bool poison_after(struct exec_run *run, const struct call *call);
+bool poison_check_reads(struct exec_run *run, const struct call *call);
+bool poison_check_writes(struct exec_run *run, const struct call *call);
 
 #endif

@@ -17,7 +17,7 @@ static void add_tensors(struct reference *r, const struct tensor_spec *specs, si
                         const char *prefix)
 {
     for (size_t i = 0; i < count; i++) {
-        struct reference_tensor *tensor = &r->tensors[r->count++];
+        struct reference_tensor *tensor = &r->tensors[r->tensor_count++];
         tensor->name = arena_printf(&r->memory->arena, "%s%s", prefix, specs[i].name);
         tensor->rows = specs[i].rows;
         tensor->cols = specs[i].cols;
@@ -48,10 +48,10 @@ struct reference *reference_new(const struct transformer *t)
     add_tensors(r, last, lasts, "");
 
     size_t parameters = 0;
-    for (size_t i = 0; i < r->count; i++)
+    for (size_t i = 0; i < r->tensor_count; i++)
         parameters += r->tensors[i].count;
     double *next = r->memory->elements = heap_zalloc(4 * parameters, sizeof *next);
-    for (size_t i = 0; i < r->count; i++) {
+    for (size_t i = 0; i < r->tensor_count; i++) {
         struct reference_tensor *tensor = &r->tensors[i];
         tensor->param = next;
         tensor->grad = tensor->param + tensor->count;
@@ -73,9 +73,9 @@ void reference_free(struct reference *r)
     free(r);
 }
 
-struct reference_tensor *reference_find(const struct reference *r, const char *name)
+struct reference_tensor *reference_find_tensor(const struct reference *r, const char *name)
 {
-    for (size_t i = 0; i < r->count; i++)
+    for (size_t i = 0; i < r->tensor_count; i++)
         if (strcmp(r->tensors[i].name, name) == 0)
             return &r->tensors[i];
     return NULL;
@@ -83,7 +83,7 @@ struct reference_tensor *reference_find(const struct reference *r, const char *n
 
 /* ---- initial weights ---- */
 
-/* Steele, Lea and Flood 2014: output number i, from 0, of the generator that starts at state. */
+/* Returns output number i, from 0, of the generator splitmix64 (Steele, Lea and Flood 2014) that starts at `state`. */
 static uint64_t splitmix64(uint64_t state, uint64_t i)
 {
     uint64_t z = state + (i + 1) * UINT64_C(0x9e3779b97f4a7c15);
@@ -112,7 +112,7 @@ bool reference_is_norm(const char *name)
 
 void reference_init_weights(struct reference *r, uint64_t seed)
 {
-    for (size_t n = 0; n < r->count; n++) {
+    for (size_t n = 0; n < r->tensor_count; n++) {
         struct reference_tensor *tensor = &r->tensors[n];
         const bool bias = reference_is_bias(tensor->name);
         const bool norm = reference_is_norm(tensor->name);
@@ -133,7 +133,7 @@ void reference_init_weights(struct reference *r, uint64_t seed)
 double reference_gradient_norm(const struct reference *r)
 {
     double squares = 0;
-    for (size_t n = 0; n < r->count; n++)
+    for (size_t n = 0; n < r->tensor_count; n++)
         for (size_t i = 0; i < r->tensors[n].count; i++)
             squares += r->tensors[n].grad[i] * r->tensors[n].grad[i];
     return sqrt(squares);
@@ -147,7 +147,7 @@ double reference_clip_factor(const struct reference *r, double max_norm)
 
 void reference_scale_gradients(struct reference *r, double factor)
 {
-    for (size_t n = 0; n < r->count; n++)
+    for (size_t n = 0; n < r->tensor_count; n++)
         for (size_t i = 0; i < r->tensors[n].count; i++)
             r->tensors[n].grad[i] *= factor;
 }
@@ -159,7 +159,7 @@ void reference_adamw_step(struct reference *r, const struct reference_adamw *a, 
     assert(step >= 1);
     const double correct1 = 1 - pow(a->beta1, (double)step);
     const double correct2 = 1 - pow(a->beta2, (double)step);
-    for (size_t n = 0; n < r->count; n++) {
+    for (size_t n = 0; n < r->tensor_count; n++) {
         struct reference_tensor *tensor = &r->tensors[n];
         for (size_t i = 0; i < tensor->count; i++) {
             const double g = tensor->grad[i];

@@ -40,25 +40,25 @@ struct reference_tensor {
  * random amount of up to half the distance between storable numbers, as rounding to nearest could move it. Amounts
  * are uniform and drawn from the seed. digits 0: nothing moves. */
 struct reference_rounding {
-    int digits; /* binary digits of a significand */
-    int lowest; /* numbers below 2^lowest are spaced as those just above it */
+    int significand_bits; /* binary digits of the significand */
+    int min_exponent;     /* numbers below 2^lowest are spaced as those just above it */
     uint64_t seed;
 };
 
-/* The 8-bit operands of the linear layers of layers first..end: dtypes of inputs, weights and gradients, and their
- * scales (schedule/choices/products.def). A copy is rounded along the axis that a product sums over, a tensor of a
- * whole sequence at a time. end 0: no layer multiplies in 8 bits. */
-struct reference_products {
-    uint8_t inputs, weights, gradients; /* enum dtype */
-    uint8_t scaling, of_weights;        /* enum scaling */
-    int64_t first, end;
+/* How the linear layers of transformer layers first_layer to layer_end - 1 round their operands to 8 bits: the
+ * dtypes, and their scales (schedule/choices/products.def). An operand is rounded along the axis over which the
+ * product sums, for a whole sequence at a time. layer_end 0: no layer multiplies in 8 bits. */
+struct reference_eight_bit_products {
+    uint8_t input_dtype, weight_dtype, gradient_dtype; /* enum dtype */
+    uint8_t scaling, weight_scaling;                   /* enum scaling */
+    int64_t first_layer, layer_end;
 };
 
 struct reference {
     struct transformer transformer;
-    struct reference_products products; /* the caller's to set; none at first */
-    struct reference_rounding rounding; /* the caller's to set; none at first */
-    size_t count;                       /* tensors, in the order of transformer_*_tensors() */
+    struct reference_eight_bit_products eight_bit_products; /* the caller's to set; none at first */
+    struct reference_rounding rounding;                     /* the caller's to set; none at first */
+    size_t tensor_count; /* tensors, in the order of transformer_*_tensors() */
     struct reference_tensor *tensors;
     struct reference_memory *memory;
 };
@@ -69,7 +69,7 @@ struct reference *reference_new(const struct transformer *t);
 void reference_free(struct reference *reference); /* NULL is harmless */
 
 /* Returns a tensor by name; NULL if the model lacks it ("head.weight" of a model with a tied head, for instance). */
-struct reference_tensor *reference_find(const struct reference *reference, const char *name);
+struct reference_tensor *reference_find_tensor(const struct reference *reference, const char *name);
 
 /* True if a tensor of that name is a bias, or the weights of a norm. */
 bool reference_is_bias(const char *name);
@@ -83,15 +83,15 @@ bool reference_is_norm(const char *name);
  * cols), for variance 1 / cols; norms and biases have width 0.1, so that leaving one out shows in the results. */
 void reference_init_weights(struct reference *reference, uint64_t seed);
 
-/* Which rows of which pieces the tokens of a sequence are, on which routing depends (models/work.h). A rank routes
- * the tokens of micro_batch sequences, of the layout's places, together, cut into `pieces` pieces of rows. units: true
- * if the layout's chunks are subsequences, which a rank routes one after the other. */
+/* How ranks group tokens when they route them to experts, on which even routing depends (models/work.h). A rank
+ * routes the tokens that the layout gives it of micro_batch sequences together, cut into `row_pieces` pieces of
+ * rows. */
 struct reference_routing {
     const struct token_layout *layout;
     int64_t micro_batch;
-    uint32_t pieces;
-    bool units;
-    const struct routing *dealt; /* the copies that experts get; NULL: equally many */
+    uint32_t row_pieces;
+    bool routes_by_subsequence;
+    const struct routing *expert_copies; /* how many copies each expert gets; NULL: equally many */
 };
 
 struct reference_batch {

@@ -42,8 +42,8 @@ static enum status check_batch(const struct transformer *t, const struct referen
     return STATUS_OK;
 }
 
-/* Returns the batch's labels, made from its tokens where it has none. The caller frees them. */
-static int32_t *labels_of(const struct reference_batch *batch)
+/* Returns the batch's labels or, if it has none, its tokens shifted by one. The caller frees them. */
+static int32_t *labels_or_shifted_tokens(const struct reference_batch *batch)
 {
     const size_t s = (size_t)batch->seq_len, count = (size_t)batch->sequences * s;
     int32_t *labels = heap_alloc(count, sizeof *labels);
@@ -55,7 +55,7 @@ static int32_t *labels_of(const struct reference_batch *batch)
 }
 
 /* Returns the subsequence that has a rank's token `place`, as a range of the rank's tokens. */
-static struct piece unit_of(const struct token_layout *layout, int64_t place)
+static struct piece subsequence_of_token(const struct token_layout *layout, int64_t place)
 {
     const int64_t ranks = (int64_t)layout->cp * layout->hp, equal = layout->tokens / layout->chunks;
     struct piece unit = {0, 0};
@@ -66,9 +66,9 @@ static struct piece unit_of(const struct token_layout *layout, int64_t place)
     return unit;
 }
 
-/* Returns the expert of a slot of `rows` tokens, or -1 - the expert if it drops the copy. */
-static int32_t expert_of(const struct transformer *t, const struct routing *dealt, uint32_t layer,
-                         int64_t rows, int64_t slot)
+/* Returns the expert of a slot (a copy of one of `rows` tokens), or -1 - expert if the expert drops the copy. */
+static int32_t expert_of_slot(const struct transformer *t, const struct routing *dealt,
+                              uint32_t layer, int64_t rows, int64_t slot)
 {
     if (dealt == NULL)
         return (int32_t)work_row_group_of(rows * t->experts_per_token, t->experts, slot);
@@ -85,8 +85,8 @@ static int32_t expert_of(const struct transformer *t, const struct routing *deal
 }
 
 /* Returns the expert of each copy of a sequence's tokens in a layer, (s, copies). The caller frees them. */
-static int32_t *experts_of(const struct transformer *t, const struct reference_batch *batch,
-                           int64_t sequence, uint32_t layer)
+static int32_t *experts_of_copies(const struct transformer *t, const struct reference_batch *batch,
+                                  int64_t sequence, uint32_t layer)
 {
     const int64_t s = batch->seq_len, copies = t->experts_per_token;
     const struct reference_routing *routing = batch->routing;
@@ -96,12 +96,13 @@ static int32_t *experts_of(const struct transformer *t, const struct reference_b
         batch->documents != NULL ? documents_of(batch->documents, (uint32_t)sequence) : NULL;
     const int64_t ranks = (int64_t)layout->cp * layout->hp, own = s / ranks;
     const int64_t together = routing != NULL ? routing->micro_batch : 1;
-    const int64_t pieces = routing != NULL ? routing->pieces : 1;
-    const bool units = routing != NULL && routing->units;
+    const int64_t pieces = routing != NULL ? routing->row_pieces : 1;
+    const bool units = routing != NULL && routing->routes_by_subsequence;
     int32_t *expert = heap_alloc((size_t)(s * copies), sizeof *expert);
     for (int64_t place = 0; place < s; place++) {
         const int64_t rank = place / own;
-        const struct piece unit = units ? unit_of(layout, place % own) : (struct piece){0, own};
+        const struct piece unit =
+            units ? subsequence_of_token(layout, place % own) : (struct piece){0, own};
         const int64_t row = sequence % together * unit.rows + place % own - unit.begin;
         const int64_t rows = unit.rows * together;
         const int64_t token = layout_global_in(layout, documents, (uint32_t)(rank / layout->hp),
@@ -109,8 +110,8 @@ static int32_t *experts_of(const struct transformer *t, const struct reference_b
         const struct piece piece = emit_piece(rows, pieces, row / emit_piece(rows, pieces, 0).rows);
         for (int64_t j = 0; j < copies; j++)
             expert[token * copies + j] =
-                expert_of(t, routing != NULL ? routing->dealt : NULL, layer, piece.rows,
-                          j * piece.rows + row - piece.begin);
+                expert_of_slot(t, routing != NULL ? routing->expert_copies : NULL, layer,
+                               piece.rows, j * piece.rows + row - piece.begin);
     }
     return expert;
 }
@@ -121,7 +122,7 @@ static enum status run_batch(struct reference *r, const struct reference_batch *
     if (check_batch(&r->transformer, batch, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
     const size_t s = (size_t)batch->seq_len, sequences = (size_t)batch->sequences;
-    int32_t *labels = labels_of(batch);
+    int32_t *labels = labels_or_shifted_tokens(batch);
     enum status status = STATUS_OK;
     size_t counted = 0;
     for (size_t i = 0; i < sequences * s; i++)
@@ -132,14 +133,14 @@ static enum status run_batch(struct reference *r, const struct reference_batch *
                             "label must not be -1");
         goto out;
     }
-    for (size_t n = 0; n < r->count && gradients; n++)
+    for (size_t n = 0; n < r->tensor_count && gradients; n++)
         memset(r->tensors[n].grad, 0, r->tensors[n].count * sizeof(double));
     double sum = 0;
     for (size_t i = 0; i < sequences; i++) {
         int32_t **expert = heap_zalloc(r->transformer.layers + 1u, sizeof *expert);
         for (uint32_t l = 0; l < r->transformer.layers && r->transformer.experts > 0; l++)
-            expert[l] = experts_of(&r->transformer, batch, (int64_t)i, l);
-        sum += reference_sequence(
+            expert[l] = experts_of_copies(&r->transformer, batch, (int64_t)i, l);
+        sum += reference_run_sequence(
             r, &batch->tokens[i * s], &labels[i * s], s, (const int32_t *const *)expert,
             batch->documents != NULL ? documents_of(batch->documents, (uint32_t)i) : NULL, i,
             1 / (double)counted, gradients);

@@ -23,7 +23,7 @@ static const enum binding_kind binding_of[REFERENCE_CHECK_PART_COUNT] = {
 const struct exec_adamw reference_check_adamw = {
     .lr = 1e-2, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1, .max_norm = 0.5};
 
-struct reference_check_rule reference_check_rule(enum dtype dtype)
+struct reference_check_rule reference_check_rule_of(enum dtype dtype)
 {
     static const struct reference_check_rule rules[DTYPE_COUNT] = {
         [DTYPE_F32] = {1e-4, 1e-3, 1e-5, 1e-4},
@@ -41,8 +41,8 @@ double reference_check_tolerance(const struct reference_check_rule *rule,
 
 /* ---- comparison ---- */
 
-static const double *wanted_values(const struct reference_tensor *tensor,
-                                   enum reference_check_part part)
+static const double *expected_values(const struct reference_tensor *tensor,
+                                     enum reference_check_part part)
 {
     switch (part) {
     case REFERENCE_CHECK_GRADIENT:
@@ -64,7 +64,7 @@ static double largest_magnitude(const double *values, size_t count)
     return most;
 }
 
-static double furthest(const double *got, const double *want, size_t count)
+static double largest_difference(const double *got, const double *want, size_t count)
 {
     double most = 0;
     for (size_t i = 0; i < count; i++) {
@@ -75,7 +75,7 @@ static double furthest(const double *got, const double *want, size_t count)
 }
 
 /* Returns the Euclidean norm of the tensors that were collected. */
-static double norm_of(const struct training *t)
+static double norm_of_collected(const struct training *t)
 {
     double squares = 0;
     for (uint32_t i = 0; i < t->ir->tensor_count; i++) {
@@ -86,11 +86,11 @@ static double norm_of(const struct training *t)
     return sqrt(squares);
 }
 
-/* Returns the norm of how far the gradients of one reference lie from another's. */
-static double distance(const struct reference *a, const struct reference *b)
+/* Returns the Euclidean norm of the difference between the gradients of two references. */
+static double gradient_distance(const struct reference *a, const struct reference *b)
 {
     double squares = 0;
-    for (size_t n = 0; n < a->count; n++)
+    for (size_t n = 0; n < a->tensor_count; n++)
         for (size_t i = 0; i < a->tensors[n].count; i++)
             squares += pow(a->tensors[n].grad[i] - b->tensors[n].grad[i], 2);
     return sqrt(squares);
@@ -102,11 +102,11 @@ static double relative_error(double got, double want)
     return isnan(off) ? got == want ? 0 : (double)INFINITY : off;
 }
 
-double reference_check_row_off(const struct reference_check_row *row,
-                               enum reference_check_part part)
+double reference_check_row_difference(const struct reference_check_row *row,
+                                      enum reference_check_part part)
 {
-    return fmax(row->error[REFERENCE_CHECK_UNLIMITED][part].off,
-                row->error[REFERENCE_CHECK_CLIPPED][part].off);
+    return fmax(row->error[REFERENCE_CHECK_UNLIMITED][part].difference,
+                row->error[REFERENCE_CHECK_CLIPPED][part].difference);
 }
 
 /* True if the tensor has no master beside its parameters: AdamW updates these, in the master's dtype. */
@@ -123,8 +123,9 @@ static bool has_no_master(const struct ir *ir, uint32_t tensor)
     return true;
 }
 
-/* Compares a part of every tensor with the reference. moved NULL: compares the collected tensors and sets `off`;
- * otherwise compares `moved`, the reference whose results were rounded, and raises the error's `moved`. */
+/* Compares a part of every tensor with the reference. moved NULL: compares the collected tensors and sets
+ * `difference`; otherwise compares `moved`, a reference whose results were rounded at random, and raises
+ * `rounding_shift`. */
 static void compare_part(struct reference_check *a, const struct training *t,
                          enum reference_check_step step, enum reference_check_part part,
                          const struct reference *moved)
@@ -132,54 +133,56 @@ static void compare_part(struct reference_check *a, const struct training *t,
     const struct reference *r = t->reference;
     double *const *got = t->collected[binding_of[part]];
     double overall = 0;
-    for (size_t n = 0; n < r->count; n++)
-        overall = fmax(overall,
-                       largest_magnitude(wanted_values(&r->tensors[n], part), r->tensors[n].count));
+    for (size_t n = 0; n < r->tensor_count; n++)
+        overall = fmax(
+            overall, largest_magnitude(expected_values(&r->tensors[n], part), r->tensors[n].count));
     for (uint32_t i = 0; i < a->row_count && got != NULL; i++) {
-        struct reference_check_error *error = &a->row[i].error[step][part];
+        struct reference_check_error *error = &a->rows[i].error[step][part];
         const struct tensor *tensor = &t->ir->tensor[i];
         if (part == REFERENCE_CHECK_MASTER && has_no_master(t->ir, i))
             continue;
         int64_t first = tensor->first * tensor->cols;
-        const double *want = wanted_values(training_tensor(r, tensor->name), part) + first;
+        const double *want = expected_values(training_find_tensor(r, tensor->name), part) + first;
         size_t count = (size_t)(tensor->rows * tensor->cols);
         double unit = fmax(largest_magnitude(want, count), a->rule.floor * overall);
         const double *other =
-            moved != NULL ? wanted_values(training_tensor(moved, tensor->name), part) + first
+            moved != NULL ? expected_values(training_find_tensor(moved, tensor->name), part) + first
                           : got[i];
-        double off = furthest(other, want, count), in_units = off > 0 ? off / unit : 0;
+        double off = largest_difference(other, want, count), in_units = off > 0 ? off / unit : 0;
         if (moved != NULL)
             error->rounding_shift = fmax(error->rounding_shift, in_units);
         else
-            error->off = in_units;
+            error->difference = in_units;
     }
 }
 
 static void compare_step(struct reference_check *a, const struct training *t,
                          enum reference_check_step step)
 {
-    a->loss[step] = t->loss[0];
-    a->loss_error[step].off = relative_error(t->loss[0], a->reference_loss);
+    a->loss[step] = t->losses[0];
+    a->loss_error[step].difference = relative_error(t->losses[0], a->reference_loss);
     if (step == REFERENCE_CHECK_UNLIMITED) {
-        a->norm = norm_of(t);
-        a->reference_norm = reference_gradient_norm(t->reference);
-        a->norm_error.off = relative_error(a->norm, a->reference_norm);
+        a->gradient_norm = norm_of_collected(t);
+        a->reference_gradient_norm = reference_gradient_norm(t->reference);
+        a->norm_error.difference = relative_error(a->gradient_norm, a->reference_gradient_norm);
     }
-    a->replicas_differ += t->bindings.replicas_differ;
+    a->differing_replica_elements += t->bindings.differing_replica_elements;
     for (int part = 0; part < REFERENCE_CHECK_PART_COUNT; part++)
         compare_part(a, t, step, (enum reference_check_part)part, NULL);
 }
 
 /* ---- verdicts ---- */
 
-static enum reference_check_verdict verdict_of(struct reference_check_error error, double tolerance)
+static enum reference_check_verdict verdict_of_error(struct reference_check_error error,
+                                                     double tolerance)
 {
-    if (isnan(error.off) ||
-        error.off <= fmax(tolerance,
-                          fmin(REFERENCE_CHECK_MOVES * error.rounding_shift, REFERENCE_CHECK_MOST)))
+    if (isnan(error.difference) ||
+        error.difference <= fmax(tolerance, fmin(REFERENCE_CHECK_MOVES * error.rounding_shift,
+                                                 REFERENCE_CHECK_MOST)))
         return REFERENCE_CHECK_RIGHT;
-    return error.off <= REFERENCE_CHECK_MOVES * error.rounding_shift ? REFERENCE_CHECK_UNDECIDED
-                                                                     : REFERENCE_CHECK_WRONG;
+    return error.difference <= REFERENCE_CHECK_MOVES * error.rounding_shift
+               ? REFERENCE_CHECK_UNDECIDED
+               : REFERENCE_CHECK_WRONG;
 }
 
 typedef void error_visit(void *user, struct reference_check_error error, double tolerance);
@@ -188,18 +191,18 @@ typedef void error_visit(void *user, struct reference_check_error error, double 
 static void visit_errors(const struct reference_check *a, enum reference_check_step step,
                          error_visit *visit, void *user)
 {
-    visit(user, a->loss_error[step], a->rule.loss);
+    visit(user, a->loss_error[step], a->rule.loss_tolerance);
     if (step == REFERENCE_CHECK_UNLIMITED)
-        visit(user, a->norm_error, a->rule.norm);
+        visit(user, a->norm_error, a->rule.norm_tolerance);
     for (uint32_t i = 0; i < a->row_count; i++)
         for (int part = 0; part < REFERENCE_CHECK_PART_COUNT; part++)
-            visit(user, a->row[i].error[step][part],
+            visit(user, a->rows[i].error[step][part],
                   reference_check_tolerance(&a->rule, (enum reference_check_part)part));
 }
 
 static void worst_verdict(void *user, struct reference_check_error error, double tolerance)
 {
-    enum reference_check_verdict *worst = user, one = verdict_of(error, tolerance);
+    enum reference_check_verdict *worst = user, one = verdict_of_error(error, tolerance);
     if (one == REFERENCE_CHECK_WRONG ||
         (one == REFERENCE_CHECK_UNDECIDED && *worst == REFERENCE_CHECK_RIGHT))
         *worst = one;
@@ -213,22 +216,22 @@ static enum reference_check_verdict step_verdict(const struct reference_check *a
     return verdict;
 }
 
-/* Sets *far if the error is beyond the tolerance and more than 20 times the largest move so far, so that a further
- * rounding is unlikely to move the reference as far. It is called after three roundings or more: the chance that a
- * normal variable is 20 times as large as three others is 10^-4. */
-static void far_off(void *user, struct reference_check_error error, double tolerance)
+/* Sets *user, a bool, if the error exceeds the tolerance and is more than 20 times the largest shift that rounding
+ * has caused so far, so that a further rounding is unlikely to explain it. It is called after three roundings or
+ * more: the chance that a normal variable is 20 times as large as three others is 10^-4. */
+static void note_far_off(void *user, struct reference_check_error error, double tolerance)
 {
     bool *far = user;
-    *far |= error.off > tolerance && error.off > 20 * error.rounding_shift;
+    *far |= error.difference > tolerance && error.difference > 20 * error.rounding_shift;
 }
 
-/* Rounds the reference's results again and again, until that moves it as far as the error, or is unlikely to. */
-static enum status ask_rounding(struct reference_check *a, struct training *t,
-                                const struct exec_adamw *adamw, enum reference_check_step step,
-                                struct diag *diag)
+/* Repeats the reference's step with results rounded at random until rounding explains the error, or is unlikely to. */
+static enum status measure_rounding(struct reference_check *a, struct training *t,
+                                    const struct exec_adamw *adamw, enum reference_check_step step,
+                                    struct diag *diag)
 {
     struct reference *moved = reference_new(&t->reference->transformer);
-    moved->products = t->reference->products;
+    moved->eight_bit_products = t->reference->eight_bit_products;
     enum status status = STATUS_OK;
     bool far = false;
     a->has_rounding_error = true;
@@ -236,38 +239,39 @@ static enum status ask_rounding(struct reference_check *a, struct training *t,
                          step_verdict(a, step) != REFERENCE_CHECK_RIGHT;
          k++) {
         double loss;
-        status = training_rounded(t, moved, adamw, k, &loss, diag);
+        status = training_run_rounded_reference(t, moved, adamw, k, &loss, diag);
         if (status != STATUS_OK)
             break;
         struct reference_check_error *error = &a->loss_error[step];
         error->rounding_shift =
             fmax(error->rounding_shift, relative_error(loss, a->reference_loss));
         if (step == REFERENCE_CHECK_UNLIMITED)
-            a->norm_error.rounding_shift = fmax(a->norm_error.rounding_shift,
-                                                distance(moved, t->reference) / a->reference_norm);
+            a->norm_error.rounding_shift =
+                fmax(a->norm_error.rounding_shift,
+                     gradient_distance(moved, t->reference) / a->reference_gradient_norm);
         for (int part = 0; part < REFERENCE_CHECK_PART_COUNT; part++)
             compare_part(a, t, step, (enum reference_check_part)part, moved);
         if (k >= 3)
-            visit_errors(a, step, far_off, &far);
+            visit_errors(a, step, note_far_off, &far);
     }
     reference_free(moved);
     return status;
 }
 
-static enum status compare(struct reference_check *a, struct training *t,
-                           const struct exec_adamw *adamw, enum reference_check_step step,
-                           struct diag *diag)
+static enum status compare_and_judge_step(struct reference_check *a, struct training *t,
+                                          const struct exec_adamw *adamw,
+                                          enum reference_check_step step, struct diag *diag)
 {
     enum status status = STATUS_OK;
     compare_step(a, t, step);
     if (step_verdict(a, step) != REFERENCE_CHECK_RIGHT)
-        status = ask_rounding(a, t, adamw, step, diag);
+        status = measure_rounding(a, t, adamw, step, diag);
     enum reference_check_verdict verdict = step_verdict(a, step);
-    /* rounding moves the norm of all gradients so far that no single gradient can be judged */
+    /* rounding shifts the norm of all gradients so far that no single gradient can be judged */
     if (verdict == REFERENCE_CHECK_WRONG &&
         REFERENCE_CHECK_MOVES * a->norm_error.rounding_shift > REFERENCE_CHECK_MOST)
         verdict = REFERENCE_CHECK_UNDECIDED;
-    if (a->replicas_differ > 0)
+    if (a->differing_replica_elements > 0)
         verdict = REFERENCE_CHECK_WRONG;
     if (verdict == REFERENCE_CHECK_WRONG || a->verdict == REFERENCE_CHECK_RIGHT)
         a->verdict = verdict;
@@ -277,28 +281,28 @@ static enum status compare(struct reference_check *a, struct training *t,
 
 static void start_check(struct reference_check *a, const struct ir *ir)
 {
-    a->dtype = (uint8_t)training_storage(ir);
-    a->rule = reference_check_rule((enum dtype)a->dtype);
-    struct reference_products products;
-    if (training_products(ir, &products) == TRAINING_PRODUCTS_ELSEWHERE) {
+    a->dtype = (uint8_t)training_storage_dtype(ir);
+    a->rule = reference_check_rule_of((enum dtype)a->dtype);
+    struct reference_eight_bit_products products;
+    if (training_find_products(ir, &products) == TRAINING_PRODUCTS_DIFFERENT) {
         /* one rounding of normal numbers has a relative rms of 2.65 % in e4m3 and 5.3 % in e5m2; a product of two
          * operands has the root of the sum of squares of theirs, and D products one after the other, 8 a layer, the
          * root of D times that. Twice that root is allowed. */
         const double of_weights = 0.0265,
-                     of_gradients = products.gradients == DTYPE_E5M2 ? 0.053 : 0.0265;
-        const double bound =
-            2 * hypot(of_weights, of_gradients) * sqrt(8 * (double)(products.end - products.first));
+                     of_gradients = products.gradient_dtype == DTYPE_E5M2 ? 0.053 : 0.0265;
+        const double bound = 2 * hypot(of_weights, of_gradients) *
+                             sqrt(8 * (double)(products.layer_end - products.first_layer));
         a->rule = (struct reference_check_rule){bound, a->rule.floor, bound, bound};
     }
-    a->clips = training_clips(ir);
+    a->clips = training_clips_gradients(ir);
     a->row_count = ir->tensor_count;
-    a->row = heap_zalloc(a->row_count + 1, sizeof *a->row);
-    a->loss_error[REFERENCE_CHECK_CLIPPED].off = (double)NAN;
+    a->rows = heap_zalloc(a->row_count + 1, sizeof *a->rows);
+    a->loss_error[REFERENCE_CHECK_CLIPPED].difference = (double)NAN;
     for (uint32_t i = 0; i < a->row_count; i++) {
-        a->row[i].tensor = ir->tensor[i].name;
+        a->rows[i].tensor = ir->tensor[i].name;
         for (int step = 0; step < REFERENCE_CHECK_STEP_COUNT; step++)
             for (int part = 0; part < REFERENCE_CHECK_PART_COUNT; part++)
-                a->row[i].error[step][part].off = (double)NAN;
+                a->rows[i].error[step][part].difference = (double)NAN;
     }
 }
 
@@ -306,12 +310,12 @@ static void start_check(struct reference_check *a, const struct ir *ir)
 
 /* Fails if the schedule lacks a binding without which it cannot be compared: tokens, labels, loss, parameters or
  * gradients. */
-static enum status check_bound(const struct ir *ir, const char *name, struct diag *diag)
+static enum status check_required_bindings(const struct ir *ir, const char *name, struct diag *diag)
 {
     static const enum binding_kind needed[] = {BINDING_TOKENS, BINDING_LABELS, BINDING_LOSS,
                                                BINDING_PARAM, BINDING_GRAD};
     for (size_t i = 0; i < ARRAY_LEN(needed); i++)
-        if (!training_binds(ir, needed[i]))
+        if (!training_has_binding(ir, needed[i]))
             return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
                               "no buffer is bound to '%s', which a check of a training step needs",
                               binding_names[needed[i]]);
@@ -323,16 +327,17 @@ enum status reference_check_tokens(struct reference_check *a, const struct ir *i
                                    uint64_t seed, const struct exec_options *options,
                                    struct diag *diag)
 {
-    const struct training_options how = {.seed = seed, .reference = true, .collect = true};
+    const struct training_options how = {
+        .seed = seed, .with_reference = true, .collects_tensors = true};
     struct exec_options run = *options;
     struct exec_result clipped = {0};
     struct training training = {0};
-    run.warmup = 0;
-    run.steps = 1;
+    run.warmup_steps = 0;
+    run.measured_steps = 1;
     run.model = (struct exec_model){model->norm_eps, model->rope_theta};
     run.adamw = reference_check_adamw;
     run.adamw.max_norm = 0;
-    enum status status = check_bound(ir, name, diag);
+    enum status status = check_required_bindings(ir, name, diag);
     if (status == STATUS_OK)
         status = training_init(&training, ir, name, model, &how, diag);
     if (status == STATUS_OK) {
@@ -340,10 +345,10 @@ enum status reference_check_tokens(struct reference_check *a, const struct ir *i
         status = training_run(&training, &run, &a->result, diag);
     }
     if (status == STATUS_OK)
-        status = training_reference(&training, &run.adamw, 1, &a->reference_loss, diag);
+        status = training_run_reference(&training, &run.adamw, 1, &a->reference_loss, diag);
     if (status == STATUS_OK) {
         start_check(a, ir);
-        status = compare(a, &training, &run.adamw, REFERENCE_CHECK_UNLIMITED, diag);
+        status = compare_and_judge_step(a, &training, &run.adamw, REFERENCE_CHECK_UNLIMITED, diag);
     }
     if (status == STATUS_OK && a->clips) {
         run.adamw.max_norm = reference_check_adamw.max_norm;
@@ -352,7 +357,7 @@ enum status reference_check_tokens(struct reference_check *a, const struct ir *i
     }
     if (status == STATUS_OK && a->clips) {
         training_reference_update(&training, &run.adamw);
-        status = compare(a, &training, &run.adamw, REFERENCE_CHECK_CLIPPED, diag);
+        status = compare_and_judge_step(a, &training, &run.adamw, REFERENCE_CHECK_CLIPPED, diag);
     }
     exec_result_release(&clipped);
     training_release(&training);
@@ -373,31 +378,31 @@ enum status reference_check_step(struct reference_check *a, const struct ir *ir,
 
 void reference_check_release(struct reference_check *a)
 {
-    free(a->row);
+    free(a->rows);
     exec_result_release(&a->result);
     *a = (struct reference_check){0};
 }
 
 /* Tensors that do not agree in a part of a step. */
 struct disagreement {
-    uint32_t count, worst_row; /* worst_row: a row */
-    bool is_undecided;         /* of the worst */
+    uint32_t tensor_count, worst_row; /* the number of tensors, and the row of the worst one */
+    bool is_undecided;                /* the verdict on the worst one is "undecided" */
 };
 
-static struct disagreement disagreement_of(const struct reference_check *a,
-                                           enum reference_check_step step,
-                                           enum reference_check_part part)
+static struct disagreement find_disagreement(const struct reference_check *a,
+                                             enum reference_check_step step,
+                                             enum reference_check_part part)
 {
     struct disagreement found = {0};
     for (uint32_t i = 0; i < a->row_count; i++) {
-        struct reference_check_error error = a->row[i].error[step][part];
+        struct reference_check_error error = a->rows[i].error[step][part];
         enum reference_check_verdict verdict =
-            verdict_of(error, reference_check_tolerance(&a->rule, part));
+            verdict_of_error(error, reference_check_tolerance(&a->rule, part));
         if (verdict == REFERENCE_CHECK_RIGHT)
             continue;
         bool undecided = verdict == REFERENCE_CHECK_UNDECIDED;
-        bool worse = error.off > a->row[found.worst_row].error[step][part].off;
-        if (found.count++ == 0 || (found.is_undecided && !undecided) ||
+        bool worse = error.difference > a->rows[found.worst_row].error[step][part].difference;
+        if (found.tensor_count++ == 0 || (found.is_undecided && !undecided) ||
             (found.is_undecided == undecided && worse)) {
             found.worst_row = i;
             found.is_undecided = undecided;
@@ -407,8 +412,8 @@ static struct disagreement disagreement_of(const struct reference_check *a,
 }
 
 /* Returns "; rounding to bf16 alone moves it by 0.3", once that has been measured. */
-static const char *rounding_text(const struct reference_check *a,
-                                 struct reference_check_error error, char text[static 96])
+static const char *rounding_words(const struct reference_check *a,
+                                  struct reference_check_error error, char text[static 96])
 {
     text[0] = '\0';
     if (error.rounding_shift > 0)
@@ -421,10 +426,10 @@ static void explain_part(const struct reference_check *a, struct loc at,
                          enum reference_check_step step, enum reference_check_part part,
                          struct diag *diag)
 {
-    struct disagreement found = disagreement_of(a, step, part);
-    struct reference_check_error error = a->row[found.worst_row].error[step][part];
+    struct disagreement found = find_disagreement(a, step, part);
+    struct reference_check_error error = a->rows[found.worst_row].error[step][part];
     char when[64] = "", rounding[96];
-    if (found.count == 0)
+    if (found.tensor_count == 0)
         return;
     if (step == REFERENCE_CHECK_CLIPPED)
         c_snprintf(when, sizeof when, "in the step that clips to a norm of %g, ",
@@ -432,9 +437,9 @@ static void explain_part(const struct reference_check *a, struct loc at,
     diag_error(diag, at, STATUS_NO,
                "%s%ss of %" PRIu32 " tensors do not agree; the worst, %s, is off by %.2g of its "
                "largest element (tolerance %.2g%s)",
-               when, reference_check_part_names[part], found.count, a->row[found.worst_row].tensor,
-               error.off, reference_check_tolerance(&a->rule, part),
-               rounding_text(a, error, rounding));
+               when, reference_check_part_names[part], found.tensor_count,
+               a->rows[found.worst_row].tensor, error.difference,
+               reference_check_tolerance(&a->rule, part), rounding_words(a, error, rounding));
 }
 
 enum status reference_check_explain(const struct reference_check *a, const char *name,
@@ -445,22 +450,22 @@ enum status reference_check_explain(const struct reference_check *a, const char 
     if (a->agrees)
         return STATUS_OK;
     for (int step = 0; step < REFERENCE_CHECK_STEP_COUNT; step++)
-        if (verdict_of(a->loss_error[step], a->rule.loss) != REFERENCE_CHECK_RIGHT)
+        if (verdict_of_error(a->loss_error[step], a->rule.loss_tolerance) != REFERENCE_CHECK_RIGHT)
             diag_error(diag, at, STATUS_NO,
                        "the loss is %.9g and the reference's is %.9g: off by %.2g (tolerance "
                        "%.2g%s)",
-                       a->loss[step], a->reference_loss, a->loss_error[step].off, a->rule.loss,
-                       rounding_text(a, a->loss_error[step], rounding));
-    if (a->replicas_differ > 0)
+                       a->loss[step], a->reference_loss, a->loss_error[step].difference,
+                       a->rule.loss_tolerance, rounding_words(a, a->loss_error[step], rounding));
+    if (a->differing_replica_elements > 0)
         diag_error(diag, at, STATUS_NO,
                    "%" PRIu64 " elements differ between ranks that hold the same elements",
-                   a->replicas_differ);
-    if (verdict_of(a->norm_error, a->rule.norm) != REFERENCE_CHECK_RIGHT)
+                   a->differing_replica_elements);
+    if (verdict_of_error(a->norm_error, a->rule.norm_tolerance) != REFERENCE_CHECK_RIGHT)
         diag_error(diag, at, STATUS_NO,
                    "the norm of the gradients is %.9g and the reference's is %.9g: off by %.2g "
                    "(tolerance %.2g%s)",
-                   a->norm, a->reference_norm, a->norm_error.off, a->rule.norm,
-                   rounding_text(a, a->norm_error, rounding));
+                   a->gradient_norm, a->reference_gradient_norm, a->norm_error.difference,
+                   a->rule.norm_tolerance, rounding_words(a, a->norm_error, rounding));
     for (int step = 0; step < REFERENCE_CHECK_STEP_COUNT; step++)
         for (int part = 0; part < REFERENCE_CHECK_PART_COUNT; part++)
             explain_part(a, at, (enum reference_check_step)step, (enum reference_check_part)part,

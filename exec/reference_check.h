@@ -65,10 +65,10 @@ extern const char *const reference_check_part_names[REFERENCE_CHECK_PART_COUNT];
 
 struct reference_check_rule {
     double tolerance, floor;
-    double loss, norm; /* relative */
+    double loss_tolerance, norm_tolerance; /* relative */
 };
-/* Returns the rule for a schedule that stores results in dtype (training_storage()). */
-struct reference_check_rule reference_check_rule(enum dtype dtype);
+/* Returns the rule for a schedule that stores results in dtype (training_storage_dtype()). */
+struct reference_check_rule reference_check_rule_of(enum dtype dtype);
 enum { REFERENCE_CHECK_ROUNDINGS = 8, REFERENCE_CHECK_MOVES = 4 };
 #define REFERENCE_CHECK_MOST 0.25
 /* Returns the rule's tolerance for a part. */
@@ -78,7 +78,7 @@ double reference_check_tolerance(const struct reference_check_rule *rule,
 /* The AdamW constants of the checked steps; max_norm is used only in the clipped step. */
 extern const struct exec_adamw reference_check_adamw;
 
-/* The steps that are compared. */
+/* The steps that are compared: without a limit on the gradients' norm, and with one. */
 enum reference_check_step {
     REFERENCE_CHECK_UNLIMITED,
     REFERENCE_CHECK_CLIPPED,
@@ -87,19 +87,19 @@ enum reference_check_step {
 
 /* A difference from the reference, and how far rounding explains it, in the same unit. */
 struct reference_check_error {
-    double off;            /* infinite: a result was not a number */
+    double difference;     /* from the reference; infinite: a result was not a number */
     double rounding_shift; /* the most by which rounding moved the reference; 0: not measured */
 };
 
 struct reference_check_row {
     const char *tensor; /* the ir's */
-    /* Errors relative to the quantity that the tolerance multiplies; `off` is NAN where the schedule binds no such
-     * tensor. */
+    /* Errors relative to the quantity that the tolerance multiplies; the difference is NAN where the schedule binds
+     * no such tensor. */
     struct reference_check_error error[REFERENCE_CHECK_STEP_COUNT][REFERENCE_CHECK_PART_COUNT];
 };
-/* Returns `off` of a part, in the step in which it is larger. */
-double reference_check_row_off(const struct reference_check_row *row,
-                               enum reference_check_part part);
+/* Returns the difference of a part in the step in which it is larger. */
+double reference_check_row_difference(const struct reference_check_row *row,
+                                      enum reference_check_part part);
 
 enum reference_check_verdict {
     REFERENCE_CHECK_RIGHT,
@@ -118,10 +118,10 @@ struct reference_check {
     bool clips;              /* the schedule clips gradients, so there was a second step */
     bool has_rounding_error; /* the effect of rounding on the reference was measured */
     double loss[REFERENCE_CHECK_STEP_COUNT], reference_loss;
-    double norm, reference_norm; /* of all gradients, without a limit */
+    double gradient_norm, reference_gradient_norm; /* of all gradients, without a limit */
     struct reference_check_error loss_error[REFERENCE_CHECK_STEP_COUNT], norm_error; /* relative */
-    uint64_t replicas_differ;                                                        /* elements */
-    struct reference_check_row *row; /* (ir.tensor_count) */
+    uint64_t differing_replica_elements;
+    struct reference_check_row *rows; /* (ir.tensor_count) */
     uint32_t row_count;
     struct exec_result result; /* of the first step */
 };

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns one expert's rows of the matrices of all. */
-static struct reference_affine expert_of(const struct reference_affine *all, size_t experts,
-                                         int32_t expert)
+/* Returns the weights of one expert, which are rows of the matrices of all experts. */
+static struct reference_affine weights_of_expert(const struct reference_affine *all, size_t experts,
+                                                 int32_t expert)
 {
     struct reference_affine one = *all;
     one.outputs = all->outputs / experts;
@@ -21,41 +21,44 @@ static struct reference_affine expert_of(const struct reference_affine *all, siz
     return one;
 }
 
-/* The products of all experts with one of their weights. x has a row of `weights->inputs` numbers for each copy. */
+/* A linear layer of all experts, each with its own weights. inputs has a row of `weights->inputs` numbers for each
+ * copy of a token. */
 struct expert_products {
-    const struct transformer *t;
+    const struct transformer *transformer;
     const struct reference_affine *weights;
-    const int32_t *expert; /* (s, copies) */
-    size_t s;
-    const double *x;
+    const int32_t *expert_of_copy; /* (s, copies) */
+    size_t token_count;
+    const double *inputs;
 };
 
 /* Returns the inputs of one expert's copies, (*count, inputs), and sets row[i] to the index of the i-th of them among
  * all copies. They are in the order in which a rank has them: the first copies of all tokens come first
  * (exec/cpu/experts.c). */
-static double *rows_of_expert(struct arena *arena, const struct expert_products *v, int32_t expert,
-                              size_t *row, size_t *count)
+static double *gather_rows_of_expert(struct arena *arena, const struct expert_products *v,
+                                     int32_t expert, size_t *row, size_t *count)
 {
-    const size_t copies = v->t->experts_per_token, k = v->weights->inputs;
+    const size_t copies = v->transformer->experts_per_token, k = v->weights->inputs;
     *count = 0;
     for (size_t j = 0; j < copies; j++)
-        for (size_t i = 0; i < v->s; i++)
-            if (v->expert[i * copies + j] == expert)
+        for (size_t i = 0; i < v->token_count; i++)
+            if (v->expert_of_copy[i * copies + j] == expert)
                 row[(*count)++] = i * copies + j;
     double *x = reference_zeros(arena, *count, k);
     for (size_t i = 0; i < *count; i++)
-        memcpy(&x[i * k], &v->x[row[i] * k], k * sizeof *x);
+        memcpy(&x[i * k], &v->inputs[row[i] * k], k * sizeof *x);
     return x;
 }
 
 /* Sets y, (copies of all tokens, outputs). */
-static void linear(const struct expert_products *v, double *y)
+static void experts_linear(const struct expert_products *v, double *y)
 {
-    size_t *row = heap_alloc(v->s * v->t->experts_per_token, sizeof *row), count;
-    for (size_t e = 0; e < (size_t)v->t->experts; e++) {
+    size_t *row = heap_alloc(v->token_count * v->transformer->experts_per_token, sizeof *row),
+           count;
+    for (size_t e = 0; e < (size_t)v->transformer->experts; e++) {
         struct arena arena = {0};
-        const struct reference_affine p = expert_of(v->weights, v->t->experts, (int32_t)e);
-        const double *x = rows_of_expert(&arena, v, (int32_t)e, row, &count);
+        const struct reference_affine p =
+            weights_of_expert(v->weights, v->transformer->experts, (int32_t)e);
+        const double *x = gather_rows_of_expert(&arena, v, (int32_t)e, row, &count);
         const double *part = reference_linear(&arena, &p, x, count);
         for (size_t i = 0; i < count; i++)
             memcpy(&y[row[i] * p.outputs], &part[i * p.outputs], p.outputs * sizeof *y);
@@ -65,13 +68,15 @@ static void linear(const struct expert_products *v, double *y)
 }
 
 /* Sets dx, (copies of all tokens, inputs), from dy, and adds the gradients of the weights. */
-static void linear_backward(const struct expert_products *v, double *dx, const double *dy)
+static void experts_linear_backward(const struct expert_products *v, double *dx, const double *dy)
 {
-    size_t *row = heap_alloc(v->s * v->t->experts_per_token, sizeof *row), count;
-    for (size_t e = 0; e < (size_t)v->t->experts; e++) {
+    size_t *row = heap_alloc(v->token_count * v->transformer->experts_per_token, sizeof *row),
+           count;
+    for (size_t e = 0; e < (size_t)v->transformer->experts; e++) {
         struct arena arena = {0};
-        const struct reference_affine p = expert_of(v->weights, v->t->experts, (int32_t)e);
-        const double *x = rows_of_expert(&arena, v, (int32_t)e, row, &count);
+        const struct reference_affine p =
+            weights_of_expert(v->weights, v->transformer->experts, (int32_t)e);
+        const double *x = gather_rows_of_expert(&arena, v, (int32_t)e, row, &count);
         double *of_y = reference_zeros(&arena, count, p.outputs),
                *of_x = reference_zeros(&arena, count, p.inputs);
         for (size_t i = 0; i < count; i++)
@@ -115,8 +120,8 @@ static double route_scale(const struct transformer *t)
     return t->router_scale > 0 ? t->router_scale : 1;
 }
 
-static double *route(struct arena *arena, const struct transformer *t, const double *logits,
-                     const int32_t *expert, size_t s)
+static double *route_weights(struct arena *arena, const struct transformer *t, const double *logits,
+                             const int32_t *expert, size_t s)
 {
     const size_t copies = t->experts_per_token, experts = t->experts;
     double *weights = reference_zeros(arena, s, copies);
@@ -156,8 +161,8 @@ static void route_backward(const struct transformer *t, double *d_logits, const 
         }
 }
 
-/* The router's weight of copy i multiplies the input of its expert with router_on_input, otherwise the output; the
- * other factor is 1. */
+/* If the model has router_on_input, the router's weight of copy i multiplies the input of its expert, otherwise the
+ * output; the other factor is 1. */
 static double input_weight(const struct transformer *t, const double *weights, size_t i)
 {
     return t->router_on_input ? weights[i] : 1;
@@ -168,8 +173,8 @@ static double output_weight(const struct transformer *t, const double *weights, 
     return t->router_on_input ? 1 : weights[i];
 }
 
-/* Returns the expert of each copy. If an expert drops the copy, expert[i] is -1 - that expert. */
-static int32_t *chosen_of(struct arena *arena, const int32_t *expert, size_t all)
+/* Returns the chosen expert of each copy, also of dropped ones, for which expert[i] is -1 - the chosen expert. */
+static int32_t *chosen_experts(struct arena *arena, const int32_t *expert, size_t all)
 {
     int32_t *chosen = arena_array(arena, all, sizeof *chosen);
     for (size_t i = 0; i < all; i++)
@@ -185,37 +190,38 @@ double *reference_experts_forward(struct arena *arena, struct reference_storage 
 {
     const size_t s = sequence->tokens, h = t->hidden, f = t->expert_ffn;
     const size_t copies = t->experts_per_token, all = s * copies;
-    const int32_t *chosen = chosen_of(arena, expert, all);
+    const int32_t *chosen = chosen_experts(arena, expert, all);
     v->logits = reference_linear(arena, &p->router, x, s);
-    v->weights = route(arena, t, v->logits, chosen, s);
+    v->weights = route_weights(arena, t, v->logits, chosen, s);
     v->up_output = reference_zeros(arena, all, 2 * f);
     v->output = reference_zeros(arena, all, h);
     v->input = reference_zeros(arena, all, h);
     for (size_t i = 0; i < all * h; i++)
         v->input[i] = input_weight(t, v->weights, i / h) * x[i / h / copies * h + i % h];
     if (t->router_on_input)
-        reference_stored(to, v->input, all * h);
-    linear(&(struct expert_products){t, &p->experts_up, chosen, s, v->input}, v->up_output);
-    reference_stored(to, v->up_output, all * 2 * f);
-    v->activated = reference_stored(
+        reference_round_stored(to, v->input, all * h);
+    experts_linear(&(struct expert_products){t, &p->experts_up, chosen, s, v->input}, v->up_output);
+    reference_round_stored(to, v->up_output, all * 2 * f);
+    v->activated = reference_round_stored(
         to, reference_activation(arena, t->activation, v->up_output, all, f), all * f);
-    linear(&(struct expert_products){t, &p->experts_down, chosen, s, v->activated}, v->output);
-    reference_stored(to, v->output, all * h);
+    experts_linear(&(struct expert_products){t, &p->experts_down, chosen, s, v->activated},
+                   v->output);
+    reference_round_stored(to, v->output, all * h);
     double *y = reference_zeros(arena, s, h);
     for (size_t i = 0; i < all; i++)
         for (size_t c = 0; c < h && expert[i] >= 0; c++)
             y[i / copies * h + c] += output_weight(t, v->weights, i) * v->output[i * h + c];
-    reference_stored(to, y, s * h);
+    reference_round_stored(to, y, s * h);
     if (t->shared_ffn == 0)
         return y;
     const size_t shared = t->shared_ffn;
-    v->shared_raised =
-        reference_stored(to, reference_linear(arena, &p->shared_up, x, s), s * 2 * shared);
-    v->shared_acted = reference_stored(
-        to, reference_activation(arena, t->activation, v->shared_raised, s, shared), s * shared);
-    const double *add =
-        reference_stored(to, reference_linear(arena, &p->shared_down, v->shared_acted, s), s * h);
-    return reference_stored(to, reference_sum(arena, y, add, s * h), s * h);
+    v->shared_up_output =
+        reference_round_stored(to, reference_linear(arena, &p->shared_up, x, s), s * 2 * shared);
+    v->shared_activated = reference_round_stored(
+        to, reference_activation(arena, t->activation, v->shared_up_output, s, shared), s * shared);
+    const double *add = reference_round_stored(
+        to, reference_linear(arena, &p->shared_down, v->shared_activated, s), s * h);
+    return reference_round_stored(to, reference_sum(arena, y, add, s * h), s * h);
 }
 
 double *reference_experts_backward(struct arena *arena, struct reference_storage *to,
@@ -226,24 +232,24 @@ double *reference_experts_backward(struct arena *arena, struct reference_storage
 {
     const size_t s = sequence->tokens, h = t->hidden, f = t->expert_ffn;
     const size_t copies = t->experts_per_token, all = s * copies;
-    const int32_t *chosen = chosen_of(arena, expert, all);
+    const int32_t *chosen = chosen_experts(arena, expert, all);
     double *doutput = reference_zeros(arena, all, h), *dweights = reference_zeros(arena, s, copies);
     for (size_t i = 0; i < all; i++)
         for (size_t c = 0; c < h && expert[i] >= 0; c++) {
             doutput[i * h + c] = output_weight(t, v->weights, i) * dy[i / copies * h + c];
             dweights[i] += t->router_on_input ? 0 : v->output[i * h + c] * dy[i / copies * h + c];
         }
-    reference_stored(to, doutput, all * h);
+    reference_round_stored(to, doutput, all * h);
     double *dacted = reference_zeros(arena, all, f), *draised = reference_zeros(arena, all, 2 * f);
     double *dinput = reference_zeros(arena, all, h);
-    linear_backward(&(struct expert_products){t, &p->experts_down, chosen, s, v->activated}, dacted,
-                    doutput);
-    reference_stored(to, dacted, all * f);
+    experts_linear_backward(&(struct expert_products){t, &p->experts_down, chosen, s, v->activated},
+                            dacted, doutput);
+    reference_round_stored(to, dacted, all * f);
     reference_activation_backward(t->activation, draised, dacted, v->up_output, all, f);
-    reference_stored(to, draised, all * 2 * f);
-    linear_backward(&(struct expert_products){t, &p->experts_up, chosen, s, v->input}, dinput,
-                    draised);
-    reference_stored(to, dinput, all * h);
+    reference_round_stored(to, draised, all * 2 * f);
+    experts_linear_backward(&(struct expert_products){t, &p->experts_up, chosen, s, v->input},
+                            dinput, draised);
+    reference_round_stored(to, dinput, all * h);
     double *dx = reference_zeros(arena, s, h), *dlogits = reference_zeros(arena, s, t->experts);
     for (size_t i = 0; i < all; i++)
         for (size_t c = 0; c < h; c++) {
@@ -251,17 +257,17 @@ double *reference_experts_backward(struct arena *arena, struct reference_storage
             dweights[i] += t->router_on_input ? x[i / copies * h + c] * dinput[i * h + c] : 0;
         }
     route_backward(t, dlogits, dweights, v->logits, chosen, s);
-    reference_stored(to, dlogits, s * (size_t)t->experts);
+    reference_round_stored(to, dlogits, s * (size_t)t->experts);
     reference_linear_backward(&p->router, dx, dlogits, x, s);
     if (t->shared_ffn > 0) {
         const size_t shared = t->shared_ffn;
         double *d_act = reference_zeros(arena, s, shared),
                *d_up = reference_zeros(arena, s, 2 * shared);
-        reference_linear_backward(&p->shared_down, d_act, dy, v->shared_acted, s);
-        reference_stored(to, d_act, s * shared);
-        reference_activation_backward(t->activation, d_up, d_act, v->shared_raised, s, shared);
-        reference_stored(to, d_up, s * 2 * shared);
+        reference_linear_backward(&p->shared_down, d_act, dy, v->shared_activated, s);
+        reference_round_stored(to, d_act, s * shared);
+        reference_activation_backward(t->activation, d_up, d_act, v->shared_up_output, s, shared);
+        reference_round_stored(to, d_up, s * 2 * shared);
         reference_linear_backward(&p->shared_up, dx, d_up, x, s);
     }
-    return reference_stored(to, dx, s * h);
+    return reference_round_stored(to, dx, s * h);
 }

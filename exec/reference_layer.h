@@ -9,33 +9,33 @@
 #include "exec/reference.h"
 #include "exec/reference_math.h"
 
-/* Widths of a layer: of its input, of q, k, v and the output of attention, and of the feed-forward part. */
-struct reference_sizes {
+/* The widths of a layer: of its input, of q, k and v, of the output of attention (o), and of the feed-forward part. */
+struct reference_layer_widths {
     size_t hidden, q, k, v, o, ffn;
     bool applies_rope, norms_heads; /* the layer applies RoPE, or qk_norm, to q and k */
-    struct reference_heads heads;
+    struct reference_heads heads_shape;
 };
 
-/* The parameters of a layer and their gradients. What the model lacks is all NULL. */
+/* The parameters of a layer and their gradients. The pointers of a parameter that the model lacks are NULL. */
 struct reference_layer {
     struct reference_affine norm1, qkv, q_norm, k_norm, o, norm1_after, norm2, up, down,
         norm2_after;
     struct reference_affine q_down, q_down_norm, q_up, q_direct, kv_down, kv_down_norm, kv_up;
-    const struct reference_tensor *sinks; /* of attention; NULL: the model has none */
+    const struct reference_tensor *sinks; /* the sinks of attention; NULL: the model has none */
     struct reference_affine router, experts_up, experts_down, shared_up, shared_down;
 };
 
 /* Values of a layer's experts. A token has `copies`, one for each of its experts. */
 struct reference_experts {
-    double *logits, *weights;             /* the router's: (s, experts), (s, copies) */
-    double *input, *output;               /* of each copy's expert: (s, copies, hidden) */
-    double *up_output, *activated;        /* (s, copies, 2 expert_ffn), (s, copies, expert_ffn) */
-    double *shared_raised, *shared_acted; /* (s, 2 shared_ffn), (s, shared_ffn) */
+    double *logits, *weights;      /* the router's: (s, experts), (s, copies) */
+    double *input, *output;        /* of each copy's expert: (s, copies, hidden) */
+    double *up_output, *activated; /* (s, copies, 2 expert_ffn), (s, copies, expert_ffn) */
+    double *shared_up_output, *shared_activated; /* (s, 2 shared_ffn), (s, shared_ffn) */
 };
 
 /* Values of a layer's forward that its backward needs. */
 struct reference_values {
-    double *x, *normed1;            /* (s, hidden): the layer's input */
+    double *input, *normed1;        /* (s, hidden): the layer's input */
     double *q_plain, *k_plain;      /* before qk_norm, (s, heads, dim), (s, kv_heads, dim) */
     double *q, *k, *v;              /* as attention reads them */
     double *attention_output, *lse; /* (s, heads, vdim), (s, heads) */
@@ -43,22 +43,24 @@ struct reference_values {
     double *q_latent, *q_normed, *kv_latent, *kv_normed;
     /* (s, hidden): what attention's and the feed-forward branch compute, before the norms that end them */
     double *attention_branch, *ffn_branch;
-    double *after_attention, *normed2; /* (s, hidden): after attention's residual */
-    double *up_output, *activated, *y; /* (s, ffn or 2 ffn), (s, ffn), (s, hidden) */
+    double *after_attention, *normed2;      /* (s, hidden): after attention's residual */
+    double *up_output, *activated, *output; /* (s, ffn or 2 ffn), (s, ffn), (s, hidden) */
     struct reference_experts experts;
 };
 
 /* The storage of results, and the random numbers that round them. */
 struct reference_storage {
     struct reference_rounding rounding;
-    uint64_t state;
+    uint64_t random_state;
 };
 
 /* The properties of a sequence that a layer needs. */
 struct reference_pass_sequence {
     size_t tokens;
-    const int64_t *document_begin; /* as of struct reference_heads */
-    const int32_t *const *experts; /* [layers] (tokens, experts_per_token); NULL: it has none */
+    /* the first token of each token's document (struct reference_heads) */
+    const int64_t *document_begin;
+    const int32_t *const
+        *experts_of_layer; /* [layers] (tokens, experts_per_token); NULL: it has none */
 };
 
 /* Returns (rows, cols) zeros. */
@@ -67,11 +69,12 @@ double *reference_zeros(struct arena *arena, size_t rows, size_t cols);
 /* Returns a + b. */
 double *reference_sum(struct arena *arena, const double *a, const double *b, size_t count);
 
-/* Moves x in place as storing it with fewer digits may (struct reference_rounding), and returns it. */
-double *reference_stored(struct reference_storage *storage, double *x, size_t count);
+/* Changes x in place by random amounts, as storing it with fewer digits would (struct reference_rounding), and
+ * returns it. */
+double *reference_round_stored(struct reference_storage *storage, double *x, size_t count);
 
-/* Returns what the experts make of x, (s, hidden), and fills *v with what the backward needs. expert: (s,
- * experts_per_token), the expert of each copy of a token. */
+/* Returns the output of the experts for x, (s, hidden), and fills *v with the values that the backward needs.
+ * expert: (s, experts_per_token), the expert of each copy of a token. */
 double *reference_experts_forward(struct arena *arena, struct reference_storage *to,
                                   const struct transformer *t, const struct reference_layer *p,
                                   struct reference_experts *v, const double *x,
@@ -88,14 +91,16 @@ double *reference_experts_backward(struct arena *arena, struct reference_storage
 /* Fill q, k and v of *l from l->normed1: projected together. */
 void reference_projected_forward(struct arena *arena, struct reference_storage *to,
                                  const struct transformer *t, const struct reference_layer *p,
-                                 const struct reference_sizes *n, struct reference_values *l,
+                                 const struct reference_layer_widths *n, struct reference_values *l,
                                  size_t s);
 
-/* Adds to dx, and to the parameters' gradients, what dq, dk and dv bring. dq and dk are overwritten. */
+/* Adds to dx, and to the parameters' gradients, the gradients that follow from dq, dk and dv. dq and dk are
+ * overwritten. */
 void reference_projected_backward(struct arena *arena, struct reference_storage *to,
                                   const struct transformer *t, const struct reference_layer *p,
-                                  const struct reference_sizes *n, const struct reference_values *l,
-                                  double *dx, double *dq, double *dk, const double *dv, size_t s);
+                                  const struct reference_layer_widths *n,
+                                  const struct reference_values *l, double *dx, double *dq,
+                                  double *dk, const double *dv, size_t s);
 
 /* Latent attention (DeepSeek-V2, arXiv 2405.04434, equations 9 to 19 of section 2.1): q of a narrow normed vector, or
  * of l->normed1 itself; k and v of another one, and rotated key columns that all heads share. */
@@ -103,7 +108,7 @@ void reference_latent_forward(struct arena *arena, struct reference_storage *to,
                               const struct transformer *t, const struct reference_layer *p,
                               struct reference_values *l, size_t s);
 
-/* Adds to dx, and to the parameters' gradients, what dq, dk and dv bring. dq is overwritten. */
+/* Adds to dx, and to the parameters' gradients, the gradients that follow from dq, dk and dv. dq is overwritten. */
 void reference_latent_backward(struct arena *arena, struct reference_storage *to,
                                const struct transformer *t, const struct reference_layer *p,
                                const struct reference_values *l, double *dx, double *dq,

@@ -54,11 +54,12 @@ double *reference_linear(struct arena *arena, const struct reference_affine *p, 
                          size_t rows)
 {
     const size_t n = p->outputs, k = p->inputs;
-    const struct reference_products *narrow = p->products;
+    const struct reference_eight_bit_products *narrow = p->eight_bit_products;
     double *y = new_matrix(arena, rows, n), *w = NULL, *in = NULL;
     if (narrow != NULL) {
-        w = reference_narrow(p->weight, n, k, narrow->weights, narrow->of_weights, false);
-        in = reference_narrow(x, rows, k, narrow->inputs, narrow->scaling, false);
+        w = reference_round_to_narrow(p->weight, n, k, narrow->weight_dtype, narrow->weight_scaling,
+                                      false);
+        in = reference_round_to_narrow(x, rows, k, narrow->input_dtype, narrow->scaling, false);
     }
     /* wt is (inputs, outputs), so that the inner loop of add_product() runs along consecutive elements of a row. */
     double *wt = transposed(w != NULL ? w : p->weight, n, k, k);
@@ -75,13 +76,14 @@ void reference_linear_backward(const struct reference_affine *p, double *dx, con
                                const double *x, size_t rows)
 {
     const size_t n = p->outputs, k = p->inputs;
-    const struct reference_products *narrow = p->products;
+    const struct reference_eight_bit_products *narrow = p->eight_bit_products;
     if (narrow != NULL) { /* the first sums over outputs, the second over rows */
         double *of[] = {
-            reference_narrow(dy, rows, n, narrow->gradients, narrow->scaling, false),
-            reference_narrow(p->weight, n, k, narrow->weights, narrow->of_weights, true),
-            reference_narrow(dy, rows, n, narrow->gradients, narrow->scaling, true),
-            reference_narrow(x, rows, k, narrow->inputs, narrow->scaling, true)};
+            reference_round_to_narrow(dy, rows, n, narrow->gradient_dtype, narrow->scaling, false),
+            reference_round_to_narrow(p->weight, n, k, narrow->weight_dtype, narrow->weight_scaling,
+                                      true),
+            reference_round_to_narrow(dy, rows, n, narrow->gradient_dtype, narrow->scaling, true),
+            reference_round_to_narrow(x, rows, k, narrow->input_dtype, narrow->scaling, true)};
         add_product(dx, of[0], n, 1, of[1], k, rows, k, n);
         add_product(p->dweight, of[2], 1, n, of[3], k, n, k, rows);
         for (int i = 0; i < 4; i++)
@@ -111,7 +113,7 @@ static struct row_stats row_stats(enum norm norm, double eps, const double *x, s
 }
 
 /* Returns a norm's weight of a column; 1 where it has no weights. */
-static double weight_at(const struct reference_affine *p, size_t column)
+static double norm_weight_at(const struct reference_affine *p, size_t column)
 {
     return p->weight != NULL ? p->weight[column] : 1;
 }
@@ -125,7 +127,7 @@ double *reference_norm(struct arena *arena, const struct reference_affine *p, en
         const double *in = &x[i * cols];
         const struct row_stats stats = row_stats(norm, eps, in, cols);
         for (size_t j = 0; j < cols; j++)
-            y[i * cols + j] = (in[j] - stats.mean) * stats.rstd * weight_at(p, j) +
+            y[i * cols + j] = (in[j] - stats.mean) * stats.rstd * norm_weight_at(p, j) +
                               (p->bias != NULL ? p->bias[j] : 0);
     }
     return y;
@@ -142,7 +144,7 @@ void reference_norm_backward(const struct reference_affine *p, enum norm norm, d
         const struct row_stats stats = row_stats(norm, eps, in, cols);
         double mean_g = 0, mean_gn = 0;
         for (size_t j = 0; j < cols; j++) {
-            const double g = d[j] * weight_at(p, j), n = (in[j] - stats.mean) * stats.rstd;
+            const double g = d[j] * norm_weight_at(p, j), n = (in[j] - stats.mean) * stats.rstd;
             mean_g += g / (double)cols;
             mean_gn += g * n / (double)cols;
             if (p->dweight != NULL)
@@ -151,7 +153,7 @@ void reference_norm_backward(const struct reference_affine *p, enum norm norm, d
                 p->dbias[j] += d[j];
         }
         for (size_t j = 0; j < cols; j++) {
-            const double g = d[j] * weight_at(p, j), n = (in[j] - stats.mean) * stats.rstd;
+            const double g = d[j] * norm_weight_at(p, j), n = (in[j] - stats.mean) * stats.rstd;
             dx[i * cols + j] +=
                 stats.rstd * (g - n * mean_gn - (norm == NORM_LAYERNORM ? mean_g : 0));
         }
@@ -179,8 +181,8 @@ void reference_rope(double *x, double theta, double sign, size_t rows, size_t he
 }
 
 /* Computes row[j] = a . b_j for j < count, b transposed, (dim, stride). */
-static void dots(double *row, const double *a, const double *bt, size_t dim, size_t stride,
-                 size_t count)
+static void dot_with_columns(double *row, const double *a, const double *bt, size_t dim,
+                             size_t stride, size_t count)
 {
     memset(row, 0, count * sizeof *row);
     add_product(row, a, 0, 1, bt, stride, 1, count, dim);
@@ -190,12 +192,14 @@ static void dots(double *row, const double *a, const double *bt, size_t dim, siz
  * not kept, and keys before its window or its document. */
 static void mask_row(const struct reference_heads *shape, double *row, size_t i)
 {
-    for (size_t j = 0; shape->chunk > 0 && j < i / shape->chunk * shape->chunk; j++)
-        if (j % shape->chunk >= shape->kept)
+    for (size_t j = 0; shape->chunk_tokens > 0 && j < i / shape->chunk_tokens * shape->chunk_tokens;
+         j++)
+        if (j % shape->chunk_tokens >= shape->kept_tokens)
             row[j] = -INFINITY;
-    for (size_t j = 0; shape->chunks && shape->window > 0 && j < i - i % shape->window; j++)
+    for (size_t j = 0; shape->window_is_chunk && shape->window > 0 && j < i - i % shape->window;
+         j++)
         row[j] = -INFINITY;
-    for (size_t j = 0; !shape->chunks && shape->window > 0 && j + shape->window <= i; j++)
+    for (size_t j = 0; !shape->window_is_chunk && shape->window > 0 && j + shape->window <= i; j++)
         row[j] = -INFINITY;
     for (size_t j = 0; shape->document_begin != NULL && (int64_t)j < shape->document_begin[i]; j++)
         row[j] = -INFINITY;
@@ -217,7 +221,7 @@ double *reference_attention(struct arena *arena, const struct reference_heads *s
         for (size_t head = kv_head * group; head < (kv_head + 1) * group; head++) {
             for (size_t i = 0; i < s; i++) {
                 double *out = &o[i * o_row + head * vdim], max = -INFINITY, sum = 0;
-                dots(row, &q[i * q_row + head * dim], kt, dim, s, i + 1);
+                dot_with_columns(row, &q[i * q_row + head * dim], kt, dim, s, i + 1);
                 mask_row(shape, row, i);
                 for (size_t j = 0; j <= i; j++)
                     max = row[j] * scale > max ? row[j] * scale : max;
@@ -263,9 +267,9 @@ void reference_attention_backward(const struct reference_heads *shape, double *d
                 const double log_sum = lse[i * shape->heads + head];
                 if (shape->sinks != NULL) /* dS of a key whose value is 0 */
                     shape->d_sinks[head] -= exp(shape->sinks[head] - log_sum) * delta;
-                dots(row, &q[at], kt, dim, s, i + 1);
+                dot_with_columns(row, &q[at], kt, dim, s, i + 1);
                 mask_row(shape, row, i);
-                dots(dp, &dout[out], vt, vdim, s, i + 1);
+                dot_with_columns(dp, &dout[out], vt, vdim, s, i + 1);
                 for (size_t j = 0; j <= i; j++) {
                     const size_t key = j * k_row + kv_head * dim;
                     const size_t value = j * v_row + kv_head * vdim;
@@ -297,9 +301,9 @@ static double sigmoid(double x)
 #define CLAMP 7.0
 #define CLAMPED_SLOPE 1.702
 
-/* Returns (up + 1) gate sigmoid(1.702 gate) of gate, at most 7, and up, from -7 to 7, and the slopes by both: 0 beyond
- * these limits (gpt-oss, torch/model.py, swiglu()). */
-static double clamped(double gate, double up, double *by_gate, double *by_up)
+/* Returns (up + 1) gate sigmoid(1.702 gate), with gate clamped to at most 7 and up to -7 .. 7, and the derivatives
+ * by both, which are 0 beyond these limits (gpt-oss, torch/model.py, swiglu()). */
+static double clamped_swiglu(double gate, double up, double *by_gate, double *by_up)
 {
     const double x = fmin(gate, CLAMP), u = fmax(fmin(up, CLAMP), -CLAMP);
     const double s = sigmoid(CLAMPED_SLOPE * x);
@@ -341,7 +345,7 @@ double *reference_activation(struct arena *arena, enum activation activation, co
             double slope, other;
             if (activation == ACTIVATION_SWIGLU_CLAMPED) {
                 y[i * cols + j] =
-                    clamped(x[i * 2 * cols + j], x[(i * 2 + 1) * cols + j], &slope, &other);
+                    clamped_swiglu(x[i * 2 * cols + j], x[(i * 2 + 1) * cols + j], &slope, &other);
                 continue;
             }
             double value = apply_activation(activation, x[i * parts * cols + j], &slope);
@@ -361,7 +365,7 @@ void reference_activation_backward(enum activation activation, double *dx, const
             const double d = dy[i * cols + j];
             double slope, other;
             if (activation == ACTIVATION_SWIGLU_CLAMPED) {
-                clamped(x[at], x[up], &slope, &other);
+                clamped_swiglu(x[at], x[up], &slope, &other);
                 dx[at] += d * slope;
                 dx[up] += d * other;
                 continue;

@@ -19,13 +19,13 @@ struct reference_affine {
     double *dweight, *dbias;
     size_t outputs, inputs; /* the weight is (outputs, inputs); a norm's is (outputs) */
     /* how the operands of a linear layer are rounded; NULL: they are not */
-    const struct reference_products *products;
+    const struct reference_eight_bit_products *eight_bit_products;
 };
 
 /* Returns the numbers that the 8-bit copy of x, (rows, cols), stands for, in a block on the heap; turned: those of the
  * copy of its transpose, as an array of the shape of x. */
-double *reference_narrow(const double *x, size_t rows, size_t cols, enum dtype dtype,
-                         enum scaling scaling, bool turned);
+double *reference_round_to_narrow(const double *x, size_t rows, size_t cols, enum dtype dtype,
+                                  enum scaling scaling, bool turned);
 
 /* y = x W^T + b: x is (rows, inputs), y (rows, outputs). */
 double *reference_linear(struct arena *arena, const struct reference_affine *p, const double *x,
@@ -47,7 +47,8 @@ void reference_rope(double *x, double theta, double sign, size_t rows, size_t he
 
 struct reference_heads {
     size_t rows, heads, kv_heads, dim;
-    size_t chunk, kept; /* block-sparse, as models/transformer.h has it; chunk 0: dense */
+    size_t chunk_tokens,
+        kept_tokens; /* block-sparse, as models/transformer.h has it; chunk 0: dense */
     /* the first token of each row's document; a row sees none before it. NULL: 0 for all */
     const int64_t *document_begin;
     size_t window; /* the most keys that a query sees, its own included; 0: all up to its own */
@@ -56,7 +57,7 @@ struct reference_heads {
     const double *sinks;
     double *d_sinks;
     /* the sequence is cut into chunks of `window` tokens, and a query sees only keys of its own chunk */
-    bool chunks;
+    bool window_is_chunk;
 };
 
 /* Computes causal attention of one sequence: q is (rows, heads, dim), k (rows, kv_heads, dim), v (rows, kv_heads,

@@ -7,20 +7,21 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Element (i, j) of a matrix is at[i * row + j * col]. */
-struct strided {
-    size_t rows, cols, row, col;
+/* A matrix whose element (i, j) is at index i row_stride + j col_stride. */
+struct strided_shape {
+    size_t rows, cols, row_stride, col_stride;
 };
 
-/* Returns the factor by which a block's numbers are multiplied before they are rounded; the inverse is its scale. */
-static float factor_of(float amax, enum dtype dtype, enum scaling scaling)
+/* Returns the factor by which the numbers of a block are multiplied before they are rounded, the inverse of the
+ * block's scale. */
+static float factor_of_block(float amax, enum dtype dtype, enum scaling scaling)
 {
     if (scaling == SCALING_MX)
         return ldexpf(1, -number_scale_exponent(amax, dtype, false));
-    return number_most(dtype) / fmaxf(amax, 1e-12f);
+    return number_largest(dtype) / fmaxf(amax, 1e-12f);
 }
 
-static void round_block(double *y, const double *x, struct strided s, size_t i0, size_t j0,
+static void round_block(double *y, const double *x, struct strided_shape s, size_t i0, size_t j0,
                         struct scaling_block block, enum dtype dtype, enum scaling scaling)
 {
     const size_t i1 = i0 + (size_t)block.rows < s.rows ? i0 + (size_t)block.rows : s.rows;
@@ -28,23 +29,23 @@ static void round_block(double *y, const double *x, struct strided s, size_t i0,
     float amax = 0;
     for (size_t i = i0; i < i1; i++)
         for (size_t j = j0; j < j1; j++)
-            amax = fmaxf(amax, fabsf((float)x[i * s.row + j * s.col]));
-    const float factor = factor_of(amax, dtype, scaling), scale = 1 / factor;
+            amax = fmaxf(amax, fabsf((float)x[i * s.row_stride + j * s.col_stride]));
+    const float factor = factor_of_block(amax, dtype, scaling), scale = 1 / factor;
     for (size_t i = i0; i < i1; i++)
         for (size_t j = j0; j < j1; j++) {
             uint8_t code;
-            float value = (float)x[i * s.row + j * s.col] * factor;
+            float value = (float)x[i * s.row_stride + j * s.col_stride] * factor;
             number_from_f32(&code, dtype, &value, 1);
             number_to_f32(&value, &code, dtype, 1);
-            y[i * s.row + j * s.col] = (double)value * scale;
+            y[i * s.row_stride + j * s.col_stride] = (double)value * scale;
         }
 }
 
-double *reference_narrow(const double *x, size_t rows, size_t cols, enum dtype dtype,
-                         enum scaling scaling, bool turned)
+double *reference_round_to_narrow(const double *x, size_t rows, size_t cols, enum dtype dtype,
+                                  enum scaling scaling, bool turned)
 {
-    const struct strided s =
-        turned ? (struct strided){cols, rows, 1, cols} : (struct strided){rows, cols, cols, 1};
+    const struct strided_shape s = turned ? (struct strided_shape){cols, rows, 1, cols}
+                                          : (struct strided_shape){rows, cols, cols, 1};
     const struct scaling_block block = scaling_block(scaling, (int64_t)s.rows, (int64_t)s.cols);
     double *y = heap_alloc(rows * cols, sizeof *y);
     for (size_t i = 0; i < s.rows; i += (size_t)block.rows)

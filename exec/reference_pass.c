@@ -11,40 +11,42 @@
  * sequence would be the largest array by far. */
 #define HEAD_ROWS 64
 
-/* part: of the pass over a sequence; the same numbers are drawn for it whenever it is done again. */
-static struct reference_storage storage_of(const struct reference *r, uint64_t number,
-                                           uint64_t part)
+/* Returns a storage whose random numbers depend on the seed, the sequence's number and `part`, the part of the pass
+ * over it: a part that is recomputed gets the same numbers. */
+static struct reference_storage new_storage(const struct reference *r, uint64_t number,
+                                            uint64_t part)
 {
     uint64_t state = r->rounding.seed * UINT64_C(0x9e3779b97f4a7c15) + number;
     return (struct reference_storage){r->rounding, state * UINT64_C(0xbf58476d1ce4e5b9) + part};
 }
 
 /* Returns the next uniform number of [-1/2, 1/2), from splitmix64. */
-static double draw_number(struct reference_storage *storage)
+static double draw_element(struct reference_storage *storage)
 {
-    uint64_t z = storage->state += UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t z = storage->random_state += UINT64_C(0x9e3779b97f4a7c15);
     z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
     z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
     return (double)((z ^ z >> 31) >> 11) * 0x1p-53 - 0.5;
 }
 
-double *reference_stored(struct reference_storage *storage, double *x, size_t count)
+double *reference_round_stored(struct reference_storage *storage, double *x, size_t count)
 {
     const struct reference_rounding *rounding = &storage->rounding;
-    for (size_t i = 0; i < count && rounding->digits > 0; i++) {
+    for (size_t i = 0; i < count && rounding->significand_bits > 0; i++) {
         int exponent; /* |x| lies from 2^(exponent - 1) to 2^exponent */
         frexp(x[i], &exponent);
-        exponent = exponent - 1 > rounding->lowest ? exponent - 1 : rounding->lowest;
+        exponent = exponent - 1 > rounding->min_exponent ? exponent - 1 : rounding->min_exponent;
         if (x[i] != 0)
-            x[i] += ldexp(draw_number(storage), exponent - (rounding->digits - 1));
+            x[i] += ldexp(draw_element(storage), exponent - (rounding->significand_bits - 1));
     }
     return x;
 }
 
-static struct reference_sizes sizes_of(const struct transformer *t, const struct reference_layer *p,
-                                       size_t layer, const struct reference_pass_sequence *sequence)
+static struct reference_layer_widths layer_widths(const struct transformer *t,
+                                                  const struct reference_layer *p, size_t layer,
+                                                  const struct reference_pass_sequence *sequence)
 {
-    return (struct reference_sizes){
+    return (struct reference_layer_widths){
         .hidden = t->hidden,
         .q = transformer_q_width(t),
         .k = transformer_kv_width(t),
@@ -53,11 +55,13 @@ static struct reference_sizes sizes_of(const struct transformer *t, const struct
         .ffn = t->ffn,
         .applies_rope = transformer_layer_rotates(t, (int64_t)layer),
         .norms_heads = transformer_layer_norms_heads(t, (int64_t)layer),
-        .heads = {sequence->tokens, t->heads, t->kv_heads, t->head_dim, (size_t)t->attention_chunk,
-                  (size_t)t->attention_kept, sequence->document_begin,
-                  (size_t)transformer_layer_window(t, (int64_t)layer),
-                  (size_t)transformer_v_head_dim(t), p->sinks != NULL ? p->sinks->param : NULL,
-                  p->sinks != NULL ? p->sinks->grad : NULL, t->window_chunks},
+        .heads_shape = {sequence->tokens, t->heads, t->kv_heads, t->head_dim,
+                        (size_t)t->attention_chunk, (size_t)t->attention_kept,
+                        sequence->document_begin,
+                        (size_t)transformer_layer_window(t, (int64_t)layer),
+                        (size_t)transformer_v_head_dim(t),
+                        p->sinks != NULL ? p->sinks->param : NULL,
+                        p->sinks != NULL ? p->sinks->grad : NULL, t->window_chunks},
     };
 }
 
@@ -74,9 +78,9 @@ static struct reference_affine read_affine(const struct reference *r, const char
 {
     char full[64];
     snprintf(full, sizeof full, "%s%s.weight", prefix, name);
-    const struct reference_tensor *weight = reference_find(r, full);
+    const struct reference_tensor *weight = reference_find_tensor(r, full);
     snprintf(full, sizeof full, "%s%s.bias", prefix, name);
-    const struct reference_tensor *bias = reference_find(r, full);
+    const struct reference_tensor *bias = reference_find_tensor(r, full);
     if (weight == NULL)
         return (struct reference_affine){0};
     return (struct reference_affine){
@@ -107,7 +111,7 @@ static struct reference_layer layer_parameters(const struct reference *r, int64_
         .kv_down = read_affine(r, prefix, "kv_a"),
         .kv_down_norm = read_affine(r, prefix, "kv_a_norm"),
         .kv_up = read_affine(r, prefix, "kv_b"),
-        .sinks = reference_find(r, sinks),
+        .sinks = reference_find_tensor(r, sinks),
         .o = read_affine(r, prefix, "wo"),
         .norm1_after = read_affine(r, prefix, "norm1_after"),
         .norm2 = read_affine(r, prefix, "norm2"),
@@ -123,9 +127,9 @@ static struct reference_layer layer_parameters(const struct reference *r, int64_
     struct reference_affine *const linear[] = {
         &p.qkv, &p.q_down, &p.q_up,       &p.q_direct,     &p.kv_down,   &p.kv_up,      &p.o,
         &p.up,  &p.down,   &p.experts_up, &p.experts_down, &p.shared_up, &p.shared_down};
-    if (layer >= r->products.first && layer < r->products.end)
+    if (layer >= r->eight_bit_products.first_layer && layer < r->eight_bit_products.layer_end)
         for (size_t i = 0; i < ARRAY_LEN(linear); i++)
-            linear[i]->products = &r->products;
+            linear[i]->eight_bit_products = &r->eight_bit_products;
     return p;
 }
 
@@ -146,8 +150,8 @@ static double *apply_norm(struct arena *arena, struct reference_storage *to,
 {
     if (norm->weight == NULL)
         return x;
-    return reference_stored(to, reference_norm(arena, norm, t->norm, t->norm_eps, x, s),
-                            s * (size_t)t->hidden);
+    return reference_round_stored(to, reference_norm(arena, norm, t->norm, t->norm_eps, x, s),
+                                  s * (size_t)t->hidden);
 }
 
 /* Returns the gradient of x from dy, that of normed(x). */
@@ -159,7 +163,7 @@ static double *norm_backward(struct arena *arena, struct reference_storage *to,
         return dy;
     double *dx = reference_zeros(arena, s, (size_t)t->hidden);
     reference_norm_backward(norm, t->norm, t->norm_eps, dx, dy, x, s);
-    return reference_stored(to, dx, s * (size_t)t->hidden);
+    return reference_round_stored(to, dx, s * (size_t)t->hidden);
 }
 
 /* ---- a whole layer ---- */
@@ -171,62 +175,63 @@ static struct reference_values layer_forward(struct arena *arena, struct referen
                                              const struct reference_pass_sequence *sequence)
 {
     const size_t s = sequence->tokens;
-    const struct reference_sizes n = sizes_of(t, p, layer, sequence);
+    const struct reference_layer_widths n = layer_widths(t, p, layer, sequence);
     const size_t rows = s * n.hidden;
-    struct reference_values l = {.x = x};
+    struct reference_values l = {.input = x};
 
     l.normed1 = apply_norm(arena, &to, t, &p->norm1, x, s);
     if (t->kv_latent > 0)
         reference_latent_forward(arena, &to, t, p, &l, s);
     else
         reference_projected_forward(arena, &to, t, p, &n, &l, s);
-    l.attention_output = reference_attention(arena, &n.heads, l.q, l.k, l.v, &l.lse);
-    reference_stored(&to, l.attention_output, s * n.o);
+    l.attention_output = reference_attention(arena, &n.heads_shape, l.q, l.k, l.v, &l.lse);
+    reference_round_stored(&to, l.attention_output, s * n.o);
     l.attention_branch =
-        reference_stored(&to, reference_linear(arena, &p->o, l.attention_output, s), rows);
+        reference_round_stored(&to, reference_linear(arena, &p->o, l.attention_output, s), rows);
     const double *branch = apply_norm(arena, &to, t, &p->norm1_after, l.attention_branch, s);
-    l.after_attention = reference_stored(&to, reference_sum(arena, x, branch, rows), rows);
+    l.after_attention = reference_round_stored(&to, reference_sum(arena, x, branch, rows), rows);
 
     l.normed2 = apply_norm(arena, &to, t, &p->norm2, l.after_attention, s);
     if (transformer_layer_has_experts(t, (int64_t)layer)) {
         l.ffn_branch = reference_experts_forward(arena, &to, t, p, &l.experts, l.normed2, sequence,
-                                                 sequence->experts[layer]);
+                                                 sequence->experts_of_layer[layer]);
     } else {
-        l.up_output =
-            reference_stored(&to, reference_linear(arena, &p->up, l.normed2, s), s * p->up.outputs);
-        l.activated = reference_stored(
+        l.up_output = reference_round_stored(&to, reference_linear(arena, &p->up, l.normed2, s),
+                                             s * p->up.outputs);
+        l.activated = reference_round_stored(
             &to, reference_activation(arena, t->activation, l.up_output, s, n.ffn), s * n.ffn);
         l.ffn_branch =
-            reference_stored(&to, reference_linear(arena, &p->down, l.activated, s), rows);
+            reference_round_stored(&to, reference_linear(arena, &p->down, l.activated, s), rows);
     }
     branch = apply_norm(arena, &to, t, &p->norm2_after, l.ffn_branch, s);
-    l.y = reference_stored(&to, reference_sum(arena, l.after_attention, branch, rows), rows);
+    l.output =
+        reference_round_stored(&to, reference_sum(arena, l.after_attention, branch, rows), rows);
     return l;
 }
 
-/* d += branch, as it is stored. */
+/* Computes d += branch and rounds d as storing it would. */
 static void add_branch(struct reference_storage *to, double *d, const double *branch, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         d[i] += branch[i];
-    reference_stored(to, d, count);
+    reference_round_stored(to, d, count);
 }
 
-/* Returns the gradient of what the feed-forward part reads. */
-static double *dense_backward(struct arena *arena, struct reference_storage *to,
-                              const struct transformer *t, const struct reference_layer *p,
-                              size_t ffn, const struct reference_values *l, const double *dlowered,
-                              size_t s)
+/* Returns the gradient of the input of a dense feed-forward part. */
+static double *ffn_backward(struct arena *arena, struct reference_storage *to,
+                            const struct transformer *t, const struct reference_layer *p,
+                            size_t ffn, const struct reference_values *l, const double *dlowered,
+                            size_t s)
 {
     double *dacted = reference_zeros(arena, s, ffn);
     reference_linear_backward(&p->down, dacted, dlowered, l->activated, s);
-    reference_stored(to, dacted, s * ffn);
+    reference_round_stored(to, dacted, s * ffn);
     double *draised = reference_zeros(arena, s, p->up.outputs);
     reference_activation_backward(t->activation, draised, dacted, l->up_output, s, ffn);
-    reference_stored(to, draised, s * p->up.outputs);
+    reference_round_stored(to, draised, s * p->up.outputs);
     double *dnormed2 = reference_zeros(arena, s, (size_t)t->hidden);
     reference_linear_backward(&p->up, dnormed2, draised, l->normed2, s);
-    return reference_stored(to, dnormed2, s * (size_t)t->hidden);
+    return reference_round_stored(to, dnormed2, s * (size_t)t->hidden);
 }
 
 /* Adds the gradients of a layer. On entry d holds the gradient of the layer's output, on return that of its input:
@@ -237,32 +242,33 @@ static void layer_backward(struct arena *arena, struct reference_storage to,
                            const struct reference_pass_sequence *sequence)
 {
     const size_t s = sequence->tokens;
-    const struct reference_sizes n = sizes_of(t, p, layer, sequence);
+    const struct reference_layer_widths n = layer_widths(t, p, layer, sequence);
     const double *dlowered = norm_backward(arena, &to, t, &p->norm2_after, d, l->ffn_branch, s);
     double *dnormed2 =
         transformer_layer_has_experts(t, (int64_t)layer)
             ? reference_experts_backward(arena, &to, t, p, &l->experts, l->normed2, dlowered,
-                                         sequence, sequence->experts[layer])
-            : dense_backward(arena, &to, t, p, n.ffn, l, dlowered, s);
+                                         sequence, sequence->experts_of_layer[layer])
+            : ffn_backward(arena, &to, t, p, n.ffn, l, dlowered, s);
     add_branch(&to, d, norm_backward(arena, &to, t, &p->norm2, dnormed2, l->after_attention, s),
                s * n.hidden);
 
     const double *dmixed = norm_backward(arena, &to, t, &p->norm1_after, d, l->attention_branch, s);
     double *dattended = reference_zeros(arena, s, n.o);
     reference_linear_backward(&p->o, dattended, dmixed, l->attention_output, s);
-    reference_stored(&to, dattended, s * n.o);
+    reference_round_stored(&to, dattended, s * n.o);
     double *dq = reference_zeros(arena, s, n.q), *dk = reference_zeros(arena, s, n.k),
            *dv = reference_zeros(arena, s, n.v);
-    reference_attention_backward(&n.heads, dq, dk, dv, dattended, l->q, l->k, l->v,
+    reference_attention_backward(&n.heads_shape, dq, dk, dv, dattended, l->q, l->k, l->v,
                                  l->attention_output, l->lse);
-    reference_stored(&to, dv, s * n.v);
+    reference_round_stored(&to, dv, s * n.v);
     double *dnormed1 = reference_zeros(arena, s, n.hidden);
     if (t->kv_latent > 0)
         reference_latent_backward(arena, &to, t, p, l, dnormed1, dq, dk, dv, s);
     else
         reference_projected_backward(arena, &to, t, p, &n, l, dnormed1, dq, dk, dv, s);
-    reference_stored(&to, dnormed1, s * n.hidden);
-    add_branch(&to, d, norm_backward(arena, &to, t, &p->norm1, dnormed1, l->x, s), s * n.hidden);
+    reference_round_stored(&to, dnormed1, s * n.hidden);
+    add_branch(&to, d, norm_backward(arena, &to, t, &p->norm1, dnormed1, l->input, s),
+               s * n.hidden);
 }
 
 /* ---- the ends ---- */
@@ -291,17 +297,17 @@ static void embed_backward(const struct reference_affine *table,
 }
 
 /* Computes the logits and returns the loss of x, (s, hidden); with dx, the gradients too. */
-static double head(struct reference_storage *to, const struct reference_affine *p, const double *x,
-                   const int32_t *labels, size_t s, double scale, double *dx)
+static double head_loss(struct reference_storage *to, const struct reference_affine *p,
+                        const double *x, const int32_t *labels, size_t s, double scale, double *dx)
 {
     double loss = 0;
     for (size_t i = 0; i < s; i += HEAD_ROWS) {
         const size_t rows = s - i < HEAD_ROWS ? s - i : HEAD_ROWS;
         struct arena arena = {0};
         double *logits = reference_linear(&arena, p, &x[i * p->inputs], rows);
-        reference_stored(to, logits, rows * p->outputs);
+        reference_round_stored(to, logits, rows * p->outputs);
         loss += reference_cross_entropy(logits, &labels[i], scale, rows, p->outputs);
-        reference_stored(to, logits, rows * p->outputs);
+        reference_round_stored(to, logits, rows * p->outputs);
         if (dx != NULL)
             reference_linear_backward(p, &dx[i * p->inputs], logits, &x[i * p->inputs], rows);
         arena_release(&arena);
@@ -320,10 +326,10 @@ static int64_t *document_begins(struct arena *arena, const struct document_list 
     return begin;
 }
 
-double reference_sequence(struct reference *r, const int32_t *tokens, const int32_t *labels,
-                          size_t seq_len, const int32_t *const *expert,
-                          const struct document_list *documents, uint64_t number, double scale,
-                          bool gradients)
+double reference_run_sequence(struct reference *r, const int32_t *tokens, const int32_t *labels,
+                              size_t seq_len, const int32_t *const *expert,
+                              const struct document_list *documents, uint64_t number, double scale,
+                              bool gradients)
 {
     const struct transformer *t = &r->transformer;
     const size_t s = seq_len, hidden = t->hidden, layers = t->layers;
@@ -332,7 +338,7 @@ double reference_sequence(struct reference *r, const int32_t *tokens, const int3
     const struct reference_affine norm = read_affine(r, "", "norm");
     const struct reference_affine out = t->tied_head ? table : read_affine(r, "", "head");
     struct arena arena = {0};
-    struct reference_storage ends = storage_of(r, number, 2 * layers);
+    struct reference_storage ends = new_storage(r, number, 2 * layers);
     const struct reference_pass_sequence sequence = {s, document_begins(&arena, documents, s),
                                                      expert};
 
@@ -342,33 +348,33 @@ double reference_sequence(struct reference *r, const int32_t *tokens, const int3
         x[i] = reference_zeros(&arena, s, hidden);
     embed(&table, &places, x[0], tokens, s);
     if (places.weight != NULL)
-        reference_stored(&ends, x[0], s * hidden);
+        reference_round_stored(&ends, x[0], s * hidden);
     for (size_t i = 0; i < layers; i++) {
         const struct reference_layer p = layer_parameters(r, (int64_t)i);
         struct arena inside = {0};
         const struct reference_values l =
-            layer_forward(&inside, storage_of(r, number, 2 * i), t, &p, i, x[i], &sequence);
-        memcpy(x[i + 1], l.y, s * hidden * sizeof *l.y);
+            layer_forward(&inside, new_storage(r, number, 2 * i), t, &p, i, x[i], &sequence);
+        memcpy(x[i + 1], l.output, s * hidden * sizeof *l.output);
         arena_release(&inside);
     }
 
     double *normed = reference_norm(&arena, &norm, t->norm, t->norm_eps, x[layers], s);
-    reference_stored(&ends, normed, s * hidden);
+    reference_round_stored(&ends, normed, s * hidden);
     double *dnormed = gradients ? reference_zeros(&arena, s, hidden) : NULL;
-    const double loss = head(&ends, &out, normed, labels, s, scale, dnormed);
+    const double loss = head_loss(&ends, &out, normed, labels, s, scale, dnormed);
     if (!gradients)
         goto out;
 
     double *d = reference_zeros(&arena, s, hidden);
-    reference_stored(&ends, dnormed, s * hidden);
+    reference_round_stored(&ends, dnormed, s * hidden);
     reference_norm_backward(&norm, t->norm, t->norm_eps, d, dnormed, x[layers], s);
-    reference_stored(&ends, d, s * hidden);
+    reference_round_stored(&ends, d, s * hidden);
     for (size_t i = layers; i-- > 0;) {
         const struct reference_layer p = layer_parameters(r, (int64_t)i);
         struct arena inside = {0};
         const struct reference_values l =
-            layer_forward(&inside, storage_of(r, number, 2 * i), t, &p, i, x[i], &sequence);
-        layer_backward(&inside, storage_of(r, number, 2 * i + 1), t, &p, i, &l, d, &sequence);
+            layer_forward(&inside, new_storage(r, number, 2 * i), t, &p, i, x[i], &sequence);
+        layer_backward(&inside, new_storage(r, number, 2 * i + 1), t, &p, i, &l, d, &sequence);
         arena_release(&inside);
     }
     embed_backward(&table, &places, d, tokens, s);

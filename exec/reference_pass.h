@@ -13,9 +13,9 @@
  * losses and, with gradients, adds the gradient of scale times that sum to every tensor's grad. labels are as in
  * struct reference_batch, but not NULL; expert[layer] is (seq_len, experts_per_token), the expert of each copy of a
  * token, or NULL where the model has none; the caller has checked tokens and labels. */
-double reference_sequence(struct reference *reference, const int32_t *tokens, const int32_t *labels,
-                          size_t seq_len, const int32_t *const *expert,
-                          const struct document_list *documents, uint64_t number, double scale,
-                          bool gradients);
+double reference_run_sequence(struct reference *reference, const int32_t *tokens,
+                              const int32_t *labels, size_t seq_len, const int32_t *const *expert,
+                              const struct document_list *documents, uint64_t number, double scale,
+                              bool gradients);
 
 #endif

@@ -6,8 +6,8 @@
 #include <string.h>
 
 /* Returns a copy of columns first..first+cols of x, (rows, stride). */
-static double *columns(struct arena *arena, const double *x, size_t rows, size_t stride,
-                       size_t first, size_t cols)
+static double *copy_columns_out(struct arena *arena, const double *x, size_t rows, size_t stride,
+                                size_t first, size_t cols)
 {
     double *y = reference_zeros(arena, rows, cols);
     for (size_t i = 0; i < rows; i++)
@@ -15,89 +15,93 @@ static double *columns(struct arena *arena, const double *x, size_t rows, size_t
     return y;
 }
 
-static void put_columns(double *x, const double *y, size_t rows, size_t stride, size_t first,
-                        size_t cols)
+static void copy_columns_in(double *x, const double *y, size_t rows, size_t stride, size_t first,
+                            size_t cols)
 {
     for (size_t i = 0; i < rows; i++)
         memcpy(&x[i * stride + first], &y[i * cols], cols * sizeof *y);
 }
 
 /* Returns the norm of the heads of q or k, which may have no weights. */
-static struct reference_affine norm_of_heads(const struct transformer *t,
-                                             const struct reference_affine *norm)
+static struct reference_affine head_norm(const struct transformer *t,
+                                         const struct reference_affine *norm)
 {
     return t->qk_norm_bare ? (struct reference_affine){.outputs = (size_t)t->head_dim} : *norm;
 }
 
 /* Returns the heads of q or k as attention reads them: normed, then turned by their position. */
 static double *prepare_heads(struct arena *arena, struct reference_storage *to,
-                             const struct transformer *t, const struct reference_sizes *n,
+                             const struct transformer *t, const struct reference_layer_widths *n,
                              const struct reference_affine *of, const double *plain, size_t s,
                              size_t heads)
 {
     const size_t dim = t->head_dim;
     const size_t norms = t->qk_norm_wide ? s : s * heads;
-    const struct reference_affine own = norm_of_heads(t, of), *norm = &own;
+    const struct reference_affine own = head_norm(t, of), *norm = &own;
     double *y = n->norms_heads
                     ? reference_norm(arena, norm, NORM_RMSNORM, t->norm_eps, plain, norms)
-                    : columns(arena, plain, s, heads * dim, 0, heads * dim);
+                    : copy_columns_out(arena, plain, s, heads * dim, 0, heads * dim);
     if (n->norms_heads)
-        reference_stored(to, y, s * heads * dim);
+        reference_round_stored(to, y, s * heads * dim);
     if (n->applies_rope) {
         reference_rope(y, t->rope_theta, 1, s, heads, dim, dim);
-        reference_stored(to, y, s * heads * dim);
+        reference_round_stored(to, y, s * heads * dim);
     }
     return y;
 }
 
 /* Returns the gradient before prepare_heads() from the one after it, d, which is overwritten. */
 static double *prepare_heads_backward(struct arena *arena, struct reference_storage *to,
-                                      const struct transformer *t, const struct reference_sizes *n,
+                                      const struct transformer *t,
+                                      const struct reference_layer_widths *n,
                                       const struct reference_affine *of, double *d,
                                       const double *plain, size_t s, size_t heads)
 {
     const size_t count = s * heads * t->head_dim;
-    const struct reference_affine own = norm_of_heads(t, of), *norm = &own;
-    reference_stored(to, d, count);
+    const struct reference_affine own = head_norm(t, of), *norm = &own;
+    reference_round_stored(to, d, count);
     if (n->applies_rope) {
         reference_rope(d, t->rope_theta, -1, s, heads, t->head_dim, t->head_dim);
-        reference_stored(to, d, count);
+        reference_round_stored(to, d, count);
     }
     if (!n->norms_heads)
         return d;
     double *dplain = reference_zeros(arena, s, heads * t->head_dim);
     reference_norm_backward(norm, NORM_RMSNORM, t->norm_eps, dplain, d, plain,
                             t->qk_norm_wide ? s : s * heads);
-    return reference_stored(to, dplain, count);
+    return reference_round_stored(to, dplain, count);
 }
 
 void reference_projected_forward(struct arena *arena, struct reference_storage *to,
                                  const struct transformer *t, const struct reference_layer *p,
-                                 const struct reference_sizes *n, struct reference_values *l,
+                                 const struct reference_layer_widths *n, struct reference_values *l,
                                  size_t s)
 {
     const size_t stride = n->q + n->k + n->v;
     const double *qkv =
-        reference_stored(to, reference_linear(arena, &p->qkv, l->normed1, s), s * stride);
-    l->q_plain = columns(arena, qkv, s, stride, 0, n->q);
-    l->k_plain = columns(arena, qkv, s, stride, n->q, n->k);
-    l->v = columns(arena, qkv, s, stride, n->q + n->k, n->v);
-    l->q = prepare_heads(arena, to, t, n, &p->q_norm, l->q_plain, s, n->heads.heads);
-    l->k = prepare_heads(arena, to, t, n, &p->k_norm, l->k_plain, s, n->heads.kv_heads);
+        reference_round_stored(to, reference_linear(arena, &p->qkv, l->normed1, s), s * stride);
+    l->q_plain = copy_columns_out(arena, qkv, s, stride, 0, n->q);
+    l->k_plain = copy_columns_out(arena, qkv, s, stride, n->q, n->k);
+    l->v = copy_columns_out(arena, qkv, s, stride, n->q + n->k, n->v);
+    l->q = prepare_heads(arena, to, t, n, &p->q_norm, l->q_plain, s, n->heads_shape.heads);
+    l->k = prepare_heads(arena, to, t, n, &p->k_norm, l->k_plain, s, n->heads_shape.kv_heads);
 }
 
 void reference_projected_backward(struct arena *arena, struct reference_storage *to,
                                   const struct transformer *t, const struct reference_layer *p,
-                                  const struct reference_sizes *n, const struct reference_values *l,
-                                  double *dx, double *dq, double *dk, const double *dv, size_t s)
+                                  const struct reference_layer_widths *n,
+                                  const struct reference_values *l, double *dx, double *dq,
+                                  double *dk, const double *dv, size_t s)
 {
     const size_t stride = n->q + n->k + n->v;
-    dq = prepare_heads_backward(arena, to, t, n, &p->q_norm, dq, l->q_plain, s, n->heads.heads);
-    dk = prepare_heads_backward(arena, to, t, n, &p->k_norm, dk, l->k_plain, s, n->heads.kv_heads);
+    dq = prepare_heads_backward(arena, to, t, n, &p->q_norm, dq, l->q_plain, s,
+                                n->heads_shape.heads);
+    dk = prepare_heads_backward(arena, to, t, n, &p->k_norm, dk, l->k_plain, s,
+                                n->heads_shape.kv_heads);
     double *dqkv = reference_zeros(arena, s, stride);
-    put_columns(dqkv, dq, s, stride, 0, n->q);
-    put_columns(dqkv, dk, s, stride, n->q, n->k);
-    put_columns(dqkv, dv, s, stride, n->q + n->k, n->v);
+    copy_columns_in(dqkv, dq, s, stride, 0, n->q);
+    copy_columns_in(dqkv, dk, s, stride, n->q, n->k);
+    copy_columns_in(dqkv, dv, s, stride, n->q + n->k, n->v);
     reference_linear_backward(&p->qkv, dx, dqkv, l->normed1, s);
 }
 
@@ -110,28 +114,28 @@ void reference_latent_forward(struct arena *arena, struct reference_storage *to,
     const struct reference_affine *q_up = &p->q_direct;
     double *q_in = l->normed1;
     if (t->q_latent > 0) {
-        l->q_latent = reference_stored(to, reference_linear(arena, &p->q_down, l->normed1, s),
-                                       s * (size_t)t->q_latent);
-        l->q_normed = q_in = reference_stored(
+        l->q_latent = reference_round_stored(to, reference_linear(arena, &p->q_down, l->normed1, s),
+                                             s * (size_t)t->q_latent);
+        l->q_normed = q_in = reference_round_stored(
             to, reference_norm(arena, &p->q_down_norm, NORM_RMSNORM, t->norm_eps, l->q_latent, s),
             s * (size_t)t->q_latent);
         q_up = &p->q_up;
     }
-    l->q = reference_stored(to, reference_linear(arena, q_up, q_in, s), s * heads * dim);
+    l->q = reference_round_stored(to, reference_linear(arena, q_up, q_in, s), s * heads * dim);
     reference_rope(l->q, t->rope_theta, 1, s, heads, dim, rope);
-    reference_stored(to, l->q, s * heads * dim);
+    reference_round_stored(to, l->q, s * heads * dim);
 
-    const double *both = reference_stored(to, reference_linear(arena, &p->kv_down, l->normed1, s),
-                                          s * (latent + rope));
-    l->kv_latent = columns(arena, both, s, latent + rope, 0, latent);
-    double *shared = columns(arena, both, s, latent + rope, latent, rope);
+    const double *both = reference_round_stored(
+        to, reference_linear(arena, &p->kv_down, l->normed1, s), s * (latent + rope));
+    l->kv_latent = copy_columns_out(arena, both, s, latent + rope, 0, latent);
+    double *shared = copy_columns_out(arena, both, s, latent + rope, latent, rope);
     reference_rope(shared, t->rope_theta, 1, s, 1, rope, rope);
-    reference_stored(to, shared, s * rope);
-    l->kv_normed = reference_stored(
+    reference_round_stored(to, shared, s * rope);
+    l->kv_normed = reference_round_stored(
         to, reference_norm(arena, &p->kv_down_norm, NORM_RMSNORM, t->norm_eps, l->kv_latent, s),
         s * latent);
-    const double *wide =
-        reference_stored(to, reference_linear(arena, &p->kv_up, l->kv_normed, s), s * heads * up);
+    const double *wide = reference_round_stored(
+        to, reference_linear(arena, &p->kv_up, l->kv_normed, s), s * heads * up);
     l->k = reference_zeros(arena, s, heads * dim);
     l->v = reference_zeros(arena, s, heads * vdim);
     for (size_t i = 0; i < s; i++)
@@ -145,13 +149,14 @@ void reference_latent_forward(struct arena *arena, struct reference_storage *to,
 }
 
 /* Returns the gradient of a narrow vector from that of its norm. */
-static double *narrow_backward(struct arena *arena, struct reference_storage *to,
-                               const struct transformer *t, const struct reference_affine *norm,
-                               const double *dnormed, const double *x, size_t s)
+static double *latent_norm_backward(struct arena *arena, struct reference_storage *to,
+                                    const struct transformer *t,
+                                    const struct reference_affine *norm, const double *dnormed,
+                                    const double *x, size_t s)
 {
     double *dx = reference_zeros(arena, s, norm->outputs);
     reference_norm_backward(norm, NORM_RMSNORM, t->norm_eps, dx, dnormed, x, s);
-    return reference_stored(to, dx, s * norm->outputs);
+    return reference_round_stored(to, dx, s * norm->outputs);
 }
 
 void reference_latent_backward(struct arena *arena, struct reference_storage *to,
@@ -161,15 +166,15 @@ void reference_latent_backward(struct arena *arena, struct reference_storage *to
 {
     const size_t heads = t->heads, dim = t->head_dim, rope = t->rope_dim, latent = t->kv_latent;
     const size_t plain = dim - rope, vdim = t->v_dim, up = plain + vdim;
-    reference_stored(to, dq, s * heads * dim);
+    reference_round_stored(to, dq, s * heads * dim);
     reference_rope(dq, t->rope_theta, -1, s, heads, dim, rope);
-    reference_stored(to, dq, s * heads * dim);
+    reference_round_stored(to, dq, s * heads * dim);
     if (t->q_latent > 0) {
         double *dnormed = reference_zeros(arena, s, (size_t)t->q_latent);
         reference_linear_backward(&p->q_up, dnormed, dq, l->q_normed, s);
-        reference_stored(to, dnormed, s * (size_t)t->q_latent);
+        reference_round_stored(to, dnormed, s * (size_t)t->q_latent);
         const double *dlow =
-            narrow_backward(arena, to, t, &p->q_down_norm, dnormed, l->q_latent, s);
+            latent_norm_backward(arena, to, t, &p->q_down_norm, dnormed, l->q_latent, s);
         reference_linear_backward(&p->q_down, dx, dlow, l->normed1, s);
     } else {
         reference_linear_backward(&p->q_direct, dx, dq, l->normed1, s);
@@ -186,15 +191,16 @@ void reference_latent_backward(struct arena *arena, struct reference_storage *to
             for (size_t j = 0; j < rope; j++)
                 dshared[i * rope + j] += from[plain + j];
         }
-    reference_stored(to, dshared, s * rope);
+    reference_round_stored(to, dshared, s * rope);
     reference_rope(dshared, t->rope_theta, -1, s, 1, rope, rope);
-    reference_stored(to, dshared, s * rope);
+    reference_round_stored(to, dshared, s * rope);
     double *dnormed = reference_zeros(arena, s, latent);
     reference_linear_backward(&p->kv_up, dnormed, dwide, l->kv_normed, s);
-    reference_stored(to, dnormed, s * latent);
-    const double *dlow = narrow_backward(arena, to, t, &p->kv_down_norm, dnormed, l->kv_latent, s);
+    reference_round_stored(to, dnormed, s * latent);
+    const double *dlow =
+        latent_norm_backward(arena, to, t, &p->kv_down_norm, dnormed, l->kv_latent, s);
     double *dboth = reference_zeros(arena, s, latent + rope);
-    put_columns(dboth, dlow, s, latent + rope, 0, latent);
-    put_columns(dboth, dshared, s, latent + rope, latent, rope);
+    copy_columns_in(dboth, dlow, s, latent + rope, 0, latent);
+    copy_columns_in(dboth, dshared, s, latent + rope, latent, rope);
     reference_linear_backward(&p->kv_down, dx, dboth, l->normed1, s);
 }

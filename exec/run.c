@@ -8,14 +8,14 @@
 #include <stdio.h>
 #include <time.h>
 
-double run_now(void)
+double run_now_s(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-void run_op_text(const struct ir *ir, uint32_t op, char *text, size_t size)
+void run_describe_op(const struct ir *ir, uint32_t op, char *text, size_t size)
 {
     char layer[32] = "";
     if (ir->op.layer[op] != IR_NONE16)
@@ -24,13 +24,13 @@ void run_op_text(const struct ir *ir, uint32_t op, char *text, size_t size)
              work_kind_info(ir->op.kind[op])->name, ir->stream[ir->op.stream[op]].name, layer);
 }
 
-static void fail_run(struct exec_run *run, enum status status, const char *words)
+static void record_first_failure(struct exec_run *run, enum status status, const char *words)
 {
     pthread_mutex_lock(&run->lock);
-    bool first = run->status == STATUS_OK;
+    bool first = run->failure_status == STATUS_OK;
     if (first) {
-        run->status = status;
-        snprintf(run->failure, sizeof run->failure, "%s", words);
+        run->failure_status = status;
+        snprintf(run->failure_text, sizeof run->failure_text, "%s", words);
         atomic_store(&run->must_stop, true);
         pthread_cond_broadcast(&run->state_changed);
     }
@@ -39,42 +39,42 @@ static void fail_run(struct exec_run *run, enum status status, const char *words
         run->backend->stop(run);
 }
 
-void run_failed(struct exec_run *run, uint32_t rank, uint32_t op, const char *format, ...)
+void run_record_failure(struct exec_run *run, uint32_t rank, uint32_t op, const char *format, ...)
 {
-    char what[640], where[96] = "", words[sizeof run->failure];
+    char what[640], where[96] = "", words[sizeof run->failure_text];
     va_list args;
     va_start(args, format);
     c_vsnprintf(what, sizeof what, format, args);
     va_end(args);
     if (op != IR_NONE)
-        run_op_text(run->ir, op, where, sizeof where);
+        run_describe_op(run->ir, op, where, sizeof where);
     if (rank == IR_NONE)
         snprintf(words, sizeof words, "%s", what);
     else
         snprintf(words, sizeof words, "rank %" PRIu32 ": %s%s%s", rank, where,
                  op == IR_NONE ? "" : " ", what);
-    fail_run(run, STATUS_NO, words);
+    record_first_failure(run, STATUS_NO, words);
 }
 
-void run_refused(struct exec_run *run, const char *format, ...)
+void run_record_system_failure(struct exec_run *run, const char *format, ...)
 {
     char words[640];
     va_list args;
     va_start(args, format);
     c_vsnprintf(words, sizeof words, format, args);
     va_end(args);
-    fail_run(run, STATUS_SYSTEM, words);
+    record_first_failure(run, STATUS_SYSTEM, words);
 }
 
-bool run_ended(struct exec_run *run)
+bool run_is_ended_by_caller(struct exec_run *run)
 {
     const char *by = run->options->ended_by != NULL ? run->options->ended_by() : NULL;
     if (by != NULL)
-        run_refused(run, "ended by %s", by);
+        run_record_system_failure(run, "ended by %s", by);
     return by != NULL;
 }
 
-static struct operand operand_of(struct exec_run *run, uint32_t rank, struct view view)
+static struct operand operand_of_view(struct exec_run *run, uint32_t rank, struct view view)
 {
     const struct buffer_table *table = &run->ir->buffer;
     uint32_t buffer = view.buffer.i;
@@ -84,81 +84,87 @@ static struct operand operand_of(struct exec_run *run, uint32_t rank, struct vie
                             view.count, table->dtype[buffer]};
 }
 
-/* Gives the operands of work on the rows of experts the counts of the rank's real rows. */
-static void take_real_counts(struct call *call)
+/* Sets the element counts of operands that hold rows of experts to the rank's real numbers of rows. */
+static void set_routed_counts(struct call *call)
 {
     const struct work *work = call->work;
     struct work_operand want[WORK_OPERANDS_MAX];
     if (work->kind == WORK_ALL_TO_ALL) {
         struct operand *uneven = work->all_to_all.ahead > 0 ? &call->write[0] : &call->read[0];
-        uneven->count = (uint64_t)(call->dealt->rows * work->all_to_all.cols);
+        uneven->element_count = (uint64_t)(call->routed_rows->row_count * work->all_to_all.cols);
         return;
     }
     work_operands(work, WORK_READS, 1, want);
     for (uint32_t k = 0; k < call->read_count; k++)
-        call->read[k].count = want[k].count;
+        call->read[k].element_count = want[k].count;
     work_operands(work, WORK_WRITES, 1, want);
     for (uint32_t k = 0; k < call->write_count; k++)
-        call->write[k].count = want[k].count;
+        call->write[k].element_count = want[k].count;
     if (work_permutes(work)) { /* the kind takes to=0 for rows that are not listed */
         struct operand *copies = work->kind == WORK_PERMUTE     ? &call->write[0]
                                  : work->kind == WORK_UNPERMUTE ? &call->read[0]
                                                                 : &call->read[1];
-        copies->count = (uint64_t)(work->permute.to * work->permute.cols);
+        copies->element_count = (uint64_t)(work->permute.to * work->permute.cols);
         if (work->kind == WORK_UNPERMUTE_BACKWARD)
-            call->write[0].count = copies->count;
+            call->write[0].element_count = copies->element_count;
     }
 }
 
-void run_call(struct exec_run *run, uint32_t rank, uint32_t op, struct call *call)
+void run_fill_call(struct exec_run *run, uint32_t rank, uint32_t op, struct call *call)
 {
     const struct ir *ir = run->ir;
     call->work = ir_work(ir, op);
     call->rank = rank;
     call->op = op;
-    call->softmax = run->assignment.softmax[op];
+    call->reads_softmax = run->assignment.reads_softmax[op];
     int64_t part = work_part_group(call->work);
-    call->part = part < 0 ? 0 : assignment_index(&run->assignment, rank, (uint32_t)part);
-    call->share = NULL;
+    call->part_index =
+        part < 0 ? 0 : assignment_group_index(&run->assignment, rank, (uint32_t)part);
+    call->square_sum_shares = NULL;
     call->share_count = 0;
-    if (run->assignment.share_row[op] != IR_NONE) {
+    if (run->assignment.share_row_of_op[op] != IR_NONE) {
         const struct assignment_shares *shares =
-            &run->assignment
-                 .shares[(size_t)run->assignment.share_row[op] * run->assignment.ranks + rank];
-        call->share = shares->share;
-        call->share_count = shares->count;
+            &run->assignment.square_sum_shares[(size_t)run->assignment.share_row_of_op[op] *
+                                                   run->assignment.ranks +
+                                               rank];
+        call->square_sum_shares = shares->runs;
+        call->share_count = shares->run_count;
     }
-    call->piece = NULL;
-    call->pieces = 0;
-    if (run->assignment.pieces_row[ir->op.shape[op]] != IR_NONE) {
+    call->seen_pieces = NULL;
+    call->seen_piece_count = 0;
+    if (run->assignment.pieces_row_of_shape[ir->op.shape[op]] != IR_NONE) {
         const struct assignment_pieces *pieces =
-            &run->assignment.pieces[(size_t)run->assignment.pieces_row[ir->op.shape[op]] *
-                                        run->assignment.ranks +
-                                    rank];
-        call->piece = pieces->piece;
-        call->pieces = pieces->count;
-    }
-    call->rows = NULL;
-    if (run->assignment.rows_row[ir->op.shape[op]] != IR_NONE)
-        call->rows =
             &run->assignment
-                 .rows[(size_t)run->assignment.rows_row[ir->op.shape[op]] * run->assignment.ranks +
-                       rank];
-    const uint32_t dealt = run->assignment.dealt_row[ir->op.shape[op]];
-    call->dealt = NULL;
+                 .attention_pieces[(size_t)run->assignment.pieces_row_of_shape[ir->op.shape[op]] *
+                                       run->assignment.ranks +
+                                   rank];
+        call->seen_pieces = pieces->pieces;
+        call->seen_piece_count = pieces->piece_count;
+    }
+    call->needed_rows = NULL;
+    if (run->assignment.needed_row_of_shape[ir->op.shape[op]] != IR_NONE)
+        call->needed_rows =
+            &run->assignment
+                 .needed_rows[(size_t)run->assignment.needed_row_of_shape[ir->op.shape[op]] *
+                                  run->assignment.ranks +
+                              rank];
+    const uint32_t dealt = run->assignment.routed_row_of_shape[ir->op.shape[op]];
+    call->routed_rows = NULL;
     if (dealt != IR_NONE) {
-        call->dealt = &run->assignment.dealt[(size_t)dealt * run->assignment.ranks + rank];
-        call->work = &call->dealt->work;
+        call->routed_rows =
+            &run->assignment.routed_rows[(size_t)dealt * run->assignment.ranks + rank];
+        call->work = &call->routed_rows->work;
     }
     call->model = run->options->model;
     call->adamw = run->options->adamw;
-    call->adamw.step = (call->adamw.step > 0 ? call->adamw.step : 1) + run->step;
+    call->adamw.first_step =
+        (call->adamw.first_step > 0 ? call->adamw.first_step : 1) + run->step_number;
     call->read_count = ir->op.read_count[op];
     call->write_count = ir->op.write_count[op];
     for (uint32_t k = 0; k < call->read_count; k++)
-        call->read[k] = operand_of(run, rank, ir_read(ir, op, k));
+        call->read[k] = operand_of_view(run, rank, ir_read(ir, op, k));
     for (uint32_t k = 0; k < call->write_count; k++)
-        call->write[k] = operand_of(run, rank, ir_write(ir, op, k));
-    if (call->dealt != NULL)
-        take_real_counts(call);
+        call->write[k] = operand_of_view(run, rank, ir_write(ir, op, k));
+    if (call->routed_rows != NULL)
+        set_routed_counts(call);
 }

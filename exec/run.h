@@ -13,67 +13,69 @@ struct bootstrap;
 struct poison;
 
 struct op_time {
-    double start_s, end_s; /* from run.epoch_s; NaN: not known */
+    double start_s, end_s; /* seconds from run.epoch_s; NaN: unknown */
 };
 
 struct exec_run {
     const struct ir *ir;
-    const char *name; /* of the schedule, for messages */
+    const char *schedule_name; /* of the schedule, for messages */
     const struct exec_options *options;
     struct assignment assignment;
     const struct backend *backend;
-    void *state; /* the backend's */
+    void *backend_state; /* the backend's */
     struct poison *poison;
     struct bootstrap *world; /* the other processes; NULL: every rank is a thread of this one */
-    uint32_t first, count;   /* ranks of this process */
-    uint32_t threads;        /* of the processor, that each of them may use for work on the host */
+    uint32_t first_rank, rank_count; /* the ranks of this process */
+    /* processor threads that each of these ranks may use for work on the host */
+    uint32_t threads_per_rank;
 
-    double epoch_s;       /* time at which the current step was released */
-    uint32_t step;        /* of the run, from 0 */
-    struct op_time *time; /* (ranks, plan.op_stride) of the current step */
+    double epoch_s;           /* time at which the current step was released */
+    uint32_t step_number;     /* of the run, from 0 */
+    struct op_time *op_times; /* (ranks, assignment.op_stride) of the current step */
     bool *must_zero; /* (buffers) bound gradients and losses that must be zero before every step */
-    _Atomic uint32_t *host; /* (ranks) the op that the host is at; role's end: all issued */
+    /* (ranks) the next op that the host issues; the role's end: all are issued */
+    _Atomic uint32_t *host_op;
 
     atomic_bool must_stop;
-    atomic_uint_fast64_t progress; /* ops that have ended */
-    atomic_int running_ops;        /* ops that are running (and do not wait for another rank) */
+    atomic_uint_fast64_t ended_ops; /* ops that have ended */
+    atomic_int running_ops;         /* ops that are running (and do not wait for another rank) */
 
     pthread_mutex_t lock; /* guards the fields below */
     pthread_cond_t state_changed;
     uint32_t released_steps; /* steps that hosts may run */
-    uint32_t ranks_done;     /* ranks that have finished the current step */
+    uint32_t finished_ranks; /* ranks that have finished the current step */
     bool must_quit;
-    enum status status;
-    char failure[1024]; /* message of the first failure */
+    enum status failure_status;
+    char failure_text[1024]; /* message of the first failure */
 };
 
 /* Returns the seconds of the monotonic clock. */
-double run_now(void);
+double run_now_s(void);
 /* Records the first failure, "rank R: op N (kind, stream S, layer L) ...", and stops the run. rank or
  * op may be IR_NONE: the message then lacks it. Any thread may call it. */
-void run_failed(struct exec_run *run, uint32_t rank, uint32_t op, const char *format, ...)
+void run_record_failure(struct exec_run *run, uint32_t rank, uint32_t op, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-/* Records a failure that is no fault of the schedule or its kernels: the run ends with STATUS_SYSTEM. */
-void run_refused(struct exec_run *run, const char *format, ...)
+/* Records a failure of the machine, not of the schedule or its kernels: the run ends with STATUS_SYSTEM. */
+void run_record_system_failure(struct exec_run *run, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* True if options.ended_by() ends the run, which is then recorded as its failure. */
-bool run_ended(struct exec_run *run);
-static inline bool run_stopped(const struct exec_run *run)
+bool run_is_ended_by_caller(struct exec_run *run);
+static inline bool run_must_stop(const struct exec_run *run)
 {
     return atomic_load_explicit(&run->must_stop, memory_order_relaxed);
 }
-static inline bool run_is_here(const struct exec_run *run, uint32_t rank)
+static inline bool run_has_rank(const struct exec_run *run, uint32_t rank)
 {
-    return rank >= run->first && rank - run->first < run->count;
+    return rank >= run->first_rank && rank - run->first_rank < run->rank_count;
 }
-static inline struct op_time *run_time(struct exec_run *run, uint32_t rank, uint32_t op)
+static inline struct op_time *run_op_time(struct exec_run *run, uint32_t rank, uint32_t op)
 {
-    return &run->time[(size_t)rank * run->assignment.op_stride +
-                      (op - assignment_first(&run->assignment, rank))];
+    return &run->op_times[(size_t)rank * run->assignment.op_stride +
+                          (op - assignment_first_op(&run->assignment, rank))];
 }
 /* Fills *call with an op and the addresses of its operands on a rank. */
-void run_call(struct exec_run *run, uint32_t rank, uint32_t op, struct call *call);
+void run_fill_call(struct exec_run *run, uint32_t rank, uint32_t op, struct call *call);
 /* Writes "op 12 (all_reduce, stream comm.reduce, layer 3)" into text. */
-void run_op_text(const struct ir *ir, uint32_t op, char *text, size_t size);
+void run_describe_op(const struct ir *ir, uint32_t op, char *text, size_t size);
 
 #endif

@@ -19,10 +19,10 @@ struct stall_report {
     size_t size, used_bytes;
 };
 
-static void tell_line(struct stall_report *story, const char *format, ...)
+static void append_sentence(struct stall_report *story, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-static void tell_line(struct stall_report *story, const char *format, ...)
+static void append_sentence(struct stall_report *story, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -37,179 +37,182 @@ static void tell_line(struct stall_report *story, const char *format, ...)
 
 static const struct wait_node END = {IR_NONE, IR_NONE};
 
-static bool op_done(struct exec_run *run, uint32_t rank, uint32_t op)
+static bool op_has_ended(struct exec_run *run, uint32_t rank, uint32_t op)
 {
     return run->backend->state(run, rank, op) == OP_DONE;
 }
 
 /* Returns the op of a rank's list that is its n-th call of the group (or n-th barrier). */
-static uint32_t find_call(const struct exec_run *run, uint32_t rank, uint32_t group, uint32_t call,
-                          bool barrier)
+static uint32_t find_nth_call(const struct exec_run *run, uint32_t rank, uint32_t group,
+                              uint32_t call, bool barrier)
 {
     const struct assignment *assignment = &run->assignment;
-    for (uint32_t k = 0; k < assignment_ops(assignment, rank); k++) {
-        uint32_t op = assignment_first(assignment, rank) + k;
+    for (uint32_t k = 0; k < assignment_op_count(assignment, rank); k++) {
+        uint32_t op = assignment_first_op(assignment, rank) + k;
         enum work_kind kind = run->ir->op.kind[op];
         if ((barrier ? kind == WORK_BARRIER : assignment_is_collective(kind)) &&
-            work_comm_group(ir_work(run->ir, op)) == group && assignment->call[op] == call)
+            work_comm_group(ir_work(run->ir, op)) == group && assignment->call_number[op] == call)
             return op;
     }
     return IR_NONE;
 }
 
-/* Says which member of a collective or barrier is the first that has not come, and returns its op. */
-static struct wait_node missing_member(struct stall_report *story, struct wait_node at)
+/* Appends which member of a collective or barrier is the first that has not arrived, and returns its op. */
+static struct wait_node explain_missing_member(struct stall_report *story, struct wait_node at)
 {
     struct exec_run *run = story->run;
     const struct assignment *assignment = &run->assignment;
     uint32_t group = (uint32_t)work_comm_group(ir_work(run->ir, at.op));
     bool barrier = run->ir->op.kind[at.op] == WORK_BARRIER;
-    uint32_t instance = assignment_instance(assignment, at.rank, group),
-             call = assignment->call[at.op];
+    uint32_t instance = assignment_group_instance(assignment, at.rank, group),
+             call = assignment->call_number[at.op];
     const char *name = run->ir->group[group].name;
-    for (uint32_t i = 0; i < assignment->size[group]; i++) {
+    for (uint32_t i = 0; i < assignment->group_size[group]; i++) {
         uint32_t peer = group_member(&run->ir->mesh, &run->ir->group[group], instance, i);
-        uint32_t op = find_call(run, peer, group, call, barrier);
+        uint32_t op = find_nth_call(run, peer, group, call, barrier);
         if (op == IR_NONE) {
-            tell_line(story,
-                      " waits for rank %" PRIu32 ", which has no %s number %" PRIu32 " of group %s",
-                      peer, barrier ? "barrier" : "collective", call, name);
+            append_sentence(story,
+                            " waits for rank %" PRIu32 ", which has no %s number %" PRIu32
+                            " of group %s",
+                            peer, barrier ? "barrier" : "collective", call, name);
             return END;
         }
         if (run->backend->arrived(run, peer, op))
             continue;
-        if (!assignment_works(assignment, peer, op)) {
-            tell_line(story,
-                      " waits for rank %" PRIu32 " in group %s, where op %" PRIu32
-                      " is guarded out",
-                      peer, name, op);
+        if (!assignment_op_works_on_rank(assignment, peer, op)) {
+            append_sentence(story,
+                            " waits for rank %" PRIu32 " in group %s, where op %" PRIu32
+                            " is guarded out",
+                            peer, name, op);
             return END;
         }
-        tell_line(story, " waits for rank %" PRIu32 " in group %s", peer, name);
+        append_sentence(story, " waits for rank %" PRIu32 " in group %s", peer, name);
         return (struct wait_node){peer, op};
     }
-    tell_line(story, " has met all of group %s and is at work", name);
+    append_sentence(story, " has met all of group %s and is at work", name);
     return END;
 }
 
-static struct wait_node missing_end(struct stall_report *story, struct wait_node at)
+static struct wait_node explain_missing_peer(struct stall_report *story, struct wait_node at)
 {
     const struct exec_run *run = story->run;
     const struct assignment_message *message =
-        &run->assignment.message[assignment_message(&run->assignment, at.rank, at.op)];
+        &run->assignment.messages[assignment_message_number(&run->assignment, at.rank, at.op)];
     bool send = run->ir->op.kind[at.op] == WORK_SEND;
     uint32_t peer = send ? message->destination : message->source;
     uint32_t op = send ? message->recv_op : message->send_op;
     if (op == IR_NONE) {
-        tell_line(story, " waits for rank %" PRIu32 ", which never %s it on channel %" PRIu32, peer,
-                  send ? "receives" : "sends", message->channel);
+        append_sentence(story, " waits for rank %" PRIu32 ", which never %s it on channel %" PRIu32,
+                        peer, send ? "receives" : "sends", message->channel);
         return END;
     }
-    tell_line(story, " waits for rank %" PRIu32 " to %s", peer, send ? "receive" : "send");
+    append_sentence(story, " waits for rank %" PRIu32 " to %s", peer, send ? "receive" : "send");
     return (struct wait_node){peer, op};
 }
 
 /* Returns the first op of the stream, before `before`, that has not ended. */
-static uint32_t pending_on(struct exec_run *run, uint32_t rank, uint8_t stream, uint32_t before)
+static uint32_t first_pending_on_stream(struct exec_run *run, uint32_t rank, uint8_t stream,
+                                        uint32_t before)
 {
-    for (uint32_t op = assignment_first(&run->assignment, rank); op < before; op++)
+    for (uint32_t op = assignment_first_op(&run->assignment, rank); op < before; op++)
         if (run->ir->op.stream[op] == stream &&
-            work_kind_info(run->ir->op.kind[op])->stream != STREAM_SYNC && !op_done(run, rank, op))
+            work_kind_info(run->ir->op.kind[op])->stream != STREAM_SYNC &&
+            !op_has_ended(run, rank, op))
             return op;
     return IR_NONE;
 }
 
 /* Returns the first op that the op waits for and that has not ended. */
-static uint32_t unmet_wait(struct exec_run *run, uint32_t rank, uint32_t op)
+static uint32_t first_unmet_wait(struct exec_run *run, uint32_t rank, uint32_t op)
 {
     const struct ir *ir = run->ir;
     for (uint32_t k = 0; k < ir->op.wait_count[op]; k++) {
         uint32_t wait = ir->wait[ir->op.wait_begin[op] + k].i;
-        if (!op_done(run, rank, wait))
+        if (!op_has_ended(run, rank, wait))
             return wait;
     }
     return IR_NONE;
 }
 
-/* Says what holds the host, which has not issued the op `at`, and returns the op to follow next. */
-static struct wait_node held_host(struct stall_report *story, struct wait_node at)
+/* Appends why the host has not issued the op `at` yet, and returns the op for which the host waits. */
+static struct wait_node explain_waiting_host(struct stall_report *story, struct wait_node at)
 {
     struct exec_run *run = story->run;
-    uint32_t host = atomic_load(&run->host[at.rank]), held = IR_NONE;
+    uint32_t host = atomic_load(&run->host_op[at.rank]), held = IR_NONE;
     char text[96];
-    run_op_text(run->ir, host, text, sizeof text);
+    run_describe_op(run->ir, host, text, sizeof text);
     if (host != at.op)
-        tell_line(story, " is not issued: the host is at %s, which", text);
+        append_sentence(story, " is not issued: the host is at %s, which", text);
     switch ((enum work_kind)run->ir->op.kind[host]) {
     case WORK_BARRIER:
         if (run->backend->arrived(run, at.rank, host))
-            return missing_member(story, (struct wait_node){at.rank, host});
-        held = unmet_wait(run, at.rank, host);
+            return explain_missing_member(story, (struct wait_node){at.rank, host});
+        held = first_unmet_wait(run, at.rank, host);
         break;
     case WORK_HOST_SYNC:
-        held = unmet_wait(run, at.rank, host);
+        held = first_unmet_wait(run, at.rank, host);
         if (held == IR_NONE)
-            held = pending_on(run, at.rank, run->ir->op.stream[host], host);
+            held = first_pending_on_stream(run, at.rank, run->ir->op.stream[host], host);
         break;
     default:
         held = ir_blocks_host(run->ir, host) && host != at.op ? host : IR_NONE;
     }
     if (held == IR_NONE) {
-        tell_line(story, " is where the host has stopped");
+        append_sentence(story, " is where the host has stopped");
         return END;
     }
-    tell_line(story, " holds %s until op %" PRIu32 " has ended", host != at.op ? "it" : "the host",
-              held);
+    append_sentence(story, " holds %s until op %" PRIu32 " has ended",
+                    host != at.op ? "it" : "the host", held);
     return (struct wait_node){at.rank, held};
 }
 
-/* Says what the op waits for and returns that. */
-static struct wait_node follow(struct stall_report *story, struct wait_node at)
+/* Appends for which op the op `at` waits, and returns that op. */
+static struct wait_node explain_wait(struct stall_report *story, struct wait_node at)
 {
     struct exec_run *run = story->run;
     const struct ir *ir = run->ir;
     enum work_kind kind = ir->op.kind[at.op];
-    if (!run_is_here(run, at.rank)) {
-        tell_line(story, " is another process's, which says more");
+    if (!run_has_rank(run, at.rank)) {
+        append_sentence(story, " is another process's, which says more");
         return END;
     }
     switch (run->backend->state(run, at.rank, at.op)) {
     case OP_NOT_ISSUED:
-        return held_host(story, at);
+        return explain_waiting_host(story, at);
     case OP_QUEUED: {
-        uint32_t before = pending_on(run, at.rank, ir->op.stream[at.op], at.op);
+        uint32_t before = first_pending_on_stream(run, at.rank, ir->op.stream[at.op], at.op);
         if (before != IR_NONE) {
-            tell_line(story, " comes behind op %" PRIu32 " on its stream", before);
+            append_sentence(story, " comes behind op %" PRIu32 " on its stream", before);
             return (struct wait_node){at.rank, before};
         }
-        uint32_t wait = unmet_wait(run, at.rank, at.op);
+        uint32_t wait = first_unmet_wait(run, at.rank, at.op);
         if (wait != IR_NONE) {
-            tell_line(story, " waits for op %" PRIu32, wait);
+            append_sentence(story, " waits for op %" PRIu32, wait);
             return (struct wait_node){at.rank, wait};
         }
-        tell_line(story, " is about to start");
+        append_sentence(story, " is about to start");
         return END;
     }
     case OP_RENDEZVOUS:
-        return kind == WORK_SEND || kind == WORK_RECV ? missing_end(story, at)
-                                                      : missing_member(story, at);
+        return kind == WORK_SEND || kind == WORK_RECV ? explain_missing_peer(story, at)
+                                                      : explain_missing_member(story, at);
     case OP_RUNNING:
-        tell_line(story, " is at work");
+        append_sentence(story, " is at work");
         return END;
     case OP_DONE:
         break;
     }
-    tell_line(story, " has just ended");
+    append_sentence(story, " has just ended");
     return END;
 }
 
 /* Returns the first op that has not ended, of the first rank that has one. */
-static struct wait_node first_pending(struct exec_run *run)
+static struct wait_node first_pending_op(struct exec_run *run)
 {
-    for (uint32_t rank = run->first; rank < run->first + run->count; rank++)
-        for (uint32_t k = 0; k < assignment_ops(&run->assignment, rank); k++) {
-            uint32_t op = assignment_first(&run->assignment, rank) + k;
-            if (!op_done(run, rank, op))
+    for (uint32_t rank = run->first_rank; rank < run->first_rank + run->rank_count; rank++)
+        for (uint32_t k = 0; k < assignment_op_count(&run->assignment, rank); k++) {
+            uint32_t op = assignment_first_op(&run->assignment, rank) + k;
+            if (!op_has_ended(run, rank, op))
                 return (struct wait_node){rank, op};
         }
     return END;
@@ -218,20 +221,20 @@ static struct wait_node first_pending(struct exec_run *run)
 void stall_explain(struct exec_run *run, char *text, size_t size)
 {
     struct stall_report story = {.run = run, .text = text, .size = size};
-    struct wait_node chain[CHAIN_MAX], at = first_pending(run);
+    struct wait_node chain[CHAIN_MAX], at = first_pending_op(run);
     text[0] = '\0';
     if (at.op == IR_NONE)
-        tell_line(&story, "all ops have ended");
+        append_sentence(&story, "all ops have ended");
     for (uint32_t length = 0; at.op != IR_NONE && length < CHAIN_MAX; length++) {
         char op[96];
-        run_op_text(run->ir, at.op, op, sizeof op);
-        tell_line(&story, "%srank %" PRIu32 ": %s", length > 0 ? "; " : "", at.rank, op);
+        run_describe_op(run->ir, at.op, op, sizeof op);
+        append_sentence(&story, "%srank %" PRIu32 ": %s", length > 0 ? "; " : "", at.rank, op);
         for (uint32_t i = 0; i < length; i++)
             if (chain[i].rank == at.rank && chain[i].op == at.op) {
-                tell_line(&story, " again: they wait in a circle");
+                append_sentence(&story, " again: they wait in a circle");
                 return;
             }
         chain[length] = at;
-        at = follow(&story, at);
+        at = explain_wait(&story, at);
     }
 }

@@ -13,8 +13,8 @@
 
 /* ---- seeded numbers ---- */
 
-/* Output number i of splitmix64 (Steele, Lea, Flood 2014) as a number in [0, 1). */
-static double unit(uint64_t seed, uint64_t i)
+/* Returns output number i of splitmix64 (Steele, Lea, Flood 2014) as a number in [0, 1). */
+static double uniform_number(uint64_t seed, uint64_t i)
 {
     uint64_t z = seed + (i + 1) * 0x9e3779b97f4a7c15u;
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
@@ -25,10 +25,10 @@ static double unit(uint64_t seed, uint64_t i)
 void training_random_tokens(int32_t *tokens, size_t count, int64_t vocab, uint64_t seed)
 {
     for (size_t i = 0; i < count; i++)
-        tokens[i] = (int32_t)(unit(seed, i) * (double)vocab);
+        tokens[i] = (int32_t)(uniform_number(seed, i) * (double)vocab);
 }
 
-static double round_to(enum dtype dtype, double value)
+static double round_to_dtype(enum dtype dtype, double value)
 {
     double rounded; /* has room for every dtype */
     number_set(&rounded, dtype, 0, value);
@@ -51,50 +51,53 @@ static void set_initial_values(const struct training *t, struct reference *r)
 {
     enum dtype moments = moment_dtype(t->ir);
     reference_init_weights(r, t->options.seed);
-    for (size_t n = 0; n < r->count; n++) {
+    for (size_t n = 0; n < r->tensor_count; n++) {
         struct reference_tensor *tensor = &r->tensors[n];
         for (size_t i = 0; i < tensor->count; i++) {
-            tensor->param[i] = round_to((enum dtype)t->ir->dtype, tensor->param[i]);
+            tensor->param[i] = round_to_dtype((enum dtype)t->ir->dtype, tensor->param[i]);
         }
         for (size_t i = 0; i < tensor->count && !t->options.zero_moments; i++) {
-            double m = unit(t->options.seed + n, 2 * i), v = unit(t->options.seed + n, 2 * i + 1);
-            tensor->m[i] = round_to(moments, TRAINING_MOMENT * (m - 0.5));
-            tensor->v[i] = round_to(moments, TRAINING_MOMENT * TRAINING_MOMENT * (0.25 + v));
+            double m = uniform_number(t->options.seed + n, 2 * i),
+                   v = uniform_number(t->options.seed + n, 2 * i + 1);
+            tensor->m[i] = round_to_dtype(moments, TRAINING_MOMENT * (m - 0.5));
+            tensor->v[i] = round_to_dtype(moments, TRAINING_MOMENT * TRAINING_MOMENT * (0.25 + v));
         }
     }
 }
 
 /* ---- the schedule's tensors in the model ---- */
 
-/* Returns the length of the model's tensor's name within the name of a block of its rows ("w13.weight:gate"). */
-static size_t base_size(const char *name)
+/* Returns the length of a tensor's name without the part after ':' that names a block of its rows: "w13.weight" of
+ * "w13.weight:gate". */
+static size_t base_name_length(const char *name)
 {
     return strcspn(name, ":");
 }
 
-struct reference_tensor *training_tensor(const struct reference *reference, const char *name)
+struct reference_tensor *training_find_tensor(const struct reference *reference, const char *name)
 {
     char base[128];
-    size_t size = base_size(name);
+    size_t size = base_name_length(name);
     if (size >= sizeof base)
         return NULL;
     memcpy(base, name, size);
     base[size] = '\0';
-    return reference_find(reference, base);
+    return reference_find_tensor(reference, base);
 }
 
-/* Returns the number of rows of the model's tensor that the schedule has, in one tensor or in blocks. */
-static int64_t rows_of(const struct ir *ir, const char *name)
+/* Returns how many rows of a model's tensor the schedule has, in one tensor or in several blocks. */
+static int64_t schedule_rows_of(const struct ir *ir, const char *name)
 {
     size_t size = strlen(name);
     int64_t rows = 0;
     for (uint32_t i = 0; i < ir->tensor_count; i++)
-        if (base_size(ir->tensor[i].name) == size && memcmp(ir->tensor[i].name, name, size) == 0)
+        if (base_name_length(ir->tensor[i].name) == size &&
+            memcmp(ir->tensor[i].name, name, size) == 0)
             rows += ir->tensor[i].rows;
     return rows;
 }
 
-static enum status find_tensors(struct training *t, struct diag *diag)
+static enum status match_tensors(struct training *t, struct diag *diag)
 {
     const struct ir *ir = t->ir;
     const struct loc at = {.name = t->name};
@@ -102,11 +105,11 @@ static enum status find_tensors(struct training *t, struct diag *diag)
         t->initial_values[k] = heap_zalloc(ir->tensor_count + 1, sizeof *t->initial_values[k]);
     for (uint32_t i = 0; i < ir->tensor_count; i++) {
         const struct tensor *want = &ir->tensor[i];
-        struct reference_tensor *tensor = training_tensor(t->reference, want->name);
+        struct reference_tensor *tensor = training_find_tensor(t->reference, want->name);
         if (tensor == NULL)
             return diag_error(diag, at, STATUS_BAD_INPUT, "the model has no tensor '%s'",
                               want->name);
-        bool block = want->name[base_size(want->name)] != '\0';
+        bool block = want->name[base_name_length(want->name)] != '\0';
         bool fits = block ? want->rows <= tensor->rows - want->first
                           : want->rows == tensor->rows && want->first == 0;
         if (!fits || tensor->cols != want->cols)
@@ -118,19 +121,19 @@ static enum status find_tensors(struct training *t, struct diag *diag)
         t->initial_values[1][i] = tensor->m + want->first * want->cols;
         t->initial_values[2][i] = tensor->v + want->first * want->cols;
     }
-    for (size_t n = 0; n < t->reference->count; n++) {
+    for (size_t n = 0; n < t->reference->tensor_count; n++) {
         const char *name = t->reference->tensors[n].name;
-        if (rows_of(ir, name) < t->reference->tensors[n].rows)
+        if (schedule_rows_of(ir, name) < t->reference->tensors[n].rows)
             return diag_error(diag, at, STATUS_BAD_INPUT,
                               "the schedule lacks the model's tensor '%s'", name);
     }
-    t->bindings.param = t->initial_values[0];
+    t->bindings.params = t->initial_values[0];
     t->bindings.moment1 = t->initial_values[1];
     t->bindings.moment2 = t->initial_values[2];
     return STATUS_OK;
 }
 
-bool training_binds(const struct ir *ir, enum binding_kind kind)
+bool training_has_binding(const struct ir *ir, enum binding_kind kind)
 {
     for (uint32_t b = 0; b < ir->buffer.count; b++)
         if (ir->buffer.binding[b] != IR_NONE16 && ir->binding[ir->buffer.binding[b]].kind == kind)
@@ -138,10 +141,10 @@ bool training_binds(const struct ir *ir, enum binding_kind kind)
     return false;
 }
 
-static void set_collected(struct training *t)
+static void set_collection_targets(struct training *t)
 {
     for (int kind = BINDING_PARAM; kind <= BINDING_MOMENT2; kind++) {
-        if (!training_binds(t->ir, (enum binding_kind)kind))
+        if (!training_has_binding(t->ir, (enum binding_kind)kind))
             continue;
         t->collected[kind] = heap_zalloc(t->ir->tensor_count + 1, sizeof *t->collected[kind]);
         for (uint32_t i = 0; i < t->ir->tensor_count; i++)
@@ -151,14 +154,14 @@ static void set_collected(struct training *t)
     }
 }
 
-double training_bytes(const struct transformer *model, const struct training_options *options)
+double training_heap_bytes(const struct transformer *model, const struct training_options *options)
 {
-    double each = options->reference ? 4 * sizeof(double) : 0; /* param, grad, m, v */
-    each += options->collect ? (BINDING_MOMENT2 - BINDING_PARAM + 1) * sizeof(double) : 0;
+    double each = options->with_reference ? 4 * sizeof(double) : 0; /* param, grad, m, v */
+    each += options->collects_tensors ? (BINDING_MOMENT2 - BINDING_PARAM + 1) * sizeof(double) : 0;
     return model != NULL ? each * (double)transformer_parameters(model) : 0;
 }
 
-/* True if a rank's tensors are those of one whole sequence. */
+/* True if every tensor of activations on a rank holds exactly one whole sequence. */
 static bool sequences_are_whole(const struct ir *ir)
 {
     static const char *const cuts[] = {"tp", "cp", "hp"};
@@ -169,11 +172,12 @@ static bool sequences_are_whole(const struct ir *ir)
     return ir->micro_batch == 1;
 }
 
-enum training_products training_products(const struct ir *ir, struct reference_products *products)
+enum training_products training_find_products(const struct ir *ir,
+                                              struct reference_eight_bit_products *products)
 {
     bool whole = sequences_are_whole(ir), any = false;
     int64_t experts = 0, copies = 0;
-    *products = (struct reference_products){.first = INT64_MAX};
+    *products = (struct reference_eight_bit_products){.first_layer = INT64_MAX};
     for (uint32_t op = 0; op < ir->op.count; op++) {
         const struct work *work = ir_work(ir, op);
         if (work->kind == WORK_ROUTE) {
@@ -186,44 +190,44 @@ enum training_products training_products(const struct ir *ir, struct reference_p
         const uint8_t a = ir->buffer.dtype[ir_touched(ir, op, 0)];
         const int64_t layer = ir->op.layer[op], scaling = work->matmul.scaling;
         any = true;
-        products->first = layer < products->first ? layer : products->first;
-        products->end = layer >= products->end ? layer + 1 : products->end;
+        products->first_layer = layer < products->first_layer ? layer : products->first_layer;
+        products->layer_end = layer >= products->layer_end ? layer + 1 : products->layer_end;
         if (ir->op.phase[op] == PHASE_BACKWARD) {
-            products->gradients = a;
+            products->gradient_dtype = a;
             continue;
         }
-        products->inputs = a;
-        products->weights = ir->buffer.dtype[ir_touched(ir, op, 1)];
-        products->of_weights = (uint8_t)scaling;
+        products->input_dtype = a;
+        products->weight_dtype = ir->buffer.dtype[ir_touched(ir, op, 1)];
+        products->weight_scaling = (uint8_t)scaling;
         products->scaling = (uint8_t)(scaling == SCALING_BLOCK ? SCALING_VECTOR : scaling);
         const bool of_experts = work_row_groups(work) > 1;
         whole = whole && (!of_experts || work_row_groups(work) == experts) &&
                 work->matmul.m == ir->layout.tokens * (of_experts ? copies : 1);
     }
     if (!any)
-        products->first = 0;
+        products->first_layer = 0;
     return !any    ? TRAINING_PRODUCTS_NONE
            : whole ? TRAINING_PRODUCTS_SAME
-                   : TRAINING_PRODUCTS_ELSEWHERE;
+                   : TRAINING_PRODUCTS_DIFFERENT;
 }
 
 enum status training_init(struct training *t, const struct ir *ir, const char *name,
                           const struct transformer *model, const struct training_options *options,
                           struct diag *diag)
 {
-    assert(model != NULL || !options->reference);
-    assert(options->reference || !options->collect);
+    assert(model != NULL || !options->with_reference);
+    assert(options->with_reference || !options->collects_tensors);
     *t = (struct training){.ir = ir, .name = name, .options = *options, .bindings = {.ir = ir}};
     enum status status = bindings_check(&t->bindings, name, diag);
-    if (status != STATUS_OK || !options->reference)
+    if (status != STATUS_OK || !options->with_reference)
         return status;
     t->reference = reference_new(model);
-    struct reference_products products;
-    if (training_products(ir, &products) == TRAINING_PRODUCTS_SAME)
-        t->reference->products = products;
-    status = find_tensors(t, diag);
-    if (status == STATUS_OK && options->collect)
-        set_collected(t);
+    struct reference_eight_bit_products products;
+    if (training_find_products(ir, &products) == TRAINING_PRODUCTS_SAME)
+        t->reference->eight_bit_products = products;
+    status = match_tensors(t, diag);
+    if (status == STATUS_OK && options->collects_tensors)
+        set_collection_targets(t);
     return status;
 }
 
@@ -237,18 +241,18 @@ void training_release(struct training *t)
     for (int k = 0; k < 3; k++)
         free((void *)t->initial_values[k]);
     reference_free(t->reference);
-    free(t->loss);
+    free(t->losses);
     *t = (struct training){0};
 }
 
 /* ---- steps ---- */
 
-static size_t batch_tokens(const struct ir *ir)
+static size_t tokens_per_batch(const struct ir *ir)
 {
     return (size_t)ir->global_batch * (size_t)ir->layout.tokens;
 }
 
-/* Receives blocks of a buffer's tensors. */
+/* What draw_weights() needs to draw the blocks of a buffer. */
 struct tensor_draw {
     const struct training *training;
     exec_draw_function *block;
@@ -268,49 +272,51 @@ static void draw_weights(void *context, const struct bindings_block *b)
                        : norm || reference_is_bias(tensor->name) ? 0
                                                                  : 1 / sqrt((double)tensor->cols);
     const struct draw draw = {
-        .seed =
-            hash_word(d->training->options.seed, hash_text(tensor->name, base_size(tensor->name))),
+        .seed = hash_word(d->training->options.seed,
+                          hash_text(tensor->name, base_name_length(tensor->name))),
         .rows = b->rows,
         .cols = b->cols,
-        .first = (uint64_t)(tensor->first * tensor->cols) + b->in_tensor,
-        .step = b->step,
+        .first_element = (uint64_t)(tensor->first * tensor->cols) + b->tensor_offset,
+        .row_stride = b->row_stride,
         .centre = norm && !flat ? 1 : 0,
         .scale = (float)(deviation / DRAW_DEVIATION),
     };
-    d->block(d->context, b->in_buffer, &draw);
+    d->block(d->context, b->buffer_offset, &draw);
 }
 
-bool training_draw(void *user, const struct exec_buffer *buffer, exec_draw_function *block,
-                   void *context)
+bool training_draw_buffer(void *user, const struct exec_buffer *buffer, exec_draw_function *block,
+                          void *context)
 {
     struct tensor_draw drawing = {user, block, context};
     enum binding_kind kind = (enum binding_kind)buffer->binding->kind;
     if (drawing.training->reference != NULL || kind > BINDING_MOMENT2)
         return false;
     if (kind == BINDING_PARAM || kind == BINDING_MASTER)
-        bindings_blocks(buffer, draw_weights, &drawing);
+        bindings_for_each_block(buffer, draw_weights, &drawing);
     return true;
 }
 
-static enum status fill_buffer(void *user, const struct exec_buffer *buffer, struct diag *diag)
+static enum status fill_bound_buffer(void *user, const struct exec_buffer *buffer,
+                                     struct diag *diag)
 {
     struct training *t = user;
-    t->bindings.tokens = t->batches + buffer->step * batch_tokens(t->ir);
-    return bindings_fill(&t->bindings, buffer, diag);
+    t->bindings.tokens = t->batches + buffer->step * tokens_per_batch(t->ir);
+    return bindings_fill_buffer(&t->bindings, buffer, diag);
 }
 
-static enum status read_bound(void *user, const struct exec_buffer *buffer, struct diag *diag)
+static enum status collect_bound_buffer(void *user, const struct exec_buffer *buffer,
+                                        struct diag *diag)
 {
     struct training *t = user;
-    enum status status = bindings_read(&t->bindings, buffer, diag);
-    t->loss[buffer->step] = t->bindings.loss; /* whole once all ranks have been read */
+    enum status status = bindings_collect_buffer(&t->bindings, buffer, diag);
+    t->losses[buffer->step] = t->bindings.loss; /* whole once all ranks have been read */
     return status;
 }
 
-static struct exec_adamw adamw_of(const struct training *t, const struct exec_adamw *adamw)
+static struct exec_adamw adamw_of_run(const struct training *t, const struct exec_adamw *adamw)
 {
     struct exec_adamw from = *adamw;
-    from.step = t->options.zero_moments || t->reference == NULL ? 1 : TRAINING_STEP;
+    from.first_step = t->options.zero_moments || t->reference == NULL ? 1 : TRAINING_STEP;
     return from;
 }
 
@@ -319,23 +325,24 @@ enum status training_run(struct training *t, const struct exec_options *options,
 {
     struct exec_options run = *options;
     struct exec_io io = {.user = t,
-                         .fill = fill_buffer,
-                         .draw = training_draw,
-                         .read = read_bound,
-                         .read_each = run.back_to_back ? 0 : 1u << BINDING_LOSS,
-                         .read_last = t->options.collect ? UINT32_MAX : 1u << BINDING_LOSS};
-    uint32_t steps = run.warmup + (run.steps > 0 ? run.steps : 1);
-    run.adamw = adamw_of(t, &options->adamw);
+                         .fill = fill_bound_buffer,
+                         .draw = training_draw_buffer,
+                         .read = collect_bound_buffer,
+                         .read_each_step = run.back_to_back ? 0 : 1u << BINDING_LOSS,
+                         .read_after_last_step =
+                             t->options.collects_tensors ? UINT32_MAX : 1u << BINDING_LOSS};
+    uint32_t steps = run.warmup_steps + (run.measured_steps > 0 ? run.measured_steps : 1);
+    run.adamw = adamw_of_run(t, &options->adamw);
     if (t->reference != NULL)
         set_initial_values(t, t->reference);
-    free(t->loss);
-    t->loss = heap_zalloc(steps, sizeof *t->loss);
-    t->bindings.read_step = 0;
-    t->bindings.replicas_differ = 0;
+    free(t->losses);
+    t->losses = heap_zalloc(steps, sizeof *t->losses);
+    t->bindings.next_step = 0;
+    t->bindings.differing_replica_elements = 0;
     return exec_run(t->ir, t->name, &run, &io, result, diag);
 }
 
-static bool has_kind(const struct ir *ir, enum work_kind kind)
+static bool has_work_kind(const struct ir *ir, enum work_kind kind)
 {
     for (uint32_t op = 0; op < ir->op.count; op++)
         if (ir->op.kind[op] == kind)
@@ -343,71 +350,72 @@ static bool has_kind(const struct ir *ir, enum work_kind kind)
     return false;
 }
 
-bool training_clips(const struct ir *ir)
+bool training_clips_gradients(const struct ir *ir)
 {
-    return has_kind(ir, WORK_SQUARE_SUM);
+    return has_work_kind(ir, WORK_SQUARE_SUM);
 }
 
 /* Rounds parameters and moments to the dtype of the states: with bf16 states no wider copy is kept between steps. */
 static void round_states(struct reference *r, enum dtype dtype)
 {
-    for (size_t n = 0; n < r->count; n++) {
+    for (size_t n = 0; n < r->tensor_count; n++) {
         struct reference_tensor *tensor = &r->tensors[n];
         for (size_t i = 0; i < tensor->count; i++) {
-            tensor->param[i] = round_to(dtype, tensor->param[i]);
-            tensor->m[i] = round_to(dtype, tensor->m[i]);
-            tensor->v[i] = round_to(dtype, tensor->v[i]);
+            tensor->param[i] = round_to_dtype(dtype, tensor->param[i]);
+            tensor->m[i] = round_to_dtype(dtype, tensor->m[i]);
+            tensor->v[i] = round_to_dtype(dtype, tensor->v[i]);
         }
     }
 }
 
-void training_update(struct reference *reference, const struct ir *ir,
-                     const struct exec_adamw *adamw, int64_t step)
+void training_update_reference(struct reference *reference, const struct ir *ir,
+                               const struct exec_adamw *adamw, int64_t step)
 {
     const struct reference_adamw a = {adamw->lr, adamw->beta1, adamw->beta2, adamw->eps,
                                       adamw->weight_decay};
     double factor = 1;
-    if (training_clips(ir))
+    if (training_clips_gradients(ir))
         factor = reference_clip_factor(reference, adamw->max_norm);
     reference_scale_gradients(reference, factor);
     reference_adamw_step(reference, &a, step);
     if (moment_dtype(ir) == DTYPE_BF16)
         round_states(reference, DTYPE_BF16);
-    if (!has_kind(ir, WORK_CLIP))
+    if (!has_work_kind(ir, WORK_CLIP))
         reference_scale_gradients(reference, 1 / factor);
 }
 
-/* Returns how ranks route tokens to experts: the pieces of rows are as many as the forward of a layer with experts
- * copies for its first micro-batch. */
+/* Returns how ranks route tokens to experts. There are as many pieces of rows as a layer with experts permutes in
+ * the forward of its first micro-batch. */
 static struct reference_routing routing_of(const struct ir *ir)
 {
     struct reference_routing routing = {.layout = &ir->layout,
                                         .micro_batch = ir->micro_batch,
-                                        .dealt = ir->routing.experts > 0 ? &ir->routing : NULL};
+                                        .expert_copies =
+                                            ir->routing.experts > 0 ? &ir->routing : NULL};
     uint32_t first = IR_NONE, size, units = 0;
     for (uint32_t op = 0; op < ir->op.count; op++) {
         if (ir->op.kind[op] != WORK_PERMUTE || ir->op.phase[op] != PHASE_FORWARD)
             continue;
         first = first == IR_NONE ? op : first;
-        routing.pieces +=
+        routing.row_pieces +=
             ir->op.layer[op] == ir->op.layer[first] && ir->op.micro[op] == ir->op.micro[first];
         units = ir->op.micro[op] >= units ? ir->op.micro[op] + 1u : units;
     }
     ir_index_along(ir, 0, ir_axes_named(ir, "dp"), &size);
-    routing.units = units > ir->global_batch / size / ir->micro_batch;
-    routing.pieces = routing.pieces > 0 ? routing.pieces : 1;
+    routing.routes_by_subsequence = units > ir->global_batch / size / ir->micro_batch;
+    routing.row_pieces = routing.row_pieces > 0 ? routing.row_pieces : 1;
     return routing;
 }
 
-enum status training_reference(struct training *t, const struct exec_adamw *adamw, uint32_t steps,
-                               double *loss, struct diag *diag)
+enum status training_run_reference(struct training *t, const struct exec_adamw *adamw,
+                                   uint32_t steps, double *loss, struct diag *diag)
 {
     assert(t->reference != NULL);
     const struct reference_routing routing = routing_of(t->ir);
-    int64_t first = adamw_of(t, adamw).step;
+    int64_t first = adamw_of_run(t, adamw).first_step;
     set_initial_values(t, t->reference);
     for (uint32_t i = 0; i < steps; i++) {
-        struct reference_batch batch = {.tokens = t->batches + i * batch_tokens(t->ir),
+        struct reference_batch batch = {.tokens = t->batches + i * tokens_per_batch(t->ir),
                                         .routing = &routing,
                                         .sequences = t->ir->global_batch,
                                         .seq_len = t->ir->layout.tokens,
@@ -415,7 +423,7 @@ enum status training_reference(struct training *t, const struct exec_adamw *adam
         enum status status = reference_gradients(t->reference, &batch, &loss[i], diag);
         if (status != STATUS_OK)
             return status;
-        training_update(t->reference, t->ir, adamw, first + i);
+        training_update_reference(t->reference, t->ir, adamw, first + i);
     }
     return STATUS_OK;
 }
@@ -423,25 +431,26 @@ enum status training_reference(struct training *t, const struct exec_adamw *adam
 void training_reference_update(struct training *t, const struct exec_adamw *adamw)
 {
     set_initial_values(t, t->reference);
-    training_update(t->reference, t->ir, adamw, adamw_of(t, adamw).step);
+    training_update_reference(t->reference, t->ir, adamw, adamw_of_run(t, adamw).first_step);
 }
 
-enum dtype training_storage(const struct ir *ir)
+enum dtype training_storage_dtype(const struct ir *ir)
 {
     enum dtype coarsest = DTYPE_F64;
     for (uint32_t op = 0; op < ir->op.count; op++)
         for (uint32_t k = ir->op.read_count[op];
              k < (uint32_t)ir->op.read_count[op] + ir->op.write_count[op]; k++) {
             enum dtype dtype = (enum dtype)ir->buffer.dtype[ir_touched(ir, op, k)];
-            if (number_digits(dtype) > 0 && number_digits(dtype) < number_digits(coarsest))
+            if (number_significand_bits(dtype) > 0 &&
+                number_significand_bits(dtype) < number_significand_bits(coarsest))
                 coarsest = dtype;
         }
     return coarsest;
 }
 
-enum status training_rounded(const struct training *t, struct reference *r,
-                             const struct exec_adamw *adamw, uint64_t seed, double *loss,
-                             struct diag *diag)
+enum status training_run_rounded_reference(const struct training *t, struct reference *r,
+                                           const struct exec_adamw *adamw, uint64_t seed,
+                                           double *loss, struct diag *diag)
 {
     const struct reference_routing routing = routing_of(t->ir);
     const struct reference_batch batch = {
@@ -451,13 +460,14 @@ enum status training_rounded(const struct training *t, struct reference *r,
         .seq_len = t->ir->layout.tokens,
         .documents = &t->ir->documents,
     };
-    enum dtype dtype = training_storage(t->ir);
+    enum dtype dtype = training_storage_dtype(t->ir);
     set_initial_values(t, r);
-    r->rounding = (struct reference_rounding){
-        .digits = number_digits(dtype), .lowest = number_lowest(dtype), .seed = seed};
+    r->rounding = (struct reference_rounding){.significand_bits = number_significand_bits(dtype),
+                                              .min_exponent = number_min_exponent(dtype),
+                                              .seed = seed};
     enum status status = reference_gradients(r, &batch, loss, diag);
     if (status == STATUS_OK)
-        training_update(r, t->ir, adamw, adamw_of(t, adamw).step);
+        training_update_reference(r, t->ir, adamw, adamw_of_run(t, adamw).first_step);
     return status;
 }
 
@@ -467,14 +477,14 @@ static bool reads_tokens(const struct ir *ir, uint32_t op)
     return binding != IR_NONE16 && ir->binding[binding].kind == BINDING_TOKENS;
 }
 
-int64_t training_vocab(const struct ir *ir)
+int64_t training_vocab_rows(const struct ir *ir)
 {
     int64_t vocab = 0;
     for (uint32_t op = 0; op < ir->op.count; op++) {
         const struct work *work = ir_work(ir, op);
         if (work->kind != WORK_EMBEDDING || !reads_tokens(ir, op))
             continue;
-        /* parts of a table that is cut over ranks begin at `first`, or at their index times their rows */
+        /* a part of a table that is cut over ranks begins at `first`, or else at the part's index times its rows */
         int64_t part = work_part_group(work);
         int64_t end = work->embedding.first +
                       work->embedding.vocab *

@@ -32,9 +32,10 @@ struct training_options {
     uint64_t seed; /* of the weights */
     /* weights that make attention uniform: TRAINING_FLAT; without a reference only */
     bool flat_weights;
-    bool zero_moments; /* start from moments 0 */
-    bool reference;    /* keep the model's tensors in double, with which a run can be compared */
-    bool collect;      /* keep the tensors after the last step, in `collected`; needs reference */
+    bool zero_moments;   /* start from moments 0 */
+    bool with_reference; /* make a reference in double, with whose steps a run can be compared */
+    /* keep the tensors after the last step, in `collected`; needs with_reference */
+    bool collects_tensors;
 };
 
 /* All-zero is empty. Borrows ir, name, model and batches. */
@@ -48,22 +49,24 @@ struct training {
     /* (tensors) of (rows, cols); NULL where nothing is bound */
     double **collected[BINDING_KIND_COUNT];
     const int32_t *batches; /* token ids: (steps, ir.global_batch, ir.layout.tokens) */
-    double *loss;           /* (steps) of the last run, warm-up included */
+    double *losses;         /* (steps) of the last run, warm-up included */
 };
 
-/* Checks the schedule's bindings. With options.reference also makes a reference of the model and checks that
- * its tensors are those of the schedule. The message of a failure names what does not fit. model may be NULL
- * without options.reference. */
-/* Whether a schedule multiplies in 8 bits, and rounds the operands that the reference rounds: tensors of one whole
- * sequence. Elsewhere: parts of a sequence, or several of them, so that other numbers share a scale. */
+/* Whether a schedule multiplies in 8 bits, and whether it rounds the same operands as the reference, which are
+ * tensors of one whole sequence (SAME). DIFFERENT: the schedule rounds tensors of a part of a sequence or of several
+ * sequences, so that other numbers share a scale. */
 enum training_products {
     TRAINING_PRODUCTS_NONE,
     TRAINING_PRODUCTS_SAME,
-    TRAINING_PRODUCTS_ELSEWHERE
+    TRAINING_PRODUCTS_DIFFERENT
 };
 /* Fills *products with the 8-bit operands of a schedule. */
-enum training_products training_products(const struct ir *ir, struct reference_products *products);
+enum training_products training_find_products(const struct ir *ir,
+                                              struct reference_eight_bit_products *products);
 
+/* Checks the schedule's bindings. With options.with_reference it also makes a reference of the model and checks that
+ * its tensors are those of the schedule. The message of a failure names what does not fit. model may be NULL without
+ * options.with_reference. */
 enum status training_init(struct training *training, const struct ir *ir, const char *name,
                           const struct transformer *model, const struct training_options *options,
                           struct diag *diag);
@@ -71,57 +74,59 @@ void training_release(struct training *training);
 
 /* Returns the reference's tensor that has this schedule tensor's name, or, if the schedule's tensor is a block of
  * rows, the tensor that contains it; NULL: there is none. */
-struct reference_tensor *training_tensor(const struct reference *reference, const char *name);
+struct reference_tensor *training_find_tensor(const struct reference *reference, const char *name);
 
-/* Runs options.warmup + options.steps steps (exec/exec.h; steps 0 counts as 1) from the seeded start. Step i reads
- * batch i of training.batches, and its loss is kept. With options.behind every step reads batch 0, and only the last
- * loss is kept. Without a reference the weights are those with which models begin (norms 1, biases 0, matrices normal
- * with deviation cols^-0.5), drawn from options.seed where they lie. */
+/* Runs options.warmup_steps + options.measured_steps steps (exec/exec.h; measured_steps 0 counts as 1) from the
+ * seeded start. Step i reads batch i of training.batches, and its loss is kept. With options.back_to_back every step
+ * reads batch 0, and only the last loss is kept. Without a reference the weights are those with which models begin
+ * (norms 1, biases 0, matrices normal with deviation cols^-0.5), drawn from options.seed in the backend's memory. */
 enum status training_run(struct training *training, const struct exec_options *options,
                          struct exec_result *result, struct diag *diag);
 
-/* For struct exec_io whose user is a struct training: draws weights, and leaves moments 0, if there is no reference. */
-bool training_draw(void *user, const struct exec_buffer *buffer, exec_draw_function *block,
-                   void *context);
+/* A function for a struct exec_io whose `user` is a struct training: without a reference it draws weights and leaves
+ * moments 0. */
+bool training_draw_buffer(void *user, const struct exec_buffer *buffer, exec_draw_function *block,
+                          void *context);
 
-/* Takes `steps` steps of the reference, each with training_update(), from the same start, and writes their losses
+/* Takes `steps` steps of the reference, each with training_update_reference(), from the same start, and writes their losses
  * into loss[0..steps). The reference's tensors keep the result. */
-enum status training_reference(struct training *training, const struct exec_adamw *adamw,
-                               uint32_t steps, double *loss, struct diag *diag);
+enum status training_run_reference(struct training *training, const struct exec_adamw *adamw,
+                                   uint32_t steps, double *loss, struct diag *diag);
 
-/* Repeats training_update() of a single step from the same start with other constants. It uses the gradients that
- * training_reference() left, which must not have been clipped. */
+/* Repeats training_update_reference() of a single step from the same start with other constants. It uses the gradients that
+ * training_run_reference() left, which must not have been clipped. */
 void training_reference_update(struct training *training, const struct exec_adamw *adamw);
 
 /* Returns the dtype with the fewest digits in which ops of the schedule store results. */
-enum dtype training_storage(const struct ir *ir);
+enum dtype training_storage_dtype(const struct ir *ir);
 
 /* Takes a single step of a reference of the same model from the same start, with its results rounded to
- * training_storage() (exec/reference.h); seed draws the rounding. */
-enum status training_rounded(const struct training *training, struct reference *reference,
-                             const struct exec_adamw *adamw, uint64_t seed, double *loss,
-                             struct diag *diag);
+ * training_storage_dtype() (exec/reference.h); seed draws the rounding. */
+enum status training_run_rounded_reference(const struct training *training,
+                                           struct reference *reference,
+                                           const struct exec_adamw *adamw, uint64_t seed,
+                                           double *loss, struct diag *diag);
 
 /* True if the schedule clips its gradients by their norm. */
-bool training_clips(const struct ir *ir);
+bool training_clips_gradients(const struct ir *ir);
 
 /* Applies to given gradients what the schedule does with its own: clipping, if it clips, AdamW, and rounding of
  * parameters and moments to bf16, if its moments are bf16. Afterwards the gradients are as the schedule leaves them:
  * scaled, if it has CLIP ops. */
-void training_update(struct reference *reference, const struct ir *ir,
-                     const struct exec_adamw *adamw, int64_t step);
+void training_update_reference(struct reference *reference, const struct ir *ir,
+                               const struct exec_adamw *adamw, int64_t step);
 
 /* Returns the rows of the embedding table in which the schedule looks up tokens; 0 if it has none. */
-int64_t training_vocab(const struct ir *ir);
+int64_t training_vocab_rows(const struct ir *ir);
 
 /* True if any buffer is bound to that kind. */
-bool training_binds(const struct ir *ir, enum binding_kind kind);
+bool training_has_binding(const struct ir *ir, enum binding_kind kind);
 
 /* Fills tokens[0..count) with seeded ones below vocab. */
 void training_random_tokens(int32_t *tokens, size_t count, int64_t vocab, uint64_t seed);
 
 /* Returns the heap bytes that the reference's tensors and the collected results take in addition to the run, to tell
  * whether the machine has enough memory. */
-double training_bytes(const struct transformer *model, const struct training_options *options);
+double training_heap_bytes(const struct transformer *model, const struct training_options *options);
 
 #endif

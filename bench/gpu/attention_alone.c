@@ -27,16 +27,18 @@ static const struct size {
 },
   small[] = {{64, 64, 2, 1, 16, MASK_CAUSAL}, {32, 64, 2, 2, 16, MASK_FULL}};
 
-/* Operands of one call; the calls take turns with `sets` of them, as the op does, so that none is in a cache. */
-struct buffers {
+/* Operands of one call on the device. Calls rotate through `set_count` of these, as the op's calls do, so that no
+ * operand is still in a cache. */
+struct call_buffers {
     void *q, *k, *v, *o, *d_o, *dq, *dk, *dv;
     float *stats;
 };
 
-/* Everything that a direct call of a plan needs. */
-struct alone {
-    size_t sets, calls, repeats; /* repeats: the last of the calls, which count */
-    struct buffers *set;
+/* A plan of cuDNN that is called directly, and everything that its calls need. */
+struct direct_plan {
+    size_t set_count, call_count;
+    size_t measured_calls; /* the last ones; the calls before them warm up */
+    struct call_buffers *sets;
     void *scratch;
     cudaEvent_t *begin, *end;
     cudaStream_t stream;
@@ -44,8 +46,9 @@ struct alone {
     struct fused *fused;
 };
 
-/* A buffer on the device with the numbers that bench gives to operands. */
-static void *filled(enum dtype dtype, size_t elements, uint64_t seed)
+/* Returns a new buffer on the device, filled with the random numbers that bench gives to operands; NULL: out of
+ * memory. */
+static void *new_filled_buffer(enum dtype dtype, size_t elements, uint64_t seed)
 {
     size_t bytes = elements * dtype_bytes(dtype);
     void *device = NULL, *host = heap_alloc(elements, dtype_bytes(dtype));
@@ -59,16 +62,16 @@ static void *filled(enum dtype dtype, size_t elements, uint64_t seed)
     return device;
 }
 
-static bool allocate(struct alone *a, const struct size *s, bool backward)
+static bool allocate_sets(struct direct_plan *a, const struct size *s, bool backward)
 {
     size_t queries = (size_t)(s->q * s->heads * s->dim);
     size_t keys = (size_t)(s->kv * s->kv_heads * s->dim), rows = (size_t)(s->q * s->heads);
     size_t bytes = backward ? 8 * queries + 8 * keys : 4 * queries + 4 * keys;
-    a->sets = MICROBENCH_ROTATE_GPU / (bytes + 4 * rows) + 1;
-    a->sets = a->sets < a->calls ? a->sets : a->calls;
-    a->set = heap_zalloc(a->sets, sizeof *a->set);
-    for (size_t i = 0; i < a->sets; i++) {
-        struct buffers *b = &a->set[i];
+    a->set_count = MICROBENCH_ROTATE_GPU / (bytes + 4 * rows) + 1;
+    a->set_count = a->set_count < a->call_count ? a->set_count : a->call_count;
+    a->sets = heap_zalloc(a->set_count, sizeof *a->sets);
+    for (size_t i = 0; i < a->set_count; i++) {
+        struct call_buffers *b = &a->sets[i];
         const struct {
             void **to;
             size_t elements;
@@ -79,26 +82,26 @@ static bool allocate(struct alone *a, const struct size *s, bool backward)
             {&b->dk, keys, backward}, {&b->dv, keys, backward},
         };
         for (size_t k = 0; k < ARRAY_LEN(rows_of); k++)
-            if (rows_of[k].wanted &&
-                (*rows_of[k].to = filled(DTYPE_BF16, rows_of[k].elements, 16 * i + k)) == NULL)
+            if (rows_of[k].wanted && (*rows_of[k].to = new_filled_buffer(
+                                          DTYPE_BF16, rows_of[k].elements, 16 * i + k)) == NULL)
                 return false;
-        if ((b->stats = filled(DTYPE_F32, rows, 16 * i + 8)) == NULL)
+        if ((b->stats = new_filled_buffer(DTYPE_F32, rows, 16 * i + 8)) == NULL)
             return false;
     }
     return cudaMalloc(&a->scratch, fused_scratch(a->fused) + 1) == cudaSuccess;
 }
 
-static void release(struct alone *a, const struct cudnn *dnn)
+static void release_plan(struct direct_plan *a, const struct cudnn *dnn)
 {
-    for (size_t i = 0; a->set != NULL && i < a->sets; i++) {
-        const struct buffers *b = &a->set[i];
+    for (size_t i = 0; a->sets != NULL && i < a->set_count; i++) {
+        const struct call_buffers *b = &a->sets[i];
         void *all[] = {b->q, b->k, b->v, b->o, b->d_o, b->dq, b->dk, b->dv, b->stats};
         for (size_t k = 0; k < ARRAY_LEN(all); k++)
             cudaFree(all[k]);
     }
     cudaFree(a->scratch);
     fused_free(a->fused);
-    for (size_t i = 0; i < a->calls; i++) {
+    for (size_t i = 0; i < a->call_count; i++) {
         if (a->begin[i] != NULL)
             cudaEventDestroy(a->begin[i]);
         if (a->end[i] != NULL)
@@ -110,14 +113,14 @@ static void release(struct alone *a, const struct cudnn *dnn)
         cudaStreamDestroy(a->stream);
     free(a->begin);
     free(a->end);
-    free(a->set);
+    free(a->sets);
 }
 
-static bool set_up(struct alone *a, const struct cudnn *dnn)
+static bool open_plan(struct direct_plan *a, const struct cudnn *dnn)
 {
-    a->begin = heap_zalloc(a->calls, sizeof(cudaEvent_t));
-    a->end = heap_zalloc(a->calls, sizeof(cudaEvent_t));
-    for (size_t i = 0; i < a->calls; i++)
+    a->begin = heap_zalloc(a->call_count, sizeof(cudaEvent_t));
+    a->end = heap_zalloc(a->call_count, sizeof(cudaEvent_t));
+    for (size_t i = 0; i < a->call_count; i++)
         if (cudaEventCreateWithFlags(&a->begin[i], cudaEventDefault) != cudaSuccess ||
             cudaEventCreateWithFlags(&a->end[i], cudaEventDefault) != cudaSuccess)
             return false;
@@ -128,11 +131,11 @@ static bool set_up(struct alone *a, const struct cudnn *dnn)
 
 /* Queues all calls one after the other, with an event before and after each. The host waits only after the last call,
  * so that the stream is as full as in the op's schedule. Returns NULL, or the name of the call that failed. */
-static const char *call_all(const struct alone *a, bool backward)
+static const char *time_all_calls(const struct direct_plan *a, bool backward)
 {
     const char *words = NULL;
-    for (size_t i = 0; i < a->calls && words == NULL; i++) {
-        const struct buffers *b = &a->set[i % a->sets];
+    for (size_t i = 0; i < a->call_count && words == NULL; i++) {
+        const struct call_buffers *b = &a->sets[i % a->set_count];
         cudaEventRecord(a->begin[i], a->stream);
         words = backward ? fused_backward(a->fused, a->handle, b->q, b->k, b->v, b->o, b->d_o,
                                           b->stats, b->dq, b->dk, b->dv, a->scratch)
@@ -144,31 +147,31 @@ static const char *call_all(const struct alone *a, bool backward)
     return words != NULL || error == cudaSuccess ? words : cudaGetErrorString(error);
 }
 
-static int by_size(const void *a, const void *b)
+static int compare_floats(const void *a, const void *b)
 {
     float x = *(const float *)a, y = *(const float *)b;
     return x < y ? -1 : x > y;
 }
 
-static const char *find_median(const struct alone *a, double *median_s)
+static const char *find_median_s(const struct direct_plan *a, double *median_s)
 {
-    float *ms = heap_alloc(a->repeats, sizeof *ms);
+    float *ms = heap_alloc(a->measured_calls, sizeof *ms);
     cudaError_t error = cudaSuccess;
-    for (size_t i = 0; i < a->repeats && error == cudaSuccess; i++) {
-        size_t call = a->calls - a->repeats + i;
+    for (size_t i = 0; i < a->measured_calls && error == cudaSuccess; i++) {
+        size_t call = a->call_count - a->measured_calls + i;
         error = cudaEventElapsedTime(&ms[i], a->begin[call], a->end[call]);
     }
     if (error == cudaSuccess) {
-        qsort(ms, a->repeats, sizeof *ms, by_size);
-        *median_s = 1e-3 * ms[a->repeats / 2];
+        qsort(ms, a->measured_calls, sizeof *ms, compare_floats);
+        *median_s = 1e-3 * ms[a->measured_calls / 2];
     }
     free(ms);
     return error == cudaSuccess ? NULL : cudaGetErrorString(error);
 }
 
 /* Returns the median seconds of the plan, called directly as often as the op was; words: what failed. */
-static double alone_s(const struct cudnn *dnn, const struct size *s, bool backward, size_t repeats,
-                      const char **words)
+static double direct_call_s(const struct cudnn *dnn, const struct size *s, bool backward,
+                            size_t repeats, const char **words)
 {
     static char why[512];
     struct fused_shape shape = {
@@ -181,25 +184,25 @@ static double alone_s(const struct cudnn *dnn, const struct size *s, bool backwa
         .mask = s->mask == MASK_CAUSAL ? FUSED_FROM_START : FUSED_ALL,
         .backward = backward,
     };
-    struct alone a = {.repeats = repeats,
-                      .calls = microbench_warmup((uint32_t)repeats) + repeats,
-                      .fused = fused_new(dnn, &shape)};
+    struct direct_plan a = {.measured_calls = repeats,
+                            .call_count = microbench_warmup_runs((uint32_t)repeats) + repeats,
+                            .fused = fused_new(dnn, &shape)};
     double median_s = 0;
-    if (!set_up(&a, dnn))
+    if (!open_plan(&a, dnn))
         *words = "CUDA or cuDNN could not be set up";
     else if (!fused_build(a.fused, a.handle, NULL, why, sizeof why))
         *words = why;
-    else if (!allocate(&a, s, backward))
+    else if (!allocate_sets(&a, s, backward))
         *words = "out of memory";
-    else if ((*words = call_all(&a, backward)) == NULL)
-        *words = find_median(&a, &median_s);
-    release(&a, dnn);
+    else if ((*words = time_all_calls(&a, backward)) == NULL)
+        *words = find_median_s(&a, &median_s);
+    release_plan(&a, dnn);
     return median_s;
 }
 
-/* seconds of work, as in struct microbench_options. */
-static enum status op_s(const struct size *s, bool backward, double seconds, struct point *point,
-                        struct diag *diag)
+/* Measures attention as an op of a schedule. seconds: of work per round (microbench_options.round_s). */
+static enum status measure_op(const struct size *s, bool backward, double seconds,
+                              struct point *point, struct diag *diag)
 {
     const struct microbench_case wanted = {
         POINT_WORK,
@@ -208,18 +211,18 @@ static enum status op_s(const struct size *s, bool backward, double seconds, str
          .attention = {s->q, s->kv, s->heads, s->kv_heads, s->dim, s->mask, 0, 0}},
     };
     const struct microbench_options options = {
-        .backend = "cuda", .dtype = DTYPE_BF16, .seconds = seconds};
+        .backend = "cuda", .dtype = DTYPE_BF16, .round_s = seconds};
     return microbench_run(&wanted, &options, point, diag);
 }
 
-/* Pairs of a query and a key, 4 flops per dimension forward and 10 backward. */
+/* Returns the flops: 4 forward, 10 backward, for each dimension of each pair of a query and a key that it sees. */
 static double flops_of(const struct size *s, bool backward)
 {
     double pairs = (double)s->q * (double)s->kv * (s->mask == MASK_CAUSAL ? 0.5 : 1);
     return (backward ? 10 : 4) * pairs * (double)(s->heads * s->dim);
 }
 
-static void say(void *user, const char *key, const char *value)
+static void print_header_key(void *user, const char *key, const char *value)
 {
     (void)user;
     printf("# %s=%s\n", key, value);
@@ -233,7 +236,7 @@ int main(int argc, char **argv)
     struct diag diag = {0};
     const struct cudnn *dnn = NULL;
     int code = 0;
-    if (backend_find("cuda")->describe(say, NULL, &diag) == STATUS_OK)
+    if (backend_find("cuda")->describe(print_header_key, NULL, &diag) == STATUS_OK)
         dnn = cudnn_open(&diag);
     if (dnn == NULL) {
         printf("skipped: %s", diag.text);
@@ -247,9 +250,9 @@ int main(int argc, char **argv)
             const char *words = NULL;
             struct point point = {0};
             double plan_s = 0;
-            enum status status = op_s(s, backward, is_small ? 1e-4 : 0, &point, &diag);
+            enum status status = measure_op(s, backward, is_small ? 1e-4 : 0, &point, &diag);
             if (status == STATUS_OK)
-                plan_s = alone_s(dnn, s, backward, (size_t)point.repeats, &words);
+                plan_s = direct_call_s(dnn, s, backward, (size_t)point.repeats, &words);
             double whole_s = point.median_s;
             if (status != STATUS_OK || words != NULL) {
                 fprintf(stderr, "%lld x %lld%s: %s\n", (long long)s->q, (long long)s->kv,

@@ -20,17 +20,17 @@ void run_json_check(struct json_out *json, const struct reference_check *a)
     json_put_number(json, "moment2_tolerance",
                     reference_check_tolerance(&a->rule, REFERENCE_CHECK_MOMENT2));
     /* the step whose loss has the larger error */
-    int step = a->loss_error[1].off > a->loss_error[0].off;
+    int step = a->loss_error[1].difference > a->loss_error[0].difference;
     json_put_number(json, "loss", a->loss[step]);
     json_put_number(json, "reference_loss", a->reference_loss);
-    json_put_number(json, "loss_error", a->loss_error[step].off);
-    json_put_number(json, "loss_tolerance", a->rule.loss);
-    json_put_number(json, "norm", a->norm);
-    json_put_number(json, "reference_norm", a->reference_norm);
-    json_put_number(json, "norm_error", a->norm_error.off);
-    json_put_number(json, "norm_tolerance", a->rule.norm);
+    json_put_number(json, "loss_error", a->loss_error[step].difference);
+    json_put_number(json, "loss_tolerance", a->rule.loss_tolerance);
+    json_put_number(json, "norm", a->gradient_norm);
+    json_put_number(json, "reference_norm", a->reference_gradient_norm);
+    json_put_number(json, "norm_error", a->norm_error.difference);
+    json_put_number(json, "norm_tolerance", a->rule.norm_tolerance);
     json_put_bool(json, "clips", a->clips);
-    json_put_count(json, "replicas_differ", a->replicas_differ);
+    json_put_count(json, "replicas_differ", a->differing_replica_elements);
     struct rows rows = {.json = json};
     run_report_put_tensors(&rows, a);
     json_end_object(json);

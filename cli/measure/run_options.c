@@ -174,16 +174,17 @@ enum status run_options_read(struct run_options *wanted, const struct options *o
                           .eps = 1e-8,
                           .weight_decay = 0.1,
                           .max_norm = options_number(o, "max-norm")},
-                .warmup =
+                .warmup_steps =
                     options_given(o, "warmup") ? (uint32_t)options_count(o, "warmup") : !train,
-                .until_clock_steady = !train && !options_given(o, "warmup"),
-                .steps = options_given(o, "steps") ? (uint32_t)options_count(o, "steps") : STEPS,
-                .poison = options_given(o, "poison"),
-                .trace = options_given(o, "o"),
-                .profile = options_given(o, "cupti"),
+                .waits_for_steady_clock = !train && !options_given(o, "warmup"),
+                .measured_steps =
+                    options_given(o, "steps") ? (uint32_t)options_count(o, "steps") : STEPS,
+                .finds_unwritten_reads = options_given(o, "poison"),
+                .records_trace = options_given(o, "o"),
+                .times_by_cupti = options_given(o, "cupti"),
                 .uses_epilogues = options_choice(o, "epilogues") == 1,
-                .limit_s = options_number(o, "timeout"),
-                .stall_s = options_number(o, "stall"),
+                .step_limit_s = options_number(o, "timeout"),
+                .stall_limit_s = options_number(o, "stall"),
             },
     };
     if (wanted->flat_weights && (check || train))
@@ -191,20 +192,21 @@ enum status run_options_read(struct run_options *wanted, const struct options *o
                           "is for steps that are only timed; leave it or --%s out",
                           check ? "check" : "data");
     const struct backend *backend = backend_find(wanted->exec.backend);
-    if (wanted->exec.profile && backend != NULL && (backend->host_memory || !wanted->exec.trace))
+    if (wanted->exec.times_by_cupti && backend != NULL &&
+        (backend->kernels_run_on_host || !wanted->exec.records_trace))
         return diag_error(diag, (struct loc){.name = "--cupti"}, STATUS_BAD_INPUT,
                           "says how the ops of a trace are timed on a GPU: it needs --backend cuda "
                           "and -o FOLDER");
-    if (wanted->exec.uses_epilogues && backend != NULL && backend->host_memory)
+    if (wanted->exec.uses_epilogues && backend != NULL && backend->kernels_run_on_host)
         return diag_error(diag, (struct loc){.name = "--epilogues"}, STATUS_BAD_INPUT,
                           "fused is for kernels of GPUs: it needs --backend cuda");
-    wanted->step_count = run ? wanted->exec.warmup + wanted->exec.steps : 0;
+    wanted->step_count = run ? wanted->exec.warmup_steps + wanted->exec.measured_steps : 0;
     enum status status = check_backend(wanted->exec.backend, diag);
     if (status == STATUS_OK)
         status = read_attention(&wanted->exec.attention, options_text(o, "attention-by"), diag);
     if (status == STATUS_OK)
-        status = read_link(&wanted->exec.copies, o, "copy-rate", "--copy-rate", diag);
+        status = read_link(&wanted->exec.copy_link, o, "copy-rate", "--copy-rate", diag);
     if (status == STATUS_OK)
-        status = read_link(&wanted->exec.messages, o, "message-rate", "--message-rate", diag);
+        status = read_link(&wanted->exec.message_link, o, "message-rate", "--message-rate", diag);
     return status;
 }

@@ -27,15 +27,15 @@ void run_report_put_tensors(struct rows *rows, const struct reference_check *a)
     struct column column[RUN_CHECK_COLUMNS];
     int width = 24;
     for (uint32_t i = 0; i < a->row_count; i++)
-        if ((int)strlen(a->row[i].tensor) > width)
-            width = (int)strlen(a->row[i].tensor);
+        if ((int)strlen(a->rows[i].tensor) > width)
+            width = (int)strlen(a->rows[i].tensor);
     const struct row_table table = run_check_table(column, width);
     rows_begin(rows, "tensors", NULL, &table);
     for (uint32_t i = 0; i < a->row_count; i++) {
-        rows_put_name(rows, a->row[i].tensor);
+        rows_put_name(rows, a->rows[i].tensor);
         for (int part = 0; part < REFERENCE_CHECK_PART_COUNT; part++)
-            rows_put_number(rows,
-                            reference_check_row_off(&a->row[i], (enum reference_check_part)part));
+            rows_put_number(
+                rows, reference_check_row_difference(&a->rows[i], (enum reference_check_part)part));
     }
     rows_end(rows);
 }
@@ -45,11 +45,11 @@ void run_report_check(struct text *out, const struct reference_check *a)
     struct rows rows = {.out = out};
     run_report_put_tensors(&rows, a);
     /* the step whose loss has the larger error */
-    int step = a->loss_error[1].off > a->loss_error[0].off;
+    int step = a->loss_error[1].difference > a->loss_error[0].difference;
     text_printf(out, "loss %.7g, reference %.7g, off by %.1e\n", a->loss[step], a->reference_loss,
-                a->loss_error[step].off);
-    text_printf(out, "norm %.7g, reference %.7g, off by %.1e", a->norm, a->reference_norm,
-                a->norm_error.off);
+                a->loss_error[step].difference);
+    text_printf(out, "norm %.7g, reference %.7g, off by %.1e", a->gradient_norm,
+                a->reference_gradient_norm, a->norm_error.difference);
     if (a->clips)
         text_printf(out, "; a second step clips it to %g", reference_check_adamw.max_norm);
     text_putc(out, '\n');
@@ -138,7 +138,7 @@ void run_report_times(struct text *out, const char *what, const char *backend, c
         text_printf(out,
                     "clock    %.0f MHz in the mean of the measured steps, after %" PRIu32
                     " step%s of warm-up\n",
-                    result->clock_mhz, result->warmup, result->warmup == 1 ? "" : "s");
+                    result->clock_mhz, result->warmup_steps, result->warmup_steps == 1 ? "" : "s");
     }
     text_puts(out, "memory   per rank: ");
     put_memory(out, result);

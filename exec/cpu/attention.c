@@ -30,15 +30,15 @@ static struct visible visible_in(const struct attention_piece *piece, int64_t i)
 /* Returns the last piece that begins at row i or before it; NULL: none does. */
 static const struct attention_piece *piece_before(const struct call *call, int64_t i)
 {
-    uint32_t low = 0, high = call->pieces;
+    uint32_t low = 0, high = call->seen_piece_count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (call->piece[middle].first_query <= i)
+        if (call->seen_pieces[middle].first_query <= i)
             low = middle + 1;
         else
             high = middle;
     }
-    return low > 0 ? &call->piece[low - 1] : NULL;
+    return low > 0 ? &call->seen_pieces[low - 1] : NULL;
 }
 
 struct visible cpu_visible(const struct call *call, int64_t i)
@@ -206,7 +206,7 @@ const char *cpu_sink(const struct call *call, float *scratch)
     const struct work *work = call->work;
     const int64_t heads = work->sink.heads, dim = work->sink.dim, rows = work->sink.rows * heads;
     const float *o = call->read[0].data, *lse = call->read[1].data; /* (rows, heads, dim) */
-    const float *sink = (const float *)call->read[2].data + call->part * heads;
+    const float *sink = (const float *)call->read[2].data + call->part_index * heads;
     float *o_new = call->write[0].data, *lse_new = call->write[1].data;
     for (int64_t i = 0; i < rows; i++) {
         const double with = log1p(exp(-fabs((double)lse[i] - (double)sink[i % heads]))) +
@@ -224,14 +224,14 @@ const char *cpu_sink_backward(const struct call *call, float *scratch)
 {
     (void)scratch;
     const struct work *work = call->work;
-    const int64_t heads = work->sink.heads, dim = work->sink.dim, first = call->part * heads;
+    const int64_t heads = work->sink.heads, dim = work->sink.dim, first = call->part_index * heads;
     const float *d_o = call->read[0].data, *o = call->read[1].data, *lse = call->read[2].data;
     const float *sink = (const float *)call->read[3].data + first;
     float *d_sinks = call->write[0].data;
     if (!work->sink.accumulate)
-        memset(d_sinks, 0, call->write[0].count * sizeof *d_sinks);
+        memset(d_sinks, 0, call->write[0].element_count * sizeof *d_sinks);
     else if (d_sinks != call->read[4].data)
-        memmove(d_sinks, call->read[4].data, call->write[0].count * sizeof *d_sinks);
+        memmove(d_sinks, call->read[4].data, call->write[0].element_count * sizeof *d_sinks);
     for (int64_t h = 0; h < heads; h++) {
         double sum = 0;
         for (int64_t i = h; i < work->sink.rows * heads; i += heads) {
@@ -254,7 +254,7 @@ const char *cpu_merge_rows(const struct call *call, float *scratch)
     const float *block = call->read[0].data, *block_lse = call->read[1].data;
     float *out = call->write[0].data, *lse = call->write[1].data;
     const struct moved_rows moved =
-        moved_rows(call->rows, moved_list_of(work), work->merge_rows.rows);
+        moved_rows_list(call->needed_rows, moved_list_of(work), work->merge_rows.rows);
     if (work->merge_rows.first) {
         memset(out, 0, (size_t)(sums * dim) * sizeof *out);
         for (int64_t i = 0; i < sums; i++)
@@ -267,8 +267,8 @@ const char *cpu_merge_rows(const struct call *call, float *scratch)
     }
     for (int64_t i = 0; i < moved.count; i++)
         for (int64_t h = 0; h < heads; h++) {
-            const int64_t from = moved_packed(&moved, i) * heads + h,
-                          to = moved_own(&moved, i) * heads + h;
+            const int64_t from = moved_packed_row(&moved, i) * heads + h,
+                          to = moved_own_row(&moved, i) * heads + h;
             merge_block(out + to * dim, lse[to], block + from * dim, block_lse[from], dim,
                         out + to * dim, &lse[to]);
         }

@@ -28,7 +28,7 @@ static bool compute(void *context, struct call *call)
     struct cpu_worker *worker = context;
     const char *fault = cpu_compute_call(call, worker->scratch);
     if (fault != NULL)
-        run_failed(worker->run, call->rank, call->op, "%s", fault);
+        run_record_failure(worker->run, call->rank, call->op, "%s", fault);
     return fault == NULL;
 }
 
@@ -37,8 +37,8 @@ bool cpu_copy(void *context, struct call *call)
     struct cpu_worker *worker = context;
     struct emulated_link *link =
         call->work->kind == WORK_D2H ? &worker->rank->d2h : &worker->rank->h2d;
-    double ready_s = run_now();
-    uint64_t bytes = call->write[0].count * dtype_bytes(call->write[0].dtype);
+    double ready_s = run_now_s();
+    uint64_t bytes = call->write[0].element_count * dtype_bytes(call->write[0].dtype);
     memmove(call->write[0].data, call->read[0].data, bytes);
     cpu_sleep_until(cpu_link_arrival(link, ready_s, (double)bytes), &worker->run->must_stop);
     return true;
@@ -120,7 +120,7 @@ static bool sleep_until(const struct exec_run *run, struct cpu_rank *rank, struc
                         pthread_cond_t *wake, struct cpu_need until)
 {
     *need = until;
-    while (!has_ended(rank, until) && !run_stopped(run) && !rank->must_quit)
+    while (!has_ended(rank, until) && !run_must_stop(run) && !rank->must_quit)
         pthread_cond_wait(wake, &rank->lock);
     need->stream = CPU_NOTHING;
     return has_ended(rank, until);
@@ -143,7 +143,7 @@ static struct cpu_need need_of(const struct exec_run *run, const struct cpu_rank
     bool sync = work_kind_info(run->ir->op.kind[op])->stream == STREAM_SYNC;
     return (struct cpu_need){
         sync ? (uint8_t)CPU_HOST : run->ir->op.stream[op],
-        rank->list_position[op - assignment_first(&run->assignment, rank->rank)],
+        rank->list_position[op - assignment_first_op(&run->assignment, rank->rank)],
     };
 }
 
@@ -166,20 +166,20 @@ static bool do_op(struct cpu_worker *worker, uint32_t op)
 {
     struct exec_run *run = worker->run;
     uint32_t rank = worker->rank->rank;
-    struct op_time *time = run_time(run, rank, op);
+    struct op_time *time = run_op_time(run, rank, op);
     bool done = true;
-    time->start_s = time->end_s = run_now() - run->epoch_s;
-    if (assignment_works(&run->assignment, rank, op)) {
+    time->start_s = time->end_s = run_now_s() - run->epoch_s;
+    if (assignment_op_works_on_rank(&run->assignment, rank, op)) {
         struct call call;
-        run_call(run, rank, op, &call);
+        run_fill_call(run, rank, op, &call);
         atomic_fetch_add(&run->running_ops, 1);
-        done = (run->poison == NULL || poison_before(run, &call)) &&
+        done = (run->poison == NULL || poison_check_reads(run, &call)) &&
                kernels[run->ir->op.kind[op]](worker, &call) &&
-               (run->poison == NULL || poison_after(run, &call));
+               (run->poison == NULL || poison_check_writes(run, &call));
         atomic_fetch_sub(&run->running_ops, 1);
-        time->end_s = run_now() - run->epoch_s;
+        time->end_s = run_now_s() - run->epoch_s;
     }
-    atomic_fetch_add(&run->progress, 1);
+    atomic_fetch_add(&run->ended_ops, 1);
     return done;
 }
 
@@ -190,11 +190,11 @@ static void *worker_main(void *argument)
     struct exec_run *run = worker->run;
     pthread_mutex_lock(&rank->lock);
     for (;;) {
-        while (worker->ended_ops == worker->issued_ops && !rank->must_quit && !run_stopped(run))
+        while (worker->ended_ops == worker->issued_ops && !rank->must_quit && !run_must_stop(run))
             pthread_cond_wait(&worker->wakeup, &rank->lock);
-        if (rank->must_quit || run_stopped(run))
+        if (rank->must_quit || run_must_stop(run))
             break;
-        uint32_t op = worker->list.op[worker->ended_ops];
+        uint32_t op = worker->list.ops[worker->ended_ops];
         if (!await_start(worker, op))
             break;
         worker->at_work = true;
@@ -216,7 +216,7 @@ static void *worker_main(void *argument)
 static enum status allocation_refused(const struct exec_run *run, const char *what, uint64_t bytes,
                                       struct diag *diag)
 {
-    return diag_error(diag, (struct loc){run->name, 0, 0}, STATUS_SYSTEM,
+    return diag_error(diag, (struct loc){run->schedule_name, 0, 0}, STATUS_SYSTEM,
                       "the system refuses %" PRIu64 " bytes of memory for %s", bytes, what);
 }
 
@@ -238,7 +238,7 @@ static enum status open_memory(struct exec_run *run, struct cpu_rank *rank, stru
 static enum status open_worker(struct cpu_worker *worker, struct diag *diag)
 {
     struct exec_run *run = worker->run;
-    size_t floats = cpu_scratch_most(run->ir, worker->list.op, worker->list.op_count);
+    size_t floats = cpu_scratch_most(run->ir, worker->list.ops, worker->list.op_count);
     void *scratch = NULL;
     if (floats > 0 && posix_memalign(&scratch, LINE, floats * sizeof(float)) != 0)
         return allocation_refused(run, "scratch", floats * sizeof(float), diag);
@@ -247,7 +247,7 @@ static enum status open_worker(struct cpu_worker *worker, struct diag *diag)
         memset(scratch, 0, floats * sizeof(float));
     int error = pthread_create(&worker->thread, NULL, worker_main, worker);
     if (error != 0)
-        return diag_error(diag, (struct loc){run->name, 0, 0}, STATUS_SYSTEM,
+        return diag_error(diag, (struct loc){run->schedule_name, 0, 0}, STATUS_SYSTEM,
                           "cannot start a thread for stream %s of rank %" PRIu32 ": %s",
                           run->ir->stream[worker->stream].name, worker->rank->rank,
                           strerror(error));
@@ -278,7 +278,7 @@ static enum status cpu_open(struct exec_run *run, struct diag *diag)
 {
     struct cpu *cpu = heap_zalloc(1, sizeof *cpu);
     const struct exec_options *options = run->options;
-    run->state = cpu;
+    run->backend_state = cpu;
     cpu->run = run;
     cpu->ranks = run->assignment.ranks;
     cpu->comm = comm_new(run);
@@ -290,9 +290,9 @@ static enum status cpu_open(struct exec_run *run, struct diag *diag)
         rank->host_need.stream = CPU_NOTHING;
         pthread_mutex_init(&rank->lock, NULL);
         pthread_cond_init(&rank->host_wakeup, NULL);
-        cpu_link_init(&rank->send, options->messages);
-        cpu_link_init(&rank->h2d, options->copies);
-        cpu_link_init(&rank->d2h, options->copies);
+        cpu_link_init(&rank->send, options->message_link);
+        cpu_link_init(&rank->h2d, options->copy_link);
+        cpu_link_init(&rank->d2h, options->copy_link);
         rank->worker = heap_zalloc(run->ir->stream_count, sizeof *rank->worker);
         for (uint32_t s = 0; s < run->ir->stream_count; s++) {
             struct cpu_worker *worker = &rank->worker[s];
@@ -328,7 +328,7 @@ static void close_rank(struct exec_run *run, struct cpu_rank *rank)
 {
     for (uint32_t s = 0; s < run->ir->stream_count; s++) {
         pthread_cond_destroy(&rank->worker[s].wakeup);
-        free(rank->worker[s].list.op);
+        free(rank->worker[s].list.ops);
         free(rank->worker[s].scratch);
     }
     for (int m = 0; m < MEMORY_COUNT; m++)
@@ -357,7 +357,7 @@ static void cpu_close(struct exec_run *run)
     comm_free(cpu->comm);
     free(cpu->rank);
     free(cpu);
-    run->state = NULL;
+    run->backend_state = NULL;
 }
 
 /* ---- functions that the executor calls ---- */
@@ -403,7 +403,7 @@ static bool cpu_enqueue(struct exec_run *run, uint32_t r, uint32_t op)
     if (idle)
         pthread_cond_signal(&worker->wakeup);
     pthread_mutex_unlock(&rank->lock);
-    return !run_stopped(run);
+    return !run_must_stop(run);
 }
 
 static bool host_waits(struct exec_run *run, struct cpu_rank *rank, struct cpu_need until)
@@ -418,7 +418,7 @@ static bool cpu_wait_stream(struct exec_run *run, uint32_t r, uint8_t stream)
     uint32_t issued = rank->worker[stream].issued_ops;
     bool ended = issued == 0 || host_waits(run, rank, (struct cpu_need){stream, issued - 1});
     pthread_mutex_unlock(&rank->lock);
-    return ended && !run_stopped(run);
+    return ended && !run_must_stop(run);
 }
 
 static bool cpu_wait_op(struct exec_run *run, uint32_t r, uint32_t op)
@@ -485,7 +485,7 @@ static bool cpu_arrived(struct exec_run *run, uint32_t rank, uint32_t op)
 const struct backend cpu_backend = {
     .name = "cpu",
     .summary = "threads of this machine: a rank is a host thread and one per stream; fp32 inside",
-    .host_memory = true,
+    .kernels_run_on_host = true,
     .kernel = kernels,
     .open = cpu_open,
     .close = cpu_close,

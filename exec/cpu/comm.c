@@ -53,17 +53,17 @@ struct comm *comm_new(struct exec_run *run)
     comm->instance_begin = arena_array(&comm->arena, groups, sizeof *comm->instance_begin);
     for (uint32_t g = 0; g < groups; g++) {
         comm->instance_begin[g] = comm->instance_count;
-        comm->instance_count += assignment->instances[g];
+        comm->instance_count += assignment->instance_count[g];
     }
     comm->instance = arena_array(&comm->arena, comm->instance_count, sizeof *comm->instance);
     for (uint32_t g = 0; g < groups; g++)
-        for (uint32_t i = 0; i < assignment->instances[g]; i++) {
+        for (uint32_t i = 0; i < assignment->instance_count[g]; i++) {
             struct group_instance *c = &comm->instance[comm->instance_begin[g] + i];
             pthread_mutex_init(&c->lock, NULL);
             pthread_cond_init(&c->state_changed, NULL);
-            c->size = assignment->size[g];
-            c->calls = assignment->calls[g];
-            c->barriers = assignment->barriers[g];
+            c->size = assignment->group_size[g];
+            c->calls = assignment->most_calls[g];
+            c->barriers = assignment->most_barriers[g];
             c->passed_members = arena_array(&comm->arena, c->calls, sizeof *c->passed_members);
             c->part = arena_array(&comm->arena, (size_t)c->calls * c->size, sizeof *c->part);
             c->barrier_count = arena_array(&comm->arena, c->barriers, sizeof *c->barrier_count);
@@ -121,7 +121,7 @@ void comm_stop(struct comm *comm)
 static struct group_instance *instance_of(const struct comm *comm, uint32_t rank, uint32_t group)
 {
     return &comm->instance[comm->instance_begin[group] +
-                           assignment_instance(&comm->run->assignment, rank, group)];
+                           assignment_group_instance(&comm->run->assignment, rank, group)];
 }
 
 bool comm_arrived(struct comm *comm, uint32_t rank, uint32_t op)
@@ -132,16 +132,17 @@ bool comm_arrived(struct comm *comm, uint32_t rank, uint32_t op)
     bool here;
     if (work->kind == WORK_SEND || work->kind == WORK_RECV) {
         pthread_mutex_lock(&comm->lock);
-        here = comm->message[assignment_message(assignment, rank, op)]
+        here = comm->message[assignment_message_number(assignment, rank, op)]
                    .end[work->kind == WORK_RECV]
                    .has_arrived;
         pthread_mutex_unlock(&comm->lock);
         return here;
     }
-    if (assignment_instance(assignment, rank, group) == IR_NONE)
+    if (assignment_group_instance(assignment, rank, group) == IR_NONE)
         return false;
     struct group_instance *c = instance_of(comm, rank, group);
-    size_t at = (size_t)assignment->call[op] * c->size + assignment_index(assignment, rank, group);
+    size_t at = (size_t)assignment->call_number[op] * c->size +
+                assignment_group_index(assignment, rank, group);
     pthread_mutex_lock(&c->lock);
     here = work->kind == WORK_BARRIER ? c->at_barrier[at] : c->part[at].has_arrived;
     pthread_mutex_unlock(&c->lock);
@@ -152,13 +153,13 @@ bool comm_barrier(struct comm *comm, uint32_t rank, uint32_t op)
 {
     const struct assignment *assignment = &comm->run->assignment;
     uint32_t group = (uint32_t)ir_work(comm->run->ir, op)->barrier.group,
-             call = assignment->call[op];
+             call = assignment->call_number[op];
     struct group_instance *c = instance_of(comm, rank, group);
     pthread_mutex_lock(&c->lock);
-    c->at_barrier[(size_t)call * c->size + assignment_index(assignment, rank, group)] = true;
+    c->at_barrier[(size_t)call * c->size + assignment_group_index(assignment, rank, group)] = true;
     if (++c->barrier_count[call] == c->size)
         pthread_cond_broadcast(&c->state_changed);
-    while (c->barrier_count[call] < c->size && !run_stopped(comm->run))
+    while (c->barrier_count[call] < c->size && !run_must_stop(comm->run))
         pthread_cond_wait(&c->state_changed, &c->lock);
     bool met = c->barrier_count[call] == c->size;
     pthread_mutex_unlock(&c->lock);
@@ -187,7 +188,7 @@ static bool pass_phase(const struct comm_member *m, uint32_t phase)
     pthread_mutex_lock(&c->lock);
     if (++*passed == want)
         pthread_cond_broadcast(&c->state_changed);
-    while (*passed < want && !run_stopped(m->run))
+    while (*passed < want && !run_must_stop(m->run))
         pthread_cond_wait(&c->state_changed, &c->lock);
     bool met = *passed >= want;
     pthread_mutex_unlock(&c->lock);
@@ -256,10 +257,10 @@ static void reduce_elements(const struct comm_member *m, void *to, uint64_t begi
 static bool all_reduce(const struct comm_member *m)
 {
     struct operand recv = m->part[m->index].recv;
-    uint64_t size = m->instance->size, each = (recv.count + size - 1) / size;
+    uint64_t size = m->instance->size, each = (recv.element_count + size - 1) / size;
     for (uint64_t k = 0; k < size; k++) {
         uint64_t slice = (m->index + k) % size, begin = slice * each;
-        uint64_t end = begin + each < recv.count ? begin + each : recv.count;
+        uint64_t end = begin + each < recv.element_count ? begin + each : recv.element_count;
         if (begin < end && k == 0)
             reduce_elements(m, element_of(recv, begin), begin, end - begin,
                             (enum reduce_op)m->call->work->all_reduce.op);
@@ -279,10 +280,11 @@ static const struct assignment_rows *rows_of_member(const struct comm_member *m,
     const struct ir *ir = m->run->ir;
     uint32_t group = (uint32_t)work_comm_group(m->call->work);
     uint32_t rank = group_member(&ir->mesh, &ir->group[group],
-                                 assignment_instance(assignment, m->call->rank, group), k);
+                                 assignment_group_instance(assignment, m->call->rank, group), k);
     return &assignment
-                ->rows[(size_t)assignment->rows_row[ir->op.shape[m->call->op]] * assignment->ranks +
-                       rank];
+                ->needed_rows[(size_t)assignment->needed_row_of_shape[ir->op.shape[m->call->op]] *
+                                  assignment->ranks +
+                              rank];
 }
 
 /* Fetches the rows of an exchange: those that this member needs of each other, or, back, those that it sent to each.
@@ -292,8 +294,8 @@ static void fetch_rows(const struct comm_member *m)
     const struct work *work = m->call->work;
     const struct operand *recv = &m->part[m->index].recv;
     const int64_t width = work->exchange.width;
-    const struct assignment_rows *own = m->call->rows;
-    memset(recv->data, 0, recv->count * dtype_bytes(recv->dtype));
+    const struct assignment_rows *own = m->call->needed_rows;
+    memset(recv->data, 0, recv->element_count * dtype_bytes(recv->dtype));
     for (uint32_t k = 0; k < m->instance->size; k++) {
         const struct assignment_rows *other = rows_of_member(m, k);
         const int64_t *into = work->exchange.back ? own->sent.first : own->received.first;
@@ -311,16 +313,16 @@ static void fetch_rows(const struct comm_member *m)
  * dealt. */
 static void fetch_dealt(const struct comm_member *m)
 {
-    const struct dealt_rows *dealt = m->call->dealt;
+    const struct routed_rows *dealt = m->call->routed_rows;
     const struct operand recv = m->part[m->index].recv;
     const int64_t cols = m->call->work->all_to_all.cols;
     const bool ahead = m->call->work->all_to_all.ahead > 0;
-    const uint32_t index = dealt->first / (dealt->experts / dealt->ranks);
+    const uint32_t index = dealt->first_expert / (dealt->experts / dealt->ranks);
     uint64_t to = 0, before = 0;
     for (uint32_t k = 0; k < index; k++)
-        before += (uint64_t)(assignment_dealt(dealt, k) * cols);
+        before += (uint64_t)(assignment_copies_for_member(dealt, k) * cols);
     for (uint32_t k = 0; k < dealt->ranks; k++) {
-        const uint64_t rows = (uint64_t)assignment_dealt(dealt, ahead ? index : k);
+        const uint64_t rows = (uint64_t)assignment_copies_for_member(dealt, ahead ? index : k);
         const uint64_t from = ahead ? before : index * rows * (uint64_t)cols;
         move_elements(element_of(recv, to), element_of(m->part[k].send, from),
                       rows * (uint64_t)cols, recv.dtype);
@@ -348,18 +350,19 @@ static void add_row(void *to, const void *from, uint64_t count, enum dtype dtype
  * computed of this member's tokens. */
 static void fetch_once(const struct comm_member *m)
 {
-    const struct dealt_rows *dealt = m->call->dealt;
+    const struct routed_rows *dealt = m->call->routed_rows;
     const struct operand recv = m->part[m->index].recv;
     const int64_t cols = m->call->work->all_to_all.cols;
     const bool ahead = m->call->work->all_to_all.ahead > 0;
     uint64_t to = 0;
     if (!ahead)
-        memset(recv.data, 0, recv.count * dtype_bytes(recv.dtype));
+        memset(recv.data, 0, recv.element_count * dtype_bytes(recv.dtype));
     for (uint32_t k = 0; k < dealt->ranks; k++) {
         const uint32_t member = ahead ? m->index : k;
-        const int64_t first = dealt->first_token[member], end = dealt->first_token[member + 1];
+        const int64_t first = dealt->first_sent_token[member],
+                      end = dealt->first_sent_token[member + 1];
         for (int64_t i = first; i < end; i++, to++) {
-            const uint64_t own = (uint64_t)(dealt->token[i] * cols);
+            const uint64_t own = (uint64_t)(dealt->sent_token[i] * cols);
             if (ahead)
                 move_elements(element_of(recv, to * (uint64_t)cols),
                               element_of(m->part[k].send, own), (uint64_t)cols, recv.dtype);
@@ -376,11 +379,11 @@ static void fetch_parts(const struct comm_member *m)
 {
     const struct work *work = m->call->work;
     struct operand recv = m->part[m->index].recv;
-    uint64_t size = m->instance->size, each = recv.count / size;
+    uint64_t size = m->instance->size, each = recv.element_count / size;
     uint32_t from = m->index;
     switch ((enum work_kind)work->kind) {
     case WORK_ALL_TO_ALL:
-        if (m->call->dealt != NULL) {
+        if (m->call->routed_rows != NULL) {
             if (work->all_to_all.once > 0)
                 fetch_once(m);
             else
@@ -398,20 +401,21 @@ static void fetch_parts(const struct comm_member *m)
         }
         break;
     case WORK_REDUCE_SCATTER:
-        reduce_elements(m, recv.data, m->index * recv.count, recv.count, REDUCE_SUM);
+        reduce_elements(m, recv.data, m->index * recv.element_count, recv.element_count,
+                        REDUCE_SUM);
         break;
     case WORK_REDUCE:
         if (m->index == (uint32_t)work->broadcast.root)
-            reduce_elements(m, recv.data, 0, recv.count, REDUCE_SUM);
+            reduce_elements(m, recv.data, 0, recv.element_count, REDUCE_SUM);
         break;
     case WORK_BROADCAST:
         from = (uint32_t)work->broadcast.root;
-        move_elements(recv.data, m->part[from].send.data, recv.count, recv.dtype);
+        move_elements(recv.data, m->part[from].send.data, recv.element_count, recv.dtype);
         break;
     case WORK_SCATTER:
         from = (uint32_t)work->broadcast.root;
-        move_elements(recv.data, element_of(m->part[from].send, m->index * recv.count), recv.count,
-                      recv.dtype);
+        move_elements(recv.data, element_of(m->part[from].send, m->index * recv.element_count),
+                      recv.element_count, recv.dtype);
         break;
     case WORK_EXCHANGE:
         fetch_rows(m);
@@ -419,7 +423,7 @@ static void fetch_parts(const struct comm_member *m)
     case WORK_SHIFT: {
         int64_t by = work->p2p.by % (int64_t)size;
         from = (uint32_t)(((int64_t)m->index - by + (int64_t)size) % (int64_t)size);
-        move_elements(recv.data, m->part[from].send.data, recv.count, recv.dtype);
+        move_elements(recv.data, m->part[from].send.data, recv.element_count, recv.dtype);
         break;
     }
     default:
@@ -454,14 +458,15 @@ static bool members_agree(const struct comm_member *m)
         const struct collective_part *other = &m->part[k];
         const struct operand *a = own->send.data ? &own->send : &own->recv;
         const struct operand *b = other->send.data ? &other->send : &other->recv;
-        const bool equal = a->count == b->count || m->call->dealt != NULL;
+        const bool equal = a->element_count == b->element_count || m->call->routed_rows != NULL;
         if (other->kind == own->kind && equal && a->dtype == b->dtype)
             continue;
-        run_failed(m->run, m->call->rank, m->call->op,
-                   "has %" PRIu64 " elements of %s where member %" PRIu32 " of its group calls %s "
-                   "with %" PRIu64 " of %s",
-                   a->count, dtype_name(a->dtype), k, work_kind_info(other->kind)->name, b->count,
-                   dtype_name(b->dtype));
+        run_record_failure(
+            m->run, m->call->rank, m->call->op,
+            "has %" PRIu64 " elements of %s where member %" PRIu32 " of its group calls %s "
+            "with %" PRIu64 " of %s",
+            a->element_count, dtype_name(a->dtype), k, work_kind_info(other->kind)->name,
+            b->element_count, dtype_name(b->dtype));
         return false;
     }
     return true;
@@ -484,8 +489,8 @@ bool cpu_collective(void *context, struct call *call)
         .run = run,
         .instance = instance_of(cpu_of(run)->comm, call->rank, group),
         .call = call,
-        .number = assignment->call[call->op],
-        .index = assignment_index(assignment, call->rank, group),
+        .number = assignment->call_number[call->op],
+        .index = assignment_group_index(assignment, call->rank, group),
     };
     m.part = m.instance->part + (size_t)m.number * m.instance->size;
     pthread_mutex_lock(&m.instance->lock);
@@ -497,7 +502,7 @@ bool cpu_collective(void *context, struct call *call)
     atomic_store(&worker->rendezvous, false);
     if (!met || !members_agree(&m))
         return false;
-    double ready_s = run_now();
+    double ready_s = run_now_s();
     uint32_t phase = 2;
     if (call->work->kind == WORK_ALL_REDUCE) {
         if (!all_reduce(&m))
@@ -519,7 +524,7 @@ static bool pass_message(struct comm *comm, struct comm_message *message, uint32
     pthread_mutex_lock(&comm->lock);
     if (++message->passed_members == want)
         pthread_cond_broadcast(&comm->state_changed);
-    while (message->passed_members < want && !run_stopped(comm->run))
+    while (message->passed_members < want && !run_must_stop(comm->run))
         pthread_cond_wait(&comm->state_changed, &comm->lock);
     bool met = message->passed_members >= want;
     pthread_mutex_unlock(&comm->lock);
@@ -532,7 +537,7 @@ static bool carry_message(struct cpu_worker *worker, const struct call *call, bo
     struct exec_run *run = worker->run;
     struct comm *comm = cpu_of(run)->comm;
     struct comm_message *message =
-        &comm->message[assignment_message(&run->assignment, call->rank, call->op)];
+        &comm->message[assignment_message_number(&run->assignment, call->rank, call->op)];
     pthread_mutex_lock(&comm->lock);
     part_of(call, &message->end[receives]);
     pthread_mutex_unlock(&comm->lock);
@@ -541,17 +546,18 @@ static bool carry_message(struct cpu_worker *worker, const struct call *call, bo
     atomic_store(&worker->rendezvous, false);
     if (!met)
         return false;
-    double ready_s = run_now();
+    double ready_s = run_now_s();
     const struct operand *from = &message->end[0].send, *to = &message->end[1].recv;
-    if (from->count != to->count || from->dtype != to->dtype) {
-        run_failed(run, call->rank, call->op,
-                   "the two ends of the message differ in size: %" PRIu64
-                   " elements of %s are sent, %" PRIu64 " of %s received",
-                   from->count, dtype_name(from->dtype), to->count, dtype_name(to->dtype));
+    if (from->element_count != to->element_count || from->dtype != to->dtype) {
+        run_record_failure(run, call->rank, call->op,
+                           "the two ends of the message differ in size: %" PRIu64
+                           " elements of %s are sent, %" PRIu64 " of %s received",
+                           from->element_count, dtype_name(from->dtype), to->element_count,
+                           dtype_name(to->dtype));
         return false;
     }
     if (receives)
-        move_elements(to->data, from->data, to->count, to->dtype);
+        move_elements(to->data, from->data, to->element_count, to->dtype);
     else
         sleep_for(worker, ready_s, (double)work_payload_bytes(call->work));
     return pass_message(comm, message, 2);

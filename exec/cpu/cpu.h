@@ -68,7 +68,7 @@ struct cpu {
 
 static inline struct cpu *cpu_of(const struct exec_run *run)
 {
-    return run->state;
+    return run->backend_state;
 }
 
 /* Kernels of the backend's table that are not arithmetic (context: a struct cpu_worker). */

@@ -17,8 +17,8 @@ static void find_experts(const struct call *call, int64_t t, float *expert)
     const int64_t copies = work->route.copies, rows = work->route.rows;
     for (int64_t j = 0; j < copies; j++) {
         const int64_t slot = j * rows + t;
-        expert[j] = (float)(call->dealt != NULL
-                                ? call->dealt->expert[slot]
+        expert[j] = (float)(call->routed_rows != NULL
+                                ? call->routed_rows->slot_expert[slot]
                                 : work_row_group_of(rows * copies, work->route.experts, slot));
     }
 }
@@ -121,8 +121,8 @@ static void copy_listed(const struct call *call)
     const size_t cols = (size_t)call->work->permute.cols;
     const float *x = call->read[0].data; /* (rows, cols) */
     float *y = call->write[0].data;      /* (to, cols) */
-    for (int64_t i = 0; i < call->dealt->rows; i++) {
-        const int64_t from = call->dealt->row[i];
+    for (int64_t i = 0; i < call->routed_rows->row_count; i++) {
+        const int64_t from = call->routed_rows->source_row[i];
         if (from < 0)
             memset(y + (size_t)i * cols, 0, cols * sizeof *y);
         else
@@ -134,7 +134,7 @@ const char *cpu_permute(const struct call *call, float *scratch)
 {
     (void)scratch;
     const struct work *work = call->work;
-    if (call->dealt != NULL) {
+    if (call->routed_rows != NULL) {
         copy_listed(call);
         return NULL;
     }
@@ -164,11 +164,12 @@ static void add_listed(const struct call *call)
     const float *weights = work->permute.weights ? call->read[1].data : NULL; /* (rows, copies) */
     float *y = call->write[0].data;
     memset(y, 0, (size_t)(work->permute.rows * cols) * sizeof *y);
-    for (int64_t i = 0; i < call->dealt->rows; i++) {
-        const int64_t t = call->dealt->row[i];
+    for (int64_t i = 0; i < call->routed_rows->row_count; i++) {
+        const int64_t t = call->routed_rows->source_row[i];
         if (t < 0)
             continue;
-        const float weight = weights != NULL ? weights[t * copies + call->dealt->copy[i]] : 1;
+        const float weight =
+            weights != NULL ? weights[t * copies + call->routed_rows->source_copy[i]] : 1;
         for (int64_t c = 0; c < cols; c++)
             y[t * cols + c] += weight * x[i * cols + c];
     }
@@ -182,14 +183,14 @@ static void spread_listed(const struct call *call)
     const float *dy = call->read[0].data, *x = call->read[1].data, *weights = call->read[2].data;
     float *dx = call->write[0].data, *d_weights = call->write[1].data;
     memset(d_weights, 0, (size_t)(work->permute.rows * copies) * sizeof *d_weights);
-    for (int64_t i = 0; i < call->dealt->rows; i++) {
-        const int64_t t = call->dealt->row[i];
+    for (int64_t i = 0; i < call->routed_rows->row_count; i++) {
+        const int64_t t = call->routed_rows->source_row[i];
         float *d = dx + i * cols;
         if (t < 0) {
             memset(d, 0, (size_t)cols * sizeof *d);
             continue;
         }
-        const int64_t weight = t * copies + call->dealt->copy[i];
+        const int64_t weight = t * copies + call->routed_rows->source_copy[i];
         const float *row = dy + t * cols, *made = x + i * cols;
         double dot = 0;
         for (int64_t c = 0; c < cols; c++) {
@@ -204,7 +205,7 @@ const char *cpu_unpermute(const struct call *call, float *scratch)
 {
     (void)scratch;
     const struct work *work = call->work;
-    if (call->dealt != NULL) {
+    if (call->routed_rows != NULL) {
         add_listed(call);
         return NULL;
     }
@@ -228,7 +229,7 @@ const char *cpu_unpermute_backward(const struct call *call, float *scratch)
 {
     (void)scratch;
     const struct work *work = call->work;
-    if (call->dealt != NULL) {
+    if (call->routed_rows != NULL) {
         spread_listed(call);
         return NULL;
     }

@@ -103,19 +103,20 @@ const char *cpu_compute_call(const struct call *call, float *scratch)
     float *next = scratch + row_scratch(call->work);
     for (uint32_t k = 0; k < call->read_count; k++)
         if (is_converted(call->read[k].dtype)) {
-            number_to_f32(next, call->read[k].data, call->read[k].dtype, call->read[k].count);
+            number_to_f32(next, call->read[k].data, call->read[k].dtype,
+                          call->read[k].element_count);
             staged.read[k].data = next;
-            next += whole_lines(call->read[k].count);
+            next += whole_lines(call->read[k].element_count);
         }
     for (uint32_t k = 0; k < call->write_count; k++)
         if (is_converted(call->write[k].dtype)) {
             staged.write[k].data = next;
-            next += whole_lines(call->write[k].count);
+            next += whole_lines(call->write[k].element_count);
         }
     const char *fault = row->run(&staged, scratch);
     for (uint32_t k = 0; k < call->write_count; k++)
         if (is_converted(call->write[k].dtype))
             number_from_f32(call->write[k].data, call->write[k].dtype, staged.write[k].data,
-                            call->write[k].count);
+                            call->write[k].element_count);
     return fault;
 }

@@ -31,12 +31,12 @@ double cpu_link_arrival(struct emulated_link *link, double now_s, double bytes)
 
 void cpu_sleep_until(double until_s, const atomic_bool *stop)
 {
-    double now_s = run_now();
+    double now_s = run_now_s();
     while (now_s < until_s && !atomic_load_explicit(stop, memory_order_relaxed)) {
         double next_s = until_s - now_s > LONGEST_SLEEP_S ? now_s + LONGEST_SLEEP_S : until_s;
         struct timespec t = {.tv_sec = (time_t)next_s};
         t.tv_nsec = (long)((next_s - (double)t.tv_sec) * 1e9);
         clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);
-        now_s = run_now();
+        now_s = run_now_s();
     }
 }

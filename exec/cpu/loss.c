@@ -14,7 +14,7 @@ const char *cpu_embedding(const struct call *call, float *scratch)
     const int64_t cols = work->embedding.cols;
     const int32_t *token = call->read[0].data;
     const float *table = call->read[1].data; /* (vocab, cols): rows first .. first + vocab */
-    const int64_t first = work->embedding.first + call->part * work->embedding.vocab;
+    const int64_t first = work->embedding.first + call->part_index * work->embedding.vocab;
     for (int64_t i = 0; i < work->embedding.rows; i++) {
         float *y = (float *)call->write[0].data + i * cols;
         int64_t row = token[i] - first;
@@ -32,7 +32,7 @@ const char *cpu_embedding_backward(const struct call *call, float *scratch)
     const struct work *work = call->work;
     const int64_t cols = work->embedding.cols;
     const int32_t *token = call->read[1].data;
-    const int64_t first = work->embedding.first + call->part * work->embedding.vocab;
+    const int64_t first = work->embedding.first + call->part_index * work->embedding.vocab;
     float *table = call->write[0].data;
     size_t bytes = (size_t)(work->embedding.vocab * cols) * sizeof *table;
     if (call->read_count < 3)
@@ -46,7 +46,7 @@ const char *cpu_embedding_backward(const struct call *call, float *scratch)
             table[row * cols + j] += dy[j];
     }
     if (call->write_count > 1)
-        memset(call->write[1].data, 0, call->write[1].count * sizeof *table);
+        memset(call->write[1].data, 0, call->write[1].element_count * sizeof *table);
     return NULL;
 }
 
@@ -113,7 +113,7 @@ const char *cpu_cross_entropy_backward(const struct call *call, float *scratch)
             memset(dx, 0, (size_t)vocab * sizeof *dx);
             continue;
         }
-        if (call->softmax) {
+        if (call->reads_softmax) {
             for (int64_t j = 0; j < vocab; j++)
                 dx[j] = x[j] * scale;
         } else {
@@ -142,7 +142,7 @@ const char *cpu_cross_entropy_partial(const struct call *call, float *scratch)
     (void)scratch;
     const struct work *work = call->work;
     const int64_t rows = work->loss_partial.rows, vocab = work->loss_partial.vocab;
-    const int64_t first = work->loss_partial.first + call->part * vocab;
+    const int64_t first = work->loss_partial.first + call->part_index * vocab;
     const int64_t columns = columns_of(vocab, first, work->loss_partial.total);
     const int32_t *label = call->read[1].data;
     float *stats = call->write[0].data;
@@ -162,12 +162,12 @@ const char *cpu_cross_entropy_finish(const struct call *call, float *scratch)
 {
     (void)scratch;
     const int64_t rows = call->work->p[0];
-    const int64_t parts = (int64_t)call->read[2].count / (3 * rows);
+    const int64_t parts = (int64_t)call->read[2].element_count / (3 * rows);
     const int32_t *label = call->read[1].data;
     const float *stats = call->read[2].data;
     float *loss = call->write[0].data, *lse = call->write[1].data;
     double sum = 0;
-    if (parts < 1 || (int64_t)call->read[2].count != parts * 3 * rows)
+    if (parts < 1 || (int64_t)call->read[2].element_count != parts * 3 * rows)
         return "reads statistics that are not 3 of every row and part";
     for (int64_t i = 0; i < rows; i++) {
         double top = -INFINITY, total = 0, target = 0;
@@ -194,7 +194,7 @@ const char *cpu_cross_entropy_partial_backward(const struct call *call, float *s
     (void)scratch;
     const struct work *work = call->work;
     const int64_t rows = work->loss_backward.rows, vocab = work->loss_backward.vocab;
-    const int64_t first = work->loss_backward.first + call->part * vocab;
+    const int64_t first = work->loss_backward.first + call->part_index * vocab;
     const int64_t columns = columns_of(vocab, first, work->loss_backward.total);
     const int32_t *label = call->read[1].data;
     const float *lse = call->read[2].data;

@@ -51,9 +51,9 @@ static const float *unscaled_operand(float *to, const struct call *call,
     const struct scaling_layout *l = &o->layout;
     int64_t first = 0;
     for (int64_t g = 0; g < l->groups; g++) {
-        const int64_t end = o->of_rows
-                                ? assignment_group_end(call->dealt, l->rows, l->groups, g, first)
-                                : (g + 1) * (l->rows / l->groups);
+        const int64_t end =
+            o->of_rows ? assignment_group_rows_end(call->routed_rows, l->rows, l->groups, g, first)
+                       : (g + 1) * (l->rows / l->groups);
         const int64_t rows = l->is_transposed ? l->cols : end - first,
                       cols = l->is_transposed ? end - first : l->cols;
         const int64_t begin = first * l->cols, scale = scaling_layout_first_scale(l, g, first);
@@ -102,15 +102,16 @@ const char *cpu_matmul(const struct call *call, float *scratch)
     if (work->matmul.accumulate) {
         const float *before = call->read[bias ? 3 : 2].data;
         if (before != y)
-            memmove(y, before, call->write[0].count * sizeof *y);
+            memmove(y, before, call->write[0].element_count * sizeof *y);
     }
     const float beta = bias || work->matmul.accumulate ? 1 : 0;
     const enum matmul_form form = (enum matmul_form)work->matmul.form;
     const int64_t groups = work_row_groups(work);
     if (work->matmul.part > 0) {
-        const size_t matrix = (size_t)call->part * (size_t)n * (size_t)(form == MATMUL_TN ? m : k);
+        const size_t matrix =
+            (size_t)call->part_index * (size_t)n * (size_t)(form == MATMUL_TN ? m : k);
         if (form == MATMUL_TN && !work->matmul.accumulate)
-            memset(y, 0, call->write[0].count * sizeof *y);
+            memset(y, 0, call->write[0].element_count * sizeof *y);
         product(form, m, n, k, a, form == MATMUL_TN ? b : b + matrix,
                 form == MATMUL_TN ? y + matrix : y, beta);
         return NULL;
@@ -118,8 +119,8 @@ const char *cpu_matmul(const struct call *call, float *scratch)
     size_t end = 0;
     for (int64_t g = 0; g < groups; g++) {
         const size_t first = end;
-        end = (size_t)assignment_group_end(call->dealt, form == MATMUL_TN ? k : m, groups, g,
-                                           (int64_t)first);
+        end = (size_t)assignment_group_rows_end(call->routed_rows, form == MATMUL_TN ? k : m,
+                                                groups, g, (int64_t)first);
         if (bias)
             add_bias(call, form == MATMUL_TN ? 0 : first,
                      form == MATMUL_TN ? (size_t)m : end - first,

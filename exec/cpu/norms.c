@@ -129,7 +129,8 @@ const char *cpu_column_sum(const struct call *call, float *scratch)
         const float *before =
             call->work->column_sum.accumulate ? (const float *)call->read[1].data + g * cols : NULL;
         float *y = (float *)call->write[0].data + g * cols;
-        end = assignment_group_end(call->dealt, call->work->column_sum.rows, groups, g, first);
+        end = assignment_group_rows_end(call->routed_rows, call->work->column_sum.rows, groups, g,
+                                        first);
         for (int64_t j = 0; j < cols; j++)
             sum[j] = before != NULL ? before[j] : 0;
         for (int64_t i = first; i < end; i++) {

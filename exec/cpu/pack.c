@@ -34,10 +34,10 @@ static void move_blocks(const struct call *call, bool pack)
  * [experts, ranks, rows]. */
 static void reorder_rows(const struct call *call, bool pack)
 {
-    const struct dealt_rows *dealt = call->dealt;
+    const struct routed_rows *dealt = call->routed_rows;
     const struct operand *from = &call->read[0], *to = &call->write[0];
     const size_t width = (size_t)call->work->pack.w[0] * dtype_bytes(from->dtype);
-    const int64_t *count = dealt->count + dealt->first;
+    const int64_t *count = dealt->copies_of_expert + dealt->first_expert;
     const uint32_t own = dealt->experts / dealt->ranks;
     size_t by_rank = 0, of_rank = 0, before = 0;
     for (uint32_t e = 0; e < own; e++)
@@ -55,7 +55,7 @@ static void reorder_rows(const struct call *call, bool pack)
 const char *cpu_pack(const struct call *call, float *scratch)
 {
     (void)scratch;
-    if (call->dealt != NULL)
+    if (call->routed_rows != NULL)
         reorder_rows(call, true);
     else
         move_blocks(call, true);
@@ -65,7 +65,7 @@ const char *cpu_pack(const struct call *call, float *scratch)
 const char *cpu_unpack(const struct call *call, float *scratch)
 {
     (void)scratch;
-    if (call->dealt != NULL)
+    if (call->routed_rows != NULL)
         reorder_rows(call, false);
     else
         move_blocks(call, false);
@@ -113,7 +113,7 @@ static void copy_rows(const struct call *call, const struct moved_rows *moved, b
         const char *from = (const char *)x->data + (size_t)(p * x_rows) * size;
         char *to = (char *)call->write[0].data + (size_t)(p * work->take_rows.to) * size;
         for (int64_t i = 0; i < moved->count; i++) {
-            int64_t a = moved_packed(moved, i), b = moved_own(moved, i);
+            int64_t a = moved_packed_row(moved, i), b = moved_own_row(moved, i);
             memcpy(to + (size_t)(back ? a : b) * size, from + (size_t)(back ? b : a) * size, size);
         }
     }
@@ -126,11 +126,11 @@ const char *cpu_take_rows(const struct call *call, float *scratch)
     const int64_t rows = work->take_rows.rows, to = work->take_rows.to;
     const int64_t room = rows < to ? rows : to;
     const enum take_order how = (enum take_order)work->take_rows.take;
-    const struct moved_rows moved = moved_rows(call->rows, moved_list_of(work), room);
+    const struct moved_rows moved = moved_rows_list(call->needed_rows, moved_list_of(work), room);
     memset(call->write[0].data, 0,
-           call->write[0].count * dtype_bytes((enum dtype)call->write[0].dtype));
+           call->write[0].element_count * dtype_bytes((enum dtype)call->write[0].dtype));
     if (how == TAKE_GATHER && call->read_count > 1) {
-        const struct moved_rows arrived = moved_rows(call->rows, MOVED_RECEIVED, room);
+        const struct moved_rows arrived = moved_rows_list(call->needed_rows, MOVED_RECEIVED, room);
         copy_rows(call, &arrived, false, &call->read[1], work->take_rows.arrived);
     }
     copy_rows(call, &moved, how != TAKE_PLACE, &call->read[0], rows);
@@ -143,15 +143,15 @@ const char *cpu_add_rows(const struct call *call, float *scratch)
     const struct work *work = call->work;
     const int64_t rows = work->add_rows.rows, to = work->add_rows.to, width = work->add_rows.width;
     const struct moved_rows moved =
-        moved_rows(call->rows, moved_list_of(work), rows < to ? rows : to);
+        moved_rows_list(call->needed_rows, moved_list_of(work), rows < to ? rows : to);
     if (call->write[0].data != call->read[1].data)
         memmove(call->write[0].data, call->read[1].data,
                 (size_t)(work->add_rows.parts * to * width) * sizeof(float));
     for (int64_t p = 0; p < work->add_rows.parts; p++)
         for (int64_t i = 0; i < moved.count; i++) {
-            const float *x =
-                (const float *)call->read[0].data + (p * rows + moved_packed(&moved, i)) * width;
-            float *y = (float *)call->write[0].data + (p * to + moved_own(&moved, i)) * width;
+            const float *x = (const float *)call->read[0].data +
+                             (p * rows + moved_packed_row(&moved, i)) * width;
+            float *y = (float *)call->write[0].data + (p * to + moved_own_row(&moved, i)) * width;
             for (int64_t c = 0; c < width; c++)
                 y[c] += x[c];
         }

@@ -11,7 +11,8 @@ enum { BLOCK = 2048, GRAIN = 16 * BLOCK };
 /* Returns the address of element i of an operand; one that has a single element, such as a sum, is the same for all. */
 static void *element_of(const struct operand *operand, uint64_t i)
 {
-    return (char *)operand->data + (operand->count > 1 ? i : 0) * dtype_bytes(operand->dtype);
+    return (char *)operand->data +
+           (operand->element_count > 1 ? i : 0) * dtype_bytes(operand->dtype);
 }
 
 /* Computes elements [begin, begin + count) of an op that works element by element. */
@@ -27,10 +28,10 @@ static void compute_block(const struct call *call, uint64_t begin, uint64_t coun
         bool read = k < call->read_count;
         struct operand *o = read ? &block.read[k] : &block.write[k - call->read_count];
         void *data = element_of(o, begin);
-        o->count = o->count > 1 ? count : o->count;
+        o->element_count = o->element_count > 1 ? count : o->element_count;
         o->data = o->dtype == DTYPE_F32 ? data : staged[k];
         if (read && o->dtype != DTYPE_F32)
-            number_to_f32(staged[k], data, o->dtype, o->count);
+            number_to_f32(staged[k], data, o->dtype, o->element_count);
     }
     (void)cpu_math_rows[work.kind].run(&block, NULL); /* finds no fault in any data */
     for (uint32_t k = 0; k < call->write_count; k++)

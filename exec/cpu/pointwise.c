@@ -175,7 +175,8 @@ const char *cpu_cast(const struct call *call, float *scratch)
 const char *cpu_fill(const struct call *call, float *scratch)
 {
     (void)scratch;
-    memset(call->write[0].data, 0, call->write[0].count * dtype_bytes(call->write[0].dtype));
+    memset(call->write[0].data, 0,
+           call->write[0].element_count * dtype_bytes(call->write[0].dtype));
     return NULL;
 }
 
@@ -183,14 +184,15 @@ const char *cpu_square_sum(const struct call *call, float *scratch)
 {
     (void)scratch;
     const struct copied_run all = {0, (uint64_t)call->work->square_sum.count, 1};
-    const struct copied_run *share = call->share != NULL ? call->share : &all;
-    const uint32_t shares = call->share != NULL ? call->share_count : 1;
+    const struct copied_run *share =
+        call->square_sum_shares != NULL ? call->square_sum_shares : &all;
+    const uint32_t shares = call->square_sum_shares != NULL ? call->share_count : 1;
     const float *x = call->read[0].data;
     float *y = call->write[0].data;
     double sum = call->read_count > 1 ? *(const float *)call->read[1].data : 0;
     for (uint32_t k = 0; k < shares; k++) {
         double own = 0;
-        for (uint64_t i = share[k].begin; i < share[k].begin + share[k].count; i++)
+        for (uint64_t i = share[k].begin; i < share[k].begin + share[k].element_count; i++)
             own += (double)x[i] * x[i];
         sum += own / share[k].copies;
     }
@@ -255,8 +257,8 @@ const char *cpu_adamw(const struct call *call, float *scratch)
         .keep2 = (float)(1 - from->beta2),
         .eps = (float)from->eps,
         .decay = (float)(1 - from->lr * from->weight_decay),
-        .rate = (float)(from->lr / (1 - pow(from->beta1, (double)from->step))),
-        .root = (float)(1 / sqrt(1 - pow(from->beta2, (double)from->step))),
+        .rate = (float)(from->lr / (1 - pow(from->beta1, (double)from->first_step))),
+        .root = (float)(1 / sqrt(1 - pow(from->beta2, (double)from->first_step))),
         .factor = call->read_count > 4 ? clip_factor(call, call->read[4].data) : 1,
     };
     int64_t count = call->work->elements.count, at = 0;

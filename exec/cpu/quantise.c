@@ -34,7 +34,7 @@ static float scale_of(const struct call *call, void *scales, int64_t which, floa
         return ldexpf(1, -exponent);
     }
     const float least = 1e-12f; /* torchao/float8/float8_utils.py: EPS */
-    const float factor = number_most(dtype) / fmaxf(amax, least);
+    const float factor = number_largest(dtype) / fmaxf(amax, least);
     ((float *)scales)[which] = 1 / factor;
     return factor;
 }
@@ -67,7 +67,8 @@ static void copy_groups(const struct call *call, bool turned, const struct opera
     const int64_t rows = call->work->quantise.rows, cols = call->work->quantise.cols;
     int64_t first = 0;
     for (int64_t g = 0; g < layout.groups; g++) {
-        const int64_t end = assignment_group_end(call->dealt, rows, layout.groups, g, first);
+        const int64_t end =
+            assignment_group_rows_end(call->routed_rows, rows, layout.groups, g, first);
         const float *at = (const float *)call->read[0].data + first * cols;
         const struct strided_matrix x = {at, end - first, cols, cols, 1};
         const struct strided_matrix back = {at, cols, end - first, 1, cols};

@@ -4,7 +4,7 @@
 
 static enum status absent_open(struct exec_run *run, struct diag *diag);
 
-static enum status absent_describe(backend_say *say, void *user, struct diag *diag)
+static enum status absent_describe(backend_header_function *say, void *user, struct diag *diag)
 {
     (void)say;
     (void)user;

@@ -408,7 +408,7 @@ static void *row_of(const struct operand *operand, int64_t row, int64_t heads, i
 /* True if the schedule planned the library's workspace as an operand of the op. */
 static bool has_workspace(const struct call *call, const struct fused *fused)
 {
-    return call->write_count > 3 && call->write[3].count >= fused_scratch(fused) &&
+    return call->write_count > 3 && call->write[3].element_count >= fused_scratch(fused) &&
            (uintptr_t)call->write[3].data % CUDA_SCRATCH_ALIGNMENT == 0;
 }
 

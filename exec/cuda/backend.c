@@ -20,9 +20,9 @@ static void select_device(const struct cuda_rank *rank)
 static enum status check_options(const struct exec_run *run, struct diag *diag)
 {
     const struct exec_options *o = run->options;
-    if (o->copies.bytes_per_s > 0 || o->copies.latency_s > 0 || o->messages.bytes_per_s > 0 ||
-        o->messages.latency_s > 0)
-        return diag_error(diag, (struct loc){run->name, 0, 0}, STATUS_BAD_INPUT,
+    if (o->copy_link.bytes_per_s > 0 || o->copy_link.latency_s > 0 ||
+        o->message_link.bytes_per_s > 0 || o->message_link.latency_s > 0)
+        return diag_error(diag, (struct loc){run->schedule_name, 0, 0}, STATUS_BAD_INPUT,
                           "links are emulated only on the cpu backend; a GPU uses its real links");
     return STATUS_OK;
 }
@@ -38,8 +38,8 @@ static enum status find_device(struct cuda *cuda, struct diag *diag)
     cuda->shares_one_gpu = cuda->run->world == NULL && cuda->ranks > 1;
     for (uint32_t r = 0; r < cuda->ranks; r++)
         cuda->rank[r].device =
-            cuda->run->world != NULL ? (int)bootstrap_local(cuda->run->world) % devices : 0;
-    cudaError_t error = cudaSetDevice(cuda->rank[cuda->run->first].device);
+            cuda->run->world != NULL ? (int)bootstrap_local_rank(cuda->run->world) % devices : 0;
+    cudaError_t error = cudaSetDevice(cuda->rank[cuda->run->first_rank].device);
     return error == cudaSuccess ? STATUS_OK : cuda_refused(diag, "cudaSetDevice", error);
 }
 
@@ -69,7 +69,7 @@ static void open_barriers(struct cuda *cuda)
     cuda->barrier_begin = heap_zalloc((size_t)ir->group_count + 1, sizeof *cuda->barrier_begin);
     for (uint32_t g = 0; g < ir->group_count; g++) {
         cuda->barrier_begin[g] = cuda->barriers;
-        cuda->barriers += assignment->instances[g] * assignment->barriers[g];
+        cuda->barriers += assignment->instance_count[g] * assignment->most_barriers[g];
     }
     cuda->barrier = heap_zalloc((size_t)cuda->barriers + 1, sizeof *cuda->barrier);
 }
@@ -80,7 +80,7 @@ static void size_scratch(struct cuda *cuda, struct cuda_rank *rank)
     for (uint32_t s = 0; s < cuda->run->ir->stream_count; s++) {
         struct cuda_stream *stream = &rank->stream[s];
         for (uint32_t i = 0; i < stream->list.op_count; i++) {
-            size_t wanted = cuda->prepared[stream->list.op[i]].scratch;
+            size_t wanted = cuda->prepared[stream->list.ops[i]].scratch;
             if (wanted > stream->scratch_bytes)
                 stream->scratch_bytes = wanted;
         }
@@ -92,7 +92,7 @@ static void size_scratch(struct cuda *cuda, struct cuda_rank *rank)
 static enum status open_rank(struct cuda *cuda, struct cuda_rank *rank, struct diag *diag)
 {
     if (cuda->shares_one_gpu)
-        rank->lock = &cuda->rank[cuda->run->first].own_lock;
+        rank->lock = &cuda->rank[cuda->run->first_rank].own_lock;
     enum status status = cuda_open_streams(rank, diag);
     size_scratch(cuda, rank);
     return status == STATUS_OK ? cuda_open_memory(rank, diag) : status;
@@ -101,7 +101,7 @@ static enum status open_rank(struct cuda *cuda, struct cuda_rank *rank, struct d
 static void note_tiles(const struct cuda *cuda)
 {
     const char *why = attentions_why_tiles(cuda->attentions);
-    if (why != NULL && cuda->run->options->notes != NULL && run_is_here(cuda->run, 0))
+    if (why != NULL && cuda->run->options->notes != NULL && run_has_rank(cuda->run, 0))
         diag_note(
             cuda->run->options->notes, (struct loc){.name = "attention"},
             "some or all of it is computed by longhaul's own kernels, which are slower than cuDNN: "
@@ -115,7 +115,7 @@ static void note_epilogues(const struct cuda *cuda)
         [PRODUCT_GELU] = "GELU", [PRODUCT_COLUMN_SUM] = "the gradient of a bias"};
     for (int e = 0; e < PRODUCT_EPILOGUE_COUNT; e++)
         if (cuda->joined_count[e] < cuda->candidate_count[e] && cuda->run->options->notes != NULL &&
-            run_is_here(cuda->run, 0))
+            run_has_rank(cuda->run, 0))
             diag_note(cuda->run->options->notes, (struct loc){.name = "epilogues"},
                       "cuBLASLt computes %s with %" PRIu32 " of %" PRIu32
                       " products; for the others it has no algorithm, and a kernel of its own "
@@ -139,7 +139,7 @@ static enum status check_routing(const struct ir *ir, struct diag *diag)
 static enum status cuda_open(struct exec_run *run, struct diag *diag)
 {
     struct cuda *cuda = heap_zalloc(1, sizeof *cuda);
-    run->state = cuda;
+    run->backend_state = cuda;
     cuda_environment();
     cuda->run = run;
     cuda->ranks = run->assignment.ranks;
@@ -148,7 +148,7 @@ static enum status cuda_open(struct exec_run *run, struct diag *diag)
     enum status status = check_options(run, diag);
     if (status == STATUS_OK)
         status = check_routing(run->ir, diag);
-    if (status == STATUS_OK && run->options->profile) /* before there is a context */
+    if (status == STATUS_OK && run->options->times_by_cupti) /* before there is a context */
         status = cupti_open(diag);
     if (status == STATUS_OK)
         status = find_device(cuda, diag);
@@ -163,7 +163,7 @@ static enum status cuda_open(struct exec_run *run, struct diag *diag)
     cuda->attentions = attentions_new(cuda->products, run->options->attention, diag);
     if (cuda->attentions == NULL)
         return STATUS_SYSTEM;
-    for (uint32_t r = run->first; r < run->first + run->count; r++)
+    for (uint32_t r = run->first_rank; r < run->first_rank + run->rank_count; r++)
         cuda_list_ops(&cuda->rank[r]);
     status = cuda_prepare(cuda, diag);
     if (status == STATUS_OK)
@@ -174,14 +174,16 @@ static enum status cuda_open(struct exec_run *run, struct diag *diag)
         status = loopback_open(cuda, diag);
     if (status == STATUS_OK && run->world != NULL && cuda->ranks > 1)
         status = nccl_links_open(cuda, diag);
-    for (uint32_t r = run->first; r < run->first + run->count && status == STATUS_OK; r++)
+    for (uint32_t r = run->first_rank; r < run->first_rank + run->rank_count && status == STATUS_OK;
+         r++)
         status = open_rank(cuda, &cuda->rank[r], diag);
     if (status == STATUS_OK)
         status = cuda_load_kernels(cuda, diag);
     if (status == STATUS_OK)
         status = sm_hog_open(cuda, diag);
-    if (status == STATUS_OK && (run->options->trace || run->options->until_clock_steady))
-        cuda->sampler = sampler_new(cuda->rank[run->first].device);
+    if (status == STATUS_OK &&
+        (run->options->records_trace || run->options->waits_for_steady_clock))
+        cuda->sampler = sampler_new(cuda->rank[run->first_rank].device);
     cudaError_t error = status == STATUS_OK ? cudaDeviceSynchronize() : cudaSuccess;
     return error == cudaSuccess ? status : cuda_refused(diag, "cudaDeviceSynchronize", error);
 }
@@ -192,15 +194,15 @@ static void cuda_close(struct exec_run *run)
     if (cuda == NULL)
         return;
     sampler_free(cuda->sampler);
-    select_device(&cuda->rank[run->first]);
+    select_device(&cuda->rank[run->first_rank]);
     nccl_links_close(cuda);
     sm_hog_close(cuda);
     (void)cudaDeviceSynchronize(); /* queued work may still use what is freed below */
-    for (uint32_t r = run->first; r < run->first + run->count; r++)
+    for (uint32_t r = run->first_rank; r < run->first_rank + run->rank_count; r++)
         cuda_close_streams(&cuda->rank[r]);
     for (uint32_t r = 0; r < cuda->ranks; r++) {
         struct cuda_rank *rank = &cuda->rank[r];
-        if (run_is_here(run, r))
+        if (run_has_rank(run, r))
             cuda_close_memory(rank);
         free(rank->stream);
         pthread_mutex_destroy(&rank->own_lock);
@@ -214,7 +216,7 @@ static void cuda_close(struct exec_run *run)
     free((void *)cuda->barrier);
     free(cuda->rank);
     free(cuda);
-    run->state = NULL;
+    run->backend_state = NULL;
 }
 
 /* ---- memory ---- */
@@ -296,7 +298,7 @@ static void mark_beginning(struct cuda_rank *rank)
     cudaError_t error = cudaEventRecord(rank->base, stream);
     if (error == cudaSuccess)
         error = cudaEventSynchronize(rank->base);
-    rank->base_s = run_now();
+    rank->base_s = run_now_s();
     if (error != cudaSuccess)
         cuda_failed(rank, IR_NONE, "cudaEventSynchronize", error);
 }
@@ -308,18 +310,18 @@ static void cuda_begin_step(struct exec_run *run)
         loopback_begin_step(cuda);
     for (uint32_t i = 0; i < cuda->barriers; i++)
         atomic_store(&cuda->barrier[i], 0);
-    for (uint32_t r = run->first; r < run->first + run->count; r++) {
+    for (uint32_t r = run->first_rank; r < run->first_rank + run->rank_count; r++) {
         struct cuda_rank *rank = &cuda->rank[r];
         select_device(rank);
         *rank->fault = 0;
-        for (uint32_t k = 0; k < assignment_ops(&run->assignment, r); k++)
+        for (uint32_t k = 0; k < assignment_op_count(&run->assignment, r); k++)
             atomic_store(&rank->at_barrier[k], false);
         for (uint32_t s = 0; s < run->ir->stream_count; s++) {
             struct cuda_stream *stream = &rank->stream[s];
             stream->issued_ops = stream->launched = stream->ended_ops = 0;
             stream->peers_missing = false;
         }
-        cudaError_t error = run->options->poison ? cuda_poison(rank) : cudaSuccess;
+        cudaError_t error = run->options->finds_unwritten_reads ? cuda_poison(rank) : cudaSuccess;
         if (error != cudaSuccess)
             cuda_failed(rank, IR_NONE, "cudaMemset", error);
         mark_beginning(rank);
@@ -336,17 +338,17 @@ static bool cuda_enqueue(struct exec_run *run, uint32_t r, uint32_t op)
     rank->stream[run->ir->op.stream[op]].issued_ops++;
     pthread_mutex_unlock(rank->lock);
     cuda_launch(rank);
-    return !run_stopped(run);
+    return !run_must_stop(run);
 }
 
 /* Polls until a stream's ops below `place` have ended. It never calls a CUDA function that blocks, because the thread
  * must be able to return when a run has stalled and is stopped. */
 static bool wait_for(struct cuda_rank *rank, uint8_t stream, uint32_t place)
 {
-    double since_s = run_now();
+    double since_s = run_now_s();
     for (;;) {
         cuda_poll(rank);
-        if (run_stopped(rank->run))
+        if (run_must_stop(rank->run))
             return false;
         if (rank->stream[stream].ended_ops >= place)
             return true;
@@ -370,24 +372,24 @@ static bool cuda_barrier(struct exec_run *run, uint32_t r, uint32_t op)
 {
     struct cuda *cuda = cuda_of(run);
     const struct assignment *assignment = &run->assignment;
-    double since_s = run_now();
+    double since_s = run_now_s();
     uint32_t group = (uint32_t)ir_work(run->ir, op)->barrier.group;
     select_device(&cuda->rank[r]);
     if (cuda->links != NULL) {
         atomic_store(&cuda->rank[r].at_barrier[cuda_local(&cuda->rank[r], op)], true);
         return nccl_barrier(&cuda->rank[r], op);
     }
-    atomic_uint *come =
-        &cuda->barrier[cuda->barrier_begin[group] +
-                       assignment_instance(assignment, r, group) * assignment->barriers[group] +
-                       assignment->call[op]];
+    atomic_uint *come = &cuda->barrier[cuda->barrier_begin[group] +
+                                       assignment_group_instance(assignment, r, group) *
+                                           assignment->most_barriers[group] +
+                                       assignment->call_number[op]];
     atomic_store(&cuda->rank[r].at_barrier[cuda_local(&cuda->rank[r], op)], true);
     atomic_fetch_add(come, 1);
-    while (atomic_load(come) < assignment->size[group] && !run_stopped(run)) {
+    while (atomic_load(come) < assignment->group_size[group] && !run_must_stop(run)) {
         cuda_poll(&cuda->rank[r]);
         cuda_rest(since_s);
     }
-    return !run_stopped(run);
+    return !run_must_stop(run);
 }
 
 static bool cuda_finish(struct exec_run *run, uint32_t rank)
@@ -417,7 +419,7 @@ static void cuda_end_step(struct exec_run *run)
 /* Records which ops have ended on the device: a host thread that is blocked in a call does not. */
 static void cuda_watch(struct exec_run *run)
 {
-    for (uint32_t r = run->first; r < run->first + run->count; r++)
+    for (uint32_t r = run->first_rank; r < run->first_rank + run->rank_count; r++)
         cuda_poll(&cuda_of(run)->rank[r]);
     nccl_links_poll(cuda_of(run));
 }
@@ -431,10 +433,10 @@ static void cuda_stop(struct exec_run *run)
 static enum op_state cuda_state(struct exec_run *run, uint32_t r, uint32_t op)
 {
     struct cuda_rank *rank = &cuda_of(run)->rank[r];
-    if (!run_is_here(run, r))
+    if (!run_has_rank(run, r))
         return OP_NOT_ISSUED; /* as far as is known here */
     if (work_kind_info((enum work_kind)run->ir->op.kind[op])->stream == STREAM_SYNC) {
-        uint32_t host = atomic_load(&run->host[r]);
+        uint32_t host = atomic_load(&run->host_op[r]);
         return host > op ? OP_DONE : OP_NOT_ISSUED;
     }
     const struct cuda_stream *stream = &rank->stream[run->ir->op.stream[op]];
@@ -456,7 +458,7 @@ static enum op_state cuda_state(struct exec_run *run, uint32_t r, uint32_t op)
 static bool cuda_arrived(struct exec_run *run, uint32_t r, uint32_t op)
 {
     struct cuda_rank *rank = &cuda_of(run)->rank[r];
-    if (!run_is_here(run, r) || !assignment_works(&run->assignment, r, op))
+    if (!run_has_rank(run, r) || !assignment_op_works_on_rank(&run->assignment, r, op))
         return false; /* it never comes, or another process knows */
     if (run->ir->op.kind[op] == WORK_BARRIER)
         return atomic_load(&rank->at_barrier[cuda_local(rank, op)]);
@@ -467,7 +469,7 @@ static bool cuda_arrived(struct exec_run *run, uint32_t r, uint32_t op)
 const struct backend cuda_backend = {
     .name = "cuda",
     .summary = "NVIDIA GPUs: CUDA streams, cuBLASLt, cuDNN; ranks that share one, or NCCL",
-    .processes = true,
+    .supports_processes = true,
     .kernel = cuda_kernels,
     .describe = cuda_describe,
     .describe_run = cuda_describe_run,

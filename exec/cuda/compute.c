@@ -89,7 +89,7 @@ static int column_sum(const struct call *call, const struct cuda_place *place)
     int error = 0;
     for (int64_t g = 0; g < groups && error == 0; g++) {
         const int64_t first = end;
-        end = assignment_group_end(call->dealt, total, groups, g, first);
+        end = assignment_group_rows_end(call->routed_rows, total, groups, g, first);
         const int64_t rows = end - first;
         const struct cuda_array y = from(write_array(call, 0), g * cols),
                                 before = from(in_or_nothing(call, 1), g * cols);
@@ -216,8 +216,8 @@ static int adamw(const struct call *call, const struct cuda_place *place)
         .keep2 = (float)(1 - a->beta2),
         .eps = (float)a->eps,
         .decay = (float)(1 - a->lr * a->weight_decay),
-        .rate = (float)(a->lr / (1 - pow(a->beta1, (double)a->step))),
-        .root = (float)(1 / sqrt(1 - pow(a->beta2, (double)a->step))),
+        .rate = (float)(a->lr / (1 - pow(a->beta1, (double)a->first_step))),
+        .root = (float)(1 / sqrt(1 - pow(a->beta2, (double)a->first_step))),
         .max_norm = (float)a->max_norm,
     };
     return cuda_adamw(call->write_count > 3 ? write_array(call, 3) : NOTHING, write_array(call, 0),
@@ -242,16 +242,16 @@ static size_t square_sum_scratch(const struct work *work)
 static int square_sum(const struct call *call, const struct cuda_place *place)
 {
     const struct copied_run all = {0, (uint64_t)call->work->square_sum.count, 1}, none = {0, 0, 1};
-    const struct copied_run *share = call->share == NULL      ? &all
-                                     : call->share_count == 0 ? &none
-                                                              : call->share;
+    const struct copied_run *share = call->square_sum_shares == NULL ? &all
+                                     : call->share_count == 0        ? &none
+                                                                     : call->square_sum_shares;
     const float *before = call->read_count > 1 ? call->read[1].data : NULL;
     uint32_t shares = call->share_count > 0 ? call->share_count : 1;
     int error = 0;
     for (uint32_t k = 0; k < shares && error == 0; k++) {
         struct cuda_array x = read_array(call, 0);
         x.data = (char *)x.data + share[k].begin * dtype_bytes((enum dtype)call->read[0].dtype);
-        error = cuda_square_sum(call->write[0].data, before, x, (int64_t)share[k].count,
+        error = cuda_square_sum(call->write[0].data, before, x, (int64_t)share[k].element_count,
                                 share[k].copies, place->scratch, place->stream);
         before = call->write[0].data;
     }
@@ -289,7 +289,7 @@ static int quantise(const struct call *call, const struct cuda_place *place)
 /* Returns the first row of a rank's part of the table. */
 static int64_t first_row(const struct call *call)
 {
-    return call->work->embedding.first + call->part * call->work->embedding.vocab;
+    return call->work->embedding.first + call->part_index * call->work->embedding.vocab;
 }
 
 static int embedding(const struct call *call, const struct cuda_place *place)
@@ -311,7 +311,7 @@ static int embedding_backward(const struct call *call, const struct cuda_place *
     if (call->write_count > 1) {
         const struct operand *others = &call->write[1];
         const int error = (int)cudaMemsetAsync(
-            others->data, 0, others->count * dtype_bytes(others->dtype), place->stream);
+            others->data, 0, others->element_count * dtype_bytes(others->dtype), place->stream);
         if (error != 0)
             return error;
     }
@@ -341,10 +341,10 @@ static int cross_entropy(const struct call *call, const struct cuda_place *place
 static int cross_entropy_backward(const struct call *call, const struct cuda_place *place)
 {
     const struct work *w = call->work;
-    return cuda_cross_entropy_backward(write_array(call, 0), read_array(call, 0),
-                                       call->read[1].data, call->softmax, w->cross_entropy.rows,
-                                       w->cross_entropy.vocab, (double)w->cross_entropy.count,
-                                       place->fault, place->fault_mark, place->stream);
+    return cuda_cross_entropy_backward(
+        write_array(call, 0), read_array(call, 0), call->read[1].data, call->reads_softmax,
+        w->cross_entropy.rows, w->cross_entropy.vocab, (double)w->cross_entropy.count, place->fault,
+        place->fault_mark, place->stream);
 }
 
 /* Returns how many columns of a rank's part of the logits belong to tokens of the vocabulary. If the vocabulary does
@@ -358,7 +358,7 @@ static int64_t columns_of(int64_t vocab, int64_t first, int64_t total)
 static int cross_entropy_partial(const struct call *call, const struct cuda_place *place)
 {
     const struct work *w = call->work;
-    int64_t vocab = w->loss_partial.vocab, first = w->loss_partial.first + call->part * vocab;
+    int64_t vocab = w->loss_partial.vocab, first = w->loss_partial.first + call->part_index * vocab;
     return cuda_cross_entropy_partial(
         call->write[0].data, read_array(call, 0), call->read[1].data, w->loss_partial.rows, vocab,
         columns_of(vocab, first, w->loss_partial.total), first, place->stream);
@@ -367,7 +367,8 @@ static int cross_entropy_partial(const struct call *call, const struct cuda_plac
 static int cross_entropy_partial_backward(const struct call *call, const struct cuda_place *place)
 {
     const struct work *w = call->work;
-    int64_t vocab = w->loss_backward.vocab, first = w->loss_backward.first + call->part * vocab;
+    int64_t vocab = w->loss_backward.vocab,
+            first = w->loss_backward.first + call->part_index * vocab;
     return cuda_cross_entropy_partial_backward(
         write_array(call, 0), read_array(call, 0), call->read[1].data, call->read[2].data,
         w->loss_backward.rows, vocab, columns_of(vocab, first, w->loss_backward.total), first,
@@ -377,7 +378,7 @@ static int cross_entropy_partial_backward(const struct call *call, const struct 
 static int cross_entropy_finish(const struct call *call, const struct cuda_place *place)
 {
     const int64_t *p = call->work->p; /* rows, vocab, count, first, accumulate */
-    int64_t parts = (int64_t)call->read[2].count / (3 * p[0]);
+    int64_t parts = (int64_t)call->read[2].element_count / (3 * p[0]);
     return cuda_cross_entropy_finish(call->write[0].data, call->write[1].data, call->read[2].data,
                                      call->read[1].data, p[4] ? call->read[3].data : NULL, p[0],
                                      parts, (double)p[2], place->scratch, place->stream);
@@ -454,14 +455,14 @@ static struct cuda_pack pack_of(const struct work *work, const struct operand *w
 /* Copies rows of experts between the order of ranks and that of experts. */
 static int reorder_rows(const struct call *call, const struct cuda_place *place, bool back)
 {
-    const struct dealt_rows *dealt = call->dealt;
+    const struct routed_rows *dealt = call->routed_rows;
     const struct cuda_dealt_rows rows = {
         .y = call->write[0].data,
         .x = call->read[0].data,
-        .begin = place->dealt + dealt->first,
+        .begin = place->dealt + dealt->first_expert,
         .experts = dealt->experts / dealt->ranks,
         .ranks = dealt->ranks,
-        .rows = dealt->rows,
+        .rows = dealt->row_count,
         .row_bytes = call->work->pack.w[0] * (int64_t)dtype_bytes((enum dtype)call->read[0].dtype),
         .back = back,
     };
@@ -470,7 +471,7 @@ static int reorder_rows(const struct call *call, const struct cuda_place *place,
 
 static int pack_blocks(const struct call *call, const struct cuda_place *place)
 {
-    if (call->dealt != NULL)
+    if (call->routed_rows != NULL)
         return reorder_rows(call, place, false);
     struct cuda_pack p = pack_of(call->work, &call->read[0], call->write, call->write_count);
     return cuda_pack(&p, place->stream);
@@ -478,7 +479,7 @@ static int pack_blocks(const struct call *call, const struct cuda_place *place)
 
 static int unpack_blocks(const struct call *call, const struct cuda_place *place)
 {
-    if (call->dealt != NULL)
+    if (call->routed_rows != NULL)
         return reorder_rows(call, place, true);
     struct cuda_pack p = pack_of(call->work, &call->write[0], call->read, call->read_count);
     return cuda_unpack(&p, place->stream);
@@ -540,8 +541,8 @@ static int add_rows(const struct call *call, const struct cuda_place *place)
     const int64_t rows = w->add_rows.rows, to = w->add_rows.to, room = rows < to ? rows : to;
     int error = 0;
     if (call->write[0].data != call->read[1].data)
-        error = cuda_cast(write_array(call, 0), read_array(call, 1), (int64_t)call->write[0].count,
-                          place->stream);
+        error = cuda_cast(write_array(call, 0), read_array(call, 1),
+                          (int64_t)call->write[0].element_count, place->stream);
     return error != 0 ? error
                       : cuda_add_rows(call->write[0].data, to, read_array(call, 0), rows,
                                       w->add_rows.parts, w->add_rows.width,
@@ -586,7 +587,8 @@ static struct cuda_sinks sinks_of(const struct call *call, uint32_t o)
 {
     const struct work *w = call->work;
     return (struct cuda_sinks){.o = read_array(call, o),
-                               .sink = from(read_array(call, o + 2), call->part * w->sink.heads),
+                               .sink =
+                                   from(read_array(call, o + 2), call->part_index * w->sink.heads),
                                .lse = call->read[o + 1].data,
                                .rows = w->sink.rows,
                                .heads = w->sink.heads,
@@ -614,7 +616,7 @@ static int sink_backward(const struct call *call, const struct cuda_place *place
 {
     const struct work *w = call->work;
     const struct cuda_sinks s = sinks_of(call, 1);
-    const struct cuda_array own = from(write_array(call, 0), call->part * s.heads);
+    const struct cuda_array own = from(write_array(call, 0), call->part_index * s.heads);
     const struct cuda_array terms = {place->scratch, CUDA_F32};
     int error =
         cuda_begin_sum(write_array(call, 0), in_or_nothing(call, 4), w->sink.sinks, place->stream);

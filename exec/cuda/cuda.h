@@ -8,7 +8,7 @@
  *
  * Locks, in the order in which a thread may take them: a rank's `lock` (own_lock, or that of the first rank if all
  * share a GPU), which is held while ops are launched; a rank's poll_lock, which is held while ends of ops are looked
- * for, and never together with a `lock`; the run's lock, which run_failed() takes and gives back before it calls the
+ * for, and never together with a `lock`; the run's lock, which run_record_failure() takes and gives back before it calls the
  * backend's stop(); poll_lock of NCCL's links, which stop() takes. So a thread that holds any of the first two may end
  * the run.
  *
@@ -149,12 +149,12 @@ struct cuda {
 
 static inline struct cuda *cuda_of(const struct exec_run *run)
 {
-    return run->state;
+    return run->backend_state;
 }
 
 static inline uint32_t cuda_local(const struct cuda_rank *rank, uint32_t op)
 {
-    return op - assignment_first(&rank->run->assignment, rank->rank);
+    return op - assignment_first_op(&rank->run->assignment, rank->rank);
 }
 static inline struct cuda_events *cuda_events(const struct cuda_rank *rank, uint32_t op)
 {
@@ -230,13 +230,13 @@ void sm_hog_close(struct cuda *cuda);
 void cuda_environment(void);
 /* Counts the GPUs, at least one. STATUS_SYSTEM: none can be used; the message says why. */
 enum status cuda_count_devices(int *count, struct diag *diag);
-enum status cuda_describe(backend_say *say, void *user, struct diag *diag);
-void cuda_describe_run(struct exec_run *run, backend_say *say, void *user);
-/* Returns the mean of the SM clock between two times of run_now(), in MHz; 0: unknown. */
+enum status cuda_describe(backend_header_function *say, void *user, struct diag *diag);
+void cuda_describe_run(struct exec_run *run, backend_header_function *say, void *user);
+/* Returns the mean of the SM clock between two times of run_now_s(), in MHz; 0: unknown. */
 double cuda_clock_mhz(struct exec_run *run, double begin_s, double end_s);
 /* Describes the device between two times: clock, power, temperature, what limited the clock, and all samples. */
-void cuda_describe_step(struct exec_run *run, double begin_s, double end_s, backend_say *say,
-                        void *user);
+void cuda_describe_step(struct exec_run *run, double begin_s, double end_s,
+                        backend_header_function *say, void *user);
 
 /* ---- prepare.c: everything that is planned before the first step ---- */
 

@@ -11,22 +11,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void say_number(backend_say *say, void *user, const char *key, long long value)
+static void say_number(backend_header_function *say, void *user, const char *key, long long value)
 {
     char text[32];
     snprintf(text, sizeof text, "%lld", value);
     say(user, key, text);
 }
 
-static void say_cuda(backend_say *say, void *user, const char *key, int version)
+static void say_cuda(backend_header_function *say, void *user, const char *key, int version)
 {
     char text[32];
     snprintf(text, sizeof text, "%d.%d", version / 1000, version % 1000 / 10);
     say(user, key, text);
 }
 
-static void say_version(backend_say *say, void *user, const char *key, enum nvidia_library library,
-                        int version)
+static void say_version(backend_header_function *say, void *user, const char *key,
+                        enum nvidia_library library, int version)
 {
     char text[32];
     version_print(library, version, text, sizeof text);
@@ -34,7 +34,7 @@ static void say_version(backend_say *say, void *user, const char *key, enum nvid
         say(user, key, text);
 }
 
-static void say_clocks(backend_say *say, void *user, int device)
+static void say_clocks(backend_header_function *say, void *user, int device)
 {
     char text[80];
     if (nvml_driver(text, sizeof text))
@@ -91,7 +91,7 @@ enum status cuda_count_devices(int *count, struct diag *diag)
                                              cudaGetErrorString(error));
 }
 
-enum status cuda_describe(backend_say *say, void *user, struct diag *diag)
+enum status cuda_describe(backend_header_function *say, void *user, struct diag *diag)
 {
     int count = 0, major = 0, minor = 0, sms = 0, driver = 0, runtime = 0, device = 0;
     struct cudaDeviceProp properties;
@@ -120,7 +120,7 @@ enum status cuda_describe(backend_say *say, void *user, struct diag *diag)
 }
 
 /* Says how many ops are computed by the op before them, at whose end a trace has their start and end. */
-static void say_epilogues(const struct cuda *cuda, backend_say *say, void *user)
+static void say_epilogues(const struct cuda *cuda, backend_header_function *say, void *user)
 {
     char text[160];
     snprintf(text, sizeof text,
@@ -133,14 +133,14 @@ static void say_epilogues(const struct cuda *cuda, backend_say *say, void *user)
 }
 
 /* Describes the versions of the opened libraries, how ranks communicate, and the clock under load. */
-void cuda_describe_run(struct exec_run *run, backend_say *say, void *user)
+void cuda_describe_run(struct exec_run *run, backend_header_function *say, void *user)
 {
     const struct cuda *cuda = cuda_of(run);
     char text[640];
     say_version(say, user, "cublaslt", NVIDIA_CUBLASLT, (int)cuda->cublaslt->cublasLtGetVersion());
     say_version(say, user, "cudnn", NVIDIA_CUDNN, attentions_cudnn(cuda->attentions));
     say_version(say, user, "nccl", NVIDIA_NCCL, nccl_version(cuda));
-    if (run->options->profile)
+    if (run->options->times_by_cupti)
         say_version(say, user, "cupti", NVIDIA_CUPTI, cupti_version());
     attentions_describe(cuda->attentions, text, sizeof text);
     say(user, "attention", text);
@@ -150,9 +150,9 @@ void cuda_describe_run(struct exec_run *run, backend_say *say, void *user)
         say(user, "communication",
             cuda->shares_one_gpu ? "loopback: copies on one GPU, not the links of several"
                                  : "nccl");
-    if (run->options->trace)
-        say(user, "times_by", run->options->profile ? "cupti" : "events");
-    if (run->options->trace && run->options->profile) {
+    if (run->options->records_trace)
+        say(user, "times_by", run->options->times_by_cupti ? "cupti" : "events");
+    if (run->options->records_trace && run->options->times_by_cupti) {
         snprintf(text, sizeof text, "%zu of %zu", cuda->recorded_ops, cuda->launched_ops);
         say(user, "cupti_ops", text);
     }
@@ -172,7 +172,7 @@ double cuda_clock_mhz(struct exec_run *run, double begin_s, double end_s)
 }
 
 /* Says all samples of a step: seconds from its start, MHz, watts, degrees Celsius. */
-static void say_samples(backend_say *say, void *user, const struct nvml_sample *sample,
+static void say_samples(backend_header_function *say, void *user, const struct nvml_sample *sample,
                         size_t count, double begin_s)
 {
     struct text text = {0};
@@ -183,8 +183,8 @@ static void say_samples(backend_say *say, void *user, const struct nvml_sample *
     text_release(&text);
 }
 
-void cuda_describe_step(struct exec_run *run, double begin_s, double end_s, backend_say *say,
-                        void *user)
+void cuda_describe_step(struct exec_run *run, double begin_s, double end_s,
+                        backend_header_function *say, void *user)
 {
     struct nvml_sample *sample = NULL;
     size_t count = cuda_of(run)->sampler != NULL

@@ -2,7 +2,7 @@
 
 bool cuda_failed(struct cuda_rank *rank, uint32_t op, const char *call, cudaError_t error)
 {
-    run_failed(rank->run, rank->rank, op, "%s: %s", call, cudaGetErrorString(error));
+    run_record_failure(rank->run, rank->rank, op, "%s: %s", call, cudaGetErrorString(error));
     return false;
 }
 

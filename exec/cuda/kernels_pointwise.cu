@@ -415,7 +415,8 @@ static __global__ void draw_kernel(struct array to, struct draw draw)
             struct eight e;
 #pragma unroll
             for (int j = 0; j < EIGHT; j++)
-                e.x[j] = draw_number(&draw, draw.first + row * draw.step + (uint64_t)(i + j));
+                e.x[j] = draw_element(&draw, draw.first_element + row * draw.row_stride +
+                                                 (uint64_t)(i + j));
             store8(to, (int64_t)(row * draw.cols) + i, n, e);
         }
 }

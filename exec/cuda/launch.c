@@ -38,8 +38,8 @@ static bool *ops_to_mark(const struct cuda_rank *rank)
 {
     const struct exec_run *run = rank->run;
     const struct ir *ir = run->ir;
-    uint32_t first = assignment_first(&run->assignment, rank->rank),
-             count = assignment_ops(&run->assignment, rank->rank);
+    uint32_t first = assignment_first_op(&run->assignment, rank->rank),
+             count = assignment_op_count(&run->assignment, rank->rank);
     bool *mark = heap_zalloc((size_t)count + 1, sizeof *mark);
     uint32_t *last = heap_alloc(ir->stream_count, sizeof *last);
     for (uint32_t s = 0; s < ir->stream_count; s++)
@@ -74,8 +74,8 @@ static enum status new_event(cudaEvent_t *event, bool timed, struct diag *diag)
 static enum status open_events(struct cuda_rank *rank, struct diag *diag)
 {
     const struct exec_run *run = rank->run;
-    uint32_t first = assignment_first(&run->assignment, rank->rank),
-             count = assignment_ops(&run->assignment, rank->rank);
+    uint32_t first = assignment_first_op(&run->assignment, rank->rank),
+             count = assignment_op_count(&run->assignment, rank->rank);
     bool trace = cuda_times_by_events(run), shared = cuda_of(run)->shares_one_gpu;
     bool *mark = ops_to_mark(rank);
     rank->events = heap_zalloc((size_t)count + 1, sizeof *rank->events);
@@ -98,18 +98,18 @@ static enum status open_events(struct cuda_rank *rank, struct diag *diag)
 
 static void open_host_stream(struct cuda_rank *rank, struct cuda_stream *stream)
 {
-    size_t floats = cpu_scratch_most(rank->run->ir, stream->list.op, stream->list.op_count);
+    size_t floats = cpu_scratch_most(rank->run->ir, stream->list.ops, stream->list.op_count);
     stream->host_scratch = heap_zalloc(floats + 1, sizeof *stream->host_scratch);
     if (rank->host_work == NULL)
         rank->host_work =
-            heap_zalloc((size_t)assignment_ops(&rank->run->assignment, rank->rank) + 1,
+            heap_zalloc((size_t)assignment_op_count(&rank->run->assignment, rank->rank) + 1,
                         sizeof *rank->host_work);
 }
 
 static bool has_attention(const struct cuda_rank *rank, const struct cuda_stream *stream)
 {
     for (uint32_t i = 0; i < stream->list.op_count; i++)
-        if (cuda_of(rank->run)->prepared[stream->list.op[i]].attention != NULL)
+        if (cuda_of(rank->run)->prepared[stream->list.ops[i]].attention != NULL)
             return true;
     return false;
 }
@@ -137,7 +137,7 @@ enum status cuda_open_streams(struct cuda_rank *rank, struct diag *diag)
 {
     const struct ir *ir = rank->run->ir;
     enum status status = STATUS_OK;
-    size_t ops = (size_t)assignment_ops(&rank->run->assignment, rank->rank) + 1;
+    size_t ops = (size_t)assignment_op_count(&rank->run->assignment, rank->rank) + 1;
     rank->at_barrier = heap_zalloc(ops, sizeof *rank->at_barrier);
     rank->launches = heap_zalloc(ops, sizeof *rank->launches);
     for (uint32_t s = 0; s < ir->stream_count && status == STATUS_OK; s++) {
@@ -165,7 +165,7 @@ static void free_event(cudaEvent_t event)
 void cuda_close_streams(struct cuda_rank *rank)
 {
     const struct exec_run *run = rank->run;
-    uint32_t count = assignment_ops(&run->assignment, rank->rank);
+    uint32_t count = assignment_op_count(&run->assignment, rank->rank);
     for (uint32_t k = 0; rank->events != NULL && k < count; k++) {
         free_event(rank->events[k].begin);
         free_event(rank->events[k].copies_ended);
@@ -176,7 +176,7 @@ void cuda_close_streams(struct cuda_rank *rank)
         attentions_close_stream(cuda_of(run)->attentions, rank->stream[s].attention);
         if (rank->stream[s].handle != NULL)
             cudaStreamDestroy(rank->stream[s].handle);
-        free(rank->stream[s].list.op);
+        free(rank->stream[s].list.ops);
         free(rank->stream[s].host_scratch);
     }
     free(rank->host_work);
@@ -238,7 +238,7 @@ static bool put_op(struct cuda_stream *stream, uint32_t op)
     struct cuda_rank *rank = stream->rank;
     struct exec_run *run = rank->run;
     struct call call;
-    run_call(run, rank->rank, op, &call);
+    run_fill_call(run, rank->rank, op, &call);
     bool host = run->ir->stream[stream->stream].stream_class == STREAM_HOST;
     bool communication = is_communication(run->ir, op);
     bool remote = cuda_of(run)->links != NULL && communication;
@@ -261,12 +261,12 @@ static bool launch_head(struct cuda_stream *stream)
     struct cuda_rank *rank = stream->rank;
     struct exec_run *run = rank->run;
     struct cuda *cuda = cuda_of(run);
-    if (stream->peers_missing || stream->launched == stream->issued_ops || run_stopped(run))
+    if (stream->peers_missing || stream->launched == stream->issued_ops || run_must_stop(run))
         return false;
-    uint32_t op = stream->list.op[stream->launched];
+    uint32_t op = stream->list.ops[stream->launched];
     if (!waits_are_launched(rank, op) || !hold_for_waits(stream, op))
         return false;
-    bool works = assignment_works(&run->assignment, rank->rank, op);
+    bool works = assignment_op_works_on_rank(&run->assignment, rank->rank, op);
     if (works && cuda->shares_one_gpu && is_communication(run->ir, op)) {
         stream->peers_missing = true;
         bool all = loopback_arrive(stream, op);
@@ -298,7 +298,7 @@ void cuda_launch(struct cuda_rank *rank)
     struct cuda *cuda = cuda_of(rank->run);
     pthread_mutex_lock(rank->lock);
     launch_rank(rank);
-    while (cuda->shares_one_gpu && cuda->others_moved && !run_stopped(rank->run)) {
+    while (cuda->shares_one_gpu && cuda->others_moved && !run_must_stop(rank->run)) {
         cuda->others_moved = false;
         for (uint32_t r = 0; r < cuda->ranks; r++)
             launch_rank(&cuda->rank[r]);
@@ -312,7 +312,7 @@ void cuda_launch(struct cuda_rank *rank)
 static uint32_t next_event_mark(const struct cuda_stream *stream)
 {
     for (uint32_t i = stream->ended_ops; i < stream->launched; i++)
-        if (cuda_events(stream->rank, stream->list.op[i])->end != NULL)
+        if (cuda_events(stream->rank, stream->list.ops[i])->end != NULL)
             return i;
     return IR_NONE;
 }
@@ -327,11 +327,11 @@ static void poll_rest(struct cuda_stream *stream)
     if (error == cudaErrorNotReady)
         return;
     if (error != cudaSuccess) {
-        cuda_failed(stream->rank, stream->list.op[stream->ended_ops],
+        cuda_failed(stream->rank, stream->list.ops[stream->ended_ops],
                     "cudaStreamQuery (this op, or one before or behind it)", error);
         return;
     }
-    atomic_fetch_add(&stream->rank->run->progress, launched - stream->ended_ops);
+    atomic_fetch_add(&stream->rank->run->ended_ops, launched - stream->ended_ops);
     stream->ended_ops = launched;
 }
 
@@ -339,15 +339,15 @@ static void poll_stream(struct cuda_stream *stream)
 {
     struct cuda_rank *rank = stream->rank;
     for (uint32_t i = next_event_mark(stream); i != IR_NONE; i = next_event_mark(stream)) {
-        cudaError_t error = cudaEventQuery(cuda_events(rank, stream->list.op[i])->end);
+        cudaError_t error = cudaEventQuery(cuda_events(rank, stream->list.ops[i])->end);
         if (error == cudaErrorNotReady)
             return;
         if (error != cudaSuccess) {
-            cuda_failed(rank, stream->list.op[i], "cudaEventQuery (this op, or one before it)",
+            cuda_failed(rank, stream->list.ops[i], "cudaEventQuery (this op, or one before it)",
                         error);
             return;
         }
-        atomic_fetch_add(&rank->run->progress, i + 1 - stream->ended_ops);
+        atomic_fetch_add(&rank->run->ended_ops, i + 1 - stream->ended_ops);
         stream->ended_ops = i + 1;
     }
     poll_rest(stream);
@@ -374,7 +374,7 @@ static bool has_running_op(const struct cuda_rank *rank)
         const struct cuda_stream *stream = &rank->stream[s];
         if (stream->ended_ops == stream->launched)
             continue;
-        uint32_t op = stream->list.op[stream->ended_ops];
+        uint32_t op = stream->list.ops[stream->ended_ops];
         if ((cuda_of(run)->shares_one_gpu || !is_communication(run->ir, op)) &&
             waits_have_ended(rank, op))
             return true;
@@ -395,8 +395,8 @@ void cuda_poll(struct cuda_rank *rank)
     int32_t mark = *(volatile int32_t *)rank->fault;
     pthread_mutex_unlock(&rank->poll_lock);
     if (mark != 0)
-        run_failed(run, rank->rank, (uint32_t)mark - 1, "%s",
-                   cuda_fault_text((enum work_kind)run->ir->op.kind[mark - 1]));
+        run_record_failure(run, rank->rank, (uint32_t)mark - 1, "%s",
+                           cuda_fault_text((enum work_kind)run->ir->op.kind[mark - 1]));
 }
 
 /* Linux wakes a sleeping thread up to its timer slack later than asked, 50 us as a rule. */
@@ -415,7 +415,7 @@ double cuda_shortest_nap_s = 5e-6;
 void cuda_rest(double since_s)
 {
     const double yield_s = 20e-6, longest_s = 50e-6, share = 1.0 / 500;
-    double waited_s = run_now() - since_s, nap_s = share * waited_s;
+    double waited_s = run_now_s() - since_s, nap_s = share * waited_s;
     if (waited_s < yield_s) {
         sched_yield();
         return;

@@ -18,10 +18,10 @@ struct launched_operations {
 static uint64_t key_of(const struct exec_run *run, const struct call *call)
 {
     const struct cuda_prepared *prepared = &cuda_of(run)->prepared[call->op];
-    uint64_t key = hash_word(call->softmax, run->ir->op.shape[call->op]);
+    uint64_t key = hash_word(call->reads_softmax, run->ir->op.shape[call->op]);
     key = hash_word(key, (uint64_t)prepared->epilogue << 2 | (uint64_t)prepared->adds_norm << 1 |
                              prepared->computed_before);
-    if (call->dealt != NULL) /* ranks have groups of other sizes */
+    if (call->routed_rows != NULL) /* ranks have groups of other sizes */
         key = hash_word(key, call->rank);
     for (uint32_t k = 0; k < (uint32_t)call->read_count + call->write_count; k++) {
         const struct operand *o =
@@ -53,7 +53,8 @@ static bool clear_indices(struct cuda_stream *stream, const struct call *call)
     for (uint32_t k = 0; k < call->read_count && error == cudaSuccess; k++)
         if (call->read[k].dtype == DTYPE_I32)
             error = cudaMemsetAsync(call->read[k].data, 0,
-                                    call->read[k].count * dtype_bytes(DTYPE_I32), stream->handle);
+                                    call->read[k].element_count * dtype_bytes(DTYPE_I32),
+                                    stream->handle);
     return error == cudaSuccess || cuda_failed(stream->rank, call->op, "cudaMemsetAsync", error);
 }
 
@@ -62,7 +63,7 @@ static bool load_sum(struct cuda_stream *stream, const struct call *call)
 {
     const void *from[CUDA_REDUCE_MEMBERS];
     struct exec_run *run = stream->rank->run;
-    uint32_t size = run->assignment.size[work_comm_group(call->work)];
+    uint32_t size = run->assignment.group_size[work_comm_group(call->work)];
     bool sums = call->work->kind == WORK_ALL_REDUCE || call->work->kind == WORK_REDUCE_SCATTER ||
                 call->work->kind == WORK_REDUCE;
     if (!sums || call->read_count == 0 || call->write_count == 0 || run->world != NULL)
@@ -71,7 +72,7 @@ static bool load_sum(struct cuda_stream *stream, const struct call *call)
         from[k] = call->read[0].data;
     cudaError_t error = (cudaError_t)cuda_reduce(
         (struct cuda_array){call->write[0].data, call->write[0].dtype}, from, (int)size, false,
-        (int64_t)call->write[0].count / size, stream->handle);
+        (int64_t)call->write[0].element_count / size, stream->handle);
     return error == cudaSuccess ||
            cuda_failed(stream->rank, call->op, "launching a reduction", error);
 }
@@ -95,12 +96,12 @@ static bool load_op(struct launched_operations *loaded, struct cuda_rank *rank, 
     case STREAM_COMPUTE:
         if (run->ir->stream[stream->stream].stream_class == STREAM_HOST)
             return true;
-        run_call(run, rank->rank, op, &call);
+        run_fill_call(run, rank->rank, op, &call);
         return !is_new(loaded, key_of(run, &call)) ||
                (clear_indices(stream, &call) && cuda_kernels[run->ir->op.kind[op]](stream, &call) &&
                 wait_for(stream, &call));
     case STREAM_COMM:
-        run_call(run, rank->rank, op, &call);
+        run_fill_call(run, rank->rank, op, &call);
         return !is_new(loaded, key_of(run, &call)) ||
                (load_sum(stream, &call) && wait_for(stream, &call));
     default: /* copies have no kernels */
@@ -113,7 +114,8 @@ static enum status clear_device_memory(struct cuda *cuda, struct diag *diag)
 {
     const struct exec_run *run = cuda->run;
     cudaError_t error = cudaSuccess;
-    for (uint32_t r = run->first; r < run->first + run->count && error == cudaSuccess; r++)
+    for (uint32_t r = run->first_rank;
+         r < run->first_rank + run->rank_count && error == cudaSuccess; r++)
         error = cudaMemset(cuda->rank[r].memory[MEMORY_HBM], 0, run->ir->planned_bytes[MEMORY_HBM]);
     if (error != cudaSuccess)
         return cuda_refused(diag, "cudaMemset", error);
@@ -127,15 +129,18 @@ enum status cuda_load_kernels(struct cuda *cuda, struct diag *diag)
     struct launched_operations loaded = {.count = 0};
     enum status status = clear_device_memory(cuda, diag);
     bool going = status == STATUS_OK;
-    for (uint32_t r = run->first; r < run->first + run->count && going; r++)
-        for (uint32_t k = 0; k < assignment_ops(&run->assignment, r) && going; k++)
-            if (assignment_works(&run->assignment, r, assignment_first(&run->assignment, r) + k))
-                going = load_op(&loaded, &cuda->rank[r], assignment_first(&run->assignment, r) + k);
+    for (uint32_t r = run->first_rank; r < run->first_rank + run->rank_count && going; r++)
+        for (uint32_t k = 0; k < assignment_op_count(&run->assignment, r) && going; k++)
+            if (assignment_op_works_on_rank(&run->assignment, r,
+                                            assignment_first_op(&run->assignment, r) + k))
+                going =
+                    load_op(&loaded, &cuda->rank[r], assignment_first_op(&run->assignment, r) + k);
     id_map_release(&loaded.map);
     free(loaded.key);
     if (status != STATUS_OK)
         return status;
     if (!going)
-        return diag_error(diag, (struct loc){run->name, 0, 0}, run->status, "%s", run->failure);
+        return diag_error(diag, (struct loc){run->schedule_name, 0, 0}, run->failure_status, "%s",
+                          run->failure_text);
     return clear_device_memory(cuda, diag);
 }

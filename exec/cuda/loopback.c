@@ -54,17 +54,17 @@ enum status loopback_open(struct cuda *cuda, struct diag *diag)
     l->begin = arena_array(&l->arena, ir->group_count, sizeof *l->begin);
     for (uint32_t g = 0; g < ir->group_count; g++) {
         l->begin[g] = l->rendezvous_count;
-        l->rendezvous_count += assignment->instances[g] * assignment->calls[g];
-        if (assignment->calls[g] > 0 && assignment->size[g] > CUDA_REDUCE_MEMBERS)
-            return diag_error(diag, (struct loc){cuda->run->name, 0, 0}, STATUS_BAD_INPUT,
+        l->rendezvous_count += assignment->instance_count[g] * assignment->most_calls[g];
+        if (assignment->most_calls[g] > 0 && assignment->group_size[g] > CUDA_REDUCE_MEMBERS)
+            return diag_error(diag, (struct loc){cuda->run->schedule_name, 0, 0}, STATUS_BAD_INPUT,
                               "group %s has %" PRIu32 " members; at most %d ranks of a group can "
                               "share one GPU",
-                              ir->group[g].name, assignment->size[g], CUDA_REDUCE_MEMBERS);
+                              ir->group[g].name, assignment->group_size[g], CUDA_REDUCE_MEMBERS);
     }
     l->rendezvous = arena_array(&l->arena, l->rendezvous_count, sizeof *l->rendezvous);
     for (uint32_t g = 0; g < ir->group_count; g++) {
-        uint32_t count = assignment->instances[g] * assignment->calls[g];
-        struct rendezvous *made = meetings_new(l, count, assignment->size[g]);
+        uint32_t count = assignment->instance_count[g] * assignment->most_calls[g];
+        struct rendezvous *made = meetings_new(l, count, assignment->group_size[g]);
         if (count > 0)
             memcpy(&l->rendezvous[l->begin[g]], made, count * sizeof *made);
     }
@@ -182,16 +182,18 @@ static bool fetch_rows(const struct rendezvous *m, uint32_t own)
     const struct work *work = part->call.work;
     const bool back = work->exchange.back != 0;
     const int64_t width = work->exchange.width;
-    const int64_t *into = back ? part->call.rows->sent.first : part->call.rows->received.first;
+    const int64_t *into =
+        back ? part->call.needed_rows->sent.first : part->call.needed_rows->received.first;
     cuda_owns(part->stream->rank, part->op);
-    cudaError_t error = cudaMemsetAsync(to->data, 0, to->count * dtype_bytes((enum dtype)to->dtype),
-                                        part->stream->handle);
+    cudaError_t error = cudaMemsetAsync(
+        to->data, 0, to->element_count * dtype_bytes((enum dtype)to->dtype), part->stream->handle);
     cuda_owned();
     if (error != cudaSuccess)
         return cuda_failed(part->stream->rank, part->op, "cudaMemsetAsync", error);
     for (uint32_t k = 0; k < m->size; k++) {
         const struct call *other = &m->part[k].call;
-        const int64_t *from = back ? other->rows->received.first : other->rows->sent.first;
+        const int64_t *from =
+            back ? other->needed_rows->received.first : other->needed_rows->sent.first;
         for (int64_t p = 0; p < work->exchange.parts; p++)
             if (!fetch_part(part,
                             element_of(*to, (uint64_t)((p * work->exchange.to + into[k]) * width)),
@@ -211,12 +213,14 @@ static bool fetch_dealt(const struct rendezvous *m, uint32_t own)
     const struct work *work = part->call.work;
     const uint64_t cols = (uint64_t)work->all_to_all.cols;
     const bool ahead = work->all_to_all.ahead > 0;
-    const uint64_t mine = (uint64_t)assignment_dealt(part->call.dealt, own) * cols;
+    const uint64_t mine =
+        (uint64_t)assignment_copies_for_member(part->call.routed_rows, own) * cols;
     uint64_t before = 0, first = 0;
     for (uint32_t k = 0; k < own; k++)
-        first += (uint64_t)assignment_dealt(part->call.dealt, k) * cols;
+        first += (uint64_t)assignment_copies_for_member(part->call.routed_rows, k) * cols;
     for (uint32_t k = 0; k < m->size; k++) {
-        const uint64_t theirs = (uint64_t)assignment_dealt(part->call.dealt, k) * cols;
+        const uint64_t theirs =
+            (uint64_t)assignment_copies_for_member(part->call.routed_rows, k) * cols;
         if (!fetch_part(part, element_of(part->call.write[0], ahead ? k * mine : before),
                         element_of(m->part[k].call.read[0], ahead ? first : own * theirs),
                         ahead ? mine : theirs))
@@ -231,12 +235,12 @@ static bool gather_parts(struct loopback_meetings *l, const struct rendezvous *m
     const struct collective_part *part = &m->part[own];
     const struct work *work = part->call.work;
     struct operand to = part->call.write[0];
-    uint64_t each = to.count / m->size;
+    uint64_t each = to.element_count / m->size;
     uint32_t from = own;
     bool going = true;
     switch ((enum work_kind)work->kind) {
     case WORK_ALL_TO_ALL:
-        if (part->call.dealt != NULL)
+        if (part->call.routed_rows != NULL)
             return fetch_dealt(m, own);
         for (uint32_t k = 0; k < m->size && going; k++)
             going = fetch_part(part, element_of(to, k * each),
@@ -250,23 +254,25 @@ static bool gather_parts(struct loopback_meetings *l, const struct rendezvous *m
         }
         return going;
     case WORK_REDUCE_SCATTER:
-        return reduce_parts(l, m, part, to.data, own * to.count, to.count, REDUCE_SUM);
+        return reduce_parts(l, m, part, to.data, own * to.element_count, to.element_count,
+                            REDUCE_SUM);
     case WORK_REDUCE: /* the root has the result, and does all of it */
         return own != (uint32_t)work->broadcast.root ||
-               reduce_parts(l, m, part, to.data, 0, to.count, REDUCE_SUM);
+               reduce_parts(l, m, part, to.data, 0, to.element_count, REDUCE_SUM);
     case WORK_BROADCAST:
         from = (uint32_t)work->broadcast.root;
-        return fetch_part(part, to.data, m->part[from].call.read[0].data, to.count);
+        return fetch_part(part, to.data, m->part[from].call.read[0].data, to.element_count);
     case WORK_SCATTER:
         from = (uint32_t)work->broadcast.root;
-        return fetch_part(part, to.data, element_of(m->part[from].call.read[0], own * to.count),
-                          to.count);
+        return fetch_part(part, to.data,
+                          element_of(m->part[from].call.read[0], own * to.element_count),
+                          to.element_count);
     case WORK_EXCHANGE:
         return fetch_rows(m, own);
     default: { /* WORK_SHIFT */
         int64_t by = work->p2p.by % (int64_t)m->size;
         from = (uint32_t)(((int64_t)own - by + (int64_t)m->size) % (int64_t)m->size);
-        return fetch_part(part, to.data, m->part[from].call.read[0].data, to.count);
+        return fetch_part(part, to.data, m->part[from].call.read[0].data, to.element_count);
     }
     }
 }
@@ -275,7 +281,7 @@ static bool gather_parts(struct loopback_meetings *l, const struct rendezvous *m
  * place this is safe: only its owner touches a slice before all members have read theirs. */
 static bool all_reduce(struct loopback_meetings *l, const struct rendezvous *m)
 {
-    uint64_t count = m->part[0].call.write[0].count, each = (count + m->size - 1) / m->size;
+    uint64_t count = m->part[0].call.write[0].element_count, each = (count + m->size - 1) / m->size;
     enum reduce_op reduction = (enum reduce_op)m->part[0].call.work->all_reduce.op;
     bool going = true;
     for (uint32_t i = 0; i < m->size && going; i++) {
@@ -322,17 +328,17 @@ static bool carry_message(const struct rendezvous *m)
 {
     const struct collective_part *sender = &m->part[0], *receiver = &m->part[1];
     const struct operand *from = &sender->call.read[0], *to = &receiver->call.write[0];
-    if (from->count != to->count || from->dtype != to->dtype) {
-        run_failed(sender->stream->rank->run, sender->stream->rank->rank, sender->op,
-                   "the two ends of the message differ in size: %" PRIu64
-                   " elements of %s are sent, %" PRIu64 " of %s received",
-                   from->count, dtype_name((enum dtype)from->dtype), to->count,
-                   dtype_name((enum dtype)to->dtype));
+    if (from->element_count != to->element_count || from->dtype != to->dtype) {
+        run_record_failure(sender->stream->rank->run, sender->stream->rank->rank, sender->op,
+                           "the two ends of the message differ in size: %" PRIu64
+                           " elements of %s are sent, %" PRIu64 " of %s received",
+                           from->element_count, dtype_name((enum dtype)from->dtype),
+                           to->element_count, dtype_name((enum dtype)to->dtype));
         return false;
     }
     return cuda_hold(receiver->stream, receiver->op, begin_of(sender)) &&
-           fetch_part(receiver, to->data, from->data, to->count) && record_moved(receiver) &&
-           cuda_hold(sender->stream, sender->op, moved_of(receiver)) &&
+           fetch_part(receiver, to->data, from->data, to->element_count) &&
+           record_moved(receiver) && cuda_hold(sender->stream, sender->op, moved_of(receiver)) &&
            cuda_end(receiver->stream, receiver->op) && cuda_end(sender->stream, sender->op);
 }
 
@@ -345,15 +351,16 @@ static bool members_agree(const struct rendezvous *m)
             one->call.read_count > 0 ? &one->call.read[0] : &one->call.write[0];
         const struct operand *b =
             other->call.read_count > 0 ? &other->call.read[0] : &other->call.write[0];
-        const bool equal = a->count == b->count || one->call.dealt != NULL;
+        const bool equal = a->element_count == b->element_count || one->call.routed_rows != NULL;
         if (one->call.work->kind == other->call.work->kind && equal && a->dtype == b->dtype)
             continue;
-        run_failed(one->stream->rank->run, one->stream->rank->rank, one->op,
-                   "has %" PRIu64 " elements of %s where member %" PRIu32 " of its group calls %s "
-                   "with %" PRIu64 " of %s",
-                   a->count, dtype_name((enum dtype)a->dtype), k,
-                   work_kind_info((enum work_kind)other->call.work->kind)->name, b->count,
-                   dtype_name((enum dtype)b->dtype));
+        run_record_failure(one->stream->rank->run, one->stream->rank->rank, one->op,
+                           "has %" PRIu64 " elements of %s where member %" PRIu32
+                           " of its group calls %s "
+                           "with %" PRIu64 " of %s",
+                           a->element_count, dtype_name((enum dtype)a->dtype), k,
+                           work_kind_info((enum work_kind)other->call.work->kind)->name,
+                           b->element_count, dtype_name((enum dtype)b->dtype));
         return false;
     }
     return true;
@@ -368,19 +375,20 @@ bool loopback_arrive(struct cuda_stream *stream, uint32_t op)
     enum work_kind kind = (enum work_kind)run->ir->op.kind[op];
     struct rendezvous *m;
     if (kind == WORK_SEND || kind == WORK_RECV) {
-        m = &l->message[assignment_message(assignment, rank, op)];
+        m = &l->message[assignment_message_number(assignment, rank, op)];
         index = kind == WORK_RECV;
     } else {
         uint32_t group = (uint32_t)work_comm_group(ir_work(run->ir, op));
         m = &l->rendezvous[l->begin[group] +
-                           assignment_instance(assignment, rank, group) * assignment->calls[group] +
-                           assignment->call[op]];
-        index = assignment_index(assignment, rank, group);
+                           assignment_group_instance(assignment, rank, group) *
+                               assignment->most_calls[group] +
+                           assignment->call_number[op]];
+        index = assignment_group_index(assignment, rank, group);
     }
     struct collective_part *part = &m->part[index];
     part->stream = stream;
     part->op = op;
-    run_call(run, rank, op, &part->call);
+    run_fill_call(run, rank, op, &part->call);
     if (!cuda_record(stream, op, begin_of(part)) || ++m->arrived_members < m->size)
         return false;
     bool going = kind == WORK_SEND || kind == WORK_RECV ? carry_message(m)

@@ -63,7 +63,7 @@ static size_t visible_offset(const struct exec_run *run, uint32_t shape)
 {
     size_t count = 0;
     for (uint32_t s = 0; s < shape; s++)
-        if (run->assignment.pieces_row[s] != IR_NONE)
+        if (run->assignment.pieces_row_of_shape[s] != IR_NONE)
             count += 2 * (size_t)run->ir->shape[s].attention.q;
     return count;
 }
@@ -71,7 +71,7 @@ static size_t visible_offset(const struct exec_run *run, uint32_t shape)
 const int32_t *cuda_visible(const struct cuda_rank *rank, uint32_t op)
 {
     uint32_t shape = rank->run->ir->op.shape[op];
-    return rank->run->assignment.pieces_row[shape] == IR_NONE
+    return rank->run->assignment.pieces_row_of_shape[shape] == IR_NONE
                ? NULL
                : rank->visible_keys + visible_offset(rank->run, shape);
 }
@@ -83,12 +83,15 @@ static enum status put_visible(struct cuda_rank *rank, size_t count, struct diag
     const struct assignment *assignment = &run->assignment;
     int32_t *visible = heap_alloc(count + 1, sizeof *visible), *next = visible;
     for (uint32_t s = 0; s < run->ir->shape_count; s++) {
-        if (assignment->pieces_row[s] == IR_NONE)
+        if (assignment->pieces_row_of_shape[s] == IR_NONE)
             continue;
         const struct assignment_pieces *pieces =
-            &assignment->pieces[(size_t)assignment->pieces_row[s] * assignment->ranks + rank->rank];
-        const struct call call = {
-            .work = &run->ir->shape[s], .piece = pieces->piece, .pieces = pieces->count};
+            &assignment
+                 ->attention_pieces[(size_t)assignment->pieces_row_of_shape[s] * assignment->ranks +
+                                    rank->rank];
+        const struct call call = {.work = &run->ir->shape[s],
+                                  .seen_pieces = pieces->pieces,
+                                  .seen_piece_count = pieces->piece_count};
         for (int64_t i = 0; i < call.work->attention.q; i++, next += 2) {
             struct visible keys = cpu_visible(&call, i);
             next[0] = (int32_t)keys.begin;
@@ -109,9 +112,10 @@ static struct moved_rows moved_of(const struct exec_run *run, uint32_t rank, uin
                                   enum moved_list which)
 {
     const struct assignment *assignment = &run->assignment;
-    return moved_rows(
-        &assignment->rows[(size_t)assignment->rows_row[shape] * assignment->ranks + rank], which,
-        0);
+    return moved_rows_list(&assignment->needed_rows[(size_t)assignment->needed_row_of_shape[shape] *
+                                                        assignment->ranks +
+                                                    rank],
+                           which, 0);
 }
 
 /* Returns how many pairs the lists of all shapes have on a rank. */
@@ -119,14 +123,15 @@ static size_t pairs_count(const struct exec_run *run, uint32_t rank)
 {
     size_t count = 0;
     for (uint32_t s = 0; s < run->ir->shape_count; s++)
-        for (int k = 0; k < MOVED_LIST_COUNT && run->assignment.rows_row[s] != IR_NONE; k++)
+        for (int k = 0; k < MOVED_LIST_COUNT && run->assignment.needed_row_of_shape[s] != IR_NONE;
+             k++)
             count += (size_t)moved_of(run, rank, s, (enum moved_list)k).count;
     return count;
 }
 
 const struct cuda_row_pairs *cuda_pairs(const struct cuda_rank *rank, uint32_t op)
 {
-    const uint32_t row = rank->run->assignment.rows_row[rank->run->ir->op.shape[op]];
+    const uint32_t row = rank->run->assignment.needed_row_of_shape[rank->run->ir->op.shape[op]];
     return row == IR_NONE ? NULL : &rank->pairs[(size_t)row * MOVED_LIST_COUNT];
 }
 
@@ -143,17 +148,19 @@ static enum status put_pairs(struct cuda_rank *rank, struct cuda_row_pair *at, s
 {
     const struct exec_run *run = rank->run;
     struct cuda_row_pair *pair = heap_alloc(count + 1, sizeof *pair), *next = pair;
-    rank->pairs =
-        heap_zalloc((size_t)run->assignment.rows_count * MOVED_LIST_COUNT + 1, sizeof *rank->pairs);
+    rank->pairs = heap_zalloc((size_t)run->assignment.needed_row_count * MOVED_LIST_COUNT + 1,
+                              sizeof *rank->pairs);
     for (uint32_t s = 0; s < run->ir->shape_count; s++)
-        for (int k = 0; k < MOVED_LIST_COUNT && run->assignment.rows_row[s] != IR_NONE; k++) {
+        for (int k = 0; k < MOVED_LIST_COUNT && run->assignment.needed_row_of_shape[s] != IR_NONE;
+             k++) {
             const struct moved_rows moved = moved_of(run, rank->rank, s, (enum moved_list)k);
             for (int64_t i = 0; i < moved.count; i++)
-                next[i] = (struct cuda_row_pair){moved_packed(&moved, i), moved_own(&moved, i)};
+                next[i] =
+                    (struct cuda_row_pair){moved_packed_row(&moved, i), moved_own_row(&moved, i)};
             if (moved.count > 0)
                 qsort(next, (size_t)moved.count, sizeof *next, by_own);
-            rank->pairs[(size_t)run->assignment.rows_row[s] * MOVED_LIST_COUNT + (size_t)k] =
-                (struct cuda_row_pairs){at + (next - pair), moved.count};
+            rank->pairs[(size_t)run->assignment.needed_row_of_shape[s] * MOVED_LIST_COUNT +
+                        (size_t)k] = (struct cuda_row_pairs){at + (next - pair), moved.count};
             next += moved.count;
         }
     cudaError_t error = count == 0
@@ -172,13 +179,13 @@ static size_t dealt_count(const struct exec_run *run)
 {
     size_t tables = 0;
     for (uint32_t s = 0; s < run->ir->shape_count; s++)
-        tables += run->assignment.dealt_row[s] != IR_NONE;
+        tables += run->assignment.routed_row_of_shape[s] != IR_NONE;
     return tables * ((size_t)run->ir->routing.experts + 1);
 }
 
 const int64_t *cuda_dealt(const struct cuda_rank *rank, uint32_t op)
 {
-    const uint32_t row = rank->run->assignment.dealt_row[rank->run->ir->op.shape[op]];
+    const uint32_t row = rank->run->assignment.routed_row_of_shape[rank->run->ir->op.shape[op]];
     return row == IR_NONE ? NULL
                           : rank->dealt + (size_t)row * (rank->run->ir->routing.experts + 1u);
 }
@@ -190,11 +197,12 @@ static enum status put_dealt(const struct cuda_rank *rank, size_t count, struct 
     const uint32_t experts = run->ir->routing.experts;
     int64_t *begin = heap_zalloc(count + 1, sizeof *begin);
     for (uint32_t s = 0; s < run->ir->shape_count; s++) {
-        const uint32_t row = run->assignment.dealt_row[s];
+        const uint32_t row = run->assignment.routed_row_of_shape[s];
         int64_t *table = begin + (size_t)row * (experts + 1u);
         for (uint32_t e = 0; row != IR_NONE && e < experts; e++)
             table[e + 1] =
-                table[e] + run->assignment.dealt[(size_t)row * run->assignment.ranks].count[e];
+                table[e] + run->assignment.routed_rows[(size_t)row * run->assignment.ranks]
+                               .copies_of_expert[e];
     }
     cudaError_t error =
         cudaMemcpy(rank->dealt, begin, count * sizeof *begin, cudaMemcpyHostToDevice);
@@ -328,7 +336,7 @@ static size_t bound_ranges(const struct cuda_rank *rank, enum memory memory,
     size_t count = 0;
     for (uint32_t b = 0; b < ir->buffer.count; b++)
         if (ir->buffer.binding[b] != IR_NONE16 && ir->buffer.memory[b] == memory &&
-            ir->buffer.role[b] == rank->run->assignment.role[rank->rank] &&
+            ir->buffer.role[b] == rank->run->assignment.role_of_rank[rank->rank] &&
             ir->buffer.offset[b] != UINT64_MAX)
             range[count++] = (struct device_range){
                 ir->buffer.offset[b], ir->buffer.offset[b] + ir_buffer_bytes(ir, (buffer_id){b})};

@@ -78,8 +78,8 @@ void nccl_leave(struct nccl_links *l)
 static bool all_left(const struct nccl_links *l)
 {
     static const struct timespec nap = {0, 1000000};
-    double until_s = run_now() + LEAVE_S;
-    while (atomic_load(&l->inside) != NULL && run_now() < until_s)
+    double until_s = run_now_s() + LEAVE_S;
+    while (atomic_load(&l->inside) != NULL && run_now_s() < until_s)
         nanosleep(&nap, NULL);
     return atomic_load(&l->inside) == NULL;
 }
@@ -124,9 +124,9 @@ void nccl_links_poll(struct cuda *cuda)
             result = ncclSuccess; /* the call itself failed: nothing is known */
     pthread_mutex_unlock(&l->poll_lock);
     if (result != ncclSuccess && result != ncclInProgress)
-        run_failed(cuda->run, cuda->run->first, IR_NONE, "NCCL, in group %s: %s: %s",
-                   cuda->run->ir->group[l->link[at - 1].group].name,
-                   l->nccl->ncclGetErrorString(result), l->nccl->ncclGetLastError(NULL));
+        run_record_failure(cuda->run, cuda->run->first_rank, IR_NONE, "NCCL, in group %s: %s: %s",
+                           cuda->run->ir->group[l->link[at - 1].group].name,
+                           l->nccl->ncclGetErrorString(result), l->nccl->ncclGetLastError(NULL));
 }
 
 /* ---- opening and closing ---- */
@@ -166,8 +166,8 @@ static enum status share_id(struct nccl_links *l, const struct exec_run *run, nc
  * the time in which a link is to be connected. */
 static enum status await_others(const struct exec_run *run, struct diag *diag)
 {
-    char here = 1, *all = heap_zalloc(bootstrap_size(run->world), 1);
-    enum status status = bootstrap_gather(run->world, &here, all, 1, diag);
+    char here = 1, *all = heap_zalloc(bootstrap_process_count(run->world), 1);
+    enum status status = bootstrap_all_gather(run->world, &here, all, 1, diag);
     free(all);
     return status;
 }
@@ -197,7 +197,7 @@ void nccl_links_close(struct cuda *cuda)
     struct nccl_links *l = cuda->links;
     if (l == NULL)
         return;
-    if (run_stopped(cuda->run))
+    if (run_must_stop(cuda->run))
         nccl_abort(l);
     for (uint32_t i = 0; i < l->count && !l->aborted; i++)
         if (l->link[i].comm != NULL)
@@ -231,8 +231,8 @@ int nccl_version(const struct cuda *cuda)
 static bool link_failed(const struct nccl_links *l, const struct cuda_rank *rank, uint32_t op,
                         ncclResult_t result)
 {
-    run_failed(rank->run, rank->rank, op, "NCCL: %s: %s", l->nccl->ncclGetErrorString(result),
-               l->nccl->ncclGetLastError(NULL));
+    run_record_failure(rank->run, rank->rank, op, "NCCL: %s: %s",
+                       l->nccl->ncclGetErrorString(result), l->nccl->ncclGetLastError(NULL));
     return false;
 }
 
@@ -243,8 +243,8 @@ bool nccl_launch(struct cuda_stream *stream, struct call *call)
     uint32_t group = (uint32_t)work_comm_group(call->work), rank = stream->rank->rank;
     struct nccl_link *link = find_link(l, group, channel_of(call->work), flow_of(call->work));
     const struct nccl_part p =
-        nccl_part_of(l, link, run->assignment.size[group],
-                     assignment_index(&run->assignment, rank, group), call, stream->handle);
+        nccl_part_of(l, link, run->assignment.group_size[group],
+                     assignment_group_index(&run->assignment, rank, group), call, stream->handle);
     if (!nccl_enter(l, link))
         return false;
     ncclResult_t result = l->nccl->ncclGroupStart();
@@ -260,7 +260,7 @@ bool nccl_launch(struct cuda_stream *stream, struct call *call)
 bool nccl_barrier(struct cuda_rank *rank, uint32_t op)
 {
     const struct exec_run *run = rank->run;
-    double since_s = run_now();
+    double since_s = run_now_s();
     struct nccl_links *l = cuda_of(run)->links;
     uint32_t group = (uint32_t)work_comm_group(ir_work(run->ir, op));
     struct nccl_link *link = find_link(l, group, 0, NCCL_BARRIERS);
@@ -272,7 +272,7 @@ bool nccl_barrier(struct cuda_rank *rank, uint32_t op)
     if (result != ncclSuccess)
         return link_failed(l, rank, op, result);
     cudaError_t error = cudaEventRecord(l->event, l->stream);
-    while (error == cudaSuccess && !run_stopped(run)) {
+    while (error == cudaSuccess && !run_must_stop(run)) {
         error = cudaEventQuery(l->event);
         if (error == cudaSuccess)
             return true;

@@ -52,7 +52,7 @@ static int64_t member(const struct nccl_part *p, int64_t index)
 static ncclResult_t exchange(const struct nccl_part *p, bool relative)
 {
     struct operand y = p->call->write[0], x = p->call->read[0];
-    uint64_t each = y.count / p->size;
+    uint64_t each = y.element_count / p->size;
     ncclResult_t result = ncclSuccess;
     for (int64_t k = 0; k < (int64_t)p->size && result == ncclSuccess; k++) {
         int64_t to = relative ? member(p, p->index + k) : k;
@@ -70,13 +70,14 @@ static ncclResult_t exchange_rows(const struct nccl_part *p)
 {
     struct operand y = p->call->write[0], x = p->call->read[0];
     const struct work *w = p->call->work;
-    const struct assignment_rows *rows = p->call->rows;
+    const struct assignment_rows *rows = p->call->needed_rows;
     const int64_t *out = w->exchange.back ? rows->received.first : rows->sent.first;
     const int64_t *in = w->exchange.back ? rows->sent.first : rows->received.first;
     const int64_t width = w->exchange.width;
-    ncclResult_t result = cudaMemsetAsync(y.data, 0, y.count * p->element, p->stream) == cudaSuccess
-                              ? ncclSuccess
-                              : ncclUnhandledCudaError;
+    ncclResult_t result =
+        cudaMemsetAsync(y.data, 0, y.element_count * p->element, p->stream) == cudaSuccess
+            ? ncclSuccess
+            : ncclUnhandledCudaError;
     for (int64_t k = 0; k < (int64_t)p->size; k++)
         for (int64_t part = 0; part < w->exchange.parts && result == ncclSuccess; part++) {
             if (out[k + 1] > out[k])
@@ -96,14 +97,14 @@ static ncclResult_t exchange_rows(const struct nccl_part *p)
 static ncclResult_t exchange_dealt(const struct nccl_part *p)
 {
     struct operand y = p->call->write[0], x = p->call->read[0];
-    const struct dealt_rows *dealt = p->call->dealt;
+    const struct routed_rows *dealt = p->call->routed_rows;
     const uint64_t cols = (uint64_t)p->call->work->all_to_all.cols;
     const bool ahead = p->call->work->all_to_all.ahead > 0;
-    const uint64_t mine = (uint64_t)assignment_dealt(dealt, p->index) * cols;
+    const uint64_t mine = (uint64_t)assignment_copies_for_member(dealt, p->index) * cols;
     uint64_t before = 0;
     ncclResult_t result = ncclSuccess;
     for (uint32_t k = 0; k < p->size && result == ncclSuccess; k++) {
-        const uint64_t theirs = (uint64_t)assignment_dealt(dealt, k) * cols;
+        const uint64_t theirs = (uint64_t)assignment_copies_for_member(dealt, k) * cols;
         const uint64_t out = ahead ? theirs : mine, in = ahead ? mine : theirs;
         if (out > 0)
             result = send_to(p, element_address(x, ahead ? before : k * mine), out, k);
@@ -121,8 +122,8 @@ static ncclResult_t scatter(const struct nccl_part *p)
     int64_t root = p->call->work->broadcast.root;
     ncclResult_t result = ncclSuccess;
     for (int64_t k = 0; p->index == root && k < (int64_t)p->size && result == ncclSuccess; k++)
-        result = send_to(p, element_address(x, (uint64_t)k * y.count), y.count, k);
-    return result == ncclSuccess ? recv_from(p, y.data, y.count, root) : result;
+        result = send_to(p, element_address(x, (uint64_t)k * y.element_count), y.element_count, k);
+    return result == ncclSuccess ? recv_from(p, y.data, y.element_count, root) : result;
 }
 
 /* Puts the pieces of a relative reduce-scatter into index order first: piece j is for the member j places before this
@@ -130,7 +131,7 @@ static ncclResult_t scatter(const struct nccl_part *p)
 static const void *in_index_order(const struct nccl_part *p, void *scratch, cudaError_t *error)
 {
     struct operand x = p->call->read[0];
-    uint64_t each = x.count / p->size;
+    uint64_t each = x.element_count / p->size;
     for (int64_t m = 0; m < (int64_t)p->size && *error == cudaSuccess; m++)
         *error = cudaMemcpyAsync((char *)scratch + (uint64_t)m * each * p->element,
                                  element_address(x, (uint64_t)member(p, p->index - m) * each),
@@ -146,8 +147,8 @@ static ncclResult_t reduce_scatter(const struct nccl_part *p, void *scratch)
     if (p->call->work->collective.relative)
         x = in_index_order(p, scratch, &error);
     return error != cudaSuccess ? ncclUnhandledCudaError
-                                : p->nccl->ncclReduceScatter(x, y.data, y.count, p->type, ncclSum,
-                                                             p->comm, p->stream);
+                                : p->nccl->ncclReduceScatter(x, y.data, y.element_count, p->type,
+                                                             ncclSum, p->comm, p->stream);
 }
 
 ncclResult_t nccl_put(const struct nccl_part *p, void *scratch)
@@ -157,43 +158,45 @@ ncclResult_t nccl_put(const struct nccl_part *p, void *scratch)
     const struct operand *x = &c->read[0], *y = &c->write[0];
     switch ((enum work_kind)w->kind) {
     case WORK_ALL_TO_ALL:
-        return c->dealt != NULL ? exchange_dealt(p) : exchange(p, false);
+        return c->routed_rows != NULL ? exchange_dealt(p) : exchange(p, false);
     case WORK_EXCHANGE:
         return exchange_rows(p);
     case WORK_ALL_GATHER:
         return w->collective.relative ? exchange(p, true)
-                                      : p->nccl->ncclAllGather(x->data, y->data, x->count, p->type,
-                                                               p->comm, p->stream);
+                                      : p->nccl->ncclAllGather(x->data, y->data, x->element_count,
+                                                               p->type, p->comm, p->stream);
     case WORK_REDUCE_SCATTER:
         return reduce_scatter(p, scratch);
     case WORK_ALL_REDUCE:
-        return p->nccl->ncclAllReduce(x->data, y->data, y->count, p->type,
+        return p->nccl->ncclAllReduce(x->data, y->data, y->element_count, p->type,
                                       w->all_reduce.op == REDUCE_MAX ? ncclMax : ncclSum, p->comm,
                                       p->stream);
     case WORK_REDUCE:
-        return p->nccl->ncclReduce(x->data, c->write_count > 0 ? y->data : NULL, x->count, p->type,
-                                   ncclSum, (int)w->broadcast.root, p->comm, p->stream);
+        return p->nccl->ncclReduce(x->data, c->write_count > 0 ? y->data : NULL, x->element_count,
+                                   p->type, ncclSum, (int)w->broadcast.root, p->comm, p->stream);
     case WORK_BROADCAST:
-        return p->nccl->ncclBroadcast(c->read_count > 0 ? x->data : y->data, y->data, y->count,
-                                      p->type, (int)w->broadcast.root, p->comm, p->stream);
+        return p->nccl->ncclBroadcast(c->read_count > 0 ? x->data : y->data, y->data,
+                                      y->element_count, p->type, (int)w->broadcast.root, p->comm,
+                                      p->stream);
     case WORK_SCATTER:
         return scatter(p);
     case WORK_SHIFT: {
-        ncclResult_t result = send_to(p, x->data, x->count, member(p, p->index + w->p2p.by));
+        ncclResult_t result =
+            send_to(p, x->data, x->element_count, member(p, p->index + w->p2p.by));
         return result == ncclSuccess
-                   ? recv_from(p, y->data, y->count, member(p, p->index - w->p2p.by))
+                   ? recv_from(p, y->data, y->element_count, member(p, p->index - w->p2p.by))
                    : result;
     }
     case WORK_SEND:
-        return send_to(p, x->data, x->count, (int64_t)p->index + w->p2p.by);
+        return send_to(p, x->data, x->element_count, (int64_t)p->index + w->p2p.by);
     default: /* WORK_RECV */
-        return recv_from(p, y->data, y->count, (int64_t)p->index + w->p2p.by);
+        return recv_from(p, y->data, y->element_count, (int64_t)p->index + w->p2p.by);
     }
 }
 
 size_t nccl_scratch_bytes(const struct call *call)
 {
     bool turns = call->work->kind == WORK_REDUCE_SCATTER && call->work->collective.relative;
-    return turns ? call->read[0].count * dtype_bytes((enum dtype)call->read[0].dtype) : 0;
+    return turns ? call->read[0].element_count * dtype_bytes((enum dtype)call->read[0].dtype) : 0;
 }
 #endif

@@ -79,8 +79,8 @@ static bool exchange_messages(struct nccl_opening *o, struct nccl_link *link)
 {
     struct nccl_links *l = o->links;
     const struct assignment *assignment = &o->run->assignment;
-    int64_t size = assignment->size[link->group],
-            own = assignment_index(assignment, o->run->first, link->group);
+    int64_t size = assignment->group_size[link->group],
+            own = assignment_group_index(assignment, o->run->first_rank, link->group);
     int64_t to = own + link->flow, from = own - link->flow;
     if (!nccl_enter(l, link))
         return false;
@@ -94,7 +94,8 @@ static bool exchange_messages(struct nccl_opening *o, struct nccl_link *link)
 
 static size_t operand_bytes(const struct operand *operand)
 {
-    return (operand->count * dtype_bytes((enum dtype)operand->dtype) + CUDA_SCRATCH_ALIGNMENT - 1) /
+    return (operand->element_count * dtype_bytes((enum dtype)operand->dtype) +
+            CUDA_SCRATCH_ALIGNMENT - 1) /
            CUDA_SCRATCH_ALIGNMENT * CUDA_SCRATCH_ALIGNMENT;
 }
 
@@ -104,13 +105,13 @@ static size_t operand_bytes(const struct operand *operand)
 static bool try_collective(struct nccl_opening *o, struct nccl_link *link, const struct call *op)
 {
     struct nccl_links *l = o->links;
-    const uint32_t size = o->run->assignment.size[link->group];
+    const uint32_t size = o->run->assignment.group_size[link->group];
     struct work work = *op->work;
     struct call call = *op;
     int64_t *each = NULL;
     struct assignment_rows rows;
     call.work = &work;
-    call.dealt = NULL;
+    call.routed_rows = NULL;
     if (call.read_count == 0)
         call.read[call.read_count++] = call.write[0];
     if (call.write_count == 0)
@@ -118,19 +119,20 @@ static bool try_collective(struct nccl_opening *o, struct nccl_link *link, const
     if (work.kind == WORK_ALL_TO_ALL || work.kind == WORK_SCATTER || work.kind == WORK_SHIFT ||
         (work.kind == WORK_ALL_GATHER && work.collective.relative)) {
         bool one = work.kind == WORK_SCATTER || work.kind == WORK_SHIFT;
-        call.read[0].count = size;
-        call.write[0].count = one ? 1 : size;
+        call.read[0].element_count = size;
+        call.write[0].element_count = one ? 1 : size;
         if (work.kind == WORK_SHIFT)
-            call.read[0].count = 1;
+            call.read[0].element_count = 1;
     } else if (work.kind == WORK_EXCHANGE) { /* a row of one element between any two members */
         each = heap_alloc(size + 1u, sizeof *each);
         for (uint32_t k = 0; k <= size; k++)
             each[k] = k;
-        rows = (struct assignment_rows){.sent.first = each, .received.first = each, .peers = size};
+        rows = (struct assignment_rows){
+            .sent.first = each, .received.first = each, .peer_count = size};
         work.exchange.rows = work.exchange.to = size;
         work.exchange.parts = work.exchange.width = 1;
-        call.read[0].count = call.write[0].count = size;
-        call.rows = &rows;
+        call.read[0].element_count = call.write[0].element_count = size;
+        call.needed_rows = &rows;
     } else if (work.kind == WORK_REDUCE_SCATTER) {
         work.collective.relative = 0;
     }
@@ -142,8 +144,8 @@ static bool try_collective(struct nccl_opening *o, struct nccl_link *link, const
     }
     call.write[0].data = (char *)call.read[0].data + reads;
     const struct nccl_part p = nccl_part_of(
-        l, link, size, assignment_index(&o->run->assignment, o->run->first, link->group), &call,
-        l->stream);
+        l, link, size, assignment_group_index(&o->run->assignment, o->run->first_rank, link->group),
+        &call, l->stream);
     bool done = false;
     if (nccl_enter(l, link)) {
         ncclResult_t result = l->nccl->ncclGroupStart();
@@ -163,18 +165,18 @@ static bool try_collectives(struct nccl_opening *o, struct nccl_link *link)
     const struct ir *ir = run->ir;
     uint32_t first =
         group_member(&ir->mesh, &ir->group[link->group],
-                     assignment_instance(&run->assignment, run->first, link->group), 0);
+                     assignment_group_instance(&run->assignment, run->first_rank, link->group), 0);
     bool *tried = heap_zalloc((size_t)ir->shape_count + 1, sizeof *tried);
     bool going = true;
-    for (uint32_t k = 0; k < assignment_ops(&run->assignment, first) && going; k++) {
-        uint32_t op = assignment_first(&run->assignment, first) + k;
+    for (uint32_t k = 0; k < assignment_op_count(&run->assignment, first) && going; k++) {
+        uint32_t op = assignment_first_op(&run->assignment, first) + k;
         const struct work *work = ir_work(ir, op);
         if (!assignment_is_collective((enum work_kind)work->kind) || tried[ir->op.shape[op]] ||
             (uint32_t)work_comm_group(work) != link->group ||
-            !assignment_works(&run->assignment, first, op))
+            !assignment_op_works_on_rank(&run->assignment, first, op))
             continue;
         struct call call;
-        run_call(run, first, op, &call);
+        run_fill_call(run, first, op, &call);
         tried[ir->op.shape[op]] = true;
         going = try_collective(o, link, &call);
     }
@@ -203,8 +205,9 @@ static bool open_world(struct nccl_opening *o)
     ncclComm_t comm = NULL;
     if (!nccl_enter(l, &l->world))
         return false;
-    ncclResult_t result = l->nccl->ncclCommInitRankConfig(
-        &comm, (int)bootstrap_size(run->world), o->id, (int)bootstrap_rank(run->world), &config);
+    ncclResult_t result =
+        l->nccl->ncclCommInitRankConfig(&comm, (int)bootstrap_process_count(run->world), o->id,
+                                        (int)bootstrap_rank(run->world), &config);
     if (result == ncclSuccess)
         l->world.comm = comm;
     nccl_leave(l);
@@ -223,8 +226,8 @@ static bool open_link(struct nccl_opening *o, struct nccl_link *link)
     if (!nccl_enter(l, &l->world))
         return false;
     ncclResult_t result = l->nccl->ncclCommSplit(
-        l->world.comm, (int)assignment_instance(assignment, o->run->first, link->group),
-        (int)assignment_index(assignment, o->run->first, link->group), &comm, &config);
+        l->world.comm, (int)assignment_group_instance(assignment, o->run->first_rank, link->group),
+        (int)assignment_group_index(assignment, o->run->first_rank, link->group), &comm, &config);
     if (result == ncclSuccess)
         link->comm = comm;
     nccl_leave(l);
@@ -282,11 +285,11 @@ static enum status run_opening(struct nccl_opening *o, struct diag *diag)
 {
     struct nccl_links *l = o->links;
     const struct exec_run *run = o->run;
-    double limit_s = run->options->limit_s > 0 ? run->options->limit_s : CONNECT_S;
+    double limit_s = run->options->step_limit_s > 0 ? run->options->step_limit_s : CONNECT_S;
     pthread_t thread;
     int error = pthread_create(&thread, NULL, open_in_order, o);
     if (error != 0)
-        return diag_error(diag, (struct loc){.name = run->name}, STATUS_SYSTEM,
+        return diag_error(diag, (struct loc){.name = run->schedule_name}, STATUS_SYSTEM,
                           "cannot start a thread: %s", strerror(error));
     bool late = !await_opening(o, limit_s);
     if (late)
@@ -303,7 +306,7 @@ static enum status run_opening(struct nccl_opening *o, struct diag *diag)
         return diag_error(diag, (struct loc){.name = "NCCL"}, STATUS_SYSTEM,
                           "rank %" PRIu32
                           " cannot connect %s%s: not all members have arrived within %g s",
-                          run->first, what, group, limit_s);
+                          run->first_rank, what, group, limit_s);
     return o->refused_call == NULL ? STATUS_OK
                                    : diag_error(diag, (struct loc){.name = o->refused_call},
                                                 STATUS_SYSTEM, "%s%s: %s", what, group, o->words);
@@ -317,7 +320,7 @@ enum status nccl_connect(struct cuda *cuda, const ncclUniqueId *id, struct diag 
     o->links = cuda->links;
     o->run = cuda->run;
     o->id = *id;
-    o->device = cuda->rank[cuda->run->first].device;
+    o->device = cuda->rank[cuda->run->first_rank].device;
     pthread_mutex_init(&o->lock, NULL);
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);

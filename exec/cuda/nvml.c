@@ -124,7 +124,7 @@ struct sampler {
 
 static void add_sample(struct sampler *s)
 {
-    struct nvml_sample now = {.time_s = run_now()};
+    struct nvml_sample now = {.time_s = run_now_s()};
     unsigned milliwatts = 0;
     unsigned long long reasons = 0;
     if (s->nvml->clock(s->handle, CLOCK_SM, &now.sm_mhz) != 0 ||

@@ -33,7 +33,7 @@ bool nvml_driver(char *text, unsigned size);
 
 /* The state of a GPU at one time. */
 struct nvml_sample {
-    double time_s; /* of run_now() */
+    double time_s; /* of run_now_s() */
     unsigned sm_mhz, celsius;
     double power_w;
     uint64_t reasons; /* NVML's mask of what limits the clock */

@@ -17,7 +17,7 @@
  * block of memory has the same alignment. Only work on rows that are dealt to experts has other sizes on each. */
 static uint32_t rank_of_role(const struct cuda *cuda, uint32_t role)
 {
-    for (uint32_t r = cuda->run->first; r < cuda->run->first + cuda->run->count; r++)
+    for (uint32_t r = cuda->run->first_rank; r < cuda->run->first_rank + cuda->run->rank_count; r++)
         if (assignment_role_of(&cuda->run->assignment, r) == role)
             return r;
     return IR_NONE;
@@ -79,7 +79,7 @@ static int64_t grouped_rows(const struct work *work)
 static enum status types_differ(const struct exec_run *run, const struct call *call,
                                 struct diag *diag, const char *what)
 {
-    return diag_error(diag, (struct loc){run->name, 0, 0}, STATUS_BAD_INPUT,
+    return diag_error(diag, (struct loc){run->schedule_name, 0, 0}, STATUS_BAD_INPUT,
                       "op %" PRIu32 " (%s): %s; the cuda backend wants one type there", call->op,
                       work_kind_info((enum work_kind)call->work->kind)->name, what);
 }
@@ -88,8 +88,8 @@ static enum status types_differ(const struct exec_run *run, const struct call *c
 static int64_t rows_of_group(const struct call *call, int64_t g, int64_t *first)
 {
     const int64_t begin = *first;
-    *first = assignment_group_end(call->dealt, grouped_rows(call->work),
-                                  work_row_groups(call->work), g, begin);
+    *first = assignment_group_rows_end(call->routed_rows, grouped_rows(call->work),
+                                       work_row_groups(call->work), g, begin);
     return *first - begin;
 }
 
@@ -148,7 +148,7 @@ static bool plan_joined(const struct cuda *cuda, const struct call *call,
                         enum product_epilogue epilogue, struct cuda_prepared *prepared)
 {
     struct call next;
-    run_call(cuda->run, call->rank, call->op + 1, &next);
+    run_fill_call(cuda->run, call->rank, call->op + 1, &next);
     const int64_t rows = grouped_rows(call->work);
     struct product_shape shape = shape_of(call, rows);
     shape.epilogue = (uint8_t)epilogue;
@@ -164,7 +164,8 @@ static bool plan_joined(const struct cuda *cuda, const struct call *call,
     prepared->plan[prepared->plans++] = (struct cuda_group_plan){rows, product};
     prepared->epilogue = (uint8_t)epilogue;
     if (epilogue == PRODUCT_COLUMN_SUM)
-        prepared->scratch += next.write[0].count * dtype_bytes((enum dtype)next.write[0].dtype);
+        prepared->scratch +=
+            next.write[0].element_count * dtype_bytes((enum dtype)next.write[0].dtype);
     return true;
 }
 
@@ -190,7 +191,7 @@ static enum status prepare_product(struct cuda *cuda, const struct call *call,
     const struct product_shape shape = shape_of(call, 1);
     if (!shape.scaled && shape.b_type != shape.a_type)
         return types_differ(cuda->run, call, diag, "its factors have different types");
-    prepared->scratch = PRODUCT_WORKSPACE + (casts_bias(call) ? call->read[2].count : 0) *
+    prepared->scratch = PRODUCT_WORKSPACE + (casts_bias(call) ? call->read[2].element_count : 0) *
                                                 dtype_bytes((enum dtype)shape.y_type);
     if (join_next(cuda, call, prepared))
         return STATUS_OK;
@@ -228,19 +229,19 @@ static enum status check_types(const struct exec_run *run, const struct call *ca
                                struct diag *diag)
 {
     if (scaling_of(call->work) > SCALING_TENSOR)
-        return diag_error(diag, (struct loc){run->name, 0, 0}, STATUS_BAD_INPUT,
+        return diag_error(diag, (struct loc){run->schedule_name, 0, 0}, STATUS_BAD_INPUT,
                           "op %" PRIu32 " (%s) has scaling=%s; the cuda backend has one scale for "
                           "a tensor (--products fp8-tensor, fp8-delayed); --backend cpu has it",
                           call->op, work_kind_info((enum work_kind)call->work->kind)->name,
                           scaling_names[scaling_of(call->work)]);
     if (scaling_of(call->work) != SCALING_NONE && work_row_groups(call->work) > 1)
-        return diag_error(diag, (struct loc){run->name, 0, 0}, STATUS_BAD_INPUT,
+        return diag_error(diag, (struct loc){run->schedule_name, 0, 0}, STATUS_BAD_INPUT,
                           "op %" PRIu32 " (%s) has a scale for each of groups=%" PRId64
                           "; the cuda backend multiplies experts in 16 bits; --backend cpu has it",
                           call->op, work_kind_info((enum work_kind)call->work->kind)->name,
                           work_row_groups(call->work));
     if (lacks_kernel(call->work) != NULL)
-        return diag_error(diag, (struct loc){run->name, 0, 0}, STATUS_BAD_INPUT,
+        return diag_error(diag, (struct loc){run->schedule_name, 0, 0}, STATUS_BAD_INPUT,
                           "op %" PRIu32 " (%s) is one of %s, which the cuda backend does not "
                           "execute; --backend cpu does",
                           call->op, work_kind_info((enum work_kind)call->work->kind)->name,
@@ -249,7 +250,7 @@ static enum status check_types(const struct exec_run *run, const struct call *ca
         const struct operand *o =
             k < call->read_count ? &call->read[k] : &call->write[k - call->read_count];
         if (o->dtype == DTYPE_F64)
-            return diag_error(diag, (struct loc){run->name, 0, 0}, STATUS_BAD_INPUT,
+            return diag_error(diag, (struct loc){run->schedule_name, 0, 0}, STATUS_BAD_INPUT,
                               "op %" PRIu32 " (%s) has an operand in f64, which the cuda backend "
                               "does not compute in; bf16, f16 and f32 would do",
                               call->op, work_kind_info((enum work_kind)call->work->kind)->name);
@@ -271,8 +272,8 @@ static enum status prepare_op(struct cuda *cuda, uint32_t first, uint32_t rank, 
     struct cuda_prepared *prepared = &cuda->prepared[op];
     struct call call;
     size_t scratch = 0;
-    run_call(cuda->run, rank, op, &call);
-    if (rank != first && call.dealt == NULL)
+    run_fill_call(cuda->run, rank, op, &call);
+    if (rank != first && call.routed_rows == NULL)
         return STATUS_OK;
     enum status status = check_types(cuda->run, &call, diag);
     if (status != STATUS_OK || on_host(cuda->run->ir, op))
@@ -311,7 +312,7 @@ enum status cuda_prepare(struct cuda *cuda, struct diag *diag)
     const struct ir *ir = run->ir;
     enum status status = STATUS_OK;
     cuda->prepared = heap_zalloc((size_t)ir->op.count + 1, sizeof *cuda->prepared);
-    for (uint32_t r = run->first; r < run->first + run->count; r++) {
+    for (uint32_t r = run->first_rank; r < run->first_rank + run->rank_count; r++) {
         const uint32_t role = assignment_role_of(&run->assignment, r);
         const uint32_t first = rank_of_role(cuda, role), begin = ir->role[role].op_begin;
         for (uint32_t k = 0; k < ir->role[role].op_count && status == STATUS_OK; k++)
@@ -336,7 +337,7 @@ void cuda_unprepare(struct cuda *cuda)
 
 static bool op_refused(const struct cuda_stream *stream, uint32_t op, const char *words)
 {
-    run_failed(stream->rank->run, stream->rank->rank, op, "%s", words);
+    run_record_failure(stream->rank->run, stream->rank->rank, op, "%s", words);
     return false;
 }
 
@@ -400,7 +401,7 @@ static int product_joined(const struct cuda *cuda, const struct cuda_stream *str
     const void *a = call->read[0].data, *b = call->read[1].data;
     void *y = call->write[0].data;
     struct call next;
-    run_call(stream->rank->run, stream->rank->rank, call->op + 1, &next);
+    run_fill_call(stream->rank->run, stream->rank->rank, call->op + 1, &next);
     void *to = next.write[0].data;
     if (prepared->epilogue == PRODUCT_GELU) {
         const bool biased = call->work->matmul.epilogue == EPILOGUE_BIAS;
@@ -414,7 +415,7 @@ static int product_joined(const struct cuda *cuda, const struct cuda_stream *str
                                    sums.data, stream->scratch, stream->handle);
     if (status != 0 || sums.data == to)
         return status;
-    const int64_t count = (int64_t)next.write[0].count;
+    const int64_t count = (int64_t)next.write[0].element_count;
     const int error = next.work->column_sum.accumulate
                           ? cuda_add(own, cuda_array_of(next.read[1]), sums, count, stream->handle)
                           : cuda_cast(own, sums, count, stream->handle);
@@ -433,17 +434,17 @@ static int product_groups(const struct cuda *cuda, const struct cuda_stream *str
     if (casts_bias(call)) {
         cast.dtype = call->write[0].dtype;
         cast.data = (char *)stream->scratch + PRODUCT_WORKSPACE;
-        status = cuda_cast(cuda_array_of(cast), cuda_array_of(call->read[2]), (int64_t)cast.count,
-                           stream->handle);
+        status = cuda_cast(cuda_array_of(cast), cuda_array_of(call->read[2]),
+                           (int64_t)cast.element_count, stream->handle);
     }
     const struct operand *bias = w->matmul.epilogue == EPILOGUE_BIAS ? &cast : NULL;
     if (w->matmul.part > 0) {
         if (w->matmul.form == MATMUL_TN)
-            status =
-                product_of_nothing(stream, call, &call->read[2], 0, (int64_t)call->write[0].count);
+            status = product_of_nothing(stream, call, &call->read[2], 0,
+                                        (int64_t)call->write[0].element_count);
         return status != 0
                    ? status
-                   : product_group(cuda, stream, call, NULL, call->part, 0, grouped_rows(w));
+                   : product_group(cuda, stream, call, NULL, call->part_index, 0, grouped_rows(w));
     }
     for (int64_t g = 0; g < work_row_groups(w) && status == 0; g++) {
         const int64_t begin = first, rows = rows_of_group(call, g, &first);
@@ -492,11 +493,11 @@ static void CUDART_CB on_processor(void *argument)
 {
     const struct cuda_host_work *work = argument;
     struct exec_run *run = work->run;
-    double start_s = run_now() - run->epoch_s;
-    (void)cpu_compute_parts(&work->call, work->scratch, run->threads);
-    if (run->options->profile)
-        *run_time(run, work->call.rank, work->call.op) =
-            (struct op_time){start_s, run_now() - run->epoch_s};
+    double start_s = run_now_s() - run->epoch_s;
+    (void)cpu_compute_parts(&work->call, work->scratch, run->threads_per_rank);
+    if (run->options->times_by_cupti)
+        *run_op_time(run, work->call.rank, work->call.op) =
+            (struct op_time){start_s, run_now_s() - run->epoch_s};
 }
 
 /* Adds, and computes the norm after it, too; returns a cudaError_t. The plan may have put the statistics where a term
@@ -504,7 +505,7 @@ static void CUDART_CB on_processor(void *argument)
 static int add_and_norm(const struct cuda_stream *stream, const struct call *call)
 {
     struct call next;
-    run_call(stream->rank->run, stream->rank->rank, call->op + 1, &next);
+    run_fill_call(stream->rank->run, stream->rank->rank, call->op + 1, &next);
     const bool centred = next.work->kind == WORK_LAYERNORM;
     const struct cuda_add_norm n = {
         .y = cuda_array_of(next.write[0]),
@@ -550,8 +551,8 @@ static bool fill_call(void *context, struct call *call)
 {
     struct cuda_stream *stream = context;
     const struct operand *y = &call->write[0];
-    cudaError_t error =
-        cudaMemsetAsync(y->data, 0, y->count * dtype_bytes((enum dtype)y->dtype), stream->handle);
+    cudaError_t error = cudaMemsetAsync(
+        y->data, 0, y->element_count * dtype_bytes((enum dtype)y->dtype), stream->handle);
     return error == cudaSuccess || cuda_failed(stream->rank, call->op, "cudaMemsetAsync", error);
 }
 
@@ -560,7 +561,7 @@ static bool copy(void *context, struct call *call)
     struct cuda_stream *stream = context;
     const struct operand *y = &call->write[0];
     cudaError_t error = cudaMemcpyAsync(
-        y->data, call->read[0].data, y->count * dtype_bytes((enum dtype)y->dtype),
+        y->data, call->read[0].data, y->element_count * dtype_bytes((enum dtype)y->dtype),
         call->work->kind == WORK_H2D ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost,
         stream->handle);
     return error == cudaSuccess || cuda_failed(stream->rank, call->op, "cudaMemcpyAsync", error);
@@ -570,7 +571,7 @@ bool cuda_moves_nothing(const struct assignment *assignment, const struct call *
 {
     bool in_place = call->read_count == 0 || call->write_count == 0 ||
                     call->read[0].data == call->write[0].data;
-    return in_place && assignment->size[work_comm_group(call->work)] == 1;
+    return in_place && assignment->group_size[work_comm_group(call->work)] == 1;
 }
 
 /* Communication is launched together with its peers, or by NCCL; only a group of one member is handled here. */
@@ -581,10 +582,10 @@ static bool own_part(void *context, struct call *call)
         return true;
     if (call->work->kind == WORK_EXCHANGE) /* no row arrives */
         return fill_call(context, call);
-    cudaError_t error =
-        cudaMemcpyAsync(call->write[0].data, call->read[0].data,
-                        call->write[0].count * dtype_bytes((enum dtype)call->write[0].dtype),
-                        cudaMemcpyDeviceToDevice, stream->handle);
+    cudaError_t error = cudaMemcpyAsync(call->write[0].data, call->read[0].data,
+                                        call->write[0].element_count *
+                                            dtype_bytes((enum dtype)call->write[0].dtype),
+                                        cudaMemcpyDeviceToDevice, stream->handle);
     return error == cudaSuccess || cuda_failed(stream->rank, call->op, "cudaMemcpyAsync", error);
 }
 

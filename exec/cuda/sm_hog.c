@@ -35,7 +35,8 @@ static void set_stop_flag(struct sm_hog *sm_hog, int32_t stop)
 void sm_hog_begin(struct cuda *cuda)
 {
     struct sm_hog *sm_hog = &cuda->sm_hog;
-    sm_hog->is_running = sm_hog->stream != NULL && cuda->run->step >= cuda->run->options->warmup;
+    sm_hog->is_running =
+        sm_hog->stream != NULL && cuda->run->step_number >= cuda->run->options->warmup_steps;
     if (!sm_hog->is_running)
         return;
     set_stop_flag(sm_hog, 0);
@@ -43,8 +44,8 @@ void sm_hog_begin(struct cuda *cuda)
                                                  BYTES, (int)cuda->run->options->hog_sms,
                                                  LONGEST_NS, sm_hog->stop_flag, sm_hog->stream);
     if (error != cudaSuccess)
-        cuda_failed(&cuda->rank[cuda->run->first], IR_NONE, "launching the kernel beside the step",
-                    error);
+        cuda_failed(&cuda->rank[cuda->run->first_rank], IR_NONE,
+                    "launching the kernel beside the step", error);
 }
 
 void sm_hog_end(struct cuda *cuda)
@@ -56,13 +57,14 @@ void sm_hog_end(struct cuda *cuda)
     set_stop_flag(sm_hog, 1);
     cudaError_t error = cudaStreamSynchronize(sm_hog->stream);
     if (error != cudaSuccess)
-        cuda_failed(&cuda->rank[cuda->run->first], IR_NONE,
+        cuda_failed(&cuda->rank[cuda->run->first_rank], IR_NONE,
                     "cudaStreamSynchronize (of the kernel beside the step)", error);
     else if (there != cudaErrorNotReady)
-        run_refused(cuda->run,
-                    "the kernel beside the step ended before it did: it keeps the multiprocessors "
-                    "for %.0f s at most",
-                    1e-9 * (double)LONGEST_NS);
+        run_record_system_failure(
+            cuda->run,
+            "the kernel beside the step ended before it did: it keeps the multiprocessors "
+            "for %.0f s at most",
+            1e-9 * (double)LONGEST_NS);
 }
 
 void sm_hog_close(struct cuda *cuda)

@@ -7,7 +7,7 @@
 
 bool cuda_times_by_events(const struct exec_run *run)
 {
-    return run->options->trace && !run->options->profile;
+    return run->options->records_trace && !run->options->times_by_cupti;
 }
 
 void cuda_owns(const struct cuda_rank *rank, uint32_t op)
@@ -26,9 +26,9 @@ void cuda_owned(void)
 static void read_events(struct cuda_rank *rank)
 {
     struct exec_run *run = rank->run;
-    uint32_t first = assignment_first(&run->assignment, rank->rank);
+    uint32_t first = assignment_first_op(&run->assignment, rank->rank);
     double base_s = rank->base_s - run->epoch_s;
-    for (uint32_t k = 0; k < assignment_ops(&run->assignment, rank->rank); k++) {
+    for (uint32_t k = 0; k < assignment_op_count(&run->assignment, rank->rank); k++) {
         const struct cuda_events *events = &rank->events[k];
         float begin_ms = 0, end_ms = 0;
         if (events->begin == NULL || events->end == NULL)
@@ -40,7 +40,7 @@ static void read_events(struct cuda_rank *rank)
             cuda_failed(rank, first + k, "cudaEventElapsedTime", error);
             return;
         }
-        struct op_time *time = run_time(run, rank->rank, first + k);
+        struct op_time *time = run_op_time(run, rank->rank, first + k);
         *time = (struct op_time){base_s + 1e-3 * begin_ms, base_s + 1e-3 * end_ms};
         if (cuda_of(run)->prepared[first + k].computed_before) /* all of its time is that op's */
             time->start_s = time->end_s = time[-1].end_s;
@@ -57,10 +57,10 @@ static struct op_time time_of_nothing(struct exec_run *run, uint32_t rank, uint3
                                       double before_s)
 {
     const struct assignment *assignment = &run->assignment;
-    if (run->ir->op.kind[op] == WORK_SEND && assignment_works(assignment, rank, op)) {
+    if (run->ir->op.kind[op] == WORK_SEND && assignment_op_works_on_rank(assignment, rank, op)) {
         const struct assignment_message *message =
-            &assignment->message[assignment_message(assignment, rank, op)];
-        return *run_time(run, message->destination, message->recv_op);
+            &assignment->messages[assignment_message_number(assignment, rank, op)];
+        return *run_op_time(run, message->destination, message->recv_op);
     }
     return (struct op_time){before_s, before_s};
 }
@@ -73,13 +73,13 @@ static void read_stream(struct cuda_stream *stream)
     bool host = run->ir->stream[stream->stream].stream_class == STREAM_HOST;
     double before_s = 0;
     for (uint32_t i = 0; i < stream->list.op_count; i++) {
-        uint32_t op = stream->list.op[i];
-        struct op_time *time = run_time(run, rank->rank, op);
+        uint32_t op = stream->list.ops[i];
+        struct op_time *time = run_op_time(run, rank->rank, op);
         bool launches = rank->launches[cuda_local(rank, op)];
         cuda->launched_ops += launches;
         cuda->recorded_ops += launches && !isnan(time->end_s);
-        if (!launches &&
-            !(host && assignment_works(&run->assignment, rank->rank, op))) /* wrote it itself */
+        if (!launches && !(host && assignment_op_works_on_rank(&run->assignment, rank->rank,
+                                                               op))) /* wrote it itself */
             *time = time_of_nothing(run, rank->rank, op, before_s);
         if (!isnan(time->end_s))
             before_s = time->end_s;
@@ -96,31 +96,33 @@ static void read_records(struct exec_run *run)
     bool first = cuda->launched_ops == 0;
     cuda->launched_ops = cuda->recorded_ops = 0;
     if (!cupti_take(&span, &spans, why)) {
-        run_refused(run, "the step cannot be timed: %s; events can time it (without --cupti)", why);
+        run_record_system_failure(
+            run, "the step cannot be timed: %s; events can time it (without --cupti)", why);
         return;
     }
     for (size_t i = 0; i < spans; i++) {
         uint32_t rank = (uint32_t)(span[i].id >> 32), op = (uint32_t)span[i].id;
-        if (run_is_here(run, rank))
-            *run_time(run, rank, op) =
+        if (run_has_rank(run, rank))
+            *run_op_time(run, rank, op) =
                 (struct op_time){span[i].start_s - run->epoch_s, span[i].end_s - run->epoch_s};
     }
     free(span);
-    for (uint32_t r = run->first; r < run->first + run->count; r++)
+    for (uint32_t r = run->first_rank; r < run->first_rank + run->rank_count; r++)
         for (uint32_t s = 0; s < run->ir->stream_count; s++)
             read_stream(&cuda->rank[r].stream[s]);
     if (cuda->recorded_ops == 0 && cuda->launched_ops > 0)
-        run_refused(run,
-                    "the step cannot be timed: CUPTI recorded none of its %zu ops; events can time "
-                    "it (without --cupti)",
-                    cuda->launched_ops);
+        run_record_system_failure(
+            run,
+            "the step cannot be timed: CUPTI recorded none of its %zu ops; events can time "
+            "it (without --cupti)",
+            cuda->launched_ops);
     if (!first && fewest < cuda->recorded_ops)
         cuda->recorded_ops = fewest;
 }
 
 static bool times_by_records(const struct exec_run *run)
 {
-    return run->options->trace && run->options->profile;
+    return run->options->records_trace && run->options->times_by_cupti;
 }
 
 void cuda_forget_times(struct exec_run *run)
@@ -128,13 +130,13 @@ void cuda_forget_times(struct exec_run *run)
     struct cupti_span *span;
     size_t spans;
     char why[CUPTI_WHY];
-    if (!run->options->profile)
+    if (!run->options->times_by_cupti)
         return;
     (void)cupti_take(&span, &spans, why); /* of runs that have failed or were not timed */
     free(span);
-    for (uint32_t r = run->first; r < run->first + run->count; r++)
-        for (uint32_t k = 0; k < assignment_ops(&run->assignment, r); k++) {
-            *run_time(run, r, assignment_first(&run->assignment, r) + k) = unknown;
+    for (uint32_t r = run->first_rank; r < run->first_rank + run->rank_count; r++)
+        for (uint32_t k = 0; k < assignment_op_count(&run->assignment, r); k++) {
+            *run_op_time(run, r, assignment_first_op(&run->assignment, r) + k) = unknown;
             cuda_of(run)->rank[r].launches[k] = false;
         }
 }
@@ -143,6 +145,7 @@ void cuda_read_times(struct exec_run *run)
 {
     if (times_by_records(run))
         read_records(run);
-    for (uint32_t r = run->first; r < run->first + run->count && cuda_times_by_events(run); r++)
+    for (uint32_t r = run->first_rank;
+         r < run->first_rank + run->rank_count && cuda_times_by_events(run); r++)
         read_events(&cuda_of(run)->rank[r]);
 }

@@ -24,7 +24,7 @@ static enum status fill(void *user, const struct exec_buffer *buffer, struct dia
 {
     (void)user;
     (void)diag;
-    for (uint64_t i = 0; i < buffer->elements; i++)
+    for (uint64_t i = 0; i < buffer->element_count; i++)
         number_set(buffer->data, buffer->dtype, i, value(buffer->rank, i));
     return STATUS_OK;
 }
@@ -79,7 +79,7 @@ static enum status look(void *user, const struct exec_buffer *buffer, struct dia
     uint32_t *looked = user;
     (void)diag;
     ir_buffer_name(buffer->ir, (buffer_id){buffer->buffer}, name, sizeof name);
-    for (uint64_t i = 0; i < buffer->elements; i++) {
+    for (uint64_t i = 0; i < buffer->element_count; i++) {
         double got = number_get(buffer->data, buffer->dtype, i);
         if (got != expected(name, buffer->rank, i)) {
             char text[96];
@@ -167,8 +167,8 @@ static void all_kinds(uint32_t count, const char *dtype, int64_t size)
     ranks = count;
     write_schedule(&text, dtype, size);
     if (hand_load(&h, text.data)) {
-        h.options.steps = 2;
-        h.options.poison = true;
+        h.options.measured_steps = 2;
+        h.options.finds_unwritten_reads = true;
         h.io = (struct exec_io){&looked, fill, look, 0, UINT32_MAX, NULL};
         hand_expect(dtype, &h, STATUS_OK, "");
         CHECK_INT("buffers looked at", looked, (int64_t)count * 13);

@@ -78,7 +78,7 @@ static void a_schedule_that_stands_still_says_who_waits_for_whom(void)
         char text[2048];
         snprintf(text, sizeof text, "%s%s%s", HEAD, BUFFERS, stalls[i].ops);
         if (hand_load(&h, text)) {
-            h.options.limit_s = 20; /* a stall that is taken for work would never end */
+            h.options.step_limit_s = 20; /* a stall that is taken for work would never end */
             hand_expect(stalls[i].label, &h, STATUS_NO, stalls[i].message);
         }
         hand_release(&h);
@@ -115,7 +115,7 @@ static void a_rank_that_fails_or_stalls_ends_the_run(void)
         struct hand h;
         if (hand_load(&h, common)) {
             h.options.fault = faults[i].fault;
-            h.options.trace = true;
+            h.options.records_trace = true;
             hand_expect(faults[i].label, &h, STATUS_NO, faults[i].message);
         }
         hand_release(&h);
@@ -157,8 +157,8 @@ static void a_step_over_its_limit_ends(void)
 {
     struct hand h;
     if (hand_load(&h, common)) {
-        h.options.stall_s = 60;
-        h.options.limit_s = 0.3;
+        h.options.stall_limit_s = 60;
+        h.options.step_limit_s = 0.3;
         h.options.fault = (struct exec_fault){EXEC_FAULT_STALL, 1, 1};
         hand_expect("limit", &h, STATUS_NO,
                     "hand.ir: error: the step takes longer than the limit of 0.3 s: rank 0: op 1 "
@@ -175,8 +175,8 @@ static void slow_work_is_no_stall(void)
     if (hand_load(&h, HEAD "buffer a0 hbm f32 [1000] activation persistent\n"
                            "buffer c0 pinned f32 [1000] activation persistent\n"
                            "op 0 h2d h2d bytes=4000 reads c0 writes a0\n")) {
-        h.options.stall_s = 0.1;
-        h.options.copies.latency_s = 0.4;
+        h.options.stall_limit_s = 0.1;
+        h.options.copy_link.latency_s = 0.4;
         hand_expect("slow", &h, STATUS_OK, "");
         CHECK("as slow as asked for", h.result.median_s >= 0.4 && h.result.median_s < 2);
     }
@@ -187,9 +187,9 @@ static void steps_follow_each_other(void)
 {
     struct hand h;
     if (hand_load(&h, common)) {
-        h.options.warmup = 2;
-        h.options.steps = 5;
-        h.options.trace = true;
+        h.options.warmup_steps = 2;
+        h.options.measured_steps = 5;
+        h.options.records_trace = true;
         hand_expect("steps", &h, STATUS_OK, "");
         CHECK_INT("measured", h.result.steps, 5);
         uint32_t faster = 0, slower = 0;

@@ -25,8 +25,8 @@ struct hand {
  * failed check, when the text has a fault. */
 static inline bool hand_load(struct hand *h, const char *text)
 {
-    *h =
-        (struct hand){.options = {.backend = hand_backend, .model = {1e-5, 10000}, .stall_s = 0.4}};
+    *h = (struct hand){
+        .options = {.backend = hand_backend, .model = {1e-5, 10000}, .stall_limit_s = 0.4}};
     if (!CHECK_INT(text, ir_parse(&h->ir, "hand.ir", text, strlen(text), &h->diag), STATUS_OK)) {
         fputs(h->diag.text, stderr);
         return false;

@@ -422,8 +422,8 @@ static inline bool check_choices(const struct choices *choices, bool poison)
     struct reference_check check = {0};
     const struct exec_options options = {.backend = matrix_backend,
                                          .uses_epilogues = matrix_epilogues,
-                                         .poison = poison,
-                                         .stall_s = 60};
+                                         .finds_unwritten_reads = poison,
+                                         .stall_limit_s = 60};
     choices_label(choices, label, sizeof label);
     enum status status = step_build(&ir, choices, &diag);
     if (status == STATUS_OK)

@@ -85,8 +85,10 @@ static inline enum mutant_outcome run_mutant(struct reference_check *check, cons
 {
     /* Ranks that share a GPU may wait for each other on the device, and the watcher takes such a wait for work, not
      * for a stall. So limit_s ends the run: a step of these small schedules takes well below a second. */
-    const struct exec_options options = {
-        .backend = mutation_backend, .poison = true, .stall_s = stall_s, .limit_s = stall_s + 20};
+    const struct exec_options options = {.backend = mutation_backend,
+                                         .finds_unwritten_reads = true,
+                                         .stall_limit_s = stall_s,
+                                         .step_limit_s = stall_s + 20};
     struct diag diag = {0};
     enum status status = reference_check_step(check, ir, "mutant", model, seed, &options, &diag);
     diag_release(&diag);
@@ -105,9 +107,9 @@ static inline bool same_outputs(const struct ir *a, const struct ir *b,
         struct reference_check x = {0}, y = {0};
         same = run_mutant(&x, a, model, seed, 60) == OUTCOME_RIGHT &&
                run_mutant(&y, b, model, seed, 60) == OUTCOME_RIGHT &&
-               memcmp(x.loss, y.loss, sizeof x.loss) == 0 && x.norm == y.norm;
+               memcmp(x.loss, y.loss, sizeof x.loss) == 0 && x.gradient_norm == y.gradient_norm;
         for (uint32_t i = 0; i < x.row_count && same; i++)
-            same = memcmp(x.row[i].error, y.row[i].error, sizeof x.row[i].error) == 0;
+            same = memcmp(x.rows[i].error, y.rows[i].error, sizeof x.rows[i].error) == 0;
         reference_check_release(&x);
         reference_check_release(&y);
     }

@@ -40,7 +40,7 @@ static inline struct view one_op_buffer(struct one_op *o, struct bench_operand o
         .flags = BUFFER_PERSISTENT,
         .layer = IR_NONE16,
         .binding = binding,
-        .dims = {.count = 1, .size = {(int64_t)operand.count}},
+        .dims = {.count = 1, .size = {(int64_t)operand.element_count}},
     };
     return ir_whole(&o->ir, ir_add_buffer(&o->ir, &desc));
 }
@@ -52,7 +52,7 @@ static inline bool one_op_build(struct one_op *o)
     struct bench_operands operands;
     struct view read[CALL_OPERANDS_MAX], write[CALL_OPERANDS_MAX];
     if (work_kind_info((enum work_kind)o->work.kind)->stream != STREAM_COMPUTE ||
-        !bench_operands(&o->work, o->dtype, &operands))
+        !bench_list_operands(&o->work, o->dtype, &operands))
         return false;
     ir->mesh = (struct mesh){.axis_count = 1, .axis = {{"rank", 1}}};
     ir->dtype = (uint8_t)o->dtype;
@@ -70,14 +70,14 @@ static inline bool one_op_build(struct one_op *o)
     for (uint32_t k = 0; k < o->writes; k++) {
         write[k] = one_op_buffer(o, operands.write[k], binding);
         o->write[k] = write[k].buffer.i;
-        o->count[k] = operands.write[k].count;
+        o->count[k] = operands.write[k].element_count;
         o->type[k] = operands.write[k].dtype;
         o->got[k] = heap_zalloc(o->count[k] + 1, sizeof *o->got[k]);
     }
     for (uint32_t k = 0; k < o->reads; k++) {
         const struct bench_operand *operand = &operands.read[k];
-        read[k] = operand->shared_write >= 0
-                      ? write[operand->shared_write]
+        read[k] = operand->write_in_same_buffer >= 0
+                      ? write[operand->write_in_same_buffer]
                       : one_op_buffer(o, *operand, operand->dtype == DTYPE_I32 ? indices : binding);
         o->read[k] = read[k].buffer.i;
     }
@@ -129,7 +129,7 @@ static inline enum status one_op_fill(void *user, const struct exec_buffer *buff
     uint32_t read = 0;
     while (read + 1 < o->reads && o->read[read] != buffer->buffer)
         read++;
-    for (uint64_t i = 0; i < buffer->elements; i++)
+    for (uint64_t i = 0; i < buffer->element_count; i++)
         if (buffer->dtype == DTYPE_I32)
             ((int32_t *)buffer->data)[i] =
                 (int32_t)check_random_i64(&r, 0, limit < 100000 ? limit - 1 : 100000);
@@ -144,7 +144,7 @@ static inline enum status one_op_read(void *user, const struct exec_buffer *buff
     (void)diag;
     struct one_op *o = user;
     for (uint32_t k = 0; k < o->writes; k++)
-        for (uint64_t i = 0; o->write[k] == buffer->buffer && i < buffer->elements; i++)
+        for (uint64_t i = 0; o->write[k] == buffer->buffer && i < buffer->element_count; i++)
             o->got[k][i] = number_get(buffer->data, (enum dtype)buffer->dtype, i);
     return STATUS_OK;
 }
@@ -157,10 +157,12 @@ static inline bool one_op_run(struct one_op *o, const char *backend, enum exec_a
         .model = {1e-5, 10000},
         .adamw = {1e-3, 0.9, 0.95, 1e-8, 0.1, 7, 0.25},
         .attention = attention,
-        .stall_s = 60,
+        .stall_limit_s = 60,
     };
-    const struct exec_io io = {
-        .user = o, .fill = one_op_fill, .read = one_op_read, .read_last = 1u << BINDING_PARAM};
+    const struct exec_io io = {.user = o,
+                               .fill = one_op_fill,
+                               .read = one_op_read,
+                               .read_after_last_step = 1u << BINDING_PARAM};
     struct exec_result result = {0};
     struct diag diag = {0};
     enum status status = exec_run(&o->ir, "one op", &options, &io, &result, &diag);

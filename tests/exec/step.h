@@ -109,7 +109,7 @@ static const struct exec_adamw step_adamw = {.lr = 1e-2,
                                              .beta2 = 0.95,
                                              .eps = 1e-2,
                                              .weight_decay = 0.1,
-                                             .step = 1,
+                                             .first_step = 1,
                                              .max_norm = 0.5};
 
 /* Returns the reference's tensor that corresponds to a tensor of the schedule, which is the whole of it or a block of
@@ -119,7 +119,7 @@ static inline struct reference_tensor *step_tensor(const struct reference *refer
 {
     char name[64];
     snprintf(name, sizeof name, "%.*s", (int)strcspn(part->name, ":"), part->name);
-    return reference_find(reference, name);
+    return reference_find_tensor(reference, name);
 }
 
 /* Builds the schedule, the reference's weights, the tokens and the bindings. Returns false, with a failed
@@ -140,7 +140,7 @@ static inline bool step_make(struct executed_step *step, const char *label,
     step->options = (struct exec_options){
         .model = {request->model->norm_eps, request->model->rope_theta},
         .adamw = step_adamw,
-        .stall_s = 5,
+        .stall_limit_s = 5,
     };
     step->reference = reference_new(request->model);
     reference_init_weights(step->reference, 7);
@@ -163,7 +163,7 @@ static inline bool step_make(struct executed_step *step, const char *label,
     step->tokens = heap_alloc(tokens, sizeof *step->tokens);
     for (size_t i = 0; i < tokens; i++)
         step->tokens[i] = (int32_t)check_random_i64(&random, 0, request->model->vocab - 1);
-    step->bindings = (struct bindings){.ir = ir, .param = step->param, .tokens = step->tokens};
+    step->bindings = (struct bindings){.ir = ir, .params = step->param, .tokens = step->tokens};
     for (int kind = BINDING_PARAM; kind <= BINDING_MOMENT2; kind++)
         step->bindings.collected[kind] = step->got[kind];
     return CHECK_INT(label, bindings_check(&step->bindings, label, &step->diag), STATUS_OK);
@@ -172,10 +172,10 @@ static inline bool step_make(struct executed_step *step, const char *label,
 static inline enum status step_run(struct executed_step *step, const char *label)
 {
     struct exec_io io = {.user = &step->bindings,
-                         .fill = bindings_fill,
-                         .read = bindings_read,
-                         .read_each = 1u << BINDING_LOSS,
-                         .read_last = UINT32_MAX};
+                         .fill = bindings_fill_buffer,
+                         .read = bindings_collect_buffer,
+                         .read_each_step = 1u << BINDING_LOSS,
+                         .read_after_last_step = UINT32_MAX};
     return exec_run(&step->ir, label, &step->options, &io, &step->result, &step->diag);
 }
 
@@ -196,7 +196,7 @@ static inline void step_compare(struct executed_step *step, const char *label, c
 {
     const struct reference *r = step->reference;
     double overall = 0;
-    for (size_t i = 0; i < r->count; i++) {
+    for (size_t i = 0; i < r->tensor_count; i++) {
         const double *want = kind == BINDING_GRAD ? r->tensors[i].grad : r->tensors[i].param;
         for (size_t k = 0; k < r->tensors[i].count; k++)
             overall = fmax(overall, fabs(want[k]));
@@ -240,8 +240,8 @@ static inline void step_check(struct executed_step *step, const char *label, dou
         return;
     }
     CHECK_CLOSE(label, step->bindings.loss, loss, tolerance);
-    CHECK_INT(label, (int64_t)step->bindings.replicas_differ, 0);
-    training_update(step->reference, &step->ir, &step_adamw, 1);
+    CHECK_INT(label, (int64_t)step->bindings.differing_replica_elements, 0);
+    training_update_reference(step->reference, &step->ir, &step_adamw, 1);
     step_compare(step, label, "gradient", BINDING_GRAD, tolerance);
     step_compare(step, label, "parameter", BINDING_PARAM, tolerance);
     if (step_binds(step, BINDING_MASTER))

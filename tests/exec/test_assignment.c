@@ -112,12 +112,13 @@ static void messages_match_first_in_first_out(void)
                            "op 4 recv comm group=g by=-1 bytes=16 guard g>=1 writes b0[4:8]\n")) {
         CHECK_INT("plan", assignment_init(&assignment, &h.ir, "hand.ir", &h.diag), STATUS_OK);
         CHECK_INT("messages", assignment.message_count, 3);
-        CHECK_INT("first", assignment_message(&assignment, 0, 0),
-                  assignment_message(&assignment, 1, 3));
-        CHECK_INT("second", assignment_message(&assignment, 0, 2),
-                  assignment_message(&assignment, 1, 4));
+        CHECK_INT("first", assignment_message_number(&assignment, 0, 0),
+                  assignment_message_number(&assignment, 1, 3));
+        CHECK_INT("second", assignment_message_number(&assignment, 0, 2),
+                  assignment_message_number(&assignment, 1, 4));
         CHECK_INT("the other channel has no receiver",
-                  assignment.message[assignment_message(&assignment, 0, 1)].recv_op, IR_NONE);
+                  assignment.messages[assignment_message_number(&assignment, 0, 1)].recv_op,
+                  IR_NONE);
         assignment_release(&assignment);
     }
     hand_release(&h);

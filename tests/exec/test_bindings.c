@@ -40,11 +40,12 @@ static void tensors_go_out_in_parts_and_come_back(void)
             u[i] = 101 + i;
         for (int i = 0; i < 5; i++)
             v[i] = 201 + i;
-        struct bindings b = {.ir = &h.ir, .param = param, .tokens = tokens};
+        struct bindings b = {.ir = &h.ir, .params = param, .tokens = tokens};
         b.collected[BINDING_PARAM] = got;
         b.collected[BINDING_GRAD] = grad;
         CHECK_INT("check", bindings_check(&b, "hand.ir", &h.diag), STATUS_OK);
-        h.io = (struct exec_io){&b, bindings_fill, bindings_read, 0, UINT32_MAX, NULL};
+        h.io = (struct exec_io){&b, bindings_fill_buffer, bindings_collect_buffer,
+                                0,  UINT32_MAX,           NULL};
         hand_expect("run", &h, STATUS_OK, "");
         CHECK("w", memcmp(w, got_w, sizeof w) == 0);
         CHECK("u", memcmp(u, got_u, sizeof u) == 0);
@@ -52,7 +53,7 @@ static void tensors_go_out_in_parts_and_come_back(void)
         /* grad[0:6] is the half of w on every rank: the sum over dp of twice what shards 0, 1 and 2 hold there.
          * Element 0 of tp 0 is 2 (1 + u's first + v's third), one term per shard. */
         CHECK_CLOSE("partial sums are added", g_w[0], 2 * (1 + 101 + 203), 0);
-        CHECK_INT("replicas", (int64_t)b.replicas_differ, 0);
+        CHECK_INT("replicas", (int64_t)b.differing_replica_elements, 0);
     }
     hand_release(&h);
 }
@@ -71,7 +72,7 @@ static enum status look(void *user, const struct exec_buffer *buffer, struct dia
     (void)diag;
     ir_buffer_name(buffer->ir, (buffer_id){buffer->buffer}, name, sizeof name);
     if (strcmp(name, seen->name) == 0)
-        memcpy(seen->value[buffer->rank], buffer->data, buffer->elements * sizeof(int32_t));
+        memcpy(seen->value[buffer->rank], buffer->data, buffer->element_count * sizeof(int32_t));
     return STATUS_OK;
 }
 
@@ -80,7 +81,7 @@ static struct bindings *filling;
 static enum status fill(void *user, const struct exec_buffer *buffer, struct diag *diag)
 {
     (void)user;
-    return bindings_fill(filling, buffer, diag);
+    return bindings_fill_buffer(filling, buffer, diag);
 }
 
 static void see(const char *text, struct seen *seen)

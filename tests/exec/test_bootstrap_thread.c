@@ -33,7 +33,7 @@ static void exchange(struct process *p, struct bootstrap *b, uint32_t round, str
 {
     uint32_t mine = p->place.rank * 1000 + round, all[SIZE], root = round % SIZE;
     static _Thread_local char blob[BYTES];
-    if (bootstrap_gather(b, &mine, all, sizeof mine, diag) != STATUS_OK)
+    if (bootstrap_all_gather(b, &mine, all, sizeof mine, diag) != STATUS_OK)
         p->wrong++;
     for (uint32_t i = 0; i < SIZE; i++)
         p->wrong += all[i] != i * 1000 + round;
@@ -57,9 +57,9 @@ static void *process_main(void *argument)
             exchange(p, b, round, &diag);
     } else if (p->place.rank != 2) { /* rank 2 ends without taking part */
         char all[SIZE], mine = 0;
-        enum status first = bootstrap_gather(b, &mine, all, 1, &diag);
+        enum status first = bootstrap_all_gather(b, &mine, all, 1, &diag);
         p->told = first == STATUS_SYSTEM && /* a second call fails as well */
-                  bootstrap_gather(b, &mine, all, 1, &diag) == first;
+                  bootstrap_all_gather(b, &mine, all, 1, &diag) == first;
     }
     bootstrap_close(b);
     diag_release(&diag);
@@ -209,12 +209,12 @@ static void launchers_say_who_we_are(void)
         set_environment(launched[i].variable, false);
         CHECK_TEXT(launched[i].label, diag.text ? diag.text : "", "");
         CHECK_INT(launched[i].label, place.rank, launched[i].rank);
-        CHECK_INT(launched[i].label, place.size, launched[i].size);
-        CHECK_INT(launched[i].label, place.local_index, launched[i].local);
-        CHECK_TEXT(launched[i].label, place.host, launched[i].host);
-        CHECK_INT(launched[i].label, place.port, launched[i].port);
+        CHECK_INT(launched[i].label, place.process_count, launched[i].size);
+        CHECK_INT(launched[i].label, place.local_rank, launched[i].local);
+        CHECK_TEXT(launched[i].label, place.rank0_host, launched[i].host);
+        CHECK_INT(launched[i].label, place.rank0_port, launched[i].port);
         bool half = strcmp(launched[i].label, "torchrun on two nodes") == 0;
-        CHECK_INT(launched[i].label, place.local_size, half ? 8 : place.size);
+        CHECK_INT(launched[i].label, place.local_process_count, half ? 8 : place.process_count);
         diag_release(&diag);
     }
     for (size_t i = 0; i < ARRAY_LEN(wrongly_launched); i++) {
@@ -327,8 +327,8 @@ static void the_store_of_an_agent_is_in_nobodys_way(void)
     for (size_t i = 0; i < 2; i++) {
         CHECK_TEXT("nothing is said", caller[i].diag.text ? caller[i].diag.text : "", "");
         if (CHECK("connected", caller[i].b != NULL)) {
-            CHECK_INT("place on the machine", bootstrap_local(caller[i].b), (int64_t)i);
-            CHECK_INT("processes of the machine", bootstrap_local_size(caller[i].b), 2);
+            CHECK_INT("place on the machine", bootstrap_local_rank(caller[i].b), (int64_t)i);
+            CHECK_INT("processes of the machine", bootstrap_local_process_count(caller[i].b), 2);
         }
     }
     leave_all(caller, 2);
@@ -421,8 +421,8 @@ static bool comes_to_know(struct caller *at, uint64_t own, uint64_t ended, uint3
 {
     static const struct timespec nap = {0, 20000000};
     for (int tries = 0; tries < 250; tries++) {
-        struct bootstrap_progress p = bootstrap_report(at->b, own, false, false);
-        if (p.ended_ops == ended && p.busy_processes == busy && p.failed_rank == failed)
+        struct bootstrap_progress p = bootstrap_report_progress(at->b, own, false, false);
+        if (p.ended_ops == ended && p.busy_processes == busy && p.failed_rank_plus_1 == failed)
             return true;
         nanosleep(&nap, NULL);
     }
@@ -442,10 +442,10 @@ static void progress_reaches_all_processes(void)
         all = all && CHECK("connected", caller[i].b != NULL);
     if (all) {
         for (uint32_t i = 0; i < COUNT; i++)
-            (void)bootstrap_report(caller[i].b, 10 * i, i == 2, false);
+            (void)bootstrap_report_progress(caller[i].b, 10 * i, i == 2, false);
         CHECK("rank 1 hears of rank 2", comes_to_know(&caller[1], 10, 30, 1, 0));
         CHECK("rank 0 hears of rank 2", comes_to_know(&caller[0], 0, 30, 1, 0));
-        (void)bootstrap_report(caller[2].b, 25, false, true);
+        (void)bootstrap_report_progress(caller[2].b, 25, false, true);
         CHECK("a failure is known", comes_to_know(&caller[1], 10, 35, 0, 3));
         bootstrap_close(caller[2].b);
         caller[2].b = NULL;

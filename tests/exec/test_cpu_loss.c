@@ -112,7 +112,7 @@ static void loss_and_gradient_agree(void)
                sizeof(float) * ROWS * VOCAB);
         memcpy(trial_index(&b, ROWS, 0, 1), labels, sizeof labels);
         float *d_logits = trial_in_place(&b, 0);
-        b.call.softmax = from_softmax;
+        b.call.reads_softmax = from_softmax;
         CHECK("gradient", trial_run(&b) == NULL);
         gradient_agrees(from_softmax ? "from the softmax" : "from the logits", &p, 0, d_logits,
                         NULL, 1e-5);
@@ -196,7 +196,7 @@ static void parts_of_the_vocabulary_make_the_same_loss(void)
         memcpy(trial_index(&t, ROWS, 0, 1), labels, sizeof labels);
         memcpy(trial_read(&t, ROWS), finish_lse, sizeof(float) * ROWS);
         const float *dx = trial_write(&t, ROWS * WIDE);
-        t.call.part = part;
+        t.call.part_index = part;
         CHECK("gradient of a part", trial_run(&t) == NULL);
         near_all("gradient of a part", dx, d_part, ROWS * WIDE, 1e-6);
         trial_release(&t);

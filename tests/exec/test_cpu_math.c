@@ -298,7 +298,7 @@ static void adamw_takes_the_steps_of_its_definition(void)
     double p = 1, wm = 0, wv = 0;
     for (int step = 1; step <= 3; step++) {
         *grad = step == 2 ? -0.25f : 0.5f;
-        t.call.adamw.step = step;
+        t.call.adamw.first_step = step;
         trial_run(&t);
         wm = 0.9 * wm + 0.1 * *grad;
         wv = 0.999 * wv + 0.001 * *grad * *grad;
@@ -325,7 +325,7 @@ static void norms_are_those_of_what_counts(void)
     float *x = trial_read(&t, 4), *before = trial_read(&t, 1), *y = trial_write(&t, 1);
     x[0] = 3, x[1] = -4, x[2] = 100, x[3] = 2;
     *before = 1;
-    t.call.share = share;
+    t.call.square_sum_shares = share;
     t.call.share_count = 2;
     trial_run(&t);
     CHECK_CLOSE("squares", *y, 28, 1e-6);

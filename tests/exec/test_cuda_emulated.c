@@ -43,8 +43,11 @@ static void broken_schedules_are_found(void)
 static void work_is_timed_in_company(void)
 {
     static const enum point_role roles[] = {POINT_BESIDE, POINT_SM_HOG, POINT_SUSTAINED};
-    const struct microbench_options options = {
-        .backend = "cuda", .seconds = 1e-5, .rounds = 1, .rotate_bytes = 1, .dtype = DTYPE_BF16};
+    const struct microbench_options options = {.backend = "cuda",
+                                               .round_s = 1e-5,
+                                               .most_rounds = 1,
+                                               .operand_set_bytes = 1,
+                                               .dtype = DTYPE_BF16};
     for (size_t i = 0; i < ARRAY_LEN(roles); i++) {
         const struct microbench_case wanted = {
             (uint8_t)roles[i],
@@ -66,8 +69,11 @@ static void work_is_timed_in_company(void)
  * multiprocessors must not run yet, or neither ends. */
 static void kernels_are_loaded_before_others_keep_the_device(void)
 {
-    const struct microbench_options options = {
-        .backend = "cuda", .seconds = 1e-5, .rounds = 1, .rotate_bytes = 1, .dtype = DTYPE_BF16};
+    const struct microbench_options options = {.backend = "cuda",
+                                               .round_s = 1e-5,
+                                               .most_rounds = 1,
+                                               .operand_set_bytes = 1,
+                                               .dtype = DTYPE_BF16};
     const struct microbench_case wanted = {
         POINT_SM_HOG,
         ATTENTION_CUDNN,
@@ -170,7 +176,7 @@ static enum status fill_eighths(void *user, const struct exec_buffer *buffer, st
 {
     (void)user;
     (void)diag;
-    for (uint64_t i = 0; i < buffer->elements; i++)
+    for (uint64_t i = 0; i < buffer->element_count; i++)
         number_set(buffer->data, buffer->dtype, i, eighth(i));
     return STATUS_OK;
 }
@@ -180,7 +186,7 @@ static enum status look_at_product(void *user, const struct exec_buffer *buffer,
 {
     enum { M = 16, N = 32, K = 48 };
     (void)diag;
-    if (buffer->elements != M * N)
+    if (buffer->element_count != M * N)
         return STATUS_OK;
     for (uint64_t i = 0; i < M * N; i++) {
         double sum = 0;
@@ -271,7 +277,7 @@ static void what_cannot_be_is_said(void)
         emulator_devices = rows[i].devices;
         emulator_memory = rows[i].memory;
         if (hand_load(&h, text)) {
-            h.options.copies.bytes_per_s = rows[i].copies;
+            h.options.copy_link.bytes_per_s = rows[i].copies;
             enum status got = hand_run(&h);
             CHECK(rows[i].label, got == STATUS_SYSTEM || got == STATUS_BAD_INPUT);
             CHECK_TEXT(rows[i].label, h.diag.text ? h.diag.text : "", rows[i].message);

@@ -293,7 +293,7 @@ static void run_step(const struct step_row *row, bool fused, const char *by_prod
     if (step_make(&step, row->label, &request)) {
         step.options.backend = "cuda";
         step.options.uses_epilogues = fused;
-        step.options.trace = true;
+        step.options.records_trace = true;
         step.options.attention = EXEC_ATTENTION_TILES;
         step.options.notes = &noted;
         step_check(&step, row->label, row->tolerance);

@@ -29,9 +29,10 @@ static void poison_is_there_before_the_step(void)
                       "buffer loss hbm f32 [1] activation bind=loss\n"
                       "op 0 fill compute count=4 writes a\n"
                       "op 1 cast compute count=1 reads a[0:1] writes loss\n")) {
-        h.options.poison = true;
-        h.options.steps = 2;
-        h.io = (struct exec_io){.user = &loss, .read = keep_loss, .read_last = UINT32_MAX};
+        h.options.finds_unwritten_reads = true;
+        h.options.measured_steps = 2;
+        h.io =
+            (struct exec_io){.user = &loss, .read = keep_loss, .read_after_last_step = UINT32_MAX};
         hand_expect("poison", &h, STATUS_OK, "");
         CHECK_CLOSE("what op 0 wrote is still there when op 1 reads it", loss, 0, 0);
     }

@@ -14,9 +14,21 @@ static void devices_draw_what_processors_draw(void)
 {
     static const enum dtype types[] = {DTYPE_F32, DTYPE_BF16, DTYPE_F16};
     static const struct draw draws[] = {
-        {.seed = 3, .rows = 1, .cols = 5000, .first = 17, .centre = 0, .scale = 1e-6f},
-        {.seed = 4, .rows = 37, .cols = 64, .first = 8, .step = 100, .centre = 0, .scale = 1e-7f},
-        {.seed = 4, .rows = 5, .cols = 13, .first = 0, .step = 13, .centre = 1, .scale = 0},
+        {.seed = 3, .rows = 1, .cols = 5000, .first_element = 17, .centre = 0, .scale = 1e-6f},
+        {.seed = 4,
+         .rows = 37,
+         .cols = 64,
+         .first_element = 8,
+         .row_stride = 100,
+         .centre = 0,
+         .scale = 1e-7f},
+        {.seed = 4,
+         .rows = 5,
+         .cols = 13,
+         .first_element = 0,
+         .row_stride = 13,
+         .centre = 1,
+         .scale = 0},
     };
     for (size_t t = 0; t < ARRAY_LEN(types); t++)
         for (size_t i = 0; i < ARRAY_LEN(draws); i++)
@@ -69,8 +81,8 @@ static int process(uint32_t rank, int port)
     if (!hand_load(&h, text))
         return 1;
     h.options.back_to_back = true;
-    h.options.steps = 3;
-    h.options.stall_s = 60;
+    h.options.measured_steps = 3;
+    h.options.stall_limit_s = 60;
     h.io = (struct exec_io){.user = &fills, .fill = fill};
     if (hand_run(&h) != STATUS_OK) {
         fputs(h.diag.text, stderr);

@@ -89,7 +89,7 @@ static void lost_records_are_no_times(void)
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct hand h;
         if (hand_load(&h, text)) {
-            h.options.trace = h.options.profile = true;
+            h.options.records_trace = h.options.times_by_cupti = true;
             emulator_cupti = rows[i].wrong;
             hand_expect(rows[i].label, &h, rows[i].ops != NULL ? STATUS_OK : STATUS_SYSTEM,
                         rows[i].message);
@@ -132,11 +132,11 @@ static void records_of_another_run_are_forgotten(void)
 {
     struct hand h;
     if (hand_load(&h, text)) {
-        h.options.profile = true;
+        h.options.times_by_cupti = true;
         CHECK_INT("untimed", hand_run(&h), STATUS_OK);
         exec_result_release(&h.result);
-        h.options.trace = true;
-        h.options.steps = 3;
+        h.options.records_trace = true;
+        h.options.measured_steps = 3;
         emulator_cupti.loses = LAUNCHED + 1; /* the untimed run's, and one of the first step */
         CHECK_INT("timed", hand_run(&h), STATUS_OK);
         CHECK_TEXT("no message", h.diag.text ? h.diag.text : "", "");
@@ -197,7 +197,8 @@ static void what_cannot_be_read_back_is_no_result(void)
         struct hand h;
         int looks = 0;
         if (hand_load(&h, bound)) {
-            h.io = (struct exec_io){.user = &looks, .read = look, .read_last = UINT32_MAX};
+            h.io =
+                (struct exec_io){.user = &looks, .read = look, .read_after_last_step = UINT32_MAX};
             emulator_fails = "cudaMemcpy";
             emulator_fails_after = after;
             enum status wanted = after < RANKS ? STATUS_NO : STATUS_OK;
@@ -220,7 +221,7 @@ static void refused_calls_are_named(void)
     for (size_t i = 0; i < ARRAY_LEN(refusals); i++) {
         struct hand h;
         if (hand_load(&h, text)) {
-            h.options.trace = true;
+            h.options.records_trace = true;
             h.options.hog_sms = 1;
             emulator_fails = refusals[i].call;
             emulator_fails_after = refusals[i].after;
@@ -242,17 +243,17 @@ static void steps_are_measured_at_a_steady_clock(void)
         if (hand_load(&h, text)) {
             emulator_use_nvml();
             emulator_clock_asked = 0;
-            h.options.trace = h.options.back_to_back = true;
-            h.options.until_clock_steady = settle;
-            h.options.warmup = 1;
-            h.options.steps = 2;
+            h.options.records_trace = h.options.back_to_back = true;
+            h.options.waits_for_steady_clock = settle;
+            h.options.warmup_steps = 1;
+            h.options.measured_steps = 2;
             hand_expect("settles", &h, STATUS_OK, "");
             CHECK("a mean of the measured steps", h.result.clock_mhz > 1400);
             if (settle) {
-                CHECK("more steps of warm-up", h.result.warmup > 3);
+                CHECK("more steps of warm-up", h.result.warmup_steps > 3);
                 CHECK("a steady clock", h.result.clock_mhz < 1560);
             } else {
-                CHECK_INT("as many steps as were asked for", h.result.warmup, 1);
+                CHECK_INT("as many steps as were asked for", h.result.warmup_steps, 1);
             }
             const char *limit = trace_get(&h.result.trace, "clock_limited_by");
             CHECK_TEXT("why", limit != NULL ? limit : "", "sw_power_cap");

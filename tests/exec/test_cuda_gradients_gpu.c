@@ -58,8 +58,10 @@ static double gradient_error(const char *strategy, int64_t ranks, enum exec_atte
     struct ir ir = {0};
     struct reference_check check = {0};
     struct diag diag = {0};
-    const struct exec_options options = {
-        .backend = matrix_backend, .attention = attention, .poison = true, .stall_s = 60};
+    const struct exec_options options = {.backend = matrix_backend,
+                                         .attention = attention,
+                                         .finds_unwritten_reads = true,
+                                         .stall_limit_s = 60};
     double worst = INFINITY;
     if (wide_schedule(&ir, strategy, ranks) &&
         CHECK_INT(strategy, reference_check_step(&check, &ir, strategy, &wide, 7, &options, &diag),
@@ -67,7 +69,8 @@ static double gradient_error(const char *strategy, int64_t ranks, enum exec_atte
         CHECK(strategy, check.agrees);
         worst = 0;
         for (uint32_t i = 0; i < check.row_count; i++)
-            worst = fmax(worst, reference_check_row_off(&check.row[i], REFERENCE_CHECK_GRADIENT));
+            worst = fmax(worst,
+                         reference_check_row_difference(&check.rows[i], REFERENCE_CHECK_GRADIENT));
     } else if (diag.text != NULL) {
         fputs(diag.text, stderr);
     }
@@ -88,7 +91,7 @@ static void merges_of_longer_rings_drift_little(void)
                error);
         first = i == 0 ? error : first;
         CHECK("no more than twice the error of one rank, or half the tolerance",
-              error <= 2 * first || error <= 0.5 * reference_check_rule(DTYPE_BF16).tolerance);
+              error <= 2 * first || error <= 0.5 * reference_check_rule_of(DTYPE_BF16).tolerance);
     }
 }
 

@@ -117,11 +117,12 @@ static void adapt(const struct work *work, struct bench_operands *o)
 {
     switch ((enum work_kind)work->kind) {
     case WORK_CROSS_ENTROPY_FINISH:
-        o->read[2].count *= (uint64_t)draw(1, 4);
+        o->read[2].element_count *= (uint64_t)draw(1, 4);
         break;
     case WORK_CROSS_ENTROPY:
         if (draw(0, 1))
-            o->write[o->write_count++] = (struct bench_operand){o->read[0].count, DTYPE_F32, -1};
+            o->write[o->write_count++] =
+                (struct bench_operand){o->read[0].element_count, DTYPE_F32, -1};
         break;
     default:
         break;
@@ -169,20 +170,21 @@ static struct buffer new_buffer(struct bench_operand o)
 {
     size_t element = dtype_bytes((enum dtype)o.dtype), shift = draw(0, 3) == 0 ? element : 0;
     struct buffer b = {.base = NULL};
-    size_t bytes = shift + (size_t)o.count * element + GUARD;
+    size_t bytes = shift + (size_t)o.element_count * element + GUARD;
     void *base = NULL;
     CU_ASSERT_EQUAL_FATAL(posix_memalign(&base, 64, bytes), 0);
     b.base = base;
     memset(b.base, 0x5a, bytes);
-    b.operand = (struct operand){b.base + shift, o.count, o.dtype};
+    b.operand = (struct operand){b.base + shift, o.element_count, o.dtype};
     return b;
 }
 
 static struct buffer copy_of(const struct buffer *b)
 {
     size_t shift = (size_t)((char *)b->operand.data - b->base);
-    size_t bytes =
-        shift + (size_t)b->operand.count * dtype_bytes((enum dtype)b->operand.dtype) + GUARD;
+    size_t bytes = shift +
+                   (size_t)b->operand.element_count * dtype_bytes((enum dtype)b->operand.dtype) +
+                   GUARD;
     struct buffer copy = *b;
     void *base = NULL;
     CU_ASSERT_EQUAL_FATAL(posix_memalign(&base, 64, bytes), 0);
@@ -195,7 +197,7 @@ static struct buffer copy_of(const struct buffer *b)
 static bool guard_holds(const struct buffer *b)
 {
     const char *end = (char *)b->operand.data +
-                      (size_t)b->operand.count * dtype_bytes((enum dtype)b->operand.dtype);
+                      (size_t)b->operand.element_count * dtype_bytes((enum dtype)b->operand.dtype);
     for (int i = 0; i < GUARD; i++)
         if (end[i] != 0x5a)
             return false;
@@ -212,12 +214,12 @@ static double tolerance(enum dtype dtype)
 static double difference(const struct buffer *got, const struct buffer *want)
 {
     double worst = 0, scale = 1e-6;
-    for (uint64_t i = 0; i < want->operand.count; i++) {
+    for (uint64_t i = 0; i < want->operand.element_count; i++) {
         double w = number_get(want->operand.data, (enum dtype)want->operand.dtype, i);
         if (isfinite(w))
             scale = fmax(scale, fabs(w));
     }
-    for (uint64_t i = 0; i < want->operand.count; i++) {
+    for (uint64_t i = 0; i < want->operand.element_count; i++) {
         double w = number_get(want->operand.data, (enum dtype)want->operand.dtype, i);
         double g = number_get(got->operand.data, (enum dtype)got->operand.dtype, i);
         double d = w == g ? 0 : fabs(g - w) / scale;
@@ -233,7 +235,7 @@ struct device_side {
 
 static void fill(const struct work *work, uint32_t read, const struct operand *o)
 {
-    for (uint64_t i = 0; i < o->count; i++) {
+    for (uint64_t i = 0; i < o->element_count; i++) {
         if (o->dtype == DTYPE_I32)
             ((int32_t *)o->data)[i] = draw_index(work);
         else
@@ -254,8 +256,8 @@ static void make_call(struct device_side *side, const struct work *work,
     for (uint32_t k = 0; k < o->write_count; k++)
         side->call.write[k] = side->write[k].operand;
     for (uint32_t k = 0; k < o->read_count; k++)
-        side->call.read[k] = o->read[k].shared_write >= 0
-                                 ? side->write[o->read[k].shared_write].operand
+        side->call.read[k] = o->read[k].write_in_same_buffer >= 0
+                                 ? side->write[o->read[k].write_in_same_buffer].operand
                                  : side->read[k].operand;
 }
 
@@ -271,9 +273,9 @@ static size_t cpu_scratch_of(const struct call *call)
     const struct cpu_math_row *row = &cpu_math_rows[call->work->kind];
     size_t floats = (row->scratch ? row->scratch(call->work) : 0) + 16;
     for (uint32_t k = 0; k < call->read_count; k++)
-        floats += (size_t)call->read[k].count + 16;
+        floats += (size_t)call->read[k].element_count + 16;
     for (uint32_t k = 0; k < call->write_count; k++)
-        floats += (size_t)call->write[k].count + 16;
+        floats += (size_t)call->write[k].element_count + 16;
     return floats * sizeof(float);
 }
 
@@ -305,13 +307,13 @@ static void draw_lists(struct row_lists *l, int64_t most)
         .sent = {l->first[MOVED_SENT], l->row[MOVED_SENT]},
         .received = {l->first[MOVED_RECEIVED], l->row[MOVED_RECEIVED]},
         .held = {l->pairs[MOVED_HELD].count, l->held, l->row[MOVED_HELD]},
-        .peers = 1,
+        .peer_count = 1,
     };
 }
 
 /* The copies that each of some ranks deals to experts, as a schedule has them and as kernels read them. */
 struct dealing {
-    struct dealt_rows dealt;
+    struct routed_rows dealt;
     int64_t count[90], begin[91];
     int32_t *expert; /* of each slot of a router, on the heap */
 };
@@ -325,16 +327,16 @@ static bool draw_dealing(struct dealing *d, struct work *work)
     if (!route && work->kind != WORK_PACK && work->kind != WORK_UNPACK)
         return false;
     const int64_t own = route ? work->route.experts : draw(1, 9), ranks = route ? 1 : draw(1, 4);
-    d->dealt = (struct dealt_rows){.count = d->count,
-                                   .experts = (uint32_t)(own * ranks),
-                                   .ranks = (uint32_t)ranks,
-                                   .first = (uint32_t)(draw(0, ranks - 1) * own)};
+    d->dealt = (struct routed_rows){.copies_of_expert = d->count,
+                                    .experts = (uint32_t)(own * ranks),
+                                    .ranks = (uint32_t)ranks,
+                                    .first_expert = (uint32_t)(draw(0, ranks - 1) * own)};
     int64_t left = route ? work->route.rows * work->route.copies : INT64_MAX;
     for (int64_t e = 0; e < own * ranks; e++) {
         const int64_t most = route ? work->route.rows : 9, after = own * ranks - e - 1;
         const int64_t low = route && left > after * most ? left - after * most : 0;
         d->count[e] = low + (draw(0, 2) ? draw(0, (most < left ? most : left) - low) : 0);
-        d->count[e] += !route && e == d->dealt.first;
+        d->count[e] += !route && e == d->dealt.first_expert;
         left -= route ? d->count[e] : 0;
         d->begin[e + 1] = d->begin[e] + d->count[e];
     }
@@ -343,11 +345,13 @@ static bool draw_dealing(struct dealing *d, struct work *work)
         for (int32_t e = 0; e < own; e++)
             for (int64_t i = d->begin[e]; i < d->begin[e + 1]; i++)
                 d->expert[i] = e;
-        d->dealt.expert = d->expert;
+        d->dealt.slot_expert = d->expert;
     }
-    d->dealt.rows = ranks * assignment_dealt(&d->dealt, d->dealt.first / (uint32_t)own);
+    d->dealt.row_count =
+        ranks * assignment_copies_for_member(&d->dealt, d->dealt.first_expert / (uint32_t)own);
     if (!route)
-        *work = (struct work){.kind = work->kind, .pack = {d->dealt.rows, 1, {draw(1, 40), 0, 0}}};
+        *work =
+            (struct work){.kind = work->kind, .pack = {d->dealt.row_count, 1, {draw(1, 40), 0, 0}}};
     return true;
 }
 
@@ -370,7 +374,7 @@ static void compare(enum work_kind kind, enum dtype dtype)
                                              work_kind_info(kind)->name, dtype_name(dtype));
     for (uint32_t i = 0; i < work_kind_info(kind)->param_count && end < label + 120; i++)
         end += snprintf(end, 24, " %s=%" PRId64, work_kind_info(kind)->param[i].name, work.p[i]);
-    if (!CHECK(label, bench_operands(&work, dtype, &o)))
+    if (!CHECK(label, bench_list_operands(&work, dtype, &o)))
         return;
     adapt(&work, &o);
 
@@ -378,36 +382,38 @@ static void compare(enum work_kind kind, enum dtype dtype)
     for (uint32_t k = 0; k < o.write_count; k++)
         cpu.write[k] = new_buffer(o.write[k]);
     for (uint32_t k = 0; k < o.read_count; k++) {
-        if (o.read[k].shared_write < 0)
+        if (o.read[k].write_in_same_buffer < 0)
             cpu.read[k] = new_buffer(o.read[k]);
         fill(&work, k,
-             o.read[k].shared_write < 0 ? &cpu.read[k].operand
-                                        : &cpu.write[o.read[k].shared_write].operand);
+             o.read[k].write_in_same_buffer < 0
+                 ? &cpu.read[k].operand
+                 : &cpu.write[o.read[k].write_in_same_buffer].operand);
     }
     for (uint32_t k = 0; k < o.write_count; k++)
         cuda.write[k] = copy_of(&cpu.write[k]);
     for (uint32_t k = 0; k < o.read_count; k++)
-        if (o.read[k].shared_write < 0)
+        if (o.read[k].write_in_same_buffer < 0)
             cuda.read[k] = copy_of(&cpu.read[k]);
     make_call(&cpu, &work, &o);
     make_call(&cuda, &work, &o);
-    cpu.call.part = cuda.call.part = draw(0, 2);
-    cpu.call.softmax = cuda.call.softmax = kind == WORK_CROSS_ENTROPY_BACKWARD && draw(0, 2) == 0;
+    cpu.call.part_index = cuda.call.part_index = draw(0, 2);
+    cpu.call.reads_softmax = cuda.call.reads_softmax =
+        kind == WORK_CROSS_ENTROPY_BACKWARD && draw(0, 2) == 0;
 
     const struct cuda_compute_row *row = &cuda_compute_rows[kind];
-    struct row_lists lists = {.rows.peers = 0};
+    struct row_lists lists = {.rows.peer_count = 0};
     int32_t fault = 0;
     float *cpu_memory = aligned(cpu_scratch_of(&cpu.call));
     struct cuda_place place = {.scratch = aligned(row->scratch ? row->scratch(&work) : 0),
                                .fault = &fault,
                                .fault_mark = 1};
     if (dealt) {
-        cpu.call.dealt = cuda.call.dealt = &dealing.dealt;
+        cpu.call.routed_rows = cuda.call.routed_rows = &dealing.dealt;
         place.dealt = dealing.begin;
     }
     if (most_rows(&work) >= 0) {
         draw_lists(&lists, draw(0, 3) > 0 ? most_rows(&work) : 0);
-        cpu.call.rows = &lists.rows;
+        cpu.call.needed_rows = &lists.rows;
         place.pairs = lists.pairs;
     }
     CHECK(label, cpu_compute_call(&cpu.call, cpu_memory) == NULL);

@@ -120,16 +120,16 @@ static void every_kind_takes_long_sequences(void)
         struct cuda_place place = {.scratch = (void *)(uintptr_t)256};
         for (uint32_t i = 0; i < info->param_count; i++)
             work.p[i] = long_parameter(info->param[i].name);
-        if (cuda_compute_rows[kind].run == NULL || !bench_operands(&work, DTYPE_BF16, &o))
+        if (cuda_compute_rows[kind].run == NULL || !bench_list_operands(&work, DTYPE_BF16, &o))
             continue;
         call.read_count = (uint8_t)o.read_count;
         call.write_count = (uint8_t)o.write_count;
         for (uint32_t k = 0; k < o.write_count; k++)
-            call.write[k] =
-                (struct operand){(void *)(uintptr_t)256, o.write[k].count, o.write[k].dtype};
+            call.write[k] = (struct operand){(void *)(uintptr_t)256, o.write[k].element_count,
+                                             o.write[k].dtype};
         for (uint32_t k = 0; k < o.read_count; k++)
             call.read[k] =
-                (struct operand){(void *)(uintptr_t)256, o.read[k].count, o.read[k].dtype};
+                (struct operand){(void *)(uintptr_t)256, o.read[k].element_count, o.read[k].dtype};
         CHECK_INT(info->name, cuda_compute_rows[kind].run(&call, &place), 0);
         launched++;
     }

@@ -39,8 +39,8 @@ static void draws_are_nearly_normal(void)
     draw = (struct draw){.seed = 5,
                          .rows = 50,
                          .cols = 7,
-                         .first = 10,
-                         .step = 100,
+                         .first_element = 10,
+                         .row_stride = 100,
                          .centre = 3,
                          .scale = draw.scale};
     draw_fill(y, DTYPE_F32, &draw, 2);
@@ -121,12 +121,12 @@ static double loss_of(size_t layout, uint64_t seed, bool behind)
     if (run_init(&run, layout, seed, tokens)) {
         const struct exec_options options = {.model = {1e-5, 1e4},
                                              .adamw = {1e-3, 0.9, 0.95, 1e-8, 0.1, 1, 1},
-                                             .steps = 2,
+                                             .measured_steps = 2,
                                              .back_to_back = behind,
-                                             .stall_s = 60};
+                                             .stall_limit_s = 60};
         enum status status = training_run(&run.training, &options, &result, &run.diag);
         CHECK_INT(layouts[layout].label, status, STATUS_OK);
-        loss = run.training.loss[1];
+        loss = run.training.losses[1];
     }
     exec_result_release(&result);
     run_release(&run);
@@ -165,7 +165,7 @@ static void look_at_block(void *context, const struct bindings_block *b)
     bool norm = reference_is_norm(tensor->name), bias = reference_is_bias(tensor->name);
     for (uint64_t i = 0; i < b->rows * b->cols; i++) {
         double x =
-            number_get(look->buffer->data, (enum dtype)look->buffer->dtype, b->in_buffer + i);
+            number_get(look->buffer->data, (enum dtype)look->buffer->dtype, b->buffer_offset + i);
         look->seen->wrong += !look->seen->flat && ((norm && x != 1) || (bias && x != 0));
         look->seen->squares[b->tensor % 64] +=
             x * x * (look->seen->flat ? 1 / (TRAINING_FLAT * TRAINING_FLAT) : (double)tensor->cols);
@@ -177,7 +177,7 @@ static enum status look(void *user, const struct exec_buffer *buffer, struct dia
 {
     struct look at = {buffer, user};
     (void)diag;
-    bindings_blocks(buffer, look_at_block, &at);
+    bindings_for_each_block(buffer, look_at_block, &at);
     return STATUS_OK;
 }
 
@@ -189,7 +189,7 @@ struct both {
 static bool draw(void *user, const struct exec_buffer *buffer, exec_draw_function *block,
                  void *context)
 {
-    return training_draw(((struct both *)user)->training, buffer, block, context);
+    return training_draw_buffer(((struct both *)user)->training, buffer, block, context);
 }
 
 static enum status read_both(void *user, const struct exec_buffer *buffer, struct diag *diag)
@@ -205,11 +205,13 @@ static void weights_are_those_with_which_models_begin(void)
         struct seen seen = {.flat = n % 2 == 1};
         struct exec_result result = {0};
         struct both both = {&run.training, &seen};
-        const struct exec_io io = {
-            .user = &both, .draw = draw, .read = read_both, .read_last = 1u << BINDING_PARAM};
+        const struct exec_io io = {.user = &both,
+                                   .draw = draw,
+                                   .read = read_both,
+                                   .read_after_last_step = 1u << BINDING_PARAM};
         /* a rate of 0 leaves the parameters as they are */
         const struct exec_options options = {
-            .model = {1e-5, 1e4}, .adamw = {0, 0.9, 0.95, 1e-8, 0, 0, 1}, .stall_s = 60};
+            .model = {1e-5, 1e4}, .adamw = {0, 0.9, 0.95, 1e-8, 0, 0, 1}, .stall_limit_s = 60};
         if (run_init(&run, i, 1, NULL)) {
             run.training.options.flat_weights = seen.flat;
             CHECK_INT(layouts[i].label, exec_run(&run.ir, "run", &options, &io, &result, &run.diag),

@@ -35,10 +35,10 @@ static void links_are_as_slow_as_asked_and_overlap(void)
     struct hand h;
     if (hand_load(&h, transfers)) {
         struct op_row op[4];
-        h.options.trace = true;
-        h.options.steps = 3;
-        h.options.copies = (struct exec_link){20e6, 1e-3};
-        h.options.messages = (struct exec_link){20e6, 0};
+        h.options.records_trace = true;
+        h.options.measured_steps = 3;
+        h.options.copy_link = (struct exec_link){20e6, 1e-3};
+        h.options.message_link = (struct exec_link){20e6, 0};
         hand_expect("transfers", &h, STATUS_OK, "");
         for (uint32_t i = 0; i < 4; i++) {
             op[i] = row_of(&h.result.trace, 1, i);
@@ -55,7 +55,7 @@ static void without_limits_nothing_sleeps(void)
 {
     struct hand h;
     if (hand_load(&h, transfers)) {
-        h.options.steps = 5;
+        h.options.measured_steps = 5;
         hand_expect("transfers", &h, STATUS_OK, "");
         double best_s = h.result.median_s;
         for (uint32_t i = 0; i < h.result.steps; i++)
@@ -72,9 +72,9 @@ static void traces_hold_the_whole_step(void)
     struct executed_step step;
     request.activations = CHOICE_ACTIVATIONS_OFFLOAD;
     if (step_make(&step, "trace", &request)) {
-        step.options.trace = true;
-        step.options.warmup = 1;
-        step.options.steps = 3;
+        step.options.records_trace = true;
+        step.options.warmup_steps = 1;
+        step.options.measured_steps = 3;
         CHECK_INT("runs", step_run(&step, "trace"), STATUS_OK);
         const struct trace *trace = &step.result.trace;
         const struct trace_ops *ops = &trace->ops;
@@ -126,7 +126,7 @@ static void waits_are_kept(void)
     request.activations = CHOICE_ACTIVATIONS_OFFLOAD;
     request.optimizer = CHOICE_OPTIMIZER_HOST;
     if (step_make(&step, "waits", &request)) {
-        step.options.trace = true;
+        step.options.records_trace = true;
         CHECK_INT("runs", step_run(&step, "waits"), STATUS_OK);
         const struct trace_ops *ops = &step.result.trace.ops;
         double *start_s = heap_zalloc(step.ir.op.count, sizeof *start_s);

@@ -10,7 +10,7 @@
 #include <string.h>
 
 static const struct microbench_options brief = {
-    .seconds = 1e-4, .rounds = 1, .rotate_bytes = 1, .dtype = DTYPE_F32};
+    .round_s = 1e-4, .most_rounds = 1, .operand_set_bytes = 1, .dtype = DTYPE_F32};
 
 /* Returns the smallest work of a kind. */
 static struct work smallest(enum work_kind kind)
@@ -91,7 +91,8 @@ static void work_on_megabytes_takes_its_time(void)
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         const char *name = work_kind_info((enum work_kind)rows[i].kind)->name;
         const struct microbench_case wanted = {POINT_WORK, POINT_NO_IMPL, rows[i]};
-        struct microbench_options options = {.seconds = 0.005, .rounds = 1, .dtype = DTYPE_F32};
+        struct microbench_options options = {
+            .round_s = 0.005, .most_rounds = 1, .dtype = DTYPE_F32};
         struct diag diag = {0};
         struct point point;
         if (CHECK_INT(name, microbench_run(&wanted, &options, &point, &diag), STATUS_OK))
@@ -107,7 +108,7 @@ static void the_set_holds_every_kind_and_its_points_are_read_back(void)
     for (int quick = 0; quick < 2; quick++) {
         bool there[WORK_KIND_COUNT] = {false}, role[POINT_ROLE_COUNT] = {false};
         bool small_tile = false;
-        size_t count = microbench_set(&cases, &arena, quick, 2, NULL);
+        size_t count = microbench_list_cases(&cases, &arena, quick, 2, NULL);
         struct points points = {0}, again = {0};
         for (size_t i = 0; i < count; i++) {
             struct point point = {.role = cases[i].role,
@@ -143,7 +144,7 @@ static void the_set_holds_every_kind_and_its_points_are_read_back(void)
         points_release(&again);
     }
     bool kinds[WORK_KIND_COUNT] = {[WORK_ADD] = true};
-    size_t count = microbench_set(&cases, &arena, true, 2, kinds);
+    size_t count = microbench_list_cases(&cases, &arena, true, 2, kinds);
     for (size_t i = 0; i < count; i++)
         CHECK_INT("only what was asked for", cases[i].work.kind, WORK_ADD);
     arena_release(&arena);
@@ -184,7 +185,8 @@ static void work_is_timed_in_company(void)
 static void emulated_links_take_their_time(void)
 {
     struct microbench_options options = brief;
-    options.copies = options.messages = (struct exec_link){.bytes_per_s = 100e6, .latency_s = 1e-3};
+    options.copy_link = options.message_link =
+        (struct exec_link){.bytes_per_s = 100e6, .latency_s = 1e-3};
     static const enum work_kind kinds[] = {WORK_H2D, WORK_D2H, WORK_SHIFT};
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
         struct microbench_case wanted = {.impl = POINT_NO_IMPL, .work = smallest(kinds[i])};
@@ -249,8 +251,8 @@ static const struct case_set {
     size_t (*make)(const struct microbench_case **cases, struct arena *arena, bool quick,
                    uint32_t ranks, const bool *kinds);
     enum dtype dtype;
-} sets[] = {{"cpu", "cpu-generic", microbench_set, DTYPE_F32},
-            {"gpu", "h200", microbench_set_gpu, DTYPE_BF16}};
+} sets[] = {{"cpu", "cpu-generic", microbench_list_cases, DTYPE_F32},
+            {"gpu", "h200", microbench_list_gpu_cases, DTYPE_BF16}};
 
 static void the_whole_set_begins_with_the_quick_one(void)
 {
@@ -377,18 +379,19 @@ static void points_of_a_set_that_was_stopped_are_fitted(void)
  * when expensive ones no longer fit. */
 static void a_limit_of_time_is_kept(void)
 {
-    struct microbench_budget budget = {.within_s = 100};
+    struct microbench_budget budget = {.limit_s = 100};
     double spent_s = 0;
     size_t taken = 0;
-    CHECK("no limit", microbench_fits(&(struct microbench_budget){.spent_s = 1e9}, 1e9));
-    CHECK("all of it", microbench_fits(&budget, 100) && !microbench_fits(&budget, 100.1));
+    CHECK("no limit", microbench_fits_budget(&(struct microbench_budget){.spent_s = 1e9}, 1e9));
+    CHECK("all of it",
+          microbench_fits_budget(&budget, 100) && !microbench_fits_budget(&budget, 100.1));
     for (unsigned i = 0; i < 400; i++) {
         double guess_s = i % 40 == 20 ? 30 : 0.07, besides_s = i == 0 ? 2 : i * 37 % 20 * 0.1;
-        if (!microbench_fits(&budget, guess_s))
+        if (!microbench_fits_budget(&budget, guess_s))
             continue;
         taken++;
         spent_s += guess_s + besides_s;
-        microbench_spend(&budget, guess_s, guess_s + besides_s);
+        microbench_spend_budget(&budget, guess_s, guess_s + besides_s);
     }
     CHECK("within it", spent_s <= 100 && spent_s > 97);
     CHECK("most of them cheap", taken > 60);
@@ -397,8 +400,8 @@ static void a_limit_of_time_is_kept(void)
     const struct microbench_case once = {POINT_WORK, POINT_NO_IMPL, work};
     const struct microbench_case long_ = {POINT_SUSTAINED, POINT_NO_IMPL, work};
     CHECK("a point",
-          microbench_guess_s(&once, &options) > 0.05 && microbench_guess_s(&once, &options) < 1);
-    CHECK("seconds of it", microbench_guess_s(&long_, &options) > 5);
+          microbench_rough_s(&once, &options) > 0.05 && microbench_rough_s(&once, &options) < 1);
+    CHECK("seconds of it", microbench_rough_s(&long_, &options) > 5);
 }
 
 /* Operands of benchmarks are random numbers; other GPU benchmarks use the same (bench/gpu/attention_alone.c). */

@@ -68,8 +68,8 @@ static void digits_are_those_of_rounding(void)
 {
     static const enum dtype types[] = {DTYPE_BF16, DTYPE_F16, DTYPE_F32};
     for (size_t t = 0; t < ARRAY_LEN(types); t++) {
-        double place[1], half = ldexp(1, -number_digits(types[t]));
-        double low = ldexp(1, number_lowest(types[t]));
+        double place[1], half = ldexp(1, -number_significand_bits(types[t]));
+        double low = ldexp(1, number_min_exponent(types[t]));
         number_set(place, types[t], 0, 1 + 1.01 * half);
         CHECK(dtype_name(types[t]), number_get(place, types[t], 0) == 1 + 2 * half);
         number_set(place, types[t], 0, 1 + 0.99 * half);
@@ -79,7 +79,7 @@ static void digits_are_those_of_rounding(void)
         number_set(place, types[t], 0, low * (0.5 + half));
         CHECK(dtype_name(types[t]), number_get(place, types[t], 0) != low * (0.5 + half));
     }
-    CHECK_INT("i32", number_digits(DTYPE_I32), 0);
+    CHECK_INT("i32", number_significand_bits(DTYPE_I32), 0);
 }
 
 static const struct check_case cases[] = {

@@ -70,9 +70,9 @@ static void parts_run_at_once(void)
 
 static void every_rank_has_a_share(void)
 {
-    CHECK("one rank", parallel_share(1, 1) >= 1);
-    CHECK_INT("more ranks than processors", parallel_share(100000, 1), 1);
-    CHECK("no more than all", parallel_share(2, 1) <= parallel_share(1, 1));
+    CHECK("one rank", parallel_threads_per_rank(1, 1) >= 1);
+    CHECK_INT("more ranks than processors", parallel_threads_per_rank(100000, 1), 1);
+    CHECK("no more than all", parallel_threads_per_rank(2, 1) <= parallel_threads_per_rank(1, 1));
 }
 
 /* Operands of an AdamW op. */

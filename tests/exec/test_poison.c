@@ -76,8 +76,8 @@ static void reads_before_writes_are_found(void)
         char text[1024];
         snprintf(text, sizeof text, "%s%s", HEAD, rows[i].text);
         if (hand_load(&h, text)) {
-            h.options.poison = true;
-            h.options.steps = 2; /* poison fills memory before the second step, too */
+            h.options.finds_unwritten_reads = true;
+            h.options.measured_steps = 2; /* poison fills memory before the second step, too */
             bool wrong = rows[i].message[0] != '\0';
             CHECK_INT(rows[i].label, hand_run(&h), wrong ? STATUS_NO : STATUS_OK);
             const char *said = h.diag.text ? h.diag.text : "";

@@ -92,12 +92,12 @@ static void check_matrix(struct json_node root, struct json_node row, const floa
     int64_t wrong = 0, wrong_scales = 0;
     for (size_t i = 0; i < (size_t)(rows * cols); i++)
         wrong += ((const uint8_t *)t.call.write[0].data)[i] != hexadecimal(codes, i, 2);
-    for (size_t i = 0; i < of->count; i++) {
+    for (size_t i = 0; i < of->element_count; i++) {
         uint32_t bits = 0;
         memcpy(&bits, (const char *)of->data + i * (size_t)digits / 2, (size_t)digits / 2);
         wrong_scales += bits != hexadecimal(scales, i, digits);
     }
-    CHECK_INT(name, (int64_t)of->count, (int64_t)strlen(scales) / digits);
+    CHECK_INT(name, (int64_t)of->element_count, (int64_t)strlen(scales) / digits);
     CHECK_INT(name, wrong, 0);
     CHECK_INT(name, wrong_scales, 0);
     trial_release(&t);
@@ -176,7 +176,7 @@ static void turned_copies_are_of_the_transpose(void)
         struct kernel_call both = quantised(x, ROWS, COLS, work, DTYPE_E4M3);
         const struct operand *want = plain.call.write;
         for (int k = 0; k < 2; k++) {
-            size_t bytes = want[k].count * dtype_bytes((enum dtype)want[k].dtype);
+            size_t bytes = want[k].element_count * dtype_bytes((enum dtype)want[k].dtype);
             CHECK("alone", memcmp(alone.call.write[k].data, want[k].data, bytes) == 0);
             CHECK("both", memcmp(both.call.write[2 + k].data, want[k].data, bytes) == 0);
         }

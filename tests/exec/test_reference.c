@@ -184,7 +184,7 @@ static void gradients_are_finite_differences(void)
         struct reference *r = make(&models[i]);
         const double loss = gradients_of(r, &batch);
         CHECK_CLOSE(models[i].label, loss, loss_of(r, &batch), 0);
-        for (size_t n = 0; n < r->count; n++) {
+        for (size_t n = 0; n < r->tensor_count; n++) {
             struct reference_tensor *tensor = &r->tensors[n];
             char label[120];
             snprintf(label, sizeof label, "%s: %s", models[i].label, tensor->name);
@@ -205,7 +205,7 @@ static void gradients_are_finite_differences(void)
 static void equal_logits_cost_ln_vocab(void)
 {
     struct reference *r = make(&models[0]);
-    struct reference_tensor *head = reference_find(r, "head.weight");
+    struct reference_tensor *head = reference_find_tensor(r, "head.weight");
     memset(head->param, 0, head->count * sizeof *head->param);
     CHECK_CLOSE("ln 11", loss_of(r, &batch), log(VOCAB), 1e-15);
     reference_free(r);
@@ -294,7 +294,7 @@ static void runs_repeat_to_the_bit(void)
     gradients_of(second, &batch); /* gradients of another batch are overwritten */
     CHECK_CLOSE("loss", gradients_of(second, &b), once, 0);
     CHECK_CLOSE("loss", again, once, 0);
-    for (size_t n = 0; n < first->count; n++)
+    for (size_t n = 0; n < first->tensor_count; n++)
         CHECK(first->tensors[n].name, memcmp(first->tensors[n].grad, second->tensors[n].grad,
                                              first->tensors[n].count * sizeof(double)) == 0);
     reference_free(first);
@@ -309,7 +309,7 @@ static void runs_repeat_to_the_bit(void)
 static void adamw_is_hand_worked(void)
 {
     struct reference *r = make(&models[0]);
-    struct reference_tensor *norm = reference_find(r, "norm.weight");
+    struct reference_tensor *norm = reference_find_tensor(r, "norm.weight");
     const struct reference_adamw adamw = {0.1, 0.9, 0.99, 0.1, 0.01};
     norm->param[2] = 1;
     norm->grad[2] = 0.5;
@@ -344,18 +344,19 @@ static void weights_are_floats_that_follow_the_seed(void)
         struct reference *r = make(&models[i]), *other = make(&models[i]);
         reference_init_weights(other, 8);
         int64_t parameters = 0;
-        for (size_t n = 0; n < r->count; n++) {
+        for (size_t n = 0; n < r->tensor_count; n++) {
             const struct reference_tensor *tensor = &r->tensors[n];
             parameters += (int64_t)tensor->count;
-            CHECK(tensor->name, reference_find(r, tensor->name) == tensor);
+            CHECK(tensor->name, reference_find_tensor(r, tensor->name) == tensor);
             CHECK(tensor->name, norm_of(tensor->param, other->tensors[n].param, tensor->count) > 0);
             for (size_t j = 0; j < tensor->count; j++)
                 if (tensor->param[j] != (float)tensor->param[j])
                     CHECK(tensor->name, !"a float");
         }
         CHECK_INT(models[i].label, parameters, transformer_parameters(&r->transformer));
-        CHECK(models[i].label, (reference_find(r, "head.weight") == NULL) == models[i].t.tied_head);
-        CHECK(models[i].label, reference_find(r, "layers.99.wo.weight") == NULL);
+        CHECK(models[i].label,
+              (reference_find_tensor(r, "head.weight") == NULL) == models[i].t.tied_head);
+        CHECK(models[i].label, reference_find_tensor(r, "layers.99.wo.weight") == NULL);
         reference_free(other);
         reference_free(r);
     }

@@ -45,7 +45,7 @@ static enum reference_check_verdict verdict(const struct drawn *d, int64_t scale
     struct choices choices;
     struct ir ir = {0};
     struct reference_check check = {0};
-    const struct exec_options options = {.stall_s = 60};
+    const struct exec_options options = {.stall_limit_s = 60};
     enum reference_check_verdict verdict = REFERENCE_CHECK_VERDICT_COUNT;
     enum status status = resolve_choices(&choices, &d->request, NULL, diag);
     if (status == STATUS_OK)

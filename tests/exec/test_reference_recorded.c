@@ -75,7 +75,7 @@ static int32_t *recorded_ids(struct json_node model, const char *key)
 
 static void check_recorded_gradients(const struct reference *r, struct json_node rows)
 {
-    for (size_t n = 0; n < r->count; n++) {
+    for (size_t n = 0; n < r->tensor_count; n++) {
         const struct reference_tensor *tensor = &r->tensors[n];
         const struct json_node row = json_element(rows, n);
         const double norm = norm_of(tensor->grad, NULL, tensor->count);
@@ -100,7 +100,7 @@ static void check_recorded_parameters(const struct reference *r, const struct re
     char moved_key[24], params_key[24];
     snprintf(moved_key, sizeof moved_key, "moved_%d", step);
     snprintf(params_key, sizeof params_key, "params_%d", step);
-    for (size_t n = 0; n < r->count; n++) {
+    for (size_t n = 0; n < r->tensor_count; n++) {
         const struct reference_tensor *tensor = &r->tensors[n];
         const struct json_node row = json_element(rows, n);
         CHECK_CLOSE(tensor->name, norm_of(tensor->param, start->tensors[n].param, tensor->count),
@@ -127,7 +127,7 @@ static void check_recorded_model(struct json_node model, const struct reference_
     struct reference *r = reference_new(&t), *start = reference_new(&t);
     reference_init_weights(r, (uint64_t)number(model, "seed"));
     reference_init_weights(start, (uint64_t)number(model, "seed"));
-    if (!CHECK_INT(name, (int64_t)json_element_count(rows), (int64_t)r->count))
+    if (!CHECK_INT(name, (int64_t)json_element_count(rows), (int64_t)r->tensor_count))
         goto out;
     for (int step = 1; step <= steps; step++) {
         const double loss = gradients_of(r, &b);
@@ -190,9 +190,9 @@ static void check_mixture(struct json_node model)
     struct reference *r = reference_new(&t);
     reference_init_weights(r, (uint64_t)number(model, "seed"));
     CHECK("experts", t.experts > 0);
-    if (CHECK_INT(class, (int64_t)json_element_count(rows), (int64_t)r->count)) {
+    if (CHECK_INT(class, (int64_t)json_element_count(rows), (int64_t)r->tensor_count)) {
         CHECK_CLOSE(class, gradients_of(r, &b), number(model, "loss"), HUGGING_FACE_TOLERANCE);
-        for (size_t n = 0; n < r->count; n++) {
+        for (size_t n = 0; n < r->tensor_count; n++) {
             const struct reference_tensor *tensor = &r->tensors[n];
             const struct json_node row = json_element(rows, n);
             const double norm = norm_of(tensor->grad, NULL, tensor->count);

@@ -115,7 +115,7 @@ static void rings_compute_what_the_reference_computes(void)
         request.weights = row->weights;
         request.activations = row->activations;
         if (step_make(&step, row->label, &request)) {
-            step.options.poison = true;
+            step.options.finds_unwritten_reads = true;
             step_check(&step, row->label, 1e-4);
         }
         step_release(&step);
@@ -128,7 +128,7 @@ static void steps_compute_what_the_reference_computes(void)
         struct request request = request_of(&rows[i]);
         struct executed_step step;
         if (step_make(&step, rows[i].label, &request)) {
-            step.options.poison = true;
+            step.options.finds_unwritten_reads = true;
             step_check(&step, rows[i].label, 1e-4);
         }
         step_release(&step);
@@ -146,7 +146,7 @@ static void sixteen_bits_come_close(void)
         request.dtype = (int)types[i];
         request.dp = 2;
         if (step_make(&step, dtype_name(types[i]), &request)) {
-            step.options.poison = true;
+            step.options.finds_unwritten_reads = true;
             step_check(&step, dtype_name(types[i]), tolerance[i]);
         }
         step_release(&step);
@@ -161,7 +161,7 @@ static void sixty_four_tiny_ranks(void)
     request.weights = CHOICE_WEIGHTS_HSDP;
     request.shard = 16;
     if (step_make(&step, "64 ranks", &request)) {
-        step.options.stall_s = 60;
+        step.options.stall_limit_s = 60;
         step_check(&step, "64 ranks", 1e-4);
     }
     step_release(&step);
@@ -176,7 +176,7 @@ static void results_do_not_depend_on_timing(void)
     for (int i = 0; i < 4; i++) {
         struct executed_step step;
         if (step_make(&step, "timing", &request)) {
-            step.options.messages.latency_s = i * 1e-4;
+            step.options.message_link.latency_s = i * 1e-4;
             CHECK_INT("runs", step_run(&step, "timing"), STATUS_OK);
             CHECK("the same loss", i == 0 || step.bindings.loss == loss);
             loss = step.bindings.loss;
@@ -194,12 +194,12 @@ static void losses_follow_the_reference(void)
         struct reference_batch batch = {step.tokens,           NULL, step.ir.global_batch,
                                         step.ir.layout.tokens, NULL, NULL};
         double loss = 0;
-        step.options.warmup = 1;
-        step.options.steps = 3;
+        step.options.warmup_steps = 1;
+        step.options.measured_steps = 3;
         CHECK_INT("runs", step_run(&step, "training"), STATUS_OK);
         for (int i = 1; i <= 4; i++) {
             reference_gradients(step.reference, &batch, &loss, NULL);
-            training_update(step.reference, &step.ir, &step_adamw, i);
+            training_update_reference(step.reference, &step.ir, &step_adamw, i);
         }
         CHECK_CLOSE("loss of the fourth step", step.bindings.loss, loss, 1e-4);
         step_compare(&step, "training", "parameter", BINDING_PARAM, 2e-4);
