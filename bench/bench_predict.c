@@ -21,7 +21,7 @@ enum { LIMIT_S = 60 };
     "--hp 16 --pp 8 --pipeline seq1f1b --subsequences 128 --seq 1M --zero 1"
 #define QUICK_7B "predict --quick --model gpt-7b --cluster dgx-a100 "
 
-static const struct row {
+static const struct chain_row {
     const char *command; /* what follows "longhaul" */
     double target_s;
     double target_mib; /* 0: none */
@@ -71,7 +71,7 @@ static const char *verdict_on_target(double got, double target)
     return target == 0 ? "" : got <= target ? "ok" : "over";
 }
 
-static void print_row(const struct row *row, const struct repeat *repeat,
+static void print_row(const struct chain_row *row, const struct repeat *repeat,
                       const struct command_run *last, double peak_mib)
 {
     if (!last->ended_in_time)
@@ -89,7 +89,7 @@ static void print_row(const struct row *row, const struct repeat *repeat,
 }
 
 /* Measures a row and prints the result. Returns 0, or 2 if the command cannot be run. */
-static int measure_and_print(const struct row *row)
+static int measure_and_print(const struct chain_row *row)
 {
     struct repeat repeat = {0};
     struct command_run last = {.ended_in_time = true};

@@ -107,7 +107,8 @@ static int32_t *experts_of_copies(const struct transformer *t, const struct refe
         const int64_t rows = unit.rows * together;
         const int64_t token = layout_global_in(layout, documents, (uint32_t)(rank / layout->hp),
                                                (uint32_t)(rank % layout->hp), place % own);
-        const struct piece piece = emit_piece(rows, pieces, row / emit_piece(rows, pieces, 0).rows);
+        const struct piece piece =
+            emit_piece_of_rows(rows, pieces, row / emit_piece_of_rows(rows, pieces, 0).rows);
         for (int64_t j = 0; j < copies; j++)
             expert[token * copies + j] =
                 expert_of_slot(t, routing != NULL ? routing->expert_copies : NULL, layer,

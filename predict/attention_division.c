@@ -46,10 +46,10 @@ static void add_sequence_rows(struct attention_division *division, double *rows,
             .query_count = length, .key_count = length, .window = window});
     }
     for (uint32_t r = 0; list->tiles == NULL && r < layout->cp; r++) {
-        if (c->rotation == ROTATE_NEEDED)
+        if (c->rotation == ROTATE_NEEDED_ROWS)
             needed_find(&needed, layout, list, r, window);
         rows[r] +=
-            c->rotation == ROTATE_NEEDED ? (double)needed.rows : (double)layout->tokens - own;
+            c->rotation == ROTATE_NEEDED_ROWS ? (double)needed.rows : (double)layout->tokens - own;
     }
     division->mean_rows_lower_bound +=
         coverage_least_keys(list, window, layout->cp, pairs).all_ranks / layout->cp;

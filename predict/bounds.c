@@ -217,9 +217,10 @@ static double offloaded_share(const struct choices *c, uint32_t i, double bytes)
     uint32_t n = c->subsequences;
     if (c->activations != CHOICE_ACTIVATIONS_RATIO || (i + 1 == n && c->accumulation == 1))
         return 0;
-    return c->offload_hidden_of != NULL ? ratio_hidden(bytes, c->offload_hidden_of[(i + 1) % n])
-           : c->offload_hidden > 0      ? ratio_hidden(bytes, c->offload_hidden)
-                                        : c->offload_ratio;
+    return c->offload_hidden_bytes_of != NULL
+               ? ratio_hidden(bytes, c->offload_hidden_bytes_of[(i + 1) % n])
+           : c->offload_hidden_bytes > 0 ? ratio_hidden(bytes, c->offload_hidden_bytes)
+                                         : c->offload_ratio;
 }
 
 /* Returns lower bounds of the bytes on the device and in host memory. Offloaded bytes are rounded up to grains
@@ -230,7 +231,7 @@ static struct sequence_bytes subsequence_bytes(const struct choices *c)
 {
     struct layer_range last = pipeline_layers(c, c->pp - 1);
     double layers = (double)(last.end - last.first), grain = (double)c->profile->offload_grain;
-    struct transformer share = tensor_share(c->model, c->tp, 1);
+    struct transformer share = tensor_share_of_model(c->model, c->tp, 1);
     double width = (double)(transformer_kv_width(&share) + transformer_v_width(&share));
     double kv = (double)c->seq / c->hp * width * (double)dtype_bytes((enum dtype)c->dtype) * layers;
     struct sequence_bytes kept = {.device_bytes = kv};

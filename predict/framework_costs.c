@@ -47,8 +47,8 @@ static void add_expert_call_issue_s(const struct prediction *p, const struct dev
     }
 }
 
-/* The operators that add an expert's bias to its results, and their backward: bytes for each element of the results, and
- * operators of all experts together and of each (docs/costs.md, "Biases of experts"). */
+/* The operators that add an expert's bias to its results, and their backward: bytes for each element of the results,
+ * and operators of all experts together and of each (docs/costs.md, "Biases of experts"). */
 static const struct {
     double bytes;
     int all, each;
@@ -123,7 +123,8 @@ static bool is_expert_work(const struct work *work)
 }
 
 /* Subtracts the host time of the ops that a CUDA graph launches. The graph of a layer is one launch, which is counted
- * at its router. */
+ * at its router.
+ */
 static void subtract_graph_launches(const struct prediction *p, const struct device_cost *cost,
                                     double *issue_s)
 {
@@ -150,9 +151,9 @@ void framework_costs_add(const struct prediction *p, const struct device_cost *c
         return;
     if (profile->router_by_operators && !profile->is_ideal)
         add_router_issue_s(p, cost, issue_s);
-    if (profile->expert_calls && !profile->is_ideal)
+    if (profile->call_per_expert && !profile->is_ideal)
         add_expert_call_issue_s(p, cost, issue_s);
-    if (profile->expert_bias_apart)
+    if (profile->expert_bias_by_operators)
         add_bias_operators(p, cost, work_s, issue_s);
     if (profile->core_takes_sinks)
         subtract_sink_passes(p, work_s, issue_s);

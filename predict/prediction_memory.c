@@ -123,13 +123,13 @@ static void replay_allocator(struct prediction *p)
 {
     struct reserved_held held = {.how.late_moments = prediction_is_recorded(p)};
     if (p->has_choices) {
-        held.how.late_moments = p->choices.profile->late_moments;
+        held.how.late_moments = p->choices.profile->moments_allocated_in_step;
         /* DeepSpeed's ZeRO-1 and ZeRO-2, which Trainer runs too, have flat tensors */
-        held.how.tensors_apart = p->choices.profile->tensors_apart &&
+        held.how.tensors_apart = p->choices.profile->tensors_allocated_singly &&
                                  p->choices.weights != CHOICE_WEIGHTS_ZERO1 &&
                                  p->choices.weights != CHOICE_WEIGHTS_ZERO2;
         held.expandable = p->choices.profile->expandable_segments;
-        held.weights_gathered_apart = p->choices.profile->weights_gathered_apart;
+        held.weights_gathered_apart = p->choices.profile->gathers_in_own_pool;
         held.buckets = (uint64_t)step_bucket_bytes(&p->choices);
         step_rotary_tables(&p->choices, held.table);
     }
@@ -147,7 +147,7 @@ static double dropped_share(const struct ir *ir, const struct choices *c)
     const int64_t rows = c->seq / c->cp / c->hp / c->row_ranks * c->micro_batch;
     double kept = 0, copies = 0;
     routing.capacity.pad = 0;
-    for (uint32_t l = 0; l < routing.layers && c->capacity.factor > 0; l++)
+    for (uint32_t l = 0; l < routing.layers && c->expert_capacity.factor > 0; l++)
         if (transformer_layer_has_experts(c->model, l)) {
             kept += (double)routing_kept(&routing, routing.list_of[l], rows);
             copies += (double)(rows * routing.copies);
@@ -166,7 +166,7 @@ static void note_experts(struct diag *note, const struct ir *ir, const struct ch
         snprintf(drops, sizeof drops,
                  "; experts drop %.2g %% of the copies of tokens, which MFU counts as computed",
                  100 * dropped);
-    else if (c->capacity.factor > 0)
+    else if (c->expert_capacity.factor > 0)
         snprintf(drops, sizeof drops,
                  "; no expert has more copies than its capacity, so none is dropped");
     diag_note(
@@ -229,7 +229,7 @@ enum status prediction_memory(struct prediction *p, const struct prediction_ques
                                       (struct loc){.name = "--attention"}, diag);
     if (status == STATUS_OK)
         status = cost_check_scaling(
-            &setup->cost, (enum scaling)products_recipe(&p->choices)->of_weights,
+            &setup->cost, (enum scaling)products_recipe(&p->choices)->weight_scaling,
             products_names[p->choices.products], (struct loc){.name = "--products"}, diag);
     if (status == STATUS_OK)
         status = build_schedule(p, !question->step_only || shared->count > 1, diag);

@@ -76,12 +76,12 @@ static void add_step_host_s(const struct prediction *p, struct shape_costs *cost
 }
 
 /* Adds the framework's time for all-to-alls and shifts, which PyTorch takes as lists of tensors (the profile's
- * host_per_list_s). An all-to-all has one tensor for each rank of the group: each is copied out, and another is
+ * host_per_tensor_list_s). An all-to-all has one tensor for each rank of the group: each is copied out, and another is
  * allocated for the result. */
 static void add_tensor_list_host_s(const struct prediction *p, struct shape_costs *costs)
 {
     const struct device_cost *cost = &p->setup->cost;
-    double call_s = p->profile != NULL ? p->profile->host_per_list_s : 0;
+    double call_s = p->profile != NULL ? p->profile->host_per_tensor_list_s : 0;
     if (call_s <= 0 || cost->is_ideal)
         return;
     double each_s = p->profile->is_ideal ? 0 : 2 * cost->host_op_s + cost->host_kernel_s;
@@ -108,10 +108,10 @@ static void add_product_host_s(const struct prediction *p, struct shape_costs *c
     for (uint32_t i = 0; i < p->ir.shape_count; i++) {
         if (p->ir.shape[i].kind != WORK_MATMUL)
             continue;
-        if (profile->host_product > 0)
-            costs->issue_s[i] *= profile->host_product;
+        if (profile->host_product_factor > 0)
+            costs->issue_s[i] *= profile->host_product_factor;
         if (tensors)
-            costs->issue_s[i] += profile->host_dtensor_s;
+            costs->issue_s[i] += profile->host_dtensor_product_s;
     }
 }
 

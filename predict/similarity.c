@@ -11,8 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* True if rows of tokens travel between domains of the cluster's fabric to their experts. The ranks of ep are neighbours;
- * with stages inside of data parallelism, those of other stages lie between them. */
+/* True if rows of tokens travel between domains of the cluster's fabric to their experts. The ranks of ep are
+ * neighbours; with stages inside of data parallelism, those of other stages lie between them. */
 static bool experts_leave_node(const struct cluster *cluster, const struct choices *c)
 {
     const int64_t domain = cluster->gpus_per_node * cluster->domain_nodes;
@@ -49,9 +49,9 @@ static void add_context(struct similarity *like, const struct cluster *cluster,
     if (c->model->experts > 0)
         add_context_part(like, experts_leave_node(cluster, c) ? "experts" CONTEXT_BETWEEN_NODES
                                                               : "experts");
-    if (c->cp > 1 && c->ring_layout == RING_DEALT)
+    if (c->cp > 1 && c->ring_layout == RING_BY_CORE_PLAN)
         add_context_part(like, "a core plan");
-    else if (c->cp > 1 && c->rotation == ROTATE_NEEDED)
+    else if (c->cp > 1 && c->rotation == ROTATE_NEEDED_ROWS)
         add_context_part(like, "needed rows");
 }
 

@@ -165,7 +165,7 @@ static void put_splits(struct text *out, const struct plan_report *r)
         size_t members = 0;
         bool seen = false;
         if (o->strategy != best->row[0].strategy ||
-            !strategies_list(&count)[o->strategy].subsequences)
+            !strategies_list(&count)[o->strategy].fills_subsequences)
             continue;
         for (size_t k = 0; k < best->count; k++) {
             if (best->row[k].strategy != o->strategy ||

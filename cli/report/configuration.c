@@ -16,16 +16,16 @@ static void put_subsequences(struct text *out, const struct prediction *p)
 {
     const struct choices *c = &p->choices;
     text_printf(out, "%u subsequences (partition %s", c->subsequences,
-                partition_option_names[c->partition]);
+                partition_option_names[c->length_rule]);
     if (c->pipeline != CHOICE_PIPELINE_MSP) {
         text_putc(out, ')');
         return;
     }
     text_puts(out, "; shared:");
-    if (c->shared.first > 0)
-        text_printf(out, " first %u", c->shared.first);
-    if (c->shared.last > 0)
-        text_printf(out, "%s last %u", c->shared.first > 0 ? "," : "", c->shared.last);
+    if (c->shared_units.first > 0)
+        text_printf(out, " first %u", c->shared_units.first);
+    if (c->shared_units.last > 0)
+        text_printf(out, "%s last %u", c->shared_units.first > 0 ? "," : "", c->shared_units.last);
     text_printf(out, "; helper weights %s)", helper_names[c->helpers]);
 }
 
@@ -59,8 +59,8 @@ void report_put_strategy(struct text *line, const struct prediction *p)
     text_printf(&piece, "%s", strategies_list(&count)[c->strategy].name);
     if (c->cp > 1)
         text_printf(&piece, " cp=%u", c->cp);
-    if (c->window > 1)
-        text_printf(&piece, " in windows of %u", c->window);
+    if (c->ring_window > 1)
+        text_printf(&piece, " in windows of %u", c->ring_window);
     if (c->tp > 1)
         text_printf(&piece, " tp=%u", c->tp);
     if (c->cp > 1 && c->rotation != ROTATE_P2P)
@@ -95,7 +95,7 @@ static void put_choices(struct text *line, const struct prediction *p)
     text_printf(&piece, "activations %s", activations_names[c->activations]);
     if (c->activations == CHOICE_ACTIVATIONS_RATIO) {
         text_putc(&piece, ' ');
-        choices_put_offload_ratio(&piece, c->offload_hidden > 0, c->offload_ratio);
+        choices_put_offload_ratio(&piece, c->offload_hidden_bytes > 0, c->offload_ratio);
     }
     if (c->host_layers > 0)
         text_printf(&piece, ", of the first %u layer%s on the host", c->host_layers,

@@ -313,8 +313,8 @@ enum status setup_load_run(struct setup *setup, const struct options *options, b
             "'adaptive' needs the costs of a cluster, and a run has none; 0.5 would do");
     /* a run has no costs, so an adaptive default of the strategy becomes offloading all */
     r->offload_adaptive = false;
-    r->shared_open = false; /* likewise, no units are shared by default */
-    if (status == STATUS_OK && r->partition == PARTITION_OPTION_TIME)
+    r->shared_units_open = false; /* likewise, no units are shared by default */
+    if (status == STATUS_OK && r->length_rule == PARTITION_OPTION_TIME)
         return diag_error(diag, (struct loc){.name = "--partition"}, STATUS_BAD_INPUT,
                           "'time' needs the costs of a cluster, and a run has none; flops "
                           "would do");

@@ -216,7 +216,7 @@ void launch_deepspeed_fields(struct launch *l, const struct choices *c)
         launch_say_count(l, LAUNCH_NO_PIPELINE, 1);
     if (c->attention == CHOICE_ATTENTION_FPDT) {
         launch_say_count(l, LAUNCH_CHUNKED, 1);
-        launch_say_count(l, LAUNCH_CHUNK, c->chunk);
+        launch_say_count(l, LAUNCH_CHUNK, c->chunk_tokens);
         if (c->kv_offload == KV_OFFLOAD_ON)
             launch_say_count(l, LAUNCH_CHUNKS_HOST, 1);
     }

@@ -224,7 +224,7 @@ static void weight_fields(struct launch *l, const struct choices *c)
     }
     if (c->weights != CHOICE_WEIGHTS_REPLICATED || host)
         launch_say_count(l, LAUNCH_SHARDED_OPTIMIZER, 1);
-    if (expressible_sharing(c) > 1 && !c->profile->reduce_at_end)
+    if (expressible_sharing(c) > 1 && !c->profile->reduces_after_backward)
         launch_say_count(l, LAUNCH_OVERLAP_GRADS, 1);
     if (is_sharded(c))
         launch_say_count(l, LAUNCH_OVERLAP_PARAMS, 1);

@@ -44,7 +44,7 @@ static bool repeats_expanded(const struct choices *c)
 
 static bool drops_copies(const struct choices *c)
 {
-    return c->capacity.factor > 0;
+    return c->expert_capacity.factor > 0;
 }
 
 static bool gathers_tokens(const struct choices *c)

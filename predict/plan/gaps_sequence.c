@@ -18,12 +18,12 @@ static bool has_other_rotation(const struct choices *c)
 
 static bool has_needed_keys(const struct choices *c)
 {
-    return gaps_has_ring(c) && c->rotation == ROTATE_NEEDED;
+    return gaps_has_ring(c) && c->rotation == ROTATE_NEEDED_ROWS;
 }
 
 static bool has_windows(const struct choices *c)
 {
-    return gaps_has_ring(c) && c->window > 1;
+    return gaps_has_ring(c) && c->ring_window > 1;
 }
 
 static bool has_other_layout(const struct choices *c)
@@ -64,12 +64,12 @@ static bool has_head_stages(const struct choices *c)
 
 static bool has_other_chunk_order(const struct choices *c)
 {
-    return gaps_has_chunks(c) && c->chunks > 1 && c->chunk_order != ORDER_KV_OUTER;
+    return gaps_has_chunks(c) && c->chunk_count > 1 && c->chunk_order != ORDER_KV_OUTER;
 }
 
 static bool has_one_fetch(const struct choices *c)
 {
-    return gaps_has_chunks(c) && c->chunks > 1 && c->fetch != FETCH_EACH;
+    return gaps_has_chunks(c) && c->chunk_count > 1 && c->chunk_fetch != FETCH_EACH;
 }
 
 static bool has_sparse_attention(const struct choices *c)

@@ -81,7 +81,7 @@ static bool has_sync_but(const struct choices *c, uint8_t usual)
 static bool has_other_sync(const struct choices *c)
 {
     const struct profile *p = c->profile;
-    bool last = p->accumulates_whole || (c->pp > 1 && p->stages_accumulate);
+    bool last = p->grads_accumulate_whole || (c->pp > 1 && p->stages_reduce_at_end);
     return has_sync_but(c, last ? GRAD_SYNC_LAST : GRAD_SYNC_EACH);
 }
 
@@ -107,7 +107,8 @@ static bool frees_root(const struct choices *c)
 static bool has_kept_root(const struct choices *c)
 {
     return expressible_sharing(c) > 1 && c->weights >= CHOICE_WEIGHTS_ZERO3 &&
-           !expressible_needs_zero(c) && c->profile->frees_root && c->reshard == RESHARD_ALWAYS;
+           !expressible_needs_zero(c) && c->profile->frees_root_unit &&
+           c->reshard == RESHARD_ALWAYS;
 }
 
 static bool has_kept_weights_by_zero(const struct choices *c)

@@ -15,15 +15,15 @@ bool layer_key_make(struct layer_key *key, const struct choices *c, const struct
         return false;
     key->profile = c->profile;
     key->micro_batch = c->micro_batch;
-    key->chunk = c->chunks > 1 ? c->chunk : 0;
+    key->chunk = c->chunk_count > 1 ? c->chunk_tokens : 0;
     key->cp = c->cp;
     key->hp = c->hp;
     key->tp = c->tp;
-    key->window = c->window;
-    key->interleaved = c->interleaved;
+    key->window = c->ring_window;
+    key->interleaved = c->ring_ranks_per_node;
     key->subsequences = c->subsequences;
     key->ffn_chunks = c->ffn_chunks;
-    key->partition = c->subsequences > 1 ? request->partition : 0;
+    key->partition = c->subsequences > 1 ? request->length_rule : 0;
     key->strategy = c->strategy;
     key->attention = c->attention;
     key->placement = c->cp > 1 && c->hp > 1 ? c->placement : 0;
@@ -56,10 +56,10 @@ struct request layer_request(const struct request *asked, const struct layer_key
     r.optimizer = CHOICE_OPTIMIZER_DEVICE;
     r.shard = r.virtual_stages = 0;
     r.pipeline = r.stage_placement = 0;
-    r.shared = NULL;
-    r.shared_open = r.offload_adaptive = false;
-    r.offload_ratio = r.offload_hidden = 0;
-    r.offload_hidden_of = NULL;
+    r.shared_units = NULL;
+    r.shared_units_open = r.offload_adaptive = false;
+    r.offload_ratio = r.offload_hidden_bytes = 0;
+    r.offload_hidden_bytes_of = NULL;
     if (r.gpus_per_node > r.ranks)
         r.gpus_per_node = r.ranks;
     return r;

@@ -87,12 +87,12 @@ enum status ladder_of(struct ladder *ladder, struct request *request, struct dia
         steps++;
     /* If no step up to STEPS_MAX divides, the prediction of that length fails with the reason. */
     int64_t step = steps * STEP_TOKENS;
-    bool chunked = choices.chunks > 1; /* whose ops grow with the square of their number */
-    uint32_t below = chunked ? (uint32_t)((choices.chunk - 1) / step) : 0;
+    bool chunked = choices.chunk_count > 1; /* whose ops grow with the square of their number */
+    uint32_t below = chunked ? (uint32_t)((choices.chunk_tokens - 1) / step) : 0;
     int64_t least = least_tokens(request, &choices);
     if (least > step && (least - 1) / step > (int64_t)below && least < MOST_TOKENS)
         below = (uint32_t)((least - 1) / step);
-    int64_t most = chunked ? LONGEST_CHUNKS * choices.chunk : MOST_TOKENS;
+    int64_t most = chunked ? LONGEST_CHUNKS * choices.chunk_tokens : MOST_TOKENS;
     if (below >= most / step) /* the one length left is refused with the reason */
         below = (uint32_t)(most / step) - 1;
     *ladder = (struct ladder){.first = step,
@@ -151,8 +151,8 @@ static bool length_fits(struct length_search *s, uint32_t rung, struct diag *dia
     struct prediction p = {0};
     struct diag own = {0};
     request.seq = ladder_length(s->ladder, rung);
-    if (request.chunk > request.seq) /* then it is one chunk */
-        request.chunk = 0;
+    if (request.chunk_tokens > request.seq) /* then it is one chunk */
+        request.chunk_tokens = 0;
     enum status status = prediction_memory(&p, &question, NULL, &own);
     bool fits = status == STATUS_OK && room_fits(s->setup, &p.verdict);
     l->built_count++;

@@ -74,15 +74,15 @@ static uint64_t add_choices(uint64_t digest, const struct request *r)
     }
     digest = add_name(add_name(digest, r->strategy), r->profile);
     digest = add_name(add_name(digest, r->impl), r->core_plan);
-    digest = add_number(add_number(digest, r->ranks), r->shared_open);
-    digest = add_number(digest, r->shared == NULL ? -1 : (int64_t)r->shared->first);
-    digest = add_number(digest, r->shared == NULL ? -1 : (int64_t)r->shared->last);
+    digest = add_number(add_number(digest, r->ranks), r->shared_units_open);
+    digest = add_number(digest, r->shared_units == NULL ? -1 : (int64_t)r->shared_units->first);
+    digest = add_number(digest, r->shared_units == NULL ? -1 : (int64_t)r->shared_units->last);
     digest = digest_add(digest, &r->offload_ratio, sizeof r->offload_ratio);
-    digest = digest_add(digest, &r->offload_hidden, sizeof r->offload_hidden);
+    digest = digest_add(digest, &r->offload_hidden_bytes, sizeof r->offload_hidden_bytes);
     digest = add_number(digest, r->offload_adaptive);
-    digest = digest_add(digest, &r->capacity, sizeof r->capacity);
+    digest = digest_add(digest, &r->expert_capacity, sizeof r->expert_capacity);
     digest = add_number(add_number(digest, r->sm), r->gpus_per_node);
-    digest = add_number(digest, r->only_attention);
+    digest = add_number(digest, r->single_attention_impl);
     /* of its model all but --sparsity is the setup's */
     digest = add_number(digest, r->model == NULL ? 0 : r->model->attention_chunk);
     return add_number(digest, r->model == NULL ? 0 : r->model->attention_kept);
@@ -100,12 +100,13 @@ static uint64_t add_routing(uint64_t digest, const struct routing *r)
 static uint64_t add_lists(uint64_t digest, const struct request *r)
 {
     const size_t count = r->subsequences > 0 ? (size_t)r->subsequences : 0;
-    digest = add_number(digest, r->lengths != NULL);
-    if (r->lengths != NULL)
-        digest = digest_add(digest, r->lengths, count * sizeof *r->lengths);
-    digest = add_number(digest, r->offload_hidden_of != NULL);
-    if (r->offload_hidden_of != NULL)
-        digest = digest_add(digest, r->offload_hidden_of, count * sizeof *r->offload_hidden_of);
+    digest = add_number(digest, r->subsequence_tokens != NULL);
+    if (r->subsequence_tokens != NULL)
+        digest = digest_add(digest, r->subsequence_tokens, count * sizeof *r->subsequence_tokens);
+    digest = add_number(digest, r->offload_hidden_bytes_of != NULL);
+    if (r->offload_hidden_bytes_of != NULL)
+        digest = digest_add(digest, r->offload_hidden_bytes_of,
+                            count * sizeof *r->offload_hidden_bytes_of);
     digest = add_number(digest, r->documents != NULL);
     digest = r->documents != NULL ? add_documents(digest, r->documents) : digest;
     digest = add_number(digest, r->routing != NULL);
@@ -138,11 +139,11 @@ void outcome_adopt(struct outcome *o, const struct candidate *c)
     r->strategy = c->request.strategy;
     r->profile = c->request.profile;
     r->impl = c->request.impl;
-    r->lengths = c->request.lengths;
-    r->shared = c->request.shared;
+    r->subsequence_tokens = c->request.subsequence_tokens;
+    r->shared_units = c->request.shared_units;
     r->documents = c->request.documents;
     r->routing = c->request.routing;
-    r->offload_hidden_of = c->request.offload_hidden_of;
+    r->offload_hidden_bytes_of = c->request.offload_hidden_bytes_of;
     o->packed_set = c->packed_set;
     o->strategy = c->strategy;
 }

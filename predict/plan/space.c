@@ -63,7 +63,7 @@ static void identity_make(struct identity *id, const struct setup *setup, const 
     id->profile = c->profile;
     id->core_plan = c->core_plan;
     id->attention = c->attention;
-    id->interleaved = c->interleaved;
+    id->interleaved = c->ring_ranks_per_node;
     id->jitters = jitters(setup, c, row);
     id->adaptive = by_ratio && request->offload_adaptive;
     id->offload_ratio = by_ratio ? c->offload_ratio : 0;
@@ -139,7 +139,7 @@ bool space_allows(const struct space_open *open, const struct request *request)
 static bool is_simpler(const struct strategy *row, const struct choices *c)
 {
     bool whole = c->tp == 1 && c->pp == 1 && c->subsequences == 1;
-    return c->attention != row->attention || (row->tensor && whole);
+    return c->attention != row->attention || (row->fills_tp && whole);
 }
 
 /* True if degrees of 1 reduce the strategy to a simpler schedule, for which the framework has another
@@ -248,7 +248,7 @@ static bool is_asked_for(int activations)
 
 static void walk_policies(struct space_walk *w, struct request request)
 {
-    if (w->row->subsequences) {
+    if (w->row->fills_subsequences) {
         walk_pieces(w, request);
         return;
     }
@@ -268,19 +268,20 @@ static void walk_policies(struct space_walk *w, struct request request)
 static void walk_chunks(struct space_walk *w, struct request request)
 {
     enum { CHUNKS_MAX = 32 };
-    if (w->row->attention != CHOICE_ATTENTION_FPDT || w->setup->request.chunk > 0) {
+    if (w->row->attention != CHOICE_ATTENTION_FPDT || w->setup->request.chunk_tokens > 0) {
         walk_policies(w, request);
         return;
     }
     if (w->open.length) {
-        request.chunk = 524288; /* 16M tokens are 32 such chunks, the most that are tried */
+        request.chunk_tokens = 524288; /* 16M tokens are 32 such chunks, the most that are tried */
         walk_policies(w, request);
         return;
     }
-    for (request.chunk = 32768; request.chunk <= 524288; request.chunk *= 2)
-        if (2 * request.chunk <= request.seq && CHUNKS_MAX * request.chunk >= request.seq)
+    for (request.chunk_tokens = 32768; request.chunk_tokens <= 524288; request.chunk_tokens *= 2)
+        if (2 * request.chunk_tokens <= request.seq &&
+            CHUNKS_MAX * request.chunk_tokens >= request.seq)
             walk_policies(w, request);
-    request.chunk = w->setup->request.chunk;
+    request.chunk_tokens = w->setup->request.chunk_tokens;
     walk_policies(w, request);
 }
 
@@ -291,13 +292,14 @@ static void walk_windows(struct space_walk *w, struct request request)
     for (int placement = 0; placement < (places ? PLACEMENT_COUNT : 1); placement++) {
         if (places)
             request.placement = placement;
-        if (w->setup->request.window > 0 || request.cp == 1) {
+        if (w->setup->request.ring_window > 0 || request.cp == 1) {
             walk_chunks(w, request);
             continue;
         }
-        for (request.window = 1; request.window <= windows && request.window < request.cp;
-             request.window *= 2)
-            if (request.cp % request.window == 0)
+        for (request.ring_window = 1;
+             request.ring_window <= windows && request.ring_window < request.cp;
+             request.ring_window *= 2)
+            if (request.cp % request.ring_window == 0)
                 walk_policies(w, request);
     }
 }
@@ -310,22 +312,22 @@ static void walk_core_plans(struct space_walk *w, struct request request)
                                         "chunks:8192"},
                              *const tiles[] = {"zigzag-ring", "gather",     "token-ring",
                                                "move",        "blocks:512", "blocks:2048"};
-    const int given = request.rotate;
+    const int given = request.rotation;
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
         for (int needed = 0; needed < (given == ROTATE_PROFILE ? 2 : 1); needed++) {
             request.core_plan = rules[i];
-            request.rotate = needed ? ROTATE_NEEDED : given;
+            request.rotation = needed ? ROTATE_NEEDED_ROWS : given;
             walk_windows(w, request);
         }
     if (given != ROTATE_PROFILE)
         return;
-    request.rotate = given; /* tiles say which keys travel */
+    request.rotation = given; /* tiles say which keys travel */
     for (size_t i = 0; i < sizeof tiles / sizeof *tiles; i++) {
         request.core_plan = tiles[i];
         walk_windows(w, request);
     }
     request.core_plan = NULL;
-    request.rotate = ROTATE_NEEDED;
+    request.rotation = ROTATE_NEEDED_ROWS;
     walk_windows(w, request);
 }
 
@@ -392,8 +394,8 @@ static void walk_degrees(struct space_walk *w, struct request request)
     const struct request *given = &w->setup->request;
     struct attention_axes axes = attention_axes[w->row->attention];
     int64_t stages = given->pp > STAGES_MAX ? given->pp : STAGES_MAX;
-    bool has_tensor = w->row->tensor || (w->beyond_usual && given->tp > 1);
-    bool has_stages = w->row->tensor || (w->beyond_usual && given->pp > 1);
+    bool has_tensor = w->row->fills_tp || (w->beyond_usual && given->tp > 1);
+    bool has_stages = w->row->fills_tp || (w->beyond_usual && given->pp > 1);
     for (int64_t tp = 1; tp <= (has_tensor ? request.ranks : 1); tp++)
         for (int64_t pp = 1; pp <= (has_stages ? stages : 1); pp++)
             for (int64_t cp = 1; cp <= (axes.cp ? request.ranks : 1); cp++) {
@@ -426,7 +428,7 @@ static void walk_strategies(struct space_walk *w, int64_t gpus)
             continue;
         /* of several strategies, whole sequences and subsequences have one each */
         if (!w->beyond_usual && request.subsequences > 0 &&
-            table[s].subsequences != (request.subsequences > 1))
+            table[s].fills_subsequences != (request.subsequences > 1))
             continue;
         request.strategy = table[s].name;
         if (w->open.only != NULL && w->open.own_profile)

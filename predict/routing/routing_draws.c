@@ -55,7 +55,7 @@ static void find_fullest_rank(struct routing_draws *draws, const struct choices 
 {
     struct routing drawn = *c->routing;
     const struct routing *r = &drawn;
-    drawn.capacity = c->capacity;
+    drawn.capacity = c->expert_capacity;
     const int64_t rows = c->seq / c->cp / c->hp / c->row_ranks * c->micro_batch;
     uint32_t *times = heap_zalloc(c->ep, sizeof *times);
     struct routing_fullest *of = heap_zalloc(r->list_count, sizeof *of);

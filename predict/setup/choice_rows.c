@@ -108,7 +108,7 @@ static bool has_stage_places(const struct choices *c)
 
 static bool has_windows(const struct choices *c)
 {
-    return c->window > 1;
+    return c->ring_window > 1;
 }
 
 static bool multiplies_narrow(const struct choices *c)
@@ -118,7 +118,7 @@ static bool multiplies_narrow(const struct choices *c)
 
 static bool has_chunks(const struct choices *c)
 {
-    return c->chunks > 1;
+    return c->chunk_count > 1;
 }
 
 static bool has_subsequences(const struct choices *c)
@@ -154,9 +154,9 @@ static bool is_at_most(uint32_t asked, uint32_t shared)
 
 static bool shares_as_asked(const struct request *r, const struct choices *c)
 {
-    return !shares_units(c) || r->shared == NULL ||
-           (is_at_most(r->shared->first, c->shared.first) &&
-            is_at_most(r->shared->last, c->shared.last));
+    return !shares_units(c) || r->shared_units == NULL ||
+           (is_at_most(r->shared_units->first, c->shared_units.first) &&
+            is_at_most(r->shared_units->last, c->shared_units.last));
 }
 
 /* Returns whether the layout that cuts each document is used, if it was requested. Without a ring another note says why
@@ -255,11 +255,11 @@ static enum status read_shared(struct setup *setup, const char *text, struct dia
     struct shared_units *shared = &setup->shared_units;
     const char *comma = text != NULL ? strchr(text, ',') : NULL;
     uint64_t first = 0, last = 0;
-    r->shared_open = text == NULL || strcmp(text, "auto") == 0;
-    if (r->shared_open)
+    r->shared_units_open = text == NULL || strcmp(text, "auto") == 0;
+    if (r->shared_units_open)
         return STATUS_OK;
     size_t size = comma != NULL ? (size_t)(comma - text) : strlen(text);
-    r->shared = shared;
+    r->shared_units = shared;
     if (strcmp(text, "both") == 0)
         *shared = (struct shared_units){SHARED_ALL, SHARED_ALL};
     else if (strcmp(text, "first") == 0)
@@ -311,7 +311,7 @@ static void put_capacity(struct text *out, struct expert_capacity capacity)
 
 static enum status read_capacity(struct setup *setup, const char *text, struct diag *diag)
 {
-    struct expert_capacity *to = &setup->request.capacity;
+    struct expert_capacity *to = &setup->request.expert_capacity;
     *to = (struct expert_capacity){0};
     if (text == NULL || strcmp(text, "none") == 0)
         return STATUS_OK;
@@ -338,14 +338,14 @@ static enum status read_capacity(struct setup *setup, const char *text, struct d
 
 static bool show_capacity(struct text *out, const struct request *r)
 {
-    put_capacity(out, r->capacity);
-    return r->capacity.factor > 0;
+    put_capacity(out, r->expert_capacity);
+    return r->expert_capacity.factor > 0;
 }
 
 static size_t capacity_values(struct choice_value *value, const struct choices *c)
 {
     struct text text = {0};
-    put_capacity(&text, c != NULL ? c->capacity : (struct expert_capacity){0});
+    put_capacity(&text, c != NULL ? c->expert_capacity : (struct expert_capacity){0});
     snprintf(value->text, sizeof value->text, "%s", text.data);
     text_release(&text);
     return name_value(value, NULL);
@@ -353,12 +353,12 @@ static size_t capacity_values(struct choice_value *value, const struct choices *
 
 static bool show_shared(struct text *out, const struct request *r)
 {
-    if (r->pipeline != CHOICE_PIPELINE_MSP || r->shared == NULL)
+    if (r->pipeline != CHOICE_PIPELINE_MSP || r->shared_units == NULL)
         return false;
-    if (r->shared->first != SHARED_ALL)
-        text_printf(out, "%u,%u", r->shared->first, r->shared->last);
+    if (r->shared_units->first != SHARED_ALL)
+        text_printf(out, "%u,%u", r->shared_units->first, r->shared_units->last);
     else
-        text_puts(out, r->shared->last == SHARED_ALL ? "both" : "first");
+        text_puts(out, r->shared_units->last == SHARED_ALL ? "both" : "first");
     return true;
 }
 
@@ -369,8 +369,8 @@ static size_t shared_values(struct choice_value *value, const struct choices *c)
     value[1].key = "shared_last";
     value[1].description = "number of last subsequences that stages share, while a pipeline drains";
     if (c != NULL) {
-        value[0].whole_number = c->shared.first;
-        value[1].whole_number = c->shared.last;
+        value[0].whole_number = c->shared_units.first;
+        value[1].whole_number = c->shared_units.last;
     }
     return 2;
 }
@@ -384,13 +384,13 @@ static size_t compile_values(struct choice_value *value, const struct choices *c
 
 static bool show_partition(struct text *out, const struct request *r)
 {
-    text_puts(out, partition_option_names[r->partition]);
+    text_puts(out, partition_option_names[r->length_rule]);
     return r->subsequences > 1;
 }
 
 static size_t windows_values(struct choice_value *value, const struct choices *c)
 {
-    const bool interleaved = c != NULL && c->interleaved > 0;
+    const bool interleaved = c != NULL && c->ring_ranks_per_node > 0;
     return name_value(value, windows_names[interleaved ? WINDOWS_INTERLEAVED : WINDOWS_CONTIGUOUS]);
 }
 
@@ -455,7 +455,7 @@ static size_t offload_values(struct choice_value *value, const struct choices *c
 {
     struct text text = {0};
     if (c != NULL)
-        choices_put_offload_ratio(&text, c->offload_hidden > 0, c->offload_ratio);
+        choices_put_offload_ratio(&text, c->offload_hidden_bytes > 0, c->offload_ratio);
     snprintf(value->text, sizeof value->text, "%s", text.size > 0 ? text.data : "");
     text_release(&text);
     return name_value(value, NULL);
@@ -468,11 +468,11 @@ static enum status read_sparsity(struct setup *setup, const char *text, struct d
     if (text == NULL)
         return STATUS_OK;
     parse_double(text, strlen(text), &share);
-    if (setup->request.chunk == 0)
+    if (setup->request.chunk_tokens == 0)
         return diag_error(diag, at, STATUS_BAD_INPUT, "needs --chunk: it is a share of each chunk");
     if (share >= 1)
         return diag_error(diag, at, STATUS_BAD_INPUT, "is a share below 1");
-    setup_set_sparsity(setup, setup->request.chunk, share);
+    setup_set_sparsity(setup, setup->request.chunk_tokens, share);
     return STATUS_OK;
 }
 

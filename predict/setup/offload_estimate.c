@@ -95,8 +95,8 @@ enum status offload_hidden_bytes(double **bytes, struct request *asked,
             of[i] *= layers / units * offload_copy_bytes_per_s(&setup->cluster);
             sum += of[i];
         }
-        asked->offload_hidden_of = of;
-        asked->offload_hidden = sum / choices.subsequences;
+        asked->offload_hidden_bytes_of = of;
+        asked->offload_hidden_bytes = sum / choices.subsequences;
     }
     ir_release(&ir);
     return status;

@@ -21,17 +21,17 @@ void resolved_release(struct resolved *resolved)
  * computed, and which units stages share. Each of the next functions returns whether its part is open. */
 static bool leaves_cut_open(const struct request *r)
 {
-    return r->partition != PARTITION_OPTION_LENGTH && r->lengths == NULL;
+    return r->length_rule != PARTITION_OPTION_LENGTH && r->subsequence_tokens == NULL;
 }
 
 static bool leaves_offload_open(const struct request *r)
 {
-    return r->offload_adaptive && r->offload_hidden <= 0;
+    return r->offload_adaptive && r->offload_hidden_bytes <= 0;
 }
 
 static bool leaves_sharing_open(const struct request *r)
 {
-    return r->shared_open && pipeline_row((enum pipeline_choice)r->pipeline)->is_multiplexed;
+    return r->shared_units_open && pipeline_row((enum pipeline_choice)r->pipeline)->is_multiplexed;
 }
 
 bool resolved_needs_costs(const struct request *request)
@@ -49,7 +49,7 @@ static enum status find_subsequence_lengths(struct resolved *resolved, const str
                                             struct diag *diag)
 {
     const struct choices *c = &resolved->choices;
-    enum partition_option option = (enum partition_option)resolved->request.partition;
+    enum partition_option option = (enum partition_option)resolved->request.length_rule;
     struct unit_rates rates = {0};
     if (option == PARTITION_OPTION_TIME)
         rates = unit_rates_of(setup, c);
@@ -66,14 +66,14 @@ static enum status find_subsequence_lengths(struct resolved *resolved, const str
     resolved->subsequence_tokens =
         heap_alloc(c->subsequences, sizeof *resolved->subsequence_tokens);
     resolved->request.subsequences = c->subsequences;
-    resolved->request.lengths = resolved->subsequence_tokens;
+    resolved->request.subsequence_tokens = resolved->subsequence_tokens;
     return partition_make(resolved->subsequence_tokens, &partition, diag);
 }
 
 enum status resolved_use_ranking(struct resolved *resolved, uint32_t rank, struct diag *diag)
 {
-    resolved->request.shared = &resolved->shared_ranking.ranked[rank];
-    resolved->request.shared_open = false;
+    resolved->request.shared_units = &resolved->shared_ranking.ranked[rank];
+    resolved->request.shared_units_open = false;
     return resolve_choices(&resolved->choices, &resolved->request, NULL, diag);
 }
 
@@ -89,7 +89,7 @@ enum status resolved_make(struct resolved *resolved, const struct setup *setup,
         return status;
     bool cut = leaves_cut_open(request) && c->subsequences > 1;
     bool hide = leaves_offload_open(request) && c->activations == CHOICE_ACTIVATIONS_RATIO;
-    bool time = cut && r->partition == PARTITION_OPTION_TIME;
+    bool time = cut && r->length_rule == PARTITION_OPTION_TIME;
     /* costs of attention are needed; `longhaul run` has no costs, and asks for none of these */
     if (time || hide || leaves_sharing_open(request))
         status = cost_check_attention(&setup->cost, (enum attention_impl)c->attention_impl,

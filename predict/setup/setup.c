@@ -141,7 +141,7 @@ void setup_open_request(struct setup *setup)
         .activations = -1,
         .optimizer = -1,
         .attention_impl = -1,
-        .only_attention = cost_single_attention_impl(&setup->cost),
+        .single_attention_impl = cost_single_attention_impl(&setup->cost),
         .dtype = -1,
         .ranks = setup->cluster.gpus,
         .sm = (int)lround(10 * setup->cluster.device.compute_capability),

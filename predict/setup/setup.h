@@ -35,7 +35,7 @@ struct setup {
     struct request request;
     struct shared_units shared_units; /* request.shared points here if the user gave it */
     struct routing routing;           /* request.routing points here if the user gave it */
-    /* on the heap: request.offload_hidden_of, if setup_fill_open_fields() made it */
+    /* on the heap: request.offload_hidden_bytes_of, if setup_fill_open_fields() made it */
     double *offload_hidden_bytes;
     /* The user has chosen how sequences are cut, and what is offloaded, respectively. */
     bool is_partition_given, offload_given;

@@ -12,14 +12,14 @@ enum status setup_fill_open_fields(struct setup *setup, struct diag *diag)
     if (status == STATUS_OK) {
         setup->request = filled.request;
         if (filled.shared_ranking.count > 0) {
-            setup->shared_units = *filled.request.shared;
-            setup->request.shared = &setup->shared_units;
+            setup->shared_units = *filled.request.shared_units;
+            setup->request.shared_units = &setup->shared_units;
         }
         if (filled.subsequence_tokens != NULL) {
             size_t count = (size_t)filled.request.subsequences;
             int64_t *length = arena_array(&setup->arena, count, sizeof *length);
             memcpy(length, filled.subsequence_tokens, count * sizeof *length);
-            setup->request.lengths = length;
+            setup->request.subsequence_tokens = length;
         }
         if (filled.offload_hidden_bytes != NULL) {
             free(setup->offload_hidden_bytes);

@@ -49,7 +49,7 @@ static struct sharing_costs sharing_costs_of(const struct setup *setup, const st
 {
     const struct cluster *cluster = &setup->cluster;
     const struct transformer *m = c->model;
-    struct transformer share = tensor_share(m, c->tp, 1);
+    struct transformer share = tensor_share_of_model(m, c->tp, 1);
     struct sharing_costs costs = {.unit = unit_rates_of(setup, c)};
     double each = (double)dtype_bytes((enum dtype)c->dtype), tp = c->tp;
     double on_node =
@@ -268,7 +268,7 @@ static double replay_s(const struct choices *c, const struct sharing_costs *cost
         backward_task(&r, &task[i]);
     double step_s = c->accumulation * fmax(latest_arrival_s(r.compute_free_at_s, stages),
                                            latest_arrival_s(r.network_free_at_s, stages));
-    if (c->helpers == HELPERS_REPLICATE && c->shared.first + c->shared.last > 0)
+    if (c->helpers == HELPERS_REPLICATE && c->shared_units.first + c->shared_units.last > 0)
         step_s +=
             2.0 * (c->pp - 1) / c->pp * (double)c->model->layers * costs->send_gradient_s_per_layer;
     free(task);
@@ -284,7 +284,7 @@ double shared_units_step_s(const struct setup *setup, const struct choices *choi
 {
     struct choices c = *choices;
     struct sharing_costs costs = sharing_costs_of(setup, choices);
-    c.shared = shared;
+    c.shared_units = shared;
     return replay_s(&c, &costs);
 }
 
@@ -305,20 +305,21 @@ struct shared_ranking shared_units_rank(const struct setup *setup, const struct 
     struct sharing_costs costs = sharing_costs_of(setup, choices);
     struct shared_ranking ranking = {0};
     struct shared_units none = {0, 0}, limit = {c.pp - 1, c.pp - 1};
-    c.shared = none;
+    c.shared_units = none;
     double plain_s = replay_s(&c, &costs);
     /* each round finds the fastest choice among those that share less than the choice before */
     while (ranking.count + 1 < SHARED_UNITS_MAX) {
         struct shared_units best = none;
         double best_s = plain_s * WORTH;
-        for (c.shared.first = 0; c.shared.first <= limit.first; c.shared.first++)
-            for (c.shared.last = 0; c.shared.last <= limit.last; c.shared.last++) {
-                if (c.shared.first + c.shared.last == 0 || !can_share(&c))
+        for (c.shared_units.first = 0; c.shared_units.first <= limit.first; c.shared_units.first++)
+            for (c.shared_units.last = 0; c.shared_units.last <= limit.last;
+                 c.shared_units.last++) {
+                if (c.shared_units.first + c.shared_units.last == 0 || !can_share(&c))
                     continue;
                 double step_s = replay_s(&c, &costs);
                 if (step_s >= best_s)
                     continue;
-                best = c.shared;
+                best = c.shared_units;
                 best_s = step_s;
             }
         if (best.first + best.last == 0)

@@ -11,7 +11,7 @@ static bool cuts_by_itself(const char *strategy)
     const struct strategy *table = strategies_list(&count);
     for (size_t i = 0; strategy != NULL && i < count; i++)
         if (strcmp(table[i].name, strategy) == 0)
-            return table[i].subsequences;
+            return table[i].fills_subsequences;
     return false;
 }
 
@@ -20,7 +20,7 @@ void subsequences_open(struct request *r, const struct setup *setup)
     if (!cuts_by_itself(r->strategy))
         return;
     if (!setup->is_partition_given)
-        r->partition = PARTITION_OPTION_FLOPS_FULL;
+        r->length_rule = PARTITION_OPTION_FLOPS_FULL;
     if (!setup->offload_given && r->activations < 0)
         r->offload_adaptive = true;
 }

@@ -53,7 +53,7 @@ struct baseline baseline_of(const struct choices *c, const struct cluster *clust
     bool exchange_near = hp * (head_first ? 1 : cp) <= node;
     bool ring_near = cp * (head_first ? hp : 1) <= node;
     double rings = head_first ? min_double(hp, node) : max_double(1, node / cp);
-    double flows = min_double(node, rings * c->window);
+    double flows = min_double(node, rings * c->ring_window);
     struct baseline b = {
         .tile_flops = 2 * s * s * q / (cp * cp * hp),
         .linear_flops = tokens * linear_flops_per_token(m),
@@ -61,7 +61,7 @@ struct baseline baseline_of(const struct choices *c, const struct cluster *clust
         .inner_bytes_per_s = fabric,
         .outer_bytes_per_s = ring_near ? fabric : nic_bytes_per_s(cluster, flows),
         .cp = cp,
-        .window = c->window,
+        .window = c->ring_window,
         .layers = (double)m->layers,
         .peak_flop_per_s = cluster->device.peak_flop_per_s,
         .forwards_per_step = c->activations == CHOICE_ACTIVATIONS_KEEP ? 1 : 2,

@@ -53,8 +53,8 @@ static enum status subsequence_length_of(int64_t *tokens, const struct setup *se
 {
     const struct request *r = &setup->request;
     int64_t pieces = r->subsequences;
-    const bool full = r->partition == PARTITION_OPTION_FLOPS_FULL;
-    if (pieces < 2 || (!full && r->partition != PARTITION_OPTION_FLOPS))
+    const bool full = r->length_rule == PARTITION_OPTION_FLOPS_FULL;
+    if (pieces < 2 || (!full && r->length_rule != PARTITION_OPTION_FLOPS))
         return diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT,
                           "a figure about a subsequence needs --subsequences of at least 2 and "
                           "--partition flops or flops-full in column args");

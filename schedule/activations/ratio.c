@@ -1,14 +1,14 @@
-/* Activations offloaded by ratio (SPPO, arXiv 2503.10377, sections 5 and 6). Of the tensors that a unit's forward
- * saves for its backward only, the largest are copied to pinned memory while the next unit runs, and copied back one
- * unit before their backward. If the ratio takes only a part of a tensor, the tensor is split: its tail moves to a
- * buffer of its own.
+/* Activations offloaded by ratio (SPPO, arXiv 2503.10377, sections 5 and 6). Of the tensors that a unit's forward saves
+ * for its backward only, the largest are copied to pinned memory while the next unit runs, and copied back one unit
+ * before their backward. If the ratio takes only a part of a tensor, the tensor is split: its tail moves to a buffer of
+ * its own.
  *
  * In the list, the copies of unit k - 1 to the host stand before the forward of unit k, and its copies back before the
  * backward of unit k. So at most two units have tensors on the device that wait for a copy: the forward of unit k + 1
  * starts when unit k - 1 is on the host, which also bounds the memory. A copy back starts after all compute that is
- * listed before it. With the profile's switch offload_waits, copies to the host start when the unit's forward has
- * ended, and a backward waits for all that was fetched for it, as in the two streams of SPPO's prototype; otherwise a
- * copy to the host waits only for the ops that make its data, and an op of the backward only for the copies that it
+ * listed before it. With the profile's switch offload_waits_per_unit, copies to the host start when the unit's forward
+ * has ended, and a backward waits for all that was fetched for it, as in the two streams of SPPO's prototype; otherwise
+ * a copy to the host waits only for the ops that make its data, and an op of the backward only for the copies that it
  * reads.
  *
  * A unit whose backward follows its forward at once keeps everything on the device. */
@@ -152,13 +152,13 @@ static double bytes_hidden_by_next_run(const struct offload_share *r, uint32_t i
 {
     const struct choices *c = r->e->choices;
     uint32_t next = i + 1;
-    if (c->offload_hidden_of == NULL)
-        return c->offload_hidden;
+    if (c->offload_hidden_bytes_of == NULL)
+        return c->offload_hidden_bytes;
     while (next < r->run_count && !r->run[next].forward)
         next++;
     const struct unit_run *run = &r->run[next < r->run_count ? next : i];
     uint32_t part = run->unit % c->subsequences;
-    return c->offload_hidden_of[part] / multiplex_share(c, run->chunk, part).count;
+    return c->offload_hidden_bytes_of[part] / multiplex_share(c, run->chunk, part).count;
 }
 
 /* Returns the number of bytes of a run's candidates that are offloaded. */
@@ -166,7 +166,7 @@ static uint64_t bytes_to_move(const struct offload_share *r, uint32_t run, uint6
 {
     const struct choices *c = r->e->choices;
     double ratio = c->offload_ratio;
-    if (c->offload_hidden > 0)
+    if (c->offload_hidden_bytes > 0)
         ratio = ratio_hidden((double)all, bytes_hidden_by_next_run(r, run));
     uint64_t grain = (uint64_t)c->profile->offload_grain;
     uint64_t bytes = (uint64_t)(ratio * (double)all);
@@ -275,7 +275,7 @@ static void store_run(struct offload_share *r, struct unit_run *run)
         copy_rest(r, view_part(whole, m->host_elements, rest), m->device_tail);
         run->last_copy =
             emit_part_copy(r, WORK_D2H, view_part(whole, 0, m->host_elements), m->host_view);
-        if (r->e->choices->profile->offload_waits && ended.i != IR_NONE)
+        if (r->e->choices->profile->offload_waits_per_unit && ended.i != IR_NONE)
             emit_add_dependency(r->e, run->last_copy, ended);
     }
     r->last_store = run->last_copy;
@@ -322,7 +322,7 @@ static void begin_run(struct offload_share *r, uint32_t i)
         return;
     if (!run->is_loaded)
         load_run(r, run);
-    if (r->e->choices->profile->offload_waits)
+    if (r->e->choices->profile->offload_waits_per_unit)
         r->awaited_by_next_op = run->last_copy;
     if ((ahead = next_backward(r, i)) != NULL)
         load_run(r, ahead);

@@ -160,14 +160,14 @@ static bool expands_latents(const struct recompute *r, uint32_t op)
 }
 
 /* Marks in `keep` the forward ops of a layer that are repeated. It walks the forward backwards: an op is repeated if
- * the backward, or a repeated op, reads what it writes; with the switch recompute_whole, every op is. Ops that only
- * fill a cache for later units, and ops that lead only to saved tensors, are not repeated. Megatron's selective
+ * the backward, or a repeated op, reads what it writes; with the switch recomputes_whole_layer, every op is. Ops that
+ * only fill a cache for later units, and ops that lead only to saved tensors, are not repeated. Megatron's selective
  * recomputation does the opposite: it repeats the ops that lead only to saved tensors, and no others. */
 static void mark_repeated_ops(struct recompute *r, const struct op_list *list, uint32_t which,
                               uint8_t *keep)
 {
     struct segment segment = r->segment[which];
-    bool whole = r->e->choices->profile->recompute_whole, core = false;
+    bool whole = r->e->choices->profile->recomputes_whole_layer, core = false;
     for (uint32_t i = segment.end; i-- > segment.begin;) {
         uint32_t op = list->op[i];
         if (fills_cache(r, op) || (r->repeats_only_expanded && !expands_latents(r, op)))

@@ -20,8 +20,8 @@ struct head_exchange exchange_of_layer(const struct emit *e, uint32_t layer)
         .q_width = transformer_q_width(m),
         .o_width = transformer_o_width(m),
         .projection_width = qkv_width(e),
-        .rope_before_exchange = rotary && !c->profile->rope_after,
-        .rope_after_exchange = rotary && c->profile->rope_after,
+        .rope_before_exchange = rotary && !c->profile->rope_after_exchange,
+        .rope_after_exchange = rotary && c->profile->rope_after_exchange,
         .is_latent = latent,
         .sends_latents = derived_sends_latents(c),
         .rank_positions = emit_positions(e),
@@ -157,7 +157,7 @@ struct view gather_rows(struct emit *e, struct view x, const char *stem)
         return x;
     struct view y = emit_compute_tensor(e, stem, CATEGORY_KV, ranks * (int64_t)x.count, 0);
     const op_id op = emit_op(e, e->stream.comm, &work, &x, 1, &y, 1);
-    if (e->choices->profile->sync_forward)
+    if (e->choices->profile->forward_exchange_blocks)
         e->awaited_by_next_compute = op;
     return y;
 }
@@ -170,7 +170,7 @@ static void scatter_rows(struct emit *e, struct view x, struct view y)
     if (e->choices->hp == 1)
         return;
     const op_id op = emit_op(e, e->stream.comm, &work, &x, 1, &y, 1);
-    if (e->choices->profile->sync_backward)
+    if (e->choices->profile->backward_exchange_blocks)
         e->awaited_by_next_compute = op;
 }
 
@@ -247,7 +247,7 @@ static struct qkv pack_qkv(struct emit *e, uint32_t layer, const struct head_exc
 struct qkv exchange_qkv(struct emit *e, uint32_t layer, const struct head_exchange *z,
                         struct view qkv, struct qkv to, struct attention_saved *saved)
 {
-    bool sync = e->choices->profile->sync_forward;
+    bool sync = e->choices->profile->forward_exchange_blocks;
     int64_t q = z->q_width / z->head_ranks, width = z->kv_width / z->head_ranks;
     const int64_t v_width = z->v_width / z->head_ranks;
     struct view none = view_none();
@@ -291,7 +291,7 @@ void exchange_out(struct emit *e, const struct head_exchange *z, struct view o, 
     int64_t width = z->o_width / z->head_ranks;
     if (z->head_ranks == 1)
         return;
-    struct view recv = gather_heads(e, z, o, width, e->choices->profile->sync_forward);
+    struct view recv = gather_heads(e, z, o, width, e->choices->profile->forward_exchange_blocks);
     emit_pack(e, WORK_UNPACK, recv, out, z->rank_tokens, z->head_ranks, width);
 }
 
@@ -304,7 +304,7 @@ struct view exchange_out_backward(struct emit *e, const struct head_exchange *z,
         return d_out;
     struct view packed = pack_tensor(e, d_out, z->rank_tokens, z->head_ranks, width);
     return scatter_heads(e, z, packed, "d_o", CATEGORY_ACTIVATION, width,
-                         e->choices->profile->sync_backward, view_none());
+                         e->choices->profile->backward_exchange_blocks, view_none());
 }
 
 /* Returns the gradient of q, k or v on this rank's rows, [n, P * width]. With `reduce`, the gradients of the copies of
@@ -382,7 +382,7 @@ static void unpack_qkv_gradients(struct emit *e, uint32_t layer, const struct he
 void exchange_qkv_backward(struct emit *e, uint32_t layer, const struct head_exchange *z,
                            struct qkv grads, struct view dqkv, const struct attention_saved *saved)
 {
-    bool sync = e->choices->profile->sync_backward;
+    bool sync = e->choices->profile->backward_exchange_blocks;
     int64_t q = z->q_width / z->head_ranks, kv = z->kv_width / z->head_ranks;
     if (z->rope_after_exchange) {
         struct view none = view_none(), positions = z->group_positions;
@@ -406,6 +406,6 @@ void exchange_qkv_backward(struct emit *e, uint32_t layer, const struct head_exc
 
 void core_sync_host(struct emit *e)
 {
-    if (e->choices->profile->core_sync)
+    if (e->choices->profile->host_waits_around_core)
         emit_host_wait(e, e->stream.compute);
 }

@@ -12,7 +12,7 @@ struct fpdt fpdt_of_sequence(struct emit *e, uint32_t layer, int64_t sequence)
         .e = e,
         .layer = layer,
         .sequence = sequence,
-        .chunk_count = (int64_t)e->choices->chunks,
+        .chunk_count = (int64_t)e->choices->chunk_count,
         .chunk = e->layer_saved[layer].attention[sequence].chunk,
         .offloads = fpdt_offloads(e->choices),
         .stores_latents = fpdt_offloads(e->choices) && z.sends_latents,
@@ -27,7 +27,7 @@ struct fpdt fpdt_of_sequence(struct emit *e, uint32_t layer, int64_t sequence)
         .kv_heads = z.core_kv_heads / z.head_ranks,
         .head_ranks = z.head_ranks,
     };
-    if (f.offloads && e->choices->profile->chunk_fifo) {
+    if (f.offloads && e->choices->profile->chunk_copies_share_stream) {
         f.load_stream = f.store_stream = e->stream.offload;
         f.side_stream = e->stream.side_stream;
     }
@@ -37,7 +37,7 @@ struct fpdt fpdt_of_sequence(struct emit *e, uint32_t layer, int64_t sequence)
 /* Returns the number of this rank's own tokens in the chunks before chunk i. */
 static int64_t first_own_token(const struct fpdt *f, int64_t i)
 {
-    return i * (f->e->choices->chunk / f->e->choices->hp);
+    return i * (f->e->choices->chunk_tokens / f->e->choices->hp);
 }
 
 /* Returns the number of this rank's own tokens in chunk i; the last chunk may be shorter. */
@@ -156,7 +156,7 @@ struct view fpdt_add_to_sum(const struct fpdt *f, struct view sum, struct view p
 
 void fpdt_sync_stream(const struct fpdt *f, uint8_t stream)
 {
-    if (f->offloads && f->e->choices->profile->chunk_sync)
+    if (f->offloads && f->e->choices->profile->chunk_tile_sync)
         emit_host_wait(f->e, stream);
 }
 
@@ -174,6 +174,6 @@ void fpdt_sync_ranks(const struct fpdt *f)
     struct work work = {.kind = WORK_BARRIER, .barrier = {e->group.all_ranks}};
     fpdt_sync_stream(f, e->stream.comm);
     fpdt_sync_stream(f, e->stream.compute);
-    if (f->offloads && e->choices->profile->chunk_sync && e->group.all_ranks != IR_NONE16)
+    if (f->offloads && e->choices->profile->chunk_tile_sync && e->group.all_ranks != IR_NONE16)
         emit_op(e, e->stream.compute, &work, NULL, 0, NULL, 0);
 }

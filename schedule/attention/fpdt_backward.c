@@ -54,7 +54,8 @@ struct qkv fpdt_tile_backward(const struct fpdt *f, int64_t q, int64_t k,
     struct qkv grads = {emit_compute_tensor(e, "dq_block", CATEGORY_ACTIVATION, rows, 0),
                         emit_compute_tensor(e, "dk_block", CATEGORY_KV, keys * f->kv_width, 0),
                         emit_compute_tensor(e, "dv_block", CATEGORY_KV, keys * f->v_width, 0)};
-    if (e->choices->profile->chunk_reload) { /* the profile's code makes them with torch.zeros() */
+    if (e->choices->profile
+            ->chunk_refetches_queries) { /* the profile's code makes them with torch.zeros() */
         emit_zeros(e, grads.q);
         emit_zeros(e, grads.k);
         emit_zeros(e, grads.v);
@@ -112,7 +113,7 @@ static struct query_tensors next_query_tensors(struct fpdt_gradients *g, int64_t
 {
     const struct fpdt *f = g->fpdt;
     struct stored_query_gradients *state = &g->stored[q];
-    bool reload = f->e->choices->profile->chunk_reload, first = state->d_o.count == 0;
+    bool reload = f->e->choices->profile->chunk_refetches_queries, first = state->d_o.count == 0;
     op_id after = k == 0 && q == 0 ? f->e->last_before_wo_backward : f->e->last_compute;
     struct query_tensors set = {.queries = fpdt_queries_of(f, q, after), .dq = view_none()};
     if (first) {
@@ -132,13 +133,13 @@ static struct query_tensors next_query_tensors(struct fpdt_gradients *g, int64_t
 
 /* Stores the gradient of query chunk q on the host after its tile; the next tile of the chunk reads it from there. It
  * remains on the device if `stays` is set, if nothing is offloaded, and after the diagonal tile, which completes it
- * (not with chunk_reload). */
+ * (not with chunk_refetches_queries). */
 static void store_query_gradient(struct fpdt_gradients *g, int64_t q, int64_t k,
                                  const struct query_tensors *set, bool stays)
 {
     const struct fpdt *f = g->fpdt;
     struct stored_query_gradients *state = &g->stored[q];
-    bool reload = f->e->choices->profile->chunk_reload;
+    bool reload = f->e->choices->profile->chunk_refetches_queries;
     if (!stays && (q != k || reload))
         fpdt_store_tensor(f, f->store_stream, q, set->dq, "dq_host", &state->dq, sizeof *state);
 }
@@ -171,7 +172,7 @@ static struct qkv emit_tiles_of_keys(struct fpdt_gradients *g, int64_t k,
 {
     const struct fpdt *f = g->fpdt;
     struct emit *e = f->e;
-    bool reload = e->choices->profile->chunk_reload && f->offloads;
+    bool reload = e->choices->profile->chunk_refetches_queries && f->offloads;
     const int64_t keys = fpdt_chunk_tokens(f, k);
     int64_t last = k;
     struct qkv sums = {0};
@@ -213,7 +214,7 @@ static void backward_by_keys(struct fpdt_gradients *g, struct fpdt_gradient_targ
 {
     const struct fpdt *f = g->fpdt;
     struct emit *e = f->e;
-    bool reload = e->choices->profile->chunk_reload && f->offloads;
+    bool reload = e->choices->profile->chunk_refetches_queries && f->offloads;
     struct view norm = fpdt_fetch_norm(f, 0, to);
     struct fpdt_keys_values pair = fpdt_keys_values_of(f, 0, 0, e->last_before_wo_backward);
     struct query_tensors set = next_query_tensors(g, 0, 0, false);

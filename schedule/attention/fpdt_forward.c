@@ -64,7 +64,7 @@ static void emit_tiles(const struct fpdt *f, int64_t i, struct view o,
             then = i + 1 < f->chunk_count ? fpdt_first_visible_chunk(f, i + 1) : i;
     struct fpdt_keys_values pair = *ahead;
     struct view sum = view_none();
-    bool early = e->choices->profile->chunk_reload;
+    bool early = e->choices->profile->chunk_refetches_queries;
     if (pair.k.count == 0)
         pair = keys_values_on_device(f, first);
     for (int64_t j = first; j <= i; j++) {
@@ -107,7 +107,7 @@ static void chunk_forward(const struct fpdt *f, int64_t i, buffer_id x, bool pro
                                    &chunk->device_saved.latent)
                   : project_qkv(e, f->layer, rows, z.rank_tokens);
         e->tags.region = REGION_ATTENTION;
-        if (f->offloads && profile->chunk_norm)
+        if (f->offloads && profile->chunk_offloads_norm)
             chunk->host_norm = fpdt_copy_to_host(f, f->side_stream, rows, "norm_host");
     }
     e->tags.region = REGION_ATTENTION;
@@ -145,7 +145,7 @@ static void concatenate_outputs(const struct fpdt *f, const struct view *part, b
 static void forward_sequence(struct emit *e, uint32_t layer, int64_t sequence, buffer_id x,
                              bool projects, buffer_id out)
 {
-    bool cat = e->choices->profile->chunk_cat && e->choices->chunks > 1;
+    bool cat = e->choices->profile->chunk_outputs_concatenated && e->choices->chunk_count > 1;
     struct fpdt f = fpdt_of_sequence(e, layer, sequence);
     struct fpdt_keys_values ahead = {0};
     struct view *part = arena_array(&e->arena, (size_t)f.chunk_count, sizeof *part);

@@ -228,6 +228,6 @@ void pass_bound_stored_chunks(struct emit *e, struct op_list *list)
 {
     if (fpdt_fetches_by_one(e->choices))
         delay_gathers(e, list);
-    if (fpdt_offloads(e->choices) && !e->choices->profile->chunk_sync)
+    if (fpdt_offloads(e->choices) && !e->choices->profile->chunk_tile_sync)
         delay_chunks(e, list);
 }

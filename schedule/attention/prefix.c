@@ -1,6 +1,6 @@
-/* Attention over subsequences (TeraPipe, arXiv 2102.07988; Seq1F1B, arXiv 2406.03488): the s_i queries of subsequence
- * i attend to the keys and values of the P_i tokens up to its end, bottom-right causal. Keys and values lie in a
- * buffer of the whole sequence, to which each subsequence adds its own (with the profile's switch prefix_copied, the
+/* Attention over subsequences (TeraPipe, arXiv 2102.07988; Seq1F1B, arXiv 2406.03488): the s_i queries of subsequence i
+ * attend to the keys and values of the P_i tokens up to its end, bottom-right causal. Keys and values lie in a buffer
+ * of the whole sequence, to which each subsequence adds its own (with the profile's switch prefix_keys_copied, the
  * forward of every later subsequence also copies all of them, as Seq1F1B's torch.cat does).
  *
  * The backward goes from the last subsequence to the first: each adds gradients for all P_i keys to those that came
@@ -9,10 +9,10 @@
  *
  * Stages that share a subsequence (schedule/pipeline/multiplex.h) have consecutive pieces of its queries, all equal
  * except for a shorter last one. Keys and values are gathered on all of these stages, each tensor rank's heads
- * separately; their gradients are summed on the stage that computes them and reduce-scattered when they are complete.
- * A shorter last piece is padded with zeros: a gather puts the padding where the next subsequence's keys will be
- * written later, and a reduce-scatter reads gradients there that are no longer needed. schedule/step/kv_exchange.c
- * describes how stages that share the last subsequences get the keys of the earlier ones. */
+ * separately; their gradients are summed on the stage that computes them and reduce-scattered when they are complete. A
+ * shorter last piece is padded with zeros: a gather puts the padding where the next subsequence's keys will be written
+ * later, and a reduce-scatter reads gradients there that are no longer needed. schedule/step/kv_exchange.c describes
+ * how stages that share the last subsequences get the keys of the earlier ones. */
 #include "schedule/attention/attention.h"
 #include "schedule/attention/exchange.h"
 #include "schedule/choices/pieces.h"
@@ -32,10 +32,10 @@ static struct prefix_reach prefix_reach_of(const struct emit *e)
         .subsequence_end = pipeline_prefix(e->choices, e->unit.subsequence + 1)};
     int64_t tp = (int64_t)e->tensor.size,
             rows = (reach.subsequence_end - reach.subsequence_begin) / tp;
-    struct piece own = emit_piece(rows, e->unit.stages.count, e->unit.stages.index);
+    struct piece own = emit_piece_of_rows(rows, e->unit.stages.count, e->unit.stages.index);
     reach.queries_begin = reach.subsequence_begin + own.begin * tp;
     reach.queries_end = reach.queries_begin + own.rows * tp;
-    reach.piece_tokens = emit_piece(rows, e->unit.stages.count, 0).rows * tp;
+    reach.piece_tokens = emit_piece_of_rows(rows, e->unit.stages.count, 0).rows * tp;
     return reach;
 }
 
@@ -143,7 +143,7 @@ void prefix_forward(struct emit *e, uint32_t layer, int64_t sequence, struct vie
     }
     in.k = view_part(prefix->k, 0, reach.queries_end * width.k_width);
     in.v = view_part(prefix->v, 0, reach.queries_end * width.v_width);
-    if (e->choices->profile->prefix_copied && before > 0) {
+    if (e->choices->profile->prefix_keys_copied && before > 0) {
         in.k = copy_view(e, in.k, "k_prefix", reach.queries_end, width.k_width);
         in.v = copy_view(e, in.v, "v_prefix", reach.queries_end, width.v_width);
     }

@@ -9,7 +9,7 @@ static const struct tile_rule {
     int8_t begin, rows, keys;
     uint8_t mask;
     int8_t offset;
-} rules[RING_DEALT + 1][2] = {
+} rules[RING_BY_CORE_PLAN + 1][2] = {
     /* Rank r has slices r and 2 cp - 1 - r. Its queries of both slices attend to the first slice of an earlier rank;
      * those of its second slice attend to both slices of a later rank. */
     [RING_ZIGZAG] = {{0, 2, 1, MASK_FULL, 0}, {1, 1, 2, MASK_FULL, 0}},
@@ -19,7 +19,7 @@ static const struct tile_rule {
     [RING_ZIGZAG_DOCUMENTS] = {{0, 2, 1, MASK_FULL, 0},
                                {1, 1, 2, MASK_FULL, 0}}, /* its slices are those of one document */
     /* every query may see any key: mask_tiles() makes one tile of the two */
-    [RING_DEALT] = {{0, 2, 2, MASK_FULL, 0}, {0, 2, 2, MASK_FULL, 0}},
+    [RING_BY_CORE_PLAN] = {{0, 2, 2, MASK_FULL, 0}, {0, 2, 2, MASK_FULL, 0}},
 };
 
 int64_t ring_block_elements(const struct ring_shape *z)
@@ -132,7 +132,8 @@ static uint32_t mask_tiles(struct emit *e, const struct ring_shape *z, uint32_t 
 {
     bool two = has_two_rings(e);
     uint8_t layout = e->choices->ring_layout;
-    bool apart = (layout == RING_ZIGZAG_DOCUMENTS && mask->has_documents) || layout == RING_DEALT;
+    bool apart =
+        (layout == RING_ZIGZAG_DOCUMENTS && mask->has_documents) || layout == RING_BY_CORE_PLAN;
     uint32_t seen = 0;
     if (step > 0 && (layout == RING_STRIPED || apart)) {
         tile[0] = (struct ring_tile){
@@ -158,7 +159,7 @@ uint32_t ring_tiles(struct emit *e, const struct ring_shape *z, uint32_t step,
 {
     uint32_t count = tiles_by_layout(e, z->rank_tokens, step, tile);
     struct sequence_mask mask = sequence_mask_of(e, z->layer, z->sequence, e->choices->seq);
-    if (!mask.has_documents && mask.window == 0 && e->choices->ring_layout != RING_DEALT)
+    if (!mask.has_documents && mask.window == 0 && e->choices->ring_layout != RING_BY_CORE_PLAN)
         return count;
     return mask_tiles(e, z, step, &mask, tile, count);
 }
@@ -192,7 +193,7 @@ uint32_t ring_next_step(struct emit *e, const struct ring_shape *z, uint32_t ste
 /* Returns x, copied into a message of its own if the implementation does so. */
 static struct view pack_message(struct emit *e, struct view x)
 {
-    if (!e->choices->profile->ring_packs)
+    if (!e->choices->profile->ring_packs_messages)
         return x;
     int64_t count = (int64_t)x.count;
     struct view y =
@@ -222,7 +223,7 @@ static struct view gather_blocks(struct emit *e, struct view kv, struct view mes
                                   e->group.outer_ring.size, (int64_t)kv.count);
     op_id op = emit_op_after(e, e->last_compute, e->group.outer_ring.kv_stream, &work, &message, 1,
                              &all, 1);
-    if (e->choices->profile->kv_gathered_first || e->choices->kernels == KERNELS_COMPILED)
+    if (e->choices->profile->first_tile_waits_for_gather || e->choices->kernels == KERNELS_COMPILED)
         e->awaited_by_next_compute = op;
     return all;
 }

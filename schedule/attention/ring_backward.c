@@ -99,7 +99,7 @@ struct qkv ring_backward(struct emit *e, const struct ring_shape *z,
     struct ring_blocks blocks = {.first_of_next_window = saved->qkv.k};
     const int64_t block = ring_block_elements(z);
     blocks.first_of_next_window.count = (uint64_t)block; /* v lies after k */
-    bool reduced = c->rotation == ROTATE_ALL_GATHER && !c->profile->kv_gradients_shift;
+    bool reduced = c->rotation == ROTATE_ALL_GATHER && !c->profile->gathered_kv_gradients_shift;
     /* the gradients of all blocks, nearest first, if they are reduce-scattered */
     struct view all = {0};
     if (reduced)

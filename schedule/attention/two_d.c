@@ -24,7 +24,7 @@ static struct ring_shape ring_shape_of(const struct head_exchange *z, uint32_t l
 
 static bool retains_blocks(const struct emit *e)
 {
-    return e->choices->profile->ring_retains && e->choices->rotation == ROTATE_P2P;
+    return e->choices->profile->ring_keeps_blocks && e->choices->rotation == ROTATE_P2P;
 }
 
 void two_d_forward(struct emit *e, uint32_t layer, int64_t sequence, struct view qkv,
@@ -40,9 +40,9 @@ void two_d_forward(struct emit *e, uint32_t layer, int64_t sequence, struct view
     saved->qkv = exchange_qkv(e, layer, &z, qkv, to, saved);
     struct view o = exchange_core_output(e, &z, out);
     core_sync_host(e);
-    if (e->choices->rotation == ROTATE_PLANNED)
+    if (e->choices->rotation == ROTATE_BY_CORE_PLAN)
         ring_planned_forward(e, &shape, saved, o);
-    else if (e->choices->rotation == ROTATE_NEEDED)
+    else if (e->choices->rotation == ROTATE_NEEDED_ROWS)
         ring_needed_forward(e, &shape, saved, o);
     else if (retains_blocks(e))
         ring_retained_forward(e, &shape, saved, o);
@@ -63,9 +63,9 @@ void two_d_backward(struct emit *e, uint32_t layer, int64_t sequence, struct vie
     struct view d_o = exchange_out_backward(e, &z, d_out);
     attention_sinks_backward(e, layer, saved->o, saved->lse, d_o, shape.rank_tokens, shape.heads);
     struct qkv grads =
-        e->choices->rotation == ROTATE_PLANNED  ? ring_planned_backward(e, &shape, saved, d_o)
-        : e->choices->rotation == ROTATE_NEEDED ? ring_needed_backward(e, &shape, saved, d_o)
-        : retains_blocks(e)                     ? ring_retained_backward(e, &shape, saved, d_o)
-                                                : ring_backward(e, &shape, saved, d_o);
+        e->choices->rotation == ROTATE_BY_CORE_PLAN  ? ring_planned_backward(e, &shape, saved, d_o)
+        : e->choices->rotation == ROTATE_NEEDED_ROWS ? ring_needed_backward(e, &shape, saved, d_o)
+        : retains_blocks(e)                          ? ring_retained_backward(e, &shape, saved, d_o)
+                                                     : ring_backward(e, &shape, saved, d_o);
     exchange_qkv_backward(e, layer, &z, grads, dqkv, saved);
 }

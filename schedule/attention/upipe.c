@@ -99,7 +99,7 @@ static struct scattered_heads project_and_scatter_part(const struct upipe *u, st
         y = rotate_heads(e, y, z->rank_positions, z->rank_tokens, z->head_ranks, false, none);
     y = pack_tensor(e, y, z->rank_tokens, z->head_ranks, z->head_dim);
     part.all_ranks = scatter_heads(e, z, y, "head_all", p == Q ? CATEGORY_ACTIVATION : CATEGORY_KV,
-                                   z->head_dim, e->choices->profile->sync_forward, none);
+                                   z->head_dim, e->choices->profile->forward_exchange_blocks, none);
     if (p != V && z->rope_after_exchange)
         part.all_ranks =
             rotate_heads(e, part.all_ranks, z->group_positions, z->group_tokens, 1, false, none);
@@ -131,7 +131,8 @@ static void gather_gradient_part(const struct upipe *u, const struct scattered_h
     bool rotates = p != V && z->rope_before_exchange, norms = p != V && z->norms_heads;
     if (p != V && z->rope_after_exchange)
         grad = rotate_heads(e, grad, z->group_positions, z->group_tokens, 1, true, view_none());
-    struct view recv = gather_heads(e, z, grad, z->head_dim, e->choices->profile->sync_backward);
+    struct view recv =
+        gather_heads(e, z, grad, z->head_dim, e->choices->profile->backward_exchange_blocks);
     struct view y = d_part;
     if (rotates || norms)
         y = emit_compute_tensor(e, "d_head", CATEGORY_ACTIVATION, z->rank_tokens, u->stage_width);
@@ -182,7 +183,8 @@ static void sequence_forward(const struct upipe *u, struct view x, struct view o
         attention_tile(e, core_work(u, WORK_ATTENTION), &in, o,
                        view_of_stage(saved->lse, g, z->group_tokens));
         core_sync_host(e);
-        struct view recv = gather_heads(e, z, o, z->head_dim, e->choices->profile->sync_forward);
+        struct view recv =
+            gather_heads(e, z, o, z->head_dim, e->choices->profile->forward_exchange_blocks);
         emit_pack(e, WORK_UNPACK, recv, view_of_stage(staged, g, z->rank_tokens * u->stage_width),
                   z->rank_tokens, z->head_ranks, z->head_dim);
     }
@@ -216,7 +218,7 @@ static void stage_backward(const struct upipe *u, int64_t g, const struct attent
     struct view packed = pack_tensor(e, view_of_stage(d_staged, g, z->rank_tokens * u->stage_width),
                                      z->rank_tokens, z->head_ranks, z->head_dim);
     struct view d_o = scatter_heads(e, z, packed, "d_o", CATEGORY_ACTIVATION, z->head_dim,
-                                    e->choices->profile->sync_backward, view_none());
+                                    e->choices->profile->backward_exchange_blocks, view_none());
     struct qkv grads = new_qkv_gradients(e, z->group_tokens, z->head_dim, z->group_tokens,
                                          z->head_dim, z->head_dim);
     attention_tile_backward(e, core_work(u, WORK_ATTENTION_BACKWARD), in,

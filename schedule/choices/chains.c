@@ -6,17 +6,17 @@
 
 #include <string.h>
 
-struct row {
-    uint8_t kind, kernels;
-    double bytes;
-    double slow, slow_bytes, gathered, scattered; /* see struct cost_chain */
+struct chain_row {
+    uint8_t kind, kernel_count;
+    double bytes_per_element;
+    double slow_passes, slow_bytes, gathered, scattered; /* see struct cost_chain */
     const struct cost_chain *unweighted;
     double kept_bytes; /* bytes added if the layer keeps its activations for the backward */
     /* `bytes_per_element`, if torch.compile or Liger fuses the chain; 0: it is one kernel then */
-    double compiled;
+    double compiled_bytes;
     uint8_t kernels_compiled;
     /* bytes of sums, in addition to both. Where tensor ranks have gathered their tokens, sums are over all of these */
-    double sums, sums_compiled;
+    double sum_bytes, compiled_sum_bytes;
 };
 
 /* Operators of torchtitan's eager Llama (torchtitan/models/llama3/model/model.py, torchtitan/models/norms.py of 2024);
@@ -24,79 +24,92 @@ struct row {
  * its input that come through wq, wk and wv, and those that come through w1 and w3: 12 and 6 bytes, on average 9 per
  * norm. A compiled norm's backward still reads 3 of these bytes. Tensor ranks that reduce the sum add before that, of
  * all tokens that they have gathered. */
-static const struct row torchtitan[] = {
+static const struct chain_row torchtitan[] = {
     /* float 6, pow 8, mean 4, times rsqrt 8, type_as 6, times weight 4; both products broadcast */
-    {.kind = WORK_RMSNORM, .kernels = 8, .bytes = 36, .slow = 2, .slow_bytes = 8 + 4},
+    {.kind = WORK_RMSNORM,
+     .kernel_count = 8,
+     .bytes_per_element = 36,
+     .slow_passes = 2,
+     .slow_bytes = 8 + 4},
     /* weight 4, its gradient 6 + 2; cast 6; the factor x 8, rsqrt's 12 + 4; mean 4; derivative of pow 8 + 8 + 12; sum
      * of both gradients 12; cast 6; weight, the factor x and the mean broadcast */
     {.kind = WORK_RMSNORM_BACKWARD,
-     .kernels = 17,
-     .bytes = 92,
-     .slow = 3,
+     .kernel_count = 17,
+     .bytes_per_element = 92,
+     .slow_passes = 3,
      .slow_bytes = 4 + 8 + 4,
-     .compiled = 6,
+     .compiled_bytes = 6,
      .kernels_compiled = 2,
-     .sums = 9,
-     .sums_compiled = 3},
+     .sum_bytes = 9,
+     .compiled_sum_bytes = 3},
     /* float 6, complex product 8, type_as 6; the same back */
-    {.kind = WORK_ROPE, .kernels = 3, .bytes = 20},
-    {.kind = WORK_ROPE_BACKWARD, .kernels = 3, .bytes = 20},
+    {.kind = WORK_ROPE, .kernel_count = 3, .bytes_per_element = 20},
+    {.kind = WORK_ROPE_BACKWARD, .kernel_count = 3, .bytes_per_element = 20},
     /* silu 4, product 6; two products 12, silu's derivative 6 */
-    {.kind = WORK_SWIGLU, .kernels = 2, .bytes = 10},
-    {.kind = WORK_SWIGLU_BACKWARD, .kernels = 3, .bytes = 18},
+    {.kind = WORK_SWIGLU, .kernel_count = 2, .bytes_per_element = 10},
+    {.kind = WORK_SWIGLU_BACKWARD, .kernel_count = 3, .bytes_per_element = 18},
     /* the log-softmax 8, slow, since it reads a row twice when that exceeds shared memory, as one of 128K fp32 logits
      * does; its gradient 12; the schedule has the casts and the zeros */
-    {.kind = WORK_CROSS_ENTROPY, .kernels = 1, .bytes = 8, .slow = 1, .slow_bytes = 8},
+    {.kind = WORK_CROSS_ENTROPY,
+     .kernel_count = 1,
+     .bytes_per_element = 8,
+     .slow_passes = 1,
+     .slow_bytes = 8},
     {.kind = WORK_CROSS_ENTROPY_BACKWARD,
-     .kernels = 1,
-     .bytes = 12,
-     .slow = 1.15,
+     .kernel_count = 1,
+     .bytes_per_element = 12,
+     .slow_passes = 1.15,
      .slow_bytes = 12},
     /* torch/distributed/tensor/parallel/loss.py, over a divided vocabulary: maximum 4, minus it 8, exponentials 8, sum
      * 4, minus its logarithm 8; both differences broadcast. Compiled, the first three and the sum are two kernels, of
      * which one is the cast's */
     {.kind = WORK_CROSS_ENTROPY_PARTIAL,
-     .kernels = 5,
-     .bytes = 32,
-     .slow = 2,
+     .kernel_count = 5,
+     .bytes_per_element = 32,
+     .slow_passes = 2,
      .slow_bytes = 16,
-     .compiled = 16,
+     .compiled_bytes = 16,
      .kernels_compiled = 2},
     /* exponentials 8, added to the label's gradient 12, times the gradient of the loss 8, which broadcasts; one kernel
      * if compiled. The schedule has the zeros and the cast */
     {.kind = WORK_CROSS_ENTROPY_PARTIAL_BACKWARD,
-     .kernels = 3,
-     .bytes = 28,
-     .slow = 1,
+     .kernel_count = 3,
+     .bytes_per_element = 28,
+     .slow_passes = 1,
      .slow_bytes = 8,
-     .compiled = 12,
+     .compiled_bytes = 12,
      .kernels_compiled = 1},
-    /* torch/distributed/tensor/_ops/_embedding_ops.py: the look-up 4; the mask, which broadcasts, makes the rows of tokens
-     * of other ranks' parts of the table zeros 4 */
-    {.kind = WORK_EMBEDDING, .kernels = 2, .bytes = 8, .slow = 1, .slow_bytes = 4, .gathered = 4},
+    /* torch/distributed/tensor/_ops/_embedding_ops.py: the look-up 4; the mask, which broadcasts, makes the rows of
+     * tokens of other ranks' parts of the table zeros 4 */
+    {.kind = WORK_EMBEDDING,
+     .kernel_count = 2,
+     .bytes_per_element = 8,
+     .slow_passes = 1,
+     .slow_bytes = 4,
+     .gathered = 4},
 };
 
 /* Operators of InternEvo (internlm/model/modeling_internlm.py): norm(residual.float()) is apex's fused kernel, which
  * doc/install.md asks for; rotations are flash-attn's kernel; silu times product is one torch.jit.script function.
  * dropout_selective_checkpoint, on by default and only used where the layer itself is not recomputed, runs each cast
  * and norm again in the backward, the second norm with its residual sum: 12 + 6 / 2 bytes. */
-static const struct row internevo[] = {
-    {.kind = WORK_RMSNORM, .kernels = 2, .bytes = 6 + 6},
+static const struct chain_row internevo[] = {
+    {.kind = WORK_RMSNORM, .kernel_count = 2, .bytes_per_element = 6 + 6},
     /* gradient of x 10, of the weight 6, cast back 6 */
-    {.kind = WORK_RMSNORM_BACKWARD, .kernels = 4, .bytes = 22, .kept_bytes = 15},
+    {.kind = WORK_RMSNORM_BACKWARD, .kernel_count = 4, .bytes_per_element = 22, .kept_bytes = 15},
 };
 
 /* Operators of InternLM of 2023 (internlm/solver/optimizer/hybrid_zero_optim.py, train.py): its layers are
  * InternEvo's. doc/install.md asks for torch 1.13.1, whose AdamW by default runs one operator after the other
  * (torch/optim/adamw.py, _single_tensor_adamw()). */
-static const struct row internlm[] = {
+static const struct chain_row internlm[] = {
     /* compute_norm(): float() 6, apex's norm 4 */
-    {.kind = WORK_SQUARE_SUM, .kernels = 2, .bytes = 10},
+    {.kind = WORK_SQUARE_SUM, .kernel_count = 2, .bytes_per_element = 10},
     /* mul_() of the fp32 gradients */
-    {.kind = WORK_CLIP, .kernels = 1, .bytes = 8},
+    {.kind = WORK_CLIP, .kernel_count = 1, .bytes_per_element = 8},
     /* flatten() 4, to fp32 6; decay 8, first moment 8 + 12, second 8 + 12, square root 8, division
        8, eps 8, addcdiv_() 16; copy to bf16 6 */
-    {.kind = WORK_ADAMW, .kernels = 12, .bytes = 10 + 88 + 6},
+    {.kind = WORK_ADAMW, .kernel_count = 12, .bytes_per_element = 10 + 88 + 6},
 };
 
 /* The gradient of tokens from those of their 8 copies: zeros 2 / 8, index_put_() with sums 6. */
@@ -105,30 +118,42 @@ static const struct cost_chain gradients_of_copies = {
 
 /* Operators of transformers (models/llama/modeling_llama.py, models/qwen3/modeling_qwen3.py) in 16 bits: norms,
  * residual sums and the feed-forward part run operator by operator, as in torchtitan. */
-static const struct row hf[] = {
+static const struct chain_row hf[] = {
     /* times cosine 4, rotate_half: minus one half 2, cat 4, times sine 4, sum 6; all of them stride or concatenate */
-    {.kind = WORK_ROPE, .kernels = 5, .bytes = 20, .slow = 4.8, .slow_bytes = 20},
+    {.kind = WORK_ROPE,
+     .kernel_count = 5,
+     .bytes_per_element = 20,
+     .slow_passes = 4.8,
+     .slow_bytes = 20},
     /* both products 8, minus 2; of both halves: zeros and a copy 4 + 4, their sum 6; the sum with the other product 6;
      * the zeros and their sum do not stride */
-    {.kind = WORK_ROPE_BACKWARD, .kernels = 9, .bytes = 30, .slow = 4.3, .slow_bytes = 20},
+    {.kind = WORK_ROPE_BACKWARD,
+     .kernel_count = 9,
+     .bytes_per_element = 30,
+     .slow_passes = 4.3,
+     .slow_bytes = 20},
     /* the log-softmax 8; Accelerate casts the logits once more, for the caller (convert_outputs_to_fp32()), 6 */
-    {.kind = WORK_CROSS_ENTROPY, .kernels = 2, .bytes = 14, .slow = 2, .slow_bytes = 14},
+    {.kind = WORK_CROSS_ENTROPY,
+     .kernel_count = 2,
+     .bytes_per_element = 14,
+     .slow_passes = 2,
+     .slow_bytes = 14},
     /* Experts by grouped products (integrations/moe.py), of 8 copies of a token: rows by index 4; and back: times the
      * weights 4, which broadcast, rows by index 4, the copies' sum 2 + 2 / 8 */
-    {.kind = WORK_PERMUTE, .kernels = 1, .bytes = 4, .gathered = 4},
+    {.kind = WORK_PERMUTE, .kernel_count = 1, .bytes_per_element = 4, .gathered = 4},
     {.kind = WORK_UNPERMUTE,
-     .kernels = 3,
-     .bytes = 10.25,
-     .slow = 1,
+     .kernel_count = 3,
+     .bytes_per_element = 10.25,
+     .slow_passes = 1,
      .slow_bytes = 4,
      .gathered = 4,
      .unweighted = &gradients_of_copies},
     /* the gradient for each copy 2 / 8 + 2, zeros 2, index_put_() with sums 6; gradient of the weights 6 + 2, times the
      * weights 4 */
     {.kind = WORK_UNPERMUTE_BACKWARD,
-     .kernels = 6,
-     .bytes = 22.25,
-     .slow = 1,
+     .kernel_count = 6,
+     .bytes_per_element = 22.25,
+     .slow_passes = 1,
      .slow_bytes = 4,
      .scattered = 6},
 };
@@ -136,32 +161,48 @@ static const struct row hf[] = {
 /* Operators of transformers under autocast. Parameters are fp32, and so are residual sums, norms and rotations. The
  * kernels are those of a recorded step (tests/data/recorded/hf-llama-1b-8k-h200.json.gz). Each product casts what it
  * reads; a norm is read by three products or two, on average 2.5. */
-static const struct row hf_autocast[] = {
+static const struct chain_row hf_autocast[] = {
     /* pow 8, mean 4, times rsqrt 8, times weight 8, casts for the products 2.5 x 6 */
-    {.kind = WORK_RMSNORM, .kernels = 9, .bytes = 43, .slow = 2, .slow_bytes = 8 + 8},
+    {.kind = WORK_RMSNORM,
+     .kernel_count = 9,
+     .bytes_per_element = 43,
+     .slow_passes = 2,
+     .slow_bytes = 8 + 8},
     /* casts of the gradients 2.5 x 6, their sums 1.5 x 12; weight 8, its gradient 12 + 4; rsqrt's 12 + 4, the factor x
      * 8; mean 4 and a copy 8, derivative of pow 8 + 12, sum 12; cast for the products before it 6 */
     {.kind = WORK_RMSNORM_BACKWARD,
-     .kernels = 18,
-     .bytes = 131 - 18,
-     .slow = 5.5,
+     .kernel_count = 18,
+     .bytes_per_element = 131 - 18,
+     .slow_passes = 5.5,
      .slow_bytes = 15 + 8 + 8 + 4,
-     .compiled = 6,
+     .compiled_bytes = 6,
      .kernels_compiled = 2,
-     .sums = 18,
-     .sums_compiled = 3},
+     .sum_bytes = 18,
+     .compiled_sum_bytes = 3},
     /* times cosine 6, minus one half 2, cat 4, times sine 6, sum 12, cast 6 */
-    {.kind = WORK_ROPE, .kernels = 6, .bytes = 36, .slow = 6, .slow_bytes = 30},
+    {.kind = WORK_ROPE,
+     .kernel_count = 6,
+     .bytes_per_element = 36,
+     .slow_passes = 6,
+     .slow_bytes = 30},
     /* slow: the cast up 6, both products 8 + 8, minus one half 2, copies of halves 4, the strided sum 6; casts down 6 +
      * 6, zeros 4, the other sum 6 */
-    {.kind = WORK_ROPE_BACKWARD, .kernels = 12, .bytes = 56, .slow = 5.3, .slow_bytes = 34},
+    {.kind = WORK_ROPE_BACKWARD,
+     .kernel_count = 12,
+     .bytes_per_element = 56,
+     .slow_passes = 5.3,
+     .slow_bytes = 34},
     /* fp32 and 16 bits; sums of two gradients, which are both fp32 and move 12, are taken for the same */
-    {.kind = WORK_ADD, .kernels = 1, .bytes = 10, .slow = 1, .slow_bytes = 10},
+    {.kind = WORK_ADD,
+     .kernel_count = 1,
+     .bytes_per_element = 10,
+     .slow_passes = 1,
+     .slow_bytes = 10},
 };
 
 /* The tables. A kind without a row in a table has the row of the table that `like` names. */
 static const struct {
-    const struct row *row;
+    const struct chain_row *row;
     size_t count;
     enum chains like; /* CHAINS_FUSED: none */
 } tables[CHAINS_COUNT] = {
@@ -179,24 +220,25 @@ static void set_chains(enum chains chains, bool compile, bool kept, double sum_r
     if (tables[chains].like != CHAINS_FUSED)
         set_chains(tables[chains].like, compile, kept, sum_ranks, chain);
     for (size_t i = 0; i < tables[chains].count; i++) {
-        const struct row *row = &tables[chains].row[i];
-        struct cost_chain eager = {.bytes_per_element = row->bytes + (kept ? row->kept_bytes : 0) +
-                                                        sum_ranks * row->sums,
-                                   .kernel_count = row->kernels,
-                                   .slow_passes = row->slow,
+        const struct chain_row *row = &tables[chains].row[i];
+        struct cost_chain eager = {.bytes_per_element = row->bytes_per_element +
+                                                        (kept ? row->kept_bytes : 0) +
+                                                        sum_ranks * row->sum_bytes,
+                                   .kernel_count = row->kernel_count,
+                                   .slow_passes = row->slow_passes,
                                    .slow_bytes = row->slow_bytes,
                                    .gathered_bytes = row->gathered,
                                    .scattered_bytes = row->scattered,
                                    .unweighted_chain = row->unweighted};
         struct cost_chain fused = {.bytes_per_element =
-                                       row->compiled + sum_ranks * row->sums_compiled,
+                                       row->compiled_bytes + sum_ranks * row->compiled_sum_bytes,
                                    .kernel_count = row->kernels_compiled};
         chain[row->kind] = compile ? fused : eager;
     }
 }
 
 /* Returns the framework whose chains a layer would run if nothing fused them. */
-static enum chains chains_unfused(const struct profile *profile, const struct choices *choices)
+static enum chains unfused_chains_of(const struct profile *profile, const struct choices *choices)
 {
     enum chains own = profile != NULL ? (enum chains)profile->chains : CHAINS_FUSED;
     return own == CHAINS_FUSED && choices->kernels == KERNELS_EAGER ? CHAINS_TORCHTITAN : own;
@@ -209,7 +251,7 @@ static bool fuses_chains(const struct choices *choices)
 
 enum chains chains_used(const struct profile *profile, const struct choices *choices)
 {
-    return fuses_chains(choices) ? CHAINS_FUSED : chains_unfused(profile, choices);
+    return fuses_chains(choices) ? CHAINS_FUSED : unfused_chains_of(profile, choices);
 }
 
 void chains_of(const struct profile *profile, const struct choices *choices, bool kept,
@@ -227,7 +269,7 @@ void chains_of(const struct profile *profile, const struct choices *choices, boo
     memset(chain, 0, WORK_KIND_COUNT * sizeof *chain);
     memset(eager, 0, sizeof eager);
     memset(compiled, 0, sizeof compiled);
-    enum chains chains = chains_unfused(profile, choices);
+    enum chains chains = unfused_chains_of(profile, choices);
     const bool sums_gathered =
         (choices->tensor_plan == TENSOR_PLAN_MODULE || choices->tensor_plan == TENSOR_PLAN_ASYNC) &&
         choices->tp > 1;

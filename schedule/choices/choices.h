@@ -60,7 +60,7 @@ enum ring_layout {
     RING_STRIPED,
     RING_ZIGZAG_DOCUMENTS, /* zigzag of each document of a packed sequence */
     RING_LAYOUT_COUNT,
-    RING_DEALT = RING_LAYOUT_COUNT /* as --core-plan deals them; no value of --layout */
+    RING_BY_CORE_PLAN = RING_LAYOUT_COUNT /* as --core-plan deals them; no value of --layout */
 };
 
 /* The way in which keys and values of all ranks of a ring come to each of them. */
@@ -70,9 +70,9 @@ enum rotation {
     ROTATE_ALL_TO_ALL, /* the message is an all-to-all with one peer: a step starts with the last rank */
     ROTATE_ALL_GATHER, /* all at once, after the first tile */
     /* only those that a rank needs (schedule/ir/needed.h), by one exchange beside the tile of its own */
-    ROTATE_NEEDED,
+    ROTATE_NEEDED_ROWS,
     ROTATION_COUNT,
-    ROTATE_PLANNED = ROTATION_COUNT /* as the tiles of --core-plan say; no value of --rotate */
+    ROTATE_BY_CORE_PLAN = ROTATION_COUNT /* as the tiles of --core-plan say; no value of --rotate */
 };
 
 /* The outer loop of the backward of a chunked sequence (FPDT): over chunks of keys and values, whose gradients then
@@ -205,8 +205,8 @@ enum dispatcher {
     DISPATCHER_HYBRIDEP,
     DISPATCHER_COUNT
 };
-/* When shared experts are computed. BEFORE: before the routed ones, and with no exchange. COMBINE: while results return.
- * BOTH: the first product while tokens are sent, the second while results return; the backward mirrors it. */
+/* When shared experts are computed. BEFORE: before the routed ones, and with no exchange. COMBINE: while results
+ * return. BOTH: the first product while tokens are sent, the second while results return; the backward mirrors it. */
 enum shared_experts {
     SHARED_EXPERTS_PROFILE,
     SHARED_EXPERTS_BEFORE,
@@ -314,11 +314,11 @@ struct choices {
     uint32_t dp, pp, cp, hp;
     /* number of neighbouring ranks of a stage that have different experts; 1: each rank has all experts */
     uint32_t ep;
-    struct expert_capacity capacity; /* of an expert for a rank's tokens */
-    uint8_t dispatcher;              /* enum dispatcher */
-    uint8_t shared_experts;          /* enum shared_experts, not SHARED_EXPERTS_PROFILE */
-    uint8_t cuda_graphs;             /* enum cuda_graphs */
-    uint32_t tp;                     /* ranks that share heads, feed-forward width and vocabulary */
+    struct expert_capacity expert_capacity; /* of an expert for a rank's tokens */
+    uint8_t dispatcher;                     /* enum dispatcher */
+    uint8_t shared_experts;                 /* enum shared_experts, not SHARED_EXPERTS_PROFILE */
+    uint8_t cuda_graphs;                    /* enum cuda_graphs */
+    uint32_t tp;             /* ranks that share heads, feed-forward width and vocabulary */
     uint32_t row_ranks;      /* tensor ranks that cut the tokens outside the products: tp, or 1 */
     uint8_t tensor_plan;     /* enum tensor_plan, not TENSOR_PLAN_PROFILE */
     uint8_t vocabulary;      /* enum vocabulary_choice */
@@ -335,23 +335,25 @@ struct choices {
 
     /* ---- rings ---- */
     uint8_t ring_layout; /* enum ring_layout */
-    /* the rule by which tokens are dealt (schedule/core_plan/deal_rules.h) if the layout is RING_DEALT; else NULL */
+    /* the rule by which tokens are dealt (schedule/core_plan/deal_rules.h) if the layout is RING_BY_CORE_PLAN; else
+     * NULL */
     const char *core_plan;
     uint8_t rotation; /* enum rotation, not ROTATE_PROFILE */
     /* number of context ranks in an inner ring (Double-Ring); 1: all are in one ring */
-    uint32_t window;
+    uint32_t ring_window;
     /* number of context ranks on a node, if windows are interleaved; else 0 */
-    uint32_t interleaved;
+    uint32_t ring_ranks_per_node;
 
     /* ---- pipelines ---- */
     uint32_t virtual_stages; /* chunks of layers on each stage of the pipeline */
     uint32_t subsequences;   /* pieces of every sequence that go through the layers in turn */
-    const int64_t *lengths;  /* tokens of each subsequence; NULL: equal pieces. Borrowed. */
-    uint8_t partition;       /* the request's rule for unequal lengths; 0: equal lengths */
-    /* the caller has still to compute `lengths` by that rule; step_build() refuses such choices */
-    bool needs_lengths;
+    /* tokens of each subsequence; NULL: equal pieces. Borrowed. */
+    const int64_t *subsequence_tokens;
+    uint8_t length_rule; /* the request's rule for unequal lengths; 0: equal lengths */
+    /* the caller has still to compute subsequence_tokens by that rule; step_build() refuses such choices */
+    bool needs_subsequence_tokens;
     uint8_t helpers; /* enum helper_weights */
-    struct shared_units shared;
+    struct shared_units shared_units;
 
     /* ---- the batch ---- */
     int64_t seq;                       /* tokens of one sequence */
@@ -363,21 +365,22 @@ struct choices {
     const struct routing *routing;
     /* routing is even, but the schedule has a list of equal shares: the copies that a rank deals do not divide over the
      * experts, so that some get one copy more, or copies have a capacity or another exchange than one all-to-all */
-    bool remainders;
+    bool routing_has_remainders;
     uint32_t loss_chunks, ffn_chunks; /* pieces of the local tokens */
 
     /* For CHOICE_ACTIVATIONS_RATIO: offload_ratio is the share of a unit's activations that is offloaded, above 0. If
-     * offload_hidden is above 0, at most this number of bytes is offloaded instead (schedule/pipeline/ratios.h). */
-    double offload_ratio, offload_hidden;
-    /* offload_hidden of each subsequence; NULL: the same for all. The caller's memory. */
-    const double *offload_hidden_of;
+     * offload_hidden_bytes is above 0, at most this number of bytes is offloaded instead (schedule/pipeline/ratios.h).
+     */
+    double offload_ratio, offload_hidden_bytes;
+    /* offload_hidden_bytes of each subsequence; NULL: the same for all. The caller's memory. */
+    const double *offload_hidden_bytes_of;
 
     /* ---- chunks of the sequence (fpdt) ---- */
-    int64_t chunk;       /* tokens of a chunk, over all ranks of the sequence; 0: no chunks */
-    uint32_t chunks;     /* chunks of a sequence, of which the last may be shorter; 1: no chunks */
-    uint8_t kv_offload;  /* enum kv_offload */
-    uint8_t chunk_order; /* enum chunk_order */
-    uint8_t fetch;       /* enum chunk_fetch */
+    int64_t chunk_tokens; /* tokens of a chunk, over all ranks of the sequence; 0: no chunks */
+    uint32_t chunk_count; /* chunks of a sequence, of which the last may be shorter; 1: no chunks */
+    uint8_t kv_offload;   /* enum kv_offload */
+    uint8_t chunk_order;  /* enum chunk_order */
+    uint8_t chunk_fetch;  /* enum chunk_fetch */
 };
 
 /* What the user asks for. A field that the user leaves open is NULL if it is a pointer, 0 if it is a number, and -1 if
@@ -410,7 +413,7 @@ struct request {
     int reshard;       /* enum reshard */
     int up_projection; /* enum up_projection */
     int mla_exchange;  /* enum mla_exchange */
-    struct expert_capacity capacity;
+    struct expert_capacity expert_capacity;
     int dispatcher;     /* enum dispatcher */
     int shared_experts; /* enum shared_experts */
     int cuda_graphs;    /* enum cuda_graphs */
@@ -422,21 +425,22 @@ struct request {
     int stage_placement; /* enum stage_placement */
     int stage_layers;    /* enum stage_layers */
 
-    int64_t window;        /* context ranks of an inner ring */
+    int64_t ring_window;   /* context ranks of an inner ring */
     int windows;           /* enum windows */
-    int rotate;            /* enum rotation */
+    int rotation;          /* enum rotation */
     int ring_layout;       /* enum ring_layout */
     const char *core_plan; /* the rule by which tokens are dealt; NULL: by ring_layout */
 
     int pipeline; /* enum pipeline_choice; CHOICE_PIPELINE_NONE: resolve_choices() chooses */
     int64_t virtual_stages, subsequences;
-    const int64_t *lengths; /* tokens of each subsequence; NULL: by `partition`. Borrowed. */
+    /* tokens of each subsequence; NULL: by length_rule. Borrowed. */
+    const int64_t *subsequence_tokens;
     /* How the lengths of subsequences are chosen if none are given. 0: equal lengths; above 0: by a rule of the
      * caller, who fills them in before building the schedule; resolve_choices() does not need them. */
-    int partition;
-    int helpers;                       /* enum helper_weights */
-    const struct shared_units *shared; /* NULL: SHARED_ALL of both. Borrowed. */
-    bool shared_open;                  /* the caller computes `shared` from costs before building */
+    int length_rule;
+    int helpers;                             /* enum helper_weights */
+    const struct shared_units *shared_units; /* NULL: SHARED_ALL of both. Borrowed. */
+    bool shared_units_open; /* the caller computes shared_units from costs before building */
 
     int64_t seq, global_batch, micro_batch;
     /* The documents that are packed into the global_batch sequences of the batch (schedule/ir/documents.h); NULL:
@@ -448,21 +452,22 @@ struct request {
 
     double offload_ratio; /* 0: all activations are offloaded */
     /* bytes to the host that a unit's computation hides; 0: offload_ratio decides */
-    double offload_hidden;
-    /* offload_hidden of each subsequence; NULL: the same for all. Borrowed. */
-    const double *offload_hidden_of;
-    bool offload_adaptive; /* the caller computes offload_hidden from costs before building */
+    double offload_hidden_bytes;
+    /* offload_hidden_bytes of each subsequence; NULL: the same for all. Borrowed. */
+    const double *offload_hidden_bytes_of;
+    bool offload_adaptive; /* the caller computes offload_hidden_bytes from costs before building */
 
-    int64_t chunk;   /* tokens of a chunk (fpdt) */
-    int kv_offload;  /* enum kv_offload */
-    int chunk_order; /* enum chunk_order */
-    int fetch;       /* enum chunk_fetch */
+    int64_t chunk_tokens; /* tokens of a chunk (fpdt) */
+    int kv_offload;       /* enum kv_offload */
+    int chunk_order;      /* enum chunk_order */
+    int chunk_fetch;      /* enum chunk_fetch */
 
     /* ---- the cluster's device ---- */
     int sm; /* compute capability times ten; 0: not known */
     int64_t gpus_per_node;
-    int only_attention; /* if attention_impl is open: 1 + the only enum attention_impl of which the device has costs; 0:
-                           it has costs of several, or of none */
+    /* if attention_impl is open: 1 + the only enum attention_impl of which the device has costs; 0: it has costs of
+     * several, or of none */
+    int single_attention_impl;
 };
 
 /* Returns the attention kernels of a request: those it asks for, else the only ones that its device has costs of, else
@@ -470,9 +475,9 @@ struct request {
 static inline enum attention_impl request_attention(const struct request *r,
                                                     enum attention_impl otherwise)
 {
-    return r->attention_impl >= 0  ? (enum attention_impl)r->attention_impl
-           : r->only_attention > 0 ? (enum attention_impl)(r->only_attention - 1)
-                                   : otherwise;
+    return r->attention_impl >= 0         ? (enum attention_impl)r->attention_impl
+           : r->single_attention_impl > 0 ? (enum attention_impl)(r->single_attention_impl - 1)
+                                          : otherwise;
 }
 
 #endif

@@ -11,7 +11,7 @@ static const struct kept_bytes_row rows[] = {
 
 /* Returns which code of a layer the choices run, if it consists of PyTorch's operators: torchtitan has one for all
  * families, Transformers a module for each. */
-static enum layer_code code_of(const struct choices *c)
+static enum layer_code layer_code_of(const struct choices *c)
 {
     struct choices eager = *c;
     if (eager.kernels != KERNELS_EAGER)
@@ -38,11 +38,11 @@ bool kept_under_autocast(const struct choices *c)
            (c->profile->chains == CHAINS_TORCHTITAN && !sharded);
 }
 
-struct kept_bytes_row kept_of(const struct choices *c)
+struct kept_bytes_row kept_bytes_of(const struct choices *c)
 {
     const bool autocast = kept_under_autocast(c);
     const uint8_t kernels = c->kernels == KERNELS_PROFILE ? (uint8_t)KERNELS_EAGER : c->kernels;
-    const enum layer_code code = code_of(c);
+    const enum layer_code code = layer_code_of(c);
     struct kept_bytes_row kept = {.code = CODE_FUSED};
     /* Copies to the host need tensors that an op wrote: --activations ratio may copy any tensor, offload copies the
      * input. */

@@ -19,11 +19,11 @@ struct kept_bytes_row {
     uint8_t input, first, second, after, heads, inputs1, inputs2, act, d_act;
 };
 
-/* True if layers run under torch.autocast over fp32 parameters: Hugging Face's Trainer without FSDP, and torchtitan where
- * FSDP shards no weights (maybe_enable_amp()). */
+/* True if layers run under torch.autocast over fp32 parameters: Hugging Face's Trainer without FSDP, and torchtitan
+ * where FSDP shards no weights (maybe_enable_amp()). */
 bool kept_under_autocast(const struct choices *choices);
 /* Returns the row for the choices. All columns are 0 if the layer keeps only what ops read, and if activations are
  * offloaded, since only what ops wrote is copied to the host. */
-struct kept_bytes_row kept_of(const struct choices *choices);
+struct kept_bytes_row kept_bytes_of(const struct choices *choices);
 
 #endif

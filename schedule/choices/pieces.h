@@ -8,7 +8,7 @@
 struct piece {
     int64_t begin, rows;
 };
-static inline struct piece emit_piece(int64_t rows, int64_t pieces, int64_t i)
+static inline struct piece emit_piece_of_rows(int64_t rows, int64_t pieces, int64_t i)
 {
     int64_t size = (rows + pieces - 1) / pieces;
     int64_t begin = i * size < rows ? i * size : rows;

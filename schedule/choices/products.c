@@ -21,14 +21,14 @@ const struct products_recipe *products_recipe(const struct choices *choices)
     return &recipes[choices->products];
 }
 
-bool products_narrow_in(const struct choices *choices, int64_t layer)
+bool products_layer_is_narrow(const struct choices *choices, int64_t layer)
 {
     const int64_t edge = choices->bf16_layers;
     return choices->products != PRODUCTS_BF16 && layer >= edge &&
            layer < choices->model->layers - edge;
 }
 
-bool products_transposed_copies(const struct choices *choices)
+bool products_need_transposed_copies(const struct choices *choices)
 {
     return products_recipe(choices)->scaling != SCALING_TENSOR ||
            (choices->sm >= 89 && choices->sm < 100);

@@ -19,10 +19,10 @@ enum products_choice {
 extern const char *const products_names[PRODUCTS_COUNT];
 
 struct products_recipe {
-    uint8_t inputs, weights, gradients; /* enum dtype, for each kind of operand */
+    uint8_t input_dtype, weight_dtype, gradient_dtype; /* enum dtype, for each kind of operand */
     /* enum scaling, for inputs and gradients, and for weights */
-    uint8_t scaling, of_weights;
-    bool amax;
+    uint8_t scaling, weight_scaling;
+    bool has_amax_pass;
 };
 
 /* Returns the recipe of a configuration. With products in bf16, its scalings are SCALING_NONE. */
@@ -30,11 +30,11 @@ const struct products_recipe *products_recipe(const struct choices *choices);
 
 /* Returns whether the linear layers of a transformer layer multiply in 8 or 4 bits. With --bf16-layers N, those of the
  * first N and the last N layers do not. */
-bool products_narrow_in(const struct choices *choices, int64_t layer);
+bool products_layer_is_narrow(const struct choices *choices, int64_t layer);
 
 /* Returns whether tensors also have a transposed 8-bit copy. Scales of rows and blocks lie along the axis that a
  * product sums over, so a product over the other axis needs other scales. Compute capabilities 8.9 and 9.0 multiply
  * 8-bit operands only if that axis is innermost in both (cuBLAS documentation, cublasLtMatmul(), "FP8 kernels"). */
-bool products_transposed_copies(const struct choices *choices);
+bool products_need_transposed_copies(const struct choices *choices);
 
 #endif

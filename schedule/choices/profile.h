@@ -47,15 +47,15 @@ struct profile {
     /* enum chains: whose norms, rotations and activations are not one kernel each */
     uint8_t chains;
     /* compiled layers pass SDPA a mask in place of is_causal, so that its kernels compute masked pairs, too */
-    bool masks_compiled;
+    bool compiled_layers_pass_mask;
     /* seconds of the framework between backward and optimizer, on every rank */
     double host_per_step_s;
     /* the host's time for a product as a multiple of that of torch.nn.Linear: what a module of the framework adds; 0:
      * 1 */
-    double host_product;
+    double host_product_factor;
     /* seconds that the host takes beside that for each product of tensor ranks, whose operands are DTensors, unless the
      * layers are compiled */
-    double host_dtensor_s;
+    double host_dtensor_product_s;
 
     /* ---- attention's core and its all-to-alls ---- */
     uint8_t attention_impl;    /* enum attention_impl on GPUs of the A100's class */
@@ -63,97 +63,99 @@ struct profile {
     /* the kernels of attention take sinks as an operand, which no pass of their own adds */
     bool core_takes_sinks;
     uint8_t kv_replication; /* enum kv_replication */
-    uint8_t copies_before,
-        copies_after;  /* number of layout passes over a tensor before, and after, its all-to-all */
-    bool rope_after;   /* positions are rotated after the all-to-all, for all tokens */
-    bool sync_forward; /* forward all-to-alls: the compute stream waits for each one */
-    bool sync_backward;
+    /* number of layout passes over a tensor before, and after, its all-to-all */
+    uint8_t copies_before, copies_after;
+    bool rope_after_exchange;     /* positions are rotated after the all-to-all, for all tokens */
+    bool forward_exchange_blocks; /* forward all-to-alls: the compute stream waits for each one */
+    bool backward_exchange_blocks;
     /* in the forward, the host waits for the device before and after attention's core */
-    bool core_sync;
+    bool host_waits_around_core;
     bool fused_merge; /* partial outputs of rings and chunks are merged by one kernel */
     /* a table of cosines and sines for the whole sequence stays on every rank */
-    bool rotary_tables;
+    bool keeps_rotary_tables;
 
     /* ---- rings: messages of keys and values ---- */
     uint8_t rotation; /* enum rotation */
     /* the ring keeps all blocks, as TransformerEngine's (schedule/attention/ring_retained.c) */
-    bool ring_retains;
+    bool ring_keeps_blocks;
     bool ring_one_stream; /* all of a ring's messages go through one communicator, in turn */
     /* keys and values are copied into a message before they are sent round the ring */
-    bool ring_packs;
+    bool ring_packs_messages;
     bool ring_grad_f32; /* gradients of keys and values are summed in fp32 all around the ring */
-    bool kv_gathered_first; /* the first tile, too, waits for the gathered keys and values */
+    /* the first tile, too, waits for the gathered keys and values */
+    bool first_tile_waits_for_gather;
     /* gradients of gathered keys and values are passed round the ring; false: they are reduce-scattered */
-    bool kv_gradients_shift;
+    bool gathered_kv_gradients_shift;
     /* windows are interleaved with context-first placement, if a node holds two windows or more */
     bool interleaves_windows;
     /* seconds that the framework adds to an exchange or a shift because it passes lists of tensors, which become an
      * all-to-all with one tensor per rank; 0: it passes no lists */
-    double host_per_list_s;
+    double host_per_tensor_list_s;
 
     /* ---- chunks of a sequence, and pieces of the feed-forward part ---- */
     /* chunks of a sequence: copies in both directions share one stream, and copies whose end is not awaited soon have
      * another; else there is one stream per direction */
-    bool chunk_fifo;
+    bool chunk_copies_share_stream;
     /* for chunks of a sequence, the host waits after every tile, and at a barrier after all-to-alls */
-    bool chunk_sync;
+    bool chunk_tile_sync;
     /* all tensors of a query chunk are fetched again before each of its tiles, and the gradient of its queries is
      * copied to the host after each tile */
-    bool chunk_reload;
-    bool chunk_norm; /* the normed input of a chunk is offloaded too */
+    bool chunk_refetches_queries;
+    bool chunk_offloads_norm; /* the normed input of a chunk is offloaded too */
     /* the outputs of chunks are collected in a list, and then copied into one tensor */
-    bool chunk_cat;
+    bool chunk_outputs_concatenated;
     /* activation functions in the feed-forward part of fpdt are chains of kernels */
-    bool chunk_eager;
+    bool chunk_ffn_is_eager;
     bool chunk_grad_f32; /* fpdt sums the weight gradients of pieces in an fp32 buffer of its own */
 
     /* ---- subsequences and pipelines ---- */
     /* in a plain pipeline the host waits for every message, and only then posts the receive of the next action */
-    bool messages_sync;
+    bool pipeline_messages_sync;
     /* for each subsequence, the keys and values of the earlier ones are copied */
-    bool prefix_copied;
+    bool prefix_keys_copied;
     /* gradients of the keys and values of earlier subsequences are summed in fp32 */
     bool prefix_grad_f32;
     /* stages reduce sharded gradients only once all backwards of a step have ended, and keep parameters gathered after
      * a backward until the next forward has read them: torch/distributed/pipelining/stage.py, perform_reduce_grad() and
      * backward_maybe_with_nosync() */
-    bool stages_accumulate;
+    bool stages_reduce_at_end;
     /* stages also keep parameters gathered after a forward, so each is gathered once a step */
     bool stages_keep_gathered;
 
     /* ---- tensor ranks ---- */
     /* a collective of tensor ranks starts only after all compute that was issued before it */
-    bool tensor_after;
+    bool tensor_comm_after_compute;
     /* all gathers of tensor ranks write one buffer, which is kept during the whole step */
-    bool tensor_buffer;
+    bool tensor_gathers_share_buffer;
     /* the number of vocabulary rows on a tensor rank is padded to a multiple of it; 0: no padding */
-    int64_t vocabulary_unit;
+    int64_t vocabulary_row_unit;
 
     /* ---- experts ---- */
     /* before it launches more, the host waits for the numbers of rows that each expert gets */
-    bool experts_sync;
+    bool host_waits_for_expert_counts;
     /* the router's scores, weights and counts are operators of their own */
     bool router_by_operators;
-    bool expert_calls; /* a product in groups is a call of cuBLAS for each expert */
+    bool call_per_expert; /* a product in groups is a call of cuBLAS for each expert */
     /* an expert's second bias is no part of its product: operators of their own add it, expert by expert, times the
      * weights of copies in fp32 (docs/costs.md, "Biases of experts"); the gradient of the first is part of a product */
-    bool expert_bias_apart;
+    bool expert_bias_by_operators;
     uint8_t shared_experts; /* enum shared_experts; SHARED_EXPERTS_PROFILE: while results return */
 
     /* ---- the loss ---- */
-    uint8_t loss;    /* enum loss_choice */
-    bool loss_again; /* the backward of each piece of the loss computes the piece's logits again */
+    uint8_t loss; /* enum loss_choice */
+    /* the backward of each piece of the loss computes the piece's logits again */
+    bool loss_recomputes_logits;
     /* the input of pieces of the loss goes to the host and back by blocking pageable copies */
-    bool loss_host;
+    bool loss_offloads_input;
 
     /* ---- what is recomputed, quantised or copied to the host ---- */
     /* recomputation repeats the whole layer, also ops whose result no backward op reads */
-    bool recompute_whole;
+    bool recomputes_whole_layer;
     /* with --products: the backward quantises the input of a product again, and reads no copy that the forward made */
-    bool quantises_again;
+    bool backward_quantises_again;
     bool offload_blocking; /* checkpoints go to the host by blocking copies into pageable memory */
     /* with --activations ratio, copies and computation wait for each other unit by unit */
-    bool offload_waits;
+    bool offload_waits_per_unit;
     /* with --activations ratio, smaller tensors stay on the device, and bytes are rounded up to a multiple of it */
     int64_t offload_grain;
     /* seconds that the framework takes on the host after each blocking copy of a checkpoint to the host or back */
@@ -161,37 +163,37 @@ struct profile {
 
     /* ---- parameters: their dtype, and how shards are gathered ---- */
     /* sharded parameters are the optimizer's own fp32 ones, and are cast before they are gathered */
-    bool params_f32;
+    bool sharded_params_f32;
     /* parameters, moments and gradients are a tensor each, which the allocator sees by themselves */
-    bool tensors_apart;
+    bool tensors_allocated_singly;
     /* FSDP: embedding, final norm and head are one unit, gathered once in a micro-batch for forward and backward, and
      * reduced after both have their gradients */
-    bool root_unit;
+    bool has_root_unit;
     /* where --reshard is not given: FSDP frees the root unit (embedding, norm, head) after the forward and gathers it
      * again */
-    bool frees_root;
+    bool frees_root_unit;
     /* the root unit's forward computes the loss, so that the backward begins with the root's gather */
-    bool loss_in_root;
+    bool loss_in_root_unit;
     /* FSDP2: parameters are gathered into one flat buffer and then copied to a tensor each */
-    bool weights_gathered_flat;
+    bool gathers_to_flat_buffer;
     /* The buffer that an all-gather of parameters writes is allocated on a stream of its own, and so in a memory pool
      * of its own. */
-    bool weights_gathered_apart;
+    bool gathers_in_own_pool;
     /* gathers start after attention's core; false: when the layer begins */
-    bool weights_after_core;
+    bool gathers_after_core;
     /* gathered parameters are kept if they are read again within this many elements */
-    int64_t reuse_elements;
+    int64_t reuse_within_elements;
     /* number of layers whose sharded parameters are gathered ahead of their use */
-    uint32_t prefetch;
-    /* without prefetch: the thread that issues computation also starts each gather and each reduction of weights, and
-     * waits for it */
-    bool collectives_hold;
+    uint32_t prefetch_layers;
+    /* without prefetched layers: the thread that issues computation also starts each gather and each reduction of
+     * weights, and waits for it */
+    bool collectives_block_issue;
 
     /* ---- gradients: their dtype, when they exist, and how they are reduced ---- */
     uint8_t grad_dtype; /* enum dtype of accumulated weight gradients */
     /* FSDP: whole gradients of sharded parameters accumulate and are reduced in grad_dtype with --states bf16, too; a
      * rank's part of the sum is cast to bf16 (reduce_dtype) */
-    bool reduces_f32_always;
+    bool reduces_grad_dtype_always;
     /* where ranks share a sequence, gradients are cast to fp32 before they are reduced to shards, and the sums are
      * cast back */
     bool reduces_f32;
@@ -202,7 +204,7 @@ struct profile {
      * weight's shape that is never written and kept throughout, one for each shape. */
     bool placeholder_gradients;
     /* whole gradients are zeroed before the step, and checked before they are reduced, each in a pass of its own */
-    bool grad_passes;
+    bool grad_zero_and_check_passes;
     /* in each micro-batch, whole gradients are copied into a flat tensor and divided before they are reduced: two
      * passes over memory */
     bool flattens_gradients;
@@ -211,15 +213,15 @@ struct profile {
     /* number of passes over a bucket of 16-bit or 32-bit gradients that is reduced once a step: the copy into a flat
      * tensor, the division of that tensor (taken as a copy), and the copy back; 0: no bucket is copied */
     uint8_t bucket_passes;
-    bool holds_bucket; /* with sharded parameters, a bucket is allocated once and kept */
+    bool keeps_bucket; /* with sharded parameters, a bucket is allocated once and kept */
     /* buckets that are reduced once a step are summed completely on all ranks, even if a rank updates only a part */
-    bool all_reduces;
+    bool buckets_all_reduced;
     /* a rank's part of the sum of a whole gradient is written into that gradient */
     bool reduces_in_place;
     /* gradients that are reduced once a step are reduced after the whole backward */
-    bool reduce_at_end;
+    bool reduces_after_backward;
     /* also without stages, sharded gradients accumulate whole until the last micro-batch */
-    bool accumulates_whole;
+    bool grads_accumulate_whole;
     /* computation waits for the reductions at the end of each micro-batch's backward */
     bool waits_for_reductions;
 
@@ -227,7 +229,7 @@ struct profile {
     uint8_t clipping;   /* enum clipping; where there is any, AdamW waits for the last reduction */
     bool clipping_sync; /* the host waits for the norm of gradients before it continues */
     /* the optimizer's first step allocates its moments, in memory that activations have left */
-    bool late_moments;
+    bool moments_allocated_in_step;
     /* with the optimizer on the host: gradients are cast to fp32 on the device, before they are copied to the host */
     bool host_grads_f32;
     /* with the optimizer on the host: new parameters are cast into pageable memory, and a blocking copy takes them to

@@ -27,10 +27,10 @@ const char *const up_projection_names[UP_PROJECTION_COUNT] = {"keep", "recompute
 const char *const dispatcher_names[DISPATCHER_COUNT] = {"alltoall", "allgather", "deepep",
                                                         "hybridep"};
 const struct dispatcher_facts dispatcher_facts[DISPATCHER_COUNT] = {
-    [DISPATCHER_ALLTOALL] = {.sends_counts = true},
-    [DISPATCHER_ALLGATHER] = {.sends_counts = true},
-    [DISPATCHER_DEEPEP] = {.sends_once = true, .sends_counts = true, .sms = 20},
-    [DISPATCHER_HYBRIDEP] = {.sends_once = true, .sms = 16},
+    [DISPATCHER_ALLTOALL] = {.waits_for_row_counts = true},
+    [DISPATCHER_ALLGATHER] = {.waits_for_row_counts = true},
+    [DISPATCHER_DEEPEP] = {.sends_once = true, .waits_for_row_counts = true, .exchange_sms = 20},
+    [DISPATCHER_HYBRIDEP] = {.sends_once = true, .exchange_sms = 16},
 };
 const char *const shared_experts_names[SHARED_EXPERTS_COUNT] = {"profile", "before", "combine",
                                                                 "both"};
@@ -38,11 +38,11 @@ const char *const mla_exchange_names[MLA_EXCHANGE_COUNT] = {"expanded", "latent"
 const char *const placement_names[PLACEMENT_COUNT] = {"head-first", "context-first"};
 const char *const stage_layers_names[STAGE_LAYERS_COUNT] = {"even", "embedding", "head", "both"};
 const char *const stage_placement_names[STAGE_PLACEMENT_COUNT] = {"outer", "inner"};
-const char *const ring_layout_names[RING_DEALT + 1] = {"zigzag", "contiguous", "striped",
-                                                       "zigzag-documents", "dealt"};
+const char *const ring_layout_names[RING_BY_CORE_PLAN + 1] = {"zigzag", "contiguous", "striped",
+                                                              "zigzag-documents", "dealt"};
 const char *const windows_names[WINDOWS_COUNT] = {"profile", "contiguous", "interleaved"};
-const char *const rotation_names[ROTATE_PLANNED + 1] = {"profile",    "p2p",    "all-to-all",
-                                                        "all-gather", "needed", "planned"};
+const char *const rotation_names[ROTATE_BY_CORE_PLAN + 1] = {"profile",    "p2p",    "all-to-all",
+                                                             "all-gather", "needed", "planned"};
 const char *const tensor_plan_names[TENSOR_PLAN_COUNT] = {"profile", "megatron", "module",
                                                           "linear",  "async",    "replicated"};
 const char *const vocabulary_names[VOCABULARY_COUNT] = {"cut", "gathered", "whole"};
@@ -82,11 +82,11 @@ static const struct strategy strategies[] = {
      .attention = CHOICE_ATTENTION_UPIPE, .weights = CHOICE_WEIGHTS_ZERO3,
      .activations = CHOICE_ACTIVATIONS_FULL, .profile = "torchtitan"},
     {.name = "megatron-sp", .summary = "heads, feed-forward width and vocabulary over ranks, tokens between (Megatron)",
-     .attention = CHOICE_ATTENTION_LOCAL, .weights = CHOICE_WEIGHTS_ZERO1, .tensor = true,
+     .attention = CHOICE_ATTENTION_LOCAL, .weights = CHOICE_WEIGHTS_ZERO1, .fills_tp = true,
      .activations = CHOICE_ACTIVATIONS_FULL, .profile = "megatron", .compared_ranks = 16},
     {.name = "sppo", .summary = "megatron-sp on subsequences in a pipeline, activations to the host by ratio (SPPO)",
-     .attention = CHOICE_ATTENTION_LOCAL, .weights = CHOICE_WEIGHTS_ZERO1, .tensor = true,
-     .subsequences = true, .activations = CHOICE_ACTIVATIONS_RATIO, .profile = "megatron", .compared_ranks = 64},
+     .attention = CHOICE_ATTENTION_LOCAL, .weights = CHOICE_WEIGHTS_ZERO1, .fills_tp = true,
+     .fills_subsequences = true, .activations = CHOICE_ACTIVATIONS_RATIO, .profile = "megatron", .compared_ranks = 64},
     {.name = "local", .summary = "whole sequences on every rank: data parallelism alone",
      .attention = CHOICE_ATTENTION_LOCAL, .weights = CHOICE_WEIGHTS_ZERO3,
      .activations = CHOICE_ACTIVATIONS_FULL, .profile = "deepspeed"},
@@ -101,12 +101,12 @@ static const struct strategy strategies[] = {
      .copies_before = 1,                /* one kernel packs q, k and v; what arrives is in token order */              \
      .rotation = ROTATE_P2P,            /* two blocks alive, hidden by tiles */                                        \
      .ring_grad_f32 = true, .prefix_grad_f32 = true, /* exact as the other sums */                                     \
-     .vocabulary_unit = 64,             /* 128 bytes on each tensor rank, with which tensor cores run at full rate */          \
+     .vocabulary_row_unit = 64,             /* 128 bytes on each tensor rank, with which tensor cores run at full rate */          \
      .grad_dtype = DTYPE_F32,           /* accumulated and reduced in fp32: Megatron-LM's and torchtitan's default */  \
-     .params_f32 = true,                /* as FSDP2: no bf16 copy beside the optimizer's shard */                      \
+     .sharded_params_f32 = true,                /* as FSDP2: no bf16 copy beside the optimizer's shard */                      \
      .reduces_in_place = true,          /* ZeRO-1: a rank's part lies in its gradients, as Megatron-LM has it */         \
      .bucket_elements = 40000000,       /* DistributedDataParallelConfig.bucket_size */                                \
-     .reuse_elements = 1,               /* the head, which is read next, stays gathered, as in torchtitan */      \
+     .reuse_within_elements = 1,               /* the head, which is read next, stays gathered, as in torchtitan */      \
      .clipping = CLIPPING_IN_STEP,      /* one pass for the norm; AdamW scales what it reads */                        \
      .loss = LOSS_TE,                   /* one kernel, which writes the gradient over the logits */                    \
      .fused_merge = true                /* as ring-flash-attention under torch.jit, TransformerEngine */
@@ -115,15 +115,15 @@ static const struct strategy strategies[] = {
 #define PYTORCH                                                                                                       \
      .copies_before = 1, .copies_after = 1,                                                                           \
      .rotation = ROTATE_ALL_GATHER,     /* rotate_method of _context_parallel */                                      \
-     .late_moments = true,              /* torch.optim.AdamW: _init_group() in step() */                              \
+     .moments_allocated_in_step = true,              /* torch.optim.AdamW: _init_group() in step() */                              \
      .ring_one_stream = true,           /* one process group, one NCCL stream */                                      \
-     .ring_packs = true,                /* torch.cat of keys and values, and of their gradients */                    \
-     .kv_gradients_shift = true,            /* gradients always go round by all_to_all */                                 \
+     .ring_packs_messages = true,                /* torch.cat of keys and values, and of their gradients */                    \
+     .gathered_kv_gradients_shift = true,            /* gradients always go round by all_to_all */                                 \
      .ring_grad_f32 = true,             /* convert_to_f32 */                                                          \
      .tensor_plan = TENSOR_PLAN_MODULE, /* parallelize_module() with PrepareModuleInput, as torchtitan */              \
-     .quantises_again = true,           /* torchao/float8/float8_linear.py: save_for_backward(input_hp, ...) */           \
-     .prefetch = 1,                     /* FSDP1: BACKWARD_POST is issued after a unit's backward, by a host that runs ahead */ \
-     .host_dtensor_s = 250e-6,          /* DTensor's dispatch and redistribution; docs/costs.md, "The host" */            \
+     .backward_quantises_again = true,           /* torchao/float8/float8_linear.py: save_for_backward(input_hp, ...) */           \
+     .prefetch_layers = 1,                     /* FSDP1: BACKWARD_POST is issued after a unit's backward, by a host that runs ahead */ \
+     .host_dtensor_product_s = 250e-6,          /* DTensor's dispatch and redistribution; docs/costs.md, "The host" */            \
      .waits_for_reductions = true       /* FSDP1: _post_backward_final_callback() */
 
 static const struct profile profiles[] = {
@@ -131,29 +131,29 @@ static const struct profile profiles[] = {
      .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_FA2,
      .kv_replication = KV_TO_HEADS,     /* the plain Ulysses path has no grouped queries */
      .copies_before = 2, .copies_after = 2,
-     .rope_after = true, .sync_forward = true, .sync_backward = true,
+     .rope_after_exchange = true, .forward_exchange_blocks = true, .backward_exchange_blocks = true,
      .rotation = ROTATE_P2P,
      .ring_grad_f32 = true,             /* it has no ring: as ring-flash-attention */
-     .tensor_after = true, .tensor_buffer = true, /* as Megatron-LM, of which this code is a copy */
-     .vocabulary_unit = 128,            /* as Megatron-LM */
-     .prefix_copied = true,             /* assumed as in Seq1F1B (torch.cat): the framework has no subsequences */
-     .recompute_whole = true,
+     .tensor_comm_after_compute = true, .tensor_gathers_share_buffer = true, /* as Megatron-LM, of which this code is a copy */
+     .vocabulary_row_unit = 128,            /* as Megatron-LM */
+     .prefix_keys_copied = true,             /* assumed as in Seq1F1B (torch.cat): the framework has no subsequences */
+     .recomputes_whole_layer = true,
      .loss = LOSS_SOFTMAX,              /* sequence-parallel cross entropy: 14 bytes per logit */
      .grad_dtype = DTYPE_BF16,
      .reduces_f32 = true,               /* seq_parallel_communication_data_type is fp32 by default: engine.py */
      .offload_blocking = true,          /* .to('cpu'), pageable */
      .bucket_elements = 500000000,      /* reduce_bucket_size */
-     .holds_bucket = true,              /* contiguous_gradients of stage 3 */
-     .rotary_tables = true,             /* rotary_pos_embedding.py: cos_cached, sin_cached */
-     .reuse_elements = 1000000000,      /* stage3_max_reuse_distance */
-     .weights_gathered_apart = true,             /* partitioned_param_coordinator.py: __allgather_stream */
-     .prefetch = 0,                     /* inferred: FPDT's rows on two nodes lack what all gathers take; docs/accuracy.md */
+     .keeps_bucket = true,              /* contiguous_gradients of stage 3 */
+     .keeps_rotary_tables = true,             /* rotary_pos_embedding.py: cos_cached, sin_cached */
+     .reuse_within_elements = 1000000000,      /* stage3_max_reuse_distance */
+     .gathers_in_own_pool = true,             /* partitioned_param_coordinator.py: __allgather_stream */
+     .prefetch_layers = 0,                     /* inferred: FPDT's rows on two nodes lack what all gathers take; docs/accuracy.md */
      .waits_for_reductions = true,
-     .chunk_fifo = true,                /* fpdt_layer.py: streams `offload` and `general_offload` */
-     .chunk_sync = true, .chunk_reload = true, .chunk_norm = true, .chunk_cat = true,
-     .loss_again = true,                /* FPDT_LogitsLoss keeps only its input */
-     .loss_host = true,                 /* lm_output.to('cpu'), and .to(device) piece by piece */
-     .chunk_eager = true,               /* FPDT_FFN: bias_gelu and its backward, written in PyTorch */
+     .chunk_copies_share_stream = true,                /* fpdt_layer.py: streams `offload` and `general_offload` */
+     .chunk_tile_sync = true, .chunk_refetches_queries = true, .chunk_offloads_norm = true, .chunk_outputs_concatenated = true,
+     .loss_recomputes_logits = true,                /* FPDT_LogitsLoss keeps only its input */
+     .loss_offloads_input = true,                 /* lm_output.to('cpu'), and .to(device) piece by piece */
+     .chunk_ffn_is_eager = true,               /* FPDT_FFN: bias_gelu and its backward, written in PyTorch */
      .chunk_grad_f32 = true,            /* grad_w1.add_(torch.matmul(...)) into fp32 zeros */
      .clipping = CLIPPING_IN_PLACE,     /* step(): scaled_global_norm(), and unscale_and_clip_grads() multiplies always */
      .clipping_sync = true,             /* total_norm.item() */
@@ -167,28 +167,28 @@ static const struct profile profiles[] = {
      .copies_before = 1, .copies_after = 1,
      .rotation = ROTATE_P2P,            /* as TransformerEngine's ring, megatron-te */
      .ring_grad_f32 = true,
-     .tensor_after = true,              /* CUDA_DEVICE_MAX_CONNECTIONS=1: launched in the order of the code */
-     .tensor_buffer = true,             /* get_global_memory_buffer(): "mpu" */
-     .vocabulary_unit = 128,            /* make_vocab_size_divisible_by, times tensor ranks */
-     .messages_sync = true,             /* batch_isend_irecv, wait, torch.cuda.synchronize(): batch_p2p_comm, batch_p2p_sync */
-     .experts_sync = true,              /* MoEAlltoAllTokenDispatcher, dropless: cuda_sync_point "before_ep_alltoall" */
+     .tensor_comm_after_compute = true,              /* CUDA_DEVICE_MAX_CONNECTIONS=1: launched in the order of the code */
+     .tensor_gathers_share_buffer = true,             /* get_global_memory_buffer(): "mpu" */
+     .vocabulary_row_unit = 128,            /* make_vocab_size_divisible_by, times tensor ranks */
+     .pipeline_messages_sync = true,             /* batch_isend_irecv, wait, torch.cuda.synchronize(): batch_p2p_comm, batch_p2p_sync */
+     .host_waits_for_expert_counts = true,              /* MoEAlltoAllTokenDispatcher, dropless: cuda_sync_point "before_ep_alltoall" */
      .router_by_operators = true,       /* moe_router_fusion is off by default; docs/costs.md */
-     .expert_calls = true,              /* TransformerEngine, multi_stream_cublas_gemm() */
+     .call_per_expert = true,              /* TransformerEngine, multi_stream_cublas_gemm() */
      .shared_experts = SHARED_EXPERTS_BEFORE, /* moe_layer.py: shared_experts_compute() precedes the dispatch */
-     .prefix_copied = true,             /* Seq1F1B, a fork of it: torch.cat */
-     .offload_waits = true,             /* streams "offload" and "onload" of Seq1F1B's branch flexPP */
+     .prefix_keys_copied = true,             /* Seq1F1B, a fork of it: torch.cat */
+     .offload_waits_per_unit = true,             /* streams "offload" and "onload" of Seq1F1B's branch flexPP */
      .offload_grain = 1048576,          /* of the same branch */
-     .recompute_whole = true,           /* tensor_parallel.checkpoint() runs the layer again */
+     .recomputes_whole_layer = true,           /* tensor_parallel.checkpoint() runs the layer again */
      .loss = LOSS_MEGATRON,             /* vocab_parallel_cross_entropy(logits.float()) */
      .grad_dtype = DTYPE_F32,           /* accumulate_allreduce_grads_in_fp32 */
      .placeholder_gradients = true,     /* TransformerEngine, module/base.py: get_dummy_wgrad() */
      .bucket_elements = 40000000,       /* DistributedDataParallelConfig.bucket_size */
-     .grad_passes = true,               /* zero_grad_buffer(); start_grad_sync(): check_for_nan_in_grad */
-     .reduce_at_end = true,             /* overlap_grad_reduce is off by default: finalize_model_grads() */
+     .grad_zero_and_check_passes = true,               /* zero_grad_buffer(); start_grad_sync(): check_for_nan_in_grad */
+     .reduces_after_backward = true,             /* overlap_grad_reduce is off by default: finalize_model_grads() */
      .reduces_in_place = true,          /* start_grad_sync(): local_data_view, a slice of the bucket */
-     .prefetch = 1,
+     .prefetch_layers = 1,
      .waits_for_reductions = true,
-     .late_moments = true,              /* FusedAdam of apex and TransformerEngine: step() makes missing states */
+     .moments_allocated_in_step = true,              /* FusedAdam of apex and TransformerEngine: step() makes missing states */
      .clipping = CLIPPING_IN_STEP,      /* get_grad_norm_fp32(): multi_tensor_l2norm; multi_tensor_scale only above clip_grad */
      .clipping_sync = true},            /* total_norm.item() */
     {.name = "internevo", .summary = "InternEvo (LoongTrain): 2D attention and its corners",
@@ -197,19 +197,19 @@ static const struct profile profiles[] = {
      .copies_before = 1, .copies_after = 1,
      .rotation = ROTATE_P2P,
      .interleaves_windows = true,
-     .tensor_after = true,
-     .core_sync = true,                 /* torch.cuda.synchronize() before and after the local attention */
-     .host_per_list_s = 100e-6,         /* all_to_all over lists, batch_isend_irecv; docs/accuracy.md */
-     .prefix_copied = true,             /* assumed as in Seq1F1B (torch.cat): the framework has no subsequences */
-     .recompute_whole = true,
+     .tensor_comm_after_compute = true,
+     .host_waits_around_core = true,                 /* torch.cuda.synchronize() before and after the local attention */
+     .host_per_tensor_list_s = 100e-6,         /* all_to_all over lists, batch_isend_irecv; docs/accuracy.md */
+     .prefix_keys_copied = true,             /* assumed as in Seq1F1B (torch.cat): the framework has no subsequences */
+     .recomputes_whole_layer = true,
      .loss = LOSS_TE,                   /* a fused kernel in place */
      .grad_dtype = DTYPE_BF16,
      .bucket_elements = 268435456,      /* reduce_bucket_size of 512 MiB of bf16 */
-     .prefetch = 1,
+     .prefetch_layers = 1,
      .waits_for_reductions = true,
-     .weights_after_core = true,       /* _pre_forward_hook_for_out_proj */
+     .gathers_after_core = true,       /* _pre_forward_hook_for_out_proj */
      .host_per_step_s = 0.3,            /* norms, loss scale, metrics; docs/accuracy.md */
-     .late_moments = true,              /* torch.optim.AdamW */
+     .moments_allocated_in_step = true,              /* torch.optim.AdamW */
      .clipping = CLIPPING_IN_PLACE,     /* compute_norm(), and _unscale_and_clip_grads() multiplies always */
      .clipping_sync = true,
      .chains = CHAINS_INTERNEVO},       /* norm(x.float()) */
@@ -218,18 +218,18 @@ static const struct profile profiles[] = {
      .kv_replication = KV_TO_RANKS,     /* it has no grouped queries and no ring: as internevo */
      .copies_before = 1, .copies_after = 1,
      .rotation = ROTATE_P2P,
-     .tensor_after = true,
-     .prefix_copied = true,
-     .recompute_whole = true,
+     .tensor_comm_after_compute = true,
+     .prefix_keys_copied = true,
+     .recomputes_whole_layer = true,
      .loss = LOSS_TE,                   /* a fused kernel in place */
      .grad_dtype = DTYPE_BF16,
      .bucket_elements = 536870912,      /* reduce_bucket_size, which is compared with param.numel() */
      .bucket_passes = 3,                /* bucket.flatten(), div_(world_size), unflatten_and_copy() */
-     .all_reduces = true,               /* reduce_rank=None: dist.all_reduce() */
-     .prefetch = 1,
+     .buckets_all_reduced = true,               /* reduce_rank=None: dist.all_reduce() */
+     .prefetch_layers = 1,
      .waits_for_reductions = true,
      .host_per_step_s = 0.3,            /* as internevo */
-     .late_moments = true,              /* torch.optim.AdamW */
+     .moments_allocated_in_step = true,              /* torch.optim.AdamW */
      .clipping = CLIPPING_IN_PLACE,     /* compute_norm(), and _unscale_and_clip_grads() multiplies always */
      .clipping_sync = true,
      .chains = CHAINS_INTERNLM},        /* norm(x.float()), torch.optim.AdamW of torch 1.13.1 */
@@ -240,14 +240,14 @@ static const struct profile profiles[] = {
      .loss = LOSS_EAGER,                /* cross_entropy(pred.float()); train.py: "del pred" before the backward */
      .expandable_segments = true,       /* run_llama_train.sh: PYTORCH_CUDA_ALLOC_CONF */
      .grad_dtype = DTYPE_F32,           /* mixed_precision_reduce */
-     .reduces_f32_always = true,        /* its default is float32, whatever training.dtype is */
-     .tensors_apart = true,             /* nn.Parameter, .grad and torch.optim.AdamW's state of each weight */
+     .reduces_grad_dtype_always = true,        /* its default is float32, whatever training.dtype is */
+     .tensors_allocated_singly = true,             /* nn.Parameter, .grad and torch.optim.AdamW's state of each weight */
      .grads_to_none = true,             /* zero_grad(), whose set_to_none is true by default */
-     .params_f32 = true,                /* fully_shard with mixed_precision_param = bfloat16 */
-     .weights_gathered_flat = true, .weights_gathered_apart = true, /* _fsdp_collectives.py: foreach_all_gather(), _copy_out() */
-     .experts_sync = true,              /* expert_parallel.py: splits of all_to_all_single to the CPU, tolist() */
-     .root_unit = true,                 /* fully_shard(model): tok_embeddings, norm and output; _lazy_init() keeps the root after the forward */
-     .stages_accumulate = true,         /* torch.distributed.pipelining: backward_maybe_with_nosync() */
+     .sharded_params_f32 = true,                /* fully_shard with mixed_precision_param = bfloat16 */
+     .gathers_to_flat_buffer = true, .gathers_in_own_pool = true, /* _fsdp_collectives.py: foreach_all_gather(), _copy_out() */
+     .host_waits_for_expert_counts = true,              /* expert_parallel.py: splits of all_to_all_single to the CPU, tolist() */
+     .has_root_unit = true,                 /* fully_shard(model): tok_embeddings, norm and output; _lazy_init() keeps the root after the forward */
+     .stages_reduce_at_end = true,         /* torch.distributed.pipelining: backward_maybe_with_nosync() */
      .stages_keep_gathered = true,      /* fsdp_reshard_after_forward = "default": not with pipelines (parallelize.py, apply_fsdp()) */
      .clipping = CLIPPING_IN_PLACE,     /* clip_grad_norm_: _foreach_norm, _foreach_mul_ by the clamped factor, no wait */
      .chains = CHAINS_TORCHTITAN},      /* eager code: RMSNorm, apply_rotary_emb, FeedForward */
@@ -255,14 +255,14 @@ static const struct profile profiles[] = {
      .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_FA2,
      .kv_replication = KV_TO_HEADS,
      PYTORCH,                           /* it has no ring: as torchtitan */
-     .recompute_whole = true,           /* checkpoint_wrapper of PyTorch 1.13: the whole block */
+     .recomputes_whole_layer = true,           /* checkpoint_wrapper of PyTorch 1.13: the whole block */
      .loss = LOSS_COMPILED,              /* mpt_causal_lm: loss_fn is fused_crossentropy unless a file says otherwise */
      .grad_dtype = DTYPE_F32,           /* mixed_precision DEFAULT: reduce_dtype float32 */
      .grads_to_none = true,             /* zero_grad(), whose set_to_none is true by default */
-     .params_f32 = true,                /* param_dtype is bfloat16: cast before they are gathered */
+     .sharded_params_f32 = true,                /* param_dtype is bfloat16: cast before they are gathered */
      .flattens_gradients = true,        /* SplitBackward, _runtime_utils.py: _post_backward_hook() */
-     .weights_gathered_apart = true,             /* _unshard(): unshard_stream */
-     .root_unit = true,                 /* _is_root: _root_pre_forward() gathers it, and no forward reshards it */
+     .gathers_in_own_pool = true,             /* _unshard(): unshard_stream */
+     .has_root_unit = true,                 /* _is_root: _root_pre_forward() gathers it, and no forward reshards it */
      .clipping = CLIPPING_IN_PLACE,     /* clip_grad_norm_() */
      .clipping_sync = true},            /* total_norm is all-reduced, and read for the log */
     {.name = "hf", .summary = "Hugging Face's Trainer and TRL: Accelerate with PyTorch's FSDP2 and context parallelism",
@@ -272,17 +272,17 @@ static const struct profile profiles[] = {
      PYTORCH,                           /* as torchtitan; cp_comm_strategy's default is the all-gather */
      .loss = LOSS_EAGER,                /* ForCausalLMLoss: cross_entropy(logits.float()); compute_loss() drops the outputs */
      .grad_dtype = DTYPE_BF16,          /* MixedPrecisionPolicy of bf16: reduce_dtype too */
-     .tensors_apart = true,             /* nn.Parameter, .grad and torch.optim.AdamW's state of each weight */
+     .tensors_allocated_singly = true,             /* nn.Parameter, .grad and torch.optim.AdamW's state of each weight */
      .grads_to_none = true,             /* zero_grad(), whose set_to_none is true by default */
-     .params_f32 = true,                /* fsdp2_prepare_model() upcasts to fp32 */
-     .weights_gathered_flat = true, .weights_gathered_apart = true, /* FSDP2, as torchtitan */
-     .root_unit = true,                 /* fully_shard of decoder layers, then of the model */
-     .frees_root = true,                /* fsdp2_prepare_model(): fully_shard(model, reshard_after_forward=...) */
-     .loss_in_root = true,              /* LlamaForCausalLM.forward(): loss_function(logits, labels) */
-     .accumulates_whole = true,         /* trainer.py: accelerator.no_sync() in all micro-batches but the last */
+     .sharded_params_f32 = true,                /* fsdp2_prepare_model() upcasts to fp32 */
+     .gathers_to_flat_buffer = true, .gathers_in_own_pool = true, /* FSDP2, as torchtitan */
+     .has_root_unit = true,                 /* fully_shard of decoder layers, then of the model */
+     .frees_root_unit = true,                /* fsdp2_prepare_model(): fully_shard(model, reshard_after_forward=...) */
+     .loss_in_root_unit = true,              /* LlamaForCausalLM.forward(): loss_function(logits, labels) */
+     .grads_accumulate_whole = true,         /* trainer.py: accelerator.no_sync() in all micro-batches but the last */
      .clipping = CLIPPING_IN_PLACE,     /* clip_grad_norm_() */
      .clipping_sync = true,             /* grad_norm is logged */
-     .masks_compiled = true,            /* masking_utils.py, _ignore_causal_mask_sdpa(): no while torch.compile traces */
+     .compiled_layers_pass_mask = true,            /* masking_utils.py, _ignore_causal_mask_sdpa(): no while torch.compile traces */
      .chains = CHAINS_HF},              /* LlamaRMSNorm, apply_rotary_pos_emb, LlamaMLP */
     {.name = "hf-ddp", .summary = "Hugging Face's Trainer without FSDP: one GPU or DDP, fp32 parameters under autocast",
      .attention_impl = ATTENTION_FA2,   /* as hf */
@@ -291,51 +291,51 @@ static const struct profile profiles[] = {
      PYTORCH,                           /* it has no ring: as hf */
      .loss = LOSS_EAGER,                /* as hf */
      .grad_dtype = DTYPE_F32,           /* .grad has the parameters' type, and DDP reduces it */
-     .tensors_apart = true,             /* nn.Parameter, .grad and torch.optim.AdamW's state of each weight */
+     .tensors_allocated_singly = true,             /* nn.Parameter, .grad and torch.optim.AdamW's state of each weight */
      .grads_to_none = true,             /* zero_grad(), whose set_to_none is true by default */
-     .params_f32 = true,                /* bf16=True: torch.autocast() over fp32 parameters */
+     .sharded_params_f32 = true,                /* bf16=True: torch.autocast() over fp32 parameters */
      .bucket_elements = 6553600,        /* bucket_cap_mb of DistributedDataParallel: 25 MiB */
      .clipping = CLIPPING_IN_PLACE,     /* clip_grad_norm_() */
      .clipping_sync = true,             /* grad_norm is logged */
-     .masks_compiled = true,            /* as hf */
+     .compiled_layers_pass_mask = true,            /* as hf */
      .chains = CHAINS_HF_AUTOCAST},
     {.name = "megatron-te", .summary = "Megatron-LM with TransformerEngine's context parallelism",
      .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_CUDNN,
      .kv_replication = KV_TO_RANKS,
      .copies_before = 1, .copies_after = 1,
      .rotation = ROTATE_P2P,            /* cp_comm_type's default */
-     .ring_retains = true,              /* AttnFuncWithCPAndKVP2P */
-     .kv_gathered_first = true,             /* cp_comm_type=all_gather: keys and values before any tile */
-     .messages_sync = true,             /* as megatron */
-     .experts_sync = true,              /* as megatron */
+     .ring_keeps_blocks = true,              /* AttnFuncWithCPAndKVP2P */
+     .first_tile_waits_for_gather = true,             /* cp_comm_type=all_gather: keys and values before any tile */
+     .pipeline_messages_sync = true,             /* as megatron */
+     .host_waits_for_expert_counts = true,              /* as megatron */
      .router_by_operators = true,       /* moe_router_fusion is off by default; docs/costs.md */
-     .expert_calls = true,              /* TransformerEngine, multi_stream_cublas_gemm() */
-     .expert_bias_apart = true,         /* experts.py, TEGroupedMLP._apply_bias(): fc2 has skip_bias_add */
+     .call_per_expert = true,              /* TransformerEngine, multi_stream_cublas_gemm() */
+     .expert_bias_by_operators = true,         /* experts.py, TEGroupedMLP._apply_bias(): fc2 has skip_bias_add */
      .core_takes_sinks = true,          /* TransformerEngine from 2.8 on: softmax_type is an operand of cuDNN's graph */
      .shared_experts = SHARED_EXPERTS_BEFORE, /* as megatron */
-     .vocabulary_unit = 128,            /* make_vocab_size_divisible_by */
-     .recompute_whole = true,
+     .vocabulary_row_unit = 128,            /* make_vocab_size_divisible_by */
+     .recomputes_whole_layer = true,
      .loss = LOSS_TE,                   /* a fused kernel in place */
      .grad_dtype = DTYPE_F32,           /* main_grad */
      .placeholder_gradients = true,     /* as megatron */
      .bucket_elements = 40000000,       /* bucket_size of its data parallelism */
      .reduces_in_place = true,          /* start_grad_sync(): local_data_view, a slice of the bucket */
-     .prefetch = 1,
+     .prefetch_layers = 1,
      .waits_for_reductions = true,
-     .host_product = 2.7,               /* transformer_engine.pytorch.Linear; docs/costs.md, "The host" */
-     .late_moments = true,              /* as megatron */
+     .host_product_factor = 2.7,               /* transformer_engine.pytorch.Linear; docs/costs.md, "The host" */
+     .moments_allocated_in_step = true,              /* as megatron */
      .clipping = CLIPPING_IN_STEP,      /* as megatron */
      .clipping_sync = true},
     {.name = "neutral", .summary = "one well-made implementation of every strategy: the device's best kernels, overlap, no dropout",
-     WELL_MADE, .prefetch = 1},         /* a plain PyTorch program: the device file's host costs */
+     WELL_MADE, .prefetch_layers = 1},         /* a plain PyTorch program: the device file's host costs */
     {.name = "fsdp-gloo", .summary = "neutral under PyTorch's FSDP over gloo on processors: collectives hold the thread that computes",
      WELL_MADE,
-     .weights_gathered_flat = true,             /* foreach_all_gather_copy_out() */
-     .root_unit = true,                 /* fully_shard(model), tests/scripts/record_steps.py */
-     .prefetch = 0,                     /* foreach_all_gather() with async_op=False: the thread waits, also when it prefetches */
-     .collectives_hold = true},          /* foreach_reduce(): dist.reduce_scatter_tensor() waits as well */
+     .gathers_to_flat_buffer = true,             /* foreach_all_gather_copy_out() */
+     .has_root_unit = true,                 /* fully_shard(model), tests/scripts/record_steps.py */
+     .prefetch_layers = 0,                     /* foreach_all_gather() with async_op=False: the thread waits, also when it prefetches */
+     .collectives_block_issue = true},          /* foreach_reduce(): dist.reduce_scatter_tensor() waits as well */
     {.name = PROFILE_IDEAL, .summary = "neutral without host and framework time: what the method itself takes",
-     WELL_MADE, .prefetch = 1, .is_ideal = true},
+     WELL_MADE, .prefetch_layers = 1, .is_ideal = true},
 };
 /* clang-format on */
 

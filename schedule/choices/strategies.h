@@ -16,9 +16,9 @@
 struct strategy {
     const char *name, *summary;
     uint8_t attention, weights, pipeline, activations;
-    const char *profile; /* the profile that `published` selects */
-    bool tensor;         /* an open tp becomes as many ranks of a node as fit */
-    bool subsequences;   /* open pp and subsequences are filled by schedule/config/sppo.h */
+    const char *profile;     /* the profile that `published` selects */
+    bool fills_tp;           /* an open tp becomes as many ranks of a node as fit */
+    bool fills_subsequences; /* open pp and subsequences are filled by schedule/config/sppo.h */
     /* the largest number of ranks on which a step of the strategy was compared with a measured one
      * (traces/published/measurements.csv); 0: none was compared */
     int64_t compared_ranks;
@@ -27,12 +27,12 @@ const struct strategy *strategies_list(size_t *count);
 const struct profile *profiles_list(size_t *count);
 /* Checks that a strategy and a profile of these names exist; a name that is NULL is not checked. */
 enum status strategies_check_names(const char *strategy, const char *profile, struct diag *diag);
-/* sends_once: a token travels once to each rank, and once to each node. sends_counts: where the profile has the host
- * wait, it waits for the numbers of rows. sms: the multiprocessors that an exchange takes (Megatron-LM,
+/* sends_once: a token travels once to each rank, and once to each node. waits_for_row_counts: where the profile has the
+ * host wait, it waits for the numbers of rows. exchange_sms: the multiprocessors that an exchange takes (Megatron-LM,
  * transformer_config.py: moe_deepep_num_sms, moe_hybridep_num_sms); 0: those of the library's collectives. */
 struct dispatcher_facts {
-    bool sends_once, sends_counts;
-    int64_t sms;
+    bool sends_once, waits_for_row_counts;
+    int64_t exchange_sms;
 };
 extern const struct dispatcher_facts dispatcher_facts[DISPATCHER_COUNT];
 /* The names of the values of each choice, one for each value of its enum. */

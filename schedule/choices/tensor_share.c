@@ -15,7 +15,7 @@ int64_t tensor_kv_copies(const struct transformer *m, int64_t tp)
     return m->kv_heads % tp == 0 ? 1 : tp / m->kv_heads;
 }
 
-struct transformer tensor_share(const struct transformer *model, int64_t tp, int64_t unit)
+struct transformer tensor_share_of_model(const struct transformer *model, int64_t tp, int64_t unit)
 {
     struct transformer share = *model;
     share.heads /= tp;
@@ -35,7 +35,7 @@ int64_t tensor_vocabulary_unit(const struct choices *c)
 {
     if (c->vocabulary != VOCABULARY_CUT)
         return c->vocabulary == VOCABULARY_WHOLE ? 0 : 1;
-    return c->profile->vocabulary_unit > 0 ? c->profile->vocabulary_unit : 1;
+    return c->profile->vocabulary_row_unit > 0 ? c->profile->vocabulary_row_unit : 1;
 }
 
 bool tensor_is_complete(const struct choices *c, const char *name)
@@ -51,17 +51,17 @@ struct tensor_cut tensor_cut_of(const struct transformer *whole, const char *nam
                                           "head.weight", "sinks"};
     int64_t q = transformer_q_width(whole), kv = transformer_kv_width(whole);
     if (strncmp(name, "wqkv.", 5) == 0)
-        return (struct tensor_cut){.rows = true,
+        return (struct tensor_cut){.cuts_rows = true,
                                    .block = {{"q", q, false}, {"k", kv, true}, {"v", kv, true}},
-                                   .blocks = 3};
+                                   .block_count = 3};
     if (strncmp(name, "w13.", 4) == 0)
-        return (struct tensor_cut){.rows = true,
+        return (struct tensor_cut){.cuts_rows = true,
                                    .block = {{"gate", rows / 2, false}, {"up", rows / 2, false}},
-                                   .blocks = 2};
-    struct tensor_cut cut = {.block = {{NULL, rows, false}}, .blocks = 1};
+                                   .block_count = 2};
+    struct tensor_cut cut = {.block = {{NULL, rows, false}}, .block_count = 1};
     for (size_t i = 0; i < ARRAY_LEN(by_rows); i++)
-        cut.rows = cut.rows || strcmp(name, by_rows[i]) == 0;
-    cut.vocabulary = strcmp(name, "embedding.weight") == 0 || strcmp(name, "head.weight") == 0;
-    cut.cols = strcmp(name, "wo.weight") == 0 || strcmp(name, "w2.weight") == 0;
+        cut.cuts_rows = cut.cuts_rows || strcmp(name, by_rows[i]) == 0;
+    cut.is_vocabulary = strcmp(name, "embedding.weight") == 0 || strcmp(name, "head.weight") == 0;
+    cut.cuts_columns = strcmp(name, "wo.weight") == 0 || strcmp(name, "w2.weight") == 0;
     return cut;
 }

@@ -1,5 +1,5 @@
-/* schedule/choices/tensor_share.h: the part of a model that one tensor-parallel rank holds, and how its tensors are
- * cut (Megatron-LM: Shoeybi et al., arXiv 1909.08053). */
+/* schedule/choices/tensor_share_of_model.h: the part of a model that one tensor-parallel rank holds, and how its
+ * tensors are cut (Megatron-LM: Shoeybi et al., arXiv 1909.08053). */
 #ifndef SCHEDULE_CHOICES_TENSOR_SHARE_H
 #define SCHEDULE_CHOICES_TENSOR_SHARE_H
 
@@ -18,7 +18,7 @@ bool tensor_share_fits(const struct transformer *model, int64_t tp);
 /* Returns the transformer that one of tp ranks has. Heads (of keys and values at least one), feed-forward width and
  * vocabulary are divided by tp. unit: the vocabulary is first rounded up to a multiple of tp * unit rows; 0: it is not
  * divided. */
-struct transformer tensor_share(const struct transformer *model, int64_t tp, int64_t unit);
+struct transformer tensor_share_of_model(const struct transformer *model, int64_t tp, int64_t unit);
 /* Returns the unit to which the vocabulary rows of a tensor rank are rounded up; 0: each rank has the whole
  * vocabulary. */
 int64_t tensor_vocabulary_unit(const struct choices *choices);
@@ -31,13 +31,13 @@ struct tensor_block {
     const char *name; /* NULL: the tensor has no blocks */
     int64_t rows;
     /* the block is divided only over the tp / copies ranks that hold different heads */
-    bool copied;
+    bool is_copied;
 };
 struct tensor_cut {
-    bool rows, cols; /* how the tensor is cut; neither: every rank has it whole */
+    bool cuts_rows, cuts_columns; /* how the tensor is cut; neither: every rank has it whole */
     struct tensor_block block[3];
-    int blocks;
-    bool vocabulary; /* the share's rows times tp are the rows of all ranks, padding included */
+    int block_count;
+    bool is_vocabulary; /* the share's rows times tp are the rows of all ranks, padding included */
 };
 struct tensor_cut tensor_cut_of(const struct transformer *whole, const char *name, int64_t rows);
 /* Returns whether every tensor rank has the whole tensor and the whole gradient of it, as for an embedding or a head

@@ -24,7 +24,7 @@ uint8_t weights_grad_dtype(const struct choices *c)
 {
     bool wide = c->profile->grad_dtype == DTYPE_F32 &&
                 (!states_are_bf16((enum states)c->states) ||
-                 (c->profile->reduces_f32_always && weights_sharded_params(c)));
+                 (c->profile->reduces_grad_dtype_always && weights_sharded_params(c)));
     if (c->gradients != GRADIENTS_PROFILE)
         wide = c->gradients == GRADIENTS_FP32;
     return wide ? DTYPE_F32 : c->dtype;
@@ -32,7 +32,7 @@ uint8_t weights_grad_dtype(const struct choices *c)
 
 bool weights_pass_over_gradients(const struct choices *c)
 {
-    return c->profile->grad_passes && c->scope == SCOPE_STEP &&
+    return c->profile->grad_zero_and_check_passes && c->scope == SCOPE_STEP &&
            !weights_reduce_each_micro_batch(c) && !pipeline_has_remote_weights(c);
 }
 
@@ -48,7 +48,7 @@ int64_t weights_layers_together(const struct choices *c)
 
 bool weights_root_unit(const struct choices *c)
 {
-    return c->profile->root_unit && weights_sharded_params(c) && c->pp == 1 &&
+    return c->profile->has_root_unit && weights_sharded_params(c) && c->pp == 1 &&
            c->scope == SCOPE_STEP;
 }
 
@@ -65,12 +65,13 @@ bool weights_clip_gradients(const struct choices *c)
 
 bool derived_positions_by_sequence(const struct choices *c)
 {
-    return c->ring_layout == RING_ZIGZAG_DOCUMENTS || c->ring_layout == RING_DEALT;
+    return c->ring_layout == RING_ZIGZAG_DOCUMENTS || c->ring_layout == RING_BY_CORE_PLAN;
 }
 
 bool fpdt_offloads(const struct choices *c)
 {
-    return c->attention == CHOICE_ATTENTION_FPDT && c->chunks > 1 && c->kv_offload == KV_OFFLOAD_ON;
+    return c->attention == CHOICE_ATTENTION_FPDT && c->chunk_count > 1 &&
+           c->kv_offload == KV_OFFLOAD_ON;
 }
 
 bool derived_sends_latents(const struct choices *c)
@@ -81,5 +82,5 @@ bool derived_sends_latents(const struct choices *c)
 
 bool fpdt_fetches_by_one(const struct choices *c)
 {
-    return fpdt_offloads(c) && c->fetch == FETCH_ONE;
+    return fpdt_offloads(c) && c->chunk_fetch == FETCH_ONE;
 }

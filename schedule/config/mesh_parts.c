@@ -5,7 +5,7 @@
  * ranks first. */
 static uint32_t ring_parts(const struct choices *c, struct mesh_part part[4])
 {
-    uint32_t w = c->window, node = c->interleaved;
+    uint32_t w = c->ring_window, node = c->ring_ranks_per_node;
     if (node > 0) {
         part[0] = (struct mesh_part){"cp_node", c->cp / node, ALONG_OUTER, 0};
         part[1] = (struct mesh_part){"cp_window", node / 2 / w, ALONG_OUTER, 2};

@@ -37,19 +37,19 @@ int64_t resolve_liger_pieces(const struct choices *c)
 
 struct resolve_pieces resolve_usual_pieces(const struct choices *c)
 {
-    int64_t chunks = (int64_t)c->chunks * c->micro_batch;
+    int64_t chunks = (int64_t)c->chunk_count * c->micro_batch;
     return (struct resolve_pieces){pieces_of_rows(c, LOSS_PIECES * chunks),
                                    pieces_of_rows(c, FFN_PIECES * chunks)};
 }
 
-/* Returns the number of pieces of the loss if the user gave none: DeepSpeed's, with its profile switch chunk_sync; else
- * the 2 vocab / hidden that FPDT suggests, so that logits take no more memory than attention does (section 4.3), but
- * at least FFN_PIECES per chunk. */
+/* Returns the number of pieces of the loss if the user gave none: DeepSpeed's, with its profile switch chunk_tile_sync;
+ * else the 2 vocab / hidden that FPDT suggests, so that logits take no more memory than attention does (section 4.3),
+ * but at least FFN_PIECES per chunk. */
 static int64_t loss_pieces(const struct choices *c)
 {
     const struct transformer *m = c->model;
-    int64_t chunks = (int64_t)c->chunks * c->micro_batch;
-    if (c->profile->chunk_sync)
+    int64_t chunks = (int64_t)c->chunk_count * c->micro_batch;
+    if (c->profile->chunk_tile_sync)
         return resolve_usual_pieces(c).loss;
     int64_t suggested = (2 * m->vocab + m->hidden - 1) / m->hidden;
     return pieces_of_rows(c, suggested > FFN_PIECES * chunks ? suggested : FFN_PIECES * chunks);
@@ -59,7 +59,7 @@ static int64_t loss_pieces(const struct choices *c)
 static enum status check_sparse(const struct choices *c, struct diag *diag)
 {
     const struct transformer *m = c->model;
-    if (m->attention_chunk == 0 || m->attention_chunk == c->chunk)
+    if (m->attention_chunk == 0 || m->attention_chunk == c->chunk_tokens)
         return STATUS_OK;
     return resolve_refuse(
         diag, "--sparsity",
@@ -70,10 +70,10 @@ static enum status check_sparse(const struct choices *c, struct diag *diag)
 
 static enum status refuse_others(const struct request *r, struct diag *diag)
 {
-    const char *given = r->chunk > 0                       ? "--chunk"
+    const char *given = r->chunk_tokens > 0                ? "--chunk"
                         : r->kv_offload != KV_OFFLOAD_ON   ? "--kv-offload"
                         : r->chunk_order != ORDER_KV_OUTER ? "--chunk-order"
-                        : r->fetch != FETCH_EACH           ? "--fetch"
+                        : r->chunk_fetch != FETCH_EACH     ? "--fetch"
                                                            : NULL;
     if (given == NULL)
         return STATUS_OK;
@@ -86,7 +86,7 @@ static enum status refuse_others(const struct request *r, struct diag *diag)
  * keys are fetched as a whole; and that there are fetches if they are what is predicted. */
 static enum status check_fetches(const struct choices *c, struct diag *diag)
 {
-    bool one = c->fetch != FETCH_EACH;
+    bool one = c->chunk_fetch != FETCH_EACH;
     /* clang-format off */
     const struct rule rules[] = {
         {one && c->hp == 1, "--fetch",
@@ -125,13 +125,15 @@ enum status resolve_sequence_chunks(struct choices *c, const struct request *r,
                                     struct resolve_pieces *pieces, struct diag *diag)
 {
     *pieces = (struct resolve_pieces){r->loss_chunks, r->ffn_chunks};
-    c->chunks = 1;
+    c->chunk_count = 1;
     if (c->attention != CHOICE_ATTENTION_FPDT) {
         bool fits = check_fetches(c, diag) == STATUS_OK && check_sparse(c, diag) == STATUS_OK;
         return fits ? refuse_others(r, diag) : STATUS_BAD_INPUT;
     }
     int64_t usual = CHUNK_TOKENS / c->hp * c->hp;
-    int64_t chunk = r->chunk > 0 ? r->chunk : usual > 0 && usual < c->seq ? usual : c->seq;
+    int64_t chunk = r->chunk_tokens > 0           ? r->chunk_tokens
+                    : usual > 0 && usual < c->seq ? usual
+                                                  : c->seq;
     if (chunk > c->seq || chunk % c->hp != 0)
         return bad_chunk(c, chunk, diag);
     int64_t chunks = (c->seq + chunk - 1) / chunk;
@@ -140,13 +142,13 @@ enum status resolve_sequence_chunks(struct choices *c, const struct request *r,
             diag, "--chunk",
             "%lld tokens in chunks of %lld make %lld chunks, and at most 65534 are possible",
             (long long)c->seq, (long long)chunk, (long long)chunks);
-    c->chunk = chunk;
-    c->chunks = (uint32_t)chunks;
+    c->chunk_tokens = chunk;
+    c->chunk_count = (uint32_t)chunks;
     if (check_sparse(c, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
     c->kv_offload = (uint8_t)r->kv_offload;
     c->chunk_order = (uint8_t)r->chunk_order;
-    c->fetch = (uint8_t)r->fetch;
+    c->chunk_fetch = (uint8_t)r->chunk_fetch;
     if (check_fetches(c, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
     if (pieces->ffn <= 0)

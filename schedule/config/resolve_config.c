@@ -148,12 +148,12 @@ static enum status resolve_layout(struct choices *c, struct diag *diag)
 /* Makes tiles the division of attention, since they say what travels. */
 static enum status divide_by_tiles(struct choices *c, const struct request *r, struct diag *diag)
 {
-    if (r->rotate != ROTATE_PROFILE)
+    if (r->rotation != ROTATE_PROFILE)
         return resolve_refuse(
             diag, "--rotate",
             "the core plan has tiles, which say what travels; leave out --rotate, "
             "or give a plan without tiles");
-    c->rotation = ROTATE_PLANNED;
+    c->rotation = ROTATE_BY_CORE_PLAN;
     return STATUS_OK;
 }
 
@@ -316,7 +316,8 @@ static bool too_many_axes(const struct choices *c)
     return mesh_parts(c, part) + in_part + tensor + experts > MESH_AXES_MAX;
 }
 
-/* True if the first or the last chunk of a pipeline, where the embedding or the head counts as a layer, has no other. */
+/* True if the first or the last chunk of a pipeline, where the embedding or the head counts as a layer, has no other.
+ */
 static bool has_empty_end(const struct choices *c)
 {
     const uint32_t ends = pipeline_layers_before(c) + pipeline_layers_after(c),
@@ -394,24 +395,24 @@ static enum status check_products(const struct choices *c, struct diag *diag)
         {c->scope == SCOPE_STEP && c->seq < 2, "--seq",
          "a sequence of 1 token has no token to predict, and so no loss; choose --seq 2 or more, or a --scope without the loss"},
         /* the thread that computes would wait for a collective while another stage waits for its message */
-        {c->pp > 1 && c->profile->collectives_hold, "--pp",
+        {c->pp > 1 && c->profile->collectives_block_issue, "--pp",
          "under profile fsdp-gloo collectives hold the thread that computes, which pipelines are not modelled with; choose --pp "
          "1, or another profile"},
-        {c->window > 1 && (c->rotation != ROTATE_P2P || c->profile->ring_retains), "--window",
+        {c->ring_window > 1 && (c->rotation != ROTATE_P2P || c->profile->ring_keeps_blocks), "--window",
          "windows are rings of messages within a ring of messages, which neither the other rotations nor profile "
          "megatron-te have; choose --window 1, or --rotate p2p and another profile"},
-        {(c->rotation == ROTATE_PLANNED || c->rotation == ROTATE_NEEDED) && m->window_chunks, "--rotate",
+        {(c->rotation == ROTATE_BY_CORE_PLAN || c->rotation == ROTATE_NEEDED_ROWS) && m->window_chunks, "--rotate",
          "the model attends within chunks, and rows that ranks need of each other, and the tiles of a core plan, are found for "
          "windows only; choose --rotate p2p or all-gather, and a core plan without tiles, or none"},
-        {c->rotation == ROTATE_PLANNED && transformer_v_head_dim(m) != m->head_dim, "--core-plan",
+        {c->rotation == ROTATE_BY_CORE_PLAN && transformer_v_head_dim(m) != m->head_dim, "--core-plan",
          "the model's keys and values have heads of different widths (latent attention), whose rows the tiles of a plan do not "
          "move; choose a plan without tiles"},
-        {c->rotation == ROTATE_PLANNED && c->scope != SCOPE_STEP && c->scope < SCOPE_LAYERS, "--scope",
+        {c->rotation == ROTATE_BY_CORE_PLAN && c->scope != SCOPE_STEP && c->scope < SCOPE_LAYERS, "--scope",
          "the tiles of a core plan are those of the sequences of a step, which this scope does not have; choose --scope model"},
-        {c->rotation == ROTATE_NEEDED && c->cp > 1 && transformer_v_head_dim(m) != m->head_dim, "--rotate",
+        {c->rotation == ROTATE_NEEDED_ROWS && c->cp > 1 && transformer_v_head_dim(m) != m->head_dim, "--rotate",
          "the model's keys and values have heads of different widths (latent attention), whose rows 'needed' does not move; choose "
          "p2p, all-to-all or all-gather"},
-        {c->rotation == ROTATE_NEEDED && c->cp > 1 && c->scope != SCOPE_STEP && c->scope < SCOPE_LAYERS, "--scope",
+        {c->rotation == ROTATE_NEEDED_ROWS && c->cp > 1 && c->scope != SCOPE_STEP && c->scope < SCOPE_LAYERS, "--scope",
          "which rows ranks need follows from the sequences of a step (--rotate needed), which this scope does not have; "
          "choose --scope model"},
         {c->documents != NULL && c->scope != SCOPE_STEP && c->scope < SCOPE_LAYERS, "--scope",
@@ -489,8 +490,8 @@ static void take_choices(struct choices *c, const struct request *r,
     if (c->shared_experts == SHARED_EXPERTS_PROFILE)
         c->shared_experts = SHARED_EXPERTS_COMBINE;
     c->offload_ratio = r->offload_ratio > 0 ? r->offload_ratio : 1;
-    c->offload_hidden = r->offload_hidden;
-    c->offload_hidden_of = r->offload_hidden_of;
+    c->offload_hidden_bytes = r->offload_hidden_bytes;
+    c->offload_hidden_bytes_of = r->offload_hidden_bytes_of;
     c->optimizer = asked_or(r->optimizer, CHOICE_OPTIMIZER_DEVICE);
     c->states = (uint8_t)r->states;
     /* FPDT calls its kernel without dropout (DeepSpeed, sequence/fpdt_layer.py) */
@@ -516,14 +517,14 @@ static void take_choices(struct choices *c, const struct request *r,
 static void take_sharding(struct choices *c, const struct request *r)
 {
     const struct profile *p = c->profile;
-    bool own = p->accumulates_whole || (c->pp > 1 && p->stages_accumulate);
+    bool own = p->grads_accumulate_whole || (c->pp > 1 && p->stages_reduce_at_end);
     bool last = r->grad_sync == GRAD_SYNC_LAST || (r->grad_sync == GRAD_SYNC_PROFILE && own);
     bool never = c->pp > 1 && p->stages_keep_gathered;
     c->gradients = (uint8_t)r->gradients;
     c->grad_sync = last && c->accumulation > 1 ? GRAD_SYNC_LAST : GRAD_SYNC_EACH;
     c->reshard = (uint8_t)(r->reshard != RESHARD_PROFILE ? r->reshard
                            : never                       ? RESHARD_NEVER
-                           : p->frees_root               ? RESHARD_ROOT
+                           : p->frees_root_unit          ? RESHARD_ROOT
                                                          : RESHARD_ALWAYS);
 }
 
@@ -534,7 +535,7 @@ static void take_sharding(struct choices *c, const struct request *r)
 static bool masks_attention(const struct choices *c, const struct request *r)
 {
     bool sdpa = r->attention_impl < 0 || r->attention_impl == ATTENTION_CUDNN;
-    return c->profile->masks_compiled && c->kernels == KERNELS_COMPILED && sdpa &&
+    return c->profile->compiled_layers_pass_mask && c->kernels == KERNELS_COMPILED && sdpa &&
            c->cp * c->hp == 1 && c->documents == NULL;
 }
 
@@ -549,7 +550,7 @@ enum status resolve_choices(struct choices *c, const struct request *asked, stru
         return STATUS_BAD_INPUT;
     const struct strategy *strategy = &strategies_list(&count)[row];
     c->strategy = (uint8_t)row;
-    if (strategy->subsequences)
+    if (strategy->fills_subsequences)
         sppo_fill(r);
     /* "published" selects the implementation that the request names, or else the strategy's own */
     bool published = r->profile == NULL || strcmp(r->profile, "published") == 0;

@@ -262,7 +262,7 @@ static enum status check_split(const struct request *r, struct attention_axes ax
 
 static enum status resolve_window(struct choices *c, const struct request *r, struct diag *diag)
 {
-    int64_t window = r->window > 0 ? r->window : 1;
+    int64_t window = r->ring_window > 0 ? r->ring_window : 1;
     if (c->cp % window != 0) {
         struct text would = {0};
         text_puts(&would, "--window ");
@@ -271,7 +271,7 @@ static enum status resolve_window(struct choices *c, const struct request *r, st
                                 "windows of %lld do not divide a ring of %u ranks",
                                 (long long)window, c->cp);
     }
-    c->window = (uint32_t)window;
+    c->ring_window = (uint32_t)window;
     return STATUS_OK;
 }
 
@@ -283,11 +283,11 @@ static enum status resolve_interleaving(struct choices *c, const struct request 
 {
     bool neighbours = c->hp == 1 || c->placement == PLACEMENT_CONTEXT_FIRST;
     int64_t node = c->cp < r->gpus_per_node ? c->cp : r->gpus_per_node;
-    bool fits = neighbours && node > 1 && node % 2 == 0 && c->cp % node == 0 && c->window > 1 &&
-                node / 2 % c->window == 0;
+    bool fits = neighbours && node > 1 && node % 2 == 0 && c->cp % node == 0 &&
+                c->ring_window > 1 && node / 2 % c->ring_window == 0;
     bool unasked = c->profile->interleaves_windows && c->placement == PLACEMENT_CONTEXT_FIRST;
     if (fits && (r->windows == WINDOWS_INTERLEAVED || (r->windows == WINDOWS_PROFILE && unasked)))
-        c->interleaved = (uint32_t)node;
+        c->ring_ranks_per_node = (uint32_t)node;
     if (fits || r->windows != WINDOWS_INTERLEAVED)
         return STATUS_OK;
     if (!neighbours)
@@ -298,7 +298,7 @@ static enum status resolve_interleaving(struct choices *c, const struct request 
         diag, "--windows",
         "windows of %u do not divide the even ranks of a node of %lld with cp %u; "
         "--windows contiguous would do",
-        c->window, (long long)node, c->cp);
+        c->ring_window, (long long)node, c->cp);
 }
 
 /* Reports given degrees that are not legal, for example "hp 16 does not divide 8 ranks". Degrees that were filled in
@@ -485,9 +485,9 @@ enum status resolve_tensor(struct choices *c, const struct request *r,
                            const struct strategy *strategy, struct request *inside,
                            struct transformer *share, struct diag *diag)
 {
-    int64_t tp = r->tp > 0 ? r->tp : strategy->tensor ? resolve_most_tensor_ranks(r, true) : 1;
+    int64_t tp = r->tp > 0 ? r->tp : strategy->fills_tp ? resolve_most_tensor_ranks(r, true) : 1;
     int64_t wanted =
-        r->tp > 0 || r->dp > 0 || !strategy->tensor ? tp : resolve_most_tensor_ranks(r, false);
+        r->tp > 0 || r->dp > 0 || !strategy->fills_tp ? tp : resolve_most_tensor_ranks(r, false);
     if (wanted > tp)
         return bad_length(r, wanted, wanted, "--tp or --dp", diag);
     *inside = *r;
@@ -497,7 +497,7 @@ enum status resolve_tensor(struct choices *c, const struct request *r,
         return STATUS_OK;
     if (!tensor_fits(r, tp))
         return bad_tensor(r, tp, diag);
-    *share = tensor_share(r->model, tp, tensor_vocabulary_unit(c));
+    *share = tensor_share_of_model(r->model, tp, tensor_vocabulary_unit(c));
     inside->model = share;
     inside->ranks = r->ranks / tp;
     inside->gpus_per_node = r->gpus_per_node > tp ? r->gpus_per_node / tp : 1;
@@ -530,14 +530,14 @@ enum status resolve_degrees(struct choices *c, const struct request *r,
     c->stage_placement = (uint8_t)r->stage_placement;
     c->stage_layers = (uint8_t)r->stage_layers;
     c->core_plan = c->cp > 1 ? r->core_plan : NULL;
-    c->ring_layout = (uint8_t)(c->core_plan != NULL ? RING_DEALT : r->ring_layout);
+    c->ring_layout = (uint8_t)(c->core_plan != NULL ? RING_BY_CORE_PLAN : r->ring_layout);
     c->kernels = (uint8_t)r->kernels;
     c->tensor_plan =
         (uint8_t)(r->tensor_plan != TENSOR_PLAN_PROFILE            ? r->tensor_plan
                   : c->profile->tensor_plan != TENSOR_PLAN_PROFILE ? c->profile->tensor_plan
                                                                    : TENSOR_PLAN_MEGATRON);
     c->row_ranks = c->tensor_plan == TENSOR_PLAN_REPLICATED ? 1 : c->tp;
-    c->rotation = (uint8_t)(r->rotate != ROTATE_PROFILE ? r->rotate : c->profile->rotation);
+    c->rotation = (uint8_t)(r->rotation != ROTATE_PROFILE ? r->rotation : c->profile->rotation);
     /* the attention that is left if the degree of an axis is 1 */
     static const uint8_t left[2][2] = {
         {CHOICE_ATTENTION_LOCAL, CHOICE_ATTENTION_ULYSSES},

@@ -50,15 +50,16 @@ static enum status resolve_routing(struct choices *c, const struct request *r, s
 static enum status resolve_dispatch(struct choices *c, const struct request *r, struct diag *diag)
 {
     const bool experts = c->model->experts > 0;
-    c->capacity = experts ? r->capacity : (struct expert_capacity){0};
+    c->expert_capacity = experts ? r->expert_capacity : (struct expert_capacity){0};
     c->dispatcher = experts && c->ep > 1 ? (uint8_t)r->dispatcher : DISPATCHER_ALLTOALL;
-    if (c->capacity.factor > 0 && c->dispatcher != DISPATCHER_ALLTOALL)
+    if (c->expert_capacity.factor > 0 && c->dispatcher != DISPATCHER_ALLTOALL)
         return resolve_refuse(diag, "--expert-capacity",
                               "copies that are dropped travel by one all-to-all only; choose "
                               "--dispatcher alltoall, or --expert-capacity none");
     if (experts && c->model->router_on_input &&
-        (c->capacity.factor > 0 || c->dispatcher != DISPATCHER_ALLTOALL))
-        return resolve_refuse(diag, c->capacity.factor > 0 ? "--expert-capacity" : "--dispatcher",
+        (c->expert_capacity.factor > 0 || c->dispatcher != DISPATCHER_ALLTOALL))
+        return resolve_refuse(diag,
+                              c->expert_capacity.factor > 0 ? "--expert-capacity" : "--dispatcher",
                               "the model's routers weight what experts read, which is modelled for "
                               "all copies in one all-to-all only; choose --dispatcher alltoall and "
                               "--expert-capacity none");
@@ -67,8 +68,9 @@ static enum status resolve_dispatch(struct choices *c, const struct request *r, 
                               "shared experts are divided between two exchanges with the "
                               "all-to-all only; choose --dispatcher alltoall, or --shared-experts "
                               "before or combine");
-    if (c->cuda_graphs == CUDA_GRAPHS_STEP && experts && c->profile->experts_sync && c->ep > 1 &&
-        dispatcher_facts[c->dispatcher].sends_counts && !c->capacity.pad)
+    if (c->cuda_graphs == CUDA_GRAPHS_STEP && experts && c->profile->host_waits_for_expert_counts &&
+        c->ep > 1 && dispatcher_facts[c->dispatcher].waits_for_row_counts &&
+        !c->expert_capacity.pad)
         return resolve_refuse(diag, "--cuda-graphs",
                               "the host waits for the rows of experts in every layer, so a step is "
                               "no single graph; choose layer, --dispatcher hybridep, or "
@@ -125,19 +127,22 @@ static bool ep_divides(const struct choices *c, int64_t rows)
 {
     const struct transformer *m = c->model;
     for (uint32_t i = 0; i < c->ffn_chunks; i++)
-        if (emit_piece(rows, c->ffn_chunks, i).rows * m->experts_per_token % m->experts != 0)
+        if (emit_piece_of_rows(rows, c->ffn_chunks, i).rows * m->experts_per_token % m->experts !=
+            0)
             return false;
     return true;
 }
 
 void resolve_expert_rows(struct choices *c)
 {
-    c->remainders =
-        c->routing == NULL && ((c->ep > 1 && c->needs_lengths) || c->capacity.factor > 0 ||
-                               c->dispatcher != DISPATCHER_ALLTOALL);
-    for (uint32_t u = 0; c->ep > 1 && c->routing == NULL && !c->remainders && u < c->subsequences;
+    c->routing_has_remainders = c->routing == NULL && ((c->ep > 1 && c->needs_subsequence_tokens) ||
+                                                       c->expert_capacity.factor > 0 ||
+                                                       c->dispatcher != DISPATCHER_ALLTOALL);
+    for (uint32_t u = 0;
+         c->ep > 1 && c->routing == NULL && !c->routing_has_remainders && u < c->subsequences;
          u++) {
         const int64_t tokens = pipeline_prefix(c, u + 1) - pipeline_prefix(c, u);
-        c->remainders = !ep_divides(c, c->micro_batch * (tokens / c->cp / c->hp / c->tp));
+        c->routing_has_remainders =
+            !ep_divides(c, c->micro_batch * (tokens / c->cp / c->hp / c->tp));
     }
 }

@@ -71,7 +71,7 @@ static enum status resolve_lengths(struct choices *c, const int64_t *lengths, in
             diag, "--subsequences",
             "the %u subsequences have %lld tokens in all, but the sequence has %lld",
             c->subsequences, (long long)sum, (long long)c->seq);
-    c->lengths = lengths;
+    c->subsequence_tokens = lengths;
     return STATUS_OK;
 }
 
@@ -100,13 +100,13 @@ static enum status resolve_subsequences(struct choices *c, const struct request 
                               "%lld subsequences of %u micro-batches are more than %d units; fewer "
                               "would do",
                               (long long)pieces, c->accumulation, PIPELINE_UNITS_MAX);
-    c->partition = (uint8_t)r->partition;
-    if (r->lengths != NULL) {
+    c->length_rule = (uint8_t)r->length_rule;
+    if (r->subsequence_tokens != NULL) {
         c->subsequences = (uint32_t)pieces;
-        return resolve_lengths(c, r->lengths, unit, diag);
+        return resolve_lengths(c, r->subsequence_tokens, unit, diag);
     }
-    c->needs_lengths = r->partition > 0;
-    if (!c->needs_lengths && c->seq % (pieces * unit) != 0) {
+    c->needs_subsequence_tokens = r->length_rule > 0;
+    if (!c->needs_subsequence_tokens && c->seq % (pieces * unit) != 0) {
         int64_t above = (c->seq / (pieces * unit) + 1) * pieces * unit;
         return resolve_refuse(diag, "--subsequences",
                               "%lld tokens do not divide into %lld subsequences over %lld ranks; "
@@ -142,14 +142,15 @@ static enum status resolve_shares(struct choices *c, const struct request *r, st
 {
     struct text needs = {0};
     uint32_t most = c->pp - 1;
-    c->shared = r->shared != NULL ? *r->shared : (struct shared_units){SHARED_ALL, SHARED_ALL};
-    c->shared.first = c->shared.first < most ? c->shared.first : most;
-    c->shared.last = c->shared.last < most ? c->shared.last : most;
-    if (c->shared.first + c->shared.last == 0) {
+    c->shared_units =
+        r->shared_units != NULL ? *r->shared_units : (struct shared_units){SHARED_ALL, SHARED_ALL};
+    c->shared_units.first = c->shared_units.first < most ? c->shared_units.first : most;
+    c->shared_units.last = c->shared_units.last < most ? c->shared_units.last : most;
+    if (c->shared_units.first + c->shared_units.last == 0) {
         c->pipeline = CHOICE_PIPELINE_SEQ1F1B;
         return STATUS_OK;
     }
-    multiplex_conditions(&needs, c, !c->needs_lengths && !r->shared_open);
+    multiplex_conditions(&needs, c, !c->needs_subsequence_tokens && !r->shared_units_open);
     if (needs.size == 0)
         return STATUS_OK;
     resolve_refuse(diag, "--pipeline", "msp takes %s", needs.data);

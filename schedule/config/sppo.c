@@ -31,7 +31,7 @@ static int64_t count_pieces(const struct request *r, int64_t tp)
         given_degree(r->global_batch) / (given_degree(r->dp) * given_degree(r->micro_batch));
     if (count * given_degree(batches) > PIPELINE_UNITS_MAX)
         count = PIPELINE_UNITS_MAX / given_degree(batches);
-    while (r->partition == 0 && count > 1 && r->seq % (count * unit) != 0)
+    while (r->length_rule == 0 && count > 1 && r->seq % (count * unit) != 0)
         count--;
     return count > 1 && pipeline_row((enum pipeline_choice)r->pipeline)->subsequences ? count : 1;
 }
@@ -65,7 +65,7 @@ void sppo_note(const struct choices *c, const struct request *asked, struct diag
     size_t count;
     const struct strategy *strategy = &strategies_list(&count)[c->strategy];
     bool open = asked->tp <= 0 || asked->pp <= 0 || asked->subsequences <= 0;
-    if (strategy->subsequences && open && c->subsequences > 1)
+    if (strategy->fills_subsequences && open && c->subsequences > 1)
         diag_note(note, (struct loc){0},
                   "strategy %s chose tp %u, pp %u and %u subsequences of %lld tokens on average; "
                   "`longhaul plan --strategy %s` compares others",

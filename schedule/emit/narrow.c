@@ -77,7 +77,7 @@ static struct narrow_copies *narrow_copies_of(struct emit *e, struct view x)
 static bool is_narrow(const struct emit *e)
 {
     return e->tags.region == REGION_LINEAR && e->tags.layer != IR_NONE16 && !e->narrow.is_router &&
-           products_narrow_in(e->choices, e->tags.layer);
+           products_layer_is_narrow(e->choices, e->tags.layer);
 }
 
 /* Returns whether the parameters that computation reads stay whole during the step. */
@@ -91,7 +91,7 @@ static bool weights_stay_whole(const struct emit *e)
 /* Returns whether the copies of a weight are kept and read by all micro-batches. */
 static bool keeps_weight_copies(const struct emit *e)
 {
-    return weights_stay_whole(e) && !e->choices->profile->quantises_again;
+    return weights_stay_whole(e) && !e->choices->profile->backward_quantises_again;
 }
 
 /* Returns whether the backward computes parts of the forward again. */
@@ -109,7 +109,7 @@ static void forget_weight_copies(struct emit *e, struct view w)
 {
     struct narrow_copies *copies = narrow_copies_of(e, w);
     const struct op_tags *made = &copies->op_tags, *now = &e->tags;
-    const bool again = !recomputes_layers(e) || e->choices->profile->quantises_again;
+    const bool again = !recomputes_layers(e) || e->choices->profile->backward_quantises_again;
     if (!keeps_weight_copies(e) &&
         (made->micro != now->micro || (made->phase != now->phase && again)))
         *copies = (struct narrow_copies){
@@ -121,7 +121,7 @@ static void forget_weight_copies(struct emit *e, struct view w)
  * that tensor ranks gather again, or that is recomputed, needs a new copy anyway. */
 static bool saves_input_copies(const struct emit *e)
 {
-    return !recomputes_layers(e) && !e->choices->profile->quantises_again;
+    return !recomputes_layers(e) && !e->choices->profile->backward_quantises_again;
 }
 
 /* Returns whether one pass makes both copies of a tensor. A gradient needs both at once. An input or a weight needs the
@@ -130,7 +130,7 @@ static bool saves_input_copies(const struct emit *e)
 static bool makes_both_copies(const struct emit *e, enum operand_role role, struct view x)
 {
     const enum scaling scaling = (enum scaling)products_recipe(e->choices)->scaling;
-    bool one_pass = !e->choices->profile->quantises_again || scaling == SCALING_TENSOR ||
+    bool one_pass = !e->choices->profile->backward_quantises_again || scaling == SCALING_TENSOR ||
                     scaling == SCALING_ROW;
     switch (role) {
     case ROLE_INPUT:
@@ -148,8 +148,8 @@ static bool makes_both_copies(const struct emit *e, enum operand_role role, stru
 static bool needs_amax_pass(const struct emit *e, struct view x)
 {
     const bool known =
-        !e->choices->profile->quantises_again && x.buffer.i == e->narrow.last_normed.i;
-    return products_recipe(e->choices)->amax && !known;
+        !e->choices->profile->backward_quantises_again && x.buffer.i == e->narrow.last_normed.i;
+    return products_recipe(e->choices)->has_amax_pass && !known;
 }
 
 /* The sizes of an operand: those of a matrix, or of the matrices of experts one after the other. rows: of all. */
@@ -165,10 +165,10 @@ static void emit_quantise(struct emit *e, enum operand_role role, struct view x,
         [ROLE_INPUT] = "x_narrow", [ROLE_WEIGHT] = "w_narrow", [ROLE_GRADIENT] = "dy_narrow"};
     const struct products_recipe *recipe = products_recipe(e->choices);
     const enum scaling scaling =
-        (enum scaling)(role == ROLE_WEIGHT ? recipe->of_weights : recipe->scaling);
-    const enum dtype dtype = (enum dtype)(role == ROLE_INPUT    ? recipe->inputs
-                                          : role == ROLE_WEIGHT ? recipe->weights
-                                                                : recipe->gradients);
+        (enum scaling)(role == ROLE_WEIGHT ? recipe->weight_scaling : recipe->scaling);
+    const enum dtype dtype = (enum dtype)(role == ROLE_INPUT    ? recipe->input_dtype
+                                          : role == ROLE_WEIGHT ? recipe->weight_dtype
+                                                                : recipe->gradient_dtype);
     const int64_t halves = dtype == DTYPE_E2M1X2 ? 2 : 1;
     const enum category category = role == ROLE_WEIGHT ? CATEGORY_PARAMETER : CATEGORY_ACTIVATION;
     struct work work = {.kind = WORK_QUANTISE,
@@ -221,7 +221,7 @@ static void transpose_gathered_copy(struct emit *e, struct view x, int64_t rows,
 static struct view narrow_copy(struct emit *e, enum operand_role role, struct view x,
                                struct operand_size size, bool turned, struct view *scales)
 {
-    const bool pairs = products_transposed_copies(e->choices);
+    const bool pairs = products_need_transposed_copies(e->choices);
     turned = turned && pairs;
     if (role == ROLE_WEIGHT)
         forget_weight_copies(e, x);
@@ -266,11 +266,11 @@ uint32_t emit_narrow_operands(struct emit *e, struct work *work, struct view *re
     read[0] = narrow_copy(e, (enum operand_role)roles[form].a, read[0], a, a_turned, &read[reads]);
     read[1] =
         narrow_copy(e, (enum operand_role)roles[form].b, read[1], b, b_turned, &read[reads + 1]);
-    work->matmul.scaling = form == MATMUL_TN ? recipe->scaling : recipe->of_weights;
+    work->matmul.scaling = form == MATMUL_TN ? recipe->scaling : recipe->weight_scaling;
     /* k, the axis that is summed over, is innermost in both operands */
-    if (products_transposed_copies(c) && form == MATMUL_TN && groups > 1)
+    if (products_need_transposed_copies(c) && form == MATMUL_TN && groups > 1)
         work->matmul.turned = 1;
-    else if (products_transposed_copies(c))
+    else if (products_need_transposed_copies(c))
         work->matmul.form = MATMUL_NT;
     return reads + 2;
 }
@@ -278,20 +278,20 @@ uint32_t emit_narrow_operands(struct emit *e, struct work *work, struct view *re
 bool emit_narrow_gathers_in_8_bits(const struct emit *e)
 {
     const struct products_recipe *recipe = products_recipe(e->choices);
-    return is_narrow(e) && recipe->scaling == SCALING_TENSOR && recipe->amax;
+    return is_narrow(e) && recipe->scaling == SCALING_TENSOR && recipe->has_amax_pass;
 }
 
 bool emit_narrow_rescales_result(const struct emit *e)
 {
     return is_narrow(e) && products_recipe(e->choices)->scaling == SCALING_ROW &&
-           e->choices->profile->quantises_again;
+           e->choices->profile->backward_quantises_again;
 }
 
 struct view emit_narrow_copy_of_own_rows(struct emit *e, bool gradient, struct view x, int64_t cols,
                                          uint8_t stream, uint16_t group)
 {
     const struct products_recipe *recipe = products_recipe(e->choices);
-    const enum dtype dtype = (enum dtype)(gradient ? recipe->gradients : recipe->inputs);
+    const enum dtype dtype = (enum dtype)(gradient ? recipe->gradient_dtype : recipe->input_dtype);
     const int64_t rows = (int64_t)x.count / cols;
     if (narrow_copies_of(e, x)->data[0].count > 0 && saves_input_copies(e))
         return narrow_copies_of(e, x)->data[0];

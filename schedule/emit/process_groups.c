@@ -165,7 +165,7 @@ void emit_mesh(struct emit *e)
     struct rank_runs runs = {.size = {shard, c->ep / c->tp}};
     add_axes(e, &axes, stages, &runs);
     uint32_t sharded = runs.axes[0], ep = runs.axes[1];
-    bool two = c->window > 1 && c->window < c->cp;
+    bool two = c->ring_window > 1 && c->ring_window < c->cp;
     uint32_t hp = axes_along(&axes, ALONG_HP), copy = axes_along(&axes, ALONG_TP_COPY);
     uint32_t tp = axes_along(&axes, ALONG_TP) | copy;
     ep |= c->ep > 1 ? tp : 0;
@@ -176,10 +176,10 @@ void emit_mesh(struct emit *e)
     e->group.pp = add_group(ir, "pp", &axes, axes_along(&axes, ALONG_PP));
     e->group.hp = add_group(ir, "hp", &axes, hp);
     uint32_t outer = axes_along(&axes, ALONG_OUTER), inner = axes_along(&axes, ALONG_INNER);
-    if (c->interleaved > 0) /* says in which order ranks hold tokens */
+    if (c->ring_ranks_per_node > 0) /* says in which order ranks hold tokens */
         add_group(ir, "cp", &axes, outer | inner);
-    e->group.outer_ring = (struct ring){.size = c->cp / c->window};
-    e->group.inner_ring = (struct ring){.size = c->window};
+    e->group.outer_ring = (struct ring){.size = c->cp / c->ring_window};
+    e->group.inner_ring = (struct ring){.size = c->ring_window};
     e->group.outer_ring.group = add_group(ir, two ? "cp_out" : "cp", &axes, outer);
     e->group.inner_ring.group = add_group(ir, two ? "cp_in" : "cp", &axes, inner);
     e->tensor = (struct tensor_ranks){.size = c->tp, .axes = tp, .copy_axes = copy};
@@ -191,7 +191,7 @@ void emit_mesh(struct emit *e)
     for (uint32_t i = 0; i < plain.count; i++)
         plain.part[i].order = 0;
     e->group.all_ranks = IR_NONE16;
-    if (c->attention == CHOICE_ATTENTION_FPDT && c->profile->chunk_sync)
+    if (c->attention == CHOICE_ATTENTION_FPDT && c->profile->chunk_tile_sync)
         e->group.all_ranks = add_group(ir, "all", &plain, all);
     e->group.dense = weight_ranks(ir, &plain, all, sharded, "shard", "replica");
     e->group.ep = add_group(ir, "ep", &plain, ep);

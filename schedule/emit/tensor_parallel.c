@@ -28,7 +28,7 @@ static bool tokens_are_replicated(const struct emit *e)
 static bool uses_async_plan(const struct emit *e)
 {
     return e->choices->tensor_plan == TENSOR_PLAN_ASYNC && e->tags.layer != IR_NONE16 &&
-           !products_narrow_in(e->choices, e->tags.layer);
+           !products_layer_is_narrow(e->choices, e->tags.layer);
 }
 
 /* Returns in how many pieces `own` rows of each tensor rank are gathered or reduced. A sequence's rows are in order
@@ -47,7 +47,8 @@ void tensor_setup(struct emit *e, bool layers)
     if (e->tensor.size == 1)
         return;
     e->tensor.comm_stream = ir_add_stream(e->ir, "comm.tp", STREAM_COMM);
-    if (!layers || !e->choices->profile->tensor_buffer || tensor_uses_dtensor(e->choices))
+    if (!layers || !e->choices->profile->tensor_gathers_share_buffer ||
+        tensor_uses_dtensor(e->choices))
         return;
     e->tensor.gather_buffer =
         emit_buffer(e, "gathered_rows", CATEGORY_COMMUNICATION, e->choices->dtype,
@@ -64,7 +65,8 @@ static op_id emit_collective(struct emit *e, enum work_kind kind, struct view x,
 {
     struct work work = {.kind = (uint8_t)kind,
                         .collective = {e->tensor.group, bytes_of_view(e, x), ALGORITHM_AUTO, 0}};
-    op_id after = e->choices->profile->tensor_after ? e->last_compute : (op_id){IR_NONE};
+    op_id after =
+        e->choices->profile->tensor_comm_after_compute ? e->last_compute : (op_id){IR_NONE};
     return emit_op_after(e, after, e->tensor.comm_stream, &work, &x, 1, &y, 1);
 }
 

@@ -22,12 +22,12 @@ struct share multiplex_share(const struct choices *c, uint32_t chunk, uint32_t s
 
 uint32_t multiplex_end_of_first(const struct choices *c, uint32_t chunk)
 {
-    return at_most(c->pp - 1 - chunk, c->shared.first);
+    return at_most(c->pp - 1 - chunk, c->shared_units.first);
 }
 
 uint32_t multiplex_begin_of_last(const struct choices *c, uint32_t chunk)
 {
-    return c->subsequences - at_most(chunk, c->shared.last);
+    return c->subsequences - at_most(chunk, c->shared_units.last);
 }
 
 bool multiplex_takes_part(const struct choices *c, uint32_t stage, uint32_t chunk)
@@ -50,7 +50,7 @@ static const char *list_separator(const struct text *out)
 static int64_t tokens_that_cut(int64_t tokens, int64_t ranks, uint32_t count)
 {
     int64_t rows = (tokens + ranks - 1) / ranks;
-    while (emit_piece(rows, count, count - 1).rows == 0)
+    while (emit_piece_of_rows(rows, count, count - 1).rows == 0)
         rows++;
     return rows * ranks;
 }
@@ -136,7 +136,7 @@ static bool is_better(const struct greedy_state *g, uint32_t chunk, double start
  * counted. */
 static double flops_of(const struct choices *c, uint32_t subsequence, struct share share)
 {
-    if (c->lengths == NULL)
+    if (c->subsequence_tokens == NULL)
         return 1.0 / share.count;
     int64_t begin = pipeline_prefix(c, subsequence), end = pipeline_prefix(c, subsequence + 1);
     int64_t from = end - (end - begin) / share.count;

@@ -58,7 +58,7 @@ bool pipeline_is_plain(const struct choices *c)
 
 bool pipeline_awaits_messages(const struct choices *c)
 {
-    return c->profile->messages_sync && pipeline_is_plain(c);
+    return c->profile->pipeline_messages_sync && pipeline_is_plain(c);
 }
 
 uint32_t pipeline_layers_before(const struct choices *c)
@@ -88,9 +88,9 @@ struct layer_range pipeline_layers(const struct choices *c, uint32_t chunk)
 int64_t pipeline_prefix(const struct choices *c, uint32_t s)
 {
     int64_t tokens = 0;
-    if (c->lengths == NULL)
+    if (c->subsequence_tokens == NULL)
         return c->seq / c->subsequences * s;
     for (uint32_t i = 0; i < s; i++)
-        tokens += c->lengths[i];
+        tokens += c->subsequence_tokens[i];
     return tokens;
 }

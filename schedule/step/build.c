@@ -92,7 +92,7 @@ static void make_streams(struct emit *e)
     e->stream.h2d = ir_add_stream(e->ir, "h2d", STREAM_H2D);
     e->stream.d2h = ir_add_stream(e->ir, "d2h", STREAM_D2H);
     e->stream.host = ir_add_stream(e->ir, "host", STREAM_HOST);
-    if (fpdt_offloads(e->choices) && e->choices->profile->chunk_fifo) {
+    if (fpdt_offloads(e->choices) && e->choices->profile->chunk_copies_share_stream) {
         e->stream.offload = ir_add_stream(e->ir, "offload", STREAM_H2D);
         e->stream.side_stream = ir_add_stream(e->ir, "offload.aside", STREAM_D2H);
     }
@@ -102,14 +102,14 @@ static void make_streams(struct emit *e)
         e->stream.expert_exchange = ir_add_stream(e->ir, "comm.ep", STREAM_COMM);
     make_ring_streams(e, &e->group.outer_ring, "comm.cp", "comm.dkv");
     make_ring_streams(e, &e->group.inner_ring, "comm.cp_in", "comm.dkv_in");
-    if (e->group.outer_ring.size > 1 && e->choices->profile->ring_retains)
+    if (e->group.outer_ring.size > 1 && e->choices->profile->ring_keeps_blocks)
         e->stream.second_compute = ir_add_stream(e->ir, "compute.second", STREAM_COMPUTE);
 }
 
 /* Returns the order of tokens over ranks, which decides how evenly the visible pairs are distributed. */
 static struct token_layout layout_of(const struct choices *c)
 {
-    static const uint8_t kinds[RING_DEALT + 1] = {
+    static const uint8_t kinds[RING_BY_CORE_PLAN + 1] = {
         LAYOUT_ZIGZAG_2D, LAYOUT_CONTIGUOUS, LAYOUT_STRIPED, LAYOUT_ZIGZAG_DOCUMENTS, LAYOUT_DEALT};
     uint8_t kind = c->cp > 1 ? kinds[c->ring_layout] : LAYOUT_CONTIGUOUS;
     if (kind == LAYOUT_ZIGZAG_2D && c->hp == 1)
@@ -120,14 +120,14 @@ static struct token_layout layout_of(const struct choices *c)
                                      .hp = c->hp * c->row_ranks,
                                      .chunks = c->subsequences,
                                      .tokens = c->seq,
-                                     .length = c->lengths};
+                                     .length = c->subsequence_tokens};
     if (c->attention == CHOICE_ATTENTION_FPDT)
         return (struct token_layout){.kind = LAYOUT_RANK_ORDINAL,
                                      .cp = 1,
                                      .hp = c->hp,
-                                     .chunks = c->chunks,
+                                     .chunks = c->chunk_count,
                                      .tokens = c->seq,
-                                     .chunk = c->seq % c->chunk == 0 ? 0 : c->chunk};
+                                     .chunk = c->seq % c->chunk_tokens == 0 ? 0 : c->chunk_tokens};
     return (struct token_layout){kind, c->cp, c->hp * c->row_ranks, 1, c->seq, 0, NULL};
 }
 
@@ -141,8 +141,8 @@ enum {
 
 double step_ops_at_most(const struct choices *c)
 {
-    double tiles = (double)c->chunks * (double)c->chunks / 2 + (double)c->chunks;
-    double layer = (OPS_PER_LAYER_MAX * (double)c->chunks + OPS_PER_TILE_MAX * tiles +
+    double tiles = (double)c->chunk_count * (double)c->chunk_count / 2 + (double)c->chunk_count;
+    double layer = (OPS_PER_LAYER_MAX * (double)c->chunk_count + OPS_PER_TILE_MAX * tiles +
                     (c->cp > 1 ? OPS_PER_RING_STEP_MAX * (double)c->cp : 0)) *
                        (double)c->micro_batch +
                    OPS_PER_CHUNK_MAX * (double)c->ffn_chunks;
@@ -181,7 +181,7 @@ static const struct transformer *of_tensor_rank(const struct choices *c, struct 
 {
     if (c->tp == 1)
         return c->model;
-    *share = tensor_share(c->model, c->tp, tensor_vocabulary_unit(c));
+    *share = tensor_share_of_model(c->model, c->tp, tensor_vocabulary_unit(c));
     return share;
 }
 
@@ -200,7 +200,7 @@ int64_t step_bucket_bytes(const struct choices *c)
 {
     struct transformer room;
     int64_t elements = 0;
-    if (c->profile->holds_bucket && weights_sharded_params(c))
+    if (c->profile->keeps_bucket && weights_sharded_params(c))
         elements += c->profile->bucket_elements;
     if (c->profile->placeholder_gradients && !states_are_bf16((enum states)c->states) &&
         c->model->experts == 0)
@@ -211,7 +211,7 @@ int64_t step_bucket_bytes(const struct choices *c)
 void step_rotary_tables(const struct choices *c, uint64_t block[STEP_ROTARY_TABLES])
 {
     const struct transformer *model = c->model;
-    bool held = c->profile->rotary_tables && model->positions == POSITIONS_ROPE;
+    bool held = c->profile->keeps_rotary_tables && model->positions == POSITIONS_ROPE;
     uint64_t numbers = held ? (uint64_t)(c->seq * model->head_dim) : 0;
     block[0] = c->attention == CHOICE_ATTENTION_FPDT ? 0 : numbers * dtype_bytes(DTYPE_F32);
     block[1] = block[2] = numbers * dtype_bytes(c->dtype);
@@ -256,7 +256,7 @@ static bool emit_and_rewrite(struct emit *e, struct ir *out, struct offsets_figu
     else if (layers && (c->activations != CHOICE_ACTIVATIONS_KEEP ||
                         c->up_projection == UP_PROJECTION_RECOMPUTE))
         pass_recompute(e, &list);
-    if (layers && fpdt_offloads(c) && !c->profile->recompute_whole)
+    if (layers && fpdt_offloads(c) && !c->profile->recomputes_whole_layer)
         pass_remove_dead_copies(e, &list);
     pass_bound_stored_chunks(e, &list);
     if (layers && (c->activations == CHOICE_ACTIVATIONS_OFFLOAD ||
@@ -305,7 +305,7 @@ static void take_documents(struct ir *ir, const struct choices *c)
     const struct row_bytes bytes =
         row_bytes_of(c->model, (double)dtype_bytes((enum dtype)c->dtype));
     struct deal_choice rule;
-    if (c->ring_layout != RING_DEALT ||
+    if (c->ring_layout != RING_BY_CORE_PLAN ||
         (c->documents != NULL && documents_are_dealt(c->documents))) {
         documents_copy(&ir->documents, &ir->arena, c->documents);
         return;
@@ -351,7 +351,7 @@ static bool build(struct ir *out, const struct choices *c, const struct transfor
     struct emit e = {
         .ir = &staging,
         .choices = c,
-        .kept_extra_bytes = kept_of(c),
+        .kept_extra_bytes = kept_bytes_of(c),
         .planned_memories = planned,
         .whole_model = whole,
         .unit = {.tokens = c->seq / c->hp / c->cp,
@@ -365,21 +365,21 @@ static bool build(struct ir *out, const struct choices *c, const struct transfor
             states_are_bf16((enum states)c->states) ? c->dtype : weights_grad_dtype(c),
     };
     staging.layout = layout_of(c);
-    if (c->lengths != NULL) {
+    if (c->subsequence_tokens != NULL) {
         int64_t *length = arena_array(&staging.arena, c->subsequences, sizeof *length);
-        memcpy(length, c->lengths, c->subsequences * sizeof *length);
+        memcpy(length, c->subsequence_tokens, c->subsequences * sizeof *length);
         staging.layout.length = length;
     }
-    if (c->documents != NULL || c->ring_layout == RING_DEALT) {
+    if (c->documents != NULL || c->ring_layout == RING_BY_CORE_PLAN) {
         take_documents(&staging, c);
         e.sequence_documents = sequence_documents(&e);
     }
     if (c->routing != NULL)
         routing_copy(&staging.routing, &staging.arena, c->routing);
-    else if (c->remainders)
+    else if (c->routing_has_remainders)
         routing_init_even(&staging.routing, &staging.arena, (uint32_t)c->model->experts,
                           (uint32_t)c->model->experts_per_token, (uint32_t)c->model->layers);
-    staging.routing.capacity = c->capacity;
+    staging.routing.capacity = c->expert_capacity;
     staging.routing.is_spread = dispatcher_facts[c->dispatcher].sends_once;
     staging.global_batch = c->global_batch;
     staging.micro_batch = c->micro_batch;
@@ -427,7 +427,7 @@ enum status step_build_planned(struct ir *out, const struct choices *choices, un
     struct choices scoped = in_scope(choices, &bare);
     const struct transformer *model = scoped.model;
     scoped.model = of_tensor_rank(&scoped, &share);
-    assert((!scoped.needs_lengths || scoped.subsequences == 1) &&
+    assert((!scoped.needs_subsequence_tokens || scoped.subsequences == 1) &&
            "lengths are the caller's to make");
     if (check_size(&scoped, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;

@@ -395,7 +395,8 @@ static struct view logits_of(struct emit *e, struct view x, struct view labels)
 /* True if the loss is FPDT_LogitsLoss, which saves only its input. */
 static bool is_of_fpdt(const struct emit *e)
 {
-    return e->choices->attention == CHOICE_ATTENTION_FPDT && e->choices->profile->loss_again;
+    return e->choices->attention == CHOICE_ATTENTION_FPDT &&
+           e->choices->profile->loss_recomputes_logits;
 }
 
 /* True if the loss saves only its input, as cut cross entropy and FPDT's do: the forward of all pieces comes first, and
@@ -466,7 +467,7 @@ struct loss_rows {
 /* Fills *rows with piece i of the rows of x; returns false if there are no rows left (in a short subsequence). */
 static bool loss_rows(struct emit *e, buffer_id x, uint32_t i, struct loss_rows *rows)
 {
-    rows->piece = emit_piece(e->unit.rows, e->choices->loss_chunks, i);
+    rows->piece = emit_piece_of_rows(e->unit.rows, e->choices->loss_chunks, i);
     if (rows->piece.rows == 0)
         return false;
     rows->x = view_rows(x, rows->piece.begin, rows->piece.rows, e->choices->model->hidden);
@@ -499,7 +500,7 @@ buffer_id head(struct emit *e, buffer_id x)
     for (uint32_t i = 0;
          goes_twice(e) && i < e->choices->loss_chunks && loss_rows(e, source, i, &r); i++)
         loss_forward(e, widened_logits(e, r.x, r.labels), r.labels, view_none(), view_none());
-    bool on_host = is_of_fpdt(e) && e->choices->profile->loss_host;
+    bool on_host = is_of_fpdt(e) && e->choices->profile->loss_offloads_input;
     if (on_host)
         source = to_host(e, x_all);
     emit_fp32_sum_begin(e, part, WEIGHT_HEAD);

@@ -78,8 +78,8 @@ static struct route_rows route_rows(const struct emit *e, uint32_t layer, int64_
     const uint32_t list = routing->list_of[layer];
     const struct routing_fullest fullest = routing_find_fullest(routing, list, rows, ranks);
     to.own_experts = (struct expert_rows){fullest.copies * ranks, list + 1, to.copies, 0};
-    to.is_listed = c->capacity.factor > 0 || c->dispatcher != DISPATCHER_ALLTOALL;
-    if (c->capacity.factor > 0) {
+    to.is_listed = c->expert_capacity.factor > 0 || c->dispatcher != DISPATCHER_ALLTOALL;
+    if (c->expert_capacity.factor > 0) {
         to.copies = routing_kept(routing, list, rows);
         to.own_experts.kept = to.copies;
     }
@@ -168,7 +168,7 @@ static struct work tokens_work(const struct emit *e, const struct route_rows *ro
     return (struct work){.kind = WORK_ALL_TO_ALL,
                          .all_to_all = {.group = e->group.ep,
                                         .bytes = rows->read_rows * row_bytes,
-                                        .channels = dispatcher_facts[c->dispatcher].sms,
+                                        .channels = dispatcher_facts[c->dispatcher].exchange_sms,
                                         .route = rows->own_experts.route,
                                         .cols = cols,
                                         .ahead = ahead ? sent : 0,
@@ -250,8 +250,8 @@ static struct view combine_rows(struct emit *e, const char *stem, struct view x,
 static void wait_for_counts(struct emit *e, const struct route_rows *rows)
 {
     const struct choices *c = e->choices;
-    if (!c->profile->experts_sync || !dispatcher_facts[c->dispatcher].sends_counts ||
-        c->capacity.pad)
+    if (!c->profile->host_waits_for_expert_counts ||
+        !dispatcher_facts[c->dispatcher].waits_for_row_counts || c->expert_capacity.pad)
         return;
     emit_host_wait(e, rows->which_rows == PERMUTE_GATHERED ? e->stream.expert_exchange
                                                            : e->stream.compute);

@@ -69,7 +69,9 @@ static int64_t touched_elements(const struct emit *e, enum chain chain)
         [CHAIN_AGAIN] = {22, 8},
         [CHAIN_BACKWARD] = {27, 23},
     };
-    return computed_again(e) && e->choices->profile->chunk_eager ? counted[chain][is_gated(e)] : 0;
+    return computed_again(e) && e->choices->profile->chunk_ffn_is_eager
+               ? counted[chain][is_gated(e)]
+               : 0;
 }
 
 /* Returns the number of parts into which the rows of a piece are cut; all but one of them are recomputed. Selective
@@ -107,7 +109,7 @@ static void mlp_wide(struct emit *e, uint32_t layer, struct view x, buffer_id up
      * is */
     int64_t beside = keeps_product(e, parts) || computed_again(e) ? 0 : beside_rows(e, rows);
     for (uint32_t i = 0; i < parts; i++) {
-        struct piece part = emit_piece(rows, parts, i);
+        struct piece part = emit_piece_of_rows(rows, parts, i);
         bool last = i + 1 == parts && beside > 0;
         up[i] = last ? emit_buffer(e, "up", CATEGORY_ACTIVATION, (enum dtype)e->choices->dtype,
                                    part.rows * width + beside * f, 0)
@@ -131,7 +133,7 @@ static void mlp_wide_backward(struct emit *e, const buffer_id up[FFN_PARTS], buf
     int64_t f = e->choices->model->ffn, width = is_gated(e) ? 2 * f : f;
     uint32_t parts = wide_parts(e, rows);
     for (uint32_t i = 0; i < parts; i++) {
-        struct piece part = emit_piece(rows, parts, i);
+        struct piece part = emit_piece_of_rows(rows, parts, i);
         struct work work = {.kind = is_gated(e) ? WORK_SWIGLU_BACKWARD : WORK_GELU_BACKWARD,
                             .activation = {part.rows, f, touched_elements(e, CHAIN_BACKWARD),
                                            emit_activation_function(e)}};
@@ -148,7 +150,7 @@ static void mlp_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id y
     struct layer_saved *saved = &e->layer_saved[layer];
     int64_t h = model->hidden, f = model->ffn;
     for (uint32_t i = 0; i < e->choices->ffn_chunks; i++) {
-        struct piece piece = emit_piece(e->unit.own_rows, e->choices->ffn_chunks, i);
+        struct piece piece = emit_piece_of_rows(e->unit.own_rows, e->choices->ffn_chunks, i);
         if (piece.rows == 0) /* a short subsequence may have no rows in the last pieces */
             break;
         int64_t rows = piece.rows * (int64_t)e->choices->row_ranks;
@@ -177,7 +179,7 @@ static void mlp_backward(struct emit *e, uint32_t layer, buffer_id dy, buffer_id
     emit_fp32_sum_begin(e, layer, WEIGHT_DOWN);
     emit_fp32_sum_begin(e, layer, WEIGHT_UP);
     for (uint32_t i = 0; i < e->choices->ffn_chunks; i++) {
-        struct piece piece = emit_piece(e->unit.own_rows, e->choices->ffn_chunks, i);
+        struct piece piece = emit_piece_of_rows(e->unit.own_rows, e->choices->ffn_chunks, i);
         if (piece.rows == 0) /* a short subsequence may have no rows in the last pieces */
             break;
         int64_t rows = piece.rows * (int64_t)e->choices->row_ranks;
@@ -225,7 +227,7 @@ static void experts_forward_pieces(struct emit *e, uint32_t layer, buffer_id x, 
 {
     int64_t h = e->choices->model->hidden;
     for (uint32_t i = 0; i < e->choices->ffn_chunks; i++) {
-        struct piece piece = emit_piece(e->unit.own_rows, e->choices->ffn_chunks, i);
+        struct piece piece = emit_piece_of_rows(e->unit.own_rows, e->choices->ffn_chunks, i);
         if (piece.rows == 0) /* a short subsequence may have no rows in the last pieces */
             break;
         e->tags.chunk = e->choices->ffn_chunks > 1 ? (uint16_t)i : IR_NONE16;
@@ -240,7 +242,7 @@ static void experts_backward_pieces(struct emit *e, uint32_t layer, buffer_id dy
 {
     int64_t h = e->choices->model->hidden;
     for (uint32_t i = 0; i < e->choices->ffn_chunks; i++) {
-        struct piece piece = emit_piece(e->unit.own_rows, e->choices->ffn_chunks, i);
+        struct piece piece = emit_piece_of_rows(e->unit.own_rows, e->choices->ffn_chunks, i);
         if (piece.rows == 0) /* a short subsequence may have no rows in the last pieces */
             break;
         struct expert_saved *saved = &e->layer_saved[layer].experts[i];

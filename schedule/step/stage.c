@@ -45,7 +45,7 @@ static struct row_range rows_of(const struct stage *s, uint32_t chunk, uint32_t 
     int64_t k = share.count, i = (int64_t)stage - share.first;
     if (i < 0 || i >= k)
         return (struct row_range){0, 0};
-    struct piece piece = emit_piece(rows, k, i);
+    struct piece piece = emit_piece_of_rows(rows, k, i);
     return (struct row_range){piece.begin, piece.begin + piece.rows};
 }
 
@@ -98,7 +98,7 @@ static int64_t most_keys(const struct stage *s, uint32_t chunk)
             rows = (pipeline_prefix(c, last + 1) - begin) / c->row_ranks;
     int64_t most = rows;
     for (uint32_t k = 2; shares && k <= c->pp; k++) {
-        int64_t all = emit_piece(rows, k, 0).rows * k;
+        int64_t all = emit_piece_of_rows(rows, k, 0).rows * k;
         most = all > most ? all : most;
     }
     return begin + most * c->row_ranks;

@@ -19,7 +19,7 @@ struct layer_saved *saved_new(struct emit *e)
         row[l].attention = arena_array(&e->arena, (size_t)c->micro_batch, sizeof *row->attention);
         for (int64_t i = 0; i < c->micro_batch && c->attention == CHOICE_ATTENTION_FPDT; i++)
             row[l].attention[i].chunk =
-                arena_array(&e->arena, c->chunks, sizeof *row->attention->chunk);
+                arena_array(&e->arena, c->chunk_count, sizeof *row->attention->chunk);
         row[l].up = arena_array(&e->arena, c->ffn_chunks, sizeof *row->up);
         if (c->model->experts > 0)
             row[l].experts = arena_array(&e->arena, c->ffn_chunks, sizeof *row->experts);

@@ -45,15 +45,15 @@ static void add_tensor(struct emit *e, bool experts, const char *prefix,
                        uint64_t *offset)
 {
     uint32_t copied = e->tensor.axes & ~e->tensor.copy_axes;
-    int64_t rows = 0, cols = cut->cols ? spec->cols / (int64_t)e->tensor.size : spec->cols;
+    int64_t rows = 0, cols = cut->cuts_columns ? spec->cols / (int64_t)e->tensor.size : spec->cols;
     int64_t first = 0;
     char name[NAME_SIZE];
-    for (int i = 0; i < cut->blocks; i++) {
+    for (int i = 0; i < cut->block_count; i++) {
         const struct tensor_block *block = &cut->block[i];
         int64_t parts = (int64_t)e->tensor.size;
-        if (block->copied)
+        if (block->is_copied)
             parts /= tensor_kv_copies(e->whole_model, parts);
-        int64_t padded = cut->vocabulary ? e->choices->model->vocab * parts : 0;
+        int64_t padded = cut->is_vocabulary ? e->choices->model->vocab * parts : 0;
         if (padded < block->rows + parts) /* which parts of equal size have by themselves */
             padded = 0;
         int size = snprintf(name, sizeof name, "%s%s%s%s", prefix, spec->name,
@@ -61,17 +61,18 @@ static void add_tensor(struct emit *e, bool experts, const char *prefix,
         assert(size < NAME_SIZE);
         ir_add_tensor(
             e->ir,
-            (struct tensor){.name = name,
-                            .rows = block->rows,
-                            .cols = spec->cols,
-                            .slice_axes = {cut->rows ? block->copied ? copied : e->tensor.axes : 0,
-                                           cut->cols ? e->tensor.axes : 0},
-                            .first = first,
-                            .padded = padded});
+            (struct tensor){
+                .name = name,
+                .rows = block->rows,
+                .cols = spec->cols,
+                .slice_axes = {cut->cuts_rows ? block->is_copied ? copied : e->tensor.axes : 0,
+                               cut->cuts_columns ? e->tensor.axes : 0},
+                .first = first,
+                .padded = padded});
         first += block->rows;
-        rows += padded > 0  ? padded / parts
-                : cut->rows ? (block->rows + parts - 1) / parts
-                            : block->rows;
+        rows += padded > 0       ? padded / parts
+                : cut->cuts_rows ? (block->rows + parts - 1) / parts
+                                 : block->rows;
     }
     const enum weight weight = weight_of(spec->name);
     e->weights.slot[experts][weight] =
@@ -124,11 +125,12 @@ static void add_part(struct emit *e, uint32_t part, const char *prefix,
     for (int whole = 0; whole < 2; whole++) {
         p->whole_begin = offset;
         for (size_t i = 0; i < count; i++) {
-            struct tensor_cut cut = {.block = {{NULL, spec[i].rows, false}}, .blocks = 1};
+            struct tensor_cut cut = {.block = {{NULL, spec[i].rows, false}}, .block_count = 1};
             bool complete = tensor_is_complete(e->choices, spec[i].name);
             if (e->tensor.size > 1 && !complete)
                 cut = tensor_cut_of(e->whole_model, spec[i].name, spec[i].rows);
-            if ((cut.rows || cut.cols || complete) == (bool)whole || is_spread(e, &spec[i]))
+            if ((cut.cuts_rows || cut.cuts_columns || complete) == (bool)whole ||
+                is_spread(e, &spec[i]))
                 continue;
             add_tensor(e, experts, prefix, &spec[i], &cut, &offset);
             p->whole_tensor_count += (uint32_t)whole;
@@ -375,7 +377,8 @@ static void make_states(struct emit *e, uint32_t b)
     /* one_copy: the optimizer updates the parameters themselves */
     bool together = c->optimizer != CHOICE_OPTIMIZER_HOST ||
                     c->parameters == PARAMETERS_HOST; /* in one memory */
-    bool one_copy = shard_params && together && (c->profile->params_f32 || weights_are_masters(c));
+    bool one_copy =
+        shard_params && together && (c->profile->sharded_params_f32 || weights_are_masters(c));
     enum dtype shard_dtype =
         one_copy ? states_master_dtype((enum states)c->states) : (enum dtype)c->dtype;
 

@@ -198,7 +198,8 @@ static void reduce_gradient(struct shard *s, uint32_t row, uint32_t op)
                                      wide ? DTYPE_F32 : (enum dtype)e->weights.grad_dtype);
         gradient->reduction = weights_collective(e, e->stream.grad_reduce, WORK_REDUCE_SCATTER,
                                                  ranks->shard_group, whole, target);
-        if (profile->all_reduces && flat.i != IR_NONE) /* an all-reduce ends with an all-gather */
+        if (profile->buckets_all_reduced &&
+            flat.i != IR_NONE) /* an all-reduce ends with an all-gather */
             gradient->reduction = weights_collective(e, e->stream.grad_reduce, WORK_ALL_GATHER,
                                                      ranks->shard_group, target, flat);
     }
@@ -329,9 +330,9 @@ bool shard_in_order(const struct shard *s)
 bool shard_reduces_at_end(const struct shard *s)
 {
     const struct choices *c = s->e->choices;
-    bool stage = c->pp > 1 && c->profile->stages_accumulate;
+    bool stage = c->pp > 1 && c->profile->stages_reduce_at_end;
     return shard_in_order(s) ||
-           ((c->profile->reduce_at_end || stage) && !weights_reduce_each_micro_batch(c));
+           ((c->profile->reduces_after_backward || stage) && !weights_reduce_each_micro_batch(c));
 }
 
 void shard_reduce_in_order(struct shard *s, const struct op_list *list)

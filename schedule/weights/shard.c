@@ -37,7 +37,7 @@ static bool is_of_root(const struct emit *e, uint32_t bundle)
 /* True if stages are torch.distributed.pipelining's. */
 static bool has_torch_stages(const struct emit *e)
 {
-    return e->choices->pp > 1 && e->choices->profile->stages_accumulate;
+    return e->choices->pp > 1 && e->choices->profile->stages_reduce_at_end;
 }
 
 /* True if an op is part of the root module's forward. Where the loss is part of it and comes in pieces, each with its
@@ -46,7 +46,7 @@ static bool has_torch_stages(const struct emit *e)
 static bool in_forward(const struct shard *s, uint32_t op)
 {
     const struct choices *c = s->e->choices;
-    bool pieces = c->profile->loss_in_root && c->loss_chunks > 1 && c->loss != LOSS_CUT &&
+    bool pieces = c->profile->loss_in_root_unit && c->loss_chunks > 1 && c->loss != LOSS_CUT &&
                   s->ir->op.region[op] == REGION_LOSS;
     return pieces || s->ir->op.phase[op] == PHASE_FORWARD;
 }
@@ -114,7 +114,8 @@ static uint32_t run_begin(const struct shard *s, const struct op_list *list, uin
                           uint32_t i)
 {
     const struct use_run *before = s->run_count > 0 ? &s->run[s->run_count - 1] : NULL;
-    bool loss = s->e->choices->profile->loss_in_root && before != NULL && before->bundle == bundle;
+    bool loss =
+        s->e->choices->profile->loss_in_root_unit && before != NULL && before->bundle == bundle;
     while (loss && i > before->end && !in_forward(s, list->op[i - 1]))
         i--;
     return i;
@@ -210,13 +211,13 @@ static bool stays_gathered(const struct shard *s, const struct op_list *list, ui
 }
 
 /* Finds the runs that use the gathered copy of an earlier run: a bundle stays gathered if it is read again before
- * `reuse_elements` elements of other bundles have been read (DeepSpeed's stage3_max_reuse_distance). This concerns
- * the last layers and the head, between forward and backward. FSDP's root stays gathered for a micro-batch, or for its
- * forward and its backward each. */
+ * `reuse_within_elements` elements of other bundles have been read (DeepSpeed's stage3_max_reuse_distance). This
+ * concerns the last layers and the head, between forward and backward. FSDP's root stays gathered for a micro-batch, or
+ * for its forward and its backward each. */
 static void find_kept(struct shard *s, const struct op_list *list)
 {
     const struct emit *e = s->e;
-    uint64_t reach = (uint64_t)e->choices->profile->reuse_elements, read = 0;
+    uint64_t reach = (uint64_t)e->choices->profile->reuse_within_elements, read = 0;
     /* per bundle: the number of its last run, from 1 on, and the elements read up to the end of that run */
     uint32_t *last = arena_array(&s->arena, e->weights.bundle_count, sizeof *last);
     uint64_t *then = arena_array(&s->arena, e->weights.bundle_count, sizeof *then);
@@ -243,8 +244,8 @@ static buffer_id fetch_part(struct shard *s, buffer_id part, uint32_t after)
     return to.buffer;
 }
 
-/* Gathers the parameters of a run, unless those of an earlier run are still gathered; the gather may reuse the
- * memory of the run `prefetch` + 1 before it. With the profile's switch collectives_hold it waits for the op before the
+/* Gathers the parameters of a run, unless those of an earlier run are still gathered; the gather may reuse the memory
+ * of the run `prefetch` + 1 before it. With the profile's switch collectives_block_issue it waits for the op before the
  * run. */
 static void gather_run(struct shard *s, uint32_t r, const struct op_list *in)
 {
@@ -255,7 +256,7 @@ static void gather_run(struct shard *s, uint32_t r, const struct op_list *in)
         return;
     }
     uint32_t first = in->op[run->begin];
-    uint32_t before = run_before(s, r, e->choices->profile->prefetch + 1);
+    uint32_t before = run_before(s, r, e->choices->profile->prefetch_layers + 1);
     buffer_id part = e->weights.bundle[run->bundle].param_shard;
     op_id op;
     weights_set_tags(e, (enum phase)s->ir->op.phase[first], REGION_WEIGHTS, first);
@@ -275,12 +276,12 @@ static void gather_run(struct shard *s, uint32_t r, const struct op_list *in)
             part = in_compute_dtype;
         }
         buffer_id to = run->gathered_buffer;
-        if (e->choices->profile->weights_gathered_flat)
+        if (e->choices->profile->gathers_to_flat_buffer)
             to = run->flat_buffer = ir_add_buffer_like(s->ir, run->gathered_buffer);
         op = weights_collective(e, e->stream.weight_gather, WORK_ALL_GATHER,
                                 e->weights.bundle[run->bundle].ranks->shard_group, part, to);
     }
-    if (!s->remote_weights && e->choices->profile->collectives_hold && run->begin > 0)
+    if (!s->remote_weights && e->choices->profile->collectives_block_issue && run->begin > 0)
         emit_add_dependency(e, op, (op_id){in->op[run->begin - 1]});
     else if (before != IR_NONE)
         emit_add_dependency(e, op, (op_id){in->op[s->run[before].end - 1]});
@@ -316,9 +317,10 @@ static void gather_before(struct shard *s, uint32_t r, uint32_t i, const struct 
     const struct use_run *run = &s->run[r];
     uint32_t op = in->op[i], param = s->e->weights.bundle[run->bundle].param.i;
     if (run->begin == i)
-        gather_to(s, profile->weights_after_core ? r : run_after(s, r, profile->prefetch), in);
+        gather_to(s, profile->gathers_after_core ? r : run_after(s, r, profile->prefetch_layers),
+                  in);
     if (run->after_core == i)
-        gather_to(s, run_after(s, r, profile->prefetch), in);
+        gather_to(s, run_after(s, r, profile->prefetch_layers), in);
     if (run->begin == i)
         copy_out(s, run, op);
     for (uint32_t k = 0; run->gathered_buffer.i != IR_NONE && k < s->ir->op.read_count[op]; k++)
@@ -429,7 +431,7 @@ static void begin_gradients(struct shard *s, uint32_t i, uint32_t op, uint32_t *
 /* Writes the list with gathers before, and reductions after, the ops that ask for them. */
 static void rewrite_list(struct shard *s, const struct op_list *list)
 {
-    bool holds = s->e->choices->profile->collectives_hold && !shard_reduces_at_end(s);
+    bool holds = s->e->choices->profile->collectives_block_issue && !shard_reduces_at_end(s);
     uint32_t r = 0, next = 0; /* the run and the gradient to come */
     op_id held = {IR_NONE};   /* a reduction that the next op waits for */
     for (uint32_t i = 0; i < list->count; i++) {
@@ -457,12 +459,12 @@ static void rewrite_list(struct shard *s, const struct op_list *list)
 static void hold_root(struct shard *s, const struct op_list *list)
 {
     const struct profile *profile = s->e->choices->profile;
-    for (uint32_t r = 0; profile->weights_gathered_flat && r < s->run_count; r++) {
+    for (uint32_t r = 0; profile->gathers_to_flat_buffer && r < s->run_count; r++) {
         const struct use_run *run = &s->run[r];
         uint32_t last = run->end - 1;
         bool forward = in_forward(s, list->op[last]);
         if (!weights_root_unit(s->e->choices) || !is_of_root(s->e, run->bundle) ||
-            run->gathered_buffer.i == IR_NONE || (forward && !profile->loss_in_root))
+            run->gathered_buffer.i == IR_NONE || (forward && !profile->loss_in_root_unit))
             continue;
         while (last + 1 < list->count && in_forward(s, list->op[last + 1]) == forward)
             last++;

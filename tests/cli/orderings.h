@@ -55,7 +55,7 @@ static enum status predict_variant(struct variant_step *step, const struct exter
     enum status status = external_setup_read_args(&setup, &unused, text.data, "", diag);
     if (status == STATUS_OK)
         status = prediction_make(&p, &(struct prediction_question){.setup = &setup}, diag);
-    *step = (struct variant_step){p.sim.step_s, p.verdict, p.choices.shared};
+    *step = (struct variant_step){p.sim.step_s, p.verdict, p.choices.shared_units};
     prediction_release(&p);
     setup_release(&setup);
     text_release(&text);

@@ -86,13 +86,14 @@ static void the_schema_describes_every_value(void)
 /* Members that are no choices of a user. */
 static const char *const others[] = {
     /* both */
-    "model", "sm", "gpus_per_node", "documents", "routing", "capacity", "lengths", "offload_hidden",
-    "offload_hidden_of",
+    "model", "sm", "gpus_per_node", "documents", "routing", "expert_capacity", "subsequence_tokens",
+    "offload_hidden_bytes", "offload_hidden_bytes_of",
     /* struct request: the machine; what costs fill in; the implementation of `published` */
-    "ranks", "only_attention", "impl", "shared_open", "offload_adaptive",
+    "ranks", "single_attention_impl", "impl", "shared_units_open", "offload_adaptive",
     /* struct choices: parts of a strategy, a row by a function, or what follows from choices */
-    "attention", "strategy", "profile", "needs_lengths", "shared", "interleaved", "chunks",
-    "offload_ratio", "row_ranks", "core_plan", "attention_masked", "remainders"};
+    "attention", "strategy", "profile", "needs_subsequence_tokens", "shared_units",
+    "ring_ranks_per_node", "chunk_count", "offload_ratio", "row_ranks", "core_plan",
+    "attention_masked", "routing_has_remainders"};
 
 static bool is_word(char c)
 {
@@ -270,8 +271,8 @@ static void identities_differ_where_choices_matter(void)
         int64_t one[CHOICE_NAME_COUNT], other[CHOICE_NAME_COUNT];
         if (row->chosen_member.size == 0)
             continue;
-        small.cp = small.hp = small.tp = small.pp = small.dp = small.window = 2;
-        small.chunks = small.subsequences = 2;
+        small.cp = small.hp = small.tp = small.pp = small.dp = small.ring_window = 2;
+        small.chunk_count = small.subsequences = 2;
         small.pipeline = CHOICE_PIPELINE_MSP;
         small.weights = CHOICE_WEIGHTS_ZERO3;
         small.accumulation = 2;
@@ -289,8 +290,8 @@ static void identities_differ_where_choices_matter(void)
                 &choice_rows[CHOICE_NAME_host_layers]) /* of these the value says if it matters */
             continue;
         small.products = 0;
-        small.cp = small.hp = small.tp = small.pp = small.dp = small.window = 1;
-        small.chunks = small.subsequences = 1;
+        small.cp = small.hp = small.tp = small.pp = small.dp = small.ring_window = 1;
+        small.chunk_count = small.subsequences = 1;
         small.pipeline = CHOICE_PIPELINE_NONE;
         small.model = &dense;
         small.ranks = 1;
@@ -369,9 +370,9 @@ static void requests_with_other_lists_have_other_keys(void)
     const struct transformer sparse = {.attention_chunk = 8};
     const struct request base = {.model = &model,
                                  .subsequences = 2,
-                                 .lengths = lengths,
-                                 .offload_hidden_of = hidden,
-                                 .shared = &shared,
+                                 .subsequence_tokens = lengths,
+                                 .offload_hidden_bytes_of = hidden,
+                                 .shared_units = &shared,
                                  .documents = &documents,
                                  .routing = &routing};
     struct request changed[20];
@@ -379,25 +380,25 @@ static void requests_with_other_lists_have_other_keys(void)
     const struct setup setup = {0};
     for (size_t i = 0; i < ARRAY_LEN(changed); i++)
         changed[i] = base;
-    changed[1].lengths = other_lengths;
-    changed[2].lengths = NULL;
-    changed[3].offload_hidden_of = other_hidden;
-    changed[4].offload_hidden_of = NULL;
-    changed[5].shared = &other_shared;
-    changed[6].shared = NULL;
+    changed[1].subsequence_tokens = other_lengths;
+    changed[2].subsequence_tokens = NULL;
+    changed[3].offload_hidden_bytes_of = other_hidden;
+    changed[4].offload_hidden_bytes_of = NULL;
+    changed[5].shared_units = &other_shared;
+    changed[6].shared_units = NULL;
     changed[7].documents = &other_documents;
     changed[8].documents = NULL;
-    changed[9].offload_hidden = 1;
-    changed[10].shared_open = true;
+    changed[9].offload_hidden_bytes = 1;
+    changed[10].shared_units_open = true;
     changed[11].impl = "x";
     changed[12].ranks = 2;
-    changed[13].only_attention = 1;
+    changed[13].single_attention_impl = 1;
     changed[14].model = &sparse;
     changed[15].documents = &undealt_documents;
     changed[16].documents = &dealt_documents;
     changed[17].routing = &other_routing;
     changed[18].routing = NULL;
-    changed[19].capacity.factor = 1;
+    changed[19].expert_capacity.factor = 1;
     for (size_t i = 0; i < ARRAY_LEN(changed); i++) {
         key[i] = outcome_request_key(&setup, &changed[i], 8);
         for (size_t k = 0; k < i; k++)
@@ -405,11 +406,13 @@ static void requests_with_other_lists_have_other_keys(void)
     }
     CHECK("gpus are part of it", outcome_request_key(&setup, &base, 4) != key[0]);
     struct request same = base;
-    same.lengths = same_lengths;
+    same.subsequence_tokens = same_lengths;
     same.model = &same_model;
-    memset((char *)&same + offsetof(struct request, shared_open) + sizeof same.shared_open, 0xa5,
-           offsetof(struct request, seq) - offsetof(struct request, shared_open) -
-               sizeof same.shared_open);
+    memset((char *)&same + offsetof(struct request, shared_units_open) +
+               sizeof same.shared_units_open,
+           0xa5,
+           offsetof(struct request, seq) - offsetof(struct request, shared_units_open) -
+               sizeof same.shared_units_open);
     CHECK("the same key", outcome_request_key(&setup, &same, 8) == key[0]);
     arena_release(&arena);
 }

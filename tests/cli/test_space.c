@@ -62,7 +62,7 @@ static bool load(struct setup *setup, size_t i, struct diag *diag)
     setup->request.profile = questions[i].profile;
     setup->request.strategy = questions[i].strategy;
     setup->request.dtype = questions[i].dtype;
-    setup->request.chunk = questions[i].chunk;
+    setup->request.chunk_tokens = questions[i].chunk;
     if (questions[i].chunk > 0)
         setup_set_sparsity(setup, questions[i].chunk, 0.5);
     subsequences_open(&setup->request, setup);

@@ -53,7 +53,7 @@ static const struct request expert_requests[] = {
     {.strategy = "ring", .ranks = 4, .seq = 32, .ring_layout = RING_STRIPED},
     {.strategy = "ring", .ranks = 2, .seq = 32, .micro_batch = 2},
     {.strategy = "2d", .ranks = 4, .hp = 2, .cp = 2, .seq = 32},
-    {.strategy = "fpdt", .ranks = 2, .seq = 48, .chunk = 20},
+    {.strategy = "fpdt", .ranks = 2, .seq = 48, .chunk_tokens = 20},
     {.strategy = "upipe", .ranks = 2, .seq = 32, .ffn_chunks = 2},
     {.strategy = "ulysses", .ranks = 4, .hp = 2, .pp = 2, .seq = 32, .global_batch = 4},
     {.strategy = "local",
@@ -127,7 +127,7 @@ static const struct request_row spread_rows[] = {
      CHOICE_WEIGHTS_ZERO1,
      0,
      NULL},
-    {{.strategy = "fpdt", .ranks = 2, .hp = 2, .ep = 2, .seq = 48, .chunk = 24},
+    {{.strategy = "fpdt", .ranks = 2, .hp = 2, .ep = 2, .seq = 48, .chunk_tokens = 24},
      CHOICE_WEIGHTS_ZERO3,
      2,
      NULL},
@@ -256,7 +256,7 @@ static const struct request_row odd_rows[] = {
      CHOICE_WEIGHTS_ZERO1,
      0,
      NULL},
-    {{.strategy = "fpdt", .ranks = 2, .hp = 2, .ep = 2, .seq = 48, .chunk = 20},
+    {{.strategy = "fpdt", .ranks = 2, .hp = 2, .ep = 2, .seq = 48, .chunk_tokens = 20},
      CHOICE_WEIGHTS_ZERO3,
      2,
      NULL},
@@ -384,8 +384,8 @@ static void gpt_oss_computes_the_reference(void)
     check_family(&expert_gpt_oss);
 }
 
-/* Llama 4: one expert a token, whose weight multiplies what it reads, and a shared one, in every second layer; chunks in the
- * layers that rotate, and norms of heads without weights there. Four layers: the period of both. */
+/* Llama 4: one expert a token, whose weight multiplies what it reads, and a shared one, in every second layer; chunks
+ * in the layers that rotate, and norms of heads without weights there. Four layers: the period of both. */
 static const struct transformer expert_llama4 = {.name = "llama-4",
                                                  .layers = 4,
                                                  .hidden = 32,

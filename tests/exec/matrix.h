@@ -210,8 +210,8 @@ static inline struct request product_request(const struct matrix_row *product)
         .placement = l[FACTOR_PLACEMENT],
         .stage_placement = l[FACTOR_STAGES],
         .ring_layout = l[FACTOR_RING],
-        .window = value[FACTOR_WINDOW],
-        .rotate = l[FACTOR_ROTATION],
+        .ring_window = value[FACTOR_WINDOW],
+        .rotation = l[FACTOR_ROTATION],
         .tensor_plan = l[FACTOR_TENSOR_PLAN],
         .vocabulary = l[FACTOR_VOCABULARY],
         .grad_sync = l[FACTOR_GRAD_SYNC],
@@ -222,12 +222,12 @@ static inline struct request product_request(const struct matrix_row *product)
         .micro_batch = value[FACTOR_MICRO],
         .loss_chunks = value[FACTOR_LOSS],
         .ffn_chunks = value[FACTOR_FFN],
-        .chunk = value[FACTOR_CHUNK] * value[FACTOR_RANKS],
+        .chunk_tokens = value[FACTOR_CHUNK] * value[FACTOR_RANKS],
         .kv_offload = l[FACTOR_KV_OFFLOAD],
-        .fetch = l[FACTOR_FETCH],
+        .chunk_fetch = l[FACTOR_FETCH],
         .chunk_order = l[FACTOR_CHUNK_ORDER],
         .helpers = l[FACTOR_HELPERS],
-        .shared = l[FACTOR_SHARED] > 0 ? &factor_shared[l[FACTOR_SHARED]] : NULL,
+        .shared_units = l[FACTOR_SHARED] > 0 ? &factor_shared[l[FACTOR_SHARED]] : NULL,
         .sm = 80,
         .gpus_per_node = 2,
     };
@@ -266,10 +266,11 @@ static inline const char *choices_label(const struct choices *c, char *text, siz
         pipeline_names[c->pipeline], c->pp, c->virtual_stages, c->dp, c->cp, c->hp, c->tp,
         tensor_plan_names[c->tensor_plan], vocabulary_names[c->vocabulary],
         grad_sync_names[c->grad_sync], reshard_names[c->reshard], parameters_names[c->parameters],
-        c->window, rotation_names[c->rotation], c->shard, c->seq, c->subsequences, c->micro_batch,
-        c->accumulation, c->loss_chunks, c->ffn_chunks, c->chunk, c->chunks,
-        kv_offload_names[c->kv_offload], chunk_order_names[c->chunk_order], fetch_names[c->fetch],
-        helper_names[c->helpers], dtype_name(c->dtype), c->shared.first, c->shared.last);
+        c->ring_window, rotation_names[c->rotation], c->shard, c->seq, c->subsequences,
+        c->micro_batch, c->accumulation, c->loss_chunks, c->ffn_chunks, c->chunk_tokens,
+        c->chunk_count, kv_offload_names[c->kv_offload], chunk_order_names[c->chunk_order],
+        fetch_names[c->chunk_fetch], helper_names[c->helpers], dtype_name(c->dtype),
+        c->shared_units.first, c->shared_units.last);
     return text;
 }
 
@@ -449,8 +450,8 @@ static inline bool check_choices_today(const struct choices *choices, bool poiso
     return !check_today(calls++, SIZE_MAX, days) || check_choices(choices, poison);
 }
 
-/* Checks the choices of a request, with poison, if they are in the sample of the day. A request that does not resolve is
- * a failure. */
+/* Checks the choices of a request, with poison, if they are in the sample of the day. A request that does not resolve
+ * is a failure. */
 static inline void check_request_today(const struct request *request, size_t days)
 {
     struct choices choices;

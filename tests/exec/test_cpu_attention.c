@@ -51,7 +51,7 @@ static struct work shape(enum work_kind kind, int64_t q, int64_t kv, int64_t hea
                          .attention = {q, kv, heads, kv_heads, dim, mask, offset, window}};
 }
 
-static const struct row {
+static const struct chain_row {
     const char *label;
     int64_t q, kv, heads, kv_heads, dim;
     enum mask mask;
@@ -80,7 +80,7 @@ static void forward_agrees_with_its_definition(void)
 {
     struct check_random random = check_random_make();
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        const struct row *r = &rows[i];
+        const struct chain_row *r = &rows[i];
         struct kernel_call t = trial_new(shape(WORK_ATTENTION, r->q, r->kv, r->heads, r->kv_heads,
                                                r->dim, r->mask, r->offset, r->window),
                                          &random);
@@ -105,7 +105,7 @@ static void backward_agrees_with_differences(void)
 {
     struct check_random random = check_random_make();
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        const struct row *r = &rows[i];
+        const struct chain_row *r = &rows[i];
         struct work work = shape(WORK_ATTENTION, r->q, r->kv, r->heads, r->kv_heads, r->dim,
                                  r->mask, r->offset, r->window);
         struct kernel_call f = trial_new(work, &random), b = trial_new(work, &random);

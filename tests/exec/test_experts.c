@@ -63,7 +63,7 @@ static void set_capacity(struct request *request, const struct routing *shares, 
                                                         {1300000, 1, TOKEN_DROP_PROBABILITY},
                                                         {9000000, 0, TOKEN_DROP_POSITION}};
     request->routing = i % 2 == 0 ? shares : NULL;
-    request->capacity = capacities[i % ARRAY_LEN(capacities)];
+    request->expert_capacity = capacities[i % ARRAY_LEN(capacities)];
 }
 
 /* Copies above the capacity of an expert are dropped, by either rule, and rows are padded to it, with even routing and

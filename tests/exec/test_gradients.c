@@ -73,7 +73,7 @@ static void sparse_chunks_compute_the_reference(void)
                                   .ranks = 2,
                                   .hp = 2,
                                   .seq = 56,
-                                  .chunk = 16,
+                                  .chunk_tokens = 16,
                                   .kv_offload = i % 4 == 3,
                                   .chunk_order = i / 2 % 2,
                                   .gpus_per_node = 2,

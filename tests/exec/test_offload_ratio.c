@@ -1,6 +1,6 @@
 /* tests/exec/test_offload_ratio.c: activations that are offloaded by ratio return unchanged. All pipelines but TeraPipe
  * and Seq1F1B, also with tensors of which only a part is offloaded, with and without a profile's waits for copies
- * (offload_waits), compute the reference's step. */
+ * (offload_waits_per_unit), compute the reference's step. */
 #include "schedule/choices/profile.h"
 #include "schedule/config/resolve_config.h"
 #include "schedule/step/build.h"
@@ -64,7 +64,7 @@ static void what_leaves_comes_back(void)
             .subsequences = rows[i].subsequences,
             .global_batch = rows[i].units,
             .offload_ratio = rows[i].ratio,
-            .offload_hidden = rows[i].hidden,
+            .offload_hidden_bytes = rows[i].hidden,
             .sm = 80,
             .gpus_per_node = 8,
         };
@@ -72,7 +72,7 @@ static void what_leaves_comes_back(void)
         if (diag.text != NULL)
             fputs(diag.text, stderr);
         profile = *choices.profile;
-        profile.offload_waits = rows[i].waits;
+        profile.offload_waits_per_unit = rows[i].waits;
         choices.profile = &profile;
         check_choices(&choices, true);
         CHECK("something leaves, where the backward does not come next",

@@ -40,14 +40,14 @@ static const struct transformer deep[] = {
      .tied_head = true},
 };
 
-struct row {
+struct chain_row {
     int pipeline, weights, activations;
     int64_t pp, dp, hp, units, subsequences;
     int model;
     const char *profile;
 };
 
-static struct request request_of(const struct row *row)
+static struct request request_of(const struct chain_row *row)
 {
     return (struct request){
         .model = &deep[row->model],
@@ -71,7 +71,7 @@ static struct request request_of(const struct row *row)
     };
 }
 
-static void check(const struct row *row)
+static void check(const struct chain_row *row)
 {
     struct request request = request_of(row);
     check_request_today(&request, DAYS);
@@ -83,17 +83,17 @@ static void every_pipeline_computes_the_reference(void)
         bool pieces = pipeline_row((enum pipeline_choice)p)->subsequences;
         for (int model = 0; model < 2; model++)
             for (int64_t pp = 2; pp <= 4; pp += 2)
-                check(&(struct row){.pipeline = p,
-                                    .weights = CHOICE_WEIGHTS_REPLICATED,
-                                    .activations =
-                                        pp == 2 ? CHOICE_ACTIVATIONS_KEEP : CHOICE_ACTIVATIONS_FULL,
-                                    .pp = pp,
-                                    .dp = 1,
-                                    .hp = 1,
-                                    .units = pieces ? 2 : 4,
-                                    .subsequences = pieces ? 2 : 1,
-                                    .model = model,
-                                    .profile = pp == 2 ? "ideal" : "deepspeed"});
+                check(&(struct chain_row){.pipeline = p,
+                                          .weights = CHOICE_WEIGHTS_REPLICATED,
+                                          .activations = pp == 2 ? CHOICE_ACTIVATIONS_KEEP
+                                                                 : CHOICE_ACTIVATIONS_FULL,
+                                          .pp = pp,
+                                          .dp = 1,
+                                          .hp = 1,
+                                          .units = pieces ? 2 : 4,
+                                          .subsequences = pieces ? 2 : 1,
+                                          .model = model,
+                                          .profile = pp == 2 ? "ideal" : "deepspeed"});
     }
 }
 
@@ -102,16 +102,16 @@ static void stages_share_their_weights_as_one_rank_would(void)
     for (int p = CHOICE_PIPELINE_1F1B; p < CHOICE_PIPELINE_MSP; p++) {
         bool pieces = pipeline_row((enum pipeline_choice)p)->subsequences;
         for (int weights = 0; weights < CHOICE_WEIGHTS_COUNT; weights++)
-            check(&(struct row){.pipeline = p,
-                                .weights = weights,
-                                .activations = (p + weights) % CHOICE_ACTIVATIONS_COUNT,
-                                .pp = 2,
-                                .dp = 2,
-                                .hp = 1 + p % 2,
-                                .units = 2,
-                                .subsequences = pieces ? 4 : 1,
-                                .model = (p + weights) % 2,
-                                .profile = weights % 2 == 0 ? "ideal" : "deepspeed"});
+            check(&(struct chain_row){.pipeline = p,
+                                      .weights = weights,
+                                      .activations = (p + weights) % CHOICE_ACTIVATIONS_COUNT,
+                                      .pp = 2,
+                                      .dp = 2,
+                                      .hp = 1 + p % 2,
+                                      .units = 2,
+                                      .subsequences = pieces ? 4 : 1,
+                                      .model = (p + weights) % 2,
+                                      .profile = weights % 2 == 0 ? "ideal" : "deepspeed"});
     }
 }
 
@@ -123,17 +123,17 @@ static void sequences_of_a_micro_batch_are_cut_alike(void)
                                     CHOICE_PIPELINE_INTERLEAVED, CHOICE_PIPELINE_ZB_V};
     for (size_t i = 0; i < ARRAY_LEN(pipelines); i++)
         for (int model = 0; model < 2; model++) {
-            struct row row = {.pipeline = pipelines[i],
-                              .weights = model == 0 ? CHOICE_WEIGHTS_ZERO1 : CHOICE_WEIGHTS_ZERO3,
-                              .activations =
-                                  i % 2 == 0 ? CHOICE_ACTIVATIONS_FULL : CHOICE_ACTIVATIONS_RATIO,
-                              .pp = i == 0 ? 1 : 2,
-                              .dp = 1,
-                              .hp = 1 + (int64_t)(i + (size_t)model) % 2,
-                              .subsequences = 2 + 2 * model,
-                              .units = 6,
-                              .model = model,
-                              .profile = model == 0 ? "megatron" : "ideal"};
+            struct chain_row row = {
+                .pipeline = pipelines[i],
+                .weights = model == 0 ? CHOICE_WEIGHTS_ZERO1 : CHOICE_WEIGHTS_ZERO3,
+                .activations = i % 2 == 0 ? CHOICE_ACTIVATIONS_FULL : CHOICE_ACTIVATIONS_RATIO,
+                .pp = i == 0 ? 1 : 2,
+                .dp = 1,
+                .hp = 1 + (int64_t)(i + (size_t)model) % 2,
+                .subsequences = 2 + 2 * model,
+                .units = 6,
+                .model = model,
+                .profile = model == 0 ? "megatron" : "ideal"};
             struct request request = request_of(&row);
             struct choices choices;
             struct diag diag = {0};
@@ -151,16 +151,16 @@ static void subsequences_compute_the_reference(void)
 {
     for (int64_t pieces = 2; pieces <= 8; pieces *= 2)
         for (int wide = 0; wide < 2; wide++) {
-            struct row row = {.pipeline =
-                                  pieces == 8 ? CHOICE_PIPELINE_SEQ1F1B : CHOICE_PIPELINE_NONE,
-                              .weights = CHOICE_WEIGHTS_ZERO2,
-                              .activations = (int)(pieces / 2 + wide) % CHOICE_ACTIVATIONS_COUNT,
-                              .pp = pieces == 8 ? 2 : 1,
-                              .dp = 1,
-                              .hp = 2,
-                              .units = 2,
-                              .subsequences = pieces,
-                              .profile = "ideal"};
+            struct chain_row row = {
+                .pipeline = pieces == 8 ? CHOICE_PIPELINE_SEQ1F1B : CHOICE_PIPELINE_NONE,
+                .weights = CHOICE_WEIGHTS_ZERO2,
+                .activations = (int)(pieces / 2 + wide) % CHOICE_ACTIVATIONS_COUNT,
+                .pp = pieces == 8 ? 2 : 1,
+                .dp = 1,
+                .hp = 2,
+                .units = 2,
+                .subsequences = pieces,
+                .profile = "ideal"};
             struct request request = request_of(&row);
             if (wide) {
                 request.dtype = DTYPE_BF16;
@@ -175,16 +175,16 @@ static void stages_of_tensor_ranks_compute_the_reference(void)
 {
     for (int p = CHOICE_PIPELINE_1F1B; p < CHOICE_PIPELINE_MSP; p++) {
         bool pieces = pipeline_row((enum pipeline_choice)p)->subsequences;
-        struct row row = {.pipeline = p,
-                          .weights = p % CHOICE_WEIGHTS_COUNT,
-                          .activations = p % CHOICE_ACTIVATIONS_COUNT,
-                          .pp = 2,
-                          .dp = 1 + p % 2,
-                          .hp = 1,
-                          .units = 2,
-                          .subsequences = pieces ? 4 : 1,
-                          .model = p % 2,
-                          .profile = "megatron"};
+        struct chain_row row = {.pipeline = p,
+                                .weights = p % CHOICE_WEIGHTS_COUNT,
+                                .activations = p % CHOICE_ACTIVATIONS_COUNT,
+                                .pp = 2,
+                                .dp = 1 + p % 2,
+                                .hp = 1,
+                                .units = 2,
+                                .subsequences = pieces ? 4 : 1,
+                                .model = p % 2,
+                                .profile = "megatron"};
         struct request request = request_of(&row);
         request.strategy = "megatron-sp";
         request.tp = 2;
@@ -198,18 +198,18 @@ static void lengths_may_differ(void)
 {
     static const int64_t lengths[] = {10, 2, 14, 6};
     for (int tensor = 0; tensor < 2; tensor++) {
-        struct row row = {.pipeline = CHOICE_PIPELINE_SEQ1F1B,
-                          .weights = CHOICE_WEIGHTS_ZERO1,
-                          .activations = CHOICE_ACTIVATIONS_FULL,
-                          .pp = 2,
-                          .dp = 1,
-                          .hp = 2,
-                          .units = 2,
-                          .subsequences = 4,
-                          .model = tensor,
-                          .profile = tensor ? "megatron" : "deepspeed"};
+        struct chain_row row = {.pipeline = CHOICE_PIPELINE_SEQ1F1B,
+                                .weights = CHOICE_WEIGHTS_ZERO1,
+                                .activations = CHOICE_ACTIVATIONS_FULL,
+                                .pp = 2,
+                                .dp = 1,
+                                .hp = 2,
+                                .units = 2,
+                                .subsequences = 4,
+                                .model = tensor,
+                                .profile = tensor ? "megatron" : "deepspeed"};
         struct request request = request_of(&row);
-        request.lengths = lengths;
+        request.subsequence_tokens = lengths;
         if (tensor) {
             request.strategy = "megatron-sp";
             request.hp = 1;
@@ -233,20 +233,20 @@ static void shared_subsequences_compute_the_reference(void)
     for (size_t k = 0; k < ARRAY_LEN(extents) * HELPERS_COUNT * ARRAY_LEN(rows); k++) {
         size_t i = k % ARRAY_LEN(rows), j = k / ARRAY_LEN(rows);
         int helpers = (int)(j % HELPERS_COUNT);
-        struct row row = {.pipeline = CHOICE_PIPELINE_MSP,
-                          .weights = i % 2 ? CHOICE_WEIGHTS_ZERO1 : CHOICE_WEIGHTS_REPLICATED,
-                          .activations = (int)(i + 1) % CHOICE_ACTIVATIONS_COUNT,
-                          .pp = rows[i].pp,
-                          .dp = 1 + (int64_t)(i % 2),
-                          .hp = 1,
-                          .units = 1 + (int64_t)(i % 3 == 1),
-                          .subsequences = rows[i].subsequences,
-                          .model = (int)i % 2,
-                          .profile = i % 2 ? "megatron" : "ideal"};
+        struct chain_row row = {.pipeline = CHOICE_PIPELINE_MSP,
+                                .weights = i % 2 ? CHOICE_WEIGHTS_ZERO1 : CHOICE_WEIGHTS_REPLICATED,
+                                .activations = (int)(i + 1) % CHOICE_ACTIVATIONS_COUNT,
+                                .pp = rows[i].pp,
+                                .dp = 1 + (int64_t)(i % 2),
+                                .hp = 1,
+                                .units = 1 + (int64_t)(i % 3 == 1),
+                                .subsequences = rows[i].subsequences,
+                                .model = (int)i % 2,
+                                .profile = i % 2 ? "megatron" : "ideal"};
         struct request request = request_of(&row);
         request.seq = (rows[i].pp == 2 ? 4 : 12) * rows[i].subsequences;
         request.helpers = helpers;
-        request.shared = &extents[j / HELPERS_COUNT];
+        request.shared_units = &extents[j / HELPERS_COUNT];
         check_request_today(&request, DAYS);
     }
 }
@@ -270,24 +270,24 @@ static void stages_of_tensor_ranks_share_subsequences(void)
     };
     for (size_t k = 0; k < ARRAY_LEN(extents) * HELPERS_COUNT * ARRAY_LEN(rows); k++) {
         size_t i = k % ARRAY_LEN(rows), j = k / ARRAY_LEN(rows);
-        struct row row = {.pipeline = CHOICE_PIPELINE_MSP,
-                          .weights = rows[i].weights,
-                          .activations = rows[i].activations,
-                          .pp = rows[i].pp,
-                          .dp = rows[i].dp,
-                          .hp = 1,
-                          .units = 1 + (int64_t)(i == 1),
-                          .subsequences = rows[i].subsequences,
-                          .model = rows[i].model,
-                          .profile = rows[i].profile};
+        struct chain_row row = {.pipeline = CHOICE_PIPELINE_MSP,
+                                .weights = rows[i].weights,
+                                .activations = rows[i].activations,
+                                .pp = rows[i].pp,
+                                .dp = rows[i].dp,
+                                .hp = 1,
+                                .units = 1 + (int64_t)(i == 1),
+                                .subsequences = rows[i].subsequences,
+                                .model = rows[i].model,
+                                .profile = rows[i].profile};
         struct request request = request_of(&row);
         request.strategy = "megatron-sp";
         request.tp = rows[i].tp;
         request.ranks *= rows[i].tp;
         request.seq = rows[i].seq;
-        request.lengths = rows[i].lengths;
+        request.subsequence_tokens = rows[i].lengths;
         request.helpers = (int)(j % HELPERS_COUNT);
-        request.shared = &extents[j / HELPERS_COUNT];
+        request.shared_units = &extents[j / HELPERS_COUNT];
         check_request_today(&request, DAYS);
     }
 }

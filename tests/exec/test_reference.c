@@ -11,7 +11,7 @@
 
 #define VOCAB 11
 
-static const struct row {
+static const struct chain_row {
     const char *label;
     struct transformer t;
 } models[] = {
@@ -121,7 +121,7 @@ static const struct row {
       .qk_norm = true}},
 };
 
-static struct reference *make(const struct row *row)
+static struct reference *make(const struct chain_row *row)
 {
     struct transformer t = row->t;
     t.vocab = VOCAB;
@@ -267,7 +267,7 @@ static void positions_matter_where_there_are_any(void)
     }
     for (size_t i = 0; i < ARRAY_LEN(models); i++) {
         /* A model of one layer: deeper ones know the order from what the causal mask lets each token see. */
-        struct row row = models[i];
+        struct chain_row row = models[i];
         row.t.layers = 1;
         struct reference *r = make(&row);
         const struct reference_batch plain = {tokens, only, 1, SEQ_LEN, NULL, NULL};

@@ -16,7 +16,7 @@ enum {
 };
 
 /* Configurations; 0 leaves a field open, and OPEN leaves weights, activations or optimizer open. */
-static const struct row {
+static const struct chain_row {
     const char *label;
     const struct transformer *model;
     const char *strategy, *profile;
@@ -43,7 +43,7 @@ static const struct row {
     {"overlapped", &small_llama, NULL, "ideal", 2, 24, 0, 2, 0, ZERO2, OFFLOAD, HOST, 0, 0, 0},
 };
 
-static struct request request_of(const struct row *row)
+static struct request request_of(const struct chain_row *row)
 {
     struct request request = step_request(row->model, row->ranks, row->seq);
     request.strategy = row->strategy;
@@ -109,7 +109,7 @@ static void rings_compute_what_the_reference_computes(void)
         request.dp = row->dp;
         request.cp = row->cp;
         request.hp = row->hp;
-        request.window = row->window;
+        request.ring_window = row->window;
         request.placement = row->placement;
         request.ring_layout = row->layout;
         request.weights = row->weights;

@@ -45,7 +45,7 @@ static double torchtitan_s(int64_t gpus, int64_t seq, int rotate)
     struct prediction p = {0};
     setup->request.strategy = "ring";
     setup->request.profile = "torchtitan";
-    setup->request.rotate = rotate;
+    setup->request.rotation = rotate;
     setup->request.kernels = KERNELS_COMPILED;
     setup->request.seq = seq;
     double seconds = predict(&p, setup, "torchtitan") ? p.sim.step_s : 0;
@@ -80,7 +80,7 @@ static struct setup *load_windows(void)
 {
     struct setup *setup = load("internlm-7b-mha", "layers=4", "loongtrain-a100", 8);
     setup->request.strategy = "ring";
-    setup->request.window = 2;
+    setup->request.ring_window = 2;
     setup->request.activations = CHOICE_ACTIVATIONS_SELECTIVE;
     setup->request.seq = 65536;
     return setup;

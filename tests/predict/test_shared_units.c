@@ -110,7 +110,7 @@ static void hidden_bytes_are_the_setups(void)
     double *bytes = NULL;
     if (load(&w, "gpt-7b", "dgx-a100", 8, 4, 131072, PIECES)) {
         struct request *r = &w.setup.request;
-        r->partition = PARTITION_OPTION_LENGTH;
+        r->length_rule = PARTITION_OPTION_LENGTH;
         r->activations = CHOICE_ACTIVATIONS_RATIO;
         struct request asked = *r;
         r->offload_adaptive = true;
@@ -118,7 +118,7 @@ static void hidden_bytes_are_the_setups(void)
               offload_hidden_bytes(&bytes, &asked, &w.choices, &w.setup, &w.diag) == STATUS_OK);
         CHECK("filled", setup_fill_open_fields(&w.setup, &w.diag) == STATUS_OK);
         for (int i = 0; i < PIECES; i++)
-            CHECK_CLOSE("bytes behind a piece", r->offload_hidden_of[i], bytes[i], 0);
+            CHECK_CLOSE("bytes behind a piece", r->offload_hidden_bytes_of[i], bytes[i], 0);
     }
     free(bytes);
     unload(&w);

@@ -126,7 +126,7 @@ static inline void plan_give_fixed(struct plan_world *w, struct check_random *ra
         r->loss_chunks = 1;
         break;
     case 4:
-        r->rotate = ROTATE_ALL_GATHER;
+        r->rotation = ROTATE_ALL_GATHER;
         r->kernels = KERNELS_COMPILED;
         break;
     case 5:
@@ -144,8 +144,8 @@ static inline void plan_give_fixed(struct plan_world *w, struct check_random *ra
     case 8:
         w->open.strategy = false;
         r->strategy = "fpdt";
-        r->chunk = r->seq / 2;
-        setup_set_sparsity(&w->setup, r->chunk, 0.3);
+        r->chunk_tokens = r->seq / 2;
+        setup_set_sparsity(&w->setup, r->chunk_tokens, 0.3);
         break;
     default:
         break;

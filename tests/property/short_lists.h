@@ -158,8 +158,8 @@ static inline bool check_times_of_short_list(struct property_world *w, const str
 }
 
 /* Fills *profile with a copy of the named profile and returns it. Its buckets get a random size of 0 to 2.5 layers of
- * parameters, since a toy model fits entirely into the profile's own; prefetch and reuse_elements are random in half
- * of the calls each. */
+ * parameters, since a toy model fits entirely into the profile's own; prefetch and reuse_within_elements are random in
+ * half of the calls each. */
 static inline const struct profile *with_small_buckets(struct profile *profile, const char *name,
                                                        const struct transformer *model,
                                                        struct check_random *random)
@@ -172,9 +172,9 @@ static inline const struct profile *with_small_buckets(struct profile *profile, 
             *profile = all[i];
     profile->bucket_elements = layer * check_random_i64(random, 0, 5) / 2;
     if (check_random_i64(random, 0, 1))
-        profile->prefetch = (uint32_t)check_random_i64(random, 0, 3);
+        profile->prefetch_layers = (uint32_t)check_random_i64(random, 0, 3);
     if (check_random_i64(random, 0, 1))
-        profile->reuse_elements = layer * check_random_i64(random, 0, 3);
+        profile->reuse_within_elements = layer * check_random_i64(random, 0, 3);
     return profile;
 }
 
@@ -185,7 +185,7 @@ static inline bool make_long_world(struct property_world *w, struct check_random
     static struct profile profile;
     bool stages = check_random_i64(random, 0, 2) == 0;
     struct request request = shapes_request(random, stages ? 2 : 8, false);
-    while (stages && request.chunk > 0)
+    while (stages && request.chunk_tokens > 0)
         request = shapes_request(random, 2, false);
     *w = (struct property_world){.model = *request.model};
     w->model.layers = check_random_i64(random, 8, 40);

@@ -86,7 +86,7 @@ static void fill_request(struct request *r, struct check_random *random, enum fr
     r->states = any(random, 0, 4) == 0 ? STATES_BF16 : STATES_FP32;
     r->attention_impl = any(random, 0, 1) ? ATTENTION_CUDNN : ATTENTION_FA2;
     r->dropout = (int)any(random, 0, DROPOUT_COUNT - 1);
-    r->rotate = (int)any(random, 0, ROTATION_COUNT - 1);
+    r->rotation = (int)any(random, 0, ROTATION_COUNT - 1);
     r->stage_placement = (int)any(random, 0, STAGE_PLACEMENT_COUNT - 1);
     r->kernels = any(random, 0, 1) ? KERNELS_COMPILED : KERNELS_PROFILE;
     r->gradients = any(random, 0, 3) == 0 ? (int)any(random, 0, GRADIENTS_COUNT - 1) : 0;
@@ -103,7 +103,7 @@ static void fill_request(struct request *r, struct check_random *random, enum fr
     if (r->model->experts > 0 && any(random, 0, 1))
         r->ep = (int64_t)1 << any(random, 0, 3);
     if (strcmp(r->strategy, "fpdt") == 0) {
-        r->chunk = r->seq / ((int64_t)1 << any(random, 0, 2));
+        r->chunk_tokens = r->seq / ((int64_t)1 << any(random, 0, 2));
         r->kv_offload = (int)any(random, 0, KV_OFFLOAD_COUNT - 1);
     }
 }
@@ -214,12 +214,13 @@ static void put_differences(struct text *out, const struct choices *a, const str
                         a->tp != b->tp || a->ranks != b->ranks},
         {"rotation", ring && a->rotation != b->rotation},
         {"layout", ring && a->ring_layout != b->ring_layout},
-        {"window", ring && a->window != b->window},
+        {"window", ring && a->ring_window != b->ring_window},
         {"seq", a->seq != b->seq},
         {"batch", a->global_batch != b->global_batch || a->micro_batch != b->micro_batch ||
                       a->accumulation != b->accumulation},
         {"pieces", a->loss_chunks != b->loss_chunks || a->ffn_chunks != b->ffn_chunks},
-        {"chunks", a->chunk != b->chunk || (a->chunks > 1 && a->kv_offload != b->kv_offload)},
+        {"chunks", a->chunk_tokens != b->chunk_tokens ||
+                       (a->chunk_count > 1 && a->kv_offload != b->kv_offload)},
         {"compile", (ring || a->profile->chains != CHAINS_FUSED) && a->kernels != b->kernels},
         {"loss", a->loss != b->loss},
         {"vocabulary", a->tp > 1 && a->vocabulary != b->vocabulary},

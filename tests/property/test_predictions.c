@@ -252,19 +252,19 @@ static struct request request_of_all(struct check_random *random, struct transfo
 {
     bool stages = check_random_i64(random, 0, 3) == 0;
     struct request request = shapes_request(random, stages ? 4 : 8, false);
-    while (stages && request.chunk > 0)
+    while (stages && request.chunk_tokens > 0)
         request = shapes_request(random, 4, false);
     int64_t longer = (int64_t)1 << check_random_i64(random, 3, 9);
     *model = larger(request.model, random);
     request.model = model;
     request.seq *= longer;
-    request.chunk *= longer;
+    request.chunk_tokens *= longer;
     request.attention_impl = ATTENTION_FA2;
     request.windows = WINDOWS_CONTIGUOUS;
-    if (request.rotate == ROTATE_PROFILE)
-        request.rotate = ROTATE_P2P;
-    if (request.rotate != ROTATE_P2P)
-        request.window = 1;
+    if (request.rotation == ROTATE_PROFILE)
+        request.rotation = ROTATE_P2P;
+    if (request.rotation != ROTATE_P2P)
+        request.ring_window = 1;
     request.global_batch *= check_random_i64(random, 0, 3) == 0 ? 8 : 1;
     if (!stages)
         return request;
@@ -317,11 +317,11 @@ static bool price(struct priced *priced, const struct request *request, const ch
 }
 
 /* No profile's step is shorter than that of `ideal` once ideal has the other's precision of gradients (grad_dtype,
- * ring_grad_f32, prefix_grad_f32) and its layout (bucket_elements, vocabulary_unit, reuse_elements, params_f32,
- * reduce_at_end, root_unit, offload_grain). TransformerEngine's ring (ring_retains) is another method and is left out
- * where cp > 1. Two differences are allowed: 1e-4 of the step, because sharing of links has let another profile end
- * sooner by 6e-5; and the time by which ideal's updates take longer, because their gathers may share links with
- * gradients that are still being reduced. */
+ * ring_grad_f32, prefix_grad_f32) and its layout (bucket_elements, vocabulary_row_unit, reuse_within_elements,
+ * sharded_params_f32, reduces_after_backward, has_root_unit, offload_grain). TransformerEngine's ring
+ * (ring_keeps_blocks) is another method and is left out where cp > 1. Two differences are allowed: 1e-4 of the step,
+ * because sharing of links has let another profile end sooner by 6e-5; and the time by which ideal's updates take
+ * longer, because their gathers may share links with gradients that are still being reduced. */
 static void no_profile_beats_ideal(void)
 {
     struct check_random random = check_random_make();
@@ -336,19 +336,19 @@ static void no_profile_beats_ideal(void)
         const char *cluster = any_cluster(&random);
         struct profile same = *ideal;
         struct priced theirs, ours;
-        if (other->ring_retains && request.cp > 1)
+        if (other->ring_keeps_blocks && request.cp > 1)
             continue;
-        if (other->collectives_hold && request.pp > 1) /* refused */
+        if (other->collectives_block_issue && request.pp > 1) /* refused */
             continue;
         same.grad_dtype = other->grad_dtype;
         same.ring_grad_f32 = other->ring_grad_f32;
         same.prefix_grad_f32 = other->prefix_grad_f32;
         same.bucket_elements = other->bucket_elements;
-        same.vocabulary_unit = other->vocabulary_unit;
-        same.reuse_elements = other->reuse_elements;
-        same.params_f32 = other->params_f32;
-        same.reduce_at_end = other->reduce_at_end;
-        same.root_unit = other->root_unit;
+        same.vocabulary_row_unit = other->vocabulary_row_unit;
+        same.reuse_within_elements = other->reuse_within_elements;
+        same.sharded_params_f32 = other->sharded_params_f32;
+        same.reduces_after_backward = other->reduces_after_backward;
+        same.has_root_unit = other->has_root_unit;
         same.offload_grain = other->offload_grain;
         request.profile = other->name;
         bool ok = price(&theirs, &request, cluster, NULL);

@@ -119,7 +119,7 @@ static inline void add_stages(struct request *request, struct check_random *rand
 static inline bool world_make_stages(struct property_world *w, struct check_random *random)
 {
     struct request request = shapes_request(random, 2, false);
-    while (request.chunk > 0) /* fpdt cuts sequences itself */
+    while (request.chunk_tokens > 0) /* fpdt cuts sequences itself */
         request = shapes_request(random, 2, false);
     add_stages(&request, random);
     return world_of(w, random, request, 2 * request.pp * check_random_i64(random, 1, 2));
@@ -143,7 +143,8 @@ static inline bool world_make_replicas(struct property_world *w, struct check_ra
     while (request.shard > 0 && 2 * request.shard <= request.ranks / request.tp &&
            check_random_i64(random, 0, 1) > 0)
         request.shard *= 2;
-    if (request.chunk == 0 && request.model->layers > 1 && check_random_i64(random, 0, 2) == 0) {
+    if (request.chunk_tokens == 0 && request.model->layers > 1 &&
+        check_random_i64(random, 0, 2) == 0) {
         add_stages(&request, random);
         w->model = *request.model;
         w->model.layers = 2 * request.pp;

@@ -55,7 +55,7 @@ struct request shapes_request(struct check_random *random, int64_t max_ranks, bo
     struct check_random own = {random->state ^ 0x9e3779b97f4a7c15u};
     int rotate = (int)check_random_i64(&own, 0, ROTATION_COUNT - 1);
     if ((rotate != ROTATE_PROFILE ? rotate : profile[whose].rotation) != ROTATE_P2P ||
-        profile[whose].ring_retains)
+        profile[whose].ring_keeps_blocks)
         window = 1;
     struct request request = {
         .model = model,
@@ -72,8 +72,8 @@ struct request shapes_request(struct check_random *random, int64_t max_ranks, bo
         .cp = cp,
         .hp = hp,
         .tp = tp,
-        .window = window,
-        .rotate = rotate,
+        .ring_window = window,
+        .rotation = rotate,
         .tensor_plan = (int)check_random_i64(&own, 0, TENSOR_PLAN_COUNT - 1),
         .grad_sync = (int)check_random_i64(&own, 0, GRAD_SYNC_COUNT - 1),
         .reshard = (int)check_random_i64(&own, 0, RESHARD_COUNT - 1),
@@ -89,11 +89,11 @@ struct request shapes_request(struct check_random *random, int64_t max_ranks, bo
         .gpus_per_node = 2,
     };
     if (chunks) {
-        request.chunk = hp * check_random_i64(random, 1, request.seq / hp);
+        request.chunk_tokens = hp * check_random_i64(random, 1, request.seq / hp);
         request.kv_offload = (int)check_random_i64(random, 0, KV_OFFLOAD_COUNT - 1);
         request.chunk_order = (int)check_random_i64(random, 0, ORDER_COUNT - 1);
         if (hp > 1 && request.kv_offload == KV_OFFLOAD_ON)
-            request.fetch = (int)check_random_i64(random, 0, FETCH_COUNT - 1);
+            request.chunk_fetch = (int)check_random_i64(random, 0, FETCH_COUNT - 1);
     }
     request.global_batch = dp * request.micro_batch * check_random_i64(random, 1, 3);
     if (request.weights == CHOICE_WEIGHTS_HSDP) {
@@ -115,10 +115,10 @@ const char *shapes_label(const struct request *r, char *text, size_t size)
              r->model->name, r->strategy, r->profile, weights_names[r->weights],
              activations_names[r->activations], optimizer_names[r->optimizer], (long long)r->ranks,
              (long long)r->dp, (long long)r->cp, (long long)r->hp, (long long)r->tp,
-             (long long)r->window, rotation_names[r->rotate], placement_names[r->placement],
+             (long long)r->ring_window, rotation_names[r->rotation], placement_names[r->placement],
              ring_layout_names[r->ring_layout], (long long)r->shard, (long long)r->seq,
              (long long)r->global_batch, (long long)r->micro_batch, (long long)r->loss_chunks,
-             (long long)r->ffn_chunks, (long long)r->chunk, kv_offload_names[r->kv_offload],
-             chunk_order_names[r->chunk_order], fetch_names[r->fetch]);
+             (long long)r->ffn_chunks, (long long)r->chunk_tokens, kv_offload_names[r->kv_offload],
+             chunk_order_names[r->chunk_order], fetch_names[r->chunk_fetch]);
     return text;
 }

@@ -68,7 +68,7 @@ static void every_part_verifies(void)
                 continue; /* its stages contain the projection */
         }
         if (attention == CHOICE_ATTENTION_FPDT)
-            request.chunk = 16;
+            request.chunk_tokens = 16;
         else if (request.scope == SCOPE_FETCH)
             continue; /* there are no fetches from the host */
         snprintf(label, sizeof label, "%s %s %s", request.strategy, request.profile,
@@ -95,7 +95,7 @@ static void forward_flops_are_the_models(void)
         if (build(&ir, &c, &request, label)) {
             /* With tensor ranks the flops are tp times those of one rank's share: its vocabulary is rounded up, in
              * some profiles to a multiple of a unit, and it may hold a copy of a key and value head. */
-            const struct transformer share = tensor_share(
+            const struct transformer share = tensor_share_of_model(
                                          c.model, c.tp, c.tp > 1 ? tensor_vocabulary_unit(&c) : 1),
                                      *m = &share;
             double tokens = (double)c.global_batch * (double)c.seq, products, attention;
@@ -280,9 +280,9 @@ static void copies_to_the_host_make_room(void)
             request.strategy = rows[i].strategy;
             request.profile = rows[i].profile;
             request.activations = rows[i].activations;
-            request.fetch = rows[i].fetch;
+            request.chunk_fetch = rows[i].fetch;
             request.seq = 6144;
-            request.chunk = rows[i].chunks > 0 ? request.seq / rows[i].chunks : 0;
+            request.chunk_tokens = rows[i].chunks > 0 ? request.seq / rows[i].chunks : 0;
             build(&ir, &c, &request, label);
             offsets_plan(&ir, &figures);
             waste[deep] = figures.planned_bytes[MEMORY_HBM] - figures.live[MEMORY_HBM];

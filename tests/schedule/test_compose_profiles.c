@@ -233,8 +233,8 @@ static void internlm_all_reduces_flat_buckets(void)
     CHECK_INT("a gather for each", gathers[1] - gathers[0], scatters[1]);
 }
 
-/* DTensor's kernels beside those of one rank: sums of the gathered tokens' gradients, the loss operator by operator, and
- * the gradient of the whole embedding, whose rows of other ranks are clipped where FSDP does not shard them. */
+/* DTensor's kernels beside those of one rank: sums of the gathered tokens' gradients, the loss operator by operator,
+ * and the gradient of the whole embedding, whose rows of other ranks are clipped where FSDP does not shard them. */
 static void dtensor_does_more(void)
 {
     static const struct {
@@ -544,11 +544,11 @@ static void megatron_pads_the_vocabulary(void)
     model.vocab = 50257;
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         model.heads = model.kv_heads = rows[i].tp;
-        CHECK_INT("rows", tensor_share(&model, rows[i].tp, 128).vocab, rows[i].rows);
-        CHECK_INT("as many as there are", tensor_share(&model, rows[i].tp, 1).vocab,
+        CHECK_INT("rows", tensor_share_of_model(&model, rows[i].tp, 128).vocab, rows[i].rows);
+        CHECK_INT("as many as there are", tensor_share_of_model(&model, rows[i].tp, 1).vocab,
                   (model.vocab + rows[i].tp - 1) / rows[i].tp);
     }
-    CHECK_INT("fits", (model.vocab = 51200, tensor_share(&model, 8, 128).vocab), 6400);
+    CHECK_INT("fits", (model.vocab = 51200, tensor_share_of_model(&model, 8, 128).vocab), 6400);
 }
 
 static bool adds_to_gradients(const struct ir *ir, uint32_t op)

@@ -49,7 +49,7 @@ static void rings_pass_what_the_paper_counts(void)
         struct ir ir;
         struct choices c;
         request.strategy = "ring";
-        request.window = rows[i].window;
+        request.ring_window = rows[i].window;
         request.activations = CHOICE_ACTIVATIONS_KEEP;
         build(&ir, &c, &request, rows[i].label);
         int64_t got[2] = {0, 0}, layers = shapes[0].layers, kv = 2 * (64 / 8) * 64, moved = 0;
@@ -234,7 +234,7 @@ static void wrong_rings_say_what_would_do(void)
         request.dp = rows[i].dp;
         request.cp = rows[i].cp;
         request.hp = rows[i].hp;
-        request.window = rows[i].window;
+        request.ring_window = rows[i].window;
         request.seq = rows[i].seq;
         CHECK(rows[i].label, resolve_choices(&c, &request, NULL, &diag) == STATUS_BAD_INPUT);
         CHECK_TEXT(rows[i].label, diag.text ? diag.text : "", rows[i].message);
@@ -245,7 +245,7 @@ static void wrong_rings_say_what_would_do(void)
         struct choices c;
         struct diag diag = {0};
         request.strategy = "ring";
-        request.window = 4;
+        request.ring_window = 4;
         request.windows = WINDOWS_INTERLEAVED;
         CHECK("interleaved", resolve_choices(&c, &request, NULL, &diag) == STATUS_BAD_INPUT);
         CHECK_TEXT(

@@ -98,7 +98,7 @@ static void one_document_is_causal(void)
         if (i == 0 || i == 3)
             packed.hp = plain.hp = 0;
         packed.cp = plain.cp = i == 3 ? 4 : i == 4 ? 2 : 0;
-        packed.chunk = plain.chunk = i == 5 ? 16 : 0;
+        packed.chunk_tokens = plain.chunk_tokens = i == 5 ? 16 : 0;
         packed.ring_layout = RING_ZIGZAG_DOCUMENTS; /* with one document it is plain zigzag */
         print(&with, &packed);
         print(&without, &plain);
@@ -196,7 +196,7 @@ static void chunks_out_of_sight_are_not_fetched(void)
     request.model = &windowed;
     request.profile = "ideal";
     request.global_batch = 2;
-    request.chunk = 8;
+    request.chunk_tokens = 8;
     build(&ir, &request);
     for (uint32_t op = 0; op < ir.op.count; op++) {
         bool forward = ir.op.phase[op] == PHASE_FORWARD;

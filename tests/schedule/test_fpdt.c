@@ -42,7 +42,7 @@ static void make(struct ir *ir, struct choices *c, const char *strategy, const c
                               .ranks = RANKS,
                               .hp = RANKS,
                               .seq = seq,
-                              .chunk = chunk,
+                              .chunk_tokens = chunk,
                               .loss_chunks = strcmp(strategy, "fpdt") == 0 ? 0 : 1,
                               .sm = 80,
                               .gpus_per_node = 4};
@@ -268,7 +268,7 @@ static void grouped_queries_move_less_with_queries_outside(void)
                                         .ranks = RANKS,
                                         .hp = RANKS,
                                         .seq = TOKENS,
-                                        .chunk = TOKENS / 8,
+                                        .chunk_tokens = TOKENS / 8,
                                         .chunk_order = order,
                                         .sm = 80,
                                         .gpus_per_node = 4};

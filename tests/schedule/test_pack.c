@@ -383,7 +383,7 @@ static void products_waste_little(void)
         large.max_positions *= 4096;
         request.model = &large;
         request.seq *= 4096;
-        request.chunk *= 4096;
+        request.chunk_tokens *= 4096;
         char label[256];
         shapes_label(&request, label, sizeof label);
         struct choices choices;

@@ -154,7 +154,7 @@ static void as_many_stages_as_there_are_streams_for(void)
     deep.layers = TOO_MANY;
     for (int64_t pp = BUILT; pp <= TOO_MANY; pp += TOO_MANY - BUILT) {
         struct request request = request_of(&deep, pp, pp, pp * pp);
-        request.shared = &(struct shared_units){.first = 1};
+        request.shared_units = &(struct shared_units){.first = 1};
         struct choices choices;
         struct diag diag = {0};
         struct ir ir = {0};

@@ -44,7 +44,7 @@ static struct request open_request(int64_t ranks, int64_t seq, int64_t subsequen
                             .ranks = ranks,
                             .seq = seq,
                             .subsequences = subsequences,
-                            .partition = 1,
+                            .length_rule = 1,
                             .weights = -1,
                             .activations = -1,
                             .optimizer = -1,
@@ -62,7 +62,7 @@ static void degrees_follow_the_rule(void)
         request.pp = rows[i].pp;
         request.dp = rows[i].dp;
         request.pipeline = rows[i].pipeline;
-        request.partition = rows[i].partition;
+        request.length_rule = rows[i].partition;
         struct choices c;
         struct diag diag = {0};
         CHECK_INT(rows[i].label, resolve_choices(&c, &request, NULL, &diag), STATUS_OK);

@@ -315,7 +315,7 @@ static void a_host_that_awaits_messages_exposes_them(void)
         if (world_make(&w, label, &request, false)) /* messages take no time */
             unit = w.sim.step_s / (n + 1);
         profile = *w.choices.profile;
-        profile.messages_sync = awaits;
+        profile.pipeline_messages_sync = awaits;
         struct choices choices = w.choices;
         choices.profile = &profile;
         struct sim_options options = {0};
@@ -393,7 +393,7 @@ static void shared_subsequences_fill_the_pipeline(void)
             request.scope = SCOPE_LAYERS_FORWARD;
             request.subsequences = rows[i].n;
             request.seq = 840 * rows[i].n;
-            request.shared = &shared[k];
+            request.shared_units = &shared[k];
             snprintf(label, sizeof label, "pp %d, %d subsequences, %u and %u shared",
                      (int)rows[i].pp, (int)rows[i].n, shared[k].first, shared[k].last);
             if (world_make(&w, label, &request, true)) {
