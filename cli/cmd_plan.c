@@ -121,7 +121,7 @@ static void note_idle_options(const struct options *options, const struct best *
 {
     struct idle_options idle = {0};
     struct diag note = {0};
-    for (size_t i = 0; i < best->count && idle_options_any_given(options); i++) {
+    for (size_t i = 0; i < best->row_count && idle_options_any_given(options); i++) {
         struct choices choices;
         const struct request *request = &best->row[i].request;
         if (resolve_choices(&choices, request, NULL, NULL) == STATUS_OK)
@@ -260,11 +260,11 @@ static enum status write_winner(const struct options *options, struct setup *set
     struct text command = {0}, path = {0}, ranking = {0};
     struct page page = {0};
     *request = winner->request;
-    request->seq = winner->tokens;
+    request->seq = winner->sequence_tokens;
     use_first_batch(&batches, setup, winner->packed_set);
     text_puts(&command, search->base_command);
     if (best->goal == GOAL_GPUS)
-        text_printf(&command, " --gpus %zu", best->gpus);
+        text_printf(&command, " --gpus %zu", best->gpu_count);
     if (best->goal == GOAL_LONGEST)
         text_printf(&command, " --seq %lld", (long long)request->seq);
     text_putc(&command, ' ');
@@ -313,10 +313,11 @@ static enum status plan_best(struct setup *setup, const struct options *options,
                              struct diag *diag)
 {
     struct plan_cache cache;
-    struct best best = {.limits = {.within_s = options_number(options, "within"),
-                                   .gap = options_number(options, "gap") / 100,
-                                   .kept = plan_cache_open(&cache, options, &plan_options, files)}};
-    struct safe_choice safe;
+    struct best best = {
+        .limits = {.time_limit_s = options_number(options, "within"),
+                   .rate_gap_share = options_number(options, "gap") / 100,
+                   .kept_jobs = plan_cache_open(&cache, options, &plan_options, files)}};
+    struct probable_choice probable;
     struct text out = {0}, given = {0};
     const struct screen screen = screen_make(&out);
     struct packed_sets packed_sets = {.request = documents_read_set_request(options)};
@@ -325,32 +326,32 @@ static enum status plan_best(struct setup *setup, const struct options *options,
     struct space_open open = {.strategy = !options_given(options, "strategy"),
                               .placement = !options_given(options, "placement"),
                               .stage_placement = !options_given(options, "stage-placement"),
-                              .layout = !options_given(options, "layout"),
+                              .ring_layout = !options_given(options, "layout"),
                               .mla_exchange = !options_given(options, "mla-exchange"),
                               .core_plans = core_plan_option_is_all(setup->request.core_plan),
                               .packed_sets =
                                   packed_sets.request.lengths_text != NULL ? &packed_sets : NULL,
-                              .only = options_given(options, "only") ? &only : NULL,
-                              .own_profile = published || !options_given(options, "profile")};
+                              .only_framework = options_given(options, "only") ? &only : NULL,
+                              .uses_own_profile = published || !options_given(options, "profile")};
     enum plan_goal goal = options_given(options, "goal")
                               ? (enum plan_goal)options_choice(options, "goal")
                               : GOAL_SPEED;
     put_shared_command(&given, options, goal);
     struct plan_report report = {
         .best = &best,
-        .safe = &safe,
+        .probable = &probable,
         .setup = setup,
         .base_command = given.data,
         .shown_rows = (size_t)options_count(options, "top"),
         .has_details = options_given(options, "all") || options_given(options, "json"),
-        .only_framework = open.only != NULL ? framework_names[only] : NULL};
+        .only_framework = open.only_framework != NULL ? framework_names[only] : NULL};
     struct interrupt interrupt;
     interrupt_catch(&interrupt);
     if (open.core_plans)
         setup->request.core_plan = NULL;
-    enum status status = safe_find(&safe, &best, goal, setup, open,
-                                   options_number(options, "fits-probability"), diag);
-    if (best_ended_by(&best) != NULL && options_given(options, "emit") &&
+    enum status status = probable_find(&probable, &best, goal, setup, open,
+                                       options_number(options, "fits-probability"), diag);
+    if (best_end_reason(&best) != NULL && options_given(options, "emit") &&
         (status == STATUS_OK || status == STATUS_NO)) {
         status = plan_settings_of_interrupted(&out, framework_to_emit(options), &best, open,
                                               options_given(options, "emit-winner"), diag);
@@ -377,7 +378,8 @@ static enum status plan_best(struct setup *setup, const struct options *options,
     if (interrupt_signal() != 0)
         status = diag_error(diag, (struct loc){.name = "plan"}, STATUS_SYSTEM,
                             "ended by %s; %zu of %zu configurations were not searched%s%s",
-                            interrupt_signal_name(), best.kinds[OUTCOME_LEFT], best.count,
+                            interrupt_signal_name(), best.count_of_kind[OUTCOME_NOT_SEARCHED],
+                            best.row_count,
                             writes && status == STATUS_OK ? "; the best of the others is in " : "",
                             writes && status == STATUS_OK ? options_text(options, "o") : "");
     if (status == STATUS_OK || status == STATUS_NO)

@@ -60,7 +60,7 @@ static void put_entry_state(struct text *out, const struct catalogue_entry *entr
 {
     size_t row = find_state_row(states, entry->name[0]), state = table_find_column(states, "state"),
            what = table_find_column(states, "what");
-    if (entry->kind == ENTRY_NOTHING) {
+    if (entry->kind == ENTRY_NOT_SIMULABLE) {
         text_printf(out, "%s: %s", outcome_state_names[STATE_NOT_SIMULABLE], entry->reason);
         return;
     }
@@ -80,9 +80,9 @@ static void put_entry(struct text *out, const struct catalogue_entry *entry,
 {
     struct text shows = {0}, state = {0};
     text_puts(&shows, entry->subject);
-    for (size_t i = 1; i < entry->names; i++)
+    for (size_t i = 1; i < entry->name_count; i++)
         text_printf(&shows, "%s%s%s", i == 1 ? " (also " : ", ", entry->name[i],
-                    i + 1 == entry->names ? ")" : "");
+                    i + 1 == entry->name_count ? ")" : "");
     put_entry_state(&state, entry, states);
     text_printf(out, "%-*s", COLUMN - 1, entry->name[0]);
     text_putc(out, ' ');
@@ -103,7 +103,7 @@ static enum status print_list(const char *path, struct diag *diag)
         status = data_path(&found, "traces/published/reproduced.csv", diag);
     if (status == STATUS_OK)
         status = table_load(&states, found.data, diag);
-    for (size_t e = 0; status == STATUS_OK && e < catalogue.count; e++)
+    for (size_t e = 0; status == STATUS_OK && e < catalogue.entry_count; e++)
         put_entry(&out, &catalogue.entry[e], &states);
     if (status == STATUS_OK)
         status = command_print(&out, diag);
@@ -123,16 +123,16 @@ static enum status select_entries(struct reproduction *r, bool *wanted,
     for (size_t i = 0; status == STATUS_OK && i < options->argument_count; i++) {
         size_t entry;
         if (strcmp(options->argument[i], "all") == 0) {
-            memset(wanted, true, r->catalogue.count * sizeof *wanted);
+            memset(wanted, true, r->catalogue.entry_count * sizeof *wanted);
             continue;
         }
         status = catalogue_find(&r->catalogue, options->argument[i], &entry, diag);
         if (status == STATUS_OK)
             wanted[entry] = true;
     }
-    for (size_t e = 0; status == STATUS_OK && e < r->catalogue.count; e++)
+    for (size_t e = 0; status == STATUS_OK && e < r->catalogue.entry_count; e++)
         if (wanted[e])
-            status = reproduction_want(r, e, diag);
+            status = reproduction_mark_wanted(r, e, diag);
     return status;
 }
 
@@ -165,7 +165,7 @@ static enum status write_entries(const struct reproduction *r, const bool *wante
 {
     size_t entries = 0;
     enum status status = STATUS_OK;
-    for (size_t e = 0; status == STATUS_OK && e < r->catalogue.count; e++) {
+    for (size_t e = 0; status == STATUS_OK && e < r->catalogue.entry_count; e++) {
         if (!wanted[e])
             continue;
         entries++;
@@ -203,7 +203,7 @@ static enum status reproduce_entries(const struct options *options, struct diag 
     const char *folder = options_text(options, "o");
     enum status status =
         reproduction_open(&r, options_text(options, "catalogue"), external_setup_read_args, diag);
-    bool *wanted = heap_zalloc(r.catalogue.count + 1, sizeof *wanted);
+    bool *wanted = heap_zalloc(r.catalogue.entry_count + 1, sizeof *wanted);
     if (status == STATUS_OK)
         status = select_entries(&r, wanted, options, diag);
     if (status == STATUS_OK)

@@ -80,7 +80,7 @@ struct prediction {
     size_t short_list_length; /* index of the short list length that ir has */
     struct reserved reserved;
     struct verdict verdict;
-    bool is_too_slow; /* the memory was not judged: see question.to_exceed */
+    bool is_too_slow; /* the memory was not judged: see question.rate_to_exceed */
 
     /* ---- times, once simulated ---- */
     bool is_simulated;

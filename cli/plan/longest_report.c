@@ -68,14 +68,14 @@ static void print_peak(const struct screen *screen, const struct prediction *p)
 static void put_next_length(struct text *out, const struct longest_certificate *r)
 {
     const struct longest *l = &r->longest;
-    if (l->next == 0) {
+    if (l->next_tokens == 0) {
         text_printf(out, "not asked about: %s",
-                    l->is_interrupted ? interrupt_signal_name() : ladder_why_end(&r->ladder));
+                    l->is_interrupted ? interrupt_signal_name() : ladder_end_reason(&r->ladder));
         return;
     }
-    put_tokens(out, l->next);
-    if (l->refusal[0] != '\0') {
-        text_printf(out, ": refused: %s", l->refusal);
+    put_tokens(out, l->next_tokens);
+    if (l->next_refusal[0] != '\0') {
+        text_printf(out, ": refused: %s", l->next_refusal);
         return;
     }
     const char *between = ": ";
@@ -98,26 +98,27 @@ static void put_next_length(struct text *out, const struct longest_certificate *
  * cases". */
 static void put_less_probable_length(struct text *out, const struct longest_certificate *r)
 {
-    put_tokens(out, r->risky_longest.tokens);
+    put_tokens(out, r->less_probable_longest.tokens);
     text_puts(out, " fit ");
-    verdict_put_odds(out, r->risky_longest.verdict.fits_probability);
+    verdict_put_odds(out, r->less_probable_longest.verdict.fits_probability);
 }
 
 /* Appends the options with each of which a longer sequence fits. */
 static void put_enabling_options(struct text *out, const struct longest_certificate *r)
 {
     enum { SHOWN = 4 };
-    for (size_t i = 0; i < r->flip_count && i < SHOWN; i++) {
-        text_printf(out, "%s%s: %s", i > 0 ? ", " : "", r->flip[i].option,
-                    r->flip[i].last_tried_tokens > 0 ? "at least " : "");
-        units_put_tokens(out, r->flip[i].tokens);
+    for (size_t i = 0; i < r->option_length_count && i < SHOWN; i++) {
+        text_printf(out, "%s%s: %s", i > 0 ? ", " : "", r->option_length[i].option,
+                    r->option_length[i].last_tried_tokens > 0 ? "at least " : "");
+        units_put_tokens(out, r->option_length[i].tokens);
     }
     if (interrupt_signal() != 0)
         text_printf(out, "%s other options were not searched: %s ended the search",
-                    r->flip_count > 0 ? " fits;" : "", interrupt_signal_name());
+                    r->option_length_count > 0 ? " fits;" : "", interrupt_signal_name());
     else
-        text_puts(out,
-                  r->flip_count == 0 ? "no one other option makes a longer sequence fit" : " fits");
+        text_puts(out, r->option_length_count == 0
+                           ? "no one other option makes a longer sequence fit"
+                           : " fits");
 }
 
 /* Appends the longest length: "824K tokens (843776), in steps of 1024, 22 lengths asked about". If all lengths that
@@ -136,10 +137,10 @@ static void put_longest_length(struct text *out, const struct longest_certificat
         text_puts(out, " do not fit");
         return;
     }
-    text_puts(out, longest_is_least(l) ? "at least " : "");
+    text_puts(out, longest_is_lower_bound(l) ? "at least " : "");
     put_tokens(out, l->tokens);
     text_printf(out, " (%lld), in steps of %lld, %u lengths asked about", (long long)l->tokens,
-                (long long)r->ladder.first, l->built_count);
+                (long long)r->ladder.shortest_tokens, l->built_count);
 }
 
 static void print_fit_probability(const struct screen *screen, const struct verdict *v)
@@ -182,23 +183,23 @@ void longest_report_print(const struct screen *screen, const struct longest_cert
     print_labelled_line(screen, "longest", put_longest_length, r);
     if (l->tokens > 0)
         print_fit_probability(screen, &l->verdict);
-    if (r->is_unsafe)
+    if (r->is_less_probable)
         screen_put_labelled_line(screen, "safe", "no length fits as surely as was asked");
     print_labelled_line(screen, "next", put_next_length, r);
-    if (r->risky_longest.tokens > 0)
+    if (r->less_probable_longest.tokens > 0)
         print_labelled_line(screen, "gamble", put_less_probable_length, r);
-    if (r->flips_asked)
+    if (r->were_options_tried)
         print_labelled_line(screen, "with", put_enabling_options, r);
-    if (all && r->at_next.is_simulated)
-        print_peak(screen, &r->at_next);
-    if (!r->at_longest.is_simulated)
+    if (all && r->next_prediction.is_simulated)
+        print_peak(screen, &r->next_prediction);
+    if (!r->longest_prediction.is_simulated)
         return;
-    print_workload(screen, &r->at_longest);
-    print_step_time(screen, &r->at_longest);
-    const struct intervals intervals = intervals_of(&r->at_longest);
+    print_workload(screen, &r->longest_prediction);
+    print_step_time(screen, &r->longest_prediction);
+    const struct intervals intervals = intervals_of(&r->longest_prediction);
     screen_put_heading(screen, "How sure this is");
-    report_print_intervals(&(struct sheet){.screen = screen}, &intervals, r->at_longest.sim.step_s,
-                           &l->verdict);
+    report_print_intervals(&(struct sheet){.screen = screen}, &intervals,
+                           r->longest_prediction.sim.step_s, &l->verdict);
 }
 
 enum status longest_report_interrupted(const struct longest_certificate *r, struct diag *diag)
@@ -206,17 +207,17 @@ enum status longest_report_interrupted(const struct longest_certificate *r, stru
     const struct longest *l = &r->longest;
     struct text what = {0};
     if (!l->is_interrupted) {
-        text_puts(&what, l->tokens > 0 && !r->at_longest.is_simulated
+        text_puts(&what, l->tokens > 0 && !r->longest_prediction.is_simulated
                              ? "the longest sequence was not simulated"
                              : "not all other options were searched");
     } else {
         text_puts(&what, "lengths ");
-        text_puts(&what, l->next == 0 ? "beyond " : l->tokens == 0 ? "below " : "between ");
+        text_puts(&what, l->next_tokens == 0 ? "beyond " : l->tokens == 0 ? "below " : "between ");
         if (l->tokens > 0)
             units_put_tokens(&what, l->tokens);
-        text_puts(&what, l->tokens > 0 && l->next > 0 ? " and " : "");
-        if (l->next > 0)
-            units_put_tokens(&what, l->next);
+        text_puts(&what, l->tokens > 0 && l->next_tokens > 0 ? " and " : "");
+        if (l->next_tokens > 0)
+            units_put_tokens(&what, l->next_tokens);
         text_puts(&what, " tokens were not asked about");
     }
     enum status status = diag_error(diag, (struct loc){.name = "plan"}, STATUS_SYSTEM,
@@ -240,30 +241,30 @@ void longest_report_print_json(struct text *out, const struct longest_certificat
     struct json_out w = {.out = out};
     command_begin_json(&w, "plan_longest");
     json_put_count(&w, "longest_tokens", (uint64_t)l->tokens);
-    if (longest_is_least(l))
+    if (longest_is_lower_bound(l))
         json_put_count(&w, "asked_tokens", (uint64_t)l->tokens);
-    json_put_count(&w, "step_tokens", (uint64_t)r->ladder.first);
-    json_put_count(&w, "next_tokens", (uint64_t)l->next);
-    json_put_text(&w, "next_refused", l->refusal[0] != '\0' ? l->refusal : NULL);
+    json_put_count(&w, "step_tokens", (uint64_t)r->ladder.shortest_tokens);
+    json_put_count(&w, "next_tokens", (uint64_t)l->next_tokens);
+    json_put_text(&w, "next_refused", l->next_refusal[0] != '\0' ? l->next_refusal : NULL);
     json_put_bool(&w, "search_ended_early", l->is_interrupted);
-    json_put_count(&w, "gamble_tokens", (uint64_t)r->risky_longest.tokens);
+    json_put_count(&w, "gamble_tokens", (uint64_t)r->less_probable_longest.tokens);
     if (l->tokens > 0)
         put_json_verdict(&w, "at_longest", &l->verdict);
-    if (r->at_longest.is_simulated) {
-        const struct intervals intervals = intervals_of(&r->at_longest);
-        json_put_number(&w, "step_s", r->at_longest.sim.step_s);
-        report_json_step_interval(&w, &intervals, r->at_longest.sim.step_s);
-        json_put_number(&w, "tokens_per_s_gpu", r->at_longest.tokens_per_s_gpu);
+    if (r->longest_prediction.is_simulated) {
+        const struct intervals intervals = intervals_of(&r->longest_prediction);
+        json_put_number(&w, "step_s", r->longest_prediction.sim.step_s);
+        report_json_step_interval(&w, &intervals, r->longest_prediction.sim.step_s);
+        json_put_number(&w, "tokens_per_s_gpu", r->longest_prediction.tokens_per_s_gpu);
     }
-    if (l->next > 0 && l->refusal[0] == '\0')
+    if (l->next_tokens > 0 && l->next_refusal[0] == '\0')
         put_json_verdict(&w, "at_next", &l->next_verdict);
     struct rows rows = {.json = &w};
     rows_begin(&rows, "with_option", NULL, &longest_table);
-    for (size_t i = 0; i < r->flip_count; i++) {
-        rows_put_name(&rows, r->flip[i].option);
-        rows_put_number(&rows, (double)r->flip[i].tokens);
-        if (r->flip[i].last_tried_tokens > 0)
-            rows_put_number(&rows, (double)r->flip[i].last_tried_tokens);
+    for (size_t i = 0; i < r->option_length_count; i++) {
+        rows_put_name(&rows, r->option_length[i].option);
+        rows_put_number(&rows, (double)r->option_length[i].tokens);
+        if (r->option_length[i].last_tried_tokens > 0)
+            rows_put_number(&rows, (double)r->option_length[i].last_tried_tokens);
         else
             rows_skip_column(&rows);
     }

@@ -9,19 +9,21 @@
 struct strategy_results plan_strategy_results(const struct best *best, uint8_t strategy)
 {
     struct strategy_results f = {0};
-    for (size_t i = 0; i < best->count; i++) {
+    for (size_t i = 0; i < best->row_count; i++) {
         const struct outcome *o = &best->row[i];
         if (o->strategy != strategy)
             continue;
         f.member_count++;
-        if (o->kind == OUTCOME_TIMED && f.best == NULL)
+        if (o->kind == OUTCOME_SIMULATED && f.best == NULL)
             f.best = o;
-        if (o->kind == OUTCOME_TIMED || o->kind == OUTCOME_SLOWER || o->kind == OUTCOME_LEFT)
+        if (o->kind == OUTCOME_SIMULATED || o->kind == OUTCOME_NOT_BETTER ||
+            o->kind == OUTCOME_NOT_SEARCHED)
             f.rate_bound = fmax(f.rate_bound, o->rate_bound);
-        f.slower_count += o->kind == OUTCOME_SLOWER;
-        f.unsimulated_count += o->kind == OUTCOME_LEFT;
-        if (o->open_ended &&
-            (f.open_ended == NULL || ladder_end(&o->ladder) > ladder_end(&f.open_ended->ladder)))
+        f.slower_count += o->kind == OUTCOME_NOT_BETTER;
+        f.unsimulated_count += o->kind == OUTCOME_NOT_SEARCHED;
+        if (o->is_open_ended &&
+            (f.open_ended == NULL ||
+             ladder_longest_tokens(&o->ladder) > ladder_longest_tokens(&f.open_ended->ladder)))
             f.open_ended = o;
         if ((o->kind == OUTCOME_UNFIT || o->kind == OUTCOME_NO_ROOM) &&
             (f.nearest_unfit == NULL || o->missing_bytes < f.nearest_unfit->missing_bytes))
@@ -36,10 +38,11 @@ enum cause plan_slower_cause(const struct outcome *o, const struct outcome *winn
 {
     enum cause most = CAUSE_OTHER;
     *by_s = 0;
-    if (!o->causes_final || !winner->causes_final)
+    if (!o->are_causes_final || !winner->are_causes_final)
         return most;
     for (int c = 0; c < CAUSE_COUNT; c++) {
-        double more_s = o->cause_s[c] / o->sequences - winner->cause_s[c] / winner->sequences;
+        double more_s =
+            o->cause_s[c] / o->step_sequences - winner->cause_s[c] / winner->step_sequences;
         if (more_s > *by_s) {
             *by_s = more_s;
             most = (enum cause)c;
@@ -132,7 +135,7 @@ void plan_put_row_options(struct text *out, const struct plan_report *r, const s
     if (r->best->goal != GOAL_LONGEST)
         return;
     text_puts(out, " --seq ");
-    units_put_tokens(out, o->tokens);
+    units_put_tokens(out, o->sequence_tokens);
 }
 
 /* Appends the command to which the options of a row are added. */
@@ -140,7 +143,7 @@ void plan_put_base_command(struct text *out, const struct plan_report *r)
 {
     text_puts(out, r->base_command);
     if (r->best->goal == GOAL_GPUS)
-        text_printf(out, " --gpus %zu", r->best->gpus);
+        text_printf(out, " --gpus %zu", r->best->gpu_count);
 }
 
 void plan_put_strategy_result(struct text *out, const struct plan_report *r,
@@ -148,8 +151,8 @@ void plan_put_strategy_result(struct text *out, const struct plan_report *r,
 {
     bool longest = r->best->goal == GOAL_LONGEST;
     if (f->best != NULL && longest) {
-        units_put_tokens(out, f->best->tokens);
-        text_puts(out, f->best->open_ended ? " tokens at least" : " tokens");
+        units_put_tokens(out, f->best->sequence_tokens);
+        text_puts(out, f->best->is_open_ended ? " tokens at least" : " tokens");
     } else if (f->best != NULL) {
         text_printf(out, "%.1f tokens/s/GPU", f->best->rate_bound);
         plan_put_slowdown(out, f->best, &r->best->row[0]);
@@ -158,8 +161,8 @@ void plan_put_strategy_result(struct text *out, const struct plan_report *r,
                     f->member_count);
     } else if (f->open_ended != NULL) {
         text_puts(out, "not asked about beyond ");
-        units_put_tokens(out, ladder_end(&f->open_ended->ladder));
-        text_printf(out, " tokens: %s", ladder_why_end(&f->open_ended->ladder));
+        units_put_tokens(out, ladder_longest_tokens(&f->open_ended->ladder));
+        text_printf(out, " tokens: %s", ladder_end_reason(&f->open_ended->ladder));
     } else if (f->slower_count > 0 && longest) {
         text_puts(out, "does not reach the winner's length");
     } else if (f->slower_count > 0) {

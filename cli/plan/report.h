@@ -7,7 +7,7 @@
 #include "cli/common/rows.h"
 #include "cli/common/screen.h"
 #include "predict/plan/best.h"
-#include "predict/plan/safe.h"
+#include "predict/plan/probable.h"
 #include "predict/plan/sensitivity.h"
 #include "predict/plan/split.h"
 
@@ -21,7 +21,7 @@ extern const struct row_table plan_tables[PLAN_TABLE_COUNT];
 struct plan_report {
     struct best *best; /* plan_report_make() completes the intervals of its first row */
     /* with which probability the winner fits, and a faster one that may not fit */
-    const struct safe_choice *safe;
+    const struct probable_choice *probable;
     struct setup *setup;        /* the setup that was searched */
     size_t shown_rows;          /* how many rows of the ranking are printed */
     bool has_details;           /* all details are found and printed, which JSON always has */
@@ -31,7 +31,7 @@ struct plan_report {
     const char *base_command;
     struct sensitivity sensitivity[SENSITIVITIES]; /* filled only with `has_details` */
     /* filled only with `has_details`, for the best of each strategy that lost */
-    struct split split[PLAN_FAMILIES];
+    struct loss_split split[PLAN_FAMILIES];
 };
 
 /* Completes the report. With report->has_details it also simulates the winner on other machines, each of which differs

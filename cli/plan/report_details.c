@@ -31,13 +31,13 @@ static enum status find_loss_splits(struct plan_report *r, struct diag *diag)
 
 enum status plan_report_make(struct plan_report *r, struct diag *diag)
 {
-    if (r->best->count == 0 || r->best->row[0].kind != OUTCOME_TIMED)
+    if (r->best->row_count == 0 || r->best->row[0].kind != OUTCOME_SIMULATED)
         return STATUS_OK;
     enum status status = STATUS_OK;
     if (r->has_details)
         status = sensitivities_find(r->sensitivity, r->setup, &r->best->row[0].request, diag);
-    for (size_t i = 0; i < r->best->count && i < r->shown_rows && status == STATUS_OK; i++)
-        if (r->best->row[i].kind == OUTCOME_TIMED)
+    for (size_t i = 0; i < r->best->row_count && i < r->shown_rows && status == STATUS_OK; i++)
+        if (r->best->row[i].kind == OUTCOME_SIMULATED)
             status = sensitivity_intervals(&r->best->row[i].intervals, r->setup,
                                            &r->best->row[i].request, diag);
     return status == STATUS_OK && r->has_details ? find_loss_splits(r, diag) : status;
@@ -49,9 +49,9 @@ enum status plan_report_make(struct plan_report *r, struct diag *diag)
 static void put_idle_shares(struct text *out, const struct outcome *o)
 {
     if (o->request.pp > 1)
-        text_printf(out, ", stages idle %.1f %%", 100 * o->bubble);
-    if (o->exposed_copies >= 0.0005)
-        text_printf(out, ", waiting for copies %.1f %%", 100 * o->exposed_copies);
+        text_printf(out, ", stages idle %.1f %%", 100 * o->bubble_share);
+    if (o->exposed_copy_share >= 0.0005)
+        text_printf(out, ", waiting for copies %.1f %%", 100 * o->exposed_copy_share);
 }
 
 static void put_part_seconds(struct text *out, const char *what, double seconds)
@@ -62,7 +62,7 @@ static void put_part_seconds(struct text *out, const char *what, double seconds)
 
 /* Appends a line below that of a strategy, which splits its loss: "           per sequence: layout 1.2 s, kernels 0 s,
  * framework 30 ms". */
-static void put_loss_split(struct text *out, const struct split *split)
+static void put_loss_split(struct text *out, const struct loss_split *split)
 {
     if (!split->is_known)
         return;
@@ -79,8 +79,8 @@ static void put_ranking_row(struct text *out, const struct plan_report *r, size_
     snprintf(rank, sizeof rank, "%zu", i + 1);
     text_printf(out, "%-11s", rank);
     if (r->best->goal == GOAL_LONGEST) {
-        units_put_tokens(out, o->tokens);
-        text_puts(out, o->open_ended ? " tokens at least, " : " tokens, ");
+        units_put_tokens(out, o->sequence_tokens);
+        text_puts(out, o->is_open_ended ? " tokens at least, " : " tokens, ");
     }
     double step_s = plan_step_s(o);
     text_printf(out, "%.1f tokens/s/GPU, step ", o->rate_bound);
@@ -112,8 +112,9 @@ static bool have_same_split(const struct request *a, const struct request *b)
 static bool represents_better(const struct outcome *a, const struct outcome *b)
 {
     if (a->kind != b->kind)
-        return b->kind == OUTCOME_LEFT || (a->kind > b->kind && a->kind != OUTCOME_LEFT);
-    if (a->kind == OUTCOME_TIMED || a->kind == OUTCOME_SLOWER)
+        return b->kind == OUTCOME_NOT_SEARCHED ||
+               (a->kind > b->kind && a->kind != OUTCOME_NOT_SEARCHED);
+    if (a->kind == OUTCOME_SIMULATED || a->kind == OUTCOME_NOT_BETTER)
         return a->rate_bound > b->rate_bound;
     return a->missing_bytes < b->missing_bytes;
 }
@@ -130,17 +131,17 @@ static void put_split_line(struct text *out, const struct plan_report *r, const 
     text_printf(out, ", best of %zu with %lld subsequences: ", members,
                 (long long)o->request.subsequences);
     switch (o->kind) {
-    case OUTCOME_TIMED:
+    case OUTCOME_SIMULATED:
         text_printf(out, "%.1f tokens/s/GPU, ", o->rate_bound);
         plan_put_device_bytes(out, &o->verdict);
         put_idle_shares(out, o);
-        if (o != winner && winner->kind == OUTCOME_TIMED)
+        if (o != winner && winner->kind == OUTCOME_SIMULATED)
             plan_put_slowdown(out, o, winner);
         break;
-    case OUTCOME_LEFT:
+    case OUTCOME_NOT_SEARCHED:
         text_puts(out, "not searched");
         break;
-    case OUTCOME_SLOWER:
+    case OUTCOME_NOT_BETTER:
         text_printf(out, "no more than %.1f tokens/s/GPU", o->rate_bound);
         break;
     case OUTCOME_UNFIT:
@@ -160,14 +161,14 @@ static void put_splits(struct text *out, const struct plan_report *r)
 {
     size_t count;
     const struct best *best = r->best;
-    for (size_t i = 0; i < best->count; i++) {
+    for (size_t i = 0; i < best->row_count; i++) {
         const struct outcome *o = &best->row[i];
         size_t members = 0;
         bool seen = false;
         if (o->strategy != best->row[0].strategy ||
             !strategies_list(&count)[o->strategy].fills_subsequences)
             continue;
-        for (size_t k = 0; k < best->count; k++) {
+        for (size_t k = 0; k < best->row_count; k++) {
             if (best->row[k].strategy != o->strategy ||
                 !have_same_split(&best->row[k].request, &best->row[i].request))
                 continue;
@@ -184,9 +185,9 @@ static void put_splits(struct text *out, const struct plan_report *r)
 static void put_search_end(struct text *out, const struct plan_report *r)
 {
     const struct outcome *winner = &r->best->row[0];
-    if (r->best->count == 0 || !winner->open_ended || winner->kind != OUTCOME_TIMED)
+    if (r->best->row_count == 0 || !winner->is_open_ended || winner->kind != OUTCOME_SIMULATED)
         return;
-    text_printf(out, "%-11snot asked about: %s\n", "next", ladder_why_end(&winner->ladder));
+    text_printf(out, "%-11snot asked about: %s\n", "next", ladder_end_reason(&winner->ladder));
 }
 
 static void put_strategy_line(struct text *out, const struct plan_report *r, uint8_t strategy)
@@ -194,7 +195,7 @@ static void put_strategy_line(struct text *out, const struct plan_report *r, uin
     size_t count;
     const struct outcome *winner = &r->best->row[0];
     struct strategy_results f = plan_strategy_results(r->best, strategy);
-    if (f.member_count == 0 || (winner->kind == OUTCOME_TIMED && winner->strategy == strategy))
+    if (f.member_count == 0 || (winner->kind == OUTCOME_SIMULATED && winner->strategy == strategy))
         return;
     text_printf(out, "%-11s%s: ", "lost", strategies_list(&count)[strategy].name);
     plan_put_strategy_result(out, r, &f);
@@ -240,7 +241,7 @@ static void put_search_request(struct text *out, const struct plan_report *r)
         if (r->setup->request.global_batch > 0)
             text_printf(out, " x %lld", (long long)r->setup->request.global_batch);
     }
-    text_printf(out, ", %zu GPU%s of %s", best->gpus, best->gpus == 1 ? "" : "s",
+    text_printf(out, ", %zu GPU%s of %s", best->gpu_count, best->gpu_count == 1 ? "" : "s",
                 r->setup->cluster.name);
     if (r->only_framework != NULL)
         text_printf(out, ", of what %s expresses", r->only_framework);
@@ -248,22 +249,22 @@ static void put_search_request(struct text *out, const struct plan_report *r)
     text_printf(out,
                 "%-11s%zu configurations: %zu have no room for states and layer inputs, %zu do not "
                 "fit, %zu cannot be better, %zu simulated, %zu cannot be built\n",
-                "searched", best->count, best->kinds[OUTCOME_NO_ROOM], best->kinds[OUTCOME_UNFIT],
-                best->kinds[OUTCOME_SLOWER], best->kinds[OUTCOME_TIMED],
-                best->kinds[OUTCOME_REFUSED]);
-    if (best->kinds[OUTCOME_LEFT] > 0)
+                "searched", best->row_count, best->count_of_kind[OUTCOME_NO_ROOM],
+                best->count_of_kind[OUTCOME_UNFIT], best->count_of_kind[OUTCOME_NOT_BETTER],
+                best->count_of_kind[OUTCOME_SIMULATED], best->count_of_kind[OUTCOME_REFUSED]);
+    if (best->count_of_kind[OUTCOME_NOT_SEARCHED] > 0)
         text_printf(out, "%-11s%zu of them were not searched: %s ended the search\n", "left",
-                    best->kinds[OUTCOME_LEFT], best_ended_by(best));
+                    best->count_of_kind[OUTCOME_NOT_SEARCHED], best_end_reason(best));
 }
 
 /* Appends an upper bound of the speed of all configurations that were not simulated, or that there is none. */
 static void put_speed_bound(struct text *out, const struct best *best, size_t members)
 {
     double most = 0, left = 0;
-    for (size_t i = 0; i < best->count; i++) {
-        if (best->row[i].kind == OUTCOME_SLOWER)
+    for (size_t i = 0; i < best->row_count; i++) {
+        if (best->row[i].kind == OUTCOME_NOT_BETTER)
             most = fmax(most, best->row[i].rate_bound);
-        if (best->row[i].kind == OUTCOME_LEFT)
+        if (best->row[i].kind == OUTCOME_NOT_SEARCHED)
             left = fmax(left, best->row[i].rate_bound);
     }
     if (left > best->row[0].rate_bound)
@@ -284,11 +285,11 @@ static enum attention_impl collect_kernels(struct kernels *kernels, const struct
     const struct strategy *table = strategies_list(&strategies);
     bool *seen = heap_zalloc(strategies, sizeof *seen);
     enum attention_impl winners = ATTENTION_FA2;
-    for (size_t i = 0; i < best->count; i++) {
+    for (size_t i = 0; i < best->row_count; i++) {
         const struct outcome *o = &best->row[i];
         struct choices c;
         struct diag diag = {0};
-        bool has_speed = o->kind == OUTCOME_TIMED || o->kind == OUTCOME_SLOWER;
+        bool has_speed = o->kind == OUTCOME_SIMULATED || o->kind == OUTCOME_NOT_BETTER;
         if (has_speed && !seen[o->strategy] &&
             resolve_choices(&c, &o->request, NULL, &diag) == STATUS_OK) {
             seen[o->strategy] = true;
@@ -316,25 +317,25 @@ void plan_print_kernels(const struct screen *screen, const struct best *best)
 void plan_report_print_details(struct text *out, const struct plan_report *r)
 {
     const struct best *best = r->best;
-    bool found = best->count > 0 && best->row[0].kind == OUTCOME_TIMED;
+    bool found = best->row_count > 0 && best->row[0].kind == OUTCOME_SIMULATED;
     size_t strategies;
     strategies_list(&strategies);
     put_search_request(out, r);
-    if (!found && best->count == 0 && r->only_framework != NULL)
+    if (!found && best->row_count == 0 && r->only_framework != NULL)
         text_printf(out,
                     "%-11snothing: %s expresses none of what is left open; --emit %s --emit-winner "
                     "says why of the winner\n",
                     "fits", r->only_framework, r->only_framework);
     else if (!found)
         text_printf(out, "%-11snothing%s\n", "fits",
-                    best->kinds[OUTCOME_LEFT] > 0 ? " so far" : "");
+                    best->count_of_kind[OUTCOME_NOT_SEARCHED] > 0 ? " so far" : "");
     if (found) {
         text_printf(out, "%-11s", "predict");
         plan_put_base_command(out, r);
         text_puts(out, " with the options of a row:\n");
     }
-    for (size_t i = 0; i < best->count && i < r->shown_rows && best->row[i].kind == OUTCOME_TIMED;
-         i++)
+    for (size_t i = 0;
+         i < best->row_count && i < r->shown_rows && best->row[i].kind == OUTCOME_SIMULATED; i++)
         put_ranking_row(out, r, i);
     if (found)
         intervals_put_line(out, &best->row[0].intervals);

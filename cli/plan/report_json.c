@@ -135,11 +135,11 @@ static void put_simulated(struct rows *rows, const struct plan_report *r, const 
     put_number_or_skip(rows, interval_is_known(time), interval_low(time, step_s));
     put_number_or_skip(rows, interval_is_known(time), interval_high(time, step_s));
     put_batches(rows, o);
-    rows_put_number(rows, o->sequences);
+    rows_put_number(rows, o->step_sequences);
     put_slowdown(rows, r, o);
     put_products(rows, &o->products);
-    rows_put_number(rows, o->bubble);
-    rows_put_number(rows, o->exposed_copies);
+    rows_put_number(rows, o->bubble_share);
+    rows_put_number(rows, o->exposed_copy_share);
     rows_put_number(rows, (double)o->verdict.needed_bytes[LIMIT_DEVICE]);
     rows_put_number(rows, (double)o->verdict.cache_bytes);
     rows_put_number(rows, o->verdict.fits_probability);
@@ -150,8 +150,8 @@ static void put_outcome(struct rows *rows, const struct plan_report *r, const st
 {
     static const char *const kinds[OUTCOME_KIND_COUNT] = {
         "no room", "refused", "does not fit", "cannot be better", "simulated", "not searched"};
-    const bool timed = o->kind == OUTCOME_TIMED,
-               bounded = o->kind == OUTCOME_SLOWER || o->kind == OUTCOME_LEFT;
+    const bool timed = o->kind == OUTCOME_SIMULATED,
+               bounded = o->kind == OUTCOME_NOT_BETTER || o->kind == OUTCOME_NOT_SEARCHED;
     struct text options = {0}, command = {0};
     size_t count;
     plan_put_row_options(&options, r, o);
@@ -161,8 +161,9 @@ static void put_outcome(struct rows *rows, const struct plan_report *r, const st
     rows_put_name(rows, strategies_list(&count)[o->strategy].name);
     rows_put_name(rows, options.data);
     rows_put_name(rows, command.data);
-    rows_put_number(rows, (double)o->tokens);
-    put_number_or_skip(rows, o->open_ended, o->open_ended ? (double)ladder_end(&o->ladder) : 0);
+    rows_put_number(rows, (double)o->sequence_tokens);
+    put_number_or_skip(rows, o->is_open_ended,
+                       o->is_open_ended ? (double)ladder_longest_tokens(&o->ladder) : 0);
     if (timed)
         put_simulated(rows, r, o);
     else
@@ -177,7 +178,7 @@ static void put_family(struct rows *rows, const struct plan_report *r, uint8_t s
 {
     const struct strategy_results f = plan_strategy_results(r->best, strategy);
     const struct outcome *o = f.best != NULL ? f.best : f.nearest_unfit;
-    const struct split *split = &r->split[strategy];
+    const struct loss_split *split = &r->split[strategy];
     struct rows one;
     size_t count;
     if (f.member_count == 0)
@@ -186,7 +187,8 @@ static void put_family(struct rows *rows, const struct plan_report *r, uint8_t s
     rows_put_number(rows, (double)f.member_count);
     rows_put_number(rows, f.rate_bound);
     put_number_or_skip(rows, f.open_ended != NULL,
-                       f.open_ended != NULL ? (double)ladder_end(&f.open_ended->ladder) : 0);
+                       f.open_ended != NULL ? (double)ladder_longest_tokens(&f.open_ended->ladder)
+                                            : 0);
     if (o != NULL) {
         rows_begin_inner_single(&one, rows, &plan_tables[PLAN_OUTCOME]);
         put_outcome(&one, r, o);
@@ -208,24 +210,24 @@ void plan_report_print_json(struct text *out, const struct plan_report *r)
     strategies_list(&strategies);
     command_begin_json(&w, "plan");
     json_put_text(&w, "goal", goals[best->goal]);
-    json_put_count(&w, "gpus", best->gpus);
+    json_put_count(&w, "gpus", best->gpu_count);
     json_put_text(&w, "only", r->only_framework);
-    json_put_count(&w, "configurations", best->count);
-    json_put_count(&w, "simulated", best->kinds[OUTCOME_TIMED]);
-    json_put_count(&w, "not_searched", best->kinds[OUTCOME_LEFT]);
-    if (best->count > 0 && best->row[0].kind == OUTCOME_TIMED && best->goal != GOAL_LONGEST)
-        json_put_number(&w, "proved_gap", best_gap(best));
-    json_put_number(&w, "asked_probability", r->safe->asked_probability);
-    json_put_number(&w, "taken_probability", r->safe->taken_probability);
+    json_put_count(&w, "configurations", best->row_count);
+    json_put_count(&w, "simulated", best->count_of_kind[OUTCOME_SIMULATED]);
+    json_put_count(&w, "not_searched", best->count_of_kind[OUTCOME_NOT_SEARCHED]);
+    if (best->row_count > 0 && best->row[0].kind == OUTCOME_SIMULATED && best->goal != GOAL_LONGEST)
+        json_put_number(&w, "proved_gap", best_possible_gain(best));
+    json_put_number(&w, "asked_probability", r->probable->asked_probability);
+    json_put_number(&w, "taken_probability", r->probable->taken_probability);
     struct rows rows = {.json = &w};
-    if (r->safe->risky_outcome.kind == OUTCOME_TIMED) {
+    if (r->probable->less_probable_outcome.kind == OUTCOME_SIMULATED) {
         rows_begin_single(&rows, "gamble", &plan_tables[PLAN_OUTCOME]);
-        put_outcome(&rows, r, &r->safe->risky_outcome);
+        put_outcome(&rows, r, &r->probable->less_probable_outcome);
         rows_end(&rows);
     }
     rows_begin(&rows, "ranking", NULL, &plan_tables[PLAN_OUTCOME]);
-    for (size_t i = 0; i < best->count && i < r->shown_rows && best->row[i].kind == OUTCOME_TIMED;
-         i++)
+    for (size_t i = 0;
+         i < best->row_count && i < r->shown_rows && best->row[i].kind == OUTCOME_SIMULATED; i++)
         put_outcome(&rows, r, &best->row[i]);
     rows_end(&rows);
     rows_begin(&rows, "families", NULL, &plan_tables[PLAN_FAMILY]);

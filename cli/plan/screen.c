@@ -15,15 +15,16 @@ static void put_length(struct text *out, const struct plan_report *r, const stru
 {
     if (r->best->goal != GOAL_LONGEST)
         return;
-    units_put_tokens(out, o->tokens);
-    text_puts(out, o->open_ended ? " tokens at least, " : " tokens, ");
+    units_put_tokens(out, o->sequence_tokens);
+    text_puts(out, o->is_open_ended ? " tokens at least, " : " tokens, ");
 }
 
 /* Appends what a step of the outcome computes: " for 4 sequences of 1M tokens". The number of sequences differs between
  * outcomes if the search may choose the number of data-parallel ranks. */
 static void put_step_workload(struct text *out, const struct outcome *o, int64_t tokens)
 {
-    text_printf(out, " for %.0f sequence%s of ", o->sequences, o->sequences == 1 ? "" : "s");
+    text_printf(out, " for %.0f sequence%s of ", o->step_sequences,
+                o->step_sequences == 1 ? "" : "s");
     units_put_tokens(out, tokens);
     text_puts(out, " tokens");
 }
@@ -33,11 +34,12 @@ static void print_winner(const struct screen *screen, const struct plan_report *
     static const char *const answers[GOAL_COUNT] = {"Fastest", "Fewest GPUs", "Longest"};
     const struct best *best = r->best;
     const struct outcome *o = &best->row[0];
-    bool open = best->kinds[OUTCOME_LEFT] > 0 || o->verdict.fits_probability < VERDICT_SURE;
+    bool open =
+        best->count_of_kind[OUTCOME_NOT_SEARCHED] > 0 || o->verdict.fits_probability < VERDICT_SURE;
     struct text rest = {0};
-    text_puts(&rest, best->kinds[OUTCOME_LEFT] > 0 ? " so far: " : ": ");
+    text_puts(&rest, best->count_of_kind[OUTCOME_NOT_SEARCHED] > 0 ? " so far: " : ": ");
     if (best->goal == GOAL_GPUS)
-        text_printf(&rest, "%zu, ", best->gpus);
+        text_printf(&rest, "%zu, ", best->gpu_count);
     put_length(&rest, r, o);
     double step_s = plan_step_s(o);
     text_printf(&rest, "%.1f tokens/s/GPU, a %sstep of ", o->rate_bound,
@@ -45,7 +47,8 @@ static void print_winner(const struct screen *screen, const struct plan_report *
     report_put_time(&rest, step_s, step_s);
     intervals_put_in_brackets(&rest, " (90 %: ", &o->intervals.of_quantity[RESIDUAL_TIME], step_s,
                               report_time_format_for(step_s).unit_s);
-    put_step_workload(&rest, o, best->goal == GOAL_LONGEST ? o->tokens : r->setup->request.seq);
+    put_step_workload(&rest, o,
+                      best->goal == GOAL_LONGEST ? o->sequence_tokens : r->setup->request.seq);
     text_puts(&rest, "; a GPU needs ");
     plan_put_device_bytes(&rest, &o->verdict);
     text_putc(&rest, '.');
@@ -58,18 +61,18 @@ static void print_winner(const struct screen *screen, const struct plan_report *
 static void print_fit_probability(const struct screen *screen, const struct plan_report *r)
 {
     const struct best *best = r->best;
-    const struct outcome *o = &r->safe->risky_outcome, *winner = &best->row[0];
+    const struct outcome *o = &r->probable->less_probable_outcome, *winner = &best->row[0];
     struct text text = {0};
-    if (r->safe->taken_probability < r->safe->asked_probability) {
+    if (r->probable->taken_probability < r->probable->asked_probability) {
         text_printf(&text, "No configuration fits with a probability of %g; this is the safest.",
-                    r->safe->asked_probability);
-    } else if (o->kind == OUTCOME_TIMED) {
+                    r->probable->asked_probability);
+    } else if (o->kind == OUTCOME_SIMULATED) {
         text_puts(&text, "A gamble: ");
         if (best->goal == GOAL_GPUS)
-            text_printf(&text, "%zu GPU%s", r->safe->risky_gpus,
-                        r->safe->risky_gpus == 1 ? "" : "s");
+            text_printf(&text, "%zu GPU%s", r->probable->less_probable_gpu_count,
+                        r->probable->less_probable_gpu_count == 1 ? "" : "s");
         else if (best->goal == GOAL_LONGEST)
-            units_put_tokens(&text, o->tokens);
+            units_put_tokens(&text, o->sequence_tokens);
         else
             text_printf(&text, "%.1f %% faster", 100 * (o->rate_bound / winner->rate_bound - 1));
         text_puts(&text, best->goal == GOAL_LONGEST ? " tokens fit " : ", but fits only ");
@@ -88,14 +91,14 @@ static void print_nothing_fits(const struct screen *screen, const struct plan_re
     const struct best *best = r->best;
     const struct outcome *nearest = NULL;
     struct text rest = {0};
-    for (size_t i = 0; i < best->count; i++) {
+    for (size_t i = 0; i < best->row_count; i++) {
         const struct outcome *o = &best->row[i];
         if ((o->kind == OUTCOME_UNFIT || o->kind == OUTCOME_NO_ROOM) &&
             (nearest == NULL || o->missing_bytes < nearest->missing_bytes))
             nearest = o;
     }
-    text_puts(&rest, best->kinds[OUTCOME_LEFT] > 0 ? " so far" : "");
-    if (best->count == 0 && r->only_framework != NULL) {
+    text_puts(&rest, best->count_of_kind[OUTCOME_NOT_SEARCHED] > 0 ? " so far" : "");
+    if (best->row_count == 0 && r->only_framework != NULL) {
         text_printf(&rest,
                     ": %s expresses none of what is left open; --emit %s --emit-winner says why of "
                     "the winner.",
@@ -116,17 +119,18 @@ static void print_nothing_fits(const struct screen *screen, const struct plan_re
 /* Appends by how much a configuration that was not simulated may be better than the best. */
 static void put_bound_of_unsimulated(struct text *out, const struct best *best)
 {
-    double gap = best->goal == GOAL_LONGEST ? 0 : best_gap(best);
-    if (best->goal == GOAL_LONGEST && best->kinds[OUTCOME_LEFT] > 0)
+    double gap = best->goal == GOAL_LONGEST ? 0 : best_possible_gain(best);
+    if (best->goal == GOAL_LONGEST && best->count_of_kind[OUTCOME_NOT_SEARCHED] > 0)
         text_puts(out, "nothing yet: one that was not searched may take a longer sequence");
-    else if (best->goal == GOAL_LONGEST && best->row[0].open_ended)
+    else if (best->goal == GOAL_LONGEST && best->row[0].is_open_ended)
         text_puts(out, "nothing beyond the best's sequence: no longer one was asked about");
     else if (best->goal == GOAL_LONGEST)
         text_puts(out, "no configuration fits a sequence that is a step longer than the best's");
     if (best->goal == GOAL_LONGEST)
         return;
-    if (best->goal == GOAL_GPUS && best->gpus > 1 && best->kinds[OUTCOME_LEFT] == 0)
-        text_puts(out, best->smaller_left
+    if (best->goal == GOAL_GPUS && best->gpu_count > 1 &&
+        best->count_of_kind[OUTCOME_NOT_SEARCHED] == 0)
+        text_puts(out, best->has_unfinished_smaller
                            ? "a smaller number of GPUs was not searched to its end; on these "
                            : "no configuration fits on the next smaller number of GPUs; on these ");
     if (gap < 0.0005)
@@ -154,7 +158,7 @@ static void print_search_request(const struct screen *screen, const struct plan_
         text_puts(&line,
                   batch > 0 ? " tokens a step" : " tokens, as many a step as the layout takes");
     }
-    text_printf(&line, ", %zu GPU%s of %s", best->gpus, best->gpus == 1 ? "" : "s",
+    text_printf(&line, ", %zu GPU%s of %s", best->gpu_count, best->gpu_count == 1 ? "" : "s",
                 setup->cluster.name);
     if (r->only_framework != NULL)
         text_printf(&line, ", of what %s expresses", r->only_framework);
@@ -163,15 +167,16 @@ static void print_search_request(const struct screen *screen, const struct plan_
     text_printf(&line,
                 "%zu configurations: %zu simulated, %zu that cannot be better, %zu that do "
                 "not fit, %zu that cannot be built",
-                best->count, best->kinds[OUTCOME_TIMED], best->kinds[OUTCOME_SLOWER],
-                best->kinds[OUTCOME_NO_ROOM] + best->kinds[OUTCOME_UNFIT],
-                best->kinds[OUTCOME_REFUSED]);
-    if (best->kinds[OUTCOME_LEFT] > 0)
-        text_printf(&line, ", %zu not searched: %s ended the search", best->kinds[OUTCOME_LEFT],
-                    best_ended_by(best));
+                best->row_count, best->count_of_kind[OUTCOME_SIMULATED],
+                best->count_of_kind[OUTCOME_NOT_BETTER],
+                best->count_of_kind[OUTCOME_NO_ROOM] + best->count_of_kind[OUTCOME_UNFIT],
+                best->count_of_kind[OUTCOME_REFUSED]);
+    if (best->count_of_kind[OUTCOME_NOT_SEARCHED] > 0)
+        text_printf(&line, ", %zu not searched: %s ended the search",
+                    best->count_of_kind[OUTCOME_NOT_SEARCHED], best_end_reason(best));
     screen_put_labelled_line(screen, "searched", line.data);
     line.size = 0;
-    if (best->count > 0 && best->row[0].kind == OUTCOME_TIMED) {
+    if (best->row_count > 0 && best->row[0].kind == OUTCOME_SIMULATED) {
         put_bound_of_unsimulated(&line, best);
         screen_put_labelled_line(screen, "proved", line.data);
         const struct outcome *winner = &best->row[0];
@@ -190,7 +195,7 @@ static void print_batches(const struct screen *screen, const struct best *best)
     struct text line = {0};
     if (all == 0)
         return;
-    for (size_t i = 0; i < best->count && best->row[i].kind == OUTCOME_TIMED; i++) {
+    for (size_t i = 0; i < best->row_count && best->row[i].kind == OUTCOME_SIMULATED; i++) {
         size_t steps = best->row[i].spread.step_count;
         on_all += steps == all;
         on_some += steps < all && steps > 1;
@@ -220,8 +225,8 @@ static void print_ranking(const struct screen *screen, const struct plan_report 
     text_putc(&line, ' ');
     plan_put_row_options(&line, r, &best->row[0]);
     screen_put_command(screen, line.data);
-    for (size_t i = 1; i < best->count && i < r->shown_rows && best->row[i].kind == OUTCOME_TIMED;
-         i++) {
+    for (size_t i = 1;
+         i < best->row_count && i < r->shown_rows && best->row[i].kind == OUTCOME_SIMULATED; i++) {
         const struct outcome *o = &best->row[i];
         if (i == 1)
             screen_put_heading(screen, "What comes after it");
@@ -245,7 +250,7 @@ static void print_other_strategies(const struct screen *screen, const struct pla
     size_t count;
     const struct strategy *table = strategies_list(&count);
     const struct outcome *winner = &r->best->row[0];
-    bool found = winner->kind == OUTCOME_TIMED, first = true;
+    bool found = winner->kind == OUTCOME_SIMULATED, first = true;
     for (size_t s = 0; s < count; s++) {
         struct strategy_results f = plan_strategy_results(r->best, (uint8_t)s);
         struct text line = {0};
@@ -263,7 +268,7 @@ static void print_other_strategies(const struct screen *screen, const struct pla
 void plan_report_print(const struct screen *screen, const struct plan_report *r)
 {
     const struct best *best = r->best;
-    bool found = best->count > 0 && best->row[0].kind == OUTCOME_TIMED;
+    bool found = best->row_count > 0 && best->row[0].kind == OUTCOME_SIMULATED;
     if (found)
         print_winner(screen, r);
     else
@@ -278,7 +283,7 @@ void plan_report_print(const struct screen *screen, const struct plan_report *r)
         plan_print_kernels(screen, best);
     if (found)
         print_ranking(screen, r);
-    if (best->count > 0)
+    if (best->row_count > 0)
         print_other_strategies(screen, r);
     if (found) {
         const struct outcome *winner = &best->row[0];

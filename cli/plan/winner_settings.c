@@ -5,7 +5,7 @@
 #include "cli/plan/ranking.h"
 #include "cli/plan/settings.h"
 #include "cli/report/report.h"
-#include "predict/plan/safe.h"
+#include "predict/plan/probable.h"
 #include "predict/setup/choice_rows.h"
 #include "schedule/config/resolve_config.h"
 
@@ -40,11 +40,11 @@ static void put_outcome(struct text *out, const struct best *best)
 {
     const struct outcome *o = &best->row[0];
     if (best->goal == GOAL_LONGEST) {
-        units_put_tokens(out, o->tokens);
+        units_put_tokens(out, o->sequence_tokens);
         text_puts(out, " tokens, ");
     }
     if (best->goal == GOAL_GPUS)
-        text_printf(out, "%zu GPU%s, ", best->gpus, best->gpus == 1 ? "" : "s");
+        text_printf(out, "%zu GPU%s, ", best->gpu_count, best->gpu_count == 1 ? "" : "s");
     text_printf(out, "%.1f tokens/s/GPU: ", o->rate_bound);
     request_put_options(out, &o->request);
     text_putc(out, '\n');
@@ -80,12 +80,14 @@ static void put_prediction_line(struct text *out, const struct outcome *o)
 static void put_distance_to_best(struct text *out, const struct best *own, const struct best *all)
 {
     const struct outcome *a = &own->row[0], *b = &all->row[0];
-    if (all->goal == GOAL_GPUS && own->gpus != all->gpus) {
-        text_printf(out, "%.3g times as many GPUs as", (double)own->gpus / (double)all->gpus);
+    if (all->goal == GOAL_GPUS && own->gpu_count != all->gpu_count) {
+        text_printf(out, "%.3g times as many GPUs as",
+                    (double)own->gpu_count / (double)all->gpu_count);
         return;
     }
-    bool length = all->goal == GOAL_LONGEST && a->tokens != b->tokens;
-    double part = length ? (double)a->tokens / (double)b->tokens : a->rate_bound / b->rate_bound;
+    bool length = all->goal == GOAL_LONGEST && a->sequence_tokens != b->sequence_tokens;
+    double part = length ? (double)a->sequence_tokens / (double)b->sequence_tokens
+                         : a->rate_bound / b->rate_bound;
     double percent = 100 * (part - 1);
     if (fabs(percent) < 0.05)
         text_puts(out, "as fast as");
@@ -111,12 +113,12 @@ enum status plan_settings_of_best(struct text *out, enum framework framework,
 {
     struct best own = {.limits = all->limits};
     struct text name = {0};
-    open.only = &framework;
+    open.only_framework = &framework;
     if (space_allows(&open, &all->row[0].request))
         return plan_settings_of_winner(out, framework, all, diag);
-    struct safe_choice safe;
+    struct probable_choice probable;
     enum status status =
-        safe_find(&safe, &own, all->goal, setup, open, setup->fits_probability, diag);
+        probable_find(&probable, &own, all->goal, setup, open, setup->fits_probability, diag);
     if (status == STATUS_OK) {
         const struct request *request = &own.row[0].request;
         put_gpu_count_line(out, request->ranks);
@@ -148,9 +150,9 @@ enum status plan_settings_of_interrupted(struct text *out, enum framework framew
         out,
         "# the search was ended by %s: %zu of %zu configurations were not searched, and one "
         "of them may be better\n",
-        best_ended_by(all), all->kinds[OUTCOME_LEFT], all->count);
-    open.only = &framework;
-    for (size_t i = 0; i < all->count && all->row[i].kind == OUTCOME_TIMED; i++) {
+        best_end_reason(all), all->count_of_kind[OUTCOME_NOT_SEARCHED], all->row_count);
+    open.only_framework = &framework;
+    for (size_t i = 0; i < all->row_count && all->row[i].kind == OUTCOME_SIMULATED; i++) {
         struct best one = *all;
         one.row = &all->row[i];
         if (!winner && !space_allows(&open, &one.row->request))
@@ -162,7 +164,7 @@ enum status plan_settings_of_interrupted(struct text *out, enum framework framew
     }
     text_printf(out, "# nothing that was searched fits and is what %s expresses\n",
                 framework_names[framework]);
-    if (all->count > 0 && all->row[0].kind == OUTCOME_TIMED)
+    if (all->row_count > 0 && all->row[0].kind == OUTCOME_SIMULATED)
         put_named_outcome(out, "the best so far, for which see --emit-winner", all);
     return STATUS_NO;
 }

@@ -19,14 +19,14 @@ enum status answers_open(struct answers *answers, const char *path, struct repro
     if (status == STATUS_OK)
         status = answer_file_open(&answers->file, path, "# longhaul reproduce answers", build.data,
                                   diag);
-    for (size_t j = 0; status == STATUS_OK && j < r->jobs; j++) {
+    for (size_t j = 0; status == STATUS_OK && j < r->job_count; j++) {
         unsigned char bytes[REPRODUCTION_ANSWER_MAX] = {0};
         if (r->job[j].kind == JOB_TRACE ||
             !answer_file_find(&answers->file, job_of_key(r->job[j].key), bytes,
                               reproduction_answer_size(r, j)))
             continue;
         answers->resumed_count += r->job[j].is_wanted && !r->job[j].is_done;
-        reproduction_take(r, j, bytes);
+        reproduction_store_answer(r, j, bytes);
     }
     text_release(&build);
     return status;

@@ -42,7 +42,7 @@ static void put_csv(struct text *out, const struct reproduction *r, size_t entry
 {
     struct rows rows = {.csv = out};
     rows_begin(&rows, NULL, NULL, &table_of_points);
-    for (size_t i = 0; i < r->points; i++) {
+    for (size_t i = 0; i < r->point_count; i++) {
         const struct reproduction_point *point = &r->point[i];
         if (point->entry != entry)
             continue;
@@ -96,12 +96,12 @@ static enum status add_timelines(struct file_set *files, const struct reproducti
                                  const char *folder, struct diag *diag)
 {
     enum status status = STATUS_OK;
-    for (size_t i = 0; status == STATUS_OK && i < r->jobs; i++) {
+    for (size_t i = 0; status == STATUS_OK && i < r->job_count; i++) {
         if (r->job[i].kind != JOB_TRACE || r->job[i].entry != entry)
             continue;
         struct figure figure = {0};
         char ending[32];
-        snprintf(ending, sizeof ending, "-timeline-%zu", r->job[i].run + 1);
+        snprintf(ending, sizeof ending, "-timeline-%zu", r->job[i].index_in_kind + 1);
         status = picture_of_timeline(&figure, r, i, folder, diag);
         if (status == STATUS_OK)
             status = add_pictures(files, &figure, r->catalogue.entry[entry].name[0], ending, diag);
@@ -120,7 +120,7 @@ enum status output_entry(const struct reproduction *r, size_t e, const char *fol
     put_csv(&csv, r, e);
     text_printf(&words, "%s: %s\n\n", entry->name[0], entry->subject);
     outcome_put_paragraph(&words, r, e);
-    if (status == STATUS_OK && entry->rows_count + entry->grids > 0)
+    if (status == STATUS_OK && entry->row_selection_count + entry->grid_count > 0)
         status = add_file(&files, entry->name[0], ".csv", &csv, diag);
     if (status == STATUS_OK)
         status = add_file(&files, entry->name[0], ".txt", &words, diag);
@@ -154,12 +154,12 @@ static const struct row_table table_of_states = {"reproduce_state", states, ARRA
 static void put_states(struct rows *rows, const struct reproduction *r, const bool *wanted)
 {
     rows_begin(rows, NULL, NULL, &table_of_states);
-    for (size_t e = 0; e < r->catalogue.count; e++) {
+    for (size_t e = 0; e < r->catalogue.entry_count; e++) {
         if (!wanted[e])
             continue;
-        struct entry_outcome o = outcome_of(r, e);
+        struct entry_outcome o = outcome_of_entry(r, e);
         struct text what = {0};
-        outcome_put(&what, &o);
+        outcome_put_sentence(&what, &o);
         rows_put_name(rows, r->catalogue.entry[e].name[0]);
         rows_put_name(rows, r->catalogue.entry[e].subject);
         rows_put_name(rows, outcome_state_names[o.state]);
@@ -197,11 +197,12 @@ static enum status put_entry(struct page *page, const struct reproduction *r, si
         picture_of_points(&figure, r, e);
         status = page_draw(page, &figure, STATUS_OK, entry->subject, diag);
     }
-    for (size_t i = 0; status == STATUS_OK && i < r->jobs; i++)
+    for (size_t i = 0; status == STATUS_OK && i < r->job_count; i++)
         if (r->job[i].kind == JOB_TRACE && r->job[i].entry == e) {
             struct figure figure = {0};
             status = picture_of_timeline(&figure, r, i, folder, diag);
-            status = page_draw(page, &figure, status, entry->timeline[r->job[i].run].title, diag);
+            status = page_draw(page, &figure, status,
+                               entry->timeline[r->job[i].index_in_kind].title, diag);
         }
     text_release(&words);
     return status;
@@ -211,21 +212,21 @@ static void put_page_verdict(struct page *page, const struct reproduction *r, co
 {
     size_t count[STATE_COUNT] = {0}, claims[CLAIM_VERDICT_COUNT] = {0};
     struct text text = {0};
-    for (size_t e = 0; e < r->catalogue.count; e++) {
+    for (size_t e = 0; e < r->catalogue.entry_count; e++) {
         if (!wanted[e])
             continue;
-        struct entry_outcome o = outcome_of(r, e);
+        struct entry_outcome o = outcome_of_entry(r, e);
         count[o.state]++;
         for (int i = 0; i < CLAIM_VERDICT_COUNT; i++)
-            claims[i] += o.claims[i];
+            claims[i] += o.claims_of_verdict[i];
     }
     text_printf(&text,
                 "Of %zu figures and tables with published numbers %zu match. Of %zu claims %zu "
                 "hold, %zu hold by less, %zu do not.",
-                count[STATE_MATCHED] + count[STATE_OFF], count[STATE_MATCHED],
+                count[STATE_MATCHED] + count[STATE_NOT_MATCHED], count[STATE_MATCHED],
                 claims[CLAIM_HOLDS] + claims[CLAIM_HOLDS_BY_LESS] + claims[CLAIM_DOES_NOT_HOLD],
                 claims[CLAIM_HOLDS], claims[CLAIM_HOLDS_BY_LESS], claims[CLAIM_DOES_NOT_HOLD]);
-    page_verdict(page, count[STATE_OFF] == 0 ? PAGE_GOOD : PAGE_BORDERLINE, text.data);
+    page_verdict(page, count[STATE_NOT_MATCHED] == 0 ? PAGE_GOOD : PAGE_BORDERLINE, text.data);
     text_release(&text);
 }
 
@@ -241,7 +242,7 @@ enum status output_page(const struct reproduction *r, const bool *wanted, const 
                "predictions");
     put_page_verdict(&page, r, wanted);
     put_states(&(struct rows){.csv = &csv, .page = &page}, r, wanted);
-    for (size_t e = 0; status == STATUS_OK && e < r->catalogue.count; e++)
+    for (size_t e = 0; status == STATUS_OK && e < r->catalogue.entry_count; e++)
         if (wanted[e])
             status = put_entry(&page, r, e, folder, diag);
     page_heading(&page, "Made by");

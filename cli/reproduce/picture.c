@@ -89,7 +89,7 @@ static bool is_drawn(const struct reproduction_point *point)
 
 bool picture_has_points(const struct reproduction *r, size_t entry)
 {
-    for (size_t i = 0; i < r->points; i++)
+    for (size_t i = 0; i < r->point_count; i++)
         if (r->point[i].entry == entry && is_drawn(&r->point[i]))
             return true;
     return false;
@@ -122,7 +122,7 @@ static void put_series_points(struct text *out, const struct reproduction *r, si
                               const struct figure_layout *l, size_t panel, size_t series)
 {
     for (size_t x = 0; x < l->x[panel].count; x++)
-        for (size_t i = 0; i < r->points; i++) {
+        for (size_t i = 0; i < r->point_count; i++) {
             const struct reproduction_point *point = &r->point[i];
             if (point->entry == entry && is_drawn(point) &&
                 strcmp(point->panel, l->panel.text[panel]) == 0 &&
@@ -215,11 +215,11 @@ static void set_size(struct figure *figure, const struct figure_layout *l)
 /* Finds the panels, the series and the places on the x axes of an entry. */
 static void figure_layout_init(struct figure_layout *l, const struct reproduction *r, size_t e)
 {
-    axis_texts_init(&l->panel, r->points);
-    axis_texts_init(&l->series, r->points);
+    axis_texts_init(&l->panel, r->point_count);
+    axis_texts_init(&l->series, r->point_count);
     for (size_t p = 0; p < PANELS_MAX; p++)
-        axis_texts_init(&l->x[p], r->points);
-    for (size_t i = 0; i < r->points; i++) {
+        axis_texts_init(&l->x[p], r->point_count);
+    for (size_t i = 0; i < r->point_count; i++) {
         const struct reproduction_point *point = &r->point[i];
         if (point->entry != e || !is_drawn(point))
             continue;
@@ -248,7 +248,7 @@ static void set_point_kinds(struct figure *figure, const struct reproduction *r,
                             size_t series)
 {
     bool published = false, unfit = false;
-    for (size_t i = 0; i < r->points; i++) {
+    for (size_t i = 0; i < r->point_count; i++) {
         const struct reproduction_point *point = &r->point[i];
         if (point->entry != e)
             continue;
@@ -280,10 +280,10 @@ void picture_of_points(struct figure *figure, const struct reproduction *r, size
         set_panel(figure, &l, p);
     text_printf(&title, "%s: %s", entry->name[0], entry->subject);
     figure_set_text(figure, "title", title.data);
-    figure_set_text(figure, "x_name", entry->x != NULL ? entry->x : "");
-    figure_set_text(figure, "y_name", entry->y != NULL ? entry->y : "");
+    figure_set_text(figure, "x_name", entry->x_label != NULL ? entry->x_label : "");
+    figure_set_text(figure, "y_name", entry->y_label != NULL ? entry->y_label : "");
     figure_set_number(figure, "y_scale", entry->y_scale);
-    figure_set_number(figure, "y_log", entry->y_log);
+    figure_set_number(figure, "y_log", entry->is_y_log);
     set_point_kinds(figure, r, e, l.series.count > 0 ? l.series.count : 1);
     text_release(&title);
     figure_layout_release(&l);
@@ -293,18 +293,19 @@ enum status picture_of_timeline(struct figure *figure, const struct reproduction
                                 const char *folder, struct diag *diag)
 {
     const struct catalogue_timeline *timeline =
-        &r->catalogue.entry[r->job[job].entry].timeline[r->job[job].run];
+        &r->catalogue.entry[r->job[job].entry].timeline[r->job[job].index_in_kind];
     struct text path = {0};
     struct trace trace = {0};
-    const struct figure_options wanted = {.title = timeline->title, .op_window = timeline->window};
+    const struct figure_options wanted = {.title = timeline->title,
+                                          .op_window = timeline->op_window};
     reproduce_put_trace_folder(&path, r, job, folder);
-    enum status status = stored_trace(&trace, path.data, timeline->memory, diag);
+    enum status status = stored_trace(&trace, path.data, timeline->shows_memory, diag);
     /* the ops that a window names are in the other table */
-    if (status == STATUS_OK && timeline->memory && timeline->window != NULL)
+    if (status == STATUS_OK && timeline->shows_memory && timeline->op_window != NULL)
         status = stored_trace(&trace, path.data, false, diag);
     if (status == STATUS_OK)
-        status = timeline->memory ? figure_memory(figure, &trace, &wanted, diag)
-                                  : figure_timeline(figure, &trace, &wanted, diag);
+        status = timeline->shows_memory ? figure_memory(figure, &trace, &wanted, diag)
+                                        : figure_timeline(figure, &trace, &wanted, diag);
     trace_release(&trace);
     text_release(&path);
     return status;

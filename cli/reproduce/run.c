@@ -24,7 +24,7 @@ void reproduce_put_trace_folder(struct text *out, const struct reproduction *r, 
 {
     text_printf(out, "%s/", folder);
     put_name(out, r->catalogue.entry[r->job[job].entry].name[0]);
-    text_printf(out, "-trace-%zu", r->job[job].run + 1);
+    text_printf(out, "-trace-%zu", r->job[job].index_in_kind + 1);
 }
 
 struct reproduction_run {
@@ -92,7 +92,7 @@ static void answer_job(void *context, uint64_t job, struct text *answer)
         predict_and_write_trace(run, (size_t)job, answer);
         return;
     }
-    reproduction_do(run->r, (size_t)job, bytes);
+    reproduction_do_job(run->r, (size_t)job, bytes);
     text_append(answer, bytes, reproduction_answer_size(run->r, (size_t)job));
 }
 
@@ -111,11 +111,11 @@ static void handle_worker_death(struct reproduction_run *run, size_t job, const 
     if (run->r->job[job].kind == JOB_RUN) {
         struct run_answer answer = {0};
         snprintf(answer.error, sizeof answer.error, "%s", why);
-        reproduction_take(run->r, job, &answer);
+        reproduction_store_answer(run->r, job, &answer);
     } else {
         struct cell_answer answer = {0};
         snprintf(answer.error, sizeof answer.error, "%s", why);
-        reproduction_take(run->r, job, &answer);
+        reproduction_store_answer(run->r, job, &answer);
     }
 }
 
@@ -128,14 +128,14 @@ static enum status handle_pool_event(struct reproduction_run *run, const struct 
     if (run->r->job[job].kind == JOB_TRACE) {
         if (event->answer->size > 0)
             return report_trace_failure(run, job, event->answer->data, diag);
-        reproduction_take(run->r, job, NULL);
+        reproduction_store_answer(run->r, job, NULL);
         return STATUS_OK;
     }
     if (event->kind == POOL_DEATH) {
         handle_worker_death(run, job, event->answer->data);
         return STATUS_OK;
     }
-    reproduction_take(run->r, job, event->answer->data);
+    reproduction_store_answer(run->r, job, event->answer->data);
     return answers_add(run->answers, run->r, job, event->answer->data, diag);
 }
 
@@ -168,8 +168,8 @@ enum status reproduce_run(struct reproduction *r, struct answers *answers, const
 {
     struct reproduction_run run = {.r = r, .answers = answers, .folder = folder};
     struct interrupt interrupt;
-    size_t *job = heap_alloc(r->jobs + 1, sizeof *job), count = 0, before = 0;
-    for (size_t i = 0; i < r->jobs; i++)
+    size_t *job = heap_alloc(r->job_count + 1, sizeof *job), count = 0, before = 0;
+    for (size_t i = 0; i < r->job_count; i++)
         if (r->job[i].is_wanted && !r->job[i].is_done)
             job[count++] = i;
         else

@@ -182,7 +182,8 @@ static int zero_stage(const struct choices *c)
 
 static void config_fields(struct launch *l, const struct choices *c)
 {
-    bool copies = c->weights == CHOICE_WEIGHTS_HSDP && expressible_sharing(c) > c->shard;
+    bool copies =
+        c->weights == CHOICE_WEIGHTS_HSDP && expressible_weight_sharing_ranks(c) > c->shard;
     bool host = c->activations == CHOICE_ACTIVATIONS_OFFLOAD ||
                 c->activations == CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD;
     launch_say_count(l, LAUNCH_ACCUMULATION, c->accumulation);

@@ -189,7 +189,7 @@ static bool is_sharded(const struct choices *c)
 /* Returns the number of copies of the shards. */
 static uint32_t shard_copies(const struct choices *c)
 {
-    return c->weights == CHOICE_WEIGHTS_HSDP ? expressible_sharing(c) / c->shard : 1;
+    return c->weights == CHOICE_WEIGHTS_HSDP ? expressible_weight_sharing_ranks(c) / c->shard : 1;
 }
 
 static void context_fields(struct launch *l, const struct choices *c)
@@ -224,7 +224,7 @@ static void weight_fields(struct launch *l, const struct choices *c)
     }
     if (c->weights != CHOICE_WEIGHTS_REPLICATED || host)
         launch_say_count(l, LAUNCH_SHARDED_OPTIMIZER, 1);
-    if (expressible_sharing(c) > 1 && !c->profile->reduces_after_backward)
+    if (expressible_weight_sharing_ranks(c) > 1 && !c->profile->reduces_after_backward)
         launch_say_count(l, LAUNCH_OVERLAP_GRADS, 1);
     if (is_sharded(c))
         launch_say_count(l, LAUNCH_OVERLAP_PARAMS, 1);

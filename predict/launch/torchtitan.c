@@ -157,7 +157,7 @@ static void part_fields(struct launch *l, const struct choices *c)
 static void rank_fields(struct launch *l, const struct choices *c)
 {
     bool hsdp = c->weights == CHOICE_WEIGHTS_HSDP && !expressible_has_small_shards(c);
-    uint32_t copies = hsdp ? expressible_sharing(c) / c->shard : 1;
+    uint32_t copies = hsdp ? expressible_weight_sharing_ranks(c) / c->shard : 1;
     bool sharded = c->weights == CHOICE_WEIGHTS_ZERO3 || c->weights == CHOICE_WEIGHTS_HSDP;
     const char *schedule = schedules[c->pipeline];
     launch_say_count(l, LAUNCH_DP_REPLICATE, copies);
@@ -179,7 +179,7 @@ static void rank_fields(struct launch *l, const struct choices *c)
     if (c->cp > 1)
         launch_say_text(l, LAUNCH_ROTATE,
                         c->rotation == ROTATE_ALL_GATHER ? "allgather" : "alltoall");
-    if (expressible_sharing(c) > 1)
+    if (expressible_weight_sharing_ranks(c) > 1)
         launch_say_text(l, LAUNCH_RESHARD,
                         sharded && c->reshard != RESHARD_NEVER ? "always" : "never");
 }

@@ -20,7 +20,7 @@ static void say_option_count(struct launch *l, const char *name, int64_t value)
 /* Returns the number of complete copies of the weights: HSDP has several. */
 static uint32_t copies_of(const struct choices *c)
 {
-    return c->weights == CHOICE_WEIGHTS_HSDP ? expressible_sharing(c) / c->shard : 1;
+    return c->weights == CHOICE_WEIGHTS_HSDP ? expressible_weight_sharing_ranks(c) / c->shard : 1;
 }
 
 /* Sets how ranks share weights under FSDP2, and whether these are gathered again for the backward. */

@@ -7,31 +7,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One row's steps on the batches of its packed set. */
-struct contender {
+/* A row that is compared, and its steps on the batches of its packed set. */
+struct compared_row {
     struct outcome *row;
-    size_t count;   /* batches that are predicted */
-    double *step_s; /* [batches of the packed set], heap; 0: not predicted yet */
+    size_t predicted_batch_count; /* batches that are predicted */
+    double *step_s;               /* [batches of the packed set], heap; 0: not predicted yet */
 };
 
-struct job {
-    const struct contender *contender;
+struct row_batch_job {
+    const struct compared_row *compared_row;
     size_t batch;
 };
 
 struct batch_comparison {
     struct setup *setup;
     const struct kept_jobs *kept_jobs;
-    struct contender contender[COMPARED_ROWS];
-    size_t contenders;
-    struct job *job;
-    size_t jobs;
+    struct compared_row compared_row[COMPARED_ROWS];
+    size_t compared_row_count;
+    struct row_batch_job *job;
+    size_t job_count;
 };
 
-static void predict_one(void *context, size_t job, void *result)
+static void predict_row_on_batch(void *context, size_t job, void *result)
 {
     struct batch_comparison *c = context;
-    const struct outcome *row = c->job[job].contender->row;
+    const struct outcome *row = c->job[job].compared_row->row;
     struct setup *setup = c->setup; /* this process' own */
     struct request request = row->request;
     struct documents documents;
@@ -52,11 +52,11 @@ static void predict_one(void *context, size_t job, void *result)
 }
 
 /* Returns digests of the steps of all jobs, in the comparison's arena. */
-static uint64_t *keys_of(const struct batch_comparison *c, struct arena *arena)
+static uint64_t *job_digests(const struct batch_comparison *c, struct arena *arena)
 {
-    uint64_t *key = arena_array(arena, c->jobs + 1, sizeof *key);
-    for (size_t i = 0; i < c->jobs && c->kept_jobs->answer_file != NULL; i++) {
-        const struct outcome *row = c->job[i].contender->row;
+    uint64_t *key = arena_array(arena, c->job_count + 1, sizeof *key);
+    for (size_t i = 0; i < c->job_count && c->kept_jobs->answer_file != NULL; i++) {
+        const struct outcome *row = c->job[i].compared_row->row;
         struct request request = row->request;
         struct documents documents;
         packed_batch_documents(&row->packed_set->batch[c->job[i].batch], request.seq, &documents,
@@ -67,116 +67,122 @@ static uint64_t *keys_of(const struct batch_comparison *c, struct arena *arena)
     return key;
 }
 
-/* Predicts each contender on those of its first `count` batches on which it was not predicted yet. */
-static enum status predict_all(struct batch_comparison *c, struct diag *diag)
+/* Predicts each compared row on those of its first `count` batches on which it was not predicted yet. */
+static enum status predict_missing_steps(struct batch_comparison *c, struct diag *diag)
 {
     size_t most = 0;
-    c->jobs = 0;
-    for (size_t i = 0; i < c->contenders; i++)
-        most += c->contender[i].count;
+    c->job_count = 0;
+    for (size_t i = 0; i < c->compared_row_count; i++)
+        most += c->compared_row[i].predicted_batch_count;
     c->job = heap_alloc(most + 1, sizeof *c->job);
-    for (size_t i = 0; i < c->contenders; i++)
-        for (size_t b = 0; b < c->contender[i].count; b++)
-            if (!(c->contender[i].step_s[b] > 0))
-                c->job[c->jobs++] = (struct job){&c->contender[i], b};
-    double *step_s = heap_zalloc(c->jobs + 1, sizeof *step_s);
+    for (size_t i = 0; i < c->compared_row_count; i++)
+        for (size_t b = 0; b < c->compared_row[i].predicted_batch_count; b++)
+            if (!(c->compared_row[i].step_s[b] > 0))
+                c->job[c->job_count++] = (struct row_batch_job){&c->compared_row[i], b};
+    double *step_s = heap_zalloc(c->job_count + 1, sizeof *step_s);
     struct arena arena = {0};
     struct progress progress;
-    progress_begin(&progress, c->jobs, 0);
-    enum status status = kept_jobs_run(c->kept_jobs, keys_of(c, &arena), c->jobs, sizeof *step_s,
-                                       predict_one, c, step_s, &progress, diag);
+    progress_begin(&progress, c->job_count, 0);
+    enum status status =
+        kept_jobs_run(c->kept_jobs, job_digests(c, &arena), c->job_count, sizeof *step_s,
+                      predict_row_on_batch, c, step_s, &progress, diag);
     progress_end();
     arena_release(&arena);
-    for (size_t i = 0; i < c->jobs && status == STATUS_OK; i++)
-        c->job[i].contender->step_s[c->job[i].batch] = step_s[i];
+    for (size_t i = 0; i < c->job_count && status == STATUS_OK; i++)
+        c->job[i].compared_row->step_s[c->job[i].batch] = step_s[i];
     free(step_s);
     free(c->job);
     return status;
 }
 
-/* Returns the tokens/s/GPU of the contender's median step. */
-static double median_rate(const struct contender *c)
+/* Returns the tokens/s/GPU of the median step of a compared row. */
+static double median_rate(const struct compared_row *c)
 {
-    double median_s = step_spread_of(c->step_s, c->count).median_s;
-    return packed_set_mean_tokens(c->row->packed_set, c->count) / median_s /
+    double median_s = step_spread_of(c->step_s, c->predicted_batch_count).median_s;
+    return packed_set_mean_tokens(c->row->packed_set, c->predicted_batch_count) / median_s /
            (double)c->row->request.ranks;
 }
 
-static const struct contender *fastest(const struct batch_comparison *c)
+static const struct compared_row *fastest_row(const struct batch_comparison *c)
 {
-    const struct contender *first = &c->contender[0];
-    for (size_t i = 1; i < c->contenders; i++)
-        if (c->contender[i].count > first->count ||
-            (c->contender[i].count == first->count &&
-             median_rate(&c->contender[i]) > median_rate(first)))
-            first = &c->contender[i];
+    const struct compared_row *first = &c->compared_row[0];
+    for (size_t i = 1; i < c->compared_row_count; i++)
+        if (c->compared_row[i].predicted_batch_count > first->predicted_batch_count ||
+            (c->compared_row[i].predicted_batch_count == first->predicted_batch_count &&
+             median_rate(&c->compared_row[i]) > median_rate(first)))
+            first = &c->compared_row[i];
     return first;
 }
 
-static double rate_in(const struct contender *c, size_t batch)
+static double rate_in_batch(const struct compared_row *c, size_t batch)
 {
     return packed_set_tokens(c->row->packed_set, batch) / c->step_s[batch] /
            (double)c->row->request.ranks;
 }
 
-/* Returns in how many batches a contender is faster than another one. */
-static size_t won_against(const struct contender *c, const struct contender *other)
+/* Returns in how many batches a row is faster than another one. */
+static size_t count_batches_won(const struct compared_row *c, const struct compared_row *other)
 {
-    size_t won = 0, count = c->count < other->count ? c->count : other->count;
+    size_t won = 0, count = c->predicted_batch_count < other->predicted_batch_count
+                                ? c->predicted_batch_count
+                                : other->predicted_batch_count;
     for (size_t b = 0; b < count; b++)
-        won += rate_in(c, b) > rate_in(other, b);
+        won += rate_in_batch(c, b) > rate_in_batch(other, b);
     return won;
 }
 
-/* Takes the rows that are near the best one; the steps of their typical batches are known. */
+/* Begins the comparison with the rows that are near the best one; the steps of their typical batches are known. */
 static void begin_comparison(struct batch_comparison *c, struct best *best)
 {
     double least = best->row[0].rate_bound / (1 + DOCUMENTS_MARGIN);
-    for (size_t i = 0; i < best->count && c->contenders < COMPARED_ROWS; i++) {
+    for (size_t i = 0; i < best->row_count && c->compared_row_count < COMPARED_ROWS; i++) {
         struct outcome *row = &best->row[i];
-        if (row->kind != OUTCOME_TIMED || row->rate_bound < least)
+        if (row->kind != OUTCOME_SIMULATED || row->rate_bound < least)
             break;
         size_t all = row->packed_set->batch_count;
-        struct contender *next = &c->contender[c->contenders++];
+        struct compared_row *next = &c->compared_row[c->compared_row_count++];
         next->row = row;
-        next->count = all < COMPARED_FIRST ? all : COMPARED_FIRST;
+        next->predicted_batch_count = all < COMPARED_FIRST ? all : COMPARED_FIRST;
         next->step_s = heap_zalloc(all, sizeof *next->step_s);
         next->step_s[row->packed_set->typical_batch] = row->step_s;
     }
 }
 
-/* Takes all batches of the fastest contender, and of those that are faster in any. */
-static void take_all(struct batch_comparison *c)
+/* Extends the comparison to all batches for the fastest row, and for the rows that are faster in any batch. */
+static void extend_to_all_batches(struct batch_comparison *c)
 {
-    const struct contender *first = fastest(c);
+    const struct compared_row *first = fastest_row(c);
     bool stays[COMPARED_ROWS];
-    for (size_t i = 0; i < c->contenders; i++)
-        stays[i] = &c->contender[i] == first || won_against(&c->contender[i], first) > 0;
-    for (size_t i = 0; i < c->contenders; i++)
+    for (size_t i = 0; i < c->compared_row_count; i++)
+        stays[i] =
+            &c->compared_row[i] == first || count_batches_won(&c->compared_row[i], first) > 0;
+    for (size_t i = 0; i < c->compared_row_count; i++)
         if (stays[i])
-            c->contender[i].count = c->contender[i].row->packed_set->batch_count;
+            c->compared_row[i].predicted_batch_count =
+                c->compared_row[i].row->packed_set->batch_count;
 }
 
 /* Makes the rates of rows that were predicted on fewer batches comparable with the best row's: each becomes the best
  * row's rate, times the ratio of the two on those fewer batches. */
-static void scale(struct batch_comparison *c, struct best *best, const struct contender *first)
+static void scale_rates(struct batch_comparison *c, struct best *best,
+                        const struct compared_row *first)
 {
     double all = median_rate(first), typical = first->row->rate_bound;
-    for (size_t i = 0; i < best->count; i++)
+    for (size_t i = 0; i < best->row_count; i++)
         best->row[i].rate_bound *= all / typical;
-    for (size_t i = 0; i < c->contenders; i++) {
-        struct contender same = *first, *own = &c->contender[i];
-        same.count = own->count;
+    for (size_t i = 0; i < c->compared_row_count; i++) {
+        struct compared_row same = *first, *own = &c->compared_row[i];
+        same.predicted_batch_count = own->predicted_batch_count;
         own->row->rate_bound = all * median_rate(own) / median_rate(&same);
     }
 }
 
 /* True if every step that is asked for was predicted: neither interrupted nor refused. */
-static bool is_complete(const struct batch_comparison *c)
+static bool all_steps_are_predicted(const struct batch_comparison *c)
 {
-    for (size_t i = 0; i < c->contenders; i++)
-        for (size_t b = 0; b < c->contender[i].count; b++)
-            if (!(c->contender[i].step_s[b] > 0))
+    for (size_t i = 0; i < c->compared_row_count; i++)
+        for (size_t b = 0; b < c->compared_row[i].predicted_batch_count; b++)
+            if (!(c->compared_row[i].step_s[b] > 0))
                 return false;
     return true;
 }
@@ -188,7 +194,7 @@ struct batch_explanation {
     struct outcome **row;
 };
 
-static void explain_one(void *context, size_t job, void *result)
+static void explain_row(void *context, size_t job, void *result)
 {
     const struct batch_explanation *e = context;
     const struct packed_set *packed_set = e->row[job]->packed_set;
@@ -202,7 +208,7 @@ static void explain_one(void *context, size_t job, void *result)
     if (setup->cluster.gpus == out->request.ranks ||
         cluster_resize(&setup->cluster, &setup->arena, 0, out->request.ranks, NULL) == STATUS_OK)
         if (prediction_make(&p, &question, NULL) == STATUS_OK)
-            outcome_take_times(out, &p);
+            outcome_fill_times(out, &p);
     prediction_release(&p);
 }
 
@@ -216,10 +222,10 @@ static uint64_t explanation_key(const struct setup *setup, const struct outcome 
 /* Simulates the first COMPARED_ROWS rows, and the best of each strategy, for the causes of their times. */
 static enum status explain_rows(struct best *best, struct setup *setup, struct diag *diag)
 {
-    struct batch_explanation e = {setup, heap_alloc(best->count + 1, sizeof(struct outcome *))};
+    struct batch_explanation e = {setup, heap_alloc(best->row_count + 1, sizeof(struct outcome *))};
     bool seen[UINT8_MAX + 1] = {false};
     size_t count = 0;
-    for (size_t i = 0; i < best->count && best->row[i].kind == OUTCOME_TIMED; i++) {
+    for (size_t i = 0; i < best->row_count && best->row[i].kind == OUTCOME_SIMULATED; i++) {
         struct outcome *row = &best->row[i];
         if (i < COMPARED_ROWS || !seen[row->strategy])
             e.row[count++] = row;
@@ -227,18 +233,18 @@ static enum status explain_rows(struct best *best, struct setup *setup, struct d
     }
     struct outcome *out = heap_zalloc(count + 1, sizeof *out);
     uint64_t *key = heap_zalloc(count + 1, sizeof *key);
-    for (size_t i = 0; i < count && best->limits.kept.answer_file != NULL; i++)
+    for (size_t i = 0; i < count && best->limits.kept_jobs.answer_file != NULL; i++)
         key[i] = explanation_key(setup, e.row[i]);
     struct progress progress;
     progress_begin(&progress, count, 0);
-    enum status status = kept_jobs_run(&best->limits.kept, key, count, sizeof *out, explain_one, &e,
-                                       out, &progress, diag);
+    enum status status = kept_jobs_run(&best->limits.kept_jobs, key, count, sizeof *out,
+                                       explain_row, &e, out, &progress, diag);
     progress_end();
     free(key);
     for (size_t i = 0; i < count && status == STATUS_OK; i++)
-        if (out[i].causes_final) { /* the rest of the row is of all batches */
+        if (out[i].are_causes_final) { /* the rest of the row is of all batches */
             memcpy(e.row[i]->cause_s, out[i].cause_s, sizeof out[i].cause_s);
-            e.row[i]->causes_final = true;
+            e.row[i]->are_causes_final = true;
         }
     free(out);
     free((void *)e.row);
@@ -247,25 +253,26 @@ static enum status explain_rows(struct best *best, struct setup *setup, struct d
 
 enum status all_batches_rank(struct best *best, struct setup *setup, struct diag *diag)
 {
-    struct batch_comparison c = {.setup = setup, .kept_jobs = &best->limits.kept};
+    struct batch_comparison c = {.setup = setup, .kept_jobs = &best->limits.kept_jobs};
     begin_comparison(&c, best);
-    enum status status = predict_all(&c, diag);
-    bool complete = status == STATUS_OK && is_complete(&c);
+    enum status status = predict_missing_steps(&c, diag);
+    bool complete = status == STATUS_OK && all_steps_are_predicted(&c);
     if (complete) {
-        take_all(&c);
-        status = predict_all(&c, diag);
-        complete = status == STATUS_OK && is_complete(&c);
+        extend_to_all_batches(&c);
+        status = predict_missing_steps(&c, diag);
+        complete = status == STATUS_OK && all_steps_are_predicted(&c);
     }
-    const struct contender *first = complete ? fastest(&c) : NULL;
+    const struct compared_row *first = complete ? fastest_row(&c) : NULL;
     if (complete)
-        scale(&c, best, first);
-    for (size_t i = 0; i < c.contenders && complete; i++) {
-        struct outcome *row = c.contender[i].row;
-        row->won_batches = won_against(&c.contender[i], first);
-        row->spread = step_spread_of(c.contender[i].step_s, c.contender[i].count);
+        scale_rates(&c, best, first);
+    for (size_t i = 0; i < c.compared_row_count && complete; i++) {
+        struct outcome *row = c.compared_row[i].row;
+        row->won_batches = count_batches_won(&c.compared_row[i], first);
+        row->spread =
+            step_spread_of(c.compared_row[i].step_s, c.compared_row[i].predicted_batch_count);
     }
-    for (size_t i = 0; i < c.contenders; i++)
-        free(c.contender[i].step_s);
+    for (size_t i = 0; i < c.compared_row_count; i++)
+        free(c.compared_row[i].step_s);
     if (complete)
         best_rank(best);
     return status == STATUS_OK ? explain_rows(best, setup, diag) : status;

@@ -18,16 +18,17 @@
 
 enum plan_goal { GOAL_SPEED, GOAL_GPUS, GOAL_LONGEST, GOAL_COUNT };
 
-/* When a search ends before its end, what it leaves out, and where its steps are kept. All-zero: never, nothing, and
- * nowhere. */
+/* Limits at which a search ends early or leaves something out, and where it keeps results. All-zero: no limits, and
+ * nothing is kept. */
 struct search_limits {
-    double within_s; /* after that many seconds; 0: no limit */
-    /* when no configuration can be faster by more than that share; from 1 on, the best of the other strategies is not
-     * looked for either */
-    double gap;
-    /* GOAL_LONGEST: what is no longer is not searched; NULL: none. Borrowed. */
-    const struct outcome *to_beat;
-    struct kept_jobs kept;
+    double time_limit_s; /* the search ends after this many seconds; 0: no limit */
+    /* a share: the search ends when no configuration can be faster than the best by more; from 1 on, the best of the
+     * other strategies is not searched for either */
+    double rate_gap_share;
+    /* GOAL_LONGEST: configurations that reach no longer sequence than this one are not searched; NULL: none.
+     * Borrowed. */
+    const struct outcome *outcome_to_beat;
+    struct kept_jobs kept_jobs;
 };
 
 struct best {
@@ -35,16 +36,16 @@ struct best {
     struct search_limits limits; /* set by the caller */
     struct space space;
     struct outcome *row; /* one per candidate, best first; of the winning number of GPUs */
-    size_t count;
-    size_t kinds[OUTCOME_KIND_COUNT];
+    size_t row_count;
+    size_t count_of_kind[OUTCOME_KIND_COUNT];
     bool hit_time_limit; /* limits.within_s ended the search */
     /* TIMED: the best configuration that fits with a lower probability than the setup asks, but at least 0.5. With
-     * GOAL_GPUS it is the best on the fewest GPUs, risky_gpus. Not searched for GOAL_LONGEST or packed documents. */
-    struct outcome risky_best;
-    size_t risky_gpus;
-    size_t gpus; /* GPUs of the rows; GOAL_GPUS: the fewest on which some configuration fits */
+     * GOAL_GPUS it is the best on the fewest GPUs, less_probable_gpu_count. Not searched for GOAL_LONGEST or packed documents. */
+    struct outcome less_probable_best;
+    size_t less_probable_gpu_count;
+    size_t gpu_count; /* GPUs of the rows; GOAL_GPUS: the fewest on which some configuration fits */
     /* GOAL_GPUS: a search on fewer GPUs was ended before it found one that fits */
-    bool smaller_left;
+    bool has_unfinished_smaller;
 };
 
 /* Searches the space, of GOAL_LONGEST without limits, and fills *best, which must be all-zero but for its limits;
@@ -55,11 +56,11 @@ enum status best_find(struct best *best, enum plan_goal goal, struct setup *setu
 void best_release(struct best *best);
 
 /* Returns what ended the search early, for messages: "--within", "an interrupt"; NULL: nothing did. */
-const char *best_ended_by(const struct best *best);
+const char *best_end_reason(const struct best *best);
 
 /* Returns by which share a configuration that was not simulated may be faster than the best row, at least 0. The best
  * row must be TIMED. */
-double best_gap(const struct best *best);
+double best_possible_gain(const struct best *best);
 
 /* Sorts the rows, best first; of equal ones the one that was tried first. */
 void best_rank(struct best *best);

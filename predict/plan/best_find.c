@@ -16,7 +16,7 @@
 
 enum { ROUND = 16 }; /* candidates that are predicted at a time */
 
-struct round {
+struct candidate_round {
     struct setup *setup;
     const struct request *given_request;
     const struct space_open *open;
@@ -27,7 +27,7 @@ struct round {
 /* ---- one candidate, in a child ---- */
 
 /* What a candidate reaches with the repairs that were tried so far. */
-struct reached {
+struct longest_reached {
     bool is_built;          /* a repair allows some length */
     bool is_skipped;        /* a repair was not searched: it reaches no longer length than known */
     bool has_ladder_end;    /* the ladder ends at known lengths: other repairs are not tried */
@@ -35,16 +35,16 @@ struct reached {
     struct request request; /* of that sequence */
     struct verdict verdict; /* of that sequence */
     bool open_ended;        /* longer sequences may fit than that */
-    struct verdict
-        next_verdict;     /* of the shortest length with the last repair, if it does not fit */
-    struct ladder ladder; /* of the last repair */
-    int64_t never_fits;   /* no repair makes this length fit, nor a longer one */
+    /* of the shortest length with the last repair, if it does not fit */
+    struct verdict next_verdict;
+    struct length_ladder ladder; /* of the last repair */
+    int64_t never_fits;          /* no repair makes this length fit, nor a longer one */
 };
 
 /* True if a length fits. If the host lacks memory for it, *never becomes that length: no repair reduces what the host
  * needs, unless shares of activations are offloaded (tests/cli/test_space.c). */
-static bool fits_at(const struct round *round, const struct request *request, int64_t tokens,
-                    int64_t *never)
+static bool length_fits(const struct candidate_round *round, const struct request *request,
+                        int64_t tokens, int64_t *never)
 {
     struct request asked = *request;
     const struct prediction_question question = {
@@ -68,18 +68,18 @@ static bool fits_at(const struct round *round, const struct request *request, in
 
 /* Looks for a sequence that is longer than `known` tokens and fits with one repair, which the request has. The length
  * just above `known` is asked about first, since most repairs do not reach it. */
-static void lengthen_with(const struct round *round, struct request *request, int64_t known,
-                          struct reached *r)
+static void search_longer_with_repair(const struct candidate_round *round, struct request *request,
+                                      int64_t known, struct longest_reached *r)
 {
-    struct ladder ladder;
+    struct length_ladder ladder;
     struct longest longest;
-    if (ladder_of(&ladder, request, NULL) != STATUS_OK)
+    if (ladder_make(&ladder, request, NULL) != STATUS_OK)
         return;
-    const int64_t next = (known / ladder.first + 1) * ladder.first;
+    const int64_t next = (known / ladder.shortest_tokens + 1) * ladder.shortest_tokens;
     r->is_built = true;
     r->ladder = ladder;
-    r->has_ladder_end = next > ladder_end(&ladder);
-    if (r->has_ladder_end || (known > 0 && !fits_at(round, request, next, &r->never_fits))) {
+    r->has_ladder_end = next > ladder_longest_tokens(&ladder);
+    if (r->has_ladder_end || (known > 0 && !length_fits(round, request, next, &r->never_fits))) {
         r->is_skipped = true;
         return;
     }
@@ -93,18 +93,18 @@ static void lengthen_with(const struct round *round, struct request *request, in
     r->tokens = longest.tokens;
     r->request = *request;
     r->verdict = longest.verdict;
-    r->open_ended = longest.next == 0;
+    r->open_ended = longest.next_tokens == 0;
 }
 
 /* Fills the outcome of a candidate that was not simulated. */
-static void take_reached(struct outcome *o, const struct reached *r)
+static void fill_unsimulated_outcome(struct outcome *o, const struct longest_reached *r)
 {
     o->kind = !r->is_built                     ? OUTCOME_REFUSED
-              : r->tokens > 0 || r->is_skipped ? OUTCOME_SLOWER
+              : r->tokens > 0 || r->is_skipped ? OUTCOME_NOT_BETTER
                                                : OUTCOME_UNFIT;
     o->ladder = r->ladder;
-    o->tokens = r->tokens;
-    o->open_ended = r->open_ended || r->has_ladder_end;
+    o->sequence_tokens = r->tokens;
+    o->is_open_ended = r->open_ended || r->has_ladder_end;
     o->verdict = r->tokens > 0 ? r->verdict : r->next_verdict;
     if (r->tokens > 0)
         o->request = r->request;
@@ -114,58 +114,62 @@ static void take_reached(struct outcome *o, const struct reached *r)
 
 /* Finds the longest sequence of a candidate over its repairs, and simulates it if it is longer than that of the best
  * candidate so far. */
-static void lengthen_it(const struct round *round, struct outcome *o)
+static void find_longest_of_candidate(const struct candidate_round *round, struct outcome *o)
 {
-    const int64_t beaten = round->incumbent != NULL ? round->incumbent->tokens : 0;
+    const int64_t beaten = round->incumbent != NULL ? round->incumbent->sequence_tokens : 0;
     struct repairs repairs = repairs_make(round->given_request, round->open, &o->request);
-    struct reached reached = {.never_fits = INT64_MAX};
+    struct longest_reached reached = {.never_fits = INT64_MAX};
     struct request request;
     while (!reached.has_ladder_end && repairs_next(&request, &repairs))
-        lengthen_with(round, &request, reached.tokens > beaten ? reached.tokens : beaten, &reached);
-    take_reached(o, &reached);
+        search_longer_with_repair(round, &request,
+                                  reached.tokens > beaten ? reached.tokens : beaten, &reached);
+    fill_unsimulated_outcome(o, &reached);
     const struct prediction_question question = {
         .setup = round->setup, .request = &o->request, .skip_offsets = true};
     struct prediction p = {0};
-    if (o->tokens > beaten && prediction_make(&p, &question, NULL) == STATUS_OK)
-        outcome_take_times(o, &p);
+    if (o->sequence_tokens > beaten && prediction_make(&p, &question, NULL) == STATUS_OK)
+        outcome_fill_times(o, &p);
     prediction_release(&p);
 }
 
 static void try_candidate(void *context, size_t job, void *result)
 {
-    struct round *round = context;
+    struct candidate_round *round = context;
     const struct candidate *c = &round->candidate[job];
     struct outcome *o = result;
     o->request = c->request;
     o->strategy = c->strategy;
-    lengthen_it(round, o);
+    find_longest_of_candidate(round, o);
 }
 
 /* Returns a digest of all on which a candidate's outcome depends: what the longest so far is, too. */
-static uint64_t key_of(const struct round *round, const struct candidate *c)
+static uint64_t candidate_digest(const struct candidate_round *round, const struct candidate *c)
 {
-    int64_t beaten = round->incumbent != NULL ? round->incumbent->tokens : 0;
+    int64_t beaten = round->incumbent != NULL ? round->incumbent->sequence_tokens : 0;
     return digest_add(outcome_key(round->setup, round->open, c), &beaten, sizeof beaten);
 }
 
 /* ---- the search ---- */
 
 /* Orders by the bytes that a GPU needs at least, fewest first; then by those that do not grow with the length. */
-static int roomier_first(const void *left, const void *right)
+static int smaller_need_first(const void *left, const void *right)
 {
     const struct candidate *a = left, *b = right;
-    if (a->least_bytes != b->least_bytes)
-        return a->least_bytes < b->least_bytes ? -1 : 1;
-    return a->fixed_bytes != b->fixed_bytes ? (a->fixed_bytes < b->fixed_bytes ? -1 : 1) : 0;
+    if (a->gpu_lower_bound_bytes != b->gpu_lower_bound_bytes)
+        return a->gpu_lower_bound_bytes < b->gpu_lower_bound_bytes ? -1 : 1;
+    return a->length_independent_bytes != b->length_independent_bytes
+               ? (a->length_independent_bytes < b->length_independent_bytes ? -1 : 1)
+               : 0;
 }
 
-static void skip(struct outcome *o, const struct candidate *c, enum outcome_kind kind)
+static void fill_skipped_row(struct outcome *o, const struct candidate *c, enum outcome_kind kind)
 {
     *o = (struct outcome){.kind = kind,
                           .request = c->request,
                           .strategy = c->strategy,
-                          .rate_bound = c->tokens / c->bound_s / (double)c->request.ranks,
-                          .tokens = c->request.seq};
+                          .rate_bound =
+                              c->step_tokens / c->step_lower_bound_s / (double)c->request.ranks,
+                          .sequence_tokens = c->request.seq};
 }
 
 /* Fills a row for every candidate with the longest sequence that fits, in the order of the bytes that lie on a GPU
@@ -174,81 +178,82 @@ static enum status find_longest(struct best *best, struct setup *setup,
                                 const struct space_open *open, struct diag *diag)
 {
     struct request given = setup->request;
-    struct round round = {.setup = setup, .given_request = &given, .open = open};
+    struct candidate_round round = {.setup = setup, .given_request = &given, .open = open};
     struct outcome incumbent;
     double available = setup->cluster.device.memory_bytes - setup->cluster.device.driver_bytes;
     struct candidate *row = best->space.row;
     struct progress progress;
     enum status status = STATUS_OK;
     size_t next = 0;
-    if (best->limits.to_beat != NULL) {
-        incumbent = *best->limits.to_beat;
+    if (best->limits.outcome_to_beat != NULL) {
+        incumbent = *best->limits.outcome_to_beat;
         round.incumbent = &incumbent;
     }
-    qsort(row, best->count, sizeof *row, roomier_first);
-    progress_begin(&progress, best->count, 0);
-    while (next < best->count && status == STATUS_OK && interrupt_signal() == 0) {
+    qsort(row, best->row_count, sizeof *row, smaller_need_first);
+    progress_begin(&progress, best->row_count, 0);
+    while (next < best->row_count && status == STATUS_OK && interrupt_signal() == 0) {
         struct candidate batch[ROUND];
         struct outcome out[ROUND];
         uint64_t key[ROUND];
         size_t place[ROUND], jobs = 0;
-        for (; next < best->count && jobs < ROUND; next++) {
+        for (; next < best->row_count && jobs < ROUND; next++) {
             /* the optimizer's part may go to the host */
-            double least = row[next].fixed_bytes - (given.optimizer < 0 ? row[next].host_bytes : 0);
+            double least = row[next].length_independent_bytes -
+                           (given.optimizer < 0 ? row[next].host_optimizer_saves_bytes : 0);
             place[jobs] = next;
             if (least <= available) {
                 batch[jobs++] = row[next];
                 continue;
             }
-            skip(&best->row[next], &row[next], OUTCOME_NO_ROOM);
+            fill_skipped_row(&best->row[next], &row[next], OUTCOME_NO_ROOM);
             best->row[next].missing_bytes = least - available;
         }
         progress.done_before_run = next - jobs;
         round.candidate = batch;
-        for (size_t i = 0; i < jobs && best->limits.kept.answer_file != NULL; i++)
-            key[i] = key_of(&round, &batch[i]);
-        status = kept_jobs_run(&best->limits.kept, key, jobs, sizeof out[0], try_candidate, &round,
-                               out, &progress, diag);
+        for (size_t i = 0; i < jobs && best->limits.kept_jobs.answer_file != NULL; i++)
+            key[i] = candidate_digest(&round, &batch[i]);
+        status = kept_jobs_run(&best->limits.kept_jobs, key, jobs, sizeof out[0], try_candidate,
+                               &round, out, &progress, diag);
         for (size_t i = 0; i < jobs && status == STATUS_OK; i++) {
             if (out[i].request.model == NULL) { /* an interrupt ended it */
-                skip(&best->row[place[i]], &batch[i], OUTCOME_LEFT);
+                fill_skipped_row(&best->row[place[i]], &batch[i], OUTCOME_NOT_SEARCHED);
                 continue;
             }
-            outcome_adopt(&out[i], &batch[i]);
+            outcome_restore_pointers(&out[i], &batch[i]);
             best->row[place[i]] = out[i];
-            if (out[i].kind == OUTCOME_TIMED &&
+            if (out[i].kind == OUTCOME_SIMULATED &&
                 (round.incumbent == NULL || best_is_better(best->goal, &out[i], &incumbent))) {
                 incumbent = out[i];
                 round.incumbent = &incumbent;
             }
         }
     }
-    for (; next < best->count; next++)
-        skip(&best->row[next], &row[next], OUTCOME_LEFT);
+    for (; next < best->row_count; next++)
+        fill_skipped_row(&best->row[next], &row[next], OUTCOME_NOT_SEARCHED);
     progress_end();
     return status;
 }
 
 /* Fills a row for every candidate, and ranks the rows. */
-static enum status search(struct best *best, struct setup *setup, const struct space_open *open,
-                          struct diag *diag)
+static enum status search_candidates(struct best *best, struct setup *setup,
+                                     const struct space_open *open, struct diag *diag)
 {
-    best->count = best->space.count;
-    best->row = heap_realloc(best->row, best->count + 1, sizeof *best->row);
+    best->row_count = best->space.candidate_count;
+    best->row = heap_realloc(best->row, best->row_count + 1, sizeof *best->row);
     enum status status = best->goal == GOAL_LONGEST ? find_longest(best, setup, open, diag)
                                                     : fastest_find(best, setup, open, diag);
     if (status != STATUS_OK)
         return status;
-    for (size_t i = 0; i < best->count; i++)
-        best->kinds[best->row[i].kind]++;
+    for (size_t i = 0; i < best->row_count; i++)
+        best->count_of_kind[best->row[i].kind]++;
     best_rank(best);
-    if (best->count == 0 || best->row[0].kind != OUTCOME_TIMED)
+    if (best->row_count == 0 || best->row[0].kind != OUTCOME_SIMULATED)
         return STATUS_NO;
     return best->row[0].packed_set != NULL ? all_batches_rank(best, setup, diag) : STATUS_OK;
 }
 
 /* Returns the next larger number of GPUs to search: parts of a node, then nodes, each twice as many. */
-static int64_t more_gpus(const struct cluster *cluster, int64_t gpus)
+static int64_t next_gpu_count(const struct cluster *cluster, int64_t gpus)
 {
     int64_t next = 2 * gpus;
     if (gpus < cluster->gpus_per_node && next > cluster->gpus_per_node)
@@ -260,34 +265,38 @@ enum status best_find(struct best *best, enum plan_goal goal, struct setup *setu
                       struct space_open open, struct diag *diag)
 {
     best->goal = goal;
-    best->gpus = (size_t)setup->cluster.gpus;
+    best->gpu_count = (size_t)setup->cluster.gpus;
     open.length = goal == GOAL_LONGEST;
     if (goal == GOAL_LONGEST) { /* bounds are of a length that all degrees divide, or the last */
-        int64_t seq = longest_long(setup->cluster.gpus), most = setup->model.max_positions;
+        int64_t seq = longest_divisible_length(setup->cluster.gpus),
+                most = setup->model.max_positions;
         bool ends = setup->model.positions == POSITIONS_LEARNED && most < seq;
         setup->request.seq = ends ? most : seq;
     }
     if (goal != GOAL_GPUS) {
         enum status status = space_add(&best->space, setup, setup->cluster.gpus, open, diag);
-        return status == STATUS_OK ? search(best, setup, &open, diag) : status;
+        return status == STATUS_OK ? search_candidates(best, setup, &open, diag) : status;
     }
-    for (int64_t gpus = 1; gpus <= setup->cluster.gpus; gpus = more_gpus(&setup->cluster, gpus)) {
+    for (int64_t gpus = 1; gpus <= setup->cluster.gpus;
+         gpus = next_gpu_count(&setup->cluster, gpus)) {
         struct diag unread = {0};
         const struct best last = *best;
         best_release(best);
         *best = (struct best){.goal = goal,
-                              .gpus = (size_t)gpus,
+                              .gpu_count = (size_t)gpus,
                               .limits = last.limits,
-                              .risky_best = last.risky_best,
-                              .risky_gpus = last.risky_gpus,
-                              .smaller_left = last.smaller_left || last.hit_time_limit};
+                              .less_probable_best = last.less_probable_best,
+                              .less_probable_gpu_count = last.less_probable_gpu_count,
+                              .has_unfinished_smaller =
+                                  last.has_unfinished_smaller || last.hit_time_limit};
         enum status status = space_add(&best->space, setup, gpus, open,
                                        gpus == setup->cluster.gpus ? diag : &unread);
         diag_release(&unread);
         if (status == STATUS_OK)
-            status = search(best, setup, &open, diag);
-        if (best->risky_gpus == 0 && best->risky_best.kind == OUTCOME_TIMED)
-            best->risky_gpus = (size_t)gpus;
+            status = search_candidates(best, setup, &open, diag);
+        if (best->less_probable_gpu_count == 0 &&
+            best->less_probable_best.kind == OUTCOME_SIMULATED)
+            best->less_probable_gpu_count = (size_t)gpus;
         if (status == STATUS_OK || status == STATUS_SYSTEM || gpus == setup->cluster.gpus ||
             interrupt_signal() != 0)
             return status;

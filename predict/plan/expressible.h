@@ -25,7 +25,7 @@ enum framework {
 extern const char *const framework_names[FRAMEWORK_COUNT];
 
 /* True if the framework has settings that mean these choices, whatever the model. */
-bool expressible(enum framework framework, const struct choices *choices);
+bool expressible_is(enum framework framework, const struct choices *choices);
 
 /* Fails if the framework cannot express the choices, and names each that it cannot. */
 enum status expressible_check(enum framework framework, const struct choices *choices,
@@ -41,7 +41,7 @@ const char *expressible_default_profile(enum framework framework, const struct s
 
 /* ---- facts about choices that settings and rules both need ---- */
 /* Returns how many ranks hold the same weights: the ranks of a stage over its tensor ranks. */
-uint32_t expressible_sharing(const struct choices *choices);
+uint32_t expressible_weight_sharing_ranks(const struct choices *choices);
 /* True if activations are recomputed, false if they are saved. */
 bool expressible_recomputes(const struct choices *choices);
 /* True if Trainer's family runs the choices under DDP: every rank holds all weights, and nothing but the batch is

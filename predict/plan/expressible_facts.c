@@ -3,7 +3,7 @@
 const char *const framework_names[FRAMEWORK_COUNT] = {"torchtitan", "megatron",      "deepspeed",
                                                       "axolotl",    "llama-factory", "trl"};
 
-uint32_t expressible_sharing(const struct choices *c)
+uint32_t expressible_weight_sharing_ranks(const struct choices *c)
 {
     return c->dp * c->cp * c->hp;
 }
@@ -18,12 +18,12 @@ bool gaps_has_ring(const struct choices *c)
     return c->cp > 1;
 }
 
-bool gaps_has_heads(const struct choices *c)
+bool gaps_has_head_ranks(const struct choices *c)
 {
     return c->hp > 1;
 }
 
-bool gaps_has_chunks(const struct choices *c)
+bool gaps_has_fpdt_chunks(const struct choices *c)
 {
     return c->attention == CHOICE_ATTENTION_FPDT;
 }
@@ -64,7 +64,7 @@ bool gaps_has_tensor_ranks(const struct choices *c)
     return c->tp > 1;
 }
 
-bool gaps_has_narrow_copies(const struct choices *c)
+bool gaps_has_bf16_parameters(const struct choices *c)
 {
     return expressible_is_ddp(c) && c->dtype == DTYPE_BF16;
 }

@@ -18,20 +18,20 @@
 #define RUNNER_UP_GAP 0.01
 /* ---- layers ---- */
 
-static uint32_t layer_of(struct rate_search *s, const struct layer_key *key)
+static uint32_t find_or_add_layer(struct rate_search *s, const struct layer_key *key)
 {
-    for (uint32_t i = 0; i < s->layers; i++)
+    for (uint32_t i = 0; i < s->layer_count; i++)
         if (layer_keys_equal(&s->layer[i].key, key))
             return i;
-    if (s->layers == s->capacity) {
-        s->capacity = (uint32_t)heap_next_capacity(s->capacity, s->layers + 1);
+    if (s->layer_count == s->capacity) {
+        s->capacity = (uint32_t)heap_next_capacity(s->capacity, s->layer_count + 1);
         s->layer = heap_realloc(s->layer, s->capacity, sizeof *s->layer);
     }
-    s->layer[s->layers] = (struct search_layer){.key = *key};
-    return s->layers++;
+    s->layer[s->layer_count] = (struct search_layer){.key = *key};
+    return s->layer_count++;
 }
 
-static void find_layers(struct rate_search *s, size_t i)
+static void find_layers_of_candidate(struct rate_search *s, size_t i)
 {
     const struct request *request = &s->best->space.row[i].request;
     struct search_node *node = &s->node[i];
@@ -41,22 +41,22 @@ static void find_layers(struct rate_search *s, size_t i)
     node->stage = STAGE_SHORT;
     if (resolve_choices(&c, request, NULL, NULL) != STATUS_OK)
         return;
-    node->ops = step_ops_at_most(&c) * c.pp;
+    node->max_ops = step_ops_at_most(&c) * c.pp;
     if (!layer_key_make(&key, &c, request, true))
         return;
     node->stage = STAGE_LAYER;
-    node->least_layer_row = layer_of(s, &key);
+    node->least_layer_row = find_or_add_layer(s, &key);
     if (layer_key_make(&key, &c, request, false))
-        node->own_layer_row = layer_of(s, &key);
+        node->own_layer_row = find_or_add_layer(s, &key);
 }
 
-static double rate_of(const struct candidate *c, double step_s)
+static double rate_of_step(const struct candidate *c, double step_s)
 {
-    return c->tokens / step_s / (double)c->request.ranks;
+    return c->step_tokens / step_s / (double)c->request.ranks;
 }
 
 /* Lowers a candidate's bound to that of the layers that are known. */
-static void take_layers(struct rate_search *s, size_t i)
+static void lower_bound_by_layers(struct rate_search *s, size_t i)
 {
     const struct candidate *candidate = &s->best->space.row[i];
     struct search_node *node = &s->node[i];
@@ -67,9 +67,9 @@ static void take_layers(struct rate_search *s, size_t i)
     struct resolved resolved;
     if (resolved_make(&resolved, s->setup, &candidate->request, NULL, NULL) == STATUS_OK &&
         layer.step_s > 0)
-        node->rate_bound =
-            fmin(node->rate_bound,
-                 rate_of(candidate, bound_step_from_layer_s(s->setup, &resolved.choices, &layer)));
+        node->rate_bound = fmin(
+            node->rate_bound,
+            rate_of_step(candidate, bound_step_from_layer_s(s->setup, &resolved.choices, &layer)));
     resolved_release(&resolved);
     if (own->has_step)
         node->stage = STAGE_SHORT;
@@ -77,7 +77,7 @@ static void take_layers(struct rate_search *s, size_t i)
 
 /* ---- the search ---- */
 
-static void skip(struct rate_search *s, size_t i, enum outcome_kind kind)
+static void finish_candidate(struct rate_search *s, size_t i, enum outcome_kind kind)
 {
     struct outcome *o = &s->best->row[i];
     o->kind = kind;
@@ -85,39 +85,39 @@ static void skip(struct rate_search *s, size_t i, enum outcome_kind kind)
     s->node[i].stage = STAGE_DONE;
 }
 
-/* ---- twins ---- */
+/* ---- the same candidate with another placement of stages ---- */
 
-struct twin_key {
+struct placement_key {
     uint64_t key;
     size_t node;
 };
 
-static int by_key(const void *left, const void *right)
+static int compare_placement_keys(const void *left, const void *right)
 {
-    const struct twin_key *a = left, *b = right;
+    const struct placement_key *a = left, *b = right;
     if (a->key != b->key)
         return a->key < b->key ? -1 : 1;
     return a->node < b->node ? -1 : 1;
 }
 
-/* Finds the candidates that differ only in the placement of stages: their schedules differ only in which ranks are
- * neighbours, and so in NCCL's buffers. How many subsequences stages share depends on the placement, so that of those
- * none are twins. */
-static void find_twins(struct rate_search *s)
+/* Finds, for each candidate, the one that differs from it only in the placement of stages. Their schedules differ only
+ * in which ranks are neighbours, and so in the buffers of NCCL. Candidates whose stages share subsequences have none,
+ * since the number of shared subsequences depends on the placement. */
+static void find_other_placements(struct rate_search *s)
 {
     const struct space *space = &s->best->space;
-    struct twin_key *key = heap_zalloc(space->count + 1, sizeof *key);
+    struct placement_key *key = heap_zalloc(space->candidate_count + 1, sizeof *key);
     size_t count = 0;
-    for (size_t i = 0; i < space->count; i++) {
+    for (size_t i = 0; i < space->candidate_count; i++) {
         struct candidate placed = space->row[i];
         s->node[i].other_placement = i;
         if (placed.request.pp <= 1 || placed.request.dp <= 1 ||
             placed.request.pipeline == CHOICE_PIPELINE_MSP)
             continue;
         placed.request.stage_placement = STAGES_OUTER;
-        key[count++] = (struct twin_key){outcome_key(s->setup, s->open, &placed), i};
+        key[count++] = (struct placement_key){outcome_key(s->setup, s->open, &placed), i};
     }
-    qsort(key, count, sizeof *key, by_key);
+    qsort(key, count, sizeof *key, compare_placement_keys);
     for (size_t k = 1; k < count; k++)
         if (key[k].key == key[k - 1].key) {
             s->node[key[k].node].other_placement = key[k - 1].node;
@@ -126,10 +126,10 @@ static void find_twins(struct rate_search *s)
     free(key);
 }
 
-/* True if a candidate lacks memory even without NCCL's buffers. Its twin, which differs only in how stages are placed,
- * needs the same but for these buffers, so no repair that was tried makes the twin fit either. verdict: of the repair
- * that lacks least. */
-static bool twin_lacks(const struct verdict *verdict)
+/* True if a candidate lacks memory even without the buffers of NCCL. The candidate that differs from it only in the
+ * placement of stages needs the same but for these buffers, so none of the repairs that were tried makes that one fit
+ * either. verdict: that of the repair which lacks least. */
+static bool other_placement_lacks(const struct verdict *verdict)
 {
     struct verdict least = *verdict;
     uint64_t *needed = &least.needed_bytes[LIMIT_DEVICE];
@@ -137,26 +137,29 @@ static bool twin_lacks(const struct verdict *verdict)
     return verdict_missing_bytes(&least) > 0;
 }
 
-/* Takes what a candidate's answer says of its twin's memory: the repairs with which it does not fit. A gamble is the
- * candidate's own, since the twin's may be faster. */
-static void take_twin(struct rate_search *s, size_t i, const struct candidate_answer *a)
+/* Applies what a candidate's answer says of memory to the candidate with the other placement of stages: the repairs
+ * with which that one does not fit either. A less probable outcome is not passed on, since the other placement may be
+ * faster. */
+static void apply_answer_to_other_placement(struct rate_search *s, size_t i,
+                                            const struct candidate_answer *a)
 {
     const size_t t = s->node[i].other_placement;
-    struct search_node *twin = &s->node[t];
+    struct search_node *other = &s->node[t];
     struct outcome *o = &s->best->row[t];
-    if (t == i || twin->stage == STAGE_DONE || a->outcome.kind != OUTCOME_UNFIT ||
-        a->risky_outcome.kind == OUTCOME_TIMED || !twin_lacks(&a->outcome.verdict) ||
-        (a->next != STAGE_DONE && twin->repair >= a->repair))
+    if (t == i || other->stage == STAGE_DONE || a->outcome.kind != OUTCOME_UNFIT ||
+        a->less_probable_outcome.kind == OUTCOME_SIMULATED ||
+        !other_placement_lacks(&a->outcome.verdict) ||
+        (a->next_stage != STAGE_DONE && other->repair >= a->repair))
         return;
     const struct candidate *candidate = &s->best->space.row[t];
     *o = a->outcome;
     o->request = candidate->request;
-    outcome_adopt(o, candidate);
-    twin->repair = a->repair;
-    if (a->next == STAGE_DONE)
-        twin->stage = STAGE_DONE;
-    else if (twin->stage == STAGE_WHOLE)
-        twin->stage = STAGE_SHORT;
+    outcome_restore_pointers(o, candidate);
+    other->repair = a->repair;
+    if (a->next_stage == STAGE_DONE)
+        other->stage = STAGE_DONE;
+    else if (other->stage == STAGE_WHOLE)
+        other->stage = STAGE_SHORT;
 }
 
 /* Makes a row and a node for each candidate. What has no room for its states is done. */
@@ -165,29 +168,30 @@ static void begin_search(struct rate_search *s)
     struct best *best = s->best;
     const struct device *device = &s->setup->cluster.device;
     double available = device->memory_bytes - device->driver_bytes;
-    for (size_t i = 0; i < best->space.count; i++) {
+    for (size_t i = 0; i < best->space.candidate_count; i++) {
         const struct candidate *c = &best->space.row[i];
         /* the optimizer's part may go to the host */
-        double least = c->least_bytes - (s->given_request->optimizer < 0 ? c->host_bytes : 0);
+        double least = c->gpu_lower_bound_bytes -
+                       (s->given_request->optimizer < 0 ? c->host_optimizer_saves_bytes : 0);
         best->row[i] = (struct outcome){.kind = OUTCOME_REFUSED,
                                         .request = c->request,
                                         .strategy = c->strategy,
                                         .packed_set = c->packed_set,
-                                        .tokens = c->request.seq};
-        s->node[i] = (struct search_node){.rate_bound = rate_of(c, c->bound_s)};
+                                        .sequence_tokens = c->request.seq};
+        s->node[i] = (struct search_node){.rate_bound = rate_of_step(c, c->step_lower_bound_s)};
         if (least > available) {
-            skip(s, i, OUTCOME_NO_ROOM);
+            finish_candidate(s, i, OUTCOME_NO_ROOM);
             best->row[i].missing_bytes = least - available;
         } else {
-            find_layers(s, i);
+            find_layers_of_candidate(s, i);
         }
     }
-    find_twins(s);
+    find_other_placements(s);
 }
 
 /* Notes the best outcome so far, and the rate that others must exceed. Over packed documents that rate is below the
  * best one's, since the fastest few are compared on other batches later. */
-static void note_timed(struct rate_search *s, const struct outcome *o)
+static void note_best_outcome(struct rate_search *s, const struct outcome *o)
 {
     double rate = o->rate_bound;
     if (best_is_better(s->best->goal, o, &s->incumbent))
@@ -198,43 +202,43 @@ static void note_timed(struct rate_search *s, const struct outcome *o)
             s->fastest_rates[i] = rate;
             rate = lower;
         }
-    s->to_exceed = s->incumbent.rate_bound;
+    s->rate_to_exceed = s->incumbent.rate_bound;
     if (o->packed_set != NULL)
-        s->to_exceed = fmax(s->incumbent.rate_bound / (1 + DOCUMENTS_MARGIN),
-                            s->fastest_rates[COMPARED_ROWS - 1]);
+        s->rate_to_exceed = fmax(s->incumbent.rate_bound / (1 + DOCUMENTS_MARGIN),
+                                 s->fastest_rates[COMPARED_ROWS - 1]);
 }
 
-static void take_answer(struct rate_search *s, const struct search_job *job,
-                        const struct candidate_answer *a)
+static void apply_answer(struct rate_search *s, const struct search_job *job,
+                         const struct candidate_answer *a)
 {
     struct search_node *node = &s->node[job->node];
     if (job->stage == STAGE_LAYER) {
-        struct search_layer *layer = &s->layer[job->layer];
+        struct search_layer *layer = &s->layer[job->layer_row];
         layer->has_step = layer->has_sums;
         layer->has_sums = true;
-        layer->time = a->layer;
-        for (size_t i = 0; i < s->best->space.count; i++)
+        layer->time = a->layer_time;
+        for (size_t i = 0; i < s->best->space.candidate_count; i++)
             if (s->node[i].stage == STAGE_LAYER &&
-                (s->node[i].least_layer_row == job->layer ||
-                 s->node[i].own_layer_row == job->layer) &&
+                (s->node[i].least_layer_row == job->layer_row ||
+                 s->node[i].own_layer_row == job->layer_row) &&
                 s->layer[s->node[i].least_layer_row].has_sums)
-                take_layers(s, i);
+                lower_bound_by_layers(s, i);
         return;
     }
-    take_twin(s, job->node, a);
-    node->stage = (uint8_t)a->next;
+    apply_answer_to_other_placement(s, job->node, a);
+    node->stage = (uint8_t)a->next_stage;
     node->repair = a->repair;
     if (a->bound_s > 0)
         node->rate_bound =
-            fmin(node->rate_bound, rate_of(&s->best->space.row[job->node], a->bound_s));
+            fmin(node->rate_bound, rate_of_step(&s->best->space.row[job->node], a->bound_s));
     if (a->rate_bound > 0)
         node->rate_bound = fmin(node->rate_bound, a->rate_bound);
     s->best->row[job->node] = a->outcome;
-    if (a->outcome.kind == OUTCOME_TIMED)
-        note_timed(s, &a->outcome);
-    if (a->risky_outcome.kind == OUTCOME_TIMED &&
-        best_is_better(s->best->goal, &a->risky_outcome, &s->best->risky_best))
-        s->best->risky_best = a->risky_outcome;
+    if (a->outcome.kind == OUTCOME_SIMULATED)
+        note_best_outcome(s, &a->outcome);
+    if (a->less_probable_outcome.kind == OUTCOME_SIMULATED &&
+        best_is_better(s->best->goal, &a->less_probable_outcome, &s->best->less_probable_best))
+        s->best->less_probable_best = a->less_probable_outcome;
 }
 
 static double now_s(void)
@@ -247,35 +251,36 @@ static double now_s(void)
 /* True if the search has to end: a signal arrived, or the time of --within is spent. */
 static bool is_time_over(const struct rate_search *s)
 {
-    double within_s = s->best->limits.within_s;
+    double within_s = s->best->limits.time_limit_s;
     return interrupt_signal() != 0 || (within_s > 0 && now_s() - s->began_s >= within_s);
 }
 
-static enum status take_round(struct rate_search *s, double above, struct progress *progress,
-                              struct diag *diag)
+static enum status run_round(struct rate_search *s, double above, struct progress *progress,
+                             struct diag *diag)
 {
     struct candidate_answer answer[SEARCH_ROUND];
     fastest_choose_jobs(s, above);
-    for (size_t i = 0; i < s->jobs && s->best->limits.kept.answer_file != NULL; i++)
-        s->key[i] = fastest_job_key(s, &s->job[i]);
-    enum status status = kept_jobs_run(&s->best->limits.kept, s->key, s->jobs, sizeof answer[0],
-                                       fastest_take_step, s, answer, progress, diag);
-    for (size_t i = 0; i < s->jobs && status == STATUS_OK; i++) {
+    for (size_t i = 0; i < s->job_count && s->best->limits.kept_jobs.answer_file != NULL; i++)
+        s->job_digest[i] = fastest_job_key(s, &s->job[i]);
+    enum status status =
+        kept_jobs_run(&s->best->limits.kept_jobs, s->job_digest, s->job_count, sizeof answer[0],
+                      fastest_run_job, s, answer, progress, diag);
+    for (size_t i = 0; i < s->job_count && status == STATUS_OK; i++) {
         const struct candidate *c = &s->best->space.row[s->job[i].node];
         if (!answer[i].is_answered)
             continue;
-        outcome_adopt(&answer[i].outcome, c);
-        outcome_adopt(&answer[i].risky_outcome, c);
-        take_answer(s, &s->job[i], &answer[i]);
+        outcome_restore_pointers(&answer[i].outcome, c);
+        outcome_restore_pointers(&answer[i].less_probable_outcome, c);
+        apply_answer(s, &s->job[i], &answer[i]);
     }
     return status;
 }
 
 /* Writes "390.2 tokens/s/GPU (fits: 97 %), at most 4.1 % more". */
-static void note_best(const struct rate_search *s, char *note, size_t size)
+static void put_progress_note(const struct rate_search *s, char *note, size_t size)
 {
     double most = 0;
-    for (size_t i = 0; i < s->best->space.count; i++)
+    for (size_t i = 0; i < s->best->space.candidate_count; i++)
         if (fastest_is_open(s, i, most))
             most = s->node[i].rate_bound;
     if (fastest_has_answer(s))
@@ -286,21 +291,21 @@ static void note_best(const struct rate_search *s, char *note, size_t size)
 
 /* Lets rounds take steps until no candidate may be better by more than the gap, or a limit ends the search. Sets *above
  * to the rate up to which nothing is left open. */
-static enum status search(struct rate_search *s, double *above, struct progress *progress,
-                          struct diag *diag)
+static enum status search_until_gap(struct rate_search *s, double *above, struct progress *progress,
+                                    struct diag *diag)
 {
-    size_t all = s->best->space.count, open;
+    size_t all = s->best->space.candidate_count, open;
     enum status status = STATUS_OK;
     char note[96] = "";
     progress->note = note;
     for (;;) {
-        *above = s->to_exceed * (1 + s->best->limits.gap);
-        note_best(s, note, sizeof note);
+        *above = s->rate_to_exceed * (1 + s->best->limits.rate_gap_share);
+        put_progress_note(s, note, sizeof note);
         open = fastest_open_above(s, *above);
         if (open == 0 || status != STATUS_OK || is_time_over(s))
             break;
         progress->done_before_run = all - open;
-        status = take_round(s, *above, progress, diag);
+        status = run_round(s, *above, progress, diag);
     }
     progress->note = NULL;
     s->best->hit_time_limit = open > 0 && status == STATUS_OK && interrupt_signal() == 0;
@@ -308,37 +313,37 @@ static enum status search(struct rate_search *s, double *above, struct progress 
 }
 
 /* Begins to search among the candidates of one strategy, from the best of them that was simulated. */
-static void take_strategy(struct rate_search *s, int strategy)
+static void begin_search_of_strategy(struct rate_search *s, int strategy)
 {
-    s->strategy = strategy;
+    s->only_strategy = strategy;
     s->incumbent = (struct outcome){0};
-    for (size_t i = 0; i < s->best->space.count; i++) {
+    for (size_t i = 0; i < s->best->space.candidate_count; i++) {
         const struct outcome *o = &s->best->row[i];
         if (o->strategy == strategy && best_is_better(s->best->goal, o, &s->incumbent))
             s->incumbent = *o;
     }
-    s->to_exceed = s->incumbent.rate_bound;
+    s->rate_to_exceed = s->incumbent.rate_bound;
 }
 
 /* Searches for the best of each strategy, for a few rounds at most, or until no other candidate of the strategy may be
  * faster by more than RUNNER_UP_GAP, or than the gap that was asked for. */
-static enum status find_runners_up(struct rate_search *s, struct progress *progress,
-                                   struct diag *diag)
+static enum status find_best_of_strategies(struct rate_search *s, struct progress *progress,
+                                           struct diag *diag)
 {
     enum { ROUNDS_MAX = 12 };
     size_t strategies;
     enum status status = STATUS_OK;
-    double gap = fmax(RUNNER_UP_GAP, s->best->limits.gap);
+    double gap = fmax(RUNNER_UP_GAP, s->best->limits.rate_gap_share);
     strategies_list(&strategies);
     progress->done_before_run = progress->job_count;
     progress->note = "the best of each other strategy";
     for (int strategy = 0; strategy < (int)strategies; strategy++) {
-        take_strategy(s, strategy);
+        begin_search_of_strategy(s, strategy);
         for (int round = 0; round < ROUNDS_MAX && status == STATUS_OK; round++) {
-            double above = s->to_exceed * (1 + gap);
+            double above = s->rate_to_exceed * (1 + gap);
             if (fastest_open_above(s, above) == 0 || is_time_over(s))
                 break;
-            status = take_round(s, above, progress, diag);
+            status = run_round(s, above, progress, diag);
         }
     }
     progress->note = NULL;
@@ -353,21 +358,22 @@ enum status fastest_find(struct best *best, struct setup *setup, const struct sp
                             .setup = setup,
                             .given_request = &given,
                             .open = open,
-                            .strategy = -1,
+                            .only_strategy = -1,
                             .began_s = now_s(),
-                            .node = heap_zalloc(best->space.count + 1, sizeof *s.node)};
+                            .node = heap_zalloc(best->space.candidate_count + 1, sizeof *s.node)};
     struct progress progress;
     double above = 0;
     begin_search(&s);
-    progress_begin(&progress, best->space.count, 0);
-    enum status status = search(&s, &above, &progress, diag);
-    bool any = best->limits.gap >= 1; /* any answer will do */
+    progress_begin(&progress, best->space.candidate_count, 0);
+    enum status status = search_until_gap(&s, &above, &progress, diag);
+    bool any = best->limits.rate_gap_share >= 1; /* any answer will do */
     if (status == STATUS_OK && fastest_has_answer(&s) && s.incumbent.packed_set == NULL && !any)
-        status = find_runners_up(&s, &progress, diag);
+        status = find_best_of_strategies(&s, &progress, diag);
     progress_end();
-    for (size_t i = 0; i < best->space.count; i++)
+    for (size_t i = 0; i < best->space.candidate_count; i++)
         if (s.node[i].stage != STAGE_DONE)
-            skip(&s, i, s.node[i].rate_bound <= above ? OUTCOME_SLOWER : OUTCOME_LEFT);
+            finish_candidate(
+                &s, i, s.node[i].rate_bound <= above ? OUTCOME_NOT_BETTER : OUTCOME_NOT_SEARCHED);
     free(s.node);
     free(s.layer);
     return status;

@@ -15,7 +15,7 @@
 #include "predict/plan/best.h"
 
 /* Fills best->row of every candidate of best->space, in the order of the space, and counts no kinds. A row that was
- * neither simulated nor shown to be no better is OUTCOME_LEFT. */
+ * neither simulated nor shown to be no better is OUTCOME_NOT_SEARCHED. */
 enum status fastest_find(struct best *best, struct setup *setup, const struct space_open *open,
                          struct diag *diag);
 

@@ -21,9 +21,10 @@ enum search_stage { STAGE_LAYER, STAGE_SHORT, STAGE_WHOLE, STAGE_DONE };
 
 struct search_node {
     double rate_bound; /* tokens/s/GPU that it cannot exceed, as far as is known */
-    double ops;        /* of its schedule, one rank of each stage, at most */
+    double max_ops;    /* of its schedule, one rank of each stage, at most */
     uint32_t least_layer_row,
-        own_layer_row; /* rows of rate_search.layer: one that recomputes nothing, and its own */
+        /* rows of rate_search.layer: least_layer_row of one that recomputes nothing, own_layer_row of its own */
+        own_layer_row;
     uint8_t stage, repair;
     /* the candidate that differs only in the placement of stages; itself: none */
     size_t other_placement;
@@ -39,17 +40,17 @@ struct search_layer {
 struct search_job {
     enum search_stage stage;
     size_t node;
-    uint32_t layer; /* STAGE_LAYER: its sums if these are not known, else its step */
+    uint32_t layer_row; /* STAGE_LAYER: its sums if these are not known, else its step */
 };
 
 /* What a child finds. All-zero: a signal ended it. */
 struct candidate_answer {
     bool is_answered;
-    enum search_stage next;
+    enum search_stage next_stage;
     uint8_t repair;
-    struct bound_layer layer;
+    struct bound_layer layer_time;
     double bound_s, rate_bound; /* seconds, tokens/s/GPU; 0: not known */
-    struct outcome outcome, risky_outcome;
+    struct outcome outcome, less_probable_outcome;
 };
 
 struct rate_search {
@@ -59,23 +60,24 @@ struct rate_search {
     const struct space_open *open;
     struct search_node *node;
     struct search_layer *layer;
-    uint32_t layers, capacity;
+    uint32_t layer_count, capacity;
     struct search_job job[SEARCH_ROUND];
-    uint64_t key[SEARCH_ROUND]; /* of the jobs' results, where these are kept */
-    size_t jobs;
-    size_t roomy_turn; /* whose it is in choose_roomy() */
-    int strategy;      /* only candidates of this row of strategies_list(); -1: all */
+    uint64_t job_digest[SEARCH_ROUND]; /* of the jobs' results, where these are kept */
+    size_t job_count;
+    size_t strategy_in_turn; /* the strategy whose turn it is in add_least_memory_jobs() */
+    int only_strategy;       /* only candidates of this row of strategies_list(); -1: all */
     struct outcome incumbent;
     double began_s;
-    double little_bytes;                 /* roomiest_first() */
-    double to_exceed;                    /* tokens/s/GPU: what is no faster is not simulated */
+    /* for least_memory_first(): candidates that need no more than this come first */
+    double little_memory_bytes;
+    double rate_to_exceed;               /* tokens/s/GPU: what is no faster is not simulated */
     double fastest_rates[COMPARED_ROWS]; /* of the fastest, over packed documents; 0: none yet */
 };
 
 /* True if something was found that fits. */
 static inline bool fastest_has_answer(const struct rate_search *s)
 {
-    return s->incumbent.kind == OUTCOME_TIMED;
+    return s->incumbent.kind == OUTCOME_SIMULATED;
 }
 
 /* True if a candidate is not done, and may be better than `above`. */
@@ -83,12 +85,12 @@ bool fastest_is_open(const struct rate_search *search, size_t i, double above);
 /* Returns how many candidates are not done and may be better than `above`. */
 size_t fastest_open_above(const struct rate_search *search, double above);
 
-/* Chooses the jobs of a round: the candidates with the highest bounds; but without an answer some that most likely fit,
- * and later some of those that may soon be a better answer. */
+/* Chooses the jobs of a round: those of the candidates with the highest bounds; as long as nothing that fits is known,
+ * also some of the candidates that most likely fit; later some of those that may soon be better than the best. */
 void fastest_choose_jobs(struct rate_search *search, double above);
 
 /* Takes the step of a job, a workers_job_fn: context is the search, result a struct candidate_answer. */
-void fastest_take_step(void *context, size_t number, void *result);
+void fastest_run_job(void *context, size_t number, void *result);
 
 /* Returns a digest of all on which a job's answer depends: the layer that it looks at, or the candidate and what is
  * known of it. */

@@ -10,7 +10,7 @@
 #include <math.h>
 
 /* Notes the verdict that came nearest to fitting. */
-static void note_unfit(struct outcome *o, const struct verdict *verdict)
+static void keep_nearest_verdict(struct outcome *o, const struct verdict *verdict)
 {
     double lacks = verdict_missing_bytes(verdict);
     if (o->kind == OUTCOME_UNFIT && lacks >= o->missing_bytes)
@@ -25,16 +25,16 @@ static void note_unfit(struct outcome *o, const struct verdict *verdict)
  * the device's memory (tests/cli/test_space.c). */
 #define RATIO_ERROR 0.1
 
-static double repaired_error(const struct choices *c)
+static double repair_error_share(const struct choices *c)
 {
     return c->activations == CHOICE_ACTIVATIONS_RATIO ? RATIO_ERROR : RESERVED_ERROR;
 }
 
-static double odds_asked(const struct rate_search *s, const struct search_node *node,
-                         const struct outcome *o)
+static double probability_asked(const struct rate_search *s, const struct search_node *node,
+                                const struct outcome *o)
 {
-    bool gambles = o->packed_set == NULL && s->best->risky_gpus == 0;
-    return gambles && node->rate_bound > s->best->risky_best.rate_bound
+    bool may_be_less_probable = o->packed_set == NULL && s->best->less_probable_gpu_count == 0;
+    return may_be_less_probable && node->rate_bound > s->best->less_probable_best.rate_bound
                ? 0.5
                : s->setup->fits_probability;
 }
@@ -42,8 +42,8 @@ static double odds_asked(const struct rate_search *s, const struct search_node *
 /* True if memory lacks with every repair, by the last one only: if it lacks more than RESERVED_ERROR of the device's
  * memory, so do the others, since they need the same memory up to an allocator's cache, or more. They need no more host
  * memory, which must suffice. */
-static bool is_beyond_last(const struct setup *setup, const struct repairs *repairs, double odds,
-                           struct outcome *o)
+static bool lacks_with_last_repair(const struct setup *setup, const struct repairs *repairs,
+                                   double odds, struct outcome *o)
 {
     struct request request;
     struct choices c;
@@ -61,34 +61,34 @@ static bool is_beyond_last(const struct setup *setup, const struct repairs *repa
         if (!made)
             return false;
     }
-    if (room_lacks_in(LIMIT_HOST, setup, &c, &verdict, 0, odds) ||
-        !room_lacks_in(LIMIT_DEVICE, setup, &c, &verdict, repaired_error(&c), odds))
+    if (room_lacks_memory(LIMIT_HOST, setup, &c, &verdict, 0, odds) ||
+        !room_lacks_memory(LIMIT_DEVICE, setup, &c, &verdict, repair_error_share(&c), odds))
         return false;
-    note_unfit(o, &verdict);
+    keep_nearest_verdict(o, &verdict);
     return true;
 }
 
 /* True if memory lacks with every repair; the outcome has the verdict without any. No repair reduces what a node's host
  * needs. */
-static bool is_beyond_repair(const struct setup *setup, const struct repairs *repairs, double odds,
-                             struct outcome *o)
+static bool lacks_with_every_repair(const struct setup *setup, const struct repairs *repairs,
+                                    double odds, struct outcome *o)
 {
     struct choices c;
     if (resolve_choices(&c, &o->request, NULL, NULL) == STATUS_OK &&
-        room_lacks_in(LIMIT_HOST, setup, &c, &o->verdict, repaired_error(&c), odds))
+        room_lacks_memory(LIMIT_HOST, setup, &c, &o->verdict, repair_error_share(&c), odds))
         return true;
-    return is_beyond_last(setup, repairs, odds, o);
+    return lacks_with_last_repair(setup, repairs, odds, o);
 }
 
 /* Takes the next repair with which short steps do not show that memory lacks, and estimates its time. */
-static void shorten_it(const struct rate_search *s, const struct search_node *node,
-                       struct candidate_answer *a)
+static void estimate_by_short_steps(const struct rate_search *s, const struct search_node *node,
+                                    struct candidate_answer *a)
 {
     struct outcome *o = &a->outcome;
     struct repairs repairs = repairs_make(s->given_request, s->open, &o->request);
     struct request request;
-    double odds = odds_asked(s, node, o);
-    a->next = STAGE_DONE;
+    double odds = probability_asked(s, node, o);
+    a->next_stage = STAGE_DONE;
     for (a->repair = 0; repairs_next(&request, &repairs); a->repair++) {
         struct verdict verdict;
         struct choices refused;
@@ -97,32 +97,32 @@ static void shorten_it(const struct rate_search *s, const struct search_node *no
             continue;
         if (room_bound_lacks(&verdict, s->setup, &request, odds) ||
             shortened_lacks(&verdict, s->setup, &request, odds)) {
-            note_unfit(o, &verdict);
-            if (a->repair == 0 && is_beyond_repair(s->setup, &repairs, odds, o))
+            keep_nearest_verdict(o, &verdict);
+            if (a->repair == 0 && lacks_with_every_repair(s->setup, &repairs, odds, o))
                 return;
             continue;
         }
-        a->next = STAGE_WHOLE;
+        a->next_stage = STAGE_WHOLE;
         a->bound_s = shortened_step_s(s->setup, &request) * (1 - SHORTENED_ERROR);
         return;
     }
 }
 
-/* Times a configuration that fits less surely than the setup asks, but in half of the cases. */
-static void take_gamble(const struct outcome *o, const struct request *request,
-                        struct prediction *p, struct outcome *gamble)
+/* Simulates a configuration that fits with a lower probability than the setup asks for, but with one half at least. */
+static void time_less_probable(const struct outcome *o, const struct request *request,
+                               struct prediction *p, struct outcome *less_probable)
 {
     if (prediction_time(p, NULL) != STATUS_OK)
         return;
-    *gamble = *o;
-    gamble->request = *request;
-    gamble->verdict = p->verdict;
-    outcome_take_times(gamble, p);
+    *less_probable = *o;
+    less_probable->request = *request;
+    less_probable->verdict = p->verdict;
+    outcome_fill_times(less_probable, p);
 }
 
 /* Predicts the whole step with the candidate's repair. If it does not fit, the next repair has to be tried. */
-static void predict_it(const struct rate_search *s, const struct search_node *node,
-                       struct candidate_answer *a)
+static void predict_whole_step(const struct rate_search *s, const struct search_node *node,
+                               struct candidate_answer *a)
 {
     struct outcome *o = &a->outcome;
     struct repairs repairs = repairs_make(s->given_request, s->open, &o->request);
@@ -131,31 +131,31 @@ static void predict_it(const struct rate_search *s, const struct search_node *no
                                                  .request = &request,
                                                  .skip_offsets = true,
                                                  .skip_causes = true,
-                                                 .rate_to_exceed = s->to_exceed};
+                                                 .rate_to_exceed = s->rate_to_exceed};
     struct prediction p = {0};
-    a->next = STAGE_DONE;
+    a->next_stage = STAGE_DONE;
     for (unsigned i = 0; i <= node->repair; i++)
         if (!repairs_next(&request, &repairs))
             return;
     a->repair = (uint8_t)(node->repair + 1);
     if (prediction_memory(&p, &question, NULL, NULL) != STATUS_OK) {
-        a->next = STAGE_SHORT;
+        a->next_stage = STAGE_SHORT;
     } else if (p.is_too_slow) { /* it is simulated later, if its strategy has no better one */
         a->repair = node->repair;
-        a->next = STAGE_WHOLE;
+        a->next_stage = STAGE_WHOLE;
         a->rate_bound = p.tokens_per_s_gpu;
     } else if (room_fits(s->setup, &p.verdict)) {
         o->request = request;
         o->verdict = p.verdict;
         if (prediction_time(&p, NULL) == STATUS_OK)
-            outcome_take_times(o, &p);
+            outcome_fill_times(o, &p);
     } else {
-        note_unfit(o, &p.verdict);
-        double odds = odds_asked(s, node, o);
+        keep_nearest_verdict(o, &p.verdict);
+        double odds = probability_asked(s, node, o);
         if (p.verdict.fits && odds < s->setup->fits_probability)
-            take_gamble(o, &request, &p, &a->risky_outcome);
-        bool beyond = node->repair == 0 && is_beyond_repair(s->setup, &repairs, odds, o);
-        a->next = beyond ? STAGE_DONE : STAGE_SHORT;
+            time_less_probable(o, &request, &p, &a->less_probable_outcome);
+        bool beyond = node->repair == 0 && lacks_with_every_repair(s->setup, &repairs, odds, o);
+        a->next_stage = beyond ? STAGE_DONE : STAGE_SHORT;
     }
     prediction_release(&p);
 }
@@ -167,17 +167,18 @@ static bool resize_cluster(struct setup *setup, int64_t gpus)
            cluster_resize(&setup->cluster, &setup->arena, 0, gpus, NULL) == STATUS_OK;
 }
 
-static void take_layer(const struct rate_search *s, const struct search_layer *layer,
+static void time_layer(const struct rate_search *s, const struct search_layer *layer,
                        const struct request *request, struct candidate_answer *a)
 {
-    a->layer = layer->time;
+    a->layer_time = layer->time;
     if (!layer->has_sums)
-        a->layer = layer_sums(s->setup, request, &layer->key);
+        a->layer_time = layer_kernel_sums(s->setup, request, &layer->key);
     else
-        a->layer.step_s = fmax(a->layer.step_s, layer_step_s(s->setup, request, &layer->key));
+        a->layer_time.step_s =
+            fmax(a->layer_time.step_s, layer_step_s(s->setup, request, &layer->key));
 }
 
-void fastest_take_step(void *context, size_t number, void *result)
+void fastest_run_job(void *context, size_t number, void *result)
 {
     struct rate_search *s = context;
     const struct search_job *job = &s->job[number];
@@ -185,7 +186,7 @@ void fastest_take_step(void *context, size_t number, void *result)
     const struct search_node *node = &s->node[job->node];
     struct candidate_answer *a = result;
     a->is_answered = true;
-    a->next = STAGE_DONE;
+    a->next_stage = STAGE_DONE;
     if (job->stage != STAGE_LAYER)
         a->outcome = s->best->row[job->node];
     s->setup->padding_tokens =
@@ -194,11 +195,11 @@ void fastest_take_step(void *context, size_t number, void *result)
     if (!resize_cluster(s->setup, c->request.ranks))
         return;
     if (job->stage == STAGE_LAYER)
-        take_layer(s, &s->layer[job->layer], &c->request, a);
+        time_layer(s, &s->layer[job->layer_row], &c->request, a);
     else if (job->stage == STAGE_SHORT)
-        shorten_it(s, node, a);
+        estimate_by_short_steps(s, node, a);
     else
-        predict_it(s, node, a);
+        predict_whole_step(s, node, a);
 }
 
 uint64_t fastest_job_key(const struct rate_search *s, const struct search_job *job)
@@ -208,15 +209,15 @@ uint64_t fastest_job_key(const struct rate_search *s, const struct search_job *j
     const struct outcome *o = &s->best->row[job->node];
     uint64_t key;
     if (job->stage == STAGE_LAYER) {
-        const struct search_layer *layer = &s->layer[job->layer];
-        const struct request request = layer_request(&c->request, &layer->key);
+        const struct search_layer *layer = &s->layer[job->layer_row];
+        const struct request request = layer_only_request(&c->request, &layer->key);
         key = outcome_request_key(s->setup, &request, c->request.ranks);
         return digest_add(key, &layer->has_sums, sizeof layer->has_sums);
     }
     const double state[] = {job->stage,
                             node->repair,
-                            odds_asked(s, node, o),
-                            job->stage == STAGE_WHOLE ? s->to_exceed : 0,
+                            probability_asked(s, node, o),
+                            job->stage == STAGE_WHOLE ? s->rate_to_exceed : 0,
                             o->kind,
                             o->missing_bytes,
                             o->verdict.fits_probability};

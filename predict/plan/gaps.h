@@ -24,7 +24,7 @@ enum {
 struct expression_gap {
     unsigned frameworks; /* those that cannot express what is_chosen() recognises */
     bool (*is_chosen)(const struct choices *c);
-    const char *what;
+    const char *description;
 };
 
 struct expression_gaps {
@@ -36,13 +36,13 @@ extern const struct expression_gaps gaps_of_models;
 
 /* ---- what rows of several subjects depend on ---- */
 bool gaps_has_ring(const struct choices *c);
-bool gaps_has_heads(const struct choices *c);
+bool gaps_has_head_ranks(const struct choices *c);
 bool gaps_has_tensor_ranks(const struct choices *c);
-bool gaps_has_chunks(const struct choices *c);
+bool gaps_has_fpdt_chunks(const struct choices *c);
 bool gaps_has_host_optimizer(const struct choices *c);
 bool gaps_has_zero2(const struct choices *c);
 bool gaps_has_bf16_states(const struct choices *c);
 /* True if parameters stay in bf16 without FSDP and DeepSpeed; Axolotl reads all models in the type it computes in. */
-bool gaps_has_narrow_copies(const struct choices *c);
+bool gaps_has_bf16_parameters(const struct choices *c);
 
 #endif

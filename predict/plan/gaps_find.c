@@ -20,16 +20,17 @@ static const struct expression_gap *next_gap(const struct expression_gaps *const
     return NULL;
 }
 
-static void put_rows(struct text *out, enum framework framework, const struct choices *c,
-                     const struct expression_gaps *const *tables, size_t count, const char *head)
+static void put_gap_rows(struct text *out, enum framework framework, const struct choices *c,
+                         const struct expression_gaps *const *tables, size_t count,
+                         const char *head)
 {
     size_t table = 0, row = 0;
     for (const struct expression_gap *gap;
          (gap = next_gap(tables, count, &table, &row, framework, c)) != NULL; head = "")
-        text_printf(out, "%s#   %s\n", head, gap->what);
+        text_printf(out, "%s#   %s\n", head, gap->description);
 }
 
-bool expressible(enum framework framework, const struct choices *c)
+bool expressible_is(enum framework framework, const struct choices *c)
 {
     size_t table = 0, row = 0;
     return next_gap(of_choices, ARRAY_LEN(of_choices), &table, &row, framework, c) == NULL;
@@ -41,7 +42,7 @@ enum status expressible_check(enum framework framework, const struct choices *c,
     size_t table = 0, row = 0;
     for (const struct expression_gap *gap;
          (gap = next_gap(of_choices, ARRAY_LEN(of_choices), &table, &row, framework, c)) != NULL;)
-        text_printf(&list, "%s%s", list.size > 0 ? "; " : "", gap->what);
+        text_printf(&list, "%s%s", list.size > 0 ? "; " : "", gap->description);
     enum status status = STATUS_OK;
     if (list.size > 0)
         status = diag_error(diag, (struct loc){.name = "--emit"}, STATUS_BAD_INPUT,
@@ -53,8 +54,8 @@ enum status expressible_check(enum framework framework, const struct choices *c,
 
 void expressible_put_gaps(struct text *out, enum framework framework, const struct choices *c)
 {
-    put_rows(out, framework, c, of_choices, ARRAY_LEN(of_choices),
-             "# not expressed, so that the prediction is of something else:\n");
-    put_rows(out, framework, c, of_models, ARRAY_LEN(of_models),
-             "# no settings make this model; those below are of what comes nearest:\n");
+    put_gap_rows(out, framework, c, of_choices, ARRAY_LEN(of_choices),
+                 "# not expressed, so that the prediction is of something else:\n");
+    put_gap_rows(out, framework, c, of_models, ARRAY_LEN(of_models),
+                 "# no settings make this model; those below are of what comes nearest:\n");
 }

@@ -4,18 +4,18 @@
 
 #include "schedule/config/derived.h"
 
-static bool has_odd_biases(const struct choices *c)
+static bool has_mixed_biases(const struct choices *c)
 {
     const struct transformer *m = c->model;
     return m->bias_o != m->bias_ffn || (m->bias_o && !m->bias_qkv);
 }
 
-static bool has_head_norms(const struct choices *c)
+static bool has_qk_norms(const struct choices *c)
 {
     return c->model->qk_norm;
 }
 
-static bool has_qkv_bias_alone(const struct choices *c)
+static bool has_biases_of_qkv_only(const struct choices *c)
 {
     const struct transformer *m = c->model;
     return m->bias_qkv != m->bias_o || m->bias_o != m->bias_ffn;
@@ -36,18 +36,18 @@ static bool has_latent_attention(const struct choices *c)
     return c->model->kv_latent > 0;
 }
 
-static bool repeats_expanded(const struct choices *c)
+static bool recomputes_up_projection(const struct choices *c)
 {
     return has_latent_attention(c) && c->up_projection == UP_PROJECTION_RECOMPUTE &&
            c->activations == CHOICE_ACTIVATIONS_KEEP;
 }
 
-static bool drops_copies(const struct choices *c)
+static bool drops_expert_copies(const struct choices *c)
 {
     return c->expert_capacity.factor > 0;
 }
 
-static bool gathers_tokens(const struct choices *c)
+static bool dispatches_by_allgather(const struct choices *c)
 {
     return c->dispatcher == DISPATCHER_ALLGATHER;
 }
@@ -57,7 +57,7 @@ static bool sends_tokens_once(const struct choices *c)
     return dispatcher_facts[c->dispatcher].sends_once;
 }
 
-/* Shared experts are computed at another time than the profile's code does. */
+/* True if shared experts are computed at another time than by the code of the profile. */
 static bool moves_shared_experts(const struct choices *c)
 {
     const uint8_t own = c->profile->shared_experts != SHARED_EXPERTS_PROFILE
@@ -66,8 +66,8 @@ static bool moves_shared_experts(const struct choices *c)
     return c->model->shared_ffn > 0 && c->shared_experts != own;
 }
 
-/* Branches that are not Llama's or GPT's; torchtitan's models are known by flavors. */
-static bool has_other_branches(const struct choices *c)
+/* True if the model has branches that are neither Llama's nor GPT's; torchtitan knows its models by flavors. */
+static bool has_unusual_branches(const struct choices *c)
 {
     const struct transformer *m = c->model;
     return m->norm_place != NORM_BEFORE || m->qk_norm_wide || m->activation == ACTIVATION_GEGLU ||
@@ -81,7 +81,7 @@ static bool has_windowed_ring(const struct choices *c)
     return has_attention_windows(c) && c->cp > 1;
 }
 
-static bool has_late_windows(const struct choices *c)
+static bool has_windows_from_later_layer(const struct choices *c)
 {
     return has_attention_windows(c) && c->model->window_from_layer > 0;
 }
@@ -90,19 +90,19 @@ static bool has_late_windows(const struct choices *c)
 static const struct expression_gap rows[] = {
     {MEGATRON | SPEED, has_experts, "experts: those of one layer are written as a dense feed-forward part"},
     {MEGATRON | SPEED, has_latent_attention, "latent attention: grouped queries are written"},
-    {TITAN | MEGATRON | SPEED | TRAINER, repeats_expanded, "expanded queries, keys and values that are made again (--up-projection recompute)"},
+    {TITAN | MEGATRON | SPEED | TRAINER, recomputes_up_projection, "expanded queries, keys and values that are made again (--up-projection recompute)"},
     {TITAN | MEGATRON | SPEED | TRAINER, derived_sends_latents, "head ranks that send latents (--mla-exchange latent)"},
-    {TITAN | TRAINER, drops_copies, "experts that drop copies of tokens (--expert-capacity)"},
-    {TITAN | TRAINER, gathers_tokens, "a gather of all tokens for experts (--dispatcher allgather)"},
+    {TITAN | TRAINER, drops_expert_copies, "experts that drop copies of tokens (--expert-capacity)"},
+    {TITAN | TRAINER, dispatches_by_allgather, "a gather of all tokens for experts (--dispatcher allgather)"},
     {TRAINER, sends_tokens_once, "tokens that are sent to a rank once (--dispatcher deepep and hybridep)"},
     {TITAN | TRAINER, moves_shared_experts, "another time for shared experts than the framework's (--shared-experts)"},
-    {MEGATRON, has_odd_biases,     "biases are everywhere, with the queries' projection alone, or nowhere"},
-    {SPEED,    has_qkv_bias_alone, "biases are everywhere or nowhere"},
-    {MEGATRON | SPEED, has_other_branches, "norms at the ends of branches or over all heads, GEGLU, squared ReLU, a clamped SwiGLU, sinks of attention, chunks, layers that do not rotate"},
-    {SPEED,    has_head_norms,     "norms of query and key heads"},
+    {MEGATRON, has_mixed_biases,     "biases are everywhere, with the queries' projection alone, or nowhere"},
+    {SPEED,    has_biases_of_qkv_only, "biases are everywhere or nowhere"},
+    {MEGATRON | SPEED, has_unusual_branches, "norms at the ends of branches or over all heads, GEGLU, squared ReLU, a clamped SwiGLU, sinks of attention, chunks, layers that do not rotate"},
+    {SPEED,    has_qk_norms,     "norms of query and key heads"},
     {SPEED,    has_attention_windows, "attention that sees a window of keys"},
     {MEGATRON, has_windowed_ring,  "a ring whose attention sees a window of keys"},
-    {MEGATRON, has_late_windows,   "windows that begin at a later layer than the first"},
+    {MEGATRON, has_windows_from_later_layer,   "windows that begin at a later layer than the first"},
 };
 /* clang-format on */
 

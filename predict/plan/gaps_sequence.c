@@ -4,7 +4,7 @@
 #include "schedule/choices/profile.h"
 #include "schedule/pipeline/pipeline.h"
 
-static bool has_messages(const struct choices *c)
+static bool has_ring_messages(const struct choices *c)
 {
     return gaps_has_ring(c) && c->rotation == ROTATE_P2P;
 }
@@ -13,63 +13,63 @@ static bool has_messages(const struct choices *c)
 static bool has_other_rotation(const struct choices *c)
 {
     return gaps_has_ring(c) && (c->rotation == ROTATE_ALL_TO_ALL ||
-                                (c->rotation == ROTATE_ALL_GATHER && gaps_has_heads(c)));
+                                (c->rotation == ROTATE_ALL_GATHER && gaps_has_head_ranks(c)));
 }
 
-static bool has_needed_keys(const struct choices *c)
+static bool has_needed_rotation(const struct choices *c)
 {
     return gaps_has_ring(c) && c->rotation == ROTATE_NEEDED_ROWS;
 }
 
-static bool has_windows(const struct choices *c)
+static bool has_inner_rings(const struct choices *c)
 {
     return gaps_has_ring(c) && c->ring_window > 1;
 }
 
-static bool has_other_layout(const struct choices *c)
+static bool has_ring_without_zigzag(const struct choices *c)
 {
     return gaps_has_ring(c) && c->ring_layout != RING_ZIGZAG;
 }
 
 static bool has_context_first(const struct choices *c)
 {
-    return gaps_has_ring(c) && gaps_has_heads(c) && c->placement == PLACEMENT_CONTEXT_FIRST;
+    return gaps_has_ring(c) && gaps_has_head_ranks(c) && c->placement == PLACEMENT_CONTEXT_FIRST;
 }
 
-static bool has_heads_in_parts(const struct choices *c)
+static bool has_head_ranks_with_tp_or_pp(const struct choices *c)
 {
-    return gaps_has_heads(c) && (c->tp > 1 || c->pp > 1);
+    return gaps_has_head_ranks(c) && (c->tp > 1 || c->pp > 1);
 }
 
 /* TransformerEngine's a2a requires that the key and value heads of a tensor rank divide over the head ranks. */
-static bool has_copied_heads(const struct choices *c)
+static bool has_kv_heads_copied_over_hp(const struct choices *c)
 {
-    return gaps_has_heads(c) && c->model->kv_heads % ((int64_t)c->tp * c->hp) != 0;
+    return gaps_has_head_ranks(c) && c->model->kv_heads % ((int64_t)c->tp * c->hp) != 0;
 }
 
-static bool has_copied_tensor_heads(const struct choices *c)
+static bool has_kv_heads_copied_over_tp(const struct choices *c)
 {
     return c->model->kv_heads % c->tp != 0;
 }
 
-static bool has_fused_merges(const struct choices *c)
+static bool has_ring_with_compiled_merges(const struct choices *c)
 {
     return gaps_has_ring(c) && c->kernels == KERNELS_COMPILED;
 }
 
-static bool has_head_stages(const struct choices *c)
+static bool has_upipe_attention(const struct choices *c)
 {
     return c->attention == CHOICE_ATTENTION_UPIPE;
 }
 
-static bool has_other_chunk_order(const struct choices *c)
+static bool has_chunk_order_of_queries(const struct choices *c)
 {
-    return gaps_has_chunks(c) && c->chunk_count > 1 && c->chunk_order != ORDER_KV_OUTER;
+    return gaps_has_fpdt_chunks(c) && c->chunk_count > 1 && c->chunk_order != ORDER_KV_OUTER;
 }
 
-static bool has_one_fetch(const struct choices *c)
+static bool has_fetch_by_one_rank(const struct choices *c)
 {
-    return gaps_has_chunks(c) && c->chunk_count > 1 && c->chunk_fetch != FETCH_EACH;
+    return gaps_has_fpdt_chunks(c) && c->chunk_count > 1 && c->chunk_fetch != FETCH_EACH;
 }
 
 static bool has_sparse_attention(const struct choices *c)
@@ -113,13 +113,13 @@ static bool has_uneven_stages(const struct choices *c)
     return c->pp > 1 && counted % pipeline_chunks(c) != 0;
 }
 
-static bool counts_ends(const struct choices *c)
+static bool counts_embedding_or_head_as_layer(const struct choices *c)
 {
     return pipeline_layers_before(c) + pipeline_layers_after(c) > 0;
 }
 
 /* On one node all orders of ranks are equivalent. */
-static bool has_near_stages(const struct choices *c)
+static bool has_inner_stage_placement(const struct choices *c)
 {
     return c->pp > 1 && c->dp > 1 && c->stage_placement == STAGES_INNER &&
            (int64_t)c->ranks > c->gpus_per_node;
@@ -131,7 +131,7 @@ static bool has_stages_of_qwen3(const struct choices *c)
     return c->pp > 1 && c->model->qk_norm;
 }
 
-static bool has_stages(const struct choices *c)
+static bool has_pipeline_stages(const struct choices *c)
 {
     return c->pp > 1;
 }
@@ -141,12 +141,12 @@ static bool has_expert_ranks(const struct choices *c)
     return c->ep > 1;
 }
 
-static bool has_all_to_alls(const struct choices *c)
+static bool has_ring_of_all_to_alls(const struct choices *c)
 {
     return gaps_has_ring(c) && c->rotation == ROTATE_ALL_TO_ALL;
 }
 
-static bool has_other_slices(const struct choices *c)
+static bool has_ring_without_contiguous_slices(const struct choices *c)
 {
     return gaps_has_ring(c) && c->ring_layout != RING_CONTIGUOUS;
 }
@@ -157,7 +157,7 @@ static bool has_ring_without_flash(const struct choices *c)
            c->attention_impl != ATTENTION_FA3;
 }
 
-static bool has_ring_with_flash(const struct choices *c)
+static bool has_ring_with_unusual_flash(const struct choices *c)
 {
     uint8_t usual = c->sm >= 90 ? c->profile->attention_impl_90 : c->profile->attention_impl;
     return gaps_has_ring(c) && c->attention_impl != usual;
@@ -165,43 +165,43 @@ static bool has_ring_with_flash(const struct choices *c)
 
 /* clang-format off */
 static const struct expression_gap rows[] = {
-    {TITAN | AXOLOTL, gaps_has_heads,            "head ranks (Ulysses): context parallelism is a ring"},
-    {TITAN | TRL, has_messages,                 "keys and values as messages round the ring: an all-gather, or all-to-alls, which are set"},
-    {ALL,      has_needed_keys,              "keys and values sent only to ranks that need them (--rotate needed): each rank gets all"},
+    {TITAN | AXOLOTL, gaps_has_head_ranks,            "head ranks (Ulysses): context parallelism is a ring"},
+    {TITAN | TRL, has_ring_messages,                 "keys and values as messages round the ring: an all-gather, or all-to-alls, which are set"},
+    {ALL,      has_needed_rotation,              "keys and values sent only to ranks that need them (--rotate needed): each rank gets all"},
     {MEGATRON, has_other_rotation,           "keys and values by all-to-alls, or gathered beside head ranks: messages are set"},
     {SPEED,    gaps_has_ring,                     "rings: sequences are cut by heads alone (Ulysses), and set so"},
-    {FACTORY,  gaps_has_heads,                    "head ranks (Ulysses): it has none"},
-    {TRL,      gaps_has_heads,                    "head ranks (Ulysses): `accelerate launch` has no argument for them, only its configuration file"},
-    {SPEED,    has_heads_in_parts,           "head ranks beside tensor ranks or stages: they are set, and Megatron-DeepSpeed refuses them"},
+    {FACTORY,  gaps_has_head_ranks,                    "head ranks (Ulysses): it has none"},
+    {TRL,      gaps_has_head_ranks,                    "head ranks (Ulysses): `accelerate launch` has no argument for them, only its configuration file"},
+    {SPEED,    has_head_ranks_with_tp_or_pp,           "head ranks beside tensor ranks or stages: they are set, and Megatron-DeepSpeed refuses them"},
     {MEGATRON | SPEED | TRAINER, has_expert_ranks, "experts spread over ranks (--ep)"},
-    {AXOLOTL,  has_all_to_alls,              "keys and values by all-to-alls: ring_attn_func has an all-gather and messages"},
+    {AXOLOTL,  has_ring_of_all_to_alls,              "keys and values by all-to-alls: ring_attn_func has an all-gather and messages"},
     {FACTORY,  gaps_has_ring,                     "rings: it has none"},
     {FACTORY,  gaps_has_tensor_ranks,             "tensor ranks: it has none"},
-    {TITAN | MEGATRON | TRL | AXOLOTL, has_windows,          "windows of a double ring"},
-    {AXOLOTL,  has_other_slices,             "tokens in other slices than contiguous ones"},
+    {TITAN | MEGATRON | TRL | AXOLOTL, has_inner_rings,          "windows of a double ring"},
+    {AXOLOTL,  has_ring_without_contiguous_slices,             "tokens in other slices than contiguous ones"},
     {AXOLOTL,  has_ring_without_flash,       "a ring without FlashAttention: it needs --attention fa2 or fa3"},
-    {TRL,      has_ring_with_flash,          "a ring by other attention than PyTorch's sdpa"},
-    {TITAN | MEGATRON | TRL, has_other_layout,     "tokens in other slices than a zigzag's, which both have"},
+    {TRL,      has_ring_with_unusual_flash,          "a ring by other attention than PyTorch's sdpa"},
+    {TITAN | MEGATRON | TRL, has_ring_without_zigzag,     "tokens in other slices than a zigzag's, which both have"},
     {MEGATRON, has_context_first,            "context-first placement: head ranks are neighbours"},
-    {MEGATRON, has_copied_heads,             "head ranks over which key and value heads do not divide"},
-    {ALL,      has_copied_tensor_heads,      "tensor ranks over which key and value heads do not divide"},
-    {MEGATRON, has_fused_merges,             "merges of a ring as one kernel (--compile)"},
+    {MEGATRON, has_kv_heads_copied_over_hp,             "head ranks over which key and value heads do not divide"},
+    {ALL,      has_kv_heads_copied_over_tp,      "tensor ranks over which key and value heads do not divide"},
+    {MEGATRON, has_ring_with_compiled_merges,             "merges of a ring as one kernel (--compile)"},
     {ALL,      has_sparse_attention,         "attention that leaves keys of other chunks out (--sparsity)"},
-    {TITAN | MEGATRON | TRAINER, gaps_has_chunks,           "chunks of the sequence (FPDT)"},
-    {ALL,      has_head_stages,              "Ulysses in stages of heads (UPipe): all heads are exchanged at once"},
-    {SPEED,    has_other_chunk_order,        "a backward of chunks with queries outside: keys are"},
-    {SPEED,    has_one_fetch,                "chunks that one rank fetches for all: each fetches its own part"},
-    {TRAINER,  has_stages,                   "pipeline stages: Trainer has none"},
+    {TITAN | MEGATRON | TRAINER, gaps_has_fpdt_chunks,           "chunks of the sequence (FPDT)"},
+    {ALL,      has_upipe_attention,              "Ulysses in stages of heads (UPipe): all heads are exchanged at once"},
+    {SPEED,    has_chunk_order_of_queries,        "a backward of chunks with queries outside: keys are"},
+    {SPEED,    has_fetch_by_one_rank,                "chunks that one rank fetches for all: each fetches its own part"},
+    {TRAINER,  has_pipeline_stages,                   "pipeline stages: Trainer has none"},
     {MEGATRON | SPEED, has_gpipe,            "all forwards before all backwards (GPipe); 1F1B is set"},
     {SPEED,    has_interleaved,              "several parts of the layers a stage; one is set"},
     {MEGATRON | SPEED, has_zero_bubble,      "zero-bubble pipelines; 1F1B is set"},
     {TITAN,    has_zb_1p,                    "zero bubble with one part of the layers a stage: InterleavedZeroBubble is set, and takes two or more"},
     {TITAN,    has_compiled_zero_bubble,     "zero bubble of compiled layers: both are set, and PyTorch refuses them"},
     {ALL,      has_subsequences,             "subsequences of a pipeline (SPPO, Seq1F1B): sequences are whole"},
-    {SPEED,    counts_ends,                  "embedding or head that count as layers of a stage (--stage-layers): it cuts layers evenly"},
+    {SPEED,    counts_embedding_or_head_as_layer,                  "embedding or head that count as layers of a stage (--stage-layers): it cuts layers evenly"},
     {MEGATRON | SPEED, has_uneven_stages,    "stages of which some have a layer more than others"},
     {TITAN,    has_stages_of_qwen3,          "stages of a Qwen3: torchtitan 0.2 has none (pipelining_fn), and refuses the degree that is set"},
-    {TITAN | SPEED, has_near_stages,         "stages nearer to each other than ranks with other sequences: they are the outermost ranks"},
+    {TITAN | SPEED, has_inner_stage_placement,         "stages nearer to each other than ranks with other sequences: they are the outermost ranks"},
 };
 /* clang-format on */
 

@@ -4,13 +4,13 @@
 
 static bool has_replicated_states(const struct choices *c)
 {
-    return expressible_sharing(c) > 1 &&
+    return expressible_weight_sharing_ranks(c) > 1 &&
            (c->weights == CHOICE_WEIGHTS_REPLICATED || c->weights == CHOICE_WEIGHTS_ZERO1);
 }
 
-static bool has_mics(const struct choices *c)
+static bool has_hsdp_over_part(const struct choices *c)
 {
-    return c->weights == CHOICE_WEIGHTS_HSDP && c->shard < expressible_sharing(c);
+    return c->weights == CHOICE_WEIGHTS_HSDP && c->shard < expressible_weight_sharing_ranks(c);
 }
 
 /* ZeRO-2 and above: deepspeed/runtime/pipe/engine.py; NVIDIA/Megatron-LM issue 1455. */
@@ -24,7 +24,7 @@ static bool has_8bit_states(const struct choices *c)
     return states_have_8bit_moments((enum states)c->states);
 }
 
-static bool has_8bit_on_bf16(const struct choices *c)
+static bool has_8bit_states_without_copy(const struct choices *c)
 {
     return c->states == STATES_8BIT_BF16;
 }
@@ -42,103 +42,105 @@ static bool has_f16(const struct choices *c)
 /* True if every rank of a stage holds all weights of its tensor share: there is no other rank to shard over, or HSDP
  * shards over one rank and FSDP can express that. FSDP casts only parameters that it shards, so these would stay
  * float32. */
-static bool has_whole_weights(const struct choices *c)
+static bool has_unsharded_weights(const struct choices *c)
 {
     bool alone = c->weights == CHOICE_WEIGHTS_HSDP && c->shard == 1;
-    return expressible_sharing(c) == 1 || (alone && !expressible_has_small_shards(c));
+    return expressible_weight_sharing_ranks(c) == 1 || (alone && !expressible_has_small_shards(c));
 }
 
-static bool has_whole_bf16(const struct choices *c)
+static bool has_unsharded_bf16_weights(const struct choices *c)
 {
-    return c->dtype == DTYPE_BF16 && !gaps_has_bf16_states(c) && has_whole_weights(c);
+    return c->dtype == DTYPE_BF16 && !gaps_has_bf16_states(c) && has_unsharded_weights(c);
 }
 
-static bool has_copies_beside(const struct choices *c)
+static bool has_unsharded_weights_with_tp_or_pp(const struct choices *c)
 {
-    return expressible_sharing(c) > 1 && has_whole_weights(c) && (c->tp > 1 || c->pp > 1);
+    return expressible_weight_sharing_ranks(c) > 1 && has_unsharded_weights(c) &&
+           (c->tp > 1 || c->pp > 1);
 }
 
 /* True if --gradients changes what the profile has. */
-static bool has_gradients(const struct choices *c)
+static bool has_chosen_gradient_dtype(const struct choices *c)
 {
     struct choices own = *c;
     own.gradients = GRADIENTS_PROFILE;
     return weights_grad_dtype(c) != weights_grad_dtype(&own);
 }
 
-static bool has_gradients_of_f16(const struct choices *c)
+static bool has_f16_gradients(const struct choices *c)
 {
     return c->gradients == GRADIENTS_16BIT && c->dtype == DTYPE_F16;
 }
 
 /* True if gradients of more than one micro-batch are reduced at other times than `usual`. */
-static bool has_sync_but(const struct choices *c, uint8_t usual)
+static bool has_grad_sync_other_than(const struct choices *c, uint8_t usual)
 {
-    return c->accumulation > 1 && expressible_sharing(c) > 1 &&
+    return c->accumulation > 1 && expressible_weight_sharing_ranks(c) > 1 &&
            c->weights >= CHOICE_WEIGHTS_ZERO2 && c->grad_sync != usual;
 }
 
-static bool has_other_sync(const struct choices *c)
+static bool has_chosen_grad_sync(const struct choices *c)
 {
     const struct profile *p = c->profile;
     bool last = p->grads_accumulate_whole || (c->pp > 1 && p->stages_reduce_at_end);
-    return has_sync_but(c, last ? GRAD_SYNC_LAST : GRAD_SYNC_EACH);
+    return has_grad_sync_other_than(c, last ? GRAD_SYNC_LAST : GRAD_SYNC_EACH);
 }
 
 /* DeepSpeed reduces in each micro-batch, FSDP under Trainer as the profile has it. */
-static bool has_other_trainer_sync(const struct choices *c)
+static bool has_grad_sync_unlike_trainer(const struct choices *c)
 {
-    return expressible_needs_zero(c) ? has_sync_but(c, GRAD_SYNC_EACH) : has_other_sync(c);
+    return expressible_needs_zero(c) ? has_grad_sync_other_than(c, GRAD_SYNC_EACH)
+                                     : has_chosen_grad_sync(c);
 }
 
-static bool has_kept_weights(const struct choices *c)
+static bool keeps_gathered_weights(const struct choices *c)
 {
-    return expressible_sharing(c) > 1 && c->weights >= CHOICE_WEIGHTS_ZERO3 &&
+    return expressible_weight_sharing_ranks(c) > 1 && c->weights >= CHOICE_WEIGHTS_ZERO3 &&
            c->reshard == RESHARD_NEVER;
 }
 
-static bool frees_root(const struct choices *c)
+static bool frees_root_weights(const struct choices *c)
 {
-    return expressible_sharing(c) > 1 && c->weights >= CHOICE_WEIGHTS_ZERO3 &&
+    return expressible_weight_sharing_ranks(c) > 1 && c->weights >= CHOICE_WEIGHTS_ZERO3 &&
            c->reshard == RESHARD_ROOT;
 }
 
 /* Accelerate tells the root module what it tells the layers. */
-static bool has_kept_root(const struct choices *c)
+static bool keeps_root_weights(const struct choices *c)
 {
-    return expressible_sharing(c) > 1 && c->weights >= CHOICE_WEIGHTS_ZERO3 &&
+    return expressible_weight_sharing_ranks(c) > 1 && c->weights >= CHOICE_WEIGHTS_ZERO3 &&
            !expressible_needs_zero(c) && c->profile->frees_root_unit &&
            c->reshard == RESHARD_ALWAYS;
 }
 
-static bool has_kept_weights_by_zero(const struct choices *c)
+static bool keeps_gathered_weights_by_zero(const struct choices *c)
 {
-    return has_kept_weights(c) && expressible_needs_zero(c);
+    return keeps_gathered_weights(c) && expressible_needs_zero(c);
 }
 
-static bool has_whole_logits(const struct choices *c)
+static bool has_uncut_vocabulary(const struct choices *c)
 {
     return c->tp > 1 && c->vocabulary != VOCABULARY_CUT;
 }
 
 /* Transformers gathers logits where the head is of its own and divides. */
-static bool has_other_logits(const struct choices *c)
+static bool has_vocabulary_unlike_transformers(const struct choices *c)
 {
     bool gathers = !c->model->tied_head && c->model->vocab % c->tp == 0;
     return c->tp > 1 && c->vocabulary != (gathers ? VOCABULARY_GATHERED : VOCABULARY_CUT);
 }
 
-static bool has_fused_loss_in_parts(const struct choices *c)
+static bool has_fused_loss_over_tp(const struct choices *c)
 {
     return c->tp > 1 && c->loss == LOSS_FUSED;
 }
 
-static bool has_whole_copies_beside(const struct choices *c)
+static bool replicates_weights_outside_ddp(const struct choices *c)
 {
     return c->weights == CHOICE_WEIGHTS_REPLICATED && !expressible_is_ddp(c);
 }
 
-static bool has_zero_beside(const struct choices *c)
+static bool has_zero_with_ring_or_tp(const struct choices *c)
 {
     return expressible_needs_zero(c) && (gaps_has_ring(c) || gaps_has_tensor_ranks(c));
 }
@@ -148,18 +150,18 @@ static bool has_zero1(const struct choices *c)
     return c->weights == CHOICE_WEIGHTS_ZERO1;
 }
 
-static bool has_single_copies(const struct choices *c)
+static bool has_hsdp_within_sequence(const struct choices *c)
 {
     return c->weights == CHOICE_WEIGHTS_HSDP && c->shard == c->cp * c->hp &&
-           expressible_sharing(c) > c->shard;
+           expressible_weight_sharing_ranks(c) > c->shard;
 }
 
-static bool has_host_but_zero2(const struct choices *c)
+static bool has_host_optimizer_without_zero2(const struct choices *c)
 {
     return gaps_has_host_optimizer(c) && !gaps_has_zero2(c);
 }
 
-static bool has_host_without_zero(const struct choices *c)
+static bool has_host_optimizer_without_zero(const struct choices *c)
 {
     return gaps_has_host_optimizer(c) &&
            (c->weights == CHOICE_WEIGHTS_REPLICATED || c->weights == CHOICE_WEIGHTS_HSDP);
@@ -170,15 +172,15 @@ static bool has_8bit_on_host(const struct choices *c)
     return has_8bit_states(c) && gaps_has_host_optimizer(c);
 }
 
-static bool has_other_axolotl_states(const struct choices *c)
+static bool has_states_unlike_axolotl(const struct choices *c)
 {
-    return (gaps_has_bf16_states(c) && !gaps_has_narrow_copies(c)) ||
-           (!gaps_has_bf16_states(c) && gaps_has_narrow_copies(c));
+    return (gaps_has_bf16_states(c) && !gaps_has_bf16_parameters(c)) ||
+           (!gaps_has_bf16_states(c) && gaps_has_bf16_parameters(c));
 }
 
 static bool has_bf16_states_in_shards(const struct choices *c)
 {
-    return gaps_has_bf16_states(c) && !gaps_has_narrow_copies(c);
+    return gaps_has_bf16_states(c) && !gaps_has_bf16_parameters(c);
 }
 
 static bool has_bf16_states_by_zero(const struct choices *c)
@@ -186,7 +188,7 @@ static bool has_bf16_states_by_zero(const struct choices *c)
     return gaps_has_bf16_states(c) && (c->dtype != DTYPE_BF16 || expressible_needs_zero(c));
 }
 
-static bool has_other_dropout(const struct choices *c)
+static bool has_dropout_unlike_model(const struct choices *c)
 {
     return c->attention_dropout != (c->model->attention_dropout > 0);
 }
@@ -195,42 +197,42 @@ static bool has_other_dropout(const struct choices *c)
 static const struct expression_gap rows[] = {
     {TITAN,    has_replicated_states,        "optimizer states sharded alone: FSDP shards all, DDP nothing; FSDP is set"},
     {TITAN,    gaps_has_zero2,                    "gradients sharded and parameters kept: reshard_after_forward = \"never\" comes near"},
-    {TITAN | MEGATRON | SPEED, has_other_sync, "gradients of micro-batches that are reduced at other times (--grad-sync)"},
-    {TRAINER,  has_other_trainer_sync,       "gradients of micro-batches that are reduced at other times: in each by DeepSpeed (ZeRO-2, AdamW on the host), after the last by FSDP"},
-    {MEGATRON | SPEED, has_kept_weights,     "gathered parameters that stay until the backward (--reshard never)"},
-    {TITAN | MEGATRON | SPEED, frees_root,   "embedding, norm and head that are freed after the forward (--reshard root)"},
-    {TRAINER,  has_kept_root,                "embedding, norm and head that stay while layers are freed (--reshard always): Accelerate frees both"},
-    {TRAINER,  has_kept_weights_by_zero,     "gathered parameters that stay until the backward (--reshard never) by DeepSpeed"},
-    {TITAN | MEGATRON | SPEED, has_whole_logits, "logits that tensor ranks gather (--vocabulary): they keep their parts"},
-    {TRAINER,  has_other_logits,             "logits that tensor ranks keep in parts: a head that divides gathers them (--vocabulary gathered)"},
-    {TRAINER,  has_fused_loss_in_parts,      "a fused loss of tensor ranks"},
-    {TRAINER,  has_whole_copies_beside,      "copies of whole weights beside ranks that share a sequence or layers, or with an optimizer on the host"},
+    {TITAN | MEGATRON | SPEED, has_chosen_grad_sync, "gradients of micro-batches that are reduced at other times (--grad-sync)"},
+    {TRAINER,  has_grad_sync_unlike_trainer,       "gradients of micro-batches that are reduced at other times: in each by DeepSpeed (ZeRO-2, AdamW on the host), after the last by FSDP"},
+    {MEGATRON | SPEED, keeps_gathered_weights,     "gathered parameters that stay until the backward (--reshard never)"},
+    {TITAN | MEGATRON | SPEED, frees_root_weights,   "embedding, norm and head that are freed after the forward (--reshard root)"},
+    {TRAINER,  keeps_root_weights,                "embedding, norm and head that stay while layers are freed (--reshard always): Accelerate frees both"},
+    {TRAINER,  keeps_gathered_weights_by_zero,     "gathered parameters that stay until the backward (--reshard never) by DeepSpeed"},
+    {TITAN | MEGATRON | SPEED, has_uncut_vocabulary, "logits that tensor ranks gather (--vocabulary): they keep their parts"},
+    {TRAINER,  has_vocabulary_unlike_transformers,             "logits that tensor ranks keep in parts: a head that divides gathers them (--vocabulary gathered)"},
+    {TRAINER,  has_fused_loss_over_tp,      "a fused loss of tensor ranks"},
+    {TRAINER,  replicates_weights_outside_ddp,      "copies of whole weights beside ranks that share a sequence or layers, or with an optimizer on the host"},
     {FACTORY,  has_zero1,                    "optimizer states sharded alone: its files of DeepSpeed have stages 0, 2 and 3"},
-    {TRAINER,  has_zero_beside,              "DeepSpeed (ZeRO-1, or AdamW on the host) beside a ring or tensor ranks"},
-    {TRAINER,  has_single_copies,            "copies of weights that no ranks share, beside FSDP: Accelerate refuses dp_shard_size 1"},
+    {TRAINER,  has_zero_with_ring_or_tp,              "DeepSpeed (ZeRO-1, or AdamW on the host) beside a ring or tensor ranks"},
+    {TRAINER,  has_hsdp_within_sequence,            "copies of weights that no ranks share, beside FSDP: Accelerate refuses dp_shard_size 1"},
     {TITAN | TRAINER, expressible_has_small_shards, "shards within fewer ranks than share a sequence: FSDP shards over all of these; shards over all ranks are set"},
-    {FACTORY,  has_mics,                     "shards within fewer ranks: FSDP shards over all"},
-    {SPEED,    has_mics,                     "shards within fewer ranks (MiCS), which is set: DeepSpeed refuses it from 0.19.7 on"},
+    {FACTORY,  has_hsdp_over_part,                     "shards within fewer ranks: FSDP shards over all"},
+    {SPEED,    has_hsdp_over_part,                     "shards within fewer ranks (MiCS), which is set: DeepSpeed refuses it from 0.19.7 on"},
     {MEGATRON, has_sharded_pipeline,         "gradients or parameters sharded in a pipeline: they are set, and Megatron-FSDP has no stages"},
     {SPEED,    has_sharded_pipeline,         "ZeRO-2 and ZeRO-3 in a pipeline: they are set, and DeepSpeed refuses them"},
-    {TITAN | SPEED | TRAINER, has_gradients, "other numbers of gradients than the framework's own (--gradients)"},
-    {MEGATRON, has_gradients_of_f16,         "gradients in fp16 (--gradients): its own are fp32, and its flag is for bf16"},
+    {TITAN | SPEED | TRAINER, has_chosen_gradient_dtype, "other numbers of gradients than the framework's own (--gradients)"},
+    {MEGATRON, has_f16_gradients,         "gradients in fp16 (--gradients): its own are fp32, and its flag is for bf16"},
     {TITAN,    has_dropout,                  "dropout of attention scores (--dropout on): it has none"},
     {TITAN,    gaps_has_host_optimizer,           "optimizer states alone on the host: offload takes parameters and gradients along"},
     {AXOLOTL,  gaps_has_host_optimizer,           "AdamW on the host alone: its file of DeepSpeed that says so sends parameters along"},
-    {FACTORY,  has_host_but_zero2,           "AdamW on the host but with ZeRO-2: its file of stage 3 sends parameters along"},
-    {TRL,      has_host_without_zero,        "AdamW on the host without ZeRO-1, 2 or 3"},
+    {FACTORY,  has_host_optimizer_without_zero2,           "AdamW on the host but with ZeRO-2: its file of stage 3 sends parameters along"},
+    {TRL,      has_host_optimizer_without_zero,        "AdamW on the host without ZeRO-1, 2 or 3"},
     {TRAINER,  has_8bit_on_host,             "moments in 8 bits on the host"},
-    {AXOLOTL,  has_other_axolotl_states,     "states of this type: they are bf16 or 8bit-bf16 under DDP, where models are read in bf16, and fp32 or 8bit elsewhere"},
+    {AXOLOTL,  has_states_unlike_axolotl,     "states of this type: they are bf16 or 8bit-bf16 under DDP, where models are read in bf16, and fp32 or 8bit elsewhere"},
     {TRL,      has_bf16_states_in_shards,    "bf16 states (--states bf16) but under DDP: FSDP and DeepSpeed make parameters fp32"},
     {FACTORY,  has_bf16_states_by_zero,      "bf16 states (--states bf16) without pure_bf16, or with DeepSpeed"},
-    {FACTORY,  has_8bit_on_bf16,             "moments in 8 bits of bf16 parameters (--states 8bit-bf16): of fp32 ones"},
-    {TRAINER,  has_other_dropout,            "dropout of attention scores other than the model's own (--dropout)"},
+    {FACTORY,  has_8bit_states_without_copy,             "moments in 8 bits of bf16 parameters (--states 8bit-bf16): of fp32 ones"},
+    {TRAINER,  has_dropout_unlike_model,            "dropout of attention scores other than the model's own (--dropout)"},
     {MEGATRON | SPEED, gaps_has_bf16_states,      "bf16 states without an fp32 copy of the parameters (--states bf16): fp32 states are set"},
     {TITAN | MEGATRON | SPEED, has_8bit_states,              "moments in 8 bits (--states 8bit): they stay in fp32"},
     {TITAN,    has_f16,                      "fp16: parameters are bfloat16 or float32; bfloat16 is set"},
-    {TITAN,    has_whole_bf16,               "bfloat16 where weights are not sharded: FSDP alone casts parameters, which stay float32"},
-    {TITAN,    has_copies_beside,            "copies of whole weights (DDP) beside tensor ranks or stages: they are set, and torchtitan refuses them"},
+    {TITAN,    has_unsharded_bf16_weights,               "bfloat16 where weights are not sharded: FSDP alone casts parameters, which stay float32"},
+    {TITAN,    has_unsharded_weights_with_tp_or_pp,            "copies of whole weights (DDP) beside tensor ranks or stages: they are set, and torchtitan refuses them"},
 };
 /* clang-format on */
 

@@ -7,40 +7,40 @@
 
 #include <string.h>
 
-static bool has_narrow_products(const struct choices *c)
+static bool has_8_or_4_bit_products(const struct choices *c)
 {
     return c->products != PRODUCTS_BF16;
 }
 
-static bool has_states_in_groups(const struct choices *c)
+static bool has_zero1_over_part(const struct choices *c)
 {
-    return c->weights == CHOICE_WEIGHTS_ZERO1 && c->shard < expressible_sharing(c);
+    return c->weights == CHOICE_WEIGHTS_ZERO1 && c->shard < expressible_weight_sharing_ranks(c);
 }
 
-static bool has_selective(const struct choices *c)
+static bool has_selective_recomputation(const struct choices *c)
 {
     return c->activations == CHOICE_ACTIVATIONS_SELECTIVE ||
            c->activations == CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD;
 }
 
-static bool has_every_second(const struct choices *c)
+static bool recomputes_every_second(const struct choices *c)
 {
     return c->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP ||
            c->activations == CHOICE_ACTIVATIONS_SELECTIVE_LAYER;
 }
 
-static bool has_core_alone(const struct choices *c)
+static bool recomputes_attention_core_only(const struct choices *c)
 {
     return c->activations == CHOICE_ACTIVATIONS_SELECTIVE_CORE;
 }
 
-static bool has_offload(const struct choices *c)
+static bool offloads_activations(const struct choices *c)
 {
     return c->activations == CHOICE_ACTIVATIONS_OFFLOAD ||
            c->activations == CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD;
 }
 
-static bool has_ratio(const struct choices *c)
+static bool offloads_by_ratio(const struct choices *c)
 {
     return c->activations == CHOICE_ACTIVATIONS_RATIO && c->subsequences * c->accumulation > 1;
 }
@@ -55,7 +55,7 @@ static bool has_ffn_chunks(const struct choices *c)
     return c->ffn_chunks > 1;
 }
 
-static bool has_fused_layers(const struct choices *c)
+static bool has_liger_kernels(const struct choices *c)
 {
     return c->kernels == KERNELS_LIGER;
 }
@@ -70,28 +70,30 @@ static bool has_chosen_loss(const struct choices *c)
     return c->loss != c->profile->loss && c->loss != LOSS_PARALLEL;
 }
 
-static bool has_other_megatron_loss(const struct choices *c)
+static bool has_loss_unlike_megatron(const struct choices *c)
 {
     return c->loss != LOSS_MEGATRON && c->loss != LOSS_TE;
 }
 
-static bool has_other_titan_loss(const struct choices *c)
+static bool has_loss_unlike_titan(const struct choices *c)
 {
     return has_chosen_loss(c) && c->loss != LOSS_COMPILED;
 }
 
 /* With FPDT, its code decides how many pieces the loss and the feed-forward part have. */
-static bool has_other_loss_chunks(const struct choices *c)
+static bool has_loss_chunks_unlike_code(const struct choices *c)
 {
-    return gaps_has_chunks(c) ? c->loss_chunks != resolve_usual_pieces(c).loss : has_loss_chunks(c);
+    return gaps_has_fpdt_chunks(c) ? c->loss_chunks != resolve_usual_pieces(c).loss
+                                   : has_loss_chunks(c);
 }
 
-static bool has_other_ffn_chunks(const struct choices *c)
+static bool has_ffn_chunks_unlike_code(const struct choices *c)
 {
-    return gaps_has_chunks(c) ? c->ffn_chunks != resolve_usual_pieces(c).ffn : has_ffn_chunks(c);
+    return gaps_has_fpdt_chunks(c) ? c->ffn_chunks != resolve_usual_pieces(c).ffn
+                                   : has_ffn_chunks(c);
 }
 
-static bool has_other_kernels(const struct choices *c)
+static bool has_attention_other_than_fa2(const struct choices *c)
 {
     return c->dtype != DTYPE_F32 && c->attention_impl != ATTENTION_FA2;
 }
@@ -109,7 +111,7 @@ static bool is_not_torchtitan(const struct choices *c)
 /* The rings and exchanges of Megatron-LM are TransformerEngine's. */
 static bool is_not_megatron(const struct choices *c)
 {
-    bool shared = gaps_has_ring(c) || gaps_has_heads(c);
+    bool shared = gaps_has_ring(c) || gaps_has_head_ranks(c);
     return !has_profile(c, "megatron-te") && (shared || !has_profile(c, "megatron"));
 }
 
@@ -118,7 +120,7 @@ static bool is_not_deepspeed(const struct choices *c)
     return !has_profile(c, "deepspeed");
 }
 
-static bool has_other_plan(const struct choices *c)
+static bool has_chosen_tensor_plan(const struct choices *c)
 {
     return gaps_has_tensor_ranks(c) && c->profile->tensor_plan != c->tensor_plan &&
            !(c->profile->tensor_plan == TENSOR_PLAN_PROFILE &&
@@ -126,14 +128,14 @@ static bool has_other_plan(const struct choices *c)
 }
 
 /* torchtitan's plan is its own, or async where its layers are compiled. */
-static bool has_other_titan_plan(const struct choices *c)
+static bool has_tensor_plan_unlike_titan(const struct choices *c)
 {
-    return has_other_plan(c) &&
+    return has_chosen_tensor_plan(c) &&
            !(c->tensor_plan == TENSOR_PLAN_ASYNC && c->kernels == KERNELS_COMPILED);
 }
 
 /* The plans of models of Transformers: all tokens on every tensor rank. */
-static bool has_divided_tokens(const struct choices *c)
+static bool tensor_ranks_divide_tokens(const struct choices *c)
 {
     return gaps_has_tensor_ranks(c) && c->tensor_plan != TENSOR_PLAN_REPLICATED;
 }
@@ -143,33 +145,33 @@ static bool has_eager_kernels(const struct choices *c)
     return c->kernels == KERNELS_EAGER;
 }
 
-static bool has_liger_in_part(const struct choices *c)
+static bool has_liger_kernels_or_loss_only(const struct choices *c)
 {
     return (c->kernels == KERNELS_LIGER) != (c->loss == LOSS_FUSED);
 }
 
-static bool has_compiled_in_part(const struct choices *c)
+static bool has_compiled_kernels_or_loss_only(const struct choices *c)
 {
     return (c->kernels == KERNELS_COMPILED) != (c->loss == LOSS_COMPILED);
 }
 
-static bool has_other_trainer_loss(const struct choices *c)
+static bool has_loss_unlike_trainer(const struct choices *c)
 {
-    return has_other_titan_loss(c) && c->loss != LOSS_FUSED;
+    return has_loss_unlike_titan(c) && c->loss != LOSS_FUSED;
 }
 
 /* Liger's loss chooses its pieces itself. */
-static bool has_other_trainer_pieces(const struct choices *c)
+static bool has_loss_pieces_unlike_trainer(const struct choices *c)
 {
     return c->loss == LOSS_FUSED ? c->loss_chunks != resolve_liger_pieces(c) : has_loss_chunks(c);
 }
 
-static bool has_pieces_of_other_loss(const struct choices *c)
+static bool has_chosen_loss_and_pieces(const struct choices *c)
 {
-    return has_other_trainer_pieces(c) && has_chosen_loss(c);
+    return has_loss_pieces_unlike_trainer(c) && has_chosen_loss(c);
 }
 
-static bool has_other_flash(const struct choices *c)
+static bool has_attention_unlike_trainer(const struct choices *c)
 {
     uint8_t usual = c->sm >= 90 ? c->profile->attention_impl_90 : c->profile->attention_impl;
     return c->dtype != DTYPE_F32 && c->attention_impl != ATTENTION_FA2 &&
@@ -185,45 +187,45 @@ static bool is_not_trainer(const struct choices *c, bool narrow)
 
 static bool is_not_axolotl(const struct choices *c)
 {
-    return is_not_trainer(c, gaps_has_narrow_copies(c));
+    return is_not_trainer(c, gaps_has_bf16_parameters(c));
 }
 
 static bool is_not_trl(const struct choices *c)
 {
-    return is_not_trainer(c, gaps_has_narrow_copies(c) && gaps_has_bf16_states(c));
+    return is_not_trainer(c, gaps_has_bf16_parameters(c) && gaps_has_bf16_states(c));
 }
 
 /* clang-format off */
 static const struct expression_gap rows[] = {
-    {TITAN,    has_selective,                "selective checkpoints that keep attention's output: mode = \"selective\" with option \"op\" keeps products too"},
-    {MEGATRON, has_selective,                "selective checkpoints that keep attention's output: selective recomputation of core_attn does the opposite; full is set"},
-    {SPEED | TRAINER, has_selective,                "checkpoints that keep attention's output"},
-    {ALL,      has_narrow_products,          "products in 8 or 4 bits (--products): those of --dtype are set"},
-    {ALL,      has_states_in_groups,         "optimizer states over some of the ranks: all share them"},
-    {TITAN | SPEED | TRAINER, has_core_alone,          "recomputation of attention's core alone: full is set"},
-    {MEGATRON | SPEED | TRAINER, has_every_second,     "checkpoints of every second product or layer: full is set"},
-    {TITAN | MEGATRON, has_offload,          "layer inputs on the host"},
-    {ALL,      has_ratio,                    "part of the activations on the host (SPPO): all of them stay"},
-    {TITAN,    has_fused_layers,             "Liger-Kernel's layers"},
+    {TITAN,    has_selective_recomputation,                "selective checkpoints that keep attention's output: mode = \"selective\" with option \"op\" keeps products too"},
+    {MEGATRON, has_selective_recomputation,                "selective checkpoints that keep attention's output: selective recomputation of core_attn does the opposite; full is set"},
+    {SPEED | TRAINER, has_selective_recomputation,                "checkpoints that keep attention's output"},
+    {ALL,      has_8_or_4_bit_products,          "products in 8 or 4 bits (--products): those of --dtype are set"},
+    {ALL,      has_zero1_over_part,         "optimizer states over some of the ranks: all share them"},
+    {TITAN | SPEED | TRAINER, recomputes_attention_core_only,          "recomputation of attention's core alone: full is set"},
+    {MEGATRON | SPEED | TRAINER, recomputes_every_second,     "checkpoints of every second product or layer: full is set"},
+    {TITAN | MEGATRON, offloads_activations,          "layer inputs on the host"},
+    {ALL,      offloads_by_ratio,                    "part of the activations on the host (SPPO): all of them stay"},
+    {TITAN,    has_liger_kernels,             "Liger-Kernel's layers"},
     {TRAINER,  has_eager_kernels,            "operators of PyTorch one after the other by choice (--kernels eager): they are, without a setting"},
-    {FACTORY | TRL, has_liger_in_part,       "Liger-Kernel's layers without its loss, or its loss without them"},
-    {TRAINER,  has_compiled_in_part,         "compiled layers without a compiled loss, or the loss without them"},
-    {TRAINER,  has_other_trainer_loss,       "the loss by other kernels than its own, compiled ones or Liger's (--loss)"},
-    {FACTORY | TRL, has_other_trainer_pieces, "the loss in pieces"},
-    {AXOLOTL,  has_pieces_of_other_loss,     "a loss in pieces other than its own"},
-    {TITAN,    has_other_titan_plan,         "tensor ranks that share inputs by another plan than its own, or async without --compile (--tensor-plan)"},
-    {MEGATRON | SPEED, has_other_plan, "tensor ranks that share inputs by another plan than its own (--tensor-plan)"},
-    {TRAINER,  has_divided_tokens,           "tensor ranks that share tokens too: it needs --tensor-plan replicated"},
+    {FACTORY | TRL, has_liger_kernels_or_loss_only,       "Liger-Kernel's layers without its loss, or its loss without them"},
+    {TRAINER,  has_compiled_kernels_or_loss_only,         "compiled layers without a compiled loss, or the loss without them"},
+    {TRAINER,  has_loss_unlike_trainer,       "the loss by other kernels than its own, compiled ones or Liger's (--loss)"},
+    {FACTORY | TRL, has_loss_pieces_unlike_trainer, "the loss in pieces"},
+    {AXOLOTL,  has_chosen_loss_and_pieces,     "a loss in pieces other than its own"},
+    {TITAN,    has_tensor_plan_unlike_titan,         "tensor ranks that share inputs by another plan than its own, or async without --compile (--tensor-plan)"},
+    {MEGATRON | SPEED, has_chosen_tensor_plan, "tensor ranks that share inputs by another plan than its own (--tensor-plan)"},
+    {TRAINER,  tensor_ranks_divide_tokens,           "tensor ranks that share tokens too: it needs --tensor-plan replicated"},
     {MEGATRON | SPEED, has_chosen_kernels,   "layers by other kernels than its own (--kernels)"},
-    {TITAN,    has_other_titan_loss,         "the loss by other kernels than its own or compiled ones (--loss)"},
+    {TITAN,    has_loss_unlike_titan,         "the loss by other kernels than its own or compiled ones (--loss)"},
     {SPEED,    has_chosen_loss,                  "the loss by other kernels than its own (--loss)"},
-    {MEGATRON, has_other_megatron_loss,      "the loss by other kernels than its own or TransformerEngine's (--loss)"},
+    {MEGATRON, has_loss_unlike_megatron,      "the loss by other kernels than its own or TransformerEngine's (--loss)"},
     {TITAN | MEGATRON, has_loss_chunks,      "the loss in pieces"},
-    {SPEED,    has_other_loss_chunks,        "the loss in pieces, but for those of FPDT's chunks"},
+    {SPEED,    has_loss_chunks_unlike_code,        "the loss in pieces, but for those of FPDT's chunks"},
     {TITAN | MEGATRON | FACTORY | TRL, has_ffn_chunks,       "the feed-forward part in pieces"},
-    {SPEED,    has_other_ffn_chunks,         "the feed-forward part in pieces, but for those of FPDT's chunks"},
-    {TITAN | SPEED, has_other_kernels,       "attention by other kernels than FlashAttention-2"},
-    {TRAINER,  has_other_flash,              "attention by other kernels than sdpa's or FlashAttention"},
+    {SPEED,    has_ffn_chunks_unlike_code,         "the feed-forward part in pieces, but for those of FPDT's chunks"},
+    {TITAN | SPEED, has_attention_other_than_fa2,       "attention by other kernels than FlashAttention-2"},
+    {TRAINER,  has_attention_unlike_trainer,              "attention by other kernels than sdpa's or FlashAttention"},
     {AXOLOTL,  is_not_axolotl,               "what is predicted is another implementation; its own is --profile hf, but under DDP in fp16 hf-ddp"},
     {FACTORY | TRL, is_not_trl,              "what is predicted is another implementation; its own is --profile hf, or hf-ddp under DDP"},
     {TITAN,    is_not_torchtitan,            "what is predicted is another implementation; its own is --profile torchtitan"},

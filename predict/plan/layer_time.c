@@ -41,7 +41,7 @@ bool layer_keys_equal(const struct layer_key *a, const struct layer_key *b)
     return memcmp(a, b, sizeof *a) == 0;
 }
 
-struct request layer_request(const struct request *asked, const struct layer_key *key)
+struct request layer_only_request(const struct request *asked, const struct layer_key *key)
 {
     struct request r = *asked;
     r.scope = SCOPE_LAYERS;
@@ -65,10 +65,10 @@ struct request layer_request(const struct request *asked, const struct layer_key
     return r;
 }
 
-struct bound_layer layer_sums(const struct setup *setup, const struct request *asked,
-                              const struct layer_key *key)
+struct bound_layer layer_kernel_sums(const struct setup *setup, const struct request *asked,
+                                     const struct layer_key *key)
 {
-    struct request request = layer_request(asked, key);
+    struct request request = layer_only_request(asked, key);
     struct prediction_sums of[2] = {{0}};
     struct bound_layer layer = {0};
     for (int i = 0; i < 2; i++) {
@@ -91,7 +91,7 @@ struct bound_layer layer_sums(const struct setup *setup, const struct request *a
 double layer_step_s(const struct setup *setup, const struct request *asked,
                     const struct layer_key *key)
 {
-    struct request request = layer_request(asked, key);
+    struct request request = layer_only_request(asked, key);
     double of[2] = {0};
     for (int i = 0; i < 2; i++) {
         const struct prediction_question question = {

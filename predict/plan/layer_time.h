@@ -32,13 +32,13 @@ bool layer_key_make(struct layer_key *key, const struct choices *choices,
 bool layer_keys_equal(const struct layer_key *a, const struct layer_key *b);
 
 /* Returns the request whose steps tell the layer's time: of layers only, on the ranks of one sequence. */
-struct request layer_request(const struct request *request, const struct layer_key *key);
+struct request layer_only_request(const struct request *request, const struct layer_key *key);
 
-/* layer_sums() fills the kernels and the host of one layer, and as its step the longer of the two, without a
+/* layer_kernel_sums() fills the kernels and the host of one layer, and as its step the longer of the two, without a
  * simulation; layer_step_s() returns its simulated time. Members, and the result, are 0 where they cannot be found. The
  * request has the key's choices; the setup's cluster has at least its ranks. */
-struct bound_layer layer_sums(const struct setup *setup, const struct request *request,
-                              const struct layer_key *key);
+struct bound_layer layer_kernel_sums(const struct setup *setup, const struct request *request,
+                                     const struct layer_key *key);
 double layer_step_s(const struct setup *setup, const struct request *request,
                     const struct layer_key *key);
 

@@ -11,21 +11,22 @@
 #define STEP_TOKENS 1024
 #define MOST_TOKENS ((int64_t)1 << 32)
 
-int64_t ladder_length(const struct ladder *ladder, uint32_t rung)
+int64_t ladder_length(const struct length_ladder *ladder, uint32_t rung)
 {
-    return ladder->doubles ? ladder->first << rung
-                           : ladder->first * ((int64_t)ladder->too_short_steps + rung + 1);
+    return ladder->is_doubling
+               ? ladder->shortest_tokens << rung
+               : ladder->shortest_tokens * ((int64_t)ladder->too_short_steps + rung + 1);
 }
 
-int64_t ladder_end(const struct ladder *ladder)
+int64_t ladder_longest_tokens(const struct length_ladder *ladder)
 {
-    return ladder_length(ladder, ladder->rungs - 1);
+    return ladder_length(ladder, ladder->length_count - 1);
 }
 
-const char *ladder_why_end(const struct ladder *ladder)
+const char *ladder_end_reason(const struct length_ladder *ladder)
 {
-    return ladder->chunked ? "more than 32 chunks; a larger --chunk goes on"
-                           : "more than 4G tokens";
+    return ladder->ends_with_most_chunks ? "more than 32 chunks; a larger --chunk goes on"
+                                         : "more than 4G tokens";
 }
 
 _Static_assert(LONGEST_CHUNKS == 32, "ladder_why_end()");
@@ -34,7 +35,7 @@ _Static_assert(LONGEST_CHUNKS == 32, "ladder_why_end()");
 
 /* True if the request's choices allow the length. A table of learned positions is not checked here: it limits the
  * length, but not by divisibility. */
-static bool divides_length(const struct request *request, int64_t seq)
+static bool choices_allow_length(const struct request *request, int64_t seq)
 {
     struct transformer model = *request->model;
     struct request asked = *request;
@@ -45,7 +46,7 @@ static bool divides_length(const struct request *request, int64_t seq)
     return resolve_choices(&choices, &asked, NULL, NULL) == STATUS_OK;
 }
 
-static void pin_degrees(struct request *request, const struct choices *c)
+static void fix_open_degrees(struct request *request, const struct choices *c)
 {
     request->dp = c->dp;
     request->cp = c->cp;
@@ -55,7 +56,7 @@ static void pin_degrees(struct request *request, const struct choices *c)
     request->ep = c->ep;
 }
 
-int64_t longest_long(int64_t ranks)
+int64_t longest_divisible_length(int64_t ranks)
 {
     return 1024 * STEP_TOKENS * 2 * ranks;
 }
@@ -68,7 +69,7 @@ static int64_t least_tokens(const struct request *request, const struct choices 
     return loss > ffn ? loss : ffn;
 }
 
-enum status ladder_of(struct ladder *ladder, struct request *request, struct diag *diag)
+enum status ladder_make(struct length_ladder *ladder, struct request *request, struct diag *diag)
 {
     enum { STEPS_MAX = 4096 };
     static const int64_t prime = 10007; /* so that no degree divides a length only by chance */
@@ -77,13 +78,13 @@ enum status ladder_of(struct ladder *ladder, struct request *request, struct dia
     struct request asked = *request;
     model.max_positions = INT64_MAX;
     asked.model = &model;
-    asked.seq = longest_long(request->ranks);
+    asked.seq = longest_divisible_length(request->ranks);
     enum status status = resolve_choices(&choices, &asked, NULL, diag);
     if (status != STATUS_OK)
         return status;
-    pin_degrees(request, &choices);
+    fix_open_degrees(request, &choices);
     int64_t steps = 1;
-    while (steps < STEPS_MAX && !divides_length(request, steps * STEP_TOKENS * prime))
+    while (steps < STEPS_MAX && !choices_allow_length(request, steps * STEP_TOKENS * prime))
         steps++;
     /* If no step up to STEPS_MAX divides, the prediction of that length fails with the reason. */
     int64_t step = steps * STEP_TOKENS;
@@ -95,10 +96,10 @@ enum status ladder_of(struct ladder *ladder, struct request *request, struct dia
     int64_t most = chunked ? LONGEST_CHUNKS * choices.chunk_tokens : MOST_TOKENS;
     if (below >= most / step) /* the one length left is refused with the reason */
         below = (uint32_t)(most / step) - 1;
-    *ladder = (struct ladder){.first = step,
-                              .rungs = (uint32_t)(most / step) - below,
-                              .too_short_steps = below,
-                              .chunked = chunked};
+    *ladder = (struct length_ladder){.shortest_tokens = step,
+                                     .length_count = (uint32_t)(most / step) - below,
+                                     .too_short_steps = below,
+                                     .ends_with_most_chunks = chunked};
     return STATUS_OK;
 }
 
@@ -107,7 +108,7 @@ enum status ladder_of(struct ladder *ladder, struct request *request, struct dia
 struct length_search {
     const struct setup *setup;
     const struct request *request;
-    const struct ladder *ladder;
+    const struct length_ladder *ladder;
     struct longest *longest;
     struct progress *progress;
 };
@@ -118,8 +119,10 @@ static void show_progress(const struct length_search *s)
 {
     const struct longest *l = s->longest;
     struct text note = {0};
-    int64_t end = l->next > 0 ? l->next : ladder_end(s->ladder) + s->ladder->first;
-    int64_t between = (end - l->tokens) / s->ladder->first;
+    int64_t end = l->next_tokens > 0
+                      ? l->next_tokens
+                      : ladder_longest_tokens(s->ladder) + s->ladder->shortest_tokens;
+    int64_t between = (end - l->tokens) / s->ladder->shortest_tokens;
     if (s->progress == NULL)
         return;
     s->progress->job_count = l->built_count;
@@ -137,7 +140,7 @@ static void put_refusal(struct longest *longest, const struct diag *diag)
 {
     size_t size = 0;
     const char *text = diag_first_message(diag, &size);
-    snprintf(longest->refusal, sizeof longest->refusal, "%.*s", (int)size,
+    snprintf(longest->next_refusal, sizeof longest->next_refusal, "%.*s", (int)size,
              text != NULL ? text : "cannot be built");
 }
 
@@ -161,13 +164,13 @@ static bool length_fits(struct length_search *s, uint32_t rung, struct diag *dia
         l->verdict = p.verdict;
         l->reserved = p.reserved;
     } else {
-        l->next = request.seq;
+        l->next_tokens = request.seq;
         l->next_verdict = p.verdict;
-        l->refusal[0] = '\0';
+        l->next_refusal[0] = '\0';
         if (status != STATUS_OK)
             put_refusal(l, &own);
         if (status != STATUS_OK && rung == 0 && diag != NULL)
-            diag_error(diag, (struct loc){0}, status, "%s", l->refusal);
+            diag_error(diag, (struct loc){0}, status, "%s", l->next_refusal);
     }
     prediction_release(&p);
     diag_release(&own);
@@ -175,25 +178,27 @@ static bool length_fits(struct length_search *s, uint32_t rung, struct diag *dia
     return fits;
 }
 
-static uint32_t rung_of(const struct ladder *ladder, int64_t length)
+static uint32_t rung_of_length(const struct length_ladder *ladder, int64_t length)
 {
     uint32_t rung = 0;
-    if (!ladder->doubles && length >= ladder_length(ladder, 0))
-        rung = (uint32_t)(length / ladder->first - 1) - ladder->too_short_steps;
-    while (ladder->doubles && rung + 1 < ladder->rungs && ladder_length(ladder, rung) < length)
+    if (!ladder->is_doubling && length >= ladder_length(ladder, 0))
+        rung = (uint32_t)(length / ladder->shortest_tokens - 1) - ladder->too_short_steps;
+    while (ladder->is_doubling && rung + 1 < ladder->length_count &&
+           ladder_length(ladder, rung) < length)
         rung++;
-    return rung < ladder->rungs ? rung : ladder->rungs - 1;
+    return rung < ladder->length_count ? rung : ladder->length_count - 1;
 }
 
 enum status longest_find(struct longest *longest, const struct setup *setup,
-                         const struct request *request, const struct ladder *ladder, int64_t guess,
-                         struct progress *progress, struct diag *diag)
+                         const struct request *request, const struct length_ladder *ladder,
+                         int64_t guess, struct progress *progress, struct diag *diag)
 {
     struct length_search s = {setup, request, ladder, longest, progress};
-    uint32_t at = rung_of(ladder, guess), low, high, stride = 1; /* low fits, high does not */
+    uint32_t at = rung_of_length(ladder, guess), low, high,
+             stride = 1; /* low fits, high does not */
     *longest = (struct longest){0};
     if (length_fits(&s, at, diag)) {
-        for (low = at, high = ladder->rungs; low + stride < high && interrupt_signal() == 0;
+        for (low = at, high = ladder->length_count; low + stride < high && interrupt_signal() == 0;
              stride *= 2)
             if (length_fits(&s, low + stride, diag))
                 low += stride;
@@ -203,7 +208,7 @@ enum status longest_find(struct longest *longest, const struct setup *setup,
         high = at;
         do {
             if (high == 0)
-                return longest->refusal[0] != '\0' ? STATUS_BAD_INPUT : STATUS_OK;
+                return longest->next_refusal[0] != '\0' ? STATUS_BAD_INPUT : STATUS_OK;
             longest->is_interrupted = interrupt_signal() != 0;
             if (longest->is_interrupted)
                 return STATUS_OK;
@@ -222,7 +227,7 @@ enum status longest_find(struct longest *longest, const struct setup *setup,
             high = middle;
     }
     longest->is_interrupted = high - low > 1;
-    if (high == ladder->rungs)
-        longest->next = 0;
+    if (high == ladder->length_count)
+        longest->next_tokens = 0;
     return STATUS_OK;
 }

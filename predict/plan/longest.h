@@ -14,57 +14,59 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Lengths that are asked about, shortest first: first x 2^k, or first x (below + k + 1). */
-struct ladder {
-    int64_t first;
-    uint32_t rungs;
-    uint32_t too_short_steps; /* multiples of first that are too short, as less than one chunk is */
-    bool doubles;
-    bool chunked; /* it ends with LONGEST_CHUNKS of them */
+/* Lengths that are asked about, the shortest first: shortest_tokens x 2^k, or shortest_tokens x (too_short_steps + k +
+ * 1). */
+struct length_ladder {
+    int64_t shortest_tokens;
+    uint32_t length_count;
+    /* number of multiples of shortest_tokens that are too short, for example less than one chunk */
+    uint32_t too_short_steps;
+    bool is_doubling;
+    bool ends_with_most_chunks; /* it ends with LONGEST_CHUNKS of them */
 };
 
 /* Returns the length of a rung, in tokens. */
-int64_t ladder_length(const struct ladder *ladder, uint32_t rung);
+int64_t ladder_length(const struct length_ladder *ladder, uint32_t rung);
 
 /* Returns the last length; the ladder says why there is no longer one: "more than 32 chunks; ...". */
-int64_t ladder_end(const struct ladder *ladder);
-const char *ladder_why_end(const struct ladder *ladder);
+int64_t ladder_longest_tokens(const struct length_ladder *ladder);
+const char *ladder_end_reason(const struct length_ladder *ladder);
 
 enum { LONGEST_CHUNKS = 32 }; /* the most chunks of a sequence that are asked about */
 
 /* Returns a length, longer than any chunk, that every degree of `ranks` ranks divides. */
-int64_t longest_long(int64_t ranks);
+int64_t longest_divisible_length(int64_t ranks);
 
 /* Fills *ladder with the lengths that the choices of a request allow: multiples of 1K tokens or, if the choices do not
  * allow these, of the smallest multiple of 1K that they allow. The lengths end at 4G tokens, or at 32 chunks for a
- * sequence in chunks; they begin with the first that has a whole chunk, and a token for each piece of the loss and of
+ * sequence in chunks; they begin with the shortest that has a whole chunk, and a token for each piece of the loss and of
  * the feed-forward part on every rank. Open degrees are filled for a length that all degrees divide, and keep that
  * value. An error means that the choices allow no length. */
-enum status ladder_of(struct ladder *ladder, struct request *request, struct diag *diag);
+enum status ladder_make(struct length_ladder *ladder, struct request *request, struct diag *diag);
 
 struct longest {
     int64_t tokens; /* 0: not even the shortest length fits */
     /* the shortest length that is known not to fit: the one after `tokens`, unless `is_interrupted`; 0: none is
      * known, and unless `is_interrupted` all lengths of the ladder fit */
-    int64_t next;
+    int64_t next_tokens;
     struct verdict verdict, next_verdict; /* of both; `verdict` is empty when tokens is 0 */
     struct reserved reserved;             /* of tokens */
     uint32_t built_count;                 /* lengths that were built */
     bool is_interrupted; /* by an interrupt: lengths between tokens and next were not asked about */
-    char refusal[160];   /* why `next` cannot be built; empty: it can, and does not fit */
+    char next_refusal[160]; /* why next_tokens cannot be built; empty: it can, and does not fit */
 };
 
 /* True if longer sequences may fit: the search came to the end of the ladder, or was ended early. */
-static inline bool longest_is_least(const struct longest *l)
+static inline bool longest_is_lower_bound(const struct longest *l)
 {
-    return l->tokens > 0 && (l->is_interrupted || l->next == 0);
+    return l->tokens > 0 && (l->is_interrupted || l->next_tokens == 0);
 }
 
 /* Finds the longest length of the ladder that fits. Fails if no schedule of the shortest length can be built. guess:
  * a length to begin with; 0: the shortest. progress, if not NULL, has begun. A signal that base/interrupt.h has noted
  * ends the search after the current length. */
 enum status longest_find(struct longest *longest, const struct setup *setup,
-                         const struct request *request, const struct ladder *ladder, int64_t guess,
-                         struct progress *progress, struct diag *diag);
+                         const struct request *request, const struct length_ladder *ladder,
+                         int64_t guess, struct progress *progress, struct diag *diag);
 
 #endif

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct length_flip { /* an option, and the longest sequence with it */
+struct option_length { /* an option, and the longest sequence with it */
     const char *option;
     int64_t tokens; /* 0: refused, or nothing fits */
     /* the last length that was asked about, if it fits, so that longer ones may; else 0 */
@@ -21,15 +21,17 @@ struct longest_certificate {
     bool length_only;
     struct longest longest;
     /* the longest that fits in half of the cases, where that is longer; else tokens 0 */
-    struct longest risky_longest;
+    struct longest less_probable_longest;
     /* nothing fits as surely as the setup asks: `longest` fits in half of the cases */
-    bool is_unsafe;
-    struct ladder ladder;
-    struct request request;                    /* degrees filled in */
-    struct prediction at_longest, at_next;     /* simulated; empty where there is none */
-    struct length_flip flip[ALTERNATIVES_MAX]; /* longest first */
-    size_t flip_count;
-    bool flips_asked; /* false: schedules are too large to search each option, or all lengths fit */
+    bool is_less_probable;
+    struct length_ladder ladder;
+    struct request request; /* degrees filled in */
+    struct prediction longest_prediction,
+        next_prediction;                                  /* simulated; empty where there is none */
+    struct option_length option_length[ALTERNATIVES_MAX]; /* longest first */
+    size_t option_length_count;
+    /* false: schedules are too large to search each option, or all lengths fit */
+    bool were_options_tried;
 };
 
 /* Searches and simulates. STATUS_NO: nothing fits. *certificate must be all-zero except `length_only`; release it in

@@ -6,15 +6,15 @@
 
 #include <string.h>
 
-void outcome_take_times(struct outcome *o, const struct prediction *p)
+void outcome_fill_times(struct outcome *o, const struct prediction *p)
 {
     const struct stages *stages = &p->stages;
-    o->kind = OUTCOME_TIMED;
+    o->kind = OUTCOME_SIMULATED;
     o->rate_bound = p->tokens_per_s_gpu;
     o->step_s = p->sim.step_s;
     o->intervals = intervals_of(p);
-    o->sequences = (double)prediction_sequences(p);
-    o->causes_final = o->packed_set == NULL || !p->question.skip_causes;
+    o->step_sequences = (double)prediction_sequences(p);
+    o->are_causes_final = o->packed_set == NULL || !p->question.skip_causes;
     memcpy(o->cause_s, p->waterfall.cause_s, sizeof o->cause_s);
     for (int cause = 0; cause < CAUSE_COUNT && stages->stage_count > 1; cause++) {
         o->cause_s[cause] = 0;
@@ -25,38 +25,40 @@ void outcome_take_times(struct outcome *o, const struct prediction *p)
     o->products = p->products;
     if (o->packed_set != NULL)
         o->spread = step_spread_of(&o->step_s, 1);
-    o->bubble = stages->stage_count > 1 ? stages->bubble_to_step : 0;
-    o->exposed_copies = o->step_s > 0 ? o->cause_s[CAUSE_OFFLOAD] / o->step_s : 0;
+    o->bubble_share = stages->stage_count > 1 ? stages->bubble_to_step : 0;
+    o->exposed_copy_share = o->step_s > 0 ? o->cause_s[CAUSE_OFFLOAD] / o->step_s : 0;
 }
 
 /* ---- keys ---- */
 
-static uint64_t add_number(uint64_t digest, int64_t number)
+static uint64_t add_number_to_digest(uint64_t digest, int64_t number)
 {
     return digest_add(digest, &number, sizeof number);
 }
 
-static uint64_t add_name(uint64_t digest, const char *name)
+static uint64_t add_name_to_digest(uint64_t digest, const char *name)
 {
-    return name == NULL ? add_number(digest, -1) : digest_add(digest, name, strlen(name) + 1);
+    return name == NULL ? add_number_to_digest(digest, -1)
+                        : digest_add(digest, name, strlen(name) + 1);
 }
 
-static uint64_t add_deal(uint64_t digest, const struct token_deal *deal)
+static uint64_t add_token_deal_to_digest(uint64_t digest, const struct token_deal *deal)
 {
-    digest = add_number(digest, deal->ranks);
+    digest = add_number_to_digest(digest, deal->ranks);
     for (uint32_t i = 0; i < deal->first[deal->ranks]; i++)
-        digest = add_number(add_number(digest, deal->run[i].begin), deal->run[i].rows);
+        digest = add_number_to_digest(add_number_to_digest(digest, deal->run[i].begin),
+                                      deal->run[i].rows);
     return digest_add(digest, deal->first, (deal->ranks + 1) * sizeof deal->first[0]);
 }
 
-static uint64_t add_documents(uint64_t digest, const struct documents *documents)
+static uint64_t add_documents_to_digest(uint64_t digest, const struct documents *documents)
 {
-    digest = add_number(digest, documents->sequences);
+    digest = add_number_to_digest(digest, documents->sequences);
     for (uint32_t i = 0; i < documents->list_count; i++) {
         const struct document_list *list = &documents->list[i];
         digest = digest_add(digest, list->end, list->count * sizeof list->end[0]);
         if (list->deal != NULL)
-            digest = add_deal(digest, list->deal);
+            digest = add_token_deal_to_digest(digest, list->deal);
     }
     return digest_add(digest, documents->list_of,
                       documents->sequences * sizeof documents->list_of[0]);
@@ -64,7 +66,7 @@ static uint64_t add_documents(uint64_t digest, const struct documents *documents
 
 /* Adds the members of a request that are options of their own in the table of choices. The members that it reads by
  * functions, and those that are no options, are added one by one: no padding between members is read. */
-static uint64_t add_choices(uint64_t digest, const struct request *r)
+static uint64_t add_choices_to_digest(uint64_t digest, const struct request *r)
 {
     for (size_t i = 0; i < CHOICE_NAME_COUNT; i++) {
         const struct choice_row *row = &choice_rows[i];
@@ -72,23 +74,25 @@ static uint64_t add_choices(uint64_t digest, const struct request *r)
             row->option->kind != OPTION_TEXT)
             digest = digest_add(digest, (const char *)r + row->request.offset, row->request.size);
     }
-    digest = add_name(add_name(digest, r->strategy), r->profile);
-    digest = add_name(add_name(digest, r->impl), r->core_plan);
-    digest = add_number(add_number(digest, r->ranks), r->shared_units_open);
-    digest = add_number(digest, r->shared_units == NULL ? -1 : (int64_t)r->shared_units->first);
-    digest = add_number(digest, r->shared_units == NULL ? -1 : (int64_t)r->shared_units->last);
+    digest = add_name_to_digest(add_name_to_digest(digest, r->strategy), r->profile);
+    digest = add_name_to_digest(add_name_to_digest(digest, r->impl), r->core_plan);
+    digest = add_number_to_digest(add_number_to_digest(digest, r->ranks), r->shared_units_open);
+    digest = add_number_to_digest(digest,
+                                  r->shared_units == NULL ? -1 : (int64_t)r->shared_units->first);
+    digest =
+        add_number_to_digest(digest, r->shared_units == NULL ? -1 : (int64_t)r->shared_units->last);
     digest = digest_add(digest, &r->offload_ratio, sizeof r->offload_ratio);
     digest = digest_add(digest, &r->offload_hidden_bytes, sizeof r->offload_hidden_bytes);
-    digest = add_number(digest, r->offload_adaptive);
+    digest = add_number_to_digest(digest, r->offload_adaptive);
     digest = digest_add(digest, &r->expert_capacity, sizeof r->expert_capacity);
-    digest = add_number(add_number(digest, r->sm), r->gpus_per_node);
-    digest = add_number(digest, r->single_attention_impl);
+    digest = add_number_to_digest(add_number_to_digest(digest, r->sm), r->gpus_per_node);
+    digest = add_number_to_digest(digest, r->single_attention_impl);
     /* of its model all but --sparsity is the setup's */
-    digest = add_number(digest, r->model == NULL ? 0 : r->model->attention_chunk);
-    return add_number(digest, r->model == NULL ? 0 : r->model->attention_kept);
+    digest = add_number_to_digest(digest, r->model == NULL ? 0 : r->model->attention_chunk);
+    return add_number_to_digest(digest, r->model == NULL ? 0 : r->model->attention_kept);
 }
 
-static uint64_t add_routing(uint64_t digest, const struct routing *r)
+static uint64_t add_routing_to_digest(uint64_t digest, const struct routing *r)
 {
     for (uint32_t l = 0; l < r->list_count; l++)
         digest = digest_add(digest, r->share[l], r->experts * sizeof **r->share);
@@ -97,27 +101,27 @@ static uint64_t add_routing(uint64_t digest, const struct routing *r)
 
 /* Adds the request's lists, each with a number that says whether it has the list. The list of hidden bytes is left out
  * while the number of subsequences is open, since it follows from the rest then. */
-static uint64_t add_lists(uint64_t digest, const struct request *r)
+static uint64_t add_lists_to_digest(uint64_t digest, const struct request *r)
 {
     const size_t count = r->subsequences > 0 ? (size_t)r->subsequences : 0;
-    digest = add_number(digest, r->subsequence_tokens != NULL);
+    digest = add_number_to_digest(digest, r->subsequence_tokens != NULL);
     if (r->subsequence_tokens != NULL)
         digest = digest_add(digest, r->subsequence_tokens, count * sizeof *r->subsequence_tokens);
-    digest = add_number(digest, r->offload_hidden_bytes_of != NULL);
+    digest = add_number_to_digest(digest, r->offload_hidden_bytes_of != NULL);
     if (r->offload_hidden_bytes_of != NULL)
         digest = digest_add(digest, r->offload_hidden_bytes_of,
                             count * sizeof *r->offload_hidden_bytes_of);
-    digest = add_number(digest, r->documents != NULL);
-    digest = r->documents != NULL ? add_documents(digest, r->documents) : digest;
-    digest = add_number(digest, r->routing != NULL);
-    return r->routing != NULL ? add_routing(digest, r->routing) : digest;
+    digest = add_number_to_digest(digest, r->documents != NULL);
+    digest = r->documents != NULL ? add_documents_to_digest(digest, r->documents) : digest;
+    digest = add_number_to_digest(digest, r->routing != NULL);
+    return r->routing != NULL ? add_routing_to_digest(digest, r->routing) : digest;
 }
 
 uint64_t outcome_request_key(const struct setup *setup, const struct request *request, int64_t gpus)
 {
-    uint64_t digest = add_number(DIGEST_NONE, setup->cluster.nodes);
-    digest = add_number(add_number(digest, setup->cluster.gpus), gpus);
-    return add_lists(add_choices(digest, request), request);
+    uint64_t digest = add_number_to_digest(DIGEST_NONE, setup->cluster.nodes);
+    digest = add_number_to_digest(add_number_to_digest(digest, setup->cluster.gpus), gpus);
+    return add_lists_to_digest(add_choices_to_digest(digest, request), request);
 }
 
 uint64_t outcome_key(const struct setup *setup, const struct space_open *open,
@@ -125,14 +129,15 @@ uint64_t outcome_key(const struct setup *setup, const struct space_open *open,
 {
     uint64_t digest = outcome_request_key(setup, &c->request, c->request.ranks);
     digest = digest_add(digest, &setup->fits_probability, sizeof setup->fits_probability);
-    digest = add_number(digest, open->only != NULL ? (int64_t)*open->only : -1);
+    digest = add_number_to_digest(
+        digest, open->only_framework != NULL ? (int64_t)*open->only_framework : -1);
     return c->packed_set == NULL
                ? digest
-               : add_number(digest,
-                            c->packed_set->batch[c->packed_set->typical_batch].padding_tokens);
+               : add_number_to_digest(
+                     digest, c->packed_set->batch[c->packed_set->typical_batch].padding_tokens);
 }
 
-void outcome_adopt(struct outcome *o, const struct candidate *c)
+void outcome_restore_pointers(struct outcome *o, const struct candidate *c)
 {
     struct request *r = &o->request;
     r->model = c->request.model;

@@ -14,25 +14,26 @@
 #include <stdbool.h>
 
 enum outcome_kind {
-    OUTCOME_NO_ROOM, /* states and layer inputs need more memory than there is */
-    OUTCOME_REFUSED, /* could not be built */
-    OUTCOME_UNFIT,   /* built: does not fit */
-    OUTCOME_SLOWER,  /* bounded: cannot be better than another, whether or not it fits */
-    OUTCOME_TIMED,
-    OUTCOME_LEFT, /* not searched: an interrupt or the time that was set came before */
+    OUTCOME_NO_ROOM,    /* states and layer inputs need more memory than there is */
+    OUTCOME_REFUSED,    /* could not be built */
+    OUTCOME_UNFIT,      /* built: does not fit */
+    OUTCOME_NOT_BETTER, /* bounded: cannot be better than another, whether or not it fits */
+    OUTCOME_SIMULATED,
+    OUTCOME_NOT_SEARCHED, /* not searched: an interrupt or the time that was set came before */
     OUTCOME_KIND_COUNT
 };
 
-/* It holds no pointers but those of the request and packed_set (outcome_adopt()). */
+/* It holds no pointers but those of the request and packed_set (outcome_restore_pointers()). */
 struct outcome {
     enum outcome_kind kind;
     /* with the changes that made it fit: chunks, the optimizer on the host */
     struct request request;
     uint8_t strategy;
     struct verdict verdict;
-    double missing_bytes;     /* UNFIT: bytes by which it does not fit */
-    double rate_bound;        /* tokens/s/GPU that it cannot exceed; TIMED: what it reaches */
-    double step_s, sequences; /* of the step; of packed documents, the packed set's typical batch */
+    double missing_bytes; /* UNFIT: bytes by which it does not fit */
+    double rate_bound;    /* tokens/s/GPU that it cannot exceed; TIMED: what it reaches */
+    double step_s,
+        step_sequences; /* of the step; of packed documents, the packed set's typical batch */
     /* the packed batches; NULL: each sequence is one document */
     const struct packed_set *packed_set;
     /* TIMED, with a packed set of documents: the step times of the batches that were predicted. `rate_bound` is then
@@ -42,19 +43,20 @@ struct outcome {
     size_t won_batches;          /* in how many of these batches it is faster than the best row */
     struct intervals intervals;  /* TIMED */
     double cause_s[CAUSE_COUNT]; /* of all ranks' steps, on average */
-    bool causes_final; /* cause_s is final: with a packed set, CAUSE_DOCUMENTS has been separated */
+    /* cause_s is final: with a packed set, CAUSE_DOCUMENTS has been separated */
+    bool are_causes_final;
     struct prediction_products products; /* TIMED */
-    double bubble,
-        exposed_copies; /* shares of the step: stages idle; idle for copies to the host and back */
-    int64_t tokens;     /* of a sequence: the longest, or the one asked about */
-    struct ladder ladder; /* GOAL_LONGEST: lengths that were asked about */
+    double bubble_share,
+        exposed_copy_share; /* shares of the step: stages idle; idle for copies to the host and back */
+    int64_t sequence_tokens;     /* of a sequence: the longest, or the one asked about */
+    struct length_ladder ladder; /* GOAL_LONGEST: lengths that were asked about */
     /* GOAL_LONGEST: longer sequences may fit, since the search stopped at the longest length that it tries or at the
      * length that is to be beaten */
-    bool open_ended;
+    bool is_open_ended;
 };
 
 /* Makes an outcome TIMED with the figures of a simulated prediction. */
-void outcome_take_times(struct outcome *outcome, const struct prediction *prediction);
+void outcome_fill_times(struct outcome *outcome, const struct prediction *prediction);
 
 /* Returns a digest of a request on `gpus` GPUs of the setup's cluster. Requests that differ in any member, or in what
  * their lists hold, have different digests. Of the model only what --sparsity sets is in it. */
@@ -68,6 +70,6 @@ uint64_t outcome_key(const struct setup *setup, const struct space_open *open,
 
 /* Gives an outcome that a process or a file returned the pointers of its candidate: all that a search changes of a
  * request are numbers. */
-void outcome_adopt(struct outcome *outcome, const struct candidate *candidate);
+void outcome_restore_pointers(struct outcome *outcome, const struct candidate *candidate);
 
 #endif

@@ -17,7 +17,7 @@ static const struct repair {
 struct repairs repairs_make(const struct request *given, const struct space_open *open,
                             const struct request *asked)
 {
-    struct repairs r = {.given_request = given, .open = open, .plain_request = *asked};
+    struct repairs r = {.given_request = given, .open = open, .unrepaired_request = *asked};
     struct choices c;
     if (resolve_choices(&c, asked, NULL, NULL) == STATUS_OK) {
         r.loss_chunks = c.loss_chunks;
@@ -36,7 +36,7 @@ static bool apply_repair(struct request *request, const struct repairs *r,
     if (repair->only_if_fewer &&
         (r->given_request->loss_chunks > 0 || r->loss_chunks <= repair->loss_chunks))
         return false;
-    *request = r->plain_request;
+    *request = r->unrepaired_request;
     if (r->given_request->loss_chunks <= 0 &&
         (repair->only_if_fewer || r->loss_chunks < repair->loss_chunks))
         request->loss_chunks = repair->loss_chunks;
@@ -44,13 +44,13 @@ static bool apply_repair(struct request *request, const struct repairs *r,
         request->ffn_chunks = repair->ffn_chunks;
     if (repair->host_optimizer)
         request->optimizer = CHOICE_OPTIMIZER_HOST;
-    return r->open->only == NULL || space_allows(r->open, request);
+    return r->open->only_framework == NULL || space_allows(r->open, request);
 }
 
 bool repairs_next(struct request *request, struct repairs *r)
 {
-    while (r->next < ARRAY_LEN(table)) {
-        if (!apply_repair(request, r, &table[r->next++]))
+    while (r->next_row < ARRAY_LEN(table)) {
+        if (!apply_repair(request, r, &table[r->next_row++]))
             continue;
         bool same = r->has_tried && request->loss_chunks == r->last_request.loss_chunks &&
                     request->ffn_chunks == r->last_request.ffn_chunks &&

@@ -9,11 +9,12 @@
 struct repairs {
     const struct request *given_request; /* the user's: what it sets is not changed */
     const struct space_open *open;
-    struct request plain_request;    /* the configuration without any repair */
-    int64_t loss_chunks, ffn_chunks; /* the pieces that it has; 0 if it is refused */
-    size_t next;                     /* the row of the table to try next */
-    bool has_tried;                  /* a row has been tried */
-    struct request last_request;     /* the configuration with that row's repair */
+    struct request unrepaired_request; /* the configuration without any repair */
+    /* the pieces of the unrepaired configuration; 0 if that is refused */
+    int64_t loss_chunks, ffn_chunks;
+    size_t next_row;             /* the row of the table to try next */
+    bool has_tried;              /* a row has been tried */
+    struct request last_request; /* the configuration with that row's repair */
 };
 
 /* given and open must outlive the result. */

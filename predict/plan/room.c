@@ -11,8 +11,9 @@ bool room_fits(const struct setup *setup, const struct verdict *verdict)
 }
 
 /* Returns the probability that a memory would suffice if it were larger by `share`. */
-static double odds_of(enum prediction_limit limit, const struct setup *setup,
-                      const struct choices *choices, const struct verdict *verdict, double share)
+static double fits_probability_of(enum prediction_limit limit, const struct setup *setup,
+                                  const struct choices *choices, const struct verdict *verdict,
+                                  double share)
 {
     double cache = limit == LIMIT_DEVICE ? (double)verdict->cache_bytes : 0;
     if (verdict->available_bytes[limit] == UINT64_MAX)
@@ -21,16 +22,16 @@ static double odds_of(enum prediction_limit limit, const struct setup *setup,
                                        (1 + share) * (double)verdict->available_bytes[limit]);
 }
 
-double room_odds(const struct setup *setup, const struct choices *choices,
-                 const struct verdict *verdict)
+double room_fits_probability(const struct setup *setup, const struct choices *choices,
+                             const struct verdict *verdict)
 {
-    return fmin(odds_of(LIMIT_DEVICE, setup, choices, verdict, 0),
-                odds_of(LIMIT_HOST, setup, choices, verdict, 0));
+    return fmin(fits_probability_of(LIMIT_DEVICE, setup, choices, verdict, 0),
+                fits_probability_of(LIMIT_HOST, setup, choices, verdict, 0));
 }
 
-bool room_lacks_in(enum prediction_limit limit, const struct setup *setup,
-                   const struct choices *choices, const struct verdict *verdict, double share,
-                   double odds)
+bool room_lacks_memory(enum prediction_limit limit, const struct setup *setup,
+                       const struct choices *choices, const struct verdict *verdict, double share,
+                       double odds)
 {
     double needed = (double)verdict->needed_bytes[limit];
     double available = (1 + share) * (double)verdict->available_bytes[limit];
@@ -38,35 +39,35 @@ bool room_lacks_in(enum prediction_limit limit, const struct setup *setup,
         return false;
     if (needed > available || odds <= 0.5)
         return needed > available;
-    return odds_of(limit, setup, choices, verdict, share) < odds;
+    return fits_probability_of(limit, setup, choices, verdict, share) < odds;
 }
 
 bool room_lacks(const struct setup *setup, const struct choices *choices,
                 const struct verdict *verdict, double share, double odds)
 {
     for (int limit = 0; limit < LIMIT_COUNT; limit++)
-        if (room_lacks_in((enum prediction_limit)limit, setup, choices, verdict, share, odds))
+        if (room_lacks_memory((enum prediction_limit)limit, setup, choices, verdict, share, odds))
             return true;
     return false;
 }
 
-static uint64_t bytes_of(double bytes)
+static uint64_t round_to_bytes(double bytes)
 {
     return isfinite(bytes) ? (bytes > 0 ? (uint64_t)bytes : 0) : UINT64_MAX;
 }
 
-static void fill_bound(struct verdict *v, const struct setup *setup, const struct choices *c)
+static void fill_bound_bytes(struct verdict *v, const struct setup *setup, const struct choices *c)
 {
     const struct cluster *cluster = &setup->cluster;
     double on_node = fmin((double)c->ranks, (double)cluster->gpus_per_node);
     double device =
         bound_state_bytes(setup, c) + bound_optimizer_bytes(c) + bound_saved_device_bytes(c);
-    v->needed_bytes[LIMIT_DEVICE] = bytes_of(device);
-    v->needed_bytes[LIMIT_HOST] = bytes_of(on_node * bound_saved_host_bytes(c));
+    v->needed_bytes[LIMIT_DEVICE] = round_to_bytes(device);
+    v->needed_bytes[LIMIT_HOST] = round_to_bytes(on_node * bound_saved_host_bytes(c));
     v->available_bytes[LIMIT_DEVICE] =
-        bytes_of(cluster->device.memory_bytes - cluster->device.driver_bytes);
+        round_to_bytes(cluster->device.memory_bytes - cluster->device.driver_bytes);
     v->available_bytes[LIMIT_HOST] =
-        bytes_of(cluster->host.memory_bytes - cluster->host.reserved_bytes);
+        round_to_bytes(cluster->host.memory_bytes - cluster->host.reserved_bytes);
     v->limiting_memory = verdict_needed_share(v, LIMIT_HOST) > verdict_needed_share(v, LIMIT_DEVICE)
                              ? LIMIT_HOST
                              : LIMIT_DEVICE;
@@ -80,10 +81,10 @@ bool room_bound_lacks(struct verdict *verdict, const struct setup *setup,
     bool made = resolved_make(&resolved, setup, request, NULL, NULL) == STATUS_OK;
     *verdict = (struct verdict){0};
     if (made)
-        fill_bound(verdict, setup, &resolved.choices);
+        fill_bound_bytes(verdict, setup, &resolved.choices);
     bool lacks = made && room_lacks(setup, &resolved.choices, verdict, 0, odds);
     if (lacks)
-        verdict->fits_probability = room_odds(setup, &resolved.choices, verdict);
+        verdict->fits_probability = room_fits_probability(setup, &resolved.choices, verdict);
     resolved_release(&resolved);
     return lacks;
 }

@@ -11,19 +11,19 @@
 /* True if a plan takes a configuration with this verdict: it fits with the probability that the setup asks for. */
 bool room_fits(const struct setup *setup, const struct verdict *verdict);
 
-/* room_lacks_in() returns true if a memory that is larger by `share` is too small for the bytes of a verdict, or
+/* room_lacks_memory() returns true if a memory that is larger by `share` is too small for the bytes of a verdict, or
  * suffices for them with a probability below `odds`. The verdict may be that of a bound or of another schedule of the
  * same choices. The bytes include the allocator's cache; the probability leaves it out, since a step can do without it.
  * With odds of at most 0.5 only the bytes decide. room_lacks() asks about both memories. */
-bool room_lacks_in(enum prediction_limit limit, const struct setup *setup,
-                   const struct choices *choices, const struct verdict *verdict, double share,
-                   double odds);
+bool room_lacks_memory(enum prediction_limit limit, const struct setup *setup,
+                       const struct choices *choices, const struct verdict *verdict, double share,
+                       double odds);
 bool room_lacks(const struct setup *setup, const struct choices *choices,
                 const struct verdict *verdict, double share, double odds);
 
 /* Returns the probability that both memories suffice for the bytes of a verdict, without an allocator's cache. */
-double room_odds(const struct setup *setup, const struct choices *choices,
-                 const struct verdict *verdict);
+double room_fits_probability(const struct setup *setup, const struct choices *choices,
+                             const struct verdict *verdict);
 
 /* True if room_lacks() by the bytes that a request needs at least by closed forms (predict/bounds.h), without a
  * schedule: *verdict has them, and the probability that they are there. False if the request is refused. */

@@ -11,8 +11,8 @@ enum { FEW_PERIODS = 3 }; /* periods of layers of each stage in the shorter of t
 
 /* The layers and micro-batches of shorter steps, the shorter step first. Both numbers are the same, those of the step
  * itself, where it is not shortened. */
-struct shape {
-    int64_t layers[2], micro[2];
+struct short_shape {
+    int64_t layers[2], micro_batches[2];
 };
 
 static bool has_fewer(const int64_t of[2])
@@ -20,8 +20,8 @@ static bool has_fewer(const int64_t of[2])
     return of[0] < of[1];
 }
 
-/* Layers that are left over by the stages stay left over. */
-static void shorten_layers(struct shape *shape, const struct choices *c, int64_t few)
+/* Shortens the layers. Those that do not divide among the stages stay left over. */
+static void shorten_layers(struct short_shape *shape, const struct choices *c, int64_t few)
 {
     int64_t all = c->model->layers;
     int64_t period = step_layers_of_period(c) * c->pp * c->virtual_stages;
@@ -31,35 +31,37 @@ static void shorten_layers(struct shape *shape, const struct choices *c, int64_t
     shape->layers[1] = shape->layers[0] + period;
 }
 
-/* The longer of the two steps of few micro-batches, and the shorter one, fill the pipeline. Without stages, the
- * reductions of gradients after the last micro-batch no longer reach into the first ones. */
-static void shorten_micro(struct shape *shape, const struct choices *c)
+/* Shortens the micro-batches. Both steps fill the pipeline. Without stages, the reductions of gradients after the last
+ * micro-batch must not reach into the first ones. */
+static void shorten_micro(struct short_shape *shape, const struct choices *c)
 {
     int64_t few = c->pp == 1 && c->subsequences == 1
                       ? 4
                       : 2 + (c->pp + c->subsequences - 1) / c->subsequences;
     if (c->documents != NULL || few >= (int64_t)c->accumulation)
         return;
-    shape->micro[0] = few - 1;
-    shape->micro[1] = few;
+    shape->micro_batches[0] = few - 1;
+    shape->micro_batches[1] = few;
 }
 
 /* Returns layers times micro-batches of all shorter steps. */
-static double size_of(const struct shape *s)
+static double work_of_short_steps(const struct short_shape *s)
 {
     double layers = (double)(has_fewer(s->layers) ? s->layers[0] + s->layers[1] : s->layers[0]);
-    return layers * (double)(has_fewer(s->micro) ? s->micro[0] + s->micro[1] : s->micro[0]);
+    return layers * (double)(has_fewer(s->micro_batches) ? s->micro_batches[0] + s->micro_batches[1]
+                                                         : s->micro_batches[0]);
 }
 
 /* Shortens layers, micro-batches or both, whichever is least work. Returns false if the request is refused, or if
  * nothing would be saved. */
-static bool shape_of(struct shape *shape, struct choices *c, const struct request *request)
+static bool choose_short_shape(struct short_shape *shape, struct choices *c,
+                               const struct request *request)
 {
     if (resolve_choices(c, request, NULL, NULL) != STATUS_OK || c->scope != SCOPE_STEP)
         return false;
-    const struct shape whole = {{c->model->layers, c->model->layers},
-                                {c->accumulation, c->accumulation}};
-    struct shape tries[3] = {whole, whole, whole};
+    const struct short_shape whole = {{c->model->layers, c->model->layers},
+                                      {c->accumulation, c->accumulation}};
+    struct short_shape tries[3] = {whole, whole, whole};
     shorten_micro(&tries[1], c);
     shorten_micro(&tries[2], c);
     /* how much of a unit's activations its computation hides does not grow evenly with its layers */
@@ -69,13 +71,13 @@ static bool shape_of(struct shape *shape, struct choices *c, const struct reques
     }
     *shape = whole;
     for (int i = 0; i < 3; i++)
-        if (size_of(&tries[i]) < size_of(shape))
+        if (work_of_short_steps(&tries[i]) < work_of_short_steps(shape))
             *shape = tries[i];
-    return 3 * size_of(shape) <= 2 * size_of(&whole);
+    return 3 * work_of_short_steps(shape) <= 2 * work_of_short_steps(&whole);
 }
 
-static struct request of_micro_batches(const struct request *asked, const struct choices *c,
-                                       int64_t micro_batches)
+static struct request request_of_micro_batches(const struct request *asked, const struct choices *c,
+                                               int64_t micro_batches)
 {
     struct request request = *asked;
     request.dp = c->dp;
@@ -85,10 +87,10 @@ static struct request of_micro_batches(const struct request *asked, const struct
 }
 
 /* Returns the seconds of a step without its jitter, which grows less than the step does. */
-static double step_s(const struct setup *setup, const struct request *asked,
-                     const struct choices *c, int64_t layers, int64_t micro_batches)
+static double step_without_jitter_s(const struct setup *setup, const struct request *asked,
+                                    const struct choices *c, int64_t layers, int64_t micro_batches)
 {
-    struct request request = of_micro_batches(asked, c, micro_batches);
+    struct request request = request_of_micro_batches(asked, c, micro_batches);
     const struct prediction_question question = {
         .setup = setup, .request = &request, .step_only = true, .layer_count = layers};
     struct prediction p = {0};
@@ -99,20 +101,21 @@ static double step_s(const struct setup *setup, const struct request *asked,
 }
 
 /* Returns the seconds of a step of `layers` layers with all micro-batches; 0: not known. */
-static double of_layers_s(const struct setup *setup, const struct request *asked,
-                          const struct choices *c, const struct shape *shape, int64_t layers)
+static double step_of_layers_s(const struct setup *setup, const struct request *asked,
+                               const struct choices *c, const struct short_shape *shape,
+                               int64_t layers)
 {
-    double few_s = step_s(setup, asked, c, layers, shape->micro[1]);
-    if (!has_fewer(shape->micro) || few_s <= 0)
+    double few_s = step_without_jitter_s(setup, asked, c, layers, shape->micro_batches[1]);
+    if (!has_fewer(shape->micro_batches) || few_s <= 0)
         return few_s;
-    double less_s = step_s(setup, asked, c, layers, shape->micro[0]);
-    double more = (double)((int64_t)c->accumulation - shape->micro[1]);
+    double less_s = step_without_jitter_s(setup, asked, c, layers, shape->micro_batches[0]);
+    double more = (double)((int64_t)c->accumulation - shape->micro_batches[1]);
     return less_s > 0 && few_s > less_s ? few_s + more * (few_s - less_s) : 0;
 }
 
 /* Returns what a step of all layers has, if shorter steps have less and few. */
-static double extrapolate_step(const struct shape *shape, const struct choices *c, double less,
-                               double few)
+static double extrapolate_step(const struct short_shape *shape, const struct choices *c,
+                               double less, double few)
 {
     double more = (double)(c->model->layers - shape->layers[1]);
     return few + more * (few - less) / (double)(shape->layers[1] - shape->layers[0]);
@@ -121,23 +124,23 @@ static double extrapolate_step(const struct shape *shape, const struct choices *
 double shortened_step_s(const struct setup *setup, const struct request *request)
 {
     struct choices c;
-    struct shape shape;
-    if (!shape_of(&shape, &c, request))
+    struct short_shape shape;
+    if (!choose_short_shape(&shape, &c, request))
         return 0;
-    double few_s = of_layers_s(setup, request, &c, &shape, shape.layers[1]);
+    double few_s = step_of_layers_s(setup, request, &c, &shape, shape.layers[1]);
     if (!has_fewer(shape.layers) || few_s <= 0)
         return few_s;
-    double less_s = of_layers_s(setup, request, &c, &shape, shape.layers[0]);
+    double less_s = step_of_layers_s(setup, request, &c, &shape, shape.layers[0]);
     return less_s > 0 && few_s > less_s ? extrapolate_step(&shape, &c, less_s, few_s) : 0;
 }
 
 /* ---- memory ---- */
 
-static bool verdict_of(struct verdict *verdict, const struct setup *setup,
-                       const struct request *asked, const struct choices *c, int64_t layers,
-                       int64_t micro_batches)
+static bool predict_verdict(struct verdict *verdict, const struct setup *setup,
+                            const struct request *asked, const struct choices *c, int64_t layers,
+                            int64_t micro_batches)
 {
-    struct request request = of_micro_batches(asked, c, micro_batches);
+    struct request request = request_of_micro_batches(asked, c, micro_batches);
     const struct prediction_question question = {
         .setup = setup, .request = &request, .skip_offsets = true, .layer_count = layers};
     struct prediction p = {0};
@@ -148,24 +151,24 @@ static bool verdict_of(struct verdict *verdict, const struct setup *setup,
 }
 
 /* True if a step of few micro-batches, which has the same activations in flight, lacks memory. */
-static bool few_lack(struct verdict *verdict, const struct setup *setup,
-                     const struct request *request, const struct choices *c, int64_t micro,
-                     double odds)
+static bool few_micro_batches_lack(struct verdict *verdict, const struct setup *setup,
+                                   const struct request *request, const struct choices *c,
+                                   int64_t micro, double odds)
 {
-    return verdict_of(verdict, setup, request, c, 0, micro) &&
+    return predict_verdict(verdict, setup, request, c, 0, micro) &&
            room_lacks(setup, c, verdict, RESERVED_ERROR, odds);
 }
 
 /* True if the bytes of two steps of few layers, extrapolated, exceed the memory. A device's are those without cache,
  * since how much of it an allocator keeps does not grow evenly. */
-static bool layers_lack(struct verdict *verdict, const struct setup *setup,
-                        const struct request *request, const struct choices *c,
-                        const struct shape *shape, double odds)
+static bool few_layers_lack(struct verdict *verdict, const struct setup *setup,
+                            const struct request *request, const struct choices *c,
+                            const struct short_shape *shape, double odds)
 {
     double share = c->subsequences > 1 ? RESERVED_ERROR : SHORTENED_ERROR;
     struct verdict of[2];
     for (int i = 0; i < 2; i++)
-        if (!verdict_of(&of[i], setup, request, c, shape->layers[i], shape->micro[1]))
+        if (!predict_verdict(&of[i], setup, request, c, shape->layers[i], shape->micro_batches[1]))
             return false;
     *verdict = of[1];
     verdict->cache_bytes = 0;
@@ -181,7 +184,7 @@ static bool layers_lack(struct verdict *verdict, const struct setup *setup,
         verdict_needed_share(verdict, LIMIT_HOST) > verdict_needed_share(verdict, LIMIT_DEVICE)
             ? LIMIT_HOST
             : LIMIT_DEVICE;
-    verdict->fits_probability = room_odds(setup, c, verdict);
+    verdict->fits_probability = room_fits_probability(setup, c, verdict);
     return room_lacks(setup, c, verdict, share, odds);
 }
 
@@ -191,22 +194,23 @@ bool shortened_lacks(struct verdict *verdict, const struct setup *setup,
                      const struct request *request, double odds)
 {
     struct choices c;
-    struct shape shape;
-    if (!shape_of(&shape, &c, request))
+    struct short_shape shape;
+    if (!choose_short_shape(&shape, &c, request))
         return false;
-    struct shape of_layers = shape;
+    struct short_shape of_layers = shape;
     if (c.subsequences >
         1) { /* their lists are long, and bytes grow evenly from the first layers */
-        of_layers =
-            (struct shape){{c.model->layers, c.model->layers}, {c.accumulation, c.accumulation}};
+        of_layers = (struct short_shape){{c.model->layers, c.model->layers},
+                                         {c.accumulation, c.accumulation}};
         shorten_layers(&of_layers, &c, 1);
         shorten_micro(&of_layers, &c);
-        of_layers.micro[1] = of_layers.micro[has_fewer(of_layers.micro) ? 0 : 1];
+        of_layers.micro_batches[1] =
+            of_layers.micro_batches[has_fewer(of_layers.micro_batches) ? 0 : 1];
     }
     if ((c.pp == 1 || c.subsequences > 1) && has_fewer(of_layers.layers))
-        return layers_lack(verdict, setup, request, &c, &of_layers, odds);
-    shape.micro[1] = c.accumulation;
+        return few_layers_lack(verdict, setup, request, &c, &of_layers, odds);
+    shape.micro_batches[1] = c.accumulation;
     shorten_micro(&shape, &c);
-    return 2 * shape.micro[1] <= (int64_t)c.accumulation &&
-           few_lack(verdict, setup, request, &c, shape.micro[1], odds);
+    return 2 * shape.micro_batches[1] <= (int64_t)c.accumulation &&
+           few_micro_batches_lack(verdict, setup, request, &c, shape.micro_batches[1], odds);
 }

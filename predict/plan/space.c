@@ -25,7 +25,7 @@ void space_release(struct space *space)
 
 /* The choices that determine a schedule and its times. Members without an effect are 0, so that two configurations
  * with the same schedule have the same bytes. */
-struct identity {
+struct schedule_identity {
     int64_t choice[CHOICE_NAME_COUNT];
     const struct profile *profile;
     const char *core_plan;
@@ -42,8 +42,9 @@ static bool jitters(const struct setup *setup, const struct choices *c, const st
            (int64_t)c->ranks > row->compared_ranks;
 }
 
-static void identity_make(struct identity *id, const struct setup *setup, const struct choices *c,
-                          const struct request *request, const struct strategy *row)
+static void identity_make(struct schedule_identity *id, const struct setup *setup,
+                          const struct choices *c, const struct request *request,
+                          const struct strategy *row)
 {
     struct choices simplest = *c;
     const uint32_t sharing = c->ranks / c->tp / c->pp;
@@ -76,57 +77,58 @@ struct space_walk {
     const struct setup *setup;
     struct space_open open;
     uint8_t strategy;
-    const struct strategy *row;
+    const struct strategy *strategy_row;
     /* also combinations that are searched only if the user's options ask for them */
     bool beyond_usual;
-    /* only what degrees of 1 reduce to a simpler strategy (is_simpler()); else only the others */
+    /* only what degrees of 1 reduce to a simpler strategy (reduces_to_simpler()); else only the others */
     bool simpler_only;
-    struct identity *added_rows; /* of the rows that were added */
-    size_t count, capacity;
+    struct schedule_identity *added_rows; /* of the rows that were added */
+    size_t added_count, capacity;
 };
 
-/* True if an equal configuration was noted under another name; otherwise notes this one. */
-static bool is_seen(struct space_walk *w, const struct choices *c, const struct request *request)
+/* True if an equal configuration was added under another name. If not, notes this one. */
+static bool is_duplicate(struct space_walk *w, const struct choices *c,
+                         const struct request *request)
 {
-    struct identity id;
-    identity_make(&id, w->setup, c, request, w->row);
-    for (size_t i = 0; i < w->count; i++)
+    struct schedule_identity id;
+    identity_make(&id, w->setup, c, request, w->strategy_row);
+    for (size_t i = 0; i < w->added_count; i++)
         if (memcmp(&w->added_rows[i], &id, sizeof id) == 0)
             return true;
-    if (w->count == w->capacity) {
-        w->capacity = heap_next_capacity(w->capacity, w->count + 1);
+    if (w->added_count == w->capacity) {
+        w->capacity = heap_next_capacity(w->capacity, w->added_count + 1);
         w->added_rows = heap_realloc(w->added_rows, w->capacity, sizeof *w->added_rows);
     }
-    w->added_rows[w->count++] = id;
+    w->added_rows[w->added_count++] = id;
     return false;
 }
 
-static void keep_candidate(struct space_walk *w, const struct request *request,
-                           const struct choices *c, const struct packed_set *packed_set)
+static void add_candidate(struct space_walk *w, const struct request *request,
+                          const struct choices *c, const struct packed_set *packed_set)
 {
     int64_t padding =
         packed_set != NULL ? packed_set->batch[packed_set->typical_batch].padding_tokens : 0;
     struct space *space = w->space;
     double host = bound_optimizer_bytes(c), fixed = bound_state_bytes(w->setup, c) + host;
-    if (space->count == space->capacity) {
-        space->capacity = heap_next_capacity(space->capacity, space->count + 1);
+    if (space->candidate_count == space->capacity) {
+        space->capacity = heap_next_capacity(space->capacity, space->candidate_count + 1);
         space->row = heap_realloc(space->row, space->capacity, sizeof *space->row);
     }
-    space->row[space->count++] = (struct candidate){
+    space->row[space->candidate_count++] = (struct candidate){
         .request = *request,
         .packed_set = packed_set,
         .strategy = w->strategy,
-        .tokens = (double)c->global_batch * (double)c->seq - (double)padding,
-        .bound_s = bound_step_s(w->setup, c),
-        .least_bytes = fixed + bound_saved_device_bytes(c),
-        .fixed_bytes = fixed,
-        .host_bytes = host,
+        .step_tokens = (double)c->global_batch * (double)c->seq - (double)padding,
+        .step_lower_bound_s = bound_step_s(w->setup, c),
+        .gpu_lower_bound_bytes = fixed + bound_saved_device_bytes(c),
+        .length_independent_bytes = fixed,
+        .host_optimizer_saves_bytes = host,
     };
 }
 
 static bool is_expressed(const struct space_open *open, const struct choices *c)
 {
-    return open->only == NULL || expressible(*open->only, c);
+    return open->only_framework == NULL || expressible_is(*open->only_framework, c);
 }
 
 bool space_allows(const struct space_open *open, const struct request *request)
@@ -136,7 +138,7 @@ bool space_allows(const struct space_open *open, const struct request *request)
 }
 
 /* True if degrees of 1 reduce the strategy to a simpler one's schedule, in this strategy's implementation. */
-static bool is_simpler(const struct strategy *row, const struct choices *c)
+static bool reduces_to_simpler(const struct strategy *row, const struct choices *c)
 {
     bool whole = c->tp == 1 && c->pp == 1 && c->subsequences == 1;
     return c->attention != row->attention || (row->fills_tp && whole);
@@ -146,10 +148,11 @@ static bool is_simpler(const struct strategy *row, const struct choices *c)
  * implementation. */
 static bool is_run_otherwise(const struct space_walk *w, const struct choices *c)
 {
-    struct strategy left = *w->row;
+    struct strategy left = *w->strategy_row;
     left.attention = c->attention;
-    return w->open.only != NULL && w->open.own_profile &&
-           strcmp(expressible_default_profile(*w->open.only, &left), c->profile->name) != 0;
+    return w->open.only_framework != NULL && w->open.uses_own_profile &&
+           strcmp(expressible_default_profile(*w->open.only_framework, &left), c->profile->name) !=
+               0;
 }
 
 /* Gives the request the documents of its packed set's typical batch. False: they do not fit into its steps. */
@@ -172,28 +175,28 @@ static void add_request(struct space_walk *w, const struct request *asked)
     const struct packed_set *packed_set;
     if (resolve_choices(&c, &request, NULL, NULL) != STATUS_OK)
         return;
-    if (is_simpler(w->row, &c) != w->simpler_only || !is_expressed(&w->open, &c) ||
+    if (reduces_to_simpler(w->strategy_row, &c) != w->simpler_only || !is_expressed(&w->open, &c) ||
         is_run_otherwise(w, &c) || !add_documents(w, &request, &c, &packed_set) ||
-        is_seen(w, &c, &request))
+        is_duplicate(w, &c, &request))
         return;
     if (!resolved_needs_costs(&request)) {
-        keep_candidate(w, &request, &c, packed_set);
+        add_candidate(w, &request, &c, packed_set);
         return;
     }
     struct resolved resolved;
     if (resolved_make(&resolved, w->setup, &request, NULL, NULL) == STATUS_OK)
-        keep_candidate(w, &request, &resolved.choices, packed_set);
+        add_candidate(w, &request, &resolved.choices, packed_set);
     resolved_release(&resolved);
 }
 
 /* The values of a field: the given one, or all from low to high (both included). */
-struct values {
+struct value_range {
     int from, to;
 };
 
-static struct values open_values(int given, int count)
+static struct value_range range_if_open(int given, int count)
 {
-    return given >= 0 ? (struct values){given, given} : (struct values){0, count - 1};
+    return given >= 0 ? (struct value_range){given, given} : (struct value_range){0, count - 1};
 }
 
 /* True if the user's options allow the own policies of a strategy of subsequences. These are `weights` (Megatron's
@@ -205,7 +208,7 @@ static bool has_own_policies(const struct request *given, int weights)
            (given->activations < 0 || given->activations == CHOICE_ACTIVATIONS_RATIO);
 }
 
-static void walk_pieces(struct space_walk *w, struct request request)
+static void walk_subsequences(struct space_walk *w, struct request request)
 {
     /* PIECES: the number of subsequences of a sequence whose length is searched for, unless the user gives it.
      * UNITS_*: the most units of a step: 32 for each stage, with which the bubble is 3 %, but from 64 to 256; more only
@@ -239,7 +242,7 @@ static void walk_pieces(struct space_walk *w, struct request request)
 }
 
 /* True for choices between keep and full, which are searched only if the user asks for them. */
-static bool is_asked_for(int activations)
+static bool is_tried_only_if_asked(int activations)
 {
     return activations == CHOICE_ACTIVATIONS_SELECTIVE_OP ||
            activations == CHOICE_ACTIVATIONS_SELECTIVE_LAYER ||
@@ -248,17 +251,17 @@ static bool is_asked_for(int activations)
 
 static void walk_policies(struct space_walk *w, struct request request)
 {
-    if (w->row->fills_subsequences) {
-        walk_pieces(w, request);
+    if (w->strategy_row->fills_subsequences) {
+        walk_subsequences(w, request);
         return;
     }
-    struct values weights = open_values(w->setup->request.weights, CHOICE_WEIGHTS_COUNT);
-    struct values activations =
-        open_values(w->setup->request.activations, CHOICE_ACTIVATIONS_COUNT);
+    struct value_range weights = range_if_open(w->setup->request.weights, CHOICE_WEIGHTS_COUNT);
+    struct value_range activations =
+        range_if_open(w->setup->request.activations, CHOICE_ACTIVATIONS_COUNT);
     for (request.weights = weights.from; request.weights <= weights.to; request.weights++)
         for (request.activations = activations.from; request.activations <= activations.to;
              request.activations++)
-            if (!is_asked_for(request.activations) || activations.from == activations.to)
+            if (!is_tried_only_if_asked(request.activations) || activations.from == activations.to)
                 add_request(w, &request);
 }
 
@@ -268,7 +271,7 @@ static void walk_policies(struct space_walk *w, struct request request)
 static void walk_chunks(struct space_walk *w, struct request request)
 {
     enum { CHUNKS_MAX = 32 };
-    if (w->row->attention != CHOICE_ATTENTION_FPDT || w->setup->request.chunk_tokens > 0) {
+    if (w->strategy_row->attention != CHOICE_ATTENTION_FPDT || w->setup->request.chunk_tokens > 0) {
         walk_policies(w, request);
         return;
     }
@@ -335,8 +338,8 @@ static void walk_core_plans(struct space_walk *w, struct request request)
  * these are searched. */
 static void walk_rings(struct space_walk *w, struct request request)
 {
-    bool layouts = w->open.layout && request.core_plan == NULL && w->open.packed_sets != NULL &&
-                   request.cp > 1;
+    bool layouts = w->open.ring_layout && request.core_plan == NULL &&
+                   w->open.packed_sets != NULL && request.cp > 1;
     walk_windows(w, request);
     if (w->open.core_plans && request.cp > 1)
         walk_core_plans(w, request);
@@ -346,7 +349,7 @@ static void walk_rings(struct space_walk *w, struct request request)
 }
 
 /* Tries both placements of stages, unless one node holds all or only memory matters. */
-static void walk_places(struct space_walk *w, struct request request)
+static void walk_stage_placements(struct space_walk *w, struct request request)
 {
     bool places = w->open.stage_placement && !w->open.length && request.pp > 1 && request.dp > 1 &&
                   request.ranks > request.gpus_per_node;
@@ -357,7 +360,7 @@ static void walk_places(struct space_walk *w, struct request request)
     }
 }
 
-static bool is_open(int64_t given, int64_t value)
+static bool is_open_choice(int64_t given, int64_t value)
 {
     return given <= 0 || given == value;
 }
@@ -369,7 +372,7 @@ static void walk_latents(struct space_walk *w, struct request request)
     for (int i = 0; i < (both ? MLA_EXCHANGE_COUNT : 1); i++) {
         if (both)
             request.mla_exchange = i;
-        walk_places(w, request);
+        walk_stage_placements(w, request);
     }
 }
 
@@ -382,7 +385,7 @@ static void walk_experts(struct space_walk *w, struct request request)
         return;
     }
     for (int64_t ep = 1; ep <= experts && ep <= request.ranks / request.pp; ep++) {
-        if (experts % ep != 0 || ep % request.tp != 0 || !is_open(given, ep))
+        if (experts % ep != 0 || ep % request.tp != 0 || !is_open_choice(given, ep))
             continue;
         request.ep = ep;
         walk_latents(w, request);
@@ -392,10 +395,10 @@ static void walk_experts(struct space_walk *w, struct request request)
 static void walk_degrees(struct space_walk *w, struct request request)
 {
     const struct request *given = &w->setup->request;
-    struct attention_axes axes = attention_axes[w->row->attention];
+    struct attention_axes axes = attention_axes[w->strategy_row->attention];
     int64_t stages = given->pp > STAGES_MAX ? given->pp : STAGES_MAX;
-    bool has_tensor = w->row->fills_tp || (w->beyond_usual && given->tp > 1);
-    bool has_stages = w->row->fills_tp || (w->beyond_usual && given->pp > 1);
+    bool has_tensor = w->strategy_row->fills_tp || (w->beyond_usual && given->tp > 1);
+    bool has_stages = w->strategy_row->fills_tp || (w->beyond_usual && given->pp > 1);
     for (int64_t tp = 1; tp <= (has_tensor ? request.ranks : 1); tp++)
         for (int64_t pp = 1; pp <= (has_stages ? stages : 1); pp++)
             for (int64_t cp = 1; cp <= (axes.cp ? request.ranks : 1); cp++) {
@@ -403,9 +406,9 @@ static void walk_degrees(struct space_walk *w, struct request request)
                     continue;
                 int64_t rest = request.ranks / (tp * pp * cp);
                 for (int64_t hp = 1; hp <= (axes.hp ? rest : 1); hp++) {
-                    if (rest % hp != 0 || !is_open(given->tp, tp) || !is_open(given->pp, pp) ||
-                        !is_open(given->cp, cp) || !is_open(given->hp, hp) ||
-                        !is_open(given->dp, rest / hp))
+                    if (rest % hp != 0 || !is_open_choice(given->tp, tp) ||
+                        !is_open_choice(given->pp, pp) || !is_open_choice(given->cp, cp) ||
+                        !is_open_choice(given->hp, hp) || !is_open_choice(given->dp, rest / hp))
                         continue;
                     request.tp = tp;
                     request.pp = pp;
@@ -431,15 +434,15 @@ static void walk_strategies(struct space_walk *w, int64_t gpus)
             table[s].fills_subsequences != (request.subsequences > 1))
             continue;
         request.strategy = table[s].name;
-        if (w->open.only != NULL && w->open.own_profile)
-            request.profile = expressible_default_profile(*w->open.only, &table[s]);
+        if (w->open.only_framework != NULL && w->open.uses_own_profile)
+            request.profile = expressible_default_profile(*w->open.only_framework, &table[s]);
         if (w->open.strategy)
             subsequences_open(&request, setup);
         request.ranks = gpus;
         if (request.gpus_per_node > gpus)
             request.gpus_per_node = gpus;
         w->strategy = (uint8_t)s;
-        w->row = &table[s];
+        w->strategy_row = &table[s];
         walk_degrees(w, request);
     }
 }
@@ -456,25 +459,25 @@ static void walk_all(struct space_walk *w, int64_t gpus)
 enum status space_add(struct space *space, const struct setup *setup, int64_t gpus,
                       struct space_open open, struct diag *diag)
 {
-    size_t before = space->count;
+    size_t before = space->candidate_count;
     struct space_walk w = {
         .space = space, .setup = setup, .open = open, .beyond_usual = !open.strategy};
     walk_all(&w, gpus);
-    if (space->count == before &&
+    if (space->candidate_count == before &&
         open.strategy) { /* no strategy of the search has both of --tp 8 --cp 4 */
         w.beyond_usual = true;
         walk_all(&w, gpus);
     }
     free(w.added_rows);
     enum status status = STATUS_OK;
-    if (space->count == before && open.only != NULL) {
+    if (space->candidate_count == before && open.only_framework != NULL) {
         struct space all = {0};
-        open.only = NULL;
+        open.only_framework = NULL;
         status = space_add(&all, setup, gpus, open, diag);
         space_release(&all);
         return status == STATUS_OK ? STATUS_NO : status;
     }
-    if (space->count == before) { /* as if only it had been asked for */
+    if (space->candidate_count == before) { /* as if only it had been asked for */
         struct request request = setup->request;
         struct choices choices;
         request.ranks = gpus;

@@ -19,16 +19,18 @@ struct candidate {
     struct request request;
     const struct packed_set *packed_set; /* NULL: each sequence is one document */
     uint8_t strategy;                    /* row of strategies_list() */
-    double tokens;                       /* of a step, without padding */
-    double bound_s;                      /* no step is shorter */
-    double least_bytes;                  /* no GPU needs less */
-    double fixed_bytes; /* the part of least_bytes that does not grow with the length */
-    double host_bytes;  /* the part of it that an optimizer on the host takes off the device */
+    double step_tokens;                  /* of a step, without padding */
+    double step_lower_bound_s;           /* no step is shorter */
+    double gpu_lower_bound_bytes;        /* no GPU needs less */
+    /* the part of gpu_lower_bound_bytes that does not grow with the length */
+    double length_independent_bytes;
+    /* the part of gpu_lower_bound_bytes that an optimizer on the host takes off the device */
+    double host_optimizer_saves_bytes;
 };
 
 struct space {
     struct candidate *row;
-    size_t count, capacity;
+    size_t candidate_count, capacity;
 };
 
 /* The options that the user left open; everything else in the request stays. */
@@ -39,11 +41,12 @@ struct space_open {
     /* rings are tried with rules of core plans, and with all keys or only the needed ones sent (--rotate); the request
      * names no core plan */
     bool core_plans;
-    bool layout; /* of rings over packed documents: zigzag of sequences, and of each document */
-    struct packed_sets *packed_sets; /* packs the documents of each size of step; NULL: none */
-    const enum framework *only;      /* only what this framework expresses; NULL: all */
-    /* of `only`: each strategy as the framework's own implementation; else as the request says */
-    bool own_profile;
+    /* of rings over packed documents: zigzag of sequences, and of each document */
+    bool ring_layout;
+    struct packed_sets *packed_sets;      /* packs the documents of each size of step; NULL: none */
+    const enum framework *only_framework; /* only what this framework expresses; NULL: all */
+    /* with only_framework: each strategy uses the profile of that framework; else the profile of the request */
+    bool uses_own_profile;
 };
 
 /* True if a request is part of the space: its choices resolve, and the framework expresses them. */

@@ -10,7 +10,8 @@
 
 /* The seconds of a sequence with profile ideal. 0: not known. */
 struct ideal_times {
-    double same_s, own_s; /* with the kernels that all have, and with those of its own profile */
+    double common_kernels_s,
+        own_kernels_s; /* with the kernels that all have, and with those of its own profile */
 };
 
 struct split_trial {
@@ -18,7 +19,7 @@ struct split_trial {
     const struct outcome *const *outcome;
 };
 
-static double ideal_s(struct setup *setup, const struct outcome *o, int attention_impl)
+static double ideal_sequence_s(struct setup *setup, const struct outcome *o, int attention_impl)
 {
     struct request request = o->request;
     const struct prediction_question question = {
@@ -28,12 +29,12 @@ static double ideal_s(struct setup *setup, const struct outcome *o, int attentio
     request.profile = PROFILE_IDEAL;
     request.attention_impl = attention_impl;
     if (prediction_make(&p, &question, NULL) == STATUS_OK)
-        seconds = p.sim.step_s / o->sequences;
+        seconds = p.sim.step_s / o->step_sequences;
     prediction_release(&p);
     return seconds;
 }
 
-static void try_outcome(void *context, size_t job, void *result)
+static void time_outcome(void *context, size_t job, void *result)
 {
     struct split_trial *trial = context;
     struct ideal_times *out = result;
@@ -51,24 +52,27 @@ static void try_outcome(void *context, size_t job, void *result)
     if (resolve_choices(&own, &o->request, NULL, NULL) != STATUS_OK ||
         resolve_choices(&ideal, &request, NULL, NULL) != STATUS_OK)
         return;
-    out->same_s = ideal_s(setup, o, ideal.attention_impl);
-    out->own_s = own.attention_impl == ideal.attention_impl ? out->same_s
-                                                            : ideal_s(setup, o, own.attention_impl);
+    out->common_kernels_s = ideal_sequence_s(setup, o, ideal.attention_impl);
+    out->own_kernels_s = own.attention_impl == ideal.attention_impl
+                             ? out->common_kernels_s
+                             : ideal_sequence_s(setup, o, own.attention_impl);
 }
 
-static struct split split_of(const struct outcome *o, const struct ideal_times *t,
-                             const struct outcome *winner, const struct ideal_times *best)
+static struct loss_split loss_split_of(const struct outcome *o, const struct ideal_times *t,
+                                       const struct outcome *winner, const struct ideal_times *best)
 {
-    struct split split = {0};
-    double all_s = o->step_s / o->sequences - winner->step_s / winner->sequences;
-    split.is_known = t->same_s > 0 && t->own_s > 0 && best->same_s > 0 && best->own_s > 0;
-    split.layout_s = t->same_s - best->same_s;
-    split.kernels_s = (t->own_s - t->same_s) - (best->own_s - best->same_s);
+    struct loss_split split = {0};
+    double all_s = o->step_s / o->step_sequences - winner->step_s / winner->step_sequences;
+    split.is_known = t->common_kernels_s > 0 && t->own_kernels_s > 0 &&
+                     best->common_kernels_s > 0 && best->own_kernels_s > 0;
+    split.layout_s = t->common_kernels_s - best->common_kernels_s;
+    split.kernels_s =
+        (t->own_kernels_s - t->common_kernels_s) - (best->own_kernels_s - best->common_kernels_s);
     split.framework_s = all_s - split.layout_s - split.kernels_s;
     return split;
 }
 
-enum status splits_find(struct split *split, const struct outcome *const *loser, size_t count,
+enum status splits_find(struct loss_split *split, const struct outcome *const *loser, size_t count,
                         const struct outcome *winner, struct setup *setup, struct diag *diag)
 {
     const struct outcome **outcome = heap_zalloc(count + 1, sizeof(const struct outcome *));
@@ -80,11 +84,11 @@ enum status splits_find(struct split *split, const struct outcome *const *loser,
     outcome[count] = winner;
     progress_begin(&progress, count + 1, 0);
     enum status status =
-        workers_run(count + 1, sizeof *times, try_outcome, &trial, times, &progress, diag);
+        workers_run(count + 1, sizeof *times, time_outcome, &trial, times, &progress, diag);
     progress_end();
     for (size_t i = 0; status == STATUS_OK && i < count; i++)
         if (loser[i] != NULL)
-            split[i] = split_of(loser[i], &times[i], winner, &times[count]);
+            split[i] = loss_split_of(loser[i], &times[i], winner, &times[count]);
     free(times);
     free(outcome);
     return status;

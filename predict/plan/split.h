@@ -9,13 +9,13 @@
 
 #include "predict/plan/best.h"
 
-struct split {
+struct loss_split {
     bool is_known;                           /* false: a prediction could not be made */
     double layout_s, kernels_s, framework_s; /* of a sequence; below 0: the loser takes less */
 };
 
-/* Fills split[i] for loser[i], i < count. A loser that is NULL is skipped. */
-enum status splits_find(struct split *split, const struct outcome *const *loser, size_t count,
+/* Fills loss_split[i] for loser[i], i < count. A loser that is NULL is skipped. */
+enum status splits_find(struct loss_split *split, const struct outcome *const *loser, size_t count,
                         const struct outcome *winner, struct setup *setup, struct diag *diag);
 
 #endif

@@ -1,14 +1,14 @@
 #include "predict/reproduce/block_tensors.h"
 
-/* The largest tensors among the ops that were visited so far, in elements. attended, attended_back: attention was
+/* The largest tensors among the ops that were visited so far, in elements. has_attention, attended_back: attention was
  * visited, in the forward and in the backward. */
 struct largest_tensors {
     const struct ir *ir;
     struct block_tensors forward, backward;
-    bool attended, attended_back;
+    bool has_attention, attended_back;
 };
 
-static void keep_most(double *most, double value)
+static void keep_larger(double *most, double value)
 {
     *most = value > *most ? value : *most;
 }
@@ -38,47 +38,47 @@ static double elements_of_operands(const struct ir *ir, uint32_t op)
 }
 
 /* Counts the tensor of a product: in the forward the one that it writes, in the backward the gradient that it reads. */
-static void take_product(struct largest_tensors *f, uint32_t op, bool backward)
+static void count_product_tensor(struct largest_tensors *f, uint32_t op, bool backward)
 {
-    bool is_ffn = backward ? !f->attended_back : f->attended;
+    bool is_ffn = backward ? !f->attended_back : f->has_attention;
     struct block_tensors *t = backward ? &f->backward : &f->forward;
-    keep_most(is_ffn ? &t->ffn : &t->qkv,
-              backward ? elements_of_read(f->ir, op) : elements_of_write(f->ir, op));
+    keep_larger(is_ffn ? &t->ffn : &t->qkv,
+                backward ? elements_of_read(f->ir, op) : elements_of_write(f->ir, op));
 }
 
-static void take_op(struct largest_tensors *f, uint32_t op)
+static void count_op_tensors(struct largest_tensors *f, uint32_t op)
 {
     const struct ir *ir = f->ir;
     bool backward = ir->op.phase[op] == PHASE_BACKWARD;
     switch ((enum work_kind)ir->op.kind[op]) {
     case WORK_LAYERNORM:
     case WORK_RMSNORM:
-        keep_most(&f->forward.hidden, elements_of_read(ir, op));
+        keep_larger(&f->forward.hidden, elements_of_read(ir, op));
         break;
     case WORK_LAYERNORM_BACKWARD:
     case WORK_RMSNORM_BACKWARD:
-        keep_most(&f->backward.hidden, elements_of_write(ir, op));
+        keep_larger(&f->backward.hidden, elements_of_write(ir, op));
         break;
     case WORK_MATMUL:
-        take_product(f, op, backward);
+        count_product_tensor(f, op, backward);
         break;
     case WORK_ALL_TO_ALL:
         (backward ? &f->backward : &f->forward)->exchange += elements_of_write(ir, op);
         break;
     case WORK_ATTENTION:
-        f->attended = true;
-        keep_most(&f->forward.attention, elements_of_operands(ir, op));
+        f->has_attention = true;
+        keep_larger(&f->forward.attention, elements_of_operands(ir, op));
         break;
     case WORK_ATTENTION_BACKWARD:
         f->attended_back = true;
-        keep_most(&f->backward.attention, elements_of_operands(ir, op));
+        keep_larger(&f->backward.attention, elements_of_operands(ir, op));
         break;
     default:
         break;
     }
 }
 
-static void in_units(struct block_tensors *t, double unit)
+static void divide_by_unit(struct block_tensors *t, double unit)
 {
     double *const all[] = {&t->hidden, &t->qkv, &t->exchange, &t->attention, &t->ffn};
     for (size_t i = 0; unit > 0 && i < sizeof all / sizeof all[0]; i++)
@@ -92,13 +92,13 @@ void block_tensors_of(struct block_tensors *forward, struct block_tensors *backw
     const struct role *role = &ir->role[0];
     for (uint32_t op = role->op_begin; op < role->op_begin + role->op_count; op++)
         if (ir->op.phase[op] == PHASE_FORWARD || ir->op.phase[op] == PHASE_BACKWARD)
-            take_op(&f, op);
+            count_op_tensors(&f, op);
     double unit = f.forward.hidden;
     f.backward.hidden += f.forward.hidden;
     f.backward.qkv += f.forward.qkv;
     f.backward.ffn += f.forward.ffn;
-    in_units(&f.forward, unit);
-    in_units(&f.backward, unit);
+    divide_by_unit(&f.forward, unit);
+    divide_by_unit(&f.backward, unit);
     *forward = f.forward;
     *backward = f.backward;
 }

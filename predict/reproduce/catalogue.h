@@ -24,8 +24,8 @@ enum entry_kind {
     ENTRY_POINTS, /* published values, each beside a predicted one */
     /* a chart whose numbers were not published: it has only predictions and claims */
     ENTRY_CHART,
-    ENTRY_DRAWING, /* a schematic drawing, reproduced as timelines of the same schedule */
-    ENTRY_NOTHING, /* it has nothing that can be simulated */
+    ENTRY_DRAWING,       /* a schematic drawing, reproduced as timelines of the same schedule */
+    ENTRY_NOT_SIMULABLE, /* it has nothing that can be simulated */
     ENTRY_KIND_COUNT
 };
 extern const char *const entry_kind_names[ENTRY_KIND_COUNT];
@@ -40,8 +40,8 @@ struct catalogue_rows {
     const char *source, *table;
     const char *metric[CATALOGUE_LIST_MAX]; /* metrics to select; none: all metrics */
     const char *system;                     /* framework to select; NULL: all */
-    size_t metrics;
-    struct placement_pattern at;
+    size_t metric_count;
+    struct placement_pattern placement;
 };
 
 /* A grid of configurations: every combination of a case and of the values of the axes, case after case. A combination
@@ -49,16 +49,16 @@ struct catalogue_rows {
 struct catalogue_grid {
     const char *args;
     const char *name[CATALOGUE_LIST_MAX], *name_args[CATALOGUE_LIST_MAX]; /* of the cases */
-    size_t cases; /* 0: there is one case, which has no name */
+    size_t case_count; /* 0: there is one case, which has no name */
     struct grid_axes axes;
     enum measure measure;
-    bool unfit_too;
+    bool simulates_unfit;
     double *published; /* a value for each combination; NULL: the paper gives no values */
     /* [cases] of tokens per second: a step consists of the cases one after the other, each with this share of the
      * tokens, and the series named combined_series has its rate; NULL: it has none */
-    double *share;
+    double *token_share;
     const char *combined_series;
-    struct placement_pattern at;
+    struct placement_pattern placement;
 };
 
 /* Selects points by their places. A member that is not set selects all points. */
@@ -66,35 +66,37 @@ struct point_selector {
     const char *entry; /* name of the entry; NULL: the entry of the claim */
     const char *panel;
     const char *series[CATALOGUE_LIST_MAX], *x[CATALOGUE_LIST_MAX];
-    size_t series_count, xs;
+    size_t series_count, x_count;
     bool takes_lowest; /* of several series or xs the lowest value counts, otherwise the highest */
-    bool one_by_one;   /* several series or xs are compared one by one */
+    bool compares_one_by_one; /* several series or xs are compared one by one */
 };
 
 enum claim_kind {
-    CLAIM_RATIO,     /* left / right lies where the paper says, at every place that has both */
-    CLAIM_CROSSOVER, /* the first x at which left is at most right lies between `from` and `to` */
-    CLAIM_BEST,      /* at each x, one series is best: the same one, or one that moves along x */
-    CLAIM_TREND,     /* left / right rises or falls along x */
+    CLAIM_RATIO, /* left / right lies where the paper says, at every place that has both */
+    CLAIM_CROSSOVER, /* the first x at which left is at most right lies between crossover_from and crossover_to */
+    CLAIM_BEST,  /* at each x, one series is best: the same one, or one that moves along x */
+    CLAIM_TREND, /* left / right rises or falls along x */
     CLAIM_KIND_COUNT
 };
 
 /* How something moves along x: a ratio, or the index of the best series. IS: the best series is the named one at every
  * x. */
-enum claim_moves { CLAIM_RISES, CLAIM_FALLS, CLAIM_IS };
+enum claim_direction { CLAIM_RISES, CLAIM_FALLS, CLAIM_IS };
 
 struct catalogue_claim {
     const char *statement;
     enum claim_kind kind;
     struct point_selector left, right; /* BEST uses only `left` */
     bool right_is_number;
-    double number; /* RATIO: if right_is_number, the number that stands for `right` */
+    double right_number; /* RATIO: if right_is_number, the number that stands for `right` */
     /* RATIO: the ends of the range that the paper states; NAN: there is no such end */
     double at_least, at_most;
-    /* RATIO: the ends of a wider range, in which the claim holds by less; NAN: there is no such end */
-    double more, less;
-    const char *from, *to;      /* CROSSOVER: the values of x between which it lies */
-    enum claim_moves direction; /* BEST, TREND */
+    /* RATIO: the ends of a wider range (wider_low, wider_high), in which the claim holds by less; NAN: there is no such
+     * end */
+    double wider_low, wider_high;
+    const char *crossover_from,
+        *crossover_to;              /* CROSSOVER: the values of x between which it lies */
+    enum claim_direction direction; /* BEST, TREND */
     const char *expected_names[CATALOGUE_LIST_MAX];
     size_t expected_count;
     bool lowest_is_best; /* BEST */
@@ -102,28 +104,28 @@ struct catalogue_claim {
 
 struct catalogue_timeline {
     const char *title, *args;
-    const char *window; /* the part of the step that is shown; NULL: all of it */
-    bool memory;        /* it shows memory over time instead of streams */
+    const char *op_window; /* the part of the step that is shown; NULL: all of it */
+    bool shows_memory;     /* it shows memory over time instead of streams */
 };
 
 struct catalogue_entry {
     /* "fpdt:fig11" and other names; the first one gives the names of its files */
     const char *name[CATALOGUE_NAMES_MAX];
-    size_t names;
+    size_t name_count;
     const char *subject;
     enum entry_kind kind;
     /* the reason why it cannot be simulated, or why its predictions are off; NULL: none is known */
     const char *reason;
-    const char *note;  /* what the predictions assume; NULL: nothing */
-    const char *x, *y; /* labels of the axes */
+    const char *note;              /* what the predictions assume; NULL: nothing */
+    const char *x_label, *y_label; /* labels of the axes */
     /* factor on values that makes them fit the label of the y axis: 100 for percent */
     double y_scale;
-    bool y_log;
+    bool is_y_log;
     struct catalogue_rows *rows;
     struct catalogue_grid *grid;
     struct catalogue_claim *claim;
     struct catalogue_timeline *timeline;
-    size_t rows_count, grids, claims, timelines;
+    size_t row_selection_count, grid_count, claim_count, timeline_count;
 };
 
 struct catalogue {
@@ -131,7 +133,7 @@ struct catalogue {
     struct text text;
     struct json json;
     struct catalogue_entry *entry;
-    size_t count;
+    size_t entry_count;
 };
 
 /* Reads a catalogue; path NULL: the one that ships. Release it in either case. */

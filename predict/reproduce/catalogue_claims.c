@@ -4,23 +4,24 @@
 #include <math.h>
 #include <string.h>
 
-enum status catalogue_text(struct json_node object, const char *key, const char **out,
-                           struct diag *diag)
+enum status catalogue_read_text(struct json_node object, const char *key, const char **out,
+                                struct diag *diag)
 {
     if (json_find(object, key).value == NULL)
         return STATUS_OK;
     return json_get_string(object, key, out, diag);
 }
 
-enum status catalogue_flag(struct json_node object, const char *key, bool *out, struct diag *diag)
+enum status catalogue_read_flag(struct json_node object, const char *key, bool *out,
+                                struct diag *diag)
 {
     if (json_find(object, key).value == NULL)
         return STATUS_OK;
     return json_get_bool(object, key, out, diag);
 }
 
-enum status catalogue_list(struct json_node object, const char *key, const char **list,
-                           size_t *count, struct diag *diag)
+enum status catalogue_read_texts(struct json_node object, const char *key, const char **list,
+                                 size_t *count, struct diag *diag)
 {
     struct json_node node = json_find(object, key);
     enum status status = STATUS_OK;
@@ -40,16 +41,17 @@ static enum status read_selector(struct point_selector *of, struct json_node nod
     static const char *const known[] = {"entry", "panel", "series", "x", "lowest", "each"};
     enum status status = json_reject_unknown_keys(node, known, ARRAY_LEN(known), diag);
     if (status == STATUS_OK)
-        status = catalogue_text(node, "entry", &of->entry, diag);
+        status = catalogue_read_text(node, "entry", &of->entry, diag);
     if (status == STATUS_OK)
-        status = catalogue_text(node, "panel", &of->panel, diag);
+        status = catalogue_read_text(node, "panel", &of->panel, diag);
     if (status == STATUS_OK)
-        status = catalogue_list(node, "series", of->series, &of->series_count, diag);
+        status = catalogue_read_texts(node, "series", of->series, &of->series_count, diag);
     if (status == STATUS_OK)
-        status = catalogue_list(node, "x", of->x, &of->xs, diag);
+        status = catalogue_read_texts(node, "x", of->x, &of->x_count, diag);
     if (status == STATUS_OK)
-        status = catalogue_flag(node, "lowest", &of->takes_lowest, diag);
-    return status == STATUS_OK ? catalogue_flag(node, "each", &of->one_by_one, diag) : status;
+        status = catalogue_read_flag(node, "lowest", &of->takes_lowest, diag);
+    return status == STATUS_OK ? catalogue_read_flag(node, "each", &of->compares_one_by_one, diag)
+                               : status;
 }
 
 static enum status read_number(struct json_node node, const char *key, double *out,
@@ -69,7 +71,7 @@ static enum status read_ratio(struct catalogue_claim *claim, struct json_node no
     claim->kind = CLAIM_RATIO;
     claim->right_is_number = json_is_number(right);
     if (claim->right_is_number)
-        status = json_as_double(right, -DBL_MAX, DBL_MAX, &claim->number, diag);
+        status = json_as_double(right, -DBL_MAX, DBL_MAX, &claim->right_number, diag);
     else
         status = read_selector(&claim->right, right, diag);
     const struct {
@@ -77,8 +79,8 @@ static enum status read_ratio(struct catalogue_claim *claim, struct json_node no
         double *value;
     } ends[] = {{"at_least", &claim->at_least},
                 {"at_most", &claim->at_most},
-                {"more", &claim->more},
-                {"less", &claim->less}};
+                {"more", &claim->wider_low},
+                {"less", &claim->wider_high}};
     for (size_t i = 0; status == STATUS_OK && i < ARRAY_LEN(ends); i++)
         status = read_number(node, ends[i].key, ends[i].value, diag);
     if (status == STATUS_OK && isnan(claim->at_least) && isnan(claim->at_most))
@@ -90,12 +92,13 @@ static enum status read_best(struct catalogue_claim *claim, struct json_node nod
                              struct diag *diag)
 {
     const char *moves = NULL;
-    enum status status = catalogue_text(node, "best", &moves, diag);
+    enum status status = catalogue_read_text(node, "best", &moves, diag);
     claim->kind = CLAIM_BEST;
     if (status == STATUS_OK)
-        status = catalogue_flag(node, "lowest_is_best", &claim->lowest_is_best, diag);
+        status = catalogue_read_flag(node, "lowest_is_best", &claim->lowest_is_best, diag);
     if (status == STATUS_OK)
-        status = catalogue_list(node, "is", claim->expected_names, &claim->expected_count, diag);
+        status =
+            catalogue_read_texts(node, "is", claim->expected_names, &claim->expected_count, diag);
     if (status != STATUS_OK)
         return status;
     if (claim->expected_count > 0 && strcmp(moves, "is") == 0)
@@ -111,7 +114,7 @@ static enum status read_trend(struct catalogue_claim *claim, struct json_node no
                               struct diag *diag)
 {
     const char *moves = NULL;
-    enum status status = catalogue_text(node, "ratio", &moves, diag);
+    enum status status = catalogue_read_text(node, "ratio", &moves, diag);
     claim->kind = CLAIM_TREND;
     if (status == STATUS_OK && strcmp(moves, "rises") != 0 && strcmp(moves, "falls") != 0)
         return json_error(node, diag, "a ratio 'rises' or 'falls'");
@@ -134,19 +137,19 @@ enum status catalogue_read_claim(struct catalogue *catalogue, struct catalogue_c
     if (status == STATUS_OK)
         status = read_selector(&claim->left, json_find(node, "left"), diag);
     if (status == STATUS_OK)
-        status = catalogue_text(node, "from", &claim->from, diag);
+        status = catalogue_read_text(node, "from", &claim->crossover_from, diag);
     if (status == STATUS_OK)
-        status = catalogue_text(node, "to", &claim->to, diag);
+        status = catalogue_read_text(node, "to", &claim->crossover_to, diag);
     if (status != STATUS_OK)
         return status;
     if (json_find(node, "best").value != NULL)
         return read_best(claim, node, diag);
     if (json_find(node, "ratio").value != NULL)
         return read_trend(claim, node, diag);
-    if (claim->from == NULL)
+    if (claim->crossover_from == NULL)
         return read_ratio(claim, node, diag);
     claim->kind = CLAIM_CROSSOVER;
-    if (claim->to == NULL)
-        claim->to = claim->from;
+    if (claim->crossover_to == NULL)
+        claim->crossover_to = claim->crossover_from;
     return read_selector(&claim->right, json_find(node, "right"), diag);
 }

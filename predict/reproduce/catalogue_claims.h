@@ -5,12 +5,13 @@
 #include "predict/reproduce/catalogue.h"
 
 /* Read a text or a flag into *out; an absent member leaves *out as it is. */
-enum status catalogue_text(struct json_node object, const char *key, const char **out,
-                           struct diag *diag);
-enum status catalogue_flag(struct json_node object, const char *key, bool *out, struct diag *diag);
+enum status catalogue_read_text(struct json_node object, const char *key, const char **out,
+                                struct diag *diag);
+enum status catalogue_read_flag(struct json_node object, const char *key, bool *out,
+                                struct diag *diag);
 /* Reads a text, or an array of at most CATALOGUE_LIST_MAX texts, into list[]. */
-enum status catalogue_list(struct json_node object, const char *key, const char **list,
-                           size_t *count, struct diag *diag);
+enum status catalogue_read_texts(struct json_node object, const char *key, const char **list,
+                                 size_t *count, struct diag *diag);
 
 enum status catalogue_read_claim(struct catalogue *catalogue, struct catalogue_claim *claim,
                                  struct json_node node, struct diag *diag);

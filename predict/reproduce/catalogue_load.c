@@ -12,8 +12,8 @@ const char *const entry_kind_names[ENTRY_KIND_COUNT] = {"points", "chart", "draw
 
 void catalogue_release(struct catalogue *c)
 {
-    for (size_t e = 0; e < c->count; e++)
-        for (size_t g = 0; g < c->entry[e].grids; g++)
+    for (size_t e = 0; e < c->entry_count; e++)
+        for (size_t g = 0; g < c->entry[e].grid_count; g++)
             grid_axes_release(&c->entry[e].grid[g].axes);
     json_release(&c->json);
     text_release(&c->text);
@@ -24,11 +24,11 @@ void catalogue_release(struct catalogue *c)
 static enum status read_placement(struct placement_pattern *at, struct json_node node,
                                   struct diag *diag)
 {
-    enum status status = catalogue_text(node, "panel", &at->panel, diag);
+    enum status status = catalogue_read_text(node, "panel", &at->panel, diag);
     if (status == STATUS_OK)
-        status = catalogue_text(node, "series", &at->series, diag);
+        status = catalogue_read_text(node, "series", &at->series, diag);
     if (status == STATUS_OK)
-        status = catalogue_text(node, "x", &at->x, diag);
+        status = catalogue_read_text(node, "x", &at->x, diag);
     return status;
 }
 
@@ -44,10 +44,10 @@ static enum status read_rows(struct catalogue *c, struct catalogue_rows *rows,
     if (status == STATUS_OK)
         status = json_get_string(node, "table", &rows->table, diag);
     if (status == STATUS_OK)
-        status = catalogue_text(node, "system", &rows->system, diag);
+        status = catalogue_read_text(node, "system", &rows->system, diag);
     if (status == STATUS_OK)
-        status = catalogue_list(node, "metric", rows->metric, &rows->metrics, diag);
-    return status == STATUS_OK ? read_placement(&rows->at, node, diag) : status;
+        status = catalogue_read_texts(node, "metric", rows->metric, &rows->metric_count, diag);
+    return status == STATUS_OK ? read_placement(&rows->placement, node, diag) : status;
 }
 
 /* Reads the axes of a grid: "vary": {"seq": "128K,256K"}. */
@@ -75,7 +75,7 @@ static enum status read_cases(struct catalogue_grid *grid, struct json_node node
         enum status status = json_as_string(member, &grid->name_args[i], diag);
         if (status != STATUS_OK)
             return status;
-        grid->cases++;
+        grid->case_count++;
     }
     return STATUS_OK;
 }
@@ -100,7 +100,7 @@ static enum status read_published(struct catalogue *c, struct catalogue_grid *gr
                                   struct json_node node, struct diag *diag)
 {
     struct json_node list = json_find(node, "published");
-    size_t points = (grid->cases > 0 ? grid->cases : 1) * grid_point_count(&grid->axes);
+    size_t points = (grid->case_count > 0 ? grid->case_count : 1) * grid_point_count(&grid->axes);
     enum status status = STATUS_OK;
     if (json_element_count(list) == 0)
         return STATUS_OK;
@@ -119,18 +119,18 @@ static enum status read_shares(struct catalogue *c, struct catalogue_grid *grid,
 {
     struct json_node list = json_find(node, "shares");
     double sum = 0;
-    enum status status = catalogue_text(node, "together", &grid->combined_series, diag);
+    enum status status = catalogue_read_text(node, "together", &grid->combined_series, diag);
     if (status != STATUS_OK || (grid->combined_series == NULL && json_element_count(list) == 0))
         return status;
-    if (grid->combined_series == NULL || grid->cases == 0 ||
-        json_element_count(list) != grid->cases || grid->measure != MEASURE_TOKENS)
+    if (grid->combined_series == NULL || grid->case_count == 0 ||
+        json_element_count(list) != grid->case_count || grid->measure != MEASURE_TOKENS)
         return json_error(node, diag,
                           "\"together\", the name of a series, goes with \"shares\", one for each "
                           "case, and with the measure tokens_per_s_gpu");
-    grid->share = arena_array(&c->arena, grid->cases, sizeof *grid->share);
-    for (size_t i = 0; status == STATUS_OK && i < grid->cases; i++) {
-        status = json_as_double(json_element(list, i), 0, 1, &grid->share[i], diag);
-        sum += grid->share[i];
+    grid->token_share = arena_array(&c->arena, grid->case_count, sizeof *grid->token_share);
+    for (size_t i = 0; status == STATUS_OK && i < grid->case_count; i++) {
+        status = json_as_double(json_element(list, i), 0, 1, &grid->token_share[i], diag);
+        sum += grid->token_share[i];
     }
     if (status == STATUS_OK && fabs(sum - 1) > 1e-9)
         return json_error(list, diag, "adds up to %g, and shares of all tokens to 1", sum);
@@ -153,12 +153,12 @@ static enum status read_grid(struct catalogue *c, struct catalogue_grid *grid,
     if (status == STATUS_OK)
         status = read_axes(grid, node, diag);
     if (status == STATUS_OK)
-        status = catalogue_flag(node, "unfit", &grid->unfit_too, diag);
+        status = catalogue_read_flag(node, "unfit", &grid->simulates_unfit, diag);
     if (status == STATUS_OK)
         status = read_published(c, grid, node, diag);
     if (status == STATUS_OK)
         status = read_shares(c, grid, node, diag);
-    return status == STATUS_OK ? read_placement(&grid->at, node, diag) : status;
+    return status == STATUS_OK ? read_placement(&grid->placement, node, diag) : status;
 }
 
 static enum status read_timeline(struct catalogue *c, struct catalogue_timeline *timeline,
@@ -172,8 +172,9 @@ static enum status read_timeline(struct catalogue *c, struct catalogue_timeline 
     if (status == STATUS_OK)
         status = json_get_string(node, "args", &timeline->args, diag);
     if (status == STATUS_OK)
-        status = catalogue_text(node, "window", &timeline->window, diag);
-    return status == STATUS_OK ? catalogue_flag(node, "memory", &timeline->memory, diag) : status;
+        status = catalogue_read_text(node, "window", &timeline->op_window, diag);
+    return status == STATUS_OK ? catalogue_read_flag(node, "memory", &timeline->shows_memory, diag)
+                               : status;
 }
 
 /* ---- entries ---- */
@@ -209,8 +210,8 @@ static enum status read_kind(struct catalogue_entry *entry, struct json_node nod
 static enum status read_texts(struct catalogue_entry *entry, struct json_node node,
                               struct diag *diag)
 {
-    enum status status = catalogue_list(node, "names", entry->name, &entry->names, diag);
-    if (status == STATUS_OK && entry->names == 0)
+    enum status status = catalogue_read_texts(node, "names", entry->name, &entry->name_count, diag);
+    if (status == STATUS_OK && entry->name_count == 0)
         status = json_error(node, diag, "an entry has names");
     if (status == STATUS_OK)
         status = json_get_string(node, "shows", &entry->subject, diag);
@@ -218,14 +219,17 @@ static enum status read_texts(struct catalogue_entry *entry, struct json_node no
         status = read_kind(entry, node, diag);
     const struct {
         const char *key, **text;
-    } texts[] = {
-        {"why", &entry->reason}, {"note", &entry->note}, {"x", &entry->x}, {"y", &entry->y}};
+    } texts[] = {{"why", &entry->reason},
+                 {"note", &entry->note},
+                 {"x", &entry->x_label},
+                 {"y", &entry->y_label}};
     for (size_t i = 0; status == STATUS_OK && i < ARRAY_LEN(texts); i++)
-        status = catalogue_text(node, texts[i].key, texts[i].text, diag);
+        status = catalogue_read_text(node, texts[i].key, texts[i].text, diag);
     entry->y_scale = 1;
     if (status == STATUS_OK && json_is_number(json_find(node, "y_scale")))
         status = json_get_double(node, "y_scale", 0, DBL_MAX, &entry->y_scale, diag);
-    return status == STATUS_OK ? catalogue_flag(node, "y_log", &entry->y_log, diag) : status;
+    return status == STATUS_OK ? catalogue_read_flag(node, "y_log", &entry->is_y_log, diag)
+                               : status;
 }
 
 static enum status read_entry(struct catalogue *c, struct catalogue_entry *entry,
@@ -237,11 +241,11 @@ static enum status read_entry(struct catalogue *c, struct catalogue_entry *entry
     enum status status = json_reject_unknown_keys(node, known, ARRAY_LEN(known), diag);
     if (status == STATUS_OK)
         status = read_texts(entry, node, diag);
-    READ_ALL(c, entry, node, "rows", rows, rows_count, read_rows, status, diag);
-    READ_ALL(c, entry, node, "grids", grid, grids, read_grid, status, diag);
-    READ_ALL(c, entry, node, "claims", claim, claims, catalogue_read_claim, status, diag);
-    READ_ALL(c, entry, node, "timelines", timeline, timelines, read_timeline, status, diag);
-    if (status == STATUS_OK && entry->kind == ENTRY_NOTHING && entry->reason == NULL)
+    READ_ALL(c, entry, node, "rows", rows, row_selection_count, read_rows, status, diag);
+    READ_ALL(c, entry, node, "grids", grid, grid_count, read_grid, status, diag);
+    READ_ALL(c, entry, node, "claims", claim, claim_count, catalogue_read_claim, status, diag);
+    READ_ALL(c, entry, node, "timelines", timeline, timeline_count, read_timeline, status, diag);
+    if (status == STATUS_OK && entry->kind == ENTRY_NOT_SIMULABLE && entry->reason == NULL)
         status = json_error(node, diag, "says why nothing can be simulated");
     return status;
 }
@@ -263,7 +267,7 @@ enum status catalogue_load(struct catalogue *c, const char *path, struct diag *d
         status = json_get_array(json_root(&c->json), "entries", &all, diag);
     c->entry = arena_array(&c->arena, json_element_count(all) + 1, sizeof *c->entry);
     for (size_t i = 0; status == STATUS_OK && i < json_element_count(all); i++) {
-        c->count++;
+        c->entry_count++;
         status = read_entry(c, &c->entry[i], json_element(all, i), diag);
     }
     text_release(&found);
@@ -274,16 +278,16 @@ enum status catalogue_find(const struct catalogue *c, const char *name, size_t *
                            struct diag *diag)
 {
     size_t names = 0;
-    for (size_t e = 0; e < c->count; e++)
-        for (size_t i = 0; i < c->entry[e].names; i++, names++)
+    for (size_t e = 0; e < c->entry_count; e++)
+        for (size_t i = 0; i < c->entry[e].name_count; i++, names++)
             if (strcmp(c->entry[e].name[i], name) == 0) {
                 *entry = e;
                 return STATUS_OK;
             }
     const char **all = heap_alloc(names + 1, sizeof *all);
     names = 0;
-    for (size_t e = 0; e < c->count; e++)
-        for (size_t i = 0; i < c->entry[e].names; i++)
+    for (size_t e = 0; e < c->entry_count; e++)
+        for (size_t i = 0; i < c->entry[e].name_count; i++)
             all[names++] = c->entry[e].name[i];
     const char *nearest = diag_nearest(name, all, names);
     free((void *)all);

@@ -55,18 +55,18 @@ void measure_put_names(struct text *out)
         text_printf(out, "%s%s", i > 0 ? ", " : "", measures[i].name);
 }
 
-void cell_put_error(struct cell_answer *answer, const struct diag *diag)
+void cell_set_error(struct cell_answer *answer, const struct diag *diag)
 {
     size_t size = 0;
     const char *text = diag_first_message(diag, &size);
-    answer->succeeded = false;
+    answer->has_succeeded = false;
     snprintf(answer->error, sizeof answer->error, "%.*s", (int)size, text != NULL ? text : "");
 }
 
 /* ---- measures ---- */
 
-static void put_memory(struct cell_answer *answer, const struct verdict *verdict,
-                       uint64_t tensors_bytes)
+static void put_memory_measures(struct cell_answer *answer, const struct verdict *verdict,
+                                uint64_t tensors_bytes)
 {
     struct text lacks = {0};
     answer->fits = verdict->fits;
@@ -82,7 +82,7 @@ static void put_memory(struct cell_answer *answer, const struct verdict *verdict
     text_release(&lacks);
 }
 
-static void put_block(struct cell_answer *answer, const struct ir *ir)
+static void put_block_measures(struct cell_answer *answer, const struct ir *ir)
 {
     struct block_tensors forward, backward;
     block_tensors_of(&forward, &backward, ir);
@@ -97,7 +97,7 @@ static void put_block(struct cell_answer *answer, const struct ir *ir)
     answer->value[MEASURE_FFN_BACKWARD] = backward.ffn;
 }
 
-static void put_step(struct cell_answer *answer, const struct prediction *p)
+static void put_step_measures(struct cell_answer *answer, const struct prediction *p)
 {
     static const enum cause bubble[] = {CAUSE_FILL, CAUSE_DRAIN, CAUSE_PIPELINE};
     static const enum cause exposed[] = {CAUSE_ALL_TO_ALL, CAUSE_RING, CAUSE_WEIGHTS, CAUSE_GATHER};
@@ -121,7 +121,7 @@ static void put_step(struct cell_answer *answer, const struct prediction *p)
     value[MEASURE_EXPOSED_SHARE] = exposed_s / r.step_s;
 }
 
-static void put_part(struct cell_answer *answer, const struct prediction *p)
+static void put_part_measures(struct cell_answer *answer, const struct prediction *p)
 {
     struct operator_times t = operator_times_of(p);
     double *value = answer->value;
@@ -138,8 +138,9 @@ static void put_part(struct cell_answer *answer, const struct prediction *p)
 /* ---- packed documents ---- */
 
 /* Packs the documents that the setup asks for, and gives *request those of the first step. */
-static enum status pack_cell(const struct packed_set **packed_set, struct packed_sets *packed_sets,
-                             struct documents *first, struct request *request, struct diag *diag)
+static enum status pack_documents_of_cell(const struct packed_set **packed_set,
+                                          struct packed_sets *packed_sets, struct documents *first,
+                                          struct request *request, struct diag *diag)
 {
     struct choices choices;
     enum status status = resolve_choices(&choices, request, NULL, diag);
@@ -167,8 +168,8 @@ static double slowest_of_4(const double *step_s, size_t count)
 }
 
 /* Replaces the times of the first packed step by the means over all packed steps. */
-static enum status put_batches(struct cell_answer *answer, const struct prediction *p,
-                               const struct packed_set *packed_set, struct diag *diag)
+static enum status put_batch_measures(struct cell_answer *answer, const struct prediction *p,
+                                      const struct packed_set *packed_set, struct diag *diag)
 {
     struct batch_times times = {0};
     enum status status =
@@ -190,8 +191,8 @@ static enum status put_batches(struct cell_answer *answer, const struct predicti
 
 /* ---- questions ---- */
 
-static enum status ask_step(struct cell_answer *answer, const struct setup *setup, bool timed,
-                            bool unfit_too, struct diag *diag)
+static enum status answer_step(struct cell_answer *answer, const struct setup *setup, bool timed,
+                               bool unfit_too, struct diag *diag)
 {
     struct prediction p = {0};
     struct packed_sets packed_sets = {0};
@@ -202,39 +203,40 @@ static enum status ask_step(struct cell_answer *answer, const struct setup *setu
     enum status status = STATUS_OK;
     if (setup->sampled_request != NULL) {
         packed_sets.request = *setup->sampled_request;
-        status = pack_cell(&packed_set, &packed_sets, &first, &request, diag);
+        status = pack_documents_of_cell(&packed_set, &packed_sets, &first, &request, diag);
     }
     if (status == STATUS_OK)
         status = prediction_memory(&p, &question, NULL, diag);
     if (status == STATUS_OK)
-        put_memory(answer, &p.verdict, p.ir.planned_bytes[MEMORY_HBM]);
+        put_memory_measures(answer, &p.verdict, p.ir.planned_bytes[MEMORY_HBM]);
     if (status == STATUS_OK && p.choices.scope == SCOPE_LAYER)
-        put_block(answer, &p.ir);
+        put_block_measures(answer, &p.ir);
     if (status == STATUS_OK && timed && (p.verdict.fits || unfit_too)) {
         status = prediction_time(&p, diag);
         if (status == STATUS_OK && p.choices.scope == SCOPE_STEP)
-            put_step(answer, &p);
+            put_step_measures(answer, &p);
         else if (status == STATUS_OK)
-            put_part(answer, &p);
+            put_part_measures(answer, &p);
         if (status == STATUS_OK && packed_set != NULL)
-            status = put_batches(answer, &p, packed_set, diag);
+            status = put_batch_measures(answer, &p, packed_set, diag);
     }
     prediction_release(&p);
     packed_sets_release(&packed_sets);
     return status;
 }
 
-static enum status ask_longest(struct cell_answer *answer, const struct setup *setup,
-                               struct diag *diag)
+static enum status answer_longest(struct cell_answer *answer, const struct setup *setup,
+                                  struct diag *diag)
 {
-    struct ladder ladder = {.first = setup->request.seq, .rungs = 1, .doubles = true};
+    struct length_ladder ladder = {
+        .shortest_tokens = setup->request.seq, .length_count = 1, .is_doubling = true};
     struct longest longest;
-    while (ladder_length(&ladder, ladder.rungs) <= LONGEST_ASKED)
-        ladder.rungs++;
+    while (ladder_length(&ladder, ladder.length_count) <= LONGEST_ASKED)
+        ladder.length_count++;
     enum status status = longest_find(&longest, setup, &setup->request, &ladder, 0, NULL, diag);
     if (status != STATUS_OK)
         return status;
-    put_memory(answer, longest.tokens > 0 ? &longest.verdict : &longest.next_verdict, 0);
+    put_memory_measures(answer, longest.tokens > 0 ? &longest.verdict : &longest.next_verdict, 0);
     answer->value[MEASURE_TENSORS_GIB] = NAN;
     answer->value[MEASURE_LONGEST] = (double)longest.tokens;
     return STATUS_OK;
@@ -246,10 +248,11 @@ void cell_predict(struct cell_answer *answer, const struct setup *setup,
     struct diag diag = {0};
     for (int i = 0; i < MEASURE_COUNT; i++)
         answer->value[i] = NAN;
-    answer->succeeded = (question == CELL_LONGEST ? ask_longest(answer, setup, &diag)
-                                                  : ask_step(answer, setup, question == CELL_TIME,
-                                                             unfit_too, &diag)) == STATUS_OK;
-    if (!answer->succeeded)
-        cell_put_error(answer, &diag);
+    answer->has_succeeded =
+        (question == CELL_LONGEST
+             ? answer_longest(answer, setup, &diag)
+             : answer_step(answer, setup, question == CELL_TIME, unfit_too, &diag)) == STATUS_OK;
+    if (!answer->has_succeeded)
+        cell_set_error(answer, &diag);
     diag_release(&diag);
 }

@@ -68,8 +68,8 @@ void measure_put_names(struct text *out);
 
 /* It has no pointers, because it is passed between processes. */
 struct cell_answer {
-    bool succeeded;
-    char error[200]; /* if not succeeded: the message */
+    bool has_succeeded;
+    char error[200]; /* the message, if has_succeeded is false */
     bool fits;
     char missing_memory[96];     /* if it does not fit: which memory is missing */
     double value[MEASURE_COUNT]; /* NAN: the value is not known */
@@ -80,6 +80,6 @@ void cell_predict(struct cell_answer *answer, const struct setup *setup,
                   enum cell_question question, bool unfit_too);
 
 /* Sets *answer to a failure, with the first message of diag as its error. */
-void cell_put_error(struct cell_answer *answer, const struct diag *diag);
+void cell_set_error(struct cell_answer *answer, const struct diag *diag);
 
 #endif

@@ -32,7 +32,7 @@ static bool higher_is_better(const struct reproduction *r, const struct reproduc
 }
 
 /* Returns the predicted value of a point; NAN: it is not known. */
-static double predicted_of(const struct reproduction *r, const struct reproduction_point *point)
+static double predicted_value(const struct reproduction *r, const struct reproduction_point *point)
 {
     if (!point->is_done || point->outcome == OUTCOME_ERROR || point->outcome == OUTCOME_NONE)
         return NAN;
@@ -42,7 +42,7 @@ static double predicted_of(const struct reproduction *r, const struct reproducti
     return point->predicted;
 }
 
-static double published_of(const struct reproduction *r, const struct reproduction_point *point)
+static double published_value(const struct reproduction *r, const struct reproduction_point *point)
 {
     if (isnan(point->published) && point->published_text != NULL)
         return higher_is_better(r, point) ? 0 : INFINITY;
@@ -51,7 +51,7 @@ static double published_of(const struct reproduction *r, const struct reproducti
 
 /* ---- selections ---- */
 
-static bool in_list(const char *const *list, size_t count, const char *text)
+static bool is_in_list(const char *const *list, size_t count, const char *text)
 {
     for (size_t i = 0; i < count; i++)
         if (strcmp(list[i], text) == 0)
@@ -59,7 +59,8 @@ static bool in_list(const char *const *list, size_t count, const char *text)
     return count == 0;
 }
 
-static size_t entry_of(const struct reproduction *r, size_t entry, const struct point_selector *of)
+static size_t entry_of_selector(const struct reproduction *r, size_t entry,
+                                const struct point_selector *of)
 {
     if (of->entry != NULL)
         catalogue_find(&r->catalogue, of->entry, &entry, NULL);
@@ -70,7 +71,8 @@ static bool selects_point(const struct point_selector *of, size_t entry,
                           const struct reproduction_point *point)
 {
     return point->entry == entry && (of->panel == NULL || strcmp(of->panel, point->panel) == 0) &&
-           in_list(of->series, of->series_count, point->series) && in_list(of->x, of->xs, point->x);
+           is_in_list(of->series, of->series_count, point->series) &&
+           is_in_list(of->x, of->x_count, point->x);
 }
 
 /* Returns whether two points of a selection agree in all coordinates that the selection does not fix. */
@@ -78,14 +80,15 @@ static bool same_group(const struct point_selector *of, const struct reproductio
                        const struct reproduction_point *b)
 {
     return (of->panel != NULL || strcmp(a->panel, b->panel) == 0) &&
-           ((of->series_count > 0 && !of->one_by_one) || strcmp(a->series, b->series) == 0) &&
-           ((of->xs > 0 && !of->one_by_one) || strcmp(a->x, b->x) == 0);
+           ((of->series_count > 0 && !of->compares_one_by_one) ||
+            strcmp(a->series, b->series) == 0) &&
+           ((of->x_count > 0 && !of->compares_one_by_one) || strcmp(a->x, b->x) == 0);
 }
 
 struct claim_side {
     double predicted, published;
     /* the point that has the value; NULL: no point was selected */
-    const struct reproduction_point *at;
+    const struct reproduction_point *point;
 };
 
 static double better_value(double one, double other, bool lowest)
@@ -95,30 +98,30 @@ static double better_value(double one, double other, bool lowest)
     return lowest ? fmin(one, other) : fmax(one, other);
 }
 
-/* Returns the highest predicted and the highest published value (with of->lowest: the lowest ones) among the selected
- * points that agree with `like` in all coordinates that the selection does not fix. With of->each, series and x count
- * as not fixed. */
-static struct claim_side side_of(const struct reproduction *r, size_t entry,
-                                 const struct point_selector *of,
-                                 const struct reproduction_point *like)
+/* Returns the highest predicted and the highest published value (with of->takes_lowest: the lowest ones) among the
+ * selected points that agree with `like` in all coordinates that the selection does not fix. With
+ * of->compares_one_by_one, series and x count as not fixed. */
+static struct claim_side claim_side_of(const struct reproduction *r, size_t entry,
+                                       const struct point_selector *of,
+                                       const struct reproduction_point *like)
 {
     struct claim_side side = {NAN, NAN, NULL};
-    for (size_t i = 0; i < r->points; i++) {
+    for (size_t i = 0; i < r->point_count; i++) {
         const struct reproduction_point *point = &r->point[i];
         if (!selects_point(of, entry, point) || !same_group(of, point, like))
             continue;
-        double value = predicted_of(r, point), before = side.predicted;
+        double value = predicted_value(r, point), before = side.predicted;
         side.predicted = better_value(before, value, of->takes_lowest);
-        side.published = better_value(side.published, published_of(r, point), of->takes_lowest);
-        if (side.at == NULL || (isnan(before) && !isnan(value)) || side.predicted != before)
-            side.at = point;
+        side.published = better_value(side.published, published_value(r, point), of->takes_lowest);
+        if (side.point == NULL || (isnan(before) && !isnan(value)) || side.predicted != before)
+            side.point = point;
     }
     return side;
 }
 
 /* Returns whether point i was handled before: an earlier point of the selection is in the same group. */
-static bool seen_before(const struct reproduction *r, size_t entry, const struct point_selector *of,
-                        size_t i)
+static bool is_group_seen(const struct reproduction *r, size_t entry,
+                          const struct point_selector *of, size_t i)
 {
     for (size_t k = 0; k < i; k++)
         if (selects_point(of, entry, &r->point[k]) && same_group(of, &r->point[k], &r->point[i]))
@@ -141,7 +144,7 @@ static void put_value(struct text *out, const struct reproduction_point *at, dou
 /* Returns whether the points of an entry are in several panels. */
 static bool has_panels(const struct reproduction *r, const struct reproduction_point *at)
 {
-    for (size_t i = 0; i < r->points; i++)
+    for (size_t i = 0; i < r->point_count; i++)
         if (r->point[i].entry == at->entry && strcmp(r->point[i].panel, at->panel) != 0)
             return true;
     return false;
@@ -155,8 +158,8 @@ static void put_place(struct text *out, const struct reproduction *r,
         bool shown;
         const char *text;
     } parts[] = {{of->panel == NULL && has_panels(r, at), at->panel},
-                 {of->series_count == 0 || of->one_by_one, at->series},
-                 {of->xs == 0 || of->one_by_one, at->x}};
+                 {of->series_count == 0 || of->compares_one_by_one, at->series},
+                 {of->x_count == 0 || of->compares_one_by_one, at->x}};
     const char *between = "";
     for (size_t i = 0; i < ARRAY_LEN(parts); i++)
         if (parts[i].shown && parts[i].text[0] != '\0') {
@@ -165,13 +168,13 @@ static void put_place(struct text *out, const struct reproduction *r,
         }
 }
 
-struct ratio {
+struct point_ratio {
     double ratio, left, right;
     const struct reproduction_point *at;
 };
 
 static void put_ratio(struct text *out, const struct reproduction *r,
-                      const struct catalogue_claim *claim, const struct ratio *ratio)
+                      const struct catalogue_claim *claim, const struct point_ratio *ratio)
 {
     size_t before;
     if (isinf(ratio->ratio) || ratio->ratio == 0)
@@ -198,20 +201,21 @@ static bool is_within(double value, double low, double high)
 static enum claim_verdict judge_ratio(struct text *out, const struct reproduction *r, size_t entry,
                                       const struct catalogue_claim *claim)
 {
-    size_t left_entry = entry_of(r, entry, &claim->left),
-           right_entry = entry_of(r, entry, &claim->right), pairs = 0, published = 0;
-    struct ratio low = {.ratio = INFINITY}, high = {.ratio = -INFINITY};
+    size_t left_entry = entry_of_selector(r, entry, &claim->left),
+           right_entry = entry_of_selector(r, entry, &claim->right), pairs = 0, published = 0;
+    struct point_ratio low = {.ratio = INFINITY}, high = {.ratio = -INFINITY};
     double paper_low = INFINITY, paper_high = -INFINITY;
-    bool holds = true, weakly = true, has_weak = !isnan(claim->more) || !isnan(claim->less);
-    for (size_t i = 0; i < r->points; i++) {
+    bool holds = true, weakly = true,
+         has_weak = !isnan(claim->wider_low) || !isnan(claim->wider_high);
+    for (size_t i = 0; i < r->point_count; i++) {
         const struct reproduction_point *point = &r->point[i];
         if (!selects_point(&claim->left, left_entry, point) ||
-            seen_before(r, left_entry, &claim->left, i))
+            is_group_seen(r, left_entry, &claim->left, i))
             continue;
-        struct claim_side left = side_of(r, left_entry, &claim->left, point);
-        struct claim_side right = {claim->number, claim->number, point};
+        struct claim_side left = claim_side_of(r, left_entry, &claim->left, point);
+        struct claim_side right = {claim->right_number, claim->right_number, point};
         if (!claim->right_is_number)
-            right = side_of(r, right_entry, &claim->right, point);
+            right = claim_side_of(r, right_entry, &claim->right, point);
         double ratio = left.predicted / right.predicted, paper = left.published / right.published;
         if (!isnan(paper) && isfinite(paper) && paper > 0) {
             paper_low = fmin(paper_low, paper);
@@ -221,13 +225,13 @@ static enum claim_verdict judge_ratio(struct text *out, const struct reproductio
         if (isnan(ratio)) /* one side is not known, or neither step fits */
             continue;
         pairs++;
-        const struct ratio this = {ratio, left.predicted, right.predicted, left.at};
+        const struct point_ratio this = {ratio, left.predicted, right.predicted, left.point};
         if (ratio <= low.ratio)
             low = this;
         if (ratio >= high.ratio)
             high = this;
         holds &= is_within(ratio, claim->at_least, claim->at_most);
-        weakly &= has_weak && is_within(ratio, claim->more, claim->less);
+        weakly &= has_weak && is_within(ratio, claim->wider_low, claim->wider_high);
     }
     if (pairs == 0)
         return CLAIM_NOT_KNOWN;
@@ -247,7 +251,7 @@ static enum claim_verdict judge_ratio(struct text *out, const struct reproductio
 /* ---- coordinates in order ---- */
 
 /* The distinct texts of one coordinate among the points of an entry, in order of appearance. */
-struct distinct {
+struct distinct_texts {
     const char **text;
     size_t count;
 };
@@ -259,18 +263,19 @@ static const char *coordinate_of(const struct reproduction_point *point, enum co
     return of == OF_PANEL ? point->panel : of == OF_SERIES ? point->series : point->x;
 }
 
-static void distinct_of(struct distinct *d, const struct reproduction *r, size_t entry,
-                        const struct point_selector *of, enum coordinate coordinate)
+static void distinct_texts_of(struct distinct_texts *d, const struct reproduction *r, size_t entry,
+                              const struct point_selector *of, enum coordinate coordinate)
 {
-    d->text = heap_alloc(r->points + 1, sizeof *d->text);
+    d->text = heap_alloc(r->point_count + 1, sizeof *d->text);
     d->count = 0;
-    for (size_t i = 0; i < r->points; i++)
+    for (size_t i = 0; i < r->point_count; i++)
         if (selects_point(of, entry, &r->point[i]) &&
-            (d->count == 0 || !in_list(d->text, d->count, coordinate_of(&r->point[i], coordinate))))
+            (d->count == 0 ||
+             !is_in_list(d->text, d->count, coordinate_of(&r->point[i], coordinate))))
             d->text[d->count++] = coordinate_of(&r->point[i], coordinate);
 }
 
-static size_t position(const struct distinct *d, const char *text)
+static size_t text_index(const struct distinct_texts *d, const char *text)
 {
     size_t i = 0;
     while (i < d->count && strcmp(d->text[i], text) != 0)
@@ -283,7 +288,7 @@ static const struct reproduction_point *point_at(const struct reproduction *r, s
                                                  const struct point_selector *of, const char *panel,
                                                  const char *series, const char *x)
 {
-    for (size_t i = 0; i < r->points; i++) {
+    for (size_t i = 0; i < r->point_count; i++) {
         const struct reproduction_point *point = &r->point[i];
         if (selects_point(of, entry, point) && strcmp(point->panel, panel) == 0 &&
             (series == NULL || strcmp(point->series, series) == 0) && strcmp(point->x, x) == 0)
@@ -292,7 +297,7 @@ static const struct reproduction_point *point_at(const struct reproduction *r, s
     return NULL;
 }
 
-static enum claim_verdict crossing_at(size_t at, size_t from, size_t to, size_t count)
+static enum claim_verdict crossover_verdict(size_t at, size_t from, size_t to, size_t count)
 {
     if (at < count && at >= from && at <= to)
         return CLAIM_HOLDS;
@@ -303,11 +308,11 @@ static enum claim_verdict crossing_at(size_t at, size_t from, size_t to, size_t 
 static enum claim_verdict judge_crossover(struct text *out, const struct reproduction *r,
                                           size_t entry, const struct catalogue_claim *claim)
 {
-    size_t e = entry_of(r, entry, &claim->left);
-    struct distinct panels, xs;
+    size_t e = entry_of_selector(r, entry, &claim->left);
+    struct distinct_texts panels, xs;
     enum claim_verdict worst = CLAIM_NOT_KNOWN;
-    distinct_of(&panels, r, e, &claim->left, OF_PANEL);
-    distinct_of(&xs, r, e, &claim->left, OF_X);
+    distinct_texts_of(&panels, r, e, &claim->left, OF_PANEL);
+    distinct_texts_of(&xs, r, e, &claim->left, OF_X);
     for (size_t p = 0; p < panels.count; p++) {
         size_t at = 0, known = 0;
         for (; at < xs.count; at++) {
@@ -315,17 +320,18 @@ static enum claim_verdict judge_crossover(struct text *out, const struct reprodu
                                                              NULL, xs.text[at]),
                                             *right = point_at(r, e, &claim->right, panels.text[p],
                                                               NULL, xs.text[at]);
-            if (left == NULL || right == NULL || isnan(predicted_of(r, left)) ||
-                isnan(predicted_of(r, right)))
+            if (left == NULL || right == NULL || isnan(predicted_value(r, left)) ||
+                isnan(predicted_value(r, right)))
                 continue;
             known++;
-            if (predicted_of(r, left) <= predicted_of(r, right))
+            if (predicted_value(r, left) <= predicted_value(r, right))
                 break;
         }
         if (known == 0)
             continue;
         enum claim_verdict verdict =
-            crossing_at(at, position(&xs, claim->from), position(&xs, claim->to), xs.count);
+            crossover_verdict(at, text_index(&xs, claim->crossover_from),
+                              text_index(&xs, claim->crossover_to), xs.count);
         worst = worst == CLAIM_NOT_KNOWN || verdict > worst ? verdict : worst;
         text_printf(out, "%s%s%s%s%s", out->size > 0 ? "; " : "", panels.text[p],
                     panels.text[p][0] != '\0' ? ": " : "",
@@ -345,9 +351,10 @@ struct best_series {
     double value;
 };
 
-static struct best_series best_at(const struct reproduction *r, size_t e,
-                                  const struct catalogue_claim *claim,
-                                  const struct distinct *series, const char *panel, const char *x)
+static struct best_series best_series_at(const struct reproduction *r, size_t e,
+                                         const struct catalogue_claim *claim,
+                                         const struct distinct_texts *series, const char *panel,
+                                         const char *x)
 {
     struct best_series best = {SIZE_MAX, SIZE_MAX, NAN};
     double published = NAN;
@@ -356,7 +363,7 @@ static struct best_series best_at(const struct reproduction *r, size_t e,
             point_at(r, e, &claim->left, panel, series->text[s], x);
         if (point == NULL)
             continue;
-        double value = predicted_of(r, point), paper = published_of(r, point);
+        double value = predicted_value(r, point), paper = published_value(r, point);
         if (!isnan(value) && (isnan(best.value) ||
                               (claim->lowest_is_best ? value < best.value : value > best.value))) {
             best.value = value;
@@ -381,7 +388,7 @@ static double shortfall_of_named(const struct reproduction *r, size_t e,
     for (size_t i = 0; i < claim->expected_count; i++) {
         const struct reproduction_point *point =
             point_at(r, e, &claim->left, panel, claim->expected_names[i], x);
-        double value = point == NULL ? (double)NAN : predicted_of(r, point);
+        double value = point == NULL ? (double)NAN : predicted_value(r, point);
         if (!isnan(value))
             nearest = fmin(nearest, fabs(value / best - 1));
     }
@@ -391,19 +398,20 @@ static double shortfall_of_named(const struct reproduction *r, size_t e,
 static enum claim_verdict judge_best(struct text *out, const struct reproduction *r, size_t entry,
                                      const struct catalogue_claim *claim)
 {
-    size_t e = entry_of(r, entry, &claim->left);
-    struct distinct panels, series, xs;
+    size_t e = entry_of_selector(r, entry, &claim->left);
+    struct distinct_texts panels, series, xs;
     enum claim_verdict worst = CLAIM_NOT_KNOWN;
-    distinct_of(&panels, r, e, &claim->left, OF_PANEL);
-    distinct_of(&series, r, e, &claim->left, OF_SERIES);
-    distinct_of(&xs, r, e, &claim->left, OF_X);
+    distinct_texts_of(&panels, r, e, &claim->left, OF_PANEL);
+    distinct_texts_of(&series, r, e, &claim->left, OF_SERIES);
+    distinct_texts_of(&xs, r, e, &claim->left, OF_X);
     for (size_t p = 0; p < panels.count; p++) {
         size_t first = SIZE_MAX, last = SIZE_MAX;
         enum claim_verdict verdict = CLAIM_NOT_KNOWN;
         text_printf(out, "%s%s%s", out->size > 0 ? "; " : "", panels.text[p],
                     panels.text[p][0] != '\0' ? ": " : "");
         for (size_t i = 0; i < xs.count; i++) {
-            struct best_series best = best_at(r, e, claim, &series, panels.text[p], xs.text[i]);
+            struct best_series best =
+                best_series_at(r, e, claim, &series, panels.text[p], xs.text[i]);
             if (best.series == SIZE_MAX)
                 continue;
             enum claim_verdict here = CLAIM_HOLDS;
@@ -441,7 +449,7 @@ static enum claim_verdict judge_best(struct text *out, const struct reproduction
 /* A ratio may move the other way by at most this and still count as rising or falling. */
 #define TREND_NOISE 0.003
 
-static enum claim_verdict trend_of(double first, double last, bool monotone, bool rises)
+static enum claim_verdict trend_verdict(double first, double last, bool monotone, bool rises)
 {
     bool moved = rises ? last > first : last < first;
     return !moved ? CLAIM_DOES_NOT_HOLD : monotone ? CLAIM_HOLDS : CLAIM_HOLDS_BY_LESS;
@@ -449,7 +457,7 @@ static enum claim_verdict trend_of(double first, double last, bool monotone, boo
 
 static enum claim_verdict judge_trend_of(struct text *out, const struct reproduction *r, size_t e,
                                          const struct catalogue_claim *claim, const char *panel,
-                                         const struct distinct *xs)
+                                         const struct distinct_texts *xs)
 {
     double first = NAN, last = NAN;
     bool monotone = true, rises = claim->direction == CLAIM_RISES;
@@ -461,7 +469,7 @@ static enum claim_verdict judge_trend_of(struct text *out, const struct reproduc
                                             point_at(r, e, &claim->right, panel, NULL, xs->text[i]);
         double ratio = left == NULL || right == NULL
                            ? (double)NAN
-                           : predicted_of(r, left) / predicted_of(r, right);
+                           : predicted_value(r, left) / predicted_value(r, right);
         if (!isfinite(ratio))
             continue;
         text_printf(out, "%s%s %.4g", isnan(first) ? "" : ", ", xs->text[i], ratio);
@@ -470,17 +478,17 @@ static enum claim_verdict judge_trend_of(struct text *out, const struct reproduc
         first = isnan(first) ? ratio : first;
         last = ratio;
     }
-    return isnan(first) ? CLAIM_NOT_KNOWN : trend_of(first, last, monotone, rises);
+    return isnan(first) ? CLAIM_NOT_KNOWN : trend_verdict(first, last, monotone, rises);
 }
 
 static enum claim_verdict judge_trend(struct text *out, const struct reproduction *r, size_t entry,
                                       const struct catalogue_claim *claim)
 {
-    size_t e = entry_of(r, entry, &claim->left);
-    struct distinct panels, xs;
+    size_t e = entry_of_selector(r, entry, &claim->left);
+    struct distinct_texts panels, xs;
     enum claim_verdict worst = CLAIM_NOT_KNOWN;
-    distinct_of(&panels, r, e, &claim->left, OF_PANEL);
-    distinct_of(&xs, r, e, &claim->left, OF_X);
+    distinct_texts_of(&panels, r, e, &claim->left, OF_PANEL);
+    distinct_texts_of(&xs, r, e, &claim->left, OF_X);
     for (size_t p = 0; p < panels.count; p++) {
         enum claim_verdict verdict = judge_trend_of(out, r, e, claim, panels.text[p], &xs);
         if (verdict != CLAIM_NOT_KNOWN)

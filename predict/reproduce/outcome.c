@@ -12,14 +12,14 @@ static void add_point(struct entry_outcome *o, const struct reproduction_point *
     switch (point->outcome) {
     case OUTCOME_RIGHT:
     case OUTCOME_WRONG:
-        o->verdicts++;
+        o->verdict_count++;
         o->right_verdicts += point->outcome == OUTCOME_RIGHT;
         break;
     case OUTCOME_ZERO:
-        o->zero++;
+        o->zero_published_points++;
         break;
     case OUTCOME_NONE:
-        o->unsupported++;
+        o->unpredictable_points++;
         break;
     case OUTCOME_ERROR:
         o->failed_points++;
@@ -36,35 +36,36 @@ static void add_point(struct entry_outcome *o, const struct reproduction_point *
     }
 }
 
-static enum outcome_state state_of(const struct entry_outcome *o,
-                                   const struct catalogue_entry *entry, bool all_done)
+static enum outcome_state state_of_outcome(const struct entry_outcome *o,
+                                           const struct catalogue_entry *entry, bool all_done)
 {
-    bool failed = o->failed_points + o->unsupported > 0 || o->right_verdicts < o->verdicts;
+    bool failed =
+        o->failed_points + o->unpredictable_points > 0 || o->right_verdicts < o->verdict_count;
     size_t claims = 0;
     for (int i = 0; i < CLAIM_VERDICT_COUNT; i++)
-        claims += o->claims[i];
-    if (entry->kind == ENTRY_NOTHING)
+        claims += o->claims_of_verdict[i];
+    if (entry->kind == ENTRY_NOT_SIMULABLE)
         return STATE_NOT_SIMULABLE;
     if (!all_done)
         return STATE_NOT_RUN;
-    if (o->counted_points + o->verdicts + o->unsupported + o->failed_points > 0 &&
+    if (o->counted_points + o->verdict_count + o->unpredictable_points + o->failed_points > 0 &&
         entry->kind == ENTRY_POINTS)
-        return failed || o->mean > OUTCOME_MEAN_TOLERANCE ||
+        return failed || o->mean_error > OUTCOME_MEAN_TOLERANCE ||
                        fabs(o->worst_error) > OUTCOME_WORST_TOLERANCE
-                   ? STATE_OFF
+                   ? STATE_NOT_MATCHED
                    : STATE_MATCHED;
-    if (o->failed_points + o->unsupported > 0)
+    if (o->failed_points + o->unpredictable_points > 0)
         return STATE_FAILED;
-    return claims > 0 ? STATE_CLAIMS : STATE_DRAWN;
+    return claims > 0 ? STATE_JUDGED_BY_CLAIMS : STATE_DRAWN;
 }
 
-struct entry_outcome outcome_of(const struct reproduction *r, size_t e)
+struct entry_outcome outcome_of_entry(const struct reproduction *r, size_t e)
 {
     const struct catalogue_entry *entry = &r->catalogue.entry[e];
-    struct entry_outcome o = {.mean = NAN, .worst_error = NAN, .bias = NAN};
+    struct entry_outcome o = {.mean_error = NAN, .worst_error = NAN, .mean_signed_error = NAN};
     double sums[2] = {0};
     bool all_done = true;
-    for (size_t i = 0; i < r->points; i++)
+    for (size_t i = 0; i < r->point_count; i++)
         if (r->point[i].entry == e) {
             all_done &= r->point[i].is_done;
             if (r->point[i].is_done &&
@@ -72,18 +73,18 @@ struct entry_outcome outcome_of(const struct reproduction *r, size_t e)
                  r->point[i].outcome == OUTCOME_ERROR))
                 add_point(&o, &r->point[i], sums);
         }
-    for (size_t i = 0; i < r->jobs; i++)
+    for (size_t i = 0; i < r->job_count; i++)
         if (r->job[i].kind == JOB_TRACE && r->job[i].entry == e)
             all_done &= r->job[i].is_done;
     if (o.counted_points > 0) {
-        o.mean = sums[0] / (double)o.counted_points;
-        o.bias = sums[1] / (double)o.counted_points;
+        o.mean_error = sums[0] / (double)o.counted_points;
+        o.mean_signed_error = sums[1] / (double)o.counted_points;
     }
     struct text numbers = {0};
-    for (size_t i = 0; i < entry->claims; i++)
-        o.claims[claim_judge(&numbers, r, e, &entry->claim[i])]++;
+    for (size_t i = 0; i < entry->claim_count; i++)
+        o.claims_of_verdict[claim_judge(&numbers, r, e, &entry->claim[i])]++;
     text_release(&numbers);
-    o.state = state_of(&o, entry, all_done);
+    o.state = state_of_outcome(&o, entry, all_done);
     return o;
 }
 
@@ -94,29 +95,30 @@ static void put_between(struct text *out, size_t from)
         text_puts(out, "; ");
 }
 
-void outcome_put(struct text *out, const struct entry_outcome *o)
+void outcome_put_sentence(struct text *out, const struct entry_outcome *o)
 {
     size_t from = out->size, claims = 0;
     for (int i = 0; i < CLAIM_NOT_KNOWN; i++)
-        claims += o->claims[i];
+        claims += o->claims_of_verdict[i];
     if (o->counted_points > 0) {
         text_printf(out, "%zu value%s, ", o->counted_points, o->counted_points == 1 ? "" : "s");
         if (o->counted_points == 1)
             text_printf(out, "error %+.1f %%", 100 * o->worst_error);
         else
-            text_printf(out, "mean error %.1f %%, worst %+.1f %%", 100 * o->mean,
+            text_printf(out, "mean error %.1f %%, worst %+.1f %%", 100 * o->mean_error,
                         100 * o->worst_error);
         if (o->points_within_limit < o->counted_points)
             text_printf(out, ", %zu of them beyond 15 %%",
                         o->counted_points - o->points_within_limit);
     }
-    if (o->verdicts > 0) {
+    if (o->verdict_count > 0) {
         put_between(out, from);
-        text_printf(out, "%zu of %zu verdicts and lengths right", o->right_verdicts, o->verdicts);
+        text_printf(out, "%zu of %zu verdicts and lengths right", o->right_verdicts,
+                    o->verdict_count);
     }
-    if (o->unsupported > 0) {
+    if (o->unpredictable_points > 0) {
         put_between(out, from);
-        text_printf(out, "%zu cannot be predicted", o->unsupported);
+        text_printf(out, "%zu cannot be predicted", o->unpredictable_points);
     }
     if (o->failed_points > 0) {
         put_between(out, from);
@@ -124,17 +126,17 @@ void outcome_put(struct text *out, const struct entry_outcome *o)
     }
     if (claims > 0) {
         put_between(out, from);
-        text_printf(out, "%zu of %zu claims hold", o->claims[CLAIM_HOLDS], claims);
-        if (o->claims[CLAIM_HOLDS_BY_LESS] > 0)
-            text_printf(out, ", %zu by less", o->claims[CLAIM_HOLDS_BY_LESS]);
+        text_printf(out, "%zu of %zu claims hold", o->claims_of_verdict[CLAIM_HOLDS], claims);
+        if (o->claims_of_verdict[CLAIM_HOLDS_BY_LESS] > 0)
+            text_printf(out, ", %zu by less", o->claims_of_verdict[CLAIM_HOLDS_BY_LESS]);
     }
 }
 
 /* Appends the point with the largest error. */
-static void put_worst(struct text *out, const struct reproduction *r, size_t e)
+static void put_worst_point(struct text *out, const struct reproduction *r, size_t e)
 {
     const struct reproduction_point *worst = NULL;
-    for (size_t i = 0; i < r->points; i++) {
+    for (size_t i = 0; i < r->point_count; i++) {
         const struct reproduction_point *point = &r->point[i];
         if (point->entry == e && point->counts_in_means && !isnan(point->error) &&
             (worst == NULL || fabs(point->error) > fabs(worst->error)))
@@ -151,9 +153,9 @@ static void put_worst(struct text *out, const struct reproduction *r, size_t e)
                 worst->predicted, 100 * worst->error);
 }
 
-static void put_wrong(struct text *out, const struct reproduction *r, size_t e)
+static void put_wrong_points(struct text *out, const struct reproduction *r, size_t e)
 {
-    for (size_t i = 0; i < r->points; i++) {
+    for (size_t i = 0; i < r->point_count; i++) {
         const struct reproduction_point *point = &r->point[i];
         if (point->entry != e || point->outcome != OUTCOME_WRONG)
             continue;
@@ -176,19 +178,19 @@ static void put_wrong(struct text *out, const struct reproduction *r, size_t e)
 void outcome_put_paragraph(struct text *out, const struct reproduction *r, size_t e)
 {
     const struct catalogue_entry *entry = &r->catalogue.entry[e];
-    struct entry_outcome o = outcome_of(r, e);
+    struct entry_outcome o = outcome_of_entry(r, e);
     struct text numbers = {0};
     if (o.state == STATE_NOT_SIMULABLE)
         text_puts(&numbers, entry->reason);
     else
-        outcome_put(&numbers, &o);
+        outcome_put_sentence(&numbers, &o);
     text_puts(out, outcome_state_names[o.state]);
     text_printf(out, numbers.size > 0 ? ": %s.\n" : "%s.\n", numbers.size > 0 ? numbers.data : "");
-    put_worst(out, r, e);
-    put_wrong(out, r, e);
-    if (o.state == STATE_OFF && entry->reason != NULL)
+    put_worst_point(out, r, e);
+    put_wrong_points(out, r, e);
+    if (o.state == STATE_NOT_MATCHED && entry->reason != NULL)
         text_printf(out, "Why: %s.\n", entry->reason);
-    for (size_t i = 0; i < entry->claims; i++) {
+    for (size_t i = 0; i < entry->claim_count; i++) {
         numbers.size = 0;
         enum claim_verdict verdict = claim_judge(&numbers, r, e, &entry->claim[i]);
         text_printf(out, "Claim: %s: %s", entry->claim[i].statement, claim_verdict_names[verdict]);

@@ -14,9 +14,9 @@
 
 enum outcome_state {
     STATE_MATCHED,
-    STATE_OFF,
-    STATE_CLAIMS, /* a chart without numbers, which its claims judge */
-    STATE_DRAWN,  /* timelines and predictions without a claim */
+    STATE_NOT_MATCHED,
+    STATE_JUDGED_BY_CLAIMS, /* a chart without numbers, which its claims judge */
+    STATE_DRAWN,            /* timelines and predictions without a claim */
     STATE_FAILED, /* a chart or a drawing, one of whose configurations could not be predicted */
     STATE_NOT_SIMULABLE,
     STATE_NOT_RUN, /* some of its predictions are missing */
@@ -27,19 +27,19 @@ extern const char *const outcome_state_names[STATE_COUNT];
 struct entry_outcome {
     enum outcome_state state;
     /* numbers of points with published values: counted in the means, with a published 0, not predictable, and failed */
-    size_t counted_points, zero, unsupported, failed_points;
+    size_t counted_points, zero_published_points, unpredictable_points, failed_points;
     /* of the errors of the counted points; NAN: there are none */
-    double mean, worst_error, bias;
-    size_t verdicts, right_verdicts;
+    double mean_error, worst_error, mean_signed_error;
+    size_t verdict_count, right_verdicts;
     /* how many of the counted points have an error within OUTCOME_WORST_TOLERANCE */
     size_t points_within_limit;
-    size_t claims[CLAIM_VERDICT_COUNT];
+    size_t claims_of_verdict[CLAIM_VERDICT_COUNT];
 };
 
-struct entry_outcome outcome_of(const struct reproduction *r, size_t entry);
+struct entry_outcome outcome_of_entry(const struct reproduction *r, size_t entry);
 
 /* Appends "7 values, mean error 4.0 %, worst -11.4 %; 3 of 4 claims hold". */
-void outcome_put(struct text *out, const struct entry_outcome *outcome);
+void outcome_put_sentence(struct text *out, const struct entry_outcome *outcome);
 
 /* Appends a paragraph on what agrees and what does not: the numbers, the worst cell, each claim. */
 void outcome_put_paragraph(struct text *out, const struct reproduction *r, size_t entry);

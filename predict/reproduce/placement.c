@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* Returns the text that replaces a key of a pattern; NULL: there is no such key. */
-typedef const char *lookup_function(const void *context, const char *key);
+typedef const char *lookup_fn(const void *context, const char *key);
 
 struct row_context {
     const struct external_run *row;
@@ -13,7 +13,7 @@ struct row_context {
 };
 
 /* Returns the value of an option in a text of options separated by blanks; NULL: the option is not in it. */
-static const char *of_words(const char *words, const char *option, struct arena *arena)
+static const char *option_value_in(const char *words, const char *option, struct arena *arena)
 {
     size_t size = strlen(option);
     for (const char *at = words; (at = strstr(at, "--")) != NULL; at += 2)
@@ -24,7 +24,7 @@ static const char *of_words(const char *words, const char *option, struct arena 
     return NULL;
 }
 
-static const char *of_row(const void *context, const char *key)
+static const char *row_value(const void *context, const char *key)
 {
     static const char against[] = "against:";
     const struct row_context *c = context;
@@ -34,8 +34,8 @@ static const char *of_row(const void *context, const char *key)
             c->row->text[i] != NULL && c->row->text[i][0] != '\0')
             return c->row->text[i];
     if (strncmp(key, against, size) == 0)
-        return of_words(c->row->text[EXTERNAL_AGAINST], key + size, c->arena);
-    return of_words(c->row->text[EXTERNAL_ARGS], key, c->arena);
+        return option_value_in(c->row->text[EXTERNAL_AGAINST], key + size, c->arena);
+    return option_value_in(c->row->text[EXTERNAL_ARGS], key, c->arena);
 }
 
 struct cell_context {
@@ -43,11 +43,11 @@ struct cell_context {
     size_t case_index, cell;
 };
 
-static const char *of_cell(const void *context, const char *key)
+static const char *cell_value(const void *context, const char *key)
 {
     const struct cell_context *c = context;
     if (strcmp(key, "case") == 0)
-        return c->grid->cases > 0 ? c->grid->name[c->case_index] : NULL;
+        return c->grid->case_count > 0 ? c->grid->name[c->case_index] : NULL;
     for (size_t a = 0; a < c->grid->axes.axis_count; a++)
         if (strcmp(c->grid->axes.axis[a].key, key) == 0)
             return grid_value_text(&c->grid->axes, c->cell, a);
@@ -65,7 +65,7 @@ static void put_value(struct text *out, const char *key, const char *value)
         text_puts(out, value);
 }
 
-static const char *expand_pattern(const char *pattern, lookup_function *look, const void *context,
+static const char *expand_pattern(const char *pattern, lookup_fn *look, const void *context,
                                   struct arena *arena)
 {
     struct text out = {0};
@@ -94,7 +94,7 @@ static const char *expand_pattern(const char *pattern, lookup_function *look, co
 }
 
 static void place_point(struct point_place *at, const struct placement_pattern *pattern,
-                        lookup_function *look, const void *context, struct arena *arena)
+                        lookup_fn *look, const void *context, struct arena *arena)
 {
     at->panel = expand_pattern(pattern->panel, look, context, arena);
     at->series = expand_pattern(pattern->series, look, context, arena);
@@ -105,12 +105,12 @@ void placement_of_row(struct point_place *at, const struct placement_pattern *pa
                       const struct external_run *row, struct arena *arena)
 {
     const struct row_context context = {row, arena};
-    place_point(at, pattern, of_row, &context, arena);
+    place_point(at, pattern, row_value, &context, arena);
 }
 
 void placement_of_cell(struct point_place *at, const struct catalogue_grid *grid, size_t which,
                        size_t cell, struct arena *arena)
 {
     const struct cell_context context = {grid, which, cell};
-    place_point(at, &grid->at, of_cell, &context, arena);
+    place_point(at, &grid->placement, cell_value, &context, arena);
 }

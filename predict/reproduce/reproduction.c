@@ -19,7 +19,7 @@ void reproduction_release(struct reproduction *r)
     external_release(&r->rows);
     catalogue_release(&r->catalogue);
     free(r->job);
-    free(r->cell);
+    free(r->cell_answer);
     free(r->point);
     arena_release(&r->arena);
     *r = (struct reproduction){0};
@@ -29,22 +29,22 @@ void reproduction_release(struct reproduction *r)
 
 static size_t add_job(struct reproduction *r, const struct reproduction_job *job)
 {
-    for (size_t i = 0; i < r->jobs; i++)
+    for (size_t i = 0; i < r->job_count; i++)
         if (strcmp(r->job[i].key, job->key) == 0)
             return i;
-    r->job = heap_grow(r->job, &r->job_capacity, r->jobs + 1, sizeof *r->job);
-    r->job[r->jobs] = *job;
+    r->job = heap_grow(r->job, &r->job_capacity, r->job_count + 1, sizeof *r->job);
+    r->job[r->job_count] = *job;
     if (job->kind == JOB_CELL)
-        r->job[r->jobs].run = r->cells++;
-    return r->jobs++;
+        r->job[r->job_count].index_in_kind = r->cell_count++;
+    return r->job_count++;
 }
 
 static struct reproduction_point *add_point(struct reproduction *r, size_t entry,
                                             const struct point_place *at)
 {
     int64_t tokens;
-    r->point = heap_grow(r->point, &r->point_capacity, r->points + 1, sizeof *r->point);
-    struct reproduction_point *point = &r->point[r->points++];
+    r->point = heap_grow(r->point, &r->point_capacity, r->point_count + 1, sizeof *r->point);
+    struct reproduction_point *point = &r->point[r->point_count++];
     *point = (struct reproduction_point){.entry = entry,
                                          .panel = at->panel,
                                          .series = at->series,
@@ -67,15 +67,15 @@ static bool selects_row(const struct catalogue_rows *rows, const struct external
         strcmp(row->text[EXTERNAL_PLACE], rows->table) != 0 ||
         (rows->system != NULL && strcmp(row->text[EXTERNAL_FRAMEWORK], rows->system) != 0))
         return false;
-    for (size_t i = 0; i < rows->metrics; i++)
+    for (size_t i = 0; i < rows->metric_count; i++)
         if (strcmp(rows->metric[i], row->text[EXTERNAL_METRIC]) == 0)
             return true;
-    return rows->metrics == 0;
+    return rows->metric_count == 0;
 }
 
 /* Returns the key of a run: its options, and what is asked about it. A run that two tables show has the same key in
  * both. */
-static const char *key_of_run(struct reproduction *r, size_t run)
+static const char *job_key_of_run(struct reproduction *r, size_t run)
 {
     const struct external_run *row = &r->rows.row[r->validation.first_row[run]];
     struct text key = {0};
@@ -96,7 +96,7 @@ static void add_rows_jobs(struct reproduction *r, size_t entry, const struct cat
         if (!selects_row(rows, row))
             continue;
         struct point_place at;
-        placement_of_row(&at, &rows->at, row, &r->arena);
+        placement_of_row(&at, &rows->placement, row, &r->arena);
         struct reproduction_point *point = add_point(r, entry, &at);
         point->row = i;
         point->job = SIZE_MAX;
@@ -108,10 +108,10 @@ static void add_rows_jobs(struct reproduction *r, size_t entry, const struct cat
         if (run == SIZE_MAX)
             continue;
         const struct reproduction_job job = {
-            .kind = JOB_RUN, .key = key_of_run(r, run), .run = run};
+            .kind = JOB_RUN, .key = job_key_of_run(r, run), .index_in_kind = run};
         size_t added = add_job(r, &job);
-        r->point[r->points - 1].job = added;
-        r->run_job[run] = added;
+        r->point[r->point_count - 1].job = added;
+        r->job_of_run[run] = added;
     }
 }
 
@@ -122,7 +122,7 @@ static void add_cell_jobs(struct reproduction *r, size_t entry, const struct cat
     struct point_place at;
     enum cell_question question = measure_question(grid->measure);
     text_puts(&args, grid->args);
-    if (grid->cases > 0)
+    if (grid->case_count > 0)
         text_printf(&args, " %s", grid->name_args[which]);
     for (size_t a = 0; a < grid->axes.axis_count; a++)
         text_printf(&args, " --%s %s", grid->axes.axis[a].key,
@@ -131,10 +131,10 @@ static void add_cell_jobs(struct reproduction *r, size_t entry, const struct cat
     const struct reproduction_job job = {
         .kind = JOB_CELL,
         .key = arena_printf(&r->arena, "%s%s %s", cell_question_names[question],
-                            grid->unfit_too ? " unfit too" : "", args.data),
+                            grid->simulates_unfit ? " unfit too" : "", args.data),
         .args = arena_text(&r->arena, args.data, args.size),
         .question = question,
-        .unfit_too = grid->unfit_too};
+        .simulates_unfit = grid->simulates_unfit};
     size_t added = add_job(r, &job);
     struct reproduction_point *point = add_point(r, entry, &at);
     point->job = added;
@@ -146,11 +146,12 @@ static void add_cell_jobs(struct reproduction *r, size_t entry, const struct cat
 
 static void add_grid_jobs(struct reproduction *r, size_t entry, const struct catalogue_grid *grid)
 {
-    size_t cases = grid->cases > 0 ? grid->cases : 1, first = r->points;
+    size_t cases = grid->case_count > 0 ? grid->case_count : 1, first = r->point_count;
     for (size_t which = 0; which < cases; which++)
         for (size_t cell = 0; cell < grid_point_count(&grid->axes); cell++)
             add_cell_jobs(r, entry, grid, which, cell);
-    for (size_t cell = 0; grid->share != NULL && cell < grid_point_count(&grid->axes); cell++) {
+    for (size_t cell = 0; grid->token_share != NULL && cell < grid_point_count(&grid->axes);
+         cell++) {
         struct point_place at;
         placement_of_cell(&at, grid, 0, cell, &r->arena);
         at.series = grid->combined_series;
@@ -158,24 +159,24 @@ static void add_grid_jobs(struct reproduction *r, size_t entry, const struct cat
         point->job = SIZE_MAX;
         point->measure = grid->measure;
         point->combined_grid = grid;
-        point->first = first + cell;
+        point->first_case_point = first + cell;
     }
 }
 
 static void add_entry_jobs(struct reproduction *r, size_t e)
 {
     const struct catalogue_entry *entry = &r->catalogue.entry[e];
-    for (size_t i = 0; i < entry->rows_count; i++)
+    for (size_t i = 0; i < entry->row_selection_count; i++)
         add_rows_jobs(r, e, &entry->rows[i]);
-    for (size_t i = 0; i < entry->grids; i++)
+    for (size_t i = 0; i < entry->grid_count; i++)
         add_grid_jobs(r, e, &entry->grid[i]);
-    for (size_t i = 0; i < entry->timelines; i++) {
+    for (size_t i = 0; i < entry->timeline_count; i++) {
         const struct reproduction_job job = {.kind = JOB_TRACE,
                                              .key = arena_printf(&r->arena, "trace %s %zu %s",
                                                                  entry->name[0], i + 1,
                                                                  entry->timeline[i].args),
                                              .args = entry->timeline[i].args,
-                                             .run = i,
+                                             .index_in_kind = i,
                                              .entry = e};
         add_job(r, &job);
     }
@@ -185,7 +186,7 @@ enum status reproduction_open(struct reproduction *r, const char *path, run_setu
                               struct diag *diag)
 {
     struct text rows = {0};
-    *r = (struct reproduction){.load = load};
+    *r = (struct reproduction){.load_setup = load};
     enum status status = catalogue_load(&r->catalogue, path, diag);
     if (status == STATUS_OK)
         status = data_path(&rows, "traces/published/measurements.csv", diag);
@@ -196,29 +197,29 @@ enum status reproduction_open(struct reproduction *r, const char *path, run_setu
         return status;
     r->validation.load_setup = load;
     validation_plan(&r->validation, &r->rows);
-    r->run_job = arena_array(&r->arena, r->validation.run_count + 1, sizeof *r->run_job);
+    r->job_of_run = arena_array(&r->arena, r->validation.run_count + 1, sizeof *r->job_of_run);
     for (size_t i = 0; i < r->validation.run_count; i++)
-        r->run_job[i] = SIZE_MAX;
-    for (size_t e = 0; e < r->catalogue.count; e++)
+        r->job_of_run[i] = SIZE_MAX;
+    for (size_t e = 0; e < r->catalogue.entry_count; e++)
         add_entry_jobs(r, e);
-    r->cell = heap_zalloc(r->cells + 1, sizeof *r->cell);
+    r->cell_answer = heap_zalloc(r->cell_count + 1, sizeof *r->cell_answer);
     return STATUS_OK;
 }
 
 /* ---- jobs ---- */
 
-static void want_points(struct reproduction *r, size_t entry)
+static void mark_jobs_of_points(struct reproduction *r, size_t entry)
 {
-    for (size_t i = 0; i < r->points; i++)
+    for (size_t i = 0; i < r->point_count; i++)
         if (r->point[i].entry == entry && r->point[i].job != SIZE_MAX)
             r->job[r->point[i].job].is_wanted = true;
 }
 
-enum status reproduction_want(struct reproduction *r, size_t e, struct diag *diag)
+enum status reproduction_mark_wanted(struct reproduction *r, size_t e, struct diag *diag)
 {
     const struct catalogue_entry *entry = &r->catalogue.entry[e];
-    want_points(r, e);
-    for (size_t i = 0; i < entry->claims; i++) {
+    mark_jobs_of_points(r, e);
+    for (size_t i = 0; i < entry->claim_count; i++) {
         const struct point_selector *of[] = {&entry->claim[i].left, &entry->claim[i].right};
         for (size_t k = 0; k < ARRAY_LEN(of); k++) {
             size_t other = e;
@@ -227,10 +228,10 @@ enum status reproduction_want(struct reproduction *r, size_t e, struct diag *dia
             enum status status = catalogue_find(&r->catalogue, of[k]->entry, &other, diag);
             if (status != STATUS_OK)
                 return status;
-            want_points(r, other);
+            mark_jobs_of_points(r, other);
         }
     }
-    for (size_t i = 0; i < r->jobs; i++)
+    for (size_t i = 0; i < r->job_count; i++)
         if (r->job[i].kind == JOB_TRACE && r->job[i].entry == e)
             r->job[i].is_wanted = true;
     return STATUS_OK;
@@ -244,34 +245,34 @@ size_t reproduction_answer_size(const struct reproduction *r, size_t job)
     return sizes[r->job[job].kind];
 }
 
-void reproduction_do(const struct reproduction *r, size_t j, void *answer)
+void reproduction_do_job(const struct reproduction *r, size_t j, void *answer)
 {
     const struct reproduction_job *job = &r->job[j];
     assert(job->kind != JOB_TRACE);
     if (job->kind == JOB_RUN) {
-        validation_predict(&r->validation, job->run, answer);
+        validation_predict(&r->validation, job->index_in_kind, answer);
         return;
     }
     struct setup setup = {0};
     struct diag diag = {0};
     enum mfu_convention unused;
-    if (r->load(&setup, &unused, job->args, "reproduce", &diag) == STATUS_OK)
-        cell_predict(answer, &setup, job->question, job->unfit_too);
+    if (r->load_setup(&setup, &unused, job->args, "reproduce", &diag) == STATUS_OK)
+        cell_predict(answer, &setup, job->question, job->simulates_unfit);
     else
-        cell_put_error(answer, &diag);
+        cell_set_error(answer, &diag);
     setup_release(&setup);
     diag_release(&diag);
 }
 
-void reproduction_take(struct reproduction *r, size_t j, const void *answer)
+void reproduction_store_answer(struct reproduction *r, size_t j, const void *answer)
 {
     struct reproduction_job *job = &r->job[j];
     job->is_done = true;
     for (size_t i = 0; job->kind == JOB_RUN && i < r->validation.run_count; i++)
-        if (r->run_job[i] == j)
+        if (r->job_of_run[i] == j)
             memcpy(&r->validation.answer[i], answer, sizeof(struct run_answer));
     if (job->kind == JOB_CELL)
-        memcpy(&r->cell[job->run], answer, sizeof(struct cell_answer));
+        memcpy(&r->cell_answer[job->index_in_kind], answer, sizeof(struct cell_answer));
 }
 
 /* ---- judging ---- */
@@ -311,8 +312,8 @@ static void judge_published(struct reproduction_point *point)
 
 static void judge_cell(struct reproduction *r, struct reproduction_point *point)
 {
-    const struct cell_answer *answer = &r->cell[r->job[point->job].run];
-    if (!answer->succeeded) {
+    const struct cell_answer *answer = &r->cell_answer[r->job[point->job].index_in_kind];
+    if (!answer->has_succeeded) {
         point->outcome = OUTCOME_ERROR;
         point->reason = answer->error;
         return;
@@ -327,16 +328,17 @@ static void judge_cell(struct reproduction *r, struct reproduction_point *point)
 }
 
 /* Gives a point the rate of its cases one after the other. It is done once all of them are. */
-static void judge_together(const struct reproduction *r, struct reproduction_point *point)
+static void judge_combined_series(const struct reproduction *r, struct reproduction_point *point)
 {
     const struct catalogue_grid *grid = point->combined_grid;
     double per_token = 0;
     point->is_done = true;
-    for (size_t i = 0; i < grid->cases; i++)
-        point->is_done &= r->point[point->first + i * grid_point_count(&grid->axes)].is_done;
-    for (size_t i = 0; i < grid->cases && point->is_done; i++) {
+    for (size_t i = 0; i < grid->case_count; i++)
+        point->is_done &=
+            r->point[point->first_case_point + i * grid_point_count(&grid->axes)].is_done;
+    for (size_t i = 0; i < grid->case_count && point->is_done; i++) {
         const struct reproduction_point *part =
-            &r->point[point->first + i * grid_point_count(&grid->axes)];
+            &r->point[point->first_case_point + i * grid_point_count(&grid->axes)];
         if (part->predicted_text != NULL || part->outcome == OUTCOME_ERROR) {
             point->predicted_text = part->predicted_text;
             point->outcome = part->outcome;
@@ -344,7 +346,7 @@ static void judge_together(const struct reproduction *r, struct reproduction_poi
             return;
         }
         assert(part->predicted > 0 && "a rate");
-        per_token += grid->share[i] / part->predicted;
+        per_token += grid->token_share[i] / part->predicted;
     }
     if (point->is_done)
         point->predicted = 1 / per_token;
@@ -356,10 +358,10 @@ void reproduction_judge(struct reproduction *r)
         if (!r->validation.answer[run].has_succeeded && r->validation.answer[run].error[0] == '\0')
             strcpy(r->validation.answer[run].error, "not predicted");
     validation_judge(&r->validation);
-    for (size_t i = 0; i < r->points; i++) {
+    for (size_t i = 0; i < r->point_count; i++) {
         struct reproduction_point *point = &r->point[i];
         if (point->combined_grid != NULL) { /* its cases come before it */
-            judge_together(r, point);
+            judge_combined_series(r, point);
             continue;
         }
         if (point->job != SIZE_MAX && !r->job[point->job].is_done)

@@ -2,8 +2,8 @@
  * results.
  *
  * Each prediction is a job. Figures that show the same configuration share its job, so a job is done once. The caller
- * does the jobs that reproduction_want() has marked, in child processes (reproduction_do()), passes their answers to
- * reproduction_take(), and then has the points judged. Answers are plain bytes. */
+ * does the jobs that reproduction_mark_wanted() has marked, in child processes (reproduction_do_job()), passes their answers to
+ * reproduction_store_answer(), and then has the points judged. Answers are plain bytes. */
 #ifndef PREDICT_REPRODUCE_REPRODUCTION_H
 #define PREDICT_REPRODUCE_REPRODUCTION_H
 
@@ -24,10 +24,10 @@ struct reproduction_job {
     enum job_kind kind;
     const char *key;  /* a text of all that the answer depends on, apart from the program */
     const char *args; /* of CELL and TRACE: options of `predict` */
-    /* RUN: index of the validation's run; CELL: index in cell[]; TRACE: number of the timeline in its entry */
-    size_t run;
+    /* RUN: index of the validation's run; CELL: index in cell_answer[]; TRACE: number of the timeline in its entry */
+    size_t index_in_kind;
     enum cell_question question;
-    bool unfit_too;
+    bool simulates_unfit;
     size_t entry; /* of TRACE: the entry that shows the timeline */
     bool is_wanted, is_done;
 };
@@ -49,7 +49,7 @@ struct reproduction_point {
     bool is_done;         /* its job, or those of its cases, have ended */
     /* of a combined series: the grid, and the point of its first case; NULL, 0: the point is of no such series */
     const struct catalogue_grid *combined_grid;
-    size_t first;
+    size_t first_case_point;
 };
 
 struct reproduction {
@@ -57,12 +57,13 @@ struct reproduction {
     struct catalogue catalogue;
     struct external_runs rows;
     struct validation validation;
-    run_setup_function *load;
+    run_setup_function *load_setup;
     struct reproduction_job *job;
-    size_t *run_job; /* the job of each run of the validation; SIZE_MAX: no figure shows the run */
-    struct cell_answer *cell;
+    /* the job of each run of the validation; SIZE_MAX: no figure shows the run */
+    size_t *job_of_run;
+    struct cell_answer *cell_answer;
     struct reproduction_point *point; /* in the order of the entries */
-    size_t jobs, job_capacity, cells, points, point_capacity;
+    size_t job_count, job_capacity, cell_count, point_count, point_capacity;
 };
 
 /* Reads the catalogue and the measurements that ship with the program, and plans all points. path: the file of the
@@ -73,14 +74,14 @@ void reproduction_release(struct reproduction *r);
 
 /* Marks as wanted the jobs that an entry needs: for its points, for points that its claims refer to, and for its
  * timelines. */
-enum status reproduction_want(struct reproduction *r, size_t entry, struct diag *diag);
+enum status reproduction_mark_wanted(struct reproduction *r, size_t entry, struct diag *diag);
 
 /* Returns the size of the answer to a job, at most REPRODUCTION_ANSWER_MAX bytes; 0 for a TRACE. */
 size_t reproduction_answer_size(const struct reproduction *r, size_t job);
 enum { REPRODUCTION_ANSWER_MAX = 8192 };
-/* reproduction_do() does a job; `answer` has room for its bytes, zeroed. reproduction_take() stores the answer. */
-void reproduction_do(const struct reproduction *r, size_t job, void *answer);
-void reproduction_take(struct reproduction *r, size_t job, const void *answer);
+/* reproduction_do_job() does a job; `answer` has room for its bytes, zeroed. reproduction_store_answer() stores the answer. */
+void reproduction_do_job(const struct reproduction *r, size_t job, void *answer);
+void reproduction_store_answer(struct reproduction *r, size_t job, const void *answer);
 
 /* Fills in the values and outcomes of all points whose jobs are done. */
 void reproduction_judge(struct reproduction *r);

@@ -27,12 +27,13 @@ static void search_longest(const struct setup *setup, bool above, struct run_ans
                            struct diag *diag)
 {
     int64_t seq = setup->request.seq;
-    struct ladder ladder = {.first = seq, .doubles = true};
+    struct length_ladder ladder = {.shortest_tokens = seq, .is_doubling = true};
     struct longest longest;
-    while (ladder.first / 2 >= VALIDATION_SHORTEST)
-        ladder.first /= 2;
-    while (ladder_length(&ladder, ladder.rungs) <= (above ? LONGEST : seq) || ladder.rungs == 0)
-        ladder.rungs++;
+    while (ladder.shortest_tokens / 2 >= VALIDATION_SHORTEST)
+        ladder.shortest_tokens /= 2;
+    while (ladder_length(&ladder, ladder.length_count) <= (above ? LONGEST : seq) ||
+           ladder.length_count == 0)
+        ladder.length_count++;
     if (longest_find(&longest, setup, &setup->request, &ladder, seq, NULL, diag) != STATUS_OK)
         return;
     answer->longest_tokens = longest.tokens;

@@ -118,8 +118,8 @@ static void check_layer_bound(const char *label, const struct setup *setup,
     if (!layer_key_make(&least, &p->choices, request, true) ||
         !layer_key_make(&own, &p->choices, request, false))
         return;
-    struct bound_layer kernels = layer_sums(setup, request, &least),
-                       layer = layer_sums(setup, request, &own);
+    struct bound_layer kernels = layer_kernel_sums(setup, request, &least),
+                       layer = layer_kernel_sums(setup, request, &own);
     CHECK(label, kernels.kernels_s > 0);
     CHECK(label, bound_step_from_layer_s(setup, &p->choices, &kernels) <= p->sim.step_s);
     layer.kernels_s = kernels.kernels_s;
@@ -144,13 +144,13 @@ static void check_candidate(struct setup *setup, const struct candidate *c)
         (long long)c->request.dp, c->request.weights, c->request.activations);
     if (prediction_make(&p, &question, &diag) == STATUS_OK) {
         double bound_s = prediction_step_lower_bound_s(&p);
-        CHECK(label, c->bound_s <= p.sim.step_s);
+        CHECK(label, c->step_lower_bound_s <= p.sim.step_s);
         CHECK(label, bound_s <= p.sim.step_s * (1 + 1e-9));
         check_layer_bound(label, setup, &c->request, &p);
-        CHECK(label, c->least_bytes <= (double)p.verdict.needed_bytes[LIMIT_DEVICE]);
+        CHECK(label, c->gpu_lower_bound_bytes <= (double)p.verdict.needed_bytes[LIMIT_DEVICE]);
         CHECK(label, ranks_of_node(setup) * bound_saved_host_bytes(&p.choices) <=
                          (double)p.verdict.needed_bytes[LIMIT_HOST]);
-        CHECK_CLOSE(label, prediction_tokens(&p), c->tokens, 1e-15);
+        CHECK_CLOSE(label, prediction_tokens(&p), c->step_tokens, 1e-15);
         if (p.choices.activations != CHOICE_ACTIVATIONS_RATIO)
             check_repairs(label, setup, &c->request, &p);
     }
@@ -170,15 +170,15 @@ static void nothing_is_better_than_its_bounds(void)
         struct space_open all = {.strategy = questions[i].strategy == NULL,
                                  .placement = true,
                                  .stage_placement = true,
-                                 .layout = true,
+                                 .ring_layout = true,
                                  .packed_sets = questions[i].lengths != NULL ? &packed_sets : NULL};
         if (load(&setup, i, &diag) &&
             space_add(&space, &setup, questions[i].gpus, all, &diag) == STATUS_OK)
-            for (size_t n = 0, c = i % questions[i].every; c < space.count;
+            for (size_t n = 0, c = i % questions[i].every; c < space.candidate_count;
                  n++, c += questions[i].every)
                 if (check_today(n, SIZE_MAX, DAYS))
                     check_candidate(&setup, &space.row[c]);
-        CHECK(questions[i].model, space.count > 10);
+        CHECK(questions[i].model, space.candidate_count > 10);
         space_release(&space);
         packed_sets_release(&packed_sets);
         diag_release(&diag);
@@ -265,7 +265,7 @@ static void short_steps_tell_of_long_ones(void)
         struct diag diag = {0};
         struct space space = {0};
         if (open_long_steps(&setup, &space, &long_steps[q], &diag))
-            for (size_t n = 0, i = 0; i < space.count; n++, i += long_steps[q].every)
+            for (size_t n = 0, i = 0; i < space.candidate_count; n++, i += long_steps[q].every)
                 if (check_today(n, SIZE_MAX, LONG_DAYS))
                     check_shortened(&checks, &setup, &space.row[i].request);
         space_release(&space);
@@ -286,9 +286,9 @@ static void the_boundary_does_not_depend_on_the_guess(void)
     static const int64_t guesses[] = {0, 1024, 300000, 50000000};
     struct setup setup = {0};
     struct diag diag = {0};
-    struct ladder ladder;
+    struct length_ladder ladder;
     if (load(&setup, 0, &diag) &&
-        CHECK_INT("ladder", ladder_of(&ladder, &setup.request, &diag), STATUS_OK)) {
+        CHECK_INT("ladder", ladder_make(&ladder, &setup.request, &diag), STATUS_OK)) {
         int64_t first = 0;
         for (size_t i = 0; i < ARRAY_LEN(guesses); i++) {
             struct longest longest;
@@ -297,7 +297,7 @@ static void the_boundary_does_not_depend_on_the_guess(void)
                 longest_find(&longest, &setup, &setup.request, &ladder, guesses[i], NULL, &diag),
                 STATUS_OK);
             CHECK("at fits", longest.verdict.fits && !longest.next_verdict.fits);
-            CHECK_INT("one step", longest.next - longest.tokens, ladder.first);
+            CHECK_INT("one step", longest.next_tokens - longest.tokens, ladder.shortest_tokens);
             first = first > 0 ? first : longest.tokens;
             CHECK_INT("same", longest.tokens, first);
         }

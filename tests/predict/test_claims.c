@@ -15,7 +15,7 @@ static void make(const double a[3], const double b[3])
 {
     static const char *const xs[] = {"64K", "128K", "256K"};
     static const char *const names[] = {"a", "b"};
-    entry = (struct catalogue_entry){.kind = ENTRY_CHART, .name = {"test:fig1"}, .names = 1};
+    entry = (struct catalogue_entry){.kind = ENTRY_CHART, .name = {"test:fig1"}, .name_count = 1};
     for (size_t i = 0; i < 6; i++) {
         double value = i < 3 ? a[i] : b[i - 3];
         points[i] = (struct reproduction_point){.panel = "",
@@ -30,8 +30,9 @@ static void make(const double a[3], const double b[3])
                                                 .measure = MEASURE_TOKENS,
                                                 .is_done = true};
     }
-    r = (struct reproduction){
-        .catalogue = {.entry = &entry, .count = 1}, .point = points, .points = ARRAY_LEN(points)};
+    r = (struct reproduction){.catalogue = {.entry = &entry, .entry_count = 1},
+                              .point = points,
+                              .point_count = ARRAY_LEN(points)};
 }
 
 static enum claim_verdict judge(const struct catalogue_claim *claim, const char *holds_word)
@@ -49,8 +50,8 @@ static const struct catalogue_claim ratio = {.statement = "a is twice b",
                                              .right = {.series = {"b"}, .series_count = 1},
                                              .at_least = 2,
                                              .at_most = NAN,
-                                             .more = 1,
-                                             .less = NAN};
+                                             .wider_low = 1,
+                                             .wider_high = NAN};
 
 static void a_ratio_holds_where_all_places_do(void)
 {
@@ -84,7 +85,7 @@ static void a_crossover_lies_where_the_paper_says_or_beside(void)
 {
     struct catalogue_claim claim = ratio;
     claim.kind = CLAIM_CROSSOVER;
-    claim.from = claim.to = "128K";
+    claim.crossover_from = claim.crossover_to = "128K";
     make((double[]){30, 10, 5}, (double[]){20, 20, 20});
     CHECK_INT("at 128K", judge(&claim, "crosses at 128K"), CLAIM_HOLDS);
     make((double[]){30, 30, 5}, (double[]){20, 20, 20});
@@ -133,27 +134,27 @@ static struct entry_outcome outcome(double one, double other)
         points[i].counts_in_means = true;
         points[i].error = errors[i];
     }
-    return outcome_of(&r, 0);
+    return outcome_of_entry(&r, 0);
 }
 
 static void a_table_matches_within_its_tolerance(void)
 {
     CHECK_INT("mean 5 %", outcome(0.05, -0.05).state, STATE_MATCHED);
-    CHECK_INT("mean 5.5 %", outcome(0.05, -0.06).state, STATE_OFF);
-    CHECK_INT("worst 16 %", outcome(0.16, 0).state, STATE_OFF);
+    CHECK_INT("mean 5.5 %", outcome(0.05, -0.06).state, STATE_NOT_MATCHED);
+    CHECK_INT("worst 16 %", outcome(0.16, 0).state, STATE_NOT_MATCHED);
     CHECK_CLOSE("the worst keeps its sign", outcome(-0.16, 0.1).worst_error, -0.16, 1e-12);
-    CHECK_CLOSE("bias", outcome(-0.16, 0.1).bias, -0.03, 1e-12);
+    CHECK_CLOSE("bias", outcome(-0.16, 0.1).mean_signed_error, -0.03, 1e-12);
 }
 
 static void a_wrong_verdict_is_off(void)
 {
     outcome(0.01, 0.01);
     points[1].outcome = OUTCOME_WRONG;
-    struct entry_outcome o = outcome_of(&r, 0);
-    CHECK_INT("off", o.state, STATE_OFF);
-    CHECK_INT("one verdict", o.verdicts, 1);
+    struct entry_outcome o = outcome_of_entry(&r, 0);
+    CHECK_INT("off", o.state, STATE_NOT_MATCHED);
+    CHECK_INT("one verdict", o.verdict_count, 1);
     points[1].outcome = OUTCOME_RIGHT;
-    CHECK_INT("matched", outcome_of(&r, 0).state, STATE_MATCHED);
+    CHECK_INT("matched", outcome_of_entry(&r, 0).state, STATE_MATCHED);
 }
 
 static const struct check_case cases[] = {

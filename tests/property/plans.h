@@ -196,7 +196,8 @@ static inline double plan_best(struct plan_world *w, struct text *options)
     double most = 0;
     if (best_find(&best, GOAL_SPEED, &w->setup, w->open, &unread) == STATUS_OK) {
         most = best.row[0].rate_bound;
-        for (size_t i = 0; i < 2 && i < best.count && best.row[i].kind == OUTCOME_TIMED; i++)
+        for (size_t i = 0; i < 2 && i < best.row_count && best.row[i].kind == OUTCOME_SIMULATED;
+             i++)
             plan_row_can_be_pasted(w, &best.row[i]);
         if (options != NULL)
             request_put_options(options, &best.row[0].request);
@@ -312,7 +313,7 @@ static inline void plan_set_open(struct plan_set *set, const struct plan_world *
     struct space space = {0};
     struct diag unread = {0};
     if (space_add(&space, &w->setup, w->setup.cluster.gpus, w->open, &unread) == STATUS_OK)
-        for (size_t i = 0; i < space.count; i++)
+        for (size_t i = 0; i < space.candidate_count; i++)
             plan_set_add(set, &space.row[i].request);
     space_release(&space);
     diag_release(&unread);

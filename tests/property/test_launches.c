@@ -183,14 +183,15 @@ static bool is_same_model(const struct transformer *a, const struct transformer 
 /* Returns the weights choice, taking HSDP with shards over all ranks that have the same weights as ZeRO-3. */
 static int weights_of(const struct choices *c)
 {
-    bool whole = c->weights == CHOICE_WEIGHTS_HSDP && c->shard == expressible_sharing(c);
+    bool whole =
+        c->weights == CHOICE_WEIGHTS_HSDP && c->shard == expressible_weight_sharing_ranks(c);
     return whole ? CHOICE_WEIGHTS_ZERO3 : c->weights;
 }
 
 /* Appends the name of each choice in which two differ, as far as it changes anything. */
 static void put_differences(struct text *out, const struct choices *a, const struct choices *b)
 {
-    bool shared = expressible_sharing(a) > 1, ring = a->cp > 1;
+    bool shared = expressible_weight_sharing_ranks(a) > 1, ring = a->cp > 1;
     const struct {
         const char *name;
         bool differs;
@@ -253,8 +254,8 @@ static bool round_trip(struct check_random *random, enum framework framework, st
     fill_request(r, random, framework);
     if (framework >= FRAMEWORK_AXOLOTL)
         fill_trainer(r, random);
-    bool expressed =
-        resolve_choices(&written, r, NULL, NULL) == STATUS_OK && expressible(framework, &written);
+    bool expressed = resolve_choices(&written, r, NULL, NULL) == STATUS_OK &&
+                     expressible_is(framework, &written);
     if (expressed) {
         CHECK_INT("it is written", launch_print(&text, framework, &written, &diag), STATUS_OK);
         snprintf(vocab, sizeof vocab, "vocab=%lld", (long long)setup->model.vocab);

@@ -1,0 +1,91 @@
+#include "predict/plan/probable.h"
+
+#include "base/interrupt.h"
+
+/* Begins a search anew with another probability. Messages of a search that finds nothing are not kept. */
+static enum status search_with_probability(struct best *best, enum plan_goal goal,
+                                           struct setup *setup, struct space_open open,
+                                           double probability)
+{
+    const struct search_limits limits = best->limits;
+    struct diag unread = {0};
+    best_release(best);
+    *best = (struct best){.limits = limits};
+    setup->fits_probability = probability;
+    enum status status = best_find(best, goal, setup, open, &unread);
+    diag_release(&unread);
+    return status;
+}
+
+/* Finds the configuration that fits with the highest probability of at least one half, where none fits with the one
+ * that was asked for. */
+static enum status find_most_probable(struct probable_choice *chosen, struct best *best,
+                                      enum plan_goal goal, struct setup *setup,
+                                      struct space_open open)
+{
+    static const double less[] = {0.8, 0.7, 0.6};
+    enum status status = search_with_probability(best, goal, setup, open, 0.5);
+    chosen->taken_probability = 0.5;
+    for (size_t i = 0; i < ARRAY_LEN(less) && status == STATUS_OK && interrupt_signal() == 0; i++) {
+        struct best other = {.limits = best->limits};
+        if (less[i] >= chosen->asked_probability)
+            continue;
+        if (search_with_probability(&other, goal, setup, open, less[i]) == STATUS_OK) {
+            best_release(best);
+            *best = other;
+            chosen->taken_probability = less[i];
+            break;
+        }
+        best_release(&other);
+    }
+    setup->fits_probability = chosen->taken_probability;
+    return status;
+}
+
+/* Finds a configuration with a longer sequence than the winner that fits with a probability of at least one half. */
+static void find_less_probable_longer(struct probable_choice *chosen, const struct best *best,
+                                      struct setup *setup, struct space_open open)
+{
+    const struct outcome winner = best->row[0];
+    struct best other = {.limits = best->limits};
+    other.limits.outcome_to_beat = &winner;
+    if (search_with_probability(&other, GOAL_LONGEST, setup, open, 0.5) == STATUS_OK &&
+        other.row[0].verdict.fits_probability < chosen->asked_probability)
+        chosen->less_probable_outcome = other.row[0];
+    best_release(&other);
+    setup->fits_probability = chosen->asked_probability;
+}
+
+/* Takes the less probable configuration that the search found, if it is better than the winner. */
+static void take_less_probable(struct probable_choice *chosen, const struct best *best)
+{
+    bool better =
+        best->goal == GOAL_GPUS
+            ? best->less_probable_gpu_count > 0 && best->less_probable_gpu_count < best->gpu_count
+            : best_is_better(best->goal, &best->less_probable_best, &best->row[0]);
+    if (better) {
+        chosen->less_probable_outcome = best->less_probable_best;
+        chosen->less_probable_gpu_count = best->less_probable_gpu_count;
+    }
+}
+
+enum status probable_find(struct probable_choice *chosen, struct best *best, enum plan_goal goal,
+                          struct setup *setup, struct space_open open, double probability,
+                          struct diag *diag)
+{
+    *chosen = (struct probable_choice){.asked_probability = probability,
+                                       .taken_probability = probability};
+    const struct request given = setup->request;
+    setup->fits_probability = probability;
+    enum status status = best_find(best, goal, setup, open, diag);
+    if (probability <= 0.5 || best_end_reason(best) != NULL || open.packed_sets != NULL)
+        return status;
+    setup->request = given;
+    if (status == STATUS_NO)
+        status = find_most_probable(chosen, best, goal, setup, open);
+    else if (status == STATUS_OK && goal == GOAL_LONGEST)
+        find_less_probable_longer(chosen, best, setup, open);
+    else if (status == STATUS_OK)
+        take_less_probable(chosen, best);
+    return status;
+}
