@@ -65,7 +65,7 @@ static void prepare_direct_calls(struct direct_calls *d, const struct ir *ir,
         if (!cpu_math_rows[ir->op.kind[op]].run)
             continue;
         d->call_count++;
-        size_t needs = cpu_scratch(ir, op);
+        size_t needs = cpu_scratch_floats(ir, op);
         scratch = needs > scratch ? needs : scratch;
         *call = (struct call){.work = ir_work(ir, op),
                               .op = op,

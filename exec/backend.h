@@ -49,7 +49,7 @@ struct call {
     /* the rank's rows of experts, if routing is not even (exec/assignment.h); else NULL */
     const struct routed_rows *routed_rows;
     struct exec_model model;
-    struct exec_adamw adamw; /* step: number of the current step */
+    struct exec_adamw adamw; /* step_number: that of the current step */
     uint8_t read_count, write_count;
     struct operand read[CALL_OPERANDS_MAX], write[CALL_OPERANDS_MAX];
 };

@@ -17,7 +17,7 @@ struct exec_model {
 
 struct exec_adamw {
     double lr, beta1, beta2, eps, weight_decay;
-    int64_t first_step; /* number of the first step run, from 1; 0: 1 */
+    int64_t step_number; /* number of the first step that is run, from 1; 0: 1 */
     double max_norm; /* limit of the norm of all gradients, for schedules that clip; 0: no limit */
 };
 

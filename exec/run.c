@@ -157,8 +157,8 @@ void run_fill_call(struct exec_run *run, uint32_t rank, uint32_t op, struct call
     }
     call->model = run->options->model;
     call->adamw = run->options->adamw;
-    call->adamw.first_step =
-        (call->adamw.first_step > 0 ? call->adamw.first_step : 1) + run->step_number;
+    call->adamw.step_number =
+        (call->adamw.step_number > 0 ? call->adamw.step_number : 1) + run->step_number;
     call->read_count = ir->op.read_count[op];
     call->write_count = ir->op.write_count[op];
     for (uint32_t k = 0; k < call->read_count; k++)

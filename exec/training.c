@@ -316,7 +316,7 @@ static enum status collect_bound_buffer(void *user, const struct exec_buffer *bu
 static struct exec_adamw adamw_of_run(const struct training *t, const struct exec_adamw *adamw)
 {
     struct exec_adamw from = *adamw;
-    from.first_step = t->options.zero_moments || t->reference == NULL ? 1 : TRAINING_STEP;
+    from.step_number = t->options.zero_moments || t->reference == NULL ? 1 : TRAINING_STEP;
     return from;
 }
 
@@ -412,7 +412,7 @@ enum status training_run_reference(struct training *t, const struct exec_adamw *
 {
     assert(t->reference != NULL);
     const struct reference_routing routing = routing_of(t->ir);
-    int64_t first = adamw_of_run(t, adamw).first_step;
+    int64_t first = adamw_of_run(t, adamw).step_number;
     set_initial_values(t, t->reference);
     for (uint32_t i = 0; i < steps; i++) {
         struct reference_batch batch = {.tokens = t->batches + i * tokens_per_batch(t->ir),
@@ -431,7 +431,7 @@ enum status training_run_reference(struct training *t, const struct exec_adamw *
 void training_reference_update(struct training *t, const struct exec_adamw *adamw)
 {
     set_initial_values(t, t->reference);
-    training_update_reference(t->reference, t->ir, adamw, adamw_of_run(t, adamw).first_step);
+    training_update_reference(t->reference, t->ir, adamw, adamw_of_run(t, adamw).step_number);
 }
 
 enum dtype training_storage_dtype(const struct ir *ir)
@@ -467,7 +467,7 @@ enum status training_run_rounded_reference(const struct training *t, struct refe
                                               .seed = seed};
     enum status status = reference_gradients(r, &batch, loss, diag);
     if (status == STATUS_OK)
-        training_update_reference(r, t->ir, adamw, adamw_of_run(t, adamw).first_step);
+        training_update_reference(r, t->ir, adamw, adamw_of_run(t, adamw).step_number);
     return status;
 }
 

@@ -88,7 +88,7 @@ static bool allocate_sets(struct direct_plan *a, const struct size *s, bool back
         if ((b->stats = new_filled_buffer(DTYPE_F32, rows, 16 * i + 8)) == NULL)
             return false;
     }
-    return cudaMalloc(&a->scratch, fused_scratch(a->fused) + 1) == cudaSuccess;
+    return cudaMalloc(&a->scratch, fused_scratch_bytes(a->fused) + 1) == cudaSuccess;
 }
 
 static void release_plan(struct direct_plan *a, const struct cudnn *dnn)
@@ -182,7 +182,7 @@ static double direct_call_s(const struct cudnn *dnn, const struct size *s, bool 
         .dim = s->dim,
         .vdim = s->dim,
         .mask = s->mask == MASK_CAUSAL ? FUSED_FROM_START : FUSED_ALL,
-        .backward = backward,
+        .is_backward = backward,
     };
     struct direct_plan a = {.measured_calls = repeats,
                             .call_count = microbench_warmup_runs((uint32_t)repeats) + repeats,

@@ -10,8 +10,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Returns the keys of the piece that row i of it sees. */
-static struct visible visible_in(const struct attention_piece *piece, int64_t i)
+/* Returns the keys of a piece that row i of the piece sees. */
+static struct visible_keys visible_keys_of_row(const struct attention_piece *piece, int64_t i)
 {
     int64_t kv = piece->key_count, offset = piece->offset;
     if (offset < -kv - piece->query_count) /* so that sums cannot overflow */
@@ -23,12 +23,12 @@ static struct visible visible_in(const struct attention_piece *piece, int64_t i)
         begin = end - piece->window;
     if (end > kv)
         end = kv;
-    return begin < end ? (struct visible){piece->first_key + begin, piece->first_key + end}
-                       : (struct visible){0, 0};
+    return begin < end ? (struct visible_keys){piece->first_key + begin, piece->first_key + end}
+                       : (struct visible_keys){0, 0};
 }
 
-/* Returns the last piece that begins at row i or before it; NULL: none does. */
-static const struct attention_piece *piece_before(const struct call *call, int64_t i)
+/* Returns the last piece whose first row is at most i; NULL: there is none. */
+static const struct attention_piece *last_piece_up_to_row(const struct call *call, int64_t i)
 {
     uint32_t low = 0, high = call->seen_piece_count;
     while (low < high) {
@@ -41,26 +41,26 @@ static const struct attention_piece *piece_before(const struct call *call, int64
     return low > 0 ? &call->seen_pieces[low - 1] : NULL;
 }
 
-struct visible cpu_visible(const struct call *call, int64_t i)
+struct visible_keys cpu_visible_keys(const struct call *call, int64_t i)
 {
     const struct work *work = call->work;
     if (work->attention.mask == MASK_FULL)
-        return (struct visible){0, work->attention.kv};
+        return (struct visible_keys){0, work->attention.kv};
     if (work->attention.mask >= MASK_DOCUMENTS) {
-        const struct attention_piece *piece = piece_before(call, i);
+        const struct attention_piece *piece = last_piece_up_to_row(call, i);
         if (piece == NULL || i >= piece->first_query + piece->query_count)
-            return (struct visible){0, 0};
-        return visible_in(piece, i - piece->first_query);
+            return (struct visible_keys){0, 0};
+        return visible_keys_of_row(piece, i - piece->first_query);
     }
     struct attention_piece whole = {.query_count = work->attention.q,
                                     .key_count = work->attention.kv,
                                     .offset = work->attention.offset};
     if (work->attention.mask == MASK_WINDOW)
         whole.window = work->attention.window;
-    return visible_in(&whole, i);
+    return visible_keys_of_row(&whole, i);
 }
 
-size_t cpu_attention_scratch(const struct work *work)
+size_t cpu_attention_scratch_floats(const struct work *work)
 {
     (void)work;
     return (size_t)ATTENTION_QUERY_TILE * (ATTENTION_KEY_TILE + 2);
@@ -78,8 +78,8 @@ static int64_t max_i64(int64_t a, int64_t b)
 
 /* Turns the scores of one query row within a tile of keys into probabilities relative to the row's running maximum.
  * *scale: the factor by which the row's earlier sums must be multiplied. */
-static void tile_row(float *score, int64_t begin, int64_t end, int64_t width, float *maximum,
-                     float *sum, float *scale)
+static void softmax_tile_row(float *score, int64_t begin, int64_t end, int64_t width,
+                             float *maximum, float *sum, float *scale)
 {
     float top = lanes_max(score + begin, end - begin);
     if (top < *maximum)
@@ -96,8 +96,9 @@ static void tile_row(float *score, int64_t begin, int64_t end, int64_t width, fl
 }
 
 /* Computes one tile of queries of one head. */
-static void query_tile(const struct call *call, const float *q, const float *k, const float *v,
-                       float *o, float *lse, int64_t first, int64_t rows, float *scratch)
+static void attend_query_tile(const struct call *call, const float *q, const float *k,
+                              const float *v, float *o, float *lse, int64_t first, int64_t rows,
+                              float *scratch)
 {
     const struct work *work = call->work;
     const int64_t dim = work->attention.dim, heads = work->attention.heads;
@@ -111,9 +112,9 @@ static void query_tile(const struct call *call, const float *q, const float *k, 
         maximum[i] = -INFINITY;
         sum[i] = 0;
     }
-    int64_t begin = cpu_visible(call, first).begin, end = 0;
+    int64_t begin = cpu_visible_keys(call, first).begin, end = 0;
     for (int64_t i = 0; i < rows; i++) { /* rows that see nothing have an empty range at 0 */
-        struct visible keys = cpu_visible(call, first + i);
+        struct visible_keys keys = cpu_visible_keys(call, first + i);
         if (keys.begin == keys.end)
             continue;
         begin = end == 0 ? keys.begin : min_i64(begin, keys.begin);
@@ -125,14 +126,14 @@ static void query_tile(const struct call *call, const float *q, const float *k, 
                     (blasint)dim, 1 / sqrtf((float)dim), q, (blasint)step, k + key * k_step,
                     (blasint)k_step, 0, score, ATTENTION_KEY_TILE);
         for (int64_t i = 0; i < rows; i++) {
-            struct visible keys = cpu_visible(call, first + i);
+            struct visible_keys keys = cpu_visible_keys(call, first + i);
             float *row = score + i * ATTENTION_KEY_TILE, scale;
             int64_t from = max_i64(keys.begin - key, 0), to = min_i64(keys.end - key, width);
             if (from >= to) {
                 memset(row, 0, (size_t)width * sizeof *row);
                 continue;
             }
-            tile_row(row, from, to, width, &maximum[i], &sum[i], &scale);
+            softmax_tile_row(row, from, to, width, &maximum[i], &sum[i], &scale);
             if (scale != 1)
                 for (int64_t d = 0; d < vdim; d++)
                     o[i * o_step + d] *= scale;
@@ -159,8 +160,8 @@ const char *cpu_attention(const struct call *call, float *scratch)
         for (int64_t i = 0; i < work->attention.q; i += ATTENTION_QUERY_TILE) {
             int64_t rows = min_i64(ATTENTION_QUERY_TILE, work->attention.q - i);
             const int64_t row = i * heads + h, key = h / group;
-            query_tile(call, q + row * dim, k + key * dim, v + key * vdim, o + row * vdim,
-                       lse + row, i, rows, scratch);
+            attend_query_tile(call, q + row * dim, k + key * dim, v + key * vdim, o + row * vdim,
+                              lse + row, i, rows, scratch);
         }
     return NULL;
 }
@@ -199,7 +200,8 @@ const char *cpu_merge(const struct call *call, float *scratch)
     return NULL;
 }
 
-/* A head's sink is a score without a key: its share of the softmax goes to nothing. */
+/* A head's sink is a score without a key and a value: it enlarges the sum of the softmax and adds nothing to the
+ * output. */
 const char *cpu_sink(const struct call *call, float *scratch)
 {
     (void)scratch;

@@ -9,28 +9,29 @@
 #include <math.h>
 #include <string.h>
 
-size_t cpu_attention_backward_scratch(const struct work *work)
+size_t cpu_attention_backward_scratch_floats(const struct work *work)
 {
     return (size_t)ATTENTION_QUERY_TILE * ATTENTION_KEY_TILE * 2 + (size_t)work->attention.q;
 }
 
-struct head { /* one query head and the key head it uses, at their first rows */
+struct backward_head { /* one query head and its key head; pointers are to their first rows */
     const struct call *call;
     const struct work *work;
     const float *q, *k, *v, *o, *lse, *d_o;
     float *dq, *dk, *dv;
-    float *p, *ds;                                          /* (query tile, key tile) */
-    const float *delta;                                     /* (q) */
-    int64_t step, k_step, v_step, o_step, heads, dim, vdim; /* steps: floats between two rows */
+    float *p, *ds;      /* (query tile, key tile) */
+    const float *delta; /* (q) */
+    int64_t q_stride, k_stride, v_stride, o_stride, heads, dim,
+        vdim; /* strides: floats from one row to the next */
 };
 
 /* Turns the products S and dP of one tile into P and dS, in place; both are 0 where the mask hides a key. */
-static void tile_probabilities(const struct head *h, int64_t first, int64_t rows, int64_t key,
-                               int64_t width)
+static void tile_probabilities(const struct backward_head *h, int64_t first, int64_t rows,
+                               int64_t key, int64_t width)
 {
     float scale = 1 / sqrtf((float)h->dim);
     for (int64_t i = 0; i < rows; i++) {
-        struct visible keys = cpu_visible(h->call, first + i);
+        struct visible_keys keys = cpu_visible_keys(h->call, first + i);
         int64_t from = keys.begin - key, to = keys.end - key;
         from = from < 0 ? 0 : from > width ? width : from;
         to = to < from ? from : to > width ? width : to;
@@ -49,25 +50,27 @@ static void tile_probabilities(const struct head *h, int64_t first, int64_t rows
     }
 }
 
-static bool tile_hidden(const struct head *h, int64_t first, int64_t rows, int64_t key,
-                        int64_t width)
+static bool tile_is_hidden(const struct backward_head *h, int64_t first, int64_t rows, int64_t key,
+                           int64_t width)
 {
     for (int64_t i = 0; i < rows; i++) {
-        struct visible keys = cpu_visible(h->call, first + i);
+        struct visible_keys keys = cpu_visible_keys(h->call, first + i);
         if (keys.begin < key + width && keys.end > key)
             return false;
     }
     return true;
 }
 
-static void tile(const struct head *h, int64_t first, int64_t rows, int64_t key, int64_t width)
+static void backward_tile(const struct backward_head *h, int64_t first, int64_t rows, int64_t key,
+                          int64_t width)
 {
     const blasint r = (blasint)rows, w = (blasint)width, d = (blasint)h->dim, dv = (blasint)h->vdim;
-    const blasint step = (blasint)h->step, k_step = (blasint)h->k_step, ld = ATTENTION_KEY_TILE;
-    const blasint o_step = (blasint)h->o_step, v_step = (blasint)h->v_step;
-    const float *q = h->q + first * h->step, *d_o = h->d_o + first * h->o_step;
-    const float *k = h->k + key * h->k_step, *v = h->v + key * h->v_step;
-    if (tile_hidden(h, first, rows, key, width))
+    const blasint step = (blasint)h->q_stride, k_step = (blasint)h->k_stride,
+                  ld = ATTENTION_KEY_TILE;
+    const blasint o_step = (blasint)h->o_stride, v_step = (blasint)h->v_stride;
+    const float *q = h->q + first * h->q_stride, *d_o = h->d_o + first * h->o_stride;
+    const float *k = h->k + key * h->k_stride, *v = h->v + key * h->v_stride;
+    if (tile_is_hidden(h, first, rows, key, width))
         return;
     cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, r, w, d, 1 / sqrtf((float)h->dim), q, step,
                 k, k_step, 0, h->p, ld);
@@ -75,21 +78,21 @@ static void tile(const struct head *h, int64_t first, int64_t rows, int64_t key,
                 h->ds, ld);
     tile_probabilities(h, first, rows, key, width);
     cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, w, dv, r, 1, h->p, ld, d_o, o_step, 1,
-                h->dv + key * h->v_step, v_step);
+                h->dv + key * h->v_stride, v_step);
     cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, w, d, r, 1, h->ds, ld, q, step, 1,
-                h->dk + key * h->k_step, k_step);
+                h->dk + key * h->k_stride, k_step);
     cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, r, d, w, 1, h->ds, ld, k, k_step, 1,
-                h->dq + first * h->step, step);
+                h->dq + first * h->q_stride, step);
 }
 
-static void find_delta(const struct head *h, float *delta)
+static void compute_delta(const struct backward_head *h, float *delta)
 {
     for (int64_t i = 0; i < h->work->attention.q; i++) {
         if (h->work->attention.delta) { /* h->o: (q, heads) */
             delta[i] = h->o[i * h->heads];
             continue;
         }
-        const float *o = h->o + i * h->o_step, *d_o = h->d_o + i * h->o_step;
+        const float *o = h->o + i * h->o_stride, *d_o = h->d_o + i * h->o_stride;
         float sum = 0;
         for (int64_t d = 0; d < h->vdim; d++)
             sum += o[d] * d_o[d];
@@ -111,7 +114,7 @@ const char *cpu_attention_backward(const struct call *call, float *scratch)
     for (int64_t i = 0; i < heads; i++) {
         const int64_t at = i * dim, o_at = i * vdim, key_head = i / (heads / kv_heads);
         const int64_t k_at = key_head * dim, v_at = key_head * vdim;
-        struct head h = {
+        struct backward_head h = {
             .call = call,
             .work = work,
             .q = (const float *)call->read[0].data + at,
@@ -126,19 +129,20 @@ const char *cpu_attention_backward(const struct call *call, float *scratch)
             .p = scratch,
             .ds = scratch + ATTENTION_QUERY_TILE * ATTENTION_KEY_TILE,
             .delta = delta,
-            .step = heads * dim,
-            .k_step = kv_heads * dim,
-            .v_step = kv_heads * vdim,
-            .o_step = heads * vdim,
+            .q_stride = heads * dim,
+            .k_stride = kv_heads * dim,
+            .v_stride = kv_heads * vdim,
+            .o_stride = heads * vdim,
             .heads = heads,
             .dim = dim,
             .vdim = vdim,
         };
-        find_delta(&h, delta);
+        compute_delta(&h, delta);
         for (int64_t key = 0; key < kv; key += ATTENTION_KEY_TILE)
             for (int64_t first = 0; first < q; first += ATTENTION_QUERY_TILE)
-                tile(&h, first, q - first < ATTENTION_QUERY_TILE ? q - first : ATTENTION_QUERY_TILE,
-                     key, kv - key < ATTENTION_KEY_TILE ? kv - key : ATTENTION_KEY_TILE);
+                backward_tile(&h, first,
+                              q - first < ATTENTION_QUERY_TILE ? q - first : ATTENTION_QUERY_TILE,
+                              key, kv - key < ATTENTION_KEY_TILE ? kv - key : ATTENTION_KEY_TILE);
     }
     return NULL;
 }

@@ -23,7 +23,7 @@ int openblas_num_threads_env(void)
 
 /* ---- kernels ---- */
 
-static bool compute(void *context, struct call *call)
+static bool run_compute(void *context, struct call *call)
 {
     struct cpu_worker *worker = context;
     const char *fault = cpu_compute_call(call, worker->scratch);
@@ -36,61 +36,61 @@ bool cpu_copy(void *context, struct call *call)
 {
     struct cpu_worker *worker = context;
     struct emulated_link *link =
-        call->work->kind == WORK_D2H ? &worker->rank->d2h : &worker->rank->h2d;
+        call->work->kind == WORK_D2H ? &worker->rank->d2h_link : &worker->rank->h2d_link;
     double ready_s = run_now_s();
     uint64_t bytes = call->write[0].element_count * dtype_bytes(call->write[0].dtype);
     memmove(call->write[0].data, call->read[0].data, bytes);
-    cpu_sleep_until(cpu_link_arrival(link, ready_s, (double)bytes), &worker->run->must_stop);
+    cpu_sleep_until(cpu_link_arrival_s(link, ready_s, (double)bytes), &worker->run->must_stop);
     return true;
 }
 
 static backend_kernel *const kernels[WORK_KIND_COUNT] = {
-    [WORK_MATMUL] = compute,
-    [WORK_QUANTISE] = compute,
-    [WORK_ATTENTION] = compute,
-    [WORK_ATTENTION_BACKWARD] = compute,
-    [WORK_MERGE] = compute,
-    [WORK_SINK] = compute,
-    [WORK_SINK_BACKWARD] = compute,
-    [WORK_RMSNORM] = compute,
-    [WORK_RMSNORM_BACKWARD] = compute,
-    [WORK_LAYERNORM] = compute,
-    [WORK_LAYERNORM_BACKWARD] = compute,
-    [WORK_ROPE] = compute,
-    [WORK_ROPE_BACKWARD] = compute,
-    [WORK_LATENT_KEYS] = compute,
-    [WORK_LATENT_KEYS_BACKWARD] = compute,
-    [WORK_SWIGLU] = compute,
-    [WORK_SWIGLU_BACKWARD] = compute,
-    [WORK_GELU] = compute,
-    [WORK_GELU_BACKWARD] = compute,
-    [WORK_ROUTE] = compute,
-    [WORK_ROUTE_BACKWARD] = compute,
-    [WORK_PERMUTE] = compute,
-    [WORK_UNPERMUTE] = compute,
-    [WORK_UNPERMUTE_BACKWARD] = compute,
-    [WORK_EMBEDDING] = compute,
-    [WORK_EMBEDDING_BACKWARD] = compute,
-    [WORK_CROSS_ENTROPY] = compute,
-    [WORK_CROSS_ENTROPY_BACKWARD] = compute,
-    [WORK_CROSS_ENTROPY_PARTIAL] = compute,
-    [WORK_CROSS_ENTROPY_FINISH] = compute,
-    [WORK_CROSS_ENTROPY_PARTIAL_BACKWARD] = compute,
-    [WORK_ADD] = compute,
-    [WORK_CAST] = compute,
-    [WORK_FILL] = compute,
-    [WORK_PACK] = compute,
-    [WORK_UNPACK] = compute,
-    [WORK_HEAD_EXPAND] = compute,
-    [WORK_HEAD_REDUCE] = compute,
-    [WORK_TAKE_ROWS] = compute,
-    [WORK_ADD_ROWS] = compute,
-    [WORK_MERGE_ROWS] = compute,
-    [WORK_ROW_DOT] = compute,
-    [WORK_COLUMN_SUM] = compute,
-    [WORK_ADAMW] = compute,
-    [WORK_SQUARE_SUM] = compute,
-    [WORK_CLIP] = compute,
+    [WORK_MATMUL] = run_compute,
+    [WORK_QUANTISE] = run_compute,
+    [WORK_ATTENTION] = run_compute,
+    [WORK_ATTENTION_BACKWARD] = run_compute,
+    [WORK_MERGE] = run_compute,
+    [WORK_SINK] = run_compute,
+    [WORK_SINK_BACKWARD] = run_compute,
+    [WORK_RMSNORM] = run_compute,
+    [WORK_RMSNORM_BACKWARD] = run_compute,
+    [WORK_LAYERNORM] = run_compute,
+    [WORK_LAYERNORM_BACKWARD] = run_compute,
+    [WORK_ROPE] = run_compute,
+    [WORK_ROPE_BACKWARD] = run_compute,
+    [WORK_LATENT_KEYS] = run_compute,
+    [WORK_LATENT_KEYS_BACKWARD] = run_compute,
+    [WORK_SWIGLU] = run_compute,
+    [WORK_SWIGLU_BACKWARD] = run_compute,
+    [WORK_GELU] = run_compute,
+    [WORK_GELU_BACKWARD] = run_compute,
+    [WORK_ROUTE] = run_compute,
+    [WORK_ROUTE_BACKWARD] = run_compute,
+    [WORK_PERMUTE] = run_compute,
+    [WORK_UNPERMUTE] = run_compute,
+    [WORK_UNPERMUTE_BACKWARD] = run_compute,
+    [WORK_EMBEDDING] = run_compute,
+    [WORK_EMBEDDING_BACKWARD] = run_compute,
+    [WORK_CROSS_ENTROPY] = run_compute,
+    [WORK_CROSS_ENTROPY_BACKWARD] = run_compute,
+    [WORK_CROSS_ENTROPY_PARTIAL] = run_compute,
+    [WORK_CROSS_ENTROPY_FINISH] = run_compute,
+    [WORK_CROSS_ENTROPY_PARTIAL_BACKWARD] = run_compute,
+    [WORK_ADD] = run_compute,
+    [WORK_CAST] = run_compute,
+    [WORK_FILL] = run_compute,
+    [WORK_PACK] = run_compute,
+    [WORK_UNPACK] = run_compute,
+    [WORK_HEAD_EXPAND] = run_compute,
+    [WORK_HEAD_REDUCE] = run_compute,
+    [WORK_TAKE_ROWS] = run_compute,
+    [WORK_ADD_ROWS] = run_compute,
+    [WORK_MERGE_ROWS] = run_compute,
+    [WORK_ROW_DOT] = run_compute,
+    [WORK_COLUMN_SUM] = run_compute,
+    [WORK_ADAMW] = run_compute,
+    [WORK_SQUARE_SUM] = run_compute,
+    [WORK_CLIP] = run_compute,
     [WORK_ALL_TO_ALL] = cpu_collective,
     [WORK_ALL_GATHER] = cpu_collective,
     [WORK_REDUCE_SCATTER] = cpu_collective,
@@ -108,16 +108,17 @@ static backend_kernel *const kernels[WORK_KIND_COUNT] = {
 
 /* ---- sleeping and waking, under the rank's lock ---- */
 
-static bool has_ended(const struct cpu_rank *rank, struct cpu_need need)
+static bool has_ended(const struct cpu_rank *rank, struct awaited_end need)
 {
     uint32_t ended =
-        need.stream == CPU_HOST ? rank->passed_syncs : rank->worker[need.stream].ended_ops;
-    return ended > need.list_position;
+        need.stream == CPU_HOST ? rank->passed_syncs : rank->workers[need.stream].ended_ops;
+    return ended > need.last_position;
 }
 
-/* Sleeps on `wake` until what *need names has ended. */
-static bool sleep_until(const struct exec_run *run, struct cpu_rank *rank, struct cpu_need *need,
-                        pthread_cond_t *wake, struct cpu_need until)
+/* Sleeps on `wake` until the ops that `until` names have ended; *need shows meanwhile what the thread waits for. */
+static bool sleep_until_ended(const struct exec_run *run, struct cpu_rank *rank,
+                              struct awaited_end *need, pthread_cond_t *wake,
+                              struct awaited_end until)
 {
     *need = until;
     while (!has_ended(rank, until) && !run_must_stop(run) && !rank->must_quit)
@@ -126,22 +127,23 @@ static bool sleep_until(const struct exec_run *run, struct cpu_rank *rank, struc
     return has_ended(rank, until);
 }
 
-/* Wakes the threads that sleep until something ends which has ended. */
+/* Wakes those threads of the rank whose awaited ops have ended. */
 static void wake_sleepers(const struct exec_run *run, struct cpu_rank *rank)
 {
     for (uint32_t s = 0; s < run->ir->stream_count; s++) {
-        struct cpu_worker *worker = &rank->worker[s];
-        if (worker->need.stream != CPU_NOTHING && has_ended(rank, worker->need))
+        struct cpu_worker *worker = &rank->workers[s];
+        if (worker->awaited.stream != CPU_NOTHING && has_ended(rank, worker->awaited))
             pthread_cond_signal(&worker->wakeup);
     }
-    if (rank->host_need.stream != CPU_NOTHING && has_ended(rank, rank->host_need))
+    if (rank->host_awaited.stream != CPU_NOTHING && has_ended(rank, rank->host_awaited))
         pthread_cond_signal(&rank->host_wakeup);
 }
 
-static struct cpu_need need_of(const struct exec_run *run, const struct cpu_rank *rank, uint32_t op)
+static struct awaited_end end_of_op(const struct exec_run *run, const struct cpu_rank *rank,
+                                    uint32_t op)
 {
     bool sync = work_kind_info(run->ir->op.kind[op])->stream == STREAM_SYNC;
-    return (struct cpu_need){
+    return (struct awaited_end){
         sync ? (uint8_t)CPU_HOST : run->ir->op.stream[op],
         rank->list_position[op - assignment_first_op(&run->assignment, rank->rank)],
     };
@@ -150,19 +152,19 @@ static struct cpu_need need_of(const struct exec_run *run, const struct cpu_rank
 /* ---- the worker of a stream ---- */
 
 /* Waits until the op may start. The rank's lock is held before and after. */
-static bool await_start(struct cpu_worker *worker, uint32_t op)
+static bool wait_until_startable(struct cpu_worker *worker, uint32_t op)
 {
     const struct ir *ir = worker->run->ir;
     for (uint32_t k = 0; k < ir->op.wait_count[op]; k++) {
         uint32_t wait = ir->wait[ir->op.wait_begin[op] + k].i;
-        if (!sleep_until(worker->run, worker->rank, &worker->need, &worker->wakeup,
-                         need_of(worker->run, worker->rank, wait)))
+        if (!sleep_until_ended(worker->run, worker->rank, &worker->awaited, &worker->wakeup,
+                               end_of_op(worker->run, worker->rank, wait)))
             return false;
     }
     return true;
 }
 
-static bool do_op(struct cpu_worker *worker, uint32_t op)
+static bool run_op(struct cpu_worker *worker, uint32_t op)
 {
     struct exec_run *run = worker->run;
     uint32_t rank = worker->rank->rank;
@@ -194,16 +196,16 @@ static void *worker_main(void *argument)
             pthread_cond_wait(&worker->wakeup, &rank->lock);
         if (rank->must_quit || run_must_stop(run))
             break;
-        uint32_t op = worker->list.ops[worker->ended_ops];
-        if (!await_start(worker, op))
+        uint32_t op = worker->op_list.ops[worker->ended_ops];
+        if (!wait_until_startable(worker, op))
             break;
-        worker->at_work = true;
+        worker->is_running_op = true;
         pthread_mutex_unlock(&rank->lock);
-        bool done = do_op(worker, op);
+        bool done = run_op(worker, op);
         pthread_mutex_lock(&rank->lock);
         if (!done)
             break;
-        worker->at_work = false;
+        worker->is_running_op = false;
         worker->ended_ops++;
         wake_sleepers(run, rank);
     }
@@ -213,8 +215,8 @@ static void *worker_main(void *argument)
 
 /* ---- opening and closing ---- */
 
-static enum status allocation_refused(const struct exec_run *run, const char *what, uint64_t bytes,
-                                      struct diag *diag)
+static enum status report_no_memory(const struct exec_run *run, const char *what, uint64_t bytes,
+                                    struct diag *diag)
 {
     return diag_error(diag, (struct loc){run->schedule_name, 0, 0}, STATUS_SYSTEM,
                       "the system refuses %" PRIu64 " bytes of memory for %s", bytes, what);
@@ -228,7 +230,7 @@ static enum status open_memory(struct exec_run *run, struct cpu_rank *rank, stru
             bytes = PAGE;
         if (posix_memalign(&rank->memory[m], PAGE, bytes) != 0) {
             rank->memory[m] = NULL;
-            return allocation_refused(run, "an arena", bytes, diag);
+            return report_no_memory(run, "an arena", bytes, diag);
         }
         memset(rank->memory[m], 0, bytes); /* pages are there before the first step */
     }
@@ -238,10 +240,10 @@ static enum status open_memory(struct exec_run *run, struct cpu_rank *rank, stru
 static enum status open_worker(struct cpu_worker *worker, struct diag *diag)
 {
     struct exec_run *run = worker->run;
-    size_t floats = cpu_scratch_most(run->ir, worker->list.ops, worker->list.op_count);
+    size_t floats = cpu_most_scratch_floats(run->ir, worker->op_list.ops, worker->op_list.op_count);
     void *scratch = NULL;
     if (floats > 0 && posix_memalign(&scratch, LINE, floats * sizeof(float)) != 0)
-        return allocation_refused(run, "scratch", floats * sizeof(float), diag);
+        return report_no_memory(run, "scratch", floats * sizeof(float), diag);
     worker->scratch = scratch;
     if (floats > 0)
         memset(scratch, 0, floats * sizeof(float));
@@ -260,7 +262,7 @@ static void list_ops(struct exec_run *run, struct cpu_rank *rank)
     struct assignment_stream list[IR_STREAMS_MAX] = {0};
     assignment_list_streams(&run->assignment, rank->rank, list, &rank->list_position);
     for (uint32_t s = 0; s < run->ir->stream_count; s++)
-        rank->worker[s].list = list[s];
+        rank->workers[s].op_list = list[s];
 }
 
 static enum status open_rank(struct exec_run *run, struct cpu_rank *rank, struct diag *diag)
@@ -269,8 +271,8 @@ static enum status open_rank(struct exec_run *run, struct cpu_rank *rank, struct
     list_ops(run, rank);
     enum status status = open_memory(run, rank, diag);
     for (uint32_t s = 0; s < ir->stream_count && status == STATUS_OK; s++)
-        if (rank->worker[s].list.op_count > 0)
-            status = open_worker(&rank->worker[s], diag);
+        if (rank->workers[s].op_list.op_count > 0)
+            status = open_worker(&rank->workers[s], diag);
     return status;
 }
 
@@ -280,44 +282,44 @@ static enum status cpu_open(struct exec_run *run, struct diag *diag)
     const struct exec_options *options = run->options;
     run->backend_state = cpu;
     cpu->run = run;
-    cpu->ranks = run->assignment.ranks;
+    cpu->rank_count = run->assignment.ranks;
     cpu->comm = comm_new(run);
-    cpu->rank = heap_zalloc(cpu->ranks, sizeof *cpu->rank);
+    cpu->rank_states = heap_zalloc(cpu->rank_count, sizeof *cpu->rank_states);
     openblas_set_num_threads(1);
-    for (uint32_t r = 0; r < cpu->ranks; r++) {
-        struct cpu_rank *rank = &cpu->rank[r];
+    for (uint32_t r = 0; r < cpu->rank_count; r++) {
+        struct cpu_rank *rank = &cpu->rank_states[r];
         rank->rank = r;
-        rank->host_need.stream = CPU_NOTHING;
+        rank->host_awaited.stream = CPU_NOTHING;
         pthread_mutex_init(&rank->lock, NULL);
         pthread_cond_init(&rank->host_wakeup, NULL);
-        cpu_link_init(&rank->send, options->message_link);
-        cpu_link_init(&rank->h2d, options->copy_link);
-        cpu_link_init(&rank->d2h, options->copy_link);
-        rank->worker = heap_zalloc(run->ir->stream_count, sizeof *rank->worker);
+        cpu_link_init(&rank->send_link, options->message_link);
+        cpu_link_init(&rank->h2d_link, options->copy_link);
+        cpu_link_init(&rank->d2h_link, options->copy_link);
+        rank->workers = heap_zalloc(run->ir->stream_count, sizeof *rank->workers);
         for (uint32_t s = 0; s < run->ir->stream_count; s++) {
-            struct cpu_worker *worker = &rank->worker[s];
+            struct cpu_worker *worker = &rank->workers[s];
             worker->run = run;
             worker->rank = rank;
             worker->stream = (uint8_t)s;
-            worker->need.stream = CPU_NOTHING;
+            worker->awaited.stream = CPU_NOTHING;
             pthread_cond_init(&worker->wakeup, NULL);
         }
     }
     enum status status = STATUS_OK;
-    for (uint32_t r = 0; r < cpu->ranks && status == STATUS_OK; r++)
-        status = open_rank(run, &cpu->rank[r], diag);
+    for (uint32_t r = 0; r < cpu->rank_count && status == STATUS_OK; r++)
+        status = open_rank(run, &cpu->rank_states[r], diag);
     return status;
 }
 
 static void wake_all(struct exec_run *run, bool quit)
 {
     struct cpu *cpu = cpu_of(run);
-    for (uint32_t r = 0; r < cpu->ranks; r++) {
-        struct cpu_rank *rank = &cpu->rank[r];
+    for (uint32_t r = 0; r < cpu->rank_count; r++) {
+        struct cpu_rank *rank = &cpu->rank_states[r];
         pthread_mutex_lock(&rank->lock);
         rank->must_quit = rank->must_quit || quit;
         for (uint32_t s = 0; s < run->ir->stream_count; s++)
-            pthread_cond_broadcast(&rank->worker[s].wakeup);
+            pthread_cond_broadcast(&rank->workers[s].wakeup);
         pthread_cond_broadcast(&rank->host_wakeup);
         pthread_mutex_unlock(&rank->lock);
     }
@@ -327,18 +329,18 @@ static void wake_all(struct exec_run *run, bool quit)
 static void close_rank(struct exec_run *run, struct cpu_rank *rank)
 {
     for (uint32_t s = 0; s < run->ir->stream_count; s++) {
-        pthread_cond_destroy(&rank->worker[s].wakeup);
-        free(rank->worker[s].list.ops);
-        free(rank->worker[s].scratch);
+        pthread_cond_destroy(&rank->workers[s].wakeup);
+        free(rank->workers[s].op_list.ops);
+        free(rank->workers[s].scratch);
     }
     for (int m = 0; m < MEMORY_COUNT; m++)
         free(rank->memory[m]);
     pthread_mutex_destroy(&rank->lock);
     pthread_cond_destroy(&rank->host_wakeup);
-    cpu_link_release(&rank->send);
-    cpu_link_release(&rank->h2d);
-    cpu_link_release(&rank->d2h);
-    free(rank->worker);
+    cpu_link_release(&rank->send_link);
+    cpu_link_release(&rank->h2d_link);
+    cpu_link_release(&rank->d2h_link);
+    free(rank->workers);
     free(rank->list_position);
 }
 
@@ -348,47 +350,48 @@ static void cpu_close(struct exec_run *run)
     if (cpu == NULL)
         return;
     wake_all(run, true);
-    for (uint32_t r = 0; r < cpu->ranks; r++) /* all threads first: they read each other's memory */
+    for (uint32_t r = 0; r < cpu->rank_count;
+         r++) /* all threads first: they read each other's memory */
         for (uint32_t s = 0; s < run->ir->stream_count; s++)
-            if (cpu->rank[r].worker[s].is_started)
-                pthread_join(cpu->rank[r].worker[s].thread, NULL);
-    for (uint32_t r = 0; r < cpu->ranks; r++)
-        close_rank(run, &cpu->rank[r]);
+            if (cpu->rank_states[r].workers[s].is_started)
+                pthread_join(cpu->rank_states[r].workers[s].thread, NULL);
+    for (uint32_t r = 0; r < cpu->rank_count; r++)
+        close_rank(run, &cpu->rank_states[r]);
     comm_free(cpu->comm);
-    free(cpu->rank);
+    free(cpu->rank_states);
     free(cpu);
     run->backend_state = NULL;
 }
 
 /* ---- functions that the executor calls ---- */
 
-static void *cpu_memory(struct exec_run *run, uint32_t rank, enum memory memory)
+static void *cpu_memory_address(struct exec_run *run, uint32_t rank, enum memory memory)
 {
-    return cpu_of(run)->rank[rank].memory[memory];
+    return cpu_of(run)->rank_states[rank].memory[memory];
 }
 
-static void cpu_put(struct exec_run *run, uint32_t rank, enum memory memory, uint64_t offset,
-                    const void *from, uint64_t bytes)
+static void cpu_write_memory(struct exec_run *run, uint32_t rank, enum memory memory,
+                             uint64_t offset, const void *from, uint64_t bytes)
 {
-    memcpy((char *)cpu_memory(run, rank, memory) + offset, from, bytes);
+    memcpy((char *)cpu_memory_address(run, rank, memory) + offset, from, bytes);
 }
 
-static void cpu_get(struct exec_run *run, uint32_t rank, enum memory memory, uint64_t offset,
-                    void *to, uint64_t bytes)
+static void cpu_read_memory(struct exec_run *run, uint32_t rank, enum memory memory,
+                            uint64_t offset, void *to, uint64_t bytes)
 {
-    memcpy(to, (const char *)cpu_memory(run, rank, memory) + offset, bytes);
+    memcpy(to, (const char *)cpu_memory_address(run, rank, memory) + offset, bytes);
 }
 
 static void cpu_begin_step(struct exec_run *run)
 {
     struct cpu *cpu = cpu_of(run);
-    for (uint32_t r = 0; r < cpu->ranks; r++) {
-        struct cpu_rank *rank = &cpu->rank[r];
+    for (uint32_t r = 0; r < cpu->rank_count; r++) {
+        struct cpu_rank *rank = &cpu->rank_states[r];
         pthread_mutex_lock(&rank->lock);
         rank->passed_syncs = 0;
-        rank->send.free_s = rank->h2d.free_s = rank->d2h.free_s = 0;
+        rank->send_link.free_s = rank->h2d_link.free_s = rank->d2h_link.free_s = 0;
         for (uint32_t s = 0; s < run->ir->stream_count; s++)
-            rank->worker[s].issued_ops = rank->worker[s].ended_ops = 0;
+            rank->workers[s].issued_ops = rank->workers[s].ended_ops = 0;
         pthread_mutex_unlock(&rank->lock);
     }
     comm_begin_step(cpu->comm);
@@ -396,8 +399,8 @@ static void cpu_begin_step(struct exec_run *run)
 
 static bool cpu_enqueue(struct exec_run *run, uint32_t r, uint32_t op)
 {
-    struct cpu_rank *rank = &cpu_of(run)->rank[r];
-    struct cpu_worker *worker = &rank->worker[run->ir->op.stream[op]];
+    struct cpu_rank *rank = &cpu_of(run)->rank_states[r];
+    struct cpu_worker *worker = &rank->workers[run->ir->op.stream[op]];
     pthread_mutex_lock(&rank->lock);
     bool idle = worker->ended_ops == worker->issued_ops++;
     if (idle)
@@ -406,33 +409,35 @@ static bool cpu_enqueue(struct exec_run *run, uint32_t r, uint32_t op)
     return !run_must_stop(run);
 }
 
-static bool host_waits(struct exec_run *run, struct cpu_rank *rank, struct cpu_need until)
+static bool host_sleep_until_ended(struct exec_run *run, struct cpu_rank *rank,
+                                   struct awaited_end until)
 {
-    return sleep_until(run, rank, &rank->host_need, &rank->host_wakeup, until);
+    return sleep_until_ended(run, rank, &rank->host_awaited, &rank->host_wakeup, until);
 }
 
 static bool cpu_wait_stream(struct exec_run *run, uint32_t r, uint8_t stream)
 {
-    struct cpu_rank *rank = &cpu_of(run)->rank[r];
+    struct cpu_rank *rank = &cpu_of(run)->rank_states[r];
     pthread_mutex_lock(&rank->lock);
-    uint32_t issued = rank->worker[stream].issued_ops;
-    bool ended = issued == 0 || host_waits(run, rank, (struct cpu_need){stream, issued - 1});
+    uint32_t issued = rank->workers[stream].issued_ops;
+    bool ended =
+        issued == 0 || host_sleep_until_ended(run, rank, (struct awaited_end){stream, issued - 1});
     pthread_mutex_unlock(&rank->lock);
     return ended && !run_must_stop(run);
 }
 
 static bool cpu_wait_op(struct exec_run *run, uint32_t r, uint32_t op)
 {
-    struct cpu_rank *rank = &cpu_of(run)->rank[r];
+    struct cpu_rank *rank = &cpu_of(run)->rank_states[r];
     pthread_mutex_lock(&rank->lock);
-    bool ended = host_waits(run, rank, need_of(run, rank, op));
+    bool ended = host_sleep_until_ended(run, rank, end_of_op(run, rank, op));
     pthread_mutex_unlock(&rank->lock);
     return ended;
 }
 
 static bool cpu_barrier(struct exec_run *run, uint32_t rank, uint32_t op)
 {
-    return comm_barrier(cpu_of(run)->comm, rank, op);
+    return comm_wait_at_barrier(cpu_of(run)->comm, rank, op);
 }
 
 static bool cpu_finish(struct exec_run *run, uint32_t rank)
@@ -445,7 +450,7 @@ static bool cpu_finish(struct exec_run *run, uint32_t rank)
 
 static void cpu_sync_passed(struct exec_run *run, uint32_t r, uint32_t op)
 {
-    struct cpu_rank *rank = &cpu_of(run)->rank[r];
+    struct cpu_rank *rank = &cpu_of(run)->rank_states[r];
     (void)op; /* SYNC ops are passed in list order */
     pthread_mutex_lock(&rank->lock);
     rank->passed_syncs++;
@@ -460,18 +465,19 @@ static void cpu_stop(struct exec_run *run)
 
 static enum op_state cpu_state(struct exec_run *run, uint32_t r, uint32_t op)
 {
-    struct cpu_rank *rank = &cpu_of(run)->rank[r];
+    struct cpu_rank *rank = &cpu_of(run)->rank_states[r];
     enum op_state state = OP_QUEUED;
     pthread_mutex_lock(&rank->lock);
-    struct cpu_need need = need_of(run, rank, op);
+    struct awaited_end need = end_of_op(run, rank, op);
     if (has_ended(rank, need)) {
         state = OP_DONE;
     } else if (need.stream == CPU_HOST ||
-               rank->worker[need.stream].issued_ops <= need.list_position) {
+               rank->workers[need.stream].issued_ops <= need.last_position) {
         state = OP_NOT_ISSUED;
-    } else if (rank->worker[need.stream].ended_ops == need.list_position &&
-               rank->worker[need.stream].at_work) {
-        state = atomic_load(&rank->worker[need.stream].rendezvous) ? OP_RENDEZVOUS : OP_RUNNING;
+    } else if (rank->workers[need.stream].ended_ops == need.last_position &&
+               rank->workers[need.stream].is_running_op) {
+        state =
+            atomic_load(&rank->workers[need.stream].waits_for_ranks) ? OP_RENDEZVOUS : OP_RUNNING;
     }
     pthread_mutex_unlock(&rank->lock);
     return state;
@@ -479,7 +485,7 @@ static enum op_state cpu_state(struct exec_run *run, uint32_t r, uint32_t op)
 
 static bool cpu_arrived(struct exec_run *run, uint32_t rank, uint32_t op)
 {
-    return comm_arrived(cpu_of(run)->comm, rank, op);
+    return comm_has_arrived(cpu_of(run)->comm, rank, op);
 }
 
 const struct backend cpu_backend = {
@@ -489,9 +495,9 @@ const struct backend cpu_backend = {
     .kernel = kernels,
     .open = cpu_open,
     .close = cpu_close,
-    .memory = cpu_memory,
-    .put = cpu_put,
-    .get = cpu_get,
+    .memory = cpu_memory_address,
+    .put = cpu_write_memory,
+    .get = cpu_read_memory,
     .begin_step = cpu_begin_step,
     .enqueue = cpu_enqueue,
     .wait_stream = cpu_wait_stream,

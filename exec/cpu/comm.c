@@ -8,39 +8,40 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The operands of one member of a collective. */
+/* The operands that one member of a collective has published. */
 struct collective_part {
     bool has_arrived;
     enum work_kind kind;
     struct operand send, recv;
 };
 
-/* One instance of a group: its collectives and barriers by number. */
+/* One instance of a group: the state of its collectives and barriers, by their numbers in the step. */
 struct group_instance {
     pthread_mutex_t lock;
     pthread_cond_t state_changed;
-    uint32_t size;
-    uint32_t calls, barriers;
-    uint32_t *passed_members; /* (calls) members that have passed a phase, all phases together */
-    struct collective_part *part; /* (calls, size) */
-    uint32_t *barrier_count;      /* (barriers) */
-    bool *at_barrier;             /* (barriers, size) */
+    uint32_t member_count;
+    uint32_t calls_per_step, barriers_per_step;
+    /* (calls_per_step) how often members have passed a phase, summed over phases */
+    uint32_t *passed_members;
+    struct collective_part *parts; /* (calls_per_step, member_count) */
+    uint32_t *barrier_arrivals;    /* (barriers_per_step) members that have arrived */
+    bool *has_reached_barrier;     /* (barriers_per_step, member_count) */
 };
 
 /* One message between two ranks. */
 struct comm_message {
-    struct collective_part end[2]; /* of the sender, of the receiver */
+    struct collective_part ends[2]; /* of the sender, of the receiver */
     uint32_t passed_members;
 };
 
 struct comm {
     struct exec_run *run;
-    uint32_t *instance_begin; /* (groups) row of the group's first instance */
+    uint32_t *first_instance_row; /* (groups) row in instances[] of the group's first instance */
     uint32_t instance_count;
-    struct group_instance *instance;
-    pthread_mutex_t lock; /* of the messages */
-    pthread_cond_t state_changed;
-    struct comm_message *message;
+    struct group_instance *instances;
+    pthread_mutex_t message_lock; /* guards the messages */
+    pthread_cond_t message_changed;
+    struct comm_message *messages;
     struct arena arena;
 };
 
@@ -50,29 +51,33 @@ struct comm *comm_new(struct exec_run *run)
     uint32_t groups = run->ir->group_count;
     struct comm *comm = heap_zalloc(1, sizeof *comm);
     comm->run = run;
-    comm->instance_begin = arena_array(&comm->arena, groups, sizeof *comm->instance_begin);
+    comm->first_instance_row = arena_array(&comm->arena, groups, sizeof *comm->first_instance_row);
     for (uint32_t g = 0; g < groups; g++) {
-        comm->instance_begin[g] = comm->instance_count;
+        comm->first_instance_row[g] = comm->instance_count;
         comm->instance_count += assignment->instance_count[g];
     }
-    comm->instance = arena_array(&comm->arena, comm->instance_count, sizeof *comm->instance);
+    comm->instances = arena_array(&comm->arena, comm->instance_count, sizeof *comm->instances);
     for (uint32_t g = 0; g < groups; g++)
         for (uint32_t i = 0; i < assignment->instance_count[g]; i++) {
-            struct group_instance *c = &comm->instance[comm->instance_begin[g] + i];
+            struct group_instance *c = &comm->instances[comm->first_instance_row[g] + i];
             pthread_mutex_init(&c->lock, NULL);
             pthread_cond_init(&c->state_changed, NULL);
-            c->size = assignment->group_size[g];
-            c->calls = assignment->most_calls[g];
-            c->barriers = assignment->most_barriers[g];
-            c->passed_members = arena_array(&comm->arena, c->calls, sizeof *c->passed_members);
-            c->part = arena_array(&comm->arena, (size_t)c->calls * c->size, sizeof *c->part);
-            c->barrier_count = arena_array(&comm->arena, c->barriers, sizeof *c->barrier_count);
-            c->at_barrier =
-                arena_array(&comm->arena, (size_t)c->barriers * c->size, sizeof *c->at_barrier);
+            c->member_count = assignment->group_size[g];
+            c->calls_per_step = assignment->most_calls[g];
+            c->barriers_per_step = assignment->most_barriers[g];
+            c->passed_members =
+                arena_array(&comm->arena, c->calls_per_step, sizeof *c->passed_members);
+            c->parts = arena_array(&comm->arena, (size_t)c->calls_per_step * c->member_count,
+                                   sizeof *c->parts);
+            c->barrier_arrivals =
+                arena_array(&comm->arena, c->barriers_per_step, sizeof *c->barrier_arrivals);
+            c->has_reached_barrier =
+                arena_array(&comm->arena, (size_t)c->barriers_per_step * c->member_count,
+                            sizeof *c->has_reached_barrier);
         }
-    pthread_mutex_init(&comm->lock, NULL);
-    pthread_cond_init(&comm->state_changed, NULL);
-    comm->message = arena_array(&comm->arena, assignment->message_count, sizeof *comm->message);
+    pthread_mutex_init(&comm->message_lock, NULL);
+    pthread_cond_init(&comm->message_changed, NULL);
+    comm->messages = arena_array(&comm->arena, assignment->message_count, sizeof *comm->messages);
     return comm;
 }
 
@@ -81,11 +86,11 @@ void comm_free(struct comm *comm)
     if (comm == NULL)
         return;
     for (uint32_t i = 0; i < comm->instance_count; i++) {
-        pthread_mutex_destroy(&comm->instance[i].lock);
-        pthread_cond_destroy(&comm->instance[i].state_changed);
+        pthread_mutex_destroy(&comm->instances[i].lock);
+        pthread_cond_destroy(&comm->instances[i].state_changed);
     }
-    pthread_mutex_destroy(&comm->lock);
-    pthread_cond_destroy(&comm->state_changed);
+    pthread_mutex_destroy(&comm->message_lock);
+    pthread_cond_destroy(&comm->message_changed);
     arena_release(&comm->arena);
     free(comm);
 }
@@ -93,75 +98,78 @@ void comm_free(struct comm *comm)
 void comm_begin_step(struct comm *comm)
 {
     for (uint32_t i = 0; i < comm->instance_count; i++) {
-        struct group_instance *c = &comm->instance[i];
+        struct group_instance *c = &comm->instances[i];
         pthread_mutex_lock(&c->lock);
-        memset(c->passed_members, 0, c->calls * sizeof *c->passed_members);
-        memset(c->part, 0, (size_t)c->calls * c->size * sizeof *c->part);
-        memset(c->barrier_count, 0, c->barriers * sizeof *c->barrier_count);
-        memset(c->at_barrier, 0, (size_t)c->barriers * c->size * sizeof *c->at_barrier);
+        memset(c->passed_members, 0, c->calls_per_step * sizeof *c->passed_members);
+        memset(c->parts, 0, (size_t)c->calls_per_step * c->member_count * sizeof *c->parts);
+        memset(c->barrier_arrivals, 0, c->barriers_per_step * sizeof *c->barrier_arrivals);
+        memset(c->has_reached_barrier, 0,
+               (size_t)c->barriers_per_step * c->member_count * sizeof *c->has_reached_barrier);
         pthread_mutex_unlock(&c->lock);
     }
-    pthread_mutex_lock(&comm->lock);
-    memset(comm->message, 0, comm->run->assignment.message_count * sizeof *comm->message);
-    pthread_mutex_unlock(&comm->lock);
+    pthread_mutex_lock(&comm->message_lock);
+    memset(comm->messages, 0, comm->run->assignment.message_count * sizeof *comm->messages);
+    pthread_mutex_unlock(&comm->message_lock);
 }
 
 void comm_stop(struct comm *comm)
 {
     for (uint32_t i = 0; i < comm->instance_count; i++) {
-        pthread_mutex_lock(&comm->instance[i].lock);
-        pthread_cond_broadcast(&comm->instance[i].state_changed);
-        pthread_mutex_unlock(&comm->instance[i].lock);
+        pthread_mutex_lock(&comm->instances[i].lock);
+        pthread_cond_broadcast(&comm->instances[i].state_changed);
+        pthread_mutex_unlock(&comm->instances[i].lock);
     }
-    pthread_mutex_lock(&comm->lock);
-    pthread_cond_broadcast(&comm->state_changed);
-    pthread_mutex_unlock(&comm->lock);
+    pthread_mutex_lock(&comm->message_lock);
+    pthread_cond_broadcast(&comm->message_changed);
+    pthread_mutex_unlock(&comm->message_lock);
 }
 
-static struct group_instance *instance_of(const struct comm *comm, uint32_t rank, uint32_t group)
+static struct group_instance *instance_of_rank(const struct comm *comm, uint32_t rank,
+                                               uint32_t group)
 {
-    return &comm->instance[comm->instance_begin[group] +
-                           assignment_group_instance(&comm->run->assignment, rank, group)];
+    return &comm->instances[comm->first_instance_row[group] +
+                            assignment_group_instance(&comm->run->assignment, rank, group)];
 }
 
-bool comm_arrived(struct comm *comm, uint32_t rank, uint32_t op)
+bool comm_has_arrived(struct comm *comm, uint32_t rank, uint32_t op)
 {
     const struct assignment *assignment = &comm->run->assignment;
     const struct work *work = ir_work(comm->run->ir, op);
     uint32_t group = (uint32_t)work_comm_group(work);
     bool here;
     if (work->kind == WORK_SEND || work->kind == WORK_RECV) {
-        pthread_mutex_lock(&comm->lock);
-        here = comm->message[assignment_message_number(assignment, rank, op)]
-                   .end[work->kind == WORK_RECV]
+        pthread_mutex_lock(&comm->message_lock);
+        here = comm->messages[assignment_message_number(assignment, rank, op)]
+                   .ends[work->kind == WORK_RECV]
                    .has_arrived;
-        pthread_mutex_unlock(&comm->lock);
+        pthread_mutex_unlock(&comm->message_lock);
         return here;
     }
     if (assignment_group_instance(assignment, rank, group) == IR_NONE)
         return false;
-    struct group_instance *c = instance_of(comm, rank, group);
-    size_t at = (size_t)assignment->call_number[op] * c->size +
+    struct group_instance *c = instance_of_rank(comm, rank, group);
+    size_t at = (size_t)assignment->call_number[op] * c->member_count +
                 assignment_group_index(assignment, rank, group);
     pthread_mutex_lock(&c->lock);
-    here = work->kind == WORK_BARRIER ? c->at_barrier[at] : c->part[at].has_arrived;
+    here = work->kind == WORK_BARRIER ? c->has_reached_barrier[at] : c->parts[at].has_arrived;
     pthread_mutex_unlock(&c->lock);
     return here;
 }
 
-bool comm_barrier(struct comm *comm, uint32_t rank, uint32_t op)
+bool comm_wait_at_barrier(struct comm *comm, uint32_t rank, uint32_t op)
 {
     const struct assignment *assignment = &comm->run->assignment;
     uint32_t group = (uint32_t)ir_work(comm->run->ir, op)->barrier.group,
              call = assignment->call_number[op];
-    struct group_instance *c = instance_of(comm, rank, group);
+    struct group_instance *c = instance_of_rank(comm, rank, group);
     pthread_mutex_lock(&c->lock);
-    c->at_barrier[(size_t)call * c->size + assignment_group_index(assignment, rank, group)] = true;
-    if (++c->barrier_count[call] == c->size)
+    c->has_reached_barrier[(size_t)call * c->member_count +
+                           assignment_group_index(assignment, rank, group)] = true;
+    if (++c->barrier_arrivals[call] == c->member_count)
         pthread_cond_broadcast(&c->state_changed);
-    while (c->barrier_count[call] < c->size && !run_must_stop(comm->run))
+    while (c->barrier_arrivals[call] < c->member_count && !run_must_stop(comm->run))
         pthread_cond_wait(&c->state_changed, &c->lock);
-    bool met = c->barrier_count[call] == c->size;
+    bool met = c->barrier_arrivals[call] == c->member_count;
     pthread_mutex_unlock(&c->lock);
     return met;
 }
@@ -174,16 +182,16 @@ struct comm_member {
     struct exec_run *run;
     struct group_instance *instance;
     const struct call *call;
-    uint32_t number; /* of the collective */
-    uint32_t index;
-    struct collective_part *part; /* (size) of all members */
+    uint32_t call_number; /* number of the collective among those of its group in the step */
+    uint32_t member_index;
+    struct collective_part *parts; /* (member_count) the operands of all members */
 };
 
 /* Waits until all members have passed phase `phase`, counted from 1. */
-static bool pass_phase(const struct comm_member *m, uint32_t phase)
+static bool wait_for_phase(const struct comm_member *m, uint32_t phase)
 {
     struct group_instance *c = m->instance;
-    uint32_t *passed = &c->passed_members[m->number], want = phase * c->size;
+    uint32_t *passed = &c->passed_members[m->call_number], want = phase * c->member_count;
     atomic_fetch_sub(&m->run->running_ops, 1);
     pthread_mutex_lock(&c->lock);
     if (++*passed == want)
@@ -196,7 +204,7 @@ static bool pass_phase(const struct comm_member *m, uint32_t phase)
     return met;
 }
 
-static void part_of(const struct call *call, struct collective_part *part)
+static void publish_part(const struct call *call, struct collective_part *part)
 {
     *part = (struct collective_part){.has_arrived = true, .kind = call->work->kind};
     if (call->read_count > 0)
@@ -205,13 +213,13 @@ static void part_of(const struct call *call, struct collective_part *part)
         part->recv = call->write[0];
 }
 
-static void *element_of(struct operand operand, uint64_t i)
+static void *element_address(struct operand operand, uint64_t i)
 {
     return (char *)operand.data + i * dtype_bytes(operand.dtype);
 }
 
-/* Copies elements, unless the two addresses are equal, as they often are. */
-static void move_elements(void *to, const void *from, uint64_t count, enum dtype dtype)
+/* Copies elements; does nothing if the two addresses are equal, as for collectives in place. */
+static void copy_elements(void *to, const void *from, uint64_t count, enum dtype dtype)
 {
     if (to != from)
         memmove(to, from, count * dtype_bytes(dtype));
@@ -222,9 +230,9 @@ static void move_elements(void *to, const void *from, uint64_t count, enum dtype
 static uint64_t slice_begin(const struct comm_member *m, uint32_t k, uint64_t begin, uint64_t count)
 {
     const struct work *work = m->call->work;
-    uint32_t size = m->instance->size;
+    uint32_t size = m->instance->member_count;
     bool relative = work->kind == WORK_REDUCE_SCATTER && work->collective.relative != 0;
-    return relative ? (k + size - m->index) % size * count : begin;
+    return relative ? (k + size - m->member_index) % size * count : begin;
 }
 
 /* Computes to = sum or maximum over members of their slices of `count` send elements. */
@@ -232,15 +240,15 @@ static void reduce_elements(const struct comm_member *m, void *to, uint64_t begi
                             enum reduce_op reduction)
 {
     enum { BLOCK = 1024 };
-    enum dtype dtype = m->part[0].send.dtype;
+    enum dtype dtype = m->parts[0].send.dtype;
     float sum[BLOCK], term[BLOCK];
     for (uint64_t done = 0; done < count; done += BLOCK) {
         size_t n = count - done < BLOCK ? (size_t)(count - done) : BLOCK;
         uint64_t from = slice_begin(m, 0, begin, count) + done;
-        number_to_f32(sum, element_of(m->part[0].send, from), dtype, n);
-        for (uint32_t k = 1; k < m->instance->size; k++) {
+        number_to_f32(sum, element_address(m->parts[0].send, from), dtype, n);
+        for (uint32_t k = 1; k < m->instance->member_count; k++) {
             from = slice_begin(m, k, begin, count) + done;
-            number_to_f32(term, element_of(m->part[k].send, from), dtype, n);
+            number_to_f32(term, element_address(m->parts[k].send, from), dtype, n);
             if (reduction == REDUCE_MAX)
                 for (size_t i = 0; i < n; i++)
                     sum[i] = term[i] > sum[i] ? term[i] : sum[i];
@@ -256,19 +264,19 @@ static void reduce_elements(const struct comm_member *m, void *to, uint64_t begi
  * place this is safe: before the second phase only its owner touches a slice. */
 static bool all_reduce(const struct comm_member *m)
 {
-    struct operand recv = m->part[m->index].recv;
-    uint64_t size = m->instance->size, each = (recv.element_count + size - 1) / size;
+    struct operand recv = m->parts[m->member_index].recv;
+    uint64_t size = m->instance->member_count, each = (recv.element_count + size - 1) / size;
     for (uint64_t k = 0; k < size; k++) {
-        uint64_t slice = (m->index + k) % size, begin = slice * each;
+        uint64_t slice = (m->member_index + k) % size, begin = slice * each;
         uint64_t end = begin + each < recv.element_count ? begin + each : recv.element_count;
         if (begin < end && k == 0)
-            reduce_elements(m, element_of(recv, begin), begin, end - begin,
+            reduce_elements(m, element_address(recv, begin), begin, end - begin,
                             (enum reduce_op)m->call->work->all_reduce.op);
-        if (k == 0 && !pass_phase(m, 2))
+        if (k == 0 && !wait_for_phase(m, 2))
             return false;
         if (begin < end && k > 0)
-            move_elements(element_of(recv, begin), element_of(m->part[slice].recv, begin),
-                          end - begin, recv.dtype);
+            copy_elements(element_address(recv, begin),
+                          element_address(m->parts[slice].recv, begin), end - begin, recv.dtype);
     }
     return true;
 }
@@ -287,34 +295,35 @@ static const struct assignment_rows *rows_of_member(const struct comm_member *m,
                               rank];
 }
 
-/* Fetches the rows of an exchange: those that this member needs of each other, or, back, those that it sent to each.
- * The rest of the room is zeroed. */
-static void fetch_rows(const struct comm_member *m)
+/* Fetches the rows of an EXCHANGE: the rows that this member needs of each other or, in the direction back, the rows
+ * that it sent to each. The rest of the result is zeroed. */
+static void fetch_needed_rows(const struct comm_member *m)
 {
     const struct work *work = m->call->work;
-    const struct operand *recv = &m->part[m->index].recv;
+    const struct operand *recv = &m->parts[m->member_index].recv;
     const int64_t width = work->exchange.width;
     const struct assignment_rows *own = m->call->needed_rows;
     memset(recv->data, 0, recv->element_count * dtype_bytes(recv->dtype));
-    for (uint32_t k = 0; k < m->instance->size; k++) {
+    for (uint32_t k = 0; k < m->instance->member_count; k++) {
         const struct assignment_rows *other = rows_of_member(m, k);
         const int64_t *into = work->exchange.back ? own->sent.first : own->received.first;
         const int64_t *from = work->exchange.back ? other->received.first : other->sent.first;
         for (int64_t p = 0; p < work->exchange.parts; p++)
-            move_elements(
-                element_of(*recv, (uint64_t)((p * work->exchange.to + into[k]) * width)),
-                element_of(m->part[k].send,
-                           (uint64_t)((p * work->exchange.rows + from[m->index]) * width)),
+            copy_elements(
+                element_address(*recv, (uint64_t)((p * work->exchange.to + into[k]) * width)),
+                element_address(
+                    m->parts[k].send,
+                    (uint64_t)((p * work->exchange.rows + from[m->member_index]) * width)),
                 (uint64_t)((into[k + 1] - into[k]) * width), recv->dtype);
     }
 }
 
-/* Fetches rows of experts: ahead, those that each rank has dealt to the rank's own experts; back, those that it
- * dealt. */
-static void fetch_dealt(const struct comm_member *m)
+/* Fetches rows of experts: in the direction ahead the rows that each rank sends to this rank's experts, in the
+ * direction back the rows that this rank sent. */
+static void fetch_routed_rows(const struct comm_member *m)
 {
     const struct routed_rows *dealt = m->call->routed_rows;
-    const struct operand recv = m->part[m->index].recv;
+    const struct operand recv = m->parts[m->member_index].recv;
     const int64_t cols = m->call->work->all_to_all.cols;
     const bool ahead = m->call->work->all_to_all.ahead > 0;
     const uint32_t index = dealt->first_expert / (dealt->experts / dealt->ranks);
@@ -324,14 +333,14 @@ static void fetch_dealt(const struct comm_member *m)
     for (uint32_t k = 0; k < dealt->ranks; k++) {
         const uint64_t rows = (uint64_t)assignment_copies_for_member(dealt, ahead ? index : k);
         const uint64_t from = ahead ? before : index * rows * (uint64_t)cols;
-        move_elements(element_of(recv, to), element_of(m->part[k].send, from),
+        copy_elements(element_address(recv, to), element_address(m->parts[k].send, from),
                       rows * (uint64_t)cols, recv.dtype);
         to += rows * (uint64_t)cols;
     }
 }
 
 /* Adds `count` elements to others of the same type. */
-static void add_row(void *to, const void *from, uint64_t count, enum dtype dtype)
+static void add_elements(void *to, const void *from, uint64_t count, enum dtype dtype)
 {
     enum { BLOCK = 1024 };
     float sum[BLOCK], term[BLOCK];
@@ -346,84 +355,90 @@ static void add_row(void *to, const void *from, uint64_t count, enum dtype dtype
     }
 }
 
-/* Ahead, fetches the tokens that have experts on this member, each once. Back, adds up what the members' experts
- * computed of this member's tokens. */
-static void fetch_once(const struct comm_member *m)
+/* In the direction ahead, fetches each token that has an expert on this member once. In the direction back, sums the
+ * outputs that the members' experts computed for this member's tokens. */
+static void exchange_tokens_once(const struct comm_member *m)
 {
     const struct routed_rows *dealt = m->call->routed_rows;
-    const struct operand recv = m->part[m->index].recv;
+    const struct operand recv = m->parts[m->member_index].recv;
     const int64_t cols = m->call->work->all_to_all.cols;
     const bool ahead = m->call->work->all_to_all.ahead > 0;
     uint64_t to = 0;
     if (!ahead)
         memset(recv.data, 0, recv.element_count * dtype_bytes(recv.dtype));
     for (uint32_t k = 0; k < dealt->ranks; k++) {
-        const uint32_t member = ahead ? m->index : k;
+        const uint32_t member = ahead ? m->member_index : k;
         const int64_t first = dealt->first_sent_token[member],
                       end = dealt->first_sent_token[member + 1];
         for (int64_t i = first; i < end; i++, to++) {
             const uint64_t own = (uint64_t)(dealt->sent_token[i] * cols);
             if (ahead)
-                move_elements(element_of(recv, to * (uint64_t)cols),
-                              element_of(m->part[k].send, own), (uint64_t)cols, recv.dtype);
+                copy_elements(element_address(recv, to * (uint64_t)cols),
+                              element_address(m->parts[k].send, own), (uint64_t)cols, recv.dtype);
             else
-                add_row(element_of(recv, own),
-                        element_of(m->part[k].send,
-                                   (uint64_t)((m->index * (end - first) + i - first) * cols)),
-                        (uint64_t)cols, recv.dtype);
+                add_elements(element_address(recv, own),
+                             element_address(
+                                 m->parts[k].send,
+                                 (uint64_t)((m->member_index * (end - first) + i - first) * cols)),
+                             (uint64_t)cols, recv.dtype);
         }
     }
 }
 
-static void fetch_parts(const struct comm_member *m)
+static void compute_member_result(const struct comm_member *m)
 {
     const struct work *work = m->call->work;
-    struct operand recv = m->part[m->index].recv;
-    uint64_t size = m->instance->size, each = recv.element_count / size;
-    uint32_t from = m->index;
+    struct operand recv = m->parts[m->member_index].recv;
+    uint64_t size = m->instance->member_count, each = recv.element_count / size;
+    uint32_t from = m->member_index;
     switch ((enum work_kind)work->kind) {
     case WORK_ALL_TO_ALL:
         if (m->call->routed_rows != NULL) {
             if (work->all_to_all.once > 0)
-                fetch_once(m);
+                exchange_tokens_once(m);
             else
-                fetch_dealt(m);
+                fetch_routed_rows(m);
             break;
         }
         for (uint32_t k = 0; k < size; k++)
-            move_elements(element_of(recv, k * each), element_of(m->part[k].send, m->index * each),
-                          each, recv.dtype);
+            copy_elements(element_address(recv, k * each),
+                          element_address(m->parts[k].send, m->member_index * each), each,
+                          recv.dtype);
         break;
     case WORK_ALL_GATHER:
         for (uint32_t k = 0; k < size; k++) {
-            from = work->collective.relative ? (m->index + (uint32_t)size - k) % (uint32_t)size : k;
-            move_elements(element_of(recv, k * each), m->part[from].send.data, each, recv.dtype);
+            from = work->collective.relative
+                       ? (m->member_index + (uint32_t)size - k) % (uint32_t)size
+                       : k;
+            copy_elements(element_address(recv, k * each), m->parts[from].send.data, each,
+                          recv.dtype);
         }
         break;
     case WORK_REDUCE_SCATTER:
-        reduce_elements(m, recv.data, m->index * recv.element_count, recv.element_count,
+        reduce_elements(m, recv.data, m->member_index * recv.element_count, recv.element_count,
                         REDUCE_SUM);
         break;
     case WORK_REDUCE:
-        if (m->index == (uint32_t)work->broadcast.root)
+        if (m->member_index == (uint32_t)work->broadcast.root)
             reduce_elements(m, recv.data, 0, recv.element_count, REDUCE_SUM);
         break;
     case WORK_BROADCAST:
         from = (uint32_t)work->broadcast.root;
-        move_elements(recv.data, m->part[from].send.data, recv.element_count, recv.dtype);
+        copy_elements(recv.data, m->parts[from].send.data, recv.element_count, recv.dtype);
         break;
     case WORK_SCATTER:
         from = (uint32_t)work->broadcast.root;
-        move_elements(recv.data, element_of(m->part[from].send, m->index * recv.element_count),
+        copy_elements(recv.data,
+                      element_address(m->parts[from].send, m->member_index * recv.element_count),
                       recv.element_count, recv.dtype);
         break;
     case WORK_EXCHANGE:
-        fetch_rows(m);
+        fetch_needed_rows(m);
         break;
     case WORK_SHIFT: {
         int64_t by = work->p2p.by % (int64_t)size;
-        from = (uint32_t)(((int64_t)m->index - by + (int64_t)size) % (int64_t)size);
-        move_elements(recv.data, m->part[from].send.data, recv.element_count, recv.dtype);
+        from = (uint32_t)(((int64_t)m->member_index - by + (int64_t)size) % (int64_t)size);
+        copy_elements(recv.data, m->parts[from].send.data, recv.element_count, recv.dtype);
         break;
     }
     default:
@@ -431,8 +446,8 @@ static void fetch_parts(const struct comm_member *m)
     }
 }
 
-/* Returns the bytes that a member sends to others, by an algorithm that wastes none. */
-static double sent_bytes(const struct work *work, uint32_t size)
+/* Returns the fewest bytes that a member must send to others. */
+static double least_sent_bytes(const struct work *work, uint32_t size)
 {
     double bytes = (double)work_payload_bytes(work), others = (double)size - 1;
     switch ((enum work_kind)work->kind) {
@@ -453,9 +468,9 @@ static double sent_bytes(const struct work *work, uint32_t size)
 /* Checks that all members call the same kind with equal counts of the same type. */
 static bool members_agree(const struct comm_member *m)
 {
-    const struct collective_part *own = &m->part[m->index];
-    for (uint32_t k = 0; k < m->instance->size; k++) {
-        const struct collective_part *other = &m->part[k];
+    const struct collective_part *own = &m->parts[m->member_index];
+    for (uint32_t k = 0; k < m->instance->member_count; k++) {
+        const struct collective_part *other = &m->parts[k];
         const struct operand *a = own->send.data ? &own->send : &own->recv;
         const struct operand *b = other->send.data ? &other->send : &other->recv;
         const bool equal = a->element_count == b->element_count || m->call->routed_rows != NULL;
@@ -472,10 +487,10 @@ static bool members_agree(const struct comm_member *m)
     return true;
 }
 
-static void sleep_for(struct cpu_worker *worker, double ready_s, double bytes)
+static void sleep_while_sending(struct cpu_worker *worker, double ready_s, double bytes)
 {
     const struct exec_run *run = worker->run;
-    cpu_sleep_until(cpu_link_arrival(&worker->rank->send, ready_s, bytes), &run->must_stop);
+    cpu_sleep_until(cpu_link_arrival_s(&worker->rank->send_link, ready_s, bytes), &run->must_stop);
 }
 
 bool cpu_collective(void *context, struct call *call)
@@ -487,19 +502,19 @@ bool cpu_collective(void *context, struct call *call)
     struct comm_member m = {
         .worker = worker,
         .run = run,
-        .instance = instance_of(cpu_of(run)->comm, call->rank, group),
+        .instance = instance_of_rank(cpu_of(run)->comm, call->rank, group),
         .call = call,
-        .number = assignment->call_number[call->op],
-        .index = assignment_group_index(assignment, call->rank, group),
+        .call_number = assignment->call_number[call->op],
+        .member_index = assignment_group_index(assignment, call->rank, group),
     };
-    m.part = m.instance->part + (size_t)m.number * m.instance->size;
+    m.parts = m.instance->parts + (size_t)m.call_number * m.instance->member_count;
     pthread_mutex_lock(&m.instance->lock);
-    part_of(call, &m.part[m.index]);
+    publish_part(call, &m.parts[m.member_index]);
     pthread_mutex_unlock(&m.instance->lock);
 
-    atomic_store(&worker->rendezvous, true);
-    bool met = pass_phase(&m, 1);
-    atomic_store(&worker->rendezvous, false);
+    atomic_store(&worker->waits_for_ranks, true);
+    bool met = wait_for_phase(&m, 1);
+    atomic_store(&worker->waits_for_ranks, false);
     if (!met || !members_agree(&m))
         return false;
     double ready_s = run_now_s();
@@ -509,45 +524,45 @@ bool cpu_collective(void *context, struct call *call)
             return false;
         phase = 3;
     } else {
-        fetch_parts(&m);
+        compute_member_result(&m);
     }
-    sleep_for(worker, ready_s, sent_bytes(call->work, m.instance->size));
-    return pass_phase(&m, phase);
+    sleep_while_sending(worker, ready_s, least_sent_bytes(call->work, m.instance->member_count));
+    return wait_for_phase(&m, phase);
 }
 
 /* ---- sends and receives ---- */
 
-static bool pass_message(struct comm *comm, struct comm_message *message, uint32_t phase)
+static bool wait_for_message_phase(struct comm *comm, struct comm_message *message, uint32_t phase)
 {
     uint32_t want = 2 * phase;
     atomic_fetch_sub(&comm->run->running_ops, 1);
-    pthread_mutex_lock(&comm->lock);
+    pthread_mutex_lock(&comm->message_lock);
     if (++message->passed_members == want)
-        pthread_cond_broadcast(&comm->state_changed);
+        pthread_cond_broadcast(&comm->message_changed);
     while (message->passed_members < want && !run_must_stop(comm->run))
-        pthread_cond_wait(&comm->state_changed, &comm->lock);
+        pthread_cond_wait(&comm->message_changed, &comm->message_lock);
     bool met = message->passed_members >= want;
-    pthread_mutex_unlock(&comm->lock);
+    pthread_mutex_unlock(&comm->message_lock);
     atomic_fetch_add(&comm->run->running_ops, 1);
     return met;
 }
 
-static bool carry_message(struct cpu_worker *worker, const struct call *call, bool receives)
+static bool exchange_message(struct cpu_worker *worker, const struct call *call, bool receives)
 {
     struct exec_run *run = worker->run;
     struct comm *comm = cpu_of(run)->comm;
     struct comm_message *message =
-        &comm->message[assignment_message_number(&run->assignment, call->rank, call->op)];
-    pthread_mutex_lock(&comm->lock);
-    part_of(call, &message->end[receives]);
-    pthread_mutex_unlock(&comm->lock);
-    atomic_store(&worker->rendezvous, true);
-    bool met = pass_message(comm, message, 1);
-    atomic_store(&worker->rendezvous, false);
+        &comm->messages[assignment_message_number(&run->assignment, call->rank, call->op)];
+    pthread_mutex_lock(&comm->message_lock);
+    publish_part(call, &message->ends[receives]);
+    pthread_mutex_unlock(&comm->message_lock);
+    atomic_store(&worker->waits_for_ranks, true);
+    bool met = wait_for_message_phase(comm, message, 1);
+    atomic_store(&worker->waits_for_ranks, false);
     if (!met)
         return false;
     double ready_s = run_now_s();
-    const struct operand *from = &message->end[0].send, *to = &message->end[1].recv;
+    const struct operand *from = &message->ends[0].send, *to = &message->ends[1].recv;
     if (from->element_count != to->element_count || from->dtype != to->dtype) {
         run_record_failure(run, call->rank, call->op,
                            "the two ends of the message differ in size: %" PRIu64
@@ -557,18 +572,18 @@ static bool carry_message(struct cpu_worker *worker, const struct call *call, bo
         return false;
     }
     if (receives)
-        move_elements(to->data, from->data, to->element_count, to->dtype);
+        copy_elements(to->data, from->data, to->element_count, to->dtype);
     else
-        sleep_for(worker, ready_s, (double)work_payload_bytes(call->work));
-    return pass_message(comm, message, 2);
+        sleep_while_sending(worker, ready_s, (double)work_payload_bytes(call->work));
+    return wait_for_message_phase(comm, message, 2);
 }
 
 bool cpu_send(void *context, struct call *call)
 {
-    return carry_message(context, call, false);
+    return exchange_message(context, call, false);
 }
 
 bool cpu_recv(void *context, struct call *call)
 {
-    return carry_message(context, call, true);
+    return exchange_message(context, call, true);
 }

@@ -18,9 +18,9 @@ void comm_begin_step(struct comm *comm);
 void comm_stop(struct comm *comm);
 
 /* Blocks the host of a rank until the other members of a BARRIER have come. False: the run has been stopped. */
-bool comm_barrier(struct comm *comm, uint32_t rank, uint32_t op);
+bool comm_wait_at_barrier(struct comm *comm, uint32_t rank, uint32_t op);
 
 /* True if the rank has reached its part of a collective, barrier, send or receive. */
-bool comm_arrived(struct comm *comm, uint32_t rank, uint32_t op);
+bool comm_has_arrived(struct comm *comm, uint32_t rank, uint32_t op);
 
 #endif

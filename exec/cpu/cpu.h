@@ -20,10 +20,10 @@ extern const struct backend cpu_backend;
 struct comm;
 struct cpu_rank;
 
-/* What a sleeping worker or host waits for: that the stream's ops up to place have ended. */
-struct cpu_need {
-    uint8_t stream;         /* row of ir.stream, or CPU_HOST */
-    uint32_t list_position; /* in its list */
+/* What a sleeping worker or host waits for: the end of the ops of a stream up to a position in its list. */
+struct awaited_end {
+    uint8_t stream; /* row of ir.stream; CPU_HOST: the host's SYNC ops; CPU_NOTHING: no op */
+    uint32_t last_position; /* position in its list of ops */
 };
 
 enum { CPU_HOST = IR_STREAMS_MAX, CPU_NOTHING = UINT8_MAX };
@@ -36,33 +36,35 @@ struct cpu_worker {
     pthread_t thread;
     bool is_started;
     pthread_cond_t wakeup;
-    struct assignment_stream list;
-    uint32_t issued_ops, ended_ops; /* numbers of ops, in the current step */
-    bool at_work;                   /* op[ended] is running: all it waited for has ended */
+    struct assignment_stream op_list;
+    uint32_t issued_ops,
+        ended_ops; /* how many ops have been issued, and have ended, in the current step */
+    /* op_list.ops[ended_ops] is running: all ops for which it waited have ended */
+    bool is_running_op;
     /* the op whose end the worker awaits; stream CPU_NOTHING: it only waits for the next op to be issued */
-    struct cpu_need need;
-    atomic_bool rendezvous; /* its op waits for other ranks */
-    float *scratch;         /* for the running kernel, and for operands that are not fp32 */
+    struct awaited_end awaited;
+    atomic_bool waits_for_ranks; /* the running op waits for other ranks */
+    float *scratch;              /* for the running kernel, and for operands that are not fp32 */
 };
 
 struct cpu_rank {
     uint32_t rank;
     pthread_mutex_t lock;
-    struct cpu_worker *worker; /* (stream_count); those without ops have no thread */
-    /* (ops of the role) the op's place in its stream's list; SYNC ops: in the host's */
+    struct cpu_worker *workers; /* (stream_count); those without ops have no thread */
+    /* (ops of the role) the op's position in its stream's list; for SYNC ops, among the host's SYNC ops */
     uint32_t *list_position;
-    uint32_t passed_syncs;      /* SYNC ops that the host has passed */
-    pthread_cond_t host_wakeup; /* the host's */
-    struct cpu_need host_need;  /* the host's */
+    uint32_t passed_syncs;           /* SYNC ops that the host has passed */
+    pthread_cond_t host_wakeup;      /* the host's */
+    struct awaited_end host_awaited; /* the host's */
     bool must_quit;
     void *memory[MEMORY_COUNT];
-    struct emulated_link send, h2d, d2h;
+    struct emulated_link send_link, h2d_link, d2h_link;
 };
 
 struct cpu {
     struct exec_run *run;
-    uint32_t ranks;
-    struct cpu_rank *rank;
+    uint32_t rank_count;
+    struct cpu_rank *rank_states;
     struct comm *comm;
 };
 
@@ -71,7 +73,7 @@ static inline struct cpu *cpu_of(const struct exec_run *run)
     return run->backend_state;
 }
 
-/* Kernels of the backend's table that are not arithmetic (context: a struct cpu_worker). */
+/* Kernels of copies and communication. Their context is a struct cpu_worker. */
 backend_kernel cpu_copy, cpu_collective, cpu_send, cpu_recv;
 
 #endif

@@ -5,13 +5,13 @@
 #include <math.h>
 #include <string.h>
 
-size_t cpu_route_scratch(const struct work *work)
+size_t cpu_route_scratch_floats(const struct work *work)
 {
     return (size_t)work->route.copies * 3 + (size_t)work->route.experts;
 }
 
-/* Fills expert[copies] with the experts of token t. */
-static void find_experts(const struct call *call, int64_t t, float *expert)
+/* Fills expert[copies] with the numbers of the experts of token t. */
+static void experts_of_token(const struct call *call, int64_t t, float *expert)
 {
     const struct work *work = call->work;
     const int64_t copies = work->route.copies, rows = work->route.rows;
@@ -23,15 +23,15 @@ static void find_experts(const struct call *call, int64_t t, float *expert)
     }
 }
 
-static double scale_of(const struct work *work)
+static double route_scale(const struct work *work)
 {
     return work->route.scale > 0 ? (double)work->route.scale * 1e-6 : 1;
 }
 
 /* Makes the scores of a token's experts, before they are divided by their sum. Softmax over all experts fills
  * all[0..experts), too. */
-static void make_scores(const struct work *work, const float *logit, const float *expert,
-                        float *score, float *all)
+static void compute_scores(const struct work *work, const float *logit, const float *expert,
+                           float *score, float *all)
 {
     const int64_t copies = work->route.copies, experts = work->route.experts;
     double top = -INFINITY, sum = 0;
@@ -68,9 +68,9 @@ const char *cpu_route(const struct call *call, float *scratch)
     float *weights = call->write[0].data;     /* (rows, copies) */
     float *score = scratch, *expert = scratch + copies, *all = scratch + 3 * copies;
     for (int64_t t = 0; t < work->route.rows; t++) {
-        find_experts(call, t, expert);
-        make_scores(work, logits + t * experts, expert, score, all);
-        const double factor = scale_of(work) / (work->route.norm ? sum_of(score, copies) : 1);
+        experts_of_token(call, t, expert);
+        compute_scores(work, logits + t * experts, expert, score, all);
+        const double factor = route_scale(work) / (work->route.norm ? sum_of(score, copies) : 1);
         for (int64_t j = 0; j < copies; j++)
             weights[t * copies + j] = (float)(factor * (double)score[j]);
     }
@@ -88,8 +88,8 @@ const char *cpu_route_backward(const struct call *call, float *scratch)
     for (int64_t t = 0; t < work->route.rows; t++) {
         const float *dw = d_weights + t * copies;
         float *d = d_logits + t * experts;
-        find_experts(call, t, expert);
-        make_scores(work, logits + t * experts, expert, score, all);
+        experts_of_token(call, t, expert);
+        compute_scores(work, logits + t * experts, expert, score, all);
         const double sum = work->route.norm ? sum_of(score, copies) : 1;
         double through =
             0; /* sum of dw * weight: the gradient through the sum that divides the scores */
@@ -97,7 +97,7 @@ const char *cpu_route_backward(const struct call *call, float *scratch)
             through += (double)dw[j] * (double)score[j] / sum;
         double softmax_dot = 0;
         for (int64_t j = 0; j < copies; j++) {
-            d_score[j] = (float)(scale_of(work) * ((double)dw[j] - through) / sum);
+            d_score[j] = (float)(route_scale(work) * ((double)dw[j] - through) / sum);
             softmax_dot += (double)d_score[j] * (double)score[j];
         }
         for (int64_t i = 0; i < experts; i++)
@@ -115,8 +115,8 @@ const char *cpu_route_backward(const struct call *call, float *scratch)
     return NULL;
 }
 
-/* Does what cpu_permute() does for rows of experts that are listed. */
-static void copy_listed(const struct call *call)
+/* Does the work of cpu_permute() if routing is not even, by the list of rows. */
+static void permute_routed(const struct call *call)
 {
     const size_t cols = (size_t)call->work->permute.cols;
     const float *x = call->read[0].data; /* (rows, cols) */
@@ -135,7 +135,7 @@ const char *cpu_permute(const struct call *call, float *scratch)
     (void)scratch;
     const struct work *work = call->work;
     if (call->routed_rows != NULL) {
-        copy_listed(call);
+        permute_routed(call);
         return NULL;
     }
     const size_t count = (size_t)(work->permute.rows * work->permute.cols);
@@ -155,8 +155,8 @@ const char *cpu_permute(const struct call *call, float *scratch)
     return NULL;
 }
 
-/* Does what cpu_unpermute() does for rows of experts that are listed. */
-static void add_listed(const struct call *call)
+/* Does the work of cpu_unpermute() if routing is not even, by the list of rows. */
+static void unpermute_routed(const struct call *call)
 {
     const struct work *work = call->work;
     const int64_t cols = work->permute.cols, copies = work->permute.copies;
@@ -175,8 +175,8 @@ static void add_listed(const struct call *call)
     }
 }
 
-/* Does what cpu_unpermute_backward() does for rows of experts that are listed. */
-static void spread_listed(const struct call *call)
+/* Does the work of cpu_unpermute_backward() if routing is not even, by the list of rows. */
+static void unpermute_routed_backward(const struct call *call)
 {
     const struct work *work = call->work;
     const int64_t cols = work->permute.cols, copies = work->permute.copies;
@@ -206,7 +206,7 @@ const char *cpu_unpermute(const struct call *call, float *scratch)
     (void)scratch;
     const struct work *work = call->work;
     if (call->routed_rows != NULL) {
-        add_listed(call);
+        unpermute_routed(call);
         return NULL;
     }
     const int64_t rows = work->permute.rows, cols = work->permute.cols;
@@ -230,7 +230,7 @@ const char *cpu_unpermute_backward(const struct call *call, float *scratch)
     (void)scratch;
     const struct work *work = call->work;
     if (call->routed_rows != NULL) {
-        spread_listed(call);
+        unpermute_routed_backward(call);
         return NULL;
     }
     const int64_t rows = work->permute.rows, cols = work->permute.cols;

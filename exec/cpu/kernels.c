@@ -3,27 +3,28 @@
 #include "exec/number.h"
 
 const struct cpu_math_row cpu_math_rows[WORK_KIND_COUNT] = {
-    [WORK_MATMUL] = {cpu_matmul, cpu_matmul_scratch, false},
+    [WORK_MATMUL] = {cpu_matmul, cpu_matmul_scratch_floats, false},
     [WORK_QUANTISE] = {cpu_quantise, NULL, false},
-    [WORK_ATTENTION] = {cpu_attention, cpu_attention_scratch, false},
-    [WORK_ATTENTION_BACKWARD] = {cpu_attention_backward, cpu_attention_backward_scratch, false},
+    [WORK_ATTENTION] = {cpu_attention, cpu_attention_scratch_floats, false},
+    [WORK_ATTENTION_BACKWARD] = {cpu_attention_backward, cpu_attention_backward_scratch_floats,
+                                 false},
     [WORK_MERGE] = {cpu_merge, NULL, false},
     [WORK_SINK] = {cpu_sink, NULL, false},
     [WORK_SINK_BACKWARD] = {cpu_sink_backward, NULL, false},
     [WORK_RMSNORM] = {cpu_rmsnorm, NULL, false},
-    [WORK_RMSNORM_BACKWARD] = {cpu_rmsnorm_backward, cpu_column_scratch, false},
+    [WORK_RMSNORM_BACKWARD] = {cpu_rmsnorm_backward, cpu_column_scratch_floats, false},
     [WORK_LAYERNORM] = {cpu_layernorm, NULL, false},
-    [WORK_LAYERNORM_BACKWARD] = {cpu_layernorm_backward, cpu_column_scratch, false},
-    [WORK_ROPE] = {cpu_rope, cpu_rope_scratch, false},
-    [WORK_ROPE_BACKWARD] = {cpu_rope_backward, cpu_rope_scratch, false},
+    [WORK_LAYERNORM_BACKWARD] = {cpu_layernorm_backward, cpu_column_scratch_floats, false},
+    [WORK_ROPE] = {cpu_rope, cpu_rope_scratch_floats, false},
+    [WORK_ROPE_BACKWARD] = {cpu_rope_backward, cpu_rope_scratch_floats, false},
     [WORK_LATENT_KEYS] = {cpu_latent_keys, NULL, false},
     [WORK_LATENT_KEYS_BACKWARD] = {cpu_latent_keys_backward, NULL, false},
     [WORK_SWIGLU] = {cpu_swiglu, NULL, false},
     [WORK_SWIGLU_BACKWARD] = {cpu_swiglu_backward, NULL, false},
     [WORK_GELU] = {cpu_gelu, NULL, false},
     [WORK_GELU_BACKWARD] = {cpu_gelu_backward, NULL, false},
-    [WORK_ROUTE] = {cpu_route, cpu_route_scratch, false},
-    [WORK_ROUTE_BACKWARD] = {cpu_route_backward, cpu_route_scratch, false},
+    [WORK_ROUTE] = {cpu_route, cpu_route_scratch_floats, false},
+    [WORK_ROUTE_BACKWARD] = {cpu_route_backward, cpu_route_scratch_floats, false},
     [WORK_PERMUTE] = {cpu_permute, NULL, false},
     [WORK_UNPERMUTE] = {cpu_unpermute, NULL, false},
     [WORK_UNPERMUTE_BACKWARD] = {cpu_unpermute_backward, NULL, false},
@@ -45,7 +46,7 @@ const struct cpu_math_row cpu_math_rows[WORK_KIND_COUNT] = {
     [WORK_ADD_ROWS] = {cpu_add_rows, NULL, false},
     [WORK_MERGE_ROWS] = {cpu_merge_rows, NULL, false},
     [WORK_ROW_DOT] = {cpu_row_dot, NULL, false},
-    [WORK_COLUMN_SUM] = {cpu_column_sum, cpu_column_scratch, false},
+    [WORK_COLUMN_SUM] = {cpu_column_sum, cpu_column_scratch_floats, false},
     [WORK_ADAMW] = {cpu_adamw, NULL, false},
     [WORK_SQUARE_SUM] = {cpu_square_sum, NULL, false},
     [WORK_CLIP] = {cpu_clip, NULL, false},
@@ -53,42 +54,42 @@ const struct cpu_math_row cpu_math_rows[WORK_KIND_COUNT] = {
 
 enum { LINE_FLOATS = 16 }; /* 64 bytes */
 
-static size_t whole_lines(size_t floats)
+static size_t round_up_to_line(size_t floats)
 {
     return (floats + LINE_FLOATS - 1) / LINE_FLOATS * LINE_FLOATS;
 }
 
 /* Must an operand of this dtype be converted for a kernel? Index and byte operands are as they are. */
-static bool is_converted(enum dtype dtype)
+static bool needs_conversion(enum dtype dtype)
 {
     return dtype == DTYPE_BF16 || dtype == DTYPE_F16 || dtype == DTYPE_F64;
 }
 
-static size_t row_scratch(const struct work *work)
+static size_t kind_scratch_floats(const struct work *work)
 {
     const struct cpu_math_row *row = &cpu_math_rows[work->kind];
-    return row->scratch != NULL ? whole_lines(row->scratch(work)) : 0;
+    return row->scratch != NULL ? round_up_to_line(row->scratch(work)) : 0;
 }
 
-size_t cpu_scratch(const struct ir *ir, uint32_t op)
+size_t cpu_scratch_floats(const struct ir *ir, uint32_t op)
 {
     const struct work *work = ir_work(ir, op);
-    size_t floats = row_scratch(work);
-    if (cpu_math_rows[work->kind].run == NULL || cpu_math_rows[work->kind].takes_stored)
+    size_t floats = kind_scratch_floats(work);
+    if (cpu_math_rows[work->kind].run == NULL || cpu_math_rows[work->kind].takes_any_dtype)
         return floats;
     for (uint32_t k = 0; k < ir->op.read_count[op] + (uint32_t)ir->op.write_count[op]; k++) {
         struct view view = ir_view(ir, ir->operand[ir->op.operand_begin[op] + k]);
-        if (is_converted(ir->buffer.dtype[view.buffer.i]))
-            floats += whole_lines(view.count);
+        if (needs_conversion(ir->buffer.dtype[view.buffer.i]))
+            floats += round_up_to_line(view.count);
     }
     return floats;
 }
 
-size_t cpu_scratch_most(const struct ir *ir, const uint32_t *op, uint32_t count)
+size_t cpu_most_scratch_floats(const struct ir *ir, const uint32_t *op, uint32_t count)
 {
     size_t most = 0;
     for (uint32_t i = 0; i < count; i++) {
-        size_t needed = cpu_scratch(ir, op[i]);
+        size_t needed = cpu_scratch_floats(ir, op[i]);
         most = needed > most ? needed : most;
     }
     return most;
@@ -97,25 +98,25 @@ size_t cpu_scratch_most(const struct ir *ir, const uint32_t *op, uint32_t count)
 const char *cpu_compute_call(const struct call *call, float *scratch)
 {
     const struct cpu_math_row *row = &cpu_math_rows[call->work->kind];
-    if (row->takes_stored)
+    if (row->takes_any_dtype)
         return row->run(call, scratch);
     struct call staged = *call;
-    float *next = scratch + row_scratch(call->work);
+    float *next = scratch + kind_scratch_floats(call->work);
     for (uint32_t k = 0; k < call->read_count; k++)
-        if (is_converted(call->read[k].dtype)) {
+        if (needs_conversion(call->read[k].dtype)) {
             number_to_f32(next, call->read[k].data, call->read[k].dtype,
                           call->read[k].element_count);
             staged.read[k].data = next;
-            next += whole_lines(call->read[k].element_count);
+            next += round_up_to_line(call->read[k].element_count);
         }
     for (uint32_t k = 0; k < call->write_count; k++)
-        if (is_converted(call->write[k].dtype)) {
+        if (needs_conversion(call->write[k].dtype)) {
             staged.write[k].data = next;
-            next += whole_lines(call->write[k].element_count);
+            next += round_up_to_line(call->write[k].element_count);
         }
     const char *fault = row->run(&staged, scratch);
     for (uint32_t k = 0; k < call->write_count; k++)
-        if (is_converted(call->write[k].dtype))
+        if (needs_conversion(call->write[k].dtype))
             number_from_f32(call->write[k].data, call->write[k].dtype, staged.write[k].data,
                             call->write[k].element_count);
     return fault;

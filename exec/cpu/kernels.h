@@ -12,33 +12,34 @@
 #include <stddef.h>
 
 /* Does the work of a call. Returns NULL, or the text that says what is wrong with its data. scratch holds as many
- * floats as the row's function `scratch` returns and is aligned to 64 bytes. */
+ * floats as `scratch` of the kind's row returns, and is aligned to 64 bytes. */
 typedef const char *cpu_math(const struct call *call, float *scratch);
 
 struct cpu_math_row {
     cpu_math *run;
     size_t (*scratch)(const struct work *work); /* floats; NULL: none */
-    bool takes_stored;                          /* operands come as they are stored, in any dtype */
+    /* the kernel reads and writes operands in the dtype in which they are stored */
+    bool takes_any_dtype;
 };
 
 /* A row per kind; empty for communication, copies and SYNC kinds. */
 extern const struct cpu_math_row cpu_math_rows[WORK_KIND_COUNT];
 
 /* Returns the floats of scratch that an op needs in cpu_compute_call(): those of its row and of its conversions. */
-size_t cpu_scratch(const struct ir *ir, uint32_t op);
-/* Returns the largest cpu_scratch() of op[0..count). */
-size_t cpu_scratch_most(const struct ir *ir, const uint32_t *op, uint32_t count);
+size_t cpu_scratch_floats(const struct ir *ir, uint32_t op);
+/* Returns the largest cpu_scratch_floats() of op[0..count). */
+size_t cpu_most_scratch_floats(const struct ir *ir, const uint32_t *op, uint32_t count);
 
 /* Converts operands to fp32, does the work, and converts results back; returns as a cpu_math does. */
 const char *cpu_compute_call(const struct call *call, float *scratch);
 
-/* exec/cpu/parts.c: as cpu_compute_call(), with AdamW on up to `threads` threads. The results are the same bits for any
- * number of threads. AdamW needs no scratch. */
-const char *cpu_compute_parts(const struct call *call, float *scratch, uint32_t threads);
+/* exec/cpu/parts.c: does what cpu_compute_call() does, AdamW on up to `threads` threads. The results are the same
+ * bits for any number of threads. AdamW needs no scratch. */
+const char *cpu_compute_call_threaded(const struct call *call, float *scratch, uint32_t threads);
 
 /* exec/cpu/matmul.c */
 cpu_math cpu_matmul;
-size_t cpu_matmul_scratch(const struct work *work);
+size_t cpu_matmul_scratch_floats(const struct work *work);
 
 /* exec/cpu/quantise.c */
 cpu_math cpu_quantise;
@@ -47,18 +48,18 @@ cpu_math cpu_quantise;
  * CBLAS; tiles that the mask hides altogether are skipped. */
 enum { ATTENTION_QUERY_TILE = 128, ATTENTION_KEY_TILE = 256 };
 cpu_math cpu_attention, cpu_attention_backward, cpu_merge, cpu_sink, cpu_sink_backward;
-size_t cpu_attention_scratch(const struct work *work);
-size_t cpu_attention_backward_scratch(const struct work *work);
+size_t cpu_attention_scratch_floats(const struct work *work);
+size_t cpu_attention_backward_scratch_floats(const struct work *work);
 
-/* The keys begin..end that a query sees; cpu_visible() returns those of query i. */
-struct visible {
+/* The keys that a query sees: begin to end - 1. cpu_visible_keys() returns those of query i. */
+struct visible_keys {
     int64_t begin, end;
 };
-struct visible cpu_visible(const struct call *call, int64_t i);
+struct visible_keys cpu_visible_keys(const struct call *call, int64_t i);
 
 /* exec/cpu/norms.c */
 cpu_math cpu_rmsnorm, cpu_rmsnorm_backward, cpu_layernorm, cpu_layernorm_backward, cpu_column_sum;
-size_t cpu_column_scratch(const struct work *work);
+size_t cpu_column_scratch_floats(const struct work *work);
 
 /* exec/cpu/pointwise.c */
 cpu_math cpu_swiglu, cpu_swiglu_backward, cpu_gelu, cpu_gelu_backward, cpu_add, cpu_cast, cpu_fill,
@@ -66,11 +67,11 @@ cpu_math cpu_swiglu, cpu_swiglu_backward, cpu_gelu, cpu_gelu_backward, cpu_add, 
 
 /* exec/cpu/rope.c */
 cpu_math cpu_rope, cpu_rope_backward, cpu_latent_keys, cpu_latent_keys_backward;
-size_t cpu_rope_scratch(const struct work *work);
+size_t cpu_rope_scratch_floats(const struct work *work);
 
 /* exec/cpu/experts.c */
 cpu_math cpu_route, cpu_route_backward, cpu_permute, cpu_unpermute, cpu_unpermute_backward;
-size_t cpu_route_scratch(const struct work *work);
+size_t cpu_route_scratch_floats(const struct work *work);
 
 /* exec/cpu/loss.c */
 cpu_math cpu_embedding, cpu_embedding_backward, cpu_cross_entropy, cpu_cross_entropy_backward,

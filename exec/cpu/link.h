@@ -20,7 +20,7 @@ void cpu_link_init(struct emulated_link *link, struct exec_link limits);
 void cpu_link_release(struct emulated_link *link);
 
 /* Puts bytes, ready at the time now_s, on the link; returns the time at which they have arrived. */
-double cpu_link_arrival(struct emulated_link *link, double now_s, double bytes);
+double cpu_link_arrival_s(struct emulated_link *link, double now_s, double bytes);
 
 /* Sleeps until the monotonic clock reads until_s or *stop is true. */
 void cpu_sleep_until(double until_s, const atomic_bool *stop);

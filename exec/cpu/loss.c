@@ -1,4 +1,4 @@
-/* Table look-ups and the loss at the other end. */
+/* The embedding's table look-ups, and the cross-entropy loss. */
 #include "exec/cpu/kernels.h"
 
 #include "exec/cpu/fast_exp.h"
@@ -129,7 +129,7 @@ const char *cpu_cross_entropy_backward(const struct call *call, float *scratch)
 
 /* Returns the number of columns of a rank's part that stand for rows of the vocabulary: if the vocabulary does not
  * divide evenly, the last parts have fewer such columns than others. */
-static int64_t columns_of(int64_t vocab, int64_t first, int64_t total)
+static int64_t vocabulary_columns(int64_t vocab, int64_t first, int64_t total)
 {
     int64_t left = total > 0 ? total - first : vocab;
     return left < 0 ? 0 : left < vocab ? left : vocab;
@@ -143,7 +143,7 @@ const char *cpu_cross_entropy_partial(const struct call *call, float *scratch)
     const struct work *work = call->work;
     const int64_t rows = work->loss_partial.rows, vocab = work->loss_partial.vocab;
     const int64_t first = work->loss_partial.first + call->part_index * vocab;
-    const int64_t columns = columns_of(vocab, first, work->loss_partial.total);
+    const int64_t columns = vocabulary_columns(vocab, first, work->loss_partial.total);
     const int32_t *label = call->read[1].data;
     float *stats = call->write[0].data;
     for (int64_t i = 0; i < rows; i++) {
@@ -195,7 +195,7 @@ const char *cpu_cross_entropy_partial_backward(const struct call *call, float *s
     const struct work *work = call->work;
     const int64_t rows = work->loss_backward.rows, vocab = work->loss_backward.vocab;
     const int64_t first = work->loss_backward.first + call->part_index * vocab;
-    const int64_t columns = columns_of(vocab, first, work->loss_backward.total);
+    const int64_t columns = vocabulary_columns(vocab, first, work->loss_backward.total);
     const int32_t *label = call->read[1].data;
     const float *lse = call->read[2].data;
     const float scale = (float)(1 / (double)work->loss_backward.count);

@@ -6,9 +6,9 @@
 #include <cblas.h>
 #include <string.h>
 
-/* One product; a group of no rows is nothing, or, of a gradient, zero. */
-static void product(enum matmul_form form, blasint m, blasint n, blasint k, const float *a,
-                    const float *b, float *y, float beta)
+/* Computes one product. A group without rows has an empty result; a gradient over no rows is zero. */
+static void multiply(enum matmul_form form, blasint m, blasint n, blasint k, const float *a,
+                     const float *b, float *y, float beta)
 {
     const bool a_turned = form == MATMUL_TN, b_turned = form == MATMUL_NT;
     if (m == 0 || n == 0)
@@ -28,7 +28,7 @@ static bool has_scales(const struct work *work)
     return work->matmul.scaling != SCALING_NONE;
 }
 
-size_t cpu_matmul_scratch(const struct work *work)
+size_t cpu_matmul_scratch_floats(const struct work *work)
 {
     const int64_t matrices = work->matmul.form == MATMUL_TN ? 1 : work_row_groups(work);
     return has_scales(work)
@@ -36,29 +36,30 @@ size_t cpu_matmul_scratch(const struct work *work)
                : 0;
 }
 
-/* The matrices of an operand of 8 bits, one for each group, which follow each other. of_rows: their rows are those that
- * the product's groups have; otherwise each has rows / groups. */
+/* An operand of 8 bits with its scales: one matrix for each group, one after the other. groups_split_rows: a group's
+ * matrix has the rows of that group; otherwise each matrix has rows / groups rows. */
 struct scaled_operand {
-    const struct operand *x, *scales;
+    const struct operand *values, *scales;
     struct scaling_layout layout;
-    bool of_rows;
+    bool groups_split_rows;
 };
 
-/* Writes the numbers of an operand times their scales, and returns `to`. */
-static const float *unscaled_operand(float *to, const struct call *call,
+/* Writes the values of an operand multiplied by their scales to `to`, and returns `to`. */
+static const float *rescaled_operand(float *to, const struct call *call,
                                      const struct scaled_operand *o)
 {
     const struct scaling_layout *l = &o->layout;
     int64_t first = 0;
     for (int64_t g = 0; g < l->groups; g++) {
         const int64_t end =
-            o->of_rows ? assignment_group_rows_end(call->routed_rows, l->rows, l->groups, g, first)
-                       : (g + 1) * (l->rows / l->groups);
+            o->groups_split_rows
+                ? assignment_group_rows_end(call->routed_rows, l->rows, l->groups, g, first)
+                : (g + 1) * (l->rows / l->groups);
         const int64_t rows = l->is_transposed ? l->cols : end - first,
                       cols = l->is_transposed ? end - first : l->cols;
         const int64_t begin = first * l->cols, scale = scaling_layout_first_scale(l, g, first);
-        number_to_f32(to + begin, (const uint8_t *)o->x->data + begin, (enum dtype)o->x->dtype,
-                      (uint64_t)(rows * cols));
+        number_to_f32(to + begin, (const uint8_t *)o->values->data + begin,
+                      (enum dtype)o->values->dtype, (uint64_t)(rows * cols));
         for (int64_t i = 0; i < rows; i++)
             for (int64_t j = 0; j < cols; j++)
                 to[begin + i * cols + j] *= (float)number_get(
@@ -95,8 +96,8 @@ const char *cpu_matmul(const struct call *call, float *scratch)
                                               work_scale_layout(work, 1), of_rows};
         if (work->matmul.scaling == SCALING_NV)
             return "has scaling=nv, which is predicted and not executed";
-        a = unscaled_operand(scratch, call, &first);
-        b = unscaled_operand(scratch + (size_t)m * (size_t)k, call, &second);
+        a = rescaled_operand(scratch, call, &first);
+        b = rescaled_operand(scratch + (size_t)m * (size_t)k, call, &second);
     }
     bool bias = work->matmul.epilogue == EPILOGUE_BIAS;
     if (work->matmul.accumulate) {
@@ -112,8 +113,8 @@ const char *cpu_matmul(const struct call *call, float *scratch)
             (size_t)call->part_index * (size_t)n * (size_t)(form == MATMUL_TN ? m : k);
         if (form == MATMUL_TN && !work->matmul.accumulate)
             memset(y, 0, call->write[0].element_count * sizeof *y);
-        product(form, m, n, k, a, form == MATMUL_TN ? b : b + matrix,
-                form == MATMUL_TN ? y + matrix : y, beta);
+        multiply(form, m, n, k, a, form == MATMUL_TN ? b : b + matrix,
+                 form == MATMUL_TN ? y + matrix : y, beta);
         return NULL;
     }
     size_t end = 0;
@@ -127,14 +128,14 @@ const char *cpu_matmul(const struct call *call, float *scratch)
                      (const float *)call->read[2].data + g * n);
         const size_t matrix = (size_t)g * (size_t)n * (size_t)(form == MATMUL_TN ? m : k);
         if (work->matmul.turned)
-            product(MATMUL_NT, m, n, (blasint)(end - first), a + first * (size_t)m,
-                    b + first * (size_t)n, y + matrix, beta);
+            multiply(MATMUL_NT, m, n, (blasint)(end - first), a + first * (size_t)m,
+                     b + first * (size_t)n, y + matrix, beta);
         else if (form == MATMUL_TN)
-            product(form, m, n, (blasint)(end - first), a + first * (size_t)m,
-                    b + first * (size_t)n, y + matrix, beta);
+            multiply(form, m, n, (blasint)(end - first), a + first * (size_t)m,
+                     b + first * (size_t)n, y + matrix, beta);
         else
-            product(form, (blasint)(end - first), n, k, a + first * (size_t)k, b + matrix,
-                    y + first * (size_t)n, beta);
+            multiply(form, (blasint)(end - first), n, k, a + first * (size_t)k, b + matrix,
+                     y + first * (size_t)n, beta);
     }
     return NULL;
 }

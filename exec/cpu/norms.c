@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-size_t cpu_column_scratch(const struct work *work)
+size_t cpu_column_scratch_floats(const struct work *work)
 {
     return 4 * (size_t)work->rows.cols; /* two sums of doubles */
 }

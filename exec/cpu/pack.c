@@ -1,4 +1,4 @@
-/* Work that moves elements about: all-to-alls want what goes to one rank in one piece. */
+/* Work that rearranges elements: an all-to-all needs the elements for each rank in one piece. */
 #include "exec/assignment.h"
 #include "exec/cpu/kernels.h"
 #include "exec/moved_rows.h"
@@ -7,7 +7,7 @@
 
 /* Copies between x, (rows, parts w0 + parts w1 + parts w2), and one (parts, rows, w) per block of columns: from x
  * with `pack`, else into x. */
-static void move_blocks(const struct call *call, bool pack)
+static void copy_blocks(const struct call *call, bool pack)
 {
     const struct work *work = call->work;
     const struct operand *whole = pack ? &call->read[0] : &call->write[0];
@@ -32,7 +32,7 @@ static void move_blocks(const struct call *call, bool pack)
 
 /* Copies rows of experts between the order of the ranks that sent them, [ranks, experts, rows], and that of experts,
  * [experts, ranks, rows]. */
-static void reorder_rows(const struct call *call, bool pack)
+static void reorder_expert_rows(const struct call *call, bool pack)
 {
     const struct routed_rows *dealt = call->routed_rows;
     const struct operand *from = &call->read[0], *to = &call->write[0];
@@ -56,9 +56,9 @@ const char *cpu_pack(const struct call *call, float *scratch)
 {
     (void)scratch;
     if (call->routed_rows != NULL)
-        reorder_rows(call, true);
+        reorder_expert_rows(call, true);
     else
-        move_blocks(call, true);
+        copy_blocks(call, true);
     return NULL;
 }
 
@@ -66,9 +66,9 @@ const char *cpu_unpack(const struct call *call, float *scratch)
 {
     (void)scratch;
     if (call->routed_rows != NULL)
-        reorder_rows(call, false);
+        reorder_expert_rows(call, false);
     else
-        move_blocks(call, false);
+        copy_blocks(call, false);
     return NULL;
 }
 
@@ -102,10 +102,10 @@ const char *cpu_head_reduce(const struct call *call, float *scratch)
     return NULL;
 }
 
-/* Copies, in each part and for each pair, the packed row of x to the own row of the result; back: the own row of x to
- * the packed row of the result. A part of x has x_rows rows. */
-static void copy_rows(const struct call *call, const struct moved_rows *moved, bool back,
-                      const struct operand *x, int64_t x_rows)
+/* For each part and each pair, copies the packed row of x to the own row of the result or, with `back`, the own row
+ * of x to the packed row of the result. A part of x has x_rows rows. */
+static void copy_moved_rows(const struct call *call, const struct moved_rows *moved, bool back,
+                            const struct operand *x, int64_t x_rows)
 {
     const struct work *work = call->work;
     const size_t size = (size_t)work->take_rows.width * dtype_bytes(x->dtype);
@@ -131,9 +131,9 @@ const char *cpu_take_rows(const struct call *call, float *scratch)
            call->write[0].element_count * dtype_bytes((enum dtype)call->write[0].dtype));
     if (how == TAKE_GATHER && call->read_count > 1) {
         const struct moved_rows arrived = moved_rows_list(call->needed_rows, MOVED_RECEIVED, room);
-        copy_rows(call, &arrived, false, &call->read[1], work->take_rows.arrived);
+        copy_moved_rows(call, &arrived, false, &call->read[1], work->take_rows.arrived);
     }
-    copy_rows(call, &moved, how != TAKE_PLACE, &call->read[0], rows);
+    copy_moved_rows(call, &moved, how != TAKE_PLACE, &call->read[0], rows);
     return NULL;
 }
 

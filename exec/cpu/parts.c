@@ -8,8 +8,9 @@
 
 enum { BLOCK = 2048, GRAIN = 16 * BLOCK };
 
-/* Returns the address of element i of an operand; one that has a single element, such as a sum, is the same for all. */
-static void *element_of(const struct operand *operand, uint64_t i)
+/* Returns the address of element i of an operand. An operand with a single element, such as a sum, has it for every
+ * i. */
+static void *element_address(const struct operand *operand, uint64_t i)
 {
     return (char *)operand->data +
            (operand->element_count > 1 ? i : 0) * dtype_bytes(operand->dtype);
@@ -27,7 +28,7 @@ static void compute_block(const struct call *call, uint64_t begin, uint64_t coun
     for (uint32_t k = 0; k < operands; k++) {
         bool read = k < call->read_count;
         struct operand *o = read ? &block.read[k] : &block.write[k - call->read_count];
-        void *data = element_of(o, begin);
+        void *data = element_address(o, begin);
         o->element_count = o->element_count > 1 ? count : o->element_count;
         o->data = o->dtype == DTYPE_F32 ? data : staged[k];
         if (read && o->dtype != DTYPE_F32)
@@ -36,7 +37,7 @@ static void compute_block(const struct call *call, uint64_t begin, uint64_t coun
     (void)cpu_math_rows[work.kind].run(&block, NULL); /* finds no fault in any data */
     for (uint32_t k = 0; k < call->write_count; k++)
         if (call->write[k].dtype != DTYPE_F32)
-            number_from_f32(element_of(&call->write[k], begin), call->write[k].dtype,
+            number_from_f32(element_address(&call->write[k], begin), call->write[k].dtype,
                             block.write[k].data, count);
 }
 
@@ -46,7 +47,7 @@ static void compute_part(void *context, uint64_t begin, uint64_t end)
         compute_block(context, at, end - at < BLOCK ? end - at : BLOCK);
 }
 
-const char *cpu_compute_parts(const struct call *call, float *scratch, uint32_t threads)
+const char *cpu_compute_call_threaded(const struct call *call, float *scratch, uint32_t threads)
 {
     if (call->work->kind != WORK_ADAMW)
         return cpu_compute_call(call, scratch);

@@ -16,12 +16,12 @@ static const float GELU_SCALE = 0.79788456f, GELU_CUBE = 0.044715f; /* sqrt(2 / 
 
 /* Returns tanh. tanh u = 1 - 2 / (1 + exp 2u) has an absolute error of some 1e-7, which suffices in the factor 1 +
  * tanh. */
-static float gelu_tanh(float x)
+static float tanh_for_gelu(float x)
 {
     return 1 - 2 / (1 + fast_exp(2 * GELU_SCALE * (x + GELU_CUBE * x * x * x)));
 }
 
-/* The functions that an activation applies in the place of its own: f(x), and *slope = f'(x). */
+/* Returns f(x) of the function that an activation applies in place of its own; *slope = f'(x). */
 static float apply_activation(int64_t function, float x, float *slope)
 {
     if (function == FUNCTION_RELU2) {
@@ -29,7 +29,7 @@ static float apply_activation(int64_t function, float x, float *slope)
         *slope = 2 * positive;
         return positive * positive;
     }
-    float t = gelu_tanh(x);
+    float t = tanh_for_gelu(x);
     *slope = 0.5f * (1 + t + x * (1 - t * t) * GELU_SCALE * (1 + 3 * GELU_CUBE * x * x));
     return 0.5f * x * (1 + t);
 }
@@ -37,7 +37,7 @@ static float apply_activation(int64_t function, float x, float *slope)
 static const float CLAMP = 7, CLAMPED_SLOPE = 1.702f;
 
 /* Returns (up + 1) gate sigmoid(1.702 gate) of the clamped gate and up, and the slopes by both. */
-static float clamped(float gate, float up, float *by_gate, float *by_up)
+static float clamped_swiglu(float gate, float up, float *by_gate, float *by_up)
 {
     const float x = gate < CLAMP ? gate : CLAMP;
     const float u = up < -CLAMP ? -CLAMP : up < CLAMP ? up : CLAMP;
@@ -47,7 +47,7 @@ static float clamped(float gate, float up, float *by_gate, float *by_up)
     return (u + 1) * x * s;
 }
 
-/* What gated activations with another function than silu compute, forward and backward. */
+/* The forward of gated activations whose function is not SiLU; gated_backward() is their backward. */
 static void gated_activation(const struct call *call)
 {
     const int64_t cols = call->work->activation.cols;
@@ -58,7 +58,7 @@ static void gated_activation(const struct call *call)
         float *y = (float *)call->write[0].data + i * cols;
         for (int64_t j = 0; j < cols; j++)
             y[j] = clamps
-                       ? clamped(gate[j], up[j], &slope, &other)
+                       ? clamped_swiglu(gate[j], up[j], &slope, &other)
                        : apply_activation(call->work->activation.function, gate[j], &slope) * up[j];
     }
 }
@@ -73,7 +73,7 @@ static void gated_backward(const struct call *call)
         for (int64_t j = 0; j < cols; j++) {
             float by_gate, by_up;
             if (call->work->activation.function == FUNCTION_CLAMPED) {
-                clamped(gate[j], up[j], &by_gate, &by_up);
+                clamped_swiglu(gate[j], up[j], &by_gate, &by_up);
             } else {
                 by_up = apply_activation(call->work->activation.function, gate[j], &by_gate);
                 by_gate *= up[j];
@@ -217,14 +217,17 @@ const char *cpu_clip(const struct call *call, float *scratch)
     return NULL;
 }
 
-/* Constants of AdamW in one step. */
-struct adamw {
-    float b1, b2, keep1, keep2, eps, decay, rate, root, factor;
+/* Constants of AdamW in one step: decay_factor is 1 - lr weight_decay, corrected_lr is lr / (1 - beta1^t),
+ * root_correction is 1 / sqrt(1 - beta2^t). */
+struct adamw_constants {
+    float beta1, beta2, one_less_beta1, one_less_beta2, eps, decay_factor, corrected_lr,
+        root_correction, clip_factor;
 };
 
 /* Updates n <= LANES elements. They are read before any is written, so that the loop between is one of vectors, though
  * results are usually in place. */
-static inline void adamw_lanes(const struct adamw *a, const struct call *call, int64_t at, size_t n)
+static inline void adamw_lanes(const struct adamw_constants *a, const struct call *call, int64_t at,
+                               size_t n)
 {
     float g[LANES] = {0}, p[LANES] = {0}, m[LANES] = {0}, v[LANES] = {0};
     memcpy(g, (const float *)call->read[0].data + at, n * sizeof *g);
@@ -232,10 +235,11 @@ static inline void adamw_lanes(const struct adamw *a, const struct call *call, i
     memcpy(m, (const float *)call->read[2].data + at, n * sizeof *m);
     memcpy(v, (const float *)call->read[3].data + at, n * sizeof *v);
     for (int k = 0; k < LANES; k++) {
-        float grad = g[k] * a->factor;
-        m[k] = a->b1 * m[k] + a->keep1 * grad;
-        v[k] = a->b2 * v[k] + a->keep2 * grad * grad;
-        p[k] = p[k] * a->decay - a->rate * m[k] / (sqrtf(v[k]) * a->root + a->eps);
+        float grad = g[k] * a->clip_factor;
+        m[k] = a->beta1 * m[k] + a->one_less_beta1 * grad;
+        v[k] = a->beta2 * v[k] + a->one_less_beta2 * grad * grad;
+        p[k] = p[k] * a->decay_factor -
+               a->corrected_lr * m[k] / (sqrtf(v[k]) * a->root_correction + a->eps);
     }
     memcpy((float *)call->write[0].data + at, p, n * sizeof *p);
     memcpy((float *)call->write[1].data + at, m, n * sizeof *m);
@@ -250,16 +254,16 @@ const char *cpu_adamw(const struct call *call, float *scratch)
 {
     (void)scratch;
     const struct exec_adamw *from = &call->adamw;
-    const struct adamw a = {
-        .b1 = (float)from->beta1,
-        .b2 = (float)from->beta2,
-        .keep1 = (float)(1 - from->beta1),
-        .keep2 = (float)(1 - from->beta2),
+    const struct adamw_constants a = {
+        .beta1 = (float)from->beta1,
+        .beta2 = (float)from->beta2,
+        .one_less_beta1 = (float)(1 - from->beta1),
+        .one_less_beta2 = (float)(1 - from->beta2),
         .eps = (float)from->eps,
-        .decay = (float)(1 - from->lr * from->weight_decay),
-        .rate = (float)(from->lr / (1 - pow(from->beta1, (double)from->first_step))),
-        .root = (float)(1 / sqrt(1 - pow(from->beta2, (double)from->first_step))),
-        .factor = call->read_count > 4 ? clip_factor(call, call->read[4].data) : 1,
+        .decay_factor = (float)(1 - from->lr * from->weight_decay),
+        .corrected_lr = (float)(from->lr / (1 - pow(from->beta1, (double)from->step_number))),
+        .root_correction = (float)(1 / sqrt(1 - pow(from->beta2, (double)from->step_number))),
+        .clip_factor = call->read_count > 4 ? clip_factor(call, call->read[4].data) : 1,
     };
     int64_t count = call->work->elements.count, at = 0;
     for (; at + LANES <= count; at += LANES)

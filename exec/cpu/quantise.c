@@ -7,10 +7,10 @@
 #include <math.h>
 #include <string.h>
 
-/* A matrix whose element (i, j) is at[i * row + j * col]. */
+/* A matrix whose element (i, j) is first_element[i * row_stride + j * col_stride]. */
 struct strided_matrix {
     const float *first_element;
-    int64_t rows, cols, row, col;
+    int64_t rows, cols, row_stride, col_stride;
 };
 
 /* Returns the largest magnitude of a block of at most block.rows x block.cols elements that begins at (i, j). */
@@ -20,12 +20,12 @@ static float largest_in_block(const struct strided_matrix *x, int64_t i, int64_t
     float most = 0;
     for (int64_t r = i; r < x->rows && r < i + block.rows; r++)
         for (int64_t c = j; c < x->cols && c < j + block.cols; c++)
-            most = fmaxf(most, fabsf(x->first_element[r * x->row + c * x->col]));
+            most = fmaxf(most, fabsf(x->first_element[r * x->row_stride + c * x->col_stride]));
     return most;
 }
 
 /* Writes the scale of a block and returns the factor by which its numbers are multiplied before they are rounded. */
-static float scale_of(const struct call *call, void *scales, int64_t which, float amax)
+static float write_block_scale(const struct call *call, void *scales, int64_t which, float amax)
 {
     const enum dtype dtype = (enum dtype)call->write[0].dtype;
     if (call->work->quantise.scaling == SCALING_MX) {
@@ -39,9 +39,9 @@ static float scale_of(const struct call *call, void *scales, int64_t which, floa
     return factor;
 }
 
-/* Writes a copy of x, row after row, and its scales, block after block. scales are f32 or bytes. */
-static void copy(const struct call *call, struct strided_matrix x, void *to, void *scales,
-                 int64_t which)
+/* Writes a narrow copy of x, row after row, and its scales, block after block; scales are f32 or bytes. */
+static void quantise_copy(const struct call *call, struct strided_matrix x, void *to, void *scales,
+                          int64_t which)
 {
     const float *given = call->work->quantise.given ? call->read[1].data : NULL;
     const struct scaling_block block =
@@ -50,18 +50,19 @@ static void copy(const struct call *call, struct strided_matrix x, void *to, voi
     for (int64_t i = 0; i < x.rows; i += block.rows)
         for (int64_t j = 0; j < x.cols; j += block.cols) {
             const float amax = given != NULL ? *given : largest_in_block(&x, i, j, block);
-            const float factor = scale_of(call, scales, which++, amax);
+            const float factor = write_block_scale(call, scales, which++, amax);
             for (int64_t r = i; r < x.rows && r < i + block.rows; r++)
                 for (int64_t c = j; c < x.cols && c < j + block.cols; c++) {
-                    const float value = x.first_element[r * x.row + c * x.col] * factor;
+                    const float value =
+                        x.first_element[r * x.row_stride + c * x.col_stride] * factor;
                     number_from_f32((uint8_t *)to + r * x.cols + c, dtype, &value, 1);
                 }
         }
 }
 
-/* Writes one copy of each group's rows. */
-static void copy_groups(const struct call *call, bool turned, const struct operand *to,
-                        const struct operand *scales)
+/* Writes a narrow copy for each group of rows. */
+static void quantise_groups(const struct call *call, bool turned, const struct operand *to,
+                            const struct operand *scales)
 {
     const struct scaling_layout layout = work_scale_layout(call->work, turned);
     const int64_t rows = call->work->quantise.rows, cols = call->work->quantise.cols;
@@ -73,8 +74,8 @@ static void copy_groups(const struct call *call, bool turned, const struct opera
         const struct strided_matrix x = {at, end - first, cols, cols, 1};
         const struct strided_matrix back = {at, cols, end - first, 1, cols};
         if (end > first)
-            copy(call, turned ? back : x, (uint8_t *)to->data + first * cols, scales->data,
-                 scaling_layout_first_scale(&layout, g, first));
+            quantise_copy(call, turned ? back : x, (uint8_t *)to->data + first * cols, scales->data,
+                          scaling_layout_first_scale(&layout, g, first));
         first = end;
     }
 }
@@ -91,8 +92,8 @@ const char *cpu_quantise(const struct call *call, float *scratch)
             largest_in_block(&x, 0, 0, (struct scaling_block){.rows = rows, .cols = cols});
         return NULL;
     }
-    copy_groups(call, call->work->quantise.turned, &call->write[0], &call->write[1]);
+    quantise_groups(call, call->work->quantise.turned, &call->write[0], &call->write[1]);
     if (call->work->quantise.both)
-        copy_groups(call, true, &call->write[2], &call->write[3]);
+        quantise_groups(call, true, &call->write[2], &call->write[3]);
     return NULL;
 }

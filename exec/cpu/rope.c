@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-size_t cpu_rope_scratch(const struct work *work)
+size_t cpu_rope_scratch_floats(const struct work *work)
 {
     return 2 * (size_t)work->rope.dim; /* at most dim / 2 doubles; dim / 2 cosines and sines */
 }

@@ -27,14 +27,14 @@ enum { FUSED_ALL, FUSED_FROM_START, FUSED_TO_END };
 /* A fused plan, shared by all ops of its shape. */
 struct fused_plan {
     struct fused_shape shape;
-    struct fused *fused; /* NULL: refused */
-    char words[512];     /* why */
+    struct fused *fused;    /* NULL: cuDNN refused the plan */
+    char refusal_text[512]; /* why it was refused */
     struct fused_plan *next;
 };
 
 struct attention {
-    struct attentions *all;
-    struct call call; /* as it was planned */
+    struct attentions *owner;
+    struct call planned_call; /* the call for which it was planned */
     struct attention_part part;
     struct fused_plan *plan;
     struct attention_tiles *tiles;
@@ -45,18 +45,19 @@ struct attentions {
     struct products *products;
     enum exec_attention wanted_kernels;
     const struct cudnn *dnn;     /* NULL: tiles */
-    char not_fused_reason[1024]; /* of tiles that were not asked for */
-    struct attention *first;
-    struct fused_plan *plan;
-    /* handles that plans were built with, which these may refer to */
-    void *builder[THREADS_MAX + 1];
-    uint32_t builders;
-    uint32_t with_fused, with_tiles;
+    char not_fused_reason[1024]; /* why tiles are used although the caller did not ask for them */
+    struct attention *first_attention;
+    struct fused_plan *first_plan;
+    /* handles with which plans were built; plans may refer to them, so they stay open */
+    void *builder_handles[THREADS_MAX + 1];
+    uint32_t builder_count;
+    uint32_t fused_count, tiles_count;
 };
 
 #ifdef HAVE_CUDNN
-/* "cuDNN: version ..." of "cuDNN: error: version ...\n": the message becomes a part of another one. */
-static void put_words(char *why, size_t size, const struct diag *diag)
+/* Copies a message as "cuDNN: version ...", without "error: " and its line end, so that it can be a part of another
+ * message. */
+static void copy_message(char *why, size_t size, const struct diag *diag)
 {
     static const char mark[] = ": error: ";
     const char *text = diag->text, *error = strstr(text, mark);
@@ -82,13 +83,15 @@ struct attentions *attentions_new(struct products *products, enum exec_attention
     } else if (wanted == EXEC_ATTENTION_AUTO) {
         all->dnn = cudnn_open(&words);
         if (all->dnn == NULL)
-            put_words(all->not_fused_reason, sizeof all->not_fused_reason, &words);
+            copy_message(all->not_fused_reason, sizeof all->not_fused_reason, &words);
     }
     diag_release(&words);
 #else
-    snprintf(all->why, sizeof all->why, "this program was built without cuDNN");
+    snprintf(all->not_fused_reason, sizeof all->not_fused_reason,
+             "this program was built without cuDNN");
     if (wanted == EXEC_ATTENTION_FUSED)
-        diag_error(diag, (struct loc){.name = "cuDNN"}, STATUS_BAD_INPUT, "%s", all->why);
+        diag_error(diag, (struct loc){.name = "cuDNN"}, STATUS_BAD_INPUT, "%s",
+                   all->not_fused_reason);
 #endif
     if (wanted == EXEC_ATTENTION_FUSED && all->dnn == NULL) {
         free(all);
@@ -101,28 +104,28 @@ void attentions_free(struct attentions *all)
 {
     if (all == NULL)
         return;
-    while (all->first != NULL) {
-        struct attention *next = all->first->next;
-        attention_tiles_free(all->first->tiles);
-        free(all->first);
-        all->first = next;
+    while (all->first_attention != NULL) {
+        struct attention *next = all->first_attention->next;
+        attention_tiles_free(all->first_attention->tiles);
+        free(all->first_attention);
+        all->first_attention = next;
     }
-    while (all->plan != NULL) {
-        struct fused_plan *next = all->plan->next;
+    while (all->first_plan != NULL) {
+        struct fused_plan *next = all->first_plan->next;
 #ifdef HAVE_CUDNN
-        fused_free(all->plan->fused);
+        fused_free(all->first_plan->fused);
 #endif
-        free(all->plan);
-        all->plan = next;
+        free(all->first_plan);
+        all->first_plan = next;
     }
 #ifdef HAVE_CUDNN
-    while (all->builders > 0)
-        all->dnn->cudnnDestroy(all->builder[--all->builders]);
+    while (all->builder_count > 0)
+        all->dnn->cudnnDestroy(all->builder_handles[--all->builder_count]);
 #endif
     free(all);
 }
 
-static bool part_of(const struct work *work, struct attention_part *part)
+static bool visible_part(const struct work *work, struct attention_part *part)
 {
     const int64_t q = work->attention.q, kv = work->attention.kv, offset = work->attention.offset;
     bool window = work->attention.mask == MASK_WINDOW && work->attention.window < q + offset;
@@ -132,25 +135,25 @@ static bool part_of(const struct work *work, struct attention_part *part)
     if (work->attention.mask == MASK_FULL || offset >= kv - 1)
         return !window;
     if (offset <= 0) { /* the first queries see nothing; the next one sees one key */
-        part->first = -offset < q ? -offset : q;
-        part->q = q - part->first;
-        part->kv = kv < part->q ? kv : part->q;
+        part->first_query = -offset < q ? -offset : q;
+        part->query_count = q - part->first_query;
+        part->key_count = kv < part->query_count ? kv : part->query_count;
         part->mask = FUSED_FROM_START;
         return true;
     }
-    part->kv = q + offset;
+    part->key_count = q + offset;
     part->mask = FUSED_TO_END;
-    return part->kv <= kv;
+    return part->key_count <= kv;
 }
 
-bool attention_part_of(const struct work *work, struct attention_part *part)
+bool attention_find_fused_part(const struct work *work, struct attention_part *part)
 {
-    bool taken = part_of(work, part);
-    /* With more queries than keys the last ones may see nothing. */
-    if (part->window > 0 && (part->q < 2 || part->q > part->kv))
+    bool taken = visible_part(work, part);
+    /* With more queries than keys, the last queries may see no key in their window. */
+    if (part->window > 0 && (part->query_count < 2 || part->query_count > part->key_count))
         return false;
-    /* One query sees all of the keys that are left. cuDNN's release notes (9.18.1) warn of causal masks there. */
-    if (part->q == 1)
+    /* A single query sees all keys of the part. cuDNN's release notes (9.18.1) warn of causal masks for it. */
+    if (part->query_count == 1)
         part->mask = FUSED_ALL;
     return taken;
 }
@@ -162,7 +165,7 @@ static bool is_backward(const struct call *call)
 }
 
 /* Returns why fused kernels do not take the types and addresses of a call; NULL: they do. */
-static const char *operands_refused(const struct call *call)
+static const char *why_operands_unsupported(const struct call *call)
 {
     const uint8_t dtype = call->read[0].dtype;
     if (is_backward(call) && call->work->attention.delta)
@@ -185,50 +188,50 @@ static const char *operands_refused(const struct call *call)
                : "its heads' dimension is no multiple of 8";
 }
 
-/* Returns why fused kernels do not take a call with this part of its mask; NULL: they do. */
-static const char *fused_refused(const struct attentions *all, const struct call *call,
+/* Returns why fused kernels cannot compute a call, and sets the part of its mask that they compute; NULL: they can. */
+static const char *why_not_fused(const struct attentions *all, const struct call *call,
                                  struct attention_part *part)
 {
-    const char *why = operands_refused(call);
+    const char *why = why_operands_unsupported(call);
     if (why != NULL)
         return why;
-    if (!attention_part_of(call->work, part))
+    if (!attention_find_fused_part(call->work, part))
         return call->work->attention.mask >= MASK_DOCUMENTS
                    ? "its documents are not given to cuDNN"
                    : "cuDNN has no mask that is its window, or its offset";
-    if (part->q == 0)
+    if (part->query_count == 0)
         return "no query of it sees any key";
     if (!is_backward(call))
         return NULL;
-    if (part->q == 1 && part->kv == 1)
+    if (part->query_count == 1 && part->key_count == 1)
         return "cuDNN has no backward of one query and one key";
-    const struct version_rule *rule =
-        version_rule(NVIDIA_CUDNN, VERSION_WHOLE_TILES_BACK, (int)all->dnn->cudnnGetVersion());
-    return rule != NULL && part->kv % VERSION_TILE != 0 ? rule->fault : NULL;
+    const struct version_rule *rule = version_find_rule(NVIDIA_CUDNN, VERSION_WHOLE_BACKWARD_TILES,
+                                                        (int)all->dnn->cudnnGetVersion());
+    return rule != NULL && part->key_count % VERSION_TILE != 0 ? rule->fault : NULL;
 }
 
-static struct fused_plan *plan_of(struct attentions *all, const struct attention *a)
+static struct fused_plan *find_or_add_plan(struct attentions *all, const struct attention *a)
 {
-    const struct work *w = a->call.work;
+    const struct work *w = a->planned_call.work;
     const struct fused_shape shape = {
-        .q = a->part.q,
-        .kv = a->part.kv,
+        .q = a->part.query_count,
+        .kv = a->part.key_count,
         .heads = w->attention.heads,
         .kv_heads = w->attention.kv_heads,
         .dim = w->attention.dim,
         .vdim = work_attention_vdim(w),
         .window = a->part.window,
         .mask = a->part.mask,
-        .backward = is_backward(&a->call),
-        .f16 = a->call.read[0].dtype == DTYPE_F16,
+        .is_backward = is_backward(&a->planned_call),
+        .is_f16 = a->planned_call.read[0].dtype == DTYPE_F16,
     };
-    for (struct fused_plan *p = all->plan; p != NULL; p = p->next)
+    for (struct fused_plan *p = all->first_plan; p != NULL; p = p->next)
         if (memcmp(&p->shape, &shape, sizeof shape) == 0)
             return p;
     struct fused_plan *p = heap_zalloc(1, sizeof *p);
     p->shape = shape;
-    p->next = all->plan;
-    all->plan = p;
+    p->next = all->first_plan;
+    all->first_plan = p;
     return p;
 }
 #endif
@@ -236,14 +239,14 @@ static struct fused_plan *plan_of(struct attentions *all, const struct attention
 struct attention *attention_new(struct attentions *all, const struct call *call, struct diag *diag)
 {
     struct attention *a = heap_zalloc(1, sizeof *a);
-    a->all = all;
-    a->call = *call;
-    a->next = all->first;
-    all->first = a;
+    a->owner = all;
+    a->planned_call = *call;
+    a->next = all->first_attention;
+    all->first_attention = a;
 #ifdef HAVE_CUDNN
-    const char *why = all->dnn != NULL ? fused_refused(all, call, &a->part) : NULL;
+    const char *why = all->dnn != NULL ? why_not_fused(all, call, &a->part) : NULL;
     if (all->dnn != NULL && why == NULL) {
-        a->plan = plan_of(all, a);
+        a->plan = find_or_add_plan(all, a);
         return a;
     }
     if (why != NULL)
@@ -263,71 +266,71 @@ struct attention *attention_new(struct attentions *all, const struct call *call,
 /* ---- building ---- */
 
 #ifdef HAVE_CUDNN
-struct builders {
+struct plan_builders {
     struct attentions *all;
     int device;
     pthread_mutex_t lock;
-    struct fused_plan *next;
+    struct fused_plan *next_plan;
 };
 
 /* Adds to a plan's message why cuDNN's compiler cannot be opened, if it cannot: no plan can be built without it. */
-static void add_compiler(struct fused_plan *plan)
+static void add_compiler_error(struct fused_plan *plan)
 {
-    const char *missing = cudnn_compiler_missing();
-    size_t used = strlen(plan->words);
+    const char *missing = cudnn_why_no_compiler();
+    size_t used = strlen(plan->refusal_text);
     if (missing != NULL)
-        snprintf(plan->words + used, sizeof plan->words - used, "; %s", missing);
+        snprintf(plan->refusal_text + used, sizeof plan->refusal_text - used, "; %s", missing);
 }
 
-static void *build(void *argument)
+static void *build_plans(void *argument)
 {
-    struct builders *b = argument;
+    struct plan_builders *b = argument;
     const struct cudnn *dnn = b->all->dnn;
     cudnnHandle_t handle = NULL;
     cudaSetDevice(b->device);
     cudnnStatus_t status = dnn->cudnnCreate(&handle);
     for (;;) {
         pthread_mutex_lock(&b->lock);
-        struct fused_plan *plan = b->next;
+        struct fused_plan *plan = b->next_plan;
         if (plan != NULL)
-            b->next = plan->next;
+            b->next_plan = plan->next;
         pthread_mutex_unlock(&b->lock);
         if (plan == NULL)
             break;
         struct fused *fused = fused_new(dnn, &plan->shape);
         if (status != CUDNN_STATUS_SUCCESS)
-            snprintf(plan->words, sizeof plan->words, "cudnnCreate: %s",
+            snprintf(plan->refusal_text, sizeof plan->refusal_text, "cudnnCreate: %s",
                      dnn->cudnnGetErrorString(status));
-        else if (fused_build(fused, handle, NULL, plan->words, sizeof plan->words))
+        else if (fused_build(fused, handle, NULL, plan->refusal_text, sizeof plan->refusal_text))
             plan->fused = fused;
         else
-            add_compiler(plan);
+            add_compiler_error(plan);
         if (plan->fused == NULL)
             fused_free(fused);
     }
     if (handle != NULL) {
         pthread_mutex_lock(&b->lock);
-        b->all->builder[b->all->builders++] = handle;
+        b->all->builder_handles[b->all->builder_count++] = handle;
         pthread_mutex_unlock(&b->lock);
     }
     return NULL;
 }
 
-static void build_all(struct attentions *all)
+static void build_plans_in_parallel(struct attentions *all)
 {
-    struct builders b = {.all = all, .next = all->plan};
+    struct plan_builders b = {.all = all, .next_plan = all->first_plan};
     pthread_t thread[THREADS_MAX];
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     int wanted = 0, started = 0;
-    for (const struct fused_plan *p = all->plan; p != NULL; p = p->next)
+    for (const struct fused_plan *p = all->first_plan; p != NULL; p = p->next)
         wanted++;
     wanted = wanted < processors ? wanted : (int)processors;
     cudaGetDevice(&b.device);
     pthread_mutex_init(&b.lock, NULL);
     while (started < wanted - 1 && started < THREADS_MAX &&
-           pthread_create(&thread[started], NULL, build, &b) == 0)
+           pthread_create(&thread[started], NULL, build_plans, &b) == 0)
         started++;
-    build(&b); /* this thread, too */
+    build_plans(&b); /* this thread, too */
     while (started > 0)
         pthread_join(thread[--started], NULL);
     pthread_mutex_destroy(&b.lock);
@@ -337,45 +340,46 @@ static void build_all(struct attentions *all)
 enum status attentions_build(struct attentions *all, struct diag *diag)
 {
 #ifdef HAVE_CUDNN
-    if (all->plan != NULL)
-        build_all(all);
+    if (all->first_plan != NULL)
+        build_plans_in_parallel(all);
 #endif
-    for (struct attention *a = all->first; a != NULL; a = a->next) {
+    for (struct attention *a = all->first_attention; a != NULL; a = a->next) {
         if (a->plan != NULL && a->plan->fused == NULL) {
             if (all->wanted_kernels == EXEC_ATTENTION_FUSED)
                 return diag_error(diag, (struct loc){.name = "cuDNN"}, STATUS_SYSTEM,
-                                  "refuses the attention of op %" PRIu32 ": %s", a->call.op,
-                                  a->plan->words);
+                                  "refuses the attention of op %" PRIu32 ": %s", a->planned_call.op,
+                                  a->plan->refusal_text);
             snprintf(all->not_fused_reason, sizeof all->not_fused_reason, "op %" PRIu32 ": %s",
-                     a->call.op, a->plan->words);
+                     a->planned_call.op, a->plan->refusal_text);
             a->plan = NULL;
-            a->tiles = attention_tiles_new(all->products, &a->call, diag);
+            a->tiles = attention_tiles_new(all->products, &a->planned_call, diag);
             if (a->tiles == NULL)
                 return STATUS_SYSTEM;
         }
-        all->with_tiles += a->tiles != NULL;
-        all->with_fused += a->tiles == NULL;
+        all->tiles_count += a->tiles != NULL;
+        all->fused_count += a->tiles == NULL;
     }
     return STATUS_OK;
 }
 
 const char *attentions_why_tiles(const struct attentions *all)
 {
-    return all->with_tiles > 0 && all->wanted_kernels == EXEC_ATTENTION_AUTO ? all->not_fused_reason
-                                                                             : NULL;
+    return all->tiles_count > 0 && all->wanted_kernels == EXEC_ATTENTION_AUTO
+               ? all->not_fused_reason
+               : NULL;
 }
 
 void attentions_describe(const struct attentions *all, char *text, size_t size)
 {
-    const char *ways = all->with_fused == 0   ? all->with_tiles == 0 ? "none" : "tiles"
-                       : all->with_tiles == 0 ? "cudnn"
-                                              : "cudnn and tiles";
+    const char *ways = all->fused_count == 0   ? all->tiles_count == 0 ? "none" : "tiles"
+                       : all->tiles_count == 0 ? "cudnn"
+                                               : "cudnn and tiles";
     const char *why = attentions_why_tiles(all);
     snprintf(text, size, "%s%s%s%s", ways, why != NULL ? " (" : "", why != NULL ? why : "",
              why != NULL ? ")" : "");
 }
 
-int attentions_cudnn(const struct attentions *all)
+int attentions_cudnn_version(const struct attentions *all)
 {
 #ifdef HAVE_CUDNN
     return all->dnn != NULL ? (int)all->dnn->cudnnGetVersion() : 0;
@@ -388,18 +392,20 @@ int attentions_cudnn(const struct attentions *all)
 /* ---- running ---- */
 
 #ifdef HAVE_CUDNN
-static size_t whole_alignment(size_t bytes)
+static size_t round_up_to_alignment(size_t bytes)
 {
     return (bytes + CUDA_SCRATCH_ALIGNMENT - 1) / CUDA_SCRATCH_ALIGNMENT * CUDA_SCRATCH_ALIGNMENT;
 }
 
-/* Statistics, which the library has head by head and the schedule row by row, come first. */
+/* Returns the bytes of the statistics, with which the scratch begins. The library has them head by head, the
+ * schedule row by row. */
 static size_t stats_bytes(const struct attention *a)
 {
-    return whole_alignment((size_t)(a->part.q * a->call.work->attention.heads) * sizeof(float));
+    return round_up_to_alignment(
+        (size_t)(a->part.query_count * a->planned_call.work->attention.heads) * sizeof(float));
 }
 
-static void *row_of(const struct operand *operand, int64_t row, int64_t heads, int64_t dim)
+static void *row_address(const struct operand *operand, int64_t row, int64_t heads, int64_t dim)
 {
     return (char *)operand->data +
            (size_t)(row * heads * dim) * dtype_bytes((enum dtype)operand->dtype);
@@ -408,47 +414,49 @@ static void *row_of(const struct operand *operand, int64_t row, int64_t heads, i
 /* True if the schedule planned the library's workspace as an operand of the op. */
 static bool has_workspace(const struct call *call, const struct fused *fused)
 {
-    return call->write_count > 3 && call->write[3].element_count >= fused_scratch(fused) &&
+    return call->write_count > 3 && call->write[3].element_count >= fused_scratch_bytes(fused) &&
            (uintptr_t)call->write[3].data % CUDA_SCRATCH_ALIGNMENT == 0;
 }
 
 /* Sets rows begin .. end of a tensor (rows, heads, dim) to zero. */
-static int clear_rows(const struct operand *operand, int64_t begin, int64_t end, int64_t heads,
-                      int64_t dim, cudaStream_t stream)
+static int zero_rows(const struct operand *operand, int64_t begin, int64_t end, int64_t heads,
+                     int64_t dim, cudaStream_t stream)
 {
     size_t bytes = (size_t)((end - begin) * heads * dim) * dtype_bytes((enum dtype)operand->dtype);
-    return bytes == 0 ? 0
-                      : (int)cudaMemsetAsync(row_of(operand, begin, heads, dim), 0, bytes, stream);
+    return bytes == 0
+               ? 0
+               : (int)cudaMemsetAsync(row_address(operand, begin, heads, dim), 0, bytes, stream);
 }
 
-static const char *words_of(int error)
+static const char *cuda_error_text(int error)
 {
     return error == 0 ? NULL : cudaGetErrorString((cudaError_t)error);
 }
 
 static const char *run_forward(const struct attention *a, const struct call *call,
-                               const struct cuda_place *place, void *handle)
+                               const struct cuda_launch_context *place, void *handle)
 {
     const struct attention_part *p = &a->part;
     const int64_t heads = call->work->attention.heads, dim = call->work->attention.dim;
     const int64_t vdim = work_attention_vdim(call->work);
     float *stats = place->scratch, *lse = call->write[1].data;
-    int error = clear_rows(&call->write[0], 0, p->first, heads, vdim, place->stream);
-    if (error == 0 && p->first > 0)
-        error = cuda_set(lse, -INFINITY, p->first * heads, place->stream);
+    int error = zero_rows(&call->write[0], 0, p->first_query, heads, vdim, place->stream);
+    if (error == 0 && p->first_query > 0)
+        error = cuda_fill_f32(lse, -INFINITY, p->first_query * heads, place->stream);
     if (error != 0)
-        return words_of(error);
-    const char *words = fused_forward(
-        a->plan->fused, handle, row_of(&call->read[0], p->first, heads, dim), call->read[1].data,
-        call->read[2].data, row_of(&call->write[0], p->first, heads, vdim), stats,
-        (char *)place->scratch + stats_bytes(a));
+        return cuda_error_text(error);
+    const char *words =
+        fused_forward(a->plan->fused, handle,
+                      row_address(&call->read[0], p->first_query, heads, dim), call->read[1].data,
+                      call->read[2].data, row_address(&call->write[0], p->first_query, heads, vdim),
+                      stats, (char *)place->scratch + stats_bytes(a));
     return words != NULL ? words
-                         : words_of(cuda_transpose(lse + p->first * heads, stats, heads, p->q,
-                                                   place->stream));
+                         : cuda_error_text(cuda_transpose(lse + p->first_query * heads, stats,
+                                                          heads, p->query_count, place->stream));
 }
 
 static const char *run_backward(const struct attention *a, const struct call *call,
-                                const struct cuda_place *place, void *handle)
+                                const struct cuda_launch_context *place, void *handle)
 {
     const struct attention_part *p = &a->part;
     const struct work *w = call->work;
@@ -456,39 +464,42 @@ static const char *run_backward(const struct attention *a, const struct call *ca
     const int64_t dim = w->attention.dim, kv = w->attention.kv, vdim = work_attention_vdim(w);
     const float *lse = call->read[4].data;
     float *stats = place->scratch;
-    int error = clear_rows(&call->write[0], 0, p->first, heads, dim, place->stream);
+    int error = zero_rows(&call->write[0], 0, p->first_query, heads, dim, place->stream);
     for (int i = 1; i < 3 && error == 0; i++)
-        error =
-            clear_rows(&call->write[i], p->kv, kv, kv_heads, i == 1 ? dim : vdim, place->stream);
+        error = zero_rows(&call->write[i], p->key_count, kv, kv_heads, i == 1 ? dim : vdim,
+                          place->stream);
     if (error == 0)
-        error = cuda_transpose(stats, lse + p->first * heads, p->q, heads, place->stream);
+        error = cuda_transpose(stats, lse + p->first_query * heads, p->query_count, heads,
+                               place->stream);
     if (error != 0)
-        return words_of(error);
+        return cuda_error_text(error);
     return fused_backward(
-        a->plan->fused, handle, row_of(&call->read[0], p->first, heads, dim), call->read[1].data,
-        call->read[2].data, row_of(&call->read[3], p->first, heads, vdim),
-        row_of(&call->read[5], p->first, heads, vdim), stats,
-        row_of(&call->write[0], p->first, heads, dim), call->write[1].data, call->write[2].data,
+        a->plan->fused, handle, row_address(&call->read[0], p->first_query, heads, dim),
+        call->read[1].data, call->read[2].data,
+        row_address(&call->read[3], p->first_query, heads, vdim),
+        row_address(&call->read[5], p->first_query, heads, vdim), stats,
+        row_address(&call->write[0], p->first_query, heads, dim), call->write[1].data,
+        call->write[2].data,
         has_workspace(call, a->plan->fused) ? call->write[3].data
                                             : (char *)place->scratch + stats_bytes(a));
 }
 #endif
 
-size_t attention_scratch(const struct attention *attention)
+size_t attention_scratch_bytes(const struct attention *attention)
 {
     if (attention->tiles != NULL)
-        return attention_tiles_scratch(attention->tiles);
+        return attention_tiles_scratch_bytes(attention->tiles);
 #ifdef HAVE_CUDNN
     const struct fused *fused = attention->plan->fused;
     return stats_bytes(attention) +
-           (has_workspace(&attention->call, fused) ? 0 : fused_scratch(fused));
+           (has_workspace(&attention->planned_call, fused) ? 0 : fused_scratch_bytes(fused));
 #else
     return 0;
 #endif
 }
 
 const char *attention_run(const struct attention *attention, const struct call *call,
-                          const struct cuda_place *place, void *handle)
+                          const struct cuda_launch_context *place, void *handle)
 {
     if (attention->tiles != NULL)
         return attention_tiles_run(attention->tiles, call, place);
@@ -506,7 +517,7 @@ enum status attentions_open_stream(const struct attentions *all, cudaStream_t st
 {
     *handle = NULL;
 #ifdef HAVE_CUDNN
-    if (all->with_fused == 0)
+    if (all->fused_count == 0)
         return STATUS_OK;
     cudnnHandle_t made = NULL;
     cudnnStatus_t status = all->dnn->cudnnCreate(&made);

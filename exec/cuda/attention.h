@@ -16,8 +16,9 @@ struct attention; /* the sizes and plans of one op's attention */
 /* All attention of a run. */
 struct attentions;
 
-/* Makes the state of all attention of a run. wanted: the caller's option. If it asks for cuDNN and cuDNN cannot be
- * opened, the call fails; if it leaves the choice open, attentions_why_tiles() says why cuDNN is not used. */
+/* Makes the state of all attention of a run. wanted: the caller's exec_options.attention. If it asks for cuDNN and
+ * cuDNN cannot be opened, the call fails; if it leaves the choice open, attentions_why_tiles() says why cuDNN is not
+ * used. */
 struct attentions *attentions_new(struct products *products, enum exec_attention wanted,
                                   struct diag *diag);
 void attentions_free(struct attentions *attentions);
@@ -32,12 +33,12 @@ enum status attentions_build(struct attentions *attentions, struct diag *diag);
  * not ask for tiles; else NULL. */
 const char *attentions_why_tiles(const struct attentions *attentions);
 /* Returns cuDNN's version; 0: it is not open. */
-int attentions_cudnn(const struct attentions *attentions);
+int attentions_cudnn_version(const struct attentions *attentions);
 /* Writes "cudnn", "tiles", "cudnn and tiles" or, without attention, "none" into text. If tiles are used although the
  * caller did not ask for them, the reason follows. */
 void attentions_describe(const struct attentions *attentions, char *text, size_t size);
 
-size_t attention_scratch(const struct attention *attention);
+size_t attention_scratch_bytes(const struct attention *attention);
 
 /* Makes the handle that a stream with attention needs; *handle is NULL if it needs none. */
 enum status attentions_open_stream(const struct attentions *attentions, cudaStream_t stream,
@@ -47,17 +48,17 @@ void attentions_close_stream(const struct attentions *attentions, void *handle);
 /* Enqueues the attention of a call; returns NULL, or the error message of the library that refused. handle: the
  * stream's, of attentions_open_stream(). */
 const char *attention_run(const struct attention *attention, const struct call *call,
-                          const struct cuda_place *place, void *handle);
+                          const struct cuda_launch_context *place, void *handle);
 
 /* The part of a masked tile that a fused kernel can compute: queries first .. first + q (earlier queries see no key)
  * and keys 0 .. kv (no query sees later keys). */
 struct attention_part {
-    int64_t first, q, kv; /* q 0: no query sees any key */
-    int64_t window;       /* keys that a query sees; 0: all that the mask shows */
-    uint8_t mask;         /* enum fused_mask */
+    int64_t first_query, query_count, key_count; /* query_count 0: no query sees any key */
+    int64_t window; /* the most keys that a query sees; 0: all that the mask allows */
+    uint8_t mask;   /* enum fused_mask */
 };
 /* Finds the part that a fused kernel can compute. False: no fused mask equals this op's. */
-bool attention_part_of(const struct work *work, struct attention_part *part);
+bool attention_find_fused_part(const struct work *work, struct attention_part *part);
 
 /* ---- attention_tiles.c ---- */
 
@@ -65,8 +66,8 @@ struct attention_tiles;
 struct attention_tiles *attention_tiles_new(struct products *products, const struct call *call,
                                             struct diag *diag);
 void attention_tiles_free(struct attention_tiles *tiles);
-size_t attention_tiles_scratch(const struct attention_tiles *tiles);
+size_t attention_tiles_scratch_bytes(const struct attention_tiles *tiles);
 const char *attention_tiles_run(const struct attention_tiles *tiles, const struct call *call,
-                                const struct cuda_place *place);
+                                const struct cuda_launch_context *place);
 
 #endif

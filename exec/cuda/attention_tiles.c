@@ -14,14 +14,15 @@ enum { SCORES, OUT, D_P, D_V, D_K, D_Q, PRODUCTS };
 struct attention_tiles {
     const struct products *products;
     struct work work;
-    uint8_t dtype; /* of all operands but the lse */
-    int64_t rows;  /* of a block */
-    /* plans for whole blocks, and for the last one */
-    const struct product *plan[2][PRODUCTS];
-    size_t s_at, p_at, dp_at, ds_at, delta_at, dk_at, dv_at, workspace_at, scratch;
+    uint8_t dtype;      /* the dtype of all operands except the lse */
+    int64_t block_rows; /* query rows of a block */
+    /* plans for full blocks, and for the last, shorter one */
+    const struct product *plans[2][PRODUCTS];
+    size_t s_offset, p_offset, dp_offset, ds_offset, delta_offset, dk_offset, dv_offset,
+        workspace_offset, scratch_bytes;
 };
 
-static size_t put_bytes(size_t *end, size_t bytes)
+static size_t reserve_bytes(size_t *end, size_t bytes)
 {
     size_t at = *end;
     *end =
@@ -34,7 +35,7 @@ static bool is_backward(const struct attention_tiles *t)
     return t->work.kind == WORK_ATTENTION_BACKWARD;
 }
 
-static void lay_out(struct attention_tiles *t)
+static void lay_out_scratch(struct attention_tiles *t)
 {
     const size_t element = dtype_bytes((enum dtype)t->dtype);
     const size_t kv = (size_t)t->work.attention.kv, dim = (size_t)t->work.attention.dim;
@@ -43,18 +44,18 @@ static void lay_out(struct attention_tiles *t)
     int64_t rows = (int64_t)(SCORES_BYTES / per_row);
     if (rows > ROWS_UNIT)
         rows -= rows % ROWS_UNIT;
-    t->rows = rows < 1 ? 1 : rows > t->work.attention.q ? t->work.attention.q : rows;
-    size_t scores = (size_t)t->rows * kv;
-    t->workspace_at = put_bytes(&t->scratch, PRODUCT_WORKSPACE);
-    t->s_at = put_bytes(&t->scratch, scores * sizeof(float));
-    t->p_at = put_bytes(&t->scratch, scores * element);
+    t->block_rows = rows < 1 ? 1 : rows > t->work.attention.q ? t->work.attention.q : rows;
+    size_t scores = (size_t)t->block_rows * kv;
+    t->workspace_offset = reserve_bytes(&t->scratch_bytes, PRODUCT_WORKSPACE);
+    t->s_offset = reserve_bytes(&t->scratch_bytes, scores * sizeof(float));
+    t->p_offset = reserve_bytes(&t->scratch_bytes, scores * element);
     if (!is_backward(t))
         return;
-    t->dp_at = put_bytes(&t->scratch, scores * sizeof(float));
-    t->ds_at = put_bytes(&t->scratch, scores * element);
-    t->delta_at = put_bytes(&t->scratch, (size_t)t->rows * sizeof(float));
-    t->dk_at = put_bytes(&t->scratch, kv * dim * sizeof(float));
-    t->dv_at = put_bytes(&t->scratch, kv * vdim * sizeof(float));
+    t->dp_offset = reserve_bytes(&t->scratch_bytes, scores * sizeof(float));
+    t->ds_offset = reserve_bytes(&t->scratch_bytes, scores * element);
+    t->delta_offset = reserve_bytes(&t->scratch_bytes, (size_t)t->block_rows * sizeof(float));
+    t->dk_offset = reserve_bytes(&t->scratch_bytes, kv * dim * sizeof(float));
+    t->dv_offset = reserve_bytes(&t->scratch_bytes, kv * vdim * sizeof(float));
 }
 
 static uint8_t min_u8(uint8_t a, uint8_t b)
@@ -121,10 +122,10 @@ struct attention_tiles *attention_tiles_new(struct products *products, const str
             free(t);
             return NULL;
         }
-    lay_out(t);
-    int64_t rest = t->work.attention.q % t->rows;
-    if (!plan_block(t, products, call, t->plan[0], t->rows, diag) ||
-        (rest > 0 && !plan_block(t, products, call, t->plan[1], rest, diag))) {
+    lay_out_scratch(t);
+    int64_t rest = t->work.attention.q % t->block_rows;
+    if (!plan_block(t, products, call, t->plans[0], t->block_rows, diag) ||
+        (rest > 0 && !plan_block(t, products, call, t->plans[1], rest, diag))) {
         free(t);
         return NULL;
     }
@@ -136,29 +137,29 @@ void attention_tiles_free(struct attention_tiles *tiles)
     free(tiles);
 }
 
-size_t attention_tiles_scratch(const struct attention_tiles *tiles)
+size_t attention_tiles_scratch_bytes(const struct attention_tiles *tiles)
 {
-    return tiles->scratch;
+    return tiles->scratch_bytes;
 }
 
 /* ---- running ---- */
 
-/* A run of one op; error: the first that came. */
-struct tiling {
-    const struct attention_tiles *t;
+/* One op that is being run. cuda_error, product_error: the first error, 0 without one. */
+struct tiles_run {
+    const struct attention_tiles *tiles;
     const struct call *call;
-    const struct cuda_place *place;
+    const struct cuda_launch_context *context;
     struct cuda_mask mask;
     float scale;
-    int product_error, error;
+    int product_error, cuda_error;
 };
 
-static char *scratch(const struct tiling *r, size_t at)
+static char *scratch_address(const struct tiles_run *r, size_t at)
 {
-    return (char *)r->place->scratch + at;
+    return (char *)r->context->scratch + at;
 }
 
-/* Row `row` of head `head` of an operand whose rows hold `heads`. */
+/* Returns the address of row `row` of head `head` in an operand (rows, heads, dim). */
 static char *row_address(const struct operand *operand, int64_t row, int64_t heads, int64_t head,
                          int64_t dim)
 {
@@ -166,48 +167,50 @@ static char *row_address(const struct operand *operand, int64_t row, int64_t hea
            (size_t)((row * heads + head) * dim) * dtype_bytes((enum dtype)operand->dtype);
 }
 
-static void multiply(struct tiling *r, const struct product *product, const void *a, const void *b,
-                     void *y)
+static void multiply(struct tiles_run *r, const struct product *product, const void *a,
+                     const void *b, void *y)
 {
-    if (r->error == 0 && r->product_error == 0)
-        r->product_error = product_run(r->t->products, product, 1, a, b, NULL, y, y, NULL,
-                                       scratch(r, r->t->workspace_at), r->place->stream);
+    if (r->cuda_error == 0 && r->product_error == 0)
+        r->product_error =
+            product_run(r->tiles->products, product, 1, a, b, NULL, y, y, NULL,
+                        scratch_address(r, r->tiles->workspace_offset), r->context->stream);
 }
 
-static void note_enqueued(struct tiling *r, int error)
+static void note_cuda_error(struct tiles_run *r, int error)
 {
-    if (r->error == 0)
-        r->error = error;
+    if (r->cuda_error == 0)
+        r->cuda_error = error;
 }
 
-static bool is_going(const struct tiling *r)
+static bool has_no_error(const struct tiles_run *r)
 {
-    return r->error == 0 && r->product_error == 0;
+    return r->cuda_error == 0 && r->product_error == 0;
 }
 
-static void forward_block(struct tiling *r, int64_t head, int64_t first, int64_t rows,
-                          const struct product *const *plan)
+static void run_forward_block(struct tiles_run *r, int64_t head, int64_t first, int64_t rows,
+                              const struct product *const *plan)
 {
-    const struct attention_tiles *t = r->t;
+    const struct attention_tiles *t = r->tiles;
     const struct call *c = r->call;
     const int64_t heads = t->work.attention.heads, kv_heads = t->work.attention.kv_heads;
     const int64_t dim = t->work.attention.dim, vdim = work_attention_vdim(&t->work);
     const int64_t kv_head = head / (heads / kv_heads);
-    float *s = (float *)(void *)scratch(r, t->s_at);
-    struct cuda_array p = {scratch(r, t->p_at), t->dtype};
+    float *s = (float *)(void *)scratch_address(r, t->s_offset);
+    struct cuda_array p = {scratch_address(r, t->p_offset), t->dtype};
     multiply(r, plan[SCORES], row_address(&c->read[0], first, heads, head, dim),
              row_address(&c->read[1], 0, kv_heads, kv_head, dim), s);
-    if (is_going(r))
-        note_enqueued(r, cuda_softmax(p, (float *)c->write[1].data + head, heads, s, first, rows,
-                                      t->work.attention.kv, r->mask, r->scale, r->place->stream));
+    if (has_no_error(r))
+        note_cuda_error(r,
+                        cuda_softmax(p, (float *)c->write[1].data + head, heads, s, first, rows,
+                                     t->work.attention.kv, r->mask, r->scale, r->context->stream));
     multiply(r, plan[OUT], p.data, row_address(&c->read[2], 0, kv_heads, kv_head, vdim),
              row_address(&c->write[0], first, heads, head, vdim));
 }
 
-static void backward_block(struct tiling *r, int64_t head, int64_t first, int64_t rows,
-                           const struct product *const *plan)
+static void run_backward_block(struct tiles_run *r, int64_t head, int64_t first, int64_t rows,
+                               const struct product *const *plan)
 {
-    const struct attention_tiles *t = r->t;
+    const struct attention_tiles *t = r->tiles;
     const struct call *c = r->call;
     const int64_t heads = t->work.attention.heads, kv_heads = t->work.attention.kv_heads;
     const int64_t dim = t->work.attention.dim, vdim = work_attention_vdim(&t->work);
@@ -217,86 +220,89 @@ static void backward_block(struct tiling *r, int64_t head, int64_t first, int64_
     const void *v = row_address(&c->read[2], 0, kv_heads, kv_head, vdim);
     struct cuda_array o = {row_address(&c->read[3], first, heads, head, vdim), t->dtype};
     struct cuda_array d_o = {row_address(&c->read[5], first, heads, head, vdim), t->dtype};
-    struct cuda_array p = {scratch(r, t->p_at), t->dtype}, ds = {scratch(r, t->ds_at), t->dtype};
-    float *s = (float *)(void *)scratch(r, t->s_at), *dp = (float *)(void *)scratch(r, t->dp_at);
-    float *delta = (float *)(void *)scratch(r, t->delta_at);
+    struct cuda_array p = {scratch_address(r, t->p_offset), t->dtype},
+                      ds = {scratch_address(r, t->ds_offset), t->dtype};
+    float *s = (float *)(void *)scratch_address(r, t->s_offset),
+          *dp = (float *)(void *)scratch_address(r, t->dp_offset);
+    float *delta = (float *)(void *)scratch_address(r, t->delta_offset);
     multiply(r, plan[SCORES], q, k, s);
     multiply(r, plan[D_P], d_o.data, v, dp);
-    if (is_going(r))
-        note_enqueued(
+    if (has_no_error(r))
+        note_cuda_error(
             r, t->work.attention.delta
                    ? cuda_copy_rows(
                          (struct cuda_array){delta, DTYPE_F32}, 1,
                          (struct cuda_array){row_address(&c->read[3], first, heads, head, 1),
                                              c->read[3].dtype},
-                         heads, rows, 1, r->place->stream)
-                   : cuda_row_dot(delta, o, d_o, rows, vdim, heads * vdim, r->place->stream));
-    if (is_going(r))
-        note_enqueued(r, cuda_softmax_backward(p, ds, s, dp, (const float *)c->read[4].data + head,
-                                               heads, delta, first, rows, t->work.attention.kv,
-                                               r->mask, r->scale, r->place->stream));
-    multiply(r, plan[D_V], p.data, d_o.data, scratch(r, t->dv_at));
-    multiply(r, plan[D_K], ds.data, q, scratch(r, t->dk_at));
+                         heads, rows, 1, r->context->stream)
+                   : cuda_row_dot(delta, o, d_o, rows, vdim, heads * vdim, r->context->stream));
+    if (has_no_error(r))
+        note_cuda_error(r,
+                        cuda_softmax_backward(p, ds, s, dp, (const float *)c->read[4].data + head,
+                                              heads, delta, first, rows, t->work.attention.kv,
+                                              r->mask, r->scale, r->context->stream));
+    multiply(r, plan[D_V], p.data, d_o.data, scratch_address(r, t->dv_offset));
+    multiply(r, plan[D_K], ds.data, q, scratch_address(r, t->dk_offset));
     multiply(r, plan[D_Q], ds.data, k, row_address(&c->write[0], first, heads, head, dim));
 }
 
-static void all_blocks(struct tiling *r, int64_t head)
+static void run_all_blocks(struct tiles_run *r, int64_t head)
 {
-    const struct attention_tiles *t = r->t;
+    const struct attention_tiles *t = r->tiles;
     const int64_t q = t->work.attention.q;
-    for (int64_t first = 0; first < q && is_going(r); first += t->rows) {
-        int64_t rows = q - first < t->rows ? q - first : t->rows;
-        const struct product *const *plan = t->plan[rows < t->rows];
+    for (int64_t first = 0; first < q && has_no_error(r); first += t->block_rows) {
+        int64_t rows = q - first < t->block_rows ? q - first : t->block_rows;
+        const struct product *const *plan = t->plans[rows < t->block_rows];
         if (is_backward(t))
-            backward_block(r, head, first, rows, plan);
+            run_backward_block(r, head, first, rows, plan);
         else
-            forward_block(r, head, first, rows, plan);
+            run_forward_block(r, head, first, rows, plan);
     }
 }
 
-/* dK and dV of one key head add up over its query heads in fp32. */
-static void backward_group(struct tiling *r, int64_t kv_head)
+/* Runs the backward of one key head. Its dK and dV are summed over its query heads in fp32. */
+static void backward_kv_head(struct tiles_run *r, int64_t kv_head)
 {
-    const struct attention_tiles *t = r->t;
+    const struct attention_tiles *t = r->tiles;
     const struct call *c = r->call;
     const int64_t heads = t->work.attention.heads, kv_heads = t->work.attention.kv_heads;
     const int64_t kv = t->work.attention.kv, each = heads / kv_heads;
     const int64_t dims[] = {t->work.attention.dim, work_attention_vdim(&t->work)};
-    const size_t sums[] = {t->dk_at, t->dv_at};
+    const size_t sums[] = {t->dk_offset, t->dv_offset};
     for (int i = 0; i < 2; i++)
-        note_enqueued(r, (int)cudaMemsetAsync(scratch(r, sums[i]), 0,
-                                              (size_t)(kv * dims[i]) * sizeof(float),
-                                              r->place->stream));
+        note_cuda_error(r, (int)cudaMemsetAsync(scratch_address(r, sums[i]), 0,
+                                                (size_t)(kv * dims[i]) * sizeof(float),
+                                                r->context->stream));
     for (int64_t head = kv_head * each; head < (kv_head + 1) * each; head++)
-        all_blocks(r, head);
-    for (uint32_t i = 0; i < 2 && is_going(r); i++) {
-        struct cuda_array from = {scratch(r, sums[i]), DTYPE_F32};
+        run_all_blocks(r, head);
+    for (uint32_t i = 0; i < 2 && has_no_error(r); i++) {
+        struct cuda_array from = {scratch_address(r, sums[i]), DTYPE_F32};
         struct cuda_array to = {row_address(&c->write[1 + i], 0, kv_heads, kv_head, dims[i]),
                                 c->write[1 + i].dtype};
-        note_enqueued(r, cuda_copy_rows(to, kv_heads * dims[i], from, dims[i], kv, dims[i],
-                                        r->place->stream));
+        note_cuda_error(r, cuda_copy_rows(to, kv_heads * dims[i], from, dims[i], kv, dims[i],
+                                          r->context->stream));
     }
 }
 
 const char *attention_tiles_run(const struct attention_tiles *tiles, const struct call *call,
-                                const struct cuda_place *place)
+                                const struct cuda_launch_context *place)
 {
     const struct work *w = &tiles->work;
-    struct tiling r = {
-        .t = tiles,
+    struct tiles_run r = {
+        .tiles = tiles,
         .call = call,
-        .place = place,
+        .context = place,
         .mask = {w->attention.mask == MASK_FULL ? INT64_MAX : w->attention.offset,
                  w->attention.mask == MASK_WINDOW ? w->attention.window : 0, place->visible_keys},
         .scale = 1 / sqrtf((float)w->attention.dim),
     };
     if (is_backward(tiles))
-        for (int64_t i = 0; i < w->attention.kv_heads && is_going(&r); i++)
-            backward_group(&r, i);
+        for (int64_t i = 0; i < w->attention.kv_heads && has_no_error(&r); i++)
+            backward_kv_head(&r, i);
     else
-        for (int64_t i = 0; i < w->attention.heads && is_going(&r); i++)
-            all_blocks(&r, i);
+        for (int64_t i = 0; i < w->attention.heads && has_no_error(&r); i++)
+            run_all_blocks(&r, i);
     if (r.product_error != 0)
-        return product_error(tiles->products, r.product_error);
-    return r.error != 0 ? cudaGetErrorString((cudaError_t)r.error) : NULL;
+        return product_error_text(tiles->products, r.product_error);
+    return r.cuda_error != 0 ? cudaGetErrorString((cudaError_t)r.cuda_error) : NULL;
 }

@@ -35,29 +35,29 @@ static enum status find_device(struct cuda *cuda, struct diag *diag)
     enum status status = cuda_count_devices(&devices, diag);
     if (status != STATUS_OK)
         return status;
-    cuda->shares_one_gpu = cuda->run->world == NULL && cuda->ranks > 1;
-    for (uint32_t r = 0; r < cuda->ranks; r++)
-        cuda->rank[r].device =
+    cuda->shares_one_gpu = cuda->run->world == NULL && cuda->rank_count > 1;
+    for (uint32_t r = 0; r < cuda->rank_count; r++)
+        cuda->rank_states[r].device =
             cuda->run->world != NULL ? (int)bootstrap_local_rank(cuda->run->world) % devices : 0;
-    cudaError_t error = cudaSetDevice(cuda->rank[cuda->run->first_rank].device);
-    return error == cudaSuccess ? STATUS_OK : cuda_refused(diag, "cudaSetDevice", error);
+    cudaError_t error = cudaSetDevice(cuda->rank_states[cuda->run->first_rank].device);
+    return error == cudaSuccess ? STATUS_OK : cuda_report_error(diag, "cudaSetDevice", error);
 }
 
 static void init_ranks(struct cuda *cuda)
 {
     struct exec_run *run = cuda->run;
-    cuda->rank = heap_zalloc(cuda->ranks, sizeof *cuda->rank);
-    for (uint32_t r = 0; r < cuda->ranks; r++) {
-        struct cuda_rank *rank = &cuda->rank[r];
+    cuda->rank_states = heap_zalloc(cuda->rank_count, sizeof *cuda->rank_states);
+    for (uint32_t r = 0; r < cuda->rank_count; r++) {
+        struct cuda_rank *rank = &cuda->rank_states[r];
         rank->run = run;
         rank->rank = r;
         pthread_mutex_init(&rank->own_lock, NULL);
         pthread_mutex_init(&rank->poll_lock, NULL);
         rank->lock = &rank->own_lock;
-        rank->stream = heap_zalloc(run->ir->stream_count, sizeof *rank->stream);
+        rank->streams = heap_zalloc(run->ir->stream_count, sizeof *rank->streams);
         for (uint32_t s = 0; s < run->ir->stream_count; s++) {
-            rank->stream[s].rank = rank;
-            rank->stream[s].stream = (uint8_t)s;
+            rank->streams[s].rank = rank;
+            rank->streams[s].stream_row = (uint8_t)s;
         }
     }
 }
@@ -68,19 +68,20 @@ static void open_barriers(struct cuda *cuda)
     const struct ir *ir = cuda->run->ir;
     cuda->barrier_begin = heap_zalloc((size_t)ir->group_count + 1, sizeof *cuda->barrier_begin);
     for (uint32_t g = 0; g < ir->group_count; g++) {
-        cuda->barrier_begin[g] = cuda->barriers;
-        cuda->barriers += assignment->instance_count[g] * assignment->most_barriers[g];
+        cuda->barrier_begin[g] = cuda->barrier_count;
+        cuda->barrier_count += assignment->instance_count[g] * assignment->most_barriers[g];
     }
-    cuda->barrier = heap_zalloc((size_t)cuda->barriers + 1, sizeof *cuda->barrier);
+    cuda->barrier_arrivals =
+        heap_zalloc((size_t)cuda->barrier_count + 1, sizeof *cuda->barrier_arrivals);
 }
 
-/* The scratch of a stream is what its most demanding op wants. */
-static void size_scratch(struct cuda *cuda, struct cuda_rank *rank)
+/* Sets the scratch bytes of each stream: the largest that one of its ops needs. */
+static void set_scratch_sizes(struct cuda *cuda, struct cuda_rank *rank)
 {
     for (uint32_t s = 0; s < cuda->run->ir->stream_count; s++) {
-        struct cuda_stream *stream = &rank->stream[s];
-        for (uint32_t i = 0; i < stream->list.op_count; i++) {
-            size_t wanted = cuda->prepared[stream->list.ops[i]].scratch;
+        struct cuda_stream *stream = &rank->streams[s];
+        for (uint32_t i = 0; i < stream->op_list.op_count; i++) {
+            size_t wanted = cuda->prepared[stream->op_list.ops[i]].scratch_bytes;
             if (wanted > stream->scratch_bytes)
                 stream->scratch_bytes = wanted;
         }
@@ -92,13 +93,13 @@ static void size_scratch(struct cuda *cuda, struct cuda_rank *rank)
 static enum status open_rank(struct cuda *cuda, struct cuda_rank *rank, struct diag *diag)
 {
     if (cuda->shares_one_gpu)
-        rank->lock = &cuda->rank[cuda->run->first_rank].own_lock;
+        rank->lock = &cuda->rank_states[cuda->run->first_rank].own_lock;
     enum status status = cuda_open_streams(rank, diag);
-    size_scratch(cuda, rank);
+    set_scratch_sizes(cuda, rank);
     return status == STATUS_OK ? cuda_open_memory(rank, diag) : status;
 }
 
-static void note_tiles(const struct cuda *cuda)
+static void note_why_tiles(const struct cuda *cuda)
 {
     const char *why = attentions_why_tiles(cuda->attentions);
     if (why != NULL && cuda->run->options->notes != NULL && run_has_rank(cuda->run, 0))
@@ -123,7 +124,8 @@ static void note_epilogues(const struct cuda *cuda)
                       names[e], cuda->joined_count[e], cuda->candidate_count[e]);
 }
 
-/* The table that kernels get of the copies for experts (cuda_dealt()) is in the order of experts and has all copies. */
+/* Refuses routing that drops or shuffles copies of tokens: the table that kernels get (cuda_expert_begins()) lists
+ * all copies, in the order of experts. */
 static enum status check_routing(const struct ir *ir, struct diag *diag)
 {
     bool listed = ir->routing.is_spread;
@@ -140,9 +142,9 @@ static enum status cuda_open(struct exec_run *run, struct diag *diag)
 {
     struct cuda *cuda = heap_zalloc(1, sizeof *cuda);
     run->backend_state = cuda;
-    cuda_environment();
+    cuda_set_environment();
     cuda->run = run;
-    cuda->ranks = run->assignment.ranks;
+    cuda->rank_count = run->assignment.ranks;
     init_ranks(cuda);
     open_barriers(cuda);
     enum status status = check_options(run, diag);
@@ -164,28 +166,28 @@ static enum status cuda_open(struct exec_run *run, struct diag *diag)
     if (cuda->attentions == NULL)
         return STATUS_SYSTEM;
     for (uint32_t r = run->first_rank; r < run->first_rank + run->rank_count; r++)
-        cuda_list_ops(&cuda->rank[r]);
-    status = cuda_prepare(cuda, diag);
+        cuda_list_ops(&cuda->rank_states[r]);
+    status = cuda_prepare_ops(cuda, diag);
     if (status == STATUS_OK)
-        note_tiles(cuda);
+        note_why_tiles(cuda);
     if (status == STATUS_OK)
         note_epilogues(cuda);
     if (status == STATUS_OK && cuda->shares_one_gpu)
         status = loopback_open(cuda, diag);
-    if (status == STATUS_OK && run->world != NULL && cuda->ranks > 1)
+    if (status == STATUS_OK && run->world != NULL && cuda->rank_count > 1)
         status = nccl_links_open(cuda, diag);
     for (uint32_t r = run->first_rank; r < run->first_rank + run->rank_count && status == STATUS_OK;
          r++)
-        status = open_rank(cuda, &cuda->rank[r], diag);
+        status = open_rank(cuda, &cuda->rank_states[r], diag);
     if (status == STATUS_OK)
         status = cuda_load_kernels(cuda, diag);
     if (status == STATUS_OK)
         status = sm_hog_open(cuda, diag);
     if (status == STATUS_OK &&
         (run->options->records_trace || run->options->waits_for_steady_clock))
-        cuda->sampler = sampler_new(cuda->rank[run->first_rank].device);
+        cuda->sampler = sampler_new(cuda->rank_states[run->first_rank].device);
     cudaError_t error = status == STATUS_OK ? cudaDeviceSynchronize() : cudaSuccess;
-    return error == cudaSuccess ? status : cuda_refused(diag, "cudaDeviceSynchronize", error);
+    return error == cudaSuccess ? status : cuda_report_error(diag, "cudaDeviceSynchronize", error);
 }
 
 static void cuda_close(struct exec_run *run)
@@ -194,27 +196,27 @@ static void cuda_close(struct exec_run *run)
     if (cuda == NULL)
         return;
     sampler_free(cuda->sampler);
-    select_device(&cuda->rank[run->first_rank]);
+    select_device(&cuda->rank_states[run->first_rank]);
     nccl_links_close(cuda);
     sm_hog_close(cuda);
     (void)cudaDeviceSynchronize(); /* queued work may still use what is freed below */
     for (uint32_t r = run->first_rank; r < run->first_rank + run->rank_count; r++)
-        cuda_close_streams(&cuda->rank[r]);
-    for (uint32_t r = 0; r < cuda->ranks; r++) {
-        struct cuda_rank *rank = &cuda->rank[r];
+        cuda_close_streams(&cuda->rank_states[r]);
+    for (uint32_t r = 0; r < cuda->rank_count; r++) {
+        struct cuda_rank *rank = &cuda->rank_states[r];
         if (run_has_rank(run, r))
             cuda_close_memory(rank);
-        free(rank->stream);
+        free(rank->streams);
         pthread_mutex_destroy(&rank->own_lock);
         pthread_mutex_destroy(&rank->poll_lock);
     }
     loopback_close(cuda);
-    cuda_unprepare(cuda);
+    cuda_free_prepared_ops(cuda);
     attentions_free(cuda->attentions);
     products_free(cuda->products);
     free(cuda->barrier_begin);
-    free((void *)cuda->barrier);
-    free(cuda->rank);
+    free((void *)cuda->barrier_arrivals);
+    free(cuda->rank_states);
     free(cuda);
     run->backend_state = NULL;
 }
@@ -223,38 +225,38 @@ static void cuda_close(struct exec_run *run)
 
 /* Returns the address of a rank's memory. While ops are planned there is no memory yet; then it returns an address
  * with the same alignment. */
-static void *cuda_memory(struct exec_run *run, uint32_t rank, enum memory memory)
+static void *cuda_memory_address(struct exec_run *run, uint32_t rank, enum memory memory)
 {
-    void *base = cuda_of(run)->rank[rank].memory[memory];
+    void *base = cuda_of(run)->rank_states[rank].memory[memory];
     return base != NULL ? base : (void *)(uintptr_t)CUDA_SCRATCH_ALIGNMENT;
 }
 
-static void cuda_put(struct exec_run *run, uint32_t r, enum memory memory, uint64_t offset,
-                     const void *from, uint64_t bytes)
+static void cuda_write_memory(struct exec_run *run, uint32_t r, enum memory memory, uint64_t offset,
+                              const void *from, uint64_t bytes)
 {
-    struct cuda_rank *rank = &cuda_of(run)->rank[r];
+    struct cuda_rank *rank = &cuda_of(run)->rank_states[r];
     char *to = (char *)rank->memory[memory] + offset;
     select_device(rank);
     cudaError_t error = cudaMemcpy(to, from, bytes, cudaMemcpyDefault);
     if (error != cudaSuccess)
-        cuda_failed(rank, IR_NONE, "cudaMemcpy", error);
+        cuda_record_failure(rank, IR_NONE, "cudaMemcpy", error);
 }
 
-static void cuda_get(struct exec_run *run, uint32_t r, enum memory memory, uint64_t offset,
-                     void *to, uint64_t bytes)
+static void cuda_read_memory(struct exec_run *run, uint32_t r, enum memory memory, uint64_t offset,
+                             void *to, uint64_t bytes)
 {
-    struct cuda_rank *rank = &cuda_of(run)->rank[r];
+    struct cuda_rank *rank = &cuda_of(run)->rank_states[r];
     const char *from = (const char *)rank->memory[memory] + offset;
     select_device(rank);
     cudaError_t error = cudaMemcpy(to, from, bytes, cudaMemcpyDefault);
     if (error != cudaSuccess)
-        cuda_failed(rank, IR_NONE, "cudaMemcpy", error);
+        cuda_record_failure(rank, IR_NONE, "cudaMemcpy", error);
 }
 
-static void cuda_clear(struct exec_run *run, uint32_t r, enum memory memory, uint64_t offset,
-                       uint64_t bytes)
+static void cuda_zero_memory(struct exec_run *run, uint32_t r, enum memory memory, uint64_t offset,
+                             uint64_t bytes)
 {
-    struct cuda_rank *rank = &cuda_of(run)->rank[r];
+    struct cuda_rank *rank = &cuda_of(run)->rank_states[r];
     char *to = (char *)rank->memory[memory] + offset;
     if (memory != MEMORY_HBM) {
         memset(to, 0, bytes);
@@ -263,44 +265,45 @@ static void cuda_clear(struct exec_run *run, uint32_t r, enum memory memory, uin
     select_device(rank);
     cudaError_t error = cudaMemset(to, 0, bytes);
     if (error != cudaSuccess)
-        cuda_failed(rank, IR_NONE, "cudaMemset", error);
+        cuda_record_failure(rank, IR_NONE, "cudaMemset", error);
 }
 
 static bool cuda_draw_block(struct exec_run *run, uint32_t r, enum memory memory, uint64_t offset,
                             enum dtype dtype, const struct draw *draw)
 {
-    struct cuda_rank *rank = &cuda_of(run)->rank[r];
+    struct cuda_rank *rank = &cuda_of(run)->rank_states[r];
     struct cuda_array to = {(char *)rank->memory[memory] + offset, (uint8_t)dtype};
     if (memory != MEMORY_HBM)
         return false;
     select_device(rank);
     cudaError_t error = (cudaError_t)cuda_draw(to, draw, NULL);
     if (error != cudaSuccess)
-        cuda_failed(rank, IR_NONE, "launching a draw of numbers", error);
+        cuda_record_failure(rank, IR_NONE, "launching a draw of numbers", error);
     return true;
 }
 
 /* ---- a step ---- */
 
-/* Records the base event, which ties the device's clock to the host's. First the host waits for the legacy stream, on
- * which the poison and the copies of put() may still be under way, since the streams of the step do not wait for it.
- * Nothing else runs then, so the event has ended a few microseconds before the host sees it. */
-static void mark_beginning(struct cuda_rank *rank)
+/* Records the base event, which ties the device's clock to the host's. First the host waits for the legacy stream,
+ * on which the NaNs of cuda_poison() and copies of cuda_write_memory() may still be pending, since the streams of
+ * the step do not wait for it. Nothing else runs then, so the event has ended a few microseconds before the host
+ * sees it. */
+static void record_step_base(struct cuda_rank *rank)
 {
     cudaError_t settled = cudaDeviceSynchronize();
     if (settled != cudaSuccess) {
-        cuda_failed(rank, IR_NONE, "cudaDeviceSynchronize", settled);
+        cuda_record_failure(rank, IR_NONE, "cudaDeviceSynchronize", settled);
         return;
     }
     cudaStream_t stream = NULL;
     for (uint32_t s = 0; s < rank->run->ir->stream_count && stream == NULL; s++)
-        stream = rank->stream[s].handle;
-    cudaError_t error = cudaEventRecord(rank->base, stream);
+        stream = rank->streams[s].handle;
+    cudaError_t error = cudaEventRecord(rank->step_base_event, stream);
     if (error == cudaSuccess)
-        error = cudaEventSynchronize(rank->base);
-    rank->base_s = run_now_s();
+        error = cudaEventSynchronize(rank->step_base_event);
+    rank->step_base_s = run_now_s();
     if (error != cudaSuccess)
-        cuda_failed(rank, IR_NONE, "cudaEventSynchronize", error);
+        cuda_record_failure(rank, IR_NONE, "cudaEventSynchronize", error);
 }
 
 static void cuda_begin_step(struct exec_run *run)
@@ -308,23 +311,23 @@ static void cuda_begin_step(struct exec_run *run)
     struct cuda *cuda = cuda_of(run);
     if (cuda->shares_one_gpu)
         loopback_begin_step(cuda);
-    for (uint32_t i = 0; i < cuda->barriers; i++)
-        atomic_store(&cuda->barrier[i], 0);
+    for (uint32_t i = 0; i < cuda->barrier_count; i++)
+        atomic_store(&cuda->barrier_arrivals[i], 0);
     for (uint32_t r = run->first_rank; r < run->first_rank + run->rank_count; r++) {
-        struct cuda_rank *rank = &cuda->rank[r];
+        struct cuda_rank *rank = &cuda->rank_states[r];
         select_device(rank);
-        *rank->fault = 0;
+        *rank->fault_mark_address = 0;
         for (uint32_t k = 0; k < assignment_op_count(&run->assignment, r); k++)
             atomic_store(&rank->at_barrier[k], false);
         for (uint32_t s = 0; s < run->ir->stream_count; s++) {
-            struct cuda_stream *stream = &rank->stream[s];
-            stream->issued_ops = stream->launched = stream->ended_ops = 0;
-            stream->peers_missing = false;
+            struct cuda_stream *stream = &rank->streams[s];
+            stream->issued_ops = stream->launched_ops = stream->ended_ops = 0;
+            stream->waits_for_peers = false;
         }
         cudaError_t error = run->options->finds_unwritten_reads ? cuda_poison(rank) : cudaSuccess;
         if (error != cudaSuccess)
-            cuda_failed(rank, IR_NONE, "cudaMemset", error);
-        mark_beginning(rank);
+            cuda_record_failure(rank, IR_NONE, "cudaMemset", error);
+        record_step_base(rank);
     }
     cuda_forget_times(run);
     sm_hog_begin(cuda);
@@ -332,40 +335,41 @@ static void cuda_begin_step(struct exec_run *run)
 
 static bool cuda_enqueue(struct exec_run *run, uint32_t r, uint32_t op)
 {
-    struct cuda_rank *rank = &cuda_of(run)->rank[r];
+    struct cuda_rank *rank = &cuda_of(run)->rank_states[r];
     select_device(rank);
     pthread_mutex_lock(rank->lock);
-    rank->stream[run->ir->op.stream[op]].issued_ops++;
+    rank->streams[run->ir->op.stream[op]].issued_ops++;
     pthread_mutex_unlock(rank->lock);
-    cuda_launch(rank);
+    cuda_launch_ready_ops(rank);
     return !run_must_stop(run);
 }
 
 /* Polls until a stream's ops below `place` have ended. It never calls a CUDA function that blocks, because the thread
  * must be able to return when a run has stalled and is stopped. */
-static bool wait_for(struct cuda_rank *rank, uint8_t stream, uint32_t place)
+static bool poll_until_ended(struct cuda_rank *rank, uint8_t stream, uint32_t place)
 {
     double since_s = run_now_s();
     for (;;) {
-        cuda_poll(rank);
+        cuda_poll_ended_ops(rank);
         if (run_must_stop(rank->run))
             return false;
-        if (rank->stream[stream].ended_ops >= place)
+        if (rank->streams[stream].ended_ops >= place)
             return true;
-        cuda_rest(since_s);
+        cuda_pause_polling(since_s);
     }
 }
 
 static bool cuda_wait_stream(struct exec_run *run, uint32_t r, uint8_t stream)
 {
-    struct cuda_rank *rank = &cuda_of(run)->rank[r];
-    return wait_for(rank, stream, rank->stream[stream].issued_ops);
+    struct cuda_rank *rank = &cuda_of(run)->rank_states[r];
+    return poll_until_ended(rank, stream, rank->streams[stream].issued_ops);
 }
 
 static bool cuda_wait_op(struct exec_run *run, uint32_t r, uint32_t op)
 {
-    struct cuda_rank *rank = &cuda_of(run)->rank[r];
-    return wait_for(rank, run->ir->op.stream[op], rank->list_position[cuda_local(rank, op)] + 1);
+    struct cuda_rank *rank = &cuda_of(run)->rank_states[r];
+    return poll_until_ended(rank, run->ir->op.stream[op],
+                            rank->list_position[cuda_local_op(rank, op)] + 1);
 }
 
 static bool cuda_barrier(struct exec_run *run, uint32_t r, uint32_t op)
@@ -374,20 +378,21 @@ static bool cuda_barrier(struct exec_run *run, uint32_t r, uint32_t op)
     const struct assignment *assignment = &run->assignment;
     double since_s = run_now_s();
     uint32_t group = (uint32_t)ir_work(run->ir, op)->barrier.group;
-    select_device(&cuda->rank[r]);
-    if (cuda->links != NULL) {
-        atomic_store(&cuda->rank[r].at_barrier[cuda_local(&cuda->rank[r], op)], true);
-        return nccl_barrier(&cuda->rank[r], op);
+    select_device(&cuda->rank_states[r]);
+    if (cuda->nccl_links != NULL) {
+        atomic_store(&cuda->rank_states[r].at_barrier[cuda_local_op(&cuda->rank_states[r], op)],
+                     true);
+        return nccl_barrier(&cuda->rank_states[r], op);
     }
-    atomic_uint *come = &cuda->barrier[cuda->barrier_begin[group] +
-                                       assignment_group_instance(assignment, r, group) *
-                                           assignment->most_barriers[group] +
-                                       assignment->call_number[op]];
-    atomic_store(&cuda->rank[r].at_barrier[cuda_local(&cuda->rank[r], op)], true);
+    atomic_uint *come = &cuda->barrier_arrivals[cuda->barrier_begin[group] +
+                                                assignment_group_instance(assignment, r, group) *
+                                                    assignment->most_barriers[group] +
+                                                assignment->call_number[op]];
+    atomic_store(&cuda->rank_states[r].at_barrier[cuda_local_op(&cuda->rank_states[r], op)], true);
     atomic_fetch_add(come, 1);
     while (atomic_load(come) < assignment->group_size[group] && !run_must_stop(run)) {
-        cuda_poll(&cuda->rank[r]);
-        cuda_rest(since_s);
+        cuda_poll_ended_ops(&cuda->rank_states[r]);
+        cuda_pause_polling(since_s);
     }
     return !run_must_stop(run);
 }
@@ -417,10 +422,10 @@ static void cuda_end_step(struct exec_run *run)
 /* ---- for the watcher ---- */
 
 /* Records which ops have ended on the device: a host thread that is blocked in a call does not. */
-static void cuda_watch(struct exec_run *run)
+static void cuda_poll_all_ranks(struct exec_run *run)
 {
     for (uint32_t r = run->first_rank; r < run->first_rank + run->rank_count; r++)
-        cuda_poll(&cuda_of(run)->rank[r]);
+        cuda_poll_ended_ops(&cuda_of(run)->rank_states[r]);
     nccl_links_poll(cuda_of(run));
 }
 
@@ -432,15 +437,15 @@ static void cuda_stop(struct exec_run *run)
 
 static enum op_state cuda_state(struct exec_run *run, uint32_t r, uint32_t op)
 {
-    struct cuda_rank *rank = &cuda_of(run)->rank[r];
+    struct cuda_rank *rank = &cuda_of(run)->rank_states[r];
     if (!run_has_rank(run, r))
         return OP_NOT_ISSUED; /* as far as is known here */
     if (work_kind_info((enum work_kind)run->ir->op.kind[op])->stream == STREAM_SYNC) {
         uint32_t host = atomic_load(&run->host_op[r]);
         return host > op ? OP_DONE : OP_NOT_ISSUED;
     }
-    const struct cuda_stream *stream = &rank->stream[run->ir->op.stream[op]];
-    uint32_t place = rank->list_position[cuda_local(rank, op)];
+    const struct cuda_stream *stream = &rank->streams[run->ir->op.stream[op]];
+    uint32_t place = rank->list_position[cuda_local_op(rank, op)];
     bool remote = !cuda_of(run)->shares_one_gpu &&
                   work_kind_info((enum work_kind)run->ir->op.kind[op])->stream == STREAM_COMM;
     enum op_state state = OP_QUEUED;
@@ -448,20 +453,20 @@ static enum op_state cuda_state(struct exec_run *run, uint32_t r, uint32_t op)
         state = OP_DONE;
     else if (place >= stream->issued_ops)
         state = OP_NOT_ISSUED;
-    else if (place < stream->launched)
+    else if (place < stream->launched_ops)
         state = place > stream->ended_ops ? OP_QUEUED : remote ? OP_RENDEZVOUS : OP_RUNNING;
-    else if (place == stream->launched && stream->peers_missing)
+    else if (place == stream->launched_ops && stream->waits_for_peers)
         state = OP_RENDEZVOUS;
     return state;
 }
 
 static bool cuda_arrived(struct exec_run *run, uint32_t r, uint32_t op)
 {
-    struct cuda_rank *rank = &cuda_of(run)->rank[r];
+    struct cuda_rank *rank = &cuda_of(run)->rank_states[r];
     if (!run_has_rank(run, r) || !assignment_op_works_on_rank(&run->assignment, r, op))
         return false; /* it never comes, or another process knows */
     if (run->ir->op.kind[op] == WORK_BARRIER)
-        return atomic_load(&rank->at_barrier[cuda_local(rank, op)]);
+        return atomic_load(&rank->at_barrier[cuda_local_op(rank, op)]);
     enum op_state state = cuda_state(run, r, op);
     return state == OP_RENDEZVOUS || state == OP_RUNNING || state == OP_DONE;
 }
@@ -477,10 +482,10 @@ const struct backend cuda_backend = {
     .describe_step = cuda_describe_step,
     .open = cuda_open,
     .close = cuda_close,
-    .memory = cuda_memory,
-    .put = cuda_put,
-    .get = cuda_get,
-    .clear = cuda_clear,
+    .memory = cuda_memory_address,
+    .put = cuda_write_memory,
+    .get = cuda_read_memory,
+    .clear = cuda_zero_memory,
     .draw = cuda_draw_block,
     .begin_step = cuda_begin_step,
     .end_step = cuda_end_step,
@@ -490,7 +495,7 @@ const struct backend cuda_backend = {
     .barrier = cuda_barrier,
     .finish = cuda_finish,
     .sync_passed = cuda_sync_passed,
-    .watch = cuda_watch,
+    .watch = cuda_poll_all_ranks,
     .stop = cuda_stop,
     .state = cuda_state,
     .arrived = cuda_arrived,

@@ -23,14 +23,14 @@ static struct cuda_array write_array(const struct call *call, uint32_t k)
 }
 
 /* Returns the k-th read, or an empty array if the op has fewer. */
-static struct cuda_array in_or_nothing(const struct call *call, uint32_t k)
+static struct cuda_array read_array_or_none(const struct call *call, uint32_t k)
 {
     return k < call->read_count ? read_array(call, k) : NOTHING;
 }
 
 /* ---- norms ---- */
 
-static int rmsnorm(const struct call *call, const struct cuda_place *place)
+static int rmsnorm(const struct call *call, const struct cuda_launch_context *place)
 {
     const struct work *w = call->work;
     return cuda_rmsnorm(write_array(call, 0), call->write[1].data, read_array(call, 0),
@@ -38,16 +38,16 @@ static int rmsnorm(const struct call *call, const struct cuda_place *place)
                         place->stream);
 }
 
-static int rmsnorm_backward(const struct call *call, const struct cuda_place *place)
+static int rmsnorm_backward(const struct call *call, const struct cuda_launch_context *place)
 {
     const struct work *w = call->work;
     return cuda_rmsnorm_backward(write_array(call, 0), write_array(call, 1), read_array(call, 0),
                                  read_array(call, 1), read_array(call, 2), call->read[3].data,
-                                 in_or_nothing(call, 4), w->rows.rows, w->rows.cols, place->scratch,
-                                 place->stream);
+                                 read_array_or_none(call, 4), w->rows.rows, w->rows.cols,
+                                 place->scratch, place->stream);
 }
 
-static int layernorm(const struct call *call, const struct cuda_place *place)
+static int layernorm(const struct call *call, const struct cuda_launch_context *place)
 {
     const struct work *w = call->work;
     return cuda_layernorm(write_array(call, 0), call->write[1].data, read_array(call, 0),
@@ -55,17 +55,17 @@ static int layernorm(const struct call *call, const struct cuda_place *place)
                           call->model.norm_eps, place->stream);
 }
 
-static int layernorm_backward(const struct call *call, const struct cuda_place *place)
+static int layernorm_backward(const struct call *call, const struct cuda_launch_context *place)
 {
     const struct work *w = call->work;
     return cuda_layernorm_backward(
         write_array(call, 0), write_array(call, 1), write_array(call, 2), read_array(call, 0),
-        read_array(call, 1), read_array(call, 2), call->read[3].data, in_or_nothing(call, 4),
-        in_or_nothing(call, 5), w->rows.rows, w->rows.cols, place->scratch, place->stream);
+        read_array(call, 1), read_array(call, 2), call->read[3].data, read_array_or_none(call, 4),
+        read_array_or_none(call, 5), w->rows.rows, w->rows.cols, place->scratch, place->stream);
 }
 
 /* Returns an array from element `index` on; an array without data stays so. */
-static struct cuda_array from(struct cuda_array x, int64_t index)
+static struct cuda_array array_from(struct cuda_array x, int64_t index)
 {
     if (x.data != NULL)
         x.data = (char *)x.data + (size_t)index * dtype_bytes((enum dtype)x.dtype);
@@ -81,7 +81,7 @@ int cuda_begin_sum(struct cuda_array y, struct cuda_array before, int64_t count,
                                 stream);
 }
 
-static int column_sum(const struct call *call, const struct cuda_place *place)
+static int column_sum(const struct call *call, const struct cuda_launch_context *place)
 {
     const int64_t total = call->work->column_sum.rows, cols = call->work->column_sum.cols;
     const int64_t groups = work_row_groups(call->work);
@@ -91,31 +91,32 @@ static int column_sum(const struct call *call, const struct cuda_place *place)
         const int64_t first = end;
         end = assignment_group_rows_end(call->routed_rows, total, groups, g, first);
         const int64_t rows = end - first;
-        const struct cuda_array y = from(write_array(call, 0), g * cols),
-                                before = from(in_or_nothing(call, 1), g * cols);
+        const struct cuda_array y = array_from(write_array(call, 0), g * cols),
+                                before = array_from(read_array_or_none(call, 1), g * cols);
         error = rows == 0 ? cuda_begin_sum(y, before, cols, place->stream)
-                          : cuda_column_sum(y, from(read_array(call, 0), first * cols), before,
-                                            rows, cols, place->scratch, place->stream);
+                          : cuda_column_sum(y, array_from(read_array(call, 0), first * cols),
+                                            before, rows, cols, place->scratch, place->stream);
     }
     return error;
 }
 
-static size_t one_column_scratch(const struct work *work)
+static size_t one_column_sum_scratch_bytes(const struct work *work)
 {
-    return cuda_column_scratch(work->rows.rows, work->rows.cols, 1);
+    return cuda_column_scratch_bytes(work->rows.rows, work->rows.cols, 1);
 }
 
-static size_t two_column_scratch(const struct work *work)
+static size_t two_column_sums_scratch_bytes(const struct work *work)
 {
-    return cuda_column_scratch(work->rows.rows, work->rows.cols, 2);
+    return cuda_column_scratch_bytes(work->rows.rows, work->rows.cols, 2);
 }
 
 /* ---- element by element ---- */
 
-static int rotate_pairs(const struct call *call, const struct cuda_place *place, int direction)
+static int rotate_pairs(const struct call *call, const struct cuda_launch_context *place,
+                        int direction)
 {
     const struct work *w = call->work;
-    const struct cuda_turn turn = {
+    const struct cuda_rope_shape turn = {
         .rows = w->rope.rows,
         .heads = w->rope.heads,
         .dim = w->rope.dim,
@@ -128,17 +129,17 @@ static int rotate_pairs(const struct call *call, const struct cuda_place *place,
                      place->stream);
 }
 
-static int rope(const struct call *call, const struct cuda_place *place)
+static int rope(const struct call *call, const struct cuda_launch_context *place)
 {
     return rotate_pairs(call, place, 1);
 }
 
-static int rope_backward(const struct call *call, const struct cuda_place *place)
+static int rope_backward(const struct call *call, const struct cuda_launch_context *place)
 {
     return rotate_pairs(call, place, -1);
 }
 
-static int latent_keys(const struct call *call, const struct cuda_place *place)
+static int latent_keys(const struct call *call, const struct cuda_launch_context *place)
 {
     const struct work *w = call->work;
     return cuda_latent_keys(
@@ -148,7 +149,7 @@ static int latent_keys(const struct call *call, const struct cuda_place *place)
         place->stream);
 }
 
-static int latent_keys_backward(const struct call *call, const struct cuda_place *place)
+static int latent_keys_backward(const struct call *call, const struct cuda_launch_context *place)
 {
     const struct work *w = call->work;
     return cuda_latent_keys_backward(
@@ -158,39 +159,39 @@ static int latent_keys_backward(const struct call *call, const struct cuda_place
         place->stream);
 }
 
-static enum cuda_function function_of(const struct call *call)
+static enum cuda_function activation_function_of(const struct call *call)
 {
     return (enum cuda_function)call->work->activation.function;
 }
 
-static int swiglu(const struct call *call, const struct cuda_place *place)
+static int swiglu(const struct call *call, const struct cuda_launch_context *place)
 {
     return cuda_swiglu(write_array(call, 0), read_array(call, 0), call->work->rows.rows,
-                       call->work->rows.cols, function_of(call), place->stream);
+                       call->work->rows.cols, activation_function_of(call), place->stream);
 }
 
-static int swiglu_backward(const struct call *call, const struct cuda_place *place)
+static int swiglu_backward(const struct call *call, const struct cuda_launch_context *place)
 {
     return cuda_swiglu_backward(write_array(call, 0), read_array(call, 0), read_array(call, 1),
-                                call->work->rows.rows, call->work->rows.cols, function_of(call),
-                                place->stream);
+                                call->work->rows.rows, call->work->rows.cols,
+                                activation_function_of(call), place->stream);
 }
 
-static int gelu(const struct call *call, const struct cuda_place *place)
+static int gelu(const struct call *call, const struct cuda_launch_context *place)
 {
     return cuda_gelu(write_array(call, 0), read_array(call, 0),
-                     call->work->rows.rows * call->work->rows.cols, function_of(call),
+                     call->work->rows.rows * call->work->rows.cols, activation_function_of(call),
                      place->stream);
 }
 
-static int gelu_backward(const struct call *call, const struct cuda_place *place)
+static int gelu_backward(const struct call *call, const struct cuda_launch_context *place)
 {
     return cuda_gelu_backward(write_array(call, 0), read_array(call, 0), read_array(call, 1),
-                              call->work->rows.rows * call->work->rows.cols, function_of(call),
-                              place->stream);
+                              call->work->rows.rows * call->work->rows.cols,
+                              activation_function_of(call), place->stream);
 }
 
-static int add_arrays(const struct call *call, const struct cuda_place *place)
+static int add_arrays(const struct call *call, const struct cuda_launch_context *place)
 {
     int64_t count = call->work->elements.count, cols = call->work->elements.cols;
     return cols > 0 ? cuda_add_bias(write_array(call, 0), read_array(call, 0), read_array(call, 1),
@@ -199,25 +200,25 @@ static int add_arrays(const struct call *call, const struct cuda_place *place)
                                count, place->stream);
 }
 
-static int cast_array(const struct call *call, const struct cuda_place *place)
+static int cast_array(const struct call *call, const struct cuda_launch_context *place)
 {
     return cuda_cast(write_array(call, 0), read_array(call, 0), call->work->elements.count,
                      place->stream);
 }
 
-/* The constants of exec/cpu/pointwise.c, in its order of operations. */
-static int adamw(const struct call *call, const struct cuda_place *place)
+/* Computes the same constants as cpu_adamw() of exec/cpu/pointwise.c, in the same order of operations. */
+static int adamw(const struct call *call, const struct cuda_launch_context *place)
 {
     const struct exec_adamw *a = &call->adamw;
     const struct cuda_adamw constants = {
         .beta1 = (float)a->beta1,
         .beta2 = (float)a->beta2,
-        .keep1 = (float)(1 - a->beta1),
-        .keep2 = (float)(1 - a->beta2),
+        .one_less_beta1 = (float)(1 - a->beta1),
+        .one_less_beta2 = (float)(1 - a->beta2),
         .eps = (float)a->eps,
-        .decay = (float)(1 - a->lr * a->weight_decay),
-        .rate = (float)(a->lr / (1 - pow(a->beta1, (double)a->first_step))),
-        .root = (float)(1 / sqrt(1 - pow(a->beta2, (double)a->first_step))),
+        .decay_factor = (float)(1 - a->lr * a->weight_decay),
+        .corrected_lr = (float)(a->lr / (1 - pow(a->beta1, (double)a->step_number))),
+        .root_correction = (float)(1 / sqrt(1 - pow(a->beta2, (double)a->step_number))),
         .max_norm = (float)a->max_norm,
     };
     return cuda_adamw(call->write_count > 3 ? write_array(call, 3) : NOTHING, write_array(call, 0),
@@ -227,19 +228,19 @@ static int adamw(const struct call *call, const struct cuda_place *place)
                       constants, place->stream);
 }
 
-static int clip_gradients(const struct call *call, const struct cuda_place *place)
+static int clip_gradients(const struct call *call, const struct cuda_launch_context *place)
 {
     return cuda_clip(write_array(call, 0), read_array(call, 0), call->read[1].data,
                      call->adamw.max_norm, call->work->elements.count, place->stream);
 }
 
-static size_t square_sum_scratch(const struct work *work)
+static size_t square_sum_scratch_bytes(const struct work *work)
 {
-    return cuda_square_sum_scratch(work->square_sum.count);
+    return cuda_square_sum_scratch_bytes(work->square_sum.count);
 }
 
-/* Share by share, each on top of those before. */
-static int square_sum(const struct call *call, const struct cuda_place *place)
+/* Adds the squares run by run; each launch adds to the sum of the runs before. */
+static int square_sum(const struct call *call, const struct cuda_launch_context *place)
 {
     const struct copied_run all = {0, (uint64_t)call->work->square_sum.count, 1}, none = {0, 0, 1};
     const struct copied_run *share = call->square_sum_shares == NULL ? &all
@@ -258,25 +259,26 @@ static int square_sum(const struct call *call, const struct cuda_place *place)
     return error;
 }
 
-/* The scratch has the largest magnitudes of parts, and behind them a float, the largest of all. */
-static size_t quantise_scratch(const struct work *work)
+/* The scratch holds the largest magnitudes of parts, then a float, the largest of all. */
+static size_t quantise_scratch_bytes(const struct work *work)
 {
-    return cuda_largest_scratch(work->quantise.rows * work->quantise.cols) + sizeof(float);
+    return cuda_largest_scratch_bytes(work->quantise.rows * work->quantise.cols) + sizeof(float);
 }
 
-static int quantise(const struct call *call, const struct cuda_place *place)
+static int quantise(const struct call *call, const struct cuda_launch_context *place)
 {
     const struct work *w = call->work;
     const int64_t rows = w->quantise.rows, cols = w->quantise.cols;
     const struct cuda_eight_bits e4m3 = {3, 7, 448}, e5m2 = {2, 15, 57344};
-    float *largest = w->quantise.finds ? call->write[0].data
-                     : w->quantise.given
-                         ? call->read[1].data
-                         : (void *)((char *)place->scratch + cuda_largest_scratch(rows * cols));
+    float *largest =
+        w->quantise.finds ? call->write[0].data
+        : w->quantise.given
+            ? call->read[1].data
+            : (void *)((char *)place->scratch + cuda_largest_scratch_bytes(rows * cols));
     int error = 0;
     if (!w->quantise.given)
-        error =
-            cuda_largest(largest, read_array(call, 0), rows * cols, place->scratch, place->stream);
+        error = cuda_largest_magnitude(largest, read_array(call, 0), rows * cols, place->scratch,
+                                       place->stream);
     for (uint32_t k = 0; k + 1 < call->write_count && error == 0; k += 2)
         error = cuda_quantise(call->write[k].data, call->write[k + 1].data, read_array(call, 0),
                               rows, cols, w->quantise.turned || k > 0, largest,
@@ -287,25 +289,25 @@ static int quantise(const struct call *call, const struct cuda_place *place)
 /* ---- embedding and loss ---- */
 
 /* Returns the first row of a rank's part of the table. */
-static int64_t first_row(const struct call *call)
+static int64_t first_vocabulary_row(const struct call *call)
 {
     return call->work->embedding.first + call->part_index * call->work->embedding.vocab;
 }
 
-static int embedding(const struct call *call, const struct cuda_place *place)
+static int embedding(const struct call *call, const struct cuda_launch_context *place)
 {
     const struct work *w = call->work;
     return cuda_embedding(write_array(call, 0), call->read[0].data, read_array(call, 1),
-                          w->embedding.rows, w->embedding.cols, w->embedding.vocab, first_row(call),
-                          place->stream);
+                          w->embedding.rows, w->embedding.cols, w->embedding.vocab,
+                          first_vocabulary_row(call), place->stream);
 }
 
-static size_t embedding_backward_scratch(const struct work *work)
+static size_t embedding_backward_scratch_bytes(const struct work *work)
 {
-    return cuda_embedding_backward_scratch(work->embedding.rows, work->embedding.vocab);
+    return cuda_embedding_backward_scratch_bytes(work->embedding.rows, work->embedding.vocab);
 }
 
-static int embedding_backward(const struct call *call, const struct cuda_place *place)
+static int embedding_backward(const struct call *call, const struct cuda_launch_context *place)
 {
     const struct work *w = call->work;
     if (call->write_count > 1) {
@@ -316,17 +318,17 @@ static int embedding_backward(const struct call *call, const struct cuda_place *
             return error;
     }
     return cuda_embedding_backward(write_array(call, 0), read_array(call, 0), call->read[1].data,
-                                   in_or_nothing(call, 2), w->embedding.rows, w->embedding.cols,
-                                   w->embedding.vocab, first_row(call), place->scratch,
-                                   place->stream);
+                                   read_array_or_none(call, 2), w->embedding.rows,
+                                   w->embedding.cols, w->embedding.vocab,
+                                   first_vocabulary_row(call), place->scratch, place->stream);
 }
 
-static size_t loss_scratch(const struct work *work)
+static size_t loss_scratch_bytes(const struct work *work)
 {
-    return cuda_cross_entropy_scratch(work->cross_entropy.rows);
+    return cuda_cross_entropy_scratch_bytes(work->cross_entropy.rows);
 }
 
-static int cross_entropy(const struct call *call, const struct cuda_place *place)
+static int cross_entropy(const struct call *call, const struct cuda_launch_context *place)
 {
     const struct work *w = call->work;
     bool softmax = call->write_count > 2 && call->write[2].dtype != DTYPE_U8;
@@ -334,48 +336,49 @@ static int cross_entropy(const struct call *call, const struct cuda_place *place
         call->write[0].data, call->write[1].data, softmax ? write_array(call, 2) : NOTHING,
         read_array(call, 0), call->read[1].data,
         w->cross_entropy.accumulate ? call->read[2].data : NULL, w->cross_entropy.rows,
-        w->cross_entropy.vocab, (double)w->cross_entropy.count, place->fault, place->fault_mark,
-        place->scratch, place->stream);
+        w->cross_entropy.vocab, (double)w->cross_entropy.count, place->fault_mark_address,
+        place->fault_mark, place->scratch, place->stream);
 }
 
-static int cross_entropy_backward(const struct call *call, const struct cuda_place *place)
+static int cross_entropy_backward(const struct call *call, const struct cuda_launch_context *place)
 {
     const struct work *w = call->work;
     return cuda_cross_entropy_backward(
         write_array(call, 0), read_array(call, 0), call->read[1].data, call->reads_softmax,
-        w->cross_entropy.rows, w->cross_entropy.vocab, (double)w->cross_entropy.count, place->fault,
-        place->fault_mark, place->stream);
+        w->cross_entropy.rows, w->cross_entropy.vocab, (double)w->cross_entropy.count,
+        place->fault_mark_address, place->fault_mark, place->stream);
 }
 
 /* Returns how many columns of a rank's part of the logits belong to tokens of the vocabulary. If the vocabulary does
  * not divide evenly, the last parts are padded and have fewer. */
-static int64_t columns_of(int64_t vocab, int64_t first, int64_t total)
+static int64_t vocabulary_columns(int64_t vocab, int64_t first, int64_t total)
 {
     int64_t left = total > 0 ? total - first : vocab;
     return left < 0 ? 0 : left < vocab ? left : vocab;
 }
 
-static int cross_entropy_partial(const struct call *call, const struct cuda_place *place)
+static int cross_entropy_partial(const struct call *call, const struct cuda_launch_context *place)
 {
     const struct work *w = call->work;
     int64_t vocab = w->loss_partial.vocab, first = w->loss_partial.first + call->part_index * vocab;
     return cuda_cross_entropy_partial(
         call->write[0].data, read_array(call, 0), call->read[1].data, w->loss_partial.rows, vocab,
-        columns_of(vocab, first, w->loss_partial.total), first, place->stream);
+        vocabulary_columns(vocab, first, w->loss_partial.total), first, place->stream);
 }
 
-static int cross_entropy_partial_backward(const struct call *call, const struct cuda_place *place)
+static int cross_entropy_partial_backward(const struct call *call,
+                                          const struct cuda_launch_context *place)
 {
     const struct work *w = call->work;
     int64_t vocab = w->loss_backward.vocab,
             first = w->loss_backward.first + call->part_index * vocab;
     return cuda_cross_entropy_partial_backward(
         write_array(call, 0), read_array(call, 0), call->read[1].data, call->read[2].data,
-        w->loss_backward.rows, vocab, columns_of(vocab, first, w->loss_backward.total), first,
-        (double)w->loss_backward.count, place->stream);
+        w->loss_backward.rows, vocab, vocabulary_columns(vocab, first, w->loss_backward.total),
+        first, (double)w->loss_backward.count, place->stream);
 }
 
-static int cross_entropy_finish(const struct call *call, const struct cuda_place *place)
+static int cross_entropy_finish(const struct call *call, const struct cuda_launch_context *place)
 {
     const int64_t *p = call->work->p; /* rows, vocab, count, first, accumulate */
     int64_t parts = (int64_t)call->read[2].element_count / (3 * p[0]);
@@ -386,7 +389,7 @@ static int cross_entropy_finish(const struct call *call, const struct cuda_place
 
 /* ---- mixtures of experts ---- */
 
-static struct cuda_route route_of(const struct work *work, const struct cuda_place *place)
+static struct cuda_route route_of(const struct work *work, const struct cuda_launch_context *place)
 {
     return (struct cuda_route){
         .rows = work->route.rows,
@@ -395,23 +398,23 @@ static struct cuda_route route_of(const struct work *work, const struct cuda_pla
         .score = (int)work->route.score,
         .norm = work->route.norm != 0,
         .scale = work->route.scale > 0 ? (float)((double)work->route.scale * 1e-6) : 1,
-        .begin = place->dealt,
+        .expert_begins = place->expert_begins,
     };
 }
 
-static int route(const struct call *call, const struct cuda_place *place)
+static int route(const struct call *call, const struct cuda_launch_context *place)
 {
     return cuda_route(call->write[0].data, call->read[0].data, route_of(call->work, place),
                       place->stream);
 }
 
-static int route_backward(const struct call *call, const struct cuda_place *place)
+static int route_backward(const struct call *call, const struct cuda_launch_context *place)
 {
     return cuda_route_backward(write_array(call, 0), call->read[0].data, call->read[1].data,
                                route_of(call->work, place), place->stream);
 }
 
-static int permute(const struct call *call, const struct cuda_place *place)
+static int permute(const struct call *call, const struct cuda_launch_context *place)
 {
     const struct work *w = call->work;
     return cuda_permute(write_array(call, 0), read_array(call, 0),
@@ -419,7 +422,7 @@ static int permute(const struct call *call, const struct cuda_place *place)
                         w->permute.cols, w->permute.copies, place->stream);
 }
 
-static int unpermute(const struct call *call, const struct cuda_place *place)
+static int unpermute(const struct call *call, const struct cuda_launch_context *place)
 {
     const struct work *w = call->work;
     return cuda_unpermute(write_array(call, 0), read_array(call, 0),
@@ -427,7 +430,7 @@ static int unpermute(const struct call *call, const struct cuda_place *place)
                           w->permute.cols, w->permute.copies, place->stream);
 }
 
-static int unpermute_backward(const struct call *call, const struct cuda_place *place)
+static int unpermute_backward(const struct call *call, const struct cuda_launch_context *place)
 {
     const struct work *w = call->work;
     return cuda_unpermute_backward(write_array(call, 0), call->write[1].data, read_array(call, 0),
@@ -444,8 +447,8 @@ static struct cuda_pack pack_of(const struct work *work, const struct operand *w
         .whole = whole->data,
         .rows = work->pack.rows,
         .parts = work->pack.parts,
-        .w = {work->pack.w[0], work->pack.w[1], work->pack.w[2]},
-        .element = (int)dtype_bytes(whole->dtype),
+        .block_cols = {work->pack.w[0], work->pack.w[1], work->pack.w[2]},
+        .element_bytes = (int)dtype_bytes(whole->dtype),
     };
     for (uint32_t i = 0; i < blocks && i < 3; i++)
         pack.block[i] = block[i].data;
@@ -453,39 +456,40 @@ static struct cuda_pack pack_of(const struct work *work, const struct operand *w
 }
 
 /* Copies rows of experts between the order of ranks and that of experts. */
-static int reorder_rows(const struct call *call, const struct cuda_place *place, bool back)
+static int reorder_expert_rows(const struct call *call, const struct cuda_launch_context *place,
+                               bool back)
 {
     const struct routed_rows *dealt = call->routed_rows;
-    const struct cuda_dealt_rows rows = {
+    const struct cuda_routed_rows rows = {
         .y = call->write[0].data,
         .x = call->read[0].data,
-        .begin = place->dealt + dealt->first_expert,
+        .expert_begins = place->expert_begins + dealt->first_expert,
         .experts = dealt->experts / dealt->ranks,
         .ranks = dealt->ranks,
-        .rows = dealt->row_count,
+        .row_count = dealt->row_count,
         .row_bytes = call->work->pack.w[0] * (int64_t)dtype_bytes((enum dtype)call->read[0].dtype),
-        .back = back,
+        .to_rank_order = back,
     };
-    return cuda_reorder(rows, place->stream);
+    return cuda_reorder_expert_rows(rows, place->stream);
 }
 
-static int pack_blocks(const struct call *call, const struct cuda_place *place)
+static int pack_blocks(const struct call *call, const struct cuda_launch_context *place)
 {
     if (call->routed_rows != NULL)
-        return reorder_rows(call, place, false);
+        return reorder_expert_rows(call, place, false);
     struct cuda_pack p = pack_of(call->work, &call->read[0], call->write, call->write_count);
     return cuda_pack(&p, place->stream);
 }
 
-static int unpack_blocks(const struct call *call, const struct cuda_place *place)
+static int unpack_blocks(const struct call *call, const struct cuda_launch_context *place)
 {
     if (call->routed_rows != NULL)
-        return reorder_rows(call, place, true);
+        return reorder_expert_rows(call, place, true);
     struct cuda_pack p = pack_of(call->work, &call->write[0], call->read, call->read_count);
     return cuda_unpack(&p, place->stream);
 }
 
-static int head_expand(const struct call *call, const struct cuda_place *place)
+static int head_expand(const struct call *call, const struct cuda_launch_context *place)
 {
     const struct work *w = call->work;
     return cuda_head_expand(write_array(call, 0), read_array(call, 0),
@@ -493,7 +497,7 @@ static int head_expand(const struct call *call, const struct cuda_place *place)
                             place->stream);
 }
 
-static int head_reduce(const struct call *call, const struct cuda_place *place)
+static int head_reduce(const struct call *call, const struct cuda_launch_context *place)
 {
     const struct work *w = call->work;
     return cuda_head_reduce(write_array(call, 0), read_array(call, 0),
@@ -501,14 +505,14 @@ static int head_reduce(const struct call *call, const struct cuda_place *place)
                             place->stream);
 }
 
-/* Returns the pairs of a list; a call by itself, without a schedule, has `room` of them. */
-static struct cuda_row_pairs pairs_of(const struct cuda_place *place, enum moved_list which,
-                                      int64_t room)
+/* Returns the pairs of a list. A call that is measured without a schedule has `room` pairs (i, i). */
+static struct cuda_row_pairs row_pairs_of(const struct cuda_launch_context *place,
+                                          enum moved_list which, int64_t room)
 {
-    return place->pairs != NULL ? place->pairs[which] : (struct cuda_row_pairs){NULL, room};
+    return place->row_pairs != NULL ? place->row_pairs[which] : (struct cuda_row_pairs){NULL, room};
 }
 
-static int take_rows(const struct call *call, const struct cuda_place *place)
+static int take_rows(const struct call *call, const struct cuda_launch_context *place)
 {
     const struct work *w = call->work;
     const int64_t rows = w->take_rows.rows, to = w->take_rows.to, room = rows < to ? rows : to;
@@ -520,22 +524,23 @@ static int take_rows(const struct call *call, const struct cuda_place *place)
         .y_rows = to,
         .x_rows = rows,
         .row_bytes = w->take_rows.width * (int64_t)dtype_bytes((enum dtype)call->write[0].dtype),
-        .back = how != TAKE_PLACE,
-        .clear = true,
+        .to_packed = how != TAKE_PLACE,
+        .zeroes_other_rows = true,
     };
     if (how == TAKE_GATHER && call->read_count > 1) {
         struct cuda_row_copy arrived = copy;
         arrived.x = call->read[1].data;
         arrived.x_rows = w->take_rows.arrived;
-        arrived.back = copy.clear = false;
-        int error = cuda_take_rows(arrived, pairs_of(place, MOVED_RECEIVED, room), place->stream);
+        arrived.to_packed = copy.zeroes_other_rows = false;
+        int error =
+            cuda_take_rows(arrived, row_pairs_of(place, MOVED_RECEIVED, room), place->stream);
         if (error != 0)
             return error;
     }
-    return cuda_take_rows(copy, pairs_of(place, moved_list_of(w), room), place->stream);
+    return cuda_take_rows(copy, row_pairs_of(place, moved_list_of(w), room), place->stream);
 }
 
-static int add_rows(const struct call *call, const struct cuda_place *place)
+static int add_rows(const struct call *call, const struct cuda_launch_context *place)
 {
     const struct work *w = call->work;
     const int64_t rows = w->add_rows.rows, to = w->add_rows.to, room = rows < to ? rows : to;
@@ -546,10 +551,10 @@ static int add_rows(const struct call *call, const struct cuda_place *place)
     return error != 0 ? error
                       : cuda_add_rows(call->write[0].data, to, read_array(call, 0), rows,
                                       w->add_rows.parts, w->add_rows.width,
-                                      pairs_of(place, moved_list_of(w), room), place->stream);
+                                      row_pairs_of(place, moved_list_of(w), room), place->stream);
 }
 
-static int merge_rows(const struct call *call, const struct cuda_place *place)
+static int merge_rows(const struct call *call, const struct cuda_launch_context *place)
 {
     const struct work *w = call->work;
     const bool first = w->merge_rows.first;
@@ -560,22 +565,22 @@ static int merge_rows(const struct call *call, const struct cuda_place *place)
         .lse_before = first ? NULL : call->read[3].data,
         .block_lse = call->read[1].data,
         .block = read_array(call, 0),
-        .to = w->merge_rows.to,
+        .out_rows = w->merge_rows.to,
         .heads = w->merge_rows.heads,
         .dim = w->merge_rows.dim,
     };
-    return cuda_merge_rows(merged, pairs_of(place, moved_list_of(w), w->merge_rows.rows),
+    return cuda_merge_rows(merged, row_pairs_of(place, moved_list_of(w), w->merge_rows.rows),
                            place->stream);
 }
 
-static int row_dot(const struct call *call, const struct cuda_place *place)
+static int row_dot(const struct call *call, const struct cuda_launch_context *place)
 {
     const struct work *w = call->work;
     return cuda_row_dot(call->write[0].data, read_array(call, 0), read_array(call, 1),
                         w->merge.rows * w->merge.heads, w->merge.dim, w->merge.dim, place->stream);
 }
 
-static int merge_tiles(const struct call *call, const struct cuda_place *place)
+static int merge_tiles(const struct call *call, const struct cuda_launch_context *place)
 {
     const struct work *w = call->work;
     return cuda_merge(call->write[0].data, call->write[1].data, read_array(call, 2),
@@ -586,40 +591,40 @@ static int merge_tiles(const struct call *call, const struct cuda_place *place)
 static struct cuda_sinks sinks_of(const struct call *call, uint32_t o)
 {
     const struct work *w = call->work;
-    return (struct cuda_sinks){.o = read_array(call, o),
-                               .sink =
-                                   from(read_array(call, o + 2), call->part_index * w->sink.heads),
-                               .lse = call->read[o + 1].data,
-                               .rows = w->sink.rows,
-                               .heads = w->sink.heads,
-                               .dim = w->sink.dim};
+    return (struct cuda_sinks){
+        .o = read_array(call, o),
+        .sink = array_from(read_array(call, o + 2), call->part_index * w->sink.heads),
+        .lse = call->read[o + 1].data,
+        .rows = w->sink.rows,
+        .heads = w->sink.heads,
+        .dim = w->sink.dim};
 }
 
-static int sink(const struct call *call, const struct cuda_place *place)
+static int sink(const struct call *call, const struct cuda_launch_context *place)
 {
     return cuda_sink(write_array(call, 0), call->write[1].data, sinks_of(call, 0), place->stream);
 }
 
-static size_t term_bytes(const struct work *work)
+static size_t sink_term_bytes(const struct work *work)
 {
     const size_t bytes = (size_t)(work->sink.rows * work->sink.heads) * sizeof(float);
     return (bytes + CUDA_SCRATCH_ALIGNMENT - 1) / CUDA_SCRATCH_ALIGNMENT * CUDA_SCRATCH_ALIGNMENT;
 }
 
-static size_t sink_scratch(const struct work *work)
+static size_t sink_scratch_bytes(const struct work *work)
 {
-    return term_bytes(work) + cuda_column_scratch(work->sink.rows, work->sink.heads, 1);
+    return sink_term_bytes(work) + cuda_column_scratch_bytes(work->sink.rows, work->sink.heads, 1);
 }
 
-/* Sums the terms of all rows into the sinks of this rank's heads. */
-static int sink_backward(const struct call *call, const struct cuda_place *place)
+/* Computes the gradients of the sinks: a term for each row and head, then the sums of the terms over rows. */
+static int sink_backward(const struct call *call, const struct cuda_launch_context *place)
 {
     const struct work *w = call->work;
     const struct cuda_sinks s = sinks_of(call, 1);
-    const struct cuda_array own = from(write_array(call, 0), call->part_index * s.heads);
+    const struct cuda_array own = array_from(write_array(call, 0), call->part_index * s.heads);
     const struct cuda_array terms = {place->scratch, CUDA_F32};
-    int error =
-        cuda_begin_sum(write_array(call, 0), in_or_nothing(call, 4), w->sink.sinks, place->stream);
+    int error = cuda_begin_sum(write_array(call, 0), read_array_or_none(call, 4), w->sink.sinks,
+                               place->stream);
     if (error == 0)
         error = cuda_row_dot(place->scratch, read_array(call, 0), s.o, s.rows * s.heads, s.dim,
                              s.dim, place->stream);
@@ -627,17 +632,17 @@ static int sink_backward(const struct call *call, const struct cuda_place *place
         error = cuda_sink_terms(place->scratch, s, place->stream);
     return error ? error
                  : cuda_column_sum(own, terms, own, s.rows, s.heads,
-                                   (char *)place->scratch + term_bytes(w), place->stream);
+                                   (char *)place->scratch + sink_term_bytes(w), place->stream);
 }
 
 const struct cuda_compute_row cuda_compute_rows[WORK_KIND_COUNT] = {
     [WORK_SINK] = {sink, NULL},
-    [WORK_SINK_BACKWARD] = {sink_backward, sink_scratch},
+    [WORK_SINK_BACKWARD] = {sink_backward, sink_scratch_bytes},
     [WORK_MERGE] = {merge_tiles, NULL},
     [WORK_RMSNORM] = {rmsnorm, NULL},
-    [WORK_RMSNORM_BACKWARD] = {rmsnorm_backward, one_column_scratch},
+    [WORK_RMSNORM_BACKWARD] = {rmsnorm_backward, one_column_sum_scratch_bytes},
     [WORK_LAYERNORM] = {layernorm, NULL},
-    [WORK_LAYERNORM_BACKWARD] = {layernorm_backward, two_column_scratch},
+    [WORK_LAYERNORM_BACKWARD] = {layernorm_backward, two_column_sums_scratch_bytes},
     [WORK_ROPE] = {rope, NULL},
     [WORK_ROPE_BACKWARD] = {rope_backward, NULL},
     [WORK_LATENT_KEYS] = {latent_keys, NULL},
@@ -652,15 +657,15 @@ const struct cuda_compute_row cuda_compute_rows[WORK_KIND_COUNT] = {
     [WORK_UNPERMUTE] = {unpermute, NULL},
     [WORK_UNPERMUTE_BACKWARD] = {unpermute_backward, NULL},
     [WORK_EMBEDDING] = {embedding, NULL},
-    [WORK_EMBEDDING_BACKWARD] = {embedding_backward, embedding_backward_scratch},
-    [WORK_CROSS_ENTROPY] = {cross_entropy, loss_scratch},
+    [WORK_EMBEDDING_BACKWARD] = {embedding_backward, embedding_backward_scratch_bytes},
+    [WORK_CROSS_ENTROPY] = {cross_entropy, loss_scratch_bytes},
     [WORK_CROSS_ENTROPY_BACKWARD] = {cross_entropy_backward, NULL},
     [WORK_CROSS_ENTROPY_PARTIAL] = {cross_entropy_partial, NULL},
     [WORK_CROSS_ENTROPY_PARTIAL_BACKWARD] = {cross_entropy_partial_backward, NULL},
-    [WORK_CROSS_ENTROPY_FINISH] = {cross_entropy_finish, loss_scratch},
+    [WORK_CROSS_ENTROPY_FINISH] = {cross_entropy_finish, loss_scratch_bytes},
     [WORK_ADD] = {add_arrays, NULL},
     [WORK_CAST] = {cast_array, NULL},
-    [WORK_QUANTISE] = {quantise, quantise_scratch},
+    [WORK_QUANTISE] = {quantise, quantise_scratch_bytes},
     [WORK_PACK] = {pack_blocks, NULL},
     [WORK_UNPACK] = {unpack_blocks, NULL},
     [WORK_HEAD_EXPAND] = {head_expand, NULL},
@@ -669,9 +674,9 @@ const struct cuda_compute_row cuda_compute_rows[WORK_KIND_COUNT] = {
     [WORK_ADD_ROWS] = {add_rows, NULL},
     [WORK_MERGE_ROWS] = {merge_rows, NULL},
     [WORK_ROW_DOT] = {row_dot, NULL},
-    [WORK_COLUMN_SUM] = {column_sum, one_column_scratch},
+    [WORK_COLUMN_SUM] = {column_sum, one_column_sum_scratch_bytes},
     [WORK_ADAMW] = {adamw, NULL},
-    [WORK_SQUARE_SUM] = {square_sum, square_sum_scratch},
+    [WORK_SQUARE_SUM] = {square_sum, square_sum_scratch_bytes},
     [WORK_CLIP] = {clip_gradients, NULL},
 };
 

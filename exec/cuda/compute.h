@@ -8,21 +8,22 @@
 #include "exec/backend.h"
 #include "exec/cuda/kernels.h"
 
-struct cuda_place {
+struct cuda_launch_context {
     cudaStream_t stream;
     /* the bytes that the row's `scratch` returns, aligned to CUDA_SCRATCH_ALIGNMENT */
     void *scratch;
-    int32_t *fault;     /* the rank's: a kernel that meets wrong data writes the op's mark here */
-    int32_t fault_mark; /* op + 1 */
-    const int32_t *visible_keys; /* of an op with mask DOCUMENTS: its cuda_mask's; else NULL */
-    /* of work that moves rows which ranks need: its lists, by enum moved_list; NULL: other work, or no schedule */
-    const struct cuda_row_pairs *pairs;
-    /* with routing that is not even: the first copy of each expert among those that a rank deals, [experts + 1] */
-    const int64_t *dealt;
+    /* a kernel that finds wrong data writes fault_mark here, in host memory of the rank */
+    int32_t *fault_mark_address;
+    int32_t fault_mark;          /* op + 1 */
+    const int32_t *visible_keys; /* for an op with mask DOCUMENTS: cuda_mask.visible; else NULL */
+    /* for work that moves rows which ranks need of each other: its lists, by enum moved_list; else NULL */
+    const struct cuda_row_pairs *row_pairs;
+    /* if routing is not even: [experts + 1] the first copy of each expert among the copies that a rank sends */
+    const int64_t *expert_begins;
 };
 
 /* Enqueues a call; returns a cudaError_t. */
-typedef int cuda_compute(const struct call *call, const struct cuda_place *place);
+typedef int cuda_compute(const struct call *call, const struct cuda_launch_context *place);
 
 struct cuda_compute_row {
     cuda_compute *run;

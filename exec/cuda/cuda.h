@@ -39,19 +39,19 @@ struct cuda_rank;
  * is stuck in a call, reads the atomic members without the lock. */
 struct cuda_stream {
     struct cuda_rank *rank;
-    uint8_t stream; /* row of ir.stream */
+    uint8_t stream_row; /* row of ir.stream */
     cudaStream_t handle;
-    struct assignment_stream list;
-    _Atomic uint32_t issued_ops; /* ops that the host has issued in the current step */
-    _Atomic uint32_t launched;   /* ops launched on the CUDA stream */
-    /* ops known to have ended by the last cuda_poll(); written with poll_lock */
+    struct assignment_stream op_list;
+    _Atomic uint32_t issued_ops;   /* ops that the host has issued in the current step */
+    _Atomic uint32_t launched_ops; /* ops launched on the CUDA stream */
+    /* ops known to have ended by the last cuda_poll_ended_ops(); written with poll_lock */
     _Atomic uint32_t ended_ops;
-    /* the head has begun to communicate; members of other ranks have not come */
-    atomic_bool peers_missing;
+    /* the op at the head of the queue is a collective that other ranks have not reached */
+    atomic_bool waits_for_peers;
     void *scratch;
     size_t scratch_bytes;
     float *host_scratch; /* scratch of a host stream */
-    void *attention;     /* the stream's handle of cuDNN, or NULL */
+    void *cudnn_handle;  /* NULL: the stream has no attention by cuDNN */
 };
 
 /* An op that runs on the CPU, in the order of its stream. */
@@ -75,22 +75,24 @@ struct cuda_rank {
     uint32_t rank;
     int device;
     pthread_mutex_t *lock;            /* own_lock, or one for all ranks that share a GPU */
-    struct cuda_stream *stream;       /* (stream_count); those without ops have no handle */
-    uint32_t *list_position;          /* (ops of the role) the op's place in its stream's list */
+    struct cuda_stream *streams;      /* (stream_count); those without ops have no handle */
+    uint32_t *list_position;          /* (ops of the role) the op's position in its stream's list */
     struct cuda_events *events;       /* (ops of the role) */
     atomic_bool *at_barrier;          /* (ops of the role) the host has reached this barrier */
-    bool *launches;                   /* (ops of the role) the op has put work on the device */
+    bool *has_launched;               /* (ops of the role) the op has put work on the device */
     struct cuda_host_work *host_work; /* (ops of the role); NULL: the schedule has no host stream */
     void *memory[MEMORY_COUNT];
-    size_t bytes[MEMORY_COUNT]; /* allocated */
-    /* device memory: keys that rows of packed documents see, cuda_visible() */
+    size_t memory_bytes[MEMORY_COUNT]; /* allocated bytes */
+    /* device memory: the keys that rows of packed documents see (cuda_visible_keys()) */
     int32_t *visible_keys;
-    struct cuda_row_pairs *pairs; /* (rows of assignment.rows, 3): cuda_pairs(); device memory */
-    int64_t *dealt;               /* device memory: cuda_dealt() */
-    int32_t *fault;               /* host memory that kernels write: op + 1 */
-    cudaEvent_t base;             /* recorded at the beginning of the step */
-    double base_s;                /* time of `base` on the host's clock */
-    bool at_work;                 /* the rank is counted in run->busy; guarded by poll_lock */
+    /* device memory, (assignment.needed_row_count, 3): cuda_row_pairs_of_op() */
+    struct cuda_row_pairs *row_pairs;
+    int64_t *expert_begins; /* device memory: cuda_expert_begins() */
+    /* host memory into which a kernel that finds wrong data writes op + 1 */
+    int32_t *fault_mark_address;
+    cudaEvent_t step_base_event; /* an event that is recorded when the step begins */
+    double step_base_s;          /* the time of that event on the host's clock */
+    bool is_counted_running;     /* the rank is counted in run->running_ops; guarded by poll_lock */
     pthread_mutex_t own_lock, poll_lock;
 };
 
@@ -102,13 +104,14 @@ struct cuda_group_plan {
 
 /* The plans of an op, shared by the ranks of its role. */
 struct cuda_prepared {
-    struct cuda_group_plan *plan; /* of a product: (plans), in ascending order of rows */
-    uint32_t plans;
-    uint8_t epilogue;     /* enum product_epilogue: what its one plan computes of the next op */
-    bool computed_before; /* the op before it computes the op */
-    bool adds_norm;       /* its kernel computes the norm after it, too */
+    /* for a product: (plan_count), in ascending order of rows */
+    struct cuda_group_plan *group_plans;
+    uint32_t plan_count;
+    uint8_t epilogue; /* enum product_epilogue: what its one plan computes of the next op */
+    bool is_computed_by_previous_op; /* the call of the op before also computes this op */
+    bool computes_next_norm;         /* its kernel also computes the norm after it */
     struct attention *attention;
-    size_t scratch;
+    size_t scratch_bytes;
 };
 
 struct loopback_meetings;
@@ -124,27 +127,31 @@ struct sm_hog {
 
 struct cuda {
     struct exec_run *run;
-    uint32_t ranks;
-    struct cuda_rank *rank;
+    uint32_t rank_count;
+    struct cuda_rank *rank_states;
     struct cuda_prepared *prepared; /* (ops) */
-    /* by epilogue, in the roles of this process: ops of the kind that it computes; products that may compute the op
-     * after them; those for which the library has an algorithm */
+    /* for each epilogue, in the roles of this process: the ops that it could compute; the products that may compute
+     * the op after them; and those of these products for which the library has an algorithm */
     uint32_t epilogue_op_count[PRODUCT_EPILOGUE_COUNT], candidate_count[PRODUCT_EPILOGUE_COUNT],
         joined_count[PRODUCT_EPILOGUE_COUNT];
-    uint32_t norm_count, joined_norm_count; /* norms of these roles; those that a sum computes */
+    uint32_t norm_count,
+        joined_norm_count; /* norms in these roles, and norms that the kernel of a sum computes */
     const struct cublaslt *cublaslt;
     struct products *products;
     struct attentions *attentions;
     bool shares_one_gpu;                /* all ranks are on one GPU */
-    struct nccl_links *links;           /* NULL: shared, or one rank */
-    struct loopback_meetings *loopback; /* NULL: not shared */
-    bool others_moved; /* under the shared lock: a rendezvous has launched ops of other ranks */
-    uint32_t *barrier_begin; /* (groups) */
-    atomic_uint *barrier;    /* (barriers of all group instances) members that have come */
-    uint32_t barriers;
+    struct nccl_links *nccl_links;      /* NULL: ranks share one GPU, or there is one rank */
+    struct loopback_meetings *loopback; /* NULL: ranks do not share one GPU */
+    /* guarded by the shared lock: a rendezvous has launched ops of other ranks */
+    bool launched_for_others;
+    /* (groups) the row in barrier_arrivals[] of the group's first barrier */
+    uint32_t *barrier_begin;
+    atomic_uint *barrier_arrivals; /* (barrier_count) members that have arrived */
+    uint32_t barrier_count;
     struct sm_hog sm_hog;
-    size_t launched_ops, recorded_ops; /* of a step that CUPTI timed; recorded: the fewest of any */
-    struct sampler *sampler;           /* of this process's device; NULL: nothing is sampled */
+    size_t launched_ops,
+        recorded_ops; /* ops of a step that CUPTI timed: launched, and with records; recorded_ops is the smallest number over the steps */
+    struct sampler *sampler; /* samples this process's device; NULL: it is not sampled */
 };
 
 static inline struct cuda *cuda_of(const struct exec_run *run)
@@ -152,19 +159,19 @@ static inline struct cuda *cuda_of(const struct exec_run *run)
     return run->backend_state;
 }
 
-static inline uint32_t cuda_local(const struct cuda_rank *rank, uint32_t op)
+static inline uint32_t cuda_local_op(const struct cuda_rank *rank, uint32_t op)
 {
     return op - assignment_first_op(&rank->run->assignment, rank->rank);
 }
-static inline struct cuda_events *cuda_events(const struct cuda_rank *rank, uint32_t op)
+static inline struct cuda_events *cuda_events_of(const struct cuda_rank *rank, uint32_t op)
 {
-    return &rank->events[cuda_local(rank, op)];
+    return &rank->events[cuda_local_op(rank, op)];
 }
 
-/* Ends the run: "rank 0: op 3 (...): cudaMemcpyAsync: out of memory". Returns false. */
-bool cuda_failed(struct cuda_rank *rank, uint32_t op, const char *call, cudaError_t error);
+/* Records a failure and ends the run: "rank 0: op 3 (...): cudaMemcpyAsync: out of memory". Returns false. */
+bool cuda_record_failure(struct cuda_rank *rank, uint32_t op, const char *call, cudaError_t error);
 /* Adds the error of a CUDA call that failed before anything runs; returns STATUS_SYSTEM. */
-enum status cuda_refused(struct diag *diag, const char *call, cudaError_t error);
+enum status cuda_report_error(struct diag *diag, const char *call, cudaError_t error);
 
 /* ---- launch.c: from queues to CUDA streams ---- */
 
@@ -175,28 +182,28 @@ enum status cuda_open_streams(struct cuda_rank *rank, struct diag *diag);
 void cuda_close_streams(struct cuda_rank *rank);
 /* Launches every op of this rank that can be launched. On a shared GPU it also launches ops of other ranks that
  * waited for these. Takes the rank's lock. */
-void cuda_launch(struct cuda_rank *rank);
+void cuda_launch_ready_ops(struct cuda_rank *rank);
 /* Asks the device which ops of the rank have ended. Called by threads that wait, and by the watcher. It takes only
  * the rank's poll_lock, since another thread may hold the rank's lock while it launches. */
-void cuda_poll(struct cuda_rank *rank);
-/* Called with the rank's lock held: cuda_end() records the end of an op; the others record an event after it, and
- * make the stream wait for an event. False: the run has failed. */
-bool cuda_end(struct cuda_stream *stream, uint32_t op);
-bool cuda_record(struct cuda_stream *stream, uint32_t op, cudaEvent_t event);
-bool cuda_hold(struct cuda_stream *stream, uint32_t op, cudaEvent_t event);
+void cuda_poll_ended_ops(struct cuda_rank *rank);
+/* Called with the rank's lock held. cuda_record_end() records the end of an op, cuda_record_event() an event after
+ * it; cuda_wait_event() makes the stream wait for an event. False: the run has failed. */
+bool cuda_record_end(struct cuda_stream *stream, uint32_t op);
+bool cuda_record_event(struct cuda_stream *stream, uint32_t op, cudaEvent_t event);
+bool cuda_wait_event(struct cuda_stream *stream, uint32_t op, cudaEvent_t event);
 
 /* ---- memory.c ---- */
 
 enum status cuda_open_memory(struct cuda_rank *rank, struct diag *diag);
 void cuda_close_memory(struct cuda_rank *rank);
-/* Returns the mask of an attention op with mask DOCUMENTS on a rank (cuda_mask.visible); NULL for other ops. */
-const int32_t *cuda_visible(const struct cuda_rank *rank, uint32_t op);
+/* Returns cuda_mask.visible, in device memory, of an attention op with mask DOCUMENTS on a rank; NULL for other ops. */
+const int32_t *cuda_visible_keys(const struct cuda_rank *rank, uint32_t op);
 /* Returns the lists of rows that an op moves on a rank, by enum moved_list (exec/moved_rows.h), each in the order of
  * its own rows and then of its packed ones; NULL for other ops. */
-const struct cuda_row_pairs *cuda_pairs(const struct cuda_rank *rank, uint32_t op);
-/* Returns, of an op on the rows of experts with routing that is not even, the first copy of each expert among those
- * that a rank deals, [experts + 1]; NULL for other ops. */
-const int64_t *cuda_dealt(const struct cuda_rank *rank, uint32_t op);
+const struct cuda_row_pairs *cuda_row_pairs_of_op(const struct cuda_rank *rank, uint32_t op);
+/* Returns for an op on the rows of experts, if routing is not even, [experts + 1] in device memory: the first copy
+ * of each expert among the copies that a rank sends. NULL for other ops. */
+const int64_t *cuda_expert_begins(const struct cuda_rank *rank, uint32_t op);
 /* Fills all planned memory that is not bound with NaNs, so that a read before the first write shows in the
  * results. */
 cudaError_t cuda_poison(const struct cuda_rank *rank);
@@ -207,8 +214,8 @@ int cuda_numa_node(int device);
 
 /* Called before and after the launches of an op, with its rank's lock held: the profiling interface assigns what is
  * launched in between to that op. Not called for ops that launch nothing. */
-void cuda_owns(const struct cuda_rank *rank, uint32_t op);
-void cuda_owned(void);
+void cuda_begin_launches_of(const struct cuda_rank *rank, uint32_t op);
+void cuda_end_launches(void);
 /* True if ops are timed by events of their own. */
 bool cuda_times_by_events(const struct exec_run *run);
 /* Called before a step that is profiled: marks the times of all ops as unknown. */
@@ -219,15 +226,16 @@ void cuda_read_times(struct exec_run *run);
 /* ---- sm_hog.c ---- */
 
 enum status sm_hog_open(struct cuda *cuda, struct diag *diag);
-void sm_hog_begin(struct cuda *cuda); /* in measured steps; nothing without options.hog_sms */
-void sm_hog_end(struct cuda *cuda);   /* fails the run when the kernel was not there to its end */
+void sm_hog_begin(
+    struct cuda *cuda); /* starts the kernel in measured steps, if options.hog_sms is not 0 */
+void sm_hog_end(struct cuda *cuda); /* ends the kernel; fails the run if it had ended before */
 void sm_hog_close(struct cuda *cuda);
 
 /* ---- describe.c ---- */
 
 /* Sets environment variables that CUDA and NCCL read at their first call; must be called before it. It keeps the
  * user's CUDA_DEVICE_MAX_CONNECTIONS and overrides NCCL_COMM_BLOCKING. */
-void cuda_environment(void);
+void cuda_set_environment(void);
 /* Counts the GPUs, at least one. STATUS_SYSTEM: none can be used; the message says why. */
 enum status cuda_count_devices(int *count, struct diag *diag);
 enum status cuda_describe(backend_header_function *say, void *user, struct diag *diag);
@@ -240,8 +248,8 @@ void cuda_describe_step(struct exec_run *run, double begin_s, double end_s,
 
 /* ---- prepare.c: everything that is planned before the first step ---- */
 
-enum status cuda_prepare(struct cuda *cuda, struct diag *diag);
-void cuda_unprepare(struct cuda *cuda);
+enum status cuda_prepare_ops(struct cuda *cuda, struct diag *diag);
+void cuda_free_prepared_ops(struct cuda *cuda);
 /* True if a communication op moves no bytes: its group has one member and it works in place. */
 bool cuda_moves_nothing(const struct assignment *assignment, const struct call *call);
 extern backend_kernel *const cuda_kernels[WORK_KIND_COUNT]; /* context: a struct cuda_stream */

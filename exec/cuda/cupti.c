@@ -10,24 +10,24 @@
 
 /* ---- joining ---- */
 
-static int by_call(const void *a, const void *b)
+static int compare_by_call(const void *a, const void *b)
 {
-    const struct cupti_tie *x = a, *y = b;
+    const struct cupti_op_of_call *x = a, *y = b;
     return x->call_id < y->call_id ? -1 : x->call_id > y->call_id;
 }
 
-static int by_id(const void *a, const void *b)
+static int compare_by_op(const void *a, const void *b)
 {
     const struct cupti_span *x = a, *y = b;
-    return x->id < y->id ? -1 : x->id > y->id;
+    return x->op_id < y->op_id ? -1 : x->op_id > y->op_id;
 }
 
-/* Adds the times of another record of the same op id. If one of its records has no times, the result has none, which
- * start_s > end_s says. */
+/* Widens a span to include another record of the same op. If one of them has no times, the result has none: then
+ * start_s > end_s. */
 static void widen_span(struct cupti_span *all, const struct cupti_span *more)
 {
     bool known = all->start_s <= all->end_s && more->start_s <= more->end_s;
-    all->records++;
+    all->record_count++;
     if (!known) {
         all->start_s = 1;
         all->end_s = 0;
@@ -44,22 +44,23 @@ static struct cupti_span span_of(uint64_t id, const struct cupti_record *record)
                                known ? 1e-9 * (double)record->end_ns : 0, 1};
 }
 
-size_t cupti_join(struct cupti_record *record, size_t records, struct cupti_tie *tie, size_t ties,
-                  struct cupti_span *span)
+size_t cupti_join_spans(struct cupti_record *record, size_t records, struct cupti_op_of_call *tie,
+                        size_t ties, struct cupti_span *span)
 {
     size_t found = 0, spans = 0, known = 0;
     if (ties == 0)
         return 0;
-    qsort(tie, ties, sizeof *tie, by_call);
+    qsort(tie, ties, sizeof *tie, compare_by_call);
     for (size_t i = 0; i < records; i++) {
-        const struct cupti_tie key = {record[i].call_id, 0};
-        const struct cupti_tie *owner = bsearch(&key, tie, ties, sizeof *tie, by_call);
+        const struct cupti_op_of_call key = {record[i].call_id, 0};
+        const struct cupti_op_of_call *owner =
+            bsearch(&key, tie, ties, sizeof *tie, compare_by_call);
         if (owner != NULL) /* or a launch that belongs to no op */
-            span[found++] = span_of(owner->id, &record[i]);
+            span[found++] = span_of(owner->op_id, &record[i]);
     }
-    qsort(span, found, sizeof *span, by_id);
+    qsort(span, found, sizeof *span, compare_by_op);
     for (size_t i = 0; i < found; i++) {
-        if (spans > 0 && span[spans - 1].id == span[i].id)
+        if (spans > 0 && span[spans - 1].op_id == span[i].op_id)
             widen_span(&span[spans - 1], &span[i]);
         else
             span[spans++] = span[i];
@@ -78,9 +79,9 @@ static const struct cupti *cupti;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct cupti_record *record;
-static struct cupti_tie *tie;
+static struct cupti_op_of_call *tie;
 static size_t records, record_capacity, ties, tie_capacity;
-static size_t dropped;     /* records that CUPTI had no room for */
+static size_t dropped;     /* records that CUPTI dropped for lack of buffers */
 static CUptiResult unread; /* why the rest of a buffer could not be read */
 
 static void add_record(uint32_t call, uint64_t start_ns, uint64_t end_ns)
@@ -92,13 +93,13 @@ static void add_record(uint32_t call, uint64_t start_ns, uint64_t end_ns)
     record[records++] = (struct cupti_record){call, start_ns, end_ns};
 }
 
-static void add_tie(uint32_t call, uint64_t id)
+static void add_op_of_call(uint32_t call, uint64_t id)
 {
     if (ties == tie_capacity) {
         tie_capacity = heap_next_capacity(tie_capacity, ties + 1);
         tie = heap_realloc(tie, tie_capacity, sizeof *tie);
     }
-    tie[ties++] = (struct cupti_tie){call, id};
+    tie[ties++] = (struct cupti_op_of_call){call, id};
 }
 
 #if CUPTI_API_VERSION >= 130000
@@ -133,7 +134,7 @@ static void read_record(const CUpti_Activity *any)
     }
     case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION: {
         const CUpti_ActivityExternalCorrelation *e = r;
-        add_tie(e->correlationId, e->externalId);
+        add_op_of_call(e->correlationId, e->externalId);
         break;
     }
     default: /* calls: their records are there only so that the ties are */
@@ -141,7 +142,7 @@ static void read_record(const CUpti_Activity *any)
     }
 }
 
-static void CUPTIAPI give_buffer(uint8_t **buffer, size_t *size, size_t *most)
+static void CUPTIAPI supply_buffer(uint8_t **buffer, size_t *size, size_t *most)
 {
     void *memory = NULL;
     *most = 0;
@@ -157,7 +158,7 @@ static void count_dropped(CUcontext context, uint32_t stream)
         dropped += more;
 }
 
-static void CUPTIAPI take_buffer(CUcontext context, uint32_t stream, uint8_t *buffer, size_t size,
+static void CUPTIAPI read_buffer(CUcontext context, uint32_t stream, uint8_t *buffer, size_t size,
                                  size_t filled)
 {
     CUpti_Activity *next = NULL;
@@ -180,7 +181,7 @@ static uint64_t CUPTIAPI now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static const char *words_of(CUptiResult result)
+static const char *result_text(CUptiResult result)
 {
     const char *words = "?";
     cupti->cuptiGetResultString(result, &words);
@@ -199,12 +200,12 @@ static enum status start_recording(struct diag *diag)
                                                CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION};
     CUptiResult result = cupti->cuptiActivityRegisterTimestampCallback(now_ns);
     if (result == CUPTI_SUCCESS)
-        result = cupti->cuptiActivityRegisterCallbacks(give_buffer, take_buffer);
+        result = cupti->cuptiActivityRegisterCallbacks(supply_buffer, read_buffer);
     for (size_t i = 0; i < ARRAY_LEN(kinds) && result == CUPTI_SUCCESS; i++)
         result = cupti->cuptiActivityEnable(kinds[i]);
     return result == CUPTI_SUCCESS ? STATUS_OK
                                    : diag_error(diag, (struct loc){.name = "cuptiActivityEnable"},
-                                                STATUS_SYSTEM, "%s", words_of(result));
+                                                STATUS_SYSTEM, "%s", result_text(result));
 }
 
 enum status cupti_open(struct diag *diag)
@@ -226,20 +227,20 @@ int cupti_version(void)
     return (int)version;
 }
 
-void cupti_push(uint64_t id)
+void cupti_push_op(uint64_t id)
 {
     if (cupti != NULL)
         cupti->cuptiActivityPushExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0, id);
 }
 
-void cupti_pop(void)
+void cupti_pop_op(void)
 {
     uint64_t id;
     if (cupti != NULL)
         cupti->cuptiActivityPopExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0, &id);
 }
 
-bool cupti_take(struct cupti_span **span, size_t *spans, char *why)
+bool cupti_take_spans(struct cupti_span **span, size_t *spans, char *why)
 {
     *span = NULL;
     *spans = 0;
@@ -250,14 +251,14 @@ bool cupti_take(struct cupti_span **span, size_t *spans, char *why)
     count_dropped(NULL, 0);
     bool whole = flushed == CUPTI_SUCCESS && unread == CUPTI_SUCCESS && dropped == 0;
     if (flushed != CUPTI_SUCCESS)
-        snprintf(why, CUPTI_WHY, "cuptiActivityFlushAll: %s", words_of(flushed));
+        snprintf(why, CUPTI_WHY, "cuptiActivityFlushAll: %s", result_text(flushed));
     else if (unread != CUPTI_SUCCESS)
-        snprintf(why, CUPTI_WHY, "cuptiActivityGetNextRecord: %s", words_of(unread));
+        snprintf(why, CUPTI_WHY, "cuptiActivityGetNextRecord: %s", result_text(unread));
     else if (dropped > 0)
         snprintf(why, CUPTI_WHY, "CUPTI dropped %zu records for want of memory", dropped);
     if (whole) {
         *span = heap_zalloc(records + 1, sizeof **span);
-        *spans = cupti_join(record, records, tie, ties, *span);
+        *spans = cupti_join_spans(record, records, tie, ties, *span);
     }
     records = ties = dropped = 0;
     unread = CUPTI_SUCCESS;
@@ -278,16 +279,16 @@ int cupti_version(void)
     return 0;
 }
 
-void cupti_push(uint64_t id)
+void cupti_push_op(uint64_t id)
 {
     (void)id;
 }
 
-void cupti_pop(void)
+void cupti_pop_op(void)
 {
 }
 
-bool cupti_take(struct cupti_span **span, size_t *spans, char *why)
+bool cupti_take_spans(struct cupti_span **span, size_t *spans, char *why)
 {
     *span = NULL;
     *spans = 0;

@@ -1,4 +1,4 @@
-/* exec/cuda/cupti.h: times of kernels and copies from CUPTI's activity records, joined to ops.
+/* exec/cuda/cupti.h: the times of ops, from CUPTI's activity records of their kernels and copies.
  *
  * The thread that launches pushes the op's id before each call and pops it afterwards. A record of a kernel carries
  * the number of the call that launched it, and another record ties that number to the op. Times are on the host's
@@ -19,34 +19,34 @@ enum status cupti_open(struct diag *diag);
 /* Returns the version of CUPTI's API; 0: it is not open. */
 int cupti_version(void);
 
-void cupti_push(uint64_t id);
-void cupti_pop(void);
+void cupti_push_op(uint64_t id);
+void cupti_pop_op(void);
 
-/* The time from the first start to the last end of everything that an id launched. */
+/* The time from the first start to the last end of everything that an op launched. */
 struct cupti_span {
-    uint64_t id;
+    uint64_t op_id;
     double start_s, end_s; /* CLOCK_MONOTONIC */
-    uint32_t records;
+    uint32_t record_count;
 };
 
-/* Returns all records since the last call in *span, one row per id, ordered by id; the caller frees *span. All
- * launched work must have ended. An id with a record that lacks its times has no row. If records were lost, no row
- * can be trusted, since some of an op's records may be missing: then it returns false, with the reason in `why` (of
- * CUPTI_WHY bytes), and *span is NULL. */
+/* Returns the spans of all ops that were launched since the last call in *span, ordered by op id; the caller frees
+ * *span. All launched work must have ended. An op with a record that lacks its times has no row. If records were
+ * lost, no row can be trusted, since some of an op's records may be missing: then it returns false, with the reason
+ * in `why` (of CUPTI_WHY bytes), and *span is NULL. */
 enum { CUPTI_WHY = 256 };
-bool cupti_take(struct cupti_span **span, size_t *spans, char *why);
+bool cupti_take_spans(struct cupti_span **span, size_t *spans, char *why);
 
-/* Input and output of the computation of cupti_take(), for tests, which give the records. Both arrays are sorted in
+/* Input and output of the computation of cupti_take_spans(), for tests, which give the records. Both arrays are sorted in
  * place. A record without times has start 0 and end 0, or an end before its start. */
 struct cupti_record {
     uint32_t call_id;
     uint64_t start_ns, end_ns;
 };
-struct cupti_tie {
+struct cupti_op_of_call {
     uint32_t call_id;
-    uint64_t id;
+    uint64_t op_id;
 };
-size_t cupti_join(struct cupti_record *record, size_t records, struct cupti_tie *tie, size_t ties,
-                  struct cupti_span *span);
+size_t cupti_join_spans(struct cupti_record *record, size_t records, struct cupti_op_of_call *tie,
+                        size_t ties, struct cupti_span *span);
 
 #endif

@@ -37,7 +37,7 @@ static void say_version(backend_header_function *say, void *user, const char *ke
 static void say_clocks(backend_header_function *say, void *user, int device)
 {
     char text[80];
-    if (nvml_driver(text, sizeof text))
+    if (nvml_driver_version(text, sizeof text))
         say(user, "driver", text);
     if (nvml_sm_max_mhz(device) > 0)
         say_number(say, user, "sm_clock_max_mhz", nvml_sm_max_mhz(device));
@@ -58,7 +58,8 @@ static int driver_version(void)
     struct diag diag = {0};
     int (*get)(int *) = NULL;
     void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    void *found = library != NULL ? library_find(library, name, "cuDriverGetVersion", &diag) : NULL;
+    void *found =
+        library != NULL ? library_function(library, name, "cuDriverGetVersion", &diag) : NULL;
     memcpy((void *)&get, &found, sizeof found);
     diag_release(&diag);
     return get != NULL && get(&version) == 0 ? version : 0;
@@ -68,7 +69,7 @@ static int driver_version(void)
  * a stream waits for an op of another stream that happens to be before it in the queue, and that op may be waiting
  * for this stream. NCCL_LAUNCH_ORDER_IMPLICIT stays off: with it an operation waits for the start of everything that
  * the host launched before, on other streams, which schedules do not ask for. */
-void cuda_environment(void)
+void cuda_set_environment(void)
 {
     setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
     setenv("NCCL_COMM_BLOCKING", "1",
@@ -95,14 +96,14 @@ enum status cuda_describe(backend_header_function *say, void *user, struct diag 
 {
     int count = 0, major = 0, minor = 0, sms = 0, driver = 0, runtime = 0, device = 0;
     struct cudaDeviceProp properties;
-    cuda_environment();
+    cuda_set_environment();
     enum status status = cuda_count_devices(&count, diag);
     if (status != STATUS_OK)
         return status;
     cudaGetDevice(&device); /* a run has made its rank's device the current one of this thread */
     cudaError_t error = cudaGetDeviceProperties(&properties, device);
     if (error != cudaSuccess)
-        return cuda_refused(diag, "cudaGetDeviceProperties", error);
+        return cuda_report_error(diag, "cudaGetDeviceProperties", error);
     cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
     cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
     cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device);
@@ -119,7 +120,8 @@ enum status cuda_describe(backend_header_function *say, void *user, struct diag 
     return STATUS_OK;
 }
 
-/* Says how many ops are computed by the op before them, at whose end a trace has their start and end. */
+/* Reports how many ops are computed by the call of the op before them; a trace shows them with no duration, at the
+ * end of that op. */
 static void say_epilogues(const struct cuda *cuda, backend_header_function *say, void *user)
 {
     char text[160];
@@ -138,7 +140,7 @@ void cuda_describe_run(struct exec_run *run, backend_header_function *say, void 
     const struct cuda *cuda = cuda_of(run);
     char text[640];
     say_version(say, user, "cublaslt", NVIDIA_CUBLASLT, (int)cuda->cublaslt->cublasLtGetVersion());
-    say_version(say, user, "cudnn", NVIDIA_CUDNN, attentions_cudnn(cuda->attentions));
+    say_version(say, user, "cudnn", NVIDIA_CUDNN, attentions_cudnn_version(cuda->attentions));
     say_version(say, user, "nccl", NVIDIA_NCCL, nccl_version(cuda));
     if (run->options->times_by_cupti)
         say_version(say, user, "cupti", NVIDIA_CUPTI, cupti_version());
@@ -146,7 +148,7 @@ void cuda_describe_run(struct exec_run *run, backend_header_function *say, void 
     say(user, "attention", text);
     if (run->options->uses_epilogues)
         say_epilogues(cuda, say, user);
-    if (cuda->ranks > 1)
+    if (cuda->rank_count > 1)
         say(user, "communication",
             cuda->shares_one_gpu ? "loopback: copies on one GPU, not the links of several"
                                  : "nccl");
@@ -163,7 +165,7 @@ double cuda_clock_mhz(struct exec_run *run, double begin_s, double end_s)
     struct nvml_sample *sample = NULL;
     if (cuda_of(run)->sampler == NULL)
         return 0;
-    size_t count = sampler_take(cuda_of(run)->sampler, begin_s, end_s, &sample);
+    size_t count = sampler_copy_samples(cuda_of(run)->sampler, begin_s, end_s, &sample);
     double sum = 0;
     for (size_t i = 0; i < count; i++)
         sum += sample[i].sm_mhz;
@@ -171,7 +173,7 @@ double cuda_clock_mhz(struct exec_run *run, double begin_s, double end_s)
     return count > 0 ? sum / (double)count : 0;
 }
 
-/* Says all samples of a step: seconds from its start, MHz, watts, degrees Celsius. */
+/* Reports all samples of a step: seconds from its start, MHz, watts, degrees Celsius. */
 static void say_samples(backend_header_function *say, void *user, const struct nvml_sample *sample,
                         size_t count, double begin_s)
 {
@@ -188,7 +190,7 @@ void cuda_describe_step(struct exec_run *run, double begin_s, double end_s,
 {
     struct nvml_sample *sample = NULL;
     size_t count = cuda_of(run)->sampler != NULL
-                       ? sampler_take(cuda_of(run)->sampler, begin_s, end_s, &sample)
+                       ? sampler_copy_samples(cuda_of(run)->sampler, begin_s, end_s, &sample)
                        : 0;
     double power_w = 0;
     unsigned low = 0, high = 0, celsius = 0;
@@ -199,7 +201,7 @@ void cuda_describe_step(struct exec_run *run, double begin_s, double end_s,
         high = sample[i].sm_mhz > high ? sample[i].sm_mhz : high;
         celsius = sample[i].celsius > celsius ? sample[i].celsius : celsius;
         power_w += sample[i].power_w / (double)count;
-        reasons |= sample[i].reasons;
+        reasons |= sample[i].clock_limits;
     }
     if (count > 0) {
         say_number(say, user, "sm_clock_mhz",
@@ -208,7 +210,7 @@ void cuda_describe_step(struct exec_run *run, double begin_s, double end_s,
         say(user, "sm_clock_mhz_range", text);
         say_number(say, user, "power_w", (long long)(power_w + 0.5));
         say_number(say, user, "temperature_c", celsius);
-        nvml_reasons_put(reasons, text, sizeof text);
+        nvml_print_clock_limits(reasons, text, sizeof text);
         say(user, "clock_limited_by", text[0] != '\0' ? text : "nothing");
         say_samples(say, user, sample, count, begin_s);
     }

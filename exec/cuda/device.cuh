@@ -14,13 +14,13 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
-/* Threads of these blocks meet each other, or do not. */
+/* LAUNCH: threads of a block synchronise or share memory; LAUNCH_APART: they do not. */
 #define LAUNCH(kernel, grid, block, shared, stream, ...)                                           \
     (kernel<<<(grid), (block), (shared), (stream)>>>(__VA_ARGS__), (int)cudaPeekAtLastError())
 #define LAUNCH_APART(kernel, grid, block, stream, ...)                                             \
     LAUNCH(kernel, grid, block, 0, stream, __VA_ARGS__)
 #define DYNAMIC_SHARED(name) extern __shared__ float name[]
-/* What a launch with more than SHARED_FREE bytes, static ones included, needs first. */
+/* Must precede a launch with more than SHARED_FREE bytes of shared memory, static variables included. */
 #define ALLOW_SHARED(kernel, bytes)                                                                \
     (int)cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(bytes))
 
@@ -62,7 +62,7 @@ struct array {
 struct stored8 {
     uint4 lo, hi;
 };
-struct eight {
+struct float8 {
     float x[EIGHT];
 };
 
@@ -76,7 +76,7 @@ static inline struct array floats_of(const float *x)
     struct array array = {(char *)(uintptr_t)x, CUDA_F32, ((uintptr_t)x & 15) == 0};
     return array;
 }
-/* Rows that are `cols` apart begin at multiples of eight, or they are read one by one. */
+/* Returns an array of rows of `cols` elements. If cols is no multiple of eight, its elements are read one by one. */
 static inline struct array rows_of(struct cuda_array a, int64_t cols)
 {
     struct array array = array_of(a);
@@ -86,7 +86,7 @@ static inline struct array rows_of(struct cuda_array a, int64_t cols)
 
 /* Fetches eight elements without unpacking them, so that the loads of all operands are under way before the first is
  * used. If n < 8, the other elements are 0. */
-static __device__ __forceinline__ struct stored8 fetch(const struct array &a, int64_t i, int n)
+static __device__ __forceinline__ struct stored8 fetch8(const struct array &a, int64_t i, int n)
 {
     struct stored8 s = {{0, 0, 0, 0}, {0, 0, 0, 0}};
     if (a.dtype == CUDA_F32) {
@@ -114,9 +114,9 @@ static __device__ __forceinline__ struct stored8 fetch(const struct array &a, in
     return s;
 }
 
-static __device__ __forceinline__ struct eight unpack(const struct stored8 &s, int dtype)
+static __device__ __forceinline__ struct float8 unpack8(const struct stored8 &s, int dtype)
 {
-    struct eight e;
+    struct float8 e;
     const uint32_t *word = (const uint32_t *)&s;
 #pragma unroll
     for (int k = 0; k < EIGHT; k++) {
@@ -128,13 +128,13 @@ static __device__ __forceinline__ struct eight unpack(const struct stored8 &s, i
     return e;
 }
 
-static __device__ __forceinline__ struct eight load8(const struct array &a, int64_t i, int n)
+static __device__ __forceinline__ struct float8 load8(const struct array &a, int64_t i, int n)
 {
-    return unpack(fetch(a, i, n), a.dtype);
+    return unpack8(fetch8(a, i, n), a.dtype);
 }
 
 static __device__ __forceinline__ void store8(const struct array &a, int64_t i, int n,
-                                              const struct eight &e)
+                                              const struct float8 &e)
 {
     if (a.dtype == CUDA_F32) {
         float *p = (float *)a.data + i;
@@ -175,7 +175,7 @@ static __device__ __forceinline__ float load1(const struct array &a, int64_t i)
     return a.dtype == CUDA_BF16 ? from_bf16(bits) : from_f16(bits);
 }
 
-static __device__ __forceinline__ int up_to_eight(int64_t left)
+static __device__ __forceinline__ int at_most_eight(int64_t left)
 {
     return left < EIGHT ? (int)left : EIGHT;
 }
@@ -198,10 +198,10 @@ static __device__ __forceinline__ float warp_max(float x)
     return x;
 }
 
-/* Static shared memory of a kernel that calls block_sum(), and again of one that calls block_max(). */
+/* Bytes of static shared memory that block_sum() takes in a kernel; block_max() takes as many more. */
 enum { REDUCE_SHARED = WARP * sizeof(float) };
 
-/* All threads of the block get it. Blocks are whole warps. */
+/* Returns the sum or maximum over the block to all of its threads. Blocks are whole warps. */
 template <bool MAX> static __device__ __forceinline__ float block_reduce(float x)
 {
     __shared__ float part[WARP];
@@ -232,7 +232,7 @@ static inline int64_t ceil_div(int64_t a, int64_t b)
     return (a + b - 1) / b;
 }
 
-/* Blocks for `items` that threads take in turn: enough to fill any device several times. */
+/* Returns the number of blocks of a grid whose threads loop over `items`: enough to fill any device several times. */
 static inline unsigned blocks_for(int64_t items, int threads)
 {
     const int64_t most = 4096;
@@ -240,8 +240,8 @@ static inline unsigned blocks_for(int64_t items, int threads)
     return (unsigned)(blocks < 1 ? 1 : blocks > most ? most : blocks);
 }
 
-/* Threads of a block that share a row, eight columns each at a time. */
-static inline unsigned threads_for(int64_t cols, int most)
+/* Returns the threads of a block that works on one row, each on eight columns at a time. */
+static inline unsigned threads_for_row(int64_t cols, int most)
 {
     int64_t threads = ceil_div(ceil_div(cols, EIGHT), WARP) * WARP;
     return (unsigned)(threads > most ? most : threads);
@@ -251,13 +251,13 @@ static inline unsigned threads_for(int64_t cols, int most)
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < (count);                  \
          i += (int64_t)gridDim.x * blockDim.x)
 
-/* The groups of eight columns of a matrix that one thread takes, where all threads of a grid share the matrix: groups
- * are counted along a row, row by row, and each step of a thread skips as many groups as the grid has threads. Row
- * and group are counted separately, so that a division is needed only at the start, and there in 32 bits: a grid has
+/* The loop of one thread over groups of eight columns of a matrix on which all threads of a grid work. Groups are
+ * counted along a row, row by row, and each step of a thread skips as many groups as the grid has threads. Row and
+ * group are counted separately, so that a division is needed only at the start, and there in 32 bits: a grid has
  * less than 2^32 threads. */
 struct group_walk {
     int64_t row;
-    uint32_t group, step_rows, step_groups;
+    uint32_t column_group, step_rows, step_groups;
 };
 
 static __device__ __forceinline__ struct group_walk walk_begin(uint32_t groups)
@@ -270,19 +270,19 @@ static __device__ __forceinline__ struct group_walk walk_begin(uint32_t groups)
 static __device__ __forceinline__ void walk_on(struct group_walk &walk, uint32_t groups)
 {
     walk.row += walk.step_rows;
-    walk.group += walk.step_groups;
-    if (walk.group >= groups) {
-        walk.group -= groups;
+    walk.column_group += walk.step_groups;
+    if (walk.column_group >= groups) {
+        walk.column_group -= groups;
         walk.row++;
     }
 }
 
-static __device__ __forceinline__ uint32_t groups_of(int64_t cols)
+static __device__ __forceinline__ uint32_t column_groups(int64_t cols)
 {
     return (uint32_t)((cols + EIGHT - 1) / EIGHT);
 }
 
-/* For rows of `groups` groups, w.row and w.group. */
+/* Loops over the groups of eight columns of a matrix whose rows have `groups` groups: w.row and w.column_group. */
 #define FOR_GROUPS(w, rows, groups)                                                                \
     for (struct group_walk w = walk_begin(groups); w.row < (rows); walk_on(w, groups))
 
@@ -294,15 +294,15 @@ static __device__ __forceinline__ struct cuda_row_pair pair_at(const struct cuda
 }
 
 /* True if pair i exists and has this own row. */
-static __device__ __forceinline__ bool has_own(const struct cuda_row_pairs &pairs, int64_t i,
-                                               int64_t own)
+static __device__ __forceinline__ bool has_own_row(const struct cuda_row_pairs &pairs, int64_t i,
+                                                   int64_t own)
 {
     return i >= 0 && i < pairs.count && pair_at(pairs, i).own == own;
 }
 
-/* Each thread's columns of a row, eight at a time: c, and n of them. */
+/* Loops over a thread's columns of a row, eight at a time: n columns from c on. */
 #define FOR_COLUMNS(c, n, cols)                                                                    \
-    for (int64_t c = (int64_t)threadIdx.x * EIGHT, n = up_to_eight((cols)-c); c < (cols);          \
-         c += (int64_t)blockDim.x * EIGHT, n = up_to_eight((cols)-c))
+    for (int64_t c = (int64_t)threadIdx.x * EIGHT, n = at_most_eight((cols)-c); c < (cols);        \
+         c += (int64_t)blockDim.x * EIGHT, n = at_most_eight((cols)-c))
 
 #endif

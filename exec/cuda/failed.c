@@ -1,12 +1,12 @@
 #include "exec/cuda/cuda.h"
 
-bool cuda_failed(struct cuda_rank *rank, uint32_t op, const char *call, cudaError_t error)
+bool cuda_record_failure(struct cuda_rank *rank, uint32_t op, const char *call, cudaError_t error)
 {
     run_record_failure(rank->run, rank->rank, op, "%s: %s", call, cudaGetErrorString(error));
     return false;
 }
 
-enum status cuda_refused(struct diag *diag, const char *call, cudaError_t error)
+enum status cuda_report_error(struct diag *diag, const char *call, cudaError_t error)
 {
     return diag_error(diag, (struct loc){.name = call}, STATUS_SYSTEM, "%s",
                       cudaGetErrorString(error));

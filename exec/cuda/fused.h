@@ -28,7 +28,7 @@ struct fused_shape {
      * only if q <= kv */
     int64_t window;
     uint8_t mask; /* enum fused_mask */
-    uint8_t backward, f16, unused[5];
+    uint8_t is_backward, is_f16, unused[5];
 };
 
 struct fused;
@@ -44,7 +44,7 @@ bool fused_build(struct fused *fused, cudnnHandle_t handle, cudnnBackendDescript
                  char *words, size_t size);
 
 /* Returns the bytes of scratch of a built plan, without the statistics (heads, q) in fp32. */
-size_t fused_scratch(const struct fused *fused);
+size_t fused_scratch_bytes(const struct fused *fused);
 
 /* Enqueue a forward or backward on the handle's stream. Each returns NULL, or the library's error message. stats: the
  * log-sum-exp of each row's scores, fp32 (heads, q). */

@@ -8,18 +8,18 @@
 
 /* ---- descriptors ---- */
 
-void fused_refuse(struct fused *g, const char *call, cudnnStatus_t status)
+void fused_record_refusal(struct fused *g, const char *call, cudnnStatus_t status)
 {
     char more[256] = "";
     if (g->has_failed)
         return;
     g->has_failed = true;
     g->dnn->cudnnGetLastErrorString(more, sizeof more);
-    snprintf(g->words, sizeof g->words, "%s: %s (%s)", call, g->dnn->cudnnGetErrorString(status),
-             more);
+    snprintf(g->refusal_text, sizeof g->refusal_text, "%s: %s (%s)", call,
+             g->dnn->cudnnGetErrorString(status), more);
 }
 
-descriptor fused_make(struct fused *g, cudnnBackendDescriptorType_t type)
+descriptor fused_make_descriptor(struct fused *g, cudnnBackendDescriptorType_t type)
 {
     descriptor d = NULL;
     if (g->has_failed)
@@ -28,33 +28,33 @@ descriptor fused_make(struct fused *g, cudnnBackendDescriptorType_t type)
                                ? g->dnn->cudnnBackendCreateDescriptor(type, &d)
                                : CUDNN_STATUS_INTERNAL_ERROR;
     if (status != CUDNN_STATUS_SUCCESS) {
-        fused_refuse(g, "cudnnBackendCreateDescriptor", status);
+        fused_record_refusal(g, "cudnnBackendCreateDescriptor", status);
         return NULL;
     }
     g->descriptors[g->descriptor_count++] = d;
     return d;
 }
 
-void fused_set(struct fused *g, descriptor d, cudnnBackendAttributeName_t name,
-               cudnnBackendAttributeType_t type, int64_t count, const void *value)
+void fused_set_attribute(struct fused *g, descriptor d, cudnnBackendAttributeName_t name,
+                         cudnnBackendAttributeType_t type, int64_t count, const void *value)
 {
     if (g->has_failed)
         return;
     cudnnStatus_t status = g->dnn->cudnnBackendSetAttribute(d, name, type, count, value);
     if (status != CUDNN_STATUS_SUCCESS)
-        fused_refuse(g, "cudnnBackendSetAttribute", status);
+        fused_record_refusal(g, "cudnnBackendSetAttribute", status);
 }
 
 void fused_set_descriptor(struct fused *g, descriptor d, cudnnBackendAttributeName_t name,
                           descriptor value)
 {
-    fused_set(g, d, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, (const void *)&value);
+    fused_set_attribute(g, d, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, (const void *)&value);
 }
 
 static void set_type(struct fused *g, descriptor d, cudnnBackendAttributeName_t name,
                      cudnnDataType_t type)
 {
-    fused_set(g, d, name, CUDNN_TYPE_DATA_TYPE, 1, &type);
+    fused_set_attribute(g, d, name, CUDNN_TYPE_DATA_TYPE, 1, &type);
 }
 
 void fused_finalize(struct fused *g, descriptor d)
@@ -63,7 +63,7 @@ void fused_finalize(struct fused *g, descriptor d)
         return;
     cudnnStatus_t status = g->dnn->cudnnBackendFinalize(d);
     if (status != CUDNN_STATUS_SUCCESS)
-        fused_refuse(g, "cudnnBackendFinalize", status);
+        fused_record_refusal(g, "cudnnBackendFinalize", status);
 }
 
 /* ---- tensors: (batch = 1, heads, rows, columns) ---- */
@@ -79,60 +79,62 @@ static struct strided_dims packed_dims(int64_t heads, int64_t rows, int64_t cols
                                  {heads * rows * cols, rows * cols, cols, 1}};
 }
 
-/* Returns a tensor (rows, heads, dim) in memory. */
-static struct strided_dims tokens(int64_t rows, int64_t heads, int64_t dim)
+/* Returns the dimensions of a tensor that is stored as (rows, heads, dim). */
+static struct strided_dims token_dims(int64_t rows, int64_t heads, int64_t dim)
 {
     return (struct strided_dims){{1, heads, rows, dim}, {rows * heads * dim, dim, heads * dim, 1}};
 }
 
-static struct strided_dims turned_dims(struct strided_dims d)
+static struct strided_dims transposed_dims(struct strided_dims d)
 {
     return (struct strided_dims){{d.size[0], d.size[1], d.size[3], d.size[2]},
                                  {d.step[0], d.step[1], d.step[3], d.step[2]}};
 }
 
-static descriptor tensor(struct fused *g, int64_t uid, cudnnDataType_t type,
-                         struct strided_dims dims, cudnnBackendAttributeName_t flag)
+static descriptor make_tensor(struct fused *g, int64_t uid, cudnnDataType_t type,
+                              struct strided_dims dims, cudnnBackendAttributeName_t flag)
 {
     const int64_t alignment = 16;
     const bool yes = true;
-    descriptor d = fused_make(g, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+    descriptor d = fused_make_descriptor(g, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
     set_type(g, d, CUDNN_ATTR_TENSOR_DATA_TYPE, type);
-    fused_set(g, d, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4, dims.size);
-    fused_set(g, d, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 4, dims.step);
-    fused_set(g, d, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, &uid);
-    fused_set(g, d, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1, &alignment);
+    fused_set_attribute(g, d, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4, dims.size);
+    fused_set_attribute(g, d, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 4, dims.step);
+    fused_set_attribute(g, d, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, &uid);
+    fused_set_attribute(g, d, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1, &alignment);
     if (flag != CUDNN_ATTR_TENSOR_DATA_TYPE)
-        fused_set(g, d, flag, CUDNN_TYPE_BOOLEAN, 1, &yes);
+        fused_set_attribute(g, d, flag, CUDNN_TYPE_BOOLEAN, 1, &yes);
     fused_finalize(g, d);
     return d;
 }
 
-static descriptor in_memory(struct fused *g, enum uid uid, cudnnDataType_t type,
-                            struct strided_dims dims)
+static descriptor make_memory_tensor(struct fused *g, enum uid uid, cudnnDataType_t type,
+                                     struct strided_dims dims)
 {
-    return tensor(g, uid, type, dims, CUDNN_ATTR_TENSOR_DATA_TYPE);
+    return make_tensor(g, uid, type, dims, CUDNN_ATTR_TENSOR_DATA_TYPE);
 }
 
-static descriptor inner(struct fused *g, cudnnDataType_t type, struct strided_dims dims)
+static descriptor make_inner_tensor(struct fused *g, cudnnDataType_t type, struct strided_dims dims)
 {
-    return tensor(g, UID_INNER + g->inner++, type, dims, CUDNN_ATTR_TENSOR_IS_VIRTUAL);
+    return make_tensor(g, UID_INNER + g->inner_tensor_count++, type, dims,
+                       CUDNN_ATTR_TENSOR_IS_VIRTUAL);
 }
 
-static descriptor number(struct fused *g, struct scalar value, cudnnDataType_t type)
+static descriptor make_scalar_tensor(struct fused *g, struct scalar value, cudnnDataType_t type)
 {
-    g->scalar[g->scalars++] = value;
-    return tensor(g, value.uid, type, packed_dims(1, 1, 1), CUDNN_ATTR_TENSOR_IS_BY_VALUE);
+    g->scalar[g->scalar_count++] = value;
+    return make_tensor(g, value.uid, type, packed_dims(1, 1, 1), CUDNN_ATTR_TENSOR_IS_BY_VALUE);
 }
 
-static descriptor real_scalar(struct fused *g, enum uid uid, float value)
+static descriptor f32_scalar(struct fused *g, enum uid uid, float value)
 {
-    return number(g, (struct scalar){.uid = uid, .f = value}, CUDNN_DATA_FLOAT);
+    return make_scalar_tensor(g, (struct scalar){.uid = uid, .f = value}, CUDNN_DATA_FLOAT);
 }
 
-static descriptor whole_scalar(struct fused *g, enum uid uid, int64_t value)
+static descriptor i32_scalar(struct fused *g, enum uid uid, int64_t value)
 {
-    return number(g, (struct scalar){.uid = uid, .i = (int32_t)value}, CUDNN_DATA_INT32);
+    return make_scalar_tensor(g, (struct scalar){.uid = uid, .i = (int32_t)value},
+                              CUDNN_DATA_INT32);
 }
 
 /* ---- operations ---- */
@@ -141,20 +143,20 @@ static void add_operation(struct fused *g, descriptor operation)
 {
     fused_finalize(g, operation);
     if (!g->has_failed)
-        g->operation[g->operations++] = operation;
+        g->operation[g->operation_count++] = operation;
 }
 
-/* y = mode(x, b), or with t: where t holds x, elsewhere b. axis: of GEN_INDEX. */
-static void pointwise(struct fused *g, cudnnPointwiseMode_t mode, cudnnDataType_t type,
-                      int64_t axis, descriptor x, descriptor b, descriptor t, descriptor y)
+/* Adds y = mode(x, b) or, with t, y = x where t is true and b elsewhere. axis: for mode GEN_INDEX. */
+static void add_pointwise(struct fused *g, cudnnPointwiseMode_t mode, cudnnDataType_t type,
+                          int64_t axis, descriptor x, descriptor b, descriptor t, descriptor y)
 {
-    descriptor how = fused_make(g, CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
-    fused_set(g, how, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
+    descriptor how = fused_make_descriptor(g, CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+    fused_set_attribute(g, how, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
     set_type(g, how, CUDNN_ATTR_POINTWISE_MATH_PREC, type);
     if (mode == CUDNN_POINTWISE_GEN_INDEX)
-        fused_set(g, how, CUDNN_ATTR_POINTWISE_AXIS, CUDNN_TYPE_INT64, 1, &axis);
+        fused_set_attribute(g, how, CUDNN_ATTR_POINTWISE_AXIS, CUDNN_TYPE_INT64, 1, &axis);
     fused_finalize(g, how);
-    descriptor op = fused_make(g, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+    descriptor op = fused_make_descriptor(g, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
     fused_set_descriptor(g, op, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, how);
     fused_set_descriptor(g, op, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x);
     fused_set_descriptor(g, op, CUDNN_ATTR_OPERATION_POINTWISE_YDESC, y);
@@ -165,21 +167,21 @@ static void pointwise(struct fused *g, cudnnPointwiseMode_t mode, cudnnDataType_
     add_operation(g, op);
 }
 
-/* Returns a new inner value in fp32. */
+/* Adds mode(x, b) and returns its result, a new tensor in fp32 within the kernel. */
 static descriptor apply_pointwise(struct fused *g, cudnnPointwiseMode_t mode, descriptor x,
                                   descriptor b, struct strided_dims dims)
 {
-    descriptor y = inner(g, CUDNN_DATA_FLOAT, dims);
-    pointwise(g, mode, CUDNN_DATA_FLOAT, 0, x, b, NULL, y);
+    descriptor y = make_inner_tensor(g, CUDNN_DATA_FLOAT, dims);
+    add_pointwise(g, mode, CUDNN_DATA_FLOAT, 0, x, b, NULL, y);
     return y;
 }
 
-static void multiply(struct fused *g, descriptor a, descriptor b, descriptor c)
+static void add_product(struct fused *g, descriptor a, descriptor b, descriptor c)
 {
-    descriptor how = fused_make(g, CUDNN_BACKEND_MATMUL_DESCRIPTOR);
+    descriptor how = fused_make_descriptor(g, CUDNN_BACKEND_MATMUL_DESCRIPTOR);
     set_type(g, how, CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_DATA_FLOAT);
     fused_finalize(g, how);
-    descriptor op = fused_make(g, CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR);
+    descriptor op = fused_make_descriptor(g, CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR);
     fused_set_descriptor(g, op, CUDNN_ATTR_OPERATION_MATMUL_ADESC, a);
     fused_set_descriptor(g, op, CUDNN_ATTR_OPERATION_MATMUL_BDESC, b);
     fused_set_descriptor(g, op, CUDNN_ATTR_OPERATION_MATMUL_CDESC, c);
@@ -189,11 +191,12 @@ static void multiply(struct fused *g, descriptor a, descriptor b, descriptor c)
 
 static void add_reduction(struct fused *g, cudnnReduceTensorOp_t mode, descriptor x, descriptor y)
 {
-    descriptor how = fused_make(g, CUDNN_BACKEND_REDUCTION_DESCRIPTOR);
+    descriptor how = fused_make_descriptor(g, CUDNN_BACKEND_REDUCTION_DESCRIPTOR);
     set_type(g, how, CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_DATA_FLOAT);
-    fused_set(g, how, CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, 1, &mode);
+    fused_set_attribute(g, how, CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE,
+                        1, &mode);
     fused_finalize(g, how);
-    descriptor op = fused_make(g, CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR);
+    descriptor op = fused_make_descriptor(g, CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR);
     fused_set_descriptor(g, op, CUDNN_ATTR_OPERATION_REDUCTION_DESC, how);
     fused_set_descriptor(g, op, CUDNN_ATTR_OPERATION_REDUCTION_XDESC, x);
     fused_set_descriptor(g, op, CUDNN_ATTR_OPERATION_REDUCTION_YDESC, y);
@@ -202,33 +205,34 @@ static void add_reduction(struct fused *g, cudnnReduceTensorOp_t mode, descripto
 
 static void add_reshape(struct fused *g, descriptor x, descriptor y)
 {
-    descriptor op = fused_make(g, CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR);
+    descriptor op = fused_make_descriptor(g, CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR);
     fused_set_descriptor(g, op, CUDNN_ATTR_OPERATION_RESHAPE_XDESC, x);
     fused_set_descriptor(g, op, CUDNN_ATTR_OPERATION_RESHAPE_YDESC, y);
     add_operation(g, op);
 }
 
-/* The indices of scores, and the numbers of which masks are made. */
+/* The operands of masks: the scores, their row and column indices, and the scalars for kv, q and -inf. */
 struct mask_operands {
     descriptor x, row, col, keys, queries, hidden;
 };
 
-/* Adds row and column of each score of x. */
+/* Adds the row index and the column index of each score of x. */
 static void add_indices(struct fused *g, struct mask_operands *m)
 {
     const struct strided_dims scores = packed_dims(g->shape.heads, g->shape.q, g->shape.kv);
-    m->row = inner(g, CUDNN_DATA_INT32, scores);
-    m->col = inner(g, CUDNN_DATA_INT32, scores);
-    pointwise(g, CUDNN_POINTWISE_GEN_INDEX, CUDNN_DATA_FLOAT, 2, m->x, NULL, NULL, m->row);
-    pointwise(g, CUDNN_POINTWISE_GEN_INDEX, CUDNN_DATA_FLOAT, 3, m->x, NULL, NULL, m->col);
+    m->row = make_inner_tensor(g, CUDNN_DATA_INT32, scores);
+    m->col = make_inner_tensor(g, CUDNN_DATA_INT32, scores);
+    add_pointwise(g, CUDNN_POINTWISE_GEN_INDEX, CUDNN_DATA_FLOAT, 2, m->x, NULL, NULL, m->row);
+    add_pointwise(g, CUDNN_POINTWISE_GEN_INDEX, CUDNN_DATA_FLOAT, 3, m->x, NULL, NULL, m->col);
 }
 
 /* Returns an index plus or minus a number. */
 static descriptor shifted_index(struct fused *g, cudnnPointwiseMode_t mode, descriptor index,
                                 descriptor by)
 {
-    descriptor y = inner(g, CUDNN_DATA_INT32, packed_dims(g->shape.heads, g->shape.q, g->shape.kv));
-    pointwise(g, mode, CUDNN_DATA_INT32, 0, index, by, NULL, y);
+    descriptor y = make_inner_tensor(g, CUDNN_DATA_INT32,
+                                     packed_dims(g->shape.heads, g->shape.q, g->shape.kv));
+    add_pointwise(g, mode, CUDNN_DATA_INT32, 0, index, by, NULL, y);
     return y;
 }
 
@@ -237,9 +241,10 @@ static descriptor mask_index(struct fused *g, const struct mask_operands *m,
                              cudnnPointwiseMode_t mode, descriptor a, descriptor b)
 {
     const struct strided_dims scores = packed_dims(g->shape.heads, g->shape.q, g->shape.kv);
-    descriptor seen = inner(g, CUDNN_DATA_BOOLEAN, scores), y = inner(g, CUDNN_DATA_FLOAT, scores);
-    pointwise(g, mode, CUDNN_DATA_BOOLEAN, 0, a, b, NULL, seen);
-    pointwise(g, CUDNN_POINTWISE_BINARY_SELECT, CUDNN_DATA_FLOAT, 0, m->x, m->hidden, seen, y);
+    descriptor seen = make_inner_tensor(g, CUDNN_DATA_BOOLEAN, scores),
+               y = make_inner_tensor(g, CUDNN_DATA_FLOAT, scores);
+    add_pointwise(g, mode, CUDNN_DATA_BOOLEAN, 0, a, b, NULL, seen);
+    add_pointwise(g, CUDNN_POINTWISE_BINARY_SELECT, CUDNN_DATA_FLOAT, 0, m->x, m->hidden, seen, y);
     return y;
 }
 
@@ -251,11 +256,11 @@ static descriptor masked_scores(struct fused *g, descriptor x)
     struct mask_operands m = {.x = x};
     if (s->mask == FUSED_ALL)
         return x;
-    m.hidden = real_scalar(g, UID_HIDDEN, -INFINITY);
+    m.hidden = f32_scalar(g, UID_HIDDEN, -INFINITY);
     add_indices(g, &m);
     if (s->mask == FUSED_TO_END) {
-        m.keys = whole_scalar(g, UID_COLS, s->kv);
-        m.queries = whole_scalar(g, UID_ROWS, s->q);
+        m.keys = i32_scalar(g, UID_COLS, s->kv);
+        m.queries = i32_scalar(g, UID_ROWS, s->q);
         m.row = shifted_index(g, CUDNN_POINTWISE_ADD, m.row, m.keys);
         m.row = shifted_index(g, CUDNN_POINTWISE_SUB, m.row, m.queries);
     }
@@ -263,7 +268,7 @@ static descriptor masked_scores(struct fused *g, descriptor x)
     if (s->window == 0)
         return m.x;
     add_indices(g, &m);
-    m.col = shifted_index(g, CUDNN_POINTWISE_ADD, m.col, whole_scalar(g, UID_WINDOW, s->window));
+    m.col = shifted_index(g, CUDNN_POINTWISE_ADD, m.col, i32_scalar(g, UID_WINDOW, s->window));
     if (s->mask == FUSED_TO_END) {
         m.col = shifted_index(g, CUDNN_POINTWISE_SUB, m.col, m.keys);
         m.col = shifted_index(g, CUDNN_POINTWISE_ADD, m.col, m.queries);
@@ -271,12 +276,12 @@ static descriptor masked_scores(struct fused *g, descriptor x)
     return mask_index(g, &m, CUDNN_POINTWISE_CMP_GT, m.col, m.row);
 }
 
-static cudnnDataType_t type_of(const struct fused_shape *s)
+static cudnnDataType_t element_type_of(const struct fused_shape *s)
 {
-    return s->f16 ? CUDNN_DATA_HALF : CUDNN_DATA_BFLOAT16;
+    return s->is_f16 ? CUDNN_DATA_HALF : CUDNN_DATA_BFLOAT16;
 }
 
-static float scale_of(const struct fused_shape *s)
+static float softmax_scale_of(const struct fused_shape *s)
 {
     return 1 / sqrtf((float)s->dim);
 }
@@ -285,102 +290,110 @@ static float scale_of(const struct fused_shape *s)
 static void build_forward(struct fused *g)
 {
     const struct fused_shape *s = &g->shape;
-    const cudnnDataType_t T = type_of(s), F = CUDNN_DATA_FLOAT;
-    const struct strided_dims q = tokens(s->q, s->heads, s->dim),
-                              k = tokens(s->kv, s->kv_heads, s->dim),
-                              v = tokens(s->kv, s->kv_heads, s->vdim),
-                              o = tokens(s->q, s->heads, s->vdim);
+    const cudnnDataType_t T = element_type_of(s), F = CUDNN_DATA_FLOAT;
+    const struct strided_dims q = token_dims(s->q, s->heads, s->dim),
+                              k = token_dims(s->kv, s->kv_heads, s->dim),
+                              v = token_dims(s->kv, s->kv_heads, s->vdim),
+                              o = token_dims(s->q, s->heads, s->vdim);
     const struct strided_dims scores = packed_dims(s->heads, s->q, s->kv),
                               rows = packed_dims(s->heads, s->q, 1);
-    descriptor Q = in_memory(g, UID_Q, T, q), KT = in_memory(g, UID_K, T, turned_dims(k));
-    descriptor V = in_memory(g, UID_V, T, v), O = in_memory(g, UID_O, T, o);
-    descriptor stats = in_memory(g, UID_STATS, F, rows);
-    descriptor S = inner(g, F, scores), top = inner(g, F, rows), sum = inner(g, F, rows);
-    multiply(g, Q, KT, S);
+    descriptor Q = make_memory_tensor(g, UID_Q, T, q),
+               KT = make_memory_tensor(g, UID_K, T, transposed_dims(k));
+    descriptor V = make_memory_tensor(g, UID_V, T, v), O = make_memory_tensor(g, UID_O, T, o);
+    descriptor stats = make_memory_tensor(g, UID_STATS, F, rows);
+    descriptor S = make_inner_tensor(g, F, scores), top = make_inner_tensor(g, F, rows),
+               sum = make_inner_tensor(g, F, rows);
+    add_product(g, Q, KT, S);
     descriptor X =
         masked_scores(g, apply_pointwise(g, CUDNN_POINTWISE_MUL, S,
-                                         real_scalar(g, UID_SCALE, scale_of(s)), scores));
+                                         f32_scalar(g, UID_SCALE, softmax_scale_of(s)), scores));
     add_reduction(g, CUDNN_REDUCE_TENSOR_MAX, X, top);
     descriptor E =
         apply_pointwise(g, CUDNN_POINTWISE_EXP,
                         apply_pointwise(g, CUDNN_POINTWISE_SUB, X, top, scores), NULL, scores);
     add_reduction(g, CUDNN_REDUCE_TENSOR_ADD, E, sum);
     descriptor log_sum = apply_pointwise(g, CUDNN_POINTWISE_LOG, sum, NULL, rows);
-    pointwise(g, CUDNN_POINTWISE_ADD, F, 0, top, log_sum, NULL, stats);
-    descriptor P = inner(g, T, scores); /* the operands of a product have the tensors' type */
-    pointwise(g, CUDNN_POINTWISE_DIV, F, 0, E, sum, NULL, P);
-    multiply(g, P, V, O);
+    add_pointwise(g, CUDNN_POINTWISE_ADD, F, 0, top, log_sum, NULL, stats);
+    descriptor P =
+        make_inner_tensor(g, T, scores); /* the operands of a product have the tensors' type */
+    add_pointwise(g, CUDNN_POINTWISE_DIV, F, 0, E, sum, NULL, P);
+    add_product(g, P, V, O);
 }
 
 /* Adds gradient = a b, the gradient of K or V. With grouped heads it is computed for each query head, and then summed
  * over the query heads that share a key head. */
-static void key_gradient(struct fused *g, descriptor a, descriptor b, descriptor gradient,
-                         int64_t dim)
+static void add_key_gradient(struct fused *g, descriptor a, descriptor b, descriptor gradient,
+                             int64_t dim)
 {
     const struct fused_shape *s = &g->shape;
     if (s->heads == s->kv_heads) {
-        multiply(g, a, b, gradient);
+        add_product(g, a, b, gradient);
         return;
     }
-    descriptor each = inner(g, type_of(s), packed_dims(s->heads, s->kv, dim));
-    multiply(g, a, b, each);
+    descriptor each = make_inner_tensor(g, element_type_of(s), packed_dims(s->heads, s->kv, dim));
+    add_product(g, a, b, each);
     add_reduction(g, CUDNN_REDUCE_TENSOR_ADD, each, gradient);
 }
 
 /* Makes the graph of the backward: delta = rowsum(dO o O); P = exp(mask(S scale - stats)); dV = P^T dO; dS = (dO V^T
  * - delta) o P scale; dK = dS^T Q; dQ = dS K. dS stays in fp32, and only its transposed use has the tensors' type;
  * otherwise cuDNN does not recognise the pattern. */
-static void backward(struct fused *g)
+static void build_backward(struct fused *g)
 {
     const struct fused_shape *s = &g->shape;
-    const cudnnDataType_t T = type_of(s), F = CUDNN_DATA_FLOAT;
-    const struct strided_dims q = tokens(s->q, s->heads, s->dim),
-                              k = tokens(s->kv, s->kv_heads, s->dim),
-                              v = tokens(s->kv, s->kv_heads, s->vdim),
-                              o = tokens(s->q, s->heads, s->vdim);
+    const cudnnDataType_t T = element_type_of(s), F = CUDNN_DATA_FLOAT;
+    const struct strided_dims q = token_dims(s->q, s->heads, s->dim),
+                              k = token_dims(s->kv, s->kv_heads, s->dim),
+                              v = token_dims(s->kv, s->kv_heads, s->vdim),
+                              o = token_dims(s->q, s->heads, s->vdim);
     const struct strided_dims scores = packed_dims(s->heads, s->q, s->kv),
                               rows = packed_dims(s->heads, s->q, 1);
-    descriptor Q = in_memory(g, UID_Q, T, q), KT = in_memory(g, UID_K, T, turned_dims(k));
-    descriptor VT = in_memory(g, UID_V, T, turned_dims(v)), O = in_memory(g, UID_O, T, o);
-    descriptor dO = in_memory(g, UID_D_O, T, o), stats = in_memory(g, UID_STATS, F, rows);
-    descriptor dQ = in_memory(g, UID_DQ, T, q), dK = in_memory(g, UID_DK, T, k);
-    descriptor dV = in_memory(g, UID_DV, T, v), scale = real_scalar(g, UID_SCALE, scale_of(s));
+    descriptor Q = make_memory_tensor(g, UID_Q, T, q),
+               KT = make_memory_tensor(g, UID_K, T, transposed_dims(k));
+    descriptor VT = make_memory_tensor(g, UID_V, T, transposed_dims(v)),
+               O = make_memory_tensor(g, UID_O, T, o);
+    descriptor dO = make_memory_tensor(g, UID_D_O, T, o),
+               stats = make_memory_tensor(g, UID_STATS, F, rows);
+    descriptor dQ = make_memory_tensor(g, UID_DQ, T, q), dK = make_memory_tensor(g, UID_DK, T, k);
+    descriptor dV = make_memory_tensor(g, UID_DV, T, v),
+               scale = f32_scalar(g, UID_SCALE, softmax_scale_of(s));
 
-    descriptor dot = inner(g, F, rows), delta = in_memory(g, UID_DELTA, F, rows);
+    descriptor dot = make_inner_tensor(g, F, rows),
+               delta = make_memory_tensor(g, UID_DELTA, F, rows);
     add_reduction(
         g, CUDNN_REDUCE_TENSOR_ADD,
         apply_pointwise(g, CUDNN_POINTWISE_MUL, dO, O, packed_dims(s->heads, s->q, s->vdim)), dot);
-    pointwise(g, CUDNN_POINTWISE_MUL, F, 0, dot, real_scalar(g, UID_ONE, 1), NULL, delta);
+    add_pointwise(g, CUDNN_POINTWISE_MUL, F, 0, dot, f32_scalar(g, UID_ONE, 1), NULL, delta);
 
-    descriptor S = inner(g, F, scores);
-    multiply(g, Q, KT, S);
+    descriptor S = make_inner_tensor(g, F, scores);
+    add_product(g, Q, KT, S);
     S = apply_pointwise(g, CUDNN_POINTWISE_MUL, S, scale, scores);
     S = masked_scores(g, apply_pointwise(g, CUDNN_POINTWISE_SUB, S, stats, scores));
     descriptor P = apply_pointwise(g, CUDNN_POINTWISE_EXP, S, NULL, scores);
-    descriptor PT = inner(g, T, turned_dims(scores));
+    descriptor PT = make_inner_tensor(g, T, transposed_dims(scores));
     add_reshape(g, P, PT);
-    key_gradient(g, PT, dO, dV, s->vdim);
+    add_key_gradient(g, PT, dO, dV, s->vdim);
 
-    descriptor dP = inner(g, F, scores);
-    multiply(g, dO, VT, dP);
+    descriptor dP = make_inner_tensor(g, F, scores);
+    add_product(g, dO, VT, dP);
     dP = apply_pointwise(g, CUDNN_POINTWISE_SUB, dP, delta, scores);
     dP = apply_pointwise(g, CUDNN_POINTWISE_MUL, dP, P, scores);
     descriptor dS = apply_pointwise(g, CUDNN_POINTWISE_MUL, dP, scale, scores);
-    descriptor dST = inner(g, T, turned_dims(scores));
+    descriptor dST = make_inner_tensor(g, T, transposed_dims(scores));
     add_reshape(g, dS, dST);
-    key_gradient(g, dST, Q, dK, s->dim);
+    add_key_gradient(g, dST, Q, dK, s->dim);
 
-    descriptor K = inner(g, T, k);
+    descriptor K = make_inner_tensor(g, T, k);
     add_reshape(g, KT, K);
-    descriptor sum = in_memory(g, UID_DQ_SUM, F, packed_dims(s->heads, s->q, s->dim));
-    multiply(g, dS, K, sum);
-    pointwise(g, CUDNN_POINTWISE_IDENTITY, F, 0, sum, NULL, NULL, dQ);
+    descriptor sum = make_memory_tensor(g, UID_DQ_SUM, F, packed_dims(s->heads, s->q, s->dim));
+    add_product(g, dS, K, sum);
+    add_pointwise(g, CUDNN_POINTWISE_IDENTITY, F, 0, sum, NULL, NULL, dQ);
 }
 
 void fused_add_operations(struct fused *g)
 {
-    if (g->shape.backward)
-        backward(g);
+    if (g->shape.is_backward)
+        build_backward(g);
     else
         build_forward(g);
 }

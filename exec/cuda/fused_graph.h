@@ -1,7 +1,7 @@
 /* exec/cuda/fused_graph.h: the graph of operations of a fused attention, used only by fused_plan.c.
  *
- * All descriptors belong to the struct and are freed with it. After the first refusal cuDNN is not called
- * any more, and `words` holds its error message. */
+ * All descriptors belong to the struct and are freed with it. After the first refusal cuDNN is not called any more,
+ * and refusal_text holds its error message. */
 #ifndef EXEC_CUDA_FUSED_GRAPH_H
 #define EXEC_CUDA_FUSED_GRAPH_H
 
@@ -46,18 +46,18 @@ struct fused {
     const struct cudnn *dnn;
     struct fused_shape shape;
     descriptor descriptors[FUSED_DESCRIPTORS], operation[FUSED_OPERATIONS], plan;
-    int64_t descriptor_count, operations, inner;
+    int64_t descriptor_count, operation_count, inner_tensor_count;
     struct scalar scalar[FUSED_SCALARS];
-    int scalars;
-    size_t workspace, delta_at, dq_at, scratch;
+    int scalar_count;
+    size_t workspace_bytes, delta_offset, dq_sum_offset, scratch_bytes;
     bool has_failed;
-    char words[400];
+    char refusal_text[400];
 };
 
-void fused_refuse(struct fused *g, const char *call, cudnnStatus_t status);
-descriptor fused_make(struct fused *g, cudnnBackendDescriptorType_t type);
-void fused_set(struct fused *g, descriptor d, cudnnBackendAttributeName_t name,
-               cudnnBackendAttributeType_t type, int64_t count, const void *value);
+void fused_record_refusal(struct fused *g, const char *call, cudnnStatus_t status);
+descriptor fused_make_descriptor(struct fused *g, cudnnBackendDescriptorType_t type);
+void fused_set_attribute(struct fused *g, descriptor d, cudnnBackendAttributeName_t name,
+                         cudnnBackendAttributeType_t type, int64_t count, const void *value);
 void fused_set_descriptor(struct fused *g, descriptor d, cudnnBackendAttributeName_t name,
                           descriptor value);
 void fused_finalize(struct fused *g, descriptor d);

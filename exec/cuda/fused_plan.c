@@ -15,36 +15,37 @@ static bool finalize_plan(struct fused *g, descriptor config, cudnnHandle_t hand
                           descriptor device)
 {
     int64_t workspace = 0, count = 0;
-    descriptor plan = fused_make(g, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+    descriptor plan = fused_make_descriptor(g, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
     fused_set_descriptor(g, plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config);
     if (device != NULL)
         fused_set_descriptor(g, plan, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, device);
     else
-        fused_set(g, plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1,
-                  (const void *)&handle);
+        fused_set_attribute(g, plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1,
+                            (const void *)&handle);
     if (g->has_failed || g->dnn->cudnnBackendFinalize(plan) != CUDNN_STATUS_SUCCESS)
         return false;
     g->dnn->cudnnBackendGetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
                                      CUDNN_TYPE_INT64, 1, &count, &workspace);
     g->plan = plan;
-    g->workspace = (size_t)workspace;
+    g->workspace_bytes = (size_t)workspace;
     return true;
 }
 
-/* The first configuration of the heuristic's list whose plan can be finalized. */
+/* Takes the first configuration of the heuristic's list whose plan can be finalized; false: there is none. */
 static bool choose_engine(struct fused *g, descriptor graph, cudnnBackendHeurMode_t mode,
                           cudnnHandle_t handle, descriptor device)
 {
     int64_t count = 0;
-    descriptor config[CONFIGS], list = fused_make(g, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+    descriptor config[CONFIGS],
+        list = fused_make_descriptor(g, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
     fused_set_descriptor(g, list, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph);
-    fused_set(g, list, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
+    fused_set_attribute(g, list, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
     if (device != NULL)
         fused_set_descriptor(g, list, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, device);
     if (g->has_failed || g->dnn->cudnnBackendFinalize(list) != CUDNN_STATUS_SUCCESS)
         return false;
     for (int i = 0; i < CONFIGS; i++)
-        config[i] = fused_make(g, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+        config[i] = fused_make_descriptor(g, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
     if (g->has_failed || g->dnn->cudnnBackendGetAttribute(
                              list, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
                              CONFIGS, &count, (void *)config) != CUDNN_STATUS_SUCCESS)
@@ -55,17 +56,18 @@ static bool choose_engine(struct fused *g, descriptor graph, cudnnBackendHeurMod
     return false;
 }
 
-static void lay_out(struct fused *g)
+static void lay_out_scratch(struct fused *g)
 {
     const struct fused_shape *s = &g->shape;
     size_t rows = (size_t)(s->heads * s->q);
-    g->scratch = (g->workspace + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    if (!s->backward)
+    g->scratch_bytes = (g->workspace_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    if (!s->is_backward)
         return;
-    g->delta_at = g->scratch;
-    g->scratch += (rows * sizeof(float) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    g->dq_at = g->scratch;
-    g->scratch += (rows * (size_t)s->dim * sizeof(float) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    g->delta_offset = g->scratch_bytes;
+    g->scratch_bytes += (rows * sizeof(float) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    g->dq_sum_offset = g->scratch_bytes;
+    g->scratch_bytes +=
+        (rows * (size_t)s->dim * sizeof(float) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
 bool fused_build(struct fused *fused, cudnnHandle_t handle, cudnnBackendDescriptor_t device,
@@ -73,21 +75,21 @@ bool fused_build(struct fused *fused, cudnnHandle_t handle, cudnnBackendDescript
 {
     struct fused *g = fused;
     fused_add_operations(g);
-    descriptor graph = fused_make(g, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
-    fused_set(g, graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, g->operations,
-              (const void *)g->operation);
+    descriptor graph = fused_make_descriptor(g, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+    fused_set_attribute(g, graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                        g->operation_count, (const void *)g->operation);
     if (device == NULL)
-        fused_set(g, graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1,
-                  (const void *)&handle);
+        fused_set_attribute(g, graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1,
+                            (const void *)&handle);
     fused_finalize(g, graph);
     if (!choose_engine(g, graph, CUDNN_HEUR_MODE_A, handle, device) &&
         !choose_engine(g, graph, CUDNN_HEUR_MODE_FALLBACK, handle, device))
-        fused_refuse(g, "no engine takes this attention", CUDNN_STATUS_NOT_SUPPORTED);
+        fused_record_refusal(g, "no engine takes this attention", CUDNN_STATUS_NOT_SUPPORTED);
     if (g->plan == NULL) {
-        snprintf(words, size, "%s", g->words);
+        snprintf(words, size, "%s", g->refusal_text);
         return false;
     }
-    lay_out(g);
+    lay_out_scratch(g);
     return true;
 }
 
@@ -108,9 +110,9 @@ void fused_free(struct fused *fused)
     free(fused);
 }
 
-size_t fused_scratch(const struct fused *fused)
+size_t fused_scratch_bytes(const struct fused *fused)
 {
-    return fused->scratch;
+    return fused->scratch_bytes;
 }
 
 /* ---- running ---- */
@@ -132,7 +134,7 @@ static const char *execute(const struct fused *f, cudnnHandle_t handle, struct b
 {
     const struct cudnn *dnn = f->dnn;
     descriptor pack = NULL;
-    for (int i = 0; i < f->scalars; i++)
+    for (int i = 0; i < f->scalar_count; i++)
         bind_pointer(list, f->scalar[i].uid, &f->scalar[i].f);
     cudnnStatus_t status =
         dnn->cudnnBackendCreateDescriptor(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, &pack);
@@ -181,8 +183,8 @@ const char *fused_backward(const struct fused *fused, cudnnHandle_t handle, cons
     bind_pointer(&list, UID_DQ, dq);
     bind_pointer(&list, UID_DK, dk);
     bind_pointer(&list, UID_DV, dv);
-    bind_pointer(&list, UID_DELTA, (char *)scratch + fused->delta_at);
-    bind_pointer(&list, UID_DQ_SUM, (char *)scratch + fused->dq_at);
+    bind_pointer(&list, UID_DELTA, (char *)scratch + fused->delta_offset);
+    bind_pointer(&list, UID_DQ_SUM, (char *)scratch + fused->dq_sum_offset);
     return execute(fused, handle, &list, scratch);
 }
 #endif

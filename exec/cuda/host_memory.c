@@ -9,9 +9,10 @@
 
 enum { PAGE = 4096, LARGE_PAGE = 2 << 20, MPOL_BIND_ = 2, THREADS_MAX = 16 };
 
-static const size_t BYTES_OF_A_THREAD = 64 << 20; /* fewer are touched before another has started */
+static const size_t BYTES_OF_A_THREAD =
+    64 << 20; /* fewer bytes are touched sooner than another thread starts */
 
-/* Address space that begins where a large page may. */
+/* Reserves address space that begins at a multiple of a large page; NULL: the system refused. */
 static char *reserve_pages(size_t bytes)
 {
     size_t spare = bytes >= LARGE_PAGE ? LARGE_PAGE : 0;
@@ -28,7 +29,7 @@ static char *reserve_pages(size_t bytes)
 }
 
 /* Binds memory to a NUMA node. Must come before its pages are touched, since a page is placed at its first touch. */
-static void bind_to(void *memory, size_t bytes, int node)
+static void bind_to_numa_node(void *memory, size_t bytes, int node)
 {
 #ifdef SYS_mbind
     if (node >= 0 && node < 64) {
@@ -54,7 +55,7 @@ static void *touch_pages(void *argument)
     return NULL;
 }
 
-static void touch_all(char *memory, size_t bytes)
+static void touch_all_pages(char *memory, size_t bytes)
 {
     pthread_t thread[THREADS_MAX];
     struct pinned_slice slice[THREADS_MAX];
@@ -86,8 +87,8 @@ void *host_memory_new(size_t bytes, int node)
         return NULL;
     if (bytes >= LARGE_PAGE)
         (void)madvise(memory, bytes, MADV_HUGEPAGE); /* a system without them has small ones */
-    bind_to(memory, bytes, node);
-    touch_all(memory, bytes);
+    bind_to_numa_node(memory, bytes, node);
+    touch_all_pages(memory, bytes);
     return memory;
 }
 

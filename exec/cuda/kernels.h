@@ -23,7 +23,7 @@ typedef struct CUstream_st *cudaStream_t;
 /* Values of enum dtype (models/work.h), which C++ cannot read. */
 enum cuda_type { CUDA_BF16, CUDA_F16, CUDA_F32 };
 
-/* Values of enum activation_function there. */
+/* Values of enum activation_function (models/work.h); CUDA_OWN: the function that the kind has by itself. */
 enum cuda_function { CUDA_OWN, CUDA_GELU, CUDA_RELU2, CUDA_CLAMPED };
 
 struct cuda_array {
@@ -51,11 +51,14 @@ int cuda_gelu(struct cuda_array y, struct cuda_array x, int64_t count, enum cuda
 int cuda_gelu_backward(struct cuda_array dx, struct cuda_array dy, struct cuda_array x,
                        int64_t count, enum cuda_function function, cudaStream_t stream);
 
-/* Constants of one step; param.data may be NULL. */
+/* Constants of AdamW in one step: decay_factor is 1 - lr weight_decay, corrected_lr is lr / (1 - beta1^t),
+ * root_correction is 1 / sqrt(1 - beta2^t). */
 struct cuda_adamw {
-    float beta1, beta2, keep1, keep2, eps, decay, rate, root, max_norm;
+    float beta1, beta2, one_less_beta1, one_less_beta2, eps, decay_factor, corrected_lr,
+        root_correction, max_norm;
 };
-/* squares: the sum of the squares of all gradients' elements; NULL: gradients are not clipped. */
+/* squares: the sum of the squares of all gradients' elements; NULL: gradients are not clipped. param.data may be
+ * NULL. */
 int cuda_adamw(struct cuda_array param, struct cuda_array master_new, struct cuda_array m_new,
                struct cuda_array v_new, struct cuda_array grad, struct cuda_array master,
                struct cuda_array m, struct cuda_array v, const float *squares, int64_t count,
@@ -64,19 +67,19 @@ int cuda_adamw(struct cuda_array param, struct cuda_array master_new, struct cud
  * gradients' elements; y = x if max_norm is 0. */
 int cuda_clip(struct cuda_array y, struct cuda_array x, const float *squares, double max_norm,
               int64_t count, cudaStream_t stream);
-/* *sum = *before (NULL: 0) + the sum of x^2 over copies; scratch: cuda_square_sum_scratch() bytes. */
-size_t cuda_square_sum_scratch(int64_t count);
+/* *sum = *before (NULL: 0) + the sum of x^2 over copies; scratch: cuda_square_sum_scratch_bytes() bytes. */
+size_t cuda_square_sum_scratch_bytes(int64_t count);
 int cuda_square_sum(float *sum, const float *before, struct cuda_array x, int64_t count,
                     uint32_t copies, void *scratch, cudaStream_t stream);
 
-/* *largest = the largest magnitude of x; scratch: cuda_largest_scratch() bytes. */
-size_t cuda_largest_scratch(int64_t count);
-int cuda_largest(float *largest, struct cuda_array x, int64_t count, void *scratch,
-                 cudaStream_t stream);
+/* *largest = the largest magnitude of x; scratch: cuda_largest_scratch_bytes() bytes. */
+size_t cuda_largest_scratch_bytes(int64_t count);
+int cuda_largest_magnitude(float *largest, struct cuda_array x, int64_t count, void *scratch,
+                           cudaStream_t stream);
 /* An 8-bit type: bits of the mantissa, exponent of 1, largest number. */
 struct cuda_eight_bits {
-    int mantissa, bias;
-    float most;
+    int mantissa_bits, bias;
+    float largest;
 };
 /* copy = x / scale (rows, cols), or its transpose (cols, rows), and *scale = max(*largest, 1e-12) / type.most. */
 int cuda_quantise(void *copy, float *scale, struct cuda_array x, int64_t rows, int64_t cols,
@@ -85,15 +88,15 @@ int cuda_quantise(void *copy, float *scale, struct cuda_array x, int64_t rows, i
 
 /* Applies RoPE to the last `rotated` columns of each head; direction 1 rotates and -1 rotates back. The other columns
  * of a head are copied, and so are those of a row, of `stride` elements, after heads x dim. */
-struct cuda_turn {
+struct cuda_rope_shape {
     int64_t rows, heads, dim, rotated, stride;
     double theta;
     int direction;
 };
 int cuda_rope(struct cuda_array y, struct cuda_array x, const int32_t *position,
-              struct cuda_turn turn, cudaStream_t stream);
+              struct cuda_rope_shape turn, cudaStream_t stream);
 
-/* to (rows, cols): numbers of a draw (exec/draw.h), the same as draw_fill() makes. */
+/* Fills to (rows, cols) with the same numbers as draw_fill() (exec/draw.h). */
 struct draw;
 int cuda_draw(struct cuda_array to, const struct draw *draw, cudaStream_t stream);
 
@@ -108,8 +111,8 @@ int cuda_reduce(struct cuda_array to, const void *const *from, int members, bool
  * (parts, rows, w) for each w that is not 0, and of cuda_unpack(), which copies back. element: bytes of an element. */
 struct cuda_pack {
     void *whole, *block[3];
-    int64_t rows, parts, w[3];
-    int element;
+    int64_t rows, parts, block_cols[3];
+    int element_bytes;
 };
 int cuda_pack(const struct cuda_pack *pack, cudaStream_t stream);
 int cuda_unpack(const struct cuda_pack *pack, cudaStream_t stream);
@@ -135,13 +138,14 @@ struct cuda_row_pairs {
     const struct cuda_row_pair *pair;
     int64_t count;
 };
-/* Copies, in each part, row `packed` of x (parts, x_rows) to row `own` of y (parts, y_rows), or, back, row `own` of x to
- * row `packed` of y. row_bytes: bytes of a row. clear: the other rows of y become 0; else they are kept. */
+/* Copies, in each part, row `packed` of x (parts, x_rows) to row `own` of y (parts, y_rows) or, with to_packed, row
+ * `own` of x to row `packed` of y. row_bytes: bytes of a row. zeroes_other_rows: the other rows of y become 0; else
+ * they are kept. */
 struct cuda_row_copy {
     void *y;
     const void *x;
     int64_t parts, y_rows, x_rows, row_bytes;
-    bool back, clear;
+    bool to_packed, zeroes_other_rows;
 };
 int cuda_take_rows(struct cuda_row_copy copy, struct cuda_row_pairs pairs, cudaStream_t stream);
 /* Adds, in each part, row `packed` of x (parts, x_rows, width) to row `own` of y (parts, y_rows, width). */
@@ -149,8 +153,8 @@ int cuda_add_rows(float *y, int64_t y_rows, struct cuda_array x, int64_t x_rows,
                   int64_t width, struct cuda_row_pairs pairs, cudaStream_t stream);
 int cuda_embedding(struct cuda_array y, const int32_t *token, struct cuda_array table, int64_t rows,
                    int64_t cols, int64_t vocab, int64_t first, cudaStream_t stream);
-/* before.data NULL: the table starts at 0. */
-size_t cuda_embedding_backward_scratch(int64_t rows, int64_t vocab);
+/* Adds to `before`, the gradient so far; before.data NULL: it is 0. */
+size_t cuda_embedding_backward_scratch_bytes(int64_t rows, int64_t vocab);
 int cuda_embedding_backward(struct cuda_array table, struct cuda_array dy, const int32_t *token,
                             struct cuda_array before, int64_t rows, int64_t cols, int64_t vocab,
                             int64_t first, void *scratch, cudaStream_t stream);
@@ -163,7 +167,8 @@ struct cuda_route {
     int score; /* enum route_score there */
     bool norm;
     float scale;
-    const int64_t *begin; /* [experts + 1] the first copy of each expert; NULL: routing is even */
+    /* [experts + 1] the first copy of each expert; NULL: routing is even */
+    const int64_t *expert_begins;
 };
 int cuda_route(float *weights, const float *logits, struct cuda_route route, cudaStream_t stream);
 int cuda_route_backward(struct cuda_array d_logits, const float *d_weights, const float *logits,
@@ -176,29 +181,30 @@ int cuda_unpermute(struct cuda_array y, struct cuda_array x, const float *weight
 int cuda_unpermute_backward(struct cuda_array dx, float *d_weights, struct cuda_array dy,
                             struct cuda_array x, const float *weights, int64_t rows, int64_t cols,
                             int64_t copies, cudaStream_t stream);
-/* Copies rows of `row_bytes` from the order of the ranks that sent them, [ranks, experts, copies], to that of experts,
- * [experts, ranks, copies], or, with `back`, from the latter to the former. begin [experts + 1]: the first copy of each
- * expert among those that every rank deals to the experts. */
-struct cuda_dealt_rows {
+/* Copies rows of `row_bytes` from the order of the ranks that sent them, [ranks, experts, copies], to that of
+ * experts, [experts, ranks, copies] or, with to_rank_order, from the latter to the former. expert_begins [experts +
+ * 1]: the first copy of each expert among the copies that every rank sends. */
+struct cuda_routed_rows {
     void *y;
     const void *x;
-    const int64_t *begin;
-    int64_t experts, ranks, rows, row_bytes; /* rows: of all experts and ranks */
-    bool back;
+    const int64_t *expert_begins;
+    int64_t experts, ranks, row_count, row_bytes; /* row_count: rows of all experts and ranks */
+    bool to_rank_order;
 };
-int cuda_reorder(struct cuda_dealt_rows rows, cudaStream_t stream);
+int cuda_reorder_expert_rows(struct cuda_routed_rows rows, cudaStream_t stream);
 
 /* ---- norms and sums over rows: kernels_norms.cu ---- */
 
-/* before.data NULL: sums start at 0 (of two, both). */
+/* before, weight_before and bias_before are the gradients so far, to which sums are added; data NULL: they are 0, of
+ * two both. */
 int cuda_rmsnorm(struct cuda_array y, float *rstd, struct cuda_array x, struct cuda_array weight,
                  int64_t rows, int64_t cols, double eps, cudaStream_t stream);
 int cuda_layernorm(struct cuda_array y, float *stats, struct cuda_array x, struct cuda_array weight,
                    struct cuda_array bias, int64_t rows, int64_t cols, double eps,
                    cudaStream_t stream);
-/* A sum and its norm in one pass over memory; all arrays are bf16. The results are the same bits as those of
- * cuda_add() and a norm. y and sum lie apart, and each may be a or b. */
-enum { CUDA_ADD_NORM_COLS = 16384 }; /* rows that are not longer */
+/* Computes sum = a + b and y, the norm of the sum, in one pass over memory; all arrays are bf16. The results are the
+ * same bits as those of cuda_add() and a norm. y and sum do not overlap, and each may be the same array as a or b. */
+enum { CUDA_ADD_NORM_COLS = 16384 }; /* the longest rows that it takes */
 struct cuda_add_norm {
     struct cuda_array y, sum, a, b, weight, bias;
     float *stats;
@@ -207,7 +213,7 @@ struct cuda_add_norm {
     bool centred; /* a layer norm; else an RMS norm, whose bias is not read */
 };
 int cuda_add_norm(const struct cuda_add_norm *n, cudaStream_t stream);
-size_t cuda_column_scratch(int64_t rows, int64_t cols, int sums);
+size_t cuda_column_scratch_bytes(int64_t rows, int64_t cols, int sums);
 int cuda_rmsnorm_backward(struct cuda_array dx, struct cuda_array dweight, struct cuda_array dy,
                           struct cuda_array x, struct cuda_array weight, const float *rstd,
                           struct cuda_array before, int64_t rows, int64_t cols, void *scratch,
@@ -222,12 +228,12 @@ int cuda_column_sum(struct cuda_array y, struct cuda_array x, struct cuda_array 
 
 /* ---- loss: kernels_loss.cu ---- */
 
-/* Functions with `fault` write `mark` into it for a label that is neither -1 nor in the vocabulary. before NULL is
- * 0. */
-/* *sum = *before (NULL: 0) + the sum of `rows` terms over count, in a fixed order. */
-int cuda_add_terms(float *sum, const float *before, const float *term, int64_t rows, double count,
-                   cudaStream_t stream);
-size_t cuda_cross_entropy_scratch(int64_t rows);
+/* Functions with `fault` write `mark` into it for a label that is neither -1 nor in the vocabulary. before: the loss
+ * so far; NULL: 0. */
+/* *sum = *before (NULL: 0) + the sum of `rows` terms divided by `count`, in a fixed order. */
+int cuda_add_loss_terms(float *sum, const float *before, const float *term, int64_t rows,
+                        double count, cudaStream_t stream);
+size_t cuda_cross_entropy_scratch_bytes(int64_t rows);
 int cuda_cross_entropy(float *loss, float *lse, struct cuda_array softmax, struct cuda_array logits,
                        const int32_t *label, const float *before, int64_t rows, int64_t vocab,
                        double count, int32_t *fault, int32_t mark, void *scratch,
@@ -249,17 +255,17 @@ int cuda_cross_entropy_finish(float *loss, float *lse, const float *stats, const
 
 /* ---- around attention: kernels_attention.cu ---- */
 
-/* Merges a block's result into the running one; lse arrays (rows), block rows of dim. */
+/* Merges a block's result into the running one: out and block are (rows, dim), lse and block_lse (rows). */
 int cuda_merge(float *out, float *lse, struct cuda_array block, const float *block_lse,
                int64_t rows, int64_t dim, cudaStream_t stream);
 
-/* Merges row `packed` of a block (rows, heads, dim) into row `own` of the running result (to, heads, dim). before NULL:
- * there is none yet; else the result so far, which may be `out`, with lse_before. */
+/* Merges row `packed` of a block (rows, heads, dim) into row `own` of the running result (out_rows, heads, dim).
+ * before, lse_before: the result so far, which may be out and lse; NULL: there is none yet. */
 struct cuda_merged_rows {
     float *out, *lse;
     const float *before, *lse_before, *block_lse;
     struct cuda_array block;
-    int64_t to, heads, dim;
+    int64_t out_rows, heads, dim;
 };
 int cuda_merge_rows(struct cuda_merged_rows merged, struct cuda_row_pairs pairs,
                     cudaStream_t stream);
@@ -268,7 +274,8 @@ int cuda_merge_rows(struct cuda_merged_rows merged, struct cuda_row_pairs pairs,
 struct cuda_mask {
     int64_t offset; /* key j only if j <= i + offset; INT64_MAX: all */
     int64_t window; /* and only if j > i + offset - window; 0: all */
-    /* (rows, 2) of packed documents: the first key that a row sees, and the end; NULL: offset and window say it. */
+    /* (rows, 2), for packed documents: the first key that a row sees, and the end of its keys; NULL: offset and
+     * window determine them */
     const int32_t *visible;
 };
 /* Computes p = softmax(scale s) over the keys that a row sees, and lse[row * lse_step]; a row that sees no key gets 0
@@ -284,28 +291,28 @@ int cuda_softmax_backward(struct cuda_array p, struct cuda_array ds, const float
 /* delta[i] = sum over dim of o d_o; rows are `step` elements apart. */
 int cuda_row_dot(float *delta, struct cuda_array o, struct cuda_array d_o, int64_t rows,
                  int64_t dim, int64_t step, cudaStream_t stream);
-/* The output and the log-sum-exp of attention, and the sinks: a score of each head that belongs to no key. */
+/* The output and the log-sum-exp of attention, and the sinks: for each head a score that belongs to no key. */
 struct cuda_sinks {
     struct cuda_array o, sink; /* (rows, heads, dim), (heads) */
     const float *lse;          /* (rows, heads) */
     int64_t rows, heads, dim;
 };
-/* Makes the output and log-sum-exp of softmaxes with the sinks from those of softmaxes without. */
+/* Computes the output and log-sum-exp of attention with the sinks from those without. */
 int cuda_sink(struct cuda_array o_new, float *lse_new, struct cuda_sinks s, cudaStream_t stream);
-/* term[row, head] *= - exp(sink - lse), with the lse that has the sinks in it: makes a row's part of the gradient of a
- * sink from d_o . o. */
+/* Multiplies term[row, head] by - exp(sink - lse), where the lse includes the sinks. A term that was d_o . o becomes
+ * the row's part of the gradient of the sink. */
 int cuda_sink_terms(float *term, struct cuda_sinks s, cudaStream_t stream);
 /* y[c * rows + r] = x[r * cols + c] */
 int cuda_transpose(float *y, const float *x, int64_t rows, int64_t cols, cudaStream_t stream);
-/* count / dim rows of dim elements, to_step and from_step elements apart */
+/* Copies rows of dim elements, which begin to_step and from_step elements apart. */
 int cuda_copy_rows(struct cuda_array to, int64_t to_step, struct cuda_array from, int64_t from_step,
                    int64_t rows, int64_t dim, cudaStream_t stream);
 /* x[i] = value */
-int cuda_set(float *x, float value, int64_t count, cudaStream_t stream);
+int cuda_fill_f32(float *x, float value, int64_t count, cudaStream_t stream);
 
 /* ---- for measurements: kernels_measure.cu ---- */
 
-int cuda_empty(cudaStream_t stream);
+int cuda_launch_empty_kernel(cudaStream_t stream);
 /* Launches `blocks` blocks that copy memory, as the channels of a collective do, until *stop (host memory that the
  * device sees) is not 0, for at most `nanoseconds`. Their shared memory leaves no room for a block of a matrix
  * product on the same multiprocessor. */

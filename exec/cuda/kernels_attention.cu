@@ -18,7 +18,7 @@ static __device__ __forceinline__ float merged_lse(float own, float other)
 }
 
 /* Merges eight elements of a block into those of the running result. */
-static __device__ __forceinline__ void merge8(struct eight &o, const struct eight &b, float own,
+static __device__ __forceinline__ void merge8(struct float8 &o, const struct float8 &b, float own,
                                               float other)
 {
     float share = own == -INFINITY ? 1 : 1 / (1 + __expf(own - other));
@@ -30,21 +30,21 @@ static __device__ __forceinline__ void merge8(struct eight &o, const struct eigh
 static __global__ void merge_kernel(struct array out, const float *lse, struct array block,
                                     const float *block_lse, int64_t rows, int64_t dim)
 {
-    FOR_GROUPS(w, rows, groups_of(dim))
+    FOR_GROUPS(w, rows, column_groups(dim))
     {
-        int64_t row = w.row, c = (int64_t)w.group * EIGHT;
-        int n = up_to_eight(dim - c);
+        int64_t row = w.row, c = (int64_t)w.column_group * EIGHT;
+        int n = at_most_eight(dim - c);
         float own = lse[row], other = block_lse[row];
         if (other == -INFINITY) /* no key of this block was seen */
             continue;
-        struct stored8 so = fetch(out, row * dim + c, n), sb = fetch(block, row * dim + c, n);
-        struct eight o = unpack(so, CUDA_F32), b = unpack(sb, block.dtype);
+        struct stored8 so = fetch8(out, row * dim + c, n), sb = fetch8(block, row * dim + c, n);
+        struct float8 o = unpack8(so, CUDA_F32), b = unpack8(sb, block.dtype);
         merge8(o, b, own, other);
         store8(out, row * dim + c, n, o);
     }
 }
 
-/* Apart, since all threads of a row read what this one writes. */
+/* A kernel of its own: all threads of a row read the value that it overwrites. */
 static __global__ void merge_lse_kernel(float *lse, const float *block_lse, int64_t rows)
 {
     FOR_EACH(i, rows)
@@ -72,17 +72,17 @@ static __global__ void merge_rows_kernel(struct array out, const float *lse, str
                                          const float *block_lse, int64_t heads, int64_t dim,
                                          struct cuda_row_pairs pairs)
 {
-    const uint32_t groups = groups_of(dim);
+    const uint32_t groups = column_groups(dim);
     FOR_GROUPS(w, pairs.count, (uint32_t)heads * groups)
     {
-        const int64_t own = pair_at(pairs, w.row).own, head = w.group / groups;
-        const int64_t c = (int64_t)(w.group % groups) * EIGHT, at = own * heads + head;
-        const int n = up_to_eight(dim - c);
-        if (has_own(pairs, w.row - 1, own))
+        const int64_t own = pair_at(pairs, w.row).own, head = w.column_group / groups;
+        const int64_t c = (int64_t)(w.column_group % groups) * EIGHT, at = own * heads + head;
+        const int n = at_most_eight(dim - c);
+        if (has_own_row(pairs, w.row - 1, own))
             continue;
-        struct eight o = load8(out, at * dim + c, n);
+        struct float8 o = load8(out, at * dim + c, n);
         float sum = lse[at];
-        for (int64_t i = w.row; has_own(pairs, i, own); i++) {
+        for (int64_t i = w.row; has_own_row(pairs, i, own); i++) {
             const int64_t from = pair_at(pairs, i).packed * heads + head;
             const float other = block_lse[from];
             if (other == -INFINITY)
@@ -102,15 +102,15 @@ static __global__ void merge_rows_lse_kernel(float *lse, const float *block_lse,
     FOR_GROUPS(w, pairs.count, (uint32_t)heads)
     {
         const int64_t own = pair_at(pairs, w.row).own;
-        if (has_own(pairs, w.row - 1, own))
+        if (has_own_row(pairs, w.row - 1, own))
             continue;
-        float sum = lse[own * heads + w.group];
-        for (int64_t i = w.row; has_own(pairs, i, own); i++) {
-            const float other = block_lse[pair_at(pairs, i).packed * heads + w.group];
+        float sum = lse[own * heads + w.column_group];
+        for (int64_t i = w.row; has_own_row(pairs, i, own); i++) {
+            const float other = block_lse[pair_at(pairs, i).packed * heads + w.column_group];
             if (other != -INFINITY)
                 sum = merged_lse(sum, other);
         }
-        lse[own * heads + w.group] = sum;
+        lse[own * heads + w.column_group] = sum;
     }
 }
 
@@ -118,19 +118,19 @@ static __global__ void merge_rows_lse_kernel(float *lse, const float *block_lse,
  * log-sum-exp -INFINITY. */
 static int begin_merge(const struct cuda_merged_rows *m, cudaStream_t stream)
 {
-    const int64_t rows = m->to * m->heads;
+    const int64_t rows = m->out_rows * m->heads;
     const struct cuda_array out = {m->out, CUDA_F32}, lse = {m->lse, CUDA_F32};
     int error = 0;
     if (m->before == NULL) {
         error = (int)cudaMemsetAsync(m->out, 0, (size_t)(rows * m->dim) * sizeof(float), stream);
-        return error == 0 ? cuda_set(m->lse, -INFINITY, rows, stream) : error;
+        return error == 0 ? cuda_fill_f32(m->lse, -INFINITY, rows, stream) : error;
     }
     const struct cuda_array before = {(void *)(uintptr_t)m->before, CUDA_F32},
                             lse_before = {(void *)(uintptr_t)m->lse_before, CUDA_F32};
     if (m->before != m->out)
         error = cuda_copy_rows(out, m->dim, before, m->dim, rows, m->dim, stream);
     if (m->lse_before != m->lse && error == 0)
-        error = cuda_copy_rows(lse, m->heads, lse_before, m->heads, m->to, m->heads, stream);
+        error = cuda_copy_rows(lse, m->heads, lse_before, m->heads, m->out_rows, m->heads, stream);
     return error;
 }
 
@@ -151,14 +151,14 @@ int cuda_merge_rows(struct cuda_merged_rows m, struct cuda_row_pairs pairs, cuda
 
 /* ---- softmax of a tile: a warp takes a row ---- */
 
-struct seen {
+struct seen_keys {
     int64_t low, high; /* keys */
 };
 
-static __device__ __forceinline__ struct seen seen_by(const struct cuda_mask &mask, int64_t row,
-                                                      int64_t keys)
+static __device__ __forceinline__ struct seen_keys keys_seen_by_row(const struct cuda_mask &mask,
+                                                                    int64_t row, int64_t keys)
 {
-    struct seen seen = {0, keys};
+    struct seen_keys seen = {0, keys};
     if (mask.visible != NULL)
         return {mask.visible[2 * row], mask.visible[2 * row + 1]};
     if (mask.offset != INT64_MAX) {
@@ -186,7 +186,7 @@ static __global__ void softmax_kernel(struct array p, float *lse, int64_t lse_st
     int lane = threadIdx.x % WARP;
     if (row >= rows) /* a whole warp */
         return;
-    struct seen seen = seen_by(mask, first + row, keys);
+    struct seen_keys seen = keys_seen_by_row(mask, first + row, keys);
     float top = -INFINITY, total = 0;
     for (int64_t j = seen.low + lane; j < seen.high; j += WARP) {
         float x = s[row * keys + j] * scale, higher = fmaxf(top, x);
@@ -221,7 +221,7 @@ static __global__ void softmax_backward_kernel(struct array p, struct array ds, 
     int64_t row = (int64_t)blockIdx.x * (blockDim.x / WARP) + threadIdx.x / WARP;
     if (row >= rows)
         return;
-    struct seen seen = seen_by(mask, first + row, keys);
+    struct seen_keys seen = keys_seen_by_row(mask, first + row, keys);
     float l = lse[(first + row) * lse_step], d = delta[row];
     for (int64_t j = threadIdx.x % WARP; j < keys; j += WARP) {
         int64_t i = row * keys + j;
@@ -269,15 +269,15 @@ int cuda_row_dot(float *delta, struct cuda_array o, struct cuda_array d_o, int64
 static __global__ void sink_kernel(struct array o_new, struct array o, const float *lse,
                                    struct array sink, int64_t rows, uint32_t heads, int64_t dim)
 {
-    const uint32_t groups = groups_of(dim);
+    const uint32_t groups = column_groups(dim);
     FOR_GROUPS(w, rows, heads * groups)
     {
-        uint32_t head = w.group / groups;
-        int64_t c = (int64_t)(w.group - head * groups) * EIGHT, at = w.row * heads + head;
+        uint32_t head = w.column_group / groups;
+        int64_t c = (int64_t)(w.column_group - head * groups) * EIGHT, at = w.row * heads + head;
         int64_t i = at * dim + c;
-        int n = up_to_eight(dim - c);
+        int n = at_most_eight(dim - c);
         float share = 1 / (1 + __expf(load1(sink, head) - lse[at]));
-        struct eight e = load8(o, i, n);
+        struct float8 e = load8(o, i, n);
 #pragma unroll
         for (int j = 0; j < EIGHT; j++)
             e.x[j] *= share;
@@ -291,8 +291,8 @@ static __global__ void sink_lse_kernel(float *lse_new, const float *lse, struct 
 {
     FOR_GROUPS(w, rows, heads)
     {
-        int64_t i = w.row * heads + w.group;
-        lse_new[i] = merged_lse(lse[i], load1(sink, w.group));
+        int64_t i = w.row * heads + w.column_group;
+        lse_new[i] = merged_lse(lse[i], load1(sink, w.column_group));
     }
 }
 
@@ -313,8 +313,8 @@ static __global__ void sink_terms_kernel(float *term, const float *lse, struct a
 {
     FOR_GROUPS(w, rows, heads)
     {
-        int64_t i = w.row * heads + w.group;
-        term[i] *= -__expf(load1(sink, w.group) - lse[i]);
+        int64_t i = w.row * heads + w.column_group;
+        term[i] *= -__expf(load1(sink, w.column_group) - lse[i]);
     }
 }
 
@@ -353,10 +353,10 @@ int cuda_transpose(float *y, const float *x, int64_t rows, int64_t cols, cudaStr
 static __global__ void copy_rows_kernel(struct array to, int64_t to_step, struct array from,
                                         int64_t from_step, int64_t rows, int64_t dim)
 {
-    FOR_GROUPS(w, rows, groups_of(dim))
+    FOR_GROUPS(w, rows, column_groups(dim))
     {
-        int64_t row = w.row, c = (int64_t)w.group * EIGHT;
-        int n = up_to_eight(dim - c);
+        int64_t row = w.row, c = (int64_t)w.column_group * EIGHT;
+        int n = at_most_eight(dim - c);
         store8(to, row * to_step + c, n, load8(from, row * from_step + c, n));
     }
 }
@@ -375,7 +375,7 @@ static __global__ void set_kernel(float *x, float value, int64_t count)
     x[i] = value;
 }
 
-int cuda_set(float *x, float value, int64_t count, cudaStream_t stream)
+int cuda_fill_f32(float *x, float value, int64_t count, cudaStream_t stream)
 {
     return LAUNCH_APART(set_kernel, blocks_for(count, THREADS), THREADS, stream, x, value, count);
 }

@@ -3,7 +3,7 @@
 
 enum { THREADS = 256 };
 
-/* Returns the expert whose copies, from begin[expert] to below begin[expert + 1], hold this one. */
+/* Returns the expert to which a copy belongs: begin[expert] <= copy < begin[expert + 1]. */
 static __device__ int64_t expert_at(const int64_t *begin, int64_t experts, int64_t copy)
 {
     int64_t low = 0, high = experts;
@@ -21,22 +21,23 @@ static __device__ int64_t expert_at(const int64_t *begin, int64_t experts, int64
  * fewer than 2^32 copies, and it divides in 32 bits much faster. */
 static __device__ int64_t expert_of(struct cuda_route r, int64_t t, int64_t j)
 {
-    if (r.begin != NULL)
-        return expert_at(r.begin, r.experts, j * r.rows + t);
+    if (r.expert_begins != NULL)
+        return expert_at(r.expert_begins, r.experts, j * r.rows + t);
     uint32_t total = (uint32_t)(r.rows * r.copies), row = (uint32_t)(j * r.rows + t);
     uint32_t size = total / (uint32_t)r.experts, longer = total % (uint32_t)r.experts;
     uint32_t in_longer = longer * (size + 1);
     return row < in_longer ? row / (size + 1) : longer + (row - in_longer) / size;
 }
 
-/* What the scores of a token have in common: the largest logit and the sum of exponentials; of sigmoids neither. */
-struct scores {
+/* What the scores of a token share in a softmax: the largest logit and the sum of exponentials. Unused for sigmoids. */
+struct score_stats {
     float top, sum;
 };
 
-static __device__ struct scores scores_of(struct cuda_route r, const float *logit, int64_t t)
+static __device__ struct score_stats score_stats_of(struct cuda_route r, const float *logit,
+                                                    int64_t t)
 {
-    struct scores s = {-INFINITY, 0};
+    struct score_stats s = {-INFINITY, 0};
     if (r.score == 2)
         return s;
     int64_t count = r.score == 1 ? r.copies : r.experts;
@@ -47,12 +48,12 @@ static __device__ struct scores scores_of(struct cuda_route r, const float *logi
     return s;
 }
 
-static __device__ float score_of(struct cuda_route r, struct scores s, float logit)
+static __device__ float score_of(struct cuda_route r, struct score_stats s, float logit)
 {
     return r.score == 2 ? 1 / (1 + expf(-logit)) : expf(logit - s.top) / s.sum;
 }
 
-static __device__ float score_sum(struct cuda_route r, struct scores s, const float *logit,
+static __device__ float score_sum(struct cuda_route r, struct score_stats s, const float *logit,
                                   int64_t t)
 {
     float sum = 0;
@@ -66,7 +67,7 @@ static __global__ void route_kernel(float *weights, const float *logits, struct 
     FOR_EACH(t, r.rows)
     {
         const float *logit = logits + t * r.experts;
-        struct scores s = scores_of(r, logit, t);
+        struct score_stats s = score_stats_of(r, logit, t);
         float factor = r.scale / score_sum(r, s, logit, t);
         for (int64_t j = 0; j < r.copies; j++)
             weights[t * r.copies + j] = factor * score_of(r, s, logit[expert_of(r, t, j)]);
@@ -85,7 +86,7 @@ static __global__ void route_backward_kernel(struct array d_logits, const float 
     FOR_EACH(t, r.rows)
     {
         const float *logit = logits + t * r.experts, *dw = d_weights + t * r.copies;
-        struct scores s = scores_of(r, logit, t);
+        struct score_stats s = score_stats_of(r, logit, t);
         float sum = score_sum(r, s, logit, t), through = 0, all = 0;
         for (int64_t j = 0; r.norm && j < r.copies; j++)
             through += dw[j] * score_of(r, s, logit[expert_of(r, t, j)]) / sum;
@@ -101,7 +102,7 @@ static __global__ void route_backward_kernel(struct array d_logits, const float 
                 d += r.score == 2 ? ds * (1 - score) : r.score == 1 ? ds - all * score : ds;
                 next = ++j < r.copies ? expert_of(r, t, j) : r.experts;
             }
-            struct eight e = {};
+            struct float8 e = {};
             e.x[0] = d;
             store8(d_logits, t * r.experts + i, 1, e);
         }
@@ -115,49 +116,51 @@ int cuda_route_backward(struct cuda_array d_logits, const float *d_weights, cons
                         rows_of(d_logits, 1), d_weights, logits, route);
 }
 
-template <class UNIT> static __global__ void reorder_kernel(struct cuda_dealt_rows r)
+template <class UNIT> static __global__ void reorder_kernel(struct cuda_routed_rows r)
 {
     const uint32_t units = (uint32_t)(r.row_bytes / (int64_t)sizeof(UNIT));
     const uint32_t ranks = (uint32_t)r.ranks;
-    const uint32_t of_rank = (uint32_t)(r.begin[r.experts] - r.begin[0]);
-    FOR_GROUPS(w, r.rows, units)
+    const uint32_t of_rank = (uint32_t)(r.expert_begins[r.experts] - r.expert_begins[0]);
+    FOR_GROUPS(w, r.row_count, units)
     {
-        /* the row in the order of experts, of which each has as many copies of every rank */
+        /* the row in the order of experts; every rank has sent each expert equally many copies */
         const uint32_t row = (uint32_t)w.row;
-        const int64_t e = expert_at(r.begin, r.experts, r.begin[0] + row / ranks);
-        const uint32_t before = (uint32_t)(r.begin[e] - r.begin[0]);
-        const uint32_t count = (uint32_t)(r.begin[e + 1] - r.begin[e]), at = row - before * ranks;
+        const int64_t e = expert_at(r.expert_begins, r.experts, r.expert_begins[0] + row / ranks);
+        const uint32_t before = (uint32_t)(r.expert_begins[e] - r.expert_begins[0]);
+        const uint32_t count = (uint32_t)(r.expert_begins[e + 1] - r.expert_begins[e]),
+                       at = row - before * ranks;
         const int64_t by_rank = (int64_t)(at / count * of_rank) + before + at % count;
-        ((UNIT *)r.y)[(r.back ? by_rank : w.row) * units + w.group] =
-            ((const UNIT *)r.x)[(r.back ? w.row : by_rank) * units + w.group];
+        ((UNIT *)r.y)[(r.to_rank_order ? by_rank : w.row) * units + w.column_group] =
+            ((const UNIT *)r.x)[(r.to_rank_order ? w.row : by_rank) * units + w.column_group];
     }
 }
 
-template <class UNIT> static int reorder_as(struct cuda_dealt_rows rows, cudaStream_t stream)
+template <class UNIT> static int reorder_in_units(struct cuda_routed_rows rows, cudaStream_t stream)
 {
-    return LAUNCH_APART(reorder_kernel<UNIT>,
-                        blocks_for(rows.rows * (rows.row_bytes / (int64_t)sizeof(UNIT)), THREADS),
-                        THREADS, stream, rows);
+    return LAUNCH_APART(
+        reorder_kernel<UNIT>,
+        blocks_for(rows.row_count * (rows.row_bytes / (int64_t)sizeof(UNIT)), THREADS), THREADS,
+        stream, rows);
 }
 
-int cuda_reorder(struct cuda_dealt_rows rows, cudaStream_t stream)
+int cuda_reorder_expert_rows(struct cuda_routed_rows rows, cudaStream_t stream)
 {
     const uint64_t bits = (uintptr_t)rows.y | (uintptr_t)rows.x | (uint64_t)rows.row_bytes;
-    return bits % sizeof(uint4) == 0      ? reorder_as<uint4>(rows, stream)
-           : bits % sizeof(uint32_t) == 0 ? reorder_as<uint32_t>(rows, stream)
-                                          : reorder_as<uint16_t>(rows, stream);
+    return bits % sizeof(uint4) == 0      ? reorder_in_units<uint4>(rows, stream)
+           : bits % sizeof(uint32_t) == 0 ? reorder_in_units<uint32_t>(rows, stream)
+                                          : reorder_in_units<uint16_t>(rows, stream);
 }
 
 static __global__ void permute_kernel(struct array y, struct array x, const float *weights,
                                       int64_t rows, int64_t cols, int64_t copies)
 {
-    FOR_GROUPS(w, rows, groups_of(cols))
+    FOR_GROUPS(w, rows, column_groups(cols))
     {
-        int64_t row = w.row, c = (int64_t)w.group * EIGHT;
-        int n = up_to_eight(cols - c);
-        struct eight e = load8(x, row * cols + c, n);
+        int64_t row = w.row, c = (int64_t)w.column_group * EIGHT;
+        int n = at_most_eight(cols - c);
+        struct float8 e = load8(x, row * cols + c, n);
         for (int64_t j = 0; j < copies; j++) {
-            struct eight copy = e;
+            struct float8 copy = e;
             float weight = weights != NULL ? weights[row * copies + j] : 1;
 #pragma unroll
             for (int k = 0; k < EIGHT; k++)
@@ -177,13 +180,13 @@ int cuda_permute(struct cuda_array y, struct cuda_array x, const float *weights,
 static __global__ void unpermute_kernel(struct array y, struct array x, const float *weights,
                                         int64_t rows, int64_t cols, int64_t copies)
 {
-    FOR_GROUPS(w, rows, groups_of(cols))
+    FOR_GROUPS(w, rows, column_groups(cols))
     {
-        int64_t row = w.row, c = (int64_t)w.group * EIGHT;
-        int n = up_to_eight(cols - c);
-        struct eight sum = {};
+        int64_t row = w.row, c = (int64_t)w.column_group * EIGHT;
+        int n = at_most_eight(cols - c);
+        struct float8 sum = {};
         for (int64_t j = 0; j < copies; j++) {
-            struct eight e = load8(x, (j * rows + row) * cols + c, n);
+            struct float8 e = load8(x, (j * rows + row) * cols + c, n);
             float weight = weights ? weights[row * copies + j] : 1;
 #pragma unroll
             for (int i = 0; i < EIGHT; i++)
@@ -211,8 +214,8 @@ static __global__ void unpermute_backward_kernel(struct array dx, float *d_weigh
         float weight = weights[row * copies + j], dot = 0;
         FOR_COLUMNS(c, n, cols)
         {
-            struct eight d = load8(dy, row * cols + c, (int)n);
-            struct eight e = load8(x, at * cols + c, (int)n);
+            struct float8 d = load8(dy, row * cols + c, (int)n);
+            struct float8 e = load8(x, at * cols + c, (int)n);
 #pragma unroll
             for (int i = 0; i < EIGHT; i++) {
                 dot += d.x[i] * e.x[i];
@@ -231,6 +234,6 @@ int cuda_unpermute_backward(struct cuda_array dx, float *d_weights, struct cuda_
                             int64_t copies, cudaStream_t stream)
 {
     return LAUNCH(unpermute_backward_kernel, blocks_for(rows * copies, 1),
-                  threads_for(cols, THREADS), 0, stream, rows_of(dx, cols), d_weights,
+                  threads_for_row(cols, THREADS), 0, stream, rows_of(dx, cols), d_weights,
                   rows_of(dy, cols), rows_of(x, cols), weights, rows, cols, copies);
 }

@@ -1,4 +1,4 @@
-/* Kernels that move elements about, and the gradient of table look-ups. */
+/* Kernels that rearrange elements, and the embedding's look-ups and their gradient. */
 #include "exec/cuda/device.cuh"
 
 enum { THREADS = 256 };
@@ -45,9 +45,10 @@ static int pack_indexed(const struct cuda_pack *pack, cudaStream_t stream)
     p.parts = (INDEX)pack->parts;
     int blocks = 0;
     for (int i = 0; i < 3; i++)
-        if (pack->w[i] > 0) {
+        if (pack->block_cols[i] > 0) {
             p.block[blocks] = (char *)pack->block[blocks];
-            p.w[blocks] = (INDEX)(pack->w[i] * pack->element / (int64_t)sizeof(UNIT));
+            p.w[blocks] =
+                (INDEX)(pack->block_cols[i] * pack->element_bytes / (int64_t)sizeof(UNIT));
             p.cols += p.parts * p.w[blocks++];
         }
     return LAUNCH_APART((pack_kernel<INDEX, UNIT, PACK>),
@@ -55,38 +56,40 @@ static int pack_indexed(const struct cuda_pack *pack, cudaStream_t stream)
 }
 
 template <class UNIT, bool PACK>
-static int pack_as(const struct cuda_pack *pack, cudaStream_t stream)
+static int pack_in_units(const struct cuda_pack *pack, cudaStream_t stream)
 {
-    int64_t units = pack->rows * pack->parts * (pack->w[0] + pack->w[1] + pack->w[2]) *
-                    pack->element / (int64_t)sizeof(UNIT);
+    int64_t units = pack->rows * pack->parts *
+                    (pack->block_cols[0] + pack->block_cols[1] + pack->block_cols[2]) *
+                    pack->element_bytes / (int64_t)sizeof(UNIT);
     return units < INT32_MAX ? pack_indexed<uint32_t, UNIT, PACK>(pack, stream)
                              : pack_indexed<uint64_t, UNIT, PACK>(pack, stream);
 }
 
-template <bool PACK> static int pack_any(const struct cuda_pack *pack, cudaStream_t stream)
+template <bool PACK> static int pack_by_width(const struct cuda_pack *pack, cudaStream_t stream)
 {
     uint64_t bits = (uintptr_t)pack->whole;
     int blocks = 0;
     for (int i = 0; i < 3; i++)
-        if (pack->w[i] > 0)
-            bits |= (uint64_t)(pack->w[i] * pack->element) | (uintptr_t)pack->block[blocks++];
+        if (pack->block_cols[i] > 0)
+            bits |= (uint64_t)(pack->block_cols[i] * pack->element_bytes) |
+                    (uintptr_t)pack->block[blocks++];
     if (bits % sizeof(uint4) == 0)
-        return pack_as<uint4, PACK>(pack, stream);
+        return pack_in_units<uint4, PACK>(pack, stream);
     if (bits % sizeof(uint32_t) == 0)
-        return pack_as<uint32_t, PACK>(pack, stream);
+        return pack_in_units<uint32_t, PACK>(pack, stream);
     if (bits % sizeof(uint16_t) == 0)
-        return pack_as<uint16_t, PACK>(pack, stream);
-    return pack_as<uint8_t, PACK>(pack, stream);
+        return pack_in_units<uint16_t, PACK>(pack, stream);
+    return pack_in_units<uint8_t, PACK>(pack, stream);
 }
 
 int cuda_pack(const struct cuda_pack *pack, cudaStream_t stream)
 {
-    return pack_any<true>(pack, stream);
+    return pack_by_width<true>(pack, stream);
 }
 
 int cuda_unpack(const struct cuda_pack *pack, cudaStream_t stream)
 {
-    return pack_any<false>(pack, stream);
+    return pack_by_width<false>(pack, stream);
 }
 
 /* ---- rows that ranks need of each other ---- */
@@ -98,15 +101,17 @@ static __global__ void take_rows_kernel(struct cuda_row_copy r, struct cuda_row_
     FOR_GROUPS(w, pairs.count, (uint32_t)units)
     {
         const struct cuda_row_pair pair = pair_at(pairs, w.row);
-        const int64_t to = r.back ? pair.packed : pair.own, from = r.back ? pair.own : pair.packed;
+        const int64_t to = r.to_packed ? pair.packed : pair.own,
+                      from = r.to_packed ? pair.own : pair.packed;
         for (int64_t p = 0; p < r.parts; p++)
-            ((UNIT *)r.y)[(p * r.y_rows + to) * units + w.group] =
-                ((const UNIT *)r.x)[(p * r.x_rows + from) * units + w.group];
+            ((UNIT *)r.y)[(p * r.y_rows + to) * units + w.column_group] =
+                ((const UNIT *)r.x)[(p * r.x_rows + from) * units + w.column_group];
     }
 }
 
 template <class UNIT>
-static int take_rows_as(struct cuda_row_copy copy, struct cuda_row_pairs pairs, cudaStream_t stream)
+static int take_rows_in_units(struct cuda_row_copy copy, struct cuda_row_pairs pairs,
+                              cudaStream_t stream)
 {
     return LAUNCH_APART(take_rows_kernel<UNIT>,
                         blocks_for(pairs.count * (copy.row_bytes / (int64_t)sizeof(UNIT)), THREADS),
@@ -117,18 +122,18 @@ int cuda_take_rows(struct cuda_row_copy copy, struct cuda_row_pairs pairs, cudaS
 {
     const uint64_t bits = (uintptr_t)copy.y | (uintptr_t)copy.x | (uint64_t)copy.row_bytes;
     int error = 0;
-    if (copy.clear)
+    if (copy.zeroes_other_rows)
         error = (int)cudaMemsetAsync(copy.y, 0, (size_t)(copy.parts * copy.y_rows * copy.row_bytes),
                                      stream);
     if (error != 0)
         return error;
     if (bits % sizeof(uint4) == 0)
-        return take_rows_as<uint4>(copy, pairs, stream);
+        return take_rows_in_units<uint4>(copy, pairs, stream);
     if (bits % sizeof(uint32_t) == 0)
-        return take_rows_as<uint32_t>(copy, pairs, stream);
+        return take_rows_in_units<uint32_t>(copy, pairs, stream);
     if (bits % sizeof(uint16_t) == 0)
-        return take_rows_as<uint16_t>(copy, pairs, stream);
-    return take_rows_as<uint8_t>(copy, pairs, stream);
+        return take_rows_in_units<uint16_t>(copy, pairs, stream);
+    return take_rows_in_units<uint8_t>(copy, pairs, stream);
 }
 
 /* The threads of the first pair of an own row add all rows of that row, in the order of the pairs. */
@@ -136,16 +141,16 @@ static __global__ void add_moved_rows_kernel(struct array y, int64_t y_rows, str
                                              int64_t x_rows, int64_t parts, int64_t width,
                                              struct cuda_row_pairs pairs)
 {
-    FOR_GROUPS(w, pairs.count, groups_of(width))
+    FOR_GROUPS(w, pairs.count, column_groups(width))
     {
-        const int64_t own = pair_at(pairs, w.row).own, c = (int64_t)w.group * EIGHT;
-        const int n = up_to_eight(width - c);
-        if (has_own(pairs, w.row - 1, own))
+        const int64_t own = pair_at(pairs, w.row).own, c = (int64_t)w.column_group * EIGHT;
+        const int n = at_most_eight(width - c);
+        if (has_own_row(pairs, w.row - 1, own))
             continue;
         for (int64_t p = 0; p < parts; p++) {
-            struct eight sum = load8(y, (p * y_rows + own) * width + c, n);
-            for (int64_t i = w.row; has_own(pairs, i, own); i++) {
-                struct eight e = load8(x, (p * x_rows + pair_at(pairs, i).packed) * width + c, n);
+            struct float8 sum = load8(y, (p * y_rows + own) * width + c, n);
+            for (int64_t i = w.row; has_own_row(pairs, i, own); i++) {
+                struct float8 e = load8(x, (p * x_rows + pair_at(pairs, i).packed) * width + c, n);
 #pragma unroll
                 for (int j = 0; j < EIGHT; j++)
                     sum.x[j] += e.x[j];
@@ -171,11 +176,11 @@ int cuda_add_rows(float *y, int64_t y_rows, struct cuda_array x, int64_t x_rows,
 static __global__ void head_expand_kernel(struct array y, struct array x, int64_t groups,
                                           int64_t dim, int64_t copies)
 {
-    FOR_GROUPS(w, groups, groups_of(dim))
+    FOR_GROUPS(w, groups, column_groups(dim))
     {
-        int64_t group = w.row, c = (int64_t)w.group * EIGHT;
-        int n = up_to_eight(dim - c);
-        struct eight e = load8(x, group * dim + c, n);
+        int64_t group = w.row, c = (int64_t)w.column_group * EIGHT;
+        int n = at_most_eight(dim - c);
+        struct float8 e = load8(x, group * dim + c, n);
         for (int64_t i = 0; i < copies; i++)
             store8(y, (group * copies + i) * dim + c, n, e);
     }
@@ -191,13 +196,13 @@ int cuda_head_expand(struct cuda_array y, struct cuda_array x, int64_t groups, i
 static __global__ void head_reduce_kernel(struct array y, struct array x, int64_t groups,
                                           int64_t dim, int64_t copies)
 {
-    FOR_GROUPS(w, groups, groups_of(dim))
+    FOR_GROUPS(w, groups, column_groups(dim))
     {
-        int64_t group = w.row, c = (int64_t)w.group * EIGHT;
-        int n = up_to_eight(dim - c);
-        struct eight sum = load8(x, group * copies * dim + c, n);
+        int64_t group = w.row, c = (int64_t)w.column_group * EIGHT;
+        int n = at_most_eight(dim - c);
+        struct float8 sum = load8(x, group * copies * dim + c, n);
         for (int64_t i = 1; i < copies; i++) {
-            struct eight e = load8(x, (group * copies + i) * dim + c, n);
+            struct float8 e = load8(x, (group * copies + i) * dim + c, n);
 #pragma unroll
             for (int j = 0; j < EIGHT; j++)
                 sum.x[j] += e.x[j];
@@ -221,7 +226,7 @@ struct latent_arrays {
     uint32_t heads;
 };
 
-static struct latent_arrays arrays_of(struct cuda_latent l)
+static struct latent_arrays device_arrays_of(struct cuda_latent l)
 {
     struct latent_arrays a = {rows_of(l.up, l.plain),
                               rows_of(l.shared, l.rotated),
@@ -242,24 +247,25 @@ static __device__ __forceinline__ void copy8(const struct array &to, int64_t to_
                                              uint32_t group, int64_t cols)
 {
     const int64_t c = (int64_t)group * EIGHT;
-    const int n = up_to_eight(cols - c);
+    const int n = at_most_eight(cols - c);
     store8(to, to_row + c, n, load8(from, from_row + c, n));
 }
 
-/* A walk over the heads of all rows: the groups of their plain columns, then those of v, then the shared ones. */
+/* Loops over the heads of all rows, and in each over groups of eight columns: first the plain columns, then those of
+ * v, then the shared ones. */
 static __global__ void latent_keys_kernel(struct latent_arrays a)
 {
-    const uint32_t plain = groups_of(a.plain), of_v = plain + groups_of(a.vdim);
-    FOR_GROUPS(w, a.rows * a.heads, of_v + groups_of(a.rotated))
+    const uint32_t plain = column_groups(a.plain), of_v = plain + column_groups(a.vdim);
+    FOR_GROUPS(w, a.rows * a.heads, of_v + column_groups(a.rotated))
     {
         const int64_t up = w.row * (a.plain + a.vdim), k = w.row * (a.plain + a.rotated);
-        if (w.group < plain)
-            copy8(a.k, k, a.up, up, w.group, a.plain);
-        else if (w.group < of_v)
-            copy8(a.v, w.row * a.vdim, a.up, up + a.plain, w.group - plain, a.vdim);
+        if (w.column_group < plain)
+            copy8(a.k, k, a.up, up, w.column_group, a.plain);
+        else if (w.column_group < of_v)
+            copy8(a.v, w.row * a.vdim, a.up, up + a.plain, w.column_group - plain, a.vdim);
         else
             copy8(a.k, k + a.plain, a.shared, (int64_t)((uint32_t)w.row / a.heads) * a.rotated,
-                  w.group - of_v, a.rotated);
+                  w.column_group - of_v, a.rotated);
     }
 }
 
@@ -269,33 +275,33 @@ int cuda_latent_keys(struct cuda_latent latent, cudaStream_t stream)
     return LAUNCH_APART(
         latent_keys_kernel,
         blocks_for(heads * ceil_div(latent.plain + latent.rotated + latent.vdim, EIGHT), THREADS),
-        THREADS, stream, arrays_of(latent));
+        THREADS, stream, device_arrays_of(latent));
 }
 
 static __global__ void latent_keys_backward_kernel(struct latent_arrays a)
 {
-    const uint32_t plain = groups_of(a.plain);
-    FOR_GROUPS(w, a.rows * a.heads, plain + groups_of(a.vdim))
+    const uint32_t plain = column_groups(a.plain);
+    FOR_GROUPS(w, a.rows * a.heads, plain + column_groups(a.vdim))
     {
         const int64_t up = w.row * (a.plain + a.vdim);
-        if (w.group < plain)
-            copy8(a.up, up, a.k, w.row * (a.plain + a.rotated), w.group, a.plain);
+        if (w.column_group < plain)
+            copy8(a.up, up, a.k, w.row * (a.plain + a.rotated), w.column_group, a.plain);
         else
-            copy8(a.up, up + a.plain, a.v, w.row * a.vdim, w.group - plain, a.vdim);
+            copy8(a.up, up + a.plain, a.v, w.row * a.vdim, w.column_group - plain, a.vdim);
     }
 }
 
 /* The gradient of the shared columns is the sum over heads, in their order. */
 static __global__ void shared_columns_kernel(struct latent_arrays a)
 {
-    FOR_GROUPS(w, a.rows, groups_of(a.rotated))
+    FOR_GROUPS(w, a.rows, column_groups(a.rotated))
     {
-        const int64_t c = (int64_t)w.group * EIGHT;
-        const int n = up_to_eight(a.rotated - c);
-        struct eight sum = {};
+        const int64_t c = (int64_t)w.column_group * EIGHT;
+        const int n = at_most_eight(a.rotated - c);
+        struct float8 sum = {};
         for (uint32_t h = 0; h < a.heads; h++) {
             const int64_t head = w.row * a.heads + h;
-            struct eight e = load8(a.k, head * (a.plain + a.rotated) + a.plain + c, n);
+            struct float8 e = load8(a.k, head * (a.plain + a.rotated) + a.plain + c, n);
 #pragma unroll
             for (int j = 0; j < EIGHT; j++)
                 sum.x[j] += e.x[j];
@@ -310,12 +316,12 @@ int cuda_latent_keys_backward(struct cuda_latent latent, cudaStream_t stream)
     int error =
         LAUNCH_APART(latent_keys_backward_kernel,
                      blocks_for(heads * ceil_div(latent.plain + latent.vdim, EIGHT), THREADS),
-                     THREADS, stream, arrays_of(latent));
+                     THREADS, stream, device_arrays_of(latent));
     return error != 0
                ? error
                : LAUNCH_APART(shared_columns_kernel,
                               blocks_for(latent.rows * ceil_div(latent.rotated, EIGHT), THREADS),
-                              THREADS, stream, arrays_of(latent));
+                              THREADS, stream, device_arrays_of(latent));
 }
 
 /* ---- embedding ---- */
@@ -323,11 +329,11 @@ int cuda_latent_keys_backward(struct cuda_latent latent, cudaStream_t stream)
 static __global__ void embedding_kernel(struct array y, const int32_t *token, struct array table,
                                         int64_t rows, int64_t cols, int64_t vocab, int64_t first)
 {
-    FOR_GROUPS(w, rows, groups_of(cols))
+    FOR_GROUPS(w, rows, column_groups(cols))
     {
-        int64_t row = w.row, c = (int64_t)w.group * EIGHT, entry = token[row] - first;
-        int n = up_to_eight(cols - c);
-        struct eight e = {};
+        int64_t row = w.row, c = (int64_t)w.column_group * EIGHT, entry = token[row] - first;
+        int n = at_most_eight(cols - c);
+        struct float8 e = {};
         if (entry >= 0 && entry < vocab)
             e = load8(table, entry * cols + c, n);
         store8(y, row * cols + c, n, e);
@@ -357,8 +363,9 @@ static __global__ void count_tokens_kernel(int32_t *count, const int32_t *token,
     }
 }
 
-/* One block: begin[i] = sum of count before i, begin[vocab] = all; count becomes a copy of begin. */
-static __global__ void begin_kernel(int32_t *begin, int32_t *count, int64_t vocab)
+/* Run by one block: begin[i] becomes the sum of count[j] over j < i, begin[vocab] the sum of all; count becomes a
+ * copy of begin. */
+static __global__ void token_begins_kernel(int32_t *begin, int32_t *count, int64_t vocab)
 {
     __shared__ int32_t sum[BLOCK_MAX];
     int64_t each = (vocab + blockDim.x - 1) / blockDim.x;
@@ -380,8 +387,8 @@ static __global__ void begin_kernel(int32_t *begin, int32_t *count, int64_t voca
         begin[vocab] = before;
 }
 
-static __global__ void place_kernel(int32_t *list, int32_t *next, const int32_t *token,
-                                    int64_t rows, int64_t vocab, int64_t first)
+static __global__ void place_positions_kernel(int32_t *list, int32_t *next, const int32_t *token,
+                                              int64_t rows, int64_t vocab, int64_t first)
 {
     FOR_EACH(i, rows)
     {
@@ -392,7 +399,7 @@ static __global__ void place_kernel(int32_t *list, int32_t *next, const int32_t 
 }
 
 /* Counts the elements of the ascending list[from..to) that are below x. */
-static __device__ int64_t below(const int32_t *list, int64_t from, int64_t to, int32_t x)
+static __device__ int64_t count_below(const int32_t *list, int64_t from, int64_t to, int32_t x)
 {
     int64_t first = from;
     while (from < to) {
@@ -408,8 +415,8 @@ static __device__ int64_t below(const int32_t *list, int64_t from, int64_t to, i
 /* Puts the positions of one token in ascending order, one block per row of the table. Runs of one, two, four ... are
  * merged: each position moves to the place that equals the number of smaller positions in both runs. This takes n
  * log^2 n steps, because one token may fill the batch (padding does). */
-static __global__ void order_kernel(int32_t *sorted, int32_t *list, const int32_t *begin,
-                                    int64_t vocab)
+static __global__ void sort_positions_kernel(int32_t *sorted, int32_t *list, const int32_t *begin,
+                                             int64_t vocab)
 {
     for (int64_t entry = blockIdx.x; entry < vocab; entry += gridDim.x) {
         int64_t first = begin[entry], end = begin[entry + 1], count = end - first;
@@ -421,8 +428,8 @@ static __global__ void order_kernel(int32_t *sorted, int32_t *list, const int32_
                 int64_t other = first + ((own ^ 1) << shift);
                 int64_t behind = i & (run - 1);
                 if (other < end)
-                    behind +=
-                        below(from, other, other + run < end ? other + run : end, from[first + i]);
+                    behind += count_below(from, other, other + run < end ? other + run : end,
+                                          from[first + i]);
                 to[pair + behind] = from[first + i];
             }
             __syncthreads();
@@ -433,9 +440,9 @@ static __global__ void order_kernel(int32_t *sorted, int32_t *list, const int32_
     }
 }
 
-static __global__ void add_rows_kernel(struct array table, struct array dy, struct array before,
-                                       const int32_t *sorted, const int32_t *begin, int64_t vocab,
-                                       int64_t cols)
+static __global__ void embedding_backward_kernel(struct array table, struct array dy,
+                                                 struct array before, const int32_t *sorted,
+                                                 const int32_t *begin, int64_t vocab, int64_t cols)
 {
     for (int64_t entry = blockIdx.x; entry < vocab; entry += gridDim.x) {
         int32_t from = begin[entry], to = begin[entry + 1];
@@ -443,11 +450,11 @@ static __global__ void add_rows_kernel(struct array table, struct array dy, stru
             continue;
         FOR_COLUMNS(c, n, cols)
         {
-            struct eight sum = {};
+            struct float8 sum = {};
             if (before.data)
                 sum = load8(before, entry * cols + c, (int)n);
             for (int32_t i = from; i < to; i++) {
-                struct eight e = load8(dy, sorted[i] * cols + c, (int)n);
+                struct float8 e = load8(dy, sorted[i] * cols + c, (int)n);
 #pragma unroll
                 for (int j = 0; j < EIGHT; j++)
                     sum.x[j] += e.x[j];
@@ -457,7 +464,7 @@ static __global__ void add_rows_kernel(struct array table, struct array dy, stru
     }
 }
 
-size_t cuda_embedding_backward_scratch(int64_t rows, int64_t vocab)
+size_t cuda_embedding_backward_scratch_bytes(int64_t rows, int64_t vocab)
 {
     return (size_t)(2 * vocab + 1 + 2 * rows) * sizeof(int32_t);
 }
@@ -473,17 +480,17 @@ int cuda_embedding_backward(struct cuda_array table, struct cuda_array dy, const
         error = LAUNCH_APART(count_tokens_kernel, blocks_for(rows, THREADS), THREADS, stream, count,
                              token, rows, vocab, first);
     if (error == 0)
-        error =
-            LAUNCH(begin_kernel, 1, threads_for(vocab, BLOCK_MAX), 0, stream, begin, count, vocab);
+        error = LAUNCH(token_begins_kernel, 1, threads_for_row(vocab, BLOCK_MAX), 0, stream, begin,
+                       count, vocab);
     if (error == 0)
-        error = LAUNCH_APART(place_kernel, blocks_for(rows, THREADS), THREADS, stream, list, count,
-                             token, rows, vocab, first);
+        error = LAUNCH_APART(place_positions_kernel, blocks_for(rows, THREADS), THREADS, stream,
+                             list, count, token, rows, vocab, first);
     if (error == 0)
-        error =
-            LAUNCH(order_kernel, blocks_for(vocab, 1), WARP, 0, stream, sorted, list, begin, vocab);
+        error = LAUNCH(sort_positions_kernel, blocks_for(vocab, 1), WARP, 0, stream, sorted, list,
+                       begin, vocab);
     if (error == 0)
-        error = LAUNCH_APART(add_rows_kernel, blocks_for(vocab, 1), threads_for(cols, THREADS),
-                             stream, rows_of(table, cols), rows_of(dy, cols), rows_of(before, cols),
-                             sorted, begin, vocab, cols);
+        error = LAUNCH_APART(embedding_backward_kernel, blocks_for(vocab, 1),
+                             threads_for_row(cols, THREADS), stream, rows_of(table, cols),
+                             rows_of(dy, cols), rows_of(before, cols), sorted, begin, vocab, cols);
     return error;
 }

@@ -1,6 +1,6 @@
-/* The loss: a block takes a row of logits. Exponentials are summed relative to a running maximum, so the loss reads
- * logits once, and again only to write their softmax. Gradients read the softmax, or logits whose log-sum-exp is given,
- * once, and other logits twice. */
+/* The loss: each block works on one row of logits. Exponentials are summed relative to a running maximum, so the
+ * loss reads logits once, and again only to write their softmax. Gradients read the softmax, or logits whose
+ * log-sum-exp is given, once, and other logits twice. */
 #include "exec/cuda/device.cuh"
 
 enum { ROW_THREADS = 1024, SUM_THREADS = 1024, IGNORED = -1 };
@@ -9,14 +9,14 @@ struct row_stats {
     float top, total; /* the largest logit, the sum of exponentials relative to it */
 };
 
-/* All threads of the block get it. */
+/* Returns the statistics of a row to all threads of the block. */
 static __device__ __forceinline__ struct row_stats row_stats_of(const struct array &x, int64_t at,
                                                                 int64_t vocab)
 {
     float top = -INFINITY, total = 0;
     FOR_COLUMNS(c, n, vocab)
     {
-        struct eight e = load8(x, at + c, (int)n);
+        struct float8 e = load8(x, at + c, (int)n);
         float higher = top;
 #pragma unroll
         for (int j = 0; j < EIGHT; j++)
@@ -59,7 +59,7 @@ static __global__ void cross_entropy_kernel(float *term, float *lse, struct arra
             __syncthreads(); /* the label's logit has been read: softmax may be x */
             FOR_COLUMNS(c, n, vocab)
             {
-                struct eight e = load8(x, row * vocab + c, (int)n);
+                struct float8 e = load8(x, row * vocab + c, (int)n);
 #pragma unroll
                 for (int j = 0; j < EIGHT; j++)
                     e.x[j] = __expf(e.x[j] - s.top) * scale;
@@ -69,7 +69,7 @@ static __global__ void cross_entropy_kernel(float *term, float *lse, struct arra
     }
 }
 
-/* One block, so that the order is fixed; fp64, since a loss has few digits to lose. */
+/* Run by one block, so that the order of the sum is fixed; in fp64, because a loss is compared to many digits. */
 static __global__ void add_terms_kernel(float *loss, const float *before, const float *term,
                                         int64_t rows, double count)
 {
@@ -87,14 +87,14 @@ static __global__ void add_terms_kernel(float *loss, const float *before, const 
     }
 }
 
-int cuda_add_terms(float *loss, const float *before, const float *term, int64_t rows, double count,
-                   cudaStream_t stream)
+int cuda_add_loss_terms(float *loss, const float *before, const float *term, int64_t rows,
+                        double count, cudaStream_t stream)
 {
-    return LAUNCH(add_terms_kernel, 1, threads_for(rows * EIGHT, SUM_THREADS), 0, stream, loss,
+    return LAUNCH(add_terms_kernel, 1, threads_for_row(rows * EIGHT, SUM_THREADS), 0, stream, loss,
                   before, term, rows, count);
 }
 
-size_t cuda_cross_entropy_scratch(int64_t rows)
+size_t cuda_cross_entropy_scratch_bytes(int64_t rows)
 {
     return (size_t)rows * sizeof(float);
 }
@@ -105,10 +105,11 @@ int cuda_cross_entropy(float *loss, float *lse, struct cuda_array softmax, struc
                        cudaStream_t stream)
 {
     float *term = (float *)scratch;
-    int error = LAUNCH(cross_entropy_kernel, blocks_for(rows, 1), threads_for(vocab, ROW_THREADS),
-                       0, stream, term, lse, rows_of(softmax, vocab), rows_of(logits, vocab), label,
-                       rows, vocab, fault, mark);
-    return error ? error : cuda_add_terms(loss, before, term, rows, count, stream);
+    int error =
+        LAUNCH(cross_entropy_kernel, blocks_for(rows, 1), threads_for_row(vocab, ROW_THREADS), 0,
+               stream, term, lse, rows_of(softmax, vocab), rows_of(logits, vocab), label, rows,
+               vocab, fault, mark);
+    return error ? error : cuda_add_loss_terms(loss, before, term, rows, count, stream);
 }
 
 static __global__ void cross_entropy_backward_kernel(struct array dx, struct array x,
@@ -131,7 +132,7 @@ static __global__ void cross_entropy_backward_kernel(struct array dx, struct arr
         }
         FOR_COLUMNS(c, n, vocab)
         {
-            struct eight e = {};
+            struct float8 e = {};
             if (target != IGNORED) {
                 e = load8(x, row * vocab + c, (int)n);
 #pragma unroll
@@ -150,8 +151,8 @@ int cuda_cross_entropy_backward(struct cuda_array dx, struct cuda_array x, const
                                 int32_t *fault, int32_t mark, cudaStream_t stream)
 {
     return LAUNCH(cross_entropy_backward_kernel, blocks_for(rows, 1),
-                  threads_for(vocab, ROW_THREADS), 0, stream, rows_of(dx, vocab), rows_of(x, vocab),
-                  label, softmax, rows, vocab, (float)(1 / count), fault, mark);
+                  threads_for_row(vocab, ROW_THREADS), 0, stream, rows_of(dx, vocab),
+                  rows_of(x, vocab), label, softmax, rows, vocab, (float)(1 / count), fault, mark);
 }
 
 /* ---- a vocabulary cut over ranks ---- */
@@ -177,8 +178,8 @@ int cuda_cross_entropy_partial(float *stats, struct cuda_array x, const int32_t 
                                cudaStream_t stream)
 {
     return LAUNCH(cross_entropy_partial_kernel, blocks_for(rows, 1),
-                  threads_for(vocab, ROW_THREADS), 0, stream, stats, rows_of(x, vocab), label, rows,
-                  vocab, columns, first);
+                  threads_for_row(vocab, ROW_THREADS), 0, stream, stats, rows_of(x, vocab), label,
+                  rows, vocab, columns, first);
 }
 
 static __global__ void cross_entropy_partial_backward_kernel(struct array dx, struct array x,
@@ -192,7 +193,7 @@ static __global__ void cross_entropy_partial_backward_kernel(struct array dx, st
         float l = lse[row];
         FOR_COLUMNS(c, n, vocab)
         {
-            struct eight e = load8(x, row * vocab + c, (int)n);
+            struct float8 e = load8(x, row * vocab + c, (int)n);
 #pragma unroll
             for (int j = 0; j < EIGHT; j++)
                 e.x[j] =
@@ -208,7 +209,7 @@ int cuda_cross_entropy_partial_backward(struct cuda_array dx, struct cuda_array 
                                         cudaStream_t stream)
 {
     return LAUNCH_APART(cross_entropy_partial_backward_kernel, blocks_for(rows, 1),
-                        threads_for(vocab, ROW_THREADS), stream, rows_of(dx, vocab),
+                        threads_for_row(vocab, ROW_THREADS), stream, rows_of(dx, vocab),
                         rows_of(x, vocab), label, lse, rows, vocab, columns, first,
                         (float)(1 / count));
 }
@@ -241,5 +242,5 @@ int cuda_cross_entropy_finish(float *loss, float *lse, const float *stats, const
     float *term = (float *)scratch;
     int error = LAUNCH_APART(cross_entropy_finish_kernel, blocks_for(rows, 256), 256, stream, term,
                              lse, stats, label, rows, parts);
-    return error ? error : cuda_add_terms(loss, before, term, rows, count, stream);
+    return error ? error : cuda_add_loss_terms(loss, before, term, rows, count, stream);
 }

@@ -1,4 +1,4 @@
-/* Kernels that exist to be timed. */
+/* Kernels for measurements: an empty one, and one that occupies multiprocessors. */
 #include "exec/cuda/device.cuh"
 
 static __global__ void empty_kernel(int nothing)
@@ -6,7 +6,7 @@ static __global__ void empty_kernel(int nothing)
     (void)nothing;
 }
 
-int cuda_empty(cudaStream_t stream)
+int cuda_launch_empty_kernel(cudaStream_t stream)
 {
     return LAUNCH_APART(empty_kernel, 1, WARP, stream, 0);
 }
@@ -14,7 +14,7 @@ int cuda_empty(cudaStream_t stream)
 enum {
     SM_HOG_THREADS = 512,
     SM_HOG_SHARED = (48 << 10) - 16
-}; /* with `stopped`, the 48 KiB that need no cudaFuncSetAttribute() */
+}; /* together with `stopped`, this is the 48 KiB that need no cudaFuncSetAttribute() */
 
 #ifdef CUDA_EMULATED
 int cuda_sm_hog(void *to, const void *from, size_t bytes, int blocks, uint64_t nanoseconds,

@@ -10,22 +10,23 @@
 
 enum { ROW_THREADS = 512, PARTS_MAX = 264, KEPT = 4, OWNED = 2 };
 
-/* The threads of a block that share a row, `groups` groups of eight columns each; 0: the row is too long. */
+/* Returns the threads of a block that keeps a row in registers, up to `groups` groups of eight columns in each
+ * thread; 0: the row is too long. */
 static inline unsigned threads_that_keep(int64_t cols, int groups)
 {
     int64_t threads = ceil_div(ceil_div(cols, EIGHT * groups), WARP) * WARP;
     return threads > ROW_THREADS ? 0 : (unsigned)threads;
 }
 
-/* The first column of group k of this thread, and how many of its columns the row has. */
+/* Return the first column of group k of this thread, and how many of the group's columns lie within the row. */
 static __device__ __forceinline__ int64_t kept_column(int k)
 {
     return ((int64_t)k * blockDim.x + threadIdx.x) * EIGHT;
 }
-static __device__ __forceinline__ int kept_count(int k, int64_t cols)
+static __device__ __forceinline__ int kept_column_count(int k, int64_t cols)
 {
     int64_t left = cols - kept_column(k);
-    return left <= 0 ? 0 : up_to_eight(left);
+    return left <= 0 ? 0 : at_most_eight(left);
 }
 
 /* Tells the compiler that the elements of an array are bf16, so that eight of them take four registers and not
@@ -67,7 +68,7 @@ static __global__ void norm_kernel(struct array y, float *stats, struct array x,
         if (CENTRED) {
             FOR_COLUMNS(c, n, cols)
             {
-                struct eight e = load8(x, row * cols + c, (int)n);
+                struct float8 e = load8(x, row * cols + c, (int)n);
 #pragma unroll
                 for (int j = 0; j < EIGHT; j++)
                     sum += e.x[j];
@@ -76,7 +77,7 @@ static __global__ void norm_kernel(struct array y, float *stats, struct array x,
         }
         FOR_COLUMNS(c, n, cols)
         { /* about the mean: no cancellation */
-            struct eight e = load8(x, row * cols + c, (int)n);
+            struct float8 e = load8(x, row * cols + c, (int)n);
 #pragma unroll
             for (int j = 0; j < EIGHT; j++)
                 square += j < n ? (e.x[j] - mean) * (e.x[j] - mean) : 0;
@@ -88,8 +89,8 @@ static __global__ void norm_kernel(struct array y, float *stats, struct array x,
             s.put(stats, row);
         FOR_COLUMNS(c, n, cols)
         {
-            struct stored8 sx = fetch(x, row * cols + c, (int)n), sw = fetch(weight, c, (int)n);
-            struct eight e = unpack(sx, x.dtype), w = unpack(sw, weight.dtype), b = {};
+            struct stored8 sx = fetch8(x, row * cols + c, (int)n), sw = fetch8(weight, c, (int)n);
+            struct float8 e = unpack8(sx, x.dtype), w = unpack8(sw, weight.dtype), b = {};
             if (CENTRED)
                 b = load8(bias, c, (int)n);
 #pragma unroll
@@ -100,28 +101,29 @@ static __global__ void norm_kernel(struct array y, float *stats, struct array x,
     }
 }
 
-/* Two of bf16, the first in the lower half. */
-static __device__ __forceinline__ uint32_t pair_of(float low, float high)
+/* Returns two bf16 numbers in one word, the first in the lower half. */
+static __device__ __forceinline__ uint32_t pack_bf16_pair(float low, float high)
 {
     return to_bf16(low) | (uint32_t)to_bf16(high) << 16;
 }
 
 /* Stores the sum of eight elements of bf16, and returns it as it is stored. */
-static __device__ __forceinline__ struct stored8
-put_sum(const struct array &sum, int64_t i, int n, const struct stored8 &a, const struct stored8 &b)
+static __device__ __forceinline__ struct stored8 store_bf16_sum(const struct array &sum, int64_t i,
+                                                                int n, const struct stored8 &a,
+                                                                const struct stored8 &b)
 {
-    struct eight e = unpack(a, CUDA_BF16), f = unpack(b, CUDA_BF16);
+    struct float8 e = unpack8(a, CUDA_BF16), f = unpack8(b, CUDA_BF16);
 #pragma unroll
     for (int j = 0; j < EIGHT; j++)
         e.x[j] += f.x[j];
     if (n > 0)
         store8(sum, i, n, e);
-    return {{pair_of(e.x[0], e.x[1]), pair_of(e.x[2], e.x[3]), pair_of(e.x[4], e.x[5]),
-             pair_of(e.x[6], e.x[7])},
+    return {{pack_bf16_pair(e.x[0], e.x[1]), pack_bf16_pair(e.x[2], e.x[3]),
+             pack_bf16_pair(e.x[4], e.x[5]), pack_bf16_pair(e.x[6], e.x[7])},
             {0, 0, 0, 0}};
 }
 
-/* ADDS, which is for bf16: the norm is that of `total`, which is x + added, and is stored. */
+/* ADDS (bf16 only): computes and stores total = x + added, and the norm of `total`; otherwise the norm of x. */
 template <bool CENTRED, bool BF16, bool ADDS>
 static __global__ void __launch_bounds__(ROW_THREADS, BF16 && !CENTRED && !ADDS ? 2 : 1)
     norm_kept_kernel(struct array y, float *stats, struct array x, struct array weight,
@@ -141,21 +143,21 @@ static __global__ void __launch_bounds__(ROW_THREADS, BF16 && !CENTRED && !ADDS 
         float sum = 0, square = 0, mean = 0;
 #pragma unroll
         for (int k = 0; k < KEPT; k++)
-            kept[k] = fetch(x, row * cols + kept_column(k), kept_count(k, cols));
+            kept[k] = fetch8(x, row * cols + kept_column(k), kept_column_count(k, cols));
         if (ADDS) {
             struct stored8 other[KEPT];
 #pragma unroll
             for (int k = 0; k < KEPT; k++)
-                other[k] = fetch(added, row * cols + kept_column(k), kept_count(k, cols));
+                other[k] = fetch8(added, row * cols + kept_column(k), kept_column_count(k, cols));
 #pragma unroll
             for (int k = 0; k < KEPT; k++)
-                kept[k] = put_sum(total, row * cols + kept_column(k), kept_count(k, cols), kept[k],
-                                  other[k]);
+                kept[k] = store_bf16_sum(total, row * cols + kept_column(k),
+                                         kept_column_count(k, cols), kept[k], other[k]);
         }
         if (CENTRED) {
 #pragma unroll
             for (int k = 0; k < KEPT; k++) {
-                struct eight e = unpack(kept[k], x.dtype); /* 0 past the row's end */
+                struct float8 e = unpack8(kept[k], x.dtype); /* 0 past the row's end */
 #pragma unroll
                 for (int j = 0; j < EIGHT; j++)
                     sum += e.x[j];
@@ -164,8 +166,8 @@ static __global__ void __launch_bounds__(ROW_THREADS, BF16 && !CENTRED && !ADDS 
         }
 #pragma unroll
         for (int k = 0; k < KEPT; k++) {
-            struct eight e = unpack(kept[k], x.dtype);
-            int n = kept_count(k, cols);
+            struct float8 e = unpack8(kept[k], x.dtype);
+            int n = kept_column_count(k, cols);
 #pragma unroll
             for (int j = 0; j < EIGHT; j++)
                 square += j < n ? (e.x[j] - mean) * (e.x[j] - mean) : 0;
@@ -178,10 +180,10 @@ static __global__ void __launch_bounds__(ROW_THREADS, BF16 && !CENTRED && !ADDS 
 #pragma unroll
         for (int k = 0; k < KEPT; k++) {
             int64_t c = kept_column(k);
-            int n = kept_count(k, cols);
+            int n = kept_column_count(k, cols);
             if (n == 0)
                 continue;
-            struct eight e = unpack(kept[k], x.dtype), w = load8(weight, c, n), b = {};
+            struct float8 e = unpack8(kept[k], x.dtype), w = load8(weight, c, n), b = {};
             if (CENTRED)
                 b = load8(bias, c, n);
 #pragma unroll
@@ -209,7 +211,7 @@ static int norm(struct cuda_array y, float *stats, struct cuda_array x, struct c
                       rows_of(y, cols), stats, rows_of(x, cols), rows_of(weight, cols),
                       rows_of(bias, cols), rows, cols, (float)eps, rows_of(x, cols),
                       rows_of(x, cols));
-    return LAUNCH(norm_kernel<CENTRED>, blocks, threads_for(cols, ROW_THREADS), 0, stream,
+    return LAUNCH(norm_kernel<CENTRED>, blocks, threads_for_row(cols, ROW_THREADS), 0, stream,
                   rows_of(y, cols), stats, rows_of(x, cols), rows_of(weight, cols),
                   rows_of(bias, cols), rows, cols, (float)eps);
 }
@@ -245,22 +247,23 @@ int cuda_layernorm(struct cuda_array y, float *stats, struct cuda_array x, struc
 
 /* ---- partial sums over rows ---- */
 
-static int64_t parts_of(int64_t rows)
+static int64_t partial_rows(int64_t rows)
 {
     return rows < PARTS_MAX ? rows : (int64_t)PARTS_MAX;
 }
 
-size_t cuda_column_scratch(int64_t rows, int64_t cols, int sums)
+size_t cuda_column_scratch_bytes(int64_t rows, int64_t cols, int sums)
 {
-    return (size_t)(parts_of(rows) * cols * sums) * sizeof(float);
+    return (size_t)(partial_rows(rows) * cols * sums) * sizeof(float);
 }
 
 enum { ADDERS = 16 }; /* warps that share the parts of a column */
 
 /* y[c] = before[c] + sum of the parts' [c]; parts are `step` floats apart. A block takes as many columns as a warp has
  * lanes; warp w adds the parts w, w + ADDERS ..., and the first warp adds these sums. */
-static __global__ void add_parts_kernel(struct array y, struct array before, const float *part,
-                                        int64_t parts, int64_t step, int64_t cols)
+static __global__ void add_partial_rows_kernel(struct array y, struct array before,
+                                               const float *part, int64_t parts, int64_t step,
+                                               int64_t cols)
 {
     __shared__ float sum[ADDERS][WARP];
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
@@ -274,27 +277,27 @@ static __global__ void add_parts_kernel(struct array y, struct array before, con
         return;
     for (int w = 1; w < ADDERS; w++)
         own += sum[w][lane];
-    struct eight e = {};
+    struct float8 e = {};
     e.x[0] = own + (before.data ? load1(before, c) : 0.f);
     store8(y, c, 1, e);
 }
 
-static int add_parts(struct cuda_array y, struct cuda_array before, const float *part,
-                     int64_t parts, int64_t step, int64_t cols, cudaStream_t stream)
+static int add_partial_rows(struct cuda_array y, struct cuda_array before, const float *part,
+                            int64_t parts, int64_t step, int64_t cols, cudaStream_t stream)
 {
-    return LAUNCH(add_parts_kernel, (unsigned)ceil_div(cols, WARP), ADDERS * WARP, 0, stream,
+    return LAUNCH(add_partial_rows_kernel, (unsigned)ceil_div(cols, WARP), ADDERS * WARP, 0, stream,
                   array_of(y), array_of(before), part, parts, step, cols);
 }
 
 /* Returns how much shared memory the sums of a block need, in addition to that of block_sum(). For very long rows it
  * is 0: their sums are made in the partial row itself. */
-static size_t shared_for(int64_t floats)
+static size_t shared_bytes_for(int64_t floats)
 {
     size_t bytes = (size_t)floats * sizeof(float);
     return bytes + REDUCE_SHARED <= SHARED_MOST ? bytes : 0;
 }
 
-static __device__ __forceinline__ void clear_columns(float *sum, int64_t cols)
+static __device__ __forceinline__ void zero_columns(float *sum, int64_t cols)
 {
     FOR_COLUMNS(c, n, cols)
     for (int j = 0; j < n; j++)
@@ -311,7 +314,7 @@ static __device__ __forceinline__ void copy_columns(float *to, const float *from
 
 /* ---- gradients of norms ---- */
 
-/* part: of each block, sums for the weight and, CENTRED, for the bias. */
+/* part: for each block, its sums for the gradient of the weight and, if CENTRED, of the bias. */
 template <bool CENTRED>
 static __global__ void norm_backward_kernel(struct array dx, float *part, struct array dy,
                                             struct array x, struct array weight, const float *stats,
@@ -320,18 +323,18 @@ static __global__ void norm_backward_kernel(struct array dx, float *part, struct
     DYNAMIC_SHARED(shared);
     float *own = part + blockIdx.x * (CENTRED ? 2 : 1) * cols, *sum = in_shared ? shared : own;
     float *bias_sum = sum + cols;
-    clear_columns(sum, cols);
+    zero_columns(sum, cols);
     if (CENTRED)
-        clear_columns(bias_sum, cols);
+        zero_columns(bias_sum, cols);
     for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
         const struct statistics<CENTRED> s = statistics<CENTRED>::of(stats, row);
         float g_sum = 0, dot = 0;
         FOR_COLUMNS(c, n, cols)
         {
-            struct stored8 sd = fetch(dy, row * cols + c, (int)n),
-                           sx = fetch(x, row * cols + c, (int)n), sw = fetch(weight, c, (int)n);
-            struct eight d = unpack(sd, dy.dtype), e = unpack(sx, x.dtype),
-                         w = unpack(sw, weight.dtype);
+            struct stored8 sd = fetch8(dy, row * cols + c, (int)n),
+                           sx = fetch8(x, row * cols + c, (int)n), sw = fetch8(weight, c, (int)n);
+            struct float8 d = unpack8(sd, dy.dtype), e = unpack8(sx, x.dtype),
+                          w = unpack8(sw, weight.dtype);
 #pragma unroll
             for (int j = 0; j < EIGHT; j++) {
                 float g = d.x[j] * w.x[j]; /* 0 past the row's end */
@@ -343,10 +346,10 @@ static __global__ void norm_backward_kernel(struct array dx, float *part, struct
         float d_mean = block_sum(dot) / (float)cols;
         FOR_COLUMNS(c, n, cols)
         {
-            struct stored8 sd = fetch(dy, row * cols + c, (int)n),
-                           sx = fetch(x, row * cols + c, (int)n), sw = fetch(weight, c, (int)n);
-            struct eight d = unpack(sd, dy.dtype), e = unpack(sx, x.dtype),
-                         w = unpack(sw, weight.dtype);
+            struct stored8 sd = fetch8(dy, row * cols + c, (int)n),
+                           sx = fetch8(x, row * cols + c, (int)n), sw = fetch8(weight, c, (int)n);
+            struct float8 d = unpack8(sd, dy.dtype), e = unpack8(sx, x.dtype),
+                          w = unpack8(sw, weight.dtype);
 #pragma unroll
             for (int j = 0; j < EIGHT; j++) {
                 float xhat = (e.x[j] - s.mean) * s.rstd;
@@ -377,15 +380,15 @@ static __global__ void __launch_bounds__(ROW_THREADS)
     assume_bf16<true>(&dy);
     assume_bf16<true>(&x);
     assume_bf16<true>(&weight);
-    struct eight weight_sum[OWNED] = {}, bias_sum[OWNED] = {};
+    struct float8 weight_sum[OWNED] = {}, bias_sum[OWNED] = {};
     struct stored8 sd[OWNED], sx[OWNED], sw[OWNED];
 #pragma unroll
     for (int k = 0; k < OWNED; k++) {
         int64_t c = kept_column(k);
-        int n = kept_count(k, cols);
-        sw[k] = fetch(weight, c, n);
-        sd[k] = fetch(dy, blockIdx.x * cols + c, n);
-        sx[k] = fetch(x, blockIdx.x * cols + c, n);
+        int n = kept_column_count(k, cols);
+        sw[k] = fetch8(weight, c, n);
+        sd[k] = fetch8(dy, blockIdx.x * cols + c, n);
+        sx[k] = fetch8(x, blockIdx.x * cols + c, n);
     }
     for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
         const struct statistics<CENTRED> s = statistics<CENTRED>::of(stats, row);
@@ -394,14 +397,14 @@ static __global__ void __launch_bounds__(ROW_THREADS)
         float g_sum = 0, dot = 0;
 #pragma unroll
         for (int k = 0; k < OWNED; k++) {
-            int n = next < rows ? kept_count(k, cols) : 0;
-            next_d[k] = fetch(dy, next * cols + kept_column(k), n);
-            next_x[k] = fetch(x, next * cols + kept_column(k), n);
+            int n = next < rows ? kept_column_count(k, cols) : 0;
+            next_d[k] = fetch8(dy, next * cols + kept_column(k), n);
+            next_x[k] = fetch8(x, next * cols + kept_column(k), n);
         }
 #pragma unroll
         for (int k = 0; k < OWNED; k++) {
-            struct eight d = unpack(sd[k], dy.dtype), e = unpack(sx[k], x.dtype),
-                         w = unpack(sw[k], weight.dtype);
+            struct float8 d = unpack8(sd[k], dy.dtype), e = unpack8(sx[k], x.dtype),
+                          w = unpack8(sw[k], weight.dtype);
 #pragma unroll
             for (int j = 0; j < EIGHT; j++) {
                 float g = d.x[j] * w.x[j]; /* 0 past the row's end */
@@ -413,9 +416,9 @@ static __global__ void __launch_bounds__(ROW_THREADS)
         float d_mean = block_sum(dot) / (float)cols;
 #pragma unroll
         for (int k = 0; k < OWNED; k++) {
-            int n = kept_count(k, cols);
-            struct eight d = unpack(sd[k], dy.dtype), e = unpack(sx[k], x.dtype),
-                         w = unpack(sw[k], weight.dtype);
+            int n = kept_column_count(k, cols);
+            struct float8 d = unpack8(sd[k], dy.dtype), e = unpack8(sx[k], x.dtype),
+                          w = unpack8(sw[k], weight.dtype);
 #pragma unroll
             for (int j = 0; j < EIGHT; j++) {
                 float xhat = (e.x[j] - s.mean) * s.rstd;
@@ -433,7 +436,7 @@ static __global__ void __launch_bounds__(ROW_THREADS)
     float *own = part + blockIdx.x * (CENTRED ? 2 : 1) * cols;
 #pragma unroll
     for (int k = 0; k < OWNED; k++) {
-        int n = kept_count(k, cols);
+        int n = kept_column_count(k, cols);
 #pragma unroll
         for (int j = 0; j < EIGHT; j++) {
             if (j < n)
@@ -455,15 +458,16 @@ static int norm_backward(struct cuda_array dx, float *part, int64_t parts, struc
         return LAUNCH(norm_backward_owned_kernel<CENTRED>, (unsigned)parts, threads, 0, stream,
                       rows_of(dx, cols), part, rows_of(dy, cols), rows_of(x, cols),
                       rows_of(weight, cols), stats, rows, cols);
-    size_t shared = shared_for((CENTRED ? 2 : 1) * cols);
+    size_t shared = shared_bytes_for((CENTRED ? 2 : 1) * cols);
     if (shared + REDUCE_SHARED > SHARED_FREE) {
         int error = ALLOW_SHARED(norm_backward_kernel<CENTRED>, shared);
         if (error)
             return error;
     }
-    return LAUNCH(norm_backward_kernel<CENTRED>, (unsigned)parts, threads_for(cols, ROW_THREADS),
-                  shared, stream, rows_of(dx, cols), part, rows_of(dy, cols), rows_of(x, cols),
-                  rows_of(weight, cols), stats, rows, cols, shared > 0);
+    return LAUNCH(norm_backward_kernel<CENTRED>, (unsigned)parts,
+                  threads_for_row(cols, ROW_THREADS), shared, stream, rows_of(dx, cols), part,
+                  rows_of(dy, cols), rows_of(x, cols), rows_of(weight, cols), stats, rows, cols,
+                  shared > 0);
 }
 
 int cuda_rmsnorm_backward(struct cuda_array dx, struct cuda_array dweight, struct cuda_array dy,
@@ -472,9 +476,9 @@ int cuda_rmsnorm_backward(struct cuda_array dx, struct cuda_array dweight, struc
                           cudaStream_t stream)
 {
     float *part = (float *)scratch;
-    int64_t parts = parts_of(rows);
+    int64_t parts = partial_rows(rows);
     int error = norm_backward<false>(dx, part, parts, dy, x, weight, rstd, rows, cols, stream);
-    return error ? error : add_parts(dweight, before, part, parts, cols, cols, stream);
+    return error ? error : add_partial_rows(dweight, before, part, parts, cols, cols, stream);
 }
 
 int cuda_layernorm_backward(struct cuda_array dx, struct cuda_array dweight,
@@ -484,29 +488,29 @@ int cuda_layernorm_backward(struct cuda_array dx, struct cuda_array dweight,
                             int64_t rows, int64_t cols, void *scratch, cudaStream_t stream)
 {
     float *part = (float *)scratch;
-    int64_t parts = parts_of(rows);
+    int64_t parts = partial_rows(rows);
     int error = norm_backward<true>(dx, part, parts, dy, x, weight, stats, rows, cols, stream);
     if (error == 0)
-        error = add_parts(dweight, weight_before, part, parts, 2 * cols, cols, stream);
+        error = add_partial_rows(dweight, weight_before, part, parts, 2 * cols, cols, stream);
     return error ? error
-                 : add_parts(dbias, bias_before, part + cols, parts, 2 * cols, cols, stream);
+                 : add_partial_rows(dbias, bias_before, part + cols, parts, 2 * cols, cols, stream);
 }
 
 /* ---- column sums ---- */
 
 enum { TILE_ROWS = 8 };
 
-/* A block takes 32 x 8 columns of the rows part, part + parts, ...; its warps share the rows. */
+/* A block sums 32 x 8 columns over the rows part, part + parts, ...; its warps divide these rows. */
 static __global__ void column_sum_kernel(float *part, struct array x, int64_t rows, int64_t cols)
 {
     __shared__ float sum[TILE_ROWS][WARP * EIGHT];
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     int64_t c = ((int64_t)blockIdx.x * WARP + lane) * EIGHT;
-    int n = c < cols ? up_to_eight(cols - c) : 0;
-    struct eight own = {};
+    int n = c < cols ? at_most_eight(cols - c) : 0;
+    struct float8 own = {};
     for (int64_t row = (int64_t)blockIdx.y * TILE_ROWS + warp; row < rows && n > 0;
          row += (int64_t)gridDim.y * TILE_ROWS) {
-        struct eight e = load8(x, row * cols + c, n);
+        struct float8 e = load8(x, row * cols + c, n);
 #pragma unroll
         for (int j = 0; j < EIGHT; j++)
             own.x[j] += e.x[j];
@@ -527,9 +531,9 @@ int cuda_column_sum(struct cuda_array y, struct cuda_array x, struct cuda_array 
                     int64_t rows, int64_t cols, void *scratch, cudaStream_t stream)
 {
     float *part = (float *)scratch;
-    int64_t parts = parts_of(ceil_div(rows, TILE_ROWS));
+    int64_t parts = partial_rows(ceil_div(rows, TILE_ROWS));
     dim3 grid((unsigned)ceil_div(cols, WARP * EIGHT), (unsigned)parts);
     int error = LAUNCH(column_sum_kernel, grid, TILE_ROWS * WARP, 0, stream, part, rows_of(x, cols),
                        rows, cols);
-    return error ? error : add_parts(y, before, part, parts, cols, cols, stream);
+    return error ? error : add_partial_rows(y, before, part, parts, cols, cols, stream);
 }

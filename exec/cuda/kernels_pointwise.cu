@@ -11,9 +11,9 @@ static __global__ void add_kernel(struct array y, struct array a, struct array b
     FOR_EACH(k, (count + EIGHT - 1) / EIGHT)
     {
         int64_t i = k * EIGHT;
-        int n = up_to_eight(count - i);
-        struct stored8 sa = fetch(a, i, n), sb = fetch(b, i, n);
-        struct eight ea = unpack(sa, a.dtype), eb = unpack(sb, b.dtype);
+        int n = at_most_eight(count - i);
+        struct stored8 sa = fetch8(a, i, n), sb = fetch8(b, i, n);
+        struct float8 ea = unpack8(sa, a.dtype), eb = unpack8(sb, b.dtype);
 #pragma unroll
         for (int j = 0; j < EIGHT; j++)
             ea.x[j] += eb.x[j];
@@ -31,13 +31,13 @@ int cuda_add(struct cuda_array y, struct cuda_array a, struct cuda_array b, int6
 static __global__ void add_bias_kernel(struct array y, struct array a, struct array b,
                                        struct array bias, int64_t rows, int64_t cols)
 {
-    FOR_GROUPS(w, rows, groups_of(cols))
+    FOR_GROUPS(w, rows, column_groups(cols))
     {
-        int64_t c = (int64_t)w.group * EIGHT, i = w.row * cols + c;
-        int n = up_to_eight(cols - c);
-        struct stored8 sa = fetch(a, i, n), sb = fetch(b, i, n), sc = fetch(bias, c, n);
-        struct eight ea = unpack(sa, a.dtype), eb = unpack(sb, b.dtype),
-                     ec = unpack(sc, bias.dtype);
+        int64_t c = (int64_t)w.column_group * EIGHT, i = w.row * cols + c;
+        int n = at_most_eight(cols - c);
+        struct stored8 sa = fetch8(a, i, n), sb = fetch8(b, i, n), sc = fetch8(bias, c, n);
+        struct float8 ea = unpack8(sa, a.dtype), eb = unpack8(sb, b.dtype),
+                      ec = unpack8(sc, bias.dtype);
 #pragma unroll
         for (int j = 0; j < EIGHT; j++)
             ea.x[j] = ea.x[j] + eb.x[j] + ec.x[j];
@@ -57,7 +57,7 @@ static __global__ void cast_kernel(struct array y, struct array x, int64_t count
 {
     FOR_EACH(k, (count + EIGHT - 1) / EIGHT)
     {
-        int n = up_to_eight(count - k * EIGHT);
+        int n = at_most_eight(count - k * EIGHT);
         store8(y, k * EIGHT, n, load8(x, k * EIGHT, n));
     }
 }
@@ -78,9 +78,9 @@ static __device__ __forceinline__ float sigmoid(float x)
 #define GELU_SCALE 0.79788456f /* sqrt(2 / pi) */
 #define GELU_CUBE 0.044715f
 
-/* f(x) and *slope = f'(x) of an activation's function; own is what its kind has by itself. */
-static __device__ __forceinline__ float applied(enum cuda_function function, enum cuda_function own,
-                                                float x, float *slope)
+/* Returns f(x) of an activation's function, and *slope = f'(x). own: the function that the kind has by itself. */
+static __device__ __forceinline__ float
+apply_activation(enum cuda_function function, enum cuda_function own, float x, float *slope)
 {
     if (function == CUDA_OWN && own == CUDA_OWN) { /* silu' = s (1 + x (1 - s)) */
         float s = sigmoid(x);
@@ -101,7 +101,8 @@ static __device__ __forceinline__ float applied(enum cuda_function function, enu
 #define CLAMPED_SLOPE 1.702f
 
 /* Returns (up + 1) gate sigmoid(1.702 gate) of the clamped gate and up, and the slopes by both. */
-static __device__ __forceinline__ float clamped(float gate, float up, float *by_gate, float *by_up)
+static __device__ __forceinline__ float clamped_swiglu(float gate, float up, float *by_gate,
+                                                       float *by_up)
 {
     float x = fminf(gate, CLAMP), u = fmaxf(fminf(up, CLAMP), -CLAMP);
     float s = sigmoid(CLAMPED_SLOPE * x);
@@ -110,13 +111,13 @@ static __device__ __forceinline__ float clamped(float gate, float up, float *by_
     return (u + 1) * x * s;
 }
 
-/* Returns what a gated activation makes of gate and up, and the slopes by both. */
-static __device__ __forceinline__ float gated(enum cuda_function function, float gate, float up,
-                                              float *by_gate, float *by_up)
+/* Returns the result of a gated activation for gate and up, and the derivatives by both. */
+static __device__ __forceinline__ float apply_gated(enum cuda_function function, float gate,
+                                                    float up, float *by_gate, float *by_up)
 {
     if (function == CUDA_CLAMPED)
-        return clamped(gate, up, by_gate, by_up);
-    *by_up = applied(function, CUDA_OWN, gate, by_gate);
+        return clamped_swiglu(gate, up, by_gate, by_up);
+    *by_up = apply_activation(function, CUDA_OWN, gate, by_gate);
     *by_gate *= up;
     return *by_up * up;
 }
@@ -124,17 +125,17 @@ static __device__ __forceinline__ float gated(enum cuda_function function, float
 static __global__ void swiglu_kernel(struct array y, struct array x, int64_t rows, int64_t cols,
                                      enum cuda_function function)
 {
-    FOR_GROUPS(w, rows, groups_of(cols))
+    FOR_GROUPS(w, rows, column_groups(cols))
     {
-        int64_t row = w.row, c = (int64_t)w.group * EIGHT;
-        int n = up_to_eight(cols - c);
-        struct stored8 sg = fetch(x, 2 * row * cols + c, n);
-        struct stored8 su = fetch(x, (2 * row + 1) * cols + c, n);
-        struct eight gate = unpack(sg, x.dtype), up = unpack(su, x.dtype);
+        int64_t row = w.row, c = (int64_t)w.column_group * EIGHT;
+        int n = at_most_eight(cols - c);
+        struct stored8 sg = fetch8(x, 2 * row * cols + c, n);
+        struct stored8 su = fetch8(x, (2 * row + 1) * cols + c, n);
+        struct float8 gate = unpack8(sg, x.dtype), up = unpack8(su, x.dtype);
 #pragma unroll
         for (int j = 0; j < EIGHT; j++) {
             float by_gate, by_up;
-            up.x[j] = gated(function, gate.x[j], up.x[j], &by_gate, &by_up);
+            up.x[j] = apply_gated(function, gate.x[j], up.x[j], &by_gate, &by_up);
         }
         store8(y, row * cols + c, n, up);
     }
@@ -151,19 +152,19 @@ static __global__ void swiglu_backward_kernel(struct array dx, struct array dy, 
                                               int64_t rows, int64_t cols,
                                               enum cuda_function function)
 {
-    FOR_GROUPS(w, rows, groups_of(cols))
+    FOR_GROUPS(w, rows, column_groups(cols))
     {
-        int64_t row = w.row, c = (int64_t)w.group * EIGHT;
-        int n = up_to_eight(cols - c);
-        struct stored8 sg = fetch(x, 2 * row * cols + c, n);
-        struct stored8 su = fetch(x, (2 * row + 1) * cols + c, n);
-        struct stored8 sd = fetch(dy, row * cols + c, n);
-        struct eight gate = unpack(sg, x.dtype), up = unpack(su, x.dtype);
-        struct eight d = unpack(sd, dy.dtype);
+        int64_t row = w.row, c = (int64_t)w.column_group * EIGHT;
+        int n = at_most_eight(cols - c);
+        struct stored8 sg = fetch8(x, 2 * row * cols + c, n);
+        struct stored8 su = fetch8(x, (2 * row + 1) * cols + c, n);
+        struct stored8 sd = fetch8(dy, row * cols + c, n);
+        struct float8 gate = unpack8(sg, x.dtype), up = unpack8(su, x.dtype);
+        struct float8 d = unpack8(sd, dy.dtype);
 #pragma unroll
         for (int j = 0; j < EIGHT; j++) {
             float by_gate, by_up;
-            gated(function, gate.x[j], up.x[j], &by_gate, &by_up);
+            apply_gated(function, gate.x[j], up.x[j], &by_gate, &by_up);
             gate.x[j] = d.x[j] * by_gate;
             up.x[j] = d.x[j] * by_up;
         }
@@ -186,12 +187,12 @@ static __global__ void gelu_kernel(struct array y, struct array x, int64_t count
 {
     FOR_EACH(k, (count + EIGHT - 1) / EIGHT)
     {
-        int n = up_to_eight(count - k * EIGHT);
-        struct eight e = load8(x, k * EIGHT, n);
+        int n = at_most_eight(count - k * EIGHT);
+        struct float8 e = load8(x, k * EIGHT, n);
 #pragma unroll
         for (int j = 0; j < EIGHT; j++) {
             float slope;
-            e.x[j] = applied(function, CUDA_GELU, e.x[j], &slope);
+            e.x[j] = apply_activation(function, CUDA_GELU, e.x[j], &slope);
         }
         store8(y, k * EIGHT, n, e);
     }
@@ -209,13 +210,13 @@ static __global__ void gelu_backward_kernel(struct array dx, struct array dy, st
 {
     FOR_EACH(k, (count + EIGHT - 1) / EIGHT)
     {
-        int n = up_to_eight(count - k * EIGHT);
-        struct stored8 sx = fetch(x, k * EIGHT, n), sd = fetch(dy, k * EIGHT, n);
-        struct eight e = unpack(sx, x.dtype), d = unpack(sd, dy.dtype);
+        int n = at_most_eight(count - k * EIGHT);
+        struct stored8 sx = fetch8(x, k * EIGHT, n), sd = fetch8(dy, k * EIGHT, n);
+        struct float8 e = unpack8(sx, x.dtype), d = unpack8(sd, dy.dtype);
 #pragma unroll
         for (int j = 0; j < EIGHT; j++) {
             float slope;
-            applied(function, CUDA_GELU, e.x[j], &slope);
+            apply_activation(function, CUDA_GELU, e.x[j], &slope);
             d.x[j] *= slope;
         }
         store8(dx, k * EIGHT, n, d);
@@ -244,8 +245,8 @@ static __global__ void clip_kernel(struct array y, struct array x, const float *
     FOR_EACH(k, (count + EIGHT - 1) / EIGHT)
     {
         int64_t i = k * EIGHT;
-        int n = up_to_eight(count - i);
-        struct eight e = load8(x, i, n);
+        int n = at_most_eight(count - i);
+        struct float8 e = load8(x, i, n);
 #pragma unroll
         for (int j = 0; j < EIGHT; j++)
             e.x[j] *= factor;
@@ -266,8 +267,8 @@ static __global__ void square_kernel(float *part, struct array x, int64_t count)
     FOR_EACH(k, (count + EIGHT - 1) / EIGHT)
     {
         int64_t i = k * EIGHT;
-        int n = up_to_eight(count - i);
-        struct eight e = load8(x, i, n);
+        int n = at_most_eight(count - i);
+        struct float8 e = load8(x, i, n);
 #pragma unroll
         for (int j = 0; j < EIGHT; j++)
             own += j < n ? e.x[j] * e.x[j] : 0;
@@ -277,7 +278,7 @@ static __global__ void square_kernel(float *part, struct array x, int64_t count)
         part[blockIdx.x] = own;
 }
 
-size_t cuda_square_sum_scratch(int64_t count)
+size_t cuda_square_sum_scratch_bytes(int64_t count)
 {
     return blocks_for(ceil_div(count, EIGHT), THREADS) * sizeof(float);
 }
@@ -289,7 +290,7 @@ int cuda_square_sum(float *sum, const float *before, struct cuda_array x, int64_
     int error =
         LAUNCH(square_kernel, blocks, THREADS, 0, stream, (float *)scratch, array_of(x), count);
     return error ? error
-                 : cuda_add_terms(sum, before, (const float *)scratch, blocks, copies, stream);
+                 : cuda_add_loss_terms(sum, before, (const float *)scratch, blocks, copies, stream);
 }
 
 /* ---- AdamW ---- */
@@ -303,17 +304,18 @@ static __global__ void adamw_kernel(struct array param, struct array master_new,
     FOR_EACH(k, (count + EIGHT - 1) / EIGHT)
     {
         int64_t i = k * EIGHT;
-        int n = up_to_eight(count - i);
-        struct stored8 sg = fetch(grad, i, n), sp = fetch(master, i, n), sm = fetch(m, i, n),
-                       sv = fetch(v, i, n);
-        struct eight g = unpack(sg, grad.dtype), p = unpack(sp, master.dtype);
-        struct eight first = unpack(sm, m.dtype), second = unpack(sv, v.dtype);
+        int n = at_most_eight(count - i);
+        struct stored8 sg = fetch8(grad, i, n), sp = fetch8(master, i, n), sm = fetch8(m, i, n),
+                       sv = fetch8(v, i, n);
+        struct float8 g = unpack8(sg, grad.dtype), p = unpack8(sp, master.dtype);
+        struct float8 first = unpack8(sm, m.dtype), second = unpack8(sv, v.dtype);
 #pragma unroll
         for (int j = 0; j < EIGHT; j++) {
             g.x[j] *= factor;
-            first.x[j] = a.beta1 * first.x[j] + a.keep1 * g.x[j];
-            second.x[j] = a.beta2 * second.x[j] + a.keep2 * g.x[j] * g.x[j];
-            p.x[j] = p.x[j] * a.decay - a.rate * first.x[j] / (sqrtf(second.x[j]) * a.root + a.eps);
+            first.x[j] = a.beta1 * first.x[j] + a.one_less_beta1 * g.x[j];
+            second.x[j] = a.beta2 * second.x[j] + a.one_less_beta2 * g.x[j] * g.x[j];
+            p.x[j] = p.x[j] * a.decay_factor -
+                     a.corrected_lr * first.x[j] / (sqrtf(second.x[j]) * a.root_correction + a.eps);
         }
         store8(master_new, i, n, p);
         store8(m_new, i, n, first);
@@ -360,10 +362,10 @@ static __global__ void rope_kernel(struct array y, struct array x, const int32_t
             __syncthreads();
             int per_head = (pairs + EIGHT - 1) / EIGHT;
             for (int k = threadIdx.x; k < heads * per_head; k += blockDim.x) {
-                int j = k % per_head * EIGHT, n = up_to_eight(pairs - j);
+                int j = k % per_head * EIGHT, n = at_most_eight(pairs - j);
                 int64_t at = row * stride + (int64_t)(k / per_head) * dim + kept + begin + j;
-                struct stored8 sa = fetch(x, at, n), sb = fetch(x, at + half, n);
-                struct eight a = unpack(sa, x.dtype), b = unpack(sb, x.dtype), c, d;
+                struct stored8 sa = fetch8(x, at, n), sb = fetch8(x, at + half, n);
+                struct float8 a = unpack8(sa, x.dtype), b = unpack8(sb, x.dtype), c, d;
 #pragma unroll
                 for (int i = 0; i < EIGHT; i++) {
                     int pair = i < n ? j + i : 0;
@@ -377,30 +379,30 @@ static __global__ void rope_kernel(struct array y, struct array x, const int32_t
         int kept_groups = (kept + EIGHT - 1) / EIGHT;
         if (y.data != x.data)
             for (int k = threadIdx.x; k < heads * kept_groups; k += blockDim.x) {
-                int c = k % kept_groups * EIGHT, n = up_to_eight(kept - c);
+                int c = k % kept_groups * EIGHT, n = at_most_eight(kept - c);
                 int64_t at = row * stride + (int64_t)(k / kept_groups) * dim + c;
                 store8(y, at, n, load8(x, at, n));
             }
         if (y.data != x.data)
             for (int64_t c = (int64_t)heads * dim + threadIdx.x * EIGHT; c < stride;
                  c += blockDim.x * EIGHT) {
-                int n = up_to_eight(stride - c);
+                int n = at_most_eight(stride - c);
                 store8(y, row * stride + c, n, load8(x, row * stride + c, n));
             }
     }
 }
 
 int cuda_rope(struct cuda_array y, struct cuda_array x, const int32_t *position,
-              struct cuda_turn turn, cudaStream_t stream)
+              struct cuda_rope_shape turn, cudaStream_t stream)
 {
     struct array to = rows_of(y, turn.stride), from = rows_of(x, turn.stride);
     const bool wide = turn.rotated / 2 % EIGHT == 0 && turn.dim % EIGHT == 0;
     to.wide = to.wide && wide;
     from.wide = from.wide && wide;
     return LAUNCH(rope_kernel, blocks_for(turn.rows, 1),
-                  threads_for(turn.heads * turn.dim / 2, THREADS), 0, stream, to, from, position,
-                  turn.rows, (int)turn.heads, (int)turn.dim, (int)turn.rotated, turn.stride,
-                  log2(turn.theta), (float)turn.direction);
+                  threads_for_row(turn.heads * turn.dim / 2, THREADS), 0, stream, to, from,
+                  position, turn.rows, (int)turn.heads, (int)turn.dim, (int)turn.rotated,
+                  turn.stride, log2(turn.theta), (float)turn.direction);
 }
 
 /* ---- seeded numbers ---- */
@@ -411,8 +413,8 @@ static __global__ void draw_kernel(struct array to, struct draw draw)
         FOR_EACH(k, (int64_t)(draw.cols + EIGHT - 1) / EIGHT)
         {
             int64_t i = k * EIGHT;
-            int n = up_to_eight((int64_t)draw.cols - i);
-            struct eight e;
+            int n = at_most_eight((int64_t)draw.cols - i);
+            struct float8 e;
 #pragma unroll
             for (int j = 0; j < EIGHT; j++)
                 e.x[j] = draw_element(&draw, draw.first_element + row * draw.row_stride +
@@ -443,11 +445,11 @@ static __global__ void reduce_kernel(struct array to, struct reduce_operands mem
     FOR_EACH(k, (count + EIGHT - 1) / EIGHT)
     {
         int64_t i = k * EIGHT;
-        int n = up_to_eight(count - i);
-        struct eight sum;
+        int n = at_most_eight(count - i);
+        struct float8 sum;
         for (int member = 0; member < count_members; member++) {
             struct array a = {(char *)members.from[member], to.dtype, wide};
-            struct eight e = load8(a, i, n);
+            struct float8 e = load8(a, i, n);
 #pragma unroll
             for (int j = 0; j < EIGHT; j++)
                 sum.x[j] = member == 0 ? e.x[j]

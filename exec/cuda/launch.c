@@ -10,7 +10,9 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-enum { MARK_EVERY = 16 }; /* ops of a stream between two events that only the watcher needs */
+enum {
+    MARK_EVERY = 16
+}; /* ops of a stream from one event that only the watcher needs to the next */
 
 static bool is_sync(const struct ir *ir, uint32_t op)
 {
@@ -29,11 +31,12 @@ void cuda_list_ops(struct cuda_rank *rank)
     struct assignment_stream list[IR_STREAMS_MAX] = {0};
     assignment_list_streams(&rank->run->assignment, rank->rank, list, &rank->list_position);
     for (uint32_t s = 0; s < rank->run->ir->stream_count; s++)
-        rank->stream[s].list = list[s];
+        rank->streams[s].op_list = list[s];
 }
 
-/* Marks the ops whose end must be observed: all if events time them; else those for which other streams or the host
- * wait, the last op of a stream, communication, and some in between, so that the watcher sees progress. */
+/* Returns for each op whether an event must mark its end: all ops if events time them; else those for which other
+ * streams or the host wait, the last op of a stream, communication, and every MARK_EVERY-th op, so that the watcher
+ * sees progress. */
 static bool *ops_to_mark(const struct cuda_rank *rank)
 {
     const struct exec_run *run = rank->run;
@@ -57,7 +60,7 @@ static bool *ops_to_mark(const struct cuda_rank *rank)
         last[s] = k;
         if (cuda_times_by_events(run) || is_communication(ir, op) || ir_blocks_host(ir, op) ||
             rank->list_position[k] % MARK_EVERY == 0 ||
-            rank->list_position[k] + 1 == rank->stream[s].list.op_count)
+            rank->list_position[k] + 1 == rank->streams[s].op_list.op_count)
             mark[k] = true;
     }
     free(last);
@@ -68,7 +71,8 @@ static enum status new_event(cudaEvent_t *event, bool timed, struct diag *diag)
 {
     cudaError_t error =
         cudaEventCreateWithFlags(event, timed ? cudaEventDefault : cudaEventDisableTiming);
-    return error == cudaSuccess ? STATUS_OK : cuda_refused(diag, "cudaEventCreateWithFlags", error);
+    return error == cudaSuccess ? STATUS_OK
+                                : cuda_report_error(diag, "cudaEventCreateWithFlags", error);
 }
 
 static enum status open_events(struct cuda_rank *rank, struct diag *diag)
@@ -79,7 +83,7 @@ static enum status open_events(struct cuda_rank *rank, struct diag *diag)
     bool trace = cuda_times_by_events(run), shared = cuda_of(run)->shares_one_gpu;
     bool *mark = ops_to_mark(rank);
     rank->events = heap_zalloc((size_t)count + 1, sizeof *rank->events);
-    enum status status = new_event(&rank->base, true, diag);
+    enum status status = new_event(&rank->step_base_event, true, diag);
     for (uint32_t k = 0; k < count && status == STATUS_OK; k++) {
         struct cuda_events *events = &rank->events[k];
         bool meets = shared && is_communication(run->ir, first + k);
@@ -98,7 +102,8 @@ static enum status open_events(struct cuda_rank *rank, struct diag *diag)
 
 static void open_host_stream(struct cuda_rank *rank, struct cuda_stream *stream)
 {
-    size_t floats = cpu_scratch_most(rank->run->ir, stream->list.ops, stream->list.op_count);
+    size_t floats =
+        cpu_most_scratch_floats(rank->run->ir, stream->op_list.ops, stream->op_list.op_count);
     stream->host_scratch = heap_zalloc(floats + 1, sizeof *stream->host_scratch);
     if (rank->host_work == NULL)
         rank->host_work =
@@ -108,8 +113,8 @@ static void open_host_stream(struct cuda_rank *rank, struct cuda_stream *stream)
 
 static bool has_attention(const struct cuda_rank *rank, const struct cuda_stream *stream)
 {
-    for (uint32_t i = 0; i < stream->list.op_count; i++)
-        if (cuda_of(rank->run)->prepared[stream->list.ops[i]].attention != NULL)
+    for (uint32_t i = 0; i < stream->op_list.op_count; i++)
+        if (cuda_of(rank->run)->prepared[stream->op_list.ops[i]].attention != NULL)
             return true;
     return false;
 }
@@ -121,8 +126,8 @@ static enum status new_stream(struct cuda_rank *rank, struct cuda_stream *stream
     const char *call = "cudaStreamCreateWithFlags";
     int least = 0, greatest = 0;
     cudaError_t error;
-    if (cuda_of(rank->run)->links == NULL ||
-        rank->run->ir->stream[stream->stream].stream_class != STREAM_COMM) {
+    if (cuda_of(rank->run)->nccl_links == NULL ||
+        rank->run->ir->stream[stream->stream_row].stream_class != STREAM_COMM) {
         error = cudaStreamCreateWithFlags(&stream->handle, cudaStreamNonBlocking);
     } else {
         call = "cudaStreamCreateWithPriority";
@@ -130,7 +135,7 @@ static enum status new_stream(struct cuda_rank *rank, struct cuda_stream *stream
         if (error == cudaSuccess)
             error = cudaStreamCreateWithPriority(&stream->handle, cudaStreamNonBlocking, greatest);
     }
-    return error == cudaSuccess ? STATUS_OK : cuda_refused(diag, call, error);
+    return error == cudaSuccess ? STATUS_OK : cuda_report_error(diag, call, error);
 }
 
 enum status cuda_open_streams(struct cuda_rank *rank, struct diag *diag)
@@ -139,10 +144,10 @@ enum status cuda_open_streams(struct cuda_rank *rank, struct diag *diag)
     enum status status = STATUS_OK;
     size_t ops = (size_t)assignment_op_count(&rank->run->assignment, rank->rank) + 1;
     rank->at_barrier = heap_zalloc(ops, sizeof *rank->at_barrier);
-    rank->launches = heap_zalloc(ops, sizeof *rank->launches);
+    rank->has_launched = heap_zalloc(ops, sizeof *rank->has_launched);
     for (uint32_t s = 0; s < ir->stream_count && status == STATUS_OK; s++) {
-        struct cuda_stream *stream = &rank->stream[s];
-        if (stream->list.op_count == 0)
+        struct cuda_stream *stream = &rank->streams[s];
+        if (stream->op_list.op_count == 0)
             continue;
         status = new_stream(rank, stream, diag);
         if (status != STATUS_OK)
@@ -151,7 +156,7 @@ enum status cuda_open_streams(struct cuda_rank *rank, struct diag *diag)
             open_host_stream(rank, stream);
         else if (has_attention(rank, stream))
             status = attentions_open_stream(cuda_of(rank->run)->attentions, stream->handle,
-                                            &stream->attention, diag);
+                                            &stream->cudnn_handle, diag);
     }
     return status == STATUS_OK ? open_events(rank, diag) : status;
 }
@@ -171,87 +176,89 @@ void cuda_close_streams(struct cuda_rank *rank)
         free_event(rank->events[k].copies_ended);
         free_event(rank->events[k].end);
     }
-    free_event(rank->base);
+    free_event(rank->step_base_event);
     for (uint32_t s = 0; s < run->ir->stream_count; s++) {
-        attentions_close_stream(cuda_of(run)->attentions, rank->stream[s].attention);
-        if (rank->stream[s].handle != NULL)
-            cudaStreamDestroy(rank->stream[s].handle);
-        free(rank->stream[s].list.ops);
-        free(rank->stream[s].host_scratch);
+        attentions_close_stream(cuda_of(run)->attentions, rank->streams[s].cudnn_handle);
+        if (rank->streams[s].handle != NULL)
+            cudaStreamDestroy(rank->streams[s].handle);
+        free(rank->streams[s].op_list.ops);
+        free(rank->streams[s].host_scratch);
     }
     free(rank->host_work);
     free((void *)rank->at_barrier);
-    free(rank->launches);
+    free(rank->has_launched);
     free(rank->events);
     free(rank->list_position);
 }
 
 /* ---- launching ---- */
 
-bool cuda_record(struct cuda_stream *stream, uint32_t op, cudaEvent_t event)
+bool cuda_record_event(struct cuda_stream *stream, uint32_t op, cudaEvent_t event)
 {
     cudaError_t error = event == NULL ? cudaSuccess : cudaEventRecord(event, stream->handle);
-    return error == cudaSuccess || cuda_failed(stream->rank, op, "cudaEventRecord", error);
+    return error == cudaSuccess || cuda_record_failure(stream->rank, op, "cudaEventRecord", error);
 }
 
-bool cuda_hold(struct cuda_stream *stream, uint32_t op, cudaEvent_t event)
+bool cuda_wait_event(struct cuda_stream *stream, uint32_t op, cudaEvent_t event)
 {
     cudaError_t error = cudaStreamWaitEvent(stream->handle, event, 0);
-    return error == cudaSuccess || cuda_failed(stream->rank, op, "cudaStreamWaitEvent", error);
+    return error == cudaSuccess ||
+           cuda_record_failure(stream->rank, op, "cudaStreamWaitEvent", error);
 }
 
-bool cuda_end(struct cuda_stream *stream, uint32_t op)
+bool cuda_record_end(struct cuda_stream *stream, uint32_t op)
 {
-    return cuda_record(stream, op, cuda_events(stream->rank, op)->end);
+    return cuda_record_event(stream, op, cuda_events_of(stream->rank, op)->end);
 }
 
-/* True if all that an op waits for has been launched. A wait for an op that comes later never is. */
-static bool waits_are_launched(const struct cuda_rank *rank, uint32_t op)
+/* True if all ops for which an op waits have been launched. An op that waits for a later op of its own stream is
+ * never launched. */
+static bool dependencies_are_launched(const struct cuda_rank *rank, uint32_t op)
 {
     const struct ir *ir = rank->run->ir;
     for (uint32_t i = 0; i < ir->op.wait_count[op]; i++) {
         uint32_t wait = ir->wait[ir->op.wait_begin[op] + i].i;
         if (is_sync(ir, wait) ? wait > op
-                              : rank->stream[ir->op.stream[wait]].launched <=
-                                    rank->list_position[cuda_local(rank, wait)])
+                              : rank->streams[ir->op.stream[wait]].launched_ops <=
+                                    rank->list_position[cuda_local_op(rank, wait)])
             return false;
     }
     return true;
 }
 
-static bool hold_for_waits(struct cuda_stream *stream, uint32_t op)
+static bool wait_for_dependencies(struct cuda_stream *stream, uint32_t op)
 {
     const struct cuda_rank *rank = stream->rank;
     const struct ir *ir = rank->run->ir;
     for (uint32_t i = 0; i < ir->op.wait_count[op]; i++) {
         uint32_t wait = ir->wait[ir->op.wait_begin[op] + i].i;
-        if (!is_sync(ir, wait) && ir->op.stream[wait] != stream->stream &&
-            !cuda_hold(stream, op, cuda_events(rank, wait)->end))
+        if (!is_sync(ir, wait) && ir->op.stream[wait] != stream->stream_row &&
+            !cuda_wait_event(stream, op, cuda_events_of(rank, wait)->end))
             return false;
     }
     return true;
 }
 
 /* Puts an op's work on its CUDA stream; false: the run has failed. */
-static bool put_op(struct cuda_stream *stream, uint32_t op)
+static bool enqueue_op(struct cuda_stream *stream, uint32_t op)
 {
     struct cuda_rank *rank = stream->rank;
     struct exec_run *run = rank->run;
     struct call call;
     run_fill_call(run, rank->rank, op, &call);
-    bool host = run->ir->stream[stream->stream].stream_class == STREAM_HOST;
+    bool host = run->ir->stream[stream->stream_row].stream_class == STREAM_HOST;
     bool communication = is_communication(run->ir, op);
-    bool remote = cuda_of(run)->links != NULL && communication;
-    bool owns = !host && !cuda_of(run)->prepared[op].computed_before &&
+    bool remote = cuda_of(run)->nccl_links != NULL && communication;
+    bool owns = !host && !cuda_of(run)->prepared[op].is_computed_by_previous_op &&
                 !(communication && cuda_moves_nothing(&run->assignment, &call));
     if (owns)
-        cuda_owns(rank, op);
-    stream->peers_missing = remote; /* NCCL's calls may hold the host until its peers have come */
+        cuda_begin_launches_of(rank, op);
+    stream->waits_for_peers = remote; /* NCCL's calls may hold the host until its peers have come */
     bool done =
         remote ? nccl_launch(stream, &call) : cuda_kernels[run->ir->op.kind[op]](stream, &call);
-    stream->peers_missing = false;
+    stream->waits_for_peers = false;
     if (owns)
-        cuda_owned();
+        cuda_end_launches();
     return done;
 }
 
@@ -261,25 +268,25 @@ static bool launch_head(struct cuda_stream *stream)
     struct cuda_rank *rank = stream->rank;
     struct exec_run *run = rank->run;
     struct cuda *cuda = cuda_of(run);
-    if (stream->peers_missing || stream->launched == stream->issued_ops || run_must_stop(run))
+    if (stream->waits_for_peers || stream->launched_ops == stream->issued_ops || run_must_stop(run))
         return false;
-    uint32_t op = stream->list.ops[stream->launched];
-    if (!waits_are_launched(rank, op) || !hold_for_waits(stream, op))
+    uint32_t op = stream->op_list.ops[stream->launched_ops];
+    if (!dependencies_are_launched(rank, op) || !wait_for_dependencies(stream, op))
         return false;
     bool works = assignment_op_works_on_rank(&run->assignment, rank->rank, op);
     if (works && cuda->shares_one_gpu && is_communication(run->ir, op)) {
-        stream->peers_missing = true;
+        stream->waits_for_peers = true;
         bool all = loopback_arrive(stream, op);
-        cuda->others_moved = cuda->others_moved || all;
+        cuda->launched_for_others = cuda->launched_for_others || all;
         return all;
     }
-    if (!cuda_record(stream, op, cuda_events(rank, op)->begin))
+    if (!cuda_record_event(stream, op, cuda_events_of(rank, op)->begin))
         return false;
-    if (works && !put_op(stream, op))
+    if (works && !enqueue_op(stream, op))
         return false;
-    if (!cuda_end(stream, op))
+    if (!cuda_record_end(stream, op))
         return false;
-    stream->launched++;
+    stream->launched_ops++;
     return true;
 }
 
@@ -288,20 +295,20 @@ static void launch_rank(struct cuda_rank *rank)
     for (bool going = true; going;) {
         going = false;
         for (uint32_t s = 0; s < rank->run->ir->stream_count; s++)
-            while (launch_head(&rank->stream[s]))
+            while (launch_head(&rank->streams[s]))
                 going = true;
     }
 }
 
-void cuda_launch(struct cuda_rank *rank)
+void cuda_launch_ready_ops(struct cuda_rank *rank)
 {
     struct cuda *cuda = cuda_of(rank->run);
     pthread_mutex_lock(rank->lock);
     launch_rank(rank);
-    while (cuda->shares_one_gpu && cuda->others_moved && !run_must_stop(rank->run)) {
-        cuda->others_moved = false;
-        for (uint32_t r = 0; r < cuda->ranks; r++)
-            launch_rank(&cuda->rank[r]);
+    while (cuda->shares_one_gpu && cuda->launched_for_others && !run_must_stop(rank->run)) {
+        cuda->launched_for_others = false;
+        for (uint32_t r = 0; r < cuda->rank_count; r++)
+            launch_rank(&cuda->rank_states[r]);
     }
     pthread_mutex_unlock(rank->lock);
 }
@@ -311,24 +318,24 @@ void cuda_launch(struct cuda_rank *rank)
 /* Returns the first op with an event among those launched and not known to have ended; IR_NONE: none. */
 static uint32_t next_event_mark(const struct cuda_stream *stream)
 {
-    for (uint32_t i = stream->ended_ops; i < stream->launched; i++)
-        if (cuda_events(stream->rank, stream->list.ops[i])->end != NULL)
+    for (uint32_t i = stream->ended_ops; i < stream->launched_ops; i++)
+        if (cuda_events_of(stream->rank, stream->op_list.ops[i])->end != NULL)
             return i;
     return IR_NONE;
 }
 
-/* Sees the end of launched ops none of which has an event: a stream may stop behind an op that nobody waits for. */
-static void poll_rest(struct cuda_stream *stream)
+/* Finds out whether launched ops without an event have ended: the last op launched on a stream may have none. */
+static void poll_unmarked_ops(struct cuda_stream *stream)
 {
-    uint32_t launched = stream->launched;
+    uint32_t launched = stream->launched_ops;
     if (stream->ended_ops == launched || next_event_mark(stream) != IR_NONE)
         return;
     cudaError_t error = cudaStreamQuery(stream->handle);
     if (error == cudaErrorNotReady)
         return;
     if (error != cudaSuccess) {
-        cuda_failed(stream->rank, stream->list.ops[stream->ended_ops],
-                    "cudaStreamQuery (this op, or one before or behind it)", error);
+        cuda_record_failure(stream->rank, stream->op_list.ops[stream->ended_ops],
+                            "cudaStreamQuery (this op, or one before or behind it)", error);
         return;
     }
     atomic_fetch_add(&stream->rank->run->ended_ops, launched - stream->ended_ops);
@@ -339,27 +346,27 @@ static void poll_stream(struct cuda_stream *stream)
 {
     struct cuda_rank *rank = stream->rank;
     for (uint32_t i = next_event_mark(stream); i != IR_NONE; i = next_event_mark(stream)) {
-        cudaError_t error = cudaEventQuery(cuda_events(rank, stream->list.ops[i])->end);
+        cudaError_t error = cudaEventQuery(cuda_events_of(rank, stream->op_list.ops[i])->end);
         if (error == cudaErrorNotReady)
             return;
         if (error != cudaSuccess) {
-            cuda_failed(rank, stream->list.ops[i], "cudaEventQuery (this op, or one before it)",
-                        error);
+            cuda_record_failure(rank, stream->op_list.ops[i],
+                                "cudaEventQuery (this op, or one before it)", error);
             return;
         }
         atomic_fetch_add(&rank->run->ended_ops, i + 1 - stream->ended_ops);
         stream->ended_ops = i + 1;
     }
-    poll_rest(stream);
+    poll_unmarked_ops(stream);
 }
 
-static bool waits_have_ended(const struct cuda_rank *rank, uint32_t op)
+static bool dependencies_have_ended(const struct cuda_rank *rank, uint32_t op)
 {
     const struct ir *ir = rank->run->ir;
     for (uint32_t i = 0; i < ir->op.wait_count[op]; i++) {
         uint32_t wait = ir->wait[ir->op.wait_begin[op] + i].i;
-        if (!is_sync(ir, wait) && rank->stream[ir->op.stream[wait]].ended_ops <=
-                                      rank->list_position[cuda_local(rank, wait)])
+        if (!is_sync(ir, wait) && rank->streams[ir->op.stream[wait]].ended_ops <=
+                                      rank->list_position[cuda_local_op(rank, wait)])
             return false;
     }
     return true;
@@ -371,28 +378,28 @@ static bool has_running_op(const struct cuda_rank *rank)
 {
     const struct exec_run *run = rank->run;
     for (uint32_t s = 0; s < run->ir->stream_count; s++) {
-        const struct cuda_stream *stream = &rank->stream[s];
-        if (stream->ended_ops == stream->launched)
+        const struct cuda_stream *stream = &rank->streams[s];
+        if (stream->ended_ops == stream->launched_ops)
             continue;
-        uint32_t op = stream->list.ops[stream->ended_ops];
+        uint32_t op = stream->op_list.ops[stream->ended_ops];
         if ((cuda_of(run)->shares_one_gpu || !is_communication(run->ir, op)) &&
-            waits_have_ended(rank, op))
+            dependencies_have_ended(rank, op))
             return true;
     }
     return false;
 }
 
-void cuda_poll(struct cuda_rank *rank)
+void cuda_poll_ended_ops(struct cuda_rank *rank)
 {
     struct exec_run *run = rank->run;
     pthread_mutex_lock(&rank->poll_lock);
     for (uint32_t s = 0; s < run->ir->stream_count; s++)
-        poll_stream(&rank->stream[s]);
+        poll_stream(&rank->streams[s]);
     bool at_work = has_running_op(rank);
-    if (at_work != rank->at_work)
+    if (at_work != rank->is_counted_running)
         atomic_fetch_add(&run->running_ops, at_work ? 1 : -1);
-    rank->at_work = at_work;
-    int32_t mark = *(volatile int32_t *)rank->fault;
+    rank->is_counted_running = at_work;
+    int32_t mark = *(volatile int32_t *)rank->fault_mark_address;
     pthread_mutex_unlock(&rank->poll_lock);
     if (mark != 0)
         run_record_failure(run, rank->rank, (uint32_t)mark - 1, "%s",
@@ -400,7 +407,7 @@ void cuda_poll(struct cuda_rank *rank)
 }
 
 /* Linux wakes a sleeping thread up to its timer slack later than asked, 50 us as a rule. */
-static void be_woken_in_time(void)
+static void shorten_timer_slack(void)
 {
 #ifdef PR_SET_TIMERSLACK
     static _Thread_local bool is_set;
@@ -410,9 +417,9 @@ static void be_woken_in_time(void)
 #endif
 }
 
-double cuda_shortest_nap_s = 5e-6;
+double cuda_shortest_pause_s = 5e-6;
 
-void cuda_rest(double since_s)
+void cuda_pause_polling(double since_s)
 {
     const double yield_s = 20e-6, longest_s = 50e-6, share = 1.0 / 500;
     double waited_s = run_now_s() - since_s, nap_s = share * waited_s;
@@ -420,8 +427,8 @@ void cuda_rest(double since_s)
         sched_yield();
         return;
     }
-    be_woken_in_time();
+    shorten_timer_slack();
     nap_s = nap_s > longest_s ? longest_s : nap_s;
-    nap_s = nap_s < cuda_shortest_nap_s ? cuda_shortest_nap_s : nap_s;
+    nap_s = nap_s < cuda_shortest_pause_s ? cuda_shortest_pause_s : nap_s;
     nanosleep(&(struct timespec){.tv_nsec = (long)(1e9 * nap_s)}, NULL);
 }

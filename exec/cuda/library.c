@@ -17,7 +17,7 @@ static enum status library_refused(struct diag *diag, const char *name, const ch
                       what);
 }
 
-static void *open_in(const char *folder, const char *name)
+static void *open_in_folder(const char *folder, const char *name)
 {
     char path[1024];
     snprintf(path, sizeof path, "%s/%s", folder, name);
@@ -34,7 +34,7 @@ static void *open_in_toolkit(const char *name)
         for (size_t k = 0; k < ARRAY_LEN(places) && roots[i] != NULL && library == NULL; k++) {
             char folder[768];
             snprintf(folder, sizeof folder, "%s/%s", roots[i], places[k]);
-            library = open_in(folder, name);
+            library = open_in_folder(folder, name);
         }
     return library;
 }
@@ -50,7 +50,7 @@ void *library_open(const char *const *names, size_t count, const char *folder, s
     }
     for (size_t i = 0; i < count && library == NULL; i++)
         if (strchr(names[i], '/') == NULL)
-            library = open_in(folder, names[i]);
+            library = open_in_folder(folder, names[i]);
     for (size_t i = 0; i < count && library == NULL; i++)
         if (strchr(names[i], '/') == NULL)
             library = open_in_toolkit(names[i]);
@@ -58,7 +58,7 @@ void *library_open(const char *const *names, size_t count, const char *folder, s
     const char *const *wheel = library == NULL ? wheel_folders(&wheels) : NULL;
     for (size_t i = 0; i < count * wheels && library == NULL; i++)
         if (strchr(names[i / wheels], '/') == NULL)
-            library = open_in(wheel[i % wheels], names[i / wheels]);
+            library = open_in_folder(wheel[i % wheels], names[i / wheels]);
     if (library == NULL)
         library_refused(diag, names[0], words);
     return library;
@@ -77,12 +77,13 @@ void *library_open_near(const char *name, const void *near)
     for (size_t i = 0; i < ARRAY_LEN(places) && size > 0 && library == NULL; i++) {
         char folder[768];
         snprintf(folder, sizeof folder, "%.*s/%s", size, info.dli_fname, places[i]);
-        library = open_in(folder, name);
+        library = open_in_folder(folder, name);
     }
     return library;
 }
 
-void *library_find(void *library, const char *library_name, const char *function, struct diag *diag)
+void *library_function(void *library, const char *library_name, const char *function,
+                       struct diag *diag)
 {
     dlerror();
     void *found = dlsym(library, function);
@@ -92,23 +93,23 @@ void *library_find(void *library, const char *library_name, const char *function
     return found;
 }
 
-/* A table of functions: names, and where their addresses go. */
+/* The functions to load from a library, by name, and the table that receives their addresses. */
 struct function_table {
-    const char *const *library;
-    size_t libraries;
+    const char *const *library_names;
+    size_t library_count;
     const char *folder;
-    const char *const *function;
-    size_t functions;
+    const char *const *function_names;
+    size_t function_count;
     void *table;
 };
 
 static bool fill_table(const struct function_table *t, struct diag *diag)
 {
-    void *library = library_open(t->library, t->libraries, t->folder, diag);
+    void *library = library_open(t->library_names, t->library_count, t->folder, diag);
     if (library == NULL)
         return false;
-    for (size_t i = 0; i < t->functions; i++) {
-        void *found = library_find(library, t->library[0], t->function[i], diag);
+    for (size_t i = 0; i < t->function_count; i++) {
+        void *found = library_function(library, t->library_names[0], t->function_names[i], diag);
         if (found == NULL)
             return false;
         memcpy((char *)t->table + i * sizeof found, &found, sizeof found);
@@ -118,7 +119,7 @@ static bool fill_table(const struct function_table *t, struct diag *diag)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static bool fill_once(const struct function_table *t, bool *filled, struct diag *diag)
+static bool fill_table_once(const struct function_table *t, bool *filled, struct diag *diag)
 {
     pthread_mutex_lock(&lock);
     if (!*filled)
@@ -128,7 +129,7 @@ static bool fill_once(const struct function_table *t, bool *filled, struct diag 
     return there;
 }
 
-static bool version_accepted(enum nvidia_library library, int version, struct diag *diag)
+static bool version_is_accepted(enum nvidia_library library, int version, struct diag *diag)
 {
     return version_check(library, version, diag) == STATUS_OK;
 }
@@ -137,7 +138,7 @@ static bool version_accepted(enum nvidia_library library, int version, struct di
 
 static const struct cublaslt *cublaslt_given;
 
-void cublaslt_use(const struct cublaslt *table)
+void cublaslt_use_table(const struct cublaslt *table)
 {
     cublaslt_given = table;
 }
@@ -152,10 +153,10 @@ const struct cublaslt *cublaslt_open(struct diag *diag)
     const struct function_table t = {libraries, ARRAY_LEN(libraries), CUDA_LIBRARY_DIR,
                                      functions, ARRAY_LEN(functions), &cublaslt};
     const struct cublaslt *table = cublaslt_given;
-    if (table == NULL && fill_once(&t, &filled, diag))
+    if (table == NULL && fill_table_once(&t, &filled, diag))
         table = &cublaslt;
     return table != NULL &&
-                   version_accepted(NVIDIA_CUBLASLT, (int)table->cublasLtGetVersion(), diag)
+                   version_is_accepted(NVIDIA_CUBLASLT, (int)table->cublasLtGetVersion(), diag)
                ? table
                : NULL;
 }
@@ -163,7 +164,7 @@ const struct cublaslt *cublaslt_open(struct diag *diag)
 #ifdef HAVE_CUDNN
 static const struct cudnn *cudnn_given;
 
-void cudnn_use(const struct cudnn *table)
+void cudnn_use_table(const struct cudnn *table)
 {
     cudnn_given = table;
 }
@@ -173,7 +174,7 @@ void cudnn_use(const struct cudnn *table)
  * been opened before. */
 static struct {
     bool was_tried;
-    char load_error[512]; /* the loader's words */
+    char load_error[512]; /* the loader's message */
 } compiler;
 
 static void open_compiler(const struct cudnn *dnn)
@@ -194,7 +195,7 @@ static void open_compiler(const struct cudnn *dnn)
     diag_release(&words);
 }
 
-const char *cudnn_compiler_missing(void)
+const char *cudnn_why_no_compiler(void)
 {
     return compiler.load_error[0] != '\0' ? compiler.load_error : NULL;
 }
@@ -208,9 +209,9 @@ const struct cudnn *cudnn_open(struct diag *diag)
     const struct function_table t = {libraries, ARRAY_LEN(libraries), CUDA_LIBRARY_DIR,
                                      functions, ARRAY_LEN(functions), &cudnn};
     const struct cudnn *table = cudnn_given;
-    if (table == NULL && fill_once(&t, &filled, diag))
+    if (table == NULL && fill_table_once(&t, &filled, diag))
         table = &cudnn;
-    if (table == NULL || !version_accepted(NVIDIA_CUDNN, (int)table->cudnnGetVersion(), diag))
+    if (table == NULL || !version_is_accepted(NVIDIA_CUDNN, (int)table->cudnnGetVersion(), diag))
         return NULL;
     if (table == &cudnn)
         open_compiler(table);
@@ -221,7 +222,7 @@ const struct cudnn *cudnn_open(struct diag *diag)
 #ifdef HAVE_NCCL
 static const struct nccl *nccl_given;
 
-void nccl_use(const struct nccl *table)
+void nccl_use_table(const struct nccl *table)
 {
     nccl_given = table;
 }
@@ -236,18 +237,18 @@ const struct nccl *nccl_open(struct diag *diag)
                                      functions, ARRAY_LEN(functions), &nccl};
     const struct nccl *table = nccl_given;
     int version = 0;
-    if (table == NULL && fill_once(&t, &filled, diag))
+    if (table == NULL && fill_table_once(&t, &filled, diag))
         table = &nccl;
     if (table != NULL)
         table->ncclGetVersion(&version);
-    return table != NULL && version_accepted(NVIDIA_NCCL, version, diag) ? table : NULL;
+    return table != NULL && version_is_accepted(NVIDIA_NCCL, version, diag) ? table : NULL;
 }
 #endif
 
 #ifdef HAVE_CUPTI
 static const struct cupti *cupti_given;
 
-void cupti_use(const struct cupti *table)
+void cupti_use_table(const struct cupti *table)
 {
     cupti_given = table;
 }
@@ -262,10 +263,10 @@ const struct cupti *cupti_library(struct diag *diag)
                                      functions, ARRAY_LEN(functions), &cupti};
     const struct cupti *table = cupti_given;
     uint32_t version = 0;
-    if (table == NULL && fill_once(&t, &filled, diag))
+    if (table == NULL && fill_table_once(&t, &filled, diag))
         table = &cupti;
     if (table != NULL)
         table->cuptiGetVersion(&version);
-    return table != NULL && version_accepted(NVIDIA_CUPTI, (int)version, diag) ? table : NULL;
+    return table != NULL && version_is_accepted(NVIDIA_CUPTI, (int)version, diag) ? table : NULL;
 }
 #endif

@@ -111,21 +111,21 @@ struct cupti {
  * version. Any thread may call. */
 const struct cublaslt *cublaslt_open(struct diag *diag);
 /* Makes cublaslt_open() return this table from now on; for tests that emulate a device. */
-void cublaslt_use(const struct cublaslt *table);
+void cublaslt_use_table(const struct cublaslt *table);
 #ifdef HAVE_CUDNN
 const struct cudnn *cudnn_open(struct diag *diag);
-void cudnn_use(const struct cudnn *table); /* as cublaslt_use() */
+void cudnn_use_table(const struct cudnn *table); /* as cublaslt_use_table() */
 /* Returns why NVRTC, with which cuDNN compiles its kernels, cannot be opened; NULL: it can. Call after
  * cudnn_open(). */
-const char *cudnn_compiler_missing(void);
+const char *cudnn_why_no_compiler(void);
 #endif
 #ifdef HAVE_NCCL
 const struct nccl *nccl_open(struct diag *diag);
-void nccl_use(const struct nccl *table); /* as cublaslt_use() */
+void nccl_use_table(const struct nccl *table); /* as cublaslt_use_table() */
 #endif
 #ifdef HAVE_CUPTI
 const struct cupti *cupti_library(struct diag *diag);
-void cupti_use(const struct cupti *table); /* as cublaslt_use() */
+void cupti_use_table(const struct cupti *table); /* as cublaslt_use_table() */
 #endif
 
 /* Opens any other library by the first of its possible names that works ("libx.so.13", ...). On failure returns NULL,
@@ -135,7 +135,7 @@ void *library_open(const char *const *names, size_t count, const char *folder, s
  * library's folder and in the neighbouring folders that pip's wheels use. NULL: it was not found. */
 void *library_open_near(const char *name, const void *near);
 /* Returns a function of an opened library, or NULL and a message. */
-void *library_find(void *library, const char *library_name, const char *function,
-                   struct diag *diag);
+void *library_function(void *library, const char *library_name, const char *function,
+                       struct diag *diag);
 
 #endif

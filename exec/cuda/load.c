@@ -8,19 +8,21 @@
 
 #include <stdlib.h>
 
-/* The operations launched so far, by what chooses their kernels: shape, types and alignment of all operands. */
+/* The operations launched so far, by a key of what the choice of their kernels depends on: shape, and types and
+ * alignment of all operands. */
 struct launched_operations {
     struct id_map map;
-    uint64_t *key;
+    uint64_t *keys;
     uint32_t count, capacity;
 };
 
-static uint64_t key_of(const struct exec_run *run, const struct call *call)
+static uint64_t kernel_choice_key(const struct exec_run *run, const struct call *call)
 {
     const struct cuda_prepared *prepared = &cuda_of(run)->prepared[call->op];
     uint64_t key = hash_word(call->reads_softmax, run->ir->op.shape[call->op]);
-    key = hash_word(key, (uint64_t)prepared->epilogue << 2 | (uint64_t)prepared->adds_norm << 1 |
-                             prepared->computed_before);
+    key = hash_word(key, (uint64_t)prepared->epilogue << 2 |
+                             (uint64_t)prepared->computes_next_norm << 1 |
+                             prepared->is_computed_by_previous_op);
     if (call->routed_rows != NULL) /* ranks have groups of other sizes */
         key = hash_word(key, call->rank);
     for (uint32_t k = 0; k < (uint32_t)call->read_count + call->write_count; k++) {
@@ -32,21 +34,22 @@ static uint64_t key_of(const struct exec_run *run, const struct call *call)
 }
 
 /* Returns true the first time that it is called with a key. */
-static bool is_new(struct launched_operations *loaded, uint64_t key)
+static bool insert_if_new(struct launched_operations *loaded, uint64_t key)
 {
     for (struct id_probe p = id_map_start(&loaded->map, key); id_map_next(&loaded->map, &p);)
-        if (loaded->key[p.row] == key)
+        if (loaded->keys[p.row] == key)
             return false;
     if (loaded->count == loaded->capacity) {
         loaded->capacity = (uint32_t)heap_next_capacity(loaded->capacity, loaded->count + 1);
-        loaded->key = heap_realloc(loaded->key, loaded->capacity, sizeof *loaded->key);
+        loaded->keys = heap_realloc(loaded->keys, loaded->capacity, sizeof *loaded->keys);
     }
     id_map_add(&loaded->map, key, loaded->count);
-    loaded->key[loaded->count++] = key;
+    loaded->keys[loaded->count++] = key;
     return true;
 }
 
-/* Tokens, labels and positions are indices, and earlier launches may have written any bits there. */
+/* Zeroes operands that hold indices (tokens, labels, positions), since earlier launches may have left invalid
+ * indices there. */
 static bool clear_indices(struct cuda_stream *stream, const struct call *call)
 {
     cudaError_t error = cudaSuccess;
@@ -55,11 +58,12 @@ static bool clear_indices(struct cuda_stream *stream, const struct call *call)
             error = cudaMemsetAsync(call->read[k].data, 0,
                                     call->read[k].element_count * dtype_bytes(DTYPE_I32),
                                     stream->handle);
-    return error == cudaSuccess || cuda_failed(stream->rank, call->op, "cudaMemsetAsync", error);
+    return error == cudaSuccess ||
+           cuda_record_failure(stream->rank, call->op, "cudaMemsetAsync", error);
 }
 
-/* Sums by which ranks that share a GPU reduce. NCCL loads its kernels when it connects. */
-static bool load_sum(struct cuda_stream *stream, const struct call *call)
+/* Launches the kernel with which ranks that share a GPU reduce. NCCL loads its own kernels when it connects. */
+static bool launch_reduction(struct cuda_stream *stream, const struct call *call)
 {
     const void *from[CUDA_REDUCE_MEMBERS];
     struct exec_run *run = stream->rank->run;
@@ -74,36 +78,36 @@ static bool load_sum(struct cuda_stream *stream, const struct call *call)
         (struct cuda_array){call->write[0].data, call->write[0].dtype}, from, (int)size, false,
         (int64_t)call->write[0].element_count / size, stream->handle);
     return error == cudaSuccess ||
-           cuda_failed(stream->rank, call->op, "launching a reduction", error);
+           cuda_record_failure(stream->rank, call->op, "launching a reduction", error);
 }
 
 /* Waits until an op has ended. The next one may be on another stream and read what this one writes: ops share the
  * arena, and their waits are not in force here. */
-static bool wait_for(struct cuda_stream *stream, const struct call *call)
+static bool wait_until_ended(struct cuda_stream *stream, const struct call *call)
 {
     cudaError_t error = cudaDeviceSynchronize();
     return error == cudaSuccess ||
-           cuda_failed(stream->rank, call->op, "cudaDeviceSynchronize (after its first launch)",
-                       error);
+           cuda_record_failure(stream->rank, call->op,
+                               "cudaDeviceSynchronize (after its first launch)", error);
 }
 
-static bool load_op(struct launched_operations *loaded, struct cuda_rank *rank, uint32_t op)
+static bool launch_op_once(struct launched_operations *loaded, struct cuda_rank *rank, uint32_t op)
 {
     struct exec_run *run = rank->run;
-    struct cuda_stream *stream = &rank->stream[run->ir->op.stream[op]];
+    struct cuda_stream *stream = &rank->streams[run->ir->op.stream[op]];
     struct call call;
     switch (work_kind_info((enum work_kind)run->ir->op.kind[op])->stream) {
     case STREAM_COMPUTE:
-        if (run->ir->stream[stream->stream].stream_class == STREAM_HOST)
+        if (run->ir->stream[stream->stream_row].stream_class == STREAM_HOST)
             return true;
         run_fill_call(run, rank->rank, op, &call);
-        return !is_new(loaded, key_of(run, &call)) ||
+        return !insert_if_new(loaded, kernel_choice_key(run, &call)) ||
                (clear_indices(stream, &call) && cuda_kernels[run->ir->op.kind[op]](stream, &call) &&
-                wait_for(stream, &call));
+                wait_until_ended(stream, &call));
     case STREAM_COMM:
         run_fill_call(run, rank->rank, op, &call);
-        return !is_new(loaded, key_of(run, &call)) ||
-               (load_sum(stream, &call) && wait_for(stream, &call));
+        return !insert_if_new(loaded, kernel_choice_key(run, &call)) ||
+               (launch_reduction(stream, &call) && wait_until_ended(stream, &call));
     default: /* copies have no kernels */
         return true;
     }
@@ -116,11 +120,13 @@ static enum status clear_device_memory(struct cuda *cuda, struct diag *diag)
     cudaError_t error = cudaSuccess;
     for (uint32_t r = run->first_rank;
          r < run->first_rank + run->rank_count && error == cudaSuccess; r++)
-        error = cudaMemset(cuda->rank[r].memory[MEMORY_HBM], 0, run->ir->planned_bytes[MEMORY_HBM]);
+        error = cudaMemset(cuda->rank_states[r].memory[MEMORY_HBM], 0,
+                           run->ir->planned_bytes[MEMORY_HBM]);
     if (error != cudaSuccess)
-        return cuda_refused(diag, "cudaMemset", error);
+        return cuda_report_error(diag, "cudaMemset", error);
     error = cudaDeviceSynchronize();
-    return error == cudaSuccess ? STATUS_OK : cuda_refused(diag, "cudaDeviceSynchronize", error);
+    return error == cudaSuccess ? STATUS_OK
+                                : cuda_report_error(diag, "cudaDeviceSynchronize", error);
 }
 
 enum status cuda_load_kernels(struct cuda *cuda, struct diag *diag)
@@ -133,10 +139,10 @@ enum status cuda_load_kernels(struct cuda *cuda, struct diag *diag)
         for (uint32_t k = 0; k < assignment_op_count(&run->assignment, r) && going; k++)
             if (assignment_op_works_on_rank(&run->assignment, r,
                                             assignment_first_op(&run->assignment, r) + k))
-                going =
-                    load_op(&loaded, &cuda->rank[r], assignment_first_op(&run->assignment, r) + k);
+                going = launch_op_once(&loaded, &cuda->rank_states[r],
+                                       assignment_first_op(&run->assignment, r) + k);
     id_map_release(&loaded.map);
-    free(loaded.key);
+    free(loaded.keys);
     if (status != STATUS_OK)
         return status;
     if (!going)

@@ -2,9 +2,9 @@
  *
  * An op that has reached the head of its stream records its `begin` and waits here. The last member to arrive
  * launches the communication for all. Each member's stream waits for the `begin` of its peers, fetches its own part
- * from their buffers, and records `moved`; before it continues it waits for the `moved` of its peers, so that no
- * buffer is reused while another member reads it. Streams wait only for events that have been recorded. Sums run over
- * members in their order: the same bits on every rank and in every run. */
+ * from their buffers, and records `copies_ended`; before it continues it waits for the `copies_ended` of its peers,
+ * so that no buffer is reused while another member reads it. Streams wait only for events that have been recorded.
+ * Sums run over members in their order: the same bits on every rank and in every run. */
 #include "exec/cuda/cuda.h"
 
 #include "base/arena.h"
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An op of one member. */
+/* The op of one member of a rendezvous. */
 struct collective_part {
     struct cuda_stream *stream; /* NULL: has not arrived */
     uint32_t op;
@@ -22,21 +22,23 @@ struct collective_part {
 
 /* A collective of a group instance, or a message between two ranks. */
 struct rendezvous {
-    struct collective_part *part; /* (size) */
-    uint32_t size, arrived_members;
+    struct collective_part *parts; /* (size) */
+    uint32_t member_count, arrived_members;
 };
 
-/* All calls of one group instance are together: (groups, instances, calls). */
+/* The rendezvous of all collectives are ordered by group, then by instance, then by call. */
 struct loopback_meetings {
     struct arena arena;
-    uint32_t *begin; /* (groups) the first rendezvous of the group */
+    uint32_t *first_rendezvous; /* (groups) the row of the group's first rendezvous */
     struct rendezvous *rendezvous;
     uint32_t rendezvous_count;
-    struct rendezvous *message; /* (plan.message_count) sender, receiver */
-    const void **sources;       /* (most members) */
+    /* (assignment.message_count) rendezvous of a sender and a receiver */
+    struct rendezvous *message_rendezvous;
+    /* (most members of a group) scratch for the addresses of send buffers */
+    const void **send_addresses;
 };
 
-static struct rendezvous *meetings_new(struct loopback_meetings *l, uint32_t count, uint32_t size)
+static struct rendezvous *rendezvous_new(struct loopback_meetings *l, uint32_t count, uint32_t size)
 {
     struct rendezvous *rendezvous = arena_array(&l->arena, count, sizeof *rendezvous);
     for (uint32_t i = 0; i < count; i++)
@@ -51,9 +53,9 @@ enum status loopback_open(struct cuda *cuda, struct diag *diag)
     const struct assignment *assignment = &cuda->run->assignment;
     struct loopback_meetings *l = heap_zalloc(1, sizeof *l);
     cuda->loopback = l;
-    l->begin = arena_array(&l->arena, ir->group_count, sizeof *l->begin);
+    l->first_rendezvous = arena_array(&l->arena, ir->group_count, sizeof *l->first_rendezvous);
     for (uint32_t g = 0; g < ir->group_count; g++) {
-        l->begin[g] = l->rendezvous_count;
+        l->first_rendezvous[g] = l->rendezvous_count;
         l->rendezvous_count += assignment->instance_count[g] * assignment->most_calls[g];
         if (assignment->most_calls[g] > 0 && assignment->group_size[g] > CUDA_REDUCE_MEMBERS)
             return diag_error(diag, (struct loc){cuda->run->schedule_name, 0, 0}, STATUS_BAD_INPUT,
@@ -64,12 +66,13 @@ enum status loopback_open(struct cuda *cuda, struct diag *diag)
     l->rendezvous = arena_array(&l->arena, l->rendezvous_count, sizeof *l->rendezvous);
     for (uint32_t g = 0; g < ir->group_count; g++) {
         uint32_t count = assignment->instance_count[g] * assignment->most_calls[g];
-        struct rendezvous *made = meetings_new(l, count, assignment->group_size[g]);
+        struct rendezvous *made = rendezvous_new(l, count, assignment->group_size[g]);
         if (count > 0)
-            memcpy(&l->rendezvous[l->begin[g]], made, count * sizeof *made);
+            memcpy(&l->rendezvous[l->first_rendezvous[g]], made, count * sizeof *made);
     }
-    l->message = meetings_new(l, assignment->message_count, 2);
-    l->sources = (const void **)arena_array(&l->arena, CUDA_REDUCE_MEMBERS, sizeof *l->sources);
+    l->message_rendezvous = rendezvous_new(l, assignment->message_count, 2);
+    l->send_addresses =
+        (const void **)arena_array(&l->arena, CUDA_REDUCE_MEMBERS, sizeof *l->send_addresses);
     return STATUS_OK;
 }
 
@@ -85,62 +88,63 @@ static void clear_parts(struct rendezvous *rendezvous, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         rendezvous[i].arrived_members = 0;
-        memset(rendezvous[i].part, 0, rendezvous[i].size * sizeof *rendezvous[i].part);
+        memset(rendezvous[i].parts, 0, rendezvous[i].member_count * sizeof *rendezvous[i].parts);
     }
 }
 
 void loopback_begin_step(struct cuda *cuda)
 {
     clear_parts(cuda->loopback->rendezvous, cuda->loopback->rendezvous_count);
-    clear_parts(cuda->loopback->message, cuda->run->assignment.message_count);
+    clear_parts(cuda->loopback->message_rendezvous, cuda->run->assignment.message_count);
 }
 
 /* ---- one rendezvous ---- */
 
-static cudaEvent_t begin_of(const struct collective_part *part)
+static cudaEvent_t begin_event(const struct collective_part *part)
 {
-    return cuda_events(part->stream->rank, part->op)->begin;
+    return cuda_events_of(part->stream->rank, part->op)->begin;
 }
 
-static cudaEvent_t moved_of(const struct collective_part *part)
+static cudaEvent_t copies_ended_event(const struct collective_part *part)
 {
-    return cuda_events(part->stream->rank, part->op)->copies_ended;
+    return cuda_events_of(part->stream->rank, part->op)->copies_ended;
 }
 
 /* Makes a member's stream wait for an event of every other member. */
-static bool hold_for_others(const struct rendezvous *m, uint32_t own,
-                            cudaEvent_t (*event)(const struct collective_part *part))
+static bool wait_for_peers_event(const struct rendezvous *m, uint32_t own,
+                                 cudaEvent_t (*event)(const struct collective_part *part))
 {
-    for (uint32_t k = 0; k < m->size; k++)
-        if (k != own && !cuda_hold(m->part[own].stream, m->part[own].op, event(&m->part[k])))
+    for (uint32_t k = 0; k < m->member_count; k++)
+        if (k != own &&
+            !cuda_wait_event(m->parts[own].stream, m->parts[own].op, event(&m->parts[k])))
             return false;
     return true;
 }
 
-static bool record_moved(const struct collective_part *part)
+static bool record_copies_ended(const struct collective_part *part)
 {
-    return cuda_record(part->stream, part->op, moved_of(part));
+    return cuda_record_event(part->stream, part->op, copies_ended_event(part));
 }
 
-static void *element_of(struct operand operand, uint64_t i)
+static void *element_address(struct operand operand, uint64_t i)
 {
     return (char *)operand.data + i * dtype_bytes((enum dtype)operand.dtype);
 }
 
-/* Enqueues a copy of elements, unless the two addresses are equal, as they often are. */
-static bool fetch_part(const struct collective_part *part, void *to, const void *from,
-                       uint64_t count)
+/* Enqueues a copy of elements; does nothing if the two addresses are equal, as for collectives in place. */
+static bool copy_elements(const struct collective_part *part, void *to, const void *from,
+                          uint64_t count)
 {
     const struct operand *any =
         part->call.write_count > 0 ? &part->call.write[0] : &part->call.read[0];
     if (to == from || count == 0)
         return true;
-    cuda_owns(part->stream->rank, part->op);
+    cuda_begin_launches_of(part->stream->rank, part->op);
     cudaError_t error = cudaMemcpyAsync(to, from, count * dtype_bytes((enum dtype)any->dtype),
                                         cudaMemcpyDeviceToDevice, part->stream->handle);
-    cuda_owned();
+    cuda_end_launches();
     return error == cudaSuccess ||
-           cuda_failed(part->stream->rank, part->op, "cudaMemcpyAsync", error);
+           cuda_record_failure(part->stream->rank, part->op, "cudaMemcpyAsync", error);
 }
 
 /* Returns where this member's slice of `count` elements begins in the send buffer of member k: usually at `begin`.
@@ -149,9 +153,9 @@ static uint64_t slice_begin(const struct rendezvous *m, const struct collective_
                             uint32_t k, uint64_t begin, uint64_t count)
 {
     const struct work *work = part->call.work;
-    uint32_t own = (uint32_t)(part - m->part);
+    uint32_t own = (uint32_t)(part - m->parts);
     bool relative = work->kind == WORK_REDUCE_SCATTER && work->collective.relative != 0;
-    return relative ? (k + m->size - own) % m->size * count : begin;
+    return relative ? (k + m->member_count - own) % m->member_count * count : begin;
 }
 
 /* Enqueues to = sum or maximum over members of their slices of `count` elements. */
@@ -161,55 +165,57 @@ static bool reduce_parts(struct loopback_meetings *l, const struct rendezvous *m
 {
     if (count == 0)
         return true;
-    for (uint32_t k = 0; k < m->size; k++)
-        l->sources[k] = element_of(m->part[k].call.read[0], slice_begin(m, part, k, begin, count));
+    for (uint32_t k = 0; k < m->member_count; k++)
+        l->send_addresses[k] =
+            element_address(m->parts[k].call.read[0], slice_begin(m, part, k, begin, count));
     struct cuda_array array = {to, part->call.write[0].dtype};
-    cuda_owns(part->stream->rank, part->op);
+    cuda_begin_launches_of(part->stream->rank, part->op);
     cudaError_t error =
-        (cudaError_t)cuda_reduce(array, l->sources, (int)m->size, reduction == REDUCE_MAX,
-                                 (int64_t)count, part->stream->handle);
-    cuda_owned();
+        (cudaError_t)cuda_reduce(array, l->send_addresses, (int)m->member_count,
+                                 reduction == REDUCE_MAX, (int64_t)count, part->stream->handle);
+    cuda_end_launches();
     return error == cudaSuccess ||
-           cuda_failed(part->stream->rank, part->op, "launching a reduction", error);
+           cuda_record_failure(part->stream->rank, part->op, "launching a reduction", error);
 }
 
-/* Fetches the rows of an exchange: those that this member needs of each other, or, back, those that it sent to each.
- * The rest of the room is zeroed. */
-static bool fetch_rows(const struct rendezvous *m, uint32_t own)
+/* Fetches the rows of an EXCHANGE: the rows that this member needs of each other or, in the direction back, the rows
+ * that it sent to each. The rest of the result is zeroed. */
+static bool fetch_needed_rows(const struct rendezvous *m, uint32_t own)
 {
-    const struct collective_part *part = &m->part[own];
+    const struct collective_part *part = &m->parts[own];
     const struct operand *to = &part->call.write[0];
     const struct work *work = part->call.work;
     const bool back = work->exchange.back != 0;
     const int64_t width = work->exchange.width;
     const int64_t *into =
         back ? part->call.needed_rows->sent.first : part->call.needed_rows->received.first;
-    cuda_owns(part->stream->rank, part->op);
+    cuda_begin_launches_of(part->stream->rank, part->op);
     cudaError_t error = cudaMemsetAsync(
         to->data, 0, to->element_count * dtype_bytes((enum dtype)to->dtype), part->stream->handle);
-    cuda_owned();
+    cuda_end_launches();
     if (error != cudaSuccess)
-        return cuda_failed(part->stream->rank, part->op, "cudaMemsetAsync", error);
-    for (uint32_t k = 0; k < m->size; k++) {
-        const struct call *other = &m->part[k].call;
+        return cuda_record_failure(part->stream->rank, part->op, "cudaMemsetAsync", error);
+    for (uint32_t k = 0; k < m->member_count; k++) {
+        const struct call *other = &m->parts[k].call;
         const int64_t *from =
             back ? other->needed_rows->received.first : other->needed_rows->sent.first;
         for (int64_t p = 0; p < work->exchange.parts; p++)
-            if (!fetch_part(part,
-                            element_of(*to, (uint64_t)((p * work->exchange.to + into[k]) * width)),
-                            element_of(other->read[0],
-                                       (uint64_t)((p * work->exchange.rows + from[own]) * width)),
-                            (uint64_t)((into[k + 1] - into[k]) * width)))
+            if (!copy_elements(
+                    part,
+                    element_address(*to, (uint64_t)((p * work->exchange.to + into[k]) * width)),
+                    element_address(other->read[0],
+                                    (uint64_t)((p * work->exchange.rows + from[own]) * width)),
+                    (uint64_t)((into[k + 1] - into[k]) * width)))
                 return false;
     }
     return true;
 }
 
-/* Fetches rows of experts: ahead, those that each member has dealt to this one's experts; back, those that this one has
- * dealt. */
-static bool fetch_dealt(const struct rendezvous *m, uint32_t own)
+/* Fetches rows of experts: in the direction ahead the rows that each member sends to this one's experts, in the
+ * direction back the rows that this one sent. */
+static bool fetch_routed_rows(const struct rendezvous *m, uint32_t own)
 {
-    const struct collective_part *part = &m->part[own];
+    const struct collective_part *part = &m->parts[own];
     const struct work *work = part->call.work;
     const uint64_t cols = (uint64_t)work->all_to_all.cols;
     const bool ahead = work->all_to_all.ahead > 0;
@@ -218,39 +224,40 @@ static bool fetch_dealt(const struct rendezvous *m, uint32_t own)
     uint64_t before = 0, first = 0;
     for (uint32_t k = 0; k < own; k++)
         first += (uint64_t)assignment_copies_for_member(part->call.routed_rows, k) * cols;
-    for (uint32_t k = 0; k < m->size; k++) {
+    for (uint32_t k = 0; k < m->member_count; k++) {
         const uint64_t theirs =
             (uint64_t)assignment_copies_for_member(part->call.routed_rows, k) * cols;
-        if (!fetch_part(part, element_of(part->call.write[0], ahead ? k * mine : before),
-                        element_of(m->part[k].call.read[0], ahead ? first : own * theirs),
-                        ahead ? mine : theirs))
+        if (!copy_elements(part, element_address(part->call.write[0], ahead ? k * mine : before),
+                           element_address(m->parts[k].call.read[0], ahead ? first : own * theirs),
+                           ahead ? mine : theirs))
             return false;
         before += theirs;
     }
     return true;
 }
 
-static bool gather_parts(struct loopback_meetings *l, const struct rendezvous *m, uint32_t own)
+static bool compute_member_result(struct loopback_meetings *l, const struct rendezvous *m,
+                                  uint32_t own)
 {
-    const struct collective_part *part = &m->part[own];
+    const struct collective_part *part = &m->parts[own];
     const struct work *work = part->call.work;
     struct operand to = part->call.write[0];
-    uint64_t each = to.element_count / m->size;
+    uint64_t each = to.element_count / m->member_count;
     uint32_t from = own;
     bool going = true;
     switch ((enum work_kind)work->kind) {
     case WORK_ALL_TO_ALL:
         if (part->call.routed_rows != NULL)
-            return fetch_dealt(m, own);
-        for (uint32_t k = 0; k < m->size && going; k++)
-            going = fetch_part(part, element_of(to, k * each),
-                               element_of(m->part[k].call.read[0], own * each), each);
+            return fetch_routed_rows(m, own);
+        for (uint32_t k = 0; k < m->member_count && going; k++)
+            going = copy_elements(part, element_address(to, k * each),
+                                  element_address(m->parts[k].call.read[0], own * each), each);
         return going;
     case WORK_ALL_GATHER:
-        for (uint32_t k = 0; k < m->size && going; k++) {
-            from = work->collective.relative ? (own + m->size - k) % m->size : k;
-            going =
-                fetch_part(part, element_of(to, k * each), m->part[from].call.read[0].data, each);
+        for (uint32_t k = 0; k < m->member_count && going; k++) {
+            from = work->collective.relative ? (own + m->member_count - k) % m->member_count : k;
+            going = copy_elements(part, element_address(to, k * each),
+                                  m->parts[from].call.read[0].data, each);
         }
         return going;
     case WORK_REDUCE_SCATTER:
@@ -261,18 +268,19 @@ static bool gather_parts(struct loopback_meetings *l, const struct rendezvous *m
                reduce_parts(l, m, part, to.data, 0, to.element_count, REDUCE_SUM);
     case WORK_BROADCAST:
         from = (uint32_t)work->broadcast.root;
-        return fetch_part(part, to.data, m->part[from].call.read[0].data, to.element_count);
+        return copy_elements(part, to.data, m->parts[from].call.read[0].data, to.element_count);
     case WORK_SCATTER:
         from = (uint32_t)work->broadcast.root;
-        return fetch_part(part, to.data,
-                          element_of(m->part[from].call.read[0], own * to.element_count),
-                          to.element_count);
+        return copy_elements(part, to.data,
+                             element_address(m->parts[from].call.read[0], own * to.element_count),
+                             to.element_count);
     case WORK_EXCHANGE:
-        return fetch_rows(m, own);
+        return fetch_needed_rows(m, own);
     default: { /* WORK_SHIFT */
-        int64_t by = work->p2p.by % (int64_t)m->size;
-        from = (uint32_t)(((int64_t)own - by + (int64_t)m->size) % (int64_t)m->size);
-        return fetch_part(part, to.data, m->part[from].call.read[0].data, to.element_count);
+        int64_t by = work->p2p.by % (int64_t)m->member_count;
+        from =
+            (uint32_t)(((int64_t)own - by + (int64_t)m->member_count) % (int64_t)m->member_count);
+        return copy_elements(part, to.data, m->parts[from].call.read[0].data, to.element_count);
     }
     }
 }
@@ -281,52 +289,55 @@ static bool gather_parts(struct loopback_meetings *l, const struct rendezvous *m
  * place this is safe: only its owner touches a slice before all members have read theirs. */
 static bool all_reduce(struct loopback_meetings *l, const struct rendezvous *m)
 {
-    uint64_t count = m->part[0].call.write[0].element_count, each = (count + m->size - 1) / m->size;
-    enum reduce_op reduction = (enum reduce_op)m->part[0].call.work->all_reduce.op;
+    uint64_t count = m->parts[0].call.write[0].element_count,
+             each = (count + m->member_count - 1) / m->member_count;
+    enum reduce_op reduction = (enum reduce_op)m->parts[0].call.work->all_reduce.op;
     bool going = true;
-    for (uint32_t i = 0; i < m->size && going; i++) {
-        const struct collective_part *part = &m->part[i];
+    for (uint32_t i = 0; i < m->member_count && going; i++) {
+        const struct collective_part *part = &m->parts[i];
         uint64_t begin = i * each < count ? i * each : count;
         uint64_t end = begin + each < count ? begin + each : count;
-        going = hold_for_others(m, i, begin_of) &&
-                reduce_parts(l, m, part, element_of(part->call.write[0], begin), begin, end - begin,
-                             reduction) &&
-                record_moved(part);
+        going = wait_for_peers_event(m, i, begin_event) &&
+                reduce_parts(l, m, part, element_address(part->call.write[0], begin), begin,
+                             end - begin, reduction) &&
+                record_copies_ended(part);
     }
-    for (uint32_t i = 0; i < m->size && going; i++) {
-        const struct collective_part *part = &m->part[i];
-        going = hold_for_others(m, i, moved_of);
-        for (uint32_t k = 0; k < m->size && going; k++) {
+    for (uint32_t i = 0; i < m->member_count && going; i++) {
+        const struct collective_part *part = &m->parts[i];
+        going = wait_for_peers_event(m, i, copies_ended_event);
+        for (uint32_t k = 0; k < m->member_count && going; k++) {
             uint64_t begin = k * each < count ? k * each : count;
             uint64_t end = begin + each < count ? begin + each : count;
-            going = k == i || fetch_part(part, element_of(part->call.write[0], begin),
-                                         element_of(m->part[k].call.write[0], begin), end - begin);
+            going = k == i ||
+                    copy_elements(part, element_address(part->call.write[0], begin),
+                                  element_address(m->parts[k].call.write[0], begin), end - begin);
         }
     }
     /* the events that other streams wait for are in use: new ones are recorded */
-    for (uint32_t i = 0; i < m->size && going; i++)
-        going = record_moved(&m->part[i]);
+    for (uint32_t i = 0; i < m->member_count && going; i++)
+        going = record_copies_ended(&m->parts[i]);
     return going;
 }
 
-static bool collective(struct loopback_meetings *l, const struct rendezvous *m)
+static bool run_collective(struct loopback_meetings *l, const struct rendezvous *m)
 {
     bool going = true;
-    if (m->part[0].call.work->kind == WORK_ALL_REDUCE) {
+    if (m->parts[0].call.work->kind == WORK_ALL_REDUCE) {
         going = all_reduce(l, m);
     } else {
-        for (uint32_t i = 0; i < m->size && going; i++)
-            going = hold_for_others(m, i, begin_of) && gather_parts(l, m, i) &&
-                    record_moved(&m->part[i]);
+        for (uint32_t i = 0; i < m->member_count && going; i++)
+            going = wait_for_peers_event(m, i, begin_event) && compute_member_result(l, m, i) &&
+                    record_copies_ended(&m->parts[i]);
     }
-    for (uint32_t i = 0; i < m->size && going; i++)
-        going = hold_for_others(m, i, moved_of) && cuda_end(m->part[i].stream, m->part[i].op);
+    for (uint32_t i = 0; i < m->member_count && going; i++)
+        going = wait_for_peers_event(m, i, copies_ended_event) &&
+                cuda_record_end(m->parts[i].stream, m->parts[i].op);
     return going;
 }
 
-static bool carry_message(const struct rendezvous *m)
+static bool exchange_message(const struct rendezvous *m)
 {
-    const struct collective_part *sender = &m->part[0], *receiver = &m->part[1];
+    const struct collective_part *sender = &m->parts[0], *receiver = &m->parts[1];
     const struct operand *from = &sender->call.read[0], *to = &receiver->call.write[0];
     if (from->element_count != to->element_count || from->dtype != to->dtype) {
         run_record_failure(sender->stream->rank->run, sender->stream->rank->rank, sender->op,
@@ -336,17 +347,19 @@ static bool carry_message(const struct rendezvous *m)
                            to->element_count, dtype_name((enum dtype)to->dtype));
         return false;
     }
-    return cuda_hold(receiver->stream, receiver->op, begin_of(sender)) &&
-           fetch_part(receiver, to->data, from->data, to->element_count) &&
-           record_moved(receiver) && cuda_hold(sender->stream, sender->op, moved_of(receiver)) &&
-           cuda_end(receiver->stream, receiver->op) && cuda_end(sender->stream, sender->op);
+    return cuda_wait_event(receiver->stream, receiver->op, begin_event(sender)) &&
+           copy_elements(receiver, to->data, from->data, to->element_count) &&
+           record_copies_ended(receiver) &&
+           cuda_wait_event(sender->stream, sender->op, copies_ended_event(receiver)) &&
+           cuda_record_end(receiver->stream, receiver->op) &&
+           cuda_record_end(sender->stream, sender->op);
 }
 
 /* Checks that all members call the same kind with equal counts of the same type. */
 static bool members_agree(const struct rendezvous *m)
 {
-    for (uint32_t k = 1; k < m->size; k++) {
-        const struct collective_part *one = &m->part[0], *other = &m->part[k];
+    for (uint32_t k = 1; k < m->member_count; k++) {
+        const struct collective_part *one = &m->parts[0], *other = &m->parts[k];
         const struct operand *a =
             one->call.read_count > 0 ? &one->call.read[0] : &one->call.write[0];
         const struct operand *b =
@@ -375,27 +388,27 @@ bool loopback_arrive(struct cuda_stream *stream, uint32_t op)
     enum work_kind kind = (enum work_kind)run->ir->op.kind[op];
     struct rendezvous *m;
     if (kind == WORK_SEND || kind == WORK_RECV) {
-        m = &l->message[assignment_message_number(assignment, rank, op)];
+        m = &l->message_rendezvous[assignment_message_number(assignment, rank, op)];
         index = kind == WORK_RECV;
     } else {
         uint32_t group = (uint32_t)work_comm_group(ir_work(run->ir, op));
-        m = &l->rendezvous[l->begin[group] +
+        m = &l->rendezvous[l->first_rendezvous[group] +
                            assignment_group_instance(assignment, rank, group) *
                                assignment->most_calls[group] +
                            assignment->call_number[op]];
         index = assignment_group_index(assignment, rank, group);
     }
-    struct collective_part *part = &m->part[index];
+    struct collective_part *part = &m->parts[index];
     part->stream = stream;
     part->op = op;
     run_fill_call(run, rank, op, &part->call);
-    if (!cuda_record(stream, op, begin_of(part)) || ++m->arrived_members < m->size)
+    if (!cuda_record_event(stream, op, begin_event(part)) || ++m->arrived_members < m->member_count)
         return false;
-    bool going = kind == WORK_SEND || kind == WORK_RECV ? carry_message(m)
-                                                        : members_agree(m) && collective(l, m);
-    for (uint32_t k = 0; k < m->size && going; k++) {
-        m->part[k].stream->peers_missing = false;
-        m->part[k].stream->launched++;
+    bool going = kind == WORK_SEND || kind == WORK_RECV ? exchange_message(m)
+                                                        : members_agree(m) && run_collective(l, m);
+    for (uint32_t k = 0; k < m->member_count && going; k++) {
+        m->parts[k].stream->waits_for_peers = false;
+        m->parts[k].stream->launched_ops++;
     }
     return going;
 }

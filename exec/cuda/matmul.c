@@ -12,16 +12,16 @@
 struct product {
     struct product_shape shape;
     cublasLtMatmulDesc_t desc;
-    cublasLtMatrixLayout_t a, b, y; /* as cuBLASLt sees them: a is our b */
+    cublasLtMatrixLayout_t a, b, y; /* layouts as cuBLASLt sees them: its a is our b */
     cublasLtMatmulAlgo_t algorithm;
     float beta;
     struct product *next;
 };
 
 struct products {
-    const struct cublaslt *lt;
+    const struct cublaslt *cublaslt;
     cublasLtHandle_t handle;
-    struct product *first;
+    struct product *first_product;
 };
 
 static const cudaDataType_t types[DTYPE_COUNT] = {
@@ -29,20 +29,20 @@ static const cudaDataType_t types[DTYPE_COUNT] = {
     [DTYPE_E4M3] = CUDA_R_8F_E4M3, [DTYPE_E5M2] = CUDA_R_8F_E5M2,
 };
 
-const char *product_error(const struct products *products, int status)
+const char *product_error_text(const struct products *products, int status)
 {
-    return products->lt->cublasLtGetStatusString((cublasStatus_t)status);
+    return products->cublaslt->cublasLtGetStatusString((cublasStatus_t)status);
 }
 
 struct products *products_new(const struct cublaslt *cublaslt, struct diag *diag)
 {
     struct products *products = heap_zalloc(1, sizeof *products);
-    products->lt = cublaslt;
+    products->cublaslt = cublaslt;
     cublasStatus_t status = cublaslt->cublasLtCreate(&products->handle);
     if (status == CUBLAS_STATUS_SUCCESS)
         return products;
     diag_error(diag, (struct loc){.name = "cublasLtCreate"}, STATUS_SYSTEM, "%s",
-               product_error(products, (int)status));
+               product_error_text(products, (int)status));
     free(products);
     return NULL;
 }
@@ -50,13 +50,13 @@ struct products *products_new(const struct cublaslt *cublaslt, struct diag *diag
 static void product_free(const struct products *products, struct product *product)
 {
     if (product->desc != NULL)
-        products->lt->cublasLtMatmulDescDestroy(product->desc);
+        products->cublaslt->cublasLtMatmulDescDestroy(product->desc);
     if (product->a != NULL)
-        products->lt->cublasLtMatrixLayoutDestroy(product->a);
+        products->cublaslt->cublasLtMatrixLayoutDestroy(product->a);
     if (product->b != NULL)
-        products->lt->cublasLtMatrixLayoutDestroy(product->b);
+        products->cublaslt->cublasLtMatrixLayoutDestroy(product->b);
     if (product->y != NULL)
-        products->lt->cublasLtMatrixLayoutDestroy(product->y);
+        products->cublaslt->cublasLtMatrixLayoutDestroy(product->y);
     free(product);
 }
 
@@ -64,12 +64,12 @@ void products_free(struct products *products)
 {
     if (products == NULL)
         return;
-    while (products->first != NULL) {
-        struct product *next = products->first->next;
-        product_free(products, products->first);
-        products->first = next;
+    while (products->first_product != NULL) {
+        struct product *next = products->first_product->next;
+        product_free(products, products->first_product);
+        products->first_product = next;
     }
-    products->lt->cublasLtDestroy(products->handle);
+    products->cublaslt->cublasLtDestroy(products->handle);
     free(products);
 }
 
@@ -85,15 +85,15 @@ static cublasStatus_t make_layouts(const struct cublaslt *lt, struct product *p)
 {
     const struct product_shape *s = &p->shape;
     bool a_turned = s->form == MATMUL_TN, b_turned = s->form == MATMUL_NT;
-    const cudaDataType_t in = types[s->a_type], in_b = s->scaled ? types[s->b_type] : in;
+    const cudaDataType_t in = types[s->a_type], in_b = s->has_scales ? types[s->b_type] : in;
     uint64_t m = (uint64_t)s->m, n = (uint64_t)s->n, k = (uint64_t)s->k;
-    cublasStatus_t status =
-        lt->cublasLtMatrixLayoutCreate(&p->a, in_b, b_turned ? k : n, b_turned ? n : k, s->b_step);
+    cublasStatus_t status = lt->cublasLtMatrixLayoutCreate(&p->a, in_b, b_turned ? k : n,
+                                                           b_turned ? n : k, s->b_stride);
     if (status == CUBLAS_STATUS_SUCCESS)
         status = lt->cublasLtMatrixLayoutCreate(&p->b, in, a_turned ? m : k, a_turned ? k : m,
-                                                s->a_step);
+                                                s->a_stride);
     if (status == CUBLAS_STATUS_SUCCESS)
-        status = lt->cublasLtMatrixLayoutCreate(&p->y, types[s->y_type], n, m, s->y_step);
+        status = lt->cublasLtMatrixLayoutCreate(&p->y, types[s->y_type], n, m, s->y_stride);
     return status;
 }
 
@@ -103,13 +103,13 @@ static cublasStatus_t make_desc(const struct cublaslt *lt, struct product *p)
     const cublasOperation_t op_a = s->form == MATMUL_NT ? CUBLAS_OP_T : CUBLAS_OP_N;
     const cublasOperation_t op_b = s->form == MATMUL_TN ? CUBLAS_OP_T : CUBLAS_OP_N;
     static const cublasLtEpilogue_t epilogues[PRODUCT_EPILOGUE_COUNT][2] = {
-        /* without a bias, with one */
+        /* each without and with a bias */
         [PRODUCT_ALONE] = {CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_BIAS},
         [PRODUCT_GELU] = {CUBLASLT_EPILOGUE_GELU_AUX, CUBLASLT_EPILOGUE_GELU_AUX_BIAS},
         [PRODUCT_COLUMN_SUM] = {CUBLASLT_EPILOGUE_BGRADB, CUBLASLT_EPILOGUE_BGRADB}};
-    const cublasLtEpilogue_t epilogue = epilogues[s->epilogue][s->bias];
+    const cublasLtEpilogue_t epilogue = epilogues[s->epilogue][s->has_bias];
     const bool keeps = s->epilogue == PRODUCT_GELU, sums = s->epilogue == PRODUCT_COLUMN_SUM;
-    /* heuristics look at alignments */
+    /* the heuristics consider the alignment of these addresses */
     const void *somewhere = (const void *)(uintptr_t)256, *beside = (const void *)(uintptr_t)16;
     const struct {
         cublasLtMatmulDescAttributes_t name;
@@ -120,15 +120,17 @@ static cublasStatus_t make_desc(const struct cublaslt *lt, struct product *p)
         {CUBLASLT_MATMUL_DESC_TRANSA, &op_a, sizeof op_a, true},
         {CUBLASLT_MATMUL_DESC_TRANSB, &op_b, sizeof op_b, true},
         {CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue, true},
-        {CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &types[s->y_type], sizeof types[0], s->bias || sums},
-        {CUBLASLT_MATMUL_DESC_BIAS_POINTER, (const void *)&somewhere, sizeof somewhere, s->bias},
+        {CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &types[s->y_type], sizeof types[0],
+         s->has_bias || sums},
+        {CUBLASLT_MATMUL_DESC_BIAS_POINTER, (const void *)&somewhere, sizeof somewhere,
+         s->has_bias},
         {CUBLASLT_MATMUL_DESC_BIAS_POINTER, (const void *)&beside, sizeof beside, sums},
         {CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, (const void *)&beside, sizeof beside, keeps},
-        {CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &s->y_step, sizeof s->y_step, keeps},
+        {CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &s->y_stride, sizeof s->y_stride, keeps},
         {CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, (const void *)&somewhere, sizeof somewhere,
-         s->scaled},
+         s->has_scales},
         {CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, (const void *)&somewhere, sizeof somewhere,
-         s->scaled},
+         s->has_scales},
     };
     cublasStatus_t status = lt->cublasLtMatmulDescCreate(&p->desc, CUBLAS_COMPUTE_32F, CUDA_R_32F);
     for (size_t i = 0; i < ARRAY_LEN(attributes) && status == CUBLAS_STATUS_SUCCESS; i++)
@@ -141,14 +143,15 @@ static cublasStatus_t make_desc(const struct cublaslt *lt, struct product *p)
 /* True if the library may compute parts of k apart and add them up. */
 static bool may_split(const struct cublaslt *lt, const struct product_shape *shape)
 {
-    return shape->k % VERSION_SPLIT == 0 || version_rule(NVIDIA_CUBLASLT, VERSION_WHOLE_SPLITS,
-                                                         (int)lt->cublasLtGetVersion()) == NULL;
+    return shape->k % VERSION_SPLIT == 0 ||
+           version_find_rule(NVIDIA_CUBLASLT, VERSION_WHOLE_SPLITS,
+                             (int)lt->cublasLtGetVersion()) == NULL;
 }
 
 /* Returns the split-k schemes that are allowed: none if the library splits this k wrongly (may_split()). For 16-bit
  * types, a scheme that sums in the result's type, or in the result itself, is not allowed: it would round once for each
  * part. */
-static uint32_t splits_of(const struct cublaslt *lt, const struct product_shape *shape)
+static uint32_t allowed_split_schemes(const struct cublaslt *lt, const struct product_shape *shape)
 {
     return !may_split(lt, shape)        ? CUBLASLT_REDUCTION_SCHEME_NONE
            : shape->y_type == DTYPE_F32 ? CUBLASLT_REDUCTION_SCHEME_MASK /* any */
@@ -157,10 +160,10 @@ static uint32_t splits_of(const struct cublaslt *lt, const struct product_shape 
 
 static cublasStatus_t choose_algorithm(const struct products *products, struct product *p)
 {
-    const struct cublaslt *lt = products->lt;
+    const struct cublaslt *lt = products->cublaslt;
     const struct product_shape *s = &p->shape;
     const uint64_t workspace = PRODUCT_WORKSPACE;
-    const uint32_t splits = splits_of(lt, s);
+    const uint32_t splits = allowed_split_schemes(lt, s);
     const uint32_t a_bytes = 1u << s->b_align, b_bytes = 1u << s->a_align,
                    y_bytes = 1u << s->y_align;
     const struct {
@@ -198,15 +201,15 @@ const struct product *products_plan(struct products *products, const struct prod
                                     struct diag *diag)
 {
     static const char *const forms[] = {"nt", "nn", "tn"};
-    for (struct product *p = products->first; p != NULL; p = p->next)
+    for (struct product *p = products->first_product; p != NULL; p = p->next)
         if (memcmp(&p->shape, shape, sizeof *shape) == 0)
             return p;
     struct product *p = heap_zalloc(1, sizeof *p);
     p->shape = *shape;
-    p->beta = shape->accumulate ? 1 : 0;
-    cublasStatus_t status = make_layouts(products->lt, p);
+    p->beta = shape->accumulates ? 1 : 0;
+    cublasStatus_t status = make_layouts(products->cublaslt, p);
     if (status == CUBLAS_STATUS_SUCCESS)
-        status = make_desc(products->lt, p);
+        status = make_desc(products->cublaslt, p);
     if (status == CUBLAS_STATUS_SUCCESS)
         status = choose_algorithm(products, p);
     if (status != CUBLAS_STATUS_SUCCESS) {
@@ -214,22 +217,22 @@ const struct product *products_plan(struct products *products, const struct prod
             diag_error(diag, (struct loc){.name = "cublasLtMatmulAlgoGetHeuristic"}, STATUS_SYSTEM,
                        "%s: a product of %" PRId64 " x %" PRId64 " x %" PRId64
                        " (%s) of %s into %s%s%s",
-                       product_error(products, (int)status), shape->m, shape->n, shape->k,
+                       product_error_text(products, (int)status), shape->m, shape->n, shape->k,
                        forms[shape->form], dtype_name((enum dtype)shape->a_type),
-                       dtype_name((enum dtype)shape->y_type), shape->bias ? ", with bias" : "",
-                       shape->accumulate ? ", added up" : "");
+                       dtype_name((enum dtype)shape->y_type), shape->has_bias ? ", with bias" : "",
+                       shape->accumulates ? ", added up" : "");
         product_free(products, p);
         return NULL;
     }
-    p->next = products->first;
-    products->first = p;
+    p->next = products->first_product;
+    products->first_product = p;
     return p;
 }
 
-int product_scale(const struct products *products, const struct product *product, const void *a,
-                  const void *b)
+int product_set_scales(const struct products *products, const struct product *product,
+                       const void *a, const void *b)
 {
-    const struct cublaslt *lt = products->lt;
+    const struct cublaslt *lt = products->cublaslt;
     cublasStatus_t status = lt->cublasLtMatmulDescSetAttribute(
         product->desc, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, (const void *)&b, sizeof b);
     if (status == CUBLAS_STATUS_SUCCESS)
@@ -242,13 +245,13 @@ int product_run(const struct products *products, const struct product *product, 
                 const void *a, const void *b, const void *bias, const void *c, void *y,
                 void *beside, void *workspace, cudaStream_t stream)
 {
-    const struct cublaslt *lt = products->lt;
+    const struct cublaslt *lt = products->cublaslt;
     const struct product_shape *s = &product->shape;
     cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
     if (s->epilogue == PRODUCT_COLUMN_SUM)
         bias = beside;
-    /* addresses are part of the description, which is read before the call returns */
-    if (s->bias || s->epilogue == PRODUCT_COLUMN_SUM)
+    /* addresses are set in the description; the library reads it before the call returns */
+    if (s->has_bias || s->epilogue == PRODUCT_COLUMN_SUM)
         status = lt->cublasLtMatmulDescSetAttribute(
             product->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, (const void *)&bias, sizeof bias);
     if (status == CUBLAS_STATUS_SUCCESS && s->epilogue == PRODUCT_GELU)

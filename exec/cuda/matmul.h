@@ -15,9 +15,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { PRODUCT_WORKSPACE = 32 << 20 }; /* what NVIDIA asks for on Hopper; per stream */
+enum {
+    PRODUCT_WORKSPACE = 32 << 20
+}; /* bytes per stream; the size that NVIDIA recommends for Hopper */
 
-/* What a call computes beside y (exec/cuda/epilogues.h). */
+/* What the call of a product computes in addition to y (exec/cuda/epilogues.h). */
 enum product_epilogue {
     PRODUCT_ALONE,
     PRODUCT_GELU, /* y becomes its GELU in the tanh form; what it was before goes to `beside` */
@@ -28,15 +30,15 @@ enum product_epilogue {
 /* y = alpha op(a) op(b) [+ bias] [+ y]; row steps in elements. */
 struct product_shape {
     int64_t m, n, k;
-    int64_t a_step, b_step, y_step;
+    int64_t a_stride, b_stride, y_stride;
     uint8_t form;                      /* enum matmul_form */
     uint8_t a_type, y_type;            /* enum dtype */
-    uint8_t accumulate, bias;          /* flags; bias is of y's type */
+    uint8_t accumulates, has_bias;     /* true or false; a bias has y's type */
     uint8_t a_align, b_align, y_align; /* log2 of bytes, at most 8 */
-    uint8_t scaled;    /* a and b are 8-bit types with a scale each (product_scale()) */
-    uint8_t b_type;    /* enum dtype; where not scaled, as a_type */
-    uint8_t epilogue;  /* enum product_epilogue */
-    uint8_t unused[5]; /* 0, since shapes are compared byte by byte */
+    uint8_t has_scales; /* a and b are 8-bit types with a scale each (product_set_scales()) */
+    uint8_t b_type;     /* enum dtype; where not scaled, as a_type */
+    uint8_t epilogue;   /* enum product_epilogue */
+    uint8_t unused[5];  /* 0, since shapes are compared byte by byte */
 };
 
 struct product; /* a plan */
@@ -52,8 +54,8 @@ const struct product *products_plan(struct products *products, const struct prod
 
 /* Sets the addresses of the scales, f32, of the next runs of a plan with scales; only one thread may do so for a plan
  * until it has called product_run(). Returns a cublasStatus_t. */
-int product_scale(const struct products *products, const struct product *product, const void *a,
-                  const void *b);
+int product_set_scales(const struct products *products, const struct product *product,
+                       const void *a, const void *b);
 
 /* Enqueues the product. When accumulating, c (usually y) is the matrix that is added. `beside` is what an epilogue
  * writes: of y's type and on 16 bytes; a GELU's has y's shape and row step. Several threads may call this, but only one
@@ -64,6 +66,6 @@ int product_run(const struct products *products, const struct product *product, 
 
 /* Returns log2 of an address's alignment in bytes, at most 8. */
 uint8_t product_alignment(const void *address);
-const char *product_error(const struct products *products, int status);
+const char *product_error_text(const struct products *products, int status);
 
 #endif

@@ -15,15 +15,15 @@
 
 enum { PAGE = 4096 };
 
-static size_t pages(uint64_t bytes)
+static size_t round_up_to_page(uint64_t bytes)
 {
     return bytes == 0 ? PAGE : (size_t)((bytes + PAGE - 1) / PAGE * PAGE);
 }
 
 /* Reports that device memory does not suffice: "rank 2 needs 71.3 GiB of planned arena and 0.4 GiB of scratch; the
  * device has 68.2 GiB free of 79.1 GiB; the largest buffer is logits0 with 7.8 GiB". */
-static enum status no_device_memory(const struct cuda_rank *rank, size_t scratch, cudaError_t error,
-                                    struct diag *diag)
+static enum status report_no_device_memory(const struct cuda_rank *rank, size_t scratch,
+                                           cudaError_t error, struct diag *diag)
 {
     const struct ir *ir = rank->run->ir;
     size_t free_bytes = 0, all_bytes = 0;
@@ -57,8 +57,8 @@ static enum status no_device_memory(const struct cuda_rank *rank, size_t scratch
     return status;
 }
 
-/* Returns where the ranges of a shape begin among those of all shapes with documents, in numbers; of shape_count: how
- * many there are. */
+/* Returns the index at which the key ranges of a shape begin in the array of all shapes with documents; for
+ * shape_count, the length of that array. */
 static size_t visible_offset(const struct exec_run *run, uint32_t shape)
 {
     size_t count = 0;
@@ -68,7 +68,7 @@ static size_t visible_offset(const struct exec_run *run, uint32_t shape)
     return count;
 }
 
-const int32_t *cuda_visible(const struct cuda_rank *rank, uint32_t op)
+const int32_t *cuda_visible_keys(const struct cuda_rank *rank, uint32_t op)
 {
     uint32_t shape = rank->run->ir->op.shape[op];
     return rank->run->assignment.pieces_row_of_shape[shape] == IR_NONE
@@ -76,8 +76,8 @@ const int32_t *cuda_visible(const struct cuda_rank *rank, uint32_t op)
                : rank->visible_keys + visible_offset(rank->run, shape);
 }
 
-/* Copies to the device which keys the rank's rows see in each attention over documents. */
-static enum status put_visible(struct cuda_rank *rank, size_t count, struct diag *diag)
+/* Copies to the device, for each attention over documents, the keys that each row of the rank sees. */
+static enum status upload_visible_keys(struct cuda_rank *rank, size_t count, struct diag *diag)
 {
     const struct exec_run *run = rank->run;
     const struct assignment *assignment = &run->assignment;
@@ -93,7 +93,7 @@ static enum status put_visible(struct cuda_rank *rank, size_t count, struct diag
                                   .seen_pieces = pieces->pieces,
                                   .seen_piece_count = pieces->piece_count};
         for (int64_t i = 0; i < call.work->attention.q; i++, next += 2) {
-            struct visible keys = cpu_visible(&call, i);
+            struct visible_keys keys = cpu_visible_keys(&call, i);
             next[0] = (int32_t)keys.begin;
             next[1] = (int32_t)keys.end;
         }
@@ -103,13 +103,13 @@ static enum status put_visible(struct cuda_rank *rank, size_t count, struct diag
     free(visible);
     return error == cudaSuccess
                ? STATUS_OK
-               : cuda_refused(diag, "cudaMemcpy (of the keys that rows see)", error);
+               : cuda_report_error(diag, "cudaMemcpy (of the keys that rows see)", error);
 }
 
 /* ---- rows that ranks need of each other ---- */
 
-static struct moved_rows moved_of(const struct exec_run *run, uint32_t rank, uint32_t shape,
-                                  enum moved_list which)
+static struct moved_rows moved_rows_of(const struct exec_run *run, uint32_t rank, uint32_t shape,
+                                       enum moved_list which)
 {
     const struct assignment *assignment = &run->assignment;
     return moved_rows_list(&assignment->needed_rows[(size_t)assignment->needed_row_of_shape[shape] *
@@ -119,48 +119,48 @@ static struct moved_rows moved_of(const struct exec_run *run, uint32_t rank, uin
 }
 
 /* Returns how many pairs the lists of all shapes have on a rank. */
-static size_t pairs_count(const struct exec_run *run, uint32_t rank)
+static size_t row_pair_count(const struct exec_run *run, uint32_t rank)
 {
     size_t count = 0;
     for (uint32_t s = 0; s < run->ir->shape_count; s++)
         for (int k = 0; k < MOVED_LIST_COUNT && run->assignment.needed_row_of_shape[s] != IR_NONE;
              k++)
-            count += (size_t)moved_of(run, rank, s, (enum moved_list)k).count;
+            count += (size_t)moved_rows_of(run, rank, s, (enum moved_list)k).count;
     return count;
 }
 
-const struct cuda_row_pairs *cuda_pairs(const struct cuda_rank *rank, uint32_t op)
+const struct cuda_row_pairs *cuda_row_pairs_of_op(const struct cuda_rank *rank, uint32_t op)
 {
     const uint32_t row = rank->run->assignment.needed_row_of_shape[rank->run->ir->op.shape[op]];
-    return row == IR_NONE ? NULL : &rank->pairs[(size_t)row * MOVED_LIST_COUNT];
+    return row == IR_NONE ? NULL : &rank->row_pairs[(size_t)row * MOVED_LIST_COUNT];
 }
 
-static int by_own(const void *a, const void *b)
+static int compare_by_own_row(const void *a, const void *b)
 {
     const struct cuda_row_pair *x = a, *y = b;
     const int order = (x->own > y->own) - (x->own < y->own);
     return order != 0 ? order : (x->packed > y->packed) - (x->packed < y->packed);
 }
 
-/* Copies to the device, at `at`, which rows the rank moves in each op. */
-static enum status put_pairs(struct cuda_rank *rank, struct cuda_row_pair *at, size_t count,
-                             struct diag *diag)
+/* Copies to the device, at `at`, the pairs of rows that the rank moves in each shape. */
+static enum status upload_row_pairs(struct cuda_rank *rank, struct cuda_row_pair *at, size_t count,
+                                    struct diag *diag)
 {
     const struct exec_run *run = rank->run;
     struct cuda_row_pair *pair = heap_alloc(count + 1, sizeof *pair), *next = pair;
-    rank->pairs = heap_zalloc((size_t)run->assignment.needed_row_count * MOVED_LIST_COUNT + 1,
-                              sizeof *rank->pairs);
+    rank->row_pairs = heap_zalloc((size_t)run->assignment.needed_row_count * MOVED_LIST_COUNT + 1,
+                                  sizeof *rank->row_pairs);
     for (uint32_t s = 0; s < run->ir->shape_count; s++)
         for (int k = 0; k < MOVED_LIST_COUNT && run->assignment.needed_row_of_shape[s] != IR_NONE;
              k++) {
-            const struct moved_rows moved = moved_of(run, rank->rank, s, (enum moved_list)k);
+            const struct moved_rows moved = moved_rows_of(run, rank->rank, s, (enum moved_list)k);
             for (int64_t i = 0; i < moved.count; i++)
                 next[i] =
                     (struct cuda_row_pair){moved_packed_row(&moved, i), moved_own_row(&moved, i)};
             if (moved.count > 0)
-                qsort(next, (size_t)moved.count, sizeof *next, by_own);
-            rank->pairs[(size_t)run->assignment.needed_row_of_shape[s] * MOVED_LIST_COUNT +
-                        (size_t)k] = (struct cuda_row_pairs){at + (next - pair), moved.count};
+                qsort(next, (size_t)moved.count, sizeof *next, compare_by_own_row);
+            rank->row_pairs[(size_t)run->assignment.needed_row_of_shape[s] * MOVED_LIST_COUNT +
+                            (size_t)k] = (struct cuda_row_pairs){at + (next - pair), moved.count};
             next += moved.count;
         }
     cudaError_t error = count == 0
@@ -169,13 +169,13 @@ static enum status put_pairs(struct cuda_rank *rank, struct cuda_row_pair *at, s
     free(pair);
     return error == cudaSuccess
                ? STATUS_OK
-               : cuda_refused(diag, "cudaMemcpy (of the rows that ranks need)", error);
+               : cuda_report_error(diag, "cudaMemcpy (of the rows that ranks need)", error);
 }
 
 /* ---- rows of experts ---- */
 
 /* Returns how many numbers the tables of all shapes with a route have. */
-static size_t dealt_count(const struct exec_run *run)
+static size_t expert_begin_count(const struct exec_run *run)
 {
     size_t tables = 0;
     for (uint32_t s = 0; s < run->ir->shape_count; s++)
@@ -183,15 +183,17 @@ static size_t dealt_count(const struct exec_run *run)
     return tables * ((size_t)run->ir->routing.experts + 1);
 }
 
-const int64_t *cuda_dealt(const struct cuda_rank *rank, uint32_t op)
+const int64_t *cuda_expert_begins(const struct cuda_rank *rank, uint32_t op)
 {
     const uint32_t row = rank->run->assignment.routed_row_of_shape[rank->run->ir->op.shape[op]];
-    return row == IR_NONE ? NULL
-                          : rank->dealt + (size_t)row * (rank->run->ir->routing.experts + 1u);
+    return row == IR_NONE
+               ? NULL
+               : rank->expert_begins + (size_t)row * (rank->run->ir->routing.experts + 1u);
 }
 
-/* Copies to the device where the copies of each expert begin. */
-static enum status put_dealt(const struct cuda_rank *rank, size_t count, struct diag *diag)
+/* Copies to the device the first copy of each expert, for each shape with a route. */
+static enum status upload_expert_begins(const struct cuda_rank *rank, size_t count,
+                                        struct diag *diag)
 {
     const struct exec_run *run = rank->run;
     const uint32_t experts = run->ir->routing.experts;
@@ -205,41 +207,41 @@ static enum status put_dealt(const struct cuda_rank *rank, size_t count, struct 
                                .copies_of_expert[e];
     }
     cudaError_t error =
-        cudaMemcpy(rank->dealt, begin, count * sizeof *begin, cudaMemcpyHostToDevice);
+        cudaMemcpy(rank->expert_begins, begin, count * sizeof *begin, cudaMemcpyHostToDevice);
     free(begin);
     return error == cudaSuccess
                ? STATUS_OK
-               : cuda_refused(diag, "cudaMemcpy (of the copies of experts)", error);
+               : cuda_report_error(diag, "cudaMemcpy (of the copies of experts)", error);
 }
 
-static enum status open_device(struct cuda_rank *rank, struct diag *diag)
+static enum status allocate_device_memory(struct cuda_rank *rank, struct diag *diag)
 {
     const struct exec_run *run = rank->run;
     const size_t seen = visible_offset(run, run->ir->shape_count);
-    const size_t pairs = pairs_count(run, rank->rank), dealt = dealt_count(run);
-    size_t arena = pages(run->ir->planned_bytes[MEMORY_HBM]),
+    const size_t pairs = row_pair_count(run, rank->rank), dealt = expert_begin_count(run);
+    size_t arena = round_up_to_page(run->ir->planned_bytes[MEMORY_HBM]),
            scratch = seen * sizeof(int32_t) + pairs * sizeof(struct cuda_row_pair) +
                      dealt * sizeof(int64_t);
     for (uint32_t s = 0; s < run->ir->stream_count; s++)
-        scratch += rank->stream[s].scratch_bytes;
+        scratch += rank->streams[s].scratch_bytes;
     cudaError_t error = cudaMalloc(&rank->memory[MEMORY_HBM], arena + scratch);
     if (error != cudaSuccess) {
         rank->memory[MEMORY_HBM] = NULL;
-        return no_device_memory(rank, scratch, error, diag);
+        return report_no_device_memory(rank, scratch, error, diag);
     }
-    rank->bytes[MEMORY_HBM] = arena + scratch;
+    rank->memory_bytes[MEMORY_HBM] = arena + scratch;
     char *next = (char *)rank->memory[MEMORY_HBM] + arena;
     for (uint32_t s = 0; s < run->ir->stream_count; s++) {
-        rank->stream[s].scratch = next;
-        next += rank->stream[s].scratch_bytes;
+        rank->streams[s].scratch = next;
+        next += rank->streams[s].scratch_bytes;
     }
     struct cuda_row_pair *moved = (struct cuda_row_pair *)(void *)next;
-    rank->dealt = (int64_t *)(void *)(moved + pairs);
-    rank->visible_keys = (int32_t *)(void *)(rank->dealt + dealt);
-    enum status status = put_pairs(rank, moved, pairs, diag);
+    rank->expert_begins = (int64_t *)(void *)(moved + pairs);
+    rank->visible_keys = (int32_t *)(void *)(rank->expert_begins + dealt);
+    enum status status = upload_row_pairs(rank, moved, pairs, diag);
     if (status == STATUS_OK && dealt > 0)
-        status = put_dealt(rank, dealt, diag);
-    return status == STATUS_OK && seen > 0 ? put_visible(rank, seen, diag) : status;
+        status = upload_expert_begins(rank, dealt, diag);
+    return status == STATUS_OK && seen > 0 ? upload_visible_keys(rank, seen, diag) : status;
 }
 
 int cuda_numa_node(int device)
@@ -261,15 +263,16 @@ int cuda_numa_node(int device)
     return node;
 }
 
-static enum status open_host(struct cuda_rank *rank, enum memory memory, struct diag *diag)
+static enum status allocate_host_memory(struct cuda_rank *rank, enum memory memory,
+                                        struct diag *diag)
 {
-    size_t bytes = pages(rank->run->ir->planned_bytes[memory]);
+    size_t bytes = round_up_to_page(rank->run->ir->planned_bytes[memory]);
     rank->memory[memory] = host_memory_new(bytes, cuda_numa_node(rank->device));
     if (rank->memory[memory] == NULL)
         return diag_error(diag, (struct loc){.name = "mmap"}, STATUS_SYSTEM,
                           "%s: rank %" PRIu32 " needs %zu bytes of %s memory", strerror(errno),
                           rank->rank, bytes, memory_names[memory]);
-    rank->bytes[memory] = bytes;
+    rank->memory_bytes[memory] = bytes;
     if (memory != MEMORY_PINNED)
         return STATUS_OK;
     cudaError_t error = cudaHostRegister(rank->memory[memory], bytes, cudaHostRegisterPortable);
@@ -284,17 +287,18 @@ static enum status open_host(struct cuda_rank *rank, enum memory memory, struct 
 
 enum status cuda_open_memory(struct cuda_rank *rank, struct diag *diag)
 {
-    enum status status = open_device(rank, diag);
+    enum status status = allocate_device_memory(rank, diag);
     for (int m = 0; m < MEMORY_COUNT && status == STATUS_OK; m++)
         if (m != MEMORY_HBM)
-            status = open_host(rank, (enum memory)m, diag);
+            status = allocate_host_memory(rank, (enum memory)m, diag);
     if (status != STATUS_OK)
         return status;
-    cudaError_t error = cudaHostAlloc((void **)&rank->fault, sizeof *rank->fault,
-                                      cudaHostAllocMapped | cudaHostAllocPortable);
+    cudaError_t error =
+        cudaHostAlloc((void **)&rank->fault_mark_address, sizeof *rank->fault_mark_address,
+                      cudaHostAllocMapped | cudaHostAllocPortable);
     if (error != cudaSuccess)
-        return cuda_refused(diag, "cudaHostAlloc", error);
-    *rank->fault = 0;
+        return cuda_report_error(diag, "cudaHostAlloc", error);
+    *rank->fault_mark_address = 0;
     return STATUS_OK;
 }
 
@@ -308,12 +312,12 @@ void cuda_close_memory(struct cuda_rank *rank)
         else {
             if (m == MEMORY_PINNED)
                 cudaHostUnregister(rank->memory[m]);
-            host_memory_free(rank->memory[m], rank->bytes[m]);
+            host_memory_free(rank->memory[m], rank->memory_bytes[m]);
         }
     }
-    free(rank->pairs);
-    if (rank->fault != NULL)
-        cudaFreeHost(rank->fault);
+    free(rank->row_pairs);
+    if (rank->fault_mark_address != NULL)
+        cudaFreeHost(rank->fault_mark_address);
 }
 
 /* ---- poison ---- */
@@ -322,13 +326,14 @@ struct device_range {
     uint64_t begin, end;
 };
 
-static int by_begin(const void *a, const void *b)
+static int compare_by_begin(const void *a, const void *b)
 {
     const struct device_range *x = a, *y = b;
     return x->begin < y->begin ? -1 : x->begin > y->begin;
 }
 
-/* Lists the rank's bound buffers of one memory by their begin, followed by the end of the arena. */
+/* Lists the byte ranges of the rank's bound buffers in one memory, ascending, and then an empty range at the end of
+ * the arena. */
 static size_t bound_ranges(const struct cuda_rank *rank, enum memory memory,
                            struct device_range *range)
 {
@@ -341,7 +346,7 @@ static size_t bound_ranges(const struct cuda_rank *rank, enum memory memory,
             range[count++] = (struct device_range){
                 ir->buffer.offset[b], ir->buffer.offset[b] + ir_buffer_bytes(ir, (buffer_id){b})};
     range[count++] = (struct device_range){ir->planned_bytes[memory], ir->planned_bytes[memory]};
-    qsort(range, count, sizeof *range, by_begin);
+    qsort(range, count, sizeof *range, compare_by_begin);
     return count;
 }
 

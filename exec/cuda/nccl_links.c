@@ -14,37 +14,37 @@ enum { LEAVE_S = 1 };
 static struct nccl_link *find_link(struct nccl_links *l, uint32_t group, uint32_t channel,
                                    int64_t flow)
 {
-    for (uint32_t i = 0; i < l->count; i++) {
-        struct nccl_link *link = &l->link[i];
-        if (link->group == group && link->channel == channel && link->flow == flow)
+    for (uint32_t i = 0; i < l->link_count; i++) {
+        struct nccl_link *link = &l->links[i];
+        if (link->group == group && link->channel == channel && link->rank_shift == flow)
             return link;
     }
     return NULL;
 }
 
-/* Returns by how many places along the group messages of an op move. */
-static int64_t flow_of(const struct work *work)
+/* Returns by how many ranks along the group an op sends its message; negative: towards lower ranks. */
+static int64_t rank_shift_of(const struct work *work)
 {
     return work->kind == WORK_SEND ? work->p2p.by : work->kind == WORK_RECV ? -work->p2p.by : 0;
 }
 
 static uint32_t channel_of(const struct work *work)
 {
-    return flow_of(work) != 0 ? (uint32_t)work->p2p.channel : 0;
+    return rank_shift_of(work) != 0 ? (uint32_t)work->p2p.channel : 0;
 }
 
 static void add_link(struct nccl_links *l, struct nccl_link link)
 {
-    if (find_link(l, link.group, link.channel, link.flow) != NULL)
+    if (find_link(l, link.group, link.channel, link.rank_shift) != NULL)
         return;
-    if (l->count == l->capacity) {
-        l->capacity = (uint32_t)heap_next_capacity(l->capacity, l->count + 1);
-        l->link = heap_realloc(l->link, l->capacity, sizeof *l->link);
+    if (l->link_count == l->capacity) {
+        l->capacity = (uint32_t)heap_next_capacity(l->capacity, l->link_count + 1);
+        l->links = heap_realloc(l->links, l->capacity, sizeof *l->links);
     }
-    l->link[l->count++] = link;
+    l->links[l->link_count++] = link;
 }
 
-/* Lists the links of all ranks in the order of ops, so that every process has the same list. */
+/* Lists the links that any rank needs, in the order of ops, so that every process has the same list. */
 static void list_links(struct nccl_links *l, const struct exec_run *run)
 {
     const struct ir *ir = run->ir;
@@ -54,78 +54,78 @@ static void list_links(struct nccl_links *l, const struct exec_run *run)
         if (work_kind_info((enum work_kind)work->kind)->stream != STREAM_COMM && !barrier)
             continue;
         add_link(l, (struct nccl_link){(uint32_t)work_comm_group(work), channel_of(work),
-                                       barrier ? NCCL_BARRIERS : flow_of(work), NULL});
+                                       barrier ? NCCL_BARRIERS : rank_shift_of(work), NULL});
     }
 }
 
 /* ---- which thread is in a call ---- */
 
-bool nccl_enter(struct nccl_links *l, struct nccl_link *link)
+bool nccl_enter_call(struct nccl_links *l, struct nccl_link *link)
 {
-    atomic_store(&l->inside, link);
-    if (!atomic_load(&l->aborted))
+    atomic_store(&l->link_in_call, link);
+    if (!atomic_load(&l->is_aborted))
         return true;
-    atomic_store(&l->inside, NULL);
+    atomic_store(&l->link_in_call, NULL);
     return false;
 }
 
-void nccl_leave(struct nccl_links *l)
+void nccl_leave_call(struct nccl_links *l)
 {
-    atomic_store(&l->inside, NULL);
+    atomic_store(&l->link_in_call, NULL);
 }
 
 /* Waits until no thread is in a call; false: one still is after LEAVE_S seconds. */
-static bool all_left(const struct nccl_links *l)
+static bool wait_until_no_call(const struct nccl_links *l)
 {
     static const struct timespec nap = {0, 1000000};
     double until_s = run_now_s() + LEAVE_S;
-    while (atomic_load(&l->inside) != NULL && run_now_s() < until_s)
+    while (atomic_load(&l->link_in_call) != NULL && run_now_s() < until_s)
         nanosleep(&nap, NULL);
-    return atomic_load(&l->inside) == NULL;
+    return atomic_load(&l->link_in_call) == NULL;
 }
 
 /* Aborts all communicators, which releases the threads and kernels that wait in them, and frees them. A communicator
- * in which a thread is stuck is aborted first; the others follow if that makes it leave within
- * LEAVE_S; else `lost` is set and they are left as they are. */
+ * in which a thread is stuck is aborted first. If the thread leaves within LEAVE_S seconds, the others are aborted,
+ * too; else has_lost_call is set, and they are left as they are. */
 void nccl_abort(struct nccl_links *l)
 {
-    if (atomic_exchange(&l->aborted, true))
+    if (atomic_exchange(&l->is_aborted, true))
         return;
-    const struct nccl_link *held = all_left(l) ? NULL : atomic_load(&l->inside);
+    const struct nccl_link *held = wait_until_no_call(l) ? NULL : atomic_load(&l->link_in_call);
     if (held != NULL && held->comm != NULL)
         l->nccl->ncclCommAbort(held->comm);
-    l->has_lost_call = held != NULL && !all_left(l);
-    for (uint32_t i = 0; i < l->count && !l->has_lost_call; i++)
-        if (l->link[i].comm != NULL && &l->link[i] != held)
-            l->nccl->ncclCommAbort(l->link[i].comm);
+    l->has_lost_call = held != NULL && !wait_until_no_call(l);
+    for (uint32_t i = 0; i < l->link_count && !l->has_lost_call; i++)
+        if (l->links[i].comm != NULL && &l->links[i] != held)
+            l->nccl->ncclCommAbort(l->links[i].comm);
     if (l->world.comm != NULL && &l->world != held && !l->has_lost_call)
         l->nccl->ncclCommAbort(l->world.comm);
 }
 
 void nccl_links_abort(struct cuda *cuda)
 {
-    if (cuda->links == NULL)
+    if (cuda->nccl_links == NULL)
         return;
-    pthread_mutex_lock(&cuda->links->poll_lock);
-    nccl_abort(cuda->links);
-    pthread_mutex_unlock(&cuda->links->poll_lock);
+    pthread_mutex_lock(&cuda->nccl_links->poll_lock);
+    nccl_abort(cuda->nccl_links);
+    pthread_mutex_unlock(&cuda->nccl_links->poll_lock);
 }
 
 void nccl_links_poll(struct cuda *cuda)
 {
-    struct nccl_links *l = cuda->links;
+    struct nccl_links *l = cuda->nccl_links;
     ncclResult_t result = ncclSuccess;
     uint32_t at = 0;
     if (l == NULL || pthread_mutex_trylock(&l->poll_lock) != 0)
         return;
-    for (; at < l->count && !l->aborted && result == ncclSuccess; at++)
-        if (l->link[at].comm != NULL &&
-            l->nccl->ncclCommGetAsyncError(l->link[at].comm, &result) != ncclSuccess)
+    for (; at < l->link_count && !l->is_aborted && result == ncclSuccess; at++)
+        if (l->links[at].comm != NULL &&
+            l->nccl->ncclCommGetAsyncError(l->links[at].comm, &result) != ncclSuccess)
             result = ncclSuccess; /* the call itself failed: nothing is known */
     pthread_mutex_unlock(&l->poll_lock);
     if (result != ncclSuccess && result != ncclInProgress)
         run_record_failure(cuda->run, cuda->run->first_rank, IR_NONE, "NCCL, in group %s: %s: %s",
-                           cuda->run->ir->group[l->link[at - 1].group].name,
+                           cuda->run->ir->group[l->links[at - 1].group].name,
                            l->nccl->ncclGetErrorString(result), l->nccl->ncclGetLastError(NULL));
 }
 
@@ -134,25 +134,25 @@ void nccl_links_poll(struct cuda *cuda)
 static enum status open_stream(struct nccl_links *l, struct diag *diag)
 {
     const char *call = "cudaMalloc (of NCCL's barriers)";
-    cudaError_t error = cudaMalloc((void **)&l->number, 2 * sizeof *l->number);
+    cudaError_t error = cudaMalloc((void **)&l->barrier_number, 2 * sizeof *l->barrier_number);
     if (error == cudaSuccess) {
         call = "cudaStreamCreateWithFlags (of NCCL's barriers)";
         error = cudaStreamCreateWithFlags(&l->stream, cudaStreamNonBlocking);
     }
     if (error == cudaSuccess) {
         call = "cudaMemsetAsync (of NCCL's barriers)";
-        error = cudaMemsetAsync(l->number, 0, 2 * sizeof *l->number, l->stream);
+        error = cudaMemsetAsync(l->barrier_number, 0, 2 * sizeof *l->barrier_number, l->stream);
     }
     if (error == cudaSuccess) {
         call = "cudaEventCreateWithFlags (of NCCL's barriers)";
         error = cudaEventCreateWithFlags(&l->event, cudaEventDisableTiming);
     }
-    return error == cudaSuccess ? STATUS_OK : cuda_refused(diag, call, error);
+    return error == cudaSuccess ? STATUS_OK : cuda_report_error(diag, call, error);
 }
 
 /* Makes the id on rank 0 and sends it to all ranks. */
-static enum status share_id(struct nccl_links *l, const struct exec_run *run, ncclUniqueId *id,
-                            struct diag *diag)
+static enum status broadcast_id(struct nccl_links *l, const struct exec_run *run, ncclUniqueId *id,
+                                struct diag *diag)
 {
     ncclResult_t result =
         bootstrap_rank(run->world) == 0 ? l->nccl->ncclGetUniqueId(id) : ncclSuccess;
@@ -162,9 +162,9 @@ static enum status share_id(struct nccl_links *l, const struct exec_run *run, nc
     return bootstrap_broadcast(run->world, 0, id, sizeof *id, diag);
 }
 
-/* Waits until all processes have come so far: their plans take different times to build, which must not count against
- * the time in which a link is to be connected. */
-static enum status await_others(const struct exec_run *run, struct diag *diag)
+/* Waits until all processes have reached this call. Their plans take different times to build, which must not count
+ * against the time limit for connecting a link. */
+static enum status wait_for_all_processes(const struct exec_run *run, struct diag *diag)
 {
     char here = 1, *all = heap_zalloc(bootstrap_process_count(run->world), 1);
     enum status status = bootstrap_all_gather(run->world, &here, all, 1, diag);
@@ -176,7 +176,7 @@ enum status nccl_links_open(struct cuda *cuda, struct diag *diag)
 {
     struct nccl_links *l = heap_zalloc(1, sizeof *l);
     pthread_mutex_init(&l->poll_lock, NULL);
-    cuda->links = l;
+    cuda->nccl_links = l;
     l->nccl = nccl_open(diag);
     if (l->nccl == NULL)
         return STATUS_SYSTEM;
@@ -184,25 +184,25 @@ enum status nccl_links_open(struct cuda *cuda, struct diag *diag)
     ncclUniqueId id = {0};
     enum status status = open_stream(l, diag);
     if (status == STATUS_OK)
-        status = share_id(l, cuda->run, &id, diag);
+        status = broadcast_id(l, cuda->run, &id, diag);
     if (status == STATUS_OK)
-        status = await_others(cuda->run, diag);
-    if (status == STATUS_OK && l->count > 0)
+        status = wait_for_all_processes(cuda->run, diag);
+    if (status == STATUS_OK && l->link_count > 0)
         status = nccl_connect(cuda, &id, diag);
     return status;
 }
 
 void nccl_links_close(struct cuda *cuda)
 {
-    struct nccl_links *l = cuda->links;
+    struct nccl_links *l = cuda->nccl_links;
     if (l == NULL)
         return;
     if (run_must_stop(cuda->run))
         nccl_abort(l);
-    for (uint32_t i = 0; i < l->count && !l->aborted; i++)
-        if (l->link[i].comm != NULL)
-            l->nccl->ncclCommDestroy(l->link[i].comm);
-    if (l->world.comm != NULL && !l->aborted)
+    for (uint32_t i = 0; i < l->link_count && !l->is_aborted; i++)
+        if (l->links[i].comm != NULL)
+            l->nccl->ncclCommDestroy(l->links[i].comm);
+    if (l->world.comm != NULL && !l->is_aborted)
         l->nccl->ncclCommDestroy(l->world.comm);
     if (l->has_lost_call) /* all this is still used */
         return;
@@ -210,26 +210,26 @@ void nccl_links_close(struct cuda *cuda)
         cudaEventDestroy(l->event);
     if (l->stream != NULL)
         cudaStreamDestroy(l->stream);
-    if (l->number != NULL)
-        cudaFree(l->number);
-    free(l->link);
+    if (l->barrier_number != NULL)
+        cudaFree(l->barrier_number);
+    free(l->links);
     pthread_mutex_destroy(&l->poll_lock);
     free(l);
-    cuda->links = NULL;
+    cuda->nccl_links = NULL;
 }
 
 int nccl_version(const struct cuda *cuda)
 {
     int version = 0;
-    if (cuda->links != NULL)
-        cuda->links->nccl->ncclGetVersion(&version);
+    if (cuda->nccl_links != NULL)
+        cuda->nccl_links->nccl->ncclGetVersion(&version);
     return version;
 }
 
 /* ---- a step ---- */
 
-static bool link_failed(const struct nccl_links *l, const struct cuda_rank *rank, uint32_t op,
-                        ncclResult_t result)
+static bool record_link_failure(const struct nccl_links *l, const struct cuda_rank *rank,
+                                uint32_t op, ncclResult_t result)
 {
     run_record_failure(rank->run, rank->rank, op, "NCCL: %s: %s",
                        l->nccl->ncclGetErrorString(result), l->nccl->ncclGetLastError(NULL));
@@ -239,50 +239,50 @@ static bool link_failed(const struct nccl_links *l, const struct cuda_rank *rank
 bool nccl_launch(struct cuda_stream *stream, struct call *call)
 {
     struct exec_run *run = stream->rank->run;
-    struct nccl_links *l = cuda_of(run)->links;
+    struct nccl_links *l = cuda_of(run)->nccl_links;
     uint32_t group = (uint32_t)work_comm_group(call->work), rank = stream->rank->rank;
-    struct nccl_link *link = find_link(l, group, channel_of(call->work), flow_of(call->work));
+    struct nccl_link *link = find_link(l, group, channel_of(call->work), rank_shift_of(call->work));
     const struct nccl_part p =
         nccl_part_of(l, link, run->assignment.group_size[group],
                      assignment_group_index(&run->assignment, rank, group), call, stream->handle);
-    if (!nccl_enter(l, link))
+    if (!nccl_enter_call(l, link))
         return false;
     ncclResult_t result = l->nccl->ncclGroupStart();
     if (result == ncclSuccess) {
-        ncclResult_t put_result = nccl_put(&p, stream->scratch);
+        ncclResult_t put_result = nccl_enqueue_part(&p, stream->scratch);
         result = l->nccl->ncclGroupEnd();
         result = put_result != ncclSuccess ? put_result : result;
     }
-    nccl_leave(l);
-    return result == ncclSuccess || link_failed(l, stream->rank, call->op, result);
+    nccl_leave_call(l);
+    return result == ncclSuccess || record_link_failure(l, stream->rank, call->op, result);
 }
 
 bool nccl_barrier(struct cuda_rank *rank, uint32_t op)
 {
     const struct exec_run *run = rank->run;
     double since_s = run_now_s();
-    struct nccl_links *l = cuda_of(run)->links;
+    struct nccl_links *l = cuda_of(run)->nccl_links;
     uint32_t group = (uint32_t)work_comm_group(ir_work(run->ir, op));
     struct nccl_link *link = find_link(l, group, 0, NCCL_BARRIERS);
-    if (!nccl_enter(l, link))
+    if (!nccl_enter_call(l, link))
         return false;
-    ncclResult_t result = l->nccl->ncclAllReduce(l->number, l->number, 1, ncclFloat32, ncclSum,
-                                                 link->comm, l->stream);
-    nccl_leave(l);
+    ncclResult_t result = l->nccl->ncclAllReduce(l->barrier_number, l->barrier_number, 1,
+                                                 ncclFloat32, ncclSum, link->comm, l->stream);
+    nccl_leave_call(l);
     if (result != ncclSuccess)
-        return link_failed(l, rank, op, result);
+        return record_link_failure(l, rank, op, result);
     cudaError_t error = cudaEventRecord(l->event, l->stream);
     while (error == cudaSuccess && !run_must_stop(run)) {
         error = cudaEventQuery(l->event);
         if (error == cudaSuccess)
             return true;
         if (error != cudaErrorNotReady)
-            return cuda_failed(rank, op, "cudaEventQuery (of a barrier)", error);
+            return cuda_record_failure(rank, op, "cudaEventQuery (of a barrier)", error);
         error = cudaSuccess;
-        cuda_poll(rank);
-        cuda_rest(since_s);
+        cuda_poll_ended_ops(rank);
+        cuda_pause_polling(since_s);
     }
-    return error == cudaSuccess ? false : cuda_failed(rank, op, "cudaEventRecord", error);
+    return error == cudaSuccess ? false : cuda_record_failure(rank, op, "cudaEventRecord", error);
 }
 
 #else /* built without NCCL */

@@ -8,12 +8,12 @@
 #ifdef HAVE_NCCL
 #include <stdatomic.h>
 
-/* A group's communicator for collectives, or for messages by `flow` ranks on one channel; the members are those of the
- * group's instance in which this process's rank is. */
+/* A group's communicator for collectives, or for messages on one channel to the rank `rank_shift` further along the
+ * group. Its members are those of the instance that this process's rank is in. */
 struct nccl_link {
     uint32_t group, channel;
-    int64_t flow;    /* 0: collectives; NCCL_BARRIERS */
-    ncclComm_t comm; /* NULL: not made yet */
+    int64_t rank_shift; /* 0: for collectives; NCCL_BARRIERS: for barriers */
+    ncclComm_t comm;    /* NULL: not made yet */
 };
 
 #define NCCL_BARRIERS INT64_MAX
@@ -22,29 +22,31 @@ struct nccl_link {
  * CUPTI's records require. One thread at a time calls NCCL. */
 struct nccl_links {
     const struct nccl *nccl;
-    struct nccl_link world; /* all ranks: what the links are split from; it carries nothing */
-    struct nccl_link *link;
-    uint32_t count, capacity;
+    /* the communicator of all ranks, from which the links are split; it is not used otherwise */
+    struct nccl_link world;
+    struct nccl_link *links;
+    uint32_t link_count, capacity;
     /* the link whose NCCL call is in progress, NULL if there is none: a thread that ends the run does not abort that
      * link's communicator during the call */
-    _Atomic(struct nccl_link *) inside;
-    atomic_bool aborted; /* no communicator may be used any more */
-    /* held while communicators are looked at, or aborted; the last of the backend's locks (exec/cuda/cuda.h): a
-     * thread that holds it takes no other */
+    _Atomic(struct nccl_link *) link_in_call;
+    atomic_bool is_aborted; /* no communicator may be used any more */
+    /* held while communicators are polled or aborted; the last of the backend's locks (exec/cuda/cuda.h): a thread
+     * that holds it takes no other */
     pthread_mutex_t poll_lock;
     bool has_lost_call; /* a thread is still in a call that cannot be ended */
-    /* of what connects links, and of barriers: the number that they sum, and an event */
+    /* for connecting links and for barriers: a stream, an event, and the number that they sum */
     cudaStream_t stream;
     cudaEvent_t event;
-    float *number;
+    float *barrier_number;
 };
 
-/* Records that the calling thread is in a call of NCCL on a link, until nccl_leave(). False: communicators are being
+/* Records that the calling thread is in a call of NCCL on a link, until nccl_leave_call(). False: communicators are being
  * aborted, and none may be used. */
-bool nccl_enter(struct nccl_links *links, struct nccl_link *link);
-void nccl_leave(struct nccl_links *links);
+bool nccl_enter_call(struct nccl_links *links, struct nccl_link *link);
+void nccl_leave_call(struct nccl_links *links);
 
-/* Aborts every communicator, once, even if a thread waits in a call on one, unless the thread stays there (`lost`). */
+/* Aborts every communicator, once, even if a thread waits in a call on one. If that thread does not return,
+ * has_lost_call is set. */
 void nccl_abort(struct nccl_links *links);
 
 /* Makes the communicator of all ranks from the id, splits all links from it and connects them. Must be called by all
@@ -57,9 +59,9 @@ struct nccl_part {
     ncclComm_t comm;
     cudaStream_t stream;
     const struct call *call;
-    uint32_t size, index;
+    uint32_t group_size, member_index;
     ncclDataType_t type;
-    size_t element;
+    size_t element_bytes;
 };
 
 /* Returns the part in a call of the rank with index `index` among the `size` ranks of the link's group. */
@@ -69,7 +71,7 @@ struct nccl_part nccl_part_of(const struct nccl_links *links, const struct nccl_
 
 /* Puts the part on its stream, between ncclGroupStart() and ncclGroupEnd(). scratch holds nccl_scratch_bytes()
  * bytes. */
-ncclResult_t nccl_put(const struct nccl_part *part, void *scratch);
+ncclResult_t nccl_enqueue_part(const struct nccl_part *part, void *scratch);
 #endif
 
 #endif

@@ -18,10 +18,10 @@ struct nccl_part nccl_part_of(const struct nccl_links *links, const struct nccl_
                               .comm = link->comm,
                               .stream = stream,
                               .call = call,
-                              .size = size,
-                              .index = index,
+                              .group_size = size,
+                              .member_index = index,
                               .type = types[dtype],
-                              .element = dtype_bytes(dtype)};
+                              .element_bytes = dtype_bytes(dtype)};
 }
 
 static char *element_address(struct operand operand, uint64_t i)
@@ -40,23 +40,23 @@ static ncclResult_t recv_from(const struct nccl_part *p, void *data, uint64_t co
     return p->nccl->ncclRecv(data, count, p->type, (int)peer, p->comm, p->stream);
 }
 
-static int64_t member(const struct nccl_part *p, int64_t index)
+static int64_t member_rank(const struct nccl_part *p, int64_t index)
 {
-    int64_t size = (int64_t)p->size;
+    int64_t size = (int64_t)p->group_size;
     return ((index % size) + size) % size;
 }
 
-/* Exchanges pieces between all members: piece k of this rank is sent to `to(k)`, and piece k of the result comes from
- * `from(k)`. In an all-to-all pieces are in index order; in a relative all-gather they are counted backwards from the
- * rank, and all members get the same piece. */
-static ncclResult_t exchange(const struct nccl_part *p, bool relative)
+/* Exchanges pieces between all members. In an all-to-all, piece k is sent to member k, and piece k of the result
+ * comes from member k. In a relative all-gather all members get the same piece, and piece k of the result comes from
+ * the member k places before this rank. */
+static ncclResult_t exchange_pieces(const struct nccl_part *p, bool relative)
 {
     struct operand y = p->call->write[0], x = p->call->read[0];
-    uint64_t each = y.element_count / p->size;
+    uint64_t each = y.element_count / p->group_size;
     ncclResult_t result = ncclSuccess;
-    for (int64_t k = 0; k < (int64_t)p->size && result == ncclSuccess; k++) {
-        int64_t to = relative ? member(p, p->index + k) : k;
-        int64_t from = relative ? member(p, p->index - k) : k;
+    for (int64_t k = 0; k < (int64_t)p->group_size && result == ncclSuccess; k++) {
+        int64_t to = relative ? member_rank(p, p->member_index + k) : k;
+        int64_t from = relative ? member_rank(p, p->member_index - k) : k;
         result = send_to(p, relative ? x.data : element_address(x, (uint64_t)k * each), each, to);
         if (result == ncclSuccess)
             result = recv_from(p, element_address(y, (uint64_t)k * each), each, from);
@@ -64,8 +64,8 @@ static ncclResult_t exchange(const struct nccl_part *p, bool relative)
     return result;
 }
 
-/* Sends each member the rows that it needs, or, back, those that it sent, and receives as many; part by part. A pair of
- * members without rows exchanges nothing, and the rest of the room is zeroed. */
+/* Sends each member the rows that it needs (in the direction back, the rows that it sent) and receives this rank's,
+ * part by part. Members without rows for each other exchange nothing, and the rest of the result is zeroed. */
 static ncclResult_t exchange_rows(const struct nccl_part *p)
 {
     struct operand y = p->call->write[0], x = p->call->read[0];
@@ -75,10 +75,10 @@ static ncclResult_t exchange_rows(const struct nccl_part *p)
     const int64_t *in = w->exchange.back ? rows->sent.first : rows->received.first;
     const int64_t width = w->exchange.width;
     ncclResult_t result =
-        cudaMemsetAsync(y.data, 0, y.element_count * p->element, p->stream) == cudaSuccess
+        cudaMemsetAsync(y.data, 0, y.element_count * p->element_bytes, p->stream) == cudaSuccess
             ? ncclSuccess
             : ncclUnhandledCudaError;
-    for (int64_t k = 0; k < (int64_t)p->size; k++)
+    for (int64_t k = 0; k < (int64_t)p->group_size; k++)
         for (int64_t part = 0; part < w->exchange.parts && result == ncclSuccess; part++) {
             if (out[k + 1] > out[k])
                 result = send_to(
@@ -92,18 +92,19 @@ static ncclResult_t exchange_rows(const struct nccl_part *p)
     return result;
 }
 
-/* Sends rows of experts: ahead, to each member those that this rank has dealt to the member's experts; back, those that
- * the member has dealt. Members without rows for each other exchange nothing. */
-static ncclResult_t exchange_dealt(const struct nccl_part *p)
+/* Exchanges rows of experts: in the direction ahead this rank sends to each member the rows for that member's
+ * experts, in the direction back the results of the rows that the member sent. Members without rows for each other
+ * exchange nothing. */
+static ncclResult_t exchange_routed_rows(const struct nccl_part *p)
 {
     struct operand y = p->call->write[0], x = p->call->read[0];
     const struct routed_rows *dealt = p->call->routed_rows;
     const uint64_t cols = (uint64_t)p->call->work->all_to_all.cols;
     const bool ahead = p->call->work->all_to_all.ahead > 0;
-    const uint64_t mine = (uint64_t)assignment_copies_for_member(dealt, p->index) * cols;
+    const uint64_t mine = (uint64_t)assignment_copies_for_member(dealt, p->member_index) * cols;
     uint64_t before = 0;
     ncclResult_t result = ncclSuccess;
-    for (uint32_t k = 0; k < p->size && result == ncclSuccess; k++) {
+    for (uint32_t k = 0; k < p->group_size && result == ncclSuccess; k++) {
         const uint64_t theirs = (uint64_t)assignment_copies_for_member(dealt, k) * cols;
         const uint64_t out = ahead ? theirs : mine, in = ahead ? mine : theirs;
         if (out > 0)
@@ -121,21 +122,24 @@ static ncclResult_t scatter(const struct nccl_part *p)
     struct operand y = p->call->write[0], x = p->call->read[0];
     int64_t root = p->call->work->broadcast.root;
     ncclResult_t result = ncclSuccess;
-    for (int64_t k = 0; p->index == root && k < (int64_t)p->size && result == ncclSuccess; k++)
+    for (int64_t k = 0;
+         p->member_index == root && k < (int64_t)p->group_size && result == ncclSuccess; k++)
         result = send_to(p, element_address(x, (uint64_t)k * y.element_count), y.element_count, k);
     return result == ncclSuccess ? recv_from(p, y.data, y.element_count, root) : result;
 }
 
 /* Puts the pieces of a relative reduce-scatter into index order first: piece j is for the member j places before this
  * rank. */
-static const void *in_index_order(const struct nccl_part *p, void *scratch, cudaError_t *error)
+static const void *reorder_to_index_order(const struct nccl_part *p, void *scratch,
+                                          cudaError_t *error)
 {
     struct operand x = p->call->read[0];
-    uint64_t each = x.element_count / p->size;
-    for (int64_t m = 0; m < (int64_t)p->size && *error == cudaSuccess; m++)
-        *error = cudaMemcpyAsync((char *)scratch + (uint64_t)m * each * p->element,
-                                 element_address(x, (uint64_t)member(p, p->index - m) * each),
-                                 each * p->element, cudaMemcpyDeviceToDevice, p->stream);
+    uint64_t each = x.element_count / p->group_size;
+    for (int64_t m = 0; m < (int64_t)p->group_size && *error == cudaSuccess; m++)
+        *error = cudaMemcpyAsync(
+            (char *)scratch + (uint64_t)m * each * p->element_bytes,
+            element_address(x, (uint64_t)member_rank(p, p->member_index - m) * each),
+            each * p->element_bytes, cudaMemcpyDeviceToDevice, p->stream);
     return scratch;
 }
 
@@ -145,24 +149,24 @@ static ncclResult_t reduce_scatter(const struct nccl_part *p, void *scratch)
     const void *x = p->call->read[0].data;
     cudaError_t error = cudaSuccess;
     if (p->call->work->collective.relative)
-        x = in_index_order(p, scratch, &error);
+        x = reorder_to_index_order(p, scratch, &error);
     return error != cudaSuccess ? ncclUnhandledCudaError
                                 : p->nccl->ncclReduceScatter(x, y.data, y.element_count, p->type,
                                                              ncclSum, p->comm, p->stream);
 }
 
-ncclResult_t nccl_put(const struct nccl_part *p, void *scratch)
+ncclResult_t nccl_enqueue_part(const struct nccl_part *p, void *scratch)
 {
     const struct call *c = p->call;
     const struct work *w = c->work;
     const struct operand *x = &c->read[0], *y = &c->write[0];
     switch ((enum work_kind)w->kind) {
     case WORK_ALL_TO_ALL:
-        return c->routed_rows != NULL ? exchange_dealt(p) : exchange(p, false);
+        return c->routed_rows != NULL ? exchange_routed_rows(p) : exchange_pieces(p, false);
     case WORK_EXCHANGE:
         return exchange_rows(p);
     case WORK_ALL_GATHER:
-        return w->collective.relative ? exchange(p, true)
+        return w->collective.relative ? exchange_pieces(p, true)
                                       : p->nccl->ncclAllGather(x->data, y->data, x->element_count,
                                                                p->type, p->comm, p->stream);
     case WORK_REDUCE_SCATTER:
@@ -182,15 +186,15 @@ ncclResult_t nccl_put(const struct nccl_part *p, void *scratch)
         return scatter(p);
     case WORK_SHIFT: {
         ncclResult_t result =
-            send_to(p, x->data, x->element_count, member(p, p->index + w->p2p.by));
-        return result == ncclSuccess
-                   ? recv_from(p, y->data, y->element_count, member(p, p->index - w->p2p.by))
-                   : result;
+            send_to(p, x->data, x->element_count, member_rank(p, p->member_index + w->p2p.by));
+        return result == ncclSuccess ? recv_from(p, y->data, y->element_count,
+                                                 member_rank(p, p->member_index - w->p2p.by))
+                                     : result;
     }
     case WORK_SEND:
-        return send_to(p, x->data, x->element_count, (int64_t)p->index + w->p2p.by);
+        return send_to(p, x->data, x->element_count, (int64_t)p->member_index + w->p2p.by);
     default: /* WORK_RECV */
-        return recv_from(p, y->data, y->element_count, (int64_t)p->index + w->p2p.by);
+        return recv_from(p, y->data, y->element_count, (int64_t)p->member_index + w->p2p.by);
     }
 }
 

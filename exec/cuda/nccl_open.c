@@ -19,30 +19,31 @@ struct nccl_opening {
     int device;
     pthread_mutex_t lock;
     pthread_cond_t state_changed;
-    uint32_t next; /* 0: it makes the communicator of all ranks; i + 1: it is at link i */
+    uint32_t next_link; /* what is being opened: 0, the communicator of all ranks; i + 1, link i */
     bool is_over;
-    const char *refused_call; /* that was refused; NULL: none */
-    char words[512];
+    const char *refused_call; /* the call that was refused; NULL: none */
+    char refusal_text[512];
 };
 
-static bool call_refused(struct nccl_opening *o, const char *call, const char *words,
-                         const char *more)
+static bool record_refused_call(struct nccl_opening *o, const char *call, const char *words,
+                                const char *more)
 {
     o->refused_call = call;
-    snprintf(o->words, sizeof o->words, "%s%s%s", words, more[0] != '\0' ? ": " : "", more);
+    snprintf(o->refusal_text, sizeof o->refusal_text, "%s%s%s", words, more[0] != '\0' ? ": " : "",
+             more);
     return false;
 }
 
-static bool nccl_taken(struct nccl_opening *o, const char *call, ncclResult_t result)
+static bool nccl_succeeded(struct nccl_opening *o, const char *call, ncclResult_t result)
 {
     const struct nccl *nccl = o->links->nccl;
-    return result == ncclSuccess ||
-           call_refused(o, call, nccl->ncclGetErrorString(result), nccl->ncclGetLastError(NULL));
+    return result == ncclSuccess || record_refused_call(o, call, nccl->ncclGetErrorString(result),
+                                                        nccl->ncclGetLastError(NULL));
 }
 
-static bool cuda_taken(struct nccl_opening *o, const char *call, cudaError_t error)
+static bool cuda_succeeded(struct nccl_opening *o, const char *call, cudaError_t error)
 {
-    return error == cudaSuccess || call_refused(o, call, cudaGetErrorString(error), "");
+    return error == cudaSuccess || record_refused_call(o, call, cudaGetErrorString(error), "");
 }
 
 /* Waits until everything on the links' stream has ended. */
@@ -53,42 +54,45 @@ static bool await_exchange(struct nccl_opening *o, struct nccl_link *link)
     cudaError_t error = cudaEventRecord(l->event, l->stream);
     while (error == cudaSuccess && (error = cudaEventQuery(l->event)) == cudaErrorNotReady) {
         ncclResult_t result = ncclSuccess;
-        if (!nccl_enter(l, link))
+        if (!nccl_enter_call(l, link))
             return false;
         ncclResult_t asked = l->nccl->ncclCommGetAsyncError(link->comm, &result);
-        nccl_leave(l);
-        if (!nccl_taken(o, "ncclCommGetAsyncError", asked != ncclSuccess ? asked : result))
+        nccl_leave_call(l);
+        if (!nccl_succeeded(o, "ncclCommGetAsyncError", asked != ncclSuccess ? asked : result))
             return false;
         nanosleep(&nap, NULL);
         error = cudaSuccess;
     }
-    return cuda_taken(o, "cudaEventQuery (of a first exchange)", error);
+    return cuda_succeeded(o, "cudaEventQuery (of a first exchange)", error);
 }
 
 static bool end_group(struct nccl_opening *o, struct nccl_link *link, ncclResult_t put_result)
 {
     struct nccl_links *l = o->links;
     ncclResult_t result = l->nccl->ncclGroupEnd();
-    nccl_leave(l);
-    return nccl_taken(o, "a first exchange", put_result != ncclSuccess ? put_result : result) &&
+    nccl_leave_call(l);
+    return nccl_succeeded(o, "a first exchange", put_result != ncclSuccess ? put_result : result) &&
            await_exchange(o, link);
 }
 
-/* Sends a number to the rank to which this one sends on the link, and receives one from the rank it receives from. */
+/* Sends one number to the rank to which this one sends on the link, and receives one from the rank from which it
+ * receives. */
 static bool exchange_messages(struct nccl_opening *o, struct nccl_link *link)
 {
     struct nccl_links *l = o->links;
     const struct assignment *assignment = &o->run->assignment;
     int64_t size = assignment->group_size[link->group],
             own = assignment_group_index(assignment, o->run->first_rank, link->group);
-    int64_t to = own + link->flow, from = own - link->flow;
-    if (!nccl_enter(l, link))
+    int64_t to = own + link->rank_shift, from = own - link->rank_shift;
+    if (!nccl_enter_call(l, link))
         return false;
     ncclResult_t result = l->nccl->ncclGroupStart();
     if (result == ncclSuccess && to >= 0 && to < size)
-        result = l->nccl->ncclSend(&l->number[0], 1, ncclFloat32, (int)to, link->comm, l->stream);
+        result = l->nccl->ncclSend(&l->barrier_number[0], 1, ncclFloat32, (int)to, link->comm,
+                                   l->stream);
     if (result == ncclSuccess && from >= 0 && from < size)
-        result = l->nccl->ncclRecv(&l->number[1], 1, ncclFloat32, (int)from, link->comm, l->stream);
+        result = l->nccl->ncclRecv(&l->barrier_number[1], 1, ncclFloat32, (int)from, link->comm,
+                                   l->stream);
     return end_group(o, link, result);
 }
 
@@ -137,8 +141,8 @@ static bool try_collective(struct nccl_opening *o, struct nccl_link *link, const
         work.collective.relative = 0;
     }
     size_t reads = operand_bytes(&call.read[0]);
-    if (!cuda_taken(o, "cudaMalloc (of a first exchange)",
-                    cudaMalloc(&call.read[0].data, reads + operand_bytes(&call.write[0])))) {
+    if (!cuda_succeeded(o, "cudaMalloc (of a first exchange)",
+                        cudaMalloc(&call.read[0].data, reads + operand_bytes(&call.write[0])))) {
         free(each);
         return false;
     }
@@ -147,12 +151,12 @@ static bool try_collective(struct nccl_opening *o, struct nccl_link *link, const
         l, link, size, assignment_group_index(&o->run->assignment, o->run->first_rank, link->group),
         &call, l->stream);
     bool done = false;
-    if (nccl_enter(l, link)) {
+    if (nccl_enter_call(l, link)) {
         ncclResult_t result = l->nccl->ncclGroupStart();
-        done = end_group(o, link, result == ncclSuccess ? nccl_put(&p, NULL) : result);
+        done = end_group(o, link, result == ncclSuccess ? nccl_enqueue_part(&p, NULL) : result);
     }
     free(each);
-    if (done || !atomic_load(&l->aborted)) /* else kernels may still write there */
+    if (done || !atomic_load(&l->is_aborted)) /* else kernels may still write there */
         cudaFree(call.read[0].data);
     return done;
 }
@@ -187,15 +191,16 @@ static bool try_collectives(struct nccl_opening *o, struct nccl_link *link)
 static bool try_barrier(struct nccl_opening *o, struct nccl_link *link)
 {
     struct nccl_links *l = o->links;
-    if (!nccl_enter(l, link))
+    if (!nccl_enter_call(l, link))
         return false;
-    ncclResult_t result = l->nccl->ncclAllReduce(l->number, l->number, 1, ncclFloat32, ncclSum,
-                                                 link->comm, l->stream);
-    nccl_leave(l);
-    return nccl_taken(o, "ncclAllReduce (a first barrier)", result) && await_exchange(o, link);
+    ncclResult_t result = l->nccl->ncclAllReduce(l->barrier_number, l->barrier_number, 1,
+                                                 ncclFloat32, ncclSum, link->comm, l->stream);
+    nccl_leave_call(l);
+    return nccl_succeeded(o, "ncclAllReduce (a first barrier)", result) && await_exchange(o, link);
 }
 
-/* Makes the communicator of all ranks. It is known to others when it is whole: it cannot be aborted before. */
+/* Makes the communicator of all ranks. It is stored in the links only when it is complete, because it cannot be
+ * aborted before. */
 static bool open_world(struct nccl_opening *o)
 {
     struct nccl_links *l = o->links;
@@ -203,15 +208,15 @@ static bool open_world(struct nccl_opening *o)
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 1;
     ncclComm_t comm = NULL;
-    if (!nccl_enter(l, &l->world))
+    if (!nccl_enter_call(l, &l->world))
         return false;
     ncclResult_t result =
         l->nccl->ncclCommInitRankConfig(&comm, (int)bootstrap_process_count(run->world), o->id,
                                         (int)bootstrap_rank(run->world), &config);
     if (result == ncclSuccess)
         l->world.comm = comm;
-    nccl_leave(l);
-    return nccl_taken(o, "ncclCommInitRankConfig", result) && !atomic_load(&l->aborted);
+    nccl_leave_call(l);
+    return nccl_succeeded(o, "ncclCommInitRankConfig", result) && !atomic_load(&l->is_aborted);
 }
 
 /* Splits the link from the communicator of all ranks, in one call for all instances of its group, and connects its
@@ -223,19 +228,19 @@ static bool open_link(struct nccl_opening *o, struct nccl_link *link)
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 1;
     ncclComm_t comm = NULL;
-    if (!nccl_enter(l, &l->world))
+    if (!nccl_enter_call(l, &l->world))
         return false;
     ncclResult_t result = l->nccl->ncclCommSplit(
         l->world.comm, (int)assignment_group_instance(assignment, o->run->first_rank, link->group),
         (int)assignment_group_index(assignment, o->run->first_rank, link->group), &comm, &config);
     if (result == ncclSuccess)
         link->comm = comm;
-    nccl_leave(l);
-    if (!nccl_taken(o, "ncclCommSplit", result) || atomic_load(&l->aborted))
+    nccl_leave_call(l);
+    if (!nccl_succeeded(o, "ncclCommSplit", result) || atomic_load(&l->is_aborted))
         return false;
-    return link->flow == 0               ? try_collectives(o, link)
-           : link->flow == NCCL_BARRIERS ? try_barrier(o, link)
-                                         : exchange_messages(o, link);
+    return link->rank_shift == 0               ? try_collectives(o, link)
+           : link->rank_shift == NCCL_BARRIERS ? try_barrier(o, link)
+                                               : exchange_messages(o, link);
 }
 
 /* Opens the links. All processes go through the links in the same order, and each finishes its exchange on one link
@@ -244,13 +249,13 @@ static bool open_link(struct nccl_opening *o, struct nccl_link *link)
 static void *open_in_order(void *argument)
 {
     struct nccl_opening *o = argument;
-    bool going = cuda_taken(o, "cudaSetDevice", cudaSetDevice(o->device)) && open_world(o);
-    for (uint32_t i = 0; i < o->links->count && going; i++) {
+    bool going = cuda_succeeded(o, "cudaSetDevice", cudaSetDevice(o->device)) && open_world(o);
+    for (uint32_t i = 0; i < o->links->link_count && going; i++) {
         pthread_mutex_lock(&o->lock);
-        o->next = i + 1;
+        o->next_link = i + 1;
         pthread_cond_broadcast(&o->state_changed);
         pthread_mutex_unlock(&o->lock);
-        going = open_link(o, &o->links->link[i]);
+        going = open_link(o, &o->links->links[i]);
     }
     pthread_mutex_lock(&o->lock);
     o->is_over = true;
@@ -265,7 +270,7 @@ static bool await_opening(struct nccl_opening *o, double seconds)
     bool late = false;
     pthread_mutex_lock(&o->lock);
     while (!o->is_over && !late) {
-        uint32_t at = o->next;
+        uint32_t at = o->next_link;
         struct timespec until;
         clock_gettime(CLOCK_MONOTONIC, &until);
         until.tv_sec += (time_t)seconds;
@@ -273,9 +278,9 @@ static bool await_opening(struct nccl_opening *o, double seconds)
         until.tv_sec += until.tv_nsec / 1000000000;
         until.tv_nsec %= 1000000000;
         int waited = 0;
-        while (!o->is_over && o->next == at && waited == 0)
+        while (!o->is_over && o->next_link == at && waited == 0)
             waited = pthread_cond_timedwait(&o->state_changed, &o->lock, &until);
-        late = !o->is_over && o->next == at;
+        late = !o->is_over && o->next_link == at;
     }
     pthread_mutex_unlock(&o->lock);
     return !late;
@@ -299,17 +304,18 @@ static enum status run_opening(struct nccl_opening *o, struct diag *diag)
     } else {
         pthread_join(thread, NULL);
     }
-    const bool world = o->next == 0;
-    const char *group = world ? "" : run->ir->group[l->link[o->next - 1].group].name;
+    const bool world = o->next_link == 0;
+    const char *group = world ? "" : run->ir->group[l->links[o->next_link - 1].group].name;
     const char *what = world ? "all ranks" : "group ";
     if (late)
         return diag_error(diag, (struct loc){.name = "NCCL"}, STATUS_SYSTEM,
                           "rank %" PRIu32
                           " cannot connect %s%s: not all members have arrived within %g s",
                           run->first_rank, what, group, limit_s);
-    return o->refused_call == NULL ? STATUS_OK
-                                   : diag_error(diag, (struct loc){.name = o->refused_call},
-                                                STATUS_SYSTEM, "%s%s: %s", what, group, o->words);
+    return o->refused_call == NULL
+               ? STATUS_OK
+               : diag_error(diag, (struct loc){.name = o->refused_call}, STATUS_SYSTEM, "%s%s: %s",
+                            what, group, o->refusal_text);
 }
 
 enum status nccl_connect(struct cuda *cuda, const ncclUniqueId *id, struct diag *diag)
@@ -317,17 +323,17 @@ enum status nccl_connect(struct cuda *cuda, const ncclUniqueId *id, struct diag 
     pthread_condattr_t monotonic;
     /* on the heap, since a thread that cannot be stopped continues to use it */
     struct nccl_opening *o = heap_zalloc(1, sizeof *o);
-    o->links = cuda->links;
+    o->links = cuda->nccl_links;
     o->run = cuda->run;
     o->id = *id;
-    o->device = cuda->rank[cuda->run->first_rank].device;
+    o->device = cuda->rank_states[cuda->run->first_rank].device;
     pthread_mutex_init(&o->lock, NULL);
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&o->state_changed, &monotonic);
     pthread_condattr_destroy(&monotonic);
     enum status status = run_opening(o, diag);
-    if (!cuda->links->has_lost_call) {
+    if (!cuda->nccl_links->has_lost_call) {
         pthread_mutex_destroy(&o->lock);
         pthread_cond_destroy(&o->state_changed);
         free(o);

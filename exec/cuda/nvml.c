@@ -18,15 +18,15 @@ static struct nvml opened;
 static const struct nvml *used; /* a test's */
 static bool tried, there;
 
-static void find_function(void *library, const char *name, void *function)
+static void load_function(void *library, const char *name, void *function)
 {
     struct diag diag = {0};
-    void *found = library_find(library, "libnvidia-ml.so.1", name, &diag);
+    void *found = library_function(library, "libnvidia-ml.so.1", name, &diag);
     memcpy(function, &found, sizeof found);
     diag_release(&diag);
 }
 
-void nvml_use(const struct nvml *table)
+void nvml_use_table(const struct nvml *table)
 {
     used = table;
 }
@@ -42,15 +42,15 @@ static const struct nvml *nvml_open(void)
     void *library = tried ? NULL : library_open(names, 1, "/usr/lib/x86_64-linux-gnu", &diag);
     tried = true;
     if (library != NULL) {
-        find_function(library, "nvmlInit_v2", (void *)&opened.init);
-        find_function(library, "nvmlDeviceGetHandleByPciBusId_v2", (void *)&opened.by_bus);
-        find_function(library, "nvmlDeviceGetClockInfo", (void *)&opened.clock);
-        find_function(library, "nvmlDeviceGetMaxClockInfo", (void *)&opened.max_clock);
-        find_function(library, "nvmlSystemGetDriverVersion", (void *)&opened.driver);
-        find_function(library, "nvmlDeviceGetPowerUsage", (void *)&opened.power);
-        find_function(library, "nvmlDeviceGetEnforcedPowerLimit", (void *)&opened.power_limit);
-        find_function(library, "nvmlDeviceGetTemperature", (void *)&opened.temperature);
-        find_function(library, "nvmlDeviceGetCurrentClocksThrottleReasons",
+        load_function(library, "nvmlInit_v2", (void *)&opened.init);
+        load_function(library, "nvmlDeviceGetHandleByPciBusId_v2", (void *)&opened.by_bus);
+        load_function(library, "nvmlDeviceGetClockInfo", (void *)&opened.clock);
+        load_function(library, "nvmlDeviceGetMaxClockInfo", (void *)&opened.max_clock);
+        load_function(library, "nvmlSystemGetDriverVersion", (void *)&opened.driver);
+        load_function(library, "nvmlDeviceGetPowerUsage", (void *)&opened.power);
+        load_function(library, "nvmlDeviceGetEnforcedPowerLimit", (void *)&opened.power_limit);
+        load_function(library, "nvmlDeviceGetTemperature", (void *)&opened.temperature);
+        load_function(library, "nvmlDeviceGetCurrentClocksThrottleReasons",
                       (void *)&opened.reasons);
         there = opened.init != NULL && opened.by_bus != NULL && opened.clock != NULL &&
                 opened.max_clock != NULL && opened.driver != NULL && opened.power != NULL &&
@@ -62,7 +62,7 @@ static const struct nvml *nvml_open(void)
     return there ? &opened : NULL;
 }
 
-static void *handle_of(const struct nvml *nvml, int device)
+static void *device_handle(const struct nvml *nvml, int device)
 {
     char bus[32] = "";
     void *handle = NULL;
@@ -76,7 +76,7 @@ unsigned nvml_sm_mhz(int device)
 {
     unsigned mhz = 0;
     const struct nvml *nvml = nvml_open();
-    void *handle = handle_of(nvml, device);
+    void *handle = device_handle(nvml, device);
     return handle != NULL && nvml->clock(handle, CLOCK_SM, &mhz) == 0 ? mhz : 0;
 }
 
@@ -84,7 +84,7 @@ unsigned nvml_sm_max_mhz(int device)
 {
     unsigned mhz = 0;
     const struct nvml *nvml = nvml_open();
-    void *handle = handle_of(nvml, device);
+    void *handle = device_handle(nvml, device);
     return handle != NULL && nvml->max_clock(handle, CLOCK_SM, &mhz) == 0 ? mhz : 0;
 }
 
@@ -92,7 +92,7 @@ unsigned nvml_memory_mhz(int device)
 {
     unsigned mhz = 0;
     const struct nvml *nvml = nvml_open();
-    void *handle = handle_of(nvml, device);
+    void *handle = device_handle(nvml, device);
     return handle != NULL && nvml->clock(handle, CLOCK_MEMORY, &mhz) == 0 ? mhz : 0;
 }
 
@@ -100,11 +100,11 @@ double nvml_power_limit_w(int device)
 {
     unsigned milliwatts = 0;
     const struct nvml *nvml = nvml_open();
-    void *handle = handle_of(nvml, device);
+    void *handle = device_handle(nvml, device);
     return handle != NULL && nvml->power_limit(handle, &milliwatts) == 0 ? 1e-3 * milliwatts : 0;
 }
 
-bool nvml_driver(char *text, unsigned size)
+bool nvml_driver_version(char *text, unsigned size)
 {
     const struct nvml *nvml = nvml_open();
     return nvml != NULL && nvml->driver(text, size) == 0;
@@ -116,10 +116,10 @@ struct sampler {
     const struct nvml *nvml;
     void *handle;
     pthread_t thread;
-    atomic_bool quit;
+    atomic_bool must_quit;
     pthread_mutex_t lock; /* guards the fields below */
-    struct nvml_sample *sample;
-    size_t count, capacity;
+    struct nvml_sample *samples;
+    size_t sample_count, capacity;
 };
 
 static void add_sample(struct sampler *s)
@@ -133,13 +133,13 @@ static void add_sample(struct sampler *s)
     (void)s->nvml->temperature(s->handle, 0, &now.celsius);
     (void)s->nvml->reasons(s->handle, &reasons);
     now.power_w = 1e-3 * milliwatts;
-    now.reasons = reasons;
+    now.clock_limits = reasons;
     pthread_mutex_lock(&s->lock);
-    if (s->count == s->capacity) {
-        s->capacity = heap_next_capacity(s->capacity, s->count + 1);
-        s->sample = heap_realloc(s->sample, s->capacity, sizeof *s->sample);
+    if (s->sample_count == s->capacity) {
+        s->capacity = heap_next_capacity(s->capacity, s->sample_count + 1);
+        s->samples = heap_realloc(s->samples, s->capacity, sizeof *s->samples);
     }
-    s->sample[s->count++] = now;
+    s->samples[s->sample_count++] = now;
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -147,7 +147,7 @@ static void *sample_until_quit(void *argument)
 {
     static const struct timespec nap = {0, PERIOD_NS};
     struct sampler *s = argument;
-    while (!atomic_load(&s->quit)) {
+    while (!atomic_load(&s->must_quit)) {
         add_sample(s);
         nanosleep(&nap, NULL);
     }
@@ -157,7 +157,7 @@ static void *sample_until_quit(void *argument)
 struct sampler *sampler_new(int device)
 {
     const struct nvml *nvml = nvml_open();
-    void *handle = handle_of(nvml, device);
+    void *handle = device_handle(nvml, device);
     if (handle == NULL)
         return NULL;
     struct sampler *s = heap_zalloc(1, sizeof *s);
@@ -168,7 +168,7 @@ struct sampler *sampler_new(int device)
     if (pthread_create(&s->thread, NULL, sample_until_quit, s) == 0)
         return s;
     pthread_mutex_destroy(&s->lock);
-    free(s->sample);
+    free(s->samples);
     free(s);
     return NULL;
 }
@@ -177,26 +177,27 @@ void sampler_free(struct sampler *s)
 {
     if (s == NULL)
         return;
-    atomic_store(&s->quit, true);
+    atomic_store(&s->must_quit, true);
     pthread_join(s->thread, NULL);
     pthread_mutex_destroy(&s->lock);
-    free(s->sample);
+    free(s->samples);
     free(s);
 }
 
-size_t sampler_take(struct sampler *s, double begin_s, double end_s, struct nvml_sample **sample)
+size_t sampler_copy_samples(struct sampler *s, double begin_s, double end_s,
+                            struct nvml_sample **sample)
 {
     pthread_mutex_lock(&s->lock);
     size_t first = 0, last = 0;
-    while (first < s->count && s->sample[first].time_s < begin_s)
+    while (first < s->sample_count && s->samples[first].time_s < begin_s)
         first++;
-    for (last = first; last < s->count && s->sample[last].time_s <= end_s;)
+    for (last = first; last < s->sample_count && s->samples[last].time_s <= end_s;)
         last++;
     if (first == last && first > 0)
         first--;
     *sample = heap_alloc(last - first + 1, sizeof **sample);
     if (last > first)
-        memcpy(*sample, s->sample + first, (last - first) * sizeof **sample);
+        memcpy(*sample, s->samples + first, (last - first) * sizeof **sample);
     pthread_mutex_unlock(&s->lock);
     return last - first;
 }
@@ -211,7 +212,7 @@ static const struct {
     {0x80, "hw_power_brake"},
 };
 
-void nvml_reasons_put(uint64_t reasons, char *text, size_t size)
+void nvml_print_clock_limits(uint64_t reasons, char *text, size_t size)
 {
     size_t used_size = 0;
     text[0] = '\0';

@@ -19,8 +19,8 @@ struct nvml {
     int (*reasons)(void *device, unsigned long long *mask);
 };
 
-/* Makes this table NVML's from now on; for tests that emulate a device. */
-void nvml_use(const struct nvml *table);
+/* Replaces NVML's functions by those of a table from now on; for tests that emulate a device. */
+void nvml_use_table(const struct nvml *table);
 
 /* Return the MHz of a CUDA device's SM clock, now and at most, and of its memory; the watts of its power limit; 0:
  * unknown. */
@@ -29,14 +29,14 @@ unsigned nvml_sm_max_mhz(int device);
 unsigned nvml_memory_mhz(int device);
 double nvml_power_limit_w(int device);
 /* Writes the driver's version; false: unknown. */
-bool nvml_driver(char *text, unsigned size);
+bool nvml_driver_version(char *text, unsigned size);
 
 /* The state of a GPU at one time. */
 struct nvml_sample {
     double time_s; /* of run_now_s() */
     unsigned sm_mhz, celsius;
     double power_w;
-    uint64_t reasons; /* NVML's mask of what limits the clock */
+    uint64_t clock_limits; /* NVML's mask of what limits the clock */
 };
 
 /* A thread that samples a GPU every 20 ms. */
@@ -46,11 +46,11 @@ struct sampler *sampler_new(int device);
 void sampler_free(struct sampler *sampler); /* NULL: nothing to do */
 /* Copies the samples between two times into *sample, from malloc(), and returns their number. If there is none, it
  * is the last one before. */
-size_t sampler_take(struct sampler *sampler, double begin_s, double end_s,
-                    struct nvml_sample **sample);
+size_t sampler_copy_samples(struct sampler *sampler, double begin_s, double end_s,
+                            struct nvml_sample **sample);
 
-/* Writes what a mask of reasons names as limits of the clock, "sw_power_cap, hw_thermal"; "" if there is none but
- * an idle device. */
-void nvml_reasons_put(uint64_t reasons, char *text, size_t size);
+/* Writes the names of the limits in a mask: "sw_power_cap, hw_thermal"; "" if nothing but an idle device limits the
+ * clock. */
+void nvml_print_clock_limits(uint64_t reasons, char *text, size_t size);
 
 #endif

@@ -14,7 +14,7 @@
 /* ---- planning ---- */
 
 /* Returns the first rank of a role, which represents the others: ranks of a role differ only in addresses, and every
- * block of memory has the same alignment. Only work on rows that are dealt to experts has other sizes on each. */
+ * block of memory has the same alignment. Only work on rows of experts may have other sizes on each rank. */
 static uint32_t rank_of_role(const struct cuda *cuda, uint32_t role)
 {
     for (uint32_t r = cuda->run->first_rank; r < cuda->run->first_rank + cuda->run->rank_count; r++)
@@ -23,7 +23,7 @@ static uint32_t rank_of_role(const struct cuda *cuda, uint32_t role)
     return IR_NONE;
 }
 
-static uint8_t flag_of(int64_t parameter)
+static uint8_t flag_from_parameter(int64_t parameter)
 {
     return parameter != 0;
 }
@@ -35,8 +35,9 @@ static uint8_t group_alignment(const struct operand *operand, int64_t step)
     return product_alignment((const void *)((uintptr_t)operand->data | bytes));
 }
 
-/* Returns the shape of one group of a product that has `rows` rows: of a, or of a and b where its gradient is made. */
-static struct product_shape shape_of(const struct call *call, int64_t rows)
+/* Returns the product of one group with `rows` rows of a or, for the gradient of a weight, `rows` rows of both a and
+ * b. */
+static struct product_shape product_shape_of(const struct call *call, int64_t rows)
 {
     const struct work *w = call->work;
     const bool turned = w->matmul.form == MATMUL_TN;
@@ -45,38 +46,38 @@ static struct product_shape shape_of(const struct call *call, int64_t rows)
         .m = m,
         .n = n,
         .k = k,
-        .a_step = w->matmul.form == MATMUL_TN ? m : k,
-        .b_step = w->matmul.form == MATMUL_NT ? k : n,
-        .y_step = n,
+        .a_stride = w->matmul.form == MATMUL_TN ? m : k,
+        .b_stride = w->matmul.form == MATMUL_NT ? k : n,
+        .y_stride = n,
         .form = (uint8_t)w->matmul.form,
         .a_type = call->read[0].dtype,
         .b_type = call->read[1].dtype,
-        .scaled = w->matmul.scaling != SCALING_NONE,
+        .has_scales = w->matmul.scaling != SCALING_NONE,
         .y_type = call->write[0].dtype,
-        .accumulate = flag_of(w->matmul.accumulate),
-        .bias = w->matmul.epilogue == EPILOGUE_BIAS,
+        .accumulates = flag_from_parameter(w->matmul.accumulate),
+        .has_bias = w->matmul.epilogue == EPILOGUE_BIAS,
         .a_align = product_alignment(call->read[0].data),
         .b_align = product_alignment(call->read[1].data),
         .y_align = product_alignment(call->write[0].data),
     };
     if (work_row_groups(w) > 1 || w->matmul.part > 0) {
-        /* groups begin at any row, and matrices after whole ones */
-        shape.a_align = group_alignment(&call->read[0], shape.a_step);
+        /* a group may begin at any row, and its matrix of weights follows whole matrices */
+        shape.a_align = group_alignment(&call->read[0], shape.a_stride);
         shape.b_align = group_alignment(&call->read[1], turned ? n : n * k);
         shape.y_align = group_alignment(&call->write[0], turned ? m * n : n);
-        if (shape.bias && group_alignment(&call->read[2], n) < shape.y_align)
+        if (shape.has_bias && group_alignment(&call->read[2], n) < shape.y_align)
             shape.y_align = group_alignment(&call->read[2], n);
     }
     return shape;
 }
 
 /* Returns the number of rows that a product's groups share out: k for the gradient of weights, otherwise m. */
-static int64_t grouped_rows(const struct work *work)
+static int64_t rows_to_share_out(const struct work *work)
 {
     return work->matmul.form == MATMUL_TN ? work->matmul.k : work->matmul.m;
 }
 
-static enum status types_differ(const struct exec_run *run, const struct call *call,
+static enum status report_types(const struct exec_run *run, const struct call *call,
                                 struct diag *diag, const char *what)
 {
     return diag_error(diag, (struct loc){run->schedule_name, 0, 0}, STATUS_BAD_INPUT,
@@ -84,11 +85,12 @@ static enum status types_differ(const struct exec_run *run, const struct call *c
                       work_kind_info((enum work_kind)call->work->kind)->name, what);
 }
 
-/* Returns how many rows group g has, and where they begin (*first, which the group before g has left at its end). */
+/* Returns how many rows group g has. *first: on entry the end of the group before, where the rows begin; on return
+ * their end. */
 static int64_t rows_of_group(const struct call *call, int64_t g, int64_t *first)
 {
     const int64_t begin = *first;
-    *first = assignment_group_rows_end(call->routed_rows, grouped_rows(call->work),
+    *first = assignment_group_rows_end(call->routed_rows, rows_to_share_out(call->work),
                                        work_row_groups(call->work), g, begin);
     return *first - begin;
 }
@@ -96,10 +98,10 @@ static int64_t rows_of_group(const struct call *call, int64_t g, int64_t *first)
 /* Returns the index of the first plan that is for `rows` rows or more; the number of plans if there is none. */
 static uint32_t find_plan(const struct cuda_prepared *prepared, int64_t rows)
 {
-    uint32_t low = 0, high = prepared->plans;
+    uint32_t low = 0, high = prepared->plan_count;
     while (low < high) {
         const uint32_t middle = low + (high - low) / 2;
-        if (prepared->plan[middle].rows < rows)
+        if (prepared->group_plans[middle].rows < rows)
             low = middle + 1;
         else
             high = middle;
@@ -112,16 +114,17 @@ static enum status plan_group(const struct cuda *cuda, const struct call *call, 
                               struct cuda_prepared *prepared, struct diag *diag)
 {
     const uint32_t at = find_plan(prepared, rows);
-    if (rows == 0 || (at < prepared->plans && prepared->plan[at].rows == rows))
+    if (rows == 0 || (at < prepared->plan_count && prepared->group_plans[at].rows == rows))
         return STATUS_OK;
-    const struct product_shape shape = shape_of(call, rows);
+    const struct product_shape shape = product_shape_of(call, rows);
     const struct product *product = products_plan(cuda->products, &shape, diag);
     if (product == NULL)
         return STATUS_SYSTEM;
-    prepared->plan = heap_realloc(prepared->plan, prepared->plans + 1, sizeof *prepared->plan);
-    memmove(prepared->plan + at + 1, prepared->plan + at,
-            (prepared->plans++ - at) * sizeof *prepared->plan);
-    prepared->plan[at] = (struct cuda_group_plan){rows, product};
+    prepared->group_plans = heap_realloc(prepared->group_plans, prepared->plan_count + 1,
+                                         sizeof *prepared->group_plans);
+    memmove(prepared->group_plans + at + 1, prepared->group_plans + at,
+            (prepared->plan_count++ - at) * sizeof *prepared->group_plans);
+    prepared->group_plans[at] = (struct cuda_group_plan){rows, product};
     return STATUS_OK;
 }
 
@@ -135,7 +138,7 @@ static bool casts_bias(const struct call *call)
 
 /* Returns where an epilogue writes its sums: into the result of the next op; or, if they are added there, or if it does
  * not begin on 16 bytes, into the scratch after the library's workspace. */
-static void *sums_of(const struct call *next, void *scratch)
+static void *epilogue_sums_address(const struct call *next, void *scratch)
 {
     const struct operand *y = &next->write[0];
     const bool own = next->work->column_sum.accumulate == 0 && product_alignment(y->data) >= 4;
@@ -144,13 +147,13 @@ static void *sums_of(const struct call *next, void *scratch)
 
 /* Plans a product whose call computes the next op, too; false: the library has no algorithm for it, or cannot take the
  * addresses. */
-static bool plan_joined(const struct cuda *cuda, const struct call *call,
-                        enum product_epilogue epilogue, struct cuda_prepared *prepared)
+static bool plan_with_epilogue(const struct cuda *cuda, const struct call *call,
+                               enum product_epilogue epilogue, struct cuda_prepared *prepared)
 {
     struct call next;
     run_fill_call(cuda->run, call->rank, call->op + 1, &next);
-    const int64_t rows = grouped_rows(call->work);
-    struct product_shape shape = shape_of(call, rows);
+    const int64_t rows = rows_to_share_out(call->work);
+    struct product_shape shape = product_shape_of(call, rows);
     shape.epilogue = (uint8_t)epilogue;
     if (epilogue == PRODUCT_GELU) {
         if (shape.y_align < 4) /* 16 bytes, which the library asks of what it keeps */
@@ -160,27 +163,29 @@ static bool plan_joined(const struct cuda *cuda, const struct call *call,
     const struct product *product = products_plan(cuda->products, &shape, NULL);
     if (product == NULL)
         return false;
-    prepared->plan = heap_alloc(1, sizeof *prepared->plan);
-    prepared->plan[prepared->plans++] = (struct cuda_group_plan){rows, product};
+    prepared->group_plans = heap_alloc(1, sizeof *prepared->group_plans);
+    prepared->group_plans[prepared->plan_count++] = (struct cuda_group_plan){rows, product};
     prepared->epilogue = (uint8_t)epilogue;
     if (epilogue == PRODUCT_COLUMN_SUM)
-        prepared->scratch +=
+        prepared->scratch_bytes +=
             next.write[0].element_count * dtype_bytes((enum dtype)next.write[0].dtype);
     return true;
 }
 
 /* Plans a product and the op after it as one call, if both options and library allow it. */
-static bool join_next(struct cuda *cuda, const struct call *call, struct cuda_prepared *prepared)
+static bool plan_with_next_op(struct cuda *cuda, const struct call *call,
+                              struct cuda_prepared *prepared)
 {
-    const enum product_epilogue epilogue =
-        cuda->run->options->uses_epilogues ? epilogue_of(cuda->run->ir, call->op) : PRODUCT_ALONE;
+    const enum product_epilogue epilogue = cuda->run->options->uses_epilogues
+                                               ? epilogue_for_product(cuda->run->ir, call->op)
+                                               : PRODUCT_ALONE;
     if (epilogue == PRODUCT_ALONE)
         return false;
     cuda->candidate_count[epilogue]++;
-    if (!plan_joined(cuda, call, epilogue, prepared))
+    if (!plan_with_epilogue(cuda, call, epilogue, prepared))
         return false;
     cuda->joined_count[epilogue]++;
-    cuda->prepared[call->op + 1].computed_before = true;
+    cuda->prepared[call->op + 1].is_computed_by_previous_op = true;
     return true;
 }
 
@@ -188,12 +193,13 @@ static bool join_next(struct cuda *cuda, const struct call *call, struct cuda_pr
 static enum status prepare_product(struct cuda *cuda, const struct call *call,
                                    struct cuda_prepared *prepared, struct diag *diag)
 {
-    const struct product_shape shape = shape_of(call, 1);
-    if (!shape.scaled && shape.b_type != shape.a_type)
-        return types_differ(cuda->run, call, diag, "its factors have different types");
-    prepared->scratch = PRODUCT_WORKSPACE + (casts_bias(call) ? call->read[2].element_count : 0) *
-                                                dtype_bytes((enum dtype)shape.y_type);
-    if (join_next(cuda, call, prepared))
+    const struct product_shape shape = product_shape_of(call, 1);
+    if (!shape.has_scales && shape.b_type != shape.a_type)
+        return report_types(cuda->run, call, diag, "its factors have different types");
+    prepared->scratch_bytes =
+        PRODUCT_WORKSPACE + (casts_bias(call) ? call->read[2].element_count : 0) *
+                                dtype_bytes((enum dtype)shape.y_type);
+    if (plan_with_next_op(cuda, call, prepared))
         return STATUS_OK;
     enum status status = STATUS_OK;
     int64_t first = 0;
@@ -202,7 +208,7 @@ static enum status prepare_product(struct cuda *cuda, const struct call *call,
     return status;
 }
 
-static bool on_host(const struct ir *ir, uint32_t op)
+static bool runs_on_host(const struct ir *ir, uint32_t op)
 {
     return ir->stream[ir->op.stream[op]].stream_class == STREAM_HOST;
 }
@@ -215,8 +221,8 @@ static enum scaling scaling_of(const struct work *work)
                                        : SCALING_NONE;
 }
 
-/* Returns in words what this backend has no kernel for; NULL if it has a kernel for the work. */
-static const char *lacks_kernel(const struct work *work)
+/* Returns which work this backend has no kernel for, in words; NULL: it has a kernel. */
+static const char *missing_kernel_text(const struct work *work)
 {
     return (work->kind == WORK_RMSNORM && work->rmsnorm.bare) ||
                    (work->kind == WORK_RMSNORM_BACKWARD && work->rmsnorm_backward.bare)
@@ -224,7 +230,7 @@ static const char *lacks_kernel(const struct work *work)
                : NULL;
 }
 
-/* Only the reference computes in fp64; kernels have no such type. */
+/* Refuses an op whose scaling, kind of work or dtype (fp64) this backend does not compute. */
 static enum status check_types(const struct exec_run *run, const struct call *call,
                                struct diag *diag)
 {
@@ -240,12 +246,12 @@ static enum status check_types(const struct exec_run *run, const struct call *ca
                           "; the cuda backend multiplies experts in 16 bits; --backend cpu has it",
                           call->op, work_kind_info((enum work_kind)call->work->kind)->name,
                           work_row_groups(call->work));
-    if (lacks_kernel(call->work) != NULL)
+    if (missing_kernel_text(call->work) != NULL)
         return diag_error(diag, (struct loc){run->schedule_name, 0, 0}, STATUS_BAD_INPUT,
                           "op %" PRIu32 " (%s) is one of %s, which the cuda backend does not "
                           "execute; --backend cpu does",
                           call->op, work_kind_info((enum work_kind)call->work->kind)->name,
-                          lacks_kernel(call->work));
+                          missing_kernel_text(call->work));
     for (uint32_t k = 0; k < call->read_count + (uint32_t)call->write_count; k++) {
         const struct operand *o =
             k < call->read_count ? &call->read[k] : &call->write[k - call->read_count];
@@ -276,7 +282,7 @@ static enum status prepare_op(struct cuda *cuda, uint32_t first, uint32_t rank, 
     if (rank != first && call.routed_rows == NULL)
         return STATUS_OK;
     enum status status = check_types(cuda->run, &call, diag);
-    if (status != STATUS_OK || on_host(cuda->run->ir, op))
+    if (status != STATUS_OK || runs_on_host(cuda->run->ir, op))
         return status;
     const struct cuda_compute_row *row = &cuda_compute_rows[call.work->kind];
     if (rank == first)
@@ -285,9 +291,9 @@ static enum status prepare_op(struct cuda *cuda, uint32_t first, uint32_t rank, 
                                                                      : PRODUCT_ALONE]++;
     if (rank == first && (call.work->kind == WORK_RMSNORM || call.work->kind == WORK_LAYERNORM))
         cuda->norm_count++;
-    if (cuda->run->options->uses_epilogues && epilogue_is_norm(cuda->run->ir, op)) {
-        prepared->adds_norm = cuda->prepared[op + 1].computed_before = true;
-        prepared->scratch = statistics_bytes(ir_work(cuda->run->ir, op + 1));
+    if (cuda->run->options->uses_epilogues && epilogue_can_be_norm(cuda->run->ir, op)) {
+        prepared->computes_next_norm = cuda->prepared[op + 1].is_computed_by_previous_op = true;
+        prepared->scratch_bytes = statistics_bytes(ir_work(cuda->run->ir, op + 1));
         cuda->joined_norm_count++;
     }
     switch ((enum work_kind)call.work->kind) {
@@ -301,12 +307,13 @@ static enum status prepare_op(struct cuda *cuda, uint32_t first, uint32_t rank, 
         scratch = row->scratch != NULL       ? row->scratch(call.work)
                   : cuda->run->world != NULL ? nccl_scratch_bytes(&call)
                                              : 0;
-        prepared->scratch = scratch > prepared->scratch ? scratch : prepared->scratch;
+        prepared->scratch_bytes =
+            scratch > prepared->scratch_bytes ? scratch : prepared->scratch_bytes;
         return STATUS_OK;
     }
 }
 
-enum status cuda_prepare(struct cuda *cuda, struct diag *diag)
+enum status cuda_prepare_ops(struct cuda *cuda, struct diag *diag)
 {
     const struct exec_run *run = cuda->run;
     const struct ir *ir = run->ir;
@@ -322,59 +329,60 @@ enum status cuda_prepare(struct cuda *cuda, struct diag *diag)
         status = attentions_build(cuda->attentions, diag);
     for (uint32_t op = 0; op < ir->op.count && status == STATUS_OK; op++)
         if (cuda->prepared[op].attention != NULL)
-            cuda->prepared[op].scratch = attention_scratch(cuda->prepared[op].attention);
+            cuda->prepared[op].scratch_bytes =
+                attention_scratch_bytes(cuda->prepared[op].attention);
     return status;
 }
 
-void cuda_unprepare(struct cuda *cuda)
+void cuda_free_prepared_ops(struct cuda *cuda)
 {
     for (uint32_t op = 0; cuda->prepared != NULL && op < cuda->run->ir->op.count; op++)
-        free(cuda->prepared[op].plan);
+        free(cuda->prepared[op].group_plans);
     free(cuda->prepared);
 }
 
 /* ---- putting work on a stream ---- */
 
-static bool op_refused(const struct cuda_stream *stream, uint32_t op, const char *words)
+static bool record_op_failure(const struct cuda_stream *stream, uint32_t op, const char *words)
 {
     run_record_failure(stream->rank->run, stream->rank->rank, op, "%s", words);
     return false;
 }
 
-static struct cuda_place place_of(const struct cuda_stream *stream, uint32_t op)
+static struct cuda_launch_context launch_context_of(const struct cuda_stream *stream, uint32_t op)
 {
-    return (struct cuda_place){.stream = stream->handle,
-                               .scratch = stream->scratch,
-                               .fault = stream->rank->fault,
-                               .fault_mark = (int32_t)op + 1,
-                               .pairs = cuda_pairs(stream->rank, op),
-                               .dealt = cuda_dealt(stream->rank, op)};
+    return (struct cuda_launch_context){.stream = stream->handle,
+                                        .scratch = stream->scratch,
+                                        .fault_mark_address = stream->rank->fault_mark_address,
+                                        .fault_mark = (int32_t)op + 1,
+                                        .row_pairs = cuda_row_pairs_of_op(stream->rank, op),
+                                        .expert_begins = cuda_expert_begins(stream->rank, op)};
 }
 
 /* Returns the address of an operand's element. */
-static void *element_of(const struct operand *operand, int64_t index)
+static void *element_address(const struct operand *operand, int64_t index)
 {
     return (char *)operand->data + (size_t)index * dtype_bytes((enum dtype)operand->dtype);
 }
 
-/* Makes `count` elements of a gradient, from `first` on, what they are if no row adds to them: those of c, to which the
- * gradient is added, or zeros if it does not accumulate. */
-static int product_of_nothing(const struct cuda_stream *stream, const struct call *call,
-                              const struct operand *c, int64_t first, int64_t count)
+/* Sets `count` elements of a gradient, from `first` on, for the case that no row adds to them: to those of c if the
+ * gradient accumulates onto c, else to zero. */
+static int set_gradient_without_rows(const struct cuda_stream *stream, const struct call *call,
+                                     const struct operand *c, int64_t first, int64_t count)
 {
     const struct operand *y = &call->write[0];
     struct cuda_array before = {0};
     if (call->work->matmul.accumulate)
-        before = (struct cuda_array){element_of(c, first), c->dtype};
-    return cuda_begin_sum((struct cuda_array){element_of(y, first), y->dtype}, before, count,
+        before = (struct cuda_array){element_address(c, first), c->dtype};
+    return cuda_begin_sum((struct cuda_array){element_address(y, first), y->dtype}, before, count,
                           stream->handle);
 }
 
 /* Runs the product of group g, whose `rows` rows begin at `first`. bias: the biases of all groups, in the type of y;
  * NULL: there are none. If only a rank's part of a weight is multiplied, g is the number of that part. */
-static int product_group(const struct cuda *cuda, const struct cuda_stream *stream,
-                         const struct call *call, const struct operand *bias, int64_t g,
-                         int64_t first, int64_t rows)
+static int run_product_group(const struct cuda *cuda, const struct cuda_stream *stream,
+                             const struct call *call, const struct operand *bias, int64_t g,
+                             int64_t first, int64_t rows)
 {
     const struct work *w = call->work;
     const struct cuda_prepared *prepared = &cuda->prepared[call->op];
@@ -384,20 +392,21 @@ static int product_group(const struct cuda *cuda, const struct cuda_stream *stre
     const struct operand *c =
         w->matmul.accumulate ? &call->read[bias != NULL ? 3 : 2] : &call->write[0];
     if (rows == 0)
-        return turned ? product_of_nothing(stream, call, c, result, m * n) : 0;
-    return product_run(cuda->products, prepared->plan[find_plan(prepared, rows)].product, 1,
-                       element_of(&call->read[0], first * (turned ? m : k)),
-                       element_of(&call->read[1], turned ? first * n : g * n * k),
-                       bias != NULL ? element_of(bias, g * n) : NULL, element_of(c, result),
-                       element_of(&call->write[0], result), NULL, stream->scratch, stream->handle);
+        return turned ? set_gradient_without_rows(stream, call, c, result, m * n) : 0;
+    return product_run(cuda->products, prepared->group_plans[find_plan(prepared, rows)].product, 1,
+                       element_address(&call->read[0], first * (turned ? m : k)),
+                       element_address(&call->read[1], turned ? first * n : g * n * k),
+                       bias != NULL ? element_address(bias, g * n) : NULL,
+                       element_address(c, result), element_address(&call->write[0], result), NULL,
+                       stream->scratch, stream->handle);
 }
 
 /* Runs a product whose call computes the next op, too. */
-static int product_joined(const struct cuda *cuda, const struct cuda_stream *stream,
-                          const struct call *call)
+static int run_product_with_epilogue(const struct cuda *cuda, const struct cuda_stream *stream,
+                                     const struct call *call)
 {
     const struct cuda_prepared *prepared = &cuda->prepared[call->op];
-    const struct product *product = prepared->plan[0].product;
+    const struct product *product = prepared->group_plans[0].product;
     const void *a = call->read[0].data, *b = call->read[1].data;
     void *y = call->write[0].data;
     struct call next;
@@ -408,7 +417,8 @@ static int product_joined(const struct cuda *cuda, const struct cuda_stream *str
         return product_run(cuda->products, product, 1, a, b, biased ? call->read[2].data : NULL, to,
                            to, y, stream->scratch, stream->handle);
     }
-    const struct cuda_array sums = {sums_of(&next, stream->scratch), next.write[0].dtype},
+    const struct cuda_array sums = {epilogue_sums_address(&next, stream->scratch),
+                                    next.write[0].dtype},
                             own = cuda_array_of(next.write[0]);
     const int status = product_run(cuda->products, product, 1, a, b, NULL,
                                    call->work->matmul.accumulate ? call->read[2].data : y, y,
@@ -423,9 +433,9 @@ static int product_joined(const struct cuda *cuda, const struct cuda_stream *str
 }
 
 /* Runs all groups of a product, or the product by the rank's part of a weight. The other parts of that weight's
- * gradient are as they would be without rows. */
-static int product_groups(const struct cuda *cuda, const struct cuda_stream *stream,
-                          const struct call *call)
+ * gradient are set as for a group without rows. */
+static int run_product_groups(const struct cuda *cuda, const struct cuda_stream *stream,
+                              const struct call *call)
 {
     const struct work *w = call->work;
     int64_t first = 0;
@@ -440,20 +450,20 @@ static int product_groups(const struct cuda *cuda, const struct cuda_stream *str
     const struct operand *bias = w->matmul.epilogue == EPILOGUE_BIAS ? &cast : NULL;
     if (w->matmul.part > 0) {
         if (w->matmul.form == MATMUL_TN)
-            status = product_of_nothing(stream, call, &call->read[2], 0,
-                                        (int64_t)call->write[0].element_count);
-        return status != 0
-                   ? status
-                   : product_group(cuda, stream, call, NULL, call->part_index, 0, grouped_rows(w));
+            status = set_gradient_without_rows(stream, call, &call->read[2], 0,
+                                               (int64_t)call->write[0].element_count);
+        return status != 0 ? status
+                           : run_product_group(cuda, stream, call, NULL, call->part_index, 0,
+                                               rows_to_share_out(w));
     }
     for (int64_t g = 0; g < work_row_groups(w) && status == 0; g++) {
         const int64_t begin = first, rows = rows_of_group(call, g, &first);
-        status = product_group(cuda, stream, call, bias, g, begin, rows);
+        status = run_product_group(cuda, stream, call, bias, g, begin, rows);
     }
     return status;
 }
 
-static bool product(void *context, struct call *call)
+static bool run_product(void *context, struct call *call)
 {
     struct cuda_stream *stream = context;
     const struct cuda *cuda = cuda_of(stream->rank->run);
@@ -462,47 +472,47 @@ static bool product(void *context, struct call *call)
     if (w->matmul.scaling != SCALING_NONE) {
         const struct operand *scales =
             &call->read[2 + (w->matmul.epilogue == EPILOGUE_BIAS) + (w->matmul.accumulate != 0)];
-        status = product_scale(cuda->products, cuda->prepared[call->op].plan[0].product,
-                               scales[0].data, scales[1].data);
+        status = product_set_scales(cuda->products, cuda->prepared[call->op].group_plans[0].product,
+                                    scales[0].data, scales[1].data);
     }
     if (status == 0)
         status = cuda->prepared[call->op].epilogue != PRODUCT_ALONE
-                     ? product_joined(cuda, stream, call)
-                     : product_groups(cuda, stream, call);
+                     ? run_product_with_epilogue(cuda, stream, call)
+                     : run_product_groups(cuda, stream, call);
     if (status == 0)
         return true;
     char words[160];
-    snprintf(words, sizeof words, "cublasLtMatmul: %s", product_error(cuda->products, status));
-    return op_refused(stream, call->op, words);
+    snprintf(words, sizeof words, "cublasLtMatmul: %s", product_error_text(cuda->products, status));
+    return record_op_failure(stream, call->op, words);
 }
 
-static bool attention(void *context, struct call *call)
+static bool run_attention(void *context, struct call *call)
 {
     struct cuda_stream *stream = context;
     const struct cuda *cuda = cuda_of(stream->rank->run);
-    struct cuda_place place = place_of(stream, call->op);
-    place.visible_keys = cuda_visible(stream->rank, call->op);
+    struct cuda_launch_context place = launch_context_of(stream, call->op);
+    place.visible_keys = cuda_visible_keys(stream->rank, call->op);
     const char *words =
-        attention_run(cuda->prepared[call->op].attention, call, &place, stream->attention);
-    return words == NULL || op_refused(stream, call->op, words);
+        attention_run(cuda->prepared[call->op].attention, call, &place, stream->cudnn_handle);
+    return words == NULL || record_op_failure(stream, call->op, words);
 }
 
 /* Runs an op of a host stream, such as AdamW, with the CPU backend's kernels on the rank's share of the processor
  * threads. CUDA calls it in the stream's order. */
-static void CUDART_CB on_processor(void *argument)
+static void CUDART_CB run_on_processor(void *argument)
 {
     const struct cuda_host_work *work = argument;
     struct exec_run *run = work->run;
     double start_s = run_now_s() - run->epoch_s;
-    (void)cpu_compute_parts(&work->call, work->scratch, run->threads_per_rank);
+    (void)cpu_compute_call_threaded(&work->call, work->scratch, run->threads_per_rank);
     if (run->options->times_by_cupti)
         *run_op_time(run, work->call.rank, work->call.op) =
             (struct op_time){start_s, run_now_s() - run->epoch_s};
 }
 
-/* Adds, and computes the norm after it, too; returns a cudaError_t. The plan may have put the statistics where a term
- * lies, of which other blocks still read rows: they go through scratch. */
-static int add_and_norm(const struct cuda_stream *stream, const struct call *call)
+/* Runs an addition and the norm after it as one kernel; returns a cudaError_t. The statistics go through scratch,
+ * because the plan may place them over a term of which other blocks still read rows. */
+static int run_add_and_norm(const struct cuda_stream *stream, const struct call *call)
 {
     struct call next;
     run_fill_call(stream->rank->run, stream->rank->rank, call->op + 1, &next);
@@ -527,36 +537,39 @@ static int add_and_norm(const struct cuda_stream *stream, const struct call *cal
                                       cudaMemcpyDeviceToDevice, stream->handle);
 }
 
-static bool compute(void *context, struct call *call)
+static bool run_compute(void *context, struct call *call)
 {
     struct cuda_stream *stream = context;
     struct cuda_rank *rank = stream->rank;
     cudaError_t error;
-    if (cuda_of(rank->run)->prepared[call->op].computed_before)
+    if (cuda_of(rank->run)->prepared[call->op].is_computed_by_previous_op)
         return true;
-    if (on_host(rank->run->ir, call->op)) {
-        struct cuda_host_work *work = &rank->host_work[cuda_local(rank, call->op)];
+    if (runs_on_host(rank->run->ir, call->op)) {
+        struct cuda_host_work *work = &rank->host_work[cuda_local_op(rank, call->op)];
         *work = (struct cuda_host_work){rank->run, *call, stream->host_scratch};
-        error = cudaLaunchHostFunc(stream->handle, on_processor, work);
-        return error == cudaSuccess || cuda_failed(rank, call->op, "cudaLaunchHostFunc", error);
+        error = cudaLaunchHostFunc(stream->handle, run_on_processor, work);
+        return error == cudaSuccess ||
+               cuda_record_failure(rank, call->op, "cudaLaunchHostFunc", error);
     }
-    struct cuda_place place = place_of(stream, call->op);
-    error = (cudaError_t)(cuda_of(rank->run)->prepared[call->op].adds_norm
-                              ? add_and_norm(stream, call)
+    struct cuda_launch_context place = launch_context_of(stream, call->op);
+    error = (cudaError_t)(cuda_of(rank->run)->prepared[call->op].computes_next_norm
+                              ? run_add_and_norm(stream, call)
                               : cuda_compute_rows[call->work->kind].run(call, &place));
-    return error == cudaSuccess || cuda_failed(rank, call->op, "launching its kernels", error);
+    return error == cudaSuccess ||
+           cuda_record_failure(rank, call->op, "launching its kernels", error);
 }
 
-static bool fill_call(void *context, struct call *call)
+static bool run_fill(void *context, struct call *call)
 {
     struct cuda_stream *stream = context;
     const struct operand *y = &call->write[0];
     cudaError_t error = cudaMemsetAsync(
         y->data, 0, y->element_count * dtype_bytes((enum dtype)y->dtype), stream->handle);
-    return error == cudaSuccess || cuda_failed(stream->rank, call->op, "cudaMemsetAsync", error);
+    return error == cudaSuccess ||
+           cuda_record_failure(stream->rank, call->op, "cudaMemsetAsync", error);
 }
 
-static bool copy(void *context, struct call *call)
+static bool run_copy(void *context, struct call *call)
 {
     struct cuda_stream *stream = context;
     const struct operand *y = &call->write[0];
@@ -564,7 +577,8 @@ static bool copy(void *context, struct call *call)
         y->data, call->read[0].data, y->element_count * dtype_bytes((enum dtype)y->dtype),
         call->work->kind == WORK_H2D ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost,
         stream->handle);
-    return error == cudaSuccess || cuda_failed(stream->rank, call->op, "cudaMemcpyAsync", error);
+    return error == cudaSuccess ||
+           cuda_record_failure(stream->rank, call->op, "cudaMemcpyAsync", error);
 }
 
 bool cuda_moves_nothing(const struct assignment *assignment, const struct call *call)
@@ -575,78 +589,79 @@ bool cuda_moves_nothing(const struct assignment *assignment, const struct call *
 }
 
 /* Communication is launched together with its peers, or by NCCL; only a group of one member is handled here. */
-static bool own_part(void *context, struct call *call)
+static bool run_single_member_collective(void *context, struct call *call)
 {
     struct cuda_stream *stream = context;
     if (cuda_moves_nothing(&stream->rank->run->assignment, call))
         return true;
     if (call->work->kind == WORK_EXCHANGE) /* no row arrives */
-        return fill_call(context, call);
+        return run_fill(context, call);
     cudaError_t error = cudaMemcpyAsync(call->write[0].data, call->read[0].data,
                                         call->write[0].element_count *
                                             dtype_bytes((enum dtype)call->write[0].dtype),
                                         cudaMemcpyDeviceToDevice, stream->handle);
-    return error == cudaSuccess || cuda_failed(stream->rank, call->op, "cudaMemcpyAsync", error);
+    return error == cudaSuccess ||
+           cuda_record_failure(stream->rank, call->op, "cudaMemcpyAsync", error);
 }
 
 backend_kernel *const cuda_kernels[WORK_KIND_COUNT] = {
-    [WORK_MATMUL] = product,
-    [WORK_ATTENTION] = attention,
-    [WORK_ATTENTION_BACKWARD] = attention,
-    [WORK_MERGE] = compute,
-    [WORK_SINK] = compute,
-    [WORK_SINK_BACKWARD] = compute,
-    [WORK_RMSNORM] = compute,
-    [WORK_RMSNORM_BACKWARD] = compute,
-    [WORK_LAYERNORM] = compute,
-    [WORK_LAYERNORM_BACKWARD] = compute,
-    [WORK_ROPE] = compute,
-    [WORK_ROPE_BACKWARD] = compute,
-    [WORK_LATENT_KEYS] = compute,
-    [WORK_LATENT_KEYS_BACKWARD] = compute,
-    [WORK_SWIGLU] = compute,
-    [WORK_SWIGLU_BACKWARD] = compute,
-    [WORK_GELU] = compute,
-    [WORK_GELU_BACKWARD] = compute,
-    [WORK_ROUTE] = compute,
-    [WORK_ROUTE_BACKWARD] = compute,
-    [WORK_PERMUTE] = compute,
-    [WORK_UNPERMUTE] = compute,
-    [WORK_UNPERMUTE_BACKWARD] = compute,
-    [WORK_EMBEDDING] = compute,
-    [WORK_EMBEDDING_BACKWARD] = compute,
-    [WORK_CROSS_ENTROPY] = compute,
-    [WORK_CROSS_ENTROPY_BACKWARD] = compute,
-    [WORK_CROSS_ENTROPY_PARTIAL] = compute,
-    [WORK_CROSS_ENTROPY_PARTIAL_BACKWARD] = compute,
-    [WORK_CROSS_ENTROPY_FINISH] = compute,
-    [WORK_ADD] = compute,
-    [WORK_QUANTISE] = compute, /* of a tensor: check_types() */
-    [WORK_CAST] = compute,
-    [WORK_FILL] = fill_call,
-    [WORK_PACK] = compute,
-    [WORK_UNPACK] = compute,
-    [WORK_HEAD_EXPAND] = compute,
-    [WORK_HEAD_REDUCE] = compute,
-    [WORK_TAKE_ROWS] = compute,
-    [WORK_ADD_ROWS] = compute,
-    [WORK_MERGE_ROWS] = compute,
-    [WORK_ROW_DOT] = compute,
-    [WORK_COLUMN_SUM] = compute,
-    [WORK_ADAMW] = compute,
-    [WORK_SQUARE_SUM] = compute,
-    [WORK_CLIP] = compute,
-    [WORK_ALL_TO_ALL] = own_part,
-    [WORK_ALL_GATHER] = own_part,
-    [WORK_REDUCE_SCATTER] = own_part,
-    [WORK_ALL_REDUCE] = own_part,
-    [WORK_REDUCE] = own_part,
-    [WORK_BROADCAST] = own_part,
-    [WORK_SCATTER] = own_part,
-    [WORK_EXCHANGE] = own_part,
-    [WORK_SHIFT] = own_part,
-    [WORK_SEND] = own_part,
-    [WORK_RECV] = own_part,
-    [WORK_H2D] = copy,
-    [WORK_D2H] = copy,
+    [WORK_MATMUL] = run_product,
+    [WORK_ATTENTION] = run_attention,
+    [WORK_ATTENTION_BACKWARD] = run_attention,
+    [WORK_MERGE] = run_compute,
+    [WORK_SINK] = run_compute,
+    [WORK_SINK_BACKWARD] = run_compute,
+    [WORK_RMSNORM] = run_compute,
+    [WORK_RMSNORM_BACKWARD] = run_compute,
+    [WORK_LAYERNORM] = run_compute,
+    [WORK_LAYERNORM_BACKWARD] = run_compute,
+    [WORK_ROPE] = run_compute,
+    [WORK_ROPE_BACKWARD] = run_compute,
+    [WORK_LATENT_KEYS] = run_compute,
+    [WORK_LATENT_KEYS_BACKWARD] = run_compute,
+    [WORK_SWIGLU] = run_compute,
+    [WORK_SWIGLU_BACKWARD] = run_compute,
+    [WORK_GELU] = run_compute,
+    [WORK_GELU_BACKWARD] = run_compute,
+    [WORK_ROUTE] = run_compute,
+    [WORK_ROUTE_BACKWARD] = run_compute,
+    [WORK_PERMUTE] = run_compute,
+    [WORK_UNPERMUTE] = run_compute,
+    [WORK_UNPERMUTE_BACKWARD] = run_compute,
+    [WORK_EMBEDDING] = run_compute,
+    [WORK_EMBEDDING_BACKWARD] = run_compute,
+    [WORK_CROSS_ENTROPY] = run_compute,
+    [WORK_CROSS_ENTROPY_BACKWARD] = run_compute,
+    [WORK_CROSS_ENTROPY_PARTIAL] = run_compute,
+    [WORK_CROSS_ENTROPY_PARTIAL_BACKWARD] = run_compute,
+    [WORK_CROSS_ENTROPY_FINISH] = run_compute,
+    [WORK_ADD] = run_compute,
+    [WORK_QUANTISE] = run_compute, /* of a tensor: check_types() */
+    [WORK_CAST] = run_compute,
+    [WORK_FILL] = run_fill,
+    [WORK_PACK] = run_compute,
+    [WORK_UNPACK] = run_compute,
+    [WORK_HEAD_EXPAND] = run_compute,
+    [WORK_HEAD_REDUCE] = run_compute,
+    [WORK_TAKE_ROWS] = run_compute,
+    [WORK_ADD_ROWS] = run_compute,
+    [WORK_MERGE_ROWS] = run_compute,
+    [WORK_ROW_DOT] = run_compute,
+    [WORK_COLUMN_SUM] = run_compute,
+    [WORK_ADAMW] = run_compute,
+    [WORK_SQUARE_SUM] = run_compute,
+    [WORK_CLIP] = run_compute,
+    [WORK_ALL_TO_ALL] = run_single_member_collective,
+    [WORK_ALL_GATHER] = run_single_member_collective,
+    [WORK_REDUCE_SCATTER] = run_single_member_collective,
+    [WORK_ALL_REDUCE] = run_single_member_collective,
+    [WORK_REDUCE] = run_single_member_collective,
+    [WORK_BROADCAST] = run_single_member_collective,
+    [WORK_SCATTER] = run_single_member_collective,
+    [WORK_EXCHANGE] = run_single_member_collective,
+    [WORK_SHIFT] = run_single_member_collective,
+    [WORK_SEND] = run_single_member_collective,
+    [WORK_RECV] = run_single_member_collective,
+    [WORK_H2D] = run_copy,
+    [WORK_D2H] = run_copy,
 };

@@ -5,7 +5,7 @@
 
 enum { BYTES = 64 << 20 };
 
-/* A step that hangs must not keep it for ever. */
+/* The kernel ends after this time even if the step hangs. */
 static const uint64_t LONGEST_NS = 20000000000u;
 
 enum status sm_hog_open(struct cuda *cuda, struct diag *diag)
@@ -15,16 +15,16 @@ enum status sm_hog_open(struct cuda *cuda, struct diag *diag)
         return STATUS_OK;
     cudaError_t error = cudaMalloc(&sm_hog->memory, 2 * (size_t)BYTES);
     if (error != cudaSuccess)
-        return cuda_refused(diag, "cudaMalloc (of the kernel beside the step)", error);
+        return cuda_report_error(diag, "cudaMalloc (of the kernel beside the step)", error);
     error = cudaHostAlloc((void **)&sm_hog->stop_flag, sizeof *sm_hog->stop_flag,
                           cudaHostAllocMapped | cudaHostAllocPortable);
     if (error != cudaSuccess)
-        return cuda_refused(diag, "cudaHostAlloc (of the kernel beside the step)", error);
+        return cuda_report_error(diag, "cudaHostAlloc (of the kernel beside the step)", error);
     error = cudaStreamCreateWithFlags(&sm_hog->stream, cudaStreamNonBlocking);
     return error == cudaSuccess
                ? STATUS_OK
-               : cuda_refused(diag, "cudaStreamCreateWithFlags (of the kernel beside the step)",
-                              error);
+               : cuda_report_error(
+                     diag, "cudaStreamCreateWithFlags (of the kernel beside the step)", error);
 }
 
 static void set_stop_flag(struct sm_hog *sm_hog, int32_t stop)
@@ -44,8 +44,8 @@ void sm_hog_begin(struct cuda *cuda)
                                                  BYTES, (int)cuda->run->options->hog_sms,
                                                  LONGEST_NS, sm_hog->stop_flag, sm_hog->stream);
     if (error != cudaSuccess)
-        cuda_failed(&cuda->rank[cuda->run->first_rank], IR_NONE,
-                    "launching the kernel beside the step", error);
+        cuda_record_failure(&cuda->rank_states[cuda->run->first_rank], IR_NONE,
+                            "launching the kernel beside the step", error);
 }
 
 void sm_hog_end(struct cuda *cuda)
@@ -57,8 +57,8 @@ void sm_hog_end(struct cuda *cuda)
     set_stop_flag(sm_hog, 1);
     cudaError_t error = cudaStreamSynchronize(sm_hog->stream);
     if (error != cudaSuccess)
-        cuda_failed(&cuda->rank[cuda->run->first_rank], IR_NONE,
-                    "cudaStreamSynchronize (of the kernel beside the step)", error);
+        cuda_record_failure(&cuda->rank_states[cuda->run->first_rank], IR_NONE,
+                            "cudaStreamSynchronize (of the kernel beside the step)", error);
     else if (there != cudaErrorNotReady)
         run_record_system_failure(
             cuda->run,

@@ -10,39 +10,41 @@ bool cuda_times_by_events(const struct exec_run *run)
     return run->options->records_trace && !run->options->times_by_cupti;
 }
 
-void cuda_owns(const struct cuda_rank *rank, uint32_t op)
+void cuda_begin_launches_of(const struct cuda_rank *rank, uint32_t op)
 {
-    rank->launches[cuda_local(rank, op)] = true;
-    cupti_push((uint64_t)rank->rank << 32 | op);
+    rank->has_launched[cuda_local_op(rank, op)] = true;
+    cupti_push_op((uint64_t)rank->rank << 32 | op);
 }
 
-void cuda_owned(void)
+void cuda_end_launches(void)
 {
-    cupti_pop();
+    cupti_pop_op();
 }
 
 /* ---- by events ---- */
 
-static void read_events(struct cuda_rank *rank)
+static void read_event_times(struct cuda_rank *rank)
 {
     struct exec_run *run = rank->run;
     uint32_t first = assignment_first_op(&run->assignment, rank->rank);
-    double base_s = rank->base_s - run->epoch_s;
+    double base_s = rank->step_base_s - run->epoch_s;
     for (uint32_t k = 0; k < assignment_op_count(&run->assignment, rank->rank); k++) {
         const struct cuda_events *events = &rank->events[k];
         float begin_ms = 0, end_ms = 0;
         if (events->begin == NULL || events->end == NULL)
             continue;
-        cudaError_t error = cudaEventElapsedTime(&begin_ms, rank->base, events->begin);
+        cudaError_t error = cudaEventElapsedTime(&begin_ms, rank->step_base_event, events->begin);
         if (error == cudaSuccess)
-            error = cudaEventElapsedTime(&end_ms, rank->base, events->end);
+            error = cudaEventElapsedTime(&end_ms, rank->step_base_event, events->end);
         if (error != cudaSuccess) {
-            cuda_failed(rank, first + k, "cudaEventElapsedTime", error);
+            cuda_record_failure(rank, first + k, "cudaEventElapsedTime", error);
             return;
         }
         struct op_time *time = run_op_time(run, rank->rank, first + k);
         *time = (struct op_time){base_s + 1e-3 * begin_ms, base_s + 1e-3 * end_ms};
-        if (cuda_of(run)->prepared[first + k].computed_before) /* all of its time is that op's */
+        if (cuda_of(run)
+                ->prepared[first + k]
+                .is_computed_by_previous_op) /* all of its time is that op's */
             time->start_s = time->end_s = time[-1].end_s;
     }
 }
@@ -51,10 +53,10 @@ static void read_events(struct cuda_rank *rank)
 
 static const struct op_time unknown = {NAN, NAN};
 
-/* Returns the time of an op that has launched nothing. If ranks share a GPU, a send takes the time of its receiver's
- * copy; an op without work takes no time and ends with the op before it on its stream. */
-static struct op_time time_of_nothing(struct exec_run *run, uint32_t rank, uint32_t op,
-                                      double before_s)
+/* Returns the time of an op that has launched nothing. If ranks share a GPU, a send has the time of its receiver's
+ * copy. An op without work takes no time and ends at before_s, when the op before it on its stream ended. */
+static struct op_time time_without_launch(struct exec_run *run, uint32_t rank, uint32_t op,
+                                          double before_s)
 {
     const struct assignment *assignment = &run->assignment;
     if (run->ir->op.kind[op] == WORK_SEND && assignment_op_works_on_rank(assignment, rank, op)) {
@@ -65,28 +67,28 @@ static struct op_time time_of_nothing(struct exec_run *run, uint32_t rank, uint3
     return (struct op_time){before_s, before_s};
 }
 
-static void read_stream(struct cuda_stream *stream)
+static void read_stream_times(struct cuda_stream *stream)
 {
     struct cuda_rank *rank = stream->rank;
     struct exec_run *run = rank->run;
     struct cuda *cuda = cuda_of(run);
-    bool host = run->ir->stream[stream->stream].stream_class == STREAM_HOST;
+    bool host = run->ir->stream[stream->stream_row].stream_class == STREAM_HOST;
     double before_s = 0;
-    for (uint32_t i = 0; i < stream->list.op_count; i++) {
-        uint32_t op = stream->list.ops[i];
+    for (uint32_t i = 0; i < stream->op_list.op_count; i++) {
+        uint32_t op = stream->op_list.ops[i];
         struct op_time *time = run_op_time(run, rank->rank, op);
-        bool launches = rank->launches[cuda_local(rank, op)];
+        bool launches = rank->has_launched[cuda_local_op(rank, op)];
         cuda->launched_ops += launches;
         cuda->recorded_ops += launches && !isnan(time->end_s);
         if (!launches && !(host && assignment_op_works_on_rank(&run->assignment, rank->rank,
                                                                op))) /* wrote it itself */
-            *time = time_of_nothing(run, rank->rank, op, before_s);
+            *time = time_without_launch(run, rank->rank, op, before_s);
         if (!isnan(time->end_s))
             before_s = time->end_s;
     }
 }
 
-static void read_records(struct exec_run *run)
+static void read_record_times(struct exec_run *run)
 {
     struct cuda *cuda = cuda_of(run);
     struct cupti_span *span;
@@ -95,13 +97,13 @@ static void read_records(struct exec_run *run)
     size_t fewest = cuda->recorded_ops;
     bool first = cuda->launched_ops == 0;
     cuda->launched_ops = cuda->recorded_ops = 0;
-    if (!cupti_take(&span, &spans, why)) {
+    if (!cupti_take_spans(&span, &spans, why)) {
         run_record_system_failure(
             run, "the step cannot be timed: %s; events can time it (without --cupti)", why);
         return;
     }
     for (size_t i = 0; i < spans; i++) {
-        uint32_t rank = (uint32_t)(span[i].id >> 32), op = (uint32_t)span[i].id;
+        uint32_t rank = (uint32_t)(span[i].op_id >> 32), op = (uint32_t)span[i].op_id;
         if (run_has_rank(run, rank))
             *run_op_time(run, rank, op) =
                 (struct op_time){span[i].start_s - run->epoch_s, span[i].end_s - run->epoch_s};
@@ -109,7 +111,7 @@ static void read_records(struct exec_run *run)
     free(span);
     for (uint32_t r = run->first_rank; r < run->first_rank + run->rank_count; r++)
         for (uint32_t s = 0; s < run->ir->stream_count; s++)
-            read_stream(&cuda->rank[r].stream[s]);
+            read_stream_times(&cuda->rank_states[r].streams[s]);
     if (cuda->recorded_ops == 0 && cuda->launched_ops > 0)
         run_record_system_failure(
             run,
@@ -132,20 +134,20 @@ void cuda_forget_times(struct exec_run *run)
     char why[CUPTI_WHY];
     if (!run->options->times_by_cupti)
         return;
-    (void)cupti_take(&span, &spans, why); /* of runs that have failed or were not timed */
+    (void)cupti_take_spans(&span, &spans, why); /* of runs that have failed or were not timed */
     free(span);
     for (uint32_t r = run->first_rank; r < run->first_rank + run->rank_count; r++)
         for (uint32_t k = 0; k < assignment_op_count(&run->assignment, r); k++) {
             *run_op_time(run, r, assignment_first_op(&run->assignment, r) + k) = unknown;
-            cuda_of(run)->rank[r].launches[k] = false;
+            cuda_of(run)->rank_states[r].has_launched[k] = false;
         }
 }
 
 void cuda_read_times(struct exec_run *run)
 {
     if (times_by_records(run))
-        read_records(run);
+        read_record_times(run);
     for (uint32_t r = run->first_rank;
          r < run->first_rank + run->rank_count && cuda_times_by_events(run); r++)
-        read_events(&cuda_of(run)->rank[r]);
+        read_event_times(&cuda_of(run)->rank_states[r]);
 }

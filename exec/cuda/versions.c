@@ -33,7 +33,7 @@ const struct version_rule version_rules[] = {
     {NVIDIA_CUDNN, VERSION_REFUSED, 91000, 91001,
      "computes attention wrongly, forward and backward", "9.10.2 or later",
      FRONTEND "sdpa_support_surface.h"},
-    {NVIDIA_CUDNN, VERSION_WHOLE_TILES_BACK, 91002, 91500,
+    {NVIDIA_CUDNN, VERSION_WHOLE_BACKWARD_TILES, 91002, 91500,
      "touches memory that is not its own in attention's backward when the keys are no multiple of "
      "128",
      "9.15.1 or later", "github.com/NVIDIA/cudnn-frontend, release notes of 1.16.0"},
@@ -68,13 +68,13 @@ void version_print(enum nvidia_library library, int version, char *text, size_t 
         snprintf(text, size, "%d.%d.%d", version / 10000, version % 10000 / 100, version % 100);
 }
 
-const struct version_rule *version_rule(enum nvidia_library library, enum version_effect effect,
-                                        int version)
+const struct version_rule *version_find_rule(enum nvidia_library library,
+                                             enum version_effect effect, int version)
 {
     for (size_t i = 0; i < version_rule_count; i++) {
         const struct version_rule *rule = &version_rules[i];
-        if (rule->library == library && rule->effect == effect && version >= rule->first &&
-            version <= rule->last)
+        if (rule->library == library && rule->effect == effect && version >= rule->first_version &&
+            version <= rule->last_version)
             return rule;
     }
     return NULL;
@@ -82,7 +82,7 @@ const struct version_rule *version_rule(enum nvidia_library library, enum versio
 
 enum status version_check(enum nvidia_library library, int version, struct diag *diag)
 {
-    const struct version_rule *rule = version_rule(library, VERSION_REFUSED, version);
+    const struct version_rule *rule = version_find_rule(library, VERSION_REFUSED, version);
     char text[32];
     if (rule == NULL)
         return STATUS_OK;

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 enum nvidia_library {
-    NVIDIA_DRIVER, /* its version is the newest CUDA that it supports: cudaDriverGetVersion() */
+    NVIDIA_DRIVER, /* its version is that of the newest CUDA that it supports (cudaDriverGetVersion()) */
     NVIDIA_CUBLASLT,
     NVIDIA_CUDNN,
     NVIDIA_NCCL,
@@ -22,8 +22,8 @@ enum nvidia_library {
 };
 
 enum version_effect {
-    VERSION_REFUSED,          /* the library is not used */
-    VERSION_WHOLE_TILES_BACK, /* cuDNN: no backward of keys that are no multiple of VERSION_TILE */
+    VERSION_REFUSED,              /* the library is not used */
+    VERSION_WHOLE_BACKWARD_TILES, /* cuDNN: no backward of keys that are no multiple of VERSION_TILE */
     VERSION_WHOLE_SPLITS /* cuBLASLt: no product is split along a k that is no multiple of VERSION_SPLIT */
 };
 
@@ -31,7 +31,7 @@ enum { VERSION_TILE = 128, VERSION_SPLIT = 64 };
 
 struct version_rule {
     uint8_t library, effect;
-    int first, last; /* versions, both included */
+    int first_version, last_version; /* versions, both included */
     const char *fault, *remedy, *source;
 };
 extern const struct version_rule version_rules[];
@@ -43,8 +43,8 @@ const char *version_library(enum nvidia_library library);
 void version_print(enum nvidia_library library, int version, char *text, size_t size);
 
 /* Returns the rule with that effect on a version; NULL: there is none. */
-const struct version_rule *version_rule(enum nvidia_library library, enum version_effect effect,
-                                        int version);
+const struct version_rule *version_find_rule(enum nvidia_library library,
+                                             enum version_effect effect, int version);
 /* Returns STATUS_SYSTEM and a message if a version is refused: "cuDNN: error: version 9.5.1 cannot be used: it
  * ...; use 9.10.2 or later". */
 enum status version_check(enum nvidia_library library, int version, struct diag *diag);

@@ -109,7 +109,7 @@ static const struct exec_adamw step_adamw = {.lr = 1e-2,
                                              .beta2 = 0.95,
                                              .eps = 1e-2,
                                              .weight_decay = 0.1,
-                                             .first_step = 1,
+                                             .step_number = 1,
                                              .max_norm = 0.5};
 
 /* Returns the reference's tensor that corresponds to a tensor of the schedule, which is the whole of it or a block of

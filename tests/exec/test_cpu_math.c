@@ -298,7 +298,7 @@ static void adamw_takes_the_steps_of_its_definition(void)
     double p = 1, wm = 0, wv = 0;
     for (int step = 1; step <= 3; step++) {
         *grad = step == 2 ? -0.25f : 0.5f;
-        t.call.adamw.first_step = step;
+        t.call.adamw.step_number = step;
         trial_run(&t);
         wm = 0.9 * wm + 0.1 * *grad;
         wv = 0.999 * wv + 0.001 * *grad * *grad;

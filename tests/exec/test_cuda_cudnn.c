@@ -83,7 +83,7 @@ static void check(size_t device, size_t row, bool backward)
 {
     struct fused_shape shape = rows[row].shape;
     char label[96], words[512] = "";
-    shape.backward = backward;
+    shape.is_backward = backward;
     bool wanted = !backward || devices[device].sm >= rows[row].backward_sm;
     snprintf(label, sizeof label, "%s, %s%s", devices[device].name, rows[row].label,
              backward ? ", backward" : "");
@@ -92,7 +92,7 @@ static void check(size_t device, size_t row, bool backward)
     if (!CHECK_INT(label, taken, wanted))
         printf("  %s\n", words);
     if (taken && backward) {
-        double scratch = (double)fused_scratch(fused);
+        double scratch = (double)fused_scratch_bytes(fused);
         CHECK_CLOSE(label, scratch, scratch_wanted(&shape, devices[device].sm), 1e-3);
     }
     fused_free(fused);

@@ -122,9 +122,9 @@ static bool sees(const struct work *w, int64_t i, int64_t j)
 
 static bool part_sees(const struct attention_part *p, int64_t i, int64_t j)
 {
-    int64_t row = i - p->first;
-    bool inside = row >= 0 && row < p->q && j < p->kv;
-    int64_t last = row + (p->mask == FUSED_TO_END ? p->kv - p->q : 0);
+    int64_t row = i - p->first_query;
+    bool inside = row >= 0 && row < p->query_count && j < p->key_count;
+    int64_t last = row + (p->mask == FUSED_TO_END ? p->key_count - p->query_count : 0);
     return inside &&
            (p->mask == FUSED_ALL || (j <= last && (p->window == 0 || j > last - p->window)));
 }
@@ -143,11 +143,11 @@ static void parts_of_masks_see_what_the_masks_show(void)
                                                    window > 0 ? MASK_WINDOW : MASK_CAUSAL, offset,
                                                    window}};
                     struct attention_part part;
-                    if (!attention_part_of(&w, &part))
+                    if (!attention_find_fused_part(&w, &part))
                         continue;
                     taken++;
                     windows += part.window > 0;
-                    wrong += part.q == 1 && part.mask != FUSED_ALL;
+                    wrong += part.query_count == 1 && part.mask != FUSED_ALL;
                     for (int64_t i = 0; i < q; i++)
                         for (int64_t j = 0; j < kv; j++)
                             wrong += sees(&w, i, j) != part_sees(&part, i, j);
@@ -330,7 +330,7 @@ static void work_on_another_device_is_refused(void)
 {
     enum { FLOATS = 4, BYTES = 16 };
     static const struct product_shape shape = {
-        .m = 16, .n = 16, .k = 16, .a_step = 16, .b_step = 16, .y_step = 16};
+        .m = 16, .n = 16, .k = 16, .a_stride = 16, .b_stride = 16, .y_stride = 16};
     cudaStream_t stream = NULL;
     cudaEvent_t event = NULL;
     void *memory = NULL;
@@ -346,7 +346,7 @@ static void work_on_another_device_is_refused(void)
     for (int device = 0; device < 2; device++) {
         const cudaError_t wanted = device == 1 ? cudaSuccess : cudaErrorInvalidResourceHandle;
         CHECK_INT("current", cudaSetDevice(device), cudaSuccess);
-        CHECK_INT("a kernel", cuda_set(memory, 1, FLOATS, stream), (int)wanted);
+        CHECK_INT("a kernel", cuda_fill_f32(memory, 1, FLOATS, stream), (int)wanted);
         CHECK_INT("a fill", cudaMemsetAsync(memory, 0, BYTES, stream), wanted);
         CHECK_INT("a fill of its memory", cudaMemset(memory, 0, BYTES), wanted);
         CHECK_INT("a copy", cudaMemcpyAsync(memory, host, BYTES, cudaMemcpyHostToDevice, stream),
@@ -380,9 +380,9 @@ static void products_of_16_bits_are_added_up_in_fp32(void)
         const struct product_shape shape = {.m = 1,
                                             .n = 1,
                                             .k = K,
-                                            .a_step = K,
-                                            .b_step = K,
-                                            .y_step = 1,
+                                            .a_stride = K,
+                                            .b_stride = K,
+                                            .y_stride = 1,
                                             .form = MATMUL_NT,
                                             .a_type = DTYPE_BF16,
                                             .y_type = (uint8_t)dtypes[d]};
@@ -480,14 +480,14 @@ static void products_of_8_bits_have_scales(void)
     struct product_shape shape = {.m = M,
                                   .n = N,
                                   .k = K,
-                                  .a_step = K,
-                                  .b_step = K,
-                                  .y_step = N,
+                                  .a_stride = K,
+                                  .b_stride = K,
+                                  .y_stride = N,
                                   .form = MATMUL_NT,
                                   .a_type = DTYPE_E5M2,
                                   .b_type = DTYPE_E4M3,
                                   .y_type = DTYPE_F32,
-                                  .scaled = 1};
+                                  .has_scales = 1};
     uint8_t a[M * K], b[N * K];
     float y[M * N], workspace = 0;
     const float scale_a = 0.5f, scale_b = 3;
@@ -499,7 +499,7 @@ static void products_of_8_bits_have_scales(void)
     struct products *products = products_new(cublaslt_open(&diag), &diag);
     const struct product *product = products_plan(products, &shape, &diag);
     CU_ASSERT_PTR_NOT_NULL_FATAL(product);
-    CHECK_INT("scales", product_scale(products, product, &scale_a, &scale_b), 0);
+    CHECK_INT("scales", product_set_scales(products, product, &scale_a, &scale_b), 0);
     CHECK_INT("run", product_run(products, product, 1, a, b, NULL, y, y, NULL, &workspace, NULL),
               0);
     emulator_wait();
@@ -511,7 +511,7 @@ static void products_of_8_bits_have_scales(void)
             CHECK_CLOSE("product", y[i * N + j], 1.5 * sum, 1e-6);
         }
     shape.form = MATMUL_NN; /* Hopper wants k innermost in both */
-    shape.b_step = N;
+    shape.b_stride = N;
     CHECK("refused", products_plan(products, &shape, &diag) == NULL);
     size_t size;
     const char *message = diag_first_message(&diag, &size);
@@ -579,7 +579,7 @@ static void check_version(const struct version_rule *rule, int version)
     };
     const enum nvidia_library library = (enum nvidia_library)rule->library;
     const struct emulator_versions before = emulator_versions;
-    const struct version_rule *wanted = version_rule(library, VERSION_REFUSED, version);
+    const struct version_rule *wanted = version_find_rule(library, VERSION_REFUSED, version);
     struct diag diag = {0};
     char printed[32];
     *numbers[library] = version;
@@ -603,16 +603,16 @@ static void wrong_versions_are_refused(void)
     char text[32];
     for (size_t i = 0; i < version_rule_count; i++) {
         const struct version_rule *rule = &version_rules[i];
-        CHECK(rule->fault, rule->first <= rule->last && rule->source[0] != '\0');
+        CHECK(rule->fault, rule->first_version <= rule->last_version && rule->source[0] != '\0');
         if (rule->effect != VERSION_REFUSED)
             continue;
         CHECK_INT(rule->fault,
-                  version_rule((enum nvidia_library)rule->library, VERSION_REFUSED, rule->first) ==
-                      rule,
+                  version_find_rule((enum nvidia_library)rule->library, VERSION_REFUSED,
+                                    rule->first_version) == rule,
                   true);
-        check_version(rule, rule->first);
-        check_version(rule, rule->last);
-        check_version(rule, rule->last + 1);
+        check_version(rule, rule->first_version);
+        check_version(rule, rule->last_version);
+        check_version(rule, rule->last_version + 1);
     }
     version_print(NVIDIA_CUDNN, 91900, text, sizeof text);
     CHECK_TEXT("cuDNN 9", text, "9.19.0");

@@ -110,7 +110,7 @@ static void neighbours_are_joined_where_nothing_separates_them(void)
             uint32_t product = 0;
             while (ir.op.kind[product] != WORK_MATMUL)
                 product++;
-            CHECK_INT(pairs[i].label, epilogue_of(&ir, product), pairs[i].want);
+            CHECK_INT(pairs[i].label, epilogue_for_product(&ir, product), pairs[i].want);
         } else {
             fputs(diag.text, stderr);
         }
@@ -170,7 +170,7 @@ static void norms_are_joined_to_sums(void)
             uint32_t sum = 0;
             while (ir.op.kind[sum] != WORK_ADD)
                 sum++;
-            CHECK_INT(norms[i].label, epilogue_is_norm(&ir, sum), norms[i].wanted);
+            CHECK_INT(norms[i].label, epilogue_can_be_norm(&ir, sum), norms[i].wanted);
         } else {
             fputs(diag.text, stderr);
         }
@@ -267,8 +267,8 @@ static uint32_t check_times(const char *label, const struct executed_step *step)
     for (size_t i = 0; i < ops->count; i++) {
         const uint32_t op = ops->op[i];
         const bool sum = op > 0 && step->ir.op.kind[op - 1] == WORK_ADD;
-        if (op == 0 || !(sum ? epilogue_is_norm(&step->ir, op - 1)
-                             : epilogue_of(&step->ir, op - 1) != PRODUCT_ALONE))
+        if (op == 0 || !(sum ? epilogue_can_be_norm(&step->ir, op - 1)
+                             : epilogue_for_product(&step->ir, op - 1) != PRODUCT_ALONE))
             continue;
         for (size_t k = 0; k < ops->count; k++)
             if (ops->rank[k] == ops->rank[i] && ops->op[k] == op - 1) {

@@ -77,9 +77,10 @@ static void memory_of_the_host_is_there_in_large_pages(void)
 static void a_thread_that_has_waited_is_woken_in_time(void)
 {
     prctl(PR_SET_TIMERSLACK, 50000ul);
-    cuda_rest(run_now_s() + 3600); /* a thread that has not waited so far, however slowly it runs */
+    cuda_pause_polling(run_now_s() +
+                       3600); /* a thread that has not waited so far, however slowly it runs */
     CHECK_INT("it yields first", prctl(PR_GET_TIMERSLACK), 50000);
-    cuda_rest(run_now_s() - 1);
+    cuda_pause_polling(run_now_s() - 1);
     CHECK_INT("then it sleeps", prctl(PR_GET_TIMERSLACK), 1);
 }
 

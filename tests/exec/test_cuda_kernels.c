@@ -404,17 +404,17 @@ static void compare(enum work_kind kind, enum dtype dtype)
     struct row_lists lists = {.rows.peer_count = 0};
     int32_t fault = 0;
     float *cpu_memory = aligned(cpu_scratch_of(&cpu.call));
-    struct cuda_place place = {.scratch = aligned(row->scratch ? row->scratch(&work) : 0),
-                               .fault = &fault,
-                               .fault_mark = 1};
+    struct cuda_launch_context place = {.scratch = aligned(row->scratch ? row->scratch(&work) : 0),
+                                        .fault_mark_address = &fault,
+                                        .fault_mark = 1};
     if (dealt) {
         cpu.call.routed_rows = cuda.call.routed_rows = &dealing.dealt;
-        place.dealt = dealing.begin;
+        place.expert_begins = dealing.begin;
     }
     if (most_rows(&work) >= 0) {
         draw_lists(&lists, draw(0, 3) > 0 ? most_rows(&work) : 0);
         cpu.call.needed_rows = &lists.rows;
-        place.pairs = lists.pairs;
+        place.row_pairs = lists.pairs;
     }
     CHECK(label, cpu_compute_call(&cpu.call, cpu_memory) == NULL);
     CHECK_INT(label, row->run(&cuda.call, &place), 0);
@@ -483,7 +483,7 @@ static void a_frequent_token_is_summed_in_order(void)
             }
         }
         emulator_backwards = round % 2;
-        void *scratch = aligned(cuda_embedding_backward_scratch(ROWS, VOCAB));
+        void *scratch = aligned(cuda_embedding_backward_scratch_bytes(ROWS, VOCAB));
         CHECK_INT("run",
                   cuda_embedding_backward(
                       (struct cuda_array){table, CUDA_F32}, (struct cuda_array){dy, CUDA_F32},

@@ -117,7 +117,7 @@ static void every_kind_takes_long_sequences(void)
         struct work work = {.kind = (uint8_t)kind};
         struct bench_operands o;
         struct call call = {.work = &work, .model = {1e-5, 10000}};
-        struct cuda_place place = {.scratch = (void *)(uintptr_t)256};
+        struct cuda_launch_context place = {.scratch = (void *)(uintptr_t)256};
         for (uint32_t i = 0; i < info->param_count; i++)
             work.p[i] = long_parameter(info->param[i].name);
         if (cuda_compute_rows[kind].run == NULL || !bench_list_operands(&work, DTYPE_BF16, &o))
@@ -154,7 +154,7 @@ static void attention_takes_long_tiles(void)
     CHECK_INT("delta", cuda_row_dot(&x, a, a, (int64_t)TOKENS * HEADS, DIM, DIM, NULL), 0);
     CHECK_INT("rows", cuda_copy_rows(a, DIM, a, DIM, (int64_t)TOKENS * HEADS, DIM, NULL), 0);
     CHECK_INT("merge", cuda_merge(&x, &x, a, &x, (int64_t)TOKENS * HEADS, DIM, NULL), 0);
-    CHECK_INT("set", cuda_set(&x, 0, (int64_t)TOKENS * HEADS, NULL), 0);
+    CHECK_INT("set", cuda_fill_f32(&x, 0, (int64_t)TOKENS * HEADS, NULL), 0);
     emulator_dry = 0;
 }
 

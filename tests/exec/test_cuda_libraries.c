@@ -65,7 +65,7 @@ static void a_library_is_found_near_another(void)
     static const char *const other[] = {NEAR_LIBRARY};
     void *library = library_open(other, 1, "/nowhere", &diag);
     if (CHECK("the other", library != NULL)) {
-        const void *inside = library_find(library, "near", "near_number", &diag);
+        const void *inside = library_function(library, "near", "near_number", &diag);
         CHECK("by the other", library_open_near(NEAR_NAME, inside) != NULL);
         CHECK("then by its name", library_open(names, 1, "/nowhere", &diag) != NULL);
         CHECK("nothing else", library_open_near("libno-such-thing.so.1", inside) == NULL);
@@ -112,14 +112,16 @@ static void records_are_joined_to_ops(void)
 {
     struct cupti_record record[] = {{12, 500, 900}, {11, 100, 400}, {13, 50, 60}, {99, 1, 2000},
                                     {21, 0, 0},     {22, 10, 20},   {23, 30, 29}};
-    struct cupti_tie tie[] = {{13, 3}, {12, 7}, {11, 7}, {14, 8}, {21, 9}, {22, 9}, {23, 10}};
+    struct cupti_op_of_call tie[] = {{13, 3}, {12, 7}, {11, 7}, {14, 8},
+                                     {21, 9}, {22, 9}, {23, 10}};
     struct cupti_span span[ARRAY_LEN(record)];
-    CHECK_INT("ops", (int64_t)cupti_join(record, ARRAY_LEN(record), tie, ARRAY_LEN(tie), span), 2);
-    CHECK_INT("by id", (int64_t)span[0].id, 3);
-    CHECK_INT("by id", (int64_t)span[1].id, 7);
+    CHECK_INT("ops",
+              (int64_t)cupti_join_spans(record, ARRAY_LEN(record), tie, ARRAY_LEN(tie), span), 2);
+    CHECK_INT("by id", (int64_t)span[0].op_id, 3);
+    CHECK_INT("by id", (int64_t)span[1].op_id, 7);
     CHECK_CLOSE("start", span[1].start_s, 100e-9, 1e-9);
     CHECK_CLOSE("end", span[1].end_s, 900e-9, 1e-9);
-    CHECK_INT("kernels", span[1].records, 2);
+    CHECK_INT("kernels", span[1].record_count, 2);
 }
 
 static const struct check_case cases[] = {

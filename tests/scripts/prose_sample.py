@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CODE = ("*.c", "*.h", "*.cu", "*.cuh", "*.cpp", "*.hpp", "*.def")
 TOKENS = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
 LICENCE = re.compile(r"copyright|SPDX|licen[cs]e", re.I)
-CALL = re.compile(r"\b((?:diag_(?:error|warning|note)|verify_fail|cuda_failed|run_record_failure|command_note)"
+CALL = re.compile(r"\b((?:diag_(?:error|warning|note)|verify_fail|cuda_record_failure|run_record_failure|command_note)"
                   r"|(?:[a-z_]*_)?(?:fail|failed|failure|note|reject|warn|warning)(?:_[a-z_]+)?)\s*\(")
 STRING = re.compile(r'"((?:\\.|[^"\\\n])*)"')
 HELP_FILES = re.compile(r"^cli/|^bench/")

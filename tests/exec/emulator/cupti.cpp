@@ -224,6 +224,6 @@ extern "C" void emulator_use_cupti(void)
     table.cuptiActivityPopExternalCorrelationId = pop;
     table.cuptiGetVersion = get_version;
     table.cuptiGetResultString = result_string;
-    cupti_use(&table);
+    cupti_use_table(&table);
 }
 #endif

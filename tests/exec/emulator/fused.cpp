@@ -43,13 +43,13 @@ struct Tile {
     double get(Halves data, int64_t row, int64_t heads, int64_t head, int64_t d, int64_t dim) const
     {
         uint16_t bits = data[(row * heads + head) * dim + d];
-        return s.f16 ? from_f16(bits) : from_bf16(bits);
+        return s.is_f16 ? from_f16(bits) : from_bf16(bits);
     }
     void put(void *data, int64_t row, int64_t heads, int64_t head, int64_t d, int64_t dim,
              double x) const
     {
         static_cast<uint16_t *>(data)[(row * heads + head) * dim + d] =
-            s.f16 ? to_f16((float)x) : to_bf16((float)x);
+            s.is_f16 ? to_f16((float)x) : to_bf16((float)x);
     }
     int64_t keys_of(int64_t row) const
     {
@@ -228,7 +228,7 @@ bool fused_build(struct fused *fused, cudnnHandle_t handle, cudnnBackendDescript
     return false;
 }
 
-size_t fused_scratch(const struct fused *)
+size_t fused_scratch_bytes(const struct fused *)
 {
     return 0;
 }
@@ -264,7 +264,7 @@ void emulator_use_fused(void)
     table.cudnnSetStream = set_stream;
     table.cudnnGetVersion = version;
     table.cudnnGetErrorString = error_string;
-    cudnn_use(&table);
+    cudnn_use_table(&table);
 }
 }
 #endif

@@ -628,6 +628,6 @@ extern "C" void emulator_use_nccl(void)
     table.ncclReduceScatter = reduce_scatter;
     table.ncclSend = send;
     table.ncclRecv = recv;
-    nccl_use(&table);
+    nccl_use_table(&table);
 }
 #endif

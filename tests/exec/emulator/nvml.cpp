@@ -83,5 +83,5 @@ extern "C" void emulator_use_nvml(void)
 {
     static const struct nvml table = {init,  by_bus,      clock_now,   clock_most, driver,
                                       power, power_limit, temperature, reasons};
-    nvml_use(&table);
+    nvml_use_table(&table);
 }

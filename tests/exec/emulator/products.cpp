@@ -380,8 +380,8 @@ void emulator_use(void)
     table.cublasLtMatmulPreferenceSetAttribute = preference_set;
     table.cublasLtMatrixLayoutCreate = layout_create;
     table.cublasLtMatrixLayoutDestroy = layout_destroy;
-    cublaslt_use(&table);
-    cuda_shortest_nap_s = 200e-6;
+    cublaslt_use_table(&table);
+    cuda_shortest_pause_s = 200e-6;
 #ifdef HAVE_CUDNN
     emulator_use_fused();
 #endif
