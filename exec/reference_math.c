@@ -50,6 +50,51 @@ static void add_product(double *y, const double *a, size_t row, size_t col, cons
     }
 }
 
+/* Returns x A^T, (rows, rank), on the heap. */
+static double *adapter_narrow(const struct reference_adapter *p, const double *x, size_t rows,
+                              size_t inputs)
+{
+    double *narrow = heap_zalloc(rows * p->rank + 1, sizeof *narrow);
+    for (size_t i = 0; i < rows; i++)
+        for (size_t r = 0; r < p->rank; r++)
+            for (size_t j = 0; j < inputs; j++)
+                narrow[i * p->rank + r] += x[i * inputs + j] * p->a[r * inputs + j];
+    return narrow;
+}
+
+/* y += (x A^T) B^T in the adapter's columns of y, (rows, outputs). */
+static void add_adapter(const struct reference_adapter *p, double *y, const double *x, size_t rows,
+                        size_t outputs, size_t inputs)
+{
+    double *narrow = adapter_narrow(p, x, rows, inputs);
+    for (size_t i = 0; i < rows; i++)
+        for (size_t k = 0; k < p->outputs; k++)
+            for (size_t r = 0; r < p->rank; r++)
+                y[i * outputs + p->first + k] += narrow[i * p->rank + r] * p->b[k * p->rank + r];
+    free(narrow);
+}
+
+/* Adds the adapter's gradients, and to dx, (rows, inputs), what its columns of dy, (rows, outputs), bring. */
+static void adapter_backward(const struct reference_adapter *p, double *dx, const double *dy,
+                             const double *x, size_t rows, size_t outputs, size_t inputs)
+{
+    double *narrow = adapter_narrow(p, x, rows, inputs);
+    for (size_t i = 0; i < rows; i++)
+        for (size_t r = 0; r < p->rank; r++) {
+            double dnarrow = 0;
+            for (size_t k = 0; k < p->outputs; k++) {
+                const double d = dy[i * outputs + p->first + k];
+                dnarrow += d * p->b[k * p->rank + r];
+                p->db[k * p->rank + r] += d * narrow[i * p->rank + r];
+            }
+            for (size_t j = 0; j < inputs; j++) {
+                p->da[r * inputs + j] += dnarrow * x[i * inputs + j];
+                dx[i * inputs + j] += dnarrow * p->a[r * inputs + j];
+            }
+        }
+    free(narrow);
+}
+
 double *reference_linear(struct arena *arena, const struct reference_affine *p, const double *x,
                          size_t rows)
 {
@@ -66,6 +111,8 @@ double *reference_linear(struct arena *arena, const struct reference_affine *p, 
     for (size_t i = 0; i < rows && p->bias != NULL; i++)
         memcpy(&y[i * n], p->bias, n * sizeof *y);
     add_product(y, in != NULL ? in : x, k, 1, wt, n, rows, n, k);
+    for (int i = 0; i < REFERENCE_ADAPTERS && p->adapter[i].a != NULL; i++)
+        add_adapter(&p->adapter[i], y, x, rows, n, k);
     free(wt);
     free(w);
     free(in);
@@ -94,6 +141,8 @@ void reference_linear_backward(const struct reference_affine *p, double *dx, con
     }
     for (size_t i = 0; i < rows && p->dbias != NULL; i++)
         add_scaled(p->dbias, 1, &dy[i * n], n);
+    for (int i = 0; i < REFERENCE_ADAPTERS && p->adapter[i].a != NULL; i++)
+        adapter_backward(&p->adapter[i], dx, dy, x, rows, n, k);
 }
 
 /* ---- norms ---- */

@@ -14,12 +14,23 @@
 #include <stddef.h>
 
 /* A weight and its gradient, with a bias and its gradient or with bias and dbias NULL. */
+/* An adapter of some of a linear layer's outputs, first..first+outputs: a is (rank, inputs), b (outputs, rank). */
+struct reference_adapter {
+    const double *a, *b;
+    double *da, *db;
+    size_t rank, first, outputs;
+};
+
+enum { REFERENCE_ADAPTERS = 3 }; /* the most that a layer's product has */
+
 struct reference_affine {
     const double *weight, *bias;
     double *dweight, *dbias;
     size_t outputs, inputs; /* the weight is (outputs, inputs); a norm's is (outputs) */
     /* how the operands of a linear layer are rounded; NULL: they are not */
     const struct reference_eight_bit_products *eight_bit_products;
+    /* those that the layer has, one behind another; a NULL: there is none */
+    struct reference_adapter adapter[REFERENCE_ADAPTERS];
 };
 
 /* Returns the numbers that the 8-bit copy of x, (rows, cols), stands for, in a block on the heap; turned: those of the

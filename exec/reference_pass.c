@@ -93,6 +93,30 @@ static struct reference_affine read_affine(const struct reference *r, const char
     };
 }
 
+/* Gives a linear layer its adapters of the targets first..first+count-1, whose outputs lie behind one another. */
+static void read_adapters(const struct reference *r, const char *prefix, int64_t layer,
+                          struct reference_affine *linear, enum adapter_target first, int count)
+{
+    const struct transformer *t = &r->transformer;
+    size_t begin = 0;
+    int found = 0;
+    for (int i = 0; i < count; i++) {
+        const enum adapter_target target = (enum adapter_target)(first + i);
+        const size_t outputs = (size_t)transformer_adapter_outputs(t, target);
+        char a[64], b[64];
+        snprintf(a, sizeof a, "%sadapter.%s.a", prefix, adapter_target_names[target]);
+        snprintf(b, sizeof b, "%sadapter.%s.b", prefix, adapter_target_names[target]);
+        if (transformer_has_adapter(t, layer, target)) {
+            const struct reference_tensor *of_a = reference_find_tensor(r, a),
+                                          *of_b = reference_find_tensor(r, b);
+            linear->adapter[found++] = (struct reference_adapter){
+                of_a->param, of_b->param, of_a->grad, of_b->grad, (size_t)t->adapter_rank,
+                begin,       outputs};
+        }
+        begin += outputs;
+    }
+}
+
 static struct reference_layer layer_parameters(const struct reference *r, int64_t layer)
 {
     char prefix[40], sinks[48];
@@ -127,6 +151,10 @@ static struct reference_layer layer_parameters(const struct reference *r, int64_
     struct reference_affine *const linear[] = {
         &p.qkv, &p.q_down, &p.q_up,       &p.q_direct,     &p.kv_down,   &p.kv_up,      &p.o,
         &p.up,  &p.down,   &p.experts_up, &p.experts_down, &p.shared_up, &p.shared_down};
+    read_adapters(r, prefix, layer, &p.qkv, ADAPTER_Q, 3);
+    read_adapters(r, prefix, layer, &p.o, ADAPTER_O, 1);
+    read_adapters(r, prefix, layer, &p.up, gated ? ADAPTER_GATE : ADAPTER_UP, gated ? 2 : 1);
+    read_adapters(r, prefix, layer, &p.down, ADAPTER_DOWN, 1);
     if (layer >= r->eight_bit_products.first_layer && layer < r->eight_bit_products.layer_end)
         for (size_t i = 0; i < ARRAY_LEN(linear); i++)
             linear[i]->eight_bit_products = &r->eight_bit_products;

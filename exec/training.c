@@ -158,7 +158,9 @@ double training_heap_bytes(const struct transformer *model, const struct trainin
 {
     double each = options->with_reference ? 4 * sizeof(double) : 0; /* param, grad, m, v */
     each += options->collects_tensors ? (BINDING_MOMENT2 - BINDING_PARAM + 1) * sizeof(double) : 0;
-    return model != NULL ? each * (double)transformer_parameters(model) : 0;
+    return model != NULL ? each * (double)(transformer_parameters(model) +
+                                           transformer_adapter_parameters(model))
+                         : 0;
 }
 
 /* True if every tensor of activations on a rank holds exactly one whole sequence. */

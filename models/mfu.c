@@ -109,8 +109,13 @@ double mfu_visible_flops(enum mfu_convention convention, const struct transforme
     if (convention == MFU_LOONGTRAIN)
         attention *=
             2 * (double)t->hidden / (double)(transformer_q_width(t) + transformer_o_width(t));
-    const double sequence = linear[convention](t) * (double)seq_len + (double)t->layers * attention;
-    return forwards * (double)sequences * sequence;
+    /* frozen weights have no gradient of their own */
+    const double products = forwards - 3 + transformer_products_per_weight(t);
+    const double adapters = 2 * (double)transformer_adapter_parameters(t);
+    const double sequence =
+        (products * linear[convention](t) + forwards * adapters) * (double)seq_len +
+        forwards * (double)t->layers * attention;
+    return (double)sequences * sequence;
 }
 
 double mfu_fraction(enum mfu_convention convention, const struct transformer *t, int64_t seq_len,

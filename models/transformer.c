@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 /* ---- parameters ---- */
 
@@ -79,6 +80,28 @@ static void add_dense_ffn(struct tensor_list *list, const struct transformer *t)
     add_tensor(list, t->bias_ffn, "w2.bias", t->hidden, 1);
 }
 
+static const char *const adapter_tensor_names[ADAPTER_TARGET_COUNT][2] = {
+    [ADAPTER_Q] = {"adapter.q.a", "adapter.q.b"},
+    [ADAPTER_K] = {"adapter.k.a", "adapter.k.b"},
+    [ADAPTER_V] = {"adapter.v.a", "adapter.v.b"},
+    [ADAPTER_O] = {"adapter.o.a", "adapter.o.b"},
+    [ADAPTER_GATE] = {"adapter.gate.a", "adapter.gate.b"},
+    [ADAPTER_UP] = {"adapter.up.a", "adapter.up.b"},
+    [ADAPTER_DOWN] = {"adapter.down.a", "adapter.down.b"},
+};
+
+static void add_adapters(struct tensor_list *list, const struct transformer *t, int64_t layer)
+{
+    for (int i = 0; i < ADAPTER_TARGET_COUNT; i++) {
+        const enum adapter_target target = (enum adapter_target)i;
+        const bool present = transformer_has_adapter(t, layer, target);
+        add_tensor(list, present, adapter_tensor_names[i][0], t->adapter_rank,
+                   transformer_adapter_inputs(t, target));
+        add_tensor(list, present, adapter_tensor_names[i][1],
+                   transformer_adapter_outputs(t, target), t->adapter_rank);
+    }
+}
+
 size_t transformer_layer_tensors(const struct transformer *t, int64_t layer,
                                  struct tensor_spec out[], size_t max)
 {
@@ -98,6 +121,7 @@ size_t transformer_layer_tensors(const struct transformer *t, int64_t layer,
         add_dense_ffn(&list, t);
     add_tensor(&list, after, "norm2_after.weight", t->hidden, 1);
     add_tensor(&list, after && norm_bias, "norm2_after.bias", t->hidden, 1);
+    add_adapters(&list, t, layer);
     return list.count;
 }
 
@@ -118,6 +142,63 @@ size_t transformer_head_tensors(const struct transformer *t, struct tensor_spec 
     add_tensor(&list, t->norm == NORM_LAYERNORM, "norm.bias", t->hidden, 1);
     add_tensor(&list, !t->tied_head, "head.weight", t->vocab, t->hidden);
     return list.count;
+}
+
+bool transformer_trains(const struct transformer *t, const char *name)
+{
+    return t->adapter_rank == 0 || strstr(name, "adapter.") != NULL;
+}
+
+bool transformer_has_adapter(const struct transformer *t, int64_t layer, enum adapter_target target)
+{
+    const bool dense = !transformer_layer_has_experts(t, layer);
+    const bool present =
+        target == ADAPTER_GATE ? transformer_has_gate(t) && dense : target < ADAPTER_GATE || dense;
+    const int64_t all = (1 << ADAPTER_TARGET_COUNT) - 1;
+    const int64_t targets = t->adapter_targets > 0 ? t->adapter_targets : all;
+    return t->adapter_rank > 0 && present && ((targets >> target) & 1) != 0;
+}
+
+int64_t transformer_adapter_inputs(const struct transformer *t, enum adapter_target target)
+{
+    return target == ADAPTER_O      ? transformer_o_width(t)
+           : target == ADAPTER_DOWN ? t->ffn
+                                    : t->hidden;
+}
+
+int64_t transformer_adapter_outputs(const struct transformer *t, enum adapter_target target)
+{
+    switch (target) {
+    case ADAPTER_Q:
+        return transformer_q_width(t);
+    case ADAPTER_K:
+        return transformer_kv_width(t);
+    case ADAPTER_V:
+        return transformer_v_width(t);
+    case ADAPTER_GATE:
+    case ADAPTER_UP:
+        return t->ffn;
+    default:
+        return t->hidden;
+    }
+}
+
+int64_t transformer_adapter_parameters(const struct transformer *t)
+{
+    int64_t count = 0;
+    for (int64_t layer = 0; t->adapter_rank > 0 && layer < t->layers; layer++)
+        for (int i = 0; i < ADAPTER_TARGET_COUNT; i++) {
+            const enum adapter_target target = (enum adapter_target)i;
+            if (transformer_has_adapter(t, layer, target))
+                count += t->adapter_rank * (transformer_adapter_inputs(t, target) +
+                                            transformer_adapter_outputs(t, target));
+        }
+    return count;
+}
+
+int transformer_products_per_weight(const struct transformer *t)
+{
+    return t->adapter_rank > 0 ? 2 : 3;
 }
 
 static int64_t count_elements(const struct tensor_spec tensors[], size_t count)
@@ -142,10 +223,12 @@ static int64_t first_layer_with(const struct transformer *t, bool experts)
 static int64_t layer_parameters(const struct transformer *t, int64_t layer)
 {
     struct tensor_spec tensors[TRANSFORMER_MAX_TENSORS];
+    struct transformer bare = *t;
+    bare.adapter_rank = 0;
     if (layer < 0)
         return 0;
     return count_elements(tensors,
-                          transformer_layer_tensors(t, layer, tensors, ARRAY_LEN(tensors)));
+                          transformer_layer_tensors(&bare, layer, tensors, ARRAY_LEN(tensors)));
 }
 
 int64_t transformer_layer_parameters(const struct transformer *t)

@@ -49,6 +49,8 @@
  *                                            // q_latent 0 = q is projected by one matrix
  *     "rope_dim": 64, "v_dim": 128,          // required with it: the last, rotated columns of head_dim; width of v
  *     "attention_sinks": false,              // each head has a learned score in the sum of its softmax
+ *     "adapter_rank": 16,                    // optional: only adapters of this rank are trained (LoRA); 0 = all weights are
+ *     "adapter_targets": 15,                 // a sum of 1 (q), 2 (k), 4 (v), 8 (o), 16 (gate), 32 (up), 64 (down); 0 = all
  *     "sources": {"vocab": "...", "*": "..."} // where each value is from; "*" is for all the rest
  *   } */
 #ifndef MODELS_TRANSFORMER_H
@@ -102,6 +104,24 @@ enum router {
     ROUTER_COUNT
 };
 
+/* The linear layers to which an adapter may be added (enum values are bits of adapter_targets). */
+enum adapter_target {
+    ADAPTER_Q,
+    ADAPTER_K,
+    ADAPTER_V,
+    ADAPTER_O,
+    ADAPTER_GATE, /* only of a gated feed-forward part */
+    ADAPTER_UP,
+    ADAPTER_DOWN,
+    ADAPTER_TARGET_COUNT
+};
+
+enum {
+    ADAPTERS_OF_ATTENTION = 1 << ADAPTER_Q | 1 << ADAPTER_K | 1 << ADAPTER_V | 1 << ADAPTER_O,
+    ADAPTER_RANK_MAX = 4096
+};
+
+extern const char *const adapter_target_names[ADAPTER_TARGET_COUNT];
 extern const char *const activation_names[ACTIVATION_COUNT];
 extern const char *const norm_names[NORM_COUNT];
 extern const char *const norm_place_names[NORM_PLACE_COUNT];
@@ -156,6 +176,11 @@ struct transformer {
      * are rotated; those of k are the same in all heads. */
     int64_t q_latent, kv_latent, rope_dim, v_dim;
     bool attention_sinks;
+    /* Low-rank adapters (LoRA, Hu et al., arXiv 2106.09685, section 4.1): a linear layer y = x W^T + bias becomes y + (x
+     * A^T) B^T, where A is [adapter_rank, inputs] and B [outputs, adapter_rank]. Only A and B are trained; all other
+     * weights are frozen. The factor alpha / rank of the paper is part of B. adapter_targets: a bit for each enum
+     * adapter_target; 0: all of those that the model has. adapter_rank 0: no adapters, and all weights are trained. */
+    int64_t adapter_rank, adapter_targets;
 };
 
 /* ---- loading ---- */
@@ -201,6 +226,10 @@ enum status transformer_set_field(struct transformer *t, const char *field, cons
  * there are at most 10^15 parameters. Messages say which values are allowed, and begin with `at`. */
 enum status transformer_check(const struct transformer *t, struct loc at, struct diag *diag);
 
+/* Fails unless the model's adapters are such as are modelled: a part of transformer_check(). */
+enum status transformer_check_adapters(const struct transformer *t, struct loc at,
+                                       struct diag *diag);
+
 /* ---- parameters ---- */
 
 /* One parameter tensor. A vector has cols = 1. */
@@ -209,7 +238,7 @@ struct tensor_spec {
     int64_t rows, cols;
 };
 
-#define TRANSFORMER_MAX_TENSORS 28 /* room for any of the three lists below */
+#define TRANSFORMER_MAX_TENSORS 42 /* room for any of the three lists below */
 
 /* Lists the tensors of a layer (counted from 0) in this order. Biases, q_norm and k_norm are present only if the model
  * has them:
@@ -235,6 +264,8 @@ struct tensor_spec {
  *   experts.w13.weight experts.w13.bias  [experts 2 expert_ffn, hidden], [experts 2 expert_ffn]: expert by expert
  *   experts.w2.weight experts.w2.bias  [experts hidden, expert_ffn], [experts hidden]
  *   shared.w13.weight shared.w2.weight [2 shared_ffn, hidden], [hidden, shared_ffn]
+ * With adapters these follow all of the above, for each target T ("q") that the layer has:
+ *   adapter.T.a adapter.T.b            [adapter_rank, inputs], [outputs, adapter_rank]
  * router_correction is no tensor: it has no gradient. Writes at most max tensors to out[] and returns how many there
  * are. */
 size_t transformer_layer_tensors(const struct transformer *t, int64_t layer,
@@ -247,6 +278,22 @@ size_t transformer_embedding_tensors(const struct transformer *t, struct tensor_
 
 /* Lists the tensors after the layers: norm.weight norm.bias [hidden]; head.weight [vocab, hidden] unless it is tied. */
 size_t transformer_head_tensors(const struct transformer *t, struct tensor_spec out[], size_t max);
+
+/* True if a step trains a tensor of this name: with adapters only these. */
+bool transformer_trains(const struct transformer *t, const char *name);
+
+/* True if a layer, counted from 0, has an adapter at this target; inputs and outputs of the target's linear layer. */
+bool transformer_has_adapter(const struct transformer *t, int64_t layer,
+                             enum adapter_target target);
+int64_t transformer_adapter_inputs(const struct transformer *t, enum adapter_target target);
+int64_t transformer_adapter_outputs(const struct transformer *t, enum adapter_target target);
+
+/* Returns the number of elements of all adapters, which no count below contains. */
+int64_t transformer_adapter_parameters(const struct transformer *t);
+
+/* Returns how many products a step makes with the weights of a linear layer, without recomputation: of its output, of
+ * the gradient of its input, and, unless the weights are frozen, of their own gradient. */
+int transformer_products_per_weight(const struct transformer *t);
 
 /* Return exact numbers of parameters (elements): of the whole model; of one layer (the largest one, if only some layers
  * have experts); of the tensors before the layers; of those after. A tied matrix counts once, with the embedding.

@@ -221,6 +221,35 @@ static enum status check_latent(const struct transformer *t, struct loc at, stru
     return STATUS_OK;
 }
 
+enum status transformer_check_adapters(const struct transformer *t, struct loc at,
+                                       struct diag *diag)
+{
+    if (t->adapter_rank == 0) {
+        if (t->adapter_targets > 0)
+            return diag_error(diag, at, STATUS_BAD_INPUT,
+                              "adapter_targets is %" PRId64 " and adapter_rank is 0: adapters need "
+                              "a rank, 16 for instance",
+                              t->adapter_targets);
+        return STATUS_OK;
+    }
+    if (t->kv_latent > 0)
+        return diag_error(diag, at, STATUS_BAD_INPUT,
+                          "adapter_rank is %" PRId64 ": adapters of latent attention's projections "
+                          "are not modelled; leave adapters out",
+                          t->adapter_rank);
+    if (t->experts > 0 &&
+        (t->adapter_targets == 0 || (t->adapter_targets & ~ADAPTERS_OF_ATTENTION) != 0))
+        return diag_error(diag, at, STATUS_BAD_INPUT,
+                          "adapters of experts are not modelled: choose those of attention, "
+                          "--adapter %" PRId64 ":attention",
+                          t->adapter_rank);
+    if (!transformer_has_gate(t) && t->adapter_targets == 1 << ADAPTER_GATE)
+        return diag_error(diag, at, STATUS_BAD_INPUT,
+                          "the only adapter is that of a gate, which activation %s has not",
+                          activation_names[t->activation]);
+    return STATUS_OK;
+}
+
 enum status transformer_check(const struct transformer *t, struct loc at, struct diag *diag)
 {
     struct transformer copy = *t; /* a copy, since the table's accessors return writable pointers */
@@ -255,7 +284,8 @@ enum status transformer_check(const struct transformer *t, struct loc at, struct
                           "window, 4096 for instance",
                           t->window_from_layer > 0 ? "window_from_layer" : "full_attention_every");
     if (check_dependent_switches(t, at, diag) != STATUS_OK ||
-        check_experts(t, at, diag) != STATUS_OK || check_latent(t, at, diag) != STATUS_OK)
+        check_experts(t, at, diag) != STATUS_OK || check_latent(t, at, diag) != STATUS_OK ||
+        transformer_check_adapters(t, at, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
     int64_t parameters = transformer_parameters(t);
     if (parameters > MAX_PARAMETERS)

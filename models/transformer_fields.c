@@ -9,6 +9,8 @@ const char *const activation_names[ACTIVATION_COUNT] = {"swiglu", "gelu", "geglu
 const char *const norm_names[NORM_COUNT] = {"rmsnorm", "layernorm"};
 const char *const norm_place_names[NORM_PLACE_COUNT] = {"before", "after", "both"};
 const char *const positions_names[POSITIONS_COUNT] = {"rope", "learned", "none"};
+const char *const adapter_target_names[ADAPTER_TARGET_COUNT] = {"q",    "k",  "v",   "o",
+                                                                "gate", "up", "down"};
 const char *const router_names[ROUTER_COUNT] = {"softmax", "chosen", "sigmoid"};
 
 #define AT(member) offsetof(struct transformer, member)
@@ -64,6 +66,9 @@ const struct transformer_field transformer_fields[TRANSFORMER_FIELDS] = {
     {"rope_dim", FIELD_SIZE, AT(rope_dim), 0, 1 << 12, NULL, 0},
     {"v_dim", FIELD_SIZE, AT(v_dim), 0, 1 << 12, NULL, 0},
     {"attention_sinks", FIELD_SWITCH, AT(attention_sinks), 0, 0, NULL, 0},
+    {"adapter_rank", FIELD_SIZE, AT(adapter_rank), 0, ADAPTER_RANK_MAX, NULL, 0},
+    {"adapter_targets", FIELD_SIZE, AT(adapter_targets), 0, (1 << ADAPTER_TARGET_COUNT) - 1, NULL,
+     0},
 };
 
 const struct transformer_field *transformer_field_find(const char *name)

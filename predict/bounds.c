@@ -53,19 +53,20 @@ static struct least_rates least_rates_of(const struct setup *setup, const struct
 }
 
 /* Returns the seconds that one device takes for tokens [0, end) of a sequence in all layers, forward and backward.
- * Products count three times their forward. `seen` is the number of flops of attention's forward in each layer. */
+ * Products count three times their forward, those of frozen weights twice. `seen` is the number of flops of attention's forward in each layer. */
 static double layers_compute_s(const struct choices *c, const struct least_rates *rates,
                                int64_t end, double seen)
 {
     const struct transformer *t = c->model;
-    return (double)t->layers * (3 * (double)end * (double)transformer_linear_flops_per_token(t) *
-                                    rates->product_s_per_flop +
-                                seen * rates->attention_s_per_flop);
+    return (double)t->layers *
+           (transformer_products_per_weight(t) * (double)end *
+                (double)transformer_linear_flops_per_token(t) * rates->product_s_per_flop +
+            seen * rates->attention_s_per_flop);
 }
 
 static double head_compute_s(const struct choices *c, const struct least_rates *rates)
 {
-    return 3 * (double)c->global_batch * (double)c->seq *
+    return transformer_products_per_weight(c->model) * (double)c->global_batch * (double)c->seq *
            (double)transformer_head_flops_per_token(c->model) * rates->product_s_per_flop;
 }
 
@@ -150,7 +151,7 @@ double bound_state_bytes(const struct setup *setup, const struct choices *c)
  * exist when AdamW runs, have at least as many bytes as the copy would have. */
 double bound_optimizer_bytes(const struct choices *c)
 {
-    if (c->optimizer == CHOICE_OPTIMIZER_HOST)
+    if (c->optimizer == CHOICE_OPTIMIZER_HOST || c->model->adapter_rank > 0)
         return 0;
     return states_bytes_per_parameter((enum states)c->states, (enum dtype)c->dtype) *
            parameters_of_rank(c, shard_count(c, CHOICE_WEIGHTS_ZERO1));

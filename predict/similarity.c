@@ -35,7 +35,7 @@ static void add_context_part(struct similarity *like, const char *part)
     (void)size;
 }
 
-/* Fills like->context. No measured run with products in 8 or 4 bits, with experts, or with rows as a core plan or
+/* Fills like->context. No measured run with products in 8 or 4 bits, with experts, with adapters, or with rows as a core plan or
  * --rotate needed has them, has been compared, so each is a part of its own. */
 static void add_context(struct similarity *like, const struct cluster *cluster,
                         const struct choices *c)
@@ -49,6 +49,8 @@ static void add_context(struct similarity *like, const struct cluster *cluster,
     if (c->model->experts > 0)
         add_context_part(like, experts_leave_node(cluster, c) ? "experts" CONTEXT_BETWEEN_NODES
                                                               : "experts");
+    if (c->model->adapter_rank > 0)
+        add_context_part(like, "adapters");
     if (c->cp > 1 && c->ring_layout == RING_BY_CORE_PLAN)
         add_context_part(like, "a core plan");
     else if (c->cp > 1 && c->rotation == ROTATE_NEEDED_ROWS)

@@ -113,6 +113,11 @@ static void put_choices(struct text *line, const struct prediction *p)
                                                           : "routers");
         report_put_comma_piece(line, &piece);
     }
+    if (c->model->adapter_rank > 0) {
+        text_printf(&piece, "adapters of rank %lld beside frozen weights",
+                    (long long)c->model->adapter_rank);
+        report_put_comma_piece(line, &piece);
+    }
     text_printf(&piece, "optimizer on %s", optimizer_names[c->optimizer]);
     if (c->states != STATES_FP32)
         text_printf(&piece, " in %s", states_names[c->states]);

@@ -29,7 +29,7 @@ static bool is_same(const struct transformer *a, const struct transformer *b)
            a->shared_ffn == b->shared_ffn && a->dense_layers == b->dense_layers &&
            a->kv_latent == b->kv_latent && a->q_latent == b->q_latent &&
            a->rope_dim == b->rope_dim && a->v_dim == b->v_dim &&
-           a->attention_sinks == b->attention_sinks;
+           a->attention_sinks == b->attention_sinks && a->adapter_rank == b->adapter_rank;
 }
 
 static enum status find_preset(struct launch *launch, const struct transformer *model,

@@ -75,6 +75,11 @@ static bool has_unusual_branches(const struct choices *c)
            m->attention_sinks || m->window_chunks || m->unrotated_every > 0 || m->qk_norm_bare;
 }
 
+static bool has_adapters(const struct choices *c)
+{
+    return c->model->adapter_rank > 0;
+}
+
 /* TransformerEngine refuses a window of keys where messages go from rank to rank. */
 static bool has_windowed_ring(const struct choices *c)
 {
@@ -96,6 +101,7 @@ static const struct expression_gap rows[] = {
     {TITAN | TRAINER, dispatches_by_allgather, "a gather of all tokens for experts (--dispatcher allgather)"},
     {TRAINER, sends_tokens_once, "tokens that are sent to a rank once (--dispatcher deepep and hybridep)"},
     {TITAN | TRAINER, moves_shared_experts, "another time for shared experts than the framework's (--shared-experts)"},
+    {ALL, has_adapters, "adapters beside frozen weights (--adapter)"},
     {MEGATRON, has_mixed_biases,     "biases are everywhere, with the queries' projection alone, or nowhere"},
     {SPEED,    has_biases_of_qkv_only, "biases are everywhere or nowhere"},
     {MEGATRON | SPEED, has_unusual_branches, "norms at the ends of branches or over all heads, GEGLU, squared ReLU, a clamped SwiGLU, sinks of attention, chunks, layers that do not rotate"},

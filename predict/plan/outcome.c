@@ -87,9 +87,11 @@ static uint64_t add_choices_to_digest(uint64_t digest, const struct request *r)
     digest = digest_add(digest, &r->expert_capacity, sizeof r->expert_capacity);
     digest = add_number_to_digest(add_number_to_digest(digest, r->sm), r->gpus_per_node);
     digest = add_number_to_digest(digest, r->single_attention_impl);
-    /* of its model all but --sparsity is the setup's */
-    digest = add_number_to_digest(digest, r->model == NULL ? 0 : r->model->attention_chunk);
-    return add_number_to_digest(digest, r->model == NULL ? 0 : r->model->attention_kept);
+    /* of its model all but what --sparsity and --adapter set is the setup's */
+    const struct transformer none = {0}, *m = r->model != NULL ? r->model : &none;
+    const int64_t of_model[] = {m->attention_chunk, m->attention_kept, m->adapter_rank,
+                                m->adapter_targets};
+    return digest_add(digest, of_model, sizeof of_model);
 }
 
 static uint64_t add_routing_to_digest(uint64_t digest, const struct routing *r)

@@ -59,7 +59,7 @@ struct outcome {
 void outcome_fill_times(struct outcome *outcome, const struct prediction *prediction);
 
 /* Returns a digest of a request on `gpus` GPUs of the setup's cluster. Requests that differ in any member, or in what
- * their lists hold, have different digests. Of the model only what --sparsity sets is in it. */
+ * their lists hold, have different digests. Of the model only what --sparsity and --adapter set is in it. */
 uint64_t outcome_request_key(const struct setup *setup, const struct request *request,
                              int64_t gpus);
 

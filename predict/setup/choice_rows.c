@@ -498,6 +498,88 @@ static size_t sparsity_values(struct choice_value *value, const struct choices *
     return 1;
 }
 
+/* Sets the bits of the targets in a list of names; returns false if one is no target's. */
+static bool read_adapter_targets(int64_t *targets, const char *list)
+{
+    for (const char *word = list;; word++) {
+        const size_t size = strcspn(word, ",");
+        int target = 0;
+        while (target < ADAPTER_TARGET_COUNT &&
+               (strlen(adapter_target_names[target]) != size ||
+                strncmp(adapter_target_names[target], word, size) != 0))
+            target++;
+        if (target < ADAPTER_TARGET_COUNT)
+            *targets |= 1 << target;
+        else if (size == strlen("attention") && strncmp(word, "attention", size) == 0)
+            *targets |= ADAPTERS_OF_ATTENTION;
+        else
+            return false;
+        word += size;
+        if (*word == '\0')
+            return true;
+    }
+}
+
+static enum status read_adapter(struct setup *setup, const char *text, struct diag *diag)
+{
+    const struct loc at = {.name = "--adapter"};
+    struct transformer *model = &setup->model;
+    int64_t rank = 0, targets = 0;
+    if (text == NULL)
+        return STATUS_OK;
+    const size_t digits = strcspn(text, ":");
+    if (strcmp(text, "none") != 0 &&
+        (!parse_i64(text, digits, &rank) || rank < 1 || rank > ADAPTER_RANK_MAX))
+        return diag_error(
+            diag, at, STATUS_BAD_INPUT,
+            "'%.60s': expected none, or a rank from 1 to %d, which a colon and names of "
+            "linear layers may follow: 16:q,v",
+            text, ADAPTER_RANK_MAX);
+    if (rank > 0 && text[digits] == ':' && !read_adapter_targets(&targets, text + digits + 1))
+        return diag_error(
+            diag, at, STATUS_BAD_INPUT,
+            "'%.60s': after the colon stand names out of q, k, v, o, gate, up, down and "
+            "attention",
+            text);
+    model->adapter_rank = rank;
+    model->adapter_targets = targets;
+    return transformer_check_adapters(model, at, diag);
+}
+
+static void put_adapter(struct text *out, const struct transformer *m)
+{
+    const char *between = ":";
+    if (m->adapter_rank == 0) {
+        text_puts(out, "none");
+        return;
+    }
+    text_put_i64(out, m->adapter_rank);
+    for (int i = 0; i < ADAPTER_TARGET_COUNT; i++) {
+        if ((m->adapter_targets >> i & 1) == 0)
+            continue;
+        text_printf(out, "%s%s", between, adapter_target_names[i]);
+        between = ",";
+    }
+}
+
+static bool show_adapter(struct text *out, const struct request *r)
+{
+    if (r->model == NULL || r->model->adapter_rank == 0)
+        return false;
+    put_adapter(out, r->model);
+    return true;
+}
+
+static size_t adapter_values(struct choice_value *value, const struct choices *c)
+{
+    struct text text = {0};
+    if (c != NULL)
+        put_adapter(&text, c->model);
+    snprintf(value->text, sizeof value->text, "%s", text.size > 0 ? text.data : "");
+    text_release(&text);
+    return name_value(value, NULL);
+}
+
 /* ---- the table ---- */
 
 #define NOT_PRINTED INT64_MAX

@@ -91,7 +91,8 @@ void fpdt_finish_chunk(const struct fpdt *f, int64_t i, struct qkv grads, struct
         latent_project_backward(e, f->layer, dqkv, norm, dx, z.rank_tokens, z.rank_positions,
                                 &f->chunk[i].device_saved.latent);
     else
-        project_qkv_backward(e, f->layer, dqkv, norm, dx, z.rank_tokens);
+        project_qkv_backward(e, f->layer, dqkv, norm, dx, z.rank_tokens,
+                             &f->chunk[i].device_saved.adapters);
     e->tags.region = REGION_ATTENTION;
 }
 

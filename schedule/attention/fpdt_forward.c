@@ -105,7 +105,7 @@ static void chunk_forward(const struct fpdt *f, int64_t i, buffer_id x, bool pro
         qkv = e->choices->model->kv_latent > 0
                   ? latent_project(e, f->layer, rows, z.rank_tokens, z.rank_positions,
                                    &chunk->device_saved.latent)
-                  : project_qkv(e, f->layer, rows, z.rank_tokens);
+                  : project_qkv(e, f->layer, rows, z.rank_tokens, &chunk->device_saved.adapters);
         e->tags.region = REGION_ATTENTION;
         if (f->offloads && profile->chunk_offloads_norm)
             chunk->host_norm = fpdt_copy_to_host(f, f->side_stream, rows, "norm_host");

@@ -4,6 +4,7 @@
 #include "schedule/attention/latent.h"
 #include "schedule/choices/profile.h"
 #include "schedule/config/derived.h"
+#include "schedule/emit/adapters.h"
 #include "schedule/emit/tensor_parallel.h"
 
 int64_t qkv_width(const struct emit *e)
@@ -19,7 +20,8 @@ struct view optional_weight(const struct emit *e, uint32_t part, enum weight wei
     return weight_slot_of(e, part, weight)->rows > 0 ? weight_view(e, part, weight) : view_none();
 }
 
-struct view project_qkv(struct emit *e, uint32_t layer, struct view x, int64_t rows)
+struct view project_qkv(struct emit *e, uint32_t layer, struct view x, int64_t rows,
+                        struct adapters_saved *adapters)
 {
     int64_t width = qkv_width(e);
     e->tags.region = REGION_LINEAR;
@@ -27,11 +29,12 @@ struct view project_qkv(struct emit *e, uint32_t layer, struct view x, int64_t r
     tensor_matmul(e, TENSOR_SEQUENCES, e->unit.rows, MATMUL_NT, x,
                   weight_view(e, layer, WEIGHT_QKV), optional_weight(e, layer, WEIGHT_QKV_BIAS),
                   qkv, rows, width, e->choices->model->hidden);
+    adapters_forward(e, layer, ADAPTER_Q, 3, x, qkv, rows, adapters);
     return qkv;
 }
 
 void project_qkv_backward(struct emit *e, uint32_t layer, struct view dqkv, struct view x,
-                          struct view dx, int64_t rows)
+                          struct view dx, int64_t rows, const struct adapters_saved *adapters)
 {
     int64_t width = qkv_width(e), h = e->choices->model->hidden;
     e->tags.region = REGION_LINEAR;
@@ -44,6 +47,7 @@ void project_qkv_backward(struct emit *e, uint32_t layer, struct view dqkv, stru
     tensor_reduce_input_gradient(e, product, dx, TENSOR_SEQUENCES, 3);
     emit_weight_grad(e, layer, WEIGHT_QKV, dqkv, whole, width, h, rows);
     emit_bias_grad(e, layer, WEIGHT_QKV_BIAS, dqkv, rows, width);
+    adapters_backward(e, layer, ADAPTER_Q, 3, dqkv, x, dx, rows, adapters);
 }
 
 int64_t kv_heads_in_core(const struct choices *c, uint32_t ranks)
@@ -176,7 +180,7 @@ void attention_sinks_backward(struct emit *e, uint32_t layer, struct view o, str
 {
     const struct view sinks = optional_weight(e, layer, WEIGHT_SINKS);
     bool accumulate;
-    if (sinks.count == 0)
+    if (sinks.count == 0 || weight_is_frozen(e, WEIGHT_SINKS))
         return;
     const struct view d_sinks = grad_view(e, layer, WEIGHT_SINKS, &accumulate);
     struct work work = sink_work(e, WORK_SINK_BACKWARD, rows, heads, sinks);
@@ -300,7 +304,8 @@ void projected_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id ou
                              &e->layer_saved[layer].attention->latent)
                   .buffer;
     } else {
-        qkv = project_qkv(e, layer, normed, rows).buffer;
+        qkv =
+            project_qkv(e, layer, normed, rows, &e->layer_saved[layer].attention->adapters).buffer;
         emit_mark_saved_product(e, qkv);
     }
     e->tags.region = REGION_ATTENTION;
@@ -317,5 +322,6 @@ void projected_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_
         latent_project_backward(e, layer, view_whole(e, dqkv), x, view_whole(e, dx), e->unit.rows,
                                 view_none(), &e->layer_saved[layer].attention->latent);
     else
-        project_qkv_backward(e, layer, view_whole(e, dqkv), x, view_whole(e, dx), e->unit.rows);
+        project_qkv_backward(e, layer, view_whole(e, dqkv), x, view_whole(e, dx), e->unit.rows,
+                             &e->layer_saved[layer].attention->adapters);
 }

@@ -15,12 +15,14 @@
 int64_t qkv_width(const struct emit *e);
 /* Returns the weight's values, or an empty view when the model has no such weight. */
 struct view optional_weight(const struct emit *e, uint32_t part, enum weight weight);
-/* Returns qkv[rows, W] = x[rows, h] wqkv^T (+ bias). */
-struct view project_qkv(struct emit *e, uint32_t layer, struct view x, int64_t rows);
+/* Returns qkv[rows, W] = x[rows, h] wqkv^T (+ bias, + the adapters of q, k and v, of which *adapters gets what the
+ * backward reads). */
+struct view project_qkv(struct emit *e, uint32_t layer, struct view x, int64_t rows,
+                        struct adapters_saved *adapters);
 /* Writes dx = dqkv wqkv for the rows of x, and the gradients of wqkv and its bias. With tensor parallelism the rows
  * of x and dx are this rank's own, and `rows` those of all tensor ranks. */
 void project_qkv_backward(struct emit *e, uint32_t layer, struct view dqkv, struct view x,
-                          struct view dx, int64_t rows);
+                          struct view dx, int64_t rows, const struct adapters_saved *adapters);
 
 /* Returns how many key and value heads take part in the all-to-all over P ranks (LoongTrain section 4.1: "KV
  * replication"): as many as query heads with KV_TO_HEADS; else the model's own number if P divides it, else P. */

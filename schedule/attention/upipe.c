@@ -304,5 +304,5 @@ void upipe_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id d
             &u, staged,
             view_rows(dqkv.buffer, i * z->rank_tokens, z->rank_tokens, z->projection_width));
     }
-    project_qkv_backward(e, layer, dqkv, x, view_whole(e, dx), e->unit.rows);
+    project_qkv_backward(e, layer, dqkv, x, view_whole(e, dx), e->unit.rows, NULL);
 }

@@ -31,6 +31,8 @@ static enum layer_code layer_code_of(const struct choices *c)
 
 bool kept_under_autocast(const struct choices *c)
 {
+    if (c->model->adapter_rank > 0) /* frozen weights are loaded in 16 bits */
+        return false;
     const bool sharded =
         (c->weights == CHOICE_WEIGHTS_ZERO3 || c->weights == CHOICE_WEIGHTS_HSDP) &&
         c->ranks > c->tp * c->pp;

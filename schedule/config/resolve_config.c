@@ -387,6 +387,16 @@ static enum status check_products(const struct choices *c, struct diag *diag)
          "a rank's layers are those of the whole model and of a whole sequence; choose --pp 1 and no subsequences, or leave it out"},
         {(int64_t)c->host_layers >= m->layers && c->host_layers > 0, "--host-layers",
          "no layer is left to compute while others are copied; choose less than the model's layers"},
+        {m->adapter_rank > 0 && c->tp > 1, "--tp",
+         "adapters are not modelled with tensor ranks; choose --tp 1"},
+        {m->adapter_rank > 0 && c->ep > 1, "--ep",
+         "adapters are not modelled with experts over ranks; choose --ep 1"},
+        {m->adapter_rank > 0 && pipeline_of(c)->is_multiplexed, "--pipeline",
+         "stages that hold parts of each other's weights are not modelled with adapters; choose another pipeline"},
+        {m->adapter_rank > 0 && c->products != PRODUCTS_BF16, "--products",
+         "adapters are not modelled with products in 8 bits; choose --products bf16"},
+        {m->adapter_rank > 0 && c->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP, "--activations",
+         "which products selective checkpointing keeps is not known of adapters; choose --activations keep or full"},
         {m->experts > 0 && pipeline_of(c)->is_multiplexed, "--pipeline",
          "stages that hold parts of each other's weights are not modelled with experts; choose another pipeline"},
         {m->positions == POSITIONS_LEARNED && c->seq > m->max_positions, "--seq",
@@ -443,6 +453,9 @@ static enum status check_attention(const struct choices *c, struct diag *diag)
         {stages && c->tp > 1, "--tp",
          "the stages of --strategy upipe project their heads with whole weights, from rows that no tensor rank has gathered; "
          "choose --tp 1, with head ranks (--hp), which cut attention's heads as well"},
+        {stages && c->model->adapter_rank > 0, "--strategy",
+         "the stages of --strategy upipe project some heads at a time, which is not modelled with adapters; choose --strategy "
+         "ulysses"},
         {stages && c->model->qk_norm_wide, "--strategy",
          "the stages of --strategy upipe project some heads at a time, and the model's norms of q and k go over all heads; "
          "choose --strategy ulysses"},

@@ -114,8 +114,15 @@ static uint32_t owning_part(const struct emit *e, uint32_t part, enum weight *we
 static uint32_t bundle_of(const struct emit *e, uint32_t part, enum weight weight)
 {
     const struct model_part *p = &e->weights.part[part];
+    if (weight_is_of_adapter(weight))
+        return p->adapters_bundle;
     return weight_is_of_experts(weight) && p->experts_bundle != IR_NONE ? p->experts_bundle
                                                                         : p->bundle;
+}
+
+bool weight_is_frozen(const struct emit *e, enum weight weight)
+{
+    return e->choices->model->adapter_rank > 0 && !weight_is_of_adapter(weight);
 }
 
 static struct view weight_slot_view(const struct emit *e, uint32_t part, enum weight weight,
@@ -125,9 +132,10 @@ static struct view weight_slot_view(const struct emit *e, uint32_t part, enum we
     const struct model_part *p = &e->weights.part[part];
     const uint32_t bundle = bundle_of(e, part, weight);
     assert(slot->rows > 0 && bundle != IR_NONE);
-    return (struct view){
-        buffer, (bundle == p->bundle ? p->first_element : p->experts_first_element) + slot->offset,
-        (uint64_t)(slot->rows * slot->cols)};
+    const uint64_t first = bundle == p->bundle            ? p->first_element
+                           : bundle == p->adapters_bundle ? p->adapters_first_element
+                                                          : p->experts_first_element;
+    return (struct view){buffer, first + slot->offset, (uint64_t)(slot->rows * slot->cols)};
 }
 
 struct view weight_view(const struct emit *e, uint32_t part, enum weight weight)
@@ -140,10 +148,10 @@ struct view weight_view(const struct emit *e, uint32_t part, enum weight weight)
 static uint64_t weight_mask_of_bundle(const struct emit *e, uint32_t part, uint32_t bundle)
 {
     const struct model_part *p = &e->weights.part[part];
-    uint64_t spread = 0;
-    for (int w = 0; w < WEIGHT_COUNT && p->experts_bundle != IR_NONE; w++)
-        spread |= (uint64_t)weight_is_of_experts((enum weight)w) << w;
-    return bundle == p->bundle ? ~spread : bundle == p->experts_bundle ? spread : 0;
+    uint64_t mask = 0;
+    for (int w = 0; w < WEIGHT_COUNT; w++)
+        mask |= (uint64_t)(bundle_of(e, part, (enum weight)w) == bundle) << w;
+    return p->bundle == IR_NONE ? 0 : mask;
 }
 
 /* Zeroes the gradient of a bundle before anything is added to it, in a pass of its own. */
@@ -388,20 +396,29 @@ void emit_norm(struct emit *e, uint32_t part, enum weight weight, struct view x,
             (struct view[]){y, stats}, 2);
 }
 
+static struct view unread_gradient(struct emit *e, int64_t cols)
+{
+    return emit_tensor(e, "unread_grad", CATEGORY_WORKSPACE, (enum dtype)e->weights.grad_dtype,
+                       cols, 0);
+}
+
 void emit_norm_backward(struct emit *e, uint32_t part, enum weight weight, struct view dy,
                         struct view x, struct view stats, struct view dx, int64_t rows,
                         int64_t cols)
 {
-    bool layernorm = is_layernorm(e, weight), accumulate;
+    bool layernorm = is_layernorm(e, weight), accumulate = false;
+    const bool frozen = weight_is_frozen(e, weight);
     if (!has_weight(e, weight)) {
         const struct work bare = {.kind = WORK_RMSNORM_BACKWARD,
                                   .rmsnorm_backward = {rows, cols, 0, 1}};
         emit_op(e, e->stream.compute, &bare, (struct view[]){dy, x, stats}, 3, &dx, 1);
         return;
     }
-    struct view write[3] = {dx, grad_view(e, part, weight, &accumulate)};
+    /* kernels make the gradient of a frozen weight, too, which nothing reads */
+    struct view write[3] = {dx, frozen ? unread_gradient(e, cols)
+                                       : grad_view(e, part, weight, &accumulate)};
     if (layernorm)
-        write[2] = grad_view(e, part, weight + 1, &accumulate);
+        write[2] = frozen ? unread_gradient(e, cols) : grad_view(e, part, weight + 1, &accumulate);
     struct work work = {.kind = layernorm ? WORK_LAYERNORM_BACKWARD : WORK_RMSNORM_BACKWARD,
                         .rows = {rows, cols, accumulate}};
     struct view read[6] = {dy, x, weight_view(e, part, weight), stats, write[1], write[2]};

@@ -36,6 +36,12 @@ static inline bool weight_is_of_experts(enum weight weight)
            weight == WEIGHT_EXPERTS_DOWN || weight == WEIGHT_EXPERTS_DOWN_BIAS;
 }
 
+/* Returns whether the weight is of an adapter. */
+static inline bool weight_is_of_adapter(enum weight weight)
+{
+    return weight >= WEIGHT_ADAPTER_Q_A && weight <= WEIGHT_ADAPTER_DOWN_B;
+}
+
 /* The parts of the model that own tensors: layers 0..L-1, then the embedding, the head, and the learned positions. A
  * stage has the parts of its layers; the first and the last stage also have the others. */
 struct model_part {
@@ -44,6 +50,9 @@ struct model_part {
     /* the bundle of its experts, if they are spread over ranks; IR_NONE: `bundle` has them */
     uint32_t experts_bundle;
     uint64_t experts_first_element; /* the first element of the part's experts in that bundle */
+    /* the bundle of its adapters, and their first element in it; IR_NONE: it has none */
+    uint32_t adapters_bundle;
+    uint64_t adapters_first_element;
     /* The elements of those tensors that every tensor rank holds whole. They follow the elements of tensors that are
      * divided among tensor ranks, or complete on each (tensor_is_complete()). whole_begin counts from `first_element`.
      * A rank's gradient of them covers only the rank's own tokens, or heads. */
@@ -70,6 +79,8 @@ struct bundle_state {
     uint16_t ir_row; /* row of ir.bundle */
     /* it has the experts of a part whose experts are spread over ranks */
     bool has_spread_experts;
+    bool has_adapters;                /* it has the adapters of layers, and nothing else */
+    bool is_frozen;                   /* it has neither gradients nor states */
     const struct weight_ranks *ranks; /* the ranks that share it */
     bool is_at_both_ends;             /* the first and the last stage have it: a tied embedding */
     bool is_borrowed;                 /* only other stages have its states */
@@ -98,6 +109,15 @@ struct latent_saved {
     struct view kv, kv_norm, kv_stats, kv_norm_gathered;
 };
 
+/* The most linear layers of which one product consists. */
+enum { ADAPTERS_OF_PRODUCT = 3 };
+
+/* The tensors of a product's adapters that their backward reads: the adapter's own copy of the input, if it has one, and
+ * the input's narrow image [rows, rank]. */
+struct adapters_saved {
+    struct view x[ADAPTERS_OF_PRODUCT], narrow[ADAPTERS_OF_PRODUCT];
+};
+
 /* The buffers of an attention block that one sequence of a micro-batch keeps for its backward. */
 struct attention_saved {
     struct qkv qkv;
@@ -108,6 +128,7 @@ struct attention_saved {
     struct view q_rstd, k_rstd;
     /* of a chunk's projection; that of a whole unit is in its first sequence */
     struct latent_saved latent;
+    struct adapters_saved adapters; /* as `latent` */
     /* with enum mla_exchange's LATENT: the normed latents of all tokens of the head group */
     struct view latents;
 };
@@ -146,7 +167,9 @@ struct layer_saved {
     struct view norm1_stats, norm2_stats, norm1_after_stats, norm2_after_stats;
     /* [chunks of rows] in parts: [rows of the part, 2 ffn or ffn] */
     buffer_id (*up)[FFN_PARTS];
-    buffer_id *act;               /* [chunks of rows] each [rows, ffn] */
+    buffer_id *act; /* [chunks of rows] each [rows, ffn] */
+    struct adapters_saved o_adapters, *up_adapters,
+        *down_adapters;           /* the latter [chunks of rows] */
     struct expert_saved *experts; /* [chunks of rows] NULL: the layer has no experts */
 };
 
@@ -435,6 +458,8 @@ bool has_weight(const struct emit *e, enum weight weight);
 /* Returns the place of a weight in its part. */
 const struct weight_slot *weight_slot_of(const struct emit *e, uint32_t part, enum weight weight);
 struct view weight_view(const struct emit *e, uint32_t part, enum weight weight);
+/* True if the step does not train the weight, since the model has adapters. */
+bool weight_is_frozen(const struct emit *e, enum weight weight);
 /* Returns the weight's gradient, and sets *accumulate if it already holds something. The gradient counts as written
  * from now on. */
 struct view grad_view(struct emit *e, uint32_t part, enum weight weight, bool *accumulate);

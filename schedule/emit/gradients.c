@@ -18,7 +18,7 @@ void emit_fp32_sum_begin(struct emit *e, uint32_t part, enum weight weight)
 {
     const struct choices *c = e->choices;
     if (c->attention != CHOICE_ATTENTION_FPDT || !c->profile->chunk_grad_f32 ||
-        e->weights.deferred != NULL)
+        e->weights.deferred != NULL || weight_is_frozen(e, weight))
         return;
     assert(e->weights.fp32_sum[weight].count == 0);
     int64_t count = (int64_t)weight_view(e, part, weight).count;
@@ -89,6 +89,8 @@ void emit_deferred(struct emit *e, struct deferrals *deferrals)
 void emit_weight_grad(struct emit *e, uint32_t part, enum weight weight, struct view dy,
                       struct view x, int64_t m, int64_t n, int64_t k)
 {
+    if (weight_is_frozen(e, weight))
+        return;
     if (e->weights.deferred != NULL) {
         defer_gradient(
             e, (struct deferred_gradient){
@@ -124,6 +126,8 @@ void emit_weight_grad(struct emit *e, uint32_t part, enum weight weight, struct 
 /* Emits, or defers, the gradient of a weight by one product of `groups` matrices: of parts of heads, or of experts. */
 static void emit_grouped_grad(struct emit *e, const struct deferred_gradient *grad, int64_t groups)
 {
+    if (weight_is_frozen(e, grad->weight))
+        return;
     if (e->weights.deferred != NULL) {
         defer_gradient(e, *grad);
         return;
@@ -193,7 +197,7 @@ void emit_bias_grad(struct emit *e, uint32_t part, enum weight bias, struct view
 void emit_expert_bias_grad(struct emit *e, uint32_t part, enum weight bias, struct view dy,
                            struct expert_rows rows, int64_t cols)
 {
-    if (!has_weight(e, bias))
+    if (!has_weight(e, bias) || weight_is_frozen(e, bias))
         return;
     if (e->weights.deferred != NULL) {
         defer_gradient(e, (struct deferred_gradient){.part = part,

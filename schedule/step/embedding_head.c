@@ -142,6 +142,8 @@ static void table_backward(struct emit *e, enum weight weight, int64_t part, str
 void embedding_backward(struct emit *e, buffer_id dx)
 {
     int64_t n = e->unit.own_tokens, h = e->choices->model->hidden;
+    if (weight_is_frozen(e, WEIGHT_EMBEDDING))
+        return;
     e->tags.region = REGION_EMBEDDING;
     struct view dx_all = tensor_gather(e, view_whole(e, dx), h, TENSOR_SEQUENCES, "dy_all", false);
     table_backward(e, WEIGHT_EMBEDDING, part_of(e, false), dx_all,

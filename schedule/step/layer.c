@@ -5,6 +5,7 @@
 #include "schedule/attention/project.h"
 #include "schedule/choices/pieces.h"
 #include "schedule/choices/profile.h"
+#include "schedule/emit/adapters.h"
 #include "schedule/emit/tensor_parallel.h"
 #include "schedule/step/experts.h"
 
@@ -98,10 +99,17 @@ static bool keeps_product(const struct emit *e, uint32_t parts)
     return e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP && parts == 1;
 }
 
-/* Emits a piece's first product and its activation. */
-static void mlp_wide(struct emit *e, uint32_t layer, struct view x, buffer_id up[FFN_PARTS],
-                     buffer_id act, int64_t rows, enum chain chain)
+/* Returns the targets of the adapters of the first product. */
+static enum adapter_target first_up_adapter(const struct emit *e)
 {
+    return is_gated(e) ? ADAPTER_GATE : ADAPTER_UP;
+}
+
+/* Emits the first product of chunk `chunk`, of `rows` rows, and its activation. */
+static void mlp_wide(struct emit *e, uint32_t layer, uint32_t chunk, struct view x, buffer_id act,
+                     int64_t rows, enum chain chain)
+{
+    buffer_id *up = e->layer_saved[layer].up[chunk];
     const struct transformer *model = e->choices->model;
     int64_t h = model->hidden, f = model->ffn, width = is_gated(e) ? 2 * f : f;
     uint32_t parts = wide_parts(e, rows);
@@ -117,6 +125,10 @@ static void mlp_wide(struct emit *e, uint32_t layer, struct view x, buffer_id up
         tensor_matmul(e, TENSOR_ANY, rows, MATMUL_NT, view_part(x, part.begin * h, part.rows * h),
                       weight_view(e, layer, WEIGHT_UP), optional_weight(e, layer, WEIGHT_UP_BIAS),
                       view_rows(up[i], 0, part.rows, width), part.rows, width, h);
+        adapters_forward(e, layer, first_up_adapter(e), (uint32_t)mlp_products(e),
+                         view_part(x, part.begin * h, part.rows * h),
+                         view_rows(up[i], 0, part.rows, width), part.rows,
+                         &e->layer_saved[layer].up_adapters[chunk]);
         struct work work = {
             .kind = is_gated(e) ? WORK_SWIGLU : WORK_GELU,
             .activation = {part.rows, f, touched_elements(e, chain), emit_activation_function(e)}};
@@ -161,11 +173,13 @@ static void mlp_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id y
         struct view x_rows = tensor_gather_input(e, view_rows(x, piece.begin, piece.rows, h), h,
                                                  TENSOR_ANY, mlp_products(e));
         saved->norm2_all[i] = x_rows;
-        mlp_wide(e, layer, x_rows, saved->up[i], act, rows, CHAIN_FORWARD);
+        mlp_wide(e, layer, i, x_rows, act, rows, CHAIN_FORWARD);
         struct view product = tensor_product_output(e, y_rows, h, "ffn_all");
         tensor_matmul(e, TENSOR_ANY, rows, MATMUL_NT, view_rows(act, 0, rows, f),
                       weight_view(e, layer, WEIGHT_DOWN), product_bias(e, layer, WEIGHT_DOWN_BIAS),
                       product, rows, h, f);
+        adapters_forward(e, layer, ADAPTER_DOWN, 1, view_rows(act, 0, rows, f), product, rows,
+                         &saved->down_adapters[i]);
         tensor_reduce_scatter(e, product, y_rows, TENSOR_ANY);
     }
     e->tags.chunk = IR_NONE16;
@@ -192,7 +206,7 @@ static void mlp_backward(struct emit *e, uint32_t layer, buffer_id dy, buffer_id
         if (computed_again(e)) {
             saved->act[i] = emit_activation(e, "act", rows, f);
             e->tags.phase = PHASE_RECOMPUTE;
-            mlp_wide(e, layer, view_rows(saved->norm2, piece.begin, piece.rows, h), saved->up[i],
+            mlp_wide(e, layer, i, view_rows(saved->norm2, piece.begin, piece.rows, h),
                      saved->act[i], rows, CHAIN_AGAIN);
             e->tags.phase = PHASE_BACKWARD;
         }
@@ -202,6 +216,8 @@ static void mlp_backward(struct emit *e, uint32_t layer, buffer_id dy, buffer_id
         emit_weight_grad(e, layer, WEIGHT_DOWN, dy_rows, view_rows(saved->act[i], 0, rows, f), h, f,
                          rows);
         emit_bias_grad(e, layer, WEIGHT_DOWN_BIAS, own, piece.rows, h);
+        adapters_backward(e, layer, ADAPTER_DOWN, 1, dy_rows, view_rows(saved->act[i], 0, rows, f),
+                          view_rows(d_act, 0, rows, f), rows, &saved->down_adapters[i]);
         mlp_wide_backward(e, saved->up[i], d_act, d_up, rows);
         /* the input of the second product is gathered after the first product, whose result is scattered after the
          * second product */
@@ -215,6 +231,8 @@ static void mlp_backward(struct emit *e, uint32_t layer, buffer_id dy, buffer_id
         tensor_reduce_input_gradient(e, product, dx_rows, TENSOR_ANY, mlp_products(e));
         emit_weight_grad(e, layer, WEIGHT_UP, view_whole(e, d_up), x_rows, up, h, rows);
         emit_bias_grad(e, layer, WEIGHT_UP_BIAS, view_whole(e, d_up), rows, up);
+        adapters_backward(e, layer, first_up_adapter(e), (uint32_t)mlp_products(e),
+                          view_whole(e, d_up), x_rows, dx_rows, rows, &saved->up_adapters[i]);
     }
     e->tags.chunk = IR_NONE16;
     emit_fp32_sum_end(e, layer, WEIGHT_DOWN);
@@ -369,6 +387,8 @@ buffer_id layer_forward(struct emit *e, uint32_t layer, buffer_id x)
     tensor_matmul(e, TENSOR_SEQUENCES, e->unit.rows, MATMUL_NT, view_whole(e, saved->attention_out),
                   weight_view(e, layer, WEIGHT_O), product_bias(e, layer, WEIGHT_O_BIAS), product,
                   e->unit.rows, h, o);
+    adapters_forward(e, layer, ADAPTER_O, 1, view_whole(e, saved->attention_out), product,
+                     e->unit.rows, &saved->o_adapters);
     tensor_reduce_scatter(e, product, projected, TENSOR_SEQUENCES);
     /* with a bias the product is aten.addmm, whose results selective checkpointing saves all */
     if (has_weight(e, WEIGHT_O_BIAS))
@@ -424,6 +444,8 @@ buffer_id layer_backward(struct emit *e, uint32_t layer, buffer_id dy)
     emit_weight_grad(e, layer, WEIGHT_O, dx2_all, view_whole(e, saved->attention_out), h, o,
                      e->unit.rows);
     emit_bias_grad(e, layer, WEIGHT_O_BIAS, d_projected, rows, h);
+    adapters_backward(e, layer, ADAPTER_O, 1, dx2_all, view_whole(e, saved->attention_out),
+                      view_whole(e, d_attention), e->unit.rows, &saved->o_adapters);
 
     buffer_id d_norm1 = emit_activation(e, "d_norm", rows, h);
     for (size_t i = 0; i < ARRAY_LEN(projections); i++)

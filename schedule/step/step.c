@@ -24,6 +24,8 @@ struct layer_saved *saved_new(struct emit *e)
         if (c->model->experts > 0)
             row[l].experts = arena_array(&e->arena, c->ffn_chunks, sizeof *row->experts);
         row[l].act = arena_array(&e->arena, c->ffn_chunks, sizeof *row->act);
+        row[l].up_adapters = arena_array(&e->arena, c->ffn_chunks, sizeof *row->up_adapters);
+        row[l].down_adapters = arena_array(&e->arena, c->ffn_chunks, sizeof *row->down_adapters);
         row[l].norm2_all = arena_array(&e->arena, c->ffn_chunks, sizeof *row->norm2_all);
     }
     return row;

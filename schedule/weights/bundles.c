@@ -120,8 +120,10 @@ static void add_part(struct emit *e, uint32_t part, const char *prefix,
     const bool experts = part < (uint32_t)e->whole_model->layers &&
                          transformer_layer_has_experts(e->whole_model, part);
     uint64_t offset = 0;
-    *p = (struct model_part){
-        .bundle = e->weights.bundle_count, .first_element = *used, .experts_bundle = IR_NONE};
+    *p = (struct model_part){.bundle = e->weights.bundle_count,
+                             .first_element = *used,
+                             .experts_bundle = IR_NONE,
+                             .adapters_bundle = IR_NONE};
     for (int whole = 0; whole < 2; whole++) {
         p->whole_begin = offset;
         for (size_t i = 0; i < count; i++) {
@@ -130,7 +132,7 @@ static void add_part(struct emit *e, uint32_t part, const char *prefix,
             if (e->tensor.size > 1 && !complete)
                 cut = tensor_cut_of(e->whole_model, spec[i].name, spec[i].rows);
             if ((cut.cuts_rows || cut.cuts_columns || complete) == (bool)whole ||
-                is_spread(e, &spec[i]))
+                is_spread(e, &spec[i]) || weight_is_of_adapter(weight_of(spec[i].name)))
                 continue;
             add_tensor(e, experts, prefix, &spec[i], &cut, &offset);
             p->whole_tensor_count += (uint32_t)whole;
@@ -166,6 +168,7 @@ static void close_bundle(struct emit *e, const char *name, uint32_t chunk, bool 
     e->weights.bundle[e->weights.bundle_count++] =
         (struct bundle_state){.ir_row = (uint16_t)row,
                               .has_spread_experts = experts,
+                              .is_frozen = e->choices->model->adapter_rank > 0,
                               .ranks = ranks,
                               .chunk = chunk,
                               .elements = elements,
@@ -206,6 +209,41 @@ static void lay_out_embedding(struct emit *e, bool root)
                  0, false, used);
 }
 
+/* Adds the tensors of a layer's adapters, and lays them out from *used on. */
+static void add_adapters(struct emit *e, uint32_t layer, const char *prefix,
+                         const struct tensor_spec *spec, size_t count, uint64_t *used)
+{
+    const bool experts = transformer_layer_has_experts(e->whole_model, layer);
+    uint64_t offset = 0;
+    e->weights.part[layer].adapters_bundle = e->weights.bundle_count;
+    e->weights.part[layer].adapters_first_element = *used;
+    for (size_t i = 0; i < count; i++) {
+        const struct tensor_cut uncut = {.block = {{NULL, spec[i].rows, false}}, .block_count = 1};
+        if (weight_is_of_adapter(weight_of(spec[i].name)))
+            add_tensor(e, experts, prefix, &spec[i], &uncut, &offset);
+    }
+    *used += offset;
+}
+
+/* Lays out the adapters of layers first..end-1 in a bundle of their own, if there are any. */
+static void lay_out_adapters(struct emit *e, uint32_t first, uint32_t end, uint32_t chunk)
+{
+    struct tensor_spec spec[TRANSFORMER_MAX_TENSORS];
+    char name[64];
+    uint64_t used = 0;
+    for (uint32_t l = first; l < end && e->choices->model->adapter_rank > 0; l++) {
+        size_t count = transformer_layer_tensors(e->whole_model, l, spec, ARRAY_LEN(spec));
+        snprintf(name, sizeof name, "layers.%u.", l);
+        add_adapters(e, l, name, spec, count, &used);
+    }
+    snprintf(name, sizeof name, "layers.%u.adapters", first);
+    if (used == 0)
+        return;
+    close_bundle(e, name, chunk, false, used);
+    e->weights.bundle[e->weights.bundle_count - 1].has_adapters = true;
+    e->weights.bundle[e->weights.bundle_count - 1].is_frozen = false;
+}
+
 /* Lays out the experts of layers first..end-1 in a bundle of their own, if they are spread over ranks. */
 static void lay_out_experts(struct emit *e, uint32_t first, uint32_t end, uint32_t chunk)
 {
@@ -243,6 +281,7 @@ static void lay_out_layers(struct emit *e, uint32_t chunk)
             snprintf(name, sizeof name, "layers.%u.", first);
         name[strlen(name) - 1] = '\0'; /* the name of a bundle ends without a dot */
         close_bundle(e, name, chunk, false, used);
+        lay_out_adapters(e, first, end, chunk);
         lay_out_experts(e, first, end, chunk);
     }
 }
@@ -267,7 +306,8 @@ static void lay_out(struct emit *e)
     e->weights.bundle = arena_array(&e->arena, 2 * (size_t)parts, sizeof *e->weights.bundle);
     e->weights.bundle_count = 0;
     for (uint32_t p = 0; p < parts; p++)
-        e->weights.part[p].bundle = e->weights.part[p].experts_bundle = IR_NONE;
+        e->weights.part[p].bundle = e->weights.part[p].experts_bundle =
+            e->weights.part[p].adapters_bundle = IR_NONE;
     bool root = weights_root_unit(c);
     if (first)
         lay_out_embedding(e, root);
@@ -377,8 +417,8 @@ static void make_states(struct emit *e, uint32_t b)
     /* one_copy: the optimizer updates the parameters themselves */
     bool together = c->optimizer != CHOICE_OPTIMIZER_HOST ||
                     c->parameters == PARAMETERS_HOST; /* in one memory */
-    bool one_copy =
-        shard_params && together && (c->profile->sharded_params_f32 || weights_are_masters(c));
+    bool one_copy = !bundle->is_frozen && shard_params && together &&
+                    (c->profile->sharded_params_f32 || weights_are_masters(c));
     enum dtype shard_dtype =
         one_copy ? states_master_dtype((enum states)c->states) : (enum dtype)c->dtype;
 
@@ -396,6 +436,8 @@ static void make_states(struct emit *e, uint32_t b)
     else
         bundle->param =
             state_buffer(e, b, "param", BINDING_PARAM, CATEGORY_PARAMETER, c->dtype, false);
+    if (bundle->is_frozen)
+        return;
     /* reduced into grad_shard, or, where there is none, in place */
     if (!each_has_its_own(e, b))
         bundle->grad = state_buffer(e, b, "grad", BINDING_GRAD, CATEGORY_GRADIENT,
@@ -473,7 +515,7 @@ void weights_of_micro_batch(struct emit *e, uint32_t micro)
     for (uint32_t b = 0; b < e->weights.bundle_count; b++) {
         if (grad[b].i == IR_NONE && !each_has_its_own(e, b))
             grad[b] = e->weights.bundle[b].grad;
-        if (grad[b].i == IR_NONE)
+        if (grad[b].i == IR_NONE && !e->weights.bundle[b].is_frozen)
             grad[b] = emit_buffer(e, "partial", CATEGORY_GRADIENT, e->weights.grad_dtype,
                                   (int64_t)e->weights.bundle[b].elements, 0);
         e->weights.bundle[b].grad = grad[b];

@@ -255,7 +255,8 @@ void shard_reduce_ends(struct shard *s)
 {
     struct emit *e = s->e;
     for (uint32_t b = 0; b < e->weights.bundle_count; b++) {
-        if (!e->weights.bundle[b].is_at_both_ends || e->weights.bundle[b].is_borrowed)
+        if (!e->weights.bundle[b].is_at_both_ends || e->weights.bundle[b].is_borrowed ||
+            e->weights.bundle[b].is_frozen)
             continue;
         shard_add_reduced(s, s->gradient_count, IR_NONE);
         buffer_id grad = weights_final_grad(e, b);

@@ -61,9 +61,15 @@ static bool turns_around(const struct shard *s, uint32_t bundle, uint32_t before
     return freed && in_forward(s, before) && !in_forward(s, op);
 }
 
-static bool is_of_experts(const struct shard *s, uint32_t r)
+static bool is_beside(const struct bundle_state *bundle)
 {
-    return s->e->weights.bundle[s->run[r].bundle].has_spread_experts;
+    return bundle->has_spread_experts || bundle->has_adapters;
+}
+
+/* True if the run is of a layer's experts, or of its adapters: of the bundle after that of its other weights. */
+static bool is_run_beside(const struct shard *s, uint32_t r)
+{
+    return is_beside(&s->e->weights.bundle[s->run[r].bundle]);
 }
 
 /* Returns the run that a use of the bundle continues, or NULL. The experts of a layer, the bundle after that of its
@@ -72,10 +78,10 @@ static struct use_run *continued_run(const struct shard *s, const struct op_list
                                      uint32_t bundle, struct remote_task task, uint32_t op)
 {
     uint32_t r = s->run_count;
-    if (s->e->weights.bundle[bundle].has_spread_experts)
+    if (is_beside(&s->e->weights.bundle[bundle]))
         r -= r > 0 && s->run[r - 1].bundle + 1 == bundle;
     else
-        while (r > 0 && is_of_experts(s, r - 1))
+        while (r > 0 && is_run_beside(s, r - 1))
             r--;
     struct use_run *run = r > 0 ? &s->run[r - 1] : NULL;
     bool same = run != NULL && run->bundle == bundle && run->task.chunk == task.chunk &&
@@ -86,9 +92,9 @@ static struct use_run *continued_run(const struct shard *s, const struct op_list
 /* Returns the run `count` runs of its kind before run r, or IR_NONE. */
 static uint32_t run_before(const struct shard *s, uint32_t r, uint32_t count)
 {
-    bool experts = is_of_experts(s, r);
+    bool experts = is_run_beside(s, r);
     while (count > 0 && r > 0)
-        count -= is_of_experts(s, --r) == experts;
+        count -= is_run_beside(s, --r) == experts;
     return count == 0 ? r : IR_NONE;
 }
 
@@ -96,7 +102,7 @@ static uint32_t run_before(const struct shard *s, uint32_t r, uint32_t count)
 static bool layer_goes_on(const struct shard *s, uint32_t r)
 {
     uint32_t a = s->run[r].bundle, b = s->run[r + 1].bundle;
-    return (is_of_experts(s, r + 1) && b == a + 1) || (is_of_experts(s, r) && a == b + 1);
+    return (is_run_beside(s, r + 1) && b == a + 1) || (is_run_beside(s, r) && a == b + 1);
 }
 
 /* Returns the last run of the layer `count` layers after that of run r. */
@@ -244,10 +250,10 @@ static buffer_id fetch_part(struct shard *s, buffer_id part, uint32_t after)
     return to.buffer;
 }
 
-/* Gathers the parameters of a run, unless those of an earlier run are still gathered; the gather may reuse the memory
- * of the run `prefetch` + 1 before it. With the profile's switch collectives_block_issue it waits for the op before the
- * run. */
-static void gather_run(struct shard *s, uint32_t r, const struct op_list *in)
+/* Gathers the parameters of a run before the op at position i, unless those of an earlier run are still gathered; the gather may reuse the memory
+ * of the run `prefetch` + 1 before it. With the profile's switch collectives_block_issue it waits for the op before
+ * that position. */
+static void gather_run(struct shard *s, uint32_t r, uint32_t i, const struct op_list *in)
 {
     struct emit *e = s->e;
     struct use_run *run = &s->run[r];
@@ -281,8 +287,8 @@ static void gather_run(struct shard *s, uint32_t r, const struct op_list *in)
         op = weights_collective(e, e->stream.weight_gather, WORK_ALL_GATHER,
                                 e->weights.bundle[run->bundle].ranks->shard_group, part, to);
     }
-    if (!s->remote_weights && e->choices->profile->collectives_block_issue && run->begin > 0)
-        emit_add_dependency(e, op, (op_id){in->op[run->begin - 1]});
+    if (!s->remote_weights && e->choices->profile->collectives_block_issue && i > 0)
+        emit_add_dependency(e, op, (op_id){in->op[i - 1]});
     else if (before != IR_NONE)
         emit_add_dependency(e, op, (op_id){in->op[s->run[before].end - 1]});
 }
@@ -303,11 +309,11 @@ static void copy_out(struct shard *s, const struct use_run *run, uint32_t op)
     s->last_copied = phase == PHASE_FORWARD ? run->flat_buffer : (buffer_id){IR_NONE};
 }
 
-/* Gathers for all runs up to `last` for which that has not been done. */
-static void gather_to(struct shard *s, uint32_t last, const struct op_list *in)
+/* Gathers before position i for all runs up to `last` for which that has not been done. */
+static void gather_to(struct shard *s, uint32_t last, uint32_t i, const struct op_list *in)
 {
     for (; s->next_gather <= last && s->next_gather < s->run_count; s->next_gather++)
-        gather_run(s, s->next_gather, in);
+        gather_run(s, s->next_gather, i, in);
 }
 
 /* Gathers what is due before the op at position i of run r, and makes the op read what was gathered. */
@@ -317,10 +323,10 @@ static void gather_before(struct shard *s, uint32_t r, uint32_t i, const struct 
     const struct use_run *run = &s->run[r];
     uint32_t op = in->op[i], param = s->e->weights.bundle[run->bundle].param.i;
     if (run->begin == i)
-        gather_to(s, profile->gathers_after_core ? r : run_after(s, r, profile->prefetch_layers),
+        gather_to(s, profile->gathers_after_core ? r : run_after(s, r, profile->prefetch_layers), i,
                   in);
     if (run->after_core == i)
-        gather_to(s, run_after(s, r, profile->prefetch_layers), in);
+        gather_to(s, run_after(s, r, profile->prefetch_layers), i, in);
     if (run->begin == i)
         copy_out(s, run, op);
     for (uint32_t k = 0; run->gathered_buffer.i != IR_NONE && k < s->ir->op.read_count[op]; k++)

@@ -164,15 +164,11 @@ static void every_member_is_in_a_row(void)
 /* Values that options of free text read back as they are printed; other options take one by their kind. */
 static const struct {
     const char *option, *value;
-} texts[] = {{"strategy", "fpdt"},
-             {"profile", "megatron"},
-             {"share-units", "3,1"},
-             {"offload-ratio", "0.25"},
-             {"sparsity", "0.25"},
-             {"activations", "keep"},
-             {"core-plan", "chunks:512"},
-             {"routing", "dirichlet:2,3"},
-             {"expert-capacity", "1.5,pad,position"}};
+} texts[] = {{"strategy", "fpdt"},         {"profile", "megatron"},
+             {"share-units", "3,1"},       {"offload-ratio", "0.25"},
+             {"sparsity", "0.25"},         {"adapter", "16:q,v"},
+             {"activations", "keep"},      {"core-plan", "chunks:512"},
+             {"routing", "dirichlet:2,3"}, {"expert-capacity", "1.5,pad,position"}};
 
 /* Options that the printed one needs to be printed or read. */
 static const struct {

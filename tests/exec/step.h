@@ -207,6 +207,8 @@ static inline void step_compare(struct executed_step *step, const char *label, c
         const double *want =
             (kind == BINDING_GRAD ? tensor->grad : tensor->param) + part->first * part->cols;
         double worst = 0, largest = 1e-3 * overall;
+        if (kind == BINDING_MASTER && !transformer_trains(&r->transformer, part->name))
+            continue; /* frozen weights have none */
         for (size_t k = 0; k < (size_t)(part->rows * part->cols); k++) {
             double difference = fabs(step->got[kind][t][k] - want[k]);
             worst = difference > worst || isnan(difference) ? difference : worst;

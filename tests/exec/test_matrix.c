@@ -32,6 +32,19 @@ static struct transformer draw_model(struct check_random *random)
     return t;
 }
 
+/* Gives one model in three adapters, of all or of some of its linear layers. */
+static void draw_adapters(struct check_random *random, struct transformer *t)
+{
+    if (check_random_i64(random, 0, 2) > 0)
+        return;
+    t->adapter_rank = check_random_i64(random, 1, 5);
+    if (check_random_i64(random, 0, 1))
+        t->adapter_targets = check_random_i64(random, 1, (1 << ADAPTER_TARGET_COUNT) - 1) &
+                             ~((int64_t)!transformer_has_gate(t) << ADAPTER_GATE);
+    if (t->adapter_targets == 0 && !transformer_has_gate(t))
+        t->adapter_targets = 1 << ADAPTER_UP;
+}
+
 static struct request draw_request(struct check_random *random, const struct transformer *model)
 {
     size_t strategies, profiles;
@@ -86,19 +99,20 @@ static void products_compute_what_the_reference_computes(void)
         CHECK("CHECK_COUNT is a number", parse_i64(asked, strlen(asked), &count));
     for (int64_t i = 0; i < count;) {
         struct transformer model = draw_model(&random);
+        draw_adapters(&random, &model);
         struct request request = draw_request(&random, &model);
         struct executed_step step;
         char label[200];
         if (!settle(&request, &random))
             continue;
-        snprintf(label, sizeof label,
-                 "%" PRId64
-                 ": %s %s ranks %d dp %d seq %d batch %d x %d weights %d act %d opt %d L%d "
-                 "heads %d/%d",
-                 i, request.strategy, request.profile, (int)request.ranks, (int)request.dp,
-                 (int)request.seq, (int)request.global_batch, (int)request.micro_batch,
-                 request.weights, request.activations, request.optimizer, (int)model.layers,
-                 (int)model.heads, (int)model.kv_heads);
+        snprintf(
+            label, sizeof label,
+            "%" PRId64 ": %s %s ranks %d dp %d seq %d batch %d x %d weights %d act %d opt %d L%d "
+            "heads %d/%d adapters %d:%d",
+            i, request.strategy, request.profile, (int)request.ranks, (int)request.dp,
+            (int)request.seq, (int)request.global_batch, (int)request.micro_batch, request.weights,
+            request.activations, request.optimizer, (int)model.layers, (int)model.heads,
+            (int)model.kv_heads, (int)model.adapter_rank, (int)model.adapter_targets);
         if (step_make(&step, label, &request)) {
             step.options.finds_unwritten_reads = true;
             step_check(&step, label, 1e-4);

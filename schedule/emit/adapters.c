@@ -1,0 +1,140 @@
+#include "schedule/emit/adapters.h"
+
+#include "schedule/choices/chains.h"
+
+#include <assert.h>
+
+/* The targets of one product. */
+struct targets {
+    enum adapter_target first;
+    uint32_t count;
+    int64_t inputs, rows;
+    int64_t outputs[ADAPTERS_OF_PRODUCT]; /* columns of each target */
+    bool has[ADAPTERS_OF_PRODUCT];        /* the layer has the target's adapter */
+    uint32_t first_present;               /* count: there is none */
+};
+
+static struct targets targets_of(const struct emit *e, uint32_t layer, enum adapter_target first,
+                                 uint32_t count, int64_t rows)
+{
+    const struct transformer *model = e->choices->model;
+    struct targets t = {.first = first,
+                        .count = count,
+                        .inputs = transformer_adapter_inputs(model, first),
+                        .rows = rows,
+                        .first_present = count};
+    assert(count <= ADAPTERS_OF_PRODUCT);
+    for (uint32_t i = count; i-- > 0;) {
+        const enum adapter_target target = (enum adapter_target)(first + i);
+        t.outputs[i] = transformer_adapter_outputs(model, target);
+        t.has[i] = transformer_has_adapter(model, layer, target);
+        if (t.has[i])
+            t.first_present = i;
+    }
+    return t;
+}
+
+static enum weight weight_of(const struct targets *t, uint32_t i, bool second)
+{
+    return (enum weight)(WEIGHT_ADAPTER_Q_A + 2 * (int)(t->first + i) + second);
+}
+
+/* True if the layers are PEFT's over Transformers' modules, in 16 bits. */
+static bool is_peft(const struct emit *e)
+{
+    const struct choices *c = e->choices;
+    return (c->profile->chains == CHAINS_HF || c->profile->chains == CHAINS_HF_AUTOCAST) &&
+           c->dtype != DTYPE_F32;
+}
+
+/* Emits the casts of x to the dtype of the adapter's weights and back, and returns the result. */
+static struct view cast_there_and_back(struct emit *e, struct view x, int64_t rows, int64_t cols)
+{
+    struct view wide = emit_tensor(e, "adapter_wide", CATEGORY_ACTIVATION, DTYPE_F32, rows, cols);
+    emit_cast(e, x, wide);
+    return emit_cast(e, wide,
+                     emit_compute_tensor(e, "adapter_in", CATEGORY_ACTIVATION, rows, cols));
+}
+
+/* Emits the pass that joins the targets' results, or splits their gradients. */
+static void join_or_split(struct emit *e, enum work_kind kind, const struct targets *t,
+                          const struct view *parts, struct view whole)
+{
+    struct work work = {.kind = (uint8_t)kind, .pack = {t->rows, 1, {0, 0, 0}}};
+    for (uint32_t i = 0; i < t->count; i++)
+        work.pack.w[i] = t->outputs[i];
+    if (kind == WORK_UNPACK)
+        emit_op(e, e->stream.compute, &work, parts, t->count, &whole, 1);
+    else
+        emit_op(e, e->stream.compute, &work, &whole, 1, parts, t->count);
+}
+
+void adapters_forward(struct emit *e, uint32_t layer, enum adapter_target first, uint32_t count,
+                      struct view x, struct view y, int64_t rows, struct adapters_saved *saved)
+{
+    const struct targets t = targets_of(e, layer, first, count, rows);
+    const int64_t rank = e->choices->model->adapter_rank;
+    struct view part[ADAPTERS_OF_PRODUCT];
+    if (t.first_present == count)
+        return;
+    for (uint32_t i = 0; i < count; i++) {
+        part[i] = emit_compute_tensor(e, "adapter_out", CATEGORY_ACTIVATION, rows, t.outputs[i]);
+        if (!t.has[i]) {
+            emit_zeros(e, part[i]);
+            continue;
+        }
+        saved->x[i] = is_peft(e) ? cast_there_and_back(e, x, rows, t.inputs) : view_none();
+        saved->narrow[i] =
+            emit_compute_tensor(e, "adapter_narrow", CATEGORY_ACTIVATION, rows, rank);
+        emit_matmul(e, MATMUL_NT, is_peft(e) ? saved->x[i] : x,
+                    weight_view(e, layer, weight_of(&t, i, false)), view_none(), saved->narrow[i],
+                    rows, rank, t.inputs);
+        emit_matmul(e, MATMUL_NT, saved->narrow[i], weight_view(e, layer, weight_of(&t, i, true)),
+                    view_none(), part[i], rows, t.outputs[i], rank);
+    }
+    struct view all = part[0];
+    if (count > 1) {
+        all = emit_compute_tensor(e, "adapters_out", CATEGORY_ACTIVATION, (int64_t)y.count, 0);
+        join_or_split(e, WORK_UNPACK, &t, part, all);
+    } else if (is_peft(e)) {
+        all = emit_cast(
+            e, all,
+            emit_compute_tensor(e, "adapters_out", CATEGORY_ACTIVATION, (int64_t)y.count, 0));
+    }
+    emit_add(e, y, all, y);
+}
+
+void adapters_backward(struct emit *e, uint32_t layer, enum adapter_target first, uint32_t count,
+                       struct view dy, struct view x, struct view dx, int64_t rows,
+                       const struct adapters_saved *saved)
+{
+    const struct targets t = targets_of(e, layer, first, count, rows);
+    const int64_t rank = e->choices->model->adapter_rank;
+    struct view part[ADAPTERS_OF_PRODUCT] = {dy};
+    if (t.first_present == count)
+        return;
+    for (uint32_t i = 0; i < count && (count > 1 || is_peft(e)); i++)
+        part[i] = emit_compute_tensor(e, "d_adapter", CATEGORY_ACTIVATION, rows, t.outputs[i]);
+    if (count > 1)
+        join_or_split(e, WORK_PACK, &t, part, dy);
+    else if (is_peft(e))
+        emit_cast(e, dy, part[0]);
+    for (uint32_t i = 0; i < count; i++) {
+        if (!t.has[i])
+            continue;
+        const enum weight a = weight_of(&t, i, false), b = weight_of(&t, i, true);
+        struct view d_narrow =
+            emit_compute_tensor(e, "d_adapter_narrow", CATEGORY_ACTIVATION, rows, rank);
+        struct view d_x =
+            emit_compute_tensor(e, "d_adapter_in", CATEGORY_ACTIVATION, rows, t.inputs);
+        emit_matmul(e, MATMUL_NN, part[i], weight_view(e, layer, b), view_none(), d_narrow, rows,
+                    rank, t.outputs[i]);
+        emit_weight_grad(e, layer, b, part[i], saved->narrow[i], t.outputs[i], rank, rows);
+        emit_matmul(e, MATMUL_NN, d_narrow, weight_view(e, layer, a), view_none(), d_x, rows,
+                    t.inputs, rank);
+        emit_weight_grad(e, layer, a, d_narrow, is_peft(e) ? saved->x[i] : x, rank, t.inputs, rows);
+        if (is_peft(e))
+            d_x = cast_there_and_back(e, d_x, rows, t.inputs);
+        emit_add(e, dx, d_x, dx);
+    }
+}
