@@ -35,9 +35,9 @@ enum status bootstrap_place_read(struct bootstrap_place *place, struct diag *dia
 struct bootstrap;
 
 /* Connects all processes; waits at most timeout_s for them, which is also the time limit of every later message.
- * `schedule`, a digest of the schedule, must be the same on all. STATUS_SYSTEM: a process did not connect in time,
+ * `request`, a digest of the schedule and of the options, must be the same on all. STATUS_SYSTEM: a process did not connect in time,
  * another program uses the port, or a process differs from rank 0; every process gets a message. */
-struct bootstrap *bootstrap_open(const struct bootstrap_place *place, uint64_t schedule,
+struct bootstrap *bootstrap_open(const struct bootstrap_place *place, uint64_t request,
                                  double timeout_s, struct diag *diag);
 void bootstrap_close(struct bootstrap *bootstrap);
 
@@ -48,16 +48,19 @@ uint32_t bootstrap_local_rank(const struct bootstrap *bootstrap);
 uint32_t bootstrap_local_process_count(const struct bootstrap *bootstrap);
 
 /* Sends root's data to all processes. All processes must make the same calls in the same order. STATUS_SYSTEM: a
- * process is gone, or has not answered in time; every later call fails, too. The time counts anew whenever the
- * processes report progress. */
+ * process is gone, has not answered in time, or has sent no heartbeat for a minute; every later call fails, too. The
+ * time counts anew whenever the processes report progress. */
 enum status bootstrap_broadcast(struct bootstrap *bootstrap, uint32_t root, void *data,
                                 size_t bytes, struct diag *diag);
 /* Collects the data `mine` of every process in `all`, (processes, bytes), on every process. */
 enum status bootstrap_all_gather(struct bootstrap *bootstrap, const void *mine, void *all,
                                  size_t bytes, struct diag *diag);
-/* Fails on every process unless all have the same schedule. */
-enum status bootstrap_check_same_schedule(struct bootstrap *bootstrap, uint64_t schedule,
-                                          struct diag *diag);
+/* Fails on every process unless all have the same digest. */
+enum status bootstrap_check_same_request(struct bootstrap *bootstrap, uint64_t request,
+                                         struct diag *diag);
+
+/* From now on a message waits for two seconds only, because this process is about to end. */
+void bootstrap_leave(struct bootstrap *bootstrap);
 
 /* What the processes know of each other during a step. It travels on connections of its own, several times a second. */
 struct bootstrap_progress {
@@ -72,8 +75,10 @@ struct bootstrap_progress bootstrap_report_progress(struct bootstrap *bootstrap,
                                                     bool busy, bool failed);
 
 /* Returns the processes that this one was started with, connected at the first call and kept until it ends; *world is
- * NULL if there are no others. All must have the same `schedule`, in every call. */
-enum status bootstrap_connect_world(struct bootstrap **world, uint64_t schedule, struct diag *diag);
+ * NULL if there are no others. All must have the same `request`, in every call, and their number must be `ranks`. The
+ * first call waits connect_s seconds for the others; 0: 120. */
+enum status bootstrap_connect_world(struct bootstrap **world, uint64_t request, uint32_t ranks,
+                                    double connect_s, struct diag *diag);
 /* True if this process prints the results: it is the only one, or rank 0. */
 bool bootstrap_is_printing_process(void);
 

@@ -29,7 +29,7 @@ struct greeting {
     char magic[8];
     char version[24];
     uint32_t rank, process_count, connection;
-    uint64_t schedule_digest;
+    uint64_t request_digest;
     uint64_t machine_id; /* equal on processes of one machine */
 };
 
@@ -82,11 +82,11 @@ static void compare_greeting(const struct bootstrap *b, const struct greeting *g
     else if (g->rank == 0 || g->rank >= b->place.process_count || g->connection >= CHANNELS)
         snprintf(words, WORDS, "rank %" PRIu32 " has connected to rank 0 of %" PRIu32 " processes",
                  g->rank, b->place.process_count);
-    else if (g->schedule_digest != b->schedule_digest)
+    else if (g->request_digest != b->request_digest)
         snprintf(words, WORDS,
                  "rank %" PRIu32
-                 " has another schedule than rank 0; all processes must be started with the same "
-                 "options and files",
+                 " has another schedule, or other options, than rank 0; all processes must be "
+                 "started with the same options and files",
                  g->rank);
     else if (b->sockets[g->connection][g->rank] >= 0)
         snprintf(words, WORDS,
@@ -216,13 +216,15 @@ static bool is_connected_to_itself(int fd)
            own.sin_port == other.sin_port && own.sin_addr.s_addr == other.sin_addr.s_addr;
 }
 
-/* Returns a connected socket; -1: no process listened for timeout_s. */
+/* Returns a connected socket; -1: no process listened for timeout_s, and errno is that of the last attempt. */
 static int connect_once(const struct addrinfo *to, double timeout_s)
 {
     static const struct timespec nap = {0, 20000000};
     double until_s = bootstrap_now_s() + timeout_s;
     do {
         int fd = socket(AF_INET, SOCK_STREAM, 0);
+        if (fd >= 0) /* Linux waits two minutes for an address that does not answer */
+            bootstrap_set_timeout(fd, timeout_s);
         if (fd >= 0 && connect(fd, to->ai_addr, to->ai_addrlen) == 0 && !is_connected_to_itself(fd))
             return fd;
         if (fd >= 0) {
@@ -262,6 +264,18 @@ static enum status read_answer(struct bootstrap *b, int fd, bool known, double w
                       b->place.rank, b->place.rank0_host, b->place.rank0_port);
 }
 
+/* Says, after an attempt to connect, that no process listens or that the address is wrong. */
+static enum status report_absent_rank0(const struct bootstrap *b, struct diag *diag)
+{
+    const char *why = errno == EINPROGRESS ? "no answer" : strerror(errno);
+    return diag_error(diag, (struct loc){.name = "rank 0"}, STATUS_SYSTEM,
+                      "rank %" PRIu32 " of %" PRIu32 " has not found it on %s:%" PRIu16
+                      " within %g s (%s): either it has not started, or it has ended, or "
+                      "MASTER_ADDR names another machine",
+                      b->place.rank, b->place.process_count, b->place.rank0_host,
+                      b->place.rank0_port, b->timeout_s, why);
+}
+
 static enum status send_greeting(struct bootstrap *b, const struct addrinfo *to,
                                  enum connection_kind channel, struct diag *diag)
 {
@@ -269,12 +283,12 @@ static enum status send_greeting(struct bootstrap *b, const struct addrinfo *to,
                                 .rank = b->place.rank,
                                 .process_count = b->place.process_count,
                                 .connection = channel,
-                                .schedule_digest = b->schedule_digest,
+                                .request_digest = b->request_digest,
                                 .machine_id = b->machine_id};
     memcpy(greeting.magic, magic, sizeof magic);
     int fd = connect_once(to, b->timeout_s);
     if (fd < 0)
-        return report_failed_call(b, "connect", diag);
+        return report_absent_rank0(b, diag);
     set_socket_options(fd);
     b->sockets[channel][0] = fd;
     (void)!send(fd, &greeting, sizeof greeting, MSG_NOSIGNAL);
@@ -289,8 +303,10 @@ static enum status connect_to_rank0(struct bootstrap *b, struct diag *diag)
     snprintf(port, sizeof port, "%" PRIu16, b->place.rank0_port);
     int error = getaddrinfo(b->place.rank0_host, port, &wanted, &found);
     if (error != 0)
-        return diag_error(diag, (struct loc){.name = "getaddrinfo"}, STATUS_SYSTEM, "%s: %s",
-                          b->place.rank0_host, gai_strerror(error));
+        return diag_error(diag, (struct loc){.name = "MASTER_ADDR"}, STATUS_SYSTEM,
+                          "rank %" PRIu32 " of %" PRIu32 " knows no machine '%s' (%s)",
+                          b->place.rank, b->place.process_count, b->place.rank0_host,
+                          gai_strerror(error));
     enum status status = STATUS_OK;
     for (int c = 0; c < CHANNELS && status == STATUS_OK; c++)
         status = send_greeting(b, found, (enum connection_kind)c, diag);

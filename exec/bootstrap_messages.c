@@ -31,27 +31,49 @@ void bootstrap_set_timeout(int fd, double timeout_s)
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &t, sizeof t);
 }
 
-static double last_progress_s(struct bootstrap *b)
-{
-    pthread_mutex_lock(&b->lock);
-    double moved_s = b->last_progress_s;
-    pthread_mutex_unlock(&b->lock);
-    return moved_s;
-}
-
 /* True if a call that began at since_s may still wait: sockets time out after a second, and time counts from the last
  * progress of any process. */
 static bool may_wait_longer(struct bootstrap *b, double since_s)
 {
-    double moved_s = last_progress_s(b);
-    return (errno == EAGAIN || errno == EWOULDBLOCK) &&
-           bootstrap_now_s() < (moved_s > since_s ? moved_s : since_s) + b->timeout_s;
+    const double leave_s = 2;
+    if (errno != EAGAIN && errno != EWOULDBLOCK)
+        return false;
+    pthread_mutex_lock(&b->lock);
+    double moved_s = b->last_progress_s;
+    bool silent = b->total_progress.silent_rank_plus_1 > 0;
+    pthread_mutex_unlock(&b->lock);
+    if (atomic_load(&b->is_leaving))
+        return bootstrap_now_s() < since_s + leave_s;
+    return !silent && bootstrap_now_s() < (moved_s > since_s ? moved_s : since_s) + b->timeout_s;
+}
+
+void bootstrap_leave(struct bootstrap *b)
+{
+    atomic_store(&b->is_leaving, true);
+}
+
+/* Returns 1 + the rank of a process that has sent no heartbeat for *silent_s, which may be another than the one whose
+ * message does not come; 0: none. */
+static uint32_t silent_rank_plus_1(struct bootstrap *b, double *silent_s)
+{
+    pthread_mutex_lock(&b->lock);
+    uint32_t rank = b->total_progress.silent_rank_plus_1;
+    *silent_s = b->limits.silent_s;
+    pthread_mutex_unlock(&b->lock);
+    return rank;
 }
 
 static enum status report_lost_peer(struct bootstrap *b, uint32_t peer, const char *call,
                                     struct diag *diag)
 {
+    double silent_s;
+    const uint32_t silent = silent_rank_plus_1(b, &silent_s);
     b->is_broken = true;
+    if (errno != 0 && silent > 0)
+        return diag_error(diag, (struct loc){.name = call}, STATUS_SYSTEM,
+                          "rank %" PRIu32 " has not heard of rank %" PRIu32
+                          " for %g s: it, or its machine, is stopped or cut off",
+                          b->place.rank, silent - 1, silent_s);
     const char *why = errno == 0                                  ? "it has ended"
                       : (errno == EAGAIN || errno == EWOULDBLOCK) ? "it does not answer"
                                                                   : strerror(errno);
@@ -148,12 +170,13 @@ static enum status open_connections(struct bootstrap *b, struct diag *diag)
                                    "cannot start a thread: %s", strerror(error));
 }
 
-struct bootstrap *bootstrap_open(const struct bootstrap_place *place, uint64_t schedule,
+struct bootstrap *bootstrap_open(const struct bootstrap_place *place, uint64_t request,
                                  double timeout_s, struct diag *diag)
 {
     struct bootstrap *b = heap_zalloc(1, sizeof *b);
     b->place = *place;
-    b->schedule_digest = schedule;
+    b->request_digest = request;
+    b->limits = (struct silence_limits){.idle_s = 10, .silent_s = 60};
     b->timeout_s = timeout_s;
     b->machine_id = machine_id();
     b->local_process_count = 1;
@@ -250,16 +273,16 @@ enum status bootstrap_all_gather(struct bootstrap *b, const void *mine, void *al
     return status;
 }
 
-enum status bootstrap_check_same_schedule(struct bootstrap *b, uint64_t schedule, struct diag *diag)
+enum status bootstrap_check_same_request(struct bootstrap *b, uint64_t request, struct diag *diag)
 {
     uint64_t *all = heap_zalloc(b->place.process_count, sizeof *all);
-    enum status status = bootstrap_all_gather(b, &schedule, all, sizeof *all, diag);
+    enum status status = bootstrap_all_gather(b, &request, all, sizeof *all, diag);
     for (uint32_t r = 1; r < b->place.process_count && status == STATUS_OK; r++)
         if (all[r] != all[0])
             status = diag_error(diag, (struct loc){.name = "rank 0"}, STATUS_SYSTEM,
                                 "rank %" PRIu32
-                                " has another schedule than rank 0; all processes must be started "
-                                "with the same options and files",
+                                " has another schedule, or other options, than rank 0; all "
+                                "processes must be started with the same options and files",
                                 r);
     free(all);
     return status;
@@ -275,20 +298,26 @@ static void close_world(void)
     met = NULL;
 }
 
-enum status bootstrap_connect_world(struct bootstrap **world, uint64_t schedule, struct diag *diag)
+enum status bootstrap_connect_world(struct bootstrap **world, uint64_t request, uint32_t ranks,
+                                    double connect_s, struct diag *diag)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    const double connect_s = 120, message_s = 600; /* a process may build plans for minutes */
+    const double usual_s = 120, message_s = 600; /* a process may build plans for minutes */
     struct bootstrap_place place;
     enum status status = bootstrap_place_read(&place, diag);
     *world = NULL;
     if (status != STATUS_OK || place.process_count == 1)
         return status;
+    if (place.process_count != ranks) /* each says so, before it waits for the others */
+        return diag_error(diag, (struct loc){.name = "schedule"}, STATUS_BAD_INPUT,
+                          "has %" PRIu32 " ranks, and %" PRIu32
+                          " processes were started for it; the two numbers must be equal",
+                          ranks, place.process_count);
     pthread_mutex_lock(&lock);
     if (met != NULL) {
-        status = bootstrap_check_same_schedule(met, schedule, diag);
+        status = bootstrap_check_same_request(met, request, diag);
     } else {
-        met = bootstrap_open(&place, schedule, connect_s, diag);
+        met = bootstrap_open(&place, request, connect_s > 0 ? connect_s : usual_s, diag);
         status = met != NULL ? STATUS_OK : STATUS_SYSTEM;
         if (met != NULL) {
             met->timeout_s = message_s;

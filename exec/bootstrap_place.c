@@ -122,6 +122,9 @@ static enum status read_port(struct bootstrap_place *place, const struct launch_
         port = PORT;
     if (status == STATUS_OK)
         status = read_count_variable("LONGHAUL_PORT", port, &port, diag);
+    if (status == STATUS_OK && port == 0)
+        status = diag_error(diag, (struct loc){.name = "LONGHAUL_PORT"}, STATUS_BAD_INPUT,
+                            "0 is no port to connect to; a number from 1 to 65535 would do");
     place->rank0_port = (uint16_t)port;
     return status;
 }

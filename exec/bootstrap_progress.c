@@ -16,6 +16,7 @@
 struct partial_heartbeat {
     struct heartbeat beat;
     size_t received_bytes;
+    double last_received_s; /* when bytes last came */
 };
 
 /* Reads all heartbeats that have arrived on a connection; *last is the newest. False: the connection is closed. */
@@ -27,6 +28,7 @@ static bool receive_heartbeats(int fd, struct partial_heartbeat *half, struct he
         if (n <= 0)
             return n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
         half->received_bytes += (size_t)n;
+        half->last_received_s = bootstrap_now_s();
         if (half->received_bytes == sizeof half->beat) {
             *last = half->beat;
             half->received_bytes = 0;
@@ -58,13 +60,22 @@ static void exchange_heartbeats(struct bootstrap *b, struct partial_heartbeat *h
     int *fd = b->sockets[PROGRESS];
     pthread_mutex_lock(&b->lock);
     struct heartbeat own = b->own_progress, before = b->total_progress, sum = own;
+    const struct silence_limits limits = b->limits;
     pthread_mutex_unlock(&b->lock);
-    for (uint32_t r = 0; r < peers; r++)
-        if (fd[r] >= 0 && !receive_heartbeats(fd[r], &half[r], &last[r])) {
+    for (uint32_t r = 0; r < peers; r++) {
+        if (fd[r] < 0)
+            continue;
+        if (!receive_heartbeats(fd[r], &half[r], &last[r])) {
             bootstrap_close_socket(&fd[r]);
             last[r].busy_processes = 0;
             last[r].failed_rank_plus_1 = r + 1; /* a process that has ended in a step has failed */
         }
+        const double silence_s = bootstrap_now_s() - half[r].last_received_s;
+        if (silence_s > limits.idle_s)
+            last[r].busy_processes = 0;
+        if (silence_s > limits.silent_s)
+            last[r].silent_rank_plus_1 = r + 1;
+    }
     if (b->place.rank != 0)
         sum = last[0];
     for (uint32_t r = 1; r < peers; r++) {
@@ -72,6 +83,8 @@ static void exchange_heartbeats(struct bootstrap *b, struct partial_heartbeat *h
         sum.busy_processes += last[r].busy_processes;
         sum.failed_rank_plus_1 =
             sum.failed_rank_plus_1 != 0 ? sum.failed_rank_plus_1 : last[r].failed_rank_plus_1;
+        sum.silent_rank_plus_1 =
+            sum.silent_rank_plus_1 != 0 ? sum.silent_rank_plus_1 : last[r].silent_rank_plus_1;
     }
     for (uint32_t r = 0; r < peers; r++)
         if (fd[r] >= 0 && !send_heartbeat(fd[r], b->place.rank == 0 ? &sum : &own))
@@ -89,6 +102,8 @@ void *bootstrap_exchange_progress(void *argument)
     struct bootstrap *b = argument;
     struct partial_heartbeat *half = heap_zalloc(b->place.process_count, sizeof *half);
     struct heartbeat *last = heap_zalloc(b->place.process_count, sizeof *last);
+    for (uint32_t r = 0; r < b->place.process_count; r++)
+        half[r].last_received_s = bootstrap_now_s();
     do {
         exchange_heartbeats(b, half, last);
         nanosleep(&nap, NULL);
@@ -104,7 +119,9 @@ struct bootstrap_progress bootstrap_report_progress(struct bootstrap *b, uint64_
                                                     bool failed)
 {
     pthread_mutex_lock(&b->lock);
-    b->own_progress = (struct heartbeat){ended, busy, failed ? b->place.rank + 1 : 0};
+    b->own_progress = (struct heartbeat){.ended_ops = ended,
+                                         .busy_processes = busy,
+                                         .failed_rank_plus_1 = failed ? b->place.rank + 1 : 0};
     const struct bootstrap_progress all = {b->total_progress.ended_ops,
                                            b->total_progress.busy_processes,
                                            b->total_progress.failed_rank_plus_1};

@@ -17,16 +17,25 @@ enum connection_kind { MESSAGES, PROGRESS, CHANNELS };
 struct heartbeat {
     uint64_t ended_ops;
     uint32_t busy_processes, failed_rank_plus_1;
+    uint32_t silent_rank_plus_1; /* a process that sends no heartbeats */
+    uint32_t unused;
+};
+
+/* For how long a process that is stopped, or whose machine is gone, may send no heartbeats. */
+struct silence_limits {
+    double idle_s;   /* after this time no op counts as running there */
+    double silent_s; /* after this time no process waits for its messages */
 };
 
 struct bootstrap {
     struct bootstrap_place place;
-    uint64_t schedule_digest, machine_id;
+    uint64_t request_digest, machine_id;
     uint32_t local_process_count;
     double timeout_s;
     int *sockets
         [CHANNELS]; /* [kind]: on rank 0 (process_count) sockets, one for each rank; on others only sockets[kind][0], to rank 0 */
     bool is_broken;
+    atomic_bool is_leaving;
 
     pthread_t progress_thread; /* exchanges heartbeats */
     bool has_progress_thread;
@@ -34,6 +43,7 @@ struct bootstrap {
     pthread_mutex_t lock; /* guards the fields below */
     struct heartbeat own_progress, total_progress;
     double last_progress_s; /* when a heartbeat last showed progress */
+    struct silence_limits limits;
 };
 
 /* Returns the seconds of the monotonic clock. */

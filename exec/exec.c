@@ -7,6 +7,7 @@
 #include "exec/parallel.h"
 #include "exec/poison.h"
 #include "schedule/ir/id_map.h"
+#include "schedule/ir/ir_text.h"
 #include "schedule/ir/ir_trace.h"
 
 #include <inttypes.h>
@@ -155,8 +156,13 @@ static enum status run_step_together(struct exec_run *run, struct executor *exec
     double *all = heap_zalloc(size, sizeof *all), here = 0;
     enum status status = bootstrap_all_gather(run->world, &here, all, sizeof *all, diag);
     if (status == STATUS_OK) {
+        struct diag unread = {0};
         here = executor_run_step(executor);
-        status = bootstrap_all_gather(run->world, &here, all, sizeof *all, diag);
+        if (here < 0) /* the run has its message, and another process may be stopped */
+            bootstrap_leave(run->world);
+        status =
+            bootstrap_all_gather(run->world, &here, all, sizeof *all, here < 0 ? &unread : diag);
+        diag_release(&unread);
     }
     *seconds = here;
     for (uint32_t i = 0; i < size && status == STATUS_OK && here >= 0; i++) {
@@ -389,26 +395,44 @@ static enum status find_backend(struct exec_run *run, struct diag *diag)
                       near ? near : names[0]);
 }
 
-/* Returns a digest of the schedule's ops, operands, waits, sizes and offsets, by which processes compare their
- * schedules. */
+/* Adds a piece of the text to the digest. */
+static void add_to_digest(struct text *text)
+{
+    uint64_t *digest = text->sink;
+    *digest = hash_word(*digest, hash_text(text->data, text->size));
+    text->size = 0;
+}
+
+/* Returns a digest of all that the text form of the schedule says. */
 static uint64_t schedule_digest(const struct ir *ir)
 {
-    const uint64_t numbers[] = {
-        mesh_ranks(&ir->mesh), (uint64_t)ir->layout.tokens,  (uint64_t)ir->global_batch, ir->dtype,
-        ir->role_count,        ir->planned_bytes[MEMORY_HBM]};
-    uint64_t hash = hash_text((const char *)numbers, sizeof numbers);
-    hash = hash_word(hash, hash_text((const char *)ir->op.kind, ir->op.count));
-    hash = hash_word(hash, hash_text((const char *)ir->op.stream, ir->op.count));
-    hash =
-        hash_word(hash, hash_text((const char *)ir->op.shape, ir->op.count * sizeof *ir->op.shape));
-    hash = hash_word(hash,
-                     hash_text((const char *)ir->operand, ir->operand_count * sizeof *ir->operand));
-    hash = hash_word(hash, hash_text((const char *)ir->wait, ir->wait_count * sizeof *ir->wait));
-    hash = hash_word(hash, hash_text((const char *)ir->buffer.offset,
-                                     ir->buffer.count * sizeof *ir->buffer.offset));
-    for (uint32_t i = 0; i < ir->shape_count; i++)
-        hash = hash_word(hash, hash_text((const char *)ir->shape[i].p, sizeof ir->shape[i].p));
-    return hash;
+    uint64_t digest = 0;
+    struct text text = {.flush = add_to_digest, .sink = &digest};
+    ir_print(&text, ir);
+    if (text.size > 0)
+        add_to_digest(&text);
+    text_release(&text);
+    return digest;
+}
+
+/* Returns a digest of the schedule and of the options, by which processes find out whether they do the same. Limits of
+ * time are left out, since they may differ. */
+static uint64_t request_digest(const struct exec_run *run)
+{
+    const struct exec_options *o = run->options;
+    const struct exec_adamw *a = &o->adamw;
+    const uint64_t counts[] = {o->warmup_steps,          o->measured_steps,
+                               o->back_to_back,          o->waits_for_steady_clock,
+                               o->finds_unwritten_reads, o->records_trace,
+                               o->times_by_cupti,        (uint64_t)o->attention,
+                               o->uses_epilogues,        o->hog_sms,
+                               (uint64_t)a->first_step,  o->input_digest};
+    const double numbers[] = {
+        o->model.norm_eps, o->model.rope_theta, a->lr, a->beta1, a->beta2, a->eps,
+        a->weight_decay,   a->max_norm};
+    uint64_t digest =
+        hash_word(schedule_digest(run->ir), hash_text((const char *)counts, sizeof counts));
+    return hash_word(digest, hash_text((const char *)numbers, sizeof numbers));
 }
 
 /* Finds the ranks of this process. They are all ranks, unless a launcher has started several processes for a backend
@@ -416,20 +440,17 @@ static uint64_t schedule_digest(const struct ir *ir)
 static enum status find_own_ranks(struct exec_run *run, struct diag *diag)
 {
     run->rank_count = run->assignment.ranks;
-    enum status status = run->backend->supports_processes
-                             ? bootstrap_connect_world(&run->world, schedule_digest(run->ir), diag)
-                             : STATUS_OK;
+    enum status status =
+        run->backend->supports_processes
+            ? bootstrap_connect_world(&run->world, request_digest(run), run->assignment.ranks,
+                                      run->options->step_limit_s, diag)
+            : STATUS_OK;
     run->threads_per_rank = parallel_threads_per_rank(run->rank_count, 1);
     if (status != STATUS_OK || run->world == NULL)
         return status;
     run->threads_per_rank = parallel_threads_per_rank(1, bootstrap_local_process_count(run->world));
     run->first_rank = bootstrap_rank(run->world);
     run->rank_count = 1;
-    if (bootstrap_process_count(run->world) != run->assignment.ranks)
-        return diag_error(diag, (struct loc){run->schedule_name, 0, 0}, STATUS_BAD_INPUT,
-                          "has %" PRIu32 " ranks, and %" PRIu32
-                          " processes were started for it; the two numbers must be equal",
-                          run->assignment.ranks, bootstrap_process_count(run->world));
     return STATUS_OK;
 }
 

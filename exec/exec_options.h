@@ -58,7 +58,9 @@ struct exec_options {
     /* the run fails if for this long no op ends and no op is running on any process; 0: 10 s, with several processes
      * 60 s */
     double stall_limit_s;
-    double step_limit_s; /* the run fails when one step takes longer; 0: no limit */
+    /* the run fails when one step takes longer, or when processes take longer to connect; 0: no limit of a step, and
+     * 120 s to connect */
+    double step_limit_s;
     /* on a GPU, with records_trace: the times of ops come from CUPTI's records, not from CUDA events */
     bool times_by_cupti;
     enum exec_attention attention;
@@ -75,6 +77,8 @@ struct exec_options {
     /* Receives notes about a run that succeeds, such as why a library is not used. NULL: they are dropped. If
      * there are several processes, only that of rank 0 fills it. */
     struct diag *notes;
+    /* a digest of what the caller's functions fill in: of several processes all must have the same */
+    uint64_t input_digest;
     struct exec_fault fault;
     /* on a GPU: the number of multiprocessors that a kernel occupies during every measured step while it copies memory,
      * as a library's communication does; 0: there is no such kernel. There must be a warm-up step: CUDA loads a kernel

@@ -322,6 +322,17 @@ static struct exec_adamw adamw_of_run(const struct training *t, const struct exe
     return from;
 }
 
+/* Returns a digest of what steps begin with and read. */
+static uint64_t input_digest(const struct training *t, size_t batch_count)
+{
+    const struct training_options *o = &t->options;
+    const uint64_t numbers[] = {o->seed, o->flat_weights, o->zero_moments, o->with_reference,
+                                o->collects_tensors};
+    return hash_word(hash_text((const char *)numbers, sizeof numbers),
+                     hash_text((const char *)t->batches,
+                               batch_count * tokens_per_batch(t->ir) * sizeof *t->batches));
+}
+
 enum status training_run(struct training *t, const struct exec_options *options,
                          struct exec_result *result, struct diag *diag)
 {
@@ -335,6 +346,7 @@ enum status training_run(struct training *t, const struct exec_options *options,
                              t->options.collects_tensors ? UINT32_MAX : 1u << BINDING_LOSS};
     uint32_t steps = run.warmup_steps + (run.measured_steps > 0 ? run.measured_steps : 1);
     run.adamw = adamw_of_run(t, &options->adamw);
+    run.input_digest = input_digest(t, run.back_to_back ? 1 : steps);
     if (t->reference != NULL)
         set_initial_values(t, t->reference);
     free(t->losses);

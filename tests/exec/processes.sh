@@ -9,6 +9,8 @@ export EMULATED_NCCL_FILES=$out # a rank that is killed leaves its file
 port=$((20000 + $$ % 20000))
 wrong=0
 first_last=0 # 1: rank 0 has the last device
+other=       # options of rank 1 only
+stopped=0    # 1: rank 1 of two is stopped in a step
 
 # processes COUNT ARGUMENTS...: what rank R prints goes to $out/R.txt; false when one failed. The limit is longer than the
 # 60 s after which the program itself says what it waits for.
@@ -21,9 +23,19 @@ processes()
     for ((rank = count - 1; rank >= 0; rank--)); do
         RANK=$rank WORLD_SIZE=$count LOCAL_RANK=$((first_last ? count - 1 - rank : rank)) MASTER_ADDR=127.0.0.1 MASTER_PORT=$port \
             EMULATED_DEVICES=$count \
-            timeout 90 "$program" run --backend cuda "$@" >"$out/$rank.txt" 2>&1 &
+            timeout 90 "$program" run --backend cuda "$@" ${other:+$( ((rank == 1)) && echo "$other")} \
+            >"$out/$rank.txt" 2>&1 &
         pids+=($!)
     done
+    if [[ $stopped == 1 ]]; then
+        sleep 4
+        pid=$(pgrep -P "${pids[0]}")
+        kill -STOP "$pid"
+        wait "${pids[1]}" || code=$?
+        kill -KILL "$pid"
+        wait "${pids[0]}"
+        return $code
+    fi
     for pid in "${pids[@]}"; do
         wait "$pid" || code=$?
     done
@@ -65,6 +77,13 @@ says()
     if ranks "$@" || ! grep -qF "$words" "$out"/*.txt; then
         fails "not said: $words"
     fi
+}
+
+# differ WORDS OPTION VALUE: both of two processes say that rank 1, with one option more, is refused.
+differ()
+{
+    other="$2 $3" ranks 2 --strategy ulysses --profile ideal --timeout 20 && fails "ran: $2 $3 on rank 1 only"
+    [[ $(grep -lF "$1" "$out"/[01].txt | wc -l) == 2 ]] || fails "not said by both: $1"
 }
 
 right 2 --strategy ulysses --profile ideal --weights zero3
@@ -175,6 +194,21 @@ for r in 0 1; do
     grep -qE "has failed or ended, and its own message says why; here rank $r: op|stalled: rank $r: op" "$out/$r.txt" ||
         fails "rank $r does not say what it waited for"
 done
+
+# Processes that would do different things, and another number of them than of ranks, end before they wait.
+differ "rank 1 has another schedule, or other options, than rank 0" --epilogues fused
+differ "rank 1 has another schedule, or other options, than rank 0" --seed 2
+differ "rank 1 has another schedule, or other options, than rank 0" --attention-by tiles
+processes 2 --gpus 4 --model longhaul-3m --seq 96 --strategy ulysses --timeout 20 && fails "2 processes ran 4 ranks"
+[[ $(grep -l "has 4 ranks, and 2 processes were started for it" "$out"/[01].txt | wc -l) == 2 ]] ||
+    fails "not said by both: 4 ranks of 2 processes"
+
+# A process that is stopped keeps its connections, and its last word may be that an op is at work.
+if [[ -n ${CHECK_ALL-} ]]; then
+    stopped=1 ranks 2 --strategy ulysses --profile ideal --weights replicated --steps 100000 --warmup 0 --stall 2 &&
+        fails "a stopped process: rank 0 ends well"
+    grep -qE "stalled: rank 0: op|has not heard of rank 1 for 60 s" "$out/0.txt" || fails "a stopped process is not noticed"
+fi
 
 export EMULATED_NCCL_FAILS=ncclAllReduce
 says "NCCL: unhandled system error of the emulated library: the words of the emulated library" \

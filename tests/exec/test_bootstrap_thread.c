@@ -1,6 +1,6 @@
 /* tests/exec/test_bootstrap_thread.c: the processes of a run learn their ranks from the launcher's environment, find
  * each other and exchange small messages. Here the processes are threads. */
-#include "exec/bootstrap.h"
+#include "exec/bootstrap_state.h"
 
 #include "tests/check.h"
 
@@ -180,6 +180,9 @@ static const struct {
     {"a rank too many",
      {"WORLD_SIZE=2", "RANK=2"},
      "WORLD_SIZE: error: rank 2 of 2 processes; ranks count from 0\n"},
+    {"port 0",
+     {"WORLD_SIZE=2", "RANK=1", "LONGHAUL_PORT=0"},
+     "LONGHAUL_PORT: error: 0 is no port to connect to; a number from 1 to 65535 would do\n"},
     {"two machines and no address",
      {"OMPI_COMM_WORLD_SIZE=4", "OMPI_COMM_WORLD_RANK=2", "OMPI_COMM_WORLD_LOCAL_SIZE=2"},
      "MASTER_ADDR: error: is not set; with processes on several machines it must name the machine "
@@ -271,7 +274,7 @@ static void store_close(struct store *store)
 /* A process that connects, and what it is told. */
 struct caller {
     struct bootstrap_place place;
-    uint64_t schedule;
+    uint64_t request;
     double timeout_s;
     struct bootstrap *b;
     struct diag diag;
@@ -281,7 +284,7 @@ struct caller {
 static void *call(void *argument)
 {
     struct caller *c = argument;
-    c->b = bootstrap_open(&c->place, c->schedule, c->timeout_s, &c->diag);
+    c->b = bootstrap_open(&c->place, c->request, c->timeout_s, &c->diag);
     return NULL;
 }
 
@@ -370,22 +373,22 @@ static void processes_that_differ_are_refused_on_both_sides(void)
     static const struct {
         const char *label;
         uint32_t rank, size;
-        uint64_t schedule;
+        uint64_t request;
         const char *message; /* of both */
     } rows[] = {
         {"size", 1, 3, 7,
          "rank 0: error: rank 1 is one of 3 processes and rank 0 one of 2; the launcher must give "
          "all the same number\n"},
         {"schedule", 1, 2, 8,
-         "rank 0: error: rank 1 has another schedule than rank 0; all processes must be started "
-         "with the same options and files\n"},
+         "rank 0: error: rank 1 has another schedule, or other options, than rank 0; all processes "
+         "must be started with the same options and files\n"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         uint16_t port = new_port();
         struct caller caller[2] = {
-            {.place = {0, 2, 0, "127.0.0.1", port, 0}, .schedule = 7, .timeout_s = 10},
+            {.place = {0, 2, 0, "127.0.0.1", port, 0}, .request = 7, .timeout_s = 10},
             {.place = {rows[i].rank, rows[i].size, 1, "127.0.0.1", port, 0},
-             .schedule = rows[i].schedule,
+             .request = rows[i].request,
              .timeout_s = 10}};
         call_all(caller, 2);
         for (size_t k = 0; k < 2; k++) {
@@ -454,6 +457,76 @@ static void progress_reaches_all_processes(void)
     leave_all(caller, COUNT);
 }
 
+/* Rank 0 has not started, or its machine's name is wrong: each is said, and not by the words of a call. */
+static void a_rank_0_that_is_not_there_is_said(void)
+{
+    uint16_t port = new_port();
+    char message[256];
+    struct caller caller[2] = {
+        {.place = {1, 2, 1, "127.0.0.1", port, 0}, .timeout_s = 0.3},
+        {.place = {1, 2, 1, "no.such.machine.invalid", port, 0}, .timeout_s = 0.3}};
+    call_all(caller, 2);
+    snprintf(message, sizeof message,
+             "rank 0: error: rank 1 of 2 has not found it on 127.0.0.1:%d within 0.3 s (Connection "
+             "refused): either it has not started, or it has ended, or MASTER_ADDR names another "
+             "machine\n",
+             port);
+    CHECK_TEXT("nobody", caller[0].diag.text ? caller[0].diag.text : "", message);
+    const char *unknown = "MASTER_ADDR: error: rank 1 of 2 knows no machine "
+                          "'no.such.machine.invalid' (";
+    CHECK("no such machine", caller[1].diag.text != NULL &&
+                                 strncmp(caller[1].diag.text, unknown, strlen(unknown)) == 0);
+    leave_all(caller, 2);
+}
+
+/* A process that is stopped keeps its connections, and its last beat may say that an op is at work. */
+static void a_process_that_is_stopped_is_noticed(void)
+{
+    enum { COUNT = 3 };
+    struct caller caller[COUNT] = {0};
+    uint16_t port = new_port();
+    for (uint32_t i = 0; i < COUNT; i++)
+        caller[i] = (struct caller){.place = {i, COUNT, i, "127.0.0.1", port, 0}, .timeout_s = 60};
+    call_all(caller, COUNT);
+    bool all = true;
+    for (uint32_t i = 0; i < COUNT; i++)
+        all = all && CHECK("connected", caller[i].b != NULL);
+    if (all) {
+        char mine = 0, got[COUNT];
+        (void)bootstrap_report_progress(caller[2].b, 0, true, false);
+        CHECK("rank 2 is at work", comes_to_know(&caller[1], 0, 0, 1, 0));
+        pthread_mutex_lock(&caller[0].b->lock);
+        caller[0].b->limits = (struct silence_limits){.idle_s = 0.3, .silent_s = 1};
+        pthread_mutex_unlock(&caller[0].b->lock);
+        atomic_store(&caller[2].b->must_quit, true); /* its beats stop */
+        CHECK("then it is not", comes_to_know(&caller[1], 0, 0, 0, 0));
+        CHECK_INT("nobody waits for it",
+                  bootstrap_all_gather(caller[0].b, &mine, got, 1, &caller[0].diag), STATUS_SYSTEM);
+        CHECK_TEXT("rank 0", caller[0].diag.text ? caller[0].diag.text : "",
+                   "recv: error: rank 0 has not heard of rank 2 for 1 s: it, or its machine, is "
+                   "stopped or cut off\n");
+    }
+    leave_all(caller, COUNT);
+}
+
+static void a_process_that_leaves_waits_for_nobody(void)
+{
+    struct caller caller[2] = {0};
+    uint16_t port = new_port();
+    for (uint32_t i = 0; i < 2; i++)
+        caller[i] = (struct caller){.place = {i, 2, i, "127.0.0.1", port, 0}, .timeout_s = 600};
+    call_all(caller, 2);
+    if (CHECK("connected", caller[0].b != NULL && caller[1].b != NULL)) {
+        char mine = 0, got[2];
+        double since_s = bootstrap_now_s();
+        bootstrap_leave(caller[0].b);
+        CHECK_INT("gather", bootstrap_all_gather(caller[0].b, &mine, got, 1, &caller[0].diag),
+                  STATUS_SYSTEM);
+        CHECK("soon", bootstrap_now_s() - since_s < 30);
+    }
+    leave_all(caller, 2);
+}
+
 static const struct check_case cases[] = {
     {"launchers say who we are", launchers_say_who_we_are},
     {"everybody hears everybody", everybody_hears_everybody},
@@ -464,6 +537,9 @@ static const struct check_case cases[] = {
     {"processes that differ are refused on both sides",
      processes_that_differ_are_refused_on_both_sides},
     {"those who have come hear who has not", those_who_have_come_hear_who_has_not},
+    {"a process that is stopped is noticed", a_process_that_is_stopped_is_noticed},
+    {"a process that leaves waits for nobody", a_process_that_leaves_waits_for_nobody},
+    {"a rank 0 that is not there is said", a_rank_0_that_is_not_there_is_said},
     {"progress reaches all processes", progress_reaches_all_processes},
 };
 CHECK_MAIN("bootstrap", cases)
