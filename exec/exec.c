@@ -426,7 +426,7 @@ static uint64_t request_digest(const struct exec_run *run)
                                o->finds_unwritten_reads, o->records_trace,
                                o->times_by_cupti,        (uint64_t)o->attention,
                                o->uses_epilogues,        o->hog_sms,
-                               (uint64_t)a->first_step,  o->input_digest};
+                               (uint64_t)a->step_number, o->input_digest};
     const double numbers[] = {
         o->model.norm_eps, o->model.rope_theta, a->lr, a->beta1, a->beta2, a->eps,
         a->weight_decay,   a->max_norm};
