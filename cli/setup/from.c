@@ -71,7 +71,7 @@ static void put_remarks_of_same_text(struct text *out, const char *title,
     struct text line = {0};
     const struct launch_remark *first = &launch->remark[i];
     put_remark_place(&line, first);
-    for (size_t k = i + 1; first->text != NULL && k < launch->remarks; k++)
+    for (size_t k = i + 1; first->text != NULL && k < launch->remark_count; k++)
         if (launch->remark[k].kind == first->kind && has_text(&launch->remark[k], first->text) &&
             !is_named_before(launch, k)) {
             text_puts(&line, ", ");
@@ -98,7 +98,7 @@ static void put_remark_names(struct text *out, const char *title, const struct l
 {
     struct text names = {0};
     size_t count = 0;
-    for (size_t i = 0; i < launch->remarks; i++)
+    for (size_t i = 0; i < launch->remark_count; i++)
         if (launch->remark[i].kind == kind && !is_named_before(launch, i))
             text_printf(&names, "%s%s", count++ > 0 ? ", " : "", launch->remark[i].name);
     if (count > 0) {
@@ -113,11 +113,12 @@ static void put_remarks(struct text *out, const struct launch *launch)
     static const struct {
         enum launch_remark_kind kind;
         const char *title;
-    } rows[] = {
-        {REMARK_OPEN, "missing"}, {REMARK_ASSUMED, "assumed"}, {REMARK_UNMODELLED, "not modelled"}};
+    } rows[] = {{REMARK_KNOWN_IN_RUN_ONLY, "missing"},
+                {REMARK_ASSUMED, "assumed"},
+                {REMARK_UNMODELLED, "not modelled"}};
     for (size_t r = 0; r < ARRAY_LEN(rows); r++) {
         const char *title = rows[r].title;
-        for (size_t i = 0; i < launch->remarks; i++)
+        for (size_t i = 0; i < launch->remark_count; i++)
             if (launch->remark[i].kind == rows[r].kind && !is_text_printed_before(launch, i)) {
                 put_remarks_of_same_text(out, title, launch, i);
                 title = "";
@@ -283,9 +284,9 @@ static enum status check_row(const struct table_row *row, struct loc at, struct 
 static enum status check_tables(const struct launch_tables *tables, struct diag *diag)
 {
     enum status status = STATUS_OK;
-    for (size_t i = 0; i < tables->count; i++) {
+    for (size_t i = 0; i < tables->file_count; i++) {
         const struct launch_table_file *file = tables->file[i];
-        for (size_t k = 0; k < file->rows && status == STATUS_OK; k++) {
+        for (size_t k = 0; k < file->row_count && status == STATUS_OK; k++) {
             const struct table_row *row = &file->row[k];
             struct loc at = {.name = file->path, .line = row->line};
             if (row->option != NULL)
@@ -318,7 +319,7 @@ static enum status apply_launch_options(struct launch_files_read *from, struct o
 {
     enum status status = STATUS_OK;
     bool length = searches_length(options);
-    for (size_t i = 0; i < from->launch.options && status == STATUS_OK; i++) {
+    for (size_t i = 0; i < from->launch.option_count && status == STATUS_OK; i++) {
         const struct launch_option *option = &from->launch.option[i];
         bool searched = search && !is_workload(option->name);
         if ((length && strcmp(option->name, "seq") == 0) || searched) {
@@ -350,7 +351,7 @@ static enum status find_stated_gpus(const struct options *options, const struct 
     if (*gpus == 0 && options_given(options, "loopback"))
         *gpus = options_count(options, "loopback");
     if (*gpus == 0 && nodes == 0)
-        *gpus = launch_gpus(launch);
+        *gpus = launch_gpu_count(launch);
     if (name != NULL) {
         size_t before = diag->size;
         status = cluster_load(&cluster, &arena, name, diag);
@@ -396,7 +397,7 @@ static void put_launch_report(struct launch_files_read *from, struct text *out)
 {
     const char *between = "";
     text_puts(out, "from ");
-    for (int i = 0; i < LAUNCH_FRAMEWORKS; i++)
+    for (int i = 0; i < LAUNCH_FRAMEWORK_COUNT; i++)
         if (from->launch.has_framework[i] && i != LAUNCH_LAUNCHER) {
             text_printf(out, "%s%s", between,
                         launch_framework_name(&from->launch, (enum launch_framework)i));
@@ -454,18 +455,18 @@ enum status from_apply(struct options *options, bool search, struct diag *diag)
             "gives a configuration, and so does the schedule file '%s'; leave one of them out",
             options->argument[0]);
     const char *set = options_text(options, "set");
-    struct launch_given given = {.as_dense = options_given(options, "as-dense"),
-                                 .model =
-                                     options_given(options, "model") || is_varied(options, "model"),
-                                 .model_name = options_text(options, "model"),
-                                 .length = options_given(options, "seq") ||
-                                           is_varied(options, "seq") || searches_length(options),
-                                 .vocab = set != NULL && strstr(set, "vocab=") != NULL};
+    struct launch_given given = {
+        .as_dense = options_given(options, "as-dense"),
+        .has_model = options_given(options, "model") || is_varied(options, "model"),
+        .model_name = options_text(options, "model"),
+        .has_length =
+            options_given(options, "seq") || is_varied(options, "seq") || searches_length(options),
+        .has_vocabulary = set != NULL && strstr(set, "vocab=") != NULL};
     enum status status = read_launch_files(&from.launch, &from.tables, options, diag);
     if (status == STATUS_OK)
-        status = find_stated_gpus(options, &from.launch, &given.gpus, &given.gpu_bytes, diag);
+        status = find_stated_gpus(options, &from.launch, &given.gpu_count, &given.gpu_bytes, diag);
     if (status == STATUS_OK)
-        status = launch_options(&from.launch, given, diag);
+        status = launch_make_options(&from.launch, given, diag);
     if (status == STATUS_OK)
         status = apply_launch_options(&from, options, search, diag);
     if (status == STATUS_OK) {

@@ -5,27 +5,27 @@
 
 #include <string.h>
 
-#define SETS LAUNCH_SETS
-#define ALSO LAUNCH_ALSO_SETS
-#define IGNORED LAUNCH_IGNORED, LAUNCH_TEXT, LAUNCH_FIELDS, NULL, NULL
-#define UNMODELLED LAUNCH_UNMODELLED, LAUNCH_TEXT, LAUNCH_FIELDS
+#define SETS LAUNCH_SETS_FIELD
+#define ALSO LAUNCH_ALIAS_OF_FIELD
+#define IGNORED LAUNCH_IGNORED, LAUNCH_TEXT, LAUNCH_FIELD_COUNT, NULL, NULL
+#define UNMODELLED LAUNCH_UNMODELLED, LAUNCH_TEXT, LAUNCH_FIELD_COUNT
 
 /* clang-format off */
 static const struct launch_row json_rows[] = {
-    {"train_batch_size",                   SETS, LAUNCH_COUNT,  LAUNCH_GLOBAL_BATCH, NULL, NULL},
-    {"train_micro_batch_size_per_gpu",     SETS, LAUNCH_COUNT,  LAUNCH_MICRO_BATCH, NULL, NULL},
-    {"gradient_accumulation_steps",        SETS, LAUNCH_COUNT,  LAUNCH_ACCUMULATION, NULL, NULL},
+    {"train_batch_size",                   SETS, LAUNCH_WHOLE_NUMBER,  LAUNCH_GLOBAL_BATCH, NULL, NULL},
+    {"train_micro_batch_size_per_gpu",     SETS, LAUNCH_WHOLE_NUMBER,  LAUNCH_MICRO_BATCH, NULL, NULL},
+    {"gradient_accumulation_steps",        SETS, LAUNCH_WHOLE_NUMBER,  LAUNCH_ACCUMULATION, NULL, NULL},
     {"bf16.enabled",                       SETS, LAUNCH_SWITCH, LAUNCH_BF16, NULL, NULL},
     {"bfloat16.enabled",                   ALSO, LAUNCH_SWITCH, LAUNCH_BF16, NULL, NULL},
     {"fp16.enabled",                       SETS, LAUNCH_SWITCH, LAUNCH_FP16, NULL, NULL},
-    {"zero_optimization.stage",            SETS, LAUNCH_COUNT,  LAUNCH_ZERO, NULL, NULL},
-    {"zero_optimization.mics_shard_size",  SETS, LAUNCH_COUNT,  LAUNCH_SHARD_RANKS, NULL, NULL},
+    {"zero_optimization.stage",            SETS, LAUNCH_WHOLE_NUMBER,  LAUNCH_ZERO, NULL, NULL},
+    {"zero_optimization.mics_shard_size",  SETS, LAUNCH_WHOLE_NUMBER,  LAUNCH_SHARD_RANKS, NULL, NULL},
     {"zero_optimization.offload_optimizer.device",     SETS, LAUNCH_TEXT,   LAUNCH_OPTIMIZER_DEVICE, NULL, NULL},
     {"zero_optimization.offload_optimizer.pin_memory", SETS, LAUNCH_SWITCH, LAUNCH_PINNED, NULL, NULL},
     {"zero_optimization.cpu_offload",      ALSO, LAUNCH_SWITCH, LAUNCH_OPTIMIZER_OFFLOAD, NULL, NULL},
     {"activation_checkpointing.cpu_checkpointing", SETS, LAUNCH_SWITCH, LAUNCH_CHECKPOINTS_HOST, NULL, NULL},
-    {"sequence_parallel_size",             ALSO, LAUNCH_COUNT,  LAUNCH_SP, NULL, NULL},
-    {"tensor_parallel.autotp_size",        ALSO, LAUNCH_COUNT,  LAUNCH_TP, NULL, NULL},
+    {"sequence_parallel_size",             ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_SP, NULL, NULL},
+    {"tensor_parallel.autotp_size",        ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_TP, NULL, NULL},
 
     {"zero_optimization.offload_param.device", UNMODELLED, "parameters on the host: they stay on the device here, which needs more memory; --parameters host --optimizer host keeps them there", NULL},
     {"zero_optimization.offload_optimizer.ratio", UNMODELLED, "all optimizer states go to the host here", NULL},
@@ -95,52 +95,52 @@ static const struct launch_row json_rows[] = {
 };
 
 static const struct launch_row argument_rows[] = {
-    {"--num-layers",                      SETS, LAUNCH_COUNT,  LAUNCH_LAYERS, NULL, NULL},
-    {"--hidden-size",                     SETS, LAUNCH_COUNT,  LAUNCH_HIDDEN, NULL, NULL},
-    {"--num-attention-heads",             SETS, LAUNCH_COUNT,  LAUNCH_HEADS, NULL, NULL},
-    {"--kv-channels",                     SETS, LAUNCH_COUNT,  LAUNCH_HEAD_DIM, NULL, NULL},
-    {"--ffn-hidden-size",                 SETS, LAUNCH_COUNT,  LAUNCH_FFN, NULL, NULL},
+    {"--num-layers",                      SETS, LAUNCH_WHOLE_NUMBER,  LAUNCH_LAYERS, NULL, NULL},
+    {"--hidden-size",                     SETS, LAUNCH_WHOLE_NUMBER,  LAUNCH_HIDDEN, NULL, NULL},
+    {"--num-attention-heads",             SETS, LAUNCH_WHOLE_NUMBER,  LAUNCH_HEADS, NULL, NULL},
+    {"--kv-channels",                     SETS, LAUNCH_WHOLE_NUMBER,  LAUNCH_HEAD_DIM, NULL, NULL},
+    {"--ffn-hidden-size",                 SETS, LAUNCH_WHOLE_NUMBER,  LAUNCH_FFN, NULL, NULL},
     {"--swiglu",                          SETS, LAUNCH_SWITCH, LAUNCH_SWIGLU, NULL, NULL},
     {"--disable-bias-linear",             SETS, LAUNCH_SWITCH, LAUNCH_NO_BIAS, NULL, NULL},
     {"--untie-embeddings-and-output-weights", SETS, LAUNCH_SWITCH, LAUNCH_UNTIED, NULL, NULL},
-    {"--num-key-value-heads",             SETS, LAUNCH_COUNT,  LAUNCH_KV_HEADS, NULL, NULL},
+    {"--num-key-value-heads",             SETS, LAUNCH_WHOLE_NUMBER,  LAUNCH_KV_HEADS, NULL, NULL},
     {"--normalization",                   SETS, LAUNCH_TEXT,   LAUNCH_NORM, NULL, NULL},
-    {"--layernorm-epsilon",               SETS, LAUNCH_NUMBER, LAUNCH_NORM_EPS, NULL, NULL},
+    {"--layernorm-epsilon",               SETS, LAUNCH_REAL_NUMBER, LAUNCH_NORM_EPS, NULL, NULL},
     {"--use-rotary-position-embeddings",  SETS, LAUNCH_SWITCH, LAUNCH_ROPE, NULL, NULL},
-    {"--rotary-position-embeddings-theta", SETS, LAUNCH_COUNT, LAUNCH_ROPE_THETA, NULL, NULL},
-    {"--vocab-size",                      ALSO, LAUNCH_COUNT,  LAUNCH_VOCAB, NULL, NULL},
+    {"--rotary-position-embeddings-theta", SETS, LAUNCH_WHOLE_NUMBER, LAUNCH_ROPE_THETA, NULL, NULL},
+    {"--vocab-size",                      ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_VOCAB, NULL, NULL},
     {"--tokenizer-type",                  ALSO, LAUNCH_TEXT,   LAUNCH_TOKENIZER, NULL, NULL},
-    {"--merge-file",                      ALSO, LAUNCH_PRESENCE,  LAUNCH_MERGES, NULL, NULL},
-    {"--seq-length",                      SETS, LAUNCH_COUNT,  LAUNCH_SEQ, NULL, NULL},
-    {"--max-position-embeddings",         SETS, LAUNCH_COUNT,  LAUNCH_POSITIONS_MAX, NULL, NULL},
+    {"--merge-file",                      ALSO, LAUNCH_ON_IF_GIVEN,  LAUNCH_MERGES, NULL, NULL},
+    {"--seq-length",                      SETS, LAUNCH_WHOLE_NUMBER,  LAUNCH_SEQ, NULL, NULL},
+    {"--max-position-embeddings",         SETS, LAUNCH_WHOLE_NUMBER,  LAUNCH_POSITIONS_MAX, NULL, NULL},
     {"--deepspeed",                       SETS, LAUNCH_SWITCH, LAUNCH_DEEPSPEED, NULL, NULL},
     {"--deepspeed_config",                SETS, LAUNCH_TEXT,   LAUNCH_DEEPSPEED_CONFIG, NULL, NULL},
-    {"--zero-stage",                      SETS, LAUNCH_COUNT,  LAUNCH_ZERO, NULL, NULL},
+    {"--zero-stage",                      SETS, LAUNCH_WHOLE_NUMBER,  LAUNCH_ZERO, NULL, NULL},
     {"--no-pipeline-parallel",            SETS, LAUNCH_SWITCH, LAUNCH_NO_PIPELINE, NULL, NULL},
-    {"--micro-batch-size",                SETS, LAUNCH_COUNT,  LAUNCH_MICRO_BATCH, NULL, NULL},
-    {"--global-batch-size",               SETS, LAUNCH_COUNT,  LAUNCH_GLOBAL_BATCH, NULL, NULL},
+    {"--micro-batch-size",                SETS, LAUNCH_WHOLE_NUMBER,  LAUNCH_MICRO_BATCH, NULL, NULL},
+    {"--global-batch-size",               SETS, LAUNCH_WHOLE_NUMBER,  LAUNCH_GLOBAL_BATCH, NULL, NULL},
     {"--ds-sequence-parallel-fpdt",       SETS, LAUNCH_SWITCH, LAUNCH_CHUNKED, NULL, NULL},
-    {"--ds-sequence-parallel-fpdt-chunk-size", SETS, LAUNCH_COUNT, LAUNCH_CHUNK, NULL, NULL},
+    {"--ds-sequence-parallel-fpdt-chunk-size", SETS, LAUNCH_WHOLE_NUMBER, LAUNCH_CHUNK, NULL, NULL},
     {"--ds-sequence-parallel-fpdt-offloading", SETS, LAUNCH_SWITCH, LAUNCH_CHUNKS_HOST, NULL, NULL},
-    {"--ds-sequence-parallel-size",       SETS, LAUNCH_COUNT,  LAUNCH_SP, NULL, NULL},
-    {"--tensor-model-parallel-size",      SETS, LAUNCH_COUNT,  LAUNCH_TP, NULL, NULL},
+    {"--ds-sequence-parallel-size",       SETS, LAUNCH_WHOLE_NUMBER,  LAUNCH_SP, NULL, NULL},
+    {"--tensor-model-parallel-size",      SETS, LAUNCH_WHOLE_NUMBER,  LAUNCH_TP, NULL, NULL},
     {"--sequence-parallel",               SETS, LAUNCH_SWITCH, LAUNCH_TOKENS_SPLIT, NULL, NULL},
-    {"--pipeline-model-parallel-size",    SETS, LAUNCH_COUNT,  LAUNCH_PP, NULL, NULL},
-    {"--attention-dropout",               SETS, LAUNCH_NUMBER, LAUNCH_DROPOUT, NULL, NULL},
-    {"--hidden-dropout",                  SETS, LAUNCH_NUMBER, LAUNCH_HIDDEN_DROPOUT, NULL, NULL},
+    {"--pipeline-model-parallel-size",    SETS, LAUNCH_WHOLE_NUMBER,  LAUNCH_PP, NULL, NULL},
+    {"--attention-dropout",               SETS, LAUNCH_REAL_NUMBER, LAUNCH_DROPOUT, NULL, NULL},
+    {"--hidden-dropout",                  SETS, LAUNCH_REAL_NUMBER, LAUNCH_HIDDEN_DROPOUT, NULL, NULL},
     {"--deepspeed-activation-checkpointing", SETS, LAUNCH_SWITCH, LAUNCH_DEEPSPEED_CHECKPOINTS, NULL, NULL},
     {"--checkpoint-activations",          SETS, LAUNCH_SWITCH, LAUNCH_CHECKPOINTS, NULL, NULL},
     {"--checkpoint-in-cpu",               ALSO, LAUNCH_SWITCH, LAUNCH_CHECKPOINTS_HOST, NULL, NULL},
     {"--recompute-granularity",           ALSO, LAUNCH_TEXT,   LAUNCH_GRANULARITY, NULL, NULL},
     {"--recompute-method",                ALSO, LAUNCH_TEXT,   LAUNCH_METHOD, NULL, NULL},
-    {"--recompute-num-layers",            ALSO, LAUNCH_COUNT,  LAUNCH_RECOMPUTED_LAYERS, NULL, NULL},
+    {"--recompute-num-layers",            ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_RECOMPUTED_LAYERS, NULL, NULL},
     {"--recompute-activations",           ALSO, LAUNCH_SWITCH, LAUNCH_SELECTIVE, NULL, NULL},
     {"--use-flash-attn-v2",               SETS, LAUNCH_SWITCH, LAUNCH_FLASH, NULL, NULL},
     {"--use-flash-attn*",                 ALSO, LAUNCH_SWITCH, LAUNCH_FLASH, NULL, NULL},
     {"--bf16",                            SETS, LAUNCH_SWITCH, LAUNCH_BF16, NULL, NULL},
     {"--fp16",                            SETS, LAUNCH_SWITCH, LAUNCH_FP16, NULL, NULL},
-    {"--num-experts",                     ALSO, LAUNCH_COUNT,  LAUNCH_EXPERTS, NULL, NULL},
-    {"--topk",                            ALSO, LAUNCH_COUNT,  LAUNCH_EXPERTS_A_TOKEN, NULL, NULL},
+    {"--num-experts",                     ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_EXPERTS, NULL, NULL},
+    {"--topk",                            ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_EXPERTS_A_TOKEN, NULL, NULL},
 
     {"--cpu-optimizer",                   ALSO, LAUNCH_SWITCH, LAUNCH_OPTIMIZER_OFFLOAD, NULL, NULL},
     {"--rotary-percent",                  UNMODELLED, "all of a head is rotated here: under 1 % of a step", "1.0 1"},
@@ -161,9 +161,9 @@ static const struct launch_row argument_rows[] = {
     {"--load-tag", IGNORED}, {"--profile-backward", IGNORED}, {"--local_rank", IGNORED}, {"--universal-checkpoint", IGNORED}, {"--use-dataset-only", IGNORED},
 };
 /* clang-format on */
-const struct launch_table launch_json_table = {.row = json_rows, .count = ARRAY_LEN(json_rows)};
+const struct launch_table launch_json_table = {.row = json_rows, .row_count = ARRAY_LEN(json_rows)};
 const struct launch_table launch_argument_table = {.row = argument_rows,
-                                                   .count = ARRAY_LEN(argument_rows),
+                                                   .row_count = ARRAY_LEN(argument_rows),
                                                    .shared_rows = &launch_megatron_shared_table};
 
 /* ---- fields of choices ---- */
@@ -180,163 +180,174 @@ static int zero_stage(const struct choices *c)
     return has_host_optimizer(c) && stages[c->weights] == 0 ? 1 : stages[c->weights];
 }
 
-static void config_fields(struct launch *l, const struct choices *c)
+static void set_config_fields(struct launch *l, const struct choices *c)
 {
     bool copies =
         c->weights == CHOICE_WEIGHTS_HSDP && expressible_weight_sharing_ranks(c) > c->shard;
     bool host = c->activations == CHOICE_ACTIVATIONS_OFFLOAD ||
                 c->activations == CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD;
-    launch_say_count(l, LAUNCH_ACCUMULATION, c->accumulation);
-    launch_say_count(l, LAUNCH_ZERO, zero_stage(c));
+    launch_set_count(l, LAUNCH_ACCUMULATION, c->accumulation);
+    launch_set_count(l, LAUNCH_ZERO, zero_stage(c));
     if (copies)
-        launch_say_count(l, LAUNCH_SHARD_RANKS, c->shard);
+        launch_set_count(l, LAUNCH_SHARD_RANKS, c->shard);
     if (has_host_optimizer(c)) {
-        launch_say_text(l, LAUNCH_OPTIMIZER_DEVICE, "cpu");
-        launch_say_count(l, LAUNCH_PINNED, 1);
+        launch_set_text(l, LAUNCH_OPTIMIZER_DEVICE, "cpu");
+        launch_set_count(l, LAUNCH_PINNED, 1);
     }
-    launch_say_count(l, LAUNCH_CHECKPOINTS_HOST, host);
+    launch_set_count(l, LAUNCH_CHECKPOINTS_HOST, host);
 }
 
 void launch_deepspeed_fields(struct launch *l, const struct choices *c)
 {
     const struct transformer *m = c->model;
-    megatron_model_fields(l, m);
+    megatron_set_model_fields(l, m);
     if (m->kv_heads != m->heads)
-        launch_say_count(l, LAUNCH_KV_HEADS, m->kv_heads);
+        launch_set_count(l, LAUNCH_KV_HEADS, m->kv_heads);
     if (m->norm == NORM_RMSNORM)
-        launch_say_text(l, LAUNCH_NORM, "rmsnorm");
+        launch_set_text(l, LAUNCH_NORM, "rmsnorm");
     if (m->positions == POSITIONS_ROPE)
-        launch_say_count(l, LAUNCH_ROPE, 1);
-    text_printf(&l->comments, "# the vocabulary is the tokenizer's: %lld tokens are predicted\n",
+        launch_set_count(l, LAUNCH_ROPE, 1);
+    text_printf(&l->printed_comments,
+                "# the vocabulary is the tokenizer's: %lld tokens are predicted\n",
                 (long long)m->vocab);
-    megatron_batch_fields(l, c);
-    config_fields(l, c);
-    launch_say_count(l, LAUNCH_DEEPSPEED, 1);
-    launch_say_text(l, LAUNCH_DEEPSPEED_CONFIG, "ds_config.json");
+    megatron_set_batch_fields(l, c);
+    set_config_fields(l, c);
+    launch_set_count(l, LAUNCH_DEEPSPEED, 1);
+    launch_set_text(l, LAUNCH_DEEPSPEED_CONFIG, "ds_config.json");
     if (c->pp == 1 && zero_stage(c) > 1)
-        launch_say_count(l, LAUNCH_NO_PIPELINE, 1);
+        launch_set_count(l, LAUNCH_NO_PIPELINE, 1);
     if (c->attention == CHOICE_ATTENTION_FPDT) {
-        launch_say_count(l, LAUNCH_CHUNKED, 1);
-        launch_say_count(l, LAUNCH_CHUNK, c->chunk_tokens);
+        launch_set_count(l, LAUNCH_CHUNKED, 1);
+        launch_set_count(l, LAUNCH_CHUNK, c->chunk_tokens);
         if (c->kv_offload == KV_OFFLOAD_ON)
-            launch_say_count(l, LAUNCH_CHUNKS_HOST, 1);
+            launch_set_count(l, LAUNCH_CHUNKS_HOST, 1);
     }
-    launch_say_count(l, LAUNCH_SP, c->cp * c->hp);
-    launch_say_number(l, LAUNCH_DROPOUT, c->attention_dropout ? 0.1 : 0);
-    launch_say_number(l, LAUNCH_HIDDEN_DROPOUT, 0);
+    launch_set_count(l, LAUNCH_SP, c->cp * c->hp);
+    launch_set_number(l, LAUNCH_DROPOUT, c->attention_dropout ? 0.1 : 0);
+    launch_set_number(l, LAUNCH_HIDDEN_DROPOUT, 0);
     if (expressible_recomputes(c)) {
-        launch_say_count(l, LAUNCH_DEEPSPEED_CHECKPOINTS, 1);
-        launch_say_count(l, LAUNCH_CHECKPOINTS, 1);
+        launch_set_count(l, LAUNCH_DEEPSPEED_CHECKPOINTS, 1);
+        launch_set_count(l, LAUNCH_CHECKPOINTS, 1);
     }
     if (c->dtype == DTYPE_F32)
         return;
-    launch_say_count(l, LAUNCH_FLASH, 1);
-    launch_say_count(l, c->dtype == DTYPE_F16 ? LAUNCH_FP16 : LAUNCH_BF16, 1);
+    launch_set_count(l, LAUNCH_FLASH, 1);
+    launch_set_count(l, c->dtype == DTYPE_F16 ? LAUNCH_FP16 : LAUNCH_BF16, 1);
 }
 
 /* ---- options of fields ---- */
 
-static enum status weight_options(struct launch *l, struct diag *diag)
+static enum status add_weight_options(struct launch *l, struct diag *diag)
 {
-    int64_t stage = launch_count(l, LAUNCH_ZERO, 0), shard = launch_count(l, LAUNCH_SHARD_RANKS, 0);
+    int64_t stage = launch_count_or(l, LAUNCH_ZERO, 0),
+            shard = launch_count_or(l, LAUNCH_SHARD_RANKS, 0);
     if (stage < 0 || stage > 3)
-        return launch_bad(l, LAUNCH_ZERO, diag, "a stage of ZeRO is 0 to 3");
+        return launch_field_error(l, LAUNCH_ZERO, diag, "a stage of ZeRO is 0 to 3");
     bool parts = stage == 3 && shard > 0;
-    launch_option(l, LAUNCH_ZERO, "weights",
-                  weights_names[parts ? CHOICE_WEIGHTS_HSDP : CHOICE_WEIGHTS_REPLICATED + stage]);
+    launch_add_option(
+        l, LAUNCH_ZERO, "weights",
+        weights_names[parts ? CHOICE_WEIGHTS_HSDP : CHOICE_WEIGHTS_REPLICATED + stage]);
     if (parts)
-        launch_option_count(l, LAUNCH_SHARD_RANKS, "shard", shard);
-    bool host = launch_is(l, LAUNCH_OPTIMIZER_DEVICE, "cpu") ||
-                launch_is(l, LAUNCH_OPTIMIZER_DEVICE, "nvme") ||
-                launch_on(l, LAUNCH_OPTIMIZER_OFFLOAD);
+        launch_add_count_option(l, LAUNCH_SHARD_RANKS, "shard", shard);
+    bool host = launch_text_is(l, LAUNCH_OPTIMIZER_DEVICE, "cpu") ||
+                launch_text_is(l, LAUNCH_OPTIMIZER_DEVICE, "nvme") ||
+                launch_is_on(l, LAUNCH_OPTIMIZER_OFFLOAD);
     if (host)
-        launch_option(l, LAUNCH_OPTIMIZER_DEVICE, "optimizer", "host");
-    if (launch_is(l, LAUNCH_OPTIMIZER_DEVICE, "nvme"))
-        launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_OPTIMIZER_DEVICE,
-                         "states are in the host's memory here, and no disk's time is predicted");
+        launch_add_option(l, LAUNCH_OPTIMIZER_DEVICE, "optimizer", "host");
+    if (launch_text_is(l, LAUNCH_OPTIMIZER_DEVICE, "nvme"))
+        launch_remark_on_field(
+            l, REMARK_UNMODELLED, LAUNCH_OPTIMIZER_DEVICE,
+            "states are in the host's memory here, and no disk's time is predicted");
     return STATUS_OK;
 }
 
-static void recompute_options(struct launch *l)
+static void add_recompute_options(struct launch *l)
 {
-    bool full = launch_on(l, LAUNCH_CHECKPOINTS) || launch_on(l, LAUNCH_DEEPSPEED_CHECKPOINTS) ||
-                launch_is(l, LAUNCH_GRANULARITY, "full");
+    bool full = launch_is_on(l, LAUNCH_CHECKPOINTS) ||
+                launch_is_on(l, LAUNCH_DEEPSPEED_CHECKPOINTS) ||
+                launch_text_is(l, LAUNCH_GRANULARITY, "full");
     bool selective =
-        launch_is(l, LAUNCH_GRANULARITY, "selective") || launch_on(l, LAUNCH_SELECTIVE);
-    bool host = launch_on(l, LAUNCH_CHECKPOINTS_HOST);
+        launch_text_is(l, LAUNCH_GRANULARITY, "selective") || launch_is_on(l, LAUNCH_SELECTIVE);
+    bool host = launch_is_on(l, LAUNCH_CHECKPOINTS_HOST);
     if (!full && !selective && !l->has_framework[LAUNCH_MEGATRON_DEEPSPEED]) {
-        launch_remark(l, REMARK_ASSUMED, "full recomputation", (struct loc){0},
-                      "the configuration does not say whether the program recomputes layers: "
-                      "--activations keep says it does not");
+        launch_add_remark_printf(
+            l, REMARK_ASSUMED, "full recomputation", (struct loc){0},
+            "the configuration does not say whether the program recomputes layers: "
+            "--activations keep says it does not");
         full = true;
     }
-    launch_option(l, LAUNCH_CHECKPOINTS, "activations",
-                  full && host ? "offload"
-                  : full       ? "full"
-                  : selective  ? "selective-core"
-                               : "keep");
+    launch_add_option(l, LAUNCH_CHECKPOINTS, "activations",
+                      full && host ? "offload"
+                      : full       ? "full"
+                      : selective  ? "selective-core"
+                                   : "keep");
 }
 
 /* Adds the options of the batch, from the size and the number of micro-batches. */
-static void batch_options(struct launch *l, struct launch_given given,
-                          const struct launch_degrees *d)
+static void add_batch_options(struct launch *l, struct launch_given given,
+                              const struct launch_degrees *d)
 {
-    int64_t ranks = d->tp * d->pp * d->hp, micro = launch_count(l, LAUNCH_MICRO_BATCH, 1);
-    int64_t accumulation = launch_count(l, LAUNCH_ACCUMULATION, 0);
-    if (!launch_said(l, LAUNCH_GLOBAL_BATCH) && accumulation > 0 && given.gpus >= ranks &&
+    int64_t ranks = d->tp * d->pp * d->hp, micro = launch_count_or(l, LAUNCH_MICRO_BATCH, 1);
+    int64_t accumulation = launch_count_or(l, LAUNCH_ACCUMULATION, 0);
+    if (!launch_has_field(l, LAUNCH_GLOBAL_BATCH) && accumulation > 0 && given.gpu_count >= ranks &&
         micro > 0 && micro < 1 << 20 && accumulation < 1 << 20)
-        launch_option_count(l, LAUNCH_ACCUMULATION, "batch",
-                            micro * accumulation * (given.gpus / ranks));
-    megatron_batch_options(l);
+        launch_add_count_option(l, LAUNCH_ACCUMULATION, "batch",
+                                micro * accumulation * (given.gpu_count / ranks));
+    megatron_add_batch_options(l);
 }
 
 enum status launch_deepspeed_options(struct launch *l, struct launch_given given, struct diag *diag)
 {
     bool arguments = l->has_framework[LAUNCH_MEGATRON_DEEPSPEED];
-    struct launch_degrees d = {.tp = launch_count(l, LAUNCH_TP, 1),
-                               .pp = launch_count(l, LAUNCH_PP, 1),
+    struct launch_degrees d = {.tp = launch_count_or(l, LAUNCH_TP, 1),
+                               .pp = launch_count_or(l, LAUNCH_PP, 1),
                                .cp = 1,
-                               .hp = launch_count(l, LAUNCH_SP, 1),
-                               .fpdt = launch_on(l, LAUNCH_CHUNKED)};
-    enum status status = megatron_model_options(l, given, diag);
+                               .hp = launch_count_or(l, LAUNCH_SP, 1),
+                               .has_fpdt = launch_is_on(l, LAUNCH_CHUNKED)};
+    enum status status = megatron_add_model_options(l, given, diag);
     if (status == STATUS_OK)
         status = megatron_check_degrees(l, given, &d, diag);
     if (status != STATUS_OK)
         return status;
-    launch_remark_config(l);
-    launch_degree_options(l, d);
-    launch_option(l, LAUNCH_FIELDS, "profile", "deepspeed");
+    launch_remark_unread_config(l);
+    launch_add_degree_options(l, d);
+    launch_add_option(l, LAUNCH_FIELD_COUNT, "profile", "deepspeed");
     if (!arguments &&
         d.tp > 1) /* AutoTP: LinearLayer and LinearAllreduce over the model's own layers */
-        launch_option(l, LAUNCH_TP, "tensor-plan", "replicated");
-    status = weight_options(l, diag);
+        launch_add_option(l, LAUNCH_TP, "tensor-plan", "replicated");
+    status = add_weight_options(l, diag);
     if (status != STATUS_OK)
         return status;
-    batch_options(l, given, &d);
-    recompute_options(l);
-    if (d.fpdt && launch_said(l, LAUNCH_CHUNK))
-        launch_option_count(l, LAUNCH_CHUNK, "chunk", launch_count(l, LAUNCH_CHUNK, 0));
-    if (d.fpdt)
-        launch_option(l, LAUNCH_CHUNKS_HOST, "kv-offload",
-                      launch_on(l, LAUNCH_CHUNKS_HOST) ? "on" : "off");
-    bool f16 = launch_on(l, LAUNCH_FP16), bf16 = launch_on(l, LAUNCH_BF16);
-    launch_option(l, f16 ? LAUNCH_FP16 : LAUNCH_BF16, "dtype", f16 ? "f16" : bf16 ? "bf16" : "f32");
-    if (launch_on(l, LAUNCH_COMPILE)) {
-        launch_option(l, LAUNCH_COMPILE, "kernels", "compiled");
-        launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_COMPILE,
-                         "DeepSpeed's compiler orders gathers and reductions: their usual order is "
-                         "predicted");
+    add_batch_options(l, given, &d);
+    add_recompute_options(l);
+    if (d.has_fpdt && launch_has_field(l, LAUNCH_CHUNK))
+        launch_add_count_option(l, LAUNCH_CHUNK, "chunk", launch_count_or(l, LAUNCH_CHUNK, 0));
+    if (d.has_fpdt)
+        launch_add_option(l, LAUNCH_CHUNKS_HOST, "kv-offload",
+                          launch_is_on(l, LAUNCH_CHUNKS_HOST) ? "on" : "off");
+    bool f16 = launch_is_on(l, LAUNCH_FP16), bf16 = launch_is_on(l, LAUNCH_BF16);
+    launch_add_option(l, f16 ? LAUNCH_FP16 : LAUNCH_BF16, "dtype",
+                      f16    ? "f16"
+                      : bf16 ? "bf16"
+                             : "f32");
+    if (launch_is_on(l, LAUNCH_COMPILE)) {
+        launch_add_option(l, LAUNCH_COMPILE, "kernels", "compiled");
+        launch_remark_on_field(
+            l, REMARK_UNMODELLED, LAUNCH_COMPILE,
+            "DeepSpeed's compiler orders gathers and reductions: their usual order is "
+            "predicted");
     }
     if (!arguments)
         return STATUS_OK;
-    if (launch_on(l, LAUNCH_FLASH) || d.fpdt)
-        launch_option(l, LAUNCH_FLASH, "attention", "fa2");
+    if (launch_is_on(l, LAUNCH_FLASH) || d.has_fpdt)
+        launch_add_option(l, LAUNCH_FLASH, "attention", "fa2");
     else
-        launch_remark(l, REMARK_UNMODELLED, "no --use-flash-attn", (struct loc){0},
-                      "FlashAttention-2 is predicted: without it scores go to memory, which takes "
-                      "longer and grows with the square of the length");
-    double dropout = launch_number(l, LAUNCH_DROPOUT, 0.1);
-    if (!d.fpdt)
-        launch_option(l, LAUNCH_DROPOUT, "dropout", dropout > 0 ? "on" : "off");
+        launch_add_remark_printf(
+            l, REMARK_UNMODELLED, "no --use-flash-attn", (struct loc){0},
+            "FlashAttention-2 is predicted: without it scores go to memory, which takes "
+            "longer and grows with the square of the length");
+    double dropout = launch_number_or(l, LAUNCH_DROPOUT, 0.1);
+    if (!d.has_fpdt)
+        launch_add_option(l, LAUNCH_DROPOUT, "dropout", dropout > 0 ? "on" : "off");
     return STATUS_OK;
 }

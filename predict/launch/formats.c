@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#define NOT_READ LAUNCH_FRAMEWORKS
+#define NOT_READ LAUNCH_FRAMEWORK_COUNT
 
 /* Formats that are not read come first, since some of them have keys of Trainer beside their own. Sources: the
  * configuration classes and examples of each program, in 2026: axolotl/utils/schemas, verl/trainer/config,

@@ -1,7 +1,6 @@
-/* predict/launch/formats.h: of which program a launch file is, to judge by what only that program's files have.
- *
- * A format that is read has a table of settings (launch_table()). Others are known by name only: their files share keys
- * with the formats that are read, so that without these rows they would be read as something else. */
+/* predict/launch/formats.h: recognises which program a launch file is for, by what only the files of that program have.
+ * A format that is read has a table of settings (launch_table()). Others are known only by name: their files share keys
+ * with formats that are read, and would be read as one of these without the rows here. */
 #ifndef PREDICT_LAUNCH_FORMATS_H
 #define PREDICT_LAUNCH_FORMATS_H
 
@@ -10,13 +9,13 @@
 
 struct launch_format {
     const char *name; /* "Axolotl" */
-    /* whose table reads it; LAUNCH_TABLE: the format is the first member of a struct launch_table_file;
-     * LAUNCH_FRAMEWORKS: it is not read */
+    /* the framework whose table reads the format; LAUNCH_TABLE_FILE: the format is the first member of a struct
+     * launch_table_file; LAUNCH_FRAMEWORK_COUNT: it is not read */
     enum launch_framework framework;
     /* Lists, separated by blanks; NULL: none. A '.' or '*' at the end of an entry stands for anything after it. An
      * entry "name=value" of the first two needs that value, where '*' at either end stands for anything. */
-    const char *keys;        /* of files, and of arguments "key=value" */
-    const char *arguments;   /* of commands, with their dashes */
+    const char *keys;        /* keys of files, and of arguments "key=value" */
+    const char *arguments;   /* arguments of commands, with their dashes */
     const char *programs;    /* commands, files of programs, and first parts of modules' names */
     const char *use_instead; /* what to give instead of a file that is not read */
 };

@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* True if an entry of size bytes is the name, or begins it and ends in '.' or '*'. */
-static bool is_entry(const char *entry, size_t size, const char *name)
+static bool entry_matches(const char *entry, size_t size, const char *name)
 {
     if (size == 0)
         return false; /* of two blanks, or of "=value" */
@@ -18,8 +18,8 @@ static bool is_listed(const char *list, const char *name, const char *value)
 {
     while (list != NULL && *list != '\0') {
         size_t size = strcspn(list, " "), equals = strcspn(list, "=");
-        if (equals >= size ? is_entry(list, size, name)
-                           : value != NULL && is_entry(list, equals, name) &&
+        if (equals >= size ? entry_matches(list, size, name)
+                           : value != NULL && entry_matches(list, equals, name) &&
                                  launch_is_pattern_of(list + equals + 1, size - equals - 1, value))
             return true;
         list += size + (list[size] == ' ');
@@ -40,17 +40,17 @@ static bool has_key_of(const struct launch_format *format, const struct settings
 }
 
 /* Returns the framework of which a format is another engine; NULL: of none. */
-static const char *engine_of(const struct launch_format *format)
+static const char *framework_of_engine(const struct launch_format *format)
 {
-    return format->framework == LAUNCH_TABLE
-               ? ((const struct launch_table_file *)(const void *)format)->of
+    return format->framework == LAUNCH_TABLE_FILE
+               ? ((const struct launch_table_file *)(const void *)format)->engine_of
                : NULL;
 }
 
 /* Returns the i-th format in the order in which they are tried; NULL: there are fewer. */
 static const struct launch_format *format_at(const struct launch *launch, size_t i)
 {
-    size_t tables = launch->tables == NULL ? 0 : launch->tables->count;
+    size_t tables = launch->tables == NULL ? 0 : launch->tables->file_count;
     if (i < tables)
         return &launch->tables->file[tables - 1 - i]->format;
     size_t count;
@@ -73,7 +73,7 @@ const struct launch_format *launch_format_engine(const struct launch *launch,
 {
     const struct launch_format *engine;
     for (size_t f = 0; format != NULL && (engine = format_at(launch, f)) != NULL; f++) {
-        const char *of = engine_of(engine);
+        const char *of = framework_of_engine(engine);
         if (of != NULL && strcmp(of, format->name) == 0 && has_key_of(engine, settings))
             return engine;
     }
@@ -99,7 +99,7 @@ const struct launch_format *launch_format_of_command(const struct launch *launch
                                                      const struct shell_command *command,
                                                      size_t words)
 {
-    for (size_t i = 0; i < command->count && (i < words || i == 0); i++) {
+    for (size_t i = 0; i < command->word_count && (i < words || i == 0); i++) {
         const char *before = i > 0 ? command->word[i - 1].text : "";
         bool module = strcmp(before, "-m") == 0 || strcmp(before, "--module") == 0;
         if (i > 0 && i + 1 != words && !module)

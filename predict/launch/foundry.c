@@ -4,29 +4,29 @@
 
 #include <string.h>
 
-#define ALSO LAUNCH_ALSO_SETS
-#define IGNORED LAUNCH_IGNORED, LAUNCH_TEXT, LAUNCH_FIELDS, NULL, NULL
-#define UNMODELLED LAUNCH_UNMODELLED, LAUNCH_TEXT, LAUNCH_FIELDS
+#define ALSO LAUNCH_ALIAS_OF_FIELD
+#define IGNORED LAUNCH_IGNORED, LAUNCH_TEXT, LAUNCH_FIELD_COUNT, NULL, NULL
+#define UNMODELLED LAUNCH_UNMODELLED, LAUNCH_TEXT, LAUNCH_FIELD_COUNT
 
 /* clang-format off */
 static const struct launch_row rows[] = {
-    {"max_seq_len",                  ALSO, LAUNCH_COUNT,  LAUNCH_SEQ, NULL, NULL},
-    {"variables.max_seq_len",        ALSO, LAUNCH_COUNT,  LAUNCH_SEQ, NULL, NULL},
+    {"max_seq_len",                  ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_SEQ, NULL, NULL},
+    {"variables.max_seq_len",        ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_SEQ, NULL, NULL},
     {"model.name",                   ALSO, LAUNCH_TEXT,   LAUNCH_FLAVOR, NULL, NULL},
     {"model.pretrained_model_name_or_path", ALSO, LAUNCH_TEXT, LAUNCH_MODEL, NULL, NULL},
-    {"model.d_model",                ALSO, LAUNCH_COUNT,  LAUNCH_HIDDEN, NULL, NULL},
-    {"model.n_heads",                ALSO, LAUNCH_COUNT,  LAUNCH_HEADS, NULL, NULL},
-    {"model.n_layers",               ALSO, LAUNCH_COUNT,  LAUNCH_LAYERS, NULL, NULL},
-    {"model.expansion_ratio",        ALSO, LAUNCH_COUNT,  LAUNCH_FFN, NULL, NULL},
-    {"model.vocab_size",             ALSO, LAUNCH_COUNT,  LAUNCH_VOCAB, NULL, NULL},
+    {"model.d_model",                ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_HIDDEN, NULL, NULL},
+    {"model.n_heads",                ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_HEADS, NULL, NULL},
+    {"model.n_layers",               ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_LAYERS, NULL, NULL},
+    {"model.expansion_ratio",        ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_FFN, NULL, NULL},
+    {"model.vocab_size",             ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_VOCAB, NULL, NULL},
     {"model.no_bias",                ALSO, LAUNCH_SWITCH, LAUNCH_NO_BIAS, NULL, NULL},
     {"model.attn_config.attn_impl",  ALSO, LAUNCH_TEXT,   LAUNCH_ATTENTION, NULL, NULL},
-    {"model.attn_config.kv_n_heads", ALSO, LAUNCH_COUNT,  LAUNCH_KV_HEADS, NULL, NULL},
+    {"model.attn_config.kv_n_heads", ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_KV_HEADS, NULL, NULL},
     {"model.attn_config.rope",       ALSO, LAUNCH_SWITCH, LAUNCH_ROPE, NULL, NULL},
     {"model.attn_config.alibi",      ALSO, LAUNCH_SWITCH, LAUNCH_ALIBI, NULL, NULL},
     {"model.attn_config.qk_ln",      ALSO, LAUNCH_SWITCH, LAUNCH_QK_NORM, NULL, NULL},
-    {"global_train_batch_size",      ALSO, LAUNCH_COUNT,  LAUNCH_GLOBAL_BATCH, NULL, NULL},
-    {"device_train_microbatch_size", ALSO, LAUNCH_COUNT,  LAUNCH_MICRO_BATCH, NULL, NULL},
+    {"global_train_batch_size",      ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_GLOBAL_BATCH, NULL, NULL},
+    {"device_train_microbatch_size", ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_MICRO_BATCH, NULL, NULL},
     {"precision",                    ALSO, LAUNCH_TEXT,   LAUNCH_DTYPE, NULL, NULL},
     {"fsdp_config.sharding_strategy", ALSO, LAUNCH_TEXT,  LAUNCH_SHARDING, NULL, NULL},
     {"fsdp_config.activation_checkpointing", ALSO, LAUNCH_SWITCH, LAUNCH_CHECKPOINTS, NULL, NULL},
@@ -35,7 +35,7 @@ static const struct launch_row rows[] = {
     {"model.loss_fn",                UNMODELLED, "the fused cross entropy is predicted", "fused_crossentropy"},
     {"model.attn_config.*",          UNMODELLED, "a detail of attention", NULL},
     {"model.ffn_config.*",           UNMODELLED, "another feed-forward part than the usual one: not alike", NULL},
-    {"model.peft_config.peft_type",  LAUNCH_SETS, LAUNCH_TEXT, LAUNCH_ADAPTER, NULL, NULL},
+    {"model.peft_config.peft_type",  LAUNCH_SETS_FIELD, LAUNCH_TEXT, LAUNCH_ADAPTER, NULL, NULL},
     {"model.peft_config*",           UNMODELLED, "a detail of adapters: all weights are trained here", NULL},
     {"fsdp_config.mixed_precision",  UNMODELLED, "mixed precision DEFAULT is predicted: gradients are reduced in fp32", "DEFAULT"},
     {"fsdp_config.device_mesh",      UNMODELLED, "shards within part of the ranks: --shard says them", NULL},
@@ -65,78 +65,78 @@ static const struct launch_row rows[] = {
     {"icl_*", IGNORED}, {"python_log_level", IGNORED},
 };
 /* clang-format on */
-const struct launch_table launch_foundry_table = {.row = rows, .count = ARRAY_LEN(rows)};
+const struct launch_table launch_foundry_table = {.row = rows, .row_count = ARRAY_LEN(rows)};
 
 /* Adds the option "model". MPT has LayerNorm, GELU and a tied head; its positions are rotary, learned or ALiBi. */
-static enum status model_options(struct launch *l, struct launch_given given, struct diag *diag)
+static enum status add_model_options(struct launch *l, struct launch_given given, struct diag *diag)
 {
-    if (launch_has_option(l, "model") || !launch_said(l, LAUNCH_HIDDEN))
-        return launch_model_named(l, given);
-    struct transformer m = {.layers = launch_count(l, LAUNCH_LAYERS, 0),
-                            .hidden = launch_count(l, LAUNCH_HIDDEN, 0),
-                            .heads = launch_count(l, LAUNCH_HEADS, 0),
-                            .vocab = launch_count(l, LAUNCH_VOCAB, 50368)};
+    if (launch_has_option(l, "model") || !launch_has_field(l, LAUNCH_HIDDEN))
+        return launch_add_named_model(l, given);
+    struct transformer m = {.layers = launch_count_or(l, LAUNCH_LAYERS, 0),
+                            .hidden = launch_count_or(l, LAUNCH_HIDDEN, 0),
+                            .heads = launch_count_or(l, LAUNCH_HEADS, 0),
+                            .vocab = launch_count_or(l, LAUNCH_VOCAB, 50368)};
     if (m.layers < 1 || m.hidden < 1 || m.heads < 1 || m.hidden > 1 << 20)
-        return launch_bad(l, LAUNCH_HIDDEN, diag,
-                          "a model needs d_model, n_heads and n_layers of at least 1");
-    bool biases = !launch_on(l, LAUNCH_NO_BIAS), alibi = launch_on(l, LAUNCH_ALIBI);
-    m.kv_heads = launch_count(l, LAUNCH_KV_HEADS, m.heads);
+        return launch_field_error(l, LAUNCH_HIDDEN, diag,
+                                  "a model needs d_model, n_heads and n_layers of at least 1");
+    bool biases = !launch_is_on(l, LAUNCH_NO_BIAS), alibi = launch_is_on(l, LAUNCH_ALIBI);
+    m.kv_heads = launch_count_or(l, LAUNCH_KV_HEADS, m.heads);
     m.head_dim = m.hidden / m.heads;
-    m.ffn = m.hidden * launch_count(l, LAUNCH_FFN, 4);
+    m.ffn = m.hidden * launch_count_or(l, LAUNCH_FFN, 4);
     m.activation = ACTIVATION_GELU;
     m.norm = NORM_LAYERNORM;
     m.norm_eps = 1e-5;
     m.bias_qkv = m.bias_o = m.bias_ffn = biases;
     m.tied_head = true;
-    m.positions = launch_on(l, LAUNCH_ROPE) ? POSITIONS_ROPE
-                  : alibi                   ? POSITIONS_NONE
-                                            : POSITIONS_LEARNED;
+    m.positions = launch_is_on(l, LAUNCH_ROPE) ? POSITIONS_ROPE
+                  : alibi                      ? POSITIONS_NONE
+                                               : POSITIONS_LEARNED;
     m.rope_theta = 10000;
-    m.max_positions = launch_count(l, LAUNCH_SEQ, 2048);
+    m.max_positions = launch_count_or(l, LAUNCH_SEQ, 2048);
     if (alibi)
-        launch_remark_on(
+        launch_remark_on_field(
             l, REMARK_UNMODELLED, LAUNCH_ALIBI,
             "ALiBi adds a bias to scores: attention without it is predicted, which takes "
             "a few percent of attention less");
-    return launch_model_option(l, &m, true, diag);
+    return launch_add_model_option(l, &m, true, diag);
 }
 
 enum status launch_foundry_options(struct launch *l, struct launch_given given, struct diag *diag)
 {
-    enum status status = model_options(l, given, diag);
+    enum status status = add_model_options(l, given, diag);
     if (status != STATUS_OK)
         return status;
-    launch_degree_options(l, (struct launch_degrees){.tp = 1, .pp = 1, .cp = 1, .hp = 1});
-    launch_option(l, LAUNCH_FIELDS, "profile", "fsdp1");
-    launch_option(l, LAUNCH_SHARDING, "weights",
-                  launch_is(l, LAUNCH_SHARDING, "NO_SHARD")       ? "replicated"
-                  : launch_is(l, LAUNCH_SHARDING, "HYBRID_SHARD") ? "hsdp"
-                                                                  : "zero3");
-    if (launch_is(l, LAUNCH_SHARDING,
-                  "SHARD_GRAD_OP")) /* parameters stay gathered for the backward */
-        launch_option(l, LAUNCH_SHARDING, "reshard", "never");
-    if (launch_said(l, LAUNCH_SEQ))
-        launch_option_count(l, LAUNCH_SEQ, "seq", launch_count(l, LAUNCH_SEQ, 0));
-    if (launch_said(l, LAUNCH_GLOBAL_BATCH))
-        launch_option_count(l, LAUNCH_GLOBAL_BATCH, "batch",
-                            launch_count(l, LAUNCH_GLOBAL_BATCH, 0));
-    if (launch_count(l, LAUNCH_MICRO_BATCH, 1) > 1)
-        launch_option_count(l, LAUNCH_MICRO_BATCH, "micro-batch",
-                            launch_count(l, LAUNCH_MICRO_BATCH, 1));
-    launch_option(l, LAUNCH_CHECKPOINTS, "activations",
-                  !launch_on(l, LAUNCH_CHECKPOINTS)       ? "keep"
-                  : launch_on(l, LAUNCH_CHECKPOINTS_HOST) ? "offload"
-                                                          : "full");
-    launch_option(l, LAUNCH_DTYPE, "dtype",
-                  launch_is(l, LAUNCH_DTYPE, "fp32")       ? "f32"
-                  : launch_is(l, LAUNCH_DTYPE, "amp_fp16") ? "f16"
-                                                           : "bf16");
-    if (launch_is(l, LAUNCH_ATTENTION, "triton"))
-        launch_option(l, LAUNCH_ATTENTION, "attention", "triton");
-    else if (launch_is(l, LAUNCH_ATTENTION, "flash"))
-        launch_option(l, LAUNCH_ATTENTION, "attention", "fa2");
-    else if (launch_said(l, LAUNCH_ATTENTION))
-        launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_ATTENTION,
-                         "fused kernels are predicted: without them scores go to memory");
+    launch_add_degree_options(l, (struct launch_degrees){.tp = 1, .pp = 1, .cp = 1, .hp = 1});
+    launch_add_option(l, LAUNCH_FIELD_COUNT, "profile", "fsdp1");
+    launch_add_option(l, LAUNCH_SHARDING, "weights",
+                      launch_text_is(l, LAUNCH_SHARDING, "NO_SHARD")       ? "replicated"
+                      : launch_text_is(l, LAUNCH_SHARDING, "HYBRID_SHARD") ? "hsdp"
+                                                                           : "zero3");
+    if (launch_text_is(l, LAUNCH_SHARDING,
+                       "SHARD_GRAD_OP")) /* parameters stay gathered for the backward */
+        launch_add_option(l, LAUNCH_SHARDING, "reshard", "never");
+    if (launch_has_field(l, LAUNCH_SEQ))
+        launch_add_count_option(l, LAUNCH_SEQ, "seq", launch_count_or(l, LAUNCH_SEQ, 0));
+    if (launch_has_field(l, LAUNCH_GLOBAL_BATCH))
+        launch_add_count_option(l, LAUNCH_GLOBAL_BATCH, "batch",
+                                launch_count_or(l, LAUNCH_GLOBAL_BATCH, 0));
+    if (launch_count_or(l, LAUNCH_MICRO_BATCH, 1) > 1)
+        launch_add_count_option(l, LAUNCH_MICRO_BATCH, "micro-batch",
+                                launch_count_or(l, LAUNCH_MICRO_BATCH, 1));
+    launch_add_option(l, LAUNCH_CHECKPOINTS, "activations",
+                      !launch_is_on(l, LAUNCH_CHECKPOINTS)       ? "keep"
+                      : launch_is_on(l, LAUNCH_CHECKPOINTS_HOST) ? "offload"
+                                                                 : "full");
+    launch_add_option(l, LAUNCH_DTYPE, "dtype",
+                      launch_text_is(l, LAUNCH_DTYPE, "fp32")       ? "f32"
+                      : launch_text_is(l, LAUNCH_DTYPE, "amp_fp16") ? "f16"
+                                                                    : "bf16");
+    if (launch_text_is(l, LAUNCH_ATTENTION, "triton"))
+        launch_add_option(l, LAUNCH_ATTENTION, "attention", "triton");
+    else if (launch_text_is(l, LAUNCH_ATTENTION, "flash"))
+        launch_add_option(l, LAUNCH_ATTENTION, "attention", "fa2");
+    else if (launch_has_field(l, LAUNCH_ATTENTION))
+        launch_remark_on_field(l, REMARK_UNMODELLED, LAUNCH_ATTENTION,
+                               "fused kernels are predicted: without them scores go to memory");
     return STATUS_OK;
 }

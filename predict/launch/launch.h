@@ -25,16 +25,16 @@ enum launch_field {
 #define LAUNCH_FIELD(id, name, kind) LAUNCH_##id,
 #include "predict/launch/launch_fields.def"
 #undef LAUNCH_FIELD
-    LAUNCH_FIELDS
+    LAUNCH_FIELD_COUNT
 };
 
 struct launch_value {
-    bool is_given;    /* a file gives the field */
-    bool is_implied;  /* only another setting implies it, or the framework's default */
-    int64_t count;    /* also switches: 0 or 1 */
-    double number;    /* also counts */
-    const char *text; /* as it was written */
-    const char *name; /* of the setting */
+    bool is_given;            /* a file gives the field */
+    bool is_implied;          /* only another setting implies it, or the framework's default */
+    int64_t whole_number;     /* also switches: 0 or 1 */
+    double real_number;       /* also counts */
+    const char *text;         /* the value as the file has it */
+    const char *setting_name; /* the name of the setting that gives the field */
     struct loc at;
 };
 
@@ -42,44 +42,47 @@ enum launch_framework {
     LAUNCH_TORCHTITAN,
     LAUNCH_MEGATRON,
     LAUNCH_DEEPSPEED_JSON,
-    LAUNCH_MEGATRON_DEEPSPEED, /* the arguments */
+    LAUNCH_MEGATRON_DEEPSPEED, /* the arguments of Megatron-DeepSpeed */
     LAUNCH_ACCELERATE,
     LAUNCH_TRAINER, /* TRL's scripts, and others of Hugging Face's Trainer */
     LAUNCH_FOUNDRY,
-    LAUNCH_TABLE, /* a framework of a table file (launch/NAME.csv) */
+    LAUNCH_TABLE_FILE, /* a framework of a table file (launch/NAME.csv) */
     LAUNCH_LAUNCHER, /* torchrun, deepspeed, accelerate launch, srun; DeepSpeed's arguments of any program */
-    LAUNCH_FRAMEWORKS
+    LAUNCH_FRAMEWORK_COUNT
 };
 
 enum launch_kind {
-    LAUNCH_COUNT,
-    LAUNCH_SWITCH,   /* a flag, or true and false */
-    LAUNCH_PRESENCE, /* a switch that is on if the setting is given, whatever its value */
-    LAUNCH_NUMBER,
+    LAUNCH_WHOLE_NUMBER,
+    LAUNCH_SWITCH,      /* a flag, or true and false */
+    LAUNCH_ON_IF_GIVEN, /* a switch that is on if the setting is given, whatever its value */
+    LAUNCH_REAL_NUMBER,
     LAUNCH_TEXT
 };
 
 enum launch_use {
-    LAUNCH_SETS,       /* the field; launch_print() writes it */
-    LAUNCH_ALSO_SETS,  /* the field: another name of it, which is only read */
+    LAUNCH_SETS_FIELD, /* the setting fills its field; launch_print() writes the setting */
+    /* the setting is another name of one that fills the field; it is only read */
+    LAUNCH_ALIAS_OF_FIELD,
     LAUNCH_IGNORED,    /* no effect on a step */
     LAUNCH_UNMODELLED, /* `note` says what it does, and how much it may matter */
 };
 
 struct launch_row {
-    const char *name; /* a '*' at its end stands for anything */
+    const char *setting_pattern; /* a '*' at its end stands for anything */
     enum launch_use use;
     enum launch_kind kind;
     enum launch_field field;
     const char *note;
-    /* UNMODELLED: values that are what is predicted, separated by blanks; NULL: those that switch it off */
-    const char *default_value;
+    /* of LAUNCH_UNMODELLED: the values with which a run does what is predicted, separated by blanks; NULL: those that
+     * switch the setting off */
+    const char *predicted_values;
 };
 
 struct launch_table {
     const struct launch_row *row;
-    size_t count;
-    const struct launch_table *shared_rows; /* rows that another framework has too; NULL: none */
+    size_t row_count;
+    /* the rows that the framework shares with another one; NULL: none */
+    const struct launch_table *shared_rows;
 };
 const struct launch_table *launch_table(enum launch_framework framework);
 
@@ -88,9 +91,9 @@ enum launch_remark_kind {
     REMARK_ASSUMED,
     REMARK_UNMODELLED,
     REMARK_UNKNOWN,
-    REMARK_OPEN, /* its value is known only when the script runs */
+    REMARK_KNOWN_IN_RUN_ONLY, /* its value is known only when the script runs */
     REMARK_IGNORED,
-    REMARK_KINDS
+    REMARK_KIND_COUNT
 };
 
 struct launch_remark {
@@ -101,9 +104,10 @@ struct launch_remark {
 };
 
 struct launch_option {
-    const char *name, *value; /* of the command: "seq", "8192"; a flag: NULL */
-    struct loc at;            /* where it is from */
-    bool is_implied;          /* a setting that says it itself counts more */
+    const char *name, *value; /* an option of the command: "seq" and "8192"; value NULL: a flag */
+    struct loc at;            /* the place of the setting that it comes from */
+    /* another setting implies it, so a setting that gives it directly replaces it */
+    bool is_implied;
 };
 
 enum { LAUNCH_OPTIONS_MAX = 64 };
@@ -117,25 +121,30 @@ struct launch {
     struct arena arena;
     /* table files; the caller's, or those of the shipped data if it sets none */
     const struct launch_tables *tables;
-    struct launch_tables *own_tables; /* NULL: the caller set them */
-    /* of the framework of a file that was read; NULL: none */
-    const struct launch_table_file *table;
-    struct launch_value value[LAUNCH_FIELDS];
-    bool has_framework[LAUNCH_FRAMEWORKS]; /* which kinds of files were read */
-    struct launch_remark *remark;          /* heap */
-    size_t remarks, remark_capacity;
+    /* tables that were loaded from the shipped data; NULL: the caller set `tables` */
+    struct launch_tables *loaded_tables;
+    /* the table file of the framework whose file was read; NULL: it has none */
+    const struct launch_table_file *table_file;
+    struct launch_value field_value[LAUNCH_FIELD_COUNT];
+    bool has_framework[LAUNCH_FRAMEWORK_COUNT]; /* which kinds of files were read */
+    struct launch_remark *remark;               /* heap */
+    size_t remark_count, remark_capacity;
     struct launch_option option[LAUNCH_OPTIONS_MAX];
-    size_t options;
+    size_t option_count;
     const struct table_row *newest_row,
-        *oldest_row; /* rows of settings that the framework has since the latest, and until the
-                                              * earliest of its versions; NULL: no row says one */
-    struct launch_option direct[LAUNCH_OPTIONS_MAX]; /* that rows of a table file name themselves */
-    size_t directs;
-    struct text comments; /* of launch_print(): lines before the settings */
-    const char *folder;   /* of the file that launch_read() reads; NULL: it reads none */
-    const char *file[8];  /* settings files that it names, which are read after it */
-    size_t files;
-    bool reading_named_file; /* such a file is read: what is said already counts more */
+        /* newest_row: the row whose `since` is the latest version; oldest_row: the row whose `until` is the earliest
+         * version; NULL: no row gives a version */
+        *oldest_row;
+    /* options that rows of a table file give without a field */
+    struct launch_option table_option[LAUNCH_OPTIONS_MAX];
+    size_t table_option_count;
+    struct text printed_comments; /* lines that launch_print() writes before the settings */
+    /* the folder of the file that launch_read() reads; NULL: it reads none */
+    const char *script_folder;
+    const char *named_file[8]; /* settings files that the script names, which are read after it */
+    size_t named_file_count;
+    /* a named file is being read: fields that are set already are kept */
+    bool is_reading_named_file;
 };
 
 void launch_release(struct launch *launch);
@@ -156,21 +165,22 @@ enum status launch_read_text(struct launch *launch, const char *name, const char
 bool launch_is_path(const char *path);
 
 /* Returns the number of GPUs on which the launcher starts ranks; 0: it does not say. */
-int64_t launch_gpus(const struct launch *launch);
+int64_t launch_gpu_count(const struct launch *launch);
 
-/* Facts that the caller knows beside the files. */
+/* What the caller knows in addition to the files. */
 struct launch_given {
-    int64_t gpus;  /* 0: not known */
-    bool as_dense; /* take a mixture of experts as a dense model of its active parameters */
-    bool model;    /* the caller has a model: files need not name one */
-    bool vocab;    /* the caller has the model's vocabulary */
-    bool length;   /* the caller has the tokens of a sequence */
+    int64_t gpu_count;   /* 0: not known */
+    bool as_dense;       /* take a mixture of experts as a dense model of its active parameters */
+    bool has_model;      /* the caller has a model: files need not name one */
+    bool has_vocabulary; /* the caller has the model's vocabulary */
+    bool has_length;     /* the caller has the tokens of a sequence */
     const char *model_name; /* the caller's model; NULL: it has none */
     double gpu_bytes;       /* memory of a GPU, as CUDA reports it; 0: not known */
 };
 
 /* Fills launch->option with the options that mean the same as the settings that were read. */
-enum status launch_options(struct launch *launch, struct launch_given given, struct diag *diag);
+enum status launch_make_options(struct launch *launch, struct launch_given given,
+                                struct diag *diag);
 
 /* ---- writing ---- */
 

@@ -38,7 +38,7 @@ static const char *put_open_word(struct text *out, const char *text)
 
 /* Appends JSON whose values only a run knows in part ("stage": $1) as JSON in which these values are strings that hold
  * the marks of open parts. */
-static void put_json(struct text *out, const char *text)
+static void put_json_with_marks(struct text *out, const char *text)
 {
     bool string = false;
     text_puts(out, "");
@@ -61,14 +61,16 @@ static const char *base_name(const char *path)
     return slash == NULL ? path : slash + 1;
 }
 
-/* Whether the command that starts the training names no configuration of DeepSpeed, a document's file, or another. */
-enum named { NAMED_OTHER, NAMED_NONE, NAMED_THIS };
+/* Which configuration of DeepSpeed the command that starts the training names: another file, none, or the file of this
+ * document. */
+enum document_naming { NAMED_OTHER, NAMED_NONE, NAMED_THIS };
 
-static enum named is_named(const struct launch *launch, const struct shell_document *document)
+static enum document_naming naming_of_document(const struct launch *launch,
+                                               const struct shell_document *document)
 {
-    if (!launch_said(launch, LAUNCH_DEEPSPEED_CONFIG) || document->file == NULL)
+    if (!launch_has_field(launch, LAUNCH_DEEPSPEED_CONFIG) || document->file == NULL)
         return launch->has_framework[LAUNCH_MEGATRON] ? NAMED_OTHER : NAMED_NONE;
-    const char *path = launch_text(launch, LAUNCH_DEEPSPEED_CONFIG);
+    const char *path = launch_field_text(launch, LAUNCH_DEEPSPEED_CONFIG);
     return strcmp(base_name(path), base_name(document->file)) == 0 ? NAMED_THIS : NAMED_OTHER;
 }
 
@@ -78,7 +80,7 @@ static enum status read_document(struct launch *launch, const char *name,
                                  const struct shell_document *document, bool *taken,
                                  struct diag *diag)
 {
-    enum named named = is_named(launch, document);
+    enum document_naming named = naming_of_document(launch, document);
     struct settings settings = {0};
     struct text lines = {0}; /* so that messages name the lines of the script */
     *taken = false;
@@ -86,13 +88,13 @@ static enum status read_document(struct launch *launch, const char *name,
         return STATUS_OK;
     for (uint32_t line = 1; line < document->line; line++)
         text_putc(&lines, '\n');
-    put_json(&lines, document->text);
+    put_json_with_marks(&lines, document->text);
     enum status status = settings_read_json(&settings, name, lines.data, lines.size,
                                             named == NAMED_THIS ? diag : NULL);
     const struct launch_format *format = launch_format_of(launch, &settings);
     if (status == STATUS_OK && format != NULL && format->framework == LAUNCH_DEEPSPEED_JSON) {
         *taken = true;
-        status = launch_take(launch, LAUNCH_DEEPSPEED_JSON, &settings, diag);
+        status = launch_set_fields(launch, LAUNCH_DEEPSPEED_JSON, &settings, diag);
     } else if (status == STATUS_OK && named == NAMED_THIS) {
         status =
             diag_error(diag, (struct loc){.name = name, .line = document->line}, STATUS_BAD_INPUT,
@@ -110,14 +112,14 @@ enum status launch_read_documents(struct launch *launch, const char *name,
                                   const struct shell_script *script, struct diag *diag)
 {
     enum status status = STATUS_OK;
-    for (size_t i = 0; i < script->documents && status == STATUS_OK; i++) {
+    for (size_t i = 0; i < script->document_count && status == STATUS_OK; i++) {
         const struct shell_document *document = &script->document[i];
         bool taken = false;
         if (document->text[strspn(document->text, " \t\r\n")] == '{')
             status = read_document(launch, name, document, &taken, diag);
         if (status == STATUS_OK && !taken)
-            launch_remark(launch, REMARK_IGNORED, "here-document",
-                          (struct loc){.name = name, .line = document->line}, "%s", "");
+            launch_add_remark_printf(launch, REMARK_IGNORED, "here-document",
+                                     (struct loc){.name = name, .line = document->line}, "%s", "");
     }
     return status;
 }

@@ -35,20 +35,20 @@ static int64_t count_included(const char *nodes)
     return count;
 }
 
-int64_t launch_gpus(const struct launch *launch)
+int64_t launch_gpu_count(const struct launch *launch)
 {
     const int64_t most = 1 << 20; /* more than any cluster has here */
-    const char *visible = launch_text(launch, LAUNCH_VISIBLE);
-    int64_t nodes = launch_count(launch, LAUNCH_NODES, 1), gpus = 0;
-    if (launch_said(launch, LAUNCH_PROCESSES))
-        gpus = launch_count(launch, LAUNCH_PROCESSES, 0);
-    else if (launch_said(launch, LAUNCH_DEVICES))
-        gpus = count_included(launch_text(launch, LAUNCH_DEVICES));
-    else if (launch_said(launch, LAUNCH_GPUS_A_NODE))
-        gpus = nodes * launch_count(launch, LAUNCH_GPUS_A_NODE, 0);
-    else if (launch_said(launch, LAUNCH_TASKS))
-        gpus = launch_count(launch, LAUNCH_TASKS, 0);
-    else if (launch_said(launch, LAUNCH_VISIBLE))
+    const char *visible = launch_field_text(launch, LAUNCH_VISIBLE);
+    int64_t nodes = launch_count_or(launch, LAUNCH_NODES, 1), gpus = 0;
+    if (launch_has_field(launch, LAUNCH_PROCESSES))
+        gpus = launch_count_or(launch, LAUNCH_PROCESSES, 0);
+    else if (launch_has_field(launch, LAUNCH_DEVICES))
+        gpus = count_included(launch_field_text(launch, LAUNCH_DEVICES));
+    else if (launch_has_field(launch, LAUNCH_GPUS_A_NODE))
+        gpus = nodes * launch_count_or(launch, LAUNCH_GPUS_A_NODE, 0);
+    else if (launch_has_field(launch, LAUNCH_TASKS))
+        gpus = launch_count_or(launch, LAUNCH_TASKS, 0);
+    else if (launch_has_field(launch, LAUNCH_VISIBLE))
         gpus = nodes * count_devices(visible, strlen(visible));
     return gpus < 0 ? 0 : gpus < most ? gpus : most;
 }

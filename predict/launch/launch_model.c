@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 /* True if two models agree in all fields that a file gives. */
-static bool is_same(const struct transformer *a, const struct transformer *b)
+static bool is_same_model(const struct transformer *a, const struct transformer *b)
 {
     return a->layers == b->layers && a->hidden == b->hidden && a->heads == b->heads &&
            a->kv_heads == b->kv_heads && a->head_dim == b->head_dim && a->ffn == b->ffn &&
@@ -42,31 +42,31 @@ static enum status find_preset(struct launch *launch, const struct transformer *
     for (size_t i = 0; i < count && status == STATUS_OK && *found == NULL; i++) {
         struct transformer preset;
         status = transformer_load(&preset, &launch->arena, names[i], NULL, diag);
-        if (status == STATUS_OK && is_same(model, &preset))
+        if (status == STATUS_OK && is_same_model(model, &preset))
             *found = names[i];
     }
     return status;
 }
 
-enum status launch_model_option(struct launch *launch, struct transformer *model, bool has_vocab,
-                                struct diag *diag)
+enum status launch_add_model_option(struct launch *launch, struct transformer *model,
+                                    bool has_vocab, struct diag *diag)
 {
     const char *preset = NULL;
     enum status status = STATUS_OK;
     if (launch_has_option(launch, "model"))
-        return diag_error(diag, launch->value[LAUNCH_LAYERS].at, STATUS_BAD_INPUT,
+        return diag_error(diag, launch->field_value[LAUNCH_LAYERS].at, STATUS_BAD_INPUT,
                           "the sizes of a model are given here and by a second file, %s; leave one "
                           "of them out",
                           launch->option[0].value);
     if (has_vocab && model->proxy_lacks == NULL)
         status = find_preset(launch, model, &preset, diag);
     if (preset != NULL)
-        launch_option(launch, LAUNCH_LAYERS, "model", preset);
+        launch_add_option(launch, LAUNCH_LAYERS, "model", preset);
     if (status != STATUS_OK || preset != NULL)
         return status;
     struct text line = {0};
     transformer_put_line(&line, model, has_vocab);
-    launch_option(launch, LAUNCH_LAYERS, "model", line.data);
+    launch_add_option(launch, LAUNCH_LAYERS, "model", line.data);
     text_release(&line);
     return STATUS_OK;
 }
@@ -83,7 +83,7 @@ const char *launch_hub_path(const struct transformer *model)
             bool same = model->name != NULL && strcmp(hub.preset_or_fields, model->name) == 0;
             if (same == named &&
                 transformer_load(&known, &arena, hub.preset_or_fields, NULL, NULL) == STATUS_OK &&
-                is_same(model, &known))
+                is_same_model(model, &known))
                 found = hub.path;
         }
     }
@@ -91,24 +91,24 @@ const char *launch_hub_path(const struct transformer *model)
     return model->proxy_lacks == NULL ? found : NULL;
 }
 
-enum status launch_model_named(struct launch *launch, struct launch_given given)
+enum status launch_add_named_model(struct launch *launch, struct launch_given given)
 {
-    const char *path = launch_text(launch, LAUNCH_MODEL);
-    if (!launch_said(launch, LAUNCH_MODEL) || launch_has_option(launch, "model"))
+    const char *path = launch_field_text(launch, LAUNCH_MODEL);
+    if (!launch_has_field(launch, LAUNCH_MODEL) || launch_has_option(launch, "model"))
         return STATUS_OK;
     const char *config = arena_printf(&launch->arena, "%s/config.json", path);
     if (access(config, R_OK) == 0) {
-        launch_option(launch, LAUNCH_MODEL, "model", config);
+        launch_add_option(launch, LAUNCH_MODEL, "model", config);
         return STATUS_OK;
     }
     const char *known = hub_model_find(path);
     if (known != NULL) {
-        launch_option(launch, LAUNCH_MODEL, "model", known);
+        launch_add_option(launch, LAUNCH_MODEL, "model", known);
         return STATUS_OK;
     }
-    if (given.model)
+    if (given.has_model)
         return STATUS_OK;
-    launch_remark_on(launch, REMARK_OPEN, LAUNCH_MODEL,
-                     "its sizes are in its config.json: give that with --from or --model");
+    launch_remark_on_field(launch, REMARK_KNOWN_IN_RUN_ONLY, LAUNCH_MODEL,
+                           "its sizes are in its config.json: give that with --from or --model");
     return STATUS_OK;
 }

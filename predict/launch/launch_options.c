@@ -7,100 +7,104 @@
 
 #include <string.h>
 
-void launch_degree_options(struct launch *launch, struct launch_degrees d)
+void launch_add_degree_options(struct launch *launch, struct launch_degrees d)
 {
     bool ring = d.cp > 1, heads = d.hp > 1;
-    const char *strategy = d.fpdt          ? "fpdt"
+    const char *strategy = d.has_fpdt      ? "fpdt"
                            : ring && heads ? "2d"
                            : ring          ? "ring"
                            : heads         ? "ulysses"
                            : d.tp > 1      ? "megatron-sp"
                                            : "local";
-    launch_option(launch, LAUNCH_FIELDS, "strategy", strategy);
+    launch_add_option(launch, LAUNCH_FIELD_COUNT, "strategy", strategy);
     if (d.tp > 1)
-        launch_option_count(launch, LAUNCH_TP, "tp", d.tp);
+        launch_add_count_option(launch, LAUNCH_TP, "tp", d.tp);
     if (d.pp > 1)
-        launch_option_count(launch, LAUNCH_PP, "pp", d.pp);
+        launch_add_count_option(launch, LAUNCH_PP, "pp", d.pp);
     if (ring)
-        launch_option_count(launch, LAUNCH_CP, "cp", d.cp);
-    if (heads || d.fpdt)
-        launch_option_count(launch, launch_said(launch, LAUNCH_SP) ? LAUNCH_SP : LAUNCH_CP, "hp",
-                            d.hp);
+        launch_add_count_option(launch, LAUNCH_CP, "cp", d.cp);
+    if (heads || d.has_fpdt)
+        launch_add_count_option(launch, launch_has_field(launch, LAUNCH_SP) ? LAUNCH_SP : LAUNCH_CP,
+                                "hp", d.hp);
 }
 
-void launch_remark_config(struct launch *launch)
+void launch_remark_unread_config(struct launch *launch)
 {
-    bool implied = launch->value[LAUNCH_ZERO].is_implied; /* by the file's name, which is said */
-    if (launch_said(launch, LAUNCH_DEEPSPEED_CONFIG) &&
+    bool implied =
+        launch->field_value[LAUNCH_ZERO].is_implied; /* by the file's name, which is said */
+    if (launch_has_field(launch, LAUNCH_DEEPSPEED_CONFIG) &&
         !launch->has_framework[LAUNCH_DEEPSPEED_JSON] && !implied &&
-        launch_text(launch, LAUNCH_DEEPSPEED_CONFIG)[0] != '\0')
-        launch_remark_on(launch, REMARK_OPEN, LAUNCH_DEEPSPEED_CONFIG,
-                         "this file is not read by itself: give it with --from");
+        launch_field_text(launch, LAUNCH_DEEPSPEED_CONFIG)[0] != '\0')
+        launch_remark_on_field(launch, REMARK_KNOWN_IN_RUN_ONLY, LAUNCH_DEEPSPEED_CONFIG,
+                               "this file is not read by itself: give it with --from");
 }
 
 /* Adds remarks if neither a file nor an option gives the model, or the tokens of a sequence. */
-static void remark_missing(struct launch *launch, struct launch_given given)
+static void remark_missing_model_or_length(struct launch *launch, struct launch_given given)
 {
-    if (!given.model && !launch_has_option(launch, "model") && !launch_said(launch, LAUNCH_MODEL) &&
-        !launch_said(launch, LAUNCH_FLAVOR) && !launch->has_framework[LAUNCH_TORCHTITAN])
-        launch_remark(launch, REMARK_OPEN, "the model", (struct loc){0},
-                      "no file says it: give its config.json with --from, or --model");
-    if (!given.length && !launch_has_option(launch, "seq"))
-        launch_remark(launch, REMARK_OPEN, "the length", (struct loc){0},
-                      "no file says it: give the tokens of a sequence with --seq");
+    if (!given.has_model && !launch_has_option(launch, "model") &&
+        !launch_has_field(launch, LAUNCH_MODEL) && !launch_has_field(launch, LAUNCH_FLAVOR) &&
+        !launch->has_framework[LAUNCH_TORCHTITAN])
+        launch_add_remark_printf(launch, REMARK_KNOWN_IN_RUN_ONLY, "the model", (struct loc){0},
+                                 "no file says it: give its config.json with --from, or --model");
+    if (!given.has_length && !launch_has_option(launch, "seq"))
+        launch_add_remark_printf(launch, REMARK_KNOWN_IN_RUN_ONLY, "the length", (struct loc){0},
+                                 "no file says it: give the tokens of a sequence with --seq");
 }
 
-/* A sequence of reinforcement learning is a prompt and its answer. */
-static void sum_length(struct launch *launch)
+/* Sets the length of a sequence of reinforcement learning: a prompt and its answer. */
+static void set_sequence_length(struct launch *launch)
 {
-    int64_t prompt = launch_count(launch, LAUNCH_PROMPT, 0);
-    int64_t answer = launch_count(launch, LAUNCH_ANSWER, 0);
-    const struct launch_value *last = &launch->value[LAUNCH_ANSWER];
-    if (launch_said(launch, LAUNCH_SEQ) || prompt <= 0 || answer <= 0)
+    int64_t prompt = launch_count_or(launch, LAUNCH_PROMPT, 0);
+    int64_t answer = launch_count_or(launch, LAUNCH_ANSWER, 0);
+    const struct launch_value *last = &launch->field_value[LAUNCH_ANSWER];
+    if (launch_has_field(launch, LAUNCH_SEQ) || prompt <= 0 || answer <= 0)
         return;
     struct loc at = last->at;
-    const char *name = last->name;
-    launch_say_count(launch, LAUNCH_SEQ, prompt + answer);
-    launch->value[LAUNCH_SEQ].at = at;
-    launch->value[LAUNCH_SEQ].name = name;
+    const char *name = last->setting_name;
+    launch_set_count(launch, LAUNCH_SEQ, prompt + answer);
+    launch->field_value[LAUNCH_SEQ].at = at;
+    launch->field_value[LAUNCH_SEQ].setting_name = name;
 }
 
-/* Says the global batch of a framework of Megatron's family that counts the micro-batches of a data rank. */
-static void sum_batch(struct launch *launch, int64_t gpus)
+/* Sets the global batch of a framework of the family of Megatron that counts the micro-batches of a data rank. */
+static void set_global_batch(struct launch *launch, int64_t gpus)
 {
     static const enum launch_field shared[] = {LAUNCH_TP, LAUNCH_PP, LAUNCH_CP};
-    const int64_t micro = launch_count(launch, LAUNCH_MICRO_BATCH, 1);
-    const int64_t accumulation = launch_count(launch, LAUNCH_ACCUMULATION, 1);
+    const int64_t micro = launch_count_or(launch, LAUNCH_MICRO_BATCH, 1);
+    const int64_t accumulation = launch_count_or(launch, LAUNCH_ACCUMULATION, 1);
     int64_t ranks = 1;
-    if (!launch->has_framework[LAUNCH_TABLE] || launch->table->family != LAUNCH_MEGATRON ||
-        !launch_said(launch, LAUNCH_ACCUMULATION) || launch_said(launch, LAUNCH_GLOBAL_BATCH) ||
-        micro < 1 || micro > 1 << 20 || accumulation < 1 || accumulation > 1 << 20)
+    if (!launch->has_framework[LAUNCH_TABLE_FILE] ||
+        launch->table_file->family != LAUNCH_MEGATRON ||
+        !launch_has_field(launch, LAUNCH_ACCUMULATION) ||
+        launch_has_field(launch, LAUNCH_GLOBAL_BATCH) || micro < 1 || micro > 1 << 20 ||
+        accumulation < 1 || accumulation > 1 << 20)
         return;
     for (size_t i = 0; i < ARRAY_LEN(shared); i++) {
-        const int64_t degree = launch_count(launch, shared[i], 1);
+        const int64_t degree = launch_count_or(launch, shared[i], 1);
         if (degree < 1 || degree > 1 << 10)
             return; /* it is refused later */
         ranks *= degree;
     }
     if (gpus < ranks)
         return;
-    const struct launch_value from = launch->value[LAUNCH_ACCUMULATION];
-    launch_say_count(launch, LAUNCH_GLOBAL_BATCH, micro * accumulation * (gpus / ranks));
-    launch->value[LAUNCH_GLOBAL_BATCH].at = from.at;
-    launch->value[LAUNCH_GLOBAL_BATCH].name = from.name;
+    const struct launch_value from = launch->field_value[LAUNCH_ACCUMULATION];
+    launch_set_count(launch, LAUNCH_GLOBAL_BATCH, micro * accumulation * (gpus / ranks));
+    launch->field_value[LAUNCH_GLOBAL_BATCH].at = from.at;
+    launch->field_value[LAUNCH_GLOBAL_BATCH].setting_name = from.setting_name;
 }
 
-/* Says the micro-batch of a framework that fills micro-batches up to a number of tokens a rank: of sequences as long
- * as the longest, the most that have room and divide those of a rank. */
-static void fill_micro_batch(struct launch *launch, int64_t gpus)
+/* Sets the micro-batch of a framework that fills micro-batches up to a number of tokens of a rank: as many sequences of
+ * the longest length as have room and divide the sequences of a rank. */
+static void set_micro_batch_of_tokens(struct launch *launch, int64_t gpus)
 {
     static const enum launch_field shared[] = {LAUNCH_TP, LAUNCH_PP, LAUNCH_CP, LAUNCH_SP};
-    const int64_t seq = launch_count(launch, LAUNCH_SEQ, 0);
-    int64_t tokens = launch_count(launch, LAUNCH_MICRO_TOKENS, 0), ranks = 1;
-    if (!launch_on(launch, LAUNCH_TOKEN_BATCHES) || seq <= 0 || tokens <= 0)
+    const int64_t seq = launch_count_or(launch, LAUNCH_SEQ, 0);
+    int64_t tokens = launch_count_or(launch, LAUNCH_MICRO_TOKENS, 0), ranks = 1;
+    if (!launch_is_on(launch, LAUNCH_TOKEN_BATCHES) || seq <= 0 || tokens <= 0)
         return;
     for (size_t i = 0; i < ARRAY_LEN(shared); i++) {
-        const int64_t degree = launch_count(launch, shared[i], 1);
+        const int64_t degree = launch_count_or(launch, shared[i], 1);
         if (degree < 1 || degree > 1 << 10)
             return; /* it is refused later */
         ranks *= degree;
@@ -108,91 +112,98 @@ static void fill_micro_batch(struct launch *launch, int64_t gpus)
             tokens *= degree;
     }
     const int64_t data = gpus >= ranks ? gpus / ranks : 1;
-    const int64_t own = launch_count(launch, LAUNCH_GLOBAL_BATCH, 0) *
-                        launch_count(launch, LAUNCH_ANSWERS, 1) / data;
+    const int64_t own = launch_count_or(launch, LAUNCH_GLOBAL_BATCH, 0) *
+                        launch_count_or(launch, LAUNCH_ANSWERS, 1) / data;
     int64_t micro = tokens < seq ? 1 : tokens / seq;
     while (micro > 1 && own > 0 && own % micro != 0)
         micro--;
-    const struct launch_value from = launch->value[LAUNCH_MICRO_TOKENS];
-    launch_say_count(launch, LAUNCH_MICRO_BATCH, micro);
-    launch->value[LAUNCH_MICRO_BATCH].at = from.at;
-    launch->value[LAUNCH_MICRO_BATCH].name = from.name;
-    launch_remark_on(launch, REMARK_ASSUMED, LAUNCH_MICRO_TOKENS,
-                     "micro-batches of %lld sequences as long as the longest", (long long)micro);
+    const struct launch_value from = launch->field_value[LAUNCH_MICRO_TOKENS];
+    launch_set_count(launch, LAUNCH_MICRO_BATCH, micro);
+    launch->field_value[LAUNCH_MICRO_BATCH].at = from.at;
+    launch->field_value[LAUNCH_MICRO_BATCH].setting_name = from.setting_name;
+    launch_remark_on_field(launch, REMARK_ASSUMED, LAUNCH_MICRO_TOKENS,
+                           "micro-batches of %lld sequences as long as the longest",
+                           (long long)micro);
 }
 
 /* Returns whether a file gives a format of 8- or 4-bit products that is not a word for none. */
-static bool names_format(const struct launch *launch, enum launch_field field)
+static bool gives_low_precision_format(const struct launch *launch, enum launch_field field)
 {
-    return launch_said(launch, field) && !launch_is_usual(NULL, launch_text(launch, field));
+    return launch_has_field(launch, field) &&
+           !launch_is_predicted_value(NULL, launch_field_text(launch, field));
 }
 
 /* torchao's converters of linear layers leave experts in 16 bits; another one is of grouped products (torchtitan:
  * quantize.grouped_mm). model NULL: it is not known. */
-static void remark_experts(struct launch *launch, const struct transformer *model)
+static void remark_experts_not_converted(struct launch *launch, const struct transformer *model)
 {
     const enum launch_field from =
-        launch_said(launch, LAUNCH_CONVERTERS) ? LAUNCH_CONVERTERS : LAUNCH_FP8;
-    const char *list = launch_said(launch, from) ? launch_text(launch, from) : "";
+        launch_has_field(launch, LAUNCH_CONVERTERS) ? LAUNCH_CONVERTERS : LAUNCH_FP8;
+    const char *list = launch_has_field(launch, from) ? launch_field_text(launch, from) : "";
     if (model != NULL && model->experts > 0 && launch_has_option(launch, "products") &&
-        !launch_of_family(launch, LAUNCH_MEGATRON) && strstr(list, "grouped") == NULL)
-        launch_remark_on(launch, REMARK_UNMODELLED, from,
-                         "no converter of grouped products: experts multiply in 16 bits, and in 8 "
-                         "here");
+        !launch_has_family(launch, LAUNCH_MEGATRON) && strstr(list, "grouped") == NULL)
+        launch_remark_on_field(
+            launch, REMARK_UNMODELLED, from,
+            "no converter of grouped products: experts multiply in 16 bits, and in 8 "
+            "here");
 }
 
 /* Adds the layers at both ends that multiply in 16 bits (Megatron-LM, get_fp8_context(): first_last_layers_bf16). */
-static void bf16_layers_option(struct launch *launch)
+static void add_bf16_layers_option(struct launch *launch)
 {
-    const int64_t first = launch_count(launch, LAUNCH_BF16_FIRST, 1),
-                  last = launch_count(launch, LAUNCH_BF16_LAST, 1);
+    const int64_t first = launch_count_or(launch, LAUNCH_BF16_FIRST, 1),
+                  last = launch_count_or(launch, LAUNCH_BF16_LAST, 1);
     const int64_t both = first < last ? first : last;
-    if (!launch_on(launch, LAUNCH_BF16_ENDS) || !launch_has_option(launch, "products"))
+    if (!launch_is_on(launch, LAUNCH_BF16_ENDS) || !launch_has_option(launch, "products"))
         return;
     if (both > 0)
-        launch_option_count(launch, LAUNCH_BF16_ENDS, "bf16-layers", both);
+        launch_add_count_option(launch, LAUNCH_BF16_ENDS, "bf16-layers", both);
     if (first != last)
-        launch_remark_on(launch, REMARK_UNMODELLED, LAUNCH_BF16_ENDS,
-                         "%lld first and %lld last layers multiply in 16 bits: the smaller number "
-                         "is predicted at both ends",
-                         (long long)first, (long long)last);
+        launch_remark_on_field(
+            launch, REMARK_UNMODELLED, LAUNCH_BF16_ENDS,
+            "%lld first and %lld last layers multiply in 16 bits: the smaller number "
+            "is predicted at both ends",
+            (long long)first, (long long)last);
 }
 
 /* Adds --products by the framework's name of the recipe of scales. Without a name it is the delayed recipe, the default
  * of Megatron and TransformerEngine. */
-static void products_option(struct launch *launch)
+static void add_products_option(struct launch *launch)
 {
     static const char *const recipes[][2] = {
         {"delayed", "fp8-delayed"}, {"tensorwise", "fp8-tensor"}, {"rowwise", "fp8-row"},
         {"blockwise", "fp8-block"}, {"mxfp8", "mxfp8"},           {"rowwise_with_gw_hp", "fp8-row"},
         {"mxfp8_cublas", "mxfp8"}};
-    bool on = names_format(launch, LAUNCH_FP8);
-    bool said = launch_said(launch, LAUNCH_FP8_RECIPE);
-    if (names_format(launch, LAUNCH_FP4))
-        launch_option(launch, LAUNCH_FP4, "products", "nvfp4");
+    bool on = gives_low_precision_format(launch, LAUNCH_FP8);
+    bool said = launch_has_field(launch, LAUNCH_FP8_RECIPE);
+    if (gives_low_precision_format(launch, LAUNCH_FP4))
+        launch_add_option(launch, LAUNCH_FP4, "products", "nvfp4");
     if (!on)
         return;
     for (size_t i = 0; i < ARRAY_LEN(recipes); i++)
-        if (strcmp(said ? launch_text(launch, LAUNCH_FP8_RECIPE) : "delayed", recipes[i][0]) == 0) {
-            launch_option(launch, LAUNCH_FP8, "products", recipes[i][1]);
+        if (strcmp(said ? launch_field_text(launch, LAUNCH_FP8_RECIPE) : "delayed",
+                   recipes[i][0]) == 0) {
+            launch_add_option(launch, LAUNCH_FP8, "products", recipes[i][1]);
             return;
         }
-    launch_remark_on(launch, REMARK_UNMODELLED, LAUNCH_FP8_RECIPE,
-                     "products in 8 bits by another recipe: bf16 is predicted, whose products take "
-                     "up to twice as long");
+    launch_remark_on_field(
+        launch, REMARK_UNMODELLED, LAUNCH_FP8_RECIPE,
+        "products in 8 bits by another recipe: bf16 is predicted, whose products take "
+        "up to twice as long");
 }
 
-/* Adds the options that rows of a table file name themselves, in place of the family's. */
-static void add_directs(struct launch *launch)
+/* Adds the options that rows of a table file give without a field. They replace those of the family. */
+static void add_table_options(struct launch *launch)
 {
-    for (size_t i = 0; i < launch->directs; i++) {
+    for (size_t i = 0; i < launch->table_option_count; i++) {
         size_t at = 0;
-        while (at < launch->options && strcmp(launch->option[at].name, launch->direct[i].name) != 0)
+        while (at < launch->option_count &&
+               strcmp(launch->option[at].name, launch->table_option[i].name) != 0)
             at++;
-        if (at == launch->options && launch->options < LAUNCH_OPTIONS_MAX)
-            launch->options++;
-        if (at < launch->options)
-            launch->option[at] = launch->direct[i];
+        if (at == launch->option_count && launch->option_count < LAUNCH_OPTIONS_MAX)
+            launch->option_count++;
+        if (at < launch->option_count)
+            launch->option[at] = launch->table_option[i];
     }
 }
 
@@ -201,7 +212,7 @@ static bool load_model(struct transformer *model, const struct launch *launch,
                        struct launch_given given, struct arena *arena)
 {
     const char *name = given.model_name;
-    for (size_t i = 0; i < launch->options && name == NULL; i++)
+    for (size_t i = 0; i < launch->option_count && name == NULL; i++)
         if (strcmp(launch->option[i].name, "model") == 0)
             name = launch->option[i].value;
     return name != NULL && transformer_load(model, arena, name, NULL, NULL) == STATUS_OK;
@@ -209,25 +220,26 @@ static bool load_model(struct transformer *model, const struct launch *launch,
 
 /* Tensor ranks of Transformers gather logits if the head has weights of its own and the vocabulary divides; otherwise
  * they keep their parts here. model NULL: it is not known. */
-static void vocabulary_option(struct launch *launch, const struct transformer *model)
+static void add_vocabulary_option(struct launch *launch, const struct transformer *model)
 {
-    int64_t tp = launch_count(launch, LAUNCH_TP, 1);
-    if (tp <= 1 || model == NULL || !launch_of_family(launch, LAUNCH_TRAINER))
+    int64_t tp = launch_count_or(launch, LAUNCH_TP, 1);
+    if (tp <= 1 || model == NULL || !launch_has_family(launch, LAUNCH_TRAINER))
         return;
     if (!model->tied_head && model->vocab % tp == 0)
-        launch_option(launch, LAUNCH_TP, "vocabulary", "gathered");
+        launch_add_option(launch, LAUNCH_TP, "vocabulary", "gathered");
     else
-        launch_remark_on(launch, REMARK_UNMODELLED, LAUNCH_TP,
-                         "tensor ranks gather whole logits: here each keeps its part of them");
+        launch_remark_on_field(
+            launch, REMARK_UNMODELLED, LAUNCH_TP,
+            "tensor ranks gather whole logits: here each keeps its part of them");
 }
 
 /* Liger's loss and cut cross entropy read whole rows of logits, which tensor ranks do not have here: the profile's loss
  * stays. */
-static void leave_out_fused_loss(struct launch *launch)
+static void drop_fused_loss(struct launch *launch)
 {
     struct launch_option *loss = NULL;
     bool shared = false;
-    for (size_t i = 0; i < launch->options; i++) {
+    for (size_t i = 0; i < launch->option_count; i++) {
         struct launch_option *option = &launch->option[i];
         if (strcmp(option->name, "loss") == 0 &&
             (strcmp(option->value, "fused") == 0 || strcmp(option->value, "cut") == 0))
@@ -236,45 +248,49 @@ static void leave_out_fused_loss(struct launch *launch)
     }
     if (loss == NULL || !shared)
         return;
-    launch_remark(launch, REMARK_UNMODELLED, "--loss fused", loss->at,
-                  "a fused loss reads whole rows of logits, and tensor ranks share the vocabulary "
-                  "here: the loss of the profile is predicted, with its logits in memory");
-    *loss = launch->option[--launch->options];
+    launch_add_remark_printf(
+        launch, REMARK_UNMODELLED, "--loss fused", loss->at,
+        "a fused loss reads whole rows of logits, and tensor ranks share the vocabulary "
+        "here: the loss of the profile is predicted, with its logits in memory");
+    *loss = launch->option[--launch->option_count];
 }
 
-/* A table's framework of Megatron's family may say its data ranks: of these follow the GPUs and the global batch. */
-static void count_replicas(struct launch *launch)
+/* Sets the number of data ranks, where a framework of a table file gives it; the number of GPUs and the global batch
+ * follow from it. */
+static void set_data_ranks(struct launch *launch)
 {
     static const enum launch_field degrees[] = {LAUNCH_DP_SHARD, LAUNCH_TP, LAUNCH_PP, LAUNCH_CP};
-    int64_t ranks = 1, dp = launch_count(launch, LAUNCH_DP_SHARD, 0);
-    if (!launch->has_framework[LAUNCH_TABLE] || launch->table->family != LAUNCH_MEGATRON || dp < 1)
+    int64_t ranks = 1, dp = launch_count_or(launch, LAUNCH_DP_SHARD, 0);
+    if (!launch->has_framework[LAUNCH_TABLE_FILE] ||
+        launch->table_file->family != LAUNCH_MEGATRON || dp < 1)
         return;
     for (size_t i = 0; i < ARRAY_LEN(degrees); i++) {
-        int64_t degree = launch_count(launch, degrees[i], 1);
+        int64_t degree = launch_count_or(launch, degrees[i], 1);
         ranks *= degree < 1 ? 1 : degree;
         if (ranks > 1 << 20)
             return; /* more than any cluster: the degrees are refused later */
     }
-    int64_t micro = launch_count(launch, LAUNCH_MICRO_BATCH, 1);
-    int64_t accumulation = launch_count(launch, LAUNCH_ACCUMULATION, 1);
-    struct launch_value from = launch->value[LAUNCH_DP_SHARD];
-    if (!launch_said(launch, LAUNCH_PROCESSES)) {
-        launch_say_count(launch, LAUNCH_PROCESSES, ranks);
-        launch->value[LAUNCH_PROCESSES].at = from.at;
+    int64_t micro = launch_count_or(launch, LAUNCH_MICRO_BATCH, 1);
+    int64_t accumulation = launch_count_or(launch, LAUNCH_ACCUMULATION, 1);
+    struct launch_value from = launch->field_value[LAUNCH_DP_SHARD];
+    if (!launch_has_field(launch, LAUNCH_PROCESSES)) {
+        launch_set_count(launch, LAUNCH_PROCESSES, ranks);
+        launch->field_value[LAUNCH_PROCESSES].at = from.at;
     }
-    if (!launch_said(launch, LAUNCH_GLOBAL_BATCH) && micro > 0 && micro < 1 << 20 &&
+    if (!launch_has_field(launch, LAUNCH_GLOBAL_BATCH) && micro > 0 && micro < 1 << 20 &&
         accumulation > 0 && accumulation < 1 << 20) {
-        launch_say_count(launch, LAUNCH_GLOBAL_BATCH, micro * accumulation * dp);
-        launch->value[LAUNCH_GLOBAL_BATCH].at = from.at;
-        launch->value[LAUNCH_GLOBAL_BATCH].name = from.name;
+        launch_set_count(launch, LAUNCH_GLOBAL_BATCH, micro * accumulation * dp);
+        launch->field_value[LAUNCH_GLOBAL_BATCH].at = from.at;
+        launch->field_value[LAUNCH_GLOBAL_BATCH].setting_name = from.setting_name;
     }
 }
 
 /* Appends " (15.0 GiB)" for the mark {2P}, the bytes of the parameters at 2 bytes each, or " (47.5 GiB of 79.1 GiB)"
  * for {share}, of a GPU's memory; nothing where these are not known. Returns the text after the mark; NULL: it is
  * none. */
-static const char *put_mark(struct text *out, const char *mark, const struct launch_remark *remark,
-                            double parameters, double gpu_bytes)
+static const char *put_mark_value(struct text *out, const char *mark,
+                                  const struct launch_remark *remark, double parameters,
+                                  double gpu_bytes)
 {
     static const char share[] = "{share}";
     const char *end = strchr(mark, '}'), *value = strrchr(remark->name, ' ');
@@ -302,15 +318,15 @@ static const char *put_mark(struct text *out, const char *mark, const struct lau
 }
 
 /* Puts bytes in place of the marks that notes of tables have. */
-static void put_bytes(struct launch *launch, double parameters, double gpu_bytes)
+static void fill_byte_marks(struct launch *launch, double parameters, double gpu_bytes)
 {
-    for (size_t i = 0; i < launch->remarks; i++) {
+    for (size_t i = 0; i < launch->remark_count; i++) {
         struct launch_remark *remark = &launch->remark[i];
         struct text out = {0};
         if (remark->kind != REMARK_UNMODELLED || remark->text == NULL)
             continue;
         for (const char *c = remark->text, *after; *c != '\0'; c = after) {
-            after = put_mark(&out, c, remark, parameters, gpu_bytes);
+            after = put_mark_value(&out, c, remark, parameters, gpu_bytes);
             if (after == NULL) {
                 text_putc(&out, *c);
                 after = c + 1;
@@ -322,15 +338,15 @@ static void put_bytes(struct launch *launch, double parameters, double gpu_bytes
     }
 }
 
-/* Returns the field by which an adapter is trained; LAUNCH_FIELDS: none is. */
+/* Returns the field by which an adapter is trained; LAUNCH_FIELD_COUNT: none is. */
 static enum launch_field adapter_field(const struct launch *launch)
 {
-    if (launch_said(launch, LAUNCH_ADAPTER_ON))
-        return launch_on(launch, LAUNCH_ADAPTER_ON) ? LAUNCH_ADAPTER_ON : LAUNCH_FIELDS;
-    bool named = launch_said(launch, LAUNCH_ADAPTER) &&
-                 !launch_is_usual(NULL, launch_text(launch, LAUNCH_ADAPTER)) &&
-                 !launch_is(launch, LAUNCH_ADAPTER, "full");
-    return named ? LAUNCH_ADAPTER : LAUNCH_FIELDS;
+    if (launch_has_field(launch, LAUNCH_ADAPTER_ON))
+        return launch_is_on(launch, LAUNCH_ADAPTER_ON) ? LAUNCH_ADAPTER_ON : LAUNCH_FIELD_COUNT;
+    bool named = launch_has_field(launch, LAUNCH_ADAPTER) &&
+                 !launch_is_predicted_value(NULL, launch_field_text(launch, LAUNCH_ADAPTER)) &&
+                 !launch_text_is(launch, LAUNCH_ADAPTER, "full");
+    return named ? LAUNCH_ADAPTER : LAUNCH_FIELD_COUNT;
 }
 
 /* Returns whether sequences are shorter than the length that is predicted: answers, which end when they end, and
@@ -338,24 +354,24 @@ static enum launch_field adapter_field(const struct launch *launch)
  * it says how they are packed. */
 static bool has_shorter_sequences(const struct launch *launch)
 {
-    if (launch_on(launch, LAUNCH_PADDED))
+    if (launch_is_on(launch, LAUNCH_PADDED))
         return false;
-    if (launch_said(launch, LAUNCH_ANSWER))
+    if (launch_has_field(launch, LAUNCH_ANSWER))
         return true;
-    return launch_has_option(launch, "seq") && !launch_on(launch, LAUNCH_PACKING) &&
-           (launch_of_family(launch, LAUNCH_TRAINER) || launch_said(launch, LAUNCH_PACKING));
+    return launch_has_option(launch, "seq") && !launch_is_on(launch, LAUNCH_PACKING) &&
+           (launch_has_family(launch, LAUNCH_TRAINER) || launch_has_field(launch, LAUNCH_PACKING));
 }
 
-/* Adds that the run does less than is predicted. */
-static void at_most_option(struct launch *launch)
+/* Adds the option --at-most if the run does less than is predicted. */
+static void add_at_most_option(struct launch *launch)
 {
     const enum launch_field field = adapter_field(launch);
-    const bool adapter = field != LAUNCH_FIELDS, lengths = has_shorter_sequences(launch);
+    const bool adapter = field != LAUNCH_FIELD_COUNT, lengths = has_shorter_sequences(launch);
     if (adapter || lengths)
-        launch_option(launch, field, "at-most",
-                      !adapter  ? "lengths"
-                      : lengths ? "adapter,lengths"
-                                : "adapter");
+        launch_add_option(launch, field, "at-most",
+                          !adapter  ? "lengths"
+                          : lengths ? "adapter,lengths"
+                                    : "adapter");
 }
 
 /* Adds a remark on adapters, with the bytes of the parameters, gradients and states of all weights, which are
@@ -363,136 +379,144 @@ static void at_most_option(struct launch *launch)
 static void remark_adapter(struct launch *launch)
 {
     const enum launch_field field = adapter_field(launch);
-    if (field == LAUNCH_FIELDS)
+    if (field == LAUNCH_FIELD_COUNT)
         return;
-    launch_remark_on(launch, REMARK_UNMODELLED, field,
-                     "adapters: all weights are trained here, which takes 16 bytes a parameter "
-                     "for weights, gradients and states{16P} over the ranks that share them; an "
-                     "adapter keeps gradients and states of its own weights only, and of each "
-                     "frozen parameter 2 bytes in bf16{2P} or half a byte in 4 bits{0.5P}: not "
-                     "alike");
+    launch_remark_on_field(
+        launch, REMARK_UNMODELLED, field,
+        "adapters: all weights are trained here, which takes 16 bytes a parameter "
+        "for weights, gradients and states{16P} over the ranks that share them; an "
+        "adapter keeps gradients and states of its own weights only, and of each "
+        "frozen parameter 2 bytes in bf16{2P} or half a byte in 4 bits{0.5P}: not "
+        "alike");
 }
 
 /* Adds how tokens travel to experts. Megatron-LM's default is allgather (TransformerConfig, moe_token_dispatcher_type). */
-static enum status dispatcher_option(struct launch *l, struct diag *diag)
+static enum status add_dispatcher_option(struct launch *l, struct diag *diag)
 {
-    const char *words = launch_of_family(l, LAUNCH_MEGATRON)
+    const char *words = launch_has_family(l, LAUNCH_MEGATRON)
                             ? "alltoall alltoall_seq allgather flex"
                             : "standard deepep hybridep";
-    const bool flex = launch_is(l, LAUNCH_DISPATCHER, "flex");
-    if (launch_count(l, LAUNCH_EP, 1) < 2)
+    const bool flex = launch_text_is(l, LAUNCH_DISPATCHER, "flex");
+    if (launch_count_or(l, LAUNCH_EP, 1) < 2)
         return STATUS_OK;
-    if (launch_one_of(l, LAUNCH_DISPATCHER, words, diag) != STATUS_OK ||
-        launch_one_of(l, LAUNCH_FLEX_BACKEND, "deepep hybridep ncclep", diag) != STATUS_OK)
+    if (launch_check_text_is_one_of(l, LAUNCH_DISPATCHER, words, diag) != STATUS_OK ||
+        launch_check_text_is_one_of(l, LAUNCH_FLEX_BACKEND, "deepep hybridep ncclep", diag) !=
+            STATUS_OK)
         return STATUS_BAD_INPUT;
-    if (launch_on(l, LAUNCH_DEEPEP) && !flex)
-        launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_DEEPEP,
-                         "only the dispatcher flex uses DeepEP, and no file sets that");
-    if (flex && launch_is(l, LAUNCH_FLEX_BACKEND, "ncclep"))
-        launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_FLEX_BACKEND,
-                         "NCCL's kernels that send a token to a rank once: DeepEP's are predicted");
+    if (launch_is_on(l, LAUNCH_DEEPEP) && !flex)
+        launch_remark_on_field(l, REMARK_UNMODELLED, LAUNCH_DEEPEP,
+                               "only the dispatcher flex uses DeepEP, and no file sets that");
+    if (flex && launch_text_is(l, LAUNCH_FLEX_BACKEND, "ncclep"))
+        launch_remark_on_field(
+            l, REMARK_UNMODELLED, LAUNCH_FLEX_BACKEND,
+            "NCCL's kernels that send a token to a rank once: DeepEP's are predicted");
     if (flex)
-        launch_option(l, LAUNCH_DISPATCHER, "dispatcher",
-                      launch_is(l, LAUNCH_FLEX_BACKEND, "hybridep") ? "hybridep" : "deepep");
-    else if (launch_is(l, LAUNCH_DISPATCHER, "deepep") ||
-             launch_is(l, LAUNCH_DISPATCHER, "hybridep") ||
-             launch_is(l, LAUNCH_DISPATCHER, "allgather"))
-        launch_option(l, LAUNCH_DISPATCHER, "dispatcher", launch_text(l, LAUNCH_DISPATCHER));
-    else if (!launch_said(l, LAUNCH_DISPATCHER) && l->has_framework[LAUNCH_MEGATRON] &&
-             l->table == NULL)
-        launch_option(l, LAUNCH_EP, "dispatcher", "allgather");
+        launch_add_option(l, LAUNCH_DISPATCHER, "dispatcher",
+                          launch_text_is(l, LAUNCH_FLEX_BACKEND, "hybridep") ? "hybridep"
+                                                                             : "deepep");
+    else if (launch_text_is(l, LAUNCH_DISPATCHER, "deepep") ||
+             launch_text_is(l, LAUNCH_DISPATCHER, "hybridep") ||
+             launch_text_is(l, LAUNCH_DISPATCHER, "allgather"))
+        launch_add_option(l, LAUNCH_DISPATCHER, "dispatcher",
+                          launch_field_text(l, LAUNCH_DISPATCHER));
+    else if (!launch_has_field(l, LAUNCH_DISPATCHER) && l->has_framework[LAUNCH_MEGATRON] &&
+             l->table_file == NULL)
+        launch_add_option(l, LAUNCH_EP, "dispatcher", "allgather");
     return STATUS_OK;
 }
 
 /* Adds what a layer with experts does beside its sizes. */
-static enum status experts_options(struct launch *l, struct diag *diag)
+static enum status add_experts_options(struct launch *l, struct diag *diag)
 {
-    const double capacity = launch_number(l, LAUNCH_CAPACITY, -1); /* negative: there is none */
+    const double capacity = launch_number_or(l, LAUNCH_CAPACITY, -1); /* negative: there is none */
     struct text text = {0};
-    if (dispatcher_option(l, diag) != STATUS_OK ||
-        launch_one_of(l, LAUNCH_DROP_POLICY, "probs position", diag) != STATUS_OK)
+    if (add_dispatcher_option(l, diag) != STATUS_OK ||
+        launch_check_text_is_one_of(l, LAUNCH_DROP_POLICY, "probs position", diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
-    if (capacity < 0 && launch_on(l, LAUNCH_CAPACITY_PAD))
-        launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_CAPACITY_PAD,
-                         "rows are added up to a capacity, and no file sets one");
+    if (capacity < 0 && launch_is_on(l, LAUNCH_CAPACITY_PAD))
+        launch_remark_on_field(l, REMARK_UNMODELLED, LAUNCH_CAPACITY_PAD,
+                               "rows are added up to a capacity, and no file sets one");
     if (capacity >= 0) {
-        text_printf(&text, "%.10g%s%s", capacity, launch_on(l, LAUNCH_CAPACITY_PAD) ? ",pad" : "",
-                    launch_is(l, LAUNCH_DROP_POLICY, "position") ? ",position" : "");
-        launch_option(l, LAUNCH_CAPACITY, "expert-capacity", text.data);
+        text_printf(&text, "%.10g%s%s", capacity,
+                    launch_is_on(l, LAUNCH_CAPACITY_PAD) ? ",pad" : "",
+                    launch_text_is(l, LAUNCH_DROP_POLICY, "position") ? ",position" : "");
+        launch_add_option(l, LAUNCH_CAPACITY, "expert-capacity", text.data);
         text_release(&text);
     }
-    if (launch_on(l, LAUNCH_SHARED_OVERLAP))
-        launch_option(l, LAUNCH_SHARED_OVERLAP, "shared-experts", "both");
+    if (launch_is_on(l, LAUNCH_SHARED_OVERLAP))
+        launch_add_option(l, LAUNCH_SHARED_OVERLAP, "shared-experts", "both");
     return STATUS_OK;
 }
 
-enum status launch_options(struct launch *launch, struct launch_given given, struct diag *diag)
+enum status launch_make_options(struct launch *launch, struct launch_given given, struct diag *diag)
 {
-    enum status status = launch_table_finish(launch, diag);
+    enum status status = launch_table_apply_unset(launch, diag);
     if (status != STATUS_OK)
         return status;
-    count_replicas(launch);
-    int64_t gpus = launch_gpus(launch);
-    sum_length(launch);
-    if (given.gpus <= 0)
-        given.gpus = gpus;
-    fill_micro_batch(launch, given.gpus);
-    sum_batch(launch, given.gpus);
+    set_data_ranks(launch);
+    int64_t gpus = launch_gpu_count(launch);
+    set_sequence_length(launch);
+    if (given.gpu_count <= 0)
+        given.gpu_count = gpus;
+    set_micro_batch_of_tokens(launch, given.gpu_count);
+    set_global_batch(launch, given.gpu_count);
     if (launch->has_framework[LAUNCH_TORCHTITAN])
         status = launch_torchtitan_options(launch, given, diag);
     else if (launch->has_framework[LAUNCH_MEGATRON])
         status = launch_megatron_options(launch, given, diag);
     else if (launch->has_framework[LAUNCH_FOUNDRY])
         status = launch_foundry_options(launch, given, diag);
-    else if (launch_of_family(launch, LAUNCH_MEGATRON))
+    else if (launch_has_family(launch, LAUNCH_MEGATRON))
         status = launch_megatron_options(launch, given, diag);
-    else if (launch_of_family(launch, LAUNCH_TRAINER) || launch->has_framework[LAUNCH_ACCELERATE])
+    else if (launch_has_family(launch, LAUNCH_TRAINER) || launch->has_framework[LAUNCH_ACCELERATE])
         status = launch_trainer_options(launch, given, diag);
     else if (launch->has_framework[LAUNCH_MEGATRON_DEEPSPEED] ||
              launch->has_framework[LAUNCH_DEEPSPEED_JSON] || launch->has_framework[LAUNCH_LAUNCHER])
         status = launch_deepspeed_options(launch, given, diag);
-    if (status == STATUS_OK && launch_count(launch, LAUNCH_EP, 1) > 1) {
+    if (status == STATUS_OK && launch_count_or(launch, LAUNCH_EP, 1) > 1) {
         if (given.as_dense)
-            launch_remark_on(launch, REMARK_UNMODELLED, LAUNCH_EP,
-                             "experts over ranks: a dense model is predicted");
+            launch_remark_on_field(launch, REMARK_UNMODELLED, LAUNCH_EP,
+                                   "experts over ranks: a dense model is predicted");
         else
-            launch_option_count(launch, LAUNCH_EP, "ep", launch_count(launch, LAUNCH_EP, 1));
+            launch_add_count_option(launch, LAUNCH_EP, "ep", launch_count_or(launch, LAUNCH_EP, 1));
     }
     if (status == STATUS_OK && !given.as_dense)
-        status = experts_options(launch, diag);
+        status = add_experts_options(launch, diag);
     if (status != STATUS_OK)
         return status;
     struct arena arena = {0};
     struct transformer model;
     const bool known = load_model(&model, launch, given, &arena);
-    vocabulary_option(launch, known ? &model : NULL);
-    products_option(launch);
-    add_directs(launch);
-    bf16_layers_option(launch);
-    remark_experts(launch, known ? &model : NULL);
-    if (launch->table != NULL && launch->table->own_code)
-        launch_option(launch, LAUNCH_FIELDS, "framework",
-                      launch->table->of != NULL ? launch->table->of : launch->table->format.name);
-    leave_out_fused_loss(launch);
+    add_vocabulary_option(launch, known ? &model : NULL);
+    add_products_option(launch);
+    add_table_options(launch);
+    add_bf16_layers_option(launch);
+    remark_experts_not_converted(launch, known ? &model : NULL);
+    if (launch->table_file != NULL && launch->table_file->has_own_code)
+        launch_add_option(launch, LAUNCH_FIELD_COUNT, "framework",
+                          launch->table_file->engine_of != NULL ? launch->table_file->engine_of
+                                                                : launch->table_file->format.name);
+    drop_fused_loss(launch);
     remark_adapter(launch);
-    at_most_option(launch);
-    put_bytes(launch, known ? (double)transformer_parameters(&model) : 0, given.gpu_bytes);
+    add_at_most_option(launch);
+    fill_byte_marks(launch, known ? (double)transformer_parameters(&model) : 0, given.gpu_bytes);
     arena_release(&arena);
-    if (launch_said(launch, LAUNCH_PINNED) && !launch_on(launch, LAUNCH_PINNED) &&
+    if (launch_has_field(launch, LAUNCH_PINNED) && !launch_is_on(launch, LAUNCH_PINNED) &&
         launch_has_option(launch, "optimizer"))
-        launch_remark_on(launch, REMARK_UNMODELLED, LAUNCH_PINNED,
-                         "copies to and from pinned memory of the host are predicted: those of "
-                         "pageable memory take longer and hold up the host");
-    remark_missing(launch, given);
-    if (gpus == 0 && launch_said(launch, LAUNCH_DEVICES))
-        launch_remark_on(launch, REMARK_OPEN, LAUNCH_DEVICES,
-                         "how many GPUs these are depends on the machine: give --gpus");
+        launch_remark_on_field(
+            launch, REMARK_UNMODELLED, LAUNCH_PINNED,
+            "copies to and from pinned memory of the host are predicted: those of "
+            "pageable memory take longer and hold up the host");
+    remark_missing_model_or_length(launch, given);
+    if (gpus == 0 && launch_has_field(launch, LAUNCH_DEVICES))
+        launch_remark_on_field(launch, REMARK_KNOWN_IN_RUN_ONLY, LAUNCH_DEVICES,
+                               "how many GPUs these are depends on the machine: give --gpus");
     static const enum launch_field counts[] = {LAUNCH_PROCESSES, LAUNCH_DEVICES, LAUNCH_GPUS_A_NODE,
                                                LAUNCH_TASKS, LAUNCH_VISIBLE};
     size_t from = 0;
-    while (from + 1 < ARRAY_LEN(counts) && !launch_said(launch, counts[from]))
+    while (from + 1 < ARRAY_LEN(counts) && !launch_has_field(launch, counts[from]))
         from++;
     if (gpus > 0)
-        launch_option_count(launch, counts[from], "gpus", gpus);
+        launch_add_count_option(launch, counts[from], "gpus", gpus);
     return STATUS_OK;
 }

@@ -8,88 +8,91 @@
 /* ---- fields ---- */
 
 /* True if a file gives the field. */
-bool launch_said(const struct launch *launch, enum launch_field field);
-/* Returns the field's count; `otherwise` if no file gives the field. launch_number() does the same for a number. */
-int64_t launch_count(const struct launch *launch, enum launch_field field, int64_t otherwise);
-double launch_number(const struct launch *launch, enum launch_field field, double otherwise);
-bool launch_on(const struct launch *launch, enum launch_field field);
-const char *launch_text(const struct launch *launch, enum launch_field field);
-bool launch_is(const struct launch *launch, enum launch_field field, const char *text);
+bool launch_has_field(const struct launch *launch, enum launch_field field);
+/* Returns the field's count; `otherwise` if no file gives the field. launch_number_or() does the same for a number. */
+int64_t launch_count_or(const struct launch *launch, enum launch_field field, int64_t otherwise);
+double launch_number_or(const struct launch *launch, enum launch_field field, double otherwise);
+bool launch_is_on(const struct launch *launch, enum launch_field field);
+const char *launch_field_text(const struct launch *launch, enum launch_field field);
+bool launch_text_is(const struct launch *launch, enum launch_field field, const char *text);
 
-void launch_say_count(struct launch *launch, enum launch_field field, int64_t count);
-void launch_say_number(struct launch *launch, enum launch_field field, double number);
-void launch_say_text(struct launch *launch, enum launch_field field, const char *text);
-/* The same, unless the field is said already. */
+void launch_set_count(struct launch *launch, enum launch_field field, int64_t count);
+void launch_set_number(struct launch *launch, enum launch_field field, double number);
+void launch_set_text(struct launch *launch, enum launch_field field, const char *text);
+/* Do the same, unless the field is set already. */
 void launch_imply_count(struct launch *launch, enum launch_field field, int64_t count);
 void launch_imply_text(struct launch *launch, enum launch_field field, const char *text);
 
 /* ---- remarks and options ---- */
 
-/* Adds a remark whose texts live as long as the launch. launch_remark() copies its texts. */
+/* Adds a remark whose texts live as long as the launch. launch_add_remark_printf() copies its texts. */
 void launch_add_remark(struct launch *launch, struct launch_remark remark);
-void launch_remark(struct launch *launch, enum launch_remark_kind kind, const char *name,
-                   struct loc at, const char *format, ...) __attribute__((format(printf, 5, 6)));
-/* A remark on a field that was said. */
-void launch_remark_on(struct launch *launch, enum launch_remark_kind kind, enum launch_field field,
-                      const char *format, ...) __attribute__((format(printf, 4, 5)));
-/* Reports an error of the setting that gave a field, with its place, or of the file if none gave it. */
-enum status launch_bad(const struct launch *launch, enum launch_field field, struct diag *diag,
-                       const char *format, ...) __attribute__((format(printf, 4, 5)));
+void launch_add_remark_printf(struct launch *launch, enum launch_remark_kind kind, const char *name,
+                              struct loc at, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+/* Adds a remark on a field that a file gives. */
+void launch_remark_on_field(struct launch *launch, enum launch_remark_kind kind,
+                            enum launch_field field, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+/* Reports an error of a field at the place of the setting that gave it, or in the file if no setting did. */
+enum status launch_field_error(const struct launch *launch, enum launch_field field,
+                               struct diag *diag, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
 
-/* Fails if a field is said and its text is none of the words, separated by blanks. */
-enum status launch_one_of(const struct launch *launch, enum launch_field field, const char *words,
-                          struct diag *diag);
+/* Fails if a file gives the field and its text is none of the words, which blanks separate. */
+enum status launch_check_text_is_one_of(const struct launch *launch, enum launch_field field,
+                                        const char *words, struct diag *diag);
 
-/* Adds an option that comes from a field (LAUNCH_FIELDS: from none). */
-void launch_option(struct launch *launch, enum launch_field field, const char *name,
-                   const char *value);
-void launch_option_count(struct launch *launch, enum launch_field field, const char *name,
-                         int64_t value);
+/* Adds an option that comes from a field (LAUNCH_FIELD_COUNT: from none). */
+void launch_add_option(struct launch *launch, enum launch_field field, const char *name,
+                       const char *value);
+void launch_add_count_option(struct launch *launch, enum launch_field field, const char *name,
+                             int64_t value);
 bool launch_has_option(const struct launch *launch, const char *name);
 
 /* ---- settings into fields ---- */
 
 /* Fails if files were read that do not go together. */
-enum status launch_check_kinds(struct launch *launch, struct diag *diag);
+enum status launch_check_frameworks(struct launch *launch, struct diag *diag);
 /* Fails if files of two frameworks with table files are read together. */
 struct launch_format;
 enum status launch_use_table(struct launch *launch, const struct launch_format *format,
                              struct loc at, struct diag *diag);
 /* Sets the fields that settings name, by a framework's table, and adds remarks on the other settings. */
-enum status launch_take(struct launch *launch, enum launch_framework framework,
-                        const struct settings *settings, struct diag *diag);
-/* Sets the field of a row from a setting. Two settings that say different things of one field are an error. */
+enum status launch_set_fields(struct launch *launch, enum launch_framework framework,
+                              const struct settings *settings, struct diag *diag);
+/* Sets the field of a row from a setting. Two settings that give one field different values are an error. */
 enum status launch_set_field(struct launch *launch, const struct launch_row *row,
                              const struct setting *setting, struct diag *diag);
-/* True if the prediction holds for a value: one of those in `usual`, separated by blanks; NULL: one that switches
- * off. */
-bool launch_is_usual(const char *usual, const char *value);
+/* True if the prediction holds for a value of a setting: one of the words in `usual`, which blanks separate; usual
+ * NULL: a value that switches the setting off. */
+bool launch_is_predicted_value(const char *usual, const char *value);
 const struct launch_row *launch_row_find(enum launch_framework framework, const char *name);
 
 /* True if files of a framework were read, or of one of its family. */
-bool launch_of_family(const struct launch *launch, enum launch_framework framework);
+bool launch_has_family(const struct launch *launch, enum launch_framework framework);
 
 /* ---- the model ---- */
 
 /* Adds the option "model" for a transformer: a preset where one is the same, else a line. */
-enum status launch_model_option(struct launch *launch, struct transformer *model, bool has_vocab,
-                                struct diag *diag);
+enum status launch_add_model_option(struct launch *launch, struct transformer *model,
+                                    bool has_vocab, struct diag *diag);
 /* Adds the option "model" for field LAUNCH_MODEL, the name of a model on the Hugging Face hub or a path. */
-enum status launch_model_named(struct launch *launch, struct launch_given given);
+enum status launch_add_named_model(struct launch *launch, struct launch_given given);
 
 /* Returns where the Hugging Face hub has a model of these sizes ("Qwen/Qwen3-8B"); NULL: none is known here. */
 const char *launch_hub_path(const struct transformer *model);
 
 /* ---- frameworks ---- */
 
-/* The degrees of parallelism that a framework's fields mean. */
+/* The degrees of parallelism that follow from the fields of a framework. */
 struct launch_degrees {
     int64_t tp, pp, cp, hp;
-    bool fpdt;
+    bool has_fpdt;
 };
-void launch_degree_options(struct launch *launch, struct launch_degrees degrees);
+void launch_add_degree_options(struct launch *launch, struct launch_degrees degrees);
 /* Adds a remark on a configuration of DeepSpeed that the arguments name, if it was not read. */
-void launch_remark_config(struct launch *launch);
+void launch_remark_unread_config(struct launch *launch);
 
 /* Each adds the options that the fields of its framework mean. */
 enum status launch_torchtitan_options(struct launch *launch, struct launch_given given,
@@ -110,7 +113,7 @@ enum status launch_torchtitan_check_model(const struct transformer *model, struc
 void launch_torchtitan_fields(struct launch *launch, const struct choices *choices);
 void launch_megatron_fields(struct launch *launch, const struct choices *choices);
 void launch_deepspeed_fields(struct launch *launch, const struct choices *choices);
-/* The same of Axolotl, LLaMA-Factory and TRL, and the options that rows of table files name themselves. */
+/* Do the same for Axolotl, LLaMA-Factory and TRL, and set the options that rows of table files give without a field. */
 void launch_axolotl_fields(struct launch *launch, const struct choices *choices);
 void launch_factory_fields(struct launch *launch, const struct choices *choices);
 void launch_trl_fields(struct launch *launch, const struct choices *choices);

@@ -10,21 +10,21 @@
 
 static bool writes_row(const struct launch *launch, const struct launch_row *row)
 {
-    return row->use == LAUNCH_SETS && launch_said(launch, row->field);
+    return row->use == LAUNCH_SETS_FIELD && launch_has_field(launch, row->field);
 }
 
 /* Appends arguments "--name value", one a line. */
 static void print_arguments(struct text *out, const struct launch *launch,
                             const struct launch_table *table)
 {
-    for (size_t i = 0; i < table->count; i++) {
+    for (size_t i = 0; i < table->row_count; i++) {
         const struct launch_row *row = &table->row[i];
         if (!writes_row(launch, row) ||
-            (row->kind == LAUNCH_SWITCH && !launch_on(launch, row->field)))
+            (row->kind == LAUNCH_SWITCH && !launch_is_on(launch, row->field)))
             continue;
-        text_puts(out, row->name);
+        text_puts(out, row->setting_pattern);
         if (row->kind != LAUNCH_SWITCH)
-            text_printf(out, " %s", launch_text(launch, row->field));
+            text_printf(out, " %s", launch_field_text(launch, row->field));
         text_putc(out, '\n');
     }
 }
@@ -32,9 +32,9 @@ static void print_arguments(struct text *out, const struct launch *launch,
 /* Appends a value of TOML, which has JSON's strings; a text that begins with a bracket is an array. */
 static void print_value(struct text *out, const struct launch *launch, const struct launch_row *row)
 {
-    const char *text = launch_text(launch, row->field);
+    const char *text = launch_field_text(launch, row->field);
     if (row->kind == LAUNCH_SWITCH)
-        text = launch_on(launch, row->field) ? "true" : "false";
+        text = launch_is_on(launch, row->field) ? "true" : "false";
     if (row->kind != LAUNCH_TEXT || text[0] == '[') {
         text_puts(out, text);
         return;
@@ -48,15 +48,16 @@ static void print_toml(struct text *out, const struct launch *launch,
                        const struct launch_table *table)
 {
     const char *open = NULL; /* the name whose table is written */
-    for (size_t i = 0; i < table->count; i++) {
+    for (size_t i = 0; i < table->row_count; i++) {
         const struct launch_row *row = &table->row[i];
         if (!writes_row(launch, row))
             continue;
-        size_t size = strcspn(row->name, ".") + 1;
-        if (open == NULL || strncmp(open, row->name, size) != 0)
-            text_printf(out, "%s[%.*s]\n", open == NULL ? "" : "\n", (int)size - 1, row->name);
-        open = row->name;
-        text_printf(out, "%s = ", row->name + size);
+        size_t size = strcspn(row->setting_pattern, ".") + 1;
+        if (open == NULL || strncmp(open, row->setting_pattern, size) != 0)
+            text_printf(out, "%s[%.*s]\n", open == NULL ? "" : "\n", (int)size - 1,
+                        row->setting_pattern);
+        open = row->setting_pattern;
+        text_printf(out, "%s = ", row->setting_pattern + size);
         print_value(out, launch, row);
         text_putc(out, '\n');
     }
@@ -80,11 +81,11 @@ static void put_json_value(struct json_out *json, const char *key, const struct 
                            const struct launch_row *row)
 {
     if (row->kind == LAUNCH_SWITCH)
-        json_put_bool(json, key, launch_on(launch, row->field));
-    else if (row->kind == LAUNCH_COUNT)
-        json_put_count(json, key, (uint64_t)launch_count(launch, row->field, 0));
+        json_put_bool(json, key, launch_is_on(launch, row->field));
+    else if (row->kind == LAUNCH_WHOLE_NUMBER)
+        json_put_count(json, key, (uint64_t)launch_count_or(launch, row->field, 0));
     else
-        json_put_text(json, key, launch_text(launch, row->field));
+        json_put_text(json, key, launch_field_text(launch, row->field));
 }
 
 static void print_json(struct text *out, const struct launch *launch,
@@ -94,14 +95,14 @@ static void print_json(struct text *out, const struct launch *launch,
     const char *last = "";
     unsigned depth = 0;
     json_begin_object(&json, NULL);
-    for (size_t i = 0; i < table->count; i++) {
+    for (size_t i = 0; i < table->row_count; i++) {
         const struct launch_row *row = &table->row[i];
         if (!writes_row(launch, row))
             continue;
-        unsigned shared = shared_parts(last, row->name);
+        unsigned shared = shared_parts(last, row->setting_pattern);
         for (; depth > shared; depth--)
             json_end_object(&json);
-        const char *name = row->name;
+        const char *name = row->setting_pattern;
         for (unsigned part = 0; part < shared; part++)
             name += strcspn(name, ".") + 1;
         for (size_t size = strcspn(name, "."); name[size] != '\0'; size = strcspn(name, ".")) {
@@ -112,7 +113,7 @@ static void print_json(struct text *out, const struct launch *launch,
             name += size + 1;
         }
         put_json_value(&json, name, launch, row);
-        last = row->name;
+        last = row->setting_pattern;
     }
     for (; depth > 0; depth--)
         json_end_object(&json);
@@ -125,15 +126,15 @@ static void print_json(struct text *out, const struct launch *launch,
 enum { ITEMS_MAX = 128 };
 
 /* Settings in the order in which they are written. Each field and each setting is written once. */
-struct items {
+struct printed_settings {
     struct {
         const char *name, *value; /* value NULL: a flag */
     } item[ITEMS_MAX];
     size_t count;
-    bool is_done[LAUNCH_FIELDS];
+    bool is_done[LAUNCH_FIELD_COUNT];
 };
 
-static void add_item(struct items *items, const char *name, const char *value)
+static void add_printed_setting(struct printed_settings *items, const char *name, const char *value)
 {
     for (size_t i = 0; i < items->count; i++)
         if (strcmp(items->item[i].name, name) == 0)
@@ -144,60 +145,63 @@ static void add_item(struct items *items, const char *name, const char *value)
 }
 
 /* Returns the field's value as frameworks of Trainer's family write it. */
-static const char *value_of(const struct launch *l, enum launch_kind kind, enum launch_field field)
+static const char *field_value_text(const struct launch *l, enum launch_kind kind,
+                                    enum launch_field field)
 {
     if (kind == LAUNCH_SWITCH)
-        return launch_on(l, field) ? "true" : "false";
-    return launch_text(l, field);
+        return launch_is_on(l, field) ? "true" : "false";
+    return launch_field_text(l, field);
 }
 
-/* Adds what rows of a table file say of the fields and options. */
-static void add_file_items(struct items *items, struct launch *l,
-                           const struct launch_table_file *file)
+/* Adds the settings by which the rows of a table file express the fields and options. */
+static void add_settings_of_table_file(struct printed_settings *items, struct launch *l,
+                                       const struct launch_table_file *file)
 {
     bool done[LAUNCH_OPTIONS_MAX] = {false}; /* options */
-    for (size_t i = 0; i < file->rows; i++) {
+    for (size_t i = 0; i < file->row_count; i++) {
         const struct table_row *row = &file->row[i];
         const char *means = NULL;
         bool *once = NULL;
         if (row->use != TABLE_SETS && row->use != TABLE_WRITTEN)
             continue;
-        if (row->option == NULL && launch_said(l, row->field)) {
-            means = value_of(l, launch_field_kind(row->field), row->field);
+        if (row->option == NULL && launch_has_field(l, row->field)) {
+            means = field_value_text(l, launch_field_kind(row->field), row->field);
             once = &items->is_done[row->field];
         }
-        for (size_t k = 0; k < l->directs && row->option != NULL; k++)
-            if (strcmp(row->option, l->direct[k].name) == 0) {
-                means = l->direct[k].value;
+        for (size_t k = 0; k < l->table_option_count && row->option != NULL; k++)
+            if (strcmp(row->option, l->table_option[k].name) == 0) {
+                means = l->table_option[k].value;
                 once = &done[k];
             }
         if (means == NULL || (row->use == TABLE_SETS && *once))
             continue;
-        const char *value = launch_table_value(row, means, &l->arena);
+        const char *value = launch_table_setting_value(row, means, &l->arena);
         if (value == NULL)
             continue;
         if (row->use == TABLE_SETS)
             *once = true;
-        add_item(items, row->setting, value);
+        add_printed_setting(items, row->setting, value);
     }
 }
 
-/* Adds what rows of a table in C say of the fields that none has said yet. */
-static void add_items(struct items *items, const struct launch *l, enum launch_framework framework)
+/* Adds the settings by which the rows of a table in C express the fields that no setting has expressed yet. */
+static void add_settings_of_table(struct printed_settings *items, const struct launch *l,
+                                  enum launch_framework framework)
 {
     const struct launch_table *table = launch_table(framework);
-    for (size_t i = 0; i < table->count; i++) {
+    for (size_t i = 0; i < table->row_count; i++) {
         const struct launch_row *row = &table->row[i];
         if (!writes_row(l, row) || items->is_done[row->field])
             continue;
         items->is_done[row->field] = true;
-        bool flag = row->name[0] == '-' && row->kind == LAUNCH_SWITCH;
-        add_item(items, row->name, flag ? NULL : value_of(l, row->kind, row->field));
+        bool flag = row->setting_pattern[0] == '-' && row->kind == LAUNCH_SWITCH;
+        add_printed_setting(items, row->setting_pattern,
+                            flag ? NULL : field_value_text(l, row->kind, row->field));
     }
 }
 
 /* Appends settings of YAML; those with dotted names are members of a mapping. */
-static void print_yaml(struct text *out, const struct items *items)
+static void print_yaml(struct text *out, const struct printed_settings *items)
 {
     bool done[ITEMS_MAX] = {false};
     for (size_t i = 0; i < items->count; i++) {
@@ -221,7 +225,7 @@ static void print_yaml(struct text *out, const struct items *items)
 }
 
 /* Appends the command: the launcher's arguments, which have their dashes, before those of the script. */
-static void print_command(struct text *out, const struct items *items)
+static void print_command(struct text *out, const struct printed_settings *items)
 {
     bool script = false;
     text_puts(out, "accelerate launch");
@@ -239,22 +243,23 @@ static void print_command(struct text *out, const struct items *items)
 
 static void print_trl(struct text *out, const struct launch *l)
 {
-    struct items items = {.count = 0};
-    add_items(&items, l, LAUNCH_LAUNCHER);
-    if (launch_said(l, LAUNCH_FSDP))
-        add_item(&items, "--fsdp_auto_wrap_policy", "TRANSFORMER_BASED_WRAP");
-    add_items(&items, l, LAUNCH_TRAINER);
-    add_item(&items, "packing_strategy", "wrapped");
-    add_item(&items, "loss_type", "nll"); /* else in pieces of 256 tokens, but for Liger's */
+    struct printed_settings items = {.count = 0};
+    add_settings_of_table(&items, l, LAUNCH_LAUNCHER);
+    if (launch_has_field(l, LAUNCH_FSDP))
+        add_printed_setting(&items, "--fsdp_auto_wrap_policy", "TRANSFORMER_BASED_WRAP");
+    add_settings_of_table(&items, l, LAUNCH_TRAINER);
+    add_printed_setting(&items, "packing_strategy", "wrapped");
+    add_printed_setting(&items, "loss_type",
+                        "nll"); /* else in pieces of 256 tokens, but for Liger's */
     print_command(out, &items);
 }
 
 /* Writes the settings of a framework of a table file. */
-static enum status print_file(struct text *out, struct launch *l, const char *name,
-                              struct diag *diag)
+static enum status print_table_framework(struct text *out, struct launch *l, const char *name,
+                                         struct diag *diag)
 {
     struct launch_tables tables = {0};
-    struct items items = {.count = 0};
+    struct printed_settings items = {.count = 0};
     enum status status = launch_tables_load(&tables, diag);
     const struct launch_table_file *file = launch_tables_find(&tables, name);
     if (status == STATUS_OK && file == NULL)
@@ -262,9 +267,9 @@ static enum status print_file(struct text *out, struct launch *l, const char *na
             diag_error(diag, (struct loc){.name = "--emit"}, STATUS_BAD_INPUT,
                        "the table file of %s is not among the data, in the folder launch", name);
     if (status == STATUS_OK) {
-        add_file_items(&items, l, file);
-        if (file->inherits)
-            add_items(&items, l, file->family);
+        add_settings_of_table_file(&items, l, file);
+        if (file->inherits_rows)
+            add_settings_of_table(&items, l, file->family);
         print_yaml(out, &items);
     }
     launch_tables_release(&tables);
@@ -299,8 +304,8 @@ enum status launch_print(struct text *out, enum framework framework, const struc
     fields[framework](&launch, choices);
     if (choices->model->proxy_lacks != NULL)
         text_printf(out, "# the model is a dense proxy, without %s\n", choices->model->proxy_lacks);
-    if (launch.comments.size > 0)
-        text_puts(out, launch.comments.data);
+    if (launch.printed_comments.size > 0)
+        text_puts(out, launch.printed_comments.data);
     switch (framework) {
     case FRAMEWORK_TORCHTITAN:
         print_toml(out, &launch, launch_table(LAUNCH_TORCHTITAN));
@@ -315,10 +320,10 @@ enum status launch_print(struct text *out, enum framework framework, const struc
         print_arguments(out, &launch, launch_table(LAUNCH_MEGATRON_DEEPSPEED));
         break;
     case FRAMEWORK_AXOLOTL:
-        status = print_file(out, &launch, "Axolotl", diag);
+        status = print_table_framework(out, &launch, "Axolotl", diag);
         break;
     case FRAMEWORK_LLAMA_FACTORY:
-        status = print_file(out, &launch, "LLaMA-Factory", diag);
+        status = print_table_framework(out, &launch, "LLaMA-Factory", diag);
         break;
     case FRAMEWORK_TRL:
         print_trl(out, &launch);

@@ -14,8 +14,8 @@
 void launch_release(struct launch *launch)
 {
     free(launch->remark);
-    launch_tables_release(launch->own_tables);
-    text_release(&launch->comments);
+    launch_tables_release(launch->loaded_tables);
+    text_release(&launch->printed_comments);
     arena_release(&launch->arena);
     *launch = (struct launch){0};
 }
@@ -27,7 +27,7 @@ static bool ends_with(const char *path, const char *end)
 }
 
 /* True if a text is a line of arguments or a command, and no file: it has a blank, or begins with dashes. */
-static bool is_line(const char *path)
+static bool is_argument_line(const char *path)
 {
     bool line = strchr(path, ' ') != NULL || (path[0] == '-' && path[1] == '-');
     return line && access(path, F_OK) != 0;
@@ -39,20 +39,20 @@ bool launch_is_path(const char *path)
     for (size_t i = 0; i < ARRAY_LEN(ends); i++)
         if (ends_with(path, ends[i]))
             return true;
-    return is_line(path);
+    return is_argument_line(path);
 }
 
 /* Reads the settings of a file by the table of the format that its keys show. */
-static enum status take_file(struct launch *launch, const char *name,
-                             const struct settings *settings, struct diag *diag)
+static enum status set_fields_of_file(struct launch *launch, const char *name,
+                                      const struct settings *settings, struct diag *diag)
 {
     const struct launch_format *format = launch_format_of(launch, settings);
-    if (format == NULL || format->framework == LAUNCH_FRAMEWORKS)
+    if (format == NULL || format->framework == LAUNCH_FRAMEWORK_COUNT)
         return launch_format_refuse(format, (struct loc){.name = name}, diag);
     enum status status = launch_use_table(launch, format, (struct loc){.name = name}, diag);
     if (status != STATUS_OK)
         return status;
-    return launch_take(launch, format->framework, settings, diag);
+    return launch_set_fields(launch, format->framework, settings, diag);
 }
 
 /* ---- JSON ---- */
@@ -79,29 +79,29 @@ static enum status read_json(struct launch *launch, const char *name, const char
         if (launch_has_option(launch, "model"))
             return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
                               "this is a second description of the model; leave one of them out");
-        launch_option(launch, LAUNCH_FIELDS, "model", name);
+        launch_add_option(launch, LAUNCH_FIELD_COUNT, "model", name);
         return STATUS_OK;
     }
     if (status == STATUS_OK)
         status = settings_read_json(&settings, name, text, size, diag);
     if (status == STATUS_OK)
-        status = take_file(launch, name, &settings, diag);
+        status = set_fields_of_file(launch, name, &settings, diag);
     settings_release(&settings);
     return status;
 }
 
 /* ---- YAML and TOML ---- */
 
-typedef enum status settings_reader(struct settings *settings, const char *name, const char *text,
-                                    size_t size, struct diag *diag);
+typedef enum status settings_reader_fn(struct settings *settings, const char *name,
+                                       const char *text, size_t size, struct diag *diag);
 
-static enum status read_file(struct launch *launch, const char *name, const char *text, size_t size,
-                             settings_reader *read, struct diag *diag)
+static enum status read_settings_file(struct launch *launch, const char *name, const char *text,
+                                      size_t size, settings_reader_fn *read, struct diag *diag)
 {
     struct settings settings = {0};
     enum status status = read(&settings, name, text, size, diag);
     if (status == STATUS_OK)
-        status = take_file(launch, name, &settings, diag);
+        status = set_fields_of_file(launch, name, &settings, diag);
     settings_release(&settings);
     return status;
 }
@@ -113,8 +113,9 @@ static bool is_option(const char *word)
     return word[0] == '-' && (c_is_alpha(word[1]) || (word[1] == '-' && word[2] != '\0'));
 }
 
-/* Returns the length of the name of an argument "name=value", as of "data.max_length=8192"; 0: it is none. */
-static size_t assigned_size(const char *word)
+/* Returns the length of the name in an argument "name=value", such as "data.max_length=8192"; 0: the argument has no
+ * such name. */
+static size_t assigned_name_length(const char *word)
 {
     size_t size = strspn(word, "+~"); /* of Hydra: adds or deletes */
     if (!c_is_alpha(word[size]))
@@ -137,7 +138,7 @@ static void add_arguments(struct launch *launch, struct settings *settings, cons
         const char *equals = strchr(word->text, '=');
         size_t size = equals != NULL ? (size_t)(equals - word->text) : strlen(word->text);
         bool any = equals != NULL;
-        size_t assigned = kind == SETTING_PROGRAM ? assigned_size(word->text) : 0;
+        size_t assigned = kind == SETTING_PROGRAM ? assigned_name_length(word->text) : 0;
         option.size = value.size = 0;
         if (assigned > 0) {
             size_t sign = strspn(word->text, "+~");
@@ -146,19 +147,20 @@ static void add_arguments(struct launch *launch, struct settings *settings, cons
             continue;
         }
         if (open != NULL)
-            launch_remark(launch, REMARK_OPEN, "further arguments", at, "%.200s", open);
-        if (open == NULL && (launch_name_file(launch, word->text, at) ||
+            launch_add_remark_printf(launch, REMARK_KNOWN_IN_RUN_ONLY, "further arguments", at,
+                                     "%.200s", open);
+        if (open == NULL && (launch_note_named_file(launch, word->text, at) ||
                              (kind == SETTING_PROGRAM && !is_option(word->text) &&
-                              launch_remark_file(launch, word->text, at))))
+                              launch_remark_missing_file(launch, word->text, at))))
             continue;
         if (open == NULL && !is_option(word->text) && kind == SETTING_PROGRAM)
-            launch_remark(launch, REMARK_UNKNOWN, word->text, at, "%s", "");
+            launch_add_remark_printf(launch, REMARK_UNKNOWN, word->text, at, "%s", "");
         if (!is_option(word->text) || memchr(word->text, SETTING_OPEN, size) != NULL)
             continue;
         text_append(&option, word->text, size);
         text_puts(&value, any ? equals + 1 : "");
         while (i < end && !any && !is_option(command->word[i].text) &&
-               assigned_size(command->word[i].text) == 0 &&
+               assigned_name_length(command->word[i].text) == 0 &&
                (value.size == 0 || command->word[i].text[0] != SETTING_OPEN))
             text_printf(&value, "%s%s", value.size > 0 ? " " : "", command->word[i++].text);
         any = any || value.size > 0;
@@ -211,21 +213,21 @@ static void add_subcommand(struct settings *settings, const char *name,
 
 /* Notes the scripts that commands start, `bash train.sh`, to be read after this one, which has no command of its own.
  * Returns one that is not there; NULL: all are. */
-static const char *name_scripts(struct launch *launch, const char *name,
-                                const struct shell_script *script)
+static const char *note_started_scripts(struct launch *launch, const char *name,
+                                        const struct shell_script *script)
 {
     const char *missing = NULL;
     static const char *const shells[] = {"bash", "sh", "sbatch"};
-    for (size_t i = 0; i < script->count; i++) {
+    for (size_t i = 0; i < script->command_count; i++) {
         const struct shell_command *command = &script->command[i];
         size_t word = 0;
-        for (size_t k = 0; k < ARRAY_LEN(shells) && word == 0 && command->count > 1; k++)
+        for (size_t k = 0; k < ARRAY_LEN(shells) && word == 0 && command->word_count > 1; k++)
             word = strcmp(command->word[0].text, shells[k]) == 0;
-        while (word > 0 && word < command->count && command->word[word].text[0] == '-')
+        while (word > 0 && word < command->word_count && command->word[word].text[0] == '-')
             word++; /* bash -x, sbatch --nodes=2 */
-        if (word < command->count && ends_with(command->word[word].text, ".sh") &&
-            !launch_name_script(launch, command->word[word].text,
-                                (struct loc){.name = name, .line = command->line}))
+        if (word < command->word_count && ends_with(command->word[word].text, ".sh") &&
+            !launch_note_named_script(launch, command->word[word].text,
+                                      (struct loc){.name = name, .line = command->line}))
             missing = command->word[word].text;
     }
     return missing;
@@ -248,15 +250,15 @@ static size_t find_arguments(const struct shell_command *command)
         {"trl", 1}, {"swift", 1}, {"megatron", 1}, {"axolotl", 1}, {"llamafactory-cli", 1},
         {"nemo", 2}};
     for (size_t k = 0; k < ARRAY_LEN(others); k++)
-        if (command->count == 0 || strcmp(command->word[0].text, others[k]) == 0)
+        if (command->word_count == 0 || strcmp(command->word[0].text, others[k]) == 0)
             return 0;
-    for (size_t i = 0; i < command->count; i++) {
+    for (size_t i = 0; i < command->word_count; i++) {
         const char *word = command->word[i].text;
         if (ends_with(word, ".py") || is_run_train(word))
             return i + 1;
         for (size_t k = 0; k < ARRAY_LEN(programs); k++)
             if (i == 0 && strcmp(word, programs[k].name) == 0 &&
-                i + programs[k].words < command->count)
+                i + programs[k].words < command->word_count)
                 return i + programs[k].words + 1;
         const char *before = i > 0 ? command->word[i - 1].text : "";
         bool module = strcmp(before, "-m") == 0 || strcmp(before, "--module") == 0;
@@ -287,8 +289,8 @@ static void rename_as_file(struct settings *settings)
 }
 
 /* Returns the framework of arguments that belong to a format, and renames them as its table has them. */
-static enum launch_framework framework_of(const struct launch_format *format,
-                                          struct settings *settings)
+static enum launch_framework framework_of_arguments(const struct launch_format *format,
+                                                    struct settings *settings)
 {
     bool deepspeed = settings_find(settings, "--deepspeed") != NULL ||
                      settings_find(settings, "--deepspeed_config") != NULL;
@@ -303,8 +305,8 @@ static enum launch_framework framework_of(const struct launch_format *format,
 
 /* Adds the GPUs that a command sees, if its launcher starts a rank on each of them (deepspeed, accelerate, axolotl and
  * llamafactory-cli do, and torchrun if it is told to), and the ranks of a node where a variable says them. */
-static void add_devices(struct settings *settings, const char *name,
-                        const struct shell_command *command, size_t first)
+static void add_visible_gpus(struct settings *settings, const char *name,
+                             const struct shell_command *command, size_t first)
 {
     static const char *const launchers[] = {"deepspeed", "accelerate", "llamafactory-cli",
                                             "axolotl"};
@@ -329,52 +331,54 @@ static void add_devices(struct settings *settings, const char *name,
             SETTING_LAUNCHER;
 }
 
-/* Whether a command is only arguments, as plan --emit writes them. */
-static bool is_arguments(const struct shell_command *command)
+/* True if a command consists only of arguments, as plan --emit writes them. */
+static bool is_only_arguments(const struct shell_command *command)
 {
-    return command->count > 0 && is_option(command->word[0].text) && !command->may_not_run;
+    return command->word_count > 0 && is_option(command->word[0].text) && !command->may_not_run;
 }
 
 static size_t count_options(const struct shell_command *command)
 {
     size_t count = 0;
-    for (size_t i = 0; i < command->count; i++)
-        count += is_option(command->word[i].text) || assigned_size(command->word[i].text) > 0;
+    for (size_t i = 0; i < command->word_count; i++)
+        count +=
+            is_option(command->word[i].text) || assigned_name_length(command->word[i].text) > 0;
     return count;
 }
 
 /* True if a command starts a program with arguments, or one of the programs that are known by name. */
-static bool is_launch(const struct launch *launch, const struct shell_command *command)
+static bool is_launch_command(const struct launch *launch, const struct shell_command *command)
 {
     size_t first = find_arguments(command);
     if (first > 0 && count_options(command) > 0)
         return true;
-    return command->count > 0 && launch_format_of_command(launch, command, first) != NULL;
+    return command->word_count > 0 && launch_format_of_command(launch, command, first) != NULL;
 }
 
 /* Returns the command that launches a training: of those that start a program, the one with most arguments. */
-static const struct shell_command *find_launch(const struct launch *launch,
-                                               const struct shell_script *script)
+static const struct shell_command *find_launch_command(const struct launch *launch,
+                                                       const struct shell_script *script)
 {
     const struct shell_command *best = NULL;
-    for (size_t i = 0; i < script->count; i++) {
+    for (size_t i = 0; i < script->command_count; i++) {
         const struct shell_command *command = &script->command[i];
-        if (is_launch(launch, command) &&
+        if (is_launch_command(launch, command) &&
             (best == NULL || count_options(command) > count_options(best)))
             best = command;
     }
     return best;
 }
 
-static void remark_others(struct launch *launch, const char *name,
-                          const struct shell_script *script, const struct shell_command *launched)
+static void remark_other_commands(struct launch *launch, const char *name,
+                                  const struct shell_script *script,
+                                  const struct shell_command *launched)
 {
-    for (size_t i = 0; i < script->count; i++) {
+    for (size_t i = 0; i < script->command_count; i++) {
         const struct shell_command *command = &script->command[i];
-        if (command == launched || !is_launch(launch, command))
+        if (command == launched || !is_launch_command(launch, command))
             continue;
-        launch_remark(launch, REMARK_IGNORED, "another command",
-                      (struct loc){.name = name, .line = command->line}, "%s", "");
+        launch_add_remark_printf(launch, REMARK_IGNORED, "another command",
+                                 (struct loc){.name = name, .line = command->line}, "%s", "");
     }
 }
 
@@ -384,29 +388,31 @@ static enum status read_script(struct launch *launch, const char *name, const ch
     struct shell_script script = {0};
     struct settings settings = {0};
     enum status status = shell_read(&script, name, text, size, diag);
-    const struct shell_command *launched = find_launch(launch, &script);
+    const struct shell_command *launched = find_launch_command(launch, &script);
     const struct launch_format *format = NULL;
     if (status == STATUS_OK && launched != NULL) {
         size_t first = find_arguments(launched);
         format = launch_format_of_command(launch, launched, first);
         if (first > 0)
             add_arguments(launch, &settings, name, launched, 1, first - 1, SETTING_LAUNCHER);
-        add_devices(&settings, name, launched, first);
+        add_visible_gpus(&settings, name, launched, first);
         if (first > 0 && is_run_train(launched->word[first - 1].text))
             add_run_train(&settings, name, launched);
         add_subcommand(&settings, name, launched, first);
-        add_arguments(launch, &settings, name, launched, first, launched->count, SETTING_PROGRAM);
-        remark_others(launch, name, &script, launched);
+        add_arguments(launch, &settings, name, launched, first, launched->word_count,
+                      SETTING_PROGRAM);
+        remark_other_commands(launch, name, &script, launched);
     }
-    for (size_t i = 0; launched == NULL && i < script.count; i++)
-        if (is_arguments(&script.command[i]))
-            add_arguments(launch, &settings, name, &script.command[i], 0, script.command[i].count,
-                          SETTING_PROGRAM);
-    launch_name_files(launch, &settings);
+    for (size_t i = 0; launched == NULL && i < script.command_count; i++)
+        if (is_only_arguments(&script.command[i]))
+            add_arguments(launch, &settings, name, &script.command[i], 0,
+                          script.command[i].word_count, SETTING_PROGRAM);
+    launch_note_files_of_arguments(launch, &settings);
     const char *missing = NULL;
     if (settings.count == 0 && format == NULL)
-        missing = name_scripts(launch, name, &script);
-    if (status == STATUS_OK && settings.count == 0 && format == NULL && launch->files == 0)
+        missing = note_started_scripts(launch, name, &script);
+    if (status == STATUS_OK && settings.count == 0 && format == NULL &&
+        launch->named_file_count == 0)
         status = diag_error(
             diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
             "no command that starts a training run is found: expected a program (x.py, or -m "
@@ -415,25 +421,27 @@ static enum status read_script(struct launch *launch, const char *name, const ch
             missing != NULL ? ", is not here" : "");
     format = format == NULL ? launch_format_of(launch, &settings)
                             : launch_format_engine(launch, format, &settings);
-    if (format == NULL || format->framework == LAUNCH_FRAMEWORKS) {
-        const struct launch_format *named = launch_format_of_named(launch);
+    if (format == NULL || format->framework == LAUNCH_FRAMEWORK_COUNT) {
+        const struct launch_format *named = launch_format_of_named_files(launch);
         format = named != NULL ? named : format;
     }
-    bool known = format != NULL && format->framework != LAUNCH_FRAMEWORKS;
-    if (status == STATUS_OK && !known && launch->files > 0) { /* which say what the program is */
-        status = launch_take(launch, LAUNCH_LAUNCHER, &settings, diag);
+    bool known = format != NULL && format->framework != LAUNCH_FRAMEWORK_COUNT;
+    if (status == STATUS_OK && !known &&
+        launch->named_file_count > 0) { /* which say what the program is */
+        status = launch_set_fields(launch, LAUNCH_LAUNCHER, &settings, diag);
         settings_release(&settings);
         shell_release(&script);
         return status;
     }
-    if (status == STATUS_OK && (format == NULL || format->framework == LAUNCH_FRAMEWORKS))
+    if (status == STATUS_OK && (format == NULL || format->framework == LAUNCH_FRAMEWORK_COUNT))
         status = launch_format_refuse(
             format, (struct loc){.name = name, .line = launched == NULL ? 0 : launched->line},
             diag);
     if (status == STATUS_OK)
         status = launch_use_table(launch, format, (struct loc){.name = name}, diag);
     if (status == STATUS_OK)
-        status = launch_take(launch, framework_of(format, &settings), &settings, diag);
+        status =
+            launch_set_fields(launch, framework_of_arguments(format, &settings), &settings, diag);
     if (status == STATUS_OK)
         status = launch_read_documents(launch, name, &script, diag);
     settings_release(&settings);
@@ -444,8 +452,9 @@ static enum status read_script(struct launch *launch, const char *name, const ch
 /* ---- any of them ---- */
 
 /* Reads a JSON object with arguments of a program after it, as plan --emit deepspeed writes them. */
-static enum status read_json_first(struct launch *launch, const char *name, const char *text,
-                                   size_t size, const char *object, struct diag *diag)
+static enum status read_json_then_arguments(struct launch *launch, const char *name,
+                                            const char *text, size_t size, const char *object,
+                                            struct diag *diag)
 {
     const char *end = strstr(object, "\n}");
     struct text rest = {0};
@@ -470,7 +479,7 @@ static enum status read_json_first(struct launch *launch, const char *name, cons
 }
 
 /* Returns the first character that is neither in a comment nor blank. */
-static const char *first_mark(const char *text)
+static const char *first_significant_char(const char *text)
 {
     for (;;) {
         text += strspn(text, " \t\r\n");
@@ -495,9 +504,9 @@ enum status launch_read_text(struct launch *launch, const char *name, const char
     name = arena_text(&launch->arena, name, strlen(name));
     enum status status = STATUS_OK;
     if (launch->tables == NULL) {
-        launch->own_tables = arena_array(&launch->arena, 1, sizeof *launch->own_tables);
-        launch->tables = launch->own_tables;
-        status = launch_tables_load(launch->own_tables, diag);
+        launch->loaded_tables = arena_array(&launch->arena, 1, sizeof *launch->loaded_tables);
+        launch->tables = launch->loaded_tables;
+        status = launch_tables_load(launch->loaded_tables, diag);
     }
     if (status != STATUS_OK)
         return status;
@@ -505,24 +514,25 @@ enum status launch_read_text(struct launch *launch, const char *name, const char
         return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
                           "a launch file has at most 16 MiB");
     text = arena_text(&launch->arena, text, size); /* which ends in NUL */
-    const char *mark = first_mark(text);
+    const char *mark = first_significant_char(text);
     if (ends_with(name, ".yaml") || ends_with(name, ".yml") || is_yaml(mark))
-        return read_file(launch, name, text, size, settings_read_yaml, diag);
+        return read_settings_file(launch, name, text, size, settings_read_yaml, diag);
     if (*mark == '{')
-        return read_json_first(launch, name, text, size, mark, diag);
+        return read_json_then_arguments(launch, name, text, size, mark, diag);
     if (ends_with(name, ".json"))
         return read_json(launch, name, text, size, diag);
     if (!ends_with(name, ".toml") && *mark != '[')
         return read_script(launch, name, text, size, diag);
-    return read_file(launch, name, text, size, settings_read_toml, diag);
+    return read_settings_file(launch, name, text, size, settings_read_toml, diag);
 }
 
 /* Reads one file, without those that it names. */
-static enum status read_path(struct launch *launch, const char *path, struct diag *diag)
+static enum status read_one_file(struct launch *launch, const char *path, struct diag *diag)
 {
     struct text text = {0};
     const char *slash = strrchr(path, '/');
-    launch->folder = slash == NULL ? "." : arena_text(&launch->arena, path, (size_t)(slash - path));
+    launch->script_folder =
+        slash == NULL ? "." : arena_text(&launch->arena, path, (size_t)(slash - path));
     enum status status = text_read_within(&text, path, TEXT_CONFIGURATION_MAX, diag);
     if (status == STATUS_OK && text.size > 0)
         status = launch_read_text(launch, path, text.data, text.size, diag);
@@ -535,22 +545,22 @@ static enum status read_path(struct launch *launch, const char *path, struct dia
 
 enum status launch_read(struct launch *launch, const char *path, struct diag *diag)
 {
-    bool line = is_line(path);
-    size_t before = launch->files;
-    launch->folder = ".";
+    bool line = is_argument_line(path);
+    size_t before = launch->named_file_count;
+    launch->script_folder = ".";
     enum status status = line ? launch_read_text(launch, "the line", path, strlen(path), diag)
-                              : read_path(launch, path, diag);
-    const struct launch_value *config = &launch->value[LAUNCH_DEEPSPEED_CONFIG];
+                              : read_one_file(launch, path, diag);
+    const struct launch_value *config = &launch->field_value[LAUNCH_DEEPSPEED_CONFIG];
     if (status == STATUS_OK && config->is_given && !launch->has_framework[LAUNCH_DEEPSPEED_JSON])
-        launch_name_file(launch, config->text, config->at);
-    launch->reading_named_file = true;
-    for (size_t i = before; i < launch->files && status == STATUS_OK; i++) {
-        status = read_path(launch, launch->file[i], diag);
+        launch_note_named_file(launch, config->text, config->at);
+    launch->is_reading_named_file = true;
+    for (size_t i = before; i < launch->named_file_count && status == STATUS_OK; i++) {
+        status = read_one_file(launch, launch->named_file[i], diag);
         if (status == STATUS_OK && config->is_given &&
             !launch->has_framework[LAUNCH_DEEPSPEED_JSON])
-            launch_name_file(launch, config->text, config->at);
+            launch_note_named_file(launch, config->text, config->at);
     }
-    launch->reading_named_file = false;
-    launch->folder = NULL;
+    launch->is_reading_named_file = false;
+    launch->script_folder = NULL;
     return status;
 }

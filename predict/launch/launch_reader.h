@@ -13,17 +13,17 @@ enum status launch_read_documents(struct launch *launch, const char *name,
 /* Notes a settings file (.yaml, .yml, .json, .toml) that a command names, to be read after it. False: launch_read() did
  * not begin the reading, the path has another end, or there is no such file, neither as it is named nor in the folder
  * of the script. */
-bool launch_name_file(struct launch *launch, const char *path, struct loc at);
+bool launch_note_named_file(struct launch *launch, const char *path, struct loc at);
 /* Does the same for a script that a command starts. */
-bool launch_name_script(struct launch *launch, const char *path, struct loc at);
+bool launch_note_named_script(struct launch *launch, const char *path, struct loc at);
 /* Adds a remark that a settings file is not there. False: the path has another end. */
-bool launch_remark_file(struct launch *launch, const char *path, struct loc at);
+bool launch_remark_missing_file(struct launch *launch, const char *path, struct loc at);
 /* Returns the format of the first named file that is of a program, and not of a launcher or of DeepSpeed; NULL: there
  * is none. */
 struct launch_format;
-const struct launch_format *launch_format_of_named(const struct launch *launch);
-/* Does what launch_name_file() does for all arguments that give the path of a settings file, and takes them out of the
+const struct launch_format *launch_format_of_named_files(const struct launch *launch);
+/* Does what launch_note_named_file() does for all arguments that give the path of a settings file, and takes them out of the
  * settings. */
-void launch_name_files(struct launch *launch, struct settings *settings);
+void launch_note_files_of_arguments(struct launch *launch, struct settings *settings);
 
 #endif

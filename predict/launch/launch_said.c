@@ -1,4 +1,4 @@
-/* Reads and sets single fields. A field is said if a file gives it; a field that is implied is said, too. */
+/* Reads and sets single fields. A field is set if a file gives it, or if another setting implies it. */
 #include "predict/launch/launch_parts.h"
 
 #include "base/c_locale.h"
@@ -6,66 +6,69 @@
 #include <stdio.h>
 #include <string.h>
 
-bool launch_said(const struct launch *launch, enum launch_field field)
+bool launch_has_field(const struct launch *launch, enum launch_field field)
 {
-    return launch->value[field].is_given;
+    return launch->field_value[field].is_given;
 }
 
-int64_t launch_count(const struct launch *launch, enum launch_field field, int64_t otherwise)
+int64_t launch_count_or(const struct launch *launch, enum launch_field field, int64_t otherwise)
 {
-    return launch_said(launch, field) ? launch->value[field].count : otherwise;
+    return launch_has_field(launch, field) ? launch->field_value[field].whole_number : otherwise;
 }
 
-double launch_number(const struct launch *launch, enum launch_field field, double otherwise)
+double launch_number_or(const struct launch *launch, enum launch_field field, double otherwise)
 {
-    return launch_said(launch, field) ? launch->value[field].number : otherwise;
+    return launch_has_field(launch, field) ? launch->field_value[field].real_number : otherwise;
 }
 
-bool launch_on(const struct launch *launch, enum launch_field field)
+bool launch_is_on(const struct launch *launch, enum launch_field field)
 {
-    return launch_count(launch, field, 0) != 0;
+    return launch_count_or(launch, field, 0) != 0;
 }
 
-const char *launch_text(const struct launch *launch, enum launch_field field)
+const char *launch_field_text(const struct launch *launch, enum launch_field field)
 {
-    return launch->value[field].text;
+    return launch->field_value[field].text;
 }
 
-bool launch_is(const struct launch *launch, enum launch_field field, const char *text)
+bool launch_text_is(const struct launch *launch, enum launch_field field, const char *text)
 {
-    return launch_said(launch, field) && c_equal_ignoring_case(launch->value[field].text, text);
+    return launch_has_field(launch, field) &&
+           c_equal_ignoring_case(launch->field_value[field].text, text);
 }
 
-void launch_say_count(struct launch *launch, enum launch_field field, int64_t count)
+void launch_set_count(struct launch *launch, enum launch_field field, int64_t count)
 {
-    launch->value[field] = (struct launch_value){
+    launch->field_value[field] = (struct launch_value){
         .is_given = true,
-        .count = count,
-        .number = (double)count,
+        .whole_number = count,
+        .real_number = (double)count,
         .text = arena_printf(&launch->arena, "%lld", (long long)count),
     };
 }
 
-void launch_say_number(struct launch *launch, enum launch_field field, double number)
+void launch_set_number(struct launch *launch, enum launch_field field, double number)
 {
-    launch->value[field] = (struct launch_value){
-        .is_given = true, .number = number, .text = arena_printf(&launch->arena, "%g", number)};
+    launch->field_value[field] =
+        (struct launch_value){.is_given = true,
+                              .real_number = number,
+                              .text = arena_printf(&launch->arena, "%g", number)};
 }
 
-void launch_say_text(struct launch *launch, enum launch_field field, const char *text)
+void launch_set_text(struct launch *launch, enum launch_field field, const char *text)
 {
-    launch->value[field] = (struct launch_value){
+    launch->field_value[field] = (struct launch_value){
         .is_given = true, .text = arena_text(&launch->arena, text, strlen(text))};
 }
 
 void launch_imply_count(struct launch *launch, enum launch_field field, int64_t count)
 {
-    if (!launch_said(launch, field))
-        launch_say_count(launch, field, count);
+    if (!launch_has_field(launch, field))
+        launch_set_count(launch, field, count);
 }
 
 void launch_imply_text(struct launch *launch, enum launch_field field, const char *text)
 {
-    if (!launch_said(launch, field))
-        launch_say_text(launch, field, text);
+    if (!launch_has_field(launch, field))
+        launch_set_text(launch, field, text);
 }

@@ -3,8 +3,8 @@
 
 #include "base/arena.h"
 
-#define SETS LAUNCH_SETS
-#define ALSO LAUNCH_ALSO_SETS
+#define SETS LAUNCH_SETS_FIELD
+#define ALSO LAUNCH_ALIAS_OF_FIELD
 
 static const char config_file[] = "this file is not read by itself: give it with --from";
 static const char on_host[] =
@@ -13,49 +13,49 @@ static const char on_host[] =
 static const char wrapping[] =
     "FSDP gathers a layer at a time here: larger units need more memory for gathered weights";
 
-#define UNMODELLED LAUNCH_UNMODELLED, LAUNCH_TEXT, LAUNCH_FIELDS
-#define IGNORED LAUNCH_IGNORED, LAUNCH_TEXT, LAUNCH_FIELDS, NULL, NULL
+#define UNMODELLED LAUNCH_UNMODELLED, LAUNCH_TEXT, LAUNCH_FIELD_COUNT
+#define IGNORED LAUNCH_IGNORED, LAUNCH_TEXT, LAUNCH_FIELD_COUNT, NULL, NULL
 
 /* Arguments before the program; '-' in a name is '_' here. Sources: torch/distributed/run.py,
  * deepspeed/launcher/runner.py, accelerate/commands/launch.py, and the manuals of srun and mpirun. */
 /* clang-format off */
 static const struct launch_row launcher_rows[] = {
-    {"--nproc_per_node",   ALSO, LAUNCH_COUNT, LAUNCH_GPUS_A_NODE, NULL, NULL},
-    {"--num_gpus",         ALSO, LAUNCH_COUNT, LAUNCH_GPUS_A_NODE, NULL, NULL},
-    {"--num_accelerators", ALSO, LAUNCH_COUNT, LAUNCH_GPUS_A_NODE, NULL, NULL},
-    {"--gpus_per_node",    ALSO, LAUNCH_COUNT, LAUNCH_GPUS_A_NODE, NULL, NULL},
-    {"--ntasks_per_node",  ALSO, LAUNCH_COUNT, LAUNCH_GPUS_A_NODE, NULL, NULL},
-    {"--nnodes",           ALSO, LAUNCH_COUNT, LAUNCH_NODES, NULL, NULL},
-    {"--num_nodes",        ALSO, LAUNCH_COUNT, LAUNCH_NODES, NULL, NULL},
-    {"--nodes",            ALSO, LAUNCH_COUNT, LAUNCH_NODES, NULL, NULL},
-    {"-N",                 ALSO, LAUNCH_COUNT, LAUNCH_NODES, NULL, NULL},
-    {"--num_machines",     SETS, LAUNCH_COUNT, LAUNCH_NODES, NULL, NULL},
-    {"--num_processes",    SETS, LAUNCH_COUNT, LAUNCH_PROCESSES, NULL, NULL},
-    {"--ntasks",           ALSO, LAUNCH_COUNT, LAUNCH_TASKS, NULL, NULL},
-    {"-n",                 ALSO, LAUNCH_COUNT, LAUNCH_TASKS, NULL, NULL},
-    {"-np",                ALSO, LAUNCH_COUNT, LAUNCH_TASKS, NULL, NULL},
+    {"--nproc_per_node",   ALSO, LAUNCH_WHOLE_NUMBER, LAUNCH_GPUS_A_NODE, NULL, NULL},
+    {"--num_gpus",         ALSO, LAUNCH_WHOLE_NUMBER, LAUNCH_GPUS_A_NODE, NULL, NULL},
+    {"--num_accelerators", ALSO, LAUNCH_WHOLE_NUMBER, LAUNCH_GPUS_A_NODE, NULL, NULL},
+    {"--gpus_per_node",    ALSO, LAUNCH_WHOLE_NUMBER, LAUNCH_GPUS_A_NODE, NULL, NULL},
+    {"--ntasks_per_node",  ALSO, LAUNCH_WHOLE_NUMBER, LAUNCH_GPUS_A_NODE, NULL, NULL},
+    {"--nnodes",           ALSO, LAUNCH_WHOLE_NUMBER, LAUNCH_NODES, NULL, NULL},
+    {"--num_nodes",        ALSO, LAUNCH_WHOLE_NUMBER, LAUNCH_NODES, NULL, NULL},
+    {"--nodes",            ALSO, LAUNCH_WHOLE_NUMBER, LAUNCH_NODES, NULL, NULL},
+    {"-N",                 ALSO, LAUNCH_WHOLE_NUMBER, LAUNCH_NODES, NULL, NULL},
+    {"--num_machines",     SETS, LAUNCH_WHOLE_NUMBER, LAUNCH_NODES, NULL, NULL},
+    {"--num_processes",    SETS, LAUNCH_WHOLE_NUMBER, LAUNCH_PROCESSES, NULL, NULL},
+    {"--ntasks",           ALSO, LAUNCH_WHOLE_NUMBER, LAUNCH_TASKS, NULL, NULL},
+    {"-n",                 ALSO, LAUNCH_WHOLE_NUMBER, LAUNCH_TASKS, NULL, NULL},
+    {"-np",                ALSO, LAUNCH_WHOLE_NUMBER, LAUNCH_TASKS, NULL, NULL},
     {"--include",          ALSO, LAUNCH_TEXT,  LAUNCH_DEVICES, NULL, NULL},
     {"-i",                 ALSO, LAUNCH_TEXT,  LAUNCH_DEVICES, NULL, NULL},
     {"CUDA_VISIBLE_DEVICES", ALSO, LAUNCH_TEXT, LAUNCH_VISIBLE, NULL, NULL},
     {"--mixed_precision",  ALSO, LAUNCH_TEXT,  LAUNCH_DTYPE, NULL, NULL},
-    {"--zero_stage",       SETS, LAUNCH_COUNT, LAUNCH_ZERO, NULL, NULL},
+    {"--zero_stage",       SETS, LAUNCH_WHOLE_NUMBER, LAUNCH_ZERO, NULL, NULL},
     {"--use_deepspeed",    SETS, LAUNCH_SWITCH, LAUNCH_DEEPSPEED, NULL, NULL},
     {"--deepspeed",        ALSO, LAUNCH_SWITCH, LAUNCH_DEEPSPEED, NULL, NULL},
     {"--deepspeed_config", ALSO, LAUNCH_TEXT,  LAUNCH_DEEPSPEED_CONFIG, NULL, NULL},
     {"--deepspeed_config_file", ALSO, LAUNCH_TEXT, LAUNCH_DEEPSPEED_CONFIG, NULL, NULL},
     {"--offload_optimizer_device", SETS, LAUNCH_TEXT, LAUNCH_OPTIMIZER_DEVICE, NULL, NULL},
-    {"--gradient_accumulation_steps", ALSO, LAUNCH_COUNT, LAUNCH_ACCUMULATION, NULL, NULL},
+    {"--gradient_accumulation_steps", ALSO, LAUNCH_WHOLE_NUMBER, LAUNCH_ACCUMULATION, NULL, NULL},
     {"--use_fsdp",         SETS, LAUNCH_SWITCH, LAUNCH_FSDP, NULL, NULL},
-    {"--fsdp_version",     SETS, LAUNCH_COUNT, LAUNCH_FSDP_VERSION, NULL, NULL},
+    {"--fsdp_version",     SETS, LAUNCH_WHOLE_NUMBER, LAUNCH_FSDP_VERSION, NULL, NULL},
     {"--fsdp_sharding_strategy", ALSO, LAUNCH_TEXT, LAUNCH_SHARDING, NULL, NULL},
     {"--fsdp_reshard_after_forward", SETS, LAUNCH_TEXT, LAUNCH_RESHARD, NULL, NULL},
     {"--fsdp_activation_checkpointing", ALSO, LAUNCH_SWITCH, LAUNCH_DEEPSPEED_CHECKPOINTS, NULL, NULL},
     {"--use_parallelism_config", SETS, LAUNCH_SWITCH, LAUNCH_MESH, NULL, NULL},
-    {"--parallelism_config_dp_replicate_size", SETS, LAUNCH_COUNT, LAUNCH_DP_REPLICATE, NULL, NULL},
-    {"--parallelism_config_dp_shard_size", SETS, LAUNCH_COUNT, LAUNCH_DP_SHARD, NULL, NULL},
-    {"--parallelism_config_tp_size", SETS, LAUNCH_COUNT, LAUNCH_TP, NULL, NULL},
-    {"--parallelism_config_cp_size", SETS, LAUNCH_COUNT, LAUNCH_CP, NULL, NULL},
-    {"--parallelism_config_sp_size", ALSO, LAUNCH_COUNT, LAUNCH_SP, NULL, NULL},
+    {"--parallelism_config_dp_replicate_size", SETS, LAUNCH_WHOLE_NUMBER, LAUNCH_DP_REPLICATE, NULL, NULL},
+    {"--parallelism_config_dp_shard_size", SETS, LAUNCH_WHOLE_NUMBER, LAUNCH_DP_SHARD, NULL, NULL},
+    {"--parallelism_config_tp_size", SETS, LAUNCH_WHOLE_NUMBER, LAUNCH_TP, NULL, NULL},
+    {"--parallelism_config_cp_size", SETS, LAUNCH_WHOLE_NUMBER, LAUNCH_CP, NULL, NULL},
+    {"--parallelism_config_sp_size", ALSO, LAUNCH_WHOLE_NUMBER, LAUNCH_SP, NULL, NULL},
     {"--parallelism_config_cp_comm_strategy", SETS, LAUNCH_TEXT, LAUNCH_ROTATE, NULL, NULL},
     {"--parallelism_config_cp_backend", IGNORED}, {"--parallelism_config_sp_backend", IGNORED}, {"--parallelism_config_sp_seq_length*", IGNORED},
     {"--parallelism_config_sp_attn_implementation", ALSO, LAUNCH_TEXT, LAUNCH_ATTENTION, NULL, NULL},
@@ -95,8 +95,8 @@ static const struct launch_row launcher_rows[] = {
 const struct launch_table *launch_table(enum launch_framework framework)
 {
     static const struct launch_table launchers = {.row = launcher_rows,
-                                                  .count = ARRAY_LEN(launcher_rows)};
-    static const struct launch_table *const tables[LAUNCH_FRAMEWORKS] = {
+                                                  .row_count = ARRAY_LEN(launcher_rows)};
+    static const struct launch_table *const tables[LAUNCH_FRAMEWORK_COUNT] = {
         [LAUNCH_TORCHTITAN] = &launch_torchtitan_table,
         [LAUNCH_MEGATRON] = &launch_megatron_table,
         [LAUNCH_DEEPSPEED_JSON] = &launch_json_table,

@@ -20,10 +20,10 @@ static bool matches_pattern(const char *pattern, const char *name)
  * names have dashes there. */
 static const struct launch_row *inherited_row(struct launch *launch, const char *name)
 {
-    const struct launch_table_file *file = launch->table;
-    if (file->of != NULL && launch->tables != NULL)
-        file = launch_tables_find(launch->tables, file->of);
-    if (file == NULL || !file->inherits)
+    const struct launch_table_file *file = launch->table_file;
+    if (file->engine_of != NULL && launch->tables != NULL)
+        file = launch_tables_find(launch->tables, file->engine_of);
+    if (file == NULL || !file->inherits_rows)
         return NULL;
     if (file->family != LAUNCH_MEGATRON)
         return launch_row_find(file->family, name);
@@ -38,14 +38,14 @@ const struct launch_row *launch_row_find(enum launch_framework framework, const 
 {
     for (const struct launch_table *table = launch_table(framework); table != NULL;
          table = table->shared_rows)
-        for (size_t i = 0; i < table->count; i++)
-            if (matches_pattern(table->row[i].name, name))
+        for (size_t i = 0; i < table->row_count; i++)
+            if (matches_pattern(table->row[i].setting_pattern, name))
                 return &table->row[i];
     return NULL;
 }
 
 /* True if a value switches its setting off. */
-static bool is_off(const char *value)
+static bool switches_off(const char *value)
 {
     static const char *const offs[] = {"false", "no", "none", "null", "0", "0.0", "", "off"};
     for (size_t i = 0; value != NULL && i < ARRAY_LEN(offs); i++)
@@ -54,11 +54,11 @@ static bool is_off(const char *value)
     return false;
 }
 
-bool launch_is_usual(const char *usual, const char *value)
+bool launch_is_predicted_value(const char *usual, const char *value)
 {
     size_t size = value == NULL ? 0 : strlen(value);
     if (usual == NULL)
-        return value != NULL && is_off(value);
+        return value != NULL && switches_off(value);
     for (const char *word = usual; word != NULL && size > 0; word = strchr(word, ' ')) {
         word += *word == ' ';
         if (c_equal_ignoring_case_n(word, value, size) && (word[size] == '\0' || word[size] == ' '))
@@ -77,32 +77,33 @@ static bool parse_switch(const char *value, int64_t *on)
         if (c_equal_ignoring_case(value, ons[i]))
             return true;
     *on = 0;
-    return is_off(value);
+    return switches_off(value);
 }
 
 /* Fills *value from the text of a setting; false: the text is of another kind. */
 static bool parse_value(enum launch_kind kind, const char *text, struct launch_value *value)
 {
     switch (kind) {
-    case LAUNCH_COUNT:
+    case LAUNCH_WHOLE_NUMBER:
         if (text == NULL)
             return false;
-        if (parse_i64(text, strlen(text), &value->count)) {
-            value->number = (double)value->count;
-            return value->count >= -INT32_MAX && value->count <= INT32_MAX;
+        if (parse_i64(text, strlen(text), &value->whole_number)) {
+            value->real_number = (double)value->whole_number;
+            return value->whole_number >= -INT32_MAX && value->whole_number <= INT32_MAX;
         }
-        if (!parse_double(text, strlen(text), &value->number) || value->number > INT32_MAX ||
-            value->number < -INT32_MAX || value->number != (double)(int64_t)value->number)
+        if (!parse_double(text, strlen(text), &value->real_number) ||
+            value->real_number > INT32_MAX || value->real_number < -INT32_MAX ||
+            value->real_number != (double)(int64_t)value->real_number)
             return false;
-        value->count = (int64_t)value->number; /* 1e6 */
+        value->whole_number = (int64_t)value->real_number; /* 1e6 */
         return true;
     case LAUNCH_SWITCH:
-        return parse_switch(text, &value->count);
-    case LAUNCH_PRESENCE:
-        value->count = 1;
+        return parse_switch(text, &value->whole_number);
+    case LAUNCH_ON_IF_GIVEN:
+        value->whole_number = 1;
         return true;
-    case LAUNCH_NUMBER:
-        return text != NULL && parse_double(text, strlen(text), &value->number);
+    case LAUNCH_REAL_NUMBER:
+        return text != NULL && parse_double(text, strlen(text), &value->real_number);
     case LAUNCH_TEXT:
         return text != NULL;
     }
@@ -113,7 +114,7 @@ static const char *const kind_names[] = {"a whole number", "true or false", "any
                                          "a text"};
 
 /* True for fields that count what there is at least one of. Others have values below 1 that say "all" or "none". */
-static bool is_amount(enum launch_field field)
+static bool is_positive_count(enum launch_field field)
 {
     static const enum launch_field amounts[] = {
         LAUNCH_LAYERS,   LAUNCH_HIDDEN,      LAUNCH_FFN,          LAUNCH_HEADS,
@@ -132,7 +133,7 @@ static bool is_amount(enum launch_field field)
 enum status launch_set_field(struct launch *launch, const struct launch_row *row,
                              const struct setting *setting, struct diag *diag)
 {
-    struct launch_value *value = &launch->value[row->field], before = *value;
+    struct launch_value *value = &launch->field_value[row->field], before = *value;
     struct launch_value read = {.is_given = true, .at = setting->at};
     bool counts_all = setting->value != NULL && row->field == LAUNCH_GPUS_A_NODE &&
                       strcmp(setting->value, "gpu") == 0; /* of torchrun: as many as a node has */
@@ -144,10 +145,10 @@ enum status launch_set_field(struct launch *launch, const struct launch_row *row
                               NULL, setting->at});
         return STATUS_OK;
     }
-    if (setting->value == NULL && row->kind != LAUNCH_SWITCH && row->kind != LAUNCH_PRESENCE)
+    if (setting->value == NULL && row->kind != LAUNCH_SWITCH && row->kind != LAUNCH_ON_IF_GIVEN)
         return diag_error(diag, setting->at, STATUS_BAD_INPUT, "%s: its value, %s, is missing",
                           setting->name, kind_names[row->kind]);
-    if (setting->list && row->kind != LAUNCH_TEXT && row->kind != LAUNCH_PRESENCE)
+    if (setting->is_list && row->kind != LAUNCH_TEXT && row->kind != LAUNCH_ON_IF_GIVEN)
         return diag_error(diag, setting->at, STATUS_BAD_INPUT,
                           "%s: [%.80s] is a list, and %s is expected", setting->name,
                           setting->value, kind_names[row->kind]);
@@ -156,25 +157,26 @@ enum status launch_set_field(struct launch *launch, const struct launch_row *row
                           setting->name, setting->value == NULL ? "" : setting->value,
                           kind_names[row->kind]);
     bool follows = (row->field == LAUNCH_GLOBAL_BATCH || row->field == LAUNCH_DP_SHARD) &&
-                   read.count == -1; /* torchtitan's: as follows from the rest */
-    if (row->kind == LAUNCH_COUNT && is_amount(row->field) && read.count < 1 && !follows)
+                   read.whole_number == -1; /* torchtitan's: as follows from the rest */
+    if (row->kind == LAUNCH_WHOLE_NUMBER && is_positive_count(row->field) &&
+        read.whole_number < 1 && !follows)
         return diag_error(diag, setting->at, STATUS_BAD_INPUT, "%s: %lld is below 1", setting->name,
-                          (long long)read.count);
+                          (long long)read.whole_number);
     const bool says_none = row->field == LAUNCH_CAPACITY; /* by a negative number */
-    if (row->kind == LAUNCH_NUMBER && read.number < 0 && !says_none)
+    if (row->kind == LAUNCH_REAL_NUMBER && read.real_number < 0 && !says_none)
         return diag_error(diag, setting->at, STATUS_BAD_INPUT, "%s: %g is below 0", setting->name,
-                          read.number);
+                          read.real_number);
     read.text = setting->value == NULL
                     ? ""
                     : arena_text(&launch->arena, setting->value, strlen(setting->value));
-    read.name = arena_text(&launch->arena, setting->name, strlen(setting->name));
-    /* of an argument that is given twice in one file the last value counts; launch_take() says so */
+    read.setting_name = arena_text(&launch->arena, setting->name, strlen(setting->name));
+    /* of an argument that is given twice in one file the last value counts; launch_set_fields() says so */
     bool again = before.is_given && strcmp(before.at.name, read.at.name) == 0 &&
-                 strcmp(before.name, read.name) == 0;
-    if (launch->reading_named_file && before.is_given && !before.is_implied && !again)
+                 strcmp(before.setting_name, read.setting_name) == 0;
+    if (launch->is_reading_named_file && before.is_given && !before.is_implied && !again)
         return STATUS_OK;
     if (before.is_given && !before.is_implied && !again &&
-        (before.count != read.count || before.number != read.number ||
+        (before.whole_number != read.whole_number || before.real_number != read.real_number ||
          (row->kind == LAUNCH_TEXT && strcmp(before.text, read.text) != 0)))
         return diag_error(diag, setting->at, STATUS_BAD_INPUT,
                           "%s is '%.60s', and %s:%u says '%.60s'; leave one of them out",
@@ -183,7 +185,7 @@ enum status launch_set_field(struct launch *launch, const struct launch_row *row
     return STATUS_OK;
 }
 
-static int by_setting(const void *a, const void *b)
+static int compare_settings(const void *a, const void *b)
 {
     const struct setting *x = *(const struct setting *const *)a;
     const struct setting *y = *(const struct setting *const *)b;
@@ -197,13 +199,13 @@ static void remark_repeated(struct launch *launch, const struct settings *settin
     const struct setting **sorted = heap_alloc(settings->count + 1, sizeof(const struct setting *));
     for (size_t i = 0; i < settings->count; i++)
         sorted[i] = &settings->row[i];
-    qsort(sorted, settings->count, sizeof(const struct setting *), by_setting);
+    qsort(sorted, settings->count, sizeof(const struct setting *), compare_settings);
     for (size_t i = 1; i < settings->count; i++) {
         const char *before = sorted[i - 1]->value, *value = sorted[i]->value;
         bool same = before == value || (before != NULL && value != NULL && !strcmp(before, value));
         if (strcmp(sorted[i - 1]->name, sorted[i]->name) == 0 && !same)
-            launch_remark(launch, REMARK_ASSUMED, sorted[i]->name, sorted[i]->at,
-                          "it is given twice, and the last one counts");
+            launch_add_remark_printf(launch, REMARK_ASSUMED, sorted[i]->name, sorted[i]->at,
+                                     "it is given twice, and the last one counts");
     }
     free(sorted);
 }
@@ -215,33 +217,33 @@ static void remark_setting(struct launch *launch, const struct launch_row *row,
     struct launch_remark remark = {.name = arena_text(&launch->arena, name, strlen(name)),
                                    .at = setting->at};
     if (open != NULL && row != NULL && row->use != LAUNCH_IGNORED) {
-        remark.kind = REMARK_OPEN;
+        remark.kind = REMARK_KNOWN_IN_RUN_ONLY;
         remark.text = open;
     } else if (row == NULL) {
         remark.kind = REMARK_UNKNOWN;
     } else if (row->use == LAUNCH_UNMODELLED &&
-               !launch_is_usual(row->default_value, setting->value)) {
+               !launch_is_predicted_value(row->predicted_values, setting->value)) {
         remark.kind = REMARK_UNMODELLED;
         remark.text = row->note;
         if (setting->value != NULL && strlen(setting->value) < 40)
             remark.name = arena_printf(&launch->arena, "%s %s", setting->name, setting->value);
     } else {
         remark.kind = REMARK_IGNORED;
-        remark.name = row->name; /* one name for many: "metrics.*" */
+        remark.name = row->setting_pattern; /* one name for many: "metrics.*" */
     }
     launch_add_remark(launch, remark);
 }
 
 /* Sets the field that a setting names, or adds a remark on the setting. */
-static enum status take_setting(struct launch *launch, enum launch_framework framework,
-                                struct setting setting, struct diag *diag)
+static enum status apply_setting(struct launch *launch, enum launch_framework framework,
+                                 struct setting setting, struct diag *diag)
 {
     const bool launcher = setting.kind == SETTING_LAUNCHER,
-               of_table = framework == LAUNCH_TABLE && !launcher;
+               of_table = framework == LAUNCH_TABLE_FILE && !launcher;
     enum status status = STATUS_OK;
     bool known = false;
     if (of_table)
-        status = launch_table_take(launch, &setting, &known, diag);
+        status = launch_table_apply_setting(launch, &setting, &known, diag);
     if (known || status != STATUS_OK)
         return status;
     const struct launch_row *row =
@@ -253,12 +255,13 @@ static enum status take_setting(struct launch *launch, enum launch_framework fra
         setting.value = settings_known_path_end(setting.value);
         open = NULL;
     }
-    const bool sets = row != NULL && (row->use == LAUNCH_SETS || row->use == LAUNCH_ALSO_SETS);
-    if (sets && (open == NULL || row->kind == LAUNCH_SWITCH || row->kind == LAUNCH_PRESENCE)) {
+    const bool sets =
+        row != NULL && (row->use == LAUNCH_SETS_FIELD || row->use == LAUNCH_ALIAS_OF_FIELD);
+    if (sets && (open == NULL || row->kind == LAUNCH_SWITCH || row->kind == LAUNCH_ON_IF_GIVEN)) {
         struct setting flag = setting; /* further arguments may follow a flag */
         flag.value = open == NULL ? setting.value : NULL;
         status = launch_set_field(launch, row, &flag, diag);
-        if (open == NULL || row->kind == LAUNCH_PRESENCE)
+        if (open == NULL || row->kind == LAUNCH_ON_IF_GIVEN)
             return status;
         name = "further arguments";
     }
@@ -266,13 +269,13 @@ static enum status take_setting(struct launch *launch, enum launch_framework fra
     return status;
 }
 
-enum status launch_take(struct launch *launch, enum launch_framework framework,
-                        const struct settings *settings, struct diag *diag)
+enum status launch_set_fields(struct launch *launch, enum launch_framework framework,
+                              const struct settings *settings, struct diag *diag)
 {
     launch->has_framework[framework] = true;
-    enum status status = launch_check_kinds(launch, diag);
+    enum status status = launch_check_frameworks(launch, diag);
     remark_repeated(launch, settings);
     for (size_t i = 0; i < settings->count && status == STATUS_OK; i++)
-        status = take_setting(launch, framework, settings->row[i], diag);
+        status = apply_setting(launch, framework, settings->row[i], diag);
     return status;
 }

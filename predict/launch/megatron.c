@@ -8,52 +8,52 @@
 
 #include <string.h>
 
-#define SETS LAUNCH_SETS
-#define ALSO LAUNCH_ALSO_SETS
-#define IGNORED LAUNCH_IGNORED, LAUNCH_TEXT, LAUNCH_FIELDS, NULL, NULL
-#define UNMODELLED LAUNCH_UNMODELLED, LAUNCH_TEXT, LAUNCH_FIELDS
+#define SETS LAUNCH_SETS_FIELD
+#define ALSO LAUNCH_ALIAS_OF_FIELD
+#define IGNORED LAUNCH_IGNORED, LAUNCH_TEXT, LAUNCH_FIELD_COUNT, NULL, NULL
+#define UNMODELLED LAUNCH_UNMODELLED, LAUNCH_TEXT, LAUNCH_FIELD_COUNT
 
 /* clang-format off */
 static const struct launch_row rows[] = {
-    {"--num-layers",                      SETS, LAUNCH_COUNT,  LAUNCH_LAYERS, NULL, NULL},
-    {"--hidden-size",                     SETS, LAUNCH_COUNT,  LAUNCH_HIDDEN, NULL, NULL},
-    {"--num-attention-heads",             SETS, LAUNCH_COUNT,  LAUNCH_HEADS, NULL, NULL},
-    {"--kv-channels",                     SETS, LAUNCH_COUNT,  LAUNCH_HEAD_DIM, NULL, NULL},
-    {"--ffn-hidden-size",                 SETS, LAUNCH_COUNT,  LAUNCH_FFN, NULL, NULL},
+    {"--num-layers",                      SETS, LAUNCH_WHOLE_NUMBER,  LAUNCH_LAYERS, NULL, NULL},
+    {"--hidden-size",                     SETS, LAUNCH_WHOLE_NUMBER,  LAUNCH_HIDDEN, NULL, NULL},
+    {"--num-attention-heads",             SETS, LAUNCH_WHOLE_NUMBER,  LAUNCH_HEADS, NULL, NULL},
+    {"--kv-channels",                     SETS, LAUNCH_WHOLE_NUMBER,  LAUNCH_HEAD_DIM, NULL, NULL},
+    {"--ffn-hidden-size",                 SETS, LAUNCH_WHOLE_NUMBER,  LAUNCH_FFN, NULL, NULL},
     {"--swiglu",                          SETS, LAUNCH_SWITCH, LAUNCH_SWIGLU, NULL, NULL},
     {"--disable-bias-linear",             SETS, LAUNCH_SWITCH, LAUNCH_NO_BIAS, NULL, NULL},
     {"--untie-embeddings-and-output-weights", SETS, LAUNCH_SWITCH, LAUNCH_UNTIED, NULL, NULL},
     {"--group-query-attention",           SETS, LAUNCH_SWITCH, LAUNCH_GROUPED, NULL, NULL},
-    {"--num-query-groups",                SETS, LAUNCH_COUNT,  LAUNCH_KV_HEADS, NULL, NULL},
+    {"--num-query-groups",                SETS, LAUNCH_WHOLE_NUMBER,  LAUNCH_KV_HEADS, NULL, NULL},
     {"--add-qkv-bias",                    SETS, LAUNCH_SWITCH, LAUNCH_QKV_BIAS, NULL, NULL},
     {"--qk-layernorm",                    SETS, LAUNCH_SWITCH, LAUNCH_QK_NORM, NULL, NULL},
     {"--normalization",                   SETS, LAUNCH_TEXT,   LAUNCH_NORM, NULL, NULL},
-    {"--norm-epsilon",                    SETS, LAUNCH_NUMBER, LAUNCH_NORM_EPS, NULL, NULL},
-    {"--layernorm-epsilon",               ALSO, LAUNCH_NUMBER, LAUNCH_NORM_EPS, NULL, NULL},
+    {"--norm-epsilon",                    SETS, LAUNCH_REAL_NUMBER, LAUNCH_NORM_EPS, NULL, NULL},
+    {"--layernorm-epsilon",               ALSO, LAUNCH_REAL_NUMBER, LAUNCH_NORM_EPS, NULL, NULL},
     {"--position-embedding-type",         SETS, LAUNCH_TEXT,   LAUNCH_POSITIONS, NULL, NULL},
     {"--use-rotary-position-embeddings",  ALSO, LAUNCH_SWITCH, LAUNCH_ROPE, NULL, NULL},
-    {"--rotary-base",                     SETS, LAUNCH_NUMBER, LAUNCH_ROPE_THETA, NULL, NULL},
+    {"--rotary-base",                     SETS, LAUNCH_REAL_NUMBER, LAUNCH_ROPE_THETA, NULL, NULL},
     {"--window-size",                     SETS, LAUNCH_TEXT,   LAUNCH_WINDOW, NULL, NULL},
     {"--window-attn-skip-freq",           SETS, LAUNCH_TEXT,   LAUNCH_WINDOW_SKIP, NULL, NULL},
-    {"--vocab-size",                      SETS, LAUNCH_COUNT,  LAUNCH_VOCAB, NULL, NULL},
+    {"--vocab-size",                      SETS, LAUNCH_WHOLE_NUMBER,  LAUNCH_VOCAB, NULL, NULL},
     {"--tokenizer-type",                  ALSO, LAUNCH_TEXT,   LAUNCH_TOKENIZER, NULL, NULL},
-    {"--merge-file",                      ALSO, LAUNCH_PRESENCE,  LAUNCH_MERGES, NULL, NULL},
-    {"--seq-length",                      SETS, LAUNCH_COUNT,  LAUNCH_SEQ, NULL, NULL},
-    {"--encoder-seq-length",              ALSO, LAUNCH_COUNT,  LAUNCH_SEQ, NULL, NULL},
-    {"--max-position-embeddings",         SETS, LAUNCH_COUNT,  LAUNCH_POSITIONS_MAX, NULL, NULL},
-    {"--micro-batch-size",                SETS, LAUNCH_COUNT,  LAUNCH_MICRO_BATCH, NULL, NULL},
-    {"--batch-size",                      ALSO, LAUNCH_COUNT,  LAUNCH_MICRO_BATCH, NULL, NULL},
-    {"--global-batch-size",               SETS, LAUNCH_COUNT,  LAUNCH_GLOBAL_BATCH, NULL, NULL},
-    {"--tensor-model-parallel-size",      SETS, LAUNCH_COUNT,  LAUNCH_TP, NULL, NULL},
-    {"--model-parallel-size",             ALSO, LAUNCH_COUNT,  LAUNCH_TP, NULL, NULL},
+    {"--merge-file",                      ALSO, LAUNCH_ON_IF_GIVEN,  LAUNCH_MERGES, NULL, NULL},
+    {"--seq-length",                      SETS, LAUNCH_WHOLE_NUMBER,  LAUNCH_SEQ, NULL, NULL},
+    {"--encoder-seq-length",              ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_SEQ, NULL, NULL},
+    {"--max-position-embeddings",         SETS, LAUNCH_WHOLE_NUMBER,  LAUNCH_POSITIONS_MAX, NULL, NULL},
+    {"--micro-batch-size",                SETS, LAUNCH_WHOLE_NUMBER,  LAUNCH_MICRO_BATCH, NULL, NULL},
+    {"--batch-size",                      ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_MICRO_BATCH, NULL, NULL},
+    {"--global-batch-size",               SETS, LAUNCH_WHOLE_NUMBER,  LAUNCH_GLOBAL_BATCH, NULL, NULL},
+    {"--tensor-model-parallel-size",      SETS, LAUNCH_WHOLE_NUMBER,  LAUNCH_TP, NULL, NULL},
+    {"--model-parallel-size",             ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_TP, NULL, NULL},
     {"--sequence-parallel",               SETS, LAUNCH_SWITCH, LAUNCH_TOKENS_SPLIT, NULL, NULL},
-    {"--pipeline-model-parallel-size",    SETS, LAUNCH_COUNT,  LAUNCH_PP, NULL, NULL},
-    {"--num-virtual-stages-per-pipeline-rank", SETS, LAUNCH_COUNT, LAUNCH_VIRTUAL, NULL, NULL},
-    {"--num-layers-per-virtual-pipeline-stage", ALSO, LAUNCH_COUNT, LAUNCH_VIRTUAL_LAYERS, NULL, NULL},
+    {"--pipeline-model-parallel-size",    SETS, LAUNCH_WHOLE_NUMBER,  LAUNCH_PP, NULL, NULL},
+    {"--num-virtual-stages-per-pipeline-rank", SETS, LAUNCH_WHOLE_NUMBER, LAUNCH_VIRTUAL, NULL, NULL},
+    {"--num-layers-per-virtual-pipeline-stage", ALSO, LAUNCH_WHOLE_NUMBER, LAUNCH_VIRTUAL_LAYERS, NULL, NULL},
     {"--account-for-embedding-in-pipeline-split", SETS, LAUNCH_SWITCH, LAUNCH_COUNTS_EMBEDDING, NULL, NULL},
     {"--account-for-loss-in-pipeline-split", SETS, LAUNCH_SWITCH, LAUNCH_COUNTS_HEAD, NULL, NULL},
     {"--use-tp-pp-dp-mapping",            SETS, LAUNCH_SWITCH, LAUNCH_STAGES_INNER, NULL, NULL},
-    {"--context-parallel-size",           SETS, LAUNCH_COUNT,  LAUNCH_CP, NULL, NULL},
+    {"--context-parallel-size",           SETS, LAUNCH_WHOLE_NUMBER,  LAUNCH_CP, NULL, NULL},
     {"--cp-comm-type",                    SETS, LAUNCH_TEXT,   LAUNCH_CP_COMM, NULL, NULL},
     {"--hierarchical-context-parallel-sizes", SETS, LAUNCH_TEXT, LAUNCH_CP_SIZES, NULL, NULL},
     {"--use-megatron-fsdp",               SETS, LAUNCH_SWITCH, LAUNCH_FSDP, NULL, NULL},
@@ -62,7 +62,7 @@ static const struct launch_row rows[] = {
     {"--data-parallel-sharding-strategy", SETS, LAUNCH_TEXT,   LAUNCH_SHARDING, NULL, NULL},
     {"--no-gradient-accumulation-fusion", SETS, LAUNCH_SWITCH, LAUNCH_NO_FUSION, NULL, NULL},
     {"--ckpt-format",                     SETS, LAUNCH_TEXT,   LAUNCH_CHECKPOINT_FORMAT, NULL, NULL},
-    {"--num-distributed-optimizer-instances", SETS, LAUNCH_COUNT, LAUNCH_INSTANCES, NULL, NULL},
+    {"--num-distributed-optimizer-instances", SETS, LAUNCH_WHOLE_NUMBER, LAUNCH_INSTANCES, NULL, NULL},
     {"--outer-dp-sharding-strategy",      SETS, LAUNCH_TEXT,   LAUNCH_OUTER_SHARDING, NULL, NULL},
     {"--use-distributed-optimizer",       SETS, LAUNCH_SWITCH, LAUNCH_SHARDED_OPTIMIZER, NULL, NULL},
     {"--overlap-grad-reduce",             SETS, LAUNCH_SWITCH, LAUNCH_OVERLAP_GRADS, NULL, NULL},
@@ -71,11 +71,11 @@ static const struct launch_row rows[] = {
     {"--optimizer-cpu-offload",           SETS, LAUNCH_SWITCH, LAUNCH_OPTIMIZER_OFFLOAD, NULL, NULL},
     {"--use-precision-aware-optimizer",   SETS, LAUNCH_SWITCH, LAUNCH_PRECISION_AWARE, NULL, NULL},
     {"--no-create-attention-mask-in-dataloader", SETS, LAUNCH_SWITCH, LAUNCH_NO_MASK, NULL, NULL},
-    {"--attention-dropout",               SETS, LAUNCH_NUMBER, LAUNCH_DROPOUT, NULL, NULL},
-    {"--hidden-dropout",                  SETS, LAUNCH_NUMBER, LAUNCH_HIDDEN_DROPOUT, NULL, NULL},
+    {"--attention-dropout",               SETS, LAUNCH_REAL_NUMBER, LAUNCH_DROPOUT, NULL, NULL},
+    {"--hidden-dropout",                  SETS, LAUNCH_REAL_NUMBER, LAUNCH_HIDDEN_DROPOUT, NULL, NULL},
     {"--recompute-granularity",           SETS, LAUNCH_TEXT,   LAUNCH_GRANULARITY, NULL, NULL},
     {"--recompute-method",                SETS, LAUNCH_TEXT,   LAUNCH_METHOD, NULL, NULL},
-    {"--recompute-num-layers",            SETS, LAUNCH_COUNT,  LAUNCH_RECOMPUTED_LAYERS, NULL, NULL},
+    {"--recompute-num-layers",            SETS, LAUNCH_WHOLE_NUMBER,  LAUNCH_RECOMPUTED_LAYERS, NULL, NULL},
     {"--recompute-modules",               ALSO, LAUNCH_TEXT,   LAUNCH_MODULES, NULL, NULL},
     {"--recompute-activations",           ALSO, LAUNCH_SWITCH, LAUNCH_SELECTIVE, NULL, NULL},
     {"--checkpoint-activations",          ALSO, LAUNCH_SWITCH, LAUNCH_CHECKPOINTS, NULL, NULL},
@@ -83,23 +83,23 @@ static const struct launch_row rows[] = {
     {"--fp8-format",                      ALSO, LAUNCH_TEXT,   LAUNCH_FP8, NULL, NULL},
     {"--fp8-recipe",                      ALSO, LAUNCH_TEXT,   LAUNCH_FP8_RECIPE, NULL, NULL},
     {"--first-last-layers-bf16",          ALSO, LAUNCH_SWITCH, LAUNCH_BF16_ENDS, NULL, NULL},
-    {"--num-layers-at-start-in-bf16",     ALSO, LAUNCH_COUNT,  LAUNCH_BF16_FIRST, NULL, NULL},
-    {"--num-layers-at-end-in-bf16",       ALSO, LAUNCH_COUNT,  LAUNCH_BF16_LAST, NULL, NULL},
-    {"--cpu-offloading-num-layers",       ALSO, LAUNCH_COUNT,  LAUNCH_HOST_LAYERS, NULL, NULL},
+    {"--num-layers-at-start-in-bf16",     ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_BF16_FIRST, NULL, NULL},
+    {"--num-layers-at-end-in-bf16",       ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_BF16_LAST, NULL, NULL},
+    {"--cpu-offloading-num-layers",       ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_HOST_LAYERS, NULL, NULL},
     {"--cross-entropy-loss-fusion",       SETS, LAUNCH_SWITCH, LAUNCH_LOSS_FUSION, NULL, NULL},
     {"--cross-entropy-fusion-impl",       SETS, LAUNCH_TEXT,   LAUNCH_LOSS_KERNEL, NULL, NULL},
     {"--use-flash-attn",                  ALSO, LAUNCH_SWITCH, LAUNCH_FLASH, NULL, NULL},
     {"--bf16",                            SETS, LAUNCH_SWITCH, LAUNCH_BF16, NULL, NULL},
     {"--fp16",                            SETS, LAUNCH_SWITCH, LAUNCH_FP16, NULL, NULL},
-    {"--num-experts",                     ALSO, LAUNCH_COUNT,  LAUNCH_EXPERTS, NULL, NULL},
-    {"--expert-model-parallel-size",      ALSO, LAUNCH_COUNT,  LAUNCH_EP, NULL, NULL},
-    {"--moe-router-topk",                 ALSO, LAUNCH_COUNT,  LAUNCH_EXPERTS_A_TOKEN, NULL, NULL},
-    {"--moe-ffn-hidden-size",             ALSO, LAUNCH_COUNT,  LAUNCH_EXPERT_FFN, NULL, NULL},
-    {"--moe-shared-expert-intermediate-size", ALSO, LAUNCH_COUNT, LAUNCH_SHARED_FFN, NULL, NULL},
+    {"--num-experts",                     ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_EXPERTS, NULL, NULL},
+    {"--expert-model-parallel-size",      ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_EP, NULL, NULL},
+    {"--moe-router-topk",                 ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_EXPERTS_A_TOKEN, NULL, NULL},
+    {"--moe-ffn-hidden-size",             ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_EXPERT_FFN, NULL, NULL},
+    {"--moe-shared-expert-intermediate-size", ALSO, LAUNCH_WHOLE_NUMBER, LAUNCH_SHARED_FFN, NULL, NULL},
     {"--moe-layer-freq",                  ALSO, LAUNCH_TEXT,   LAUNCH_EXPERT_LAYERS, NULL, NULL},
     {"--moe-router-score-function",       ALSO, LAUNCH_TEXT,   LAUNCH_ROUTER_SCORE, NULL, NULL},
     {"--moe-router-pre-softmax",          ALSO, LAUNCH_SWITCH, LAUNCH_ROUTER_BEFORE, NULL, NULL},
-    {"--moe-router-topk-scaling-factor",  ALSO, LAUNCH_NUMBER, LAUNCH_ROUTER_SCALE, NULL, NULL},
+    {"--moe-router-topk-scaling-factor",  ALSO, LAUNCH_REAL_NUMBER, LAUNCH_ROUTER_SCALE, NULL, NULL},
 
     {"--fp8-*",                  UNMODELLED, "a detail of products in 8 bits: their scales and casts are predicted, parameters are gathered in 16 bits", NULL},
     {"--fp4-format",                      ALSO, LAUNCH_TEXT,   LAUNCH_FP4, NULL, NULL},
@@ -123,17 +123,17 @@ static const struct launch_row rows[] = {
     {"--exp-avg*",               UNMODELLED, "moments are fp32 here: --states 8bit says others", "fp32"},
     {"--optimizer",              UNMODELLED, "AdamW is predicted: another optimizer has other states, up to 8 bytes a parameter", "adam"},
     {"--multi-latent-attention",          ALSO, LAUNCH_SWITCH, LAUNCH_LATENT, NULL, NULL},
-    {"--q-lora-rank",                     ALSO, LAUNCH_COUNT,  LAUNCH_Q_LATENT, NULL, NULL},
-    {"--kv-lora-rank",                    ALSO, LAUNCH_COUNT,  LAUNCH_KV_LATENT, NULL, NULL},
-    {"--qk-head-dim",                     ALSO, LAUNCH_COUNT,  LAUNCH_PLAIN_DIM, NULL, NULL},
-    {"--qk-pos-emb-head-dim",             ALSO, LAUNCH_COUNT,  LAUNCH_ROPE_DIM, NULL, NULL},
-    {"--v-head-dim",                      ALSO, LAUNCH_COUNT,  LAUNCH_V_DIM, NULL, NULL},
+    {"--q-lora-rank",                     ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_Q_LATENT, NULL, NULL},
+    {"--kv-lora-rank",                    ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_KV_LATENT, NULL, NULL},
+    {"--qk-head-dim",                     ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_PLAIN_DIM, NULL, NULL},
+    {"--qk-pos-emb-head-dim",             ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_ROPE_DIM, NULL, NULL},
+    {"--v-head-dim",                      ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_V_DIM, NULL, NULL},
     {"--mtp-num-layers",         UNMODELLED, "layers that predict further tokens: about a layer and a head each", NULL},
     {"--expert-tensor-parallel-size", UNMODELLED, "experts over tensor ranks: they are not divided here", "1"},
     {"--moe-token-dispatcher-type",       ALSO, LAUNCH_TEXT,   LAUNCH_DISPATCHER, NULL, NULL},
     {"--moe-enable-deepep",               ALSO, LAUNCH_SWITCH, LAUNCH_DEEPEP, NULL, NULL},
     {"--moe-flex-dispatcher-backend",     ALSO, LAUNCH_TEXT,   LAUNCH_FLEX_BACKEND, NULL, NULL},
-    {"--moe-expert-capacity-factor",      ALSO, LAUNCH_NUMBER, LAUNCH_CAPACITY, NULL, NULL},
+    {"--moe-expert-capacity-factor",      ALSO, LAUNCH_REAL_NUMBER, LAUNCH_CAPACITY, NULL, NULL},
     {"--moe-pad-expert-input-to-capacity", ALSO, LAUNCH_SWITCH, LAUNCH_CAPACITY_PAD, NULL, NULL},
     {"--moe-token-drop-policy",           ALSO, LAUNCH_TEXT,   LAUNCH_DROP_POLICY, NULL, NULL},
     {"--moe-shared-expert-overlap",       ALSO, LAUNCH_SWITCH, LAUNCH_SHARED_OVERLAP, NULL, NULL},
@@ -177,7 +177,7 @@ static const struct launch_row rows[] = {
 };
 /* clang-format on */
 const struct launch_table launch_megatron_table = {
-    .row = rows, .count = ARRAY_LEN(rows), .shared_rows = &launch_megatron_shared_table};
+    .row = rows, .row_count = ARRAY_LEN(rows), .shared_rows = &launch_megatron_shared_table};
 
 /* ---- fields of choices ---- */
 
@@ -192,58 +192,58 @@ static uint32_t shard_copies(const struct choices *c)
     return c->weights == CHOICE_WEIGHTS_HSDP ? expressible_weight_sharing_ranks(c) / c->shard : 1;
 }
 
-static void context_fields(struct launch *l, const struct choices *c)
+static void set_context_fields(struct launch *l, const struct choices *c)
 {
-    launch_say_count(l, LAUNCH_CP, c->cp * c->hp);
+    launch_set_count(l, LAUNCH_CP, c->cp * c->hp);
     if (c->cp > 1 && c->hp > 1) {
-        launch_say_text(l, LAUNCH_CP_COMM, "a2a+p2p");
-        launch_say_text(l, LAUNCH_CP_SIZES, arena_printf(&l->arena, "%u %u", c->hp, c->cp));
+        launch_set_text(l, LAUNCH_CP_COMM, "a2a+p2p");
+        launch_set_text(l, LAUNCH_CP_SIZES, arena_printf(&l->arena, "%u %u", c->hp, c->cp));
     } else if (c->hp > 1) {
-        launch_say_text(l, LAUNCH_CP_COMM, "a2a");
+        launch_set_text(l, LAUNCH_CP_COMM, "a2a");
     } else if (c->cp > 1) {
-        launch_say_text(l, LAUNCH_CP_COMM, c->rotation == ROTATE_ALL_GATHER ? "all_gather" : "p2p");
+        launch_set_text(l, LAUNCH_CP_COMM, c->rotation == ROTATE_ALL_GATHER ? "all_gather" : "p2p");
     }
 }
 
 /* Sets the fields of sharded weights, overlap and the optimizer's place, with those that they require: Megatron-FSDP
  * requires its checkpoint format and no fusion of gradient accumulation; the optimizer on the host requires the
  * precision-aware optimizer, which requires the distributed one. */
-static void weight_fields(struct launch *l, const struct choices *c)
+static void set_weight_fields(struct launch *l, const struct choices *c)
 {
     bool zero2 = c->weights == CHOICE_WEIGHTS_ZERO2;
     bool host = c->optimizer == CHOICE_OPTIMIZER_HOST;
     if (is_sharded(c) || zero2) {
-        launch_say_count(l, LAUNCH_FSDP, 1);
-        launch_say_text(l, LAUNCH_SHARDING, zero2 ? "optim_grads" : "optim_grads_params");
-        launch_say_count(l, LAUNCH_NO_FUSION, 1);
-        launch_say_text(l, LAUNCH_CHECKPOINT_FORMAT, "fsdp_dtensor");
+        launch_set_count(l, LAUNCH_FSDP, 1);
+        launch_set_text(l, LAUNCH_SHARDING, zero2 ? "optim_grads" : "optim_grads_params");
+        launch_set_count(l, LAUNCH_NO_FUSION, 1);
+        launch_set_text(l, LAUNCH_CHECKPOINT_FORMAT, "fsdp_dtensor");
     }
     if (shard_copies(c) > 1) {
-        launch_say_count(l, LAUNCH_INSTANCES, shard_copies(c));
-        launch_say_text(l, LAUNCH_OUTER_SHARDING, "no_shard");
+        launch_set_count(l, LAUNCH_INSTANCES, shard_copies(c));
+        launch_set_text(l, LAUNCH_OUTER_SHARDING, "no_shard");
     }
     if (c->weights != CHOICE_WEIGHTS_REPLICATED || host)
-        launch_say_count(l, LAUNCH_SHARDED_OPTIMIZER, 1);
+        launch_set_count(l, LAUNCH_SHARDED_OPTIMIZER, 1);
     if (expressible_weight_sharing_ranks(c) > 1 && !c->profile->reduces_after_backward)
-        launch_say_count(l, LAUNCH_OVERLAP_GRADS, 1);
+        launch_set_count(l, LAUNCH_OVERLAP_GRADS, 1);
     if (is_sharded(c))
-        launch_say_count(l, LAUNCH_OVERLAP_PARAMS, 1);
+        launch_set_count(l, LAUNCH_OVERLAP_PARAMS, 1);
     if (c->gradients == GRADIENTS_16BIT && c->dtype == DTYPE_BF16)
-        launch_say_count(l, LAUNCH_GRADS_16BIT, 1);
+        launch_set_count(l, LAUNCH_GRADS_16BIT, 1);
     if (host) {
-        launch_say_count(l, LAUNCH_OPTIMIZER_OFFLOAD, 1);
-        launch_say_count(l, LAUNCH_PRECISION_AWARE, 1);
+        launch_set_count(l, LAUNCH_OPTIMIZER_OFFLOAD, 1);
+        launch_set_count(l, LAUNCH_PRECISION_AWARE, 1);
     }
 }
 
-static void activation_fields(struct launch *l, const struct choices *c)
+static void set_activation_fields(struct launch *l, const struct choices *c)
 {
     if (c->activations == CHOICE_ACTIVATIONS_SELECTIVE_CORE) {
-        launch_say_text(l, LAUNCH_GRANULARITY, "selective");
+        launch_set_text(l, LAUNCH_GRANULARITY, "selective");
     } else if (expressible_recomputes(c)) {
-        launch_say_text(l, LAUNCH_GRANULARITY, "full");
-        launch_say_text(l, LAUNCH_METHOD, "uniform");
-        launch_say_count(l, LAUNCH_RECOMPUTED_LAYERS, 1);
+        launch_set_text(l, LAUNCH_GRANULARITY, "full");
+        launch_set_text(l, LAUNCH_METHOD, "uniform");
+        launch_set_count(l, LAUNCH_RECOMPUTED_LAYERS, 1);
     }
 }
 
@@ -251,54 +251,54 @@ void launch_megatron_fields(struct launch *l, const struct choices *c)
 {
     const struct transformer *m = c->model;
     static const char *const positions[POSITIONS_COUNT] = {"rope", "learned_absolute", "none"};
-    megatron_model_fields(l, m);
+    megatron_set_model_fields(l, m);
     if (m->kv_heads != m->heads) {
-        launch_say_count(l, LAUNCH_GROUPED, 1);
-        launch_say_count(l, LAUNCH_KV_HEADS, m->kv_heads);
+        launch_set_count(l, LAUNCH_GROUPED, 1);
+        launch_set_count(l, LAUNCH_KV_HEADS, m->kv_heads);
     }
     if (m->bias_qkv && !m->bias_o && !m->bias_ffn)
-        launch_say_count(l, LAUNCH_QKV_BIAS, 1);
+        launch_set_count(l, LAUNCH_QKV_BIAS, 1);
     if (m->qk_norm)
-        launch_say_count(l, LAUNCH_QK_NORM, 1);
-    launch_say_text(l, LAUNCH_NORM, m->norm == NORM_RMSNORM ? "RMSNorm" : "LayerNorm");
-    launch_say_text(l, LAUNCH_POSITIONS, positions[m->positions]);
+        launch_set_count(l, LAUNCH_QK_NORM, 1);
+    launch_set_text(l, LAUNCH_NORM, m->norm == NORM_RMSNORM ? "RMSNorm" : "LayerNorm");
+    launch_set_text(l, LAUNCH_POSITIONS, positions[m->positions]);
     if (m->attention_window > 0) /* keys before the query's own, keys after it */
-        launch_say_text(l, LAUNCH_WINDOW,
+        launch_set_text(l, LAUNCH_WINDOW,
                         arena_printf(&l->arena, "%lld,0", (long long)m->attention_window - 1));
     if (m->attention_window > 0 && m->full_attention_every > 0)
-        launch_say_text(l, LAUNCH_WINDOW_SKIP,
+        launch_set_text(l, LAUNCH_WINDOW_SKIP,
                         arena_printf(&l->arena, "%lld", (long long)m->full_attention_every));
-    launch_say_count(l, LAUNCH_VOCAB, m->vocab);
-    launch_say_count(l, LAUNCH_NO_MASK,
+    launch_set_count(l, LAUNCH_VOCAB, m->vocab);
+    launch_set_count(l, LAUNCH_NO_MASK,
                      1); /* else each micro-batch has a mask of seq x seq bytes */
-    megatron_batch_fields(l, c);
+    megatron_set_batch_fields(l, c);
     if (c->pipeline == CHOICE_PIPELINE_INTERLEAVED)
-        launch_say_count(l, LAUNCH_VIRTUAL, c->virtual_stages);
+        launch_set_count(l, LAUNCH_VIRTUAL, c->virtual_stages);
     if (c->pp > 1 && c->dp > 1 && c->stage_placement == STAGES_INNER)
-        launch_say_count(l, LAUNCH_STAGES_INNER, 1);
+        launch_set_count(l, LAUNCH_STAGES_INNER, 1);
     if (pipeline_layers_before(c) > 0)
-        launch_say_count(l, LAUNCH_COUNTS_EMBEDDING, 1);
+        launch_set_count(l, LAUNCH_COUNTS_EMBEDDING, 1);
     if (pipeline_layers_after(c) > 0)
-        launch_say_count(l, LAUNCH_COUNTS_HEAD, 1);
-    context_fields(l, c);
-    weight_fields(l, c);
-    launch_say_number(l, LAUNCH_DROPOUT, c->attention_dropout ? 0.1 : 0);
-    launch_say_number(l, LAUNCH_HIDDEN_DROPOUT, 0);
-    activation_fields(l, c);
+        launch_set_count(l, LAUNCH_COUNTS_HEAD, 1);
+    set_context_fields(l, c);
+    set_weight_fields(l, c);
+    launch_set_number(l, LAUNCH_DROPOUT, c->attention_dropout ? 0.1 : 0);
+    launch_set_number(l, LAUNCH_HIDDEN_DROPOUT, 0);
+    set_activation_fields(l, c);
     if (c->loss == LOSS_TE) {
-        launch_say_count(l, LAUNCH_LOSS_FUSION, 1);
-        launch_say_text(l, LAUNCH_LOSS_KERNEL, "te");
+        launch_set_count(l, LAUNCH_LOSS_FUSION, 1);
+        launch_set_text(l, LAUNCH_LOSS_KERNEL, "te");
     }
     if (c->dtype == DTYPE_F32)
         return;
-    launch_say_text(l, LAUNCH_ATTENTION, c->attention_impl == ATTENTION_CUDNN ? "fused" : "flash");
-    launch_say_count(l, c->dtype == DTYPE_F16 ? LAUNCH_FP16 : LAUNCH_BF16, 1);
+    launch_set_text(l, LAUNCH_ATTENTION, c->attention_impl == ATTENTION_CUDNN ? "fused" : "flash");
+    launch_set_count(l, c->dtype == DTYPE_F16 ? LAUNCH_FP16 : LAUNCH_BF16, 1);
 }
 
 /* ---- options of fields ---- */
 
 /* Reads the two sizes of a hierarchy, heads first; false: the text has no such sizes. */
-static bool read_sizes(const char *text, int64_t cp, int64_t *heads)
+static bool parse_hierarchy_sizes(const char *text, int64_t cp, int64_t *heads)
 {
     int64_t ring = 0;
     const char *blank = strchr(text, ' ');
@@ -306,70 +306,74 @@ static bool read_sizes(const char *text, int64_t cp, int64_t *heads)
            parse_i64(blank + 1, strlen(blank + 1), &ring) && *heads > 0 && *heads * ring == cp;
 }
 
-static enum status context_options(struct launch *l, struct launch_degrees *d, struct diag *diag)
+static enum status add_context_options(struct launch *l, struct launch_degrees *d,
+                                       struct diag *diag)
 {
-    int64_t cp = launch_count(l, LAUNCH_CP, 1);
+    int64_t cp = launch_count_or(l, LAUNCH_CP, 1);
     d->cp = cp;
     d->hp = 1;
     if (cp <= 1)
         return STATUS_OK;
-    if (launch_is(l, LAUNCH_CP_COMM, "a2a")) {
+    if (launch_text_is(l, LAUNCH_CP_COMM, "a2a")) {
         d->cp = 1;
         d->hp = cp;
-    } else if (launch_is(l, LAUNCH_CP_COMM, "a2a+p2p")) {
-        if (!launch_said(l, LAUNCH_CP_SIZES) ||
-            !read_sizes(launch_text(l, LAUNCH_CP_SIZES), cp, &d->hp))
-            return launch_bad(l, LAUNCH_CP_COMM, diag,
-                              "needs --hierarchical-context-parallel-sizes A B, head ranks and "
-                              "ring, that make %lld",
-                              (long long)cp);
+    } else if (launch_text_is(l, LAUNCH_CP_COMM, "a2a+p2p")) {
+        if (!launch_has_field(l, LAUNCH_CP_SIZES) ||
+            !parse_hierarchy_sizes(launch_field_text(l, LAUNCH_CP_SIZES), cp, &d->hp))
+            return launch_field_error(
+                l, LAUNCH_CP_COMM, diag,
+                "needs --hierarchical-context-parallel-sizes A B, head ranks and "
+                "ring, that make %lld",
+                (long long)cp);
         d->cp = cp / d->hp;
-    } else if (launch_said(l, LAUNCH_CP_COMM) && !launch_is(l, LAUNCH_CP_COMM, "p2p") &&
-               !launch_is(l, LAUNCH_CP_COMM, "all_gather")) {
-        launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_CP_COMM,
-                         "one kind for all layers is predicted: p2p");
+    } else if (launch_has_field(l, LAUNCH_CP_COMM) && !launch_text_is(l, LAUNCH_CP_COMM, "p2p") &&
+               !launch_text_is(l, LAUNCH_CP_COMM, "all_gather")) {
+        launch_remark_on_field(l, REMARK_UNMODELLED, LAUNCH_CP_COMM,
+                               "one kind for all layers is predicted: p2p");
     }
     return STATUS_OK;
 }
 
-static enum status weight_options(struct launch *l, struct launch_given given,
-                                  const struct launch_degrees *d, struct diag *diag)
+static enum status add_weight_options(struct launch *l, struct launch_given given,
+                                      const struct launch_degrees *d, struct diag *diag)
 {
     static const char *const names[] = {"no_shard", "optim", "optim_grads", "optim_grads_params"};
-    int64_t instances = launch_count(l, LAUNCH_INSTANCES, 1);
-    int64_t sharing = given.gpus / (d->tp * d->pp);
-    int weights =
-        launch_on(l, LAUNCH_SHARDED_OPTIMIZER) ? CHOICE_WEIGHTS_ZERO1 : CHOICE_WEIGHTS_REPLICATED;
-    if (launch_on(l, LAUNCH_FSDP)) {
+    int64_t instances = launch_count_or(l, LAUNCH_INSTANCES, 1);
+    int64_t sharing = given.gpu_count / (d->tp * d->pp);
+    int weights = launch_is_on(l, LAUNCH_SHARDED_OPTIMIZER) ? CHOICE_WEIGHTS_ZERO1
+                                                            : CHOICE_WEIGHTS_REPLICATED;
+    if (launch_is_on(l, LAUNCH_FSDP)) {
         weights = CHOICE_WEIGHTS_ZERO3; /* of --use-torch-fsdp2 */
         for (size_t i = 0; i < ARRAY_LEN(names); i++)
-            if (launch_is(l, LAUNCH_SHARDING, names[i]))
+            if (launch_text_is(l, LAUNCH_SHARDING, names[i]))
                 weights = CHOICE_WEIGHTS_REPLICATED + (int)i;
     }
     bool parts =
         instances > 1 && (weights == CHOICE_WEIGHTS_ZERO3 || weights == CHOICE_WEIGHTS_ZERO1);
     if (parts && sharing == 0)
-        return launch_bad(l, LAUNCH_INSTANCES, diag,
-                          "the number of GPUs says over how many ranks a copy is shared: give "
-                          "--cluster, and --gpus");
+        return launch_field_error(
+            l, LAUNCH_INSTANCES, diag,
+            "the number of GPUs says over how many ranks a copy is shared: give "
+            "--cluster, and --gpus");
     if (parts && sharing % instances != 0)
-        return launch_bad(l, LAUNCH_INSTANCES, diag,
-                          "%lld copies do not divide %lld ranks that hold the same weights",
-                          (long long)instances, (long long)sharing);
+        return launch_field_error(l, LAUNCH_INSTANCES, diag,
+                                  "%lld copies do not divide %lld ranks that hold the same weights",
+                                  (long long)instances, (long long)sharing);
     if (parts && weights == CHOICE_WEIGHTS_ZERO3)
         weights = CHOICE_WEIGHTS_HSDP;
-    launch_option(l, launch_on(l, LAUNCH_FSDP) ? LAUNCH_FSDP : LAUNCH_SHARDED_OPTIMIZER, "weights",
-                  weights_names[weights]);
+    launch_add_option(l, launch_is_on(l, LAUNCH_FSDP) ? LAUNCH_FSDP : LAUNCH_SHARDED_OPTIMIZER,
+                      "weights", weights_names[weights]);
     if (parts)
-        launch_option_count(l, LAUNCH_INSTANCES, "shard", sharing / instances);
-    if (launch_on(l, LAUNCH_OPTIMIZER_OFFLOAD))
-        launch_option(l, LAUNCH_OPTIMIZER_OFFLOAD, "optimizer", "host");
-    if (launch_on(l, LAUNCH_GRADS_16BIT))
-        launch_option(l, LAUNCH_GRADS_16BIT, "gradients", "16bit");
-    if (launch_on(l, LAUNCH_OVERLAP_GRADS) && d->cp * d->hp == 1)
-        launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_OVERLAP_GRADS,
-                         "profile megatron reduces gradients after the backward: too slow by what "
-                         "a reduction takes (--profile megatron-te hides it)");
+        launch_add_count_option(l, LAUNCH_INSTANCES, "shard", sharing / instances);
+    if (launch_is_on(l, LAUNCH_OPTIMIZER_OFFLOAD))
+        launch_add_option(l, LAUNCH_OPTIMIZER_OFFLOAD, "optimizer", "host");
+    if (launch_is_on(l, LAUNCH_GRADS_16BIT))
+        launch_add_option(l, LAUNCH_GRADS_16BIT, "gradients", "16bit");
+    if (launch_is_on(l, LAUNCH_OVERLAP_GRADS) && d->cp * d->hp == 1)
+        launch_remark_on_field(
+            l, REMARK_UNMODELLED, LAUNCH_OVERLAP_GRADS,
+            "profile megatron reduces gradients after the backward: too slow by what "
+            "a reduction takes (--profile megatron-te hides it)");
     return STATUS_OK;
 }
 
@@ -378,59 +382,67 @@ static enum status weight_options(struct launch *l, struct launch_given given,
  * without, of each layer of a stage and each micro-batch in flight. */
 static void remark_modules(struct launch *l, const struct launch_degrees *d)
 {
-    bool mlp = strstr(launch_text(l, LAUNCH_MODULES), "mlp") != NULL;
-    bool norms = strstr(launch_text(l, LAUNCH_MODULES), "layernorm") != NULL;
-    double hidden = launch_number(l, LAUNCH_HIDDEN, 0), tokens = launch_number(l, LAUNCH_SEQ, 0);
-    double ffn = launch_number(l, LAUNCH_FFN, 4 * hidden);
+    bool mlp = strstr(launch_field_text(l, LAUNCH_MODULES), "mlp") != NULL;
+    bool norms = strstr(launch_field_text(l, LAUNCH_MODULES), "layernorm") != NULL;
+    double hidden = launch_number_or(l, LAUNCH_HIDDEN, 0),
+           tokens = launch_number_or(l, LAUNCH_SEQ, 0);
+    double ffn = launch_number_or(l, LAUNCH_FFN, 4 * hidden);
     double bytes =
-        (norms ? 4 * hidden : 0) + (mlp ? (launch_on(l, LAUNCH_SWIGLU) ? 6 : 4) * ffn : 0);
-    bytes *= tokens * launch_number(l, LAUNCH_MICRO_BATCH, 1) * launch_number(l, LAUNCH_LAYERS, 0);
+        (norms ? 4 * hidden : 0) + (mlp ? (launch_is_on(l, LAUNCH_SWIGLU) ? 6 : 4) * ffn : 0);
+    bytes *=
+        tokens * launch_number_or(l, LAUNCH_MICRO_BATCH, 1) * launch_number_or(l, LAUNCH_LAYERS, 0);
     bytes /= (double)(d->tp * d->cp *
                       d->hp); /* the first stage has as many in flight as there are stages */
     struct text text = {0};
     units_put_gib(&text, bytes);
     if (bytes > 0)
-        launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_MODULES,
-                         "no module but core_attn is recomputed here: what the others would "
-                         "drop, %s on a GPU, is kept, and their work is not repeated",
-                         text.data);
-    else if (!launch_is(l, LAUNCH_MODULES, "core_attn"))
-        launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_MODULES,
-                         "no module but core_attn is recomputed here: the others are kept, which "
-                         "needs more memory");
+        launch_remark_on_field(l, REMARK_UNMODELLED, LAUNCH_MODULES,
+                               "no module but core_attn is recomputed here: what the others would "
+                               "drop, %s on a GPU, is kept, and their work is not repeated",
+                               text.data);
+    else if (!launch_text_is(l, LAUNCH_MODULES, "core_attn"))
+        launch_remark_on_field(
+            l, REMARK_UNMODELLED, LAUNCH_MODULES,
+            "no module but core_attn is recomputed here: the others are kept, which "
+            "needs more memory");
     text_release(&text);
 }
 
-static void recompute_options(struct launch *l, const struct launch_degrees *d)
+static void add_recompute_options(struct launch *l, const struct launch_degrees *d)
 {
-    bool modules = launch_said(l, LAUNCH_MODULES);
-    bool chosen = launch_is(l, LAUNCH_GRANULARITY, "selective") || launch_on(l, LAUNCH_SELECTIVE);
+    bool modules = launch_has_field(l, LAUNCH_MODULES);
+    bool chosen =
+        launch_text_is(l, LAUNCH_GRANULARITY, "selective") || launch_is_on(l, LAUNCH_SELECTIVE);
     bool selective =
-        chosen && (!modules || strstr(launch_text(l, LAUNCH_MODULES), "core_attn") != NULL);
-    bool full = launch_is(l, LAUNCH_GRANULARITY, "full") || launch_on(l, LAUNCH_CHECKPOINTS);
-    launch_option(l, full || selective ? LAUNCH_GRANULARITY : LAUNCH_FIELDS, "activations",
-                  full        ? "full"
-                  : selective ? "selective-core"
-                              : "keep");
-    if (launch_count(l, LAUNCH_HOST_LAYERS, 0) > 0 &&
-        (launch_on(l, LAUNCH_HOST_SWITCH) || l->table == NULL))
-        launch_option_count(l, LAUNCH_HOST_LAYERS, "host-layers",
-                            launch_count(l, LAUNCH_HOST_LAYERS, 0));
-    if (full && launch_is(l, LAUNCH_METHOD, "block"))
-        launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_METHOD,
-                         "%lld layers of each stage are recomputed: all are, here, which is slower "
-                         "and needs less memory",
-                         (long long)launch_count(l, LAUNCH_RECOMPUTED_LAYERS, 1));
-    else if (full && launch_count(l, LAUNCH_RECOMPUTED_LAYERS, 1) > 1)
-        launch_remark_on(
+        chosen && (!modules || strstr(launch_field_text(l, LAUNCH_MODULES), "core_attn") != NULL);
+    bool full =
+        launch_text_is(l, LAUNCH_GRANULARITY, "full") || launch_is_on(l, LAUNCH_CHECKPOINTS);
+    launch_add_option(l, full || selective ? LAUNCH_GRANULARITY : LAUNCH_FIELD_COUNT, "activations",
+                      full        ? "full"
+                      : selective ? "selective-core"
+                                  : "keep");
+    if (launch_count_or(l, LAUNCH_HOST_LAYERS, 0) > 0 &&
+        (launch_is_on(l, LAUNCH_HOST_SWITCH) || l->table_file == NULL))
+        launch_add_count_option(l, LAUNCH_HOST_LAYERS, "host-layers",
+                                launch_count_or(l, LAUNCH_HOST_LAYERS, 0));
+    if (full && launch_text_is(l, LAUNCH_METHOD, "block"))
+        launch_remark_on_field(
+            l, REMARK_UNMODELLED, LAUNCH_METHOD,
+            "%lld layers of each stage are recomputed: all are, here, which is slower "
+            "and needs less memory",
+            (long long)launch_count_or(l, LAUNCH_RECOMPUTED_LAYERS, 1));
+    else if (full && launch_count_or(l, LAUNCH_RECOMPUTED_LAYERS, 1) > 1)
+        launch_remark_on_field(
             l, REMARK_UNMODELLED, LAUNCH_RECOMPUTED_LAYERS,
             "the input of each layer is kept here: memory of inputs is that many times "
             "less");
-    const bool expands = chosen && !full && !selective && modules && launch_on(l, LAUNCH_LATENT) &&
-                         strstr(launch_text(l, LAUNCH_MODULES), "mla_up_proj") != NULL;
+    const bool expands = chosen && !full && !selective && modules &&
+                         launch_is_on(l, LAUNCH_LATENT) &&
+                         strstr(launch_field_text(l, LAUNCH_MODULES), "mla_up_proj") != NULL;
     if (expands)
-        launch_option(l, LAUNCH_MODULES, "up-projection", "recompute");
-    if (chosen && !full && modules && !(expands && launch_is(l, LAUNCH_MODULES, "mla_up_proj")))
+        launch_add_option(l, LAUNCH_MODULES, "up-projection", "recompute");
+    if (chosen && !full && modules &&
+        !(expands && launch_text_is(l, LAUNCH_MODULES, "mla_up_proj")))
         remark_modules(l, d);
 }
 
@@ -441,13 +453,13 @@ static const double MASK_LEAST = 1 << 28;
  * first and the last stage (megatron/core/datasets/gpt_dataset.py, megatron/core/utils.py). */
 static void remark_mask(struct launch *l)
 {
-    double seq = launch_number(l, LAUNCH_SEQ, 0);
-    double bytes = launch_number(l, LAUNCH_MICRO_BATCH, 1) * seq * seq;
-    if (launch_on(l, LAUNCH_NO_MASK) || bytes < MASK_LEAST)
+    double seq = launch_number_or(l, LAUNCH_SEQ, 0);
+    double bytes = launch_number_or(l, LAUNCH_MICRO_BATCH, 1) * seq * seq;
+    if (launch_is_on(l, LAUNCH_NO_MASK) || bytes < MASK_LEAST)
         return;
     struct text text = {0};
     units_put_gib(&text, bytes);
-    launch_remark_on(
+    launch_remark_on_field(
         l, REMARK_UNMODELLED, LAUNCH_SEQ,
         "the loader makes a mask of seq x seq bytes a sequence: %s more on the GPUs of "
         "the first and the last stage than is predicted; "
@@ -456,113 +468,119 @@ static void remark_mask(struct launch *l)
     text_release(&text);
 }
 
-static enum status batch_options(struct launch *l, struct diag *diag)
+static enum status add_batch_options(struct launch *l, struct diag *diag)
 {
-    int64_t virtual = launch_count(l, LAUNCH_VIRTUAL, 0), pp = launch_count(l, LAUNCH_PP, 1);
-    int64_t per_part = launch_count(l, LAUNCH_VIRTUAL_LAYERS, 0);
-    int64_t layers = launch_count(l, LAUNCH_LAYERS, 0);
+    int64_t virtual = launch_count_or(l, LAUNCH_VIRTUAL, 0), pp = launch_count_or(l, LAUNCH_PP, 1);
+    int64_t per_part = launch_count_or(l, LAUNCH_VIRTUAL_LAYERS, 0);
+    int64_t layers = launch_count_or(l, LAUNCH_LAYERS, 0);
     if (per_part > 0 && (pp < 1 || layers % (pp * per_part) != 0))
-        return launch_bad(l, LAUNCH_VIRTUAL_LAYERS, diag,
-                          "%lld layers do not divide over %lld stages in parts of that many",
-                          (long long)layers, (long long)pp);
+        return launch_field_error(
+            l, LAUNCH_VIRTUAL_LAYERS, diag,
+            "%lld layers do not divide over %lld stages in parts of that many", (long long)layers,
+            (long long)pp);
     if (per_part > 0)
         virtual = layers / (pp * per_part);
     if (virtual > 1 && pp > 1) {
-        launch_option(l, LAUNCH_VIRTUAL, "pipeline", "interleaved");
-        launch_option_count(l, LAUNCH_VIRTUAL, "virtual-stages", virtual);
+        launch_add_option(l, LAUNCH_VIRTUAL, "pipeline", "interleaved");
+        launch_add_count_option(l, LAUNCH_VIRTUAL, "virtual-stages", virtual);
     }
-    if (launch_on(l, LAUNCH_STAGES_INNER) && pp > 1)
-        launch_option(l, LAUNCH_STAGES_INNER, "stage-placement", "inner");
-    bool embedding = launch_on(l, LAUNCH_COUNTS_EMBEDDING), head = launch_on(l, LAUNCH_COUNTS_HEAD);
+    if (launch_is_on(l, LAUNCH_STAGES_INNER) && pp > 1)
+        launch_add_option(l, LAUNCH_STAGES_INNER, "stage-placement", "inner");
+    bool embedding = launch_is_on(l, LAUNCH_COUNTS_EMBEDDING),
+         head = launch_is_on(l, LAUNCH_COUNTS_HEAD);
     if (pp > 1 && (embedding || head))
-        launch_option(l, embedding ? LAUNCH_COUNTS_EMBEDDING : LAUNCH_COUNTS_HEAD, "stage-layers",
-                      stage_layers_names[embedding && head ? STAGE_LAYERS_BOTH
-                                         : embedding       ? STAGE_LAYERS_EMBEDDING
-                                                           : STAGE_LAYERS_HEAD]);
-    megatron_batch_options(l);
+        launch_add_option(l, embedding ? LAUNCH_COUNTS_EMBEDDING : LAUNCH_COUNTS_HEAD,
+                          "stage-layers",
+                          stage_layers_names[embedding && head ? STAGE_LAYERS_BOTH
+                                             : embedding       ? STAGE_LAYERS_EMBEDDING
+                                                               : STAGE_LAYERS_HEAD]);
+    megatron_add_batch_options(l);
     return STATUS_OK;
 }
 
-static void number_options(struct launch *l)
+static void add_number_options(struct launch *l)
 {
-    bool f16 = launch_on(l, LAUNCH_FP16), bf16 = launch_on(l, LAUNCH_BF16);
-    launch_option(l,
-                  f16    ? LAUNCH_FP16
-                  : bf16 ? LAUNCH_BF16
-                         : LAUNCH_FIELDS,
-                  "dtype",
-                  f16    ? "f16"
-                  : bf16 ? "bf16"
-                         : "f32");
-    if (launch_is(l, LAUNCH_ATTENTION, "fused"))
-        launch_option(l, LAUNCH_ATTENTION, "attention", "cudnn");
-    else if (launch_is(l, LAUNCH_ATTENTION, "flash") || launch_on(l, LAUNCH_FLASH))
-        launch_option(l, LAUNCH_ATTENTION, "attention", "fa2");
-    else if (launch_said(l, LAUNCH_ATTENTION) && !launch_is(l, LAUNCH_ATTENTION, "auto"))
-        launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_ATTENTION,
-                         "fused kernels are predicted: without them scores go to memory");
-    double dropout = launch_number(l, LAUNCH_DROPOUT, 0.1); /* the default of both Megatrons */
-    launch_option(l, LAUNCH_DROPOUT, "dropout", dropout > 0 ? "on" : "off");
-    if (!launch_said(l, LAUNCH_DROPOUT))
-        launch_remark(l, REMARK_ASSUMED, "--dropout on", (struct loc){0},
-                      "--attention-dropout is not given, and 0.1 by default");
+    bool f16 = launch_is_on(l, LAUNCH_FP16), bf16 = launch_is_on(l, LAUNCH_BF16);
+    launch_add_option(l,
+                      f16    ? LAUNCH_FP16
+                      : bf16 ? LAUNCH_BF16
+                             : LAUNCH_FIELD_COUNT,
+                      "dtype",
+                      f16    ? "f16"
+                      : bf16 ? "bf16"
+                             : "f32");
+    if (launch_text_is(l, LAUNCH_ATTENTION, "fused"))
+        launch_add_option(l, LAUNCH_ATTENTION, "attention", "cudnn");
+    else if (launch_text_is(l, LAUNCH_ATTENTION, "flash") || launch_is_on(l, LAUNCH_FLASH))
+        launch_add_option(l, LAUNCH_ATTENTION, "attention", "fa2");
+    else if (launch_has_field(l, LAUNCH_ATTENTION) && !launch_text_is(l, LAUNCH_ATTENTION, "auto"))
+        launch_remark_on_field(l, REMARK_UNMODELLED, LAUNCH_ATTENTION,
+                               "fused kernels are predicted: without them scores go to memory");
+    double dropout = launch_number_or(l, LAUNCH_DROPOUT, 0.1); /* the default of both Megatrons */
+    launch_add_option(l, LAUNCH_DROPOUT, "dropout", dropout > 0 ? "on" : "off");
+    if (!launch_has_field(l, LAUNCH_DROPOUT))
+        launch_add_remark_printf(l, REMARK_ASSUMED, "--dropout on", (struct loc){0},
+                                 "--attention-dropout is not given, and 0.1 by default");
 }
 
 /* Adds the option of the loss where it is not the profile's: TransformerEngine's in place of the logits, or
  * Megatron-LM's over fp32 logits, which its own fused kernel has too (megatron/core/models/common/language_module). */
-static void loss_option(struct launch *l, const struct launch_degrees *d)
+static void add_loss_option(struct launch *l, const struct launch_degrees *d)
 {
-    bool linear = launch_is(l, LAUNCH_LOSS_KERNEL, "linear"),
-         fused = launch_on(l, LAUNCH_LOSS_FUSION);
-    bool te = linear || launch_is(l, LAUNCH_LOSS_KERNEL, "te");
+    bool linear = launch_text_is(l, LAUNCH_LOSS_KERNEL, "linear"),
+         fused = launch_is_on(l, LAUNCH_LOSS_FUSION);
+    bool te = linear || launch_text_is(l, LAUNCH_LOSS_KERNEL, "te");
     bool profile_te = d->cp * d->hp > 1;
     if (te && !fused)
-        launch_remark_on(l, REMARK_ASSUMED, LAUNCH_LOSS_KERNEL,
-                         "without cross_entropy_loss_fusion it has no effect");
+        launch_remark_on_field(l, REMARK_ASSUMED, LAUNCH_LOSS_KERNEL,
+                               "without cross_entropy_loss_fusion it has no effect");
     if (linear && fused)
-        launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_LOSS_KERNEL,
-                         "logits that are never in memory: TransformerEngine's loss is predicted, "
-                         "with 2 bytes a logit");
+        launch_remark_on_field(
+            l, REMARK_UNMODELLED, LAUNCH_LOSS_KERNEL,
+            "logits that are never in memory: TransformerEngine's loss is predicted, "
+            "with 2 bytes a logit");
     if ((te && fused) != profile_te)
-        launch_option(l, te && fused ? LAUNCH_LOSS_KERNEL : LAUNCH_LOSS_FUSION, "loss",
-                      te && fused ? "te" : "megatron");
+        launch_add_option(l, te && fused ? LAUNCH_LOSS_KERNEL : LAUNCH_LOSS_FUSION, "loss",
+                          te && fused ? "te" : "megatron");
 }
 
 enum status launch_megatron_options(struct launch *l, struct launch_given given, struct diag *diag)
 {
-    struct launch_degrees d = {.tp = launch_count(l, LAUNCH_TP, 1),
-                               .pp = launch_count(l, LAUNCH_PP, 1)};
+    struct launch_degrees d = {.tp = launch_count_or(l, LAUNCH_TP, 1),
+                               .pp = launch_count_or(l, LAUNCH_PP, 1)};
     enum status status = STATUS_OK;
-    if (l->has_framework[LAUNCH_TABLE] && !launch_said(l, LAUNCH_LAYERS))
-        status = launch_model_named(l, given);
+    if (l->has_framework[LAUNCH_TABLE_FILE] && !launch_has_field(l, LAUNCH_LAYERS))
+        status = launch_add_named_model(l, given);
     if (status == STATUS_OK)
-        status = megatron_model_options(l, given, diag);
+        status = megatron_add_model_options(l, given, diag);
     if (status == STATUS_OK)
-        status = launch_one_of(l, LAUNCH_GRANULARITY, "full selective", diag);
+        status = launch_check_text_is_one_of(l, LAUNCH_GRANULARITY, "full selective", diag);
     if (status == STATUS_OK)
-        status = launch_one_of(l, LAUNCH_LOSS_KERNEL, "native te linear", diag);
+        status = launch_check_text_is_one_of(l, LAUNCH_LOSS_KERNEL, "native te linear", diag);
     if (status == STATUS_OK)
-        status = context_options(l, &d, diag);
+        status = add_context_options(l, &d, diag);
     if (status == STATUS_OK)
         status = megatron_check_degrees(l, given, &d, diag);
     if (status != STATUS_OK)
         return status;
-    launch_degree_options(l, d);
-    launch_option(l, LAUNCH_FIELDS, "profile", d.cp * d.hp > 1 ? "megatron-te" : "megatron");
-    if (d.cp > 1 && launch_is(l, LAUNCH_CP_COMM, "all_gather"))
-        launch_option(l, LAUNCH_CP_COMM, "rotate", "all-gather");
-    if (d.tp > 1 && !launch_on(l, LAUNCH_TOKENS_SPLIT))
-        launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_TP,
-                         "without --sequence-parallel norms and inputs are whole on every tensor "
-                         "rank: here they are shared, which needs less memory");
-    status = weight_options(l, given, &d, diag);
+    launch_add_degree_options(l, d);
+    launch_add_option(l, LAUNCH_FIELD_COUNT, "profile",
+                      d.cp * d.hp > 1 ? "megatron-te" : "megatron");
+    if (d.cp > 1 && launch_text_is(l, LAUNCH_CP_COMM, "all_gather"))
+        launch_add_option(l, LAUNCH_CP_COMM, "rotate", "all-gather");
+    if (d.tp > 1 && !launch_is_on(l, LAUNCH_TOKENS_SPLIT))
+        launch_remark_on_field(
+            l, REMARK_UNMODELLED, LAUNCH_TP,
+            "without --sequence-parallel norms and inputs are whole on every tensor "
+            "rank: here they are shared, which needs less memory");
+    status = add_weight_options(l, given, &d, diag);
     if (status == STATUS_OK)
-        status = batch_options(l, diag);
+        status = add_batch_options(l, diag);
     if (status != STATUS_OK)
         return status;
     remark_mask(l);
-    recompute_options(l, &d);
-    number_options(l);
-    loss_option(l, &d);
+    add_recompute_options(l, &d);
+    add_number_options(l);
+    add_loss_option(l, &d);
     return STATUS_OK;
 }

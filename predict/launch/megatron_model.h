@@ -7,15 +7,15 @@
 
 /* Sets the fields of a model that both frameworks call by the same name: sizes, SwiGLU, biases, the head, the base of
  * rotary embeddings. */
-void megatron_model_fields(struct launch *launch, const struct transformer *model);
+void megatron_set_model_fields(struct launch *launch, const struct transformer *model);
 /* Sets the fields of length, batch, tensor ranks and stages. */
-void megatron_batch_fields(struct launch *launch, const struct choices *choices);
+void megatron_set_batch_fields(struct launch *launch, const struct choices *choices);
 
 /* Adds the option "model"; settings that no file gives have the defaults of the two frameworks. */
-enum status megatron_model_options(struct launch *launch, struct launch_given given,
-                                   struct diag *diag);
+enum status megatron_add_model_options(struct launch *launch, struct launch_given given,
+                                       struct diag *diag);
 /* Adds the options seq, batch and micro-batch. */
-void megatron_batch_options(struct launch *launch);
+void megatron_add_batch_options(struct launch *launch);
 /* Fails unless every degree is at least 1 and their product divides the number of GPUs. */
 enum status megatron_check_degrees(const struct launch *launch, struct launch_given given,
                                    const struct launch_degrees *degrees, struct diag *diag);

@@ -1,4 +1,4 @@
-/* The settings files that a command names: `axolotl train x.yaml`, --config_file, --deepspeed ds.json. */
+/* Finds the settings files that a command names: `axolotl train x.yaml`, --config_file, --deepspeed ds.json. */
 #include "predict/launch/formats.h"
 #include "predict/launch/launch_reader.h"
 
@@ -17,47 +17,48 @@ static bool is_settings_file(const char *path)
     return false;
 }
 
-bool launch_remark_file(struct launch *launch, const char *path, struct loc at)
+bool launch_remark_missing_file(struct launch *launch, const char *path, struct loc at)
 {
     if (!is_settings_file(path))
         return false;
-    launch_remark(launch, REMARK_OPEN, path, at, "this file is not here: give it with --from");
+    launch_add_remark_printf(launch, REMARK_KNOWN_IN_RUN_ONLY, path, at,
+                             "this file is not here: give it with --from");
     return true;
 }
 
 /* Notes a file, to be read after the one that names it. */
-static bool name_file(struct launch *launch, const char *path, struct loc at)
+static bool note_named_file(struct launch *launch, const char *path, struct loc at)
 {
-    if (launch->folder == NULL)
+    if (launch->script_folder == NULL)
         return false;
     const char *found = arena_text(&launch->arena, path, strlen(path));
     if (access(found, R_OK) != 0)
-        found = arena_printf(&launch->arena, "%s/%s", launch->folder, path);
+        found = arena_printf(&launch->arena, "%s/%s", launch->script_folder, path);
     if (access(found, R_OK) != 0)
         return false;
-    for (size_t i = 0; i < launch->files; i++)
-        if (strcmp(launch->file[i], found) == 0)
+    for (size_t i = 0; i < launch->named_file_count; i++)
+        if (strcmp(launch->named_file[i], found) == 0)
             return true;
-    if (launch->files == ARRAY_LEN(launch->file))
+    if (launch->named_file_count == ARRAY_LEN(launch->named_file))
         return false;
-    launch->file[launch->files++] = found;
-    launch_remark(launch, REMARK_ASSUMED, path, at,
-                  "this file is named here, and is read too; what names it counts more");
+    launch->named_file[launch->named_file_count++] = found;
+    launch_add_remark_printf(launch, REMARK_ASSUMED, path, at,
+                             "this file is named here, and is read too; what names it counts more");
     return true;
 }
 
-bool launch_name_file(struct launch *launch, const char *path, struct loc at)
+bool launch_note_named_file(struct launch *launch, const char *path, struct loc at)
 {
-    return path != NULL && is_settings_file(path) && name_file(launch, path, at);
+    return path != NULL && is_settings_file(path) && note_named_file(launch, path, at);
 }
 
-bool launch_name_script(struct launch *launch, const char *path, struct loc at)
+bool launch_note_named_script(struct launch *launch, const char *path, struct loc at)
 {
-    return name_file(launch, path, at);
+    return note_named_file(launch, path, at);
 }
 
 /* True if an argument gives the path of a settings file. */
-static bool names_file(const char *name)
+static bool argument_names_file(const char *name)
 {
     static const char *const names[] = {
         "accelerate_config", "config",           "config_file", "config-file",
@@ -69,15 +70,15 @@ static bool names_file(const char *name)
     return false;
 }
 
-void launch_name_files(struct launch *launch, struct settings *settings)
+void launch_note_files_of_arguments(struct launch *launch, struct settings *settings)
 {
     size_t kept = 0;
     for (size_t i = 0; i < settings->count; i++) {
         const struct setting *setting = &settings->row[i];
         bool deepspeed = strcmp(setting->name, "--deepspeed") == 0 ||
                          strcmp(setting->name, "--deepspeed_config") == 0;
-        bool named =
-            names_file(setting->name) && launch_name_file(launch, setting->value, setting->at);
+        bool named = argument_names_file(setting->name) &&
+                     launch_note_named_file(launch, setting->value, setting->at);
         if (!named || deepspeed) /* which tell programs apart */
             settings->row[kept++] = *setting;
     }
@@ -104,11 +105,11 @@ static const struct launch_format *format_of_file(const struct launch *launch, c
     return format;
 }
 
-const struct launch_format *launch_format_of_named(const struct launch *launch)
+const struct launch_format *launch_format_of_named_files(const struct launch *launch)
 {
-    for (size_t i = 0; i < launch->files; i++) {
-        const struct launch_format *format = format_of_file(launch, launch->file[i]);
-        if (format != NULL && format->framework != LAUNCH_FRAMEWORKS &&
+    for (size_t i = 0; i < launch->named_file_count; i++) {
+        const struct launch_format *format = format_of_file(launch, launch->named_file[i]);
+        if (format != NULL && format->framework != LAUNCH_FRAMEWORK_COUNT &&
             format->framework != LAUNCH_ACCELERATE && format->framework != LAUNCH_DEEPSPEED_JSON)
             return format;
     }

@@ -34,7 +34,7 @@ const struct setting *settings_find(const struct settings *settings, const char 
     return NULL;
 }
 
-bool settings_put_number(struct text *out, const char *digits, unsigned base)
+bool settings_put_decimal(struct text *out, const char *digits, unsigned base)
 {
     int64_t value = 0;
     bool any = false;
@@ -80,16 +80,16 @@ const char *settings_known_path_end(const char *value)
 
 /* ---- JSON ---- */
 
-struct json_walk {
+struct json_flattening {
     struct settings *settings;
     struct json_node root;
     struct diag *diag;
     struct text path;
 };
 
-static enum status walk(struct json_walk *w, struct json_node node);
+static enum status add_json_settings(struct json_flattening *w, struct json_node node);
 
-static enum status put_scalar(struct json_walk *w, struct json_node node, struct text *out)
+static enum status put_scalar(struct json_flattening *w, struct json_node node, struct text *out)
 {
     const char *string;
     double number;
@@ -111,7 +111,7 @@ static enum status put_scalar(struct json_walk *w, struct json_node node, struct
     return status;
 }
 
-static enum status put_elements(struct json_walk *w, struct json_node array, struct text *out)
+static enum status put_elements(struct json_flattening *w, struct json_node array, struct text *out)
 {
     enum status status = STATUS_OK;
     for (size_t i = 0; i < json_element_count(array) && status == STATUS_OK; i++) {
@@ -128,7 +128,7 @@ static enum status put_elements(struct json_walk *w, struct json_node array, str
     return status;
 }
 
-static enum status walk_members(struct json_walk *w, struct json_node object)
+static enum status add_member_settings(struct json_flattening *w, struct json_node object)
 {
     size_t before = w->path.size;
     enum status status = STATUS_OK;
@@ -136,17 +136,17 @@ static enum status walk_members(struct json_walk *w, struct json_node object)
         const char *name;
         struct json_node member = json_member(object, i, &name);
         text_printf(&w->path, "%s%s", before > 0 ? "." : "", name);
-        status = walk(w, member);
+        status = add_json_settings(w, member);
         w->path.size = before;
         w->path.data[before] = '\0';
     }
     return status;
 }
 
-static enum status walk(struct json_walk *w, struct json_node node)
+static enum status add_json_settings(struct json_flattening *w, struct json_node node)
 {
     if (json_is_object(node))
-        return walk_members(w, node);
+        return add_member_settings(w, node);
     struct text value = {0};
     enum status status = STATUS_OK;
     text_puts(&value, "");
@@ -158,7 +158,7 @@ static enum status walk(struct json_walk *w, struct json_node node)
     if (status == STATUS_OK && w->settings->count == SETTINGS_MAX)
         status = settings_refuse_more(at, w->diag);
     if (status == STATUS_OK && node.value != NULL)
-        settings_add(w->settings, w->path.data, value.data, at)->list = json_is_array(node);
+        settings_add(w->settings, w->path.data, value.data, at)->is_list = json_is_array(node);
     text_release(&value);
     return status;
 }
@@ -167,13 +167,13 @@ enum status settings_read_json(struct settings *settings, const char *name, cons
                                size_t size, struct diag *diag)
 {
     struct json json = {0};
-    struct json_walk w = {.settings = settings, .diag = diag};
+    struct json_flattening w = {.settings = settings, .diag = diag};
     enum status status = json_parse(&json, name, text, size, diag);
     if (status == STATUS_OK) {
         w.root = json_root(&json);
         text_puts(&w.path, "");
         status = json_is_object(w.root)
-                     ? walk(&w, w.root)
+                     ? add_json_settings(&w, w.root)
                      : json_error(w.root, diag, "expected an object: a configuration of DeepSpeed");
     }
     text_release(&w.path);

@@ -18,7 +18,7 @@
 #include <stddef.h>
 
 enum setting_kind {
-    SETTING_PROGRAM,  /* of the program or the file */
+    SETTING_PROGRAM,  /* a setting of the program, or of the file */
     SETTING_LAUNCHER, /* an argument of torchrun, deepspeed, accelerate launch or srun */
 };
 
@@ -31,7 +31,7 @@ struct setting {
     const char *value; /* NULL: an argument without one, a flag */
     struct loc at;
     enum setting_kind kind;
-    bool list; /* the value is an array of TOML, JSON or YAML */
+    bool is_list; /* the value is an array of TOML, JSON or YAML */
 };
 
 /* The most settings of a file. */
@@ -55,7 +55,7 @@ const struct setting *settings_find(const struct settings *settings, const char 
 
 /* Appends the whole number that the digits of a base (2, 8, 10 or 16) write, as a decimal number; '_' between digits is
  * skipped. False, and nothing is appended: there is another character, no digit, or the number is above INT64_MAX. */
-bool settings_put_number(struct text *out, const char *digits, unsigned base);
+bool settings_put_decimal(struct text *out, const char *digits, unsigned base);
 
 /* Reports that a file has more than SETTINGS_MAX settings. */
 enum status settings_refuse_more(struct loc at, struct diag *diag);

@@ -56,7 +56,7 @@ static void skip_blanks(struct toml *t)
 }
 
 /* Skips blanks, comments and, with lines, line ends. */
-static void skip(struct toml *t, bool lines)
+static void skip_blanks_and_comments(struct toml *t, bool lines)
 {
     for (;;) {
         skip_blanks(t);
@@ -69,9 +69,9 @@ static void skip(struct toml *t, bool lines)
     }
 }
 
-static enum status end_line(struct toml *t)
+static enum status read_line_end(struct toml *t)
 {
-    skip(t, false);
+    skip_blanks_and_comments(t, false);
     if (t->at < t->end && *t->at == '\r')
         t->at++;
     if (t->at < t->end && *t->at != '\n')
@@ -102,7 +102,7 @@ static void put_utf8(struct text *out, uint32_t code)
     }
 }
 
-static enum status read_code(struct toml *t, int digits, struct text *out)
+static enum status read_unicode_escape(struct toml *t, int digits, struct text *out)
 {
     uint32_t code = 0;
     for (int i = 0; i < digits; i++) {
@@ -129,7 +129,7 @@ static enum status read_escape(struct toml *t, bool lines, struct text *out)
     }
     if (c == 'u' || c == 'U') {
         t->at++;
-        return read_code(t, c == 'u' ? 4 : 8, out);
+        return read_unicode_escape(t, c == 'u' ? 4 : 8, out);
     }
     if (lines && (c == '\n' || c == '\r' || c == ' ' || c == '\t')) {
         while (t->at < t->end && c_is_space(*t->at))
@@ -176,7 +176,7 @@ static enum status read_string(struct toml *t, struct text *out)
 
 /* ---- keys ---- */
 
-static bool is_bare(char c)
+static bool is_bare_key_char(char c)
 {
     return c_is_alnum(c) || c == '_' || c == '-';
 }
@@ -194,7 +194,7 @@ static enum status read_key(struct toml *t)
             if (status != STATUS_OK)
                 return status;
         } else {
-            while (t->at < t->end && is_bare(*t->at))
+            while (t->at < t->end && is_bare_key_char(*t->at))
                 text_putc(&t->path, *t->at++);
         }
         if (t->path.size == before)
@@ -233,7 +233,7 @@ static bool is_decimal(const char *word)
 }
 
 /* Appends a whole number after 0x, 0o or 0b; false: the word is none. */
-static bool put_based(struct text *out, const char *word)
+static bool put_prefixed_number(struct text *out, const char *word)
 {
     unsigned base = word[0] != '0'   ? 0
                     : word[1] == 'x' ? 16
@@ -241,17 +241,18 @@ static bool put_based(struct text *out, const char *word)
                     : word[1] == 'b' ? 2
                                      : 0;
     bool apart = base > 0 && strstr(word, "__") == NULL && word[strlen(word) - 1] != '_';
-    return apart && settings_put_number(out, word + 2, base);
+    return apart && settings_put_decimal(out, word + 2, base);
 }
 
 /* Reads a number or a word: true, 8192, 1_000, 3e-4, inf. */
-static enum status read_plain(struct toml *t, struct text *out)
+static enum status read_number_or_word(struct toml *t, struct text *out)
 {
     struct toml start = *t;
     struct text text = {0};
     enum status status = STATUS_OK;
     text_puts(&text, "");
-    while (t->at < t->end && (is_bare(*t->at) || *t->at == '+' || *t->at == '.' || *t->at == ':'))
+    while (t->at < t->end &&
+           (is_bare_key_char(*t->at) || *t->at == '+' || *t->at == '.' || *t->at == ':'))
         text_putc(&text, *t->at++);
     const char *word = text.data;
     bool is_word = strcmp(word, "true") == 0 || strcmp(word, "false") == 0;
@@ -264,7 +265,7 @@ static enum status read_plain(struct toml *t, struct text *out)
     } else if (strlen(word) >= 8 && (word[4] == '-' || strchr(word, ':') != NULL)) {
         status = bad_toml(&start, "dates and times are not read");
     } else if (c_is_digit(word[*word == '+' || *word == '-'])) {
-        if (!put_based(out, word))
+        if (!put_prefixed_number(out, word))
             status =
                 bad_toml(&start, "this is no number of TOML: no 0 stands before other digits, and "
                                  "a '_' stands between two digits, as in 8_192");
@@ -288,14 +289,15 @@ static enum status read_array(struct toml *t, struct text *out, bool nested)
     t->at++;
     if (nested)
         text_putc(out, '[');
-    for (skip(t, true); status == STATUS_OK && peek_char(t, 0) != ']'; skip(t, true)) {
+    for (skip_blanks_and_comments(t, true); status == STATUS_OK && peek_char(t, 0) != ']';
+         skip_blanks_and_comments(t, true)) {
         if (!first)
             text_putc(out, ' ');
         first = false;
         status = read_value(t, out, true);
         if (status != STATUS_OK)
             return status;
-        skip(t, true);
+        skip_blanks_and_comments(t, true);
         if (peek_char(t, 0) == ',')
             t->at++;
         else if (peek_char(t, 0) != ']')
@@ -322,20 +324,20 @@ static enum status read_value(struct toml *t, struct text *out, bool nested)
             return bad_toml(t, "tables in an array are not read");
         status = read_table(t);
     } else {
-        status = read_plain(t, out);
+        status = read_number_or_word(t, out);
     }
     t->depth--;
     return status;
 }
 
-static void cut_text(struct text *text, size_t size)
+static void truncate_text(struct text *text, size_t size)
 {
     text->size = size;
     text->data[size] = '\0';
 }
 
 /* Reads "name = value"; the path already has the name's table. */
-static enum status read_pair(struct toml *t)
+static enum status read_key_and_value(struct toml *t)
 {
     size_t before = t->path.size;
     struct loc at = {.name = t->name, .line = t->line};
@@ -354,9 +356,9 @@ static enum status read_pair(struct toml *t)
         if (status == STATUS_OK && !table && settings_find(t->settings, t->path.data) != NULL)
             status = diag_error(t->diag, at, STATUS_BAD_INPUT, "%s is given twice", t->path.data);
         if (status == STATUS_OK && !table)
-            settings_add(t->settings, t->path.data, value.data, at)->list = list;
+            settings_add(t->settings, t->path.data, value.data, at)->is_list = list;
     }
-    cut_text(&t->path, before);
+    truncate_text(&t->path, before);
     text_release(&value);
     return status;
 }
@@ -365,7 +367,7 @@ static enum status read_table(struct toml *t)
 {
     t->at++;
     for (skip_blanks(t); peek_char(t, 0) != '}'; skip_blanks(t)) {
-        enum status status = read_pair(t);
+        enum status status = read_key_and_value(t);
         if (status != STATUS_OK)
             return status;
         skip_blanks(t);
@@ -383,14 +385,14 @@ static enum status read_header(struct toml *t)
     if (begins_with(t, "[["))
         return bad_toml(t, "arrays of tables ([[name]]) are not read");
     t->at++;
-    cut_text(&t->path, 0);
+    truncate_text(&t->path, 0);
     enum status status = read_key(t);
     if (status == STATUS_OK && peek_char(t, 0) != ']')
         return bad_toml(t, "']' is expected after the name of a table");
     if (status != STATUS_OK)
         return status;
     t->at++;
-    return end_line(t);
+    return read_line_end(t);
 }
 
 enum status settings_read_toml(struct settings *settings, const char *name, const char *text,
@@ -407,13 +409,14 @@ enum status settings_read_toml(struct settings *settings, const char *name, cons
     };
     enum status status = STATUS_OK;
     text_puts(&t.path, "");
-    for (skip(&t, true); status == STATUS_OK && t.at < t.end; skip(&t, true)) {
+    for (skip_blanks_and_comments(&t, true); status == STATUS_OK && t.at < t.end;
+         skip_blanks_and_comments(&t, true)) {
         if (*t.at == '[') {
             status = read_header(&t);
         } else {
-            status = read_pair(&t);
+            status = read_key_and_value(&t);
             if (status == STATUS_OK)
-                status = end_line(&t);
+                status = read_line_end(&t);
         }
     }
     text_release(&t.path);

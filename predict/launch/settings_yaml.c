@@ -40,7 +40,7 @@ static struct loc location(const struct yaml *y)
 }
 
 /* Returns the text of a scalar event; a NUL ends it, as in every text here. */
-static const char *scalar(const struct yaml *y)
+static const char *scalar_text(const struct yaml *y)
 {
     return (const char *)y->event.data.scalar.value;
 }
@@ -51,7 +51,7 @@ static bool is_null(const struct yaml *y)
     if (y->event.data.scalar.style != YAML_PLAIN_SCALAR_STYLE)
         return false;
     for (size_t i = 0; i < sizeof nulls / sizeof nulls[0]; i++)
-        if (strcmp(scalar(y), nulls[i]) == 0)
+        if (strcmp(scalar_text(y), nulls[i]) == 0)
             return true;
     return false;
 }
@@ -59,7 +59,7 @@ static bool is_null(const struct yaml *y)
 /* Appends the present scalar; a plain whole number as a decimal one. */
 static void put_scalar(const struct yaml *y, struct text *out)
 {
-    const char *word = scalar(y), *digits = word + (*word == '-' || *word == '+');
+    const char *word = scalar_text(y), *digits = word + (*word == '-' || *word == '+');
     bool plain = y->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
     size_t before = out->size;
     unsigned base = digits[0] != '0'    ? 10
@@ -70,7 +70,7 @@ static void put_scalar(const struct yaml *y, struct text *out)
     digits += base == 16 || base == 2 ? 2 : 0;
     if (plain && *word == '-')
         text_putc(out, '-');
-    if (plain && settings_put_number(out, digits, base))
+    if (plain && settings_put_decimal(out, digits, base))
         return;
     out->size = before;
     text_puts(out, word);
@@ -91,7 +91,7 @@ static enum status refuse_depth(const struct yaml *y)
 }
 
 /* Skips the value whose first event is the present one. libyaml takes time that grows with the square of the depth. */
-static enum status skip(struct yaml *y)
+static enum status skip_value(struct yaml *y)
 {
     unsigned open = 0;
     do {
@@ -121,7 +121,7 @@ static enum status read_sequence(struct yaml *y, struct text *value)
             return refuse_alias(y);
         else {
             text_puts(value, "...");
-            status = skip(y);
+            status = skip_value(y);
         }
         if (status == STATUS_OK)
             status = next_event(y);
@@ -146,7 +146,7 @@ static enum status read_value(struct yaml *y, struct loc at)
     case YAML_SEQUENCE_START_EVENT:
         status = read_sequence(y, &value);
         if (status == STATUS_OK)
-            settings_add(y->settings, y->path.data, value.data, at)->list = true;
+            settings_add(y->settings, y->path.data, value.data, at)->is_list = true;
         break;
     case YAML_MAPPING_START_EVENT:
         status = read_mapping(y);
@@ -167,7 +167,7 @@ struct yaml_keys {
     size_t count, capacity;
 };
 
-static int by_key(const void *a, const void *b)
+static int compare_keys(const void *a, const void *b)
 {
     const struct yaml_key *x = a, *y = b;
     int order = strcmp(x->name, y->name);
@@ -178,7 +178,7 @@ static int by_key(const void *a, const void *b)
 static enum status check_keys(const struct yaml *y, struct yaml_keys *keys)
 {
     if (keys->count > 1)
-        qsort(keys->key, keys->count, sizeof *keys->key, by_key);
+        qsort(keys->key, keys->count, sizeof *keys->key, compare_keys);
     for (size_t i = 1; i < keys->count; i++)
         if (strcmp(keys->key[i - 1].name, keys->key[i].name) == 0)
             return diag_error(y->diag, keys->key[i].at, STATUS_BAD_INPUT,
@@ -189,7 +189,7 @@ static enum status check_keys(const struct yaml *y, struct yaml_keys *keys)
 
 static void add_key(struct yaml *y, struct yaml_keys *keys, struct loc at)
 {
-    const char *name = scalar(y);
+    const char *name = scalar_text(y);
     keys->key = heap_grow(keys->key, &keys->capacity, keys->count + 1, sizeof *keys->key);
     keys->key[keys->count++] =
         (struct yaml_key){arena_text(&y->settings->arena, name, strlen(name)), at};
@@ -219,12 +219,12 @@ static enum status read_keys(struct yaml *y, struct yaml_keys *keys)
             return diag_error(y->diag, location(y), STATUS_BAD_INPUT,
                               "a key is expected here: a plain word");
         struct loc at = location(y);
-        if (strcmp(scalar(y), "<<") == 0)
+        if (strcmp(scalar_text(y), "<<") == 0)
             return diag_error(y->diag, at, STATUS_BAD_INPUT,
                               "merge keys (<<) are not read: write the keys out");
         if (y->settings->count == SETTINGS_MAX)
             return settings_refuse_more(at, y->diag);
-        text_printf(&y->path, "%s%s", before > 0 ? "." : "", scalar(y));
+        text_printf(&y->path, "%s%s", before > 0 ? "." : "", scalar_text(y));
         add_key(y, keys, at);
         status = next_event(y);
         if (status == STATUS_OK)

@@ -26,7 +26,7 @@ struct shell_word {
 
 struct shell_command {
     struct shell_word *word;
-    size_t count;
+    size_t word_count;
     const char *devices;           /* CUDA_VISIBLE_DEVICES; NULL: the script does not set it */
     const char *processes, *nodes; /* NPROC_PER_NODE and NNODES, the same */
     /* CONFIG_FILE, MODULE, CONFIG and NGPU of torchtitan's run_train.sh */
@@ -46,9 +46,9 @@ struct shell_document {
 struct shell_script {
     struct arena arena;
     struct shell_command *command;
-    size_t count, capacity;
+    size_t command_count, capacity;
     struct shell_document *document;
-    size_t documents, document_capacity;
+    size_t document_count, document_capacity;
 };
 
 void shell_release(struct shell_script *script);

@@ -15,7 +15,7 @@ enum status shell_fault(const struct shell_reader *s, const char *what)
 
 void shell_release(struct shell_script *script)
 {
-    for (size_t i = 0; i < script->count; i++)
+    for (size_t i = 0; i < script->command_count; i++)
         free(script->command[i].word);
     free(script->command);
     free(script->document);
@@ -65,16 +65,16 @@ static enum status assign_array(struct shell_reader *s, const char *name, size_t
     if (status == STATUS_OK && s->at >= s->end)
         status = shell_fault(s, "an array has no end: ')' is missing");
     s->at += s->at < s->end;
-    if (status == STATUS_OK && s->runs != ANSWER_NO) {
-        struct shell_variable *variable = shell_variable(shell, name, size);
-        if (!append && s->runs == ANSWER_YES)
+    if (status == STATUS_OK && s->present_commands_run != ANSWER_NO) {
+        struct shell_variable *variable = shell_find_or_add_variable(shell, name, size);
+        if (!append && s->present_commands_run == ANSWER_YES)
             variable->value.count = 0;
-        if (s->runs == ANSWER_OPEN)
+        if (s->present_commands_run == ANSWER_OPEN)
             shell_add_word(shell, &variable->value, open_mark(s), strlen(open_mark(s)), s->line);
-        for (size_t i = 0; i < words.count && s->runs == ANSWER_YES; i++)
+        for (size_t i = 0; i < words.count && s->present_commands_run == ANSWER_YES; i++)
             shell_add_word(shell, &variable->value, words.word[i].text, strlen(words.word[i].text),
                            words.word[i].line);
-        variable->array = true;
+        variable->is_array = true;
     }
     free(words.word);
     return status;
@@ -85,17 +85,18 @@ static enum status assign_variable(struct shell_reader *s, const char *name, siz
                                    bool append, const char *text, const char *end, uint32_t line)
 {
     struct text value = {0};
-    const struct shell_variable *old = shell_find(s->shell, name, size);
+    const struct shell_variable *old = shell_find_variable(s->shell, name, size);
     const char *before = old != NULL && old->value.count > 0 ? old->value.word[0].text : "";
     text_puts(&value, append ? before : "");
     enum status status = shell_expand_text(s->shell, &value, text, end, line, false);
-    if (status == STATUS_OK && s->runs == ANSWER_OPEN && strcmp(value.data, before) != 0) {
+    if (status == STATUS_OK && s->present_commands_run == ANSWER_OPEN &&
+        strcmp(value.data, before) != 0) {
         bool grows = before[0] != '\0' && strstr(value.data, before) != NULL;
         value.size = 0;
         text_printf(&value, "%s%s%s", grows ? before : "", grows ? " " : "", open_mark(s));
     }
-    if (status == STATUS_OK && s->runs != ANSWER_NO)
-        shell_set(s->shell, name, size, value.data, line);
+    if (status == STATUS_OK && s->present_commands_run != ANSWER_NO)
+        shell_set_variable(s->shell, name, size, value.data, line);
     text_release(&value);
     return status;
 }
@@ -107,20 +108,20 @@ bool shell_is_word(const char *text, size_t size, const char *word)
     return strlen(word) == size && memcmp(text, word, size) == 0;
 }
 
-static enum status push(struct shell_reader *s, enum shell_frame_kind kind)
+static enum status push_frame(struct shell_reader *s, enum shell_frame_kind kind)
 {
-    if (s->frames == SHELL_DEPTH_MAX)
+    if (s->frame_count == SHELL_DEPTH_MAX)
         return shell_fault(s, "if, loops and case are nested too deep to be read");
-    s->frame[s->frames++] =
-        (struct shell_frame){.kind = kind, .outer_runs = s->runs, .line = s->line};
+    s->frame[s->frame_count++] =
+        (struct shell_frame){.kind = kind, .outer_runs = s->present_commands_run, .line = s->line};
     return STATUS_OK;
 }
 
 /* Marks the commands that follow as open: something that is not known decides whether they run. If the outer block
  * does not run, they do not run either. */
-static void run_maybe(struct shell_reader *s, const struct shell_frame *frame)
+static void mark_commands_as_unsure(struct shell_reader *s, const struct shell_frame *frame)
 {
-    s->runs = frame->outer_runs == ANSWER_NO ? ANSWER_NO : ANSWER_OPEN;
+    s->present_commands_run = frame->outer_runs == ANSWER_NO ? ANSWER_NO : ANSWER_OPEN;
     if (frame->outer_runs == ANSWER_YES)
         s->open_line = frame->line;
 }
@@ -128,23 +129,23 @@ static void run_maybe(struct shell_reader *s, const struct shell_frame *frame)
 static void enter_then(struct shell_reader *s, struct shell_frame *frame)
 {
     enum shell_answer holds = s->last_succeeds;
-    s->runs = ANSWER_NO;
+    s->present_commands_run = ANSWER_NO;
     if (frame->outer_runs == ANSWER_NO || frame->has_branch_taken)
         return;
     if (holds == ANSWER_YES) {
         frame->has_branch_taken = true;
-        s->runs = frame->outer_runs;
+        s->present_commands_run = frame->outer_runs;
     }
-    if (holds == ANSWER_OPEN || (holds == ANSWER_YES && frame->open))
-        run_maybe(s, frame);
-    frame->open = frame->open || holds == ANSWER_OPEN;
+    if (holds == ANSWER_OPEN || (holds == ANSWER_YES && frame->may_have_run_branch))
+        mark_commands_as_unsure(s, frame);
+    frame->may_have_run_branch = frame->may_have_run_branch || holds == ANSWER_OPEN;
 }
 
 static void enter_else(struct shell_reader *s, const struct shell_frame *frame)
 {
-    s->runs = frame->has_branch_taken ? ANSWER_NO : frame->outer_runs;
-    if (!frame->has_branch_taken && frame->open)
-        run_maybe(s, frame);
+    s->present_commands_run = frame->has_branch_taken ? ANSWER_NO : frame->outer_runs;
+    if (!frame->has_branch_taken && frame->may_have_run_branch)
+        mark_commands_as_unsure(s, frame);
 }
 
 /* Moves to the end of the command: what `for` counts over, or a function's name. */
@@ -172,45 +173,45 @@ static void skip_to_in(struct shell_reader *s)
     s->line += lines;
 }
 
-/* Takes the word that begins a command if it is a keyword of the shell. *taken: it was, and s->at is after it. */
+/* Reads the word that begins a command, if it is a keyword of the shell. *taken: it is one, and s->at is after it. */
 static enum status take_keyword(struct shell_reader *s, const char *end, bool *taken)
 {
     const char *word = s->at;
     size_t size = (size_t)(end - word);
-    struct shell_frame *frame = s->frames > 0 ? &s->frame[s->frames - 1] : NULL;
+    struct shell_frame *frame = s->frame_count > 0 ? &s->frame[s->frame_count - 1] : NULL;
     enum status status = STATUS_OK;
     *taken = true;
     s->at = end;
     if (shell_is_word(word, size, "if")) {
-        status = push(s, FRAME_IF);
+        status = push_frame(s, FRAME_IF);
     } else if (shell_is_word(word, size, "while") || shell_is_word(word, size, "until")) {
-        status = push(s, FRAME_LOOP);
+        status = push_frame(s, FRAME_LOOP);
     } else if (shell_is_word(word, size, "for") || shell_is_word(word, size, "select")) {
-        status = push(s, FRAME_LOOP);
+        status = push_frame(s, FRAME_LOOP);
         skip_command(s);
     } else if (shell_is_word(word, size, "case")) {
-        status = push(s, FRAME_CASE);
+        status = push_frame(s, FRAME_CASE);
         skip_to_in(s);
         if (status == STATUS_OK)
-            run_maybe(s, &s->frame[s->frames - 1]);
+            mark_commands_as_unsure(s, &s->frame[s->frame_count - 1]);
     } else if (shell_is_word(word, size, "then") && frame != NULL && frame->kind == FRAME_IF) {
         enter_then(s, frame);
     } else if (shell_is_word(word, size, "elif") && frame != NULL && frame->kind == FRAME_IF) {
-        s->runs = frame->outer_runs;
+        s->present_commands_run = frame->outer_runs;
     } else if (shell_is_word(word, size, "else") && frame != NULL && frame->kind == FRAME_IF) {
         enter_else(s, frame);
     } else if (shell_is_word(word, size, "do") && frame != NULL && frame->kind == FRAME_LOOP) {
-        run_maybe(s, frame);
+        mark_commands_as_unsure(s, frame);
     } else if ((shell_is_word(word, size, "fi") || shell_is_word(word, size, "done") ||
                 shell_is_word(word, size, "esac")) &&
                frame != NULL) {
-        s->runs = frame->outer_runs;
+        s->present_commands_run = frame->outer_runs;
         s->last_succeeds = ANSWER_YES;
-        s->frames--;
+        s->frame_count--;
     } else if (shell_is_word(word, size, "function")) {
         skip_command(s);
     } else if (shell_is_word(word, size, "!")) {
-        s->inverted = true;
+        s->is_inverted = true;
         return STATUS_OK;
     } else if (!shell_is_word(word, size, "{") && !shell_is_word(word, size, "}") &&
                !shell_is_word(word, size, "time")) {
@@ -227,12 +228,12 @@ static enum status take_keyword(struct shell_reader *s, const char *end, bool *t
 static enum status run_script(struct shell_reader *s);
 
 /* Runs the words of a command that are a script themselves: bash -c '...', eval ... */
-static enum status run_inner(struct shell_reader *s, const struct shell_words *words, size_t first,
-                             bool joined)
+static enum status run_nested_script(struct shell_reader *s, const struct shell_words *words,
+                                     size_t first, bool joined)
 {
     struct text text = {0};
     struct shell_reader inner = {.shell = s->shell,
-                                 .runs = s->runs,
+                                 .present_commands_run = s->present_commands_run,
                                  .last_succeeds = ANSWER_YES,
                                  .open_line = s->open_line,
                                  .line = words->word[first].line};
@@ -241,16 +242,16 @@ static enum status run_inner(struct shell_reader *s, const struct shell_words *w
     inner.at = text.data;
     inner.end = text.data + text.size;
     enum status status = STATUS_OK;
-    if (++s->shell->depth > SHELL_DEPTH_MAX)
+    if (++s->shell->nesting_depth > SHELL_DEPTH_MAX)
         status = shell_fault(s, "scripts within scripts are nested too deep to be read");
     else
         status = run_script(&inner);
-    s->shell->depth--;
+    s->shell->nesting_depth--;
     text_release(&text);
     return status;
 }
 
-static bool is_named(const char *path, const char *name)
+static bool path_ends_in(const char *path, const char *name)
 {
     const char *slash = strrchr(path, '/');
     return strcmp(slash == NULL ? path : slash + 1, name) == 0;
@@ -259,28 +260,29 @@ static bool is_named(const char *path, const char *name)
 /* Returns the value of a variable; NULL: the script does not set it. */
 static const char *variable_text(const struct shell_reader *s, const char *name)
 {
-    const struct shell_variable *variable = shell_find(s->shell, name, strlen(name));
+    const struct shell_variable *variable = shell_find_variable(s->shell, name, strlen(name));
     return variable != NULL && variable->value.count > 0 ? variable->value.word[0].text : NULL;
 }
 
 /* Keeps a command, or runs the script that it is about. */
-static enum status record_command(struct shell_reader *s, struct shell_words *words)
+static enum status keep_or_run_command(struct shell_reader *s, struct shell_words *words)
 {
     struct shell_script *script = s->shell->script;
-    if (words->count == 0 || s->runs == ANSWER_NO)
+    if (words->count == 0 || s->present_commands_run == ANSWER_NO)
         return STATUS_OK;
-    if (is_named(words->word[0].text, "eval") && words->count > 1)
-        return run_inner(s, words, 1, true);
+    if (path_ends_in(words->word[0].text, "eval") && words->count > 1)
+        return run_nested_script(s, words, 1, true);
     for (size_t i = 0; i + 2 < words->count; i++)
-        if ((is_named(words->word[i].text, "bash") || is_named(words->word[i].text, "sh")) &&
+        if ((path_ends_in(words->word[i].text, "bash") ||
+             path_ends_in(words->word[i].text, "sh")) &&
             words->word[i + 1].text[0] == '-' && strchr(words->word[i + 1].text, 'c') != NULL &&
             words->word[i + 1].text[1] != '-')
-            return run_inner(s, words, i + 2, false);
-    script->command =
-        heap_grow(script->command, &script->capacity, script->count + 1, sizeof *script->command);
-    script->command[script->count++] = (struct shell_command){
+            return run_nested_script(s, words, i + 2, false);
+    script->command = heap_grow(script->command, &script->capacity, script->command_count + 1,
+                                sizeof *script->command);
+    script->command[script->command_count++] = (struct shell_command){
         .word = words->word,
-        .count = words->count,
+        .word_count = words->count,
         .devices = variable_text(s, "CUDA_VISIBLE_DEVICES"),
         .processes = variable_text(s, "NPROC_PER_NODE"),
         .nodes = variable_text(s, "NNODES"),
@@ -289,7 +291,7 @@ static enum status record_command(struct shell_reader *s, struct shell_words *wo
         .recipe = variable_text(s, "CONFIG"),
         .gpus = variable_text(s, "NGPU"),
         .line = words->word[0].line,
-        .may_not_run = s->runs == ANSWER_OPEN,
+        .may_not_run = s->present_commands_run == ANSWER_OPEN,
     };
     *words = (struct shell_words){0}; /* the script's now */
     return STATUS_OK;
@@ -299,7 +301,7 @@ static enum status record_command(struct shell_reader *s, struct shell_words *wo
 static bool is_assignment(const char *word, const char *end, size_t *size, bool *append,
                           const char **begin)
 {
-    *size = shell_name_size(word, end);
+    *size = shell_variable_name_size(word, end);
     const char *at = word + *size;
     *append = at + 1 < end && at[0] == '+' && at[1] == '=';
     at += *append;
@@ -326,7 +328,7 @@ static enum status read_word(struct shell_reader *s, struct shell_words *words)
     if (end == NULL)
         return shell_fault(s, "a quote or a bracket has no end in the word that begins here");
     s->at = end;
-    s->shell->surely_runs = s->runs == ANSWER_YES;
+    s->shell->surely_runs = s->present_commands_run == ANSWER_YES;
     bool sets = (words->count == 0 || is_declaration(words)) &&
                 is_assignment(word, end, &size, &append, &begin);
     if (sets && begin == end && end < s->end && *end == '(') {
@@ -339,10 +341,10 @@ static enum status read_word(struct shell_reader *s, struct shell_words *words)
     return shell_expand(s->shell, words, word, end, line);
 }
 
-/* Whether the present command runs, after && or ||. */
-static enum shell_answer joined_runs(const struct shell_reader *s)
+/* Returns whether the present command runs, which stands after && or ||. */
+static enum shell_answer runs_after_operator(const struct shell_reader *s)
 {
-    enum shell_answer runs = s->runs;
+    enum shell_answer runs = s->present_commands_run;
     if (s->join_operator == '&' && s->last_succeeds < runs)
         return s->last_succeeds;
     if (s->join_operator == '|' && shell_not(s->last_succeeds) < runs)
@@ -354,14 +356,14 @@ static enum shell_answer joined_runs(const struct shell_reader *s)
 static enum status read_command(struct shell_reader *s)
 {
     struct shell_words words = {0};
-    enum shell_answer runs = s->runs, before = s->last_succeeds;
+    enum shell_answer runs = s->present_commands_run, before = s->last_succeeds;
     char joined = s->join_operator;
     enum status status = STATUS_OK;
     bool bracket = false;
     unsigned documents = s->here_document_count;
-    s->output = NULL;
-    s->runs = joined_runs(s);
-    if (s->runs == ANSWER_OPEN && runs == ANSWER_YES)
+    s->output_file = NULL;
+    s->present_commands_run = runs_after_operator(s);
+    if (s->present_commands_run == ANSWER_OPEN && runs == ANSWER_YES)
         s->open_line = s->line;
     while (status == STATUS_OK && s->at < s->end) {
         char c = *s->at;
@@ -396,21 +398,21 @@ static enum status read_command(struct shell_reader *s)
             status = shell_fault(s, "a command has too many words to be read");
     }
     for (; documents < s->here_document_count; documents++) {
-        s->here_document[documents].file = s->output;
+        s->here_document[documents].file = s->output_file;
         if (words.count > 1 && strcmp(words.word[0].text, "read") == 0)
             s->here_document[documents].variable = words.word[words.count - 1].text;
     }
     if (status == STATUS_OK) {
         enum shell_answer end = shell_command_answer(&words);
-        end = s->inverted ? shell_not(end) : end;
+        end = s->is_inverted ? shell_not(end) : end;
         s->last_succeeds = joined == '&'   ? (end < before ? end : before)
                            : joined == '|' ? (end > before ? end : before)
                                            : end;
-        status = record_command(s, &words);
+        status = keep_or_run_command(s, &words);
     }
-    s->inverted = false;
+    s->is_inverted = false;
     s->join_operator = '\0';
-    s->runs = runs;
+    s->present_commands_run = runs;
     free(words.word);
     return status;
 }
@@ -433,7 +435,8 @@ static void read_batch_line(struct shell_reader *s, const char *end)
         return;
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         if (strcmp(option, rows[i].option) == 0)
-            shell_set(s->shell, rows[i].variable, strlen(rows[i].variable), value, s->line);
+            shell_set_variable(s->shell, rows[i].variable, strlen(rows[i].variable), value,
+                               s->line);
 }
 
 static void skip_comment(struct shell_reader *s)
@@ -462,7 +465,7 @@ static enum status read_separator(struct shell_reader *s)
 }
 
 /* Skips a command (( ... )) without evaluating it. */
-static void skip_sum(struct shell_reader *s)
+static void skip_arithmetic(struct shell_reader *s)
 {
     while (s->at < s->end && *s->at != '\n' && *s->at != ')')
         s->at++;
@@ -489,7 +492,7 @@ static enum status run_script(struct shell_reader *s)
             continue;
         }
         if (c == '(' && s->at + 1 < s->end && s->at[1] == '(') {
-            skip_sum(s);
+            skip_arithmetic(s);
             continue;
         }
         if (c != '\0' && strchr(" \t\r\n;&|()", c) != NULL) {
@@ -513,14 +516,15 @@ enum status shell_read(struct shell_script *script, const char *name, const char
                              .at = text,
                              .end = text + size,
                              .line = 1,
-                             .runs = ANSWER_YES,
+                             .present_commands_run = ANSWER_YES,
                              .last_succeeds = ANSWER_YES};
     enum status status = run_script(&s);
-    if (status == STATUS_OK && s.frames > 0)
-        status = diag_error(diag, (struct loc){.name = name, .line = s.frame[s.frames - 1].line},
-                            STATUS_BAD_INPUT, "%s that begins here is not closed",
-                            s.frame[s.frames - 1].kind == FRAME_IF     ? "an if"
-                            : s.frame[s.frames - 1].kind == FRAME_LOOP ? "a loop"
+    if (status == STATUS_OK && s.frame_count > 0)
+        status =
+            diag_error(diag, (struct loc){.name = name, .line = s.frame[s.frame_count - 1].line},
+                       STATUS_BAD_INPUT, "%s that begins here is not closed",
+                       s.frame[s.frame_count - 1].kind == FRAME_IF     ? "an if"
+                       : s.frame[s.frame_count - 1].kind == FRAME_LOOP ? "a loop"
                                                                        : "a case");
     for (size_t i = 0; i < shell.count; i++)
         free(shell.variable[i].value.word);

@@ -8,47 +8,49 @@ enum shell_answer shell_not(enum shell_answer answer)
     return (enum shell_answer)(ANSWER_YES - answer);
 }
 
-static enum shell_answer yes_if(bool holds)
+static enum shell_answer answer_of_bool(bool holds)
 {
     return holds ? ANSWER_YES : ANSWER_NO;
 }
 
-static bool is_open(const char *text)
+static bool has_open_part(const char *text)
 {
     return strchr(text, SETTING_OPEN) != NULL;
 }
 
-static enum shell_answer compare(const char *left, const char *sign, const char *right)
+static enum shell_answer compare_texts(const char *left, const char *sign, const char *right)
 {
     static const char *const signs[] = {"-eq", "-ne", "-gt", "-ge", "-lt", "-le"};
     int64_t a, b;
-    if (is_open(left) || is_open(right))
+    if (has_open_part(left) || has_open_part(right))
         return ANSWER_OPEN;
     if (strcmp(sign, "=") == 0 || strcmp(sign, "==") == 0)
-        return strpbrk(right, "*?[") != NULL ? ANSWER_OPEN : yes_if(strcmp(left, right) == 0);
+        return strpbrk(right, "*?[") != NULL ? ANSWER_OPEN
+                                             : answer_of_bool(strcmp(left, right) == 0);
     if (strcmp(sign, "!=") == 0)
-        return strpbrk(right, "*?[") != NULL ? ANSWER_OPEN : yes_if(strcmp(left, right) != 0);
+        return strpbrk(right, "*?[") != NULL ? ANSWER_OPEN
+                                             : answer_of_bool(strcmp(left, right) != 0);
     if (!parse_i64(left, strlen(left), &a) || !parse_i64(right, strlen(right), &b))
         return ANSWER_OPEN;
     const bool holds[] = {a == b, a != b, a > b, a >= b, a < b, a <= b};
     for (size_t i = 0; i < ARRAY_LEN(signs); i++)
         if (strcmp(sign, signs[i]) == 0)
-            return yes_if(holds[i]);
+            return answer_of_bool(holds[i]);
     return ANSWER_OPEN;
 }
 
 /* Returns the answer of one test, word[0..count), without brackets. */
-static enum shell_answer test_one(const struct shell_word *word, size_t count)
+static enum shell_answer evaluate_one_test(const struct shell_word *word, size_t count)
 {
     if (count > 0 && strcmp(word[0].text, "!") == 0)
-        return shell_not(test_one(word + 1, count - 1));
+        return shell_not(evaluate_one_test(word + 1, count - 1));
     if (count == 1)
-        return is_open(word[0].text) ? ANSWER_OPEN : yes_if(word[0].text[0] != '\0');
-    if (count == 2 && !is_open(word[1].text) && strcmp(word[0].text, "-z") == 0)
-        return yes_if(word[1].text[0] == '\0');
-    if (count == 2 && !is_open(word[1].text) && strcmp(word[0].text, "-n") == 0)
-        return yes_if(word[1].text[0] != '\0');
-    return count == 3 ? compare(word[0].text, word[1].text, word[2].text) : ANSWER_OPEN;
+        return has_open_part(word[0].text) ? ANSWER_OPEN : answer_of_bool(word[0].text[0] != '\0');
+    if (count == 2 && !has_open_part(word[1].text) && strcmp(word[0].text, "-z") == 0)
+        return answer_of_bool(word[1].text[0] == '\0');
+    if (count == 2 && !has_open_part(word[1].text) && strcmp(word[0].text, "-n") == 0)
+        return answer_of_bool(word[1].text[0] != '\0');
+    return count == 3 ? compare_texts(word[0].text, word[1].text, word[2].text) : ANSWER_OPEN;
 }
 
 /* Returns the answer of tests joined by && and || within [[ ]], from left to right. */
@@ -61,7 +63,7 @@ static enum shell_answer evaluate_test(const struct shell_word *word, size_t cou
         bool or = i < count && strcmp(word[i].text, "||") == 0;
         if (i < count && !and&&! or)
             continue;
-        enum shell_answer one = test_one(word + begin, i - begin);
+        enum shell_answer one = evaluate_one_test(word + begin, i - begin);
         all = joined == '&' ? (one < all ? one : all) : (one > all ? one : all);
         joined = or ? '|' : '&';
         begin = i + 1;
@@ -79,5 +81,5 @@ enum shell_answer shell_command_answer(const struct shell_words *words)
         return evaluate_test(words->word + 1, count - 1);
     if (strcmp(name, "[") == 0 || strcmp(name, "[[") == 0)
         return count > 2 ? evaluate_test(words->word + 1, count - 2) : ANSWER_OPEN;
-    return is_open(name) ? ANSWER_OPEN : ANSWER_YES;
+    return has_open_part(name) ? ANSWER_OPEN : ANSWER_YES;
 }

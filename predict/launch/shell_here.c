@@ -16,11 +16,11 @@ enum status shell_read_documents(struct shell_reader *s)
             const char *newline = memchr(s->at, '\n', (size_t)(s->end - s->at));
             const char *line_end = newline == NULL ? s->end : newline;
             const char *begin = s->at;
-            while (here->tabs && begin < line_end && *begin == '\t')
+            while (here->drops_tabs && begin < line_end && *begin == '\t')
                 begin++;
             s->at = newline == NULL ? s->end : newline + 1;
             s->line += newline != NULL;
-            if (shell_is_word(begin, (size_t)(line_end - begin), here->mark))
+            if (shell_is_word(begin, (size_t)(line_end - begin), here->end_mark))
                 break;
             text_append(&body, begin, (size_t)(line_end - begin));
             text_putc(&body, '\n');
@@ -30,12 +30,13 @@ enum status shell_read_documents(struct shell_reader *s)
                 shell_expand_text(s->shell, &filled, body.data, body.data + body.size, first, true);
         const struct text *text = here->is_quoted ? &body : &filled;
         struct shell_script *script = s->shell->script;
-        if (status == STATUS_OK && here->variable != NULL && s->runs == ANSWER_YES) {
-            shell_set(s->shell, here->variable, strlen(here->variable), text->data, first);
-        } else if (status == STATUS_OK && s->runs != ANSWER_NO) {
+        if (status == STATUS_OK && here->variable != NULL &&
+            s->present_commands_run == ANSWER_YES) {
+            shell_set_variable(s->shell, here->variable, strlen(here->variable), text->data, first);
+        } else if (status == STATUS_OK && s->present_commands_run != ANSWER_NO) {
             script->document = heap_grow(script->document, &script->document_capacity,
-                                         script->documents + 1, sizeof *script->document);
-            script->document[script->documents++] =
+                                         script->document_count + 1, sizeof *script->document);
+            script->document[script->document_count++] =
                 (struct shell_document){.text = arena_text(&script->arena, text->data, text->size),
                                         .file = here->file,
                                         .line = first};
@@ -54,9 +55,9 @@ static enum status note_output(struct shell_reader *s, const char *word, const c
     text_puts(&file, "");
     enum status status = shell_expand_text(s->shell, &file, word, end, s->line, false);
     if (status == STATUS_OK)
-        s->output = strchr(file.data, SETTING_OPEN) != NULL
-                        ? NULL
-                        : arena_text(&s->shell->script->arena, file.data, file.size);
+        s->output_file = strchr(file.data, SETTING_OPEN) != NULL
+                             ? NULL
+                             : arena_text(&s->shell->script->arena, file.data, file.size);
     text_release(&file);
     return status;
 }
@@ -96,9 +97,9 @@ enum status shell_read_redirection(struct shell_reader *s)
         if (strchr("'\"\\", *word) == NULL)
             text_putc(&mark, *word);
     s->here_document[s->here_document_count++] = (struct shell_here_document){
-        .mark = arena_text(&s->shell->script->arena, mark.size > 0 ? mark.data : "", mark.size),
+        .end_mark = arena_text(&s->shell->script->arena, mark.size > 0 ? mark.data : "", mark.size),
         .is_quoted = quoted,
-        .tabs = tabs,
+        .drops_tabs = tabs,
     };
     text_release(&mark);
     return STATUS_OK;

@@ -16,7 +16,7 @@ struct shell_words {
 struct shell_variable {
     const char *name;
     struct shell_words value;
-    bool array;
+    bool is_array;
 };
 
 enum { SHELL_DEPTH_MAX = 24, SHELL_WORD_MAX = 1 << 20, SHELL_WORDS_MAX = 1 << 16 };
@@ -26,24 +26,25 @@ struct shell {
     const char *name;
     struct shell_variable *variable; /* heap */
     size_t count, capacity;
-    unsigned depth;        /* of nested expansions and scripts */
-    size_t expanded_bytes; /* bytes of all words so far */
-    bool surely_runs;      /* the command that is read surely runs: ${A:=word} in it sets A */
+    unsigned nesting_depth; /* of nested expansions and scripts */
+    size_t expanded_bytes;  /* bytes of all words so far */
+    bool surely_runs;       /* the command that is read surely runs: ${A:=word} in it sets A */
     struct diag *diag;
 };
 
 void shell_add_word(struct shell *shell, struct shell_words *words, const char *text, size_t size,
                     uint32_t line);
 /* Returns the variable of that name; NULL: the script does not set it. */
-struct shell_variable *shell_find(struct shell *shell, const char *name, size_t size);
+struct shell_variable *shell_find_variable(struct shell *shell, const char *name, size_t size);
 /* Returns the variable of that name; adds one if there is none. */
-struct shell_variable *shell_variable(struct shell *shell, const char *name, size_t size);
+struct shell_variable *shell_find_or_add_variable(struct shell *shell, const char *name,
+                                                  size_t size);
 /* Sets a variable to one word. */
-void shell_set(struct shell *shell, const char *name, size_t size, const char *value,
-               uint32_t line);
+void shell_set_variable(struct shell *shell, const char *name, size_t size, const char *value,
+                        uint32_t line);
 
 /* Returns the length of the variable name at the beginning of text; 0: there is none. */
-size_t shell_name_size(const char *text, const char *end);
+size_t shell_variable_name_size(const char *text, const char *end);
 
 /* Returns the end of the word that begins at text, quotes and nested constructs included; *lines counts the line ends
  * in it. NULL: a quote or a construct in it is not closed. */

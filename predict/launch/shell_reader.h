@@ -17,33 +17,34 @@ struct shell_frame {
     enum shell_answer outer_runs; /* whether the block around it runs */
     uint32_t line;                /* where it begins */
     bool has_branch_taken;        /* one of its branches surely runs, so that later ones do not */
-    bool open;                    /* one of its earlier branches may run */
+    bool may_have_run_branch;     /* one of its earlier branches may run */
 };
 
 struct shell_here_document {
-    const char *mark; /* the line that ends it */
-    const char *file; /* into which its command writes; NULL: none is known */
-    /* that its command sets (read -d '' NAME <<EOF); NULL: it is no such command */
+    const char *end_mark; /* the line that ends it */
+    const char *file;     /* the file into which its command writes; NULL: none is known */
+    /* the variable that its command sets (read -d '' NAME <<EOF); NULL: the command sets none */
     const char *variable;
-    bool is_quoted; /* its variables are not expanded */
-    bool tabs;      /* tabs at the beginning of its lines are dropped (<<-) */
+    bool is_quoted;  /* its variables are not expanded */
+    bool drops_tabs; /* tabs at the beginning of its lines are dropped (<<-) */
 };
 
 struct shell_reader {
     struct shell *shell;
-    const char *at, *end;            /* the text that is left */
-    uint32_t line;                   /* of `at` */
-    enum shell_answer runs;          /* whether the commands at this point run */
-    enum shell_answer last_succeeds; /* whether the last command succeeds */
+    const char *at, *end;                   /* the text that is left */
+    uint32_t line;                          /* of `at` */
+    enum shell_answer present_commands_run; /* whether the commands at this point run */
+    enum shell_answer last_succeeds;        /* whether the last command succeeds */
     char join_operator; /* '&' or '|' if && or || stands before the present command, else '\0' */
-    bool inverted;      /* a '!' stands before the present command */
-    uint32_t open_line; /* the line of the condition that makes `runs` open */
+    bool is_inverted;   /* a '!' stands before the present command */
+    uint32_t open_line; /* the line of the condition that makes present_commands_run open */
     struct shell_frame frame[SHELL_DEPTH_MAX]; /* outermost first */
-    unsigned frames;
+    unsigned frame_count;
     /* announced in the present line; they begin on the next */
     struct shell_here_document here_document[4];
     unsigned here_document_count;
-    const char *output; /* the file into which the present command writes; NULL: none is known */
+    /* the file into which the present command writes; NULL: none is known */
+    const char *output_file;
 };
 
 /* Reports that the script cannot be read at the present line; what: why, a whole sentence. */
@@ -59,8 +60,8 @@ enum shell_answer shell_not(enum shell_answer answer);
 enum shell_answer shell_command_answer(const struct shell_words *words);
 
 /* Reads a redirection, whose sign, or the digit of a stream before it, is at s->at: "<<EOF", "<<-'EOF'", "< file", ">
- * file", "2>&1". A here-document is noted in s->pending, and the file of an output in s->output; any other redirection
- * is skipped. */
+ * file", "2>&1". A here-document is noted in s->here_document, and the file of an output in s->output_file; any other
+ * redirection is skipped. */
 enum status shell_read_redirection(struct shell_reader *s);
 
 /* Reads the pending here-documents, whose lines begin at s->at, into the script's list. */

@@ -16,7 +16,7 @@ void shell_add_word(struct shell *shell, struct shell_words *words, const char *
     shell->expanded_bytes += size + sizeof *words->word;
 }
 
-struct shell_variable *shell_find(struct shell *shell, const char *name, size_t size)
+struct shell_variable *shell_find_variable(struct shell *shell, const char *name, size_t size)
 {
     for (size_t i = 0; i < shell->count; i++)
         if (strlen(shell->variable[i].name) == size &&
@@ -25,9 +25,10 @@ struct shell_variable *shell_find(struct shell *shell, const char *name, size_t 
     return NULL;
 }
 
-struct shell_variable *shell_variable(struct shell *shell, const char *name, size_t size)
+struct shell_variable *shell_find_or_add_variable(struct shell *shell, const char *name,
+                                                  size_t size)
 {
-    struct shell_variable *found = shell_find(shell, name, size);
+    struct shell_variable *found = shell_find_variable(shell, name, size);
     if (found != NULL)
         return found;
     shell->variable =
@@ -37,15 +38,16 @@ struct shell_variable *shell_variable(struct shell *shell, const char *name, siz
     return found;
 }
 
-void shell_set(struct shell *shell, const char *name, size_t size, const char *value, uint32_t line)
+void shell_set_variable(struct shell *shell, const char *name, size_t size, const char *value,
+                        uint32_t line)
 {
-    struct shell_variable *variable = shell_variable(shell, name, size);
+    struct shell_variable *variable = shell_find_or_add_variable(shell, name, size);
     variable->value.count = 0;
-    variable->array = false;
+    variable->is_array = false;
     shell_add_word(shell, &variable->value, value, strlen(value), line);
 }
 
-size_t shell_name_size(const char *text, const char *end)
+size_t shell_variable_name_size(const char *text, const char *end)
 {
     size_t size = 0;
     while (text + size < end && (c_is_alnum(text[size]) || text[size] == '_'))
@@ -90,24 +92,24 @@ static const char *expansion_end(const char *text, const char *end)
         return skip_balanced(next + 1, end, '(', ')');
     if (*next == '{')
         return skip_balanced(next + 1, end, '{', '}');
-    size_t size = shell_name_size(next, end);
+    size_t size = shell_variable_name_size(next, end);
     if (size > 0)
         return next + size;
     return strchr("0123456789@*#?$!-", *next) != NULL && *next != '\0' ? next + 1 : next;
 }
 
 /* Returns the position after the mark that ends an open part. */
-static const char *mark_end(const char *text, const char *end)
+static const char *open_part_end(const char *text, const char *end)
 {
     const char *close = memchr(text, SETTING_CLOSE, (size_t)(end - text));
     return close == NULL ? text + 1 : close + 1;
 }
 
-static const char *double_end(const char *text, const char *end)
+static const char *double_quoted_end(const char *text, const char *end)
 {
     while (text < end && *text != '"') {
         if (*text == SETTING_OPEN)
-            text = mark_end(text, end);
+            text = open_part_end(text, end);
         else if (*text == '\\' && text + 1 < end)
             text += 2;
         else if (*text == '$' || *text == '`')
@@ -125,12 +127,12 @@ const char *shell_word_end(const char *text, const char *end, uint32_t *lines)
     const char *at = text;
     while (at != NULL && at < end && strchr(" \t\r\n;&|<>()", *at) == NULL && *at != '\0') {
         if (*at == SETTING_OPEN) {
-            at = mark_end(at, end);
+            at = open_part_end(at, end);
         } else if (*at == '\'') {
             const char *quote = memchr(at + 1, '\'', (size_t)(end - at - 1));
             at = quote == NULL ? NULL : quote + 1;
         } else if (*at == '"') {
-            at = double_end(at + 1, end);
+            at = double_quoted_end(at + 1, end);
         } else if (*at == '$' || *at == '`') {
             at = expansion_end(at, end);
         } else if (*at == '\\') {
@@ -155,33 +157,33 @@ struct shell_sum {
     unsigned depth;
 };
 
-static double sum_additive(struct shell_sum *s);
+static double evaluate_sum(struct shell_sum *s);
 
-static char next_sign(struct shell_sum *s)
+static char next_operator(struct shell_sum *s)
 {
     while (s->at < s->end && c_is_space(*s->at))
         s->at++;
     return s->at < s->end ? *s->at : '\0';
 }
 
-static double sum_primary(struct shell_sum *s)
+static double evaluate_primary(struct shell_sum *s)
 {
-    char c = next_sign(s);
+    char c = next_operator(s);
     double value = NAN;
     if (++s->depth > SHELL_DEPTH_MAX)
         return NAN;
-    size_t size = shell_name_size(s->at, s->end);
+    size_t size = shell_variable_name_size(s->at, s->end);
     if (c == '(') {
         s->at++;
-        value = sum_additive(s);
-        if (next_sign(s) != ')')
+        value = evaluate_sum(s);
+        if (next_operator(s) != ')')
             value = NAN;
         s->at += s->at < s->end;
     } else if (c == '-' || c == '+') {
         s->at++;
-        value = sum_primary(s) * (c == '-' ? -1 : 1);
+        value = evaluate_primary(s) * (c == '-' ? -1 : 1);
     } else if (size > 0) {
-        struct shell_variable *variable = shell_find(s->shell, s->at, size);
+        struct shell_variable *variable = shell_find_variable(s->shell, s->at, size);
         int64_t number;
         const char *text =
             variable != NULL && variable->value.count > 0 ? variable->value.word[0].text : "";
@@ -200,12 +202,12 @@ static double sum_primary(struct shell_sum *s)
     return value;
 }
 
-static double multiply(struct shell_sum *s)
+static double evaluate_product(struct shell_sum *s)
 {
-    double value = sum_primary(s);
-    for (char c = next_sign(s); c == '*' || c == '/' || c == '%'; c = next_sign(s)) {
+    double value = evaluate_primary(s);
+    for (char c = next_operator(s); c == '*' || c == '/' || c == '%'; c = next_operator(s)) {
         s->at++;
-        double by = sum_primary(s);
+        double by = evaluate_primary(s);
         if (c == '*')
             value *= by;
         else if (by == 0)
@@ -216,12 +218,12 @@ static double multiply(struct shell_sum *s)
     return value;
 }
 
-static double sum_additive(struct shell_sum *s)
+static double evaluate_sum(struct shell_sum *s)
 {
-    double value = multiply(s);
-    for (char c = next_sign(s); c == '+' || c == '-'; c = next_sign(s)) {
+    double value = evaluate_product(s);
+    for (char c = next_operator(s); c == '+' || c == '-'; c = next_operator(s)) {
         s->at++;
-        double by = multiply(s);
+        double by = evaluate_product(s);
         value += c == '+' ? by : -by;
     }
     return value;
@@ -230,7 +232,7 @@ static double sum_additive(struct shell_sum *s)
 /* ---- expansion ---- */
 
 /* The target of expanded characters: words that are split at blanks, or one text. */
-struct sink {
+struct expansion {
     struct shell *shell;
     struct shell_words *words; /* NULL: one text */
     struct text text;          /* the present word, or all of it */
@@ -238,7 +240,7 @@ struct sink {
     uint32_t line;
 };
 
-static void end_word(struct sink *sink)
+static void end_word(struct expansion *sink)
 {
     if (sink->words == NULL)
         return;
@@ -249,7 +251,7 @@ static void end_word(struct sink *sink)
     sink->text.size = 0;
 }
 
-static void put_bytes(struct sink *sink, const char *text, size_t size)
+static void put_bytes(struct expansion *sink, const char *text, size_t size)
 {
     sink->has_word = true;
     text_append(&sink->text, text, size);
@@ -257,7 +259,7 @@ static void put_bytes(struct sink *sink, const char *text, size_t size)
 }
 
 /* Adds the value of an expansion: split at blanks unless it is quoted; an open part between marks stays whole. */
-static void put_value(struct sink *sink, const char *value, bool quoted)
+static void put_value(struct expansion *sink, const char *value, bool quoted)
 {
     if (quoted || sink->words == NULL) {
         put_bytes(sink, value, strlen(value));
@@ -279,7 +281,7 @@ static void put_value(struct sink *sink, const char *value, bool quoted)
 
 /* Adds an expansion whose value is unknown: its text in the script between SETTING_OPEN and SETTING_CLOSE, with control
  * characters as blanks. */
-static void put_open(struct sink *sink, const char *text, const char *end)
+static void put_open(struct expansion *sink, const char *text, const char *end)
 {
     struct text mark = {0};
     text_putc(&mark, SETTING_OPEN);
@@ -290,18 +292,18 @@ static void put_open(struct sink *sink, const char *text, const char *end)
     text_release(&mark);
 }
 
-static enum status expand_into(struct sink *sink, const char *text, const char *end, bool quoted,
-                               bool document);
+static enum status expand_into(struct expansion *sink, const char *text, const char *end,
+                               bool quoted, bool document);
 
 /* Expands the word of ${name:=word} and sets the variable whose name is name[0..size) to it. */
-static enum status expand_and_set(struct sink *sink, const char *name, size_t size,
+static enum status expand_and_set(struct expansion *sink, const char *name, size_t size,
                                   const char *word, const char *end, bool quoted)
 {
     struct text value = {0};
     text_puts(&value, "");
     enum status status = shell_expand_text(sink->shell, &value, word, end, sink->line, false);
     if (status == STATUS_OK) {
-        shell_set(sink->shell, name, size, value.data, sink->line);
+        shell_set_variable(sink->shell, name, size, value.data, sink->line);
         put_value(sink, value.data, quoted);
     }
     text_release(&value);
@@ -309,7 +311,7 @@ static enum status expand_and_set(struct sink *sink, const char *name, size_t si
 }
 
 /* Expands ${name:-word} and its relatives. name is NULL for $1, $2, ...; text is the part after the name. */
-static enum status expand_default(struct sink *sink, const char *name,
+static enum status expand_default(struct expansion *sink, const char *name,
                                   const struct shell_variable *variable, const char *whole,
                                   const char *text, const char *end, bool quoted)
 {
@@ -333,7 +335,7 @@ static enum status expand_default(struct sink *sink, const char *name,
 }
 
 /* Adds all words of an array; each keeps its line. joined: they make one word. */
-static void expand_array(struct sink *sink, const struct shell_variable *variable, bool quoted,
+static void expand_array(struct expansion *sink, const struct shell_variable *variable, bool quoted,
                          bool joined)
 {
     uint32_t line = sink->line;
@@ -354,12 +356,14 @@ static void expand_array(struct sink *sink, const struct shell_variable *variabl
 }
 
 /* Expands "${...}", whose '$' is at text. */
-static enum status expand_braces(struct sink *sink, const char *text, const char *end, bool quoted)
+static enum status expand_braces(struct expansion *sink, const char *text, const char *end,
+                                 bool quoted)
 {
     const char *name = text + 2, *close = end - 1;
-    size_t size = shell_name_size(name, close);
+    size_t size = shell_variable_name_size(name, close);
     const char *rest = name + size;
-    const struct shell_variable *variable = size > 0 ? shell_find(sink->shell, name, size) : NULL;
+    const struct shell_variable *variable =
+        size > 0 ? shell_find_variable(sink->shell, name, size) : NULL;
     if (size == 0 && close > name && (*name == '@' || *name == '*'))
         return STATUS_OK; /* ${@:2}: no arguments are given */
     if (size == 0 && close > name + 1 && c_is_digit(*name))
@@ -379,16 +383,16 @@ static enum status expand_braces(struct sink *sink, const char *text, const char
 }
 
 /* Expands "$((...))", whose '$' is at text. */
-static enum status expand_sum(struct sink *sink, const char *text, const char *end)
+static enum status expand_sum(struct expansion *sink, const char *text, const char *end)
 {
     struct text inner = {0};
     text_puts(&inner, "");
     enum status status =
         shell_expand_text(sink->shell, &inner, text + 3, end - 2, sink->line, true);
     struct shell_sum s = {.shell = sink->shell, .at = inner.data, .end = inner.data + inner.size};
-    double value = status == STATUS_OK ? sum_additive(&s) : NAN;
+    double value = status == STATUS_OK ? evaluate_sum(&s) : NAN;
     char number[32];
-    if (status == STATUS_OK && next_sign(&s) == '\0' && fabs(value) < 9e15)
+    if (status == STATUS_OK && next_operator(&s) == '\0' && fabs(value) < 9e15)
         put_bytes(sink, number, (size_t)c_snprintf(number, sizeof number, "%.0f", value + 0.0));
     else if (status == STATUS_OK)
         put_open(sink, text, end);
@@ -396,7 +400,8 @@ static enum status expand_sum(struct sink *sink, const char *text, const char *e
     return status;
 }
 
-static enum status expand_dollar(struct sink *sink, const char *text, const char *end, bool quoted)
+static enum status expand_dollar(struct expansion *sink, const char *text, const char *end,
+                                 bool quoted)
 {
     const char *next = text + 1;
     if (*text == '`' || next >= end) {
@@ -413,7 +418,7 @@ static enum status expand_dollar(struct sink *sink, const char *text, const char
     if (*next == '@' || *next == '*')
         return STATUS_OK;
     const struct shell_variable *variable =
-        shell_find(sink->shell, next, shell_name_size(next, end));
+        shell_find_variable(sink->shell, next, shell_variable_name_size(next, end));
     if (variable == NULL)
         put_open(sink, text, end);
     else if (variable->value.count > 0)
@@ -422,17 +427,18 @@ static enum status expand_dollar(struct sink *sink, const char *text, const char
 }
 
 /* Expands text[0..end), unquoted, within double quotes, or of a here-document. */
-static enum status expand_into(struct sink *sink, const char *text, const char *end, bool quoted,
-                               bool document)
+static enum status expand_into(struct expansion *sink, const char *text, const char *end,
+                               bool quoted, bool document)
 {
     enum status status = STATUS_OK;
-    if (++sink->shell->depth > SHELL_DEPTH_MAX || sink->shell->expanded_bytes > SHELL_WORD_MAX * 8)
+    if (++sink->shell->nesting_depth > SHELL_DEPTH_MAX ||
+        sink->shell->expanded_bytes > SHELL_WORD_MAX * 8)
         return diag_error(
             sink->shell->diag, (struct loc){.name = sink->shell->name, .line = sink->line},
             STATUS_BAD_INPUT, "variables are nested too deep, or grow too large, to be read");
     while (text < end && status == STATUS_OK) {
         if (*text == SETTING_OPEN) {
-            const char *behind = mark_end(text, end);
+            const char *behind = open_part_end(text, end);
             put_bytes(sink, text, (size_t)(behind - text));
             text = behind;
         } else if (*text == '$' || *text == '`') {
@@ -448,7 +454,7 @@ static enum status expand_into(struct sink *sink, const char *text, const char *
                 put_bytes(sink, text + 1, 1);
             text += 2;
         } else if (!document && *text == '"') {
-            const char *behind = double_end(text + 1, end);
+            const char *behind = double_quoted_end(text + 1, end);
             sink->has_word = true;
             if (quoted || behind == NULL) { /* a quote within a default's word */
                 text++;
@@ -468,14 +474,14 @@ static enum status expand_into(struct sink *sink, const char *text, const char *
             put_bytes(sink, text++, 1);
         }
     }
-    sink->shell->depth--;
+    sink->shell->nesting_depth--;
     return status;
 }
 
 enum status shell_expand(struct shell *shell, struct shell_words *words, const char *text,
                          const char *end, uint32_t line)
 {
-    struct sink sink = {.shell = shell, .words = words, .line = line};
+    struct expansion sink = {.shell = shell, .words = words, .line = line};
     enum status status = expand_into(&sink, text, end, false, false);
     end_word(&sink);
     text_release(&sink.text);
@@ -485,7 +491,7 @@ enum status shell_expand(struct shell *shell, struct shell_words *words, const c
 enum status shell_expand_text(struct shell *shell, struct text *out, const char *text,
                               const char *end, uint32_t line, bool document)
 {
-    struct sink sink = {.shell = shell, .line = line};
+    struct expansion sink = {.shell = shell, .line = line};
     enum status status = expand_into(&sink, text, end, document, document);
     if (sink.text.size > 0)
         text_append(out, sink.text.data, sink.text.size);

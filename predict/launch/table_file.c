@@ -8,13 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const use_names[TABLE_USES] = {"is",      "sets",    "implies",   "unset",
-                                                  "written", "ignored", "unmodelled"};
+static const char *const use_names[TABLE_USE_COUNT] = {"is",      "sets",    "implies",   "unset",
+                                                       "written", "ignored", "unmodelled"};
 
 static const struct {
     const char *name;
     enum launch_kind kind;
-} fields[LAUNCH_FIELDS] = {
+} fields[LAUNCH_FIELD_COUNT] = {
 #define LAUNCH_FIELD(id, name, kind) {name, kind},
 #include "predict/launch/launch_fields.def"
 #undef LAUNCH_FIELD
@@ -43,7 +43,7 @@ void launch_tables_release(struct launch_tables *tables)
 {
     if (tables == NULL)
         return;
-    for (size_t i = 0; i < tables->count; i++)
+    for (size_t i = 0; i < tables->file_count; i++)
         free(tables->file[i]->row);
     free(tables->file);
     arena_release(&tables->arena);
@@ -66,8 +66,8 @@ static const char *family_name(enum launch_framework family)
     return "";
 }
 
-static const char *kept_text(struct table_reader *r, const struct record *record,
-                             enum table_file_column column)
+static const char *copied_text(struct table_reader *r, const struct record *record,
+                               enum table_file_column column)
 {
     return arena_text(r->arena, record->field[column], record->size[column]);
 }
@@ -77,7 +77,7 @@ static enum status read_description(struct table_reader *r, const struct record 
                                     struct diag *diag)
 {
     const char *name = record->field[SETTING];
-    const char *words = kept_text(r, record, WORDS);
+    const char *words = copied_text(r, record, WORDS);
     struct launch_format *format = &r->file->format;
     if (words[0] == '\0')
         return records_field_error(record, column_names[WORDS], diag, "%s needs a value", name);
@@ -90,7 +90,7 @@ static enum status read_description(struct table_reader *r, const struct record 
     else if (strcmp(name, "programs") == 0)
         format->programs = words;
     else if (strcmp(name, "of") == 0)
-        r->file->of = words;
+        r->file->engine_of = words;
     else if (strcmp(name, "family") == 0) {
         for (size_t i = 0; i < ARRAY_LEN(families); i++)
             if (strcmp(words, families[i].name) == 0) {
@@ -101,12 +101,12 @@ static enum status read_description(struct table_reader *r, const struct record 
             return records_field_error(record, column_names[WORDS], diag,
                                        "a family is trainer or megatron, not '%s'", words);
     } else if (strcmp(name, "implementation") == 0) {
-        r->file->own_code = strcmp(words, "own") == 0;
-        if (!r->file->own_code && strcmp(words, "family") != 0)
+        r->file->has_own_code = strcmp(words, "own") == 0;
+        if (!r->file->has_own_code && strcmp(words, "family") != 0)
             return records_field_error(record, column_names[WORDS], diag,
                                        "an implementation is own or family, not '%s'", words);
     } else if (strcmp(name, "inherits") == 0) {
-        r->file->inherits = true;
+        r->file->inherits_rows = true;
         if (!r->has_family || strcmp(words, family_name(r->file->family)) != 0)
             return records_field_error(record, column_names[WORDS], diag,
                                        "a framework inherits from its family, which a row before "
@@ -133,15 +133,15 @@ static enum status read_target(const struct record *record, struct table_row *ro
                                          "a row of use %s sets nothing", use_names[row->use]);
     if (strncmp(to, "--", 2) == 0 && to[2] != '\0' && row->use != TABLE_UNSET)
         return STATUS_OK;
-    const char *names[LAUNCH_FIELDS];
-    for (int i = 0; i < LAUNCH_FIELDS; i++) {
+    const char *names[LAUNCH_FIELD_COUNT];
+    for (int i = 0; i < LAUNCH_FIELD_COUNT; i++) {
         names[i] = fields[i].name;
         if (strcmp(to, fields[i].name) == 0)
             row->field = (enum launch_field)i;
     }
-    if (row->field != LAUNCH_FIELDS)
+    if (row->field != LAUNCH_FIELD_COUNT)
         return STATUS_OK;
-    const char *near = diag_nearest(to, names, LAUNCH_FIELDS);
+    const char *near = diag_nearest(to, names, LAUNCH_FIELD_COUNT);
     return records_field_error(
         record, column_names[TO], diag, "'%s' is neither a field nor an option (--NAME)%s%s%s", to,
         near != NULL ? "; did you mean '" : "", near != NULL ? near : "", near != NULL ? "'?" : "");
@@ -157,11 +157,12 @@ static enum status read_row(void *context, const struct record *record, struct d
     if (record->count != COLUMNS)
         return diag_error(diag, record->at, STATUS_BAD_INPUT, "a row has %d fields, and not %zu",
                           COLUMNS, record->count);
-    struct table_row row = {.use = TABLE_USES, .field = LAUNCH_FIELDS, .line = record->at.line};
-    for (int i = 0; i < TABLE_USES; i++)
+    struct table_row row = {
+        .use = TABLE_USE_COUNT, .field = LAUNCH_FIELD_COUNT, .line = record->at.line};
+    for (int i = 0; i < TABLE_USE_COUNT; i++)
         if (strcmp(record->field[USE], use_names[i]) == 0)
             row.use = (enum table_use)i;
-    if (row.use == TABLE_USES)
+    if (row.use == TABLE_USE_COUNT)
         return records_field_error(
             record, column_names[USE], diag,
             "'%s' is no use: is, sets, implies, unset, written, ignored and unmodelled are",
@@ -177,21 +178,21 @@ static enum status read_row(void *context, const struct record *record, struct d
     enum status status = read_target(record, &row, diag);
     if (status != STATUS_OK)
         return status;
-    row.setting = kept_text(r, record, SETTING);
+    row.setting = copied_text(r, record, SETTING);
     const char *brace = strchr(row.setting, '{');
     if (brace != NULL && (strchr(brace, '}') != row.setting + record->size[SETTING] - 1 ||
                           strchr(brace + 1, '{') != NULL || strchr(row.setting, '*') != NULL))
         return records_field_error(record, column_names[SETTING], diag,
                                    "a list of names is written lora_{r|alpha}, and ends in '}'");
-    if (row.field == LAUNCH_FIELDS && record->size[TO] > 2)
-        row.option = kept_text(r, record, TO) + 2;
-    row.words = kept_text(r, record, WORDS);
-    row.note = kept_text(r, record, NOTE);
-    row.since_version = kept_text(r, record, SINCE);
-    row.until_version = kept_text(r, record, UNTIL);
+    if (row.field == LAUNCH_FIELD_COUNT && record->size[TO] > 2)
+        row.option = copied_text(r, record, TO) + 2;
+    row.words = copied_text(r, record, WORDS);
+    row.note = copied_text(r, record, NOTE);
+    row.since_version = copied_text(r, record, SINCE);
+    row.until_version = copied_text(r, record, UNTIL);
     struct launch_table_file *file = r->file;
-    file->row = heap_grow(file->row, &file->capacity, file->rows + 1, sizeof *file->row);
-    file->row[file->rows++] = row;
+    file->row = heap_grow(file->row, &file->capacity, file->row_count + 1, sizeof *file->row);
+    file->row[file->row_count++] = row;
     return STATUS_OK;
 }
 
@@ -211,12 +212,12 @@ enum status launch_tables_add(struct launch_tables *tables, const char *path, st
         text_release(&text);
         return status;
     }
-    tables->file = heap_grow(tables->file, &tables->capacity, tables->count + 1,
+    tables->file = heap_grow(tables->file, &tables->capacity, tables->file_count + 1,
                              sizeof(struct launch_table_file *));
     struct launch_table_file *file = arena_array(&tables->arena, 1, sizeof *file);
-    tables->file[tables->count++] = file;
+    tables->file[tables->file_count++] = file;
     file->path = path;
-    file->format.framework = LAUNCH_TABLE;
+    file->format.framework = LAUNCH_TABLE_FILE;
     struct table_reader reader = {.arena = &tables->arena, .file = file};
     struct record_handler handler = {.context = &reader, .row = read_row, .comment = skip_comment};
     status = records_parse(path, text.data != NULL ? text.data : "", text.size, &handler, diag);
@@ -230,7 +231,7 @@ enum status launch_tables_add(struct launch_tables *tables, const char *path, st
     return status;
 }
 
-static int by_name(const void *a, const void *b)
+static int compare_names(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
@@ -250,7 +251,7 @@ enum status launch_tables_load(struct launch_tables *tables, struct diag *diag)
     }
     if (dir != NULL)
         closedir(dir);
-    qsort(name, names, sizeof *name, by_name);
+    qsort(name, names, sizeof *name, compare_names);
     for (size_t i = names; i-- > 0 && status == STATUS_OK;) /* the last one is tried first */
         status = launch_tables_add(tables, name[i], diag);
     text_release(&folder);
@@ -260,7 +261,7 @@ enum status launch_tables_load(struct launch_tables *tables, struct diag *diag)
 const struct launch_table_file *launch_tables_find(const struct launch_tables *tables,
                                                    const char *name)
 {
-    for (size_t i = tables->count; i-- > 0;)
+    for (size_t i = tables->file_count; i-- > 0;)
         if (strcmp(tables->file[i]->format.name, name) == 0)
             return tables->file[i];
     return NULL;

@@ -40,13 +40,13 @@ enum table_use {
     TABLE_WRITTEN,
     TABLE_IGNORED,
     TABLE_UNMODELLED,
-    TABLE_USES
+    TABLE_USE_COUNT
 };
 
 struct table_row {
     const char *setting;
     enum table_use use;
-    enum launch_field field;                                  /* LAUNCH_FIELDS: none */
+    enum launch_field field;                                  /* LAUNCH_FIELD_COUNT: none */
     const char *option;                                       /* without its dashes; NULL: none */
     const char *words, *note, *since_version, *until_version; /* "": none */
     uint32_t line;
@@ -55,19 +55,21 @@ struct table_row {
 struct launch_table_file {
     struct launch_format format; /* the first member, by which a format finds its file */
     const char *path;
-    const char *of; /* the name of the framework of which this is another engine; NULL: of none */
+    /* the name of the framework of which this is another engine; NULL: of none */
+    const char *engine_of;
     enum launch_framework family;
-    bool own_code; /* the framework's code is its own, for which the family's profile stands */
-    bool inherits; /* the family's rows in C name the settings that the file does not */
+    /* the framework has code of its own; the profile of the family only stands for it */
+    bool has_own_code;
+    bool inherits_rows;    /* the family's rows in C name the settings that the file does not */
     struct table_row *row; /* heap */
-    size_t rows, capacity;
+    size_t row_count, capacity;
 };
 
 /* All-zero is empty. Texts live in the arena. */
 struct launch_tables {
     struct arena arena;
     struct launch_table_file **file; /* heap, each in the arena; the last one is tried first */
-    size_t count, capacity;
+    size_t file_count, capacity;
 };
 
 /* Reads the table files of the shipped data. */
@@ -89,17 +91,18 @@ const struct launch_table_file *launch_tables_find(const struct launch_tables *t
                                                    const char *name);
 /* Returns the value of a setting that a row takes for `means`, copied into arena; NULL: there is none. A row of use
  * written: the value that it adds where its field or option is `means`; NULL: it adds none. */
-const char *launch_table_value(const struct table_row *row, const char *means, struct arena *arena);
+const char *launch_table_setting_value(const struct table_row *row, const char *means,
+                                       struct arena *arena);
 
 /* Returns the first row that names a setting, or else the first whose name stands for many. after: the next row of the
  * same name. NULL: there is none. */
-const struct table_row *launch_table_row(const struct launch_table_file *file, const char *setting,
-                                         const struct table_row *after);
+const struct table_row *launch_table_find_row(const struct launch_table_file *file,
+                                              const char *setting, const struct table_row *after);
 
 /* Sets what a setting of the framework launch->table means, and adds remarks. *known: a row names it. */
-enum status launch_table_take(struct launch *launch, const struct setting *setting, bool *known,
-                              struct diag *diag);
+enum status launch_table_apply_setting(struct launch *launch, const struct setting *setting,
+                                       bool *known, struct diag *diag);
 /* Adds what rows say of fields that no file gives, after all files were read. */
-enum status launch_table_finish(struct launch *launch, struct diag *diag);
+enum status launch_table_apply_unset(struct launch *launch, struct diag *diag);
 
 #endif

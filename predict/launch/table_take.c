@@ -39,12 +39,12 @@ static bool is_listed_in(const char *list, const char *name)
     return false;
 }
 
-const struct table_row *launch_table_row(const struct launch_table_file *file, const char *setting,
-                                         const struct table_row *after)
+const struct table_row *launch_table_find_row(const struct launch_table_file *file,
+                                              const char *setting, const struct table_row *after)
 {
     const struct table_row *star = NULL, *list = NULL;
     const char *name = after == NULL ? setting : after->setting;
-    for (size_t i = after == NULL ? 0 : (size_t)(after - file->row) + 1; i < file->rows; i++) {
+    for (size_t i = after == NULL ? 0 : (size_t)(after - file->row) + 1; i < file->row_count; i++) {
         const struct table_row *row = &file->row[i];
         size_t size = strlen(row->setting);
         if (row->use == TABLE_UNSET || row->use == TABLE_WRITTEN)
@@ -77,7 +77,8 @@ static const char *translate_value(struct arena *arena, const char *words, const
     return value;
 }
 
-const char *launch_table_value(const struct table_row *row, const char *means, struct arena *arena)
+const char *launch_table_setting_value(const struct table_row *row, const char *means,
+                                       struct arena *arena)
 {
     bool matched;
     if (row->use == TABLE_WRITTEN) {
@@ -103,30 +104,30 @@ static void remark_row(struct launch *launch, enum launch_remark_kind kind,
     if (setting->value != NULL && strlen(setting->value) < 60) {
         struct text name = {0};
         text_printf(&name, "%s %s", setting->name, setting->value);
-        launch_remark(launch, kind, name.data, setting->at, "%s", note);
+        launch_add_remark_printf(launch, kind, name.data, setting->at, "%s", note);
         text_release(&name);
     } else {
-        launch_remark(launch, kind, setting->name, setting->at, "%s", note);
+        launch_add_remark_printf(launch, kind, setting->name, setting->at, "%s", note);
     }
 }
 
-/* Adds an option that a row names itself. A setting that says it stands above one that implies it, and of two that
- * imply it the first one counts. */
-static enum status take_option(struct launch *launch, const struct table_row *row,
-                               const struct setting *setting, const char *value, bool matched,
-                               struct diag *diag)
+/* Adds an option that a row gives without a field. A setting that gives the option replaces one that implies it, and of
+ * two that imply it the first one counts. */
+static enum status set_table_option(struct launch *launch, const struct table_row *row,
+                                    const struct setting *setting, const char *value, bool matched,
+                                    struct diag *diag)
 {
     if (row->words[0] != '\0' && !matched)
         return diag_error(diag, setting->at, STATUS_BAD_INPUT, "%s: '%.80s' is none of: %s",
                           setting->name, setting->value == NULL ? "" : setting->value, row->words);
     /* The settings are released before the options are used. */
     value = arena_text(&launch->arena, value, strlen(value));
-    for (size_t i = 0; i < launch->directs; i++) {
-        struct launch_option *option = &launch->direct[i];
+    for (size_t i = 0; i < launch->table_option_count; i++) {
+        struct launch_option *option = &launch->table_option[i];
         if (strcmp(option->name, row->option) != 0)
             continue;
         if (row->use == TABLE_IMPLIES || strcmp(option->value, value) == 0 ||
-            (launch->reading_named_file && !option->is_implied))
+            (launch->is_reading_named_file && !option->is_implied))
             return STATUS_OK;
         if (option->is_implied) {
             option->value = value;
@@ -139,8 +140,8 @@ static enum status take_option(struct launch *launch, const struct table_row *ro
                           setting->name, row->option, value, option->at.line, option->name,
                           option->value);
     }
-    if (launch->directs < LAUNCH_OPTIONS_MAX)
-        launch->direct[launch->directs++] =
+    if (launch->table_option_count < LAUNCH_OPTIONS_MAX)
+        launch->table_option[launch->table_option_count++] =
             (struct launch_option){.name = row->option,
                                    .value = value,
                                    .at = setting->at,
@@ -148,9 +149,9 @@ static enum status take_option(struct launch *launch, const struct table_row *ro
     return STATUS_OK;
 }
 
-/* Does what one row says of a setting. *effect: it says something. */
-static enum status take_row(struct launch *launch, const struct table_row *row,
-                            const struct setting *setting, bool *effect, struct diag *diag)
+/* Applies one row to a setting. *effect: the row changed something. */
+static enum status apply_row(struct launch *launch, const struct table_row *row,
+                             const struct setting *setting, bool *effect, struct diag *diag)
 {
     bool matched = false;
     const char *value = setting->value == NULL ? "true" : setting->value;
@@ -164,16 +165,17 @@ static enum status take_row(struct launch *launch, const struct table_row *row,
         return STATUS_OK;
     }
     if (row->option != NULL)
-        return take_option(launch, row, setting, means, matched, diag);
-    struct launch_value *said = &launch->value[row->field];
+        return set_table_option(launch, row, setting, means, matched, diag);
+    struct launch_value *said = &launch->field_value[row->field];
     if (implies && said->is_given)
         return STATUS_OK;
     struct launch_row target = {
-        setting->name, LAUNCH_ALSO_SETS, launch_field_kind(row->field), row->field, NULL, NULL};
+        setting->name, LAUNCH_ALIAS_OF_FIELD, launch_field_kind(row->field), row->field, NULL,
+        NULL};
     struct setting changed = *setting;
     if (matched || setting->value == NULL) {
         changed.value = means;
-        changed.list = false;
+        changed.is_list = false;
     }
     enum status status = launch_set_field(launch, &target, &changed, diag);
     said->is_implied = implies && said->is_given;
@@ -198,7 +200,7 @@ static int compare_versions(const char *a, const char *b)
 }
 
 /* Notes the versions that know a setting. */
-static void take_versions(struct launch *launch, const struct table_row *row)
+static void note_versions(struct launch *launch, const struct table_row *row)
 {
     if (row->since_version[0] != '\0' &&
         (launch->newest_row == NULL ||
@@ -210,15 +212,15 @@ static void take_versions(struct launch *launch, const struct table_row *row)
         launch->oldest_row = row;
 }
 
-enum status launch_table_take(struct launch *launch, const struct setting *setting, bool *known,
-                              struct diag *diag)
+enum status launch_table_apply_setting(struct launch *launch, const struct setting *setting,
+                                       bool *known, struct diag *diag)
 {
-    const struct launch_table_file *file = launch->table;
-    const struct table_row *row = launch_table_row(file, setting->name, NULL);
+    const struct launch_table_file *file = launch->table_file;
+    const struct table_row *row = launch_table_find_row(file, setting->name, NULL);
     enum status status = STATUS_OK;
-    if (row == NULL && file->of != NULL && launch->tables != NULL) {
-        file = launch_tables_find(launch->tables, file->of);
-        row = file == NULL ? NULL : launch_table_row(file, setting->name, NULL);
+    if (row == NULL && file->engine_of != NULL && launch->tables != NULL) {
+        file = launch_tables_find(launch->tables, file->engine_of);
+        row = file == NULL ? NULL : launch_table_find_row(file, setting->name, NULL);
     }
     *known = row != NULL;
     if (row == NULL)
@@ -232,45 +234,49 @@ enum status launch_table_take(struct launch *launch, const struct setting *setti
         open = NULL;
     }
     if (open != NULL && row->use != TABLE_IGNORED) {
-        launch_remark(launch, REMARK_OPEN, setting->name, setting->at, "%s", open);
+        launch_add_remark_printf(launch, REMARK_KNOWN_IN_RUN_ONLY, setting->name, setting->at, "%s",
+                                 open);
         return STATUS_OK;
     }
     bool effect = false;
     const char *name = row->setting;
-    take_versions(launch, row);
-    for (; row != NULL && status == STATUS_OK; row = launch_table_row(file, setting->name, row))
+    note_versions(launch, row);
+    for (; row != NULL && status == STATUS_OK;
+         row = launch_table_find_row(file, setting->name, row))
         if (row->use == TABLE_UNMODELLED) {
-            if (launch_is_usual(row->words[0] == '\0' ? NULL : row->words, setting->value))
+            if (launch_is_predicted_value(row->words[0] == '\0' ? NULL : row->words,
+                                          setting->value))
                 continue;
             remark_row(launch, REMARK_UNMODELLED, setting, row->note);
             effect = true;
         } else if (row->use != TABLE_IGNORED) {
-            status = take_row(launch, row, setting, &effect, diag);
+            status = apply_row(launch, row, setting, &effect, diag);
         }
     if (status == STATUS_OK && !effect)
-        launch_remark(launch, REMARK_IGNORED, strchr(name, '{') != NULL ? setting->name : name,
-                      setting->at, "%s", "");
+        launch_add_remark_printf(launch, REMARK_IGNORED,
+                                 strchr(name, '{') != NULL ? setting->name : name, setting->at,
+                                 "%s", "");
     return status;
 }
 
-enum status launch_table_finish(struct launch *launch, struct diag *diag)
+enum status launch_table_apply_unset(struct launch *launch, struct diag *diag)
 {
-    const struct launch_table_file *file = launch->table;
+    const struct launch_table_file *file = launch->table_file;
     const struct table_row *newest = launch->newest_row, *oldest = launch->oldest_row;
     enum status status = STATUS_OK;
     if (newest != NULL && oldest != NULL &&
         compare_versions(newest->since_version, oldest->until_version) > 0)
-        launch_remark(launch, REMARK_ASSUMED, newest->setting, (struct loc){0},
-                      "known since %s %s, and %s is known until %s: no version has both, and one "
-                      "of them does nothing",
-                      file->format.name, newest->since_version, oldest->setting,
-                      oldest->until_version);
-    for (size_t i = 0; file != NULL && i < file->rows && status == STATUS_OK; i++) {
+        launch_add_remark_printf(
+            launch, REMARK_ASSUMED, newest->setting, (struct loc){0},
+            "known since %s %s, and %s is known until %s: no version has both, and one "
+            "of them does nothing",
+            file->format.name, newest->since_version, oldest->setting, oldest->until_version);
+    for (size_t i = 0; file != NULL && i < file->row_count && status == STATUS_OK; i++) {
         const struct table_row *row = &file->row[i];
-        if (row->use != TABLE_UNSET || launch->value[row->field].is_given)
+        if (row->use != TABLE_UNSET || launch->field_value[row->field].is_given)
             continue;
         struct launch_row target = {launch_field_name(row->field),
-                                    LAUNCH_ALSO_SETS,
+                                    LAUNCH_ALIAS_OF_FIELD,
                                     launch_field_kind(row->field),
                                     row->field,
                                     NULL,
@@ -279,12 +285,13 @@ enum status launch_table_finish(struct launch *launch, struct diag *diag)
                                   .value = row->words,
                                   .at = {.name = file->path, .line = row->line}};
         status = launch_set_field(launch, &target, &setting, diag);
-        launch->value[row->field].is_implied = true;
-        launch->value[row->field].at = (struct loc){0};
+        launch->field_value[row->field].is_implied = true;
+        launch->field_value[row->field].at = (struct loc){0};
         if (status == STATUS_OK && row->note[0] != '\0') {
             struct text name = {0};
             text_printf(&name, "%s %s", launch_field_name(row->field), row->words);
-            launch_remark(launch, REMARK_ASSUMED, name.data, (struct loc){0}, "%s", row->note);
+            launch_add_remark_printf(launch, REMARK_ASSUMED, name.data, (struct loc){0}, "%s",
+                                     row->note);
             text_release(&name);
         }
     }

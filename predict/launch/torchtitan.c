@@ -10,10 +10,10 @@
 
 #include <string.h>
 
-#define SETS LAUNCH_SETS
-#define ALSO LAUNCH_ALSO_SETS
-#define IGNORED LAUNCH_IGNORED, LAUNCH_TEXT, LAUNCH_FIELDS, NULL, NULL
-#define UNMODELLED LAUNCH_UNMODELLED, LAUNCH_TEXT, LAUNCH_FIELDS
+#define SETS LAUNCH_SETS_FIELD
+#define ALSO LAUNCH_ALIAS_OF_FIELD
+#define IGNORED LAUNCH_IGNORED, LAUNCH_TEXT, LAUNCH_FIELD_COUNT, NULL, NULL
+#define UNMODELLED LAUNCH_UNMODELLED, LAUNCH_TEXT, LAUNCH_FIELD_COUNT
 
 static const char eight_bits[] =
     "matrix products in 8 bits: bf16 is predicted, whose products take up to twice as long";
@@ -23,36 +23,36 @@ static const struct launch_row rows[] = {
     {"model.flavor",                    SETS, LAUNCH_TEXT,   LAUNCH_FLAVOR, NULL, NULL},
     {"module",                          ALSO, LAUNCH_TEXT,   LAUNCH_MODEL, NULL, NULL},
     {"config",                          ALSO, LAUNCH_TEXT,   LAUNCH_RECIPE, NULL, NULL},
-    {"training.max_context_length",     ALSO, LAUNCH_COUNT,  LAUNCH_SEQ, NULL, NULL},
-    {"training.num_tokens_per_microbatch_per_dp_rank", ALSO, LAUNCH_COUNT, LAUNCH_MICRO_TOKENS, NULL, NULL},
-    {"training.num_tokens_per_train_step", ALSO, LAUNCH_COUNT, LAUNCH_STEP_TOKENS, NULL, NULL},
-    {"training.seq_len",                SETS, LAUNCH_COUNT,  LAUNCH_SEQ, NULL, NULL},
-    {"training.local_batch_size",       SETS, LAUNCH_COUNT,  LAUNCH_LOCAL_BATCH, NULL, NULL},
-    {"training.batch_size",             ALSO, LAUNCH_COUNT,  LAUNCH_LOCAL_BATCH, NULL, NULL},
-    {"training.global_batch_size",      SETS, LAUNCH_COUNT,  LAUNCH_GLOBAL_BATCH, NULL, NULL},
+    {"training.max_context_length",     ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_SEQ, NULL, NULL},
+    {"training.num_tokens_per_microbatch_per_dp_rank", ALSO, LAUNCH_WHOLE_NUMBER, LAUNCH_MICRO_TOKENS, NULL, NULL},
+    {"training.num_tokens_per_train_step", ALSO, LAUNCH_WHOLE_NUMBER, LAUNCH_STEP_TOKENS, NULL, NULL},
+    {"training.seq_len",                SETS, LAUNCH_WHOLE_NUMBER,  LAUNCH_SEQ, NULL, NULL},
+    {"training.local_batch_size",       SETS, LAUNCH_WHOLE_NUMBER,  LAUNCH_LOCAL_BATCH, NULL, NULL},
+    {"training.batch_size",             ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_LOCAL_BATCH, NULL, NULL},
+    {"training.global_batch_size",      SETS, LAUNCH_WHOLE_NUMBER,  LAUNCH_GLOBAL_BATCH, NULL, NULL},
     {"training.enable_cpu_offload",     SETS, LAUNCH_SWITCH, LAUNCH_OPTIMIZER_OFFLOAD, NULL, NULL},
     {"training.dtype",                  SETS, LAUNCH_TEXT,   LAUNCH_DTYPE, NULL, NULL},
     {"training.mixed_precision_param",  SETS, LAUNCH_TEXT,   LAUNCH_PARAM_DTYPE, NULL, NULL},
     {"training.compile",                ALSO, LAUNCH_SWITCH, LAUNCH_COMPILE, NULL, NULL},
-    {"parallelism.data_parallel_replicate_degree", SETS, LAUNCH_COUNT, LAUNCH_DP_REPLICATE, NULL, NULL},
-    {"training.data_parallel_replicate_degree",    ALSO, LAUNCH_COUNT, LAUNCH_DP_REPLICATE, NULL, NULL},
-    {"parallelism.data_parallel_shard_degree",     SETS, LAUNCH_COUNT, LAUNCH_DP_SHARD, NULL, NULL},
-    {"training.data_parallel_shard_degree",        ALSO, LAUNCH_COUNT, LAUNCH_DP_SHARD, NULL, NULL},
-    {"training.data_parallel_degree",              ALSO, LAUNCH_COUNT, LAUNCH_DP_SHARD, NULL, NULL},
-    {"parallelism.context_parallel_degree",        SETS, LAUNCH_COUNT, LAUNCH_CP, NULL, NULL},
-    {"experimental.context_parallel_degree",       ALSO, LAUNCH_COUNT, LAUNCH_CP, NULL, NULL},
-    {"parallelism.tensor_parallel_degree",         SETS, LAUNCH_COUNT, LAUNCH_TP, NULL, NULL},
-    {"training.tensor_parallel_degree",            ALSO, LAUNCH_COUNT, LAUNCH_TP, NULL, NULL},
-    {"parallelism.pipeline_parallel_degree",       SETS, LAUNCH_COUNT, LAUNCH_PP, NULL, NULL},
-    {"experimental.pipeline_parallel_degree",      ALSO, LAUNCH_COUNT, LAUNCH_PP, NULL, NULL},
-    {"training.pipeline_parallel_degree",          ALSO, LAUNCH_COUNT, LAUNCH_PP, NULL, NULL},
-    {"parallelism.expert_parallel_degree",         SETS, LAUNCH_COUNT, LAUNCH_EP, NULL, NULL},
+    {"parallelism.data_parallel_replicate_degree", SETS, LAUNCH_WHOLE_NUMBER, LAUNCH_DP_REPLICATE, NULL, NULL},
+    {"training.data_parallel_replicate_degree",    ALSO, LAUNCH_WHOLE_NUMBER, LAUNCH_DP_REPLICATE, NULL, NULL},
+    {"parallelism.data_parallel_shard_degree",     SETS, LAUNCH_WHOLE_NUMBER, LAUNCH_DP_SHARD, NULL, NULL},
+    {"training.data_parallel_shard_degree",        ALSO, LAUNCH_WHOLE_NUMBER, LAUNCH_DP_SHARD, NULL, NULL},
+    {"training.data_parallel_degree",              ALSO, LAUNCH_WHOLE_NUMBER, LAUNCH_DP_SHARD, NULL, NULL},
+    {"parallelism.context_parallel_degree",        SETS, LAUNCH_WHOLE_NUMBER, LAUNCH_CP, NULL, NULL},
+    {"experimental.context_parallel_degree",       ALSO, LAUNCH_WHOLE_NUMBER, LAUNCH_CP, NULL, NULL},
+    {"parallelism.tensor_parallel_degree",         SETS, LAUNCH_WHOLE_NUMBER, LAUNCH_TP, NULL, NULL},
+    {"training.tensor_parallel_degree",            ALSO, LAUNCH_WHOLE_NUMBER, LAUNCH_TP, NULL, NULL},
+    {"parallelism.pipeline_parallel_degree",       SETS, LAUNCH_WHOLE_NUMBER, LAUNCH_PP, NULL, NULL},
+    {"experimental.pipeline_parallel_degree",      ALSO, LAUNCH_WHOLE_NUMBER, LAUNCH_PP, NULL, NULL},
+    {"training.pipeline_parallel_degree",          ALSO, LAUNCH_WHOLE_NUMBER, LAUNCH_PP, NULL, NULL},
+    {"parallelism.expert_parallel_degree",         SETS, LAUNCH_WHOLE_NUMBER, LAUNCH_EP, NULL, NULL},
     {"parallelism.expert_parallel_comm_backend",   SETS, LAUNCH_TEXT,  LAUNCH_DISPATCHER, NULL, NULL},
     {"parallelism.pipeline_parallel_schedule",     SETS, LAUNCH_TEXT,  LAUNCH_SCHEDULE, NULL, NULL},
     {"experimental.pipeline_parallel_schedule",    ALSO, LAUNCH_TEXT,  LAUNCH_SCHEDULE, NULL, NULL},
     {"parallelism.module_fqns_per_model_part",     SETS, LAUNCH_TEXT,  LAUNCH_PARTS, NULL, NULL},
-    {"parallelism.pipeline_parallel_layers_per_stage", ALSO, LAUNCH_COUNT, LAUNCH_VIRTUAL_LAYERS, NULL, NULL},
-    {"parallelism.pipeline_parallel_microbatch_size", SETS, LAUNCH_COUNT, LAUNCH_STAGE_BATCH, NULL, NULL},
+    {"parallelism.pipeline_parallel_layers_per_stage", ALSO, LAUNCH_WHOLE_NUMBER, LAUNCH_VIRTUAL_LAYERS, NULL, NULL},
+    {"parallelism.pipeline_parallel_microbatch_size", SETS, LAUNCH_WHOLE_NUMBER, LAUNCH_STAGE_BATCH, NULL, NULL},
     {"parallelism.context_parallel_rotate_method", SETS, LAUNCH_TEXT,  LAUNCH_ROTATE, NULL, NULL},
     {"experimental.context_parallel_rotate_method", ALSO, LAUNCH_TEXT, LAUNCH_ROTATE, NULL, NULL},
     {"parallelism.fsdp_reshard_after_forward",     SETS, LAUNCH_TEXT,  LAUNCH_RESHARD, NULL, NULL},
@@ -71,8 +71,8 @@ static const struct launch_row rows[] = {
     {"parallelism.enable_async_tensor_parallel",   SETS, LAUNCH_SWITCH, LAUNCH_ASYNC_TENSOR, NULL, NULL},
     {"experimental.enable_async_tensor_parallel",  ALSO, LAUNCH_SWITCH, LAUNCH_ASYNC_TENSOR, NULL, NULL},
     {"compile.enable_async_tensor_parallel",       ALSO, LAUNCH_SWITCH, LAUNCH_ASYNC_TENSOR, NULL, NULL},
-    {"parallelism.pipeline_parallel_first_stage_less_layers", ALSO, LAUNCH_COUNT, LAUNCH_FIRST_LESS, NULL, NULL},
-    {"parallelism.pipeline_parallel_last_stage_less_layers",  ALSO, LAUNCH_COUNT, LAUNCH_LAST_LESS, NULL, NULL},
+    {"parallelism.pipeline_parallel_first_stage_less_layers", ALSO, LAUNCH_WHOLE_NUMBER, LAUNCH_FIRST_LESS, NULL, NULL},
+    {"parallelism.pipeline_parallel_last_stage_less_layers",  ALSO, LAUNCH_WHOLE_NUMBER, LAUNCH_LAST_LESS, NULL, NULL},
     {"parallelism.disable_loss_parallel",          UNMODELLED, "the loss over whole logits: they are shared over tensor ranks here", NULL},
     {"training.disable_loss_parallel",             UNMODELLED, "the loss over whole logits: they are shared over tensor ranks here", NULL},
     {"parallelism.enable_compiled_autograd",       UNMODELLED, "launches of the backward: a few percent at most", NULL},
@@ -121,7 +121,7 @@ static const struct launch_row rows[] = {
     {"training.seed", IGNORED}, {"training.gc_freq", IGNORED},
 };
 /* clang-format on */
-const struct launch_table launch_torchtitan_table = {.row = rows, .count = ARRAY_LEN(rows)};
+const struct launch_table launch_torchtitan_table = {.row = rows, .row_count = ARRAY_LEN(rows)};
 
 /* ---- fields of choices ---- */
 
@@ -134,7 +134,7 @@ static const char *const schedules[CHOICE_PIPELINE_COUNT] = {
 };
 
 /* Sets the layers of each part, since the framework's own choice counts the embedding and the head as layers. */
-static void part_fields(struct launch *l, const struct choices *c)
+static void set_part_fields(struct launch *l, const struct choices *c)
 {
     uint32_t parts = pipeline_chunks(c);
     struct text list = {0};
@@ -147,40 +147,40 @@ static void part_fields(struct launch *l, const struct choices *c)
         text_puts(&list, part + 1 == parts ? ", \"norm\", \"output\"],\n" : "],\n");
     }
     text_puts(&list, "]");
-    launch_say_text(l, LAUNCH_PARTS, list.data);
+    launch_set_text(l, LAUNCH_PARTS, list.data);
     text_release(&list);
 }
 
 /* Sets the degrees of data, context, tensor and pipeline ranks, whose product is the number of ranks; FSDP shards
  * over data and context ranks. Also sets whether weights are gathered again for the backward: with ZeRO-3 and HSDP as
  * --reshard has it, else never. */
-static void rank_fields(struct launch *l, const struct choices *c)
+static void set_rank_fields(struct launch *l, const struct choices *c)
 {
     bool hsdp = c->weights == CHOICE_WEIGHTS_HSDP && !expressible_has_small_shards(c);
     uint32_t copies = hsdp ? expressible_weight_sharing_ranks(c) / c->shard : 1;
     bool sharded = c->weights == CHOICE_WEIGHTS_ZERO3 || c->weights == CHOICE_WEIGHTS_HSDP;
     const char *schedule = schedules[c->pipeline];
-    launch_say_count(l, LAUNCH_DP_REPLICATE, copies);
-    launch_say_count(l, LAUNCH_DP_SHARD, c->dp / copies);
-    launch_say_count(l, LAUNCH_CP, c->cp * c->hp);
-    launch_say_count(l, LAUNCH_TP, c->tp);
+    launch_set_count(l, LAUNCH_DP_REPLICATE, copies);
+    launch_set_count(l, LAUNCH_DP_SHARD, c->dp / copies);
+    launch_set_count(l, LAUNCH_CP, c->cp * c->hp);
+    launch_set_count(l, LAUNCH_TP, c->tp);
     if (c->tp > 1 && c->tensor_plan == TENSOR_PLAN_ASYNC)
-        launch_say_count(l, LAUNCH_ASYNC_TENSOR, 1);
-    launch_say_count(l, LAUNCH_PP, c->pp);
+        launch_set_count(l, LAUNCH_ASYNC_TENSOR, 1);
+    launch_set_count(l, LAUNCH_PP, c->pp);
     if (c->ep > 1)
-        launch_say_count(l, LAUNCH_EP, c->ep);
+        launch_set_count(l, LAUNCH_EP, c->ep);
     if (dispatcher_facts[c->dispatcher].sends_once)
-        launch_say_text(l, LAUNCH_DISPATCHER, dispatcher_names[c->dispatcher]);
+        launch_set_text(l, LAUNCH_DISPATCHER, dispatcher_names[c->dispatcher]);
     if (c->pp > 1) {
-        launch_say_text(l, LAUNCH_SCHEDULE, schedule != NULL ? schedule : "1F1B");
-        part_fields(l, c);
-        launch_say_count(l, LAUNCH_STAGE_BATCH, c->micro_batch);
+        launch_set_text(l, LAUNCH_SCHEDULE, schedule != NULL ? schedule : "1F1B");
+        set_part_fields(l, c);
+        launch_set_count(l, LAUNCH_STAGE_BATCH, c->micro_batch);
     }
     if (c->cp > 1)
-        launch_say_text(l, LAUNCH_ROTATE,
+        launch_set_text(l, LAUNCH_ROTATE,
                         c->rotation == ROTATE_ALL_GATHER ? "allgather" : "alltoall");
     if (expressible_weight_sharing_ranks(c) > 1)
-        launch_say_text(l, LAUNCH_RESHARD,
+        launch_set_text(l, LAUNCH_RESHARD,
                         sharded && c->reshard != RESHARD_NEVER ? "always" : "never");
 }
 
@@ -189,63 +189,66 @@ void launch_torchtitan_fields(struct launch *l, const struct choices *c)
     bool layers = c->activations == CHOICE_ACTIVATIONS_SELECTIVE_LAYER;
     bool selective = c->activations == CHOICE_ACTIVATIONS_SELECTIVE ||
                      c->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP || layers;
-    torchtitan_model_fields(l, c->model);
-    launch_say_count(l, LAUNCH_SEQ, c->seq);
+    torchtitan_set_model_fields(l, c->model);
+    launch_set_count(l, LAUNCH_SEQ, c->seq);
     /* a pipeline cuts the local batch into its micro-batches */
-    launch_say_count(l, LAUNCH_LOCAL_BATCH, c->micro_batch * (c->pp > 1 ? c->accumulation : 1));
-    launch_say_count(l, LAUNCH_GLOBAL_BATCH, c->global_batch);
-    launch_say_count(l, LAUNCH_OPTIMIZER_OFFLOAD, c->optimizer == CHOICE_OPTIMIZER_HOST);
+    launch_set_count(l, LAUNCH_LOCAL_BATCH, c->micro_batch * (c->pp > 1 ? c->accumulation : 1));
+    launch_set_count(l, LAUNCH_GLOBAL_BATCH, c->global_batch);
+    launch_set_count(l, LAUNCH_OPTIMIZER_OFFLOAD, c->optimizer == CHOICE_OPTIMIZER_HOST);
     if (states_are_bf16((enum states)c->states))
-        launch_say_text(l, LAUNCH_DTYPE, "bfloat16");
-    launch_say_text(l, LAUNCH_PARAM_DTYPE, c->dtype == DTYPE_F32 ? "float32" : "bfloat16");
-    rank_fields(l, c);
+        launch_set_text(l, LAUNCH_DTYPE, "bfloat16");
+    launch_set_text(l, LAUNCH_PARAM_DTYPE, c->dtype == DTYPE_F32 ? "float32" : "bfloat16");
+    set_rank_fields(l, c);
     bool layers_compiled = c->kernels == KERNELS_COMPILED, loss = c->loss == LOSS_COMPILED;
     if (layers_compiled || loss)
-        launch_say_count(l, LAUNCH_COMPILE, 1);
+        launch_set_count(l, LAUNCH_COMPILE, 1);
     if (layers_compiled != loss)
-        launch_say_text(l, LAUNCH_COMPILED, loss ? "[\"loss\"]" : "[\"model\"]");
-    launch_say_text(l, LAUNCH_GRANULARITY,
+        launch_set_text(l, LAUNCH_COMPILED, loss ? "[\"loss\"]" : "[\"model\"]");
+    launch_set_text(l, LAUNCH_GRANULARITY,
                     selective                   ? "selective"
                     : expressible_recomputes(c) ? "full"
                                                 : "none");
     if (selective)
-        launch_say_text(l, LAUNCH_MODULES, layers ? "2" : "op");
+        launch_set_text(l, LAUNCH_MODULES, layers ? "2" : "op");
 }
 
 /* ---- options of fields ---- */
 
-/* Takes the converters of linear layers: float8's default scales are of a tensor, mx's of 32 numbers. */
-static void take_converters(struct launch *l)
+/* Sets the fields that converters of linear layers give: the default scales of float8 are for a tensor, those of mx for
+ * 32 numbers. */
+static void set_fields_of_converters(struct launch *l)
 {
-    const char *list = launch_said(l, LAUNCH_CONVERTERS) ? launch_text(l, LAUNCH_CONVERTERS) : "";
+    const char *list =
+        launch_has_field(l, LAUNCH_CONVERTERS) ? launch_field_text(l, LAUNCH_CONVERTERS) : "";
     bool mx = strstr(list, "mx") != NULL;
     if (list[0] != '\0' && !mx && strstr(list, "float8") == NULL)
-        launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_CONVERTERS,
-                         "layers that another converter changes: those of the model are predicted");
-    if (!mx && strstr(list, "float8") == NULL && !launch_said(l, LAUNCH_FP8))
+        launch_remark_on_field(
+            l, REMARK_UNMODELLED, LAUNCH_CONVERTERS,
+            "layers that another converter changes: those of the model are predicted");
+    if (!mx && strstr(list, "float8") == NULL && !launch_has_field(l, LAUNCH_FP8))
         return;
     launch_imply_text(l, LAUNCH_FP8, "true");
     launch_imply_text(l, LAUNCH_FP8_RECIPE, mx ? "mxfp8" : "tensorwise");
 }
 
-/* Makes batches of tokens, as today's settings have them, batches of sequences. */
+/* Turns batches that are given in tokens, as current settings have them, into batches of sequences. */
 static enum status count_sequences(struct launch *l, struct diag *diag)
 {
     static const enum launch_field pairs[][2] = {{LAUNCH_MICRO_TOKENS, LAUNCH_LOCAL_BATCH},
                                                  {LAUNCH_STEP_TOKENS, LAUNCH_GLOBAL_BATCH}};
-    int64_t seq = launch_count(l, LAUNCH_SEQ, 2048);
+    int64_t seq = launch_count_or(l, LAUNCH_SEQ, 2048);
     for (size_t i = 0; i < ARRAY_LEN(pairs); i++) {
-        int64_t tokens = launch_count(l, pairs[i][0], -1);
-        if (!launch_said(l, pairs[i][0]) || tokens == -1)
+        int64_t tokens = launch_count_or(l, pairs[i][0], -1);
+        if (!launch_has_field(l, pairs[i][0]) || tokens == -1)
             continue;
         if (seq < 1 || tokens < seq || tokens % seq != 0)
-            return launch_bad(l, pairs[i][0], diag,
-                              "%lld tokens are no whole number of sequences of %lld tokens",
-                              (long long)tokens, (long long)seq);
-        struct launch_value from = l->value[pairs[i][0]];
-        launch_say_count(l, pairs[i][1], tokens / seq);
-        l->value[pairs[i][1]].at = from.at;
-        l->value[pairs[i][1]].name = from.name;
+            return launch_field_error(l, pairs[i][0], diag,
+                                      "%lld tokens are no whole number of sequences of %lld tokens",
+                                      (long long)tokens, (long long)seq);
+        struct launch_value from = l->field_value[pairs[i][0]];
+        launch_set_count(l, pairs[i][1], tokens / seq);
+        l->field_value[pairs[i][1]].at = from.at;
+        l->field_value[pairs[i][1]].setting_name = from.setting_name;
     }
     return STATUS_OK;
 }
@@ -259,7 +262,7 @@ static int64_t count_parts(const char *list)
     return parts;
 }
 
-/* Whether the layers of listed parts differ by more than one: then stages are not cut so here. */
+/* True if the numbers of layers of the listed parts differ by more than one: stages of such parts are not modelled. */
 static bool is_uneven(const char *list)
 {
     int64_t fewest = INT64_MAX, most = 0, layers = 0;
@@ -275,187 +278,198 @@ static bool is_uneven(const char *list)
 }
 
 /* Adds which ends count as a layer: by default both, in torchtitan's own split (_generate_llm_fqn_per_model_part()). */
-static void stage_ends(struct launch *l)
+static void add_stage_layers_option(struct launch *l)
 {
     static const enum launch_field less[] = {LAUNCH_FIRST_LESS, LAUNCH_LAST_LESS};
     static const int ends[2][2] = {{STAGE_LAYERS_EVEN, STAGE_LAYERS_HEAD},
                                    {STAGE_LAYERS_EMBEDDING, STAGE_LAYERS_BOTH}};
     bool counts[2];
     for (size_t i = 0; i < ARRAY_LEN(less); i++) {
-        counts[i] = launch_count(l, less[i], 1) > 0;
-        if (launch_count(l, less[i], 1) > 1)
-            launch_remark_on(l, REMARK_UNMODELLED, less[i],
-                             "an end of the model counts as one layer here");
+        counts[i] = launch_count_or(l, less[i], 1) > 0;
+        if (launch_count_or(l, less[i], 1) > 1)
+            launch_remark_on_field(l, REMARK_UNMODELLED, less[i],
+                                   "an end of the model counts as one layer here");
     }
     if (counts[0] || counts[1])
-        launch_option(l, launch_said(l, LAUNCH_FIRST_LESS) ? LAUNCH_FIRST_LESS : LAUNCH_LAST_LESS,
-                      "stage-layers", stage_layers_names[ends[counts[0]][counts[1]]]);
+        launch_add_option(
+            l, launch_has_field(l, LAUNCH_FIRST_LESS) ? LAUNCH_FIRST_LESS : LAUNCH_LAST_LESS,
+            "stage-layers", stage_layers_names[ends[counts[0]][counts[1]]]);
 }
 
-static void stage_options(struct launch *l, int64_t pp)
+static void add_stage_options(struct launch *l, int64_t pp)
 {
     int chosen = CHOICE_PIPELINE_1F1B;
-    int64_t parts = launch_said(l, LAUNCH_PARTS) ? count_parts(launch_text(l, LAUNCH_PARTS)) : 0;
+    int64_t parts =
+        launch_has_field(l, LAUNCH_PARTS) ? count_parts(launch_field_text(l, LAUNCH_PARTS)) : 0;
     for (int i = 0; i < CHOICE_PIPELINE_COUNT; i++)
-        if (schedules[i] != NULL && launch_is(l, LAUNCH_SCHEDULE, schedules[i]))
+        if (schedules[i] != NULL && launch_text_is(l, LAUNCH_SCHEDULE, schedules[i]))
             chosen = i;
-    bool known =
-        !launch_said(l, LAUNCH_SCHEDULE) || launch_is(l, LAUNCH_SCHEDULE, schedules[chosen]);
+    bool known = !launch_has_field(l, LAUNCH_SCHEDULE) ||
+                 launch_text_is(l, LAUNCH_SCHEDULE, schedules[chosen]);
     if (!known)
-        launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_SCHEDULE,
-                         "1F1B is predicted, which idles as long or longer");
-    launch_option(l, LAUNCH_SCHEDULE, "pipeline", pipeline_names[chosen]);
+        launch_remark_on_field(l, REMARK_UNMODELLED, LAUNCH_SCHEDULE,
+                               "1F1B is predicted, which idles as long or longer");
+    launch_add_option(l, LAUNCH_SCHEDULE, "pipeline", pipeline_names[chosen]);
     if (chosen == CHOICE_PIPELINE_INTERLEAVED)
-        launch_option_count(l, launch_said(l, LAUNCH_PARTS) ? LAUNCH_PARTS : LAUNCH_SCHEDULE,
-                            "virtual-stages", parts > pp ? parts / pp : 2);
-    if (launch_said(l, LAUNCH_PARTS) && is_uneven(launch_text(l, LAUNCH_PARTS)))
-        launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_PARTS,
-                         "stages here have equal layers: the fullest decides");
-    if (!launch_said(l, LAUNCH_PARTS))
-        stage_ends(l);
+        launch_add_count_option(l,
+                                launch_has_field(l, LAUNCH_PARTS) ? LAUNCH_PARTS : LAUNCH_SCHEDULE,
+                                "virtual-stages", parts > pp ? parts / pp : 2);
+    if (launch_has_field(l, LAUNCH_PARTS) && is_uneven(launch_field_text(l, LAUNCH_PARTS)))
+        launch_remark_on_field(l, REMARK_UNMODELLED, LAUNCH_PARTS,
+                               "stages here have equal layers: the fullest decides");
+    if (!launch_has_field(l, LAUNCH_PARTS))
+        add_stage_layers_option(l);
 }
 
 /* Adds the options of how ranks share weights. *dp: all data-parallel ranks; 0: not known. */
-static enum status weight_options(struct launch *l, struct launch_given given,
-                                  const struct launch_degrees *d, int64_t *dp, struct diag *diag)
+static enum status add_weight_options(struct launch *l, struct launch_given given,
+                                      const struct launch_degrees *d, int64_t *dp,
+                                      struct diag *diag)
 {
-    int64_t copies = launch_count(l, LAUNCH_DP_REPLICATE, 1);
-    int64_t shard = launch_count(l, LAUNCH_DP_SHARD, -1), rest = d->tp * d->pp * d->cp;
+    int64_t copies = launch_count_or(l, LAUNCH_DP_REPLICATE, 1);
+    int64_t shard = launch_count_or(l, LAUNCH_DP_SHARD, -1), rest = d->tp * d->pp * d->cp;
     *dp = 0;
     if (copies < 1 || copies > 1 << 20)
-        return launch_bad(l, LAUNCH_DP_REPLICATE, diag, "a degree is from 1 to %d", 1 << 20);
+        return launch_field_error(l, LAUNCH_DP_REPLICATE, diag, "a degree is from 1 to %d",
+                                  1 << 20);
     if (shard == 0 || shard < -1 || shard > 1 << 20)
-        return launch_bad(l, LAUNCH_DP_SHARD, diag,
-                          "a degree is from 1 to %d, or -1 for the ranks that are left", 1 << 20);
-    if (shard > 0 && given.gpus > 0 && given.gpus != copies * shard * rest)
+        return launch_field_error(l, LAUNCH_DP_SHARD, diag,
+                                  "a degree is from 1 to %d, or -1 for the ranks that are left",
+                                  1 << 20);
+    if (shard > 0 && given.gpu_count > 0 && given.gpu_count != copies * shard * rest)
         return diag_error(diag, (struct loc){.name = "--gpus"}, STATUS_BAD_INPUT,
                           "%lld GPUs, and the degrees of the file make %lld: --gpus %lld would do",
-                          (long long)given.gpus, (long long)(copies * shard * rest),
+                          (long long)given.gpu_count, (long long)(copies * shard * rest),
                           (long long)(copies * shard * rest));
-    if (shard < 0 && given.gpus > 0 && given.gpus % (copies * rest) != 0)
+    if (shard < 0 && given.gpu_count > 0 && given.gpu_count % (copies * rest) != 0)
         return diag_error(diag, (struct loc){.name = "--gpus"}, STATUS_BAD_INPUT,
                           "%lld GPUs are no multiple of the %lld ranks that the degrees of the "
                           "file make; --gpus %lld would do, or a multiple of it",
-                          (long long)given.gpus, (long long)(copies * rest),
+                          (long long)given.gpu_count, (long long)(copies * rest),
                           (long long)(copies * rest));
-    if (shard < 0 && given.gpus > 0)
-        shard = given.gpus / (copies * rest);
+    if (shard < 0 && given.gpu_count > 0)
+        shard = given.gpu_count / (copies * rest);
     if (shard < 0 && copies > 1)
-        return launch_bad(l, LAUNCH_DP_REPLICATE, diag,
-                          "the number of GPUs says over how many ranks a copy is shared: give "
-                          "--cluster, and --gpus");
+        return launch_field_error(
+            l, LAUNCH_DP_REPLICATE, diag,
+            "the number of GPUs says over how many ranks a copy is shared: give "
+            "--cluster, and --gpus");
     if (shard > 0)
         *dp = copies * shard;
     enum launch_field field = copies > 1 ? LAUNCH_DP_REPLICATE : LAUNCH_DP_SHARD;
-    launch_option(l, field, "weights", copies > 1 ? "hsdp" : "zero3");
+    launch_add_option(l, field, "weights", copies > 1 ? "hsdp" : "zero3");
     if (copies > 1)
-        launch_option_count(l, LAUNCH_DP_REPLICATE, "shard", shard * d->cp);
+        launch_add_count_option(l, LAUNCH_DP_REPLICATE, "shard", shard * d->cp);
     /* the default is that of the profile: never with stages, always without */
-    if (launch_is(l, LAUNCH_RESHARD, d->pp > 1 ? "always" : "never"))
-        launch_option(l, LAUNCH_RESHARD, "reshard", launch_text(l, LAUNCH_RESHARD));
+    if (launch_text_is(l, LAUNCH_RESHARD, d->pp > 1 ? "always" : "never"))
+        launch_add_option(l, LAUNCH_RESHARD, "reshard", launch_field_text(l, LAUNCH_RESHARD));
     return STATUS_OK;
 }
 
-static void batch_options(struct launch *l, const struct launch_degrees *d, int64_t dp)
+static void add_batch_options(struct launch *l, const struct launch_degrees *d, int64_t dp)
 {
-    int64_t local = launch_count(l, LAUNCH_LOCAL_BATCH, 8); /* training.local_batch_size */
-    int64_t micro = d->pp > 1 ? launch_count(l, LAUNCH_STAGE_BATCH, 1) : local;
-    int64_t global = launch_count(l, LAUNCH_GLOBAL_BATCH, -1);
-    if (!launch_said(l, LAUNCH_LOCAL_BATCH))
-        launch_remark(l, REMARK_ASSUMED, "local batch 8", (struct loc){0},
-                      "training.local_batch_size is not given, and 8 by default");
-    launch_option_count(l, LAUNCH_SEQ, "seq", launch_count(l, LAUNCH_SEQ, 2048));
-    if (!launch_said(l, LAUNCH_SEQ))
-        launch_remark(l, REMARK_ASSUMED, "--seq 2048", (struct loc){0},
-                      "training.seq_len is not given, and 2048 by default");
+    int64_t local = launch_count_or(l, LAUNCH_LOCAL_BATCH, 8); /* training.local_batch_size */
+    int64_t micro = d->pp > 1 ? launch_count_or(l, LAUNCH_STAGE_BATCH, 1) : local;
+    int64_t global = launch_count_or(l, LAUNCH_GLOBAL_BATCH, -1);
+    if (!launch_has_field(l, LAUNCH_LOCAL_BATCH))
+        launch_add_remark_printf(l, REMARK_ASSUMED, "local batch 8", (struct loc){0},
+                                 "training.local_batch_size is not given, and 8 by default");
+    launch_add_count_option(l, LAUNCH_SEQ, "seq", launch_count_or(l, LAUNCH_SEQ, 2048));
+    if (!launch_has_field(l, LAUNCH_SEQ))
+        launch_add_remark_printf(l, REMARK_ASSUMED, "--seq 2048", (struct loc){0},
+                                 "training.seq_len is not given, and 2048 by default");
     if (global > 0)
-        launch_option_count(l, LAUNCH_GLOBAL_BATCH, "batch", global);
+        launch_add_count_option(l, LAUNCH_GLOBAL_BATCH, "batch", global);
     else if (dp > 0)
-        launch_option_count(l, LAUNCH_LOCAL_BATCH, "batch", local * dp);
+        launch_add_count_option(l, LAUNCH_LOCAL_BATCH, "batch", local * dp);
     if (micro > 1)
-        launch_option_count(l, d->pp > 1 ? LAUNCH_STAGE_BATCH : LAUNCH_LOCAL_BATCH, "micro-batch",
-                            micro);
+        launch_add_count_option(l, d->pp > 1 ? LAUNCH_STAGE_BATCH : LAUNCH_LOCAL_BATCH,
+                                "micro-batch", micro);
 }
 
-static void activation_options(struct launch *l)
+static void add_activation_options(struct launch *l)
 {
-    const char *mode =
-        launch_said(l, LAUNCH_GRANULARITY) ? launch_text(l, LAUNCH_GRANULARITY) : "selective";
+    const char *mode = launch_has_field(l, LAUNCH_GRANULARITY)
+                           ? launch_field_text(l, LAUNCH_GRANULARITY)
+                           : "selective";
     bool selective = strcmp(mode, "selective") == 0;
-    bool op = launch_is(l, LAUNCH_MODULES, "op");
-    launch_option(l, LAUNCH_GRANULARITY, "activations",
-                  selective && op             ? "selective-op"
-                  : selective                 ? "selective-layer"
-                  : strcmp(mode, "none") == 0 ? "keep"
-                                              : "full");
-    if (selective && !op && launch_said(l, LAUNCH_MODULES) && !launch_is(l, LAUNCH_MODULES, "2"))
-        launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_MODULES,
-                         "every second layer is recomputed here");
+    bool op = launch_text_is(l, LAUNCH_MODULES, "op");
+    launch_add_option(l, LAUNCH_GRANULARITY, "activations",
+                      selective && op             ? "selective-op"
+                      : selective                 ? "selective-layer"
+                      : strcmp(mode, "none") == 0 ? "keep"
+                                                  : "full");
+    if (selective && !op && launch_has_field(l, LAUNCH_MODULES) &&
+        !launch_text_is(l, LAUNCH_MODULES, "2"))
+        launch_remark_on_field(l, REMARK_UNMODELLED, LAUNCH_MODULES,
+                               "every second layer is recomputed here");
     else if (!selective && strcmp(mode, "none") != 0 && strcmp(mode, "full") != 0)
-        launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_GRANULARITY,
-                         "full recomputation is predicted");
+        launch_remark_on_field(l, REMARK_UNMODELLED, LAUNCH_GRANULARITY,
+                               "full recomputation is predicted");
 }
 
 enum status launch_torchtitan_options(struct launch *l, struct launch_given given,
                                       struct diag *diag)
 {
-    enum status status = torchtitan_model_recipe(l, diag);
+    enum status status = torchtitan_set_recipe_fields(l, diag);
     if (status == STATUS_OK)
         status = count_sequences(l, diag);
     if (status == STATUS_OK)
-        take_converters(l);
-    struct launch_degrees d = {.tp = launch_count(l, LAUNCH_TP, 1),
-                               .pp = launch_count(l, LAUNCH_PP, 1),
-                               .cp = launch_count(l, LAUNCH_CP, 1),
+        set_fields_of_converters(l);
+    struct launch_degrees d = {.tp = launch_count_or(l, LAUNCH_TP, 1),
+                               .pp = launch_count_or(l, LAUNCH_PP, 1),
+                               .cp = launch_count_or(l, LAUNCH_CP, 1),
                                .hp = 1};
     int64_t dp = 0;
     if (status == STATUS_OK)
-        status = torchtitan_model_options(l, given, diag);
+        status = torchtitan_add_model_options(l, given, diag);
     static const enum launch_field degrees[] = {LAUNCH_TP, LAUNCH_PP, LAUNCH_CP};
     for (size_t i = 0; i < ARRAY_LEN(degrees) && status == STATUS_OK; i++)
-        if (launch_count(l, degrees[i], 1) < 1 || launch_count(l, degrees[i], 1) > 1 << 16)
-            status = launch_bad(l, degrees[i], diag, "a degree is from 1 to %d", 1 << 16);
+        if (launch_count_or(l, degrees[i], 1) < 1 || launch_count_or(l, degrees[i], 1) > 1 << 16)
+            status = launch_field_error(l, degrees[i], diag, "a degree is from 1 to %d", 1 << 16);
     if (status == STATUS_OK && (double)d.tp * (double)d.pp * (double)d.cp > 1 << 20)
-        status =
-            launch_bad(l, LAUNCH_TP, diag, "the degrees make more than %d ranks", CLUSTER_MAX_GPUS);
+        status = launch_field_error(l, LAUNCH_TP, diag, "the degrees make more than %d ranks",
+                                    CLUSTER_MAX_GPUS);
     if (status != STATUS_OK)
         return status;
-    launch_degree_options(l, d);
-    launch_option(l, LAUNCH_FIELDS, "profile", "torchtitan");
+    launch_add_degree_options(l, d);
+    launch_add_option(l, LAUNCH_FIELD_COUNT, "profile", "torchtitan");
     if (d.cp > 1)
-        launch_option(l, LAUNCH_ROTATE, "rotate",
-                      launch_is(l, LAUNCH_ROTATE, "alltoall") ? "all-to-all" : "all-gather");
+        launch_add_option(l, LAUNCH_ROTATE, "rotate",
+                          launch_text_is(l, LAUNCH_ROTATE, "alltoall") ? "all-to-all"
+                                                                       : "all-gather");
     if (d.pp > 1)
-        stage_options(l, d.pp);
-    status = weight_options(l, given, &d, &dp, diag);
+        add_stage_options(l, d.pp);
+    status = add_weight_options(l, given, &d, &dp, diag);
     if (status != STATUS_OK)
         return status;
-    batch_options(l, &d, dp);
-    activation_options(l);
-    if (launch_on(l, LAUNCH_OPTIMIZER_OFFLOAD)) {
-        launch_option(l, LAUNCH_OPTIMIZER_OFFLOAD, "optimizer", "host");
-        launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_OPTIMIZER_OFFLOAD,
-                         "optimizer states are on the host here, parameters and gradients are not: "
-                         "up to 8 bytes of a rank's parameters less memory, and more copies");
+    add_batch_options(l, &d, dp);
+    add_activation_options(l);
+    if (launch_is_on(l, LAUNCH_OPTIMIZER_OFFLOAD)) {
+        launch_add_option(l, LAUNCH_OPTIMIZER_OFFLOAD, "optimizer", "host");
+        launch_remark_on_field(
+            l, REMARK_UNMODELLED, LAUNCH_OPTIMIZER_OFFLOAD,
+            "optimizer states are on the host here, parameters and gradients are not: "
+            "up to 8 bytes of a rank's parameters less memory, and more copies");
     }
-    if (launch_is(l, LAUNCH_DTYPE, "bfloat16"))
-        launch_option(l, LAUNCH_DTYPE, "states", "bf16");
-    launch_option(l, LAUNCH_PARAM_DTYPE, "dtype",
-                  launch_is(l, LAUNCH_PARAM_DTYPE, "float32") ? "f32" : "bf16");
+    if (launch_text_is(l, LAUNCH_DTYPE, "bfloat16"))
+        launch_add_option(l, LAUNCH_DTYPE, "states", "bf16");
+    launch_add_option(l, LAUNCH_PARAM_DTYPE, "dtype",
+                      launch_text_is(l, LAUNCH_PARAM_DTYPE, "float32") ? "f32" : "bf16");
     /* both parts are compiled unless the file lists them; the file of early 2025, without [compile], as well */
     const char *parts =
-        launch_said(l, LAUNCH_COMPILED) ? launch_text(l, LAUNCH_COMPILED) : "model loss";
-    bool compiled = launch_on(l, LAUNCH_COMPILE) && strstr(parts, "model") != NULL;
+        launch_has_field(l, LAUNCH_COMPILED) ? launch_field_text(l, LAUNCH_COMPILED) : "model loss";
+    bool compiled = launch_is_on(l, LAUNCH_COMPILE) && strstr(parts, "model") != NULL;
     if (compiled)
-        launch_option(l, LAUNCH_COMPILE, "kernels", "compiled");
-    if (launch_on(l, LAUNCH_ASYNC_TENSOR) && d.tp > 1 && compiled)
-        launch_option(l, LAUNCH_ASYNC_TENSOR, "tensor-plan", "async");
-    else if (launch_on(l, LAUNCH_ASYNC_TENSOR) && d.tp > 1)
-        launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_ASYNC_TENSOR,
-                         "async TP needs compiled layers: it is predicted without");
-    if (launch_said(l, LAUNCH_RECIPE)) /* ChunkedLossWrapper */
-        launch_option(l, LAUNCH_RECIPE, "loss", "chunked");
-    else if (launch_on(l, LAUNCH_COMPILE) && strstr(parts, "loss") != NULL)
-        launch_option(l, LAUNCH_COMPILE, "loss", "compiled");
+        launch_add_option(l, LAUNCH_COMPILE, "kernels", "compiled");
+    if (launch_is_on(l, LAUNCH_ASYNC_TENSOR) && d.tp > 1 && compiled)
+        launch_add_option(l, LAUNCH_ASYNC_TENSOR, "tensor-plan", "async");
+    else if (launch_is_on(l, LAUNCH_ASYNC_TENSOR) && d.tp > 1)
+        launch_remark_on_field(l, REMARK_UNMODELLED, LAUNCH_ASYNC_TENSOR,
+                               "async TP needs compiled layers: it is predicted without");
+    if (launch_has_field(l, LAUNCH_RECIPE)) /* ChunkedLossWrapper */
+        launch_add_option(l, LAUNCH_RECIPE, "loss", "chunked");
+    else if (launch_is_on(l, LAUNCH_COMPILE) && strstr(parts, "loss") != NULL)
+        launch_add_option(l, LAUNCH_COMPILE, "loss", "compiled");
     return STATUS_OK;
 }

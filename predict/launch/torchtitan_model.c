@@ -14,7 +14,8 @@ static const struct flavor {
     int64_t layers, hidden, heads, kv_heads, head_dim, ffn, vocab; /* vocab 0: the tokenizer's */
     double rope_theta;
     bool tied;
-    const char *preset; /* which has these sizes, in place of the columns before it; NULL: none */
+    /* the preset that has these sizes, used in place of the columns before; NULL: none */
+    const char *preset;
 } flavors[] = {
     {"llama3", "debugmodel", 6,   256,   16,  16, 16,  768,   0,      500000,  false, NULL},
     {"llama3", "1B",         16,  2048,  32,  8,  64,  8192,  128256, 500000,  true,  NULL},
@@ -46,9 +47,9 @@ static const struct flavor {
 /* Recipes of 2026 (torchtitan/models/NAME/config_registry.py), by --config. All compute the loss in pieces. */
 static const struct recipe {
     const char *name, *model, *flavor;
-    int64_t seq, batch, tp; /* batch: sequences of a micro-batch of a data rank */
-    const char *mode;       /* of recomputation */
-    bool compile;
+    int64_t seq, micro_batch_sequences, tp; /* micro_batch_sequences: of a data rank */
+    const char *recomputation;       /* the mode of recomputation */
+    bool is_compiled;
 } recipes[] = {
     {"llama3_8b",     "llama3",  "8B",      8192, 1, 1, "selective", false},
     {"llama3_70b",    "llama3",  "70B",     8192, 8, 8, "full",      false},
@@ -143,95 +144,98 @@ enum status launch_torchtitan_check_model(const struct transformer *m, struct di
     return status;
 }
 
-void torchtitan_model_fields(struct launch *l, const struct transformer *m)
+void torchtitan_set_model_fields(struct launch *l, const struct transformer *m)
 {
     struct text differences = {0};
     const struct flavor *flavor = find_flavor(m, &differences);
     assert(differences.size == 0);
-    launch_say_text(l, LAUNCH_MODEL, flavor->model);
-    launch_say_text(l, LAUNCH_FLAVOR, flavor->name);
+    launch_set_text(l, LAUNCH_MODEL, flavor->model);
+    launch_set_text(l, LAUNCH_FLAVOR, flavor->name);
     if (strcmp(flavor->model, "llama3") == 0)
-        text_printf(&l->comments,
+        text_printf(&l->printed_comments,
                     "# the vocabulary is the tokenizer's: %lld tokens are predicted\n",
                     (long long)m->vocab);
     text_release(&differences);
 }
 
-enum status torchtitan_model_recipe(struct launch *l, struct diag *diag)
+enum status torchtitan_set_recipe_fields(struct launch *l, struct diag *diag)
 {
     const struct recipe *recipe = NULL;
-    if (!launch_said(l, LAUNCH_RECIPE))
+    if (!launch_has_field(l, LAUNCH_RECIPE))
         return STATUS_OK;
     for (size_t i = 0; i < ARRAY_LEN(recipes); i++)
-        if (launch_is(l, LAUNCH_RECIPE, recipes[i].name))
+        if (launch_text_is(l, LAUNCH_RECIPE, recipes[i].name))
             recipe = &recipes[i];
     if (recipe == NULL) {
         struct text names = {0};
         for (size_t i = 0; i < ARRAY_LEN(recipes); i++)
             text_printf(&names, "%s%s", i > 0 ? ", " : "", recipes[i].name);
-        enum status status =
-            launch_bad(l, LAUNCH_RECIPE, diag,
-                       "the settings of '%.60s', which is Python, are not known here: %s are; give "
-                       "them as --model, --seq, --micro-batch, --activations, with --profile "
-                       "torchtitan",
-                       launch_text(l, LAUNCH_RECIPE), names.data);
+        enum status status = launch_field_error(
+            l, LAUNCH_RECIPE, diag,
+            "the settings of '%.60s', which is Python, are not known here: %s are; give "
+            "them as --model, --seq, --micro-batch, --activations, with --profile "
+            "torchtitan",
+            launch_field_text(l, LAUNCH_RECIPE), names.data);
         text_release(&names);
         return status;
     }
-    launch_remark_on(l, REMARK_ASSUMED, LAUNCH_RECIPE,
-                     "the recipe's settings of August 2026 are taken");
-    if (recipe->compile) {
+    launch_remark_on_field(l, REMARK_ASSUMED, LAUNCH_RECIPE,
+                           "the recipe's settings of August 2026 are taken");
+    if (recipe->is_compiled) {
         launch_imply_count(l, LAUNCH_ASYNC_TENSOR, 1);
         launch_imply_text(l, LAUNCH_CONVERTERS, "float8");
     }
     launch_imply_text(l, LAUNCH_MODEL, recipe->model);
-    struct launch_value from = l->value[LAUNCH_RECIPE];
-    if (!launch_said(l, LAUNCH_FLAVOR)) {
-        launch_say_text(l, LAUNCH_FLAVOR, recipe->flavor);
-        l->value[LAUNCH_FLAVOR].at = from.at;
-        l->value[LAUNCH_FLAVOR].name = from.name;
+    struct launch_value from = l->field_value[LAUNCH_RECIPE];
+    if (!launch_has_field(l, LAUNCH_FLAVOR)) {
+        launch_set_text(l, LAUNCH_FLAVOR, recipe->flavor);
+        l->field_value[LAUNCH_FLAVOR].at = from.at;
+        l->field_value[LAUNCH_FLAVOR].setting_name = from.setting_name;
     }
     launch_imply_count(l, LAUNCH_SEQ, recipe->seq);
-    if (!launch_said(l, LAUNCH_MICRO_TOKENS))
-        launch_imply_count(l, LAUNCH_LOCAL_BATCH, recipe->batch);
+    if (!launch_has_field(l, LAUNCH_MICRO_TOKENS))
+        launch_imply_count(l, LAUNCH_LOCAL_BATCH, recipe->micro_batch_sequences);
     launch_imply_count(l, LAUNCH_TP, recipe->tp);
-    launch_imply_text(l, LAUNCH_GRANULARITY, recipe->mode);
+    launch_imply_text(l, LAUNCH_GRANULARITY, recipe->recomputation);
     launch_imply_text(l, LAUNCH_MODULES, "op");
-    launch_imply_count(l, LAUNCH_COMPILE, recipe->compile);
+    launch_imply_count(l, LAUNCH_COMPILE, recipe->is_compiled);
     return STATUS_OK;
 }
 
-enum status torchtitan_model_options(struct launch *l, struct launch_given given, struct diag *diag)
+enum status torchtitan_add_model_options(struct launch *l, struct launch_given given,
+                                         struct diag *diag)
 {
-    const char *name = launch_said(l, LAUNCH_MODEL) ? launch_text(l, LAUNCH_MODEL) : "llama3";
-    if (launch_has_option(l, "model") || given.model)
+    const char *name =
+        launch_has_field(l, LAUNCH_MODEL) ? launch_field_text(l, LAUNCH_MODEL) : "llama3";
+    if (launch_has_option(l, "model") || given.has_model)
         return STATUS_OK; /* a second file says it */
-    if (!launch_said(l, LAUNCH_FLAVOR)) {
-        launch_remark(l, REMARK_OPEN, "model", (struct loc){0},
-                      "no model.flavor is given: give the model with --model");
+    if (!launch_has_field(l, LAUNCH_FLAVOR)) {
+        launch_add_remark_printf(l, REMARK_KNOWN_IN_RUN_ONLY, "model", (struct loc){0},
+                                 "no model.flavor is given: give the model with --model");
         return STATUS_OK;
     }
     for (size_t i = 0; i < ARRAY_LEN(flavors); i++) {
         const struct flavor *f = &flavors[i];
-        if (strcmp(f->model, name) != 0 || !launch_is(l, LAUNCH_FLAVOR, f->name))
+        if (strcmp(f->model, name) != 0 || !launch_text_is(l, LAUNCH_FLAVOR, f->name))
             continue;
         struct arena arena = {0};
         struct transformer m;
-        l->value[LAUNCH_LAYERS].at = l->value[LAUNCH_FLAVOR].at;
+        l->field_value[LAUNCH_LAYERS].at = l->field_value[LAUNCH_FLAVOR].at;
         if (f->preset != NULL) {
-            launch_option(l, LAUNCH_FLAVOR, "model", f->preset);
+            launch_add_option(l, LAUNCH_FLAVOR, "model", f->preset);
             return STATUS_OK;
         }
         load_flavor(&m, f, &arena);
         arena_release(&arena);
-        if (f->vocab == 0 && !given.vocab)
-            launch_remark_on(l, REMARK_OPEN, LAUNCH_FLAVOR,
-                             "its vocabulary is the tokenizer's: give it, as in --set vocab=2048");
-        return launch_model_option(l, &m, f->vocab > 0, diag);
+        if (f->vocab == 0 && !given.has_vocabulary)
+            launch_remark_on_field(
+                l, REMARK_KNOWN_IN_RUN_ONLY, LAUNCH_FLAVOR,
+                "its vocabulary is the tokenizer's: give it, as in --set vocab=2048");
+        return launch_add_model_option(l, &m, f->vocab > 0, diag);
     }
-    launch_remark_on(l, REMARK_OPEN, LAUNCH_FLAVOR,
-                     "the sizes of this flavor of model.name %s are not known here: give its "
-                     "config.json with --from or --model",
-                     name);
+    launch_remark_on_field(l, REMARK_KNOWN_IN_RUN_ONLY, LAUNCH_FLAVOR,
+                           "the sizes of this flavor of model.name %s are not known here: give its "
+                           "config.json with --from or --model",
+                           name);
     return STATUS_OK;
 }

@@ -6,10 +6,10 @@
 
 #include <string.h>
 
-#define SETS LAUNCH_SETS
-#define ALSO LAUNCH_ALSO_SETS
-#define IGNORED LAUNCH_IGNORED, LAUNCH_TEXT, LAUNCH_FIELDS, NULL, NULL
-#define UNMODELLED LAUNCH_UNMODELLED, LAUNCH_TEXT, LAUNCH_FIELDS
+#define SETS LAUNCH_SETS_FIELD
+#define ALSO LAUNCH_ALIAS_OF_FIELD
+#define IGNORED LAUNCH_IGNORED, LAUNCH_TEXT, LAUNCH_FIELD_COUNT, NULL, NULL
+#define UNMODELLED LAUNCH_UNMODELLED, LAUNCH_TEXT, LAUNCH_FIELD_COUNT
 
 static const char reference[] =
     "a reference model's forward, about a third of a step, and its weights, 2 bytes a "
@@ -32,24 +32,24 @@ static const char forward_prefetch[] = "gathers are issued in the order of the l
 /* clang-format off */
 static const struct launch_row accelerate_rows[] = {
     {"distributed_type",                        ALSO, LAUNCH_TEXT,   LAUNCH_DISTRIBUTED, NULL, NULL},
-    {"num_processes",                           ALSO, LAUNCH_COUNT,  LAUNCH_PROCESSES, NULL, NULL},
-    {"num_machines",                            ALSO, LAUNCH_COUNT,  LAUNCH_NODES, NULL, NULL},
+    {"num_processes",                           ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_PROCESSES, NULL, NULL},
+    {"num_machines",                            ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_NODES, NULL, NULL},
     {"mixed_precision",                         ALSO, LAUNCH_TEXT,   LAUNCH_DTYPE, NULL, NULL},
-    {"fsdp_config.fsdp_version",                ALSO, LAUNCH_COUNT,  LAUNCH_FSDP_VERSION, NULL, NULL},
+    {"fsdp_config.fsdp_version",                ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_FSDP_VERSION, NULL, NULL},
     {"fsdp_config.fsdp_sharding_strategy",      ALSO, LAUNCH_TEXT,   LAUNCH_SHARDING, NULL, NULL},
     {"fsdp_config.fsdp_reshard_after_forward",  ALSO, LAUNCH_TEXT,   LAUNCH_RESHARD, NULL, NULL},
     {"fsdp_config.fsdp_activation_checkpointing", ALSO, LAUNCH_SWITCH, LAUNCH_DEEPSPEED_CHECKPOINTS, NULL, NULL},
-    {"parallelism_config.parallelism_config_dp_replicate_size", ALSO, LAUNCH_COUNT, LAUNCH_DP_REPLICATE, NULL, NULL},
-    {"parallelism_config.parallelism_config_dp_shard_size",     ALSO, LAUNCH_COUNT, LAUNCH_DP_SHARD, NULL, NULL},
-    {"parallelism_config.parallelism_config_tp_size",           ALSO, LAUNCH_COUNT, LAUNCH_TP, NULL, NULL},
-    {"parallelism_config.parallelism_config_cp_size",           ALSO, LAUNCH_COUNT, LAUNCH_CP, NULL, NULL},
-    {"parallelism_config.parallelism_config_sp_size",           ALSO, LAUNCH_COUNT, LAUNCH_SP, NULL, NULL},
+    {"parallelism_config.parallelism_config_dp_replicate_size", ALSO, LAUNCH_WHOLE_NUMBER, LAUNCH_DP_REPLICATE, NULL, NULL},
+    {"parallelism_config.parallelism_config_dp_shard_size",     ALSO, LAUNCH_WHOLE_NUMBER, LAUNCH_DP_SHARD, NULL, NULL},
+    {"parallelism_config.parallelism_config_tp_size",           ALSO, LAUNCH_WHOLE_NUMBER, LAUNCH_TP, NULL, NULL},
+    {"parallelism_config.parallelism_config_cp_size",           ALSO, LAUNCH_WHOLE_NUMBER, LAUNCH_CP, NULL, NULL},
+    {"parallelism_config.parallelism_config_sp_size",           ALSO, LAUNCH_WHOLE_NUMBER, LAUNCH_SP, NULL, NULL},
     {"parallelism_config.parallelism_config_cp_comm_strategy",  ALSO, LAUNCH_TEXT,  LAUNCH_ROTATE, NULL, NULL},
     {"parallelism_config.parallelism_config_cp_rotate_method",  ALSO, LAUNCH_TEXT,  LAUNCH_ROTATE, NULL, NULL},
-    {"deepspeed_config.zero_stage",             ALSO, LAUNCH_COUNT,  LAUNCH_ZERO, NULL, NULL},
+    {"deepspeed_config.zero_stage",             ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_ZERO, NULL, NULL},
     {"deepspeed_config.offload_optimizer_device", ALSO, LAUNCH_TEXT, LAUNCH_OPTIMIZER_DEVICE, NULL, NULL},
-    {"deepspeed_config.gradient_accumulation_steps", ALSO, LAUNCH_COUNT, LAUNCH_ACCUMULATION, NULL, NULL},
-    {"gradient_accumulation_steps",             ALSO, LAUNCH_COUNT,  LAUNCH_ACCUMULATION, NULL, NULL},
+    {"deepspeed_config.gradient_accumulation_steps", ALSO, LAUNCH_WHOLE_NUMBER, LAUNCH_ACCUMULATION, NULL, NULL},
+    {"gradient_accumulation_steps",             ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_ACCUMULATION, NULL, NULL},
     {"deepspeed_config.deepspeed_config_file",  ALSO, LAUNCH_TEXT,   LAUNCH_DEEPSPEED_CONFIG, NULL, NULL},
 
     {"fsdp_config.fsdp_offload_params",         UNMODELLED, on_host, NULL},
@@ -84,12 +84,12 @@ static const struct launch_row accelerate_rows[] = {
 
 static const struct launch_row trainer_rows[] = {
     {"model_name_or_path",           SETS, LAUNCH_TEXT,   LAUNCH_MODEL, NULL, NULL},
-    {"max_length",                   SETS, LAUNCH_COUNT,  LAUNCH_SEQ, NULL, NULL},
-    {"max_seq_length",               ALSO, LAUNCH_COUNT,  LAUNCH_SEQ, NULL, NULL},
-    {"model_max_length",             ALSO, LAUNCH_COUNT,  LAUNCH_SEQ, NULL, NULL},
-    {"block_size",                   ALSO, LAUNCH_COUNT,  LAUNCH_SEQ, NULL, NULL},
-    {"per_device_train_batch_size",  SETS, LAUNCH_COUNT,  LAUNCH_MICRO_BATCH, NULL, NULL},
-    {"gradient_accumulation_steps",  SETS, LAUNCH_COUNT,  LAUNCH_ACCUMULATION, NULL, NULL},
+    {"max_length",                   SETS, LAUNCH_WHOLE_NUMBER,  LAUNCH_SEQ, NULL, NULL},
+    {"max_seq_length",               ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_SEQ, NULL, NULL},
+    {"model_max_length",             ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_SEQ, NULL, NULL},
+    {"block_size",                   ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_SEQ, NULL, NULL},
+    {"per_device_train_batch_size",  SETS, LAUNCH_WHOLE_NUMBER,  LAUNCH_MICRO_BATCH, NULL, NULL},
+    {"gradient_accumulation_steps",  SETS, LAUNCH_WHOLE_NUMBER,  LAUNCH_ACCUMULATION, NULL, NULL},
     {"gradient_checkpointing",       SETS, LAUNCH_SWITCH, LAUNCH_CHECKPOINTS, NULL, NULL},
     {"packing",                      SETS, LAUNCH_SWITCH, LAUNCH_PACKING, NULL, NULL},
     {"bf16",                         SETS, LAUNCH_SWITCH, LAUNCH_BF16, NULL, NULL},
@@ -115,14 +115,14 @@ static const struct launch_row trainer_rows[] = {
     {"group_by_length",              UNMODELLED, "batches of short sequences: each has the whole length here", NULL},
     {"neftune_noise_alpha",          UNMODELLED, "noise on the embeddings: under 1 % of a step", NULL},
     {"config",                       UNMODELLED, "this file is not read by itself: give it with --from", NULL},
-    {"per_gpu_train_batch_size",     ALSO, LAUNCH_COUNT,  LAUNCH_MICRO_BATCH, NULL, NULL},
+    {"per_gpu_train_batch_size",     ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_MICRO_BATCH, NULL, NULL},
     {"tf32",                         ALSO, LAUNCH_SWITCH, LAUNCH_TF32, NULL, NULL},
     {"fsdp_config.activation_checkpointing",      ALSO, LAUNCH_SWITCH, LAUNCH_DEEPSPEED_CHECKPOINTS, NULL, NULL},
     {"fsdp_config.fsdp_activation_checkpointing", ALSO, LAUNCH_SWITCH, LAUNCH_DEEPSPEED_CHECKPOINTS, NULL, NULL},
     {"fsdp_config.reshard_after_forward",         SETS, LAUNCH_TEXT,   LAUNCH_RESHARD, NULL, NULL},
     {"fsdp_config.fsdp_reshard_after_forward",    ALSO, LAUNCH_TEXT,   LAUNCH_RESHARD, NULL, NULL},
-    {"fsdp_config.version",          SETS, LAUNCH_COUNT,  LAUNCH_FSDP_VERSION, NULL, NULL},
-    {"fsdp_config.fsdp_version",     ALSO, LAUNCH_COUNT,  LAUNCH_FSDP_VERSION, NULL, NULL},
+    {"fsdp_config.version",          SETS, LAUNCH_WHOLE_NUMBER,  LAUNCH_FSDP_VERSION, NULL, NULL},
+    {"fsdp_config.fsdp_version",     ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_FSDP_VERSION, NULL, NULL},
     {"fsdp_config.offload_params",   UNMODELLED, on_host, NULL}, {"fsdp_config.fsdp_offload_params", UNMODELLED, on_host, NULL},
     {"fsdp_config.backward_prefetch*", UNMODELLED, backward_prefetch, "BACKWARD_PRE"}, {"fsdp_config.fsdp_backward_prefetch*", UNMODELLED, backward_prefetch, "BACKWARD_PRE"},
     {"fsdp_config.forward_prefetch", UNMODELLED, forward_prefetch, NULL}, {"fsdp_config.fsdp_forward_prefetch", UNMODELLED, forward_prefetch, NULL},
@@ -139,8 +139,8 @@ static const struct launch_row trainer_rows[] = {
     {"ddp_backend",                  UNMODELLED, "another library of collectives than NCCL", "nccl"},
     {"ddp_bucket_cap_mb",            UNMODELLED, "sizes of the buckets of gradients: PyTorch's 25 MB are predicted", "25"},
     {"ddp_find_unused_parameters",   UNMODELLED, "DDP walks over the graph after each forward", NULL},
-    {"max_prompt_length",            ALSO, LAUNCH_COUNT,  LAUNCH_PROMPT, NULL, NULL},
-    {"max_completion_length",        ALSO, LAUNCH_COUNT,  LAUNCH_ANSWER, NULL, NULL},
+    {"max_prompt_length",            ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_PROMPT, NULL, NULL},
+    {"max_completion_length",        ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_ANSWER, NULL, NULL},
     {"vllm_gpu_memory_utilization",  UNMODELLED, rollout_share, "0"},
     {"vllm_*",                       UNMODELLED, "a detail of the rollout engine: only the policy's update is predicted", NULL},
     {"num_generations",              UNMODELLED, "answers of one prompt: the batch counts answers", NULL},
@@ -187,22 +187,23 @@ static const struct launch_row trainer_rows[] = {
 };
 /* clang-format on */
 const struct launch_table launch_accelerate_table = {.row = accelerate_rows,
-                                                     .count = ARRAY_LEN(accelerate_rows)};
+                                                     .row_count = ARRAY_LEN(accelerate_rows)};
 const struct launch_table launch_trainer_table = {.row = trainer_rows,
-                                                  .count = ARRAY_LEN(trainer_rows)};
+                                                  .row_count = ARRAY_LEN(trainer_rows)};
 
 static bool says_zero(const struct launch *l)
 {
-    return launch_said(l, LAUNCH_ZERO) || launch_is(l, LAUNCH_DISTRIBUTED, "DEEPSPEED") ||
-           launch_on(l, LAUNCH_DEEPSPEED) || l->has_framework[LAUNCH_DEEPSPEED_JSON];
+    return launch_has_field(l, LAUNCH_ZERO) || launch_text_is(l, LAUNCH_DISTRIBUTED, "DEEPSPEED") ||
+           launch_is_on(l, LAUNCH_DEEPSPEED) || l->has_framework[LAUNCH_DEEPSPEED_JSON];
 }
 
 /* True if the setting `fsdp` has a word, or one that begins so and goes on with '_'. Older files of Accelerate have a
  * number. */
-static bool shards_by(const struct launch *l, const char *word)
+static bool sharding_has_word(const struct launch *l, const char *word)
 {
     size_t size = strlen(word);
-    const char *text = launch_said(l, LAUNCH_SHARDING) ? launch_text(l, LAUNCH_SHARDING) : "";
+    const char *text =
+        launch_has_field(l, LAUNCH_SHARDING) ? launch_field_text(l, LAUNCH_SHARDING) : "";
     for (text += strspn(text, " ,"); *text != '\0'; text += strspn(text, " ,")) {
         if (c_equal_ignoring_case_n(text, word, size) && strchr(" ,_", text[size]) != NULL)
             return true;
@@ -211,19 +212,20 @@ static bool shards_by(const struct launch *l, const char *word)
     return false;
 }
 
-static bool shards_as(const struct launch *l, const char *name, const char *number)
+static bool sharding_is(const struct launch *l, const char *name, const char *number)
 {
-    return shards_by(l, name) || shards_by(l, number) || launch_is(l, LAUNCH_RESHARD, name);
+    return sharding_has_word(l, name) || sharding_has_word(l, number) ||
+           launch_text_is(l, LAUNCH_RESHARD, name);
 }
 
 /* True if a file asks for FSDP. */
 static bool has_fsdp(const struct launch *l)
 {
     static const char *const offs[] = {"", "false", "no", "none"};
-    bool asks = launch_said(l, LAUNCH_SHARDING);
+    bool asks = launch_has_field(l, LAUNCH_SHARDING);
     for (size_t i = 0; i < ARRAY_LEN(offs); i++)
-        asks = asks && !launch_is(l, LAUNCH_SHARDING, offs[i]);
-    return asks || launch_is(l, LAUNCH_DISTRIBUTED, "FSDP") || launch_on(l, LAUNCH_FSDP);
+        asks = asks && !launch_text_is(l, LAUNCH_SHARDING, offs[i]);
+    return asks || launch_text_is(l, LAUNCH_DISTRIBUTED, "FSDP") || launch_is_on(l, LAUNCH_FSDP);
 }
 
 /* Fails if a file names a kind of training or of sharding that is not known. */
@@ -238,37 +240,39 @@ static enum status check_sharding(const struct launch *l, struct diag *diag)
                                         "1",          "2",
                                         "3",          "4",
                                         "5"};
-    bool known = !launch_said(l, LAUNCH_DISTRIBUTED);
+    bool known = !launch_has_field(l, LAUNCH_DISTRIBUTED);
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
-        known = known || launch_is(l, LAUNCH_DISTRIBUTED, kinds[i]);
+        known = known || launch_text_is(l, LAUNCH_DISTRIBUTED, kinds[i]);
     if (!known)
-        return launch_bad(l, LAUNCH_DISTRIBUTED, diag,
-                          "'%s' is not read: NO, MULTI_GPU, FSDP and DEEPSPEED are; for "
-                          "MEGATRON_LM give Megatron's arguments",
-                          launch_text(l, LAUNCH_DISTRIBUTED));
-    known = !launch_said(l, LAUNCH_SHARDING) || launch_text(l, LAUNCH_SHARDING)[0] == '\0';
+        return launch_field_error(l, LAUNCH_DISTRIBUTED, diag,
+                                  "'%s' is not read: NO, MULTI_GPU, FSDP and DEEPSPEED are; for "
+                                  "MEGATRON_LM give Megatron's arguments",
+                                  launch_field_text(l, LAUNCH_DISTRIBUTED));
+    known =
+        !launch_has_field(l, LAUNCH_SHARDING) || launch_field_text(l, LAUNCH_SHARDING)[0] == '\0';
     for (size_t i = 0; i < ARRAY_LEN(words); i++)
-        known = known || shards_by(l, words[i]);
+        known = known || sharding_has_word(l, words[i]);
     if (!known)
-        return launch_bad(l, LAUNCH_SHARDING, diag,
-                          "'%s' is no kind of FSDP: full_shard, shard_grad_op, no_shard and "
-                          "hybrid_shard are",
-                          launch_text(l, LAUNCH_SHARDING));
+        return launch_field_error(
+            l, LAUNCH_SHARDING, diag,
+            "'%s' is no kind of FSDP: full_shard, shard_grad_op, no_shard and "
+            "hybrid_shard are",
+            launch_field_text(l, LAUNCH_SHARDING));
     return STATUS_OK;
 }
 
 /* Returns how ranks share weights; *copies: how many groups of ranks each hold all shards. -1: not known. */
-static int weights_of(const struct launch *l, int64_t *copies)
+static int weights_choice_of(const struct launch *l, int64_t *copies)
 {
-    bool fsdp = has_fsdp(l) || launch_count(l, LAUNCH_DP_SHARD, 1) > 1;
-    *copies = launch_count(l, LAUNCH_DP_REPLICATE, 1);
+    bool fsdp = has_fsdp(l) || launch_count_or(l, LAUNCH_DP_SHARD, 1) > 1;
+    *copies = launch_count_or(l, LAUNCH_DP_REPLICATE, 1);
     if (says_zero(l)) {
-        int64_t stage = launch_count(l, LAUNCH_ZERO, 2);
+        int64_t stage = launch_count_or(l, LAUNCH_ZERO, 2);
         return stage < 0 || stage > 3 ? -1 : CHOICE_WEIGHTS_REPLICATED + (int)stage;
     }
-    if (!fsdp || shards_as(l, "NO_SHARD", "3"))
+    if (!fsdp || sharding_is(l, "NO_SHARD", "3"))
         return CHOICE_WEIGHTS_REPLICATED;
-    if (shards_as(l, "HYBRID_SHARD", "4"))
+    if (sharding_is(l, "HYBRID_SHARD", "4"))
         return CHOICE_WEIGHTS_HSDP;
     if (*copies > 1)
         return CHOICE_WEIGHTS_HSDP;
@@ -276,305 +280,325 @@ static int weights_of(const struct launch *l, int64_t *copies)
 }
 
 /* True if FSDP leaves parameters gathered from the forward to the backward. */
-static bool stays_gathered(const struct launch *l)
+static bool keeps_parameters_gathered(const struct launch *l)
 {
     return !says_zero(l) &&
-           (shards_as(l, "SHARD_GRAD_OP", "2") || launch_is(l, LAUNCH_RESHARD, "false"));
+           (sharding_is(l, "SHARD_GRAD_OP", "2") || launch_text_is(l, LAUNCH_RESHARD, "false"));
 }
 
 /* True if every GPU has all weights, without FSDP or DeepSpeed, and trains in mixed precision. */
 static bool is_ddp(const struct launch *l, const struct launch_degrees *d)
 {
     int64_t copies;
-    bool full = launch_is(l, LAUNCH_DTYPE, "no") || launch_is(l, LAUNCH_DTYPE, "fp32") ||
-                (launch_is(l, LAUNCH_BF16, "false") && !launch_on(l, LAUNCH_FP16));
-    return weights_of(l, &copies) == CHOICE_WEIGHTS_REPLICATED && !says_zero(l) && !has_fsdp(l) &&
-           !full && d->cp * d->hp * d->tp == 1;
+    bool full = launch_text_is(l, LAUNCH_DTYPE, "no") || launch_text_is(l, LAUNCH_DTYPE, "fp32") ||
+                (launch_text_is(l, LAUNCH_BF16, "false") && !launch_is_on(l, LAUNCH_FP16));
+    return weights_choice_of(l, &copies) == CHOICE_WEIGHTS_REPLICATED && !says_zero(l) &&
+           !has_fsdp(l) && !full && d->cp * d->hp * d->tp == 1;
 }
 
 /* True if parameters stay in the 16 bits in which they are read: FSDP and DeepSpeed make them fp32, DDP does not, and
  * autocast then casts nothing. "auto" is the type of the checkpoint, which for most models is bf16. */
-static bool stays_narrow(const struct launch *l, const struct launch_degrees *d)
+static bool keeps_16_bit_parameters(const struct launch *l, const struct launch_degrees *d)
 {
-    return is_ddp(l, d) && (launch_is(l, LAUNCH_LOADED_DTYPE, "bfloat16") ||
-                            launch_is(l, LAUNCH_LOADED_DTYPE, "auto"));
+    return is_ddp(l, d) && (launch_text_is(l, LAUNCH_LOADED_DTYPE, "bfloat16") ||
+                            launch_text_is(l, LAUNCH_LOADED_DTYPE, "auto"));
 }
 
 /* Adds the profile: autocast over fp32 parameters, or what computes in 16 bits throughout. */
-static void profile_option(struct launch *l, const struct launch_degrees *d)
+static void add_profile_option(struct launch *l, const struct launch_degrees *d)
 {
-    bool autocast = is_ddp(l, d) && !stays_narrow(l, d);
-    launch_option(l, LAUNCH_FIELDS, "profile",
-                  launch_said(l, LAUNCH_PROFILE) ? launch_text(l, LAUNCH_PROFILE)
-                  : autocast                     ? "hf-ddp"
-                                                 : "hf");
+    bool autocast = is_ddp(l, d) && !keeps_16_bit_parameters(l, d);
+    launch_add_option(l, LAUNCH_FIELD_COUNT, "profile",
+                      launch_has_field(l, LAUNCH_PROFILE) ? launch_field_text(l, LAUNCH_PROFILE)
+                      : autocast                          ? "hf-ddp"
+                                                          : "hf");
 }
 
-static enum status weight_options(struct launch *l, struct launch_given given,
-                                  const struct launch_degrees *d, struct diag *diag)
+static enum status add_weight_options(struct launch *l, struct launch_given given,
+                                      const struct launch_degrees *d, struct diag *diag)
 {
-    int64_t copies, sharing = given.gpus / d->tp;
-    int weights = weights_of(l, &copies);
+    int64_t copies, sharing = given.gpu_count / d->tp;
+    int weights = weights_choice_of(l, &copies);
     if (weights < 0)
-        return launch_bad(l, LAUNCH_ZERO, diag, "a stage of ZeRO is 0 to 3");
+        return launch_field_error(l, LAUNCH_ZERO, diag, "a stage of ZeRO is 0 to 3");
     bool copied = weights == CHOICE_WEIGHTS_HSDP && copies > 1;
     if (copied && (sharing < copies || sharing % copies != 0))
-        return launch_bad(l, LAUNCH_DP_REPLICATE, diag,
-                          "%lld copies do not divide %lld ranks that hold the same weights",
-                          (long long)copies, (long long)sharing);
-    launch_option(l, launch_said(l, LAUNCH_ZERO) ? LAUNCH_ZERO : LAUNCH_SHARDING, "weights",
-                  weights_names[weights]);
+        return launch_field_error(l, LAUNCH_DP_REPLICATE, diag,
+                                  "%lld copies do not divide %lld ranks that hold the same weights",
+                                  (long long)copies, (long long)sharing);
+    launch_add_option(l, launch_has_field(l, LAUNCH_ZERO) ? LAUNCH_ZERO : LAUNCH_SHARDING,
+                      "weights", weights_names[weights]);
     if (copied)
-        launch_option_count(l, LAUNCH_DP_REPLICATE, "shard", sharing / copies);
-    if (weights >= CHOICE_WEIGHTS_ZERO3 && stays_gathered(l))
-        launch_option(l, launch_said(l, LAUNCH_RESHARD) ? LAUNCH_RESHARD : LAUNCH_SHARDING,
-                      "reshard", "never");
+        launch_add_count_option(l, LAUNCH_DP_REPLICATE, "shard", sharing / copies);
+    if (weights >= CHOICE_WEIGHTS_ZERO3 && keeps_parameters_gathered(l))
+        launch_add_option(l, launch_has_field(l, LAUNCH_RESHARD) ? LAUNCH_RESHARD : LAUNCH_SHARDING,
+                          "reshard", "never");
     if (says_zero(l) &&
         weights >= CHOICE_WEIGHTS_ZERO2) /* trainer.py has no_sync() without DeepSpeed only */
-        launch_option(l, LAUNCH_ZERO, "grad-sync", "each");
-    if (says_zero(l) && (launch_is(l, LAUNCH_OPTIMIZER_DEVICE, "cpu") ||
-                         launch_is(l, LAUNCH_OPTIMIZER_DEVICE, "nvme")))
-        launch_option(l, LAUNCH_OPTIMIZER_DEVICE, "optimizer", "host");
+        launch_add_option(l, LAUNCH_ZERO, "grad-sync", "each");
+    if (says_zero(l) && (launch_text_is(l, LAUNCH_OPTIMIZER_DEVICE, "cpu") ||
+                         launch_text_is(l, LAUNCH_OPTIMIZER_DEVICE, "nvme")))
+        launch_add_option(l, LAUNCH_OPTIMIZER_DEVICE, "optimizer", "host");
     return STATUS_OK;
 }
 
 /* Adds the option for the states of Trainer's optimizer, or a remark on another optimizer than AdamW. */
-static void state_options(struct launch *l, const struct launch_degrees *d)
+static void add_state_options(struct launch *l, const struct launch_degrees *d)
 {
-    const char *name =
-        launch_said(l, LAUNCH_OPTIMIZER) ? launch_text(l, LAUNCH_OPTIMIZER) : "adamw_torch";
+    const char *name = launch_has_field(l, LAUNCH_OPTIMIZER)
+                           ? launch_field_text(l, LAUNCH_OPTIMIZER)
+                           : "adamw_torch";
     if (strstr(name, "8bit") != NULL)
-        launch_option(l, LAUNCH_OPTIMIZER, "states", stays_narrow(l, d) ? "8bit-bf16" : "8bit");
-    else if (stays_narrow(l, d))
-        launch_option(l, LAUNCH_LOADED_DTYPE, "states", "bf16");
+        launch_add_option(l, LAUNCH_OPTIMIZER, "states",
+                          keeps_16_bit_parameters(l, d) ? "8bit-bf16" : "8bit");
+    else if (keeps_16_bit_parameters(l, d))
+        launch_add_option(l, LAUNCH_LOADED_DTYPE, "states", "bf16");
     else if (strncmp(name, "adamw", 5) != 0)
-        launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_OPTIMIZER,
-                         "AdamW is predicted: another optimizer has other states, up to 8 bytes a "
-                         "parameter");
+        launch_remark_on_field(
+            l, REMARK_UNMODELLED, LAUNCH_OPTIMIZER,
+            "AdamW is predicted: another optimizer has other states, up to 8 bytes a "
+            "parameter");
 }
 
-static void batch_options(struct launch *l, struct launch_given given,
-                          const struct launch_degrees *d)
+static void add_batch_options(struct launch *l, struct launch_given given,
+                              const struct launch_degrees *d)
 {
     int64_t ranks = d->tp * d->cp * d->hp;
-    int64_t micro = launch_count(l, LAUNCH_MICRO_BATCH, 8);
-    int64_t accumulation = launch_count(l, LAUNCH_ACCUMULATION, 1);
+    int64_t micro = launch_count_or(l, LAUNCH_MICRO_BATCH, 8);
+    int64_t accumulation = launch_count_or(l, LAUNCH_ACCUMULATION, 1);
     bool sane = micro > 0 && micro < 1 << 20 && accumulation > 0 && accumulation < 1 << 20;
-    if (launch_said(l, LAUNCH_SEQ))
-        launch_option_count(l, LAUNCH_SEQ, "seq", launch_count(l, LAUNCH_SEQ, 0));
-    if (!launch_of_family(l, LAUNCH_TRAINER) && !launch_said(l, LAUNCH_MICRO_BATCH))
+    if (launch_has_field(l, LAUNCH_SEQ))
+        launch_add_count_option(l, LAUNCH_SEQ, "seq", launch_count_or(l, LAUNCH_SEQ, 0));
+    if (!launch_has_family(l, LAUNCH_TRAINER) && !launch_has_field(l, LAUNCH_MICRO_BATCH))
         return; /* Accelerate's file has no batch */
-    if (!launch_said(l, LAUNCH_MICRO_BATCH))
-        launch_remark(l, REMARK_ASSUMED, "--micro-batch 8", (struct loc){0},
-                      "per_device_train_batch_size is not given, and 8 by default");
-    if (launch_on(l, LAUNCH_PAIRS) && sane)
+    if (!launch_has_field(l, LAUNCH_MICRO_BATCH))
+        launch_add_remark_printf(l, REMARK_ASSUMED, "--micro-batch 8", (struct loc){0},
+                                 "per_device_train_batch_size is not given, and 8 by default");
+    if (launch_is_on(l, LAUNCH_PAIRS) && sane)
         micro *= 2;
-    if (launch_said(l, LAUNCH_GLOBAL_BATCH))
-        launch_option_count(l, LAUNCH_GLOBAL_BATCH, "batch",
-                            launch_count(l, LAUNCH_GLOBAL_BATCH, 1) *
-                                launch_count(l, LAUNCH_ANSWERS, 1) *
-                                (launch_on(l, LAUNCH_PAIRS) ? 2 : 1));
-    else if (given.gpus >= ranks && sane)
-        launch_option_count(l, LAUNCH_ACCUMULATION, "batch",
-                            micro * accumulation * (given.gpus / ranks));
+    if (launch_has_field(l, LAUNCH_GLOBAL_BATCH))
+        launch_add_count_option(l, LAUNCH_GLOBAL_BATCH, "batch",
+                                launch_count_or(l, LAUNCH_GLOBAL_BATCH, 1) *
+                                    launch_count_or(l, LAUNCH_ANSWERS, 1) *
+                                    (launch_is_on(l, LAUNCH_PAIRS) ? 2 : 1));
+    else if (given.gpu_count >= ranks && sane)
+        launch_add_count_option(l, LAUNCH_ACCUMULATION, "batch",
+                                micro * accumulation * (given.gpu_count / ranks));
     if (micro > 1)
-        launch_option_count(l, LAUNCH_MICRO_BATCH, "micro-batch", micro);
-    if (!launch_on(l, LAUNCH_PACKING) && !launch_on(l, LAUNCH_PADDED))
-        launch_remark(l, REMARK_UNMODELLED, "no packing", (struct loc){0},
-                      "samples shorter than the longest: every sequence has its whole length here, "
-                      "which is a step of more tokens");
+        launch_add_count_option(l, LAUNCH_MICRO_BATCH, "micro-batch", micro);
+    if (!launch_is_on(l, LAUNCH_PACKING) && !launch_is_on(l, LAUNCH_PADDED))
+        launch_add_remark_printf(
+            l, REMARK_UNMODELLED, "no packing", (struct loc){0},
+            "samples shorter than the longest: every sequence has its whole length here, "
+            "which is a step of more tokens");
 }
 
-static void number_options(struct launch *l)
+static void add_number_options(struct launch *l)
 {
-    bool f16 = launch_on(l, LAUNCH_FP16) || launch_is(l, LAUNCH_DTYPE, "fp16");
-    bool bf16 = launch_on(l, LAUNCH_BF16) || launch_is(l, LAUNCH_DTYPE, "bf16") ||
-                launch_is(l, LAUNCH_DTYPE, "fp8");
-    if (launch_is(l, LAUNCH_DTYPE, "fp8") && !launch_said(l, LAUNCH_FP8)) {
-        launch_remark_on(l, REMARK_ASSUMED, LAUNCH_DTYPE,
-                         "products in 8 bits by torchao, with a scale for a tensor");
-        launch_say_text(l, LAUNCH_FP8, "true");
-        launch_say_text(l, LAUNCH_FP8_RECIPE, "tensorwise");
+    bool f16 = launch_is_on(l, LAUNCH_FP16) || launch_text_is(l, LAUNCH_DTYPE, "fp16");
+    bool bf16 = launch_is_on(l, LAUNCH_BF16) || launch_text_is(l, LAUNCH_DTYPE, "bf16") ||
+                launch_text_is(l, LAUNCH_DTYPE, "fp8");
+    if (launch_text_is(l, LAUNCH_DTYPE, "fp8") && !launch_has_field(l, LAUNCH_FP8)) {
+        launch_remark_on_field(l, REMARK_ASSUMED, LAUNCH_DTYPE,
+                               "products in 8 bits by torchao, with a scale for a tensor");
+        launch_set_text(l, LAUNCH_FP8, "true");
+        launch_set_text(l, LAUNCH_FP8_RECIPE, "tensorwise");
     }
-    bool said =
-        launch_said(l, LAUNCH_BF16) || launch_said(l, LAUNCH_FP16) || launch_said(l, LAUNCH_DTYPE);
+    bool said = launch_has_field(l, LAUNCH_BF16) || launch_has_field(l, LAUNCH_FP16) ||
+                launch_has_field(l, LAUNCH_DTYPE);
     if (said)
-        launch_option(l, launch_said(l, LAUNCH_BF16) ? LAUNCH_BF16 : LAUNCH_DTYPE, "dtype",
-                      f16    ? "f16"
-                      : bf16 ? "bf16"
-                             : "f32");
-    if (launch_on(l, LAUNCH_TF32) && said && !f16 && !bf16)
-        launch_remark_on(
+        launch_add_option(l, launch_has_field(l, LAUNCH_BF16) ? LAUNCH_BF16 : LAUNCH_DTYPE, "dtype",
+                          f16    ? "f16"
+                          : bf16 ? "bf16"
+                                 : "f32");
+    if (launch_is_on(l, LAUNCH_TF32) && said && !f16 && !bf16)
+        launch_remark_on_field(
             l, REMARK_UNMODELLED, LAUNCH_TF32,
             "products of fp32 are predicted without TF32, which takes up to eight times as long");
-    if (launch_is(l, LAUNCH_ATTENTION, "flash_attention_2") ||
-        launch_is(l, LAUNCH_ATTENTION, "kernels-community/flash-attn"))
-        launch_option(l, LAUNCH_ATTENTION, "attention", "fa2");
-    else if (launch_is(l, LAUNCH_ATTENTION, "flash_attention_3") ||
-             launch_is(l, LAUNCH_ATTENTION, "kernels-community/vllm-flash-attn3"))
-        launch_option(l, LAUNCH_ATTENTION, "attention", "fa3");
-    else if (launch_said(l, LAUNCH_ATTENTION) && !launch_is(l, LAUNCH_ATTENTION, "sdpa"))
-        launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_ATTENTION,
-                         "sdpa's fused kernels are predicted: without them scores go to memory");
-    bool compiled = launch_on(l, LAUNCH_COMPILE) || launch_is(l, LAUNCH_COMPILER, "inductor");
-    if (!compiled && launch_said(l, LAUNCH_COMPILER) && !launch_is(l, LAUNCH_COMPILER, "no") &&
-        !launch_is(l, LAUNCH_COMPILER, "eager"))
-        launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_COMPILER, "another compiler than inductor");
-    if (compiled && !launch_on(l, LAUNCH_LIGER))
-        launch_option(l, LAUNCH_COMPILE, "kernels", "compiled");
-    if (launch_on(l, LAUNCH_LIGER)) {
-        launch_option(l, LAUNCH_LIGER, "kernels", "liger");
-        launch_option(l, LAUNCH_LIGER, "loss", "fused");
+    if (launch_text_is(l, LAUNCH_ATTENTION, "flash_attention_2") ||
+        launch_text_is(l, LAUNCH_ATTENTION, "kernels-community/flash-attn"))
+        launch_add_option(l, LAUNCH_ATTENTION, "attention", "fa2");
+    else if (launch_text_is(l, LAUNCH_ATTENTION, "flash_attention_3") ||
+             launch_text_is(l, LAUNCH_ATTENTION, "kernels-community/vllm-flash-attn3"))
+        launch_add_option(l, LAUNCH_ATTENTION, "attention", "fa3");
+    else if (launch_has_field(l, LAUNCH_ATTENTION) && !launch_text_is(l, LAUNCH_ATTENTION, "sdpa"))
+        launch_remark_on_field(
+            l, REMARK_UNMODELLED, LAUNCH_ATTENTION,
+            "sdpa's fused kernels are predicted: without them scores go to memory");
+    bool compiled =
+        launch_is_on(l, LAUNCH_COMPILE) || launch_text_is(l, LAUNCH_COMPILER, "inductor");
+    if (!compiled && launch_has_field(l, LAUNCH_COMPILER) &&
+        !launch_text_is(l, LAUNCH_COMPILER, "no") && !launch_text_is(l, LAUNCH_COMPILER, "eager"))
+        launch_remark_on_field(l, REMARK_UNMODELLED, LAUNCH_COMPILER,
+                               "another compiler than inductor");
+    if (compiled && !launch_is_on(l, LAUNCH_LIGER))
+        launch_add_option(l, LAUNCH_COMPILE, "kernels", "compiled");
+    if (launch_is_on(l, LAUNCH_LIGER)) {
+        launch_add_option(l, LAUNCH_LIGER, "kernels", "liger");
+        launch_add_option(l, LAUNCH_LIGER, "loss", "fused");
     } else if (compiled) {
-        launch_option(l, LAUNCH_COMPILE, "loss", "compiled");
+        launch_add_option(l, LAUNCH_COMPILE, "loss", "compiled");
     }
 }
 
 /* Adds the pieces of TRL's loss, each with the tokens of a rank that TRL's
  * _CHUNKED_LM_HEAD_CHUNK_SIZE says (trl/trainer/sft_trainer.py),
  * or a remark on another loss than cross entropy. */
-static void loss_option(struct launch *l, const struct launch_degrees *d)
+static void add_loss_option(struct launch *l, const struct launch_degrees *d)
 {
     enum { CHUNK_TOKENS = 256, PIECES_MAX = 65535 };
-    int64_t rows = launch_count(l, LAUNCH_SEQ, 0) / (d->cp * d->hp);
-    int64_t micro = launch_count(l, LAUNCH_MICRO_BATCH, 8);
-    if (!launch_said(l, LAUNCH_LOSS_TYPE) || launch_is(l, LAUNCH_LOSS_TYPE, "nll"))
+    int64_t rows = launch_count_or(l, LAUNCH_SEQ, 0) / (d->cp * d->hp);
+    int64_t micro = launch_count_or(l, LAUNCH_MICRO_BATCH, 8);
+    if (!launch_has_field(l, LAUNCH_LOSS_TYPE) || launch_text_is(l, LAUNCH_LOSS_TYPE, "nll"))
         return;
-    if (!launch_is(l, LAUNCH_LOSS_TYPE, "chunked_nll")) {
-        launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_LOSS_TYPE,
-                         "another loss than cross entropy; of preference training a sample is two "
-                         "sequences");
+    if (!launch_text_is(l, LAUNCH_LOSS_TYPE, "chunked_nll")) {
+        launch_remark_on_field(
+            l, REMARK_UNMODELLED, LAUNCH_LOSS_TYPE,
+            "another loss than cross entropy; of preference training a sample is two "
+            "sequences");
         return;
     }
     int64_t pieces = micro < 1 << 20 ? (rows * micro + CHUNK_TOKENS - 1) / CHUNK_TOKENS : 0;
     if (pieces > 1)
-        launch_option_count(l, LAUNCH_LOSS_TYPE, "loss-chunks",
-                            pieces < PIECES_MAX ? pieces : PIECES_MAX);
-    launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_LOSS_TYPE,
-                     "logits of each piece are computed again in its backward: here they are not "
-                     "(one product of hidden size x vocabulary less)");
+        launch_add_count_option(l, LAUNCH_LOSS_TYPE, "loss-chunks",
+                                pieces < PIECES_MAX ? pieces : PIECES_MAX);
+    launch_remark_on_field(
+        l, REMARK_UNMODELLED, LAUNCH_LOSS_TYPE,
+        "logits of each piece are computed again in its backward: here they are not "
+        "(one product of hidden size x vocabulary less)");
 }
 
-static void recompute_options(struct launch *l)
+static void add_recompute_options(struct launch *l)
 {
-    bool said = launch_said(l, LAUNCH_CHECKPOINTS) || launch_said(l, LAUNCH_DEEPSPEED_CHECKPOINTS);
-    bool full = launch_on(l, LAUNCH_CHECKPOINTS) || launch_on(l, LAUNCH_DEEPSPEED_CHECKPOINTS);
-    if (launch_of_family(l, LAUNCH_TRAINER) && !launch_said(l, LAUNCH_CHECKPOINTS) && !full) {
+    bool said = launch_has_field(l, LAUNCH_CHECKPOINTS) ||
+                launch_has_field(l, LAUNCH_DEEPSPEED_CHECKPOINTS);
+    bool full =
+        launch_is_on(l, LAUNCH_CHECKPOINTS) || launch_is_on(l, LAUNCH_DEEPSPEED_CHECKPOINTS);
+    if (launch_has_family(l, LAUNCH_TRAINER) && !launch_has_field(l, LAUNCH_CHECKPOINTS) && !full) {
         full = true;
-        launch_remark(l, REMARK_ASSUMED, "--activations full", (struct loc){0},
-                      "gradient_checkpointing is not given: on in TRL, off in Trainer, where "
-                      "--activations keep says so");
+        launch_add_remark_printf(
+            l, REMARK_ASSUMED, "--activations full", (struct loc){0},
+            "gradient_checkpointing is not given: on in TRL, off in Trainer, where "
+            "--activations keep says so");
     }
-    if (said || launch_of_family(l, LAUNCH_TRAINER))
-        launch_option(l, LAUNCH_CHECKPOINTS, "activations",
-                      full && launch_on(l, LAUNCH_CHECKPOINTS_HOST) ? "offload"
-                      : full                                        ? "full"
-                                                                    : "keep");
-    if (!full && launch_on(l, LAUNCH_CHECKPOINTS_HOST))
-        launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_CHECKPOINTS_HOST,
-                         "activations of layers that are not recomputed go to the host: they stay "
-                         "on the device here, which needs more memory");
+    if (said || launch_has_family(l, LAUNCH_TRAINER))
+        launch_add_option(l, LAUNCH_CHECKPOINTS, "activations",
+                          full && launch_is_on(l, LAUNCH_CHECKPOINTS_HOST) ? "offload"
+                          : full                                           ? "full"
+                                                                           : "keep");
+    if (!full && launch_is_on(l, LAUNCH_CHECKPOINTS_HOST))
+        launch_remark_on_field(
+            l, REMARK_UNMODELLED, LAUNCH_CHECKPOINTS_HOST,
+            "activations of layers that are not recomputed go to the host: they stay "
+            "on the device here, which needs more memory");
 }
 
-/* Sets what TRL's own file of that name says (trl/accelerate_configs): a kind of sharing. */
-static void take_accelerate_config(struct launch *l)
+/* Sets the fields of the configuration file with that name that TRL ships (trl/accelerate_configs): how ranks share
+ * weights. */
+static void set_fields_of_accelerate_config(struct launch *l)
 {
-    if (!launch_said(l, LAUNCH_ACCELERATE_CONFIG))
+    if (!launch_has_field(l, LAUNCH_ACCELERATE_CONFIG))
         return;
-    const char *name = launch_text(l, LAUNCH_ACCELERATE_CONFIG);
+    const char *name = launch_field_text(l, LAUNCH_ACCELERATE_CONFIG);
     bool zero =
         strncmp(name, "zero", 4) == 0 && name[4] >= '1' && name[4] <= '3' && name[5] == '\0';
     bool fsdp = strcmp(name, "fsdp1") == 0 || strcmp(name, "fsdp2") == 0;
-    if (zero && !launch_said(l, LAUNCH_ZERO))
-        launch_say_count(l, LAUNCH_ZERO, name[4] - '0');
-    else if (fsdp && !launch_said(l, LAUNCH_FSDP))
-        launch_say_count(l, LAUNCH_FSDP, 1);
+    if (zero && !launch_has_field(l, LAUNCH_ZERO))
+        launch_set_count(l, LAUNCH_ZERO, name[4] - '0');
+    else if (fsdp && !launch_has_field(l, LAUNCH_FSDP))
+        launch_set_count(l, LAUNCH_FSDP, 1);
     else if (!zero && !fsdp && strcmp(name, "multi_gpu") != 0 && strcmp(name, "single_gpu") != 0)
-        launch_remark_on(l, REMARK_OPEN, LAUNCH_ACCELERATE_CONFIG,
-                         "this file is not here: give it with --from");
+        launch_remark_on_field(l, REMARK_KNOWN_IN_RUN_ONLY, LAUNCH_ACCELERATE_CONFIG,
+                               "this file is not here: give it with --from");
 }
 
-/* Takes what a subcommand of trl trains: pairs of answers, or answers that are generated. */
-static void take_subcommand(struct launch *l)
+/* Sets the fields that follow from the subcommand of trl: it trains pairs of answers, or answers that are generated. */
+static void set_fields_of_subcommand(struct launch *l)
 {
     static const char *const pairs[] = {"dpo", "orpo", "cpo", "reward"};
     for (size_t i = 0; i < ARRAY_LEN(pairs); i++)
-        if (launch_is(l, LAUNCH_SUBCOMMAND, pairs[i])) {
-            launch_say_count(l, LAUNCH_PAIRS, 1);
-            launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_SUBCOMMAND,
-                             "a sample is two sequences, which is predicted; a reference model's "
-                             "forward, about a third of a step, and its weights, 2 bytes a "
-                             "parameter{2P} over the ranks that share them, are not");
+        if (launch_text_is(l, LAUNCH_SUBCOMMAND, pairs[i])) {
+            launch_set_count(l, LAUNCH_PAIRS, 1);
+            launch_remark_on_field(
+                l, REMARK_UNMODELLED, LAUNCH_SUBCOMMAND,
+                "a sample is two sequences, which is predicted; a reference model's "
+                "forward, about a third of a step, and its weights, 2 bytes a "
+                "parameter{2P} over the ranks that share them, are not");
         }
-    if (launch_is(l, LAUNCH_SUBCOMMAND, "grpo") || launch_is(l, LAUNCH_SUBCOMMAND, "rloo"))
-        launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_SUBCOMMAND,
-                         "answers are generated before each update: only the policy's update is "
-                         "predicted");
+    if (launch_text_is(l, LAUNCH_SUBCOMMAND, "grpo") ||
+        launch_text_is(l, LAUNCH_SUBCOMMAND, "rloo"))
+        launch_remark_on_field(
+            l, REMARK_UNMODELLED, LAUNCH_SUBCOMMAND,
+            "answers are generated before each update: only the policy's update is "
+            "predicted");
 }
 
 enum status launch_trainer_options(struct launch *l, struct launch_given given, struct diag *diag)
 {
-    struct launch_degrees d = {.tp = launch_count(l, LAUNCH_TP, 1),
+    struct launch_degrees d = {.tp = launch_count_or(l, LAUNCH_TP, 1),
                                .pp = 1,
-                               .cp = launch_count(l, LAUNCH_CP, 1),
-                               .hp = launch_count(l, LAUNCH_SP, 1)};
-    take_accelerate_config(l);
-    take_subcommand(l);
-    enum status status = launch_model_named(l, given);
+                               .cp = launch_count_or(l, LAUNCH_CP, 1),
+                               .hp = launch_count_or(l, LAUNCH_SP, 1)};
+    set_fields_of_accelerate_config(l);
+    set_fields_of_subcommand(l);
+    enum status status = launch_add_named_model(l, given);
     if (status == STATUS_OK)
         status = check_sharding(l, diag);
     if (status == STATUS_OK)
-        status = launch_one_of(l, LAUNCH_OPTIMIZER_DEVICE, "none cpu nvme", diag);
+        status = launch_check_text_is_one_of(l, LAUNCH_OPTIMIZER_DEVICE, "none cpu nvme", diag);
     if (status == STATUS_OK)
-        status = launch_one_of(l, LAUNCH_LOADED_DTYPE,
-                               "auto bfloat16 float16 float32 bf16 fp16 fp32 half float", diag);
+        status = launch_check_text_is_one_of(
+            l, LAUNCH_LOADED_DTYPE, "auto bfloat16 float16 float32 bf16 fp16 fp32 half float",
+            diag);
     if (status == STATUS_OK)
-        status = launch_one_of(l, LAUNCH_ROTATE, "allgather alltoall all-to-all p2p", diag);
+        status = launch_check_text_is_one_of(l, LAUNCH_ROTATE, "allgather alltoall all-to-all p2p",
+                                             diag);
     if (status == STATUS_OK)
-        status = launch_one_of(l, LAUNCH_DTYPE, "no fp32 fp16 bf16 fp8", diag);
+        status = launch_check_text_is_one_of(l, LAUNCH_DTYPE, "no fp32 fp16 bf16 fp8", diag);
     if (status == STATUS_OK)
         status = megatron_check_degrees(l, given, &d, diag);
     if (status != STATUS_OK)
         return status;
-    launch_degree_options(l, d);
-    profile_option(l, &d);
+    launch_add_degree_options(l, d);
+    add_profile_option(l, &d);
     if (says_zero(l))
-        launch_remark(
+        launch_add_remark_printf(
             l, REMARK_UNMODELLED, "DeepSpeed under Trainer", (struct loc){0},
             "profile hf is Accelerate with FSDP2: its layers with DeepSpeed's sharing of "
             "weights, but not DeepSpeed's buckets and waits: a few percent of a step, and more "
             "with the optimizer on the host");
-    if (launch_said(l, LAUNCH_FSDP_VERSION) && launch_count(l, LAUNCH_FSDP_VERSION, 2) == 1)
-        launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_FSDP_VERSION,
-                         "FSDP2 is predicted: FSDP1 copies gradients in two passes more");
+    if (launch_has_field(l, LAUNCH_FSDP_VERSION) && launch_count_or(l, LAUNCH_FSDP_VERSION, 2) == 1)
+        launch_remark_on_field(l, REMARK_UNMODELLED, LAUNCH_FSDP_VERSION,
+                               "FSDP2 is predicted: FSDP1 copies gradients in two passes more");
     if (d.cp > 1)
-        launch_option(l, LAUNCH_ROTATE, "rotate",
-                      launch_is(l, LAUNCH_ROTATE, "alltoall") ||
-                              launch_is(l, LAUNCH_ROTATE, "all-to-all")
-                          ? "all-to-all"
-                      : launch_is(l, LAUNCH_ROTATE, "p2p") ? "p2p"
-                                                           : "all-gather");
+        launch_add_option(l, LAUNCH_ROTATE, "rotate",
+                          launch_text_is(l, LAUNCH_ROTATE, "alltoall") ||
+                                  launch_text_is(l, LAUNCH_ROTATE, "all-to-all")
+                              ? "all-to-all"
+                          : launch_text_is(l, LAUNCH_ROTATE, "p2p") ? "p2p"
+                                                                    : "all-gather");
     /* base_model_tp_plan of Transformers: colwise and rowwise, and colwise_rep for the head */
     if (d.tp > 1)
-        launch_option(l, LAUNCH_TP, "tensor-plan", "replicated");
-    if (shards_by(l, "offload"))
-        launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_SHARDING, "%s", on_host);
-    if (has_fsdp(l) && launch_said(l, LAUNCH_SHARDING) && !shards_by(l, "auto_wrap") &&
-        strcmp(l->value[LAUNCH_SHARDING].name, "fsdp") == 0)
-        launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_SHARDING, "without auto_wrap, %s", wrapping);
+        launch_add_option(l, LAUNCH_TP, "tensor-plan", "replicated");
+    if (sharding_has_word(l, "offload"))
+        launch_remark_on_field(l, REMARK_UNMODELLED, LAUNCH_SHARDING, "%s", on_host);
+    if (has_fsdp(l) && launch_has_field(l, LAUNCH_SHARDING) && !sharding_has_word(l, "auto_wrap") &&
+        strcmp(l->field_value[LAUNCH_SHARDING].setting_name, "fsdp") == 0)
+        launch_remark_on_field(l, REMARK_UNMODELLED, LAUNCH_SHARDING, "without auto_wrap, %s",
+                               wrapping);
     if (!l->has_framework[LAUNCH_ACCELERATE] && !says_zero(l) && !has_fsdp(l))
-        launch_remark(
+        launch_add_remark_printf(
             l, REMARK_ASSUMED, "--weights replicated", (struct loc){0},
             "no file says how weights are shared: give Accelerate's, or DeepSpeed's, with "
             "--from");
-    status = weight_options(l, given, &d, diag);
+    status = add_weight_options(l, given, &d, diag);
     if (status != STATUS_OK)
         return status;
-    state_options(l, &d);
-    batch_options(l, given, &d);
-    recompute_options(l);
-    number_options(l);
-    loss_option(l, &d);
-    launch_remark_config(l);
+    add_state_options(l, &d);
+    add_batch_options(l, given, &d);
+    add_recompute_options(l);
+    add_number_options(l);
+    add_loss_option(l, &d);
+    launch_remark_unread_config(l);
     return STATUS_OK;
 }

@@ -9,19 +9,19 @@
 static void hold(const char *name, const char *text, size_t size, struct launch_given given)
 {
     static struct launch_tables tables; /* read once */
-    if (tables.count == 0)
+    if (tables.file_count == 0)
         assert(launch_tables_load(&tables, NULL) == STATUS_OK);
     struct launch launch = {.tables = &tables};
     struct diag diag = {0};
     enum status status = launch_read_text(&launch, name, text, size, &diag);
     if (status == STATUS_OK)
-        status = launch_options(&launch, given, &diag);
+        status = launch_make_options(&launch, given, &diag);
     assert((status == STATUS_OK) == (diag.error_count == 0));
     assert(diag.error_count <= 1);
-    for (size_t i = 0; i < launch.options; i++)
+    for (size_t i = 0; i < launch.option_count; i++)
         assert(launch.option[i].name != NULL);
-    for (size_t i = 0; i < launch.remarks; i++)
-        assert(launch.remark[i].name != NULL && launch.remark[i].kind < REMARK_KINDS);
+    for (size_t i = 0; i < launch.remark_count; i++)
+        assert(launch.remark[i].name != NULL && launch.remark[i].kind < REMARK_KIND_COUNT);
     diag_release(&diag);
     launch_release(&launch);
 }
@@ -30,7 +30,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char *const names[] = {"fuzz.toml", "fuzz.yaml", "fuzz.json", "fuzz.sh"};
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        hold(names[i], (const char *)data, size, (struct launch_given){.gpus = 8});
+        hold(names[i], (const char *)data, size, (struct launch_given){.gpu_count = 8});
     hold("fuzz.sh", (const char *)data, size, (struct launch_given){.as_dense = true});
     return 0;
 }

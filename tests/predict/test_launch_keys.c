@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const lists[LAUNCH_FRAMEWORKS] = {
+static const char *const lists[LAUNCH_FRAMEWORK_COUNT] = {
     [LAUNCH_TORCHTITAN] = "torchtitan",    [LAUNCH_MEGATRON] = "megatron",
     [LAUNCH_DEEPSPEED_JSON] = "deepspeed", [LAUNCH_MEGATRON_DEEPSPEED] = "megatron-deepspeed",
     [LAUNCH_ACCELERATE] = "accelerate",    [LAUNCH_TRAINER] = "trainer",
@@ -66,19 +66,19 @@ static void judge_all(enum launch_framework framework, struct met *met)
 /* Checks that a row that ignores is that of a key in a list, so that it was judged. */
 static void check_rows(const char *label, const struct launch_table *table, const struct met *met)
 {
-    for (size_t i = 0; i < table->count; i++)
+    for (size_t i = 0; i < table->row_count; i++)
         if (table->row[i].use == LAUNCH_IGNORED && !is_met(met, &table->row[i]))
-            CHECK_TEXT(label, table->row[i].name, "a key of the list");
+            CHECK_TEXT(label, table->row[i].setting_pattern, "a key of the list");
 }
 
 static void what_is_ignored_has_no_effect(void)
 {
     static struct met met; /* of all frameworks, since some share rows */
     met.count = 0;
-    for (int framework = 0; framework < LAUNCH_FRAMEWORKS; framework++)
+    for (int framework = 0; framework < LAUNCH_FRAMEWORK_COUNT; framework++)
         if (lists[framework] != NULL)
             judge_all((enum launch_framework)framework, &met);
-    for (int framework = 0; framework < LAUNCH_FRAMEWORKS; framework++)
+    for (int framework = 0; framework < LAUNCH_FRAMEWORK_COUNT; framework++)
         for (const struct launch_table *table = launch_table((enum launch_framework)framework);
              table != NULL; table = table->shared_rows)
             check_rows(lists[framework], table, &met);
@@ -87,11 +87,11 @@ static void what_is_ignored_has_no_effect(void)
 /* A row that is not modelled says what it does. */
 static void what_is_not_modelled_has_a_reason(void)
 {
-    for (int framework = 0; framework < LAUNCH_FRAMEWORKS; framework++) {
+    for (int framework = 0; framework < LAUNCH_FRAMEWORK_COUNT; framework++) {
         for (const struct launch_table *table = launch_table((enum launch_framework)framework);
              table != NULL; table = table->shared_rows)
-            for (size_t i = 0; i < table->count; i++)
-                CHECK(table->row[i].name,
+            for (size_t i = 0; i < table->row_count; i++)
+                CHECK(table->row[i].setting_pattern,
                       (table->row[i].use == LAUNCH_UNMODELLED) == (table->row[i].note != NULL));
     }
 }
@@ -117,7 +117,7 @@ static bool next_word(const char **list, char *word, size_t size)
 static enum status read_as(const char *name, const char *text, struct diag *diag)
 {
     static struct launch_tables tables; /* read once */
-    if (tables.count == 0)
+    if (tables.file_count == 0)
         CHECK_INT("the tables are read", launch_tables_load(&tables, NULL), STATUS_OK);
     struct launch launch = {.tables = &tables};
     enum status status = launch_read_text(&launch, name, text, strlen(text), diag);
@@ -145,7 +145,7 @@ static void other_formats_are_refused_by_name(void)
     for (size_t i = 0; i < count; i++) {
         const struct launch_format *f = &format[i];
         const char *keys = f->keys, *arguments = f->arguments, *programs = f->programs;
-        if (f->framework != LAUNCH_FRAMEWORKS)
+        if (f->framework != LAUNCH_FRAMEWORK_COUNT)
             continue;
         CHECK(f->name, f->use_instead != NULL);
         refused++;
@@ -186,7 +186,8 @@ static void formats_are_read_by_their_own_keys(void)
     const struct launch none = {0};
     for (size_t i = 0; i < count; i++) {
         const char *keys = format[i].keys;
-        while (format[i].framework != LAUNCH_FRAMEWORKS && next_word(&keys, word, sizeof word)) {
+        while (format[i].framework != LAUNCH_FRAMEWORK_COUNT &&
+               next_word(&keys, word, sizeof word)) {
             struct settings settings = {0};
             settings_add(&settings, "unknown_to_all", "1", (struct loc){0});
             settings_add(&settings, word, "1", (struct loc){0});

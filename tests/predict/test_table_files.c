@@ -142,18 +142,18 @@ static const struct {
 /* Reads settings by the table and appends all that is said of them, one thing a line. */
 static void put_said(struct text *out, const struct launch_tables *tables, const char *settings)
 {
-    static const char *const kinds[REMARK_KINDS] = {"assumed", "not modelled", "unknown", "missing",
-                                                    "ignored"};
+    static const char *const kinds[REMARK_KIND_COUNT] = {"assumed", "not modelled", "unknown",
+                                                         "missing", "ignored"};
     struct launch launch = {.tables = tables};
     struct diag diag = {0};
     enum status status = launch_read_text(&launch, "mine.yaml", settings, strlen(settings), &diag);
     if (status == STATUS_OK)
-        status = launch_options(&launch, (struct launch_given){.gpus = 8, .gpu_bytes = 80 * 0x1p30},
-                                &diag);
-    for (size_t i = 0; i < launch.options; i++)
+        status = launch_make_options(
+            &launch, (struct launch_given){.gpu_count = 8, .gpu_bytes = 80 * 0x1p30}, &diag);
+    for (size_t i = 0; i < launch.option_count; i++)
         text_printf(out, "--%s %s\n", launch.option[i].name,
                     launch.option[i].value == NULL ? "" : launch.option[i].value);
-    for (size_t i = 0; i < launch.remarks; i++) {
+    for (size_t i = 0; i < launch.remark_count; i++) {
         const struct launch_remark *remark = &launch.remark[i];
         bool named = remark->text == NULL || remark->text[0] == '\0';
         text_printf(out, "%s: %s\n", kinds[remark->kind], named ? remark->name : remark->text);
@@ -209,7 +209,7 @@ static void rows_write_what_they_read(void)
         snprintf(text, sizeof text, "%s%s", NAMED, written[i].row);
         CHECK_INT(text, launch_tables_add(&tables, write_table(text), &diag), STATUS_OK);
         const struct launch_table_file *file = launch_tables_find(&tables, "mine");
-        const char *value = launch_table_value(&file->row[0], written[i].means, &arena);
+        const char *value = launch_table_setting_value(&file->row[0], written[i].means, &arena);
         CHECK_TEXT(written[i].row, value == NULL ? "none" : value,
                    written[i].value == NULL ? "none" : written[i].value);
         CHECK(written[i].row, launch_tables_find(&tables, "yours") == NULL);
@@ -224,9 +224,9 @@ static void rows_write_what_they_read(void)
 /* True if all rows that name a setting ignore it. */
 static bool is_ignored(const struct launch_table_file *file, const char *key)
 {
-    const struct table_row *row = launch_table_row(file, key, NULL);
+    const struct table_row *row = launch_table_find_row(file, key, NULL);
     bool ignored = row != NULL;
-    for (; row != NULL; row = launch_table_row(file, key, row))
+    for (; row != NULL; row = launch_table_find_row(file, key, row))
         ignored = ignored && row->use == TABLE_IGNORED;
     return ignored;
 }
@@ -237,7 +237,7 @@ static void shipped_tables_ignore_what_has_no_effect(void)
     struct launch_tables tables = {0};
     struct diag diag = {0};
     CHECK_INT("the tables are read", launch_tables_load(&tables, &diag), STATUS_OK);
-    for (size_t i = 0; i < tables.count; i++) {
+    for (size_t i = 0; i < tables.file_count; i++) {
         const struct launch_table_file *file = tables.file[i];
         const char *name = strrchr(file->path, '/') + 1;
         struct text text = {0};
@@ -253,7 +253,7 @@ static void shipped_tables_ignore_what_has_no_effect(void)
             keys++;
         }
         CHECK(path, keys > 40);
-        for (size_t r = 0; r < file->rows; r++)
+        for (size_t r = 0; r < file->row_count; r++)
             ignored -= file->row[r].use == TABLE_IGNORED && is_ignored(file, file->row[r].setting);
         CHECK(path, ignored >= 0); /* every ignored row was judged */
         text_release(&text);
@@ -268,9 +268,9 @@ static void shipped_frameworks_are_told_apart(void)
     struct launch_tables tables = {0};
     struct diag diag = {0};
     CHECK_INT("the tables are read", launch_tables_load(&tables, &diag), STATUS_OK);
-    CHECK("shipped tables", tables.count >= 9);
+    CHECK("shipped tables", tables.file_count >= 9);
     const struct launch launch = {.tables = &tables};
-    for (size_t i = 0; i < tables.count; i++) {
+    for (size_t i = 0; i < tables.file_count; i++) {
         const struct launch_format *format = &tables.file[i]->format;
         const char *keys = format->keys;
         for (size_t size; keys != NULL && *keys != '\0'; keys += size + (keys[size] == ' ')) {
@@ -290,7 +290,7 @@ static void shipped_frameworks_are_told_apart(void)
             CHECK_TEXT(key, launch_format_of(&launch, &settings)->name, format->name);
             settings_release(&settings);
         }
-        CHECK(format->name, tables.file[i]->rows > 20);
+        CHECK(format->name, tables.file[i]->row_count > 20);
     }
     launch_tables_release(&tables);
     diag_release(&diag);

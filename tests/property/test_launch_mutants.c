@@ -44,15 +44,15 @@ static struct reading read_text(const char *name, const char *text, size_t size,
     struct diag diag = {0};
     r.status = launch_read_text(&launch, name, text, size, &diag);
     if (r.status == STATUS_OK)
-        r.status = launch_options(&launch, (struct launch_given){.gpus = 128}, &diag);
+        r.status = launch_make_options(&launch, (struct launch_given){.gpu_count = 128}, &diag);
     CHECK_INT(name, diag.error_count, r.status != STATUS_OK);
     text_puts(&r.options, "");
     text_puts(&r.said, "");
     text_puts(&r.ignored, "");
-    for (size_t i = 0; i < launch.options; i++)
+    for (size_t i = 0; i < launch.option_count; i++)
         text_printf(&r.options, "--%s %s\n", launch.option[i].name,
                     launch.option[i].value == NULL ? "" : launch.option[i].value);
-    for (size_t i = 0; i < launch.remarks; i++) {
+    for (size_t i = 0; i < launch.remark_count; i++) {
         const struct launch_remark *remark = &launch.remark[i];
         text_printf(remark->kind == REMARK_IGNORED ? &r.ignored : &r.said, "%s: %s\n", remark->name,
                     remark->text == NULL ? "" : remark->text);

@@ -150,12 +150,12 @@ static enum status choices_of(struct choices *choices, struct setup *setup, stru
     char count[24];
     snprintf(count, sizeof count, "%lld", (long long)gpus);
     enum status status = options_parse(&options, sets, 0, argv, diag);
-    for (size_t i = 0; i < launch->options && status == STATUS_OK; i++)
+    for (size_t i = 0; i < launch->option_count && status == STATUS_OK; i++)
         status = options_supply(&options, launch->option[i].name, launch->option[i].value, diag);
     if (status == STATUS_OK)
         status = options_supply(&options, "cluster", "dgx-h100", diag);
     bool counted = false; /* by the settings */
-    for (size_t i = 0; i < launch->options; i++)
+    for (size_t i = 0; i < launch->option_count; i++)
         counted = counted || strcmp(launch->option[i].name, "gpus") == 0;
     if (status == STATUS_OK && !counted)
         status = options_supply(&options, "gpus", count, diag);
@@ -261,7 +261,8 @@ static bool round_trip(struct check_random *random, enum framework framework, st
         snprintf(vocab, sizeof vocab, "vocab=%lld", (long long)setup->model.vocab);
         enum status status = launch_read_text(&launch, "emitted", text.data, text.size, &diag);
         if (status == STATUS_OK)
-            status = launch_options(&launch, (struct launch_given){.gpus = r->ranks}, &diag);
+            status =
+                launch_make_options(&launch, (struct launch_given){.gpu_count = r->ranks}, &diag);
         if (status == STATUS_OK)
             status = choices_of(&read, &again, &launch, r->ranks,
                                 framework == FRAMEWORK_DEEPSPEED ? vocab : NULL, &diag);
@@ -271,7 +272,7 @@ static bool round_trip(struct check_random *random, enum framework framework, st
             put_differences(&differences, &written, &read);
             CHECK_TEXT(text.data, differences.data, "");
         }
-        for (size_t i = 0; i < launch.remarks; i++)
+        for (size_t i = 0; i < launch.remark_count; i++)
             if (launch.remark[i].kind == REMARK_UNKNOWN)
                 CHECK_TEXT("a setting that is written is known", launch.remark[i].name, "");
     }
