@@ -93,8 +93,8 @@ static enum status measure_and_print_row(size_t row, struct diag *diag)
                ir.buffer.count / repeat_median_s(&times.plan) / 1e6,
                ir.op.count / repeat_median_s(&times.verify) / 1e6,
                (double)figures.planned_bytes[MEMORY_HBM] / 1e9,
-               (double)figures.held_bytes[MEMORY_HBM] / 1e9,
-               (double)figures.live[MEMORY_HBM] / 1e9);
+               (double)figures.max_live_bytes[MEMORY_HBM] / 1e9,
+               (double)figures.live_bytes[MEMORY_HBM] / 1e9);
     ir_release(&ir);
     setup_release(&setup);
     return status;

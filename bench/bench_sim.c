@@ -92,12 +92,12 @@ static void builder_init(struct builder *b, uint32_t dp, uint32_t sp)
 static uint32_t add_op(struct builder *b, struct work work, uint8_t stream, uint32_t wait0,
                        uint32_t wait1)
 {
-    struct view device = ir_whole(&b->ir, b->device_buffer),
-                pinned = ir_whole(&b->ir, b->pinned_buffer);
+    struct view device = ir_whole_view(&b->ir, b->device_buffer),
+                pinned = ir_whole_view(&b->ir, b->pinned_buffer);
     op_id wait[2] = {{wait0}, {wait1}};
     struct op_desc desc = {.work = work, .stream = stream, .guard = IR_NONE16, .wait = wait};
     desc.tags = (struct op_tags){
-        .layer = IR_NONE16, .chunk = IR_NONE16, .step = IR_NONE16, .micro = IR_NONE16};
+        .layer = IR_NONE16, .chunk = IR_NONE16, .step = IR_NONE16, .micro_batch = IR_NONE16};
     desc.wait_count = (uint16_t)((wait0 != IR_NONE) + (wait1 != IR_NONE));
     desc.read_count = work_kind_info((enum work_kind)work.kind)->reads_min;
     desc.write_count = work_kind_info((enum work_kind)work.kind)->writes_min;
@@ -386,7 +386,7 @@ static enum status measure_round(struct sim_figures *f, const char *name, const 
 
 static int measure_and_print(const char *name, struct builder *b)
 {
-    uint32_t ranks = mesh_ranks(&b->ir.mesh);
+    uint32_t ranks = mesh_rank_count(&b->ir.mesh);
     struct cluster cluster = make_dgx_h100(ranks);
     struct sim_costs costs = make_costs(&b->ir);
     struct diag diag = {0};

@@ -176,7 +176,7 @@ static enum status read_late_rank(struct prediction_question *question,
 
 static enum status check_late_rank(const struct prediction *p, struct diag *diag)
 {
-    uint32_t ranks = mesh_ranks(&p->ir.mesh), rank = p->question.slow_rank;
+    uint32_t ranks = mesh_rank_count(&p->ir.mesh), rank = p->question.slow_rank;
     if (rank < ranks)
         return STATUS_OK;
     return diag_error(diag, (struct loc){.name = "--late-rank"}, STATUS_BAD_INPUT,

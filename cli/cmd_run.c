@@ -163,7 +163,7 @@ static double available_memory_bytes(void)
 static enum status check_memory(const struct session *s, const struct training_options *how,
                                 struct diag *diag)
 {
-    double ranks = mesh_ranks(&s->ir.mesh), here = ranks, arenas = 0,
+    double ranks = mesh_rank_count(&s->ir.mesh), here = ranks, arenas = 0,
            there = available_memory_bytes();
     /* number of processes on this machine: a launcher starts one per rank, otherwise one process runs all ranks */
     double processes = 1;

@@ -108,16 +108,17 @@ static void print_verify_result(struct text *out, const struct ir *ir,
     uint64_t failures = 0;
     for (size_t i = 0; i < VERIFY_RULES; i++) {
         const struct verify_result *result = &report->result[i];
-        failures += result->failures;
+        failures += result->failure_count;
         text_printf(out, "%-18s ", verify_rule_name(i));
-        if (result->failures > 0)
-            text_printf(out, "%llu faults\n", (unsigned long long)result->failures);
+        if (result->failure_count > 0)
+            text_printf(out, "%llu faults\n", (unsigned long long)result->failure_count);
         else
-            text_printf(out, "ok%s%s\n", result->checked[0] == '\0' ? "" : ": ", result->checked);
+            text_printf(out, "ok%s%s\n", result->checked_text[0] == '\0' ? "" : ": ",
+                        result->checked_text);
     }
     if (failures == 0)
         text_printf(out, "right: %u ops, %u buffers, %u ranks\n", ir->op.count, ir->buffer.count,
-                    mesh_ranks(&ir->mesh));
+                    mesh_rank_count(&ir->mesh));
     else
         text_printf(out, "wrong: %llu faults\n", (unsigned long long)failures);
 }
@@ -130,11 +131,11 @@ static void print_verify_json(struct text *out, const struct ir *ir,
     command_begin_json(&json, "check");
     json_begin_array(&json, "rules");
     for (size_t i = 0; i < VERIFY_RULES; i++) {
-        failures += report->result[i].failures;
+        failures += report->result[i].failure_count;
         json_begin_object(&json, NULL);
         json_put_text(&json, "name", verify_rule_name(i));
-        json_put_count(&json, "faults", report->result[i].failures);
-        json_put_text(&json, "checked", report->result[i].checked);
+        json_put_count(&json, "faults", report->result[i].failure_count);
+        json_put_text(&json, "checked", report->result[i].checked_text);
         json_end_object(&json);
     }
     json_end_array(&json);
@@ -142,7 +143,7 @@ static void print_verify_json(struct text *out, const struct ir *ir,
     json_put_count(&json, "faults", failures);
     json_put_count(&json, "ops", ir->op.count);
     json_put_count(&json, "buffers", ir->buffer.count);
-    json_put_count(&json, "ranks", mesh_ranks(&ir->mesh));
+    json_put_count(&json, "ranks", mesh_rank_count(&ir->mesh));
     json_end_object(&json);
     text_putc(out, '\n');
 }
@@ -172,7 +173,7 @@ enum status cmd_check(const struct options *options, struct diag *diag)
         status = text_read(&file, name, diag);
     if (strcmp(name, "-") == 0)
         name = "standard input";
-    const bool core_plan = file.size > 0 && core_plan_is(file.data, file.size);
+    const bool core_plan = file.size > 0 && core_plan_recognise(file.data, file.size);
     if (status == STATUS_OK && !core_plan && (!from_file || options_given(options, "cluster")))
         status = setup_load(&setup, options, from_file, diag);
     else if (status == STATUS_OK)

@@ -34,13 +34,13 @@ static enum status fill_rank_tables(struct assignment *assignment, const char *n
     assignment->instance_count =
         arena_array(&assignment->arena, ir->group_count, sizeof *assignment->instance_count);
     for (uint32_t g = 0; g < ir->group_count; g++) {
-        assignment->group_size[g] = group_size(&ir->mesh, &ir->group[g]);
-        assignment->instance_count[g] = group_instances(&ir->mesh, &ir->group[g]);
+        assignment->group_size[g] = group_rank_count(&ir->mesh, &ir->group[g]);
+        assignment->instance_count[g] = group_instance_count(&ir->mesh, &ir->group[g]);
     }
     for (uint32_t rank = 0; rank < assignment->ranks; rank++) {
         uint32_t roles = 0;
         for (uint32_t r = 0; r < ir->role_count; r++)
-            if (role_has(&ir->mesh, &ir->role[r], rank)) {
+            if (role_has_rank(&ir->mesh, &ir->role[r], rank)) {
                 assignment->role_of_rank[rank] = (uint16_t)r;
                 roles++;
             }
@@ -53,8 +53,8 @@ static enum status fill_rank_tables(struct assignment *assignment, const char *n
                 guard_passes(&ir->mesh, ir->group, &ir->guard[g], rank);
         for (uint32_t g = 0; g < ir->group_count; g++) {
             size_t at = (size_t)rank * ir->group_count + g;
-            if (!group_locate(&ir->mesh, &ir->group[g], rank, &assignment->group_instance[at],
-                              &assignment->group_index[at]))
+            if (!group_find_member(&ir->mesh, &ir->group[g], rank, &assignment->group_instance[at],
+                                   &assignment->group_index[at]))
                 assignment->group_instance[at] = IR_NONE;
         }
     }
@@ -95,7 +95,7 @@ static enum status check_views(const struct ir *ir, uint32_t op, const char *nam
                           "and never executed; longhaul predict takes this file",
                           op);
     for (uint32_t k = 0; k < operands; k++) {
-        struct view view = k < reads ? ir_read(ir, op, k) : ir_write(ir, op, k - reads);
+        struct view view = k < reads ? ir_read_view(ir, op, k) : ir_write_view(ir, op, k - reads);
         char buffer[64];
         ir_buffer_name(ir, view.buffer, buffer, sizeof buffer);
         if (ir->buffer.offset[view.buffer.i] == UINT64_MAX)
@@ -224,12 +224,12 @@ static void find_softmax_readers(struct assignment *assignment)
         arena_array(&assignment->arena, ir->op.count, sizeof *assignment->reads_softmax);
     for (uint32_t op = 0; op < ir->op.count; op++)
         if (ir->op.kind[op] == WORK_CROSS_ENTROPY && ir->op.write_count[op] > 2) {
-            uint32_t buffer = ir_write(ir, op, 2).buffer.i;
+            uint32_t buffer = ir_write_view(ir, op, 2).buffer.i;
             is_softmax[buffer] = ir->buffer.dtype[buffer] != DTYPE_U8;
         }
     for (uint32_t op = 0; op < ir->op.count; op++)
         if (ir->op.kind[op] == WORK_CROSS_ENTROPY_BACKWARD)
-            assignment->reads_softmax[op] = is_softmax[ir_read(ir, op, 0).buffer.i];
+            assignment->reads_softmax[op] = is_softmax[ir_read_view(ir, op, 0).buffer.i];
     free(is_softmax);
 }
 
@@ -250,7 +250,7 @@ static void find_square_sum_shares(struct assignment *assignment)
     for (uint32_t op = 0; op < ir->op.count && rows > 0; op++) {
         if (assignment->share_row_of_op[op] == IR_NONE)
             continue;
-        struct view view = ir_read(ir, op, 0);
+        struct view view = ir_read_view(ir, op, 0);
         int64_t over = ir_work(ir, op)->square_sum.over;
         uint16_t group = over > 0 ? (uint16_t)(over - 1) : IR_NONE16;
         bool whole = view.begin == 0 && view.count == ir_buffer_elements(ir, view.buffer);
@@ -319,11 +319,12 @@ static enum status list_needed_rows(struct assignment *assignment, const char *n
     assignment->needed_row_of_shape =
         arena_array(&assignment->arena, ir->shape_count, sizeof *assignment->needed_row_of_shape);
     for (uint32_t s = 0; s < ir->shape_count; s++)
-        assignment->needed_row_of_shape[s] = row_use_find(&ir->shape[s], &use) ? count++ : IR_NONE;
+        assignment->needed_row_of_shape[s] =
+            row_use_of_work(&ir->shape[s], &use) ? count++ : IR_NONE;
     assignment->needed_rows = arena_array(&assignment->arena, (size_t)count * assignment->ranks,
                                           sizeof *assignment->needed_rows);
     for (uint32_t s = 0; s < ir->shape_count; s++) {
-        if (!row_use_find(&ir->shape[s], &use))
+        if (!row_use_of_work(&ir->shape[s], &use))
             continue;
         if (visible_why_unfit(ir) != NULL || visible_why_unfit_work(ir, &ir->shape[s]) != NULL)
             return diag_error(diag, (struct loc){name, 0, 0}, STATUS_BAD_INPUT,
@@ -335,7 +336,7 @@ static enum status list_needed_rows(struct assignment *assignment, const char *n
                      ->needed_rows[(size_t)assignment->needed_row_of_shape[s] * assignment->ranks +
                                    rank];
             rows->peer_count = ir->layout.cp;
-            row_use_list(ir, &use, rank, &rows->sent, &rows->received, &rows->held);
+            row_use_list_rows(ir, &use, rank, &rows->sent, &rows->received, &rows->held);
             assignment->needed_row_count =
                 (assignment->needed_row_of_shape[s] + 1) * assignment->ranks;
         }
@@ -393,8 +394,8 @@ struct copy_routing {
 /* True unless the expert drops copy `index` of those that a rank sends to it. */
 static bool keeps_copy(const struct copy_routing *deal, uint32_t expert, int64_t index)
 {
-    return routing_keeps(deal->routing, deal->tokens, deal->expert_copies[expert],
-                         deal->first_slot[expert], index);
+    return routing_keeps_copy(deal->routing, deal->tokens, deal->expert_copies[expert],
+                              deal->first_slot[expert], index);
 }
 
 static struct copy_routing copy_routing_of(struct arena *arena, const struct routing *routing,
@@ -406,8 +407,8 @@ static struct copy_routing copy_routing_of(struct arena *arena, const struct rou
     deal.expert_copies = arena_array(arena, routing->experts, sizeof *deal.expert_copies);
     deal.first_slot = arena_array(arena, routing->experts, sizeof *deal.first_slot);
     deal.computed_rows = arena_array(arena, routing->experts, sizeof *deal.computed_rows);
-    routing_deal(routing, list, deal.tokens, deal.expert_copies, deal.first_slot);
-    routing_counts(routing, list, deal.tokens, deal.computed_rows);
+    routing_deal_copies(routing, list, deal.tokens, deal.expert_copies, deal.first_slot);
+    routing_rows_of_experts(routing, list, deal.tokens, deal.computed_rows);
     return deal;
 }
 
@@ -505,7 +506,7 @@ static enum status find_routed_rows(struct assignment *assignment, const char *n
     const struct ir *ir = assignment->ir;
     struct arena *arena = &assignment->arena;
     /* the group of the ranks that have different experts; IR_NONE: every rank has all experts */
-    const uint32_t group = ir_find(ir, IR_GROUP, "ep", 2),
+    const uint32_t group = ir_find_by_name(ir, IR_GROUP, "ep", 2),
                    ranks = group == IR_NONE ? 1 : assignment->group_size[group];
     uint32_t rows = 0;
     assignment->routed_row_of_shape =
@@ -518,7 +519,7 @@ static enum status find_routed_rows(struct assignment *assignment, const char *n
         const struct work *shape = &ir->shape[s];
         if (assignment->routed_row_of_shape[s] == IR_NONE)
             continue;
-        if (routing_unfit(&ir->routing, shape, group, ranks) != NULL)
+        if (routing_why_unfit(&ir->routing, shape, group, ranks) != NULL)
             return diag_error(diag, (struct loc){name, 0, 0}, STATUS_BAD_INPUT,
                               "work on the rows of experts does not fit the routing of the "
                               "schedule; longhaul check says which");
@@ -562,7 +563,7 @@ static enum status find_routed_rows(struct assignment *assignment, const char *n
 enum status assignment_init(struct assignment *assignment, const struct ir *ir, const char *name,
                             struct diag *diag)
 {
-    *assignment = (struct assignment){.ir = ir, .ranks = mesh_ranks(&ir->mesh)};
+    *assignment = (struct assignment){.ir = ir, .ranks = mesh_rank_count(&ir->mesh)};
     if (assignment->ranks > ASSIGNMENT_RANKS_MAX)
         return diag_error(diag, (struct loc){name, 0, 0}, STATUS_BAD_INPUT,
                           "the schedule has %" PRIu32

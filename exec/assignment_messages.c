@@ -42,8 +42,9 @@ static bool find_peer(const struct assignment *assignment, uint32_t rank, uint32
     int64_t index = (int64_t)assignment_group_index(assignment, rank, group) + work->p2p.by;
     if (index < 0 || index >= assignment->group_size[group])
         return false;
-    *peer = group_member(&assignment->ir->mesh, &assignment->ir->group[group],
-                         assignment_group_instance(assignment, rank, group), (uint32_t)index);
+    *peer =
+        group_rank_of_member(&assignment->ir->mesh, &assignment->ir->group[group],
+                             assignment_group_instance(assignment, rank, group), (uint32_t)index);
     return true;
 }
 

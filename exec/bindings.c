@@ -52,7 +52,8 @@ static bool is_first_of_equal_ranks(const struct ir *ir, uint32_t rank, uint32_t
     for (uint32_t a = 0; a < ir->mesh.axis_count; a++)
         for (uint32_t c = 0; (axes >> a & 1) && c < place.coordinate[a]; c++) {
             first.coordinate[a] = c;
-            if (role_has(&ir->mesh, &ir->role[role], mesh_rank(&ir->mesh, first.coordinate)))
+            if (role_has_rank(&ir->mesh, &ir->role[role],
+                              mesh_rank_at(&ir->mesh, first.coordinate)))
                 return false;
             first.coordinate[a] = place.coordinate[a];
         }
@@ -74,7 +75,7 @@ static struct tensor_slice held_slice(const struct ir *ir, const struct tensor *
     uint32_t parts[2], index[2];
     for (int d = 0; d < 2; d++)
         index[d] = index_along(ir, place, tensor->slice_axes[d], &parts[d]);
-    int64_t rows = tensor->padded > tensor->rows ? tensor->padded : tensor->rows;
+    int64_t rows = tensor->padded_rows > tensor->rows ? tensor->padded_rows : tensor->rows;
     struct tensor_slice slice = {.allocated_rows = (rows + parts[0] - 1) / parts[0],
                                  .cols = tensor->cols / parts[1]};
     slice.first_row = slice.allocated_rows * index[0];
@@ -101,10 +102,10 @@ static void for_each_run(const struct exec_buffer *buffer, element_run_function 
     struct mesh_place place = mesh_place_of(ir, buffer->rank);
     uint64_t begin = 0, end = bundle->elements,
              at = 0; /* of the bundle: this buffer; this tensor */
-    if (buffer->binding->shard != IR_NONE16) {
+    if (buffer->binding->shard_group != IR_NONE16) {
         uint32_t instance, index;
-        if (!group_locate(&ir->mesh, &ir->group[buffer->binding->shard], buffer->rank, &instance,
-                          &index))
+        if (!group_find_member(&ir->mesh, &ir->group[buffer->binding->shard_group], buffer->rank,
+                               &instance, &index))
             return;
         begin = buffer->element_count * index;
         end = begin + buffer->element_count;
@@ -222,7 +223,7 @@ uint32_t bindings_copied_runs(const struct ir *ir, uint32_t rank, uint32_t buffe
             *share = (struct copied_run){0, bound.element_count, 1};
         return 1;
     }
-    s.replicating_axes = group_axes(ir, group) & ~group_axes(ir, binding->shard) &
+    s.replicating_axes = group_axes(ir, group) & ~group_axes(ir, binding->shard_group) &
                          ~axes_fixed_in_role(ir, ir->buffer.role[buffer]);
     for_each_run(&bound, add_copied_run, &s);
     return s.run_count;
@@ -256,7 +257,7 @@ static void collect_run(void *context, const struct element_run *s)
     uint32_t partial = t->partial_axes & ~cut;
     bool first =
         is_first_of_equal_ranks(ir, t->buffer->rank, ir->buffer.role[t->buffer->buffer],
-                                ~(partial | cut | group_axes(ir, t->buffer->binding->shard)));
+                                ~(partial | cut | group_axes(ir, t->buffer->binding->shard_group)));
     double *to = t->destinations[s->tensor] + s->tensor_offset;
     for (uint64_t i = 0; i < s->element_count; i++) {
         double value = number_get(t->buffer->data, t->buffer->dtype, s->buffer_offset + i);
@@ -299,7 +300,8 @@ static enum status fill_tensors(struct bindings *b, const struct exec_buffer *bu
 static uint32_t head_axes(const struct ir *ir)
 {
     const struct mesh_place origin = {{0}};
-    uint32_t heads = ir_axes_named(ir, "hp"), both = heads | ir_axes_named(ir, "tp"), size;
+    uint32_t heads = ir_axis_mask_of_name(ir, "hp"), both = heads | ir_axis_mask_of_name(ir, "tp"),
+             size;
     index_along(ir, &origin, both, &size);
     return size == ir->layout.hp ? both : heads;
 }
@@ -318,9 +320,9 @@ static int64_t own_position(const struct ir *ir, uint32_t rank,
                             const struct document_list *documents, int64_t p)
 {
     struct mesh_place place = mesh_place_of(ir, rank);
-    uint32_t size, c = ir_context_of(ir, rank);
+    uint32_t size, c = ir_context_index(ir, rank);
     uint32_t h = index_along(ir, &place, head_axes(ir), &size);
-    return layout_global_in(&ir->layout, documents, c, h, p);
+    return layout_global_position(&ir->layout, documents, c, h, p);
 }
 
 static int64_t own_token_count(const struct ir *ir)
@@ -332,9 +334,9 @@ static int64_t own_token_count(const struct ir *ir)
 static int64_t bound_token_count(const struct ir *ir, const struct binding *binding)
 {
     int64_t own = own_token_count(ir);
-    return binding->gathered == IR_NONE16
+    return binding->gathered_group == IR_NONE16
                ? own
-               : own * group_size(&ir->mesh, &ir->group[binding->gathered]);
+               : own * group_rank_count(&ir->mesh, &ir->group[binding->gathered_group]);
 }
 
 /* Returns the position in the sequence of element p of a buffer that may hold the tokens of a whole group. */
@@ -342,16 +344,18 @@ static int64_t position_of_element(const struct exec_buffer *buffer,
                                    const struct document_list *documents, int64_t p)
 {
     const struct ir *ir = buffer->ir;
-    uint16_t group = buffer->binding->gathered;
+    uint16_t group = buffer->binding->gathered_group;
     uint32_t instance, index;
     if (group == IR_NONE16)
         return own_position(ir, buffer->rank, documents, p);
     if (are_same_ranks(ir, group_axes(ir, group), head_axes(ir)))
-        return layout_gathered_in(&ir->layout, documents, ir_context_of(ir, buffer->rank), p);
-    if (!group_locate(&ir->mesh, &ir->group[group], buffer->rank, &instance, &index))
+        return layout_gathered_position(&ir->layout, documents, ir_context_index(ir, buffer->rank),
+                                        p);
+    if (!group_find_member(&ir->mesh, &ir->group[group], buffer->rank, &instance, &index))
         return 0;
     int64_t own = own_token_count(ir);
-    uint32_t member = group_member(&ir->mesh, &ir->group[group], instance, (uint32_t)(p / own));
+    uint32_t member =
+        group_rank_of_member(&ir->mesh, &ir->group[group], instance, (uint32_t)(p / own));
     return own_position(ir, member, documents, p % own);
 }
 
@@ -374,7 +378,7 @@ static enum status fill_tokens(const struct bindings *b, const struct exec_buffe
 {
     const struct ir *ir = b->ir;
     struct mesh_place place = mesh_place_of(ir, buffer->rank);
-    uint32_t size, d = index_along(ir, &place, ir_axes_named(ir, "dp"), &size);
+    uint32_t size, d = index_along(ir, &place, ir_axis_mask_of_name(ir, "dp"), &size);
     int64_t of_one = bound_token_count(ir, buffer->binding);
     int64_t sequences = (int64_t)buffer->element_count / of_one;
     if (buffer->dtype != DTYPE_I32)
@@ -387,10 +391,11 @@ static enum status fill_tokens(const struct bindings *b, const struct exec_buffe
                           " of a batch of %" PRId64,
                           buffer->rank, d * sequences, (d + 1) * sequences - 1, ir->global_batch);
     int32_t *data = buffer->data;
-    const struct document_list whole = {.count = 1, .end = &ir->layout.tokens};
+    const struct document_list whole = {.document_count = 1, .document_end = &ir->layout.tokens};
     for (int64_t e = 0; e < (int64_t)buffer->element_count; e++) {
         int64_t sequence = d * sequences + e / of_one;
-        const struct document_list *documents = documents_of(&ir->documents, (uint32_t)sequence);
+        const struct document_list *documents =
+            documents_of_sequence(&ir->documents, (uint32_t)sequence);
         if (documents == NULL)
             documents = &whole;
         data[e] = token_value(b, buffer->binding->kind, sequence,
@@ -435,7 +440,7 @@ static uint32_t partial_axes(const struct ir *ir, const struct binding *binding)
 {
     uint32_t axes = 0;
     for (uint32_t a = 0; a < ir->mesh.axis_count; a++)
-        if ((binding->partial >> a & 1) && ir->mesh.axis[a].size > 1)
+        if ((binding->partial_axes >> a & 1) && ir->mesh.axis[a].size > 1)
             axes |= 1u << a;
     return axes;
 }
@@ -487,7 +492,7 @@ enum status bindings_collect_buffer(void *user, const struct exec_buffer *buffer
         collect_tensors(b, buffer);
     } else if (buffer->binding->kind == BINDING_LOSS &&
                is_first_of_equal_ranks(b->ir, buffer->rank, b->ir->buffer.role[buffer->buffer],
-                                       ~buffer->binding->partial)) {
+                                       ~buffer->binding->partial_axes)) {
         b->loss += number_get(buffer->data, buffer->dtype, 0);
     }
     return STATUS_OK;
@@ -517,8 +522,9 @@ enum status bindings_check(const struct bindings *b, const char *name, struct di
         char buffer[64];
         ir_buffer_name(ir, (buffer_id){i}, buffer, sizeof buffer);
         if (holds_tensors(binding->kind)) {
-            uint32_t parts =
-                binding->shard == IR_NONE16 ? 1 : group_size(&ir->mesh, &ir->group[binding->shard]);
+            uint32_t parts = binding->shard_group == IR_NONE16
+                                 ? 1
+                                 : group_rank_count(&ir->mesh, &ir->group[binding->shard_group]);
             want = ir->bundle[binding->bundle].elements / parts;
             if (ir->buffer.dtype[i] == DTYPE_U8) /* a moment with its scales */
                 want = states_moment_elements(STATES_8BIT, want);

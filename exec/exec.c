@@ -371,7 +371,7 @@ static void fill_result(struct exec_run *run, struct measured_steps *steps,
         fill_trace_header(run, steps, result->median_s, &result->trace);
         measure_fill_trace(run, steps->op_times + result->median_step * steps->times_per_step,
                            &result->trace, result->peak_bytes);
-        ir_trace_stages(run->ir, &result->trace);
+        ir_trace_set_stages(run->ir, &result->trace);
     }
     steps->step_s = NULL; /* the result's */
 }

@@ -60,8 +60,8 @@ static void add_op_rows(const struct exec_run *run, const struct op_time *time, 
     if (count > 0)
         qsort(instance, count, sizeof *instance, compare_by_start);
     for (size_t i = 0; i < count; i++)
-        ir_trace_op(run->ir, instance[i].rank, instance[i].op, instance[i].start_s,
-                    op_time_of(run, time, instance[i].rank, instance[i].op).end_s, trace);
+        ir_trace_add_op(run->ir, instance[i].rank, instance[i].op, instance[i].start_s,
+                        op_time_of(run, time, instance[i].rank, instance[i].op).end_s, trace);
     free(instance);
 }
 
@@ -100,7 +100,7 @@ static void find_first_uses(const struct exec_run *run, const struct op_time *ti
         if (isnan(start_s))
             continue;
         for (uint32_t i = 0; i < ir->op.read_count[op] + (uint32_t)ir->op.write_count[op]; i++) {
-            uint32_t buffer = ir_touched(ir, op, i);
+            uint32_t buffer = ir_touched_buffer(ir, op, i);
             if (first_use_s[buffer] < 0 || start_s < first_use_s[buffer])
                 first_use_s[buffer] = start_s;
         }

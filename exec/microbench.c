@@ -89,7 +89,7 @@ static struct view add_buffer(struct bench *b, struct bench_operand operand, enu
         .binding = binding,
         .dims = {.count = 1, .size = {(int64_t)operand.element_count}},
     };
-    return ir_whole(&b->ir, ir_add_buffer(&b->ir, &desc));
+    return ir_whole_view(&b->ir, ir_add_buffer(&b->ir, &desc));
 }
 
 static void add_operand_set(struct bench *b, uint32_t set)
@@ -460,7 +460,7 @@ static enum status check_can_be_measured(const struct microbench_case *wanted, s
     const char *name = work_kind_info((enum work_kind)work->kind)->name;
     int64_t members = work_comm_group(work);
     struct row_use use;
-    if (row_use_find(work, &use))
+    if (row_use_of_work(work, &use))
         return diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT,
                           "%s moves rows that ranks need of each other, which follow from the "
                           "sequences of a schedule, and cannot be timed by itself",

@@ -22,9 +22,9 @@ static inline struct moved_rows moved_rows_list(const struct assignment_rows *ro
     if (rows == NULL)
         return (struct moved_rows){.count = room};
     if (which == MOVED_HELD)
-        return (struct moved_rows){rows->held.count, rows->held.packed_row, rows->held.own_row};
+        return (struct moved_rows){rows->held.row_count, rows->held.packed_row, rows->held.own_row};
     const struct needed_rows *list = which == MOVED_SENT ? &rows->sent : &rows->received;
-    return (struct moved_rows){list->first[rows->peer_count], NULL, list->row};
+    return (struct moved_rows){list->first_row_of_peer[rows->peer_count], NULL, list->row};
 }
 
 /* Returns the list of the rows that work takes, adds or merges. TAKE_GATHER moves the rows of MOVED_RECEIVED first. */

@@ -196,9 +196,9 @@ enum status operands_check(const struct ir *ir, uint32_t op, uint32_t members, c
                           print_expected_count(reads, sizeof reads, &side[0]),
                           print_expected_count(writes, sizeof writes, &side[1]));
     for (uint32_t k = 0; k < side[0].view_count; k++)
-        side[0].views[k] = ir_read(ir, op, k);
+        side[0].views[k] = ir_read_view(ir, op, k);
     for (uint32_t k = 0; k < side[1].view_count; k++)
-        side[1].views[k] = ir_write(ir, op, k);
+        side[1].views[k] = ir_write_view(ir, op, k);
     enum dtype dtype = DTYPE_U8;
     if (side[0].view_count > 0)
         dtype = (enum dtype)ir->buffer.dtype[side[0].views[0].buffer.i];

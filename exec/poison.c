@@ -148,7 +148,7 @@ static bool must_overwrite(const struct exec_run *run, const struct call *call, 
     if (run->ir->buffer.dtype[write.buffer.i] == DTYPE_U8) /* workspace: need not be used */
         return false;
     for (uint32_t k = 0; k < call->read_count; k++)
-        if (views_overlap(ir_read(run->ir, call->op, k), write))
+        if (views_overlap(ir_read_view(run->ir, call->op, k), write))
             return false;
     return true;
 }
@@ -157,10 +157,10 @@ bool poison_check_reads(struct exec_run *run, const struct call *call)
 {
     if (reads_operands(run, call))
         for (uint32_t k = 0; k < call->read_count; k++)
-            if (!check_read(run, call, ir_read(run->ir, call->op, k)))
+            if (!check_read(run, call, ir_read_view(run->ir, call->op, k)))
                 return false;
     for (uint32_t k = 0; k < call->write_count && writes_operands(run, call); k++)
-        if (must_overwrite(run, call, ir_write(run->ir, call->op, k)))
+        if (must_overwrite(run, call, ir_write_view(run->ir, call->op, k)))
             fill_poison(call->write[k].data,
                         call->write[k].element_count * dtype_bytes(call->write[k].dtype));
     return true;
@@ -184,7 +184,7 @@ static uint64_t first_poison(const struct operand *operand)
 bool poison_check_writes(struct exec_run *run, const struct call *call)
 {
     for (uint32_t k = 0; k < call->write_count && writes_operands(run, call); k++) {
-        struct view view = ir_write(run->ir, call->op, k);
+        struct view view = ir_write_view(run->ir, call->op, k);
         uint64_t size = dtype_bytes(run->ir->buffer.dtype[view.buffer.i]);
         if (must_overwrite(run, call, view)) {
             uint64_t left = first_poison(&call->write[k]);

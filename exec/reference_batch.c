@@ -57,11 +57,12 @@ static int32_t *labels_or_shifted_tokens(const struct reference_batch *batch)
 /* Returns the subsequence that has a rank's token `place`, as a range of the rank's tokens. */
 static struct piece subsequence_of_token(const struct token_layout *layout, int64_t place)
 {
-    const int64_t ranks = (int64_t)layout->cp * layout->hp, equal = layout->tokens / layout->chunks;
+    const int64_t ranks = (int64_t)layout->cp * layout->hp,
+                  equal = layout->tokens / layout->chunk_count;
     struct piece unit = {0, 0};
     for (uint32_t u = 0; unit.begin + unit.rows <= place; u++) {
         unit.begin += unit.rows;
-        unit.rows = (layout->length != NULL ? layout->length[u] : equal) / ranks;
+        unit.rows = (layout->chunk_length != NULL ? layout->chunk_length[u] : equal) / ranks;
     }
     return unit;
 }
@@ -75,11 +76,11 @@ static int32_t expert_of_slot(const struct transformer *t, const struct routing 
     int64_t *count = heap_alloc(2 * (size_t)dealt->experts, sizeof *count);
     int64_t *first = count + dealt->experts;
     uint32_t expert = 0;
-    routing_deal(dealt, dealt->list_of[layer], rows, count, first);
+    routing_deal_copies(dealt, dealt->list_of_layer[layer], rows, count, first);
     while (slot < first[expert] || slot - first[expert] >= count[expert])
         expert++;
     const bool kept =
-        routing_keeps(dealt, rows, count[expert], first[expert], slot - first[expert]);
+        routing_keeps_copy(dealt, rows, count[expert], first[expert], slot - first[expert]);
     free(count);
     return kept ? (int32_t)expert : -1 - (int32_t)expert;
 }
@@ -90,10 +91,11 @@ static int32_t *experts_of_copies(const struct transformer *t, const struct refe
 {
     const int64_t s = batch->seq_len, copies = t->experts_per_token;
     const struct reference_routing *routing = batch->routing;
-    const struct token_layout whole = {.cp = 1, .hp = 1, .chunks = 1, .tokens = s};
+    const struct token_layout whole = {.cp = 1, .hp = 1, .chunk_count = 1, .tokens = s};
     const struct token_layout *layout = routing != NULL ? routing->layout : &whole;
     const struct document_list *documents =
-        batch->documents != NULL ? documents_of(batch->documents, (uint32_t)sequence) : NULL;
+        batch->documents != NULL ? documents_of_sequence(batch->documents, (uint32_t)sequence)
+                                 : NULL;
     const int64_t ranks = (int64_t)layout->cp * layout->hp, own = s / ranks;
     const int64_t together = routing != NULL ? routing->micro_batch : 1;
     const int64_t pieces = routing != NULL ? routing->row_pieces : 1;
@@ -105,8 +107,9 @@ static int32_t *experts_of_copies(const struct transformer *t, const struct refe
             units ? subsequence_of_token(layout, place % own) : (struct piece){0, own};
         const int64_t row = sequence % together * unit.rows + place % own - unit.begin;
         const int64_t rows = unit.rows * together;
-        const int64_t token = layout_global_in(layout, documents, (uint32_t)(rank / layout->hp),
-                                               (uint32_t)(rank % layout->hp), place % own);
+        const int64_t token =
+            layout_global_position(layout, documents, (uint32_t)(rank / layout->hp),
+                                   (uint32_t)(rank % layout->hp), place % own);
         const struct piece piece =
             emit_piece_of_rows(rows, pieces, row / emit_piece_of_rows(rows, pieces, 0).rows);
         for (int64_t j = 0; j < copies; j++)
@@ -143,8 +146,8 @@ static enum status run_batch(struct reference *r, const struct reference_batch *
             expert[l] = experts_of_copies(&r->transformer, batch, (int64_t)i, l);
         sum += reference_run_sequence(
             r, &batch->tokens[i * s], &labels[i * s], s, (const int32_t *const *)expert,
-            batch->documents != NULL ? documents_of(batch->documents, (uint32_t)i) : NULL, i,
-            1 / (double)counted, gradients);
+            batch->documents != NULL ? documents_of_sequence(batch->documents, (uint32_t)i) : NULL,
+            i, 1 / (double)counted, gradients);
         for (uint32_t l = 0; l < r->transformer.layers; l++)
             free(expert[l]);
         free((void *)expert);

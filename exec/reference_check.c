@@ -144,7 +144,7 @@ static void compare_part(struct reference_check *a, const struct training *t,
             continue;
         if (!trained && part != REFERENCE_CHECK_PARAMETER && part != REFERENCE_CHECK_GRADIENT)
             continue;
-        int64_t first = tensor->first * tensor->cols;
+        int64_t first = tensor->first_row * tensor->cols;
         const double *want = expected_values(training_find_tensor(r, tensor->name), part) + first;
         size_t count = (size_t)(tensor->rows * tensor->cols);
         double unit = fmax(largest_magnitude(want, count), a->rule.floor * overall);

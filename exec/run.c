@@ -162,9 +162,9 @@ void run_fill_call(struct exec_run *run, uint32_t rank, uint32_t op, struct call
     call->read_count = ir->op.read_count[op];
     call->write_count = ir->op.write_count[op];
     for (uint32_t k = 0; k < call->read_count; k++)
-        call->read[k] = operand_of_view(run, rank, ir_read(ir, op, k));
+        call->read[k] = operand_of_view(run, rank, ir_read_view(ir, op, k));
     for (uint32_t k = 0; k < call->write_count; k++)
-        call->write[k] = operand_of_view(run, rank, ir_write(ir, op, k));
+        call->write[k] = operand_of_view(run, rank, ir_write_view(ir, op, k));
     if (call->routed_rows != NULL)
         set_routed_counts(call);
 }

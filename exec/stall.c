@@ -68,7 +68,7 @@ static struct wait_node explain_missing_member(struct stall_report *story, struc
              call = assignment->call_number[at.op];
     const char *name = run->ir->group[group].name;
     for (uint32_t i = 0; i < assignment->group_size[group]; i++) {
-        uint32_t peer = group_member(&run->ir->mesh, &run->ir->group[group], instance, i);
+        uint32_t peer = group_rank_of_member(&run->ir->mesh, &run->ir->group[group], instance, i);
         uint32_t op = find_nth_call(run, peer, group, call, barrier);
         if (op == IR_NONE) {
             append_sentence(story,

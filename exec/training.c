@@ -110,16 +110,16 @@ static enum status match_tensors(struct training *t, struct diag *diag)
             return diag_error(diag, at, STATUS_BAD_INPUT, "the model has no tensor '%s'",
                               want->name);
         bool block = want->name[base_name_length(want->name)] != '\0';
-        bool fits = block ? want->rows <= tensor->rows - want->first
-                          : want->rows == tensor->rows && want->first == 0;
+        bool fits = block ? want->rows <= tensor->rows - want->first_row
+                          : want->rows == tensor->rows && want->first_row == 0;
         if (!fits || tensor->cols != want->cols)
             return diag_error(diag, at, STATUS_BAD_INPUT,
                               "tensor '%s' is %" PRId64 " x %" PRId64 " here and %" PRId64
                               " x %" PRId64 " in the model",
                               want->name, want->rows, want->cols, tensor->rows, tensor->cols);
-        t->initial_values[0][i] = tensor->param + want->first * want->cols;
-        t->initial_values[1][i] = tensor->m + want->first * want->cols;
-        t->initial_values[2][i] = tensor->v + want->first * want->cols;
+        t->initial_values[0][i] = tensor->param + want->first_row * want->cols;
+        t->initial_values[1][i] = tensor->m + want->first_row * want->cols;
+        t->initial_values[2][i] = tensor->v + want->first_row * want->cols;
     }
     for (size_t n = 0; n < t->reference->tensor_count; n++) {
         const char *name = t->reference->tensors[n].name;
@@ -189,7 +189,7 @@ enum training_products training_find_products(const struct ir *ir,
         if (work->kind != WORK_MATMUL || work->matmul.scaling == SCALING_NONE ||
             ir->op.layer[op] == IR_NONE16)
             continue;
-        const uint8_t a = ir->buffer.dtype[ir_touched(ir, op, 0)];
+        const uint8_t a = ir->buffer.dtype[ir_touched_buffer(ir, op, 0)];
         const int64_t layer = ir->op.layer[op], scaling = work->matmul.scaling;
         any = true;
         products->first_layer = layer < products->first_layer ? layer : products->first_layer;
@@ -199,7 +199,7 @@ enum training_products training_find_products(const struct ir *ir,
             continue;
         }
         products->input_dtype = a;
-        products->weight_dtype = ir->buffer.dtype[ir_touched(ir, op, 1)];
+        products->weight_dtype = ir->buffer.dtype[ir_touched_buffer(ir, op, 1)];
         products->weight_scaling = (uint8_t)scaling;
         products->scaling = (uint8_t)(scaling == SCALING_BLOCK ? SCALING_VECTOR : scaling);
         const bool of_experts = work_row_groups(work) > 1;
@@ -278,7 +278,7 @@ static void draw_weights(void *context, const struct bindings_block *b)
                           hash_text(tensor->name, base_name_length(tensor->name))),
         .rows = b->rows,
         .cols = b->cols,
-        .first_element = (uint64_t)(tensor->first * tensor->cols) + b->tensor_offset,
+        .first_element = (uint64_t)(tensor->first_row * tensor->cols) + b->tensor_offset,
         .row_stride = b->row_stride,
         .centre = norm && !flat ? 1 : 0,
         .scale = (float)(deviation / DRAW_DEVIATION),
@@ -415,7 +415,7 @@ static struct reference_routing routing_of(const struct ir *ir)
             ir->op.layer[op] == ir->op.layer[first] && ir->op.micro[op] == ir->op.micro[first];
         units = ir->op.micro[op] >= units ? ir->op.micro[op] + 1u : units;
     }
-    ir_index_along(ir, 0, ir_axes_named(ir, "dp"), &size);
+    ir_index_along(ir, 0, ir_axis_mask_of_name(ir, "dp"), &size);
     routing.routes_by_subsequence = units > ir->global_batch / size / ir->micro_batch;
     routing.row_pieces = routing.row_pieces > 0 ? routing.row_pieces : 1;
     return routing;
@@ -454,7 +454,7 @@ enum dtype training_storage_dtype(const struct ir *ir)
     for (uint32_t op = 0; op < ir->op.count; op++)
         for (uint32_t k = ir->op.read_count[op];
              k < (uint32_t)ir->op.read_count[op] + ir->op.write_count[op]; k++) {
-            enum dtype dtype = (enum dtype)ir->buffer.dtype[ir_touched(ir, op, k)];
+            enum dtype dtype = (enum dtype)ir->buffer.dtype[ir_touched_buffer(ir, op, k)];
             if (number_significand_bits(dtype) > 0 &&
                 number_significand_bits(dtype) < number_significand_bits(coarsest))
                 coarsest = dtype;
@@ -487,7 +487,7 @@ enum status training_run_rounded_reference(const struct training *t, struct refe
 
 static bool reads_tokens(const struct ir *ir, uint32_t op)
 {
-    uint16_t binding = ir->buffer.binding[ir_read(ir, op, 0).buffer.i];
+    uint16_t binding = ir->buffer.binding[ir_read_view(ir, op, 0).buffer.i];
     return binding != IR_NONE16 && ir->binding[binding].kind == BINDING_TOKENS;
 }
 
@@ -502,7 +502,7 @@ int64_t training_vocab_rows(const struct ir *ir)
         int64_t part = work_part_group(work);
         int64_t end = work->embedding.first +
                       work->embedding.vocab *
-                          (part < 0 ? 1 : (int64_t)group_size(&ir->mesh, &ir->group[part]));
+                          (part < 0 ? 1 : (int64_t)group_rank_count(&ir->mesh, &ir->group[part]));
         vocab = end > vocab ? end : vocab;
     }
     for (uint32_t op = 0; op < ir->op.count; op++) { /* which the last part may not fill */

@@ -244,7 +244,7 @@ struct work {
         } opaque;
         struct {
             /* round: 1 + the round of a plan of tiles; 0: needed rows. backward: the round is one of the backward.
-             * what: enum plan_what. arrived: the rows of the second operand of TAKE_GATHER; 0: none arrive */
+             * what: enum plan_operand. arrived: the rows of the second operand of TAKE_GATHER; 0: none arrive */
             int64_t rows, to, parts, width, take, sequence, window, round, backward, what, arrived;
         } take_rows;
         struct {
@@ -393,10 +393,10 @@ double work_attention_pairs(const struct work *work);
 /* Returns the flops of an attention that computes `pairs` pairs. */
 double work_attention_flops(const struct work *work, double pairs);
 
-/* Returns the floating-point operations of the matrix products inside a piece of work; a multiply-add is 2. MATMUL: 2
- * m n k; ATTENTION: 2 (dim + vdim) per visible pair and head; its backward: 2 (3 dim + 2 vdim). Every
- * other kind counts 0, as in all published conventions: its time is that of its bytes, and its flops are below 1 % of
- * a layer's. Not to be called for attention with mask DOCUMENTS, whose pairs depend on the rank: use ir_op_flops()
+/* Returns the floating-point operations of the matrix products inside a piece of work; a multiply-add is 2. MATMUL: 2 m
+ * n k; ATTENTION: 2 (dim + vdim) per visible pair and head; its backward: 2 (3 dim + 2 vdim). Every other kind counts
+ * 0, as in all published conventions: its time is that of its bytes, and its flops are below 1 % of a layer's. Not to
+ * be called for attention with mask DOCUMENTS, whose pairs depend on the rank: use ir_work_flops_on_rank()
  * (schedule/ir/visible.h). */
 double work_flops(const struct work *work);
 /* Returns the bytes read from and written to device memory (host memory for ops on the host) when each operand is read

@@ -185,7 +185,7 @@ static void try_request(void *context, size_t job, void *result)
 /* Returns how many perturbed requests are predicted at most, by OPS_MAX and TRIES_MIN. */
 static size_t max_tries(const struct prediction *base)
 {
-    size_t ops = repeats_ops(&base->ir.repeats, REPEATS_ALL_ROLES, base->ir.op.count),
+    size_t ops = repeats_whole_op_count(&base->ir.repeats, REPEATS_ALL_ROLES, base->ir.op.count),
            tries = OPS_MAX / (ops + 1);
     return tries > TRIES_MIN ? tries : TRIES_MIN;
 }
@@ -196,8 +196,8 @@ struct bounded_option {
     double lower_bound;
 };
 
-/* Returns a lower bound for the perturbed request: seconds of its step, or bytes of a GPU with trials->asks_only_verdicts; a
- * negative number if the request is refused. */
+/* Returns a lower bound for the perturbed request: seconds of its step, or bytes of a GPU with
+ * trials->asks_only_verdicts; a negative number if the request is refused. */
 static double lower_bound_of(const struct trials *trials,
                              const struct alternative_option *perturbation)
 {

@@ -17,13 +17,13 @@ static int64_t window_of_all_layers(const struct transformer *t)
 static void add_tile_rows(double *rows, const struct document_list *list, uint32_t ranks,
                           int64_t window, const struct row_bytes *bytes)
 {
-    struct core_plan plan = {.ranks = ranks, .window = window};
+    struct core_plan plan = {.rank_count = ranks, .window_tokens = window};
     struct coverage_load *load = heap_alloc(ranks, sizeof *load);
-    core_plan_add(&plan, list);
-    coverage_loads(&plan, 0, load);
+    core_plan_add_sequence(&plan, list);
+    coverage_find_loads(&plan, 0, load);
     for (uint32_t r = 0; r < ranks; r++)
-        rows[r] += (double)load[r].keys +
-                   (double)load[r].queries * (bytes->query + bytes->result) / bytes->key;
+        rows[r] += (double)load[r].received_keys +
+                   (double)load[r].received_queries * (bytes->query + bytes->result) / bytes->key;
     free(load);
     core_plan_release(&plan);
 }
@@ -37,24 +37,24 @@ static void add_sequence_rows(struct attention_division *division, double *rows,
     const double own = (double)layout->tokens / layout->cp,
                  element = (double)dtype_bytes((enum dtype)c->dtype);
     const int64_t window = window_of_all_layers(c->model);
-    const struct row_bytes bytes = row_bytes_of(c->model, element);
+    const struct row_bytes bytes = row_bytes_of_layer(c->model, element);
     struct needed_tokens needed = {0};
     double pairs = 0;
-    for (uint32_t i = 0; i < list->count; i++) {
-        int64_t length = list->end[i] - document_begin(list, i);
+    for (uint32_t i = 0; i < list->document_count; i++) {
+        int64_t length = list->document_end[i] - document_begin(list, i);
         pairs += attention_piece_pairs(&(struct attention_piece){
             .query_count = length, .key_count = length, .window = window});
     }
     for (uint32_t r = 0; list->tiles == NULL && r < layout->cp; r++) {
         if (c->rotation == ROTATE_NEEDED_ROWS)
-            needed_find(&needed, layout, list, r, window);
-        rows[r] +=
-            c->rotation == ROTATE_NEEDED_ROWS ? (double)needed.rows : (double)layout->tokens - own;
+            needed_find_tokens(&needed, layout, list, r, window);
+        rows[r] += c->rotation == ROTATE_NEEDED_ROWS ? (double)needed.row_count
+                                                     : (double)layout->tokens - own;
     }
     division->mean_rows_lower_bound +=
-        coverage_least_keys(list, window, layout->cp, pairs).all_ranks / layout->cp;
+        coverage_fewest_keys(list, window, layout->cp, pairs).all_ranks / layout->cp;
     division->most_rows_lower_bound +=
-        coverage_least_bytes(pairs, layout->cp, own, &bytes, true) / bytes.key;
+        coverage_fewest_bytes(pairs, layout->cp, own, &bytes, true) / bytes.key;
     needed_release(&needed);
     if (list->tiles != NULL)
         add_tile_rows(rows, list, layout->cp, window, &bytes);
@@ -65,9 +65,9 @@ bool attention_division(struct attention_division *division, const struct predic
     const struct ir *ir = &p->ir;
     *division = (struct attention_division){0};
     if (!p->has_choices || ir->layout.cp <= 1 || ir->layout.kind == LAYOUT_RANK_ORDINAL ||
-        ir->documents.sequences == 0 || visible_why_unfit(ir) != NULL)
+        ir->documents.sequence_count == 0 || visible_why_unfit(ir) != NULL)
         return false;
-    const uint32_t replicas = ir_replicas(ir);
+    const uint32_t replicas = ir_replica_count(ir);
     const int64_t sequences = ir->global_batch / replicas;
     const double own = (double)ir->layout.tokens / ir->layout.cp * (double)sequences;
     double *rows = heap_alloc(ir->layout.cp, sizeof *rows);
@@ -77,7 +77,7 @@ bool attention_division(struct attention_division *division, const struct predic
             rows[r] = 0;
         for (int64_t s = 0; s < sequences; s++)
             add_sequence_rows(&one, rows, p,
-                              documents_of(&ir->documents, (uint32_t)(d * sequences + s)));
+                              documents_of_sequence(&ir->documents, (uint32_t)(d * sequences + s)));
         for (uint32_t r = 0; r < ir->layout.cp; r++) {
             division->mean_rows_received += rows[r] / own / ir->layout.cp / replicas;
             division->most_rows_received = fmax(division->most_rows_received, rows[r] / own);
@@ -87,7 +87,7 @@ bool attention_division(struct attention_division *division, const struct predic
             fmax(division->most_rows_lower_bound, one.most_rows_lower_bound / own);
     }
     free(rows);
-    division->pairs_over_mean = visible_find_fullest(ir).over_mean;
+    division->pairs_over_mean = visible_find_fullest(ir).pairs_over_mean;
     if (p->even_step_s > 0)
         division->step_over_even_step = (p->sim.step_s - p->jitter_s) / p->even_step_s;
     return true;

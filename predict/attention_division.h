@@ -10,9 +10,10 @@ struct attention_division {
     /* received by ranks on average, and by the rank that receives the most; a query that travels counts by its bytes
      * and those of its result */
     double mean_rows_received, most_rows_received;
-    /* a lower bound of mean_rows_received in any division that leaves queries where they are (coverage_least_keys()) */
+    /* a lower bound of mean_rows_received in any division that leaves queries where they are (coverage_fewest_keys())
+     */
     double mean_rows_lower_bound;
-    /* a lower bound of most_rows_received in any division (coverage_least_bytes()) */
+    /* a lower bound of most_rows_received in any division (coverage_fewest_bytes()) */
     double most_rows_lower_bound;
     /* The step over the same one in which all ranks see the mean of pairs and none waits for keys and values; 0:
      * unknown, since all ranks were taken as the fullest. */

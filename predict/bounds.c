@@ -31,8 +31,8 @@ static double attention_flop_per_s(const struct device_cost *cost, const struct 
     return most > 0 ? most : cost->device_peak_flop_per_s;
 }
 
-/* Rates at which a device takes the least time: product_s seconds for each flop of a product, and attention_s_per_flop seconds
- * for each flop of attention's forward, which includes its backward of 2.5 times the flops. If whole layers are
+/* Rates at which a device takes the least time: product_s seconds for each flop of a product, and attention_s_per_flop
+ * seconds for each flop of attention's forward, which includes its backward of 2.5 times the flops. If whole layers are
  * recomputed (`full`, `offload`), attention's forward counts twice. No other recomputation counts, since a framework
  * could leave some of it out. */
 struct least_rates {
@@ -53,7 +53,8 @@ static struct least_rates least_rates_of(const struct setup *setup, const struct
 }
 
 /* Returns the seconds that one device takes for tokens [0, end) of a sequence in all layers, forward and backward.
- * Products count three times their forward, those of frozen weights twice. `seen` is the number of flops of attention's forward in each layer. */
+ * Products count three times their forward, those of frozen weights twice. `seen` is the number of flops of attention's
+ * forward in each layer. */
 static double layers_compute_s(const struct choices *c, const struct least_rates *rates,
                                int64_t end, double seen)
 {
@@ -82,14 +83,14 @@ static double bound_of_layers_s(const struct choices *c, double all_s, double he
      * before it; when it ends, those stages still run that unit's backward, since the first subsequence of every
      * micro-batch is the first in the forward and the last in the backward. With packed documents, attention of that
      * subsequence is not counted, since it may have hardly any pairs. */
-    struct layer_range last = pipeline_layers(c, c->pp - 1);
+    struct layer_range last = pipeline_layers_of_chunk(c, c->pp - 1);
     double share = (double)(last.end - last.first) / (double)c->model->layers;
     return (all_s * share + head + first_s * (1 - share)) * c->pp / ranks;
 }
 
 static double first_and_last_unit_s(const struct choices *c, const struct least_rates *rates)
 {
-    int64_t end = pipeline_prefix(c, 1);
+    int64_t end = pipeline_tokens_before(c, 1);
     double seen = c->documents == NULL ? transformer_visible_attention_flops(c->model, end) : 0;
     return (double)c->micro_batch * (double)c->dp * layers_compute_s(c, rates, end, seen);
 }
@@ -219,8 +220,8 @@ static double offloaded_share(const struct choices *c, uint32_t i, double bytes)
     if (c->activations != CHOICE_ACTIVATIONS_RATIO || (i + 1 == n && c->accumulation == 1))
         return 0;
     return c->offload_hidden_bytes_of != NULL
-               ? ratio_hidden(bytes, c->offload_hidden_bytes_of[(i + 1) % n])
-           : c->offload_hidden_bytes > 0 ? ratio_hidden(bytes, c->offload_hidden_bytes)
+               ? ratio_of_hidden_bytes(bytes, c->offload_hidden_bytes_of[(i + 1) % n])
+           : c->offload_hidden_bytes > 0 ? ratio_of_hidden_bytes(bytes, c->offload_hidden_bytes)
                                          : c->offload_ratio;
 }
 
@@ -230,7 +231,7 @@ static double offloaded_share(const struct choices *c, uint32_t i, double bytes)
  * subsequence. With an activations choice other than `keep` and `ratio`, only keys and values are counted. */
 static struct sequence_bytes subsequence_bytes(const struct choices *c)
 {
-    struct layer_range last = pipeline_layers(c, c->pp - 1);
+    struct layer_range last = pipeline_layers_of_chunk(c, c->pp - 1);
     double layers = (double)(last.end - last.first), grain = (double)c->profile->offload_grain;
     struct transformer share = tensor_share_of_model(c->model, c->tp, 1);
     double width = (double)(transformer_kv_width(&share) + transformer_v_width(&share));
@@ -241,7 +242,7 @@ static struct sequence_bytes subsequence_bytes(const struct choices *c)
         return kept;
     find_saved_bytes_per_token(&of_token, c);
     for (uint32_t i = 0; i < c->subsequences; i++) {
-        double tokens = (double)(pipeline_prefix(c, i + 1) - pipeline_prefix(c, i));
+        double tokens = (double)(pipeline_tokens_before(c, i + 1) - pipeline_tokens_before(c, i));
         double bytes = layers * saved_bytes_of_tokens(&of_token, tokens, 0);
         double leaves = offloaded_share(c, i, bytes);
         kept.device_bytes += fmax(0, (1 - leaves) * bytes - (leaves > 0 ? grain : 0));

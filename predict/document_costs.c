@@ -7,9 +7,9 @@
 /* Returns the first rank of each place, on the heap. */
 static uint32_t *first_rank_of_places(const struct ir *ir)
 {
-    uint32_t places = ir_places(ir), *rank = heap_alloc(places, sizeof *rank);
-    for (uint32_t r = mesh_ranks(&ir->mesh); r-- > 0;)
-        rank[ir_place_of(ir, r)] = r;
+    uint32_t places = ir_place_count(ir), *rank = heap_alloc(places, sizeof *rank);
+    for (uint32_t r = mesh_rank_count(&ir->mesh); r-- > 0;)
+        rank[ir_place_of_rank(ir, r)] = r;
     return rank;
 }
 
@@ -19,7 +19,7 @@ double document_cost_s(const struct ir *ir, const struct work *work, uint32_t ra
     struct visible_pieces pieces = {0};
     /* the peak is that of the cluster file, which may differ from that of the cost file */
     if (cost->is_ideal)
-        return ir_op_flops(ir, work, rank) / options->peak_flop_per_s;
+        return ir_work_flops_on_rank(ir, work, rank) / options->peak_flop_per_s;
     visible_pieces(ir, work, rank, &pieces);
     double seconds = options->slowdown * cost_document_attention_s(cost, options->impl, work,
                                                                    pieces.piece, pieces.count);
@@ -39,7 +39,7 @@ double **document_costs_by_place(const struct ir *ir, const struct device_cost *
         if (seconds == NULL) {
             seconds = heap_zalloc(ir->shape_count, sizeof *seconds);
             rank = first_rank_of_places(ir);
-            places = ir_places(ir);
+            places = ir_place_count(ir);
         }
         seconds[s] = heap_alloc(places, sizeof **seconds);
         for (uint32_t p = 0; p < places; p++)
@@ -128,7 +128,7 @@ static bool set_counterparts_to_mean(double **even, const double *const *seconds
 
 double **document_costs_of_mean(const struct ir *ir, const double *const *seconds)
 {
-    uint32_t places = ir_places(ir), count = 0;
+    uint32_t places = ir_place_count(ir), count = 0;
     struct document_shape *row = heap_alloc(ir->shape_count + 1u, sizeof *row);
     bool *runs = shapes_run_by_places(ir, seconds, places), differs = false;
     double **even = heap_zalloc(ir->shape_count + 1u, sizeof *even);
@@ -177,7 +177,7 @@ static double *attention_s_of_units(const struct ir *ir, const double *const *se
         if (own == NULL || unit == IR_NONE16)
             continue;
         size_t row = guard == IR_NONE16 ? ir->guard_count : guard;
-        uint32_t times = repeats_times(&ir->repeats, op);
+        uint32_t times = repeats_occurrences(&ir->repeats, op);
         for (uint32_t p = 0; p < places; p++)
             if (passes[row * places + p])
                 sum[(size_t)unit * places + p] += times * own[p];
@@ -197,7 +197,7 @@ static uint32_t unit_count(const struct ir *ir)
 
 struct document_lateness document_lateness(const struct ir *ir, const double *const *seconds)
 {
-    uint32_t places = ir_places(ir), units = unit_count(ir), most = 0;
+    uint32_t places = ir_place_count(ir), units = unit_count(ir), most = 0;
     double *sum = attention_s_of_units(ir, seconds, places, units), worst_s = 0, mean_s = 0;
     uint32_t *late = heap_zalloc(places, sizeof *late), *rank = first_rank_of_places(ir);
     for (uint32_t u = 0; u < units; u++) {
@@ -215,7 +215,7 @@ struct document_lateness document_lateness(const struct ir *ir, const double *co
     for (uint32_t p = 0; p < places; p++)
         most = late[p] > late[most] ? p : most;
     /* the units that the short list leaves out are like those that it has, with the same slowest rank */
-    uint32_t copies = ir->repeats.of_units ? ir->repeats.copies : 0;
+    uint32_t copies = ir->repeats.iterations_are_units ? ir->repeats.copies_per_gap : 0;
     struct document_lateness lateness = {0};
     if (late[most] > 0)
         lateness = (struct document_lateness){.latest_rank = rank[most],
@@ -239,15 +239,15 @@ double document_visible_flops(const struct documents *d, const struct transforme
                               int64_t seq)
 {
     double whole = transformer_visible_attention_flops(model, seq), seen = 0;
-    if (d == NULL || d->sequences == 0)
+    if (d == NULL || d->sequence_count == 0)
         return whole;
     double *of_list = heap_zalloc(d->list_count + 1u, sizeof *of_list);
     for (uint32_t l = 0; l < d->list_count; l++)
-        for (uint32_t i = 0; i < d->list[l].count; i++)
+        for (uint32_t i = 0; i < d->list[l].document_count; i++)
             of_list[l] += transformer_visible_attention_flops(
-                model, d->list[l].end[i] - document_begin(&d->list[l], i));
-    for (uint32_t s = 0; s < d->sequences; s++)
-        seen += d->list_of[s] == DOCUMENTS_NONE ? whole : of_list[d->list_of[s]];
+                model, d->list[l].document_end[i] - document_begin(&d->list[l], i));
+    for (uint32_t s = 0; s < d->sequence_count; s++)
+        seen += d->list_of_sequence[s] == DOCUMENTS_NONE ? whole : of_list[d->list_of_sequence[s]];
     free(of_list);
-    return seen / d->sequences;
+    return seen / d->sequence_count;
 }

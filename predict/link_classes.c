@@ -60,12 +60,12 @@ static void find_reach(const struct ir *ir, const struct cluster *cluster, uint3
                        bool *within, bool *between)
 {
     const struct group *g = &ir->group[group];
-    uint32_t size = group_size(&ir->mesh, g), instances = group_instances(&ir->mesh, g);
+    uint32_t size = group_rank_count(&ir->mesh, g), instances = group_instance_count(&ir->mesh, g);
     int64_t per_domain = cluster->gpus_per_node * cluster->domain_nodes;
     for (uint32_t k = 0; k < instances && !(*within && *between); k++)
         for (uint32_t i = 0; i + 1 < size; i++) {
-            uint32_t one = group_member(&ir->mesh, g, k, i);
-            uint32_t next = group_member(&ir->mesh, g, k, i + 1);
+            uint32_t one = group_rank_of_member(&ir->mesh, g, k, i);
+            uint32_t next = group_rank_of_member(&ir->mesh, g, k, i + 1);
             *within |= one / per_domain == next / per_domain;
             *between |= one / per_domain != next / per_domain;
         }

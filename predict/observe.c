@@ -316,10 +316,10 @@ static int compare_observations(const void *left, const void *right)
 static uint16_t node_count_of_group(const struct prediction *p, const struct group *group)
 {
     const struct mesh *mesh = &p->ir.mesh;
-    uint32_t size = group_size(mesh, group), nodes = 0;
+    uint32_t size = group_rank_count(mesh, group), nodes = 0;
     int64_t per_node = p->setup->cluster.gpus_per_node, last = -1;
     for (uint32_t i = 0; i < size; i++) {
-        int64_t node = group_member(mesh, group, 0, i) / per_node;
+        int64_t node = group_rank_of_member(mesh, group, 0, i) / per_node;
         nodes += node != last;
         last = node;
     }
@@ -363,7 +363,7 @@ static bool fill_point_of_shape(struct point *point, const struct prediction *p,
         const struct group *group = &p->ir.group[work_comm_group(work)];
         point->nodes = node_count_of_group(p, group);
         point->loopback = p->setup->cluster.fabric.kind == FABRIC_LOOPBACK;
-        point->work.p[0] = group_size(&p->ir.mesh, group);
+        point->work.p[0] = group_rank_count(&p->ir.mesh, group);
     }
     return chain[work->kind].bytes_per_element == 0;
 }

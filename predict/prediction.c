@@ -55,24 +55,25 @@ const struct sim_peak *prediction_device_peak(const struct prediction *p)
 struct prediction_short_list prediction_short_list(const struct prediction *p)
 {
     const struct repeats *r = &p->ir.repeats;
-    if (r->copies == 0)
+    if (r->copies_per_gap == 0)
         return (struct prediction_short_list){0};
-    int64_t all = r->of_units ? p->choices.accumulation : p->choices.model->layers;
-    return (struct prediction_short_list){.loop = r->of_units ? "micro-batches" : "layers",
-                                          .simulated_iterations =
-                                              all - (int64_t)r->copies * r->layers,
-                                          .all_iterations = all};
+    int64_t all = r->iterations_are_units ? p->choices.accumulation : p->choices.model->layers;
+    return (struct prediction_short_list){
+        .loop = r->iterations_are_units ? "micro-batches" : "layers",
+        .simulated_iterations = all - (int64_t)r->copies_per_gap * r->layers_per_period,
+        .all_iterations = all};
 }
 
 struct prediction_op prediction_op(const struct prediction *p, uint32_t op)
 {
     const struct repeats *r = &p->ir.repeats;
     uint16_t layer = p->ir.op.layer[op];
-    bool later =
-        r->copies > 0 && !r->of_units && layer != IR_NONE16 && layer / r->layers >= r->first_copied;
+    bool later = r->copies_per_gap > 0 && !r->iterations_are_units && layer != IR_NONE16 &&
+                 layer / r->layers_per_period >= r->first_copied;
     return (struct prediction_op){
         .id = repeats_whole_id(r, op),
-        .layer = later ? (uint16_t)(layer + r->copies * (uint32_t)r->layers) : layer};
+        .layer =
+            later ? (uint16_t)(layer + r->copies_per_gap * (uint32_t)r->layers_per_period) : layer};
 }
 
 int64_t prediction_sequences(const struct prediction *p)
@@ -82,7 +83,8 @@ int64_t prediction_sequences(const struct prediction *p)
 
 double prediction_gpus(const struct prediction *p)
 {
-    return p->setup->cluster.fabric.kind == FABRIC_LOOPBACK ? 1 : (double)mesh_ranks(&p->ir.mesh);
+    return p->setup->cluster.fabric.kind == FABRIC_LOOPBACK ? 1
+                                                            : (double)mesh_rank_count(&p->ir.mesh);
 }
 
 double prediction_tokens(const struct prediction *p)

@@ -31,7 +31,7 @@ enum { LONG_LIST = 10000, LONG_TO_SIMULATE = 200000 };
  * list. */
 static bool build_short_list(struct prediction *p, size_t length)
 {
-    if (p->question.whole_list || step_ops_at_most(&p->choices) < LONG_LIST)
+    if (p->question.whole_list || step_max_ops(&p->choices) < LONG_LIST)
         return false;
     for (p->short_list_length = length; p->short_list_length < ARRAY_LEN(short_list_lengths);
          p->short_list_length++)
@@ -60,6 +60,6 @@ enum status prediction_build_longer(struct prediction *p, bool whole, struct dia
 
 bool prediction_is_simulated_short(const struct prediction *p)
 {
-    return p->ir.repeats.copies == 0 ||
-           (!p->question.is_exact && step_ops_at_most(&p->choices) >= LONG_TO_SIMULATE);
+    return p->ir.repeats.copies_per_gap == 0 ||
+           (!p->question.is_exact && step_max_ops(&p->choices) >= LONG_TO_SIMULATE);
 }

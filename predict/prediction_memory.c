@@ -77,12 +77,13 @@ static void judge_memory(struct prediction *p)
     v->cache_bytes = v->is_by_reserved ? p->reserved.bytes[RESERVED_CACHE] : 0;
     v->nccl_bytes = v->is_by_reserved ? p->reserved.bytes[RESERVED_NCCL] : 0;
 
-    uint64_t ranks = mesh_ranks(&p->ir.mesh), on_node = (uint64_t)cluster->gpus_per_node;
+    uint64_t ranks = mesh_rank_count(&p->ir.mesh), on_node = (uint64_t)cluster->gpus_per_node;
     if (ranks < on_node)
         on_node = ranks;
     v->needed_bytes[LIMIT_HOST] =
-        on_node * ((v->is_by_reserved ? p->reserved.pinned : p->ir.planned_bytes[MEMORY_PINNED]) +
-                   p->ir.planned_bytes[MEMORY_PAGEABLE]);
+        on_node *
+        ((v->is_by_reserved ? p->reserved.pinned_bytes : p->ir.planned_bytes[MEMORY_PINNED]) +
+         p->ir.planned_bytes[MEMORY_PAGEABLE]);
     v->available_bytes[LIMIT_HOST] =
         round_to_bytes(cluster->host.memory_bytes - cluster->host.reserved_bytes);
     v->limiting_memory = verdict_needed_share(v, LIMIT_HOST) > verdict_needed_share(v, LIMIT_DEVICE)
@@ -95,7 +96,7 @@ static void judge_memory(struct prediction *p)
 
 static enum status check_rank_count(const struct prediction *p, const char *name, struct diag *diag)
 {
-    uint32_t ranks = mesh_ranks(&p->ir.mesh);
+    uint32_t ranks = mesh_rank_count(&p->ir.mesh);
     if ((int64_t)ranks <= p->setup->cluster.gpus)
         return STATUS_OK;
     return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
@@ -108,7 +109,7 @@ static enum status check_rank_count(const struct prediction *p, const char *name
 static enum status check_world_size(const struct prediction *p, const char *name, struct diag *diag)
 {
     const struct cluster *cluster = &p->setup->cluster;
-    const uint32_t ranks = mesh_ranks(&p->ir.mesh);
+    const uint32_t ranks = mesh_rank_count(&p->ir.mesh);
     if ((int64_t)ranks == cluster->gpus)
         return STATUS_OK;
     return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
@@ -121,19 +122,19 @@ static enum status check_world_size(const struct prediction *p, const char *name
 
 static void replay_allocator(struct prediction *p)
 {
-    struct reserved_held held = {.how.late_moments = prediction_is_recorded(p)};
+    struct reserved_options held = {.replay.late_moments = prediction_is_recorded(p)};
     if (p->has_choices) {
-        held.how.late_moments = p->choices.profile->moments_allocated_in_step;
+        held.replay.late_moments = p->choices.profile->moments_allocated_in_step;
         /* DeepSpeed's ZeRO-1 and ZeRO-2, which Trainer runs too, have flat tensors */
-        held.how.tensors_apart = p->choices.profile->tensors_allocated_singly &&
-                                 p->choices.weights != CHOICE_WEIGHTS_ZERO1 &&
-                                 p->choices.weights != CHOICE_WEIGHTS_ZERO2;
+        held.replay.tensors_apart = p->choices.profile->tensors_allocated_singly &&
+                                    p->choices.weights != CHOICE_WEIGHTS_ZERO1 &&
+                                    p->choices.weights != CHOICE_WEIGHTS_ZERO2;
         held.expandable = p->choices.profile->expandable_segments;
         held.weights_gathered_apart = p->choices.profile->gathers_in_own_pool;
-        held.buckets = (uint64_t)step_bucket_bytes(&p->choices);
-        step_rotary_tables(&p->choices, held.table);
+        held.bucket_bytes = (uint64_t)step_bucket_bytes(&p->choices);
+        step_rotary_tables(&p->choices, held.table_bytes);
     }
-    reserved_make(&p->reserved, &p->ir, &p->setup->cluster, p->setup->request.sm, held);
+    reserved_compute(&p->reserved, &p->ir, &p->setup->cluster, p->setup->request.sm, held);
 }
 
 /* the longest sequence, in tokens, of the published steps with experts that predictions were compared with; longer ones
@@ -146,10 +147,10 @@ static double dropped_share(const struct ir *ir, const struct choices *c)
     struct routing routing = ir->routing;
     const int64_t rows = c->seq / c->cp / c->hp / c->row_ranks * c->micro_batch;
     double kept = 0, copies = 0;
-    routing.capacity.pad = 0;
-    for (uint32_t l = 0; l < routing.layers && c->expert_capacity.factor > 0; l++)
+    routing.capacity.pads = 0;
+    for (uint32_t l = 0; l < routing.layers && c->expert_capacity.factor_millionths > 0; l++)
         if (transformer_layer_has_experts(c->model, l)) {
-            kept += (double)routing_kept(&routing, routing.list_of[l], rows);
+            kept += (double)routing_kept_rows(&routing, routing.list_of_layer[l], rows);
             copies += (double)(rows * routing.copies);
         }
     return copies > 0 ? 1 - kept / copies : 0;
@@ -166,7 +167,7 @@ static void note_experts(struct diag *note, const struct ir *ir, const struct ch
         snprintf(drops, sizeof drops,
                  "; experts drop %.2g %% of the copies of tokens, which MFU counts as computed",
                  100 * dropped);
-    else if (c->expert_capacity.factor > 0)
+    else if (c->expert_capacity.factor_millionths > 0)
         snprintf(drops, sizeof drops,
                  "; no expert has more copies than its capacity, so none is dropped");
     diag_note(
@@ -240,7 +241,7 @@ enum status prediction_memory(struct prediction *p, const struct prediction_ques
             status = build_schedule(p, true, diag);
     }
     if (status == STATUS_OK && note != NULL && shared->count > 0 &&
-        !pipeline_of(&p->choices)->is_multiplexed)
+        !pipeline_of_choices(&p->choices)->is_multiplexed)
         diag_note(note, (struct loc){0},
                   shared->count > 1
                       ? "pipeline stages share no subsequence: the faster splits do not fit in "

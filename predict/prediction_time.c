@@ -25,7 +25,8 @@ static void find_extrapolated_shapes(struct prediction *p, const struct shape_co
         if (p->ir.stream_count == 0 ||
             p->ir.stream[p->ir.op.stream[op]].stream_class != STREAM_COMPUTE)
             continue;
-        double seconds = costs->work_s[p->ir.op.shape[op]] * repeats_times(&p->ir.repeats, op);
+        double seconds =
+            costs->work_s[p->ir.op.shape[op]] * repeats_occurrences(&p->ir.repeats, op);
         spent[p->ir.op.shape[op]] += seconds;
         all += seconds;
     }
@@ -68,7 +69,7 @@ static void sum_products(struct prediction *p, const struct shape_costs *costs)
     for (uint32_t op = class->op_begin; op < class->op_begin + class->op_count; op++) {
         const uint32_t shape = p->ir.op.shape[op];
         struct work wide = work_priced_as(&p->ir.shape[shape]);
-        const double times = repeats_times(&p->ir.repeats, op);
+        const double times = repeats_occurrences(&p->ir.repeats, op);
         if (wide.kind == WORK_QUANTISE)
             p->products.casts_s += times * costs->work_s[shape];
         if (wide.kind != WORK_MATMUL || wide.matmul.scaling == SCALING_NONE)
@@ -123,13 +124,13 @@ static enum status attribute_document_waits(struct prediction *p, const struct s
     *stands = status == STATUS_OK && !even.is_unsteady;
     if (*stands) {
         waterfall_make(&waterfall, &p->ir, &even, peak, 0);
-        *stands = p->ir.repeats.copies == 0 || waterfall_adds_up(&waterfall);
+        *stands = p->ir.repeats.copies_per_gap == 0 || waterfall_adds_up(&waterfall);
         waterfall_attribute_documents(&p->waterfall, &waterfall);
         p->even_step_s = even.step_s - waterfall.cause_s[CAUSE_RING];
     }
     if (*stands && p->ir.role_count > 1) {
         stages_make(&stages, &p->ir, &even, peak);
-        *stands = p->ir.repeats.copies == 0 || stages_add_up(&stages);
+        *stands = p->ir.repeats.copies_per_gap == 0 || stages_add_up(&stages);
         stages_attribute_documents(&p->stages, &stages, &p->sim);
     }
     stages_release(&stages);
@@ -170,14 +171,15 @@ static enum status simulate(struct prediction *p, struct shape_costs *costs, boo
     p->checkpoints_cost_host = costs->has_checkpoint_costs;
     struct waterfall_peak peak = {.flop_per_s = p->setup->cluster.device.peak_flop_per_s};
     if (p->has_choices) /* repeated products count here as they do in MFU and HFU */
-        step_repeated_products(&p->choices, &peak.layers_repeated_share, &peak.head_repeated_share);
+        step_redundant_product_shares(&p->choices, &peak.layers_repeated_share,
+                                      &peak.head_repeated_share);
     waterfall_make(&p->waterfall, &p->ir, &p->sim, peak, 0);
     if (p->ir.role_count > 1)
         stages_make(&p->stages, &p->ir, &p->sim, peak);
-    if (p->ir.repeats.copies > 0)
+    if (p->ir.repeats.copies_per_gap > 0)
         *stands = waterfall_adds_up(&p->waterfall) && stages_add_up(&p->stages);
     if (*stands && !p->question.skip_causes && costs->work_s_by_place != NULL &&
-        p->ir.documents.sequences > 0)
+        p->ir.documents.sequence_count > 0)
         status = attribute_document_waits(p, costs, &options, peak, stands, diag);
     return status;
 }
@@ -236,7 +238,7 @@ enum status prediction_without_kernels(struct sim_result *sim, const struct pred
 static uint32_t first_rank(const struct ir *ir, uint32_t role)
 {
     uint32_t rank = 0;
-    while (!role_has(&ir->mesh, &ir->role[role], rank))
+    while (!role_has_rank(&ir->mesh, &ir->role[role], rank))
         rank++;
     return rank;
 }
@@ -254,16 +256,17 @@ static struct role_bound bound_of_role(const struct prediction *p, const struct 
     const struct ir *ir = &p->ir;
     struct role_bound bound = {0};
     uint32_t rank = first_rank(ir, r);
-    uint32_t place = costs->work_s_by_place != NULL ? ir_place_of(ir, rank) : 0;
-    uint32_t last =
-        p->choices.subsequences > 0 ? pipeline_units(&p->choices) - p->choices.subsequences : 0;
-    last -= ir->repeats.of_units ? ir->repeats.copies : 0;
+    uint32_t place = costs->work_s_by_place != NULL ? ir_place_of_rank(ir, rank) : 0;
+    uint32_t last = p->choices.subsequences > 0
+                        ? pipeline_unit_count(&p->choices) - p->choices.subsequences
+                        : 0;
+    last -= ir->repeats.iterations_are_units ? ir->repeats.copies_per_gap : 0;
     for (uint32_t op = ir->role[r].op_begin; op < ir->role[r].op_begin + ir->role[r].op_count;
          op++) {
         uint32_t shape = ir->op.shape[op];
         uint16_t guard = ir->op.guard[op], unit = ir->op.micro[op];
         uint8_t phase = ir->op.phase[op];
-        uint32_t times = repeats_times(&ir->repeats, op);
+        uint32_t times = repeats_occurrences(&ir->repeats, op);
         double work_s =
             times * (costs->work_s_by_place != NULL && costs->work_s_by_place[shape] != NULL
                          ? costs->work_s_by_place[shape][place]

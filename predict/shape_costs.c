@@ -25,7 +25,7 @@ void shape_costs_release(struct shape_costs *costs)
 /* Returns how many ranks work on one node. */
 static double ranks_per_node(const struct prediction *p)
 {
-    int64_t ranks = mesh_ranks(&p->ir.mesh), gpus = p->setup->cluster.gpus_per_node;
+    int64_t ranks = mesh_rank_count(&p->ir.mesh), gpus = p->setup->cluster.gpus_per_node;
     return (double)(ranks < gpus ? ranks : gpus);
 }
 
@@ -89,7 +89,7 @@ static void add_tensor_list_host_s(const struct prediction *p, struct shape_cost
         const struct work *work = &p->ir.shape[i];
         uint32_t tensors = 0;
         if (work->kind == WORK_ALL_TO_ALL)
-            tensors = group_size(&p->ir.mesh, &p->ir.group[work->collective.group]);
+            tensors = group_rank_count(&p->ir.mesh, &p->ir.group[work->collective.group]);
         if (work->kind == WORK_ALL_TO_ALL || work->kind == WORK_SHIFT)
             costs->issue_s[i] += call_s + tensors * each_s;
     }
@@ -142,7 +142,7 @@ static double memory_bound_ratio(const struct prediction *p, const struct device
             uint32_t op = ir->role[r].op_begin + k;
             if (ir->stream[ir->op.stream[op]].stream_class != STREAM_COMPUTE)
                 continue;
-            double all_s = seconds[ir->op.shape[op]] * repeats_times(&ir->repeats, op);
+            double all_s = seconds[ir->op.shape[op]] * repeats_occurrences(&ir->repeats, op);
             if (is_tensor_work(ir_work(ir, op)))
                 tensor_s += all_s;
             else
@@ -212,7 +212,7 @@ void shape_costs_make(struct shape_costs *costs, const struct prediction *p)
     struct visible_fullest fullest = {0};
     if (!p->question.is_exact && uniform_takes_fullest(&p->ir, p->setup->uniform_above_ranks)) {
         fullest = visible_find_fullest(&p->ir);
-        costs->fullest_pairs_over_mean = fullest.over_mean;
+        costs->fullest_pairs_over_mean = fullest.pairs_over_mean;
     } else
         costs->work_s_by_place = document_costs_by_place(&p->ir, cost, &options);
     for (uint32_t i = 0; i < p->ir.shape_count; i++) {
@@ -220,7 +220,7 @@ void shape_costs_make(struct shape_costs *costs, const struct prediction *p)
         bool by_place = work_has_documents(work);
         if (by_place)
             costs->work_s[i] = costs->work_s_by_place != NULL
-                                   ? costs->work_s_by_place[i][ir_place_of(&p->ir, 0)]
+                                   ? costs->work_s_by_place[i][ir_place_of_rank(&p->ir, 0)]
                                    : document_cost_s(&p->ir, work, fullest.rank, cost, &options);
         /* the peak is that of the cluster file, which may differ from that of the cost file */
         if (cost->is_ideal) {

@@ -137,7 +137,7 @@ static bool step_ignores_part(const struct prediction *p, const struct setup *mo
                               enum spread_part part)
 {
     const struct cluster *cluster = &p->setup->cluster;
-    bool alone = mesh_ranks(&p->ir.mesh) == 1;
+    bool alone = mesh_rank_count(&p->ir.mesh) == 1;
     switch (part) {
     case SPREAD_HOST_COPIES: /* messages between ranks may use the same PCIe lanes as copies */
         return alone && !has_copies(&p->ir);

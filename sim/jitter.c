@@ -18,7 +18,7 @@ static uint32_t op_member_count(const struct ir *ir, uint32_t op)
     int64_t group = work_comm_group(ir_work(ir, op));
     if (kind == WORK_SHIFT || kind == WORK_SEND || kind == WORK_RECV)
         return 2;
-    return group < 0 ? 1 : group_size(&ir->mesh, &ir->group[group]);
+    return group < 0 ? 1 : group_rank_count(&ir->mesh, &ir->group[group]);
 }
 
 /* Returns, for each op of the class, the start of the first kernel that waits for it; infinite: none waits. */
@@ -84,13 +84,13 @@ double jitter_s(const struct ir *ir, const struct sim_result *result, uint32_t r
     uint32_t done = class->op_begin, end = class->op_begin + class->op_count;
     for (uint32_t i = 0; i < r->run_count; i++) {
         const struct repeat_run *run = &r->run[i];
-        uint32_t gap = run->begin + run->gap * run->ops;
+        uint32_t gap = run->first_op + run->gap * run->ops_per_iteration;
         if (run->role != class->role)
             continue;
         add_rendezvous_delays(&w, done, gap);
         /* The whole list has further iterations at this gap; each takes the times of the iteration before the gap. */
-        for (uint32_t copy = 0; copy < r->copies; copy++)
-            add_rendezvous_delays(&w, gap - run->ops, gap);
+        for (uint32_t copy = 0; copy < r->copies_per_gap; copy++)
+            add_rendezvous_delays(&w, gap - run->ops_per_iteration, gap);
         done = gap;
     }
     add_rendezvous_delays(&w, done, end);

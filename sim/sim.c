@@ -16,7 +16,7 @@ static void fill_rank_classes(struct sim_result *result, const struct ir *ir,
 {
     const struct traffic *traffic = &run->traffic;
     int64_t per_node = traffic->cluster->gpus_per_node;
-    uint32_t ranks = mesh_ranks(&ir->mesh);
+    uint32_t ranks = mesh_rank_count(&ir->mesh);
     result->rank_count = ranks;
     result->node_count = (uint32_t)((ranks + per_node - 1) / per_node);
     result->replica_count = ranks / traffic->rank_count;
@@ -50,7 +50,8 @@ static void fill_classes(struct sim_result *result, const struct ir *ir,
         class->op_count = ir->role[role].op_count;
         result->counts.simulated_op_instances += class->op_count;
         result->counts.op_instances +=
-            (uint64_t)repeats_ops(&ir->repeats, role, class->op_count) * class->rank_count;
+            (uint64_t)repeats_whole_op_count(&ir->repeats, role, class->op_count) *
+            class->rank_count;
     }
 }
 
@@ -71,7 +72,7 @@ static void fill_from_run(struct sim_result *result, const struct ir *ir, struct
     const struct schedule_times *times = &run->shared_memory->times;
     fill_classes(result, ir, run);
     result->step_s = result->simulated_end_s = times->step_s;
-    if (ir->repeats.copies > 0)
+    if (ir->repeats.copies_per_gap > 0)
         find_periods(result, ir, run);
     link_loads_fill(result, run);
     result->counts.flows_started = times->flows_started;

@@ -126,7 +126,7 @@ static double model_flops_share(const struct waterfall_maker *m, uint32_t op)
  * kernel of a short list counts for its copies too. */
 static void add_kernel_s(struct waterfall_maker *m, uint32_t row, wide seconds)
 {
-    uint32_t op = m->op_begin + row, times = repeats_times(&m->ir->repeats, op);
+    uint32_t op = m->op_begin + row, times = repeats_occurrences(&m->ir->repeats, op);
     wide all = times * seconds;
     switch (m->ir->op.phase[op]) {
     case PHASE_RECOMPUTE:
@@ -202,7 +202,7 @@ static void add_idle_s(struct waterfall_maker *m, enum cause cause, double from_
 static void explain_gap(struct waterfall_maker *m, uint32_t row, double floor_s)
 {
     double until_s = m->start_s[row];
-    m->gap_repeats = repeats_times(&m->ir->repeats, m->op_begin + row);
+    m->gap_repeats = repeats_occurrences(&m->ir->repeats, m->op_begin + row);
     while (until_s > floor_s) {
         uint32_t last, holder = m->host_blocking_op[row];
         bool found = find_last_dependency(m, row, &last);
@@ -250,7 +250,7 @@ static void explain_step_end(struct waterfall_maker *m, double floor_s, double s
 static void find_predecessors(struct waterfall_maker *m)
 {
     const struct ir *ir = m->ir;
-    uint32_t *tail = ir_no_ids(ir->stream_count + 1u), holder = IR_NONE;
+    uint32_t *tail = ir_new_empty_ids(ir->stream_count + 1u), holder = IR_NONE;
     for (uint32_t row = 0; row < m->op_count; row++) {
         uint32_t op = m->op_begin + row;
         uint8_t stream = ir->op.stream[op];
@@ -403,7 +403,7 @@ void waterfall_make(struct waterfall *waterfall, const struct ir *ir,
                                 .peak = peak,
                                 .rounding_tolerance_s = 1e-12 * result->step_s};
     assert(peak.flop_per_s > 0 && !isinf(peak.flop_per_s));
-    double *flops = ir_flops(ir, rank);
+    double *flops = ir_flops_of_shapes(ir, rank);
     m.at_peak_s = heap_alloc(ir->shape_count + 1u, sizeof *m.at_peak_s);
     for (uint32_t i = 0; i < ir->shape_count; i++)
         m.at_peak_s[i] = (wide)flops[i] / (peak.flop_per_s * work_peak_over_bf16(&ir->shape[i]));

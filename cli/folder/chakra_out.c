@@ -161,11 +161,11 @@ static uint32_t peer_rank(const struct chakra_writer *w, const struct work *work
 {
     const struct ir *ir = &w->p->ir;
     const struct group *group = &ir->group[work->p2p.group];
-    uint32_t instance, index, size = group_size(&ir->mesh, group);
-    if (!group_locate(&ir->mesh, group, w->rank, &instance, &index))
+    uint32_t instance, index, size = group_rank_count(&ir->mesh, group);
+    if (!group_find_member(&ir->mesh, group, w->rank, &instance, &index))
         return UINT32_MAX;
     int64_t to = ((int64_t)index + by) % (int64_t)size;
-    return group_member(&ir->mesh, group, instance, (uint32_t)(to < 0 ? to + size : to));
+    return group_rank_of_member(&ir->mesh, group, instance, (uint32_t)(to < 0 ? to + size : to));
 }
 
 static void put_communication(struct text *node, const struct chakra_writer *w, enum work_kind kind,
@@ -216,7 +216,7 @@ static void put_node(struct text *out, struct text *node, const struct chakra_wr
     put_text_attr(node, NODE_ATTR, "stream", ir->stream[ir->op.stream[op]].name);
     enum node_type type = node_type_of(kind);
     if (type == TYPE_COMP) {
-        put_attr(node, "num_ops", ATTR_INT64, (uint64_t)ir_op_flops(ir, work, w->rank));
+        put_attr(node, "num_ops", ATTR_INT64, (uint64_t)ir_work_flops_on_rank(ir, work, w->rank));
         put_attr(node, "tensor_size", ATTR_UINT64, (uint64_t)work_memory_bytes(work));
     } else if (type == TYPE_MEM_LOAD || type == TYPE_MEM_STORE) {
         put_attr(node, "tensor_size", ATTR_UINT64, (uint64_t)work_payload_bytes(work));

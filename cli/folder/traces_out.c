@@ -27,8 +27,9 @@ static void set_number(struct trace *trace, const char *key, double value)
 static void set_first_layers(struct trace *trace, const struct choices *choices)
 {
     struct text layers = {0};
-    for (uint32_t chunk = 0; choices->pp > 1 && chunk < pipeline_chunks(choices); chunk++)
-        text_printf(&layers, "%s%u", chunk > 0 ? " " : "", pipeline_layers(choices, chunk).first);
+    for (uint32_t chunk = 0; choices->pp > 1 && chunk < pipeline_chunk_count(choices); chunk++)
+        text_printf(&layers, "%s%u", chunk > 0 ? " " : "",
+                    pipeline_layers_of_chunk(choices, chunk).first);
     if (layers.size > 0)
         trace_set(trace, "chunk_layers", layers.data);
     text_release(&layers);
@@ -49,7 +50,7 @@ static void fill_header(struct trace *trace, const struct prediction *p)
     trace_set(trace, "attention",
               attention_impl_name((enum attention_impl)p->choices.attention_impl));
     trace_set(trace, "cluster", p->setup->cluster.name);
-    text_printf(&value, "%u", mesh_ranks(&p->ir.mesh));
+    text_printf(&value, "%u", mesh_rank_count(&p->ir.mesh));
     trace_set(trace, "ranks", value.data);
     value.size = 0;
     text_put_double(&value, p->sim.step_s);
@@ -122,7 +123,7 @@ enum status traces_write(const struct report *report, const char *folder, struct
     for (uint32_t i = 0; i < p->sim.class_count; i++)
         sim_trace(&p->ir, &p->sim, p->sim.classes[i].lowest_rank, p->sim.classes[i].lowest_rank + 1,
                   true, &trace);
-    ir_trace_stages(&p->ir, &trace);
+    ir_trace_set_stages(&p->ir, &trace);
     report_print_json(&json, report);
     enum status status = file_set_begin(&files, diag);
     if (status == STATUS_OK)

@@ -26,34 +26,36 @@ static struct sequence_traffic measure_sequence(const struct core_plan *plan, si
 {
     const struct row_bytes rows = {.key = 1, .query = 1, .result = 1};
     const struct core_sequence *s = &plan->sequence[sequence];
-    const struct document_list documents = core_plan_documents(s);
-    struct coverage_load *load = heap_alloc(plan->ranks, sizeof *load);
+    const struct document_list documents = core_plan_document_list(s);
+    struct coverage_load *load = heap_alloc(plan->rank_count, sizeof *load);
     struct sequence_traffic w = {0};
-    coverage_loads(plan, sequence, load);
-    for (uint32_t r = 0; r < plan->ranks; r++) {
-        w.visible_pairs += load[r].pairs;
-        if (load[r].pairs > w.pairs_of_fullest) {
-            w.pairs_of_fullest = load[r].pairs;
+    coverage_find_loads(plan, sequence, load);
+    for (uint32_t r = 0; r < plan->rank_count; r++) {
+        w.visible_pairs += load[r].visible_pairs;
+        if (load[r].visible_pairs > w.pairs_of_fullest) {
+            w.pairs_of_fullest = load[r].visible_pairs;
             w.fullest_rank = r;
         }
-        w.most_keys_received =
-            load[r].keys > w.most_keys_received ? load[r].keys : w.most_keys_received;
-        w.most_queries_received =
-            load[r].queries > w.most_queries_received ? load[r].queries : w.most_queries_received;
-        w.mean_keys += (double)load[r].keys / plan->ranks;
-        w.most_rows_moved =
-            fmax(w.most_rows_moved, (double)load[r].keys + 2 * (double)load[r].queries);
+        w.most_keys_received = load[r].received_keys > w.most_keys_received ? load[r].received_keys
+                                                                            : w.most_keys_received;
+        w.most_queries_received = load[r].received_queries > w.most_queries_received
+                                      ? load[r].received_queries
+                                      : w.most_queries_received;
+        w.mean_keys += (double)load[r].received_keys / plan->rank_count;
+        w.most_rows_moved = fmax(w.most_rows_moved, (double)load[r].received_keys +
+                                                        2 * (double)load[r].received_queries);
     }
-    w.if_queries_stay = coverage_least_keys(&documents, plan->window, plan->ranks, w.visible_pairs);
-    w.least_rows = coverage_least_bytes(w.visible_pairs, plan->ranks,
-                                        (double)s->tokens / plan->ranks, &rows, true);
+    w.if_queries_stay =
+        coverage_fewest_keys(&documents, plan->window_tokens, plan->rank_count, w.visible_pairs);
+    w.least_rows = coverage_fewest_bytes(w.visible_pairs, plan->rank_count,
+                                         (double)s->tokens / plan->rank_count, &rows, true);
     free(load);
     return w;
 }
 
 static double pair_balance(const struct core_plan *plan, const struct sequence_traffic *w)
 {
-    return w->visible_pairs > 0 ? w->pairs_of_fullest * plan->ranks / w->visible_pairs : 1;
+    return w->visible_pairs > 0 ? w->pairs_of_fullest * plan->rank_count / w->visible_pairs : 1;
 }
 
 /* Appends how many times the least rows are: ", 1.50 times the least"; nothing if there need be none. */
@@ -77,9 +79,9 @@ static void put_sequence(struct text *out, const struct core_plan *plan, size_t 
                 indent, (long long)w.most_keys_received, w.mean_keys,
                 (long long)w.most_queries_received);
     text_printf(out, "%swith queries at home at least %.1f of keys on average", indent,
-                w.if_queries_stay.all_ranks / plan->ranks);
+                w.if_queries_stay.all_ranks / plan->rank_count);
     if (w.most_queries_received == 0)
-        put_ratio_to_least(out, w.mean_keys, w.if_queries_stay.all_ranks / plan->ranks);
+        put_ratio_to_least(out, w.mean_keys, w.if_queries_stay.all_ranks / plan->rank_count);
     text_printf(out, "; some rank at least %.1f", w.if_queries_stay.fullest_rank);
     if (w.most_queries_received == 0)
         put_ratio_to_least(out, (double)w.most_keys_received, w.if_queries_stay.fullest_rank);
@@ -93,9 +95,9 @@ static void put_sequence(struct text *out, const struct core_plan *plan, size_t 
 
 static void put_text(struct text *out, const struct core_plan *plan)
 {
-    text_printf(out, "coverage           ok: %zu sequences, %u ranks\n", plan->sequences,
-                plan->ranks);
-    for (size_t i = 0; i < plan->sequences; i++)
+    text_printf(out, "coverage           ok: %zu sequences, %u ranks\n", plan->sequence_count,
+                plan->rank_count);
+    for (size_t i = 0; i < plan->sequence_count; i++)
         put_sequence(out, plan, i);
     text_puts(out, "right\n");
 }
@@ -105,9 +107,9 @@ static void put_json(struct text *out, const struct core_plan *plan, bool right)
     struct json_out json = {.out = out};
     command_begin_json(&json, "check");
     json_put_bool(&json, "right", right);
-    json_put_count(&json, "ranks", plan->ranks);
+    json_put_count(&json, "ranks", plan->rank_count);
     json_begin_array(&json, "sequences");
-    for (size_t i = 0; i < plan->sequences && right; i++) {
+    for (size_t i = 0; i < plan->sequence_count && right; i++) {
         struct sequence_traffic w = measure_sequence(plan, i);
         json_begin_object(&json, NULL);
         json_put_number(&json, "pairs", w.visible_pairs);
@@ -116,7 +118,8 @@ static void put_json(struct text *out, const struct core_plan *plan, bool right)
         json_put_count(&json, "most_key_rows", (uint64_t)w.most_keys_received);
         json_put_number(&json, "mean_key_rows", w.mean_keys);
         json_put_number(&json, "least_key_rows", w.if_queries_stay.fullest_rank);
-        json_put_number(&json, "least_mean_key_rows", w.if_queries_stay.all_ranks / plan->ranks);
+        json_put_number(&json, "least_mean_key_rows",
+                        w.if_queries_stay.all_ranks / plan->rank_count);
         json_put_count(&json, "most_query_rows", (uint64_t)w.most_queries_received);
         json_put_number(&json, "most_rows", w.most_rows_moved);
         json_put_number(&json, "least_rows", w.least_rows);

@@ -33,7 +33,7 @@ void report_put_workload(struct text *out, const struct report *r)
 {
     const struct prediction *p = r->prediction;
     const struct cluster *cluster = &p->setup->cluster;
-    uint32_t ranks = mesh_ranks(&p->ir.mesh);
+    uint32_t ranks = mesh_rank_count(&p->ir.mesh);
     long long sequences = (long long)prediction_sequences(p);
     if (p->has_choices)
         text_printf(out, "%s, ", p->choices.model->name);

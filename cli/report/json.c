@@ -133,7 +133,7 @@ static void put_choices(struct json_out *w, const struct choices *c)
 /* Appends what is known of a schedule from a file, whose choices are not. */
 static void put_schedule(struct json_out *w, const struct prediction *p)
 {
-    json_put_count(w, "gpus", mesh_ranks(&p->ir.mesh));
+    json_put_count(w, "gpus", mesh_rank_count(&p->ir.mesh));
     if (!prediction_is_recorded(p)) {
         json_put_count(w, "sequence_tokens", (uint64_t)p->ir.layout.tokens);
         json_put_count(w, "sequences", (uint64_t)prediction_sequences(p));

@@ -287,8 +287,9 @@ static const struct assignment_rows *rows_of_member(const struct comm_member *m,
     const struct assignment *assignment = &m->run->assignment;
     const struct ir *ir = m->run->ir;
     uint32_t group = (uint32_t)work_comm_group(m->call->work);
-    uint32_t rank = group_member(&ir->mesh, &ir->group[group],
-                                 assignment_group_instance(assignment, m->call->rank, group), k);
+    uint32_t rank =
+        group_rank_of_member(&ir->mesh, &ir->group[group],
+                             assignment_group_instance(assignment, m->call->rank, group), k);
     return &assignment
                 ->needed_rows[(size_t)assignment->needed_row_of_shape[ir->op.shape[m->call->op]] *
                                   assignment->ranks +
@@ -306,8 +307,10 @@ static void fetch_needed_rows(const struct comm_member *m)
     memset(recv->data, 0, recv->element_count * dtype_bytes(recv->dtype));
     for (uint32_t k = 0; k < m->instance->member_count; k++) {
         const struct assignment_rows *other = rows_of_member(m, k);
-        const int64_t *into = work->exchange.back ? own->sent.first : own->received.first;
-        const int64_t *from = work->exchange.back ? other->received.first : other->sent.first;
+        const int64_t *into =
+            work->exchange.back ? own->sent.first_row_of_peer : own->received.first_row_of_peer;
+        const int64_t *from =
+            work->exchange.back ? other->received.first_row_of_peer : other->sent.first_row_of_peer;
         for (int64_t p = 0; p < work->exchange.parts; p++)
             copy_elements(
                 element_address(*recv, (uint64_t)((p * work->exchange.to + into[k]) * width)),

@@ -18,7 +18,7 @@ static bool waits_for_another_stream(const struct ir *ir, uint32_t op)
 static bool follow_directly(const struct ir *ir, uint32_t op)
 {
     const uint32_t next = op + 1;
-    return next < ir->op.count && ir_role_of(ir, next) == ir_role_of(ir, op) &&
+    return next < ir->op.count && ir_role_of_op(ir, next) == ir_role_of_op(ir, op) &&
            ir->op.stream[next] == ir->op.stream[op] && ir->op.guard[next] == ir->op.guard[op] &&
            ir->stream[ir->op.stream[op]].stream_class == STREAM_COMPUTE &&
            !waits_for_another_stream(ir, next);
@@ -51,10 +51,10 @@ static bool views_overlap(const struct ir *ir, struct view a, struct view b)
 /* True if the first write of the next op overlaps no operand of this op. */
 static bool next_op_writes_apart(const struct ir *ir, uint32_t op)
 {
-    const struct view y = ir_write(ir, op + 1, 0);
-    bool apart = !views_overlap(ir, y, ir_write(ir, op, 0));
+    const struct view y = ir_write_view(ir, op + 1, 0);
+    bool apart = !views_overlap(ir, y, ir_write_view(ir, op, 0));
     for (uint32_t k = 0; k < ir->op.read_count[op] && apart; k++)
-        apart = !views_overlap(ir, y, ir_read(ir, op, k));
+        apart = !views_overlap(ir, y, ir_read_view(ir, op, k));
     return apart;
 }
 
@@ -77,15 +77,15 @@ static bool is_single_plain_product(const struct work *w)
 static bool next_op_is_its_gelu(const struct ir *ir, uint32_t product)
 {
     const struct work *w = ir_work(ir, product), *next = ir_work(ir, product + 1);
-    const struct view y = ir_write(ir, product, 0);
+    const struct view y = ir_write_view(ir, product, 0);
     const bool bias = w->matmul.epilogue == EPILOGUE_BIAS;
     return next->kind == WORK_GELU &&
            (next->activation.function == FUNCTION_OF_KIND ||
             next->activation.function == FUNCTION_GELU) &&
            w->matmul.form == MATMUL_NT && w->matmul.accumulate == 0 &&
-           is_same_view(ir_read(ir, product + 1, 0), y) &&
-           view_dtype(ir, ir_write(ir, product + 1, 0)) == view_dtype(ir, y) &&
-           (!bias || view_dtype(ir, ir_read(ir, product, 2)) == view_dtype(ir, y));
+           is_same_view(ir_read_view(ir, product + 1, 0), y) &&
+           view_dtype(ir, ir_write_view(ir, product + 1, 0)) == view_dtype(ir, y) &&
+           (!bias || view_dtype(ir, ir_read_view(ir, product, 2)) == view_dtype(ir, y));
 }
 
 /* True if the next op sums the rows of the product's first factor. Not if it adds to an earlier sum of 16 bits,
@@ -95,11 +95,11 @@ static bool next_op_sums_its_factor(const struct ir *ir, uint32_t product)
     const struct work *w = ir_work(ir, product), *next = ir_work(ir, product + 1);
     if (next->kind != WORK_COLUMN_SUM || work_row_groups(next) != 1 || next->column_sum.route != 0)
         return false;
-    const uint8_t type = view_dtype(ir, ir_write(ir, product, 0));
+    const uint8_t type = view_dtype(ir, ir_write_view(ir, product, 0));
     return w->matmul.form == MATMUL_TN &&
-           is_same_view(ir_read(ir, product + 1, 0), ir_read(ir, product, 0)) &&
+           is_same_view(ir_read_view(ir, product + 1, 0), ir_read_view(ir, product, 0)) &&
            next->column_sum.rows == w->matmul.k && next->column_sum.cols == w->matmul.m &&
-           view_dtype(ir, ir_write(ir, product + 1, 0)) == type &&
+           view_dtype(ir, ir_write_view(ir, product + 1, 0)) == type &&
            (next->column_sum.accumulate == 0 || type == DTYPE_F32);
 }
 
@@ -116,9 +116,9 @@ enum product_epilogue epilogue_for_product(const struct ir *ir, uint32_t product
 /* True if all tensors of an op are bf16, but for the statistics that a norm writes. */
 static bool is_bf16(const struct ir *ir, uint32_t op)
 {
-    bool all = view_dtype(ir, ir_write(ir, op, 0)) == DTYPE_BF16;
+    bool all = view_dtype(ir, ir_write_view(ir, op, 0)) == DTYPE_BF16;
     for (uint32_t k = 0; k < ir->op.read_count[op] && all; k++)
-        all = view_dtype(ir, ir_read(ir, op, k)) == DTYPE_BF16;
+        all = view_dtype(ir, ir_read_view(ir, op, k)) == DTYPE_BF16;
     return all;
 }
 
@@ -126,11 +126,11 @@ static bool is_bf16(const struct ir *ir, uint32_t op)
  * whole term: a block has read a row before it writes that row. */
 static bool writes_row_by_row(const struct ir *ir, uint32_t sum)
 {
-    const struct view y = ir_write(ir, sum + 1, 0);
-    bool right = !views_overlap(ir, y, ir_write(ir, sum, 0));
+    const struct view y = ir_write_view(ir, sum + 1, 0);
+    bool right = !views_overlap(ir, y, ir_write_view(ir, sum, 0));
     for (uint32_t k = 0; k < 2 && right; k++)
-        right = !views_overlap(ir, y, ir_read(ir, sum, k)) ||
-                view_address(ir, y) == view_address(ir, ir_read(ir, sum, k));
+        right = !views_overlap(ir, y, ir_read_view(ir, sum, k)) ||
+                view_address(ir, y) == view_address(ir, ir_read_view(ir, sum, k));
     return right;
 }
 
@@ -142,6 +142,6 @@ bool epilogue_can_be_norm(const struct ir *ir, uint32_t sum)
     const struct work *next = ir_work(ir, sum + 1);
     const bool rms = next->kind == WORK_RMSNORM && next->rmsnorm.bare == 0;
     return (rms || next->kind == WORK_LAYERNORM) && next->rows.cols <= CUDA_ADD_NORM_COLS &&
-           is_same_view(ir_read(ir, sum + 1, 0), ir_write(ir, sum, 0)) && is_bf16(ir, sum) &&
-           is_bf16(ir, sum + 1) && writes_row_by_row(ir, sum);
+           is_same_view(ir_read_view(ir, sum + 1, 0), ir_write_view(ir, sum, 0)) &&
+           is_bf16(ir, sum) && is_bf16(ir, sum + 1) && writes_row_by_row(ir, sum);
 }

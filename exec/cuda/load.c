@@ -36,7 +36,7 @@ static uint64_t kernel_choice_key(const struct exec_run *run, const struct call 
 /* Returns true the first time that it is called with a key. */
 static bool insert_if_new(struct launched_operations *loaded, uint64_t key)
 {
-    for (struct id_probe p = id_map_start(&loaded->map, key); id_map_next(&loaded->map, &p);)
+    for (struct id_probe p = id_map_probe(&loaded->map, key); id_map_next(&loaded->map, &p);)
         if (loaded->keys[p.row] == key)
             return false;
     if (loaded->count == loaded->capacity) {

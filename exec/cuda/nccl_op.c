@@ -71,8 +71,10 @@ static ncclResult_t exchange_rows(const struct nccl_part *p)
     struct operand y = p->call->write[0], x = p->call->read[0];
     const struct work *w = p->call->work;
     const struct assignment_rows *rows = p->call->needed_rows;
-    const int64_t *out = w->exchange.back ? rows->received.first : rows->sent.first;
-    const int64_t *in = w->exchange.back ? rows->sent.first : rows->received.first;
+    const int64_t *out =
+        w->exchange.back ? rows->received.first_row_of_peer : rows->sent.first_row_of_peer;
+    const int64_t *in =
+        w->exchange.back ? rows->sent.first_row_of_peer : rows->received.first_row_of_peer;
     const int64_t width = w->exchange.width;
     ncclResult_t result =
         cudaMemsetAsync(y.data, 0, y.element_count * p->element_bytes, p->stream) == cudaSuccess

@@ -132,7 +132,7 @@ static bool try_collective(struct nccl_opening *o, struct nccl_link *link, const
         for (uint32_t k = 0; k <= size; k++)
             each[k] = k;
         rows = (struct assignment_rows){
-            .sent.first = each, .received.first = each, .peer_count = size};
+            .sent.first_row_of_peer = each, .received.first_row_of_peer = each, .peer_count = size};
         work.exchange.rows = work.exchange.to = size;
         work.exchange.parts = work.exchange.width = 1;
         call.read[0].element_count = call.write[0].element_count = size;
@@ -167,9 +167,9 @@ static bool try_collectives(struct nccl_opening *o, struct nccl_link *link)
 {
     struct exec_run *run = o->run;
     const struct ir *ir = run->ir;
-    uint32_t first =
-        group_member(&ir->mesh, &ir->group[link->group],
-                     assignment_group_instance(&run->assignment, run->first_rank, link->group), 0);
+    uint32_t first = group_rank_of_member(
+        &ir->mesh, &ir->group[link->group],
+        assignment_group_instance(&run->assignment, run->first_rank, link->group), 0);
     bool *tried = heap_zalloc((size_t)ir->shape_count + 1, sizeof *tried);
     bool going = true;
     for (uint32_t k = 0; k < assignment_op_count(&run->assignment, first) && going; k++) {

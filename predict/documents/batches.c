@@ -40,7 +40,8 @@ static void predict_batch(void *context, size_t i, void *result)
                                                  .is_exact = first->question.is_exact,
                                                  .step_only = true,
                                                  .layer_count = job->simulated_layers,
-                                                 .whole_list = first->ir.repeats.copies == 0,
+                                                 .whole_list =
+                                                     first->ir.repeats.copies_per_gap == 0,
                                                  .short_list_length = first->short_list_length,
                                                  .slow_rank = first->question.slow_rank,
                                                  .slow_factor = first->question.slow_factor};
@@ -108,8 +109,9 @@ static int64_t simulated_layers_of_batches(const struct prediction *first)
     const struct transformer *model = c->model;
     int64_t all = model->layers,
             period = model->full_attention_every > 1 ? model->full_attention_every : 1;
-    if (first->sim.counts.simulated_op_instances <= LONG_STEP_OPS || first->ir.repeats.copies > 0 ||
-        c->pp > 1 || c->activations == CHOICE_ACTIVATIONS_RATIO || c->scope != SCOPE_STEP ||
+    if (first->sim.counts.simulated_op_instances <= LONG_STEP_OPS ||
+        first->ir.repeats.copies_per_gap > 0 || c->pp > 1 ||
+        c->activations == CHOICE_ACTIVATIONS_RATIO || c->scope != SCOPE_STEP ||
         model->window_from_layer > 0)
         return 0;
     int64_t layers = LONG_STEP_OPS / ((int64_t)first->sim.counts.simulated_op_instances / all + 1);

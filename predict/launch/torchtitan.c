@@ -136,11 +136,11 @@ static const char *const schedules[CHOICE_PIPELINE_COUNT] = {
 /* Sets the layers of each part, since the framework's own choice counts the embedding and the head as layers. */
 static void set_part_fields(struct launch *l, const struct choices *c)
 {
-    uint32_t parts = pipeline_chunks(c);
+    uint32_t parts = pipeline_chunk_count(c);
     struct text list = {0};
     text_puts(&list, "[\n");
     for (uint32_t part = 0; part < parts; part++) {
-        struct layer_range layers = pipeline_layers(c, part);
+        struct layer_range layers = pipeline_layers_of_chunk(c, part);
         text_puts(&list, part == 0 ? "    [\"tok_embeddings\", " : "    [");
         for (uint32_t layer = layers.first; layer < layers.end; layer++)
             text_printf(&list, "%s\"layers.%u\"", layer > layers.first ? ", " : "", layer);

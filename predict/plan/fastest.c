@@ -41,7 +41,7 @@ static void find_layers_of_candidate(struct rate_search *s, size_t i)
     node->stage = STAGE_SHORT;
     if (resolve_choices(&c, request, NULL, NULL) != STATUS_OK)
         return;
-    node->max_ops = step_ops_at_most(&c) * c.pp;
+    node->max_ops = step_max_ops(&c) * c.pp;
     if (!layer_key_make(&key, &c, request, true))
         return;
     node->stage = STAGE_LAYER;

@@ -10,7 +10,7 @@
 enum { ROUND_WHOLE = 4, ROUND_LONG = 2 };
 #define LONG_OPS 1e6
 
-/* Candidates with more ops than this on the ranks of all stages together, by the upper bound of step_ops_at_most(), are
+/* Candidates with more ops than this on the ranks of all stages together, by the upper bound of step_max_ops(), are
  * not searched for the best of each strategy. */
 #define RUNNER_UP_OPS 3e6
 

@@ -83,13 +83,13 @@ static bool has_loss_unlike_titan(const struct choices *c)
 /* With FPDT, its code decides how many pieces the loss and the feed-forward part have. */
 static bool has_loss_chunks_unlike_code(const struct choices *c)
 {
-    return gaps_has_fpdt_chunks(c) ? c->loss_chunks != resolve_usual_pieces(c).loss
+    return gaps_has_fpdt_chunks(c) ? c->loss_chunks != resolve_fpdt_pieces(c).loss_pieces
                                    : has_loss_chunks(c);
 }
 
 static bool has_ffn_chunks_unlike_code(const struct choices *c)
 {
-    return gaps_has_fpdt_chunks(c) ? c->ffn_chunks != resolve_usual_pieces(c).ffn
+    return gaps_has_fpdt_chunks(c) ? c->ffn_chunks != resolve_fpdt_pieces(c).ffn_pieces
                                    : has_ffn_chunks(c);
 }
 

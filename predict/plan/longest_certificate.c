@@ -121,10 +121,11 @@ enum status longest_certificate_make(struct longest_certificate *r, struct setup
         interrupt_signal() == 0)
         status =
             predict_length(&r->next_prediction, setup, &r->request, r->longest.next_tokens, diag);
-    r->were_options_tried = r->longest.next_tokens > 0 &&
-                            repeats_ops(&r->longest_prediction.ir.repeats, REPEATS_ALL_ROLES,
-                                        r->longest_prediction.ir.op.count) < FLIPS_OPS_MAX &&
-                            interrupt_signal() == 0;
+    r->were_options_tried =
+        r->longest.next_tokens > 0 &&
+        repeats_whole_op_count(&r->longest_prediction.ir.repeats, REPEATS_ALL_ROLES,
+                               r->longest_prediction.ir.op.count) < FLIPS_OPS_MAX &&
+        interrupt_signal() == 0;
     if (status == STATUS_OK && r->were_options_tried)
         status = find_option_lengths(r, setup, diag);
     return status == STATUS_OK && r->longest.tokens == 0 ? STATUS_NO : status;

@@ -45,23 +45,24 @@ static uint64_t add_name_to_digest(uint64_t digest, const char *name)
 static uint64_t add_token_deal_to_digest(uint64_t digest, const struct token_deal *deal)
 {
     digest = add_number_to_digest(digest, deal->ranks);
-    for (uint32_t i = 0; i < deal->first[deal->ranks]; i++)
-        digest = add_number_to_digest(add_number_to_digest(digest, deal->run[i].begin),
+    for (uint32_t i = 0; i < deal->first_run[deal->ranks]; i++)
+        digest = add_number_to_digest(add_number_to_digest(digest, deal->run[i].first_position),
                                       deal->run[i].rows);
-    return digest_add(digest, deal->first, (deal->ranks + 1) * sizeof deal->first[0]);
+    return digest_add(digest, deal->first_run, (deal->ranks + 1) * sizeof deal->first_run[0]);
 }
 
 static uint64_t add_documents_to_digest(uint64_t digest, const struct documents *documents)
 {
-    digest = add_number_to_digest(digest, documents->sequences);
+    digest = add_number_to_digest(digest, documents->sequence_count);
     for (uint32_t i = 0; i < documents->list_count; i++) {
         const struct document_list *list = &documents->list[i];
-        digest = digest_add(digest, list->end, list->count * sizeof list->end[0]);
+        digest = digest_add(digest, list->document_end,
+                            list->document_count * sizeof list->document_end[0]);
         if (list->deal != NULL)
             digest = add_token_deal_to_digest(digest, list->deal);
     }
-    return digest_add(digest, documents->list_of,
-                      documents->sequences * sizeof documents->list_of[0]);
+    return digest_add(digest, documents->list_of_sequence,
+                      documents->sequence_count * sizeof documents->list_of_sequence[0]);
 }
 
 /* Adds the members of a request that are options of their own in the table of choices. The members that it reads by
@@ -97,8 +98,8 @@ static uint64_t add_choices_to_digest(uint64_t digest, const struct request *r)
 static uint64_t add_routing_to_digest(uint64_t digest, const struct routing *r)
 {
     for (uint32_t l = 0; l < r->list_count; l++)
-        digest = digest_add(digest, r->share[l], r->experts * sizeof **r->share);
-    return digest_add(digest, r->list_of, r->layers * sizeof *r->list_of);
+        digest = digest_add(digest, r->shares_of_list[l], r->experts * sizeof **r->shares_of_list);
+    return digest_add(digest, r->list_of_layer, r->layers * sizeof *r->list_of_layer);
 }
 
 /* Adds the request's lists, each with a number that says whether it has the list. The list of hidden bytes is left out

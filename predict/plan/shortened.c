@@ -24,7 +24,7 @@ static bool has_fewer(const int64_t of[2])
 static void shorten_layers(struct short_shape *shape, const struct choices *c, int64_t few)
 {
     int64_t all = c->model->layers;
-    int64_t period = step_layers_of_period(c) * c->pp * c->virtual_stages;
+    int64_t period = step_layers_per_period(c) * c->pp * c->virtual_stages;
     if (period == 0 || all % period + (few + 1) * period >= all)
         return;
     shape->layers[0] = all % period + few * period;

@@ -49,7 +49,7 @@ static void identity_make(struct schedule_identity *id, const struct setup *setu
     struct choices simplest = *c;
     const uint32_t sharing = c->ranks / c->tp / c->pp;
     /* of one unit nothing is offloaded */
-    const bool by_ratio = c->activations == CHOICE_ACTIVATIONS_RATIO && pipeline_units(c) > 1;
+    const bool by_ratio = c->activations == CHOICE_ACTIVATIONS_RATIO && pipeline_unit_count(c) > 1;
     if (c->activations == CHOICE_ACTIVATIONS_RATIO && !by_ratio)
         simplest.activations = CHOICE_ACTIVATIONS_KEEP;
     /* one rank shares nothing, and shards over all ranks are those of ZeRO-3 */

@@ -15,12 +15,12 @@ static void keep_larger(double *most, double value)
 
 static double elements_of_read(const struct ir *ir, uint32_t op)
 {
-    return (double)ir_read(ir, op, 0).count;
+    return (double)ir_read_view(ir, op, 0).count;
 }
 
 static double elements_of_write(const struct ir *ir, uint32_t op)
 {
-    return (double)ir_write(ir, op, 0).count;
+    return (double)ir_write_view(ir, op, 0).count;
 }
 
 /* Returns the elements of all operands, except workspaces and operands in another data type than that of

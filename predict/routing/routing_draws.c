@@ -32,7 +32,8 @@ static void predict_seed(void *context, size_t seed, void *result)
                                                  .request = &request,
                                                  .is_exact = first->question.is_exact,
                                                  .step_only = true,
-                                                 .whole_list = first->ir.repeats.copies == 0,
+                                                 .whole_list =
+                                                     first->ir.repeats.copies_per_gap == 0,
                                                  .short_list_length = first->short_list_length,
                                                  .slow_rank = first->question.slow_rank,
                                                  .slow_factor = first->question.slow_factor};
@@ -63,10 +64,10 @@ static void find_fullest_rank(struct routing_draws *draws, const struct choices 
         of[l] = routing_find_fullest(r, l, rows, c->ep);
     for (int64_t l = 0; l < c->model->layers; l++)
         if (transformer_layer_has_experts(c->model, l)) {
-            const struct routing_fullest *fullest = &of[r->list_of[l]];
+            const struct routing_fullest *fullest = &of[r->list_of_layer[l]];
             times[fullest->rank]++;
-            draws->fullest_over_mean +=
-                (double)fullest->copies * c->ep / (double)routing_kept(r, r->list_of[l], rows);
+            draws->fullest_over_mean += (double)fullest->copies * c->ep /
+                                        (double)routing_kept_rows(r, r->list_of_layer[l], rows);
             draws->layers++;
         }
     for (uint32_t k = 0; k < c->ep; k++)

@@ -67,7 +67,7 @@ static bool head_ranks_exchange_latents(const struct choices *c)
 
 static bool shards_parameters(const struct choices *c)
 {
-    return weights_sharded_params(c);
+    return weights_shard_params(c);
 }
 
 static bool accumulates_sharded(const struct choices *c)
@@ -300,13 +300,13 @@ static size_t routing_values(struct choice_value *value, const struct choices *c
 
 static void put_capacity(struct text *out, struct expert_capacity capacity)
 {
-    if (capacity.factor == 0) {
+    if (capacity.factor_millionths == 0) {
         text_puts(out, "none");
         return;
     }
-    text_printf(out, "%.10g%s%s", (double)capacity.factor / CAPACITY_UNIT,
-                capacity.pad ? ",pad" : "",
-                capacity.drop == TOKEN_DROP_POSITION ? ",position" : "");
+    text_printf(out, "%.10g%s%s", (double)capacity.factor_millionths / CAPACITY_UNIT,
+                capacity.pads ? ",pad" : "",
+                capacity.drop_policy == TOKEN_DROP_POSITION ? ",position" : "");
 }
 
 static enum status read_capacity(struct setup *setup, const char *text, struct diag *diag)
@@ -322,7 +322,7 @@ static enum status read_capacity(struct setup *setup, const char *text, struct d
     for (const char *word = text + size; read && *word == ',';) {
         const size_t length = strcspn(++word, ",");
         const bool pad = length == 3 && memcmp(word, "pad", 3) == 0;
-        int64_t *part = pad ? &to->pad : &to->drop;
+        int64_t *part = pad ? &to->pads : &to->drop_policy;
         read = *part == 0 && (pad || (length == 8 && memcmp(word, "position", 8) == 0));
         *part = pad ? 1 : TOKEN_DROP_POSITION;
         word += length;
@@ -332,14 +332,14 @@ static enum status read_capacity(struct setup *setup, const char *text, struct d
                           "'%s' is not none, or a FACTOR from 0.000001 to 1000, with ,pad or "
                           ",position after it, each at most once, such as 1.25,pad",
                           text);
-    to->factor = (int64_t)(factor * CAPACITY_UNIT + 0.5);
+    to->factor_millionths = (int64_t)(factor * CAPACITY_UNIT + 0.5);
     return STATUS_OK;
 }
 
 static bool show_capacity(struct text *out, const struct request *r)
 {
     put_capacity(out, r->expert_capacity);
-    return r->expert_capacity.factor > 0;
+    return r->expert_capacity.factor_millionths > 0;
 }
 
 static size_t capacity_values(struct choice_value *value, const struct choices *c)
@@ -476,8 +476,8 @@ static enum status read_sparsity(struct setup *setup, const char *text, struct d
     return STATUS_OK;
 }
 
-/* Returns the sparsity: the share of a chunk's keys that queries of other chunks do not see. setup_set_sparsity() does the
- * reverse. */
+/* Returns the sparsity: the share of a chunk's keys that queries of other chunks do not see. setup_set_sparsity() does
+ * the reverse. */
 static double sparsity(const struct transformer *m)
 {
     return (double)(m->attention_chunk - m->attention_kept) / (double)m->attention_chunk;

@@ -10,9 +10,9 @@
 /* Gives the request the documents, owners and tiles of a plan. */
 static void store_plan(struct setup *setup, const struct core_plan *plan)
 {
-    setup->request.documents = core_plan_dealt(plan, &setup->arena);
+    setup->request.documents = core_plan_make_documents(plan, &setup->arena);
     if (setup->request.global_batch == 0)
-        setup->request.global_batch = (int64_t)plan->sequences;
+        setup->request.global_batch = (int64_t)plan->sequence_count;
 }
 
 bool core_plan_option_is_all(const char *text)

@@ -56,13 +56,14 @@ static double shorten_model(struct request *request, struct transformer *few_lay
     bool groups = choices->pipeline == CHOICE_PIPELINE_INTERLEAVED;
     if (!groups || choices->subsequences % choices->pp == 0)
         request->global_batch = (int64_t)choices->dp * choices->micro_batch;
-    few_layers->layers = pipeline_chunks(choices);
+    few_layers->layers = pipeline_chunk_count(choices);
     double layers = 0;
-    for (uint32_t v = 0; v < pipeline_chunks_at(choices); v++) {
-        struct layer_range range = pipeline_layers(choices, pipeline_chunk(choices, 0, v));
+    for (uint32_t v = 0; v < pipeline_chunk_count_of_stage(choices); v++) {
+        struct layer_range range =
+            pipeline_layers_of_chunk(choices, pipeline_chunk_of_stage(choices, 0, v));
         layers += range.end - range.first;
     }
-    return layers / pipeline_chunks_at(choices);
+    return layers / pipeline_chunk_count_of_stage(choices);
 }
 
 enum status offload_hidden_bytes(double **bytes, struct request *asked,
@@ -78,7 +79,7 @@ enum status offload_hidden_bytes(double **bytes, struct request *asked,
      * document. */
     request.documents = NULL;
     /* it has whole units; stages that share a unit divide its kernels and its copies alike */
-    if (pipeline_row((enum pipeline_choice)request.pipeline)->is_multiplexed)
+    if (pipeline_of_choice((enum pipeline_choice)request.pipeline)->is_multiplexed)
         request.pipeline = CHOICE_PIPELINE_TERAPIPE;
     double layers = shorten_model(&request, &few_layers, degrees);
     request.tp = degrees->tp;
@@ -89,7 +90,7 @@ enum status offload_hidden_bytes(double **bytes, struct request *asked,
         status = step_build_planned(&ir, &choices, 0, diag);
     if (status == STATUS_OK) {
         double *of = *bytes = heap_zalloc(choices.subsequences, sizeof *of);
-        double units = (double)pipeline_units(&choices) / choices.subsequences, sum = 0;
+        double units = (double)pipeline_unit_count(&choices) / choices.subsequences, sum = 0;
         add_forward_s(of, &ir, setup, &choices);
         for (uint32_t i = 0; i < choices.subsequences; i++) {
             of[i] *= layers / units * offload_copy_bytes_per_s(&setup->cluster);

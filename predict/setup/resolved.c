@@ -31,7 +31,8 @@ static bool leaves_offload_open(const struct request *r)
 
 static bool leaves_sharing_open(const struct request *r)
 {
-    return r->shared_units_open && pipeline_row((enum pipeline_choice)r->pipeline)->is_multiplexed;
+    return r->shared_units_open &&
+           pipeline_of_choice((enum pipeline_choice)r->pipeline)->is_multiplexed;
 }
 
 bool resolved_needs_costs(const struct request *request)
@@ -56,10 +57,10 @@ static enum status find_subsequence_lengths(struct resolved *resolved, const str
     const struct partition partition = {
         .rule = option == PARTITION_OPTION_TIME ? PARTITION_TIME : PARTITION_FLOPS,
         .tokens = c->seq,
-        .pieces = c->subsequences,
-        .unit = (int64_t)c->tp * c->hp,
+        .piece_count = c->subsequences,
+        .token_unit = (int64_t)c->tp * c->hp,
         .model = resolved->request.model,
-        .full_attention = option == PARTITION_OPTION_FLOPS_FULL,
+        .assumes_full_attention = option == PARTITION_OPTION_FLOPS_FULL,
         .seconds = span_seconds,
         .context = &rates,
     };
@@ -67,7 +68,7 @@ static enum status find_subsequence_lengths(struct resolved *resolved, const str
         heap_alloc(c->subsequences, sizeof *resolved->subsequence_tokens);
     resolved->request.subsequences = c->subsequences;
     resolved->request.subsequence_tokens = resolved->subsequence_tokens;
-    return partition_make(resolved->subsequence_tokens, &partition, diag);
+    return partition_find_lengths(resolved->subsequence_tokens, &partition, diag);
 }
 
 enum status resolved_use_ranking(struct resolved *resolved, uint32_t rank, struct diag *diag)

@@ -50,7 +50,7 @@ void routing_draw(struct routing *r, struct arena *arena, const struct transform
     routing_init(r, arena, (uint32_t)experts, (uint32_t)model->experts_per_token,
                  (uint32_t)model->layers);
     for (uint32_t l = 0; l < r->layers; l++)
-        routing_set(r, arena, l, share);
+        routing_set_shares(r, arena, l, share);
     gsl_rng_free(rng);
     free(alphas);
     free(drawn);
@@ -138,7 +138,7 @@ static enum status store_layer_shares(struct routing *r, struct arena *arena,
                                 "no expert of layer %u has a share above 0", l);
         scale_shares(share, &reading->share[l * experts], experts);
         share[0] = sum == 0 ? 1 : share[0];
-        routing_set(r, arena, l, share);
+        routing_set_shares(r, arena, l, share);
     }
     free(share);
     return status;

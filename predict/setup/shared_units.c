@@ -78,23 +78,24 @@ static struct sharing_costs sharing_costs_of(const struct setup *setup, const st
 
 static double layers_of_chunk(const struct choices *c, uint32_t chunk)
 {
-    struct layer_range layers = pipeline_layers(c, chunk);
+    struct layer_range layers = pipeline_layers_of_chunk(c, chunk);
     return layers.end - layers.first;
 }
 
 static double tokens_of_subsequence(const struct choices *c, uint32_t subsequence)
 {
-    return (double)(pipeline_prefix(c, subsequence + 1) - pipeline_prefix(c, subsequence));
+    return (double)(pipeline_tokens_before(c, subsequence + 1) -
+                    pipeline_tokens_before(c, subsequence));
 }
 
 /* Returns the seconds to send the weights of one layer to a stage; 0 if every stage has all weights. If stages hold
  * parts of the weights (HELPERS_SHARD), a stage's own part is not sent. There are two exceptions, in which the owner
  * sends all parts: the forwards of subsequence 0 and of the first subsequence of the last group. */
 static double remote_weights_s(const struct choices *c, const struct sharing_costs *costs,
-                               const struct task *task, double stages, bool forward)
+                               const struct chunk_task *task, double stages, bool forward)
 {
     uint32_t s = task->subsequence;
-    bool first = forward && (s == 0 || s == multiplex_begin_of_last(c, task->chunk));
+    bool first = forward && (s == 0 || s == multiplex_back_begin(c, task->chunk));
     bool parts = c->helpers == HELPERS_SHARD && !first;
     return costs->send_weights_s_per_layer * (parts ? (stages - 1) / stages : 1);
 }
@@ -103,10 +104,10 @@ static double remote_weights_s(const struct choices *c, const struct sharing_cos
  * those of all layers of the chunk, and of the head in the last chunk. The backward has twice the products and one and
  * a half times the collectives, since the input of a product is gathered once more for the gradient of the weights. */
 static double task_s(const struct choices *c, const struct sharing_costs *costs,
-                     const struct task *task, uint32_t stages, bool forward)
+                     const struct chunk_task *task, uint32_t stages, bool forward)
 {
     double k = stages, tokens = tokens_of_subsequence(c, task->subsequence), own = tokens / k;
-    double to = (double)pipeline_prefix(c, task->subsequence + 1), from = to - own;
+    double to = (double)pipeline_tokens_before(c, task->subsequence + 1), from = to - own;
     double pairs = (to * to - from * from) / 2;
     double tensor = own * costs->tensor_collectives_s_per_token * (forward ? 1 : 1.5);
     double gather = tokens * costs->send_keys_s_per_token * (k - 1) / k;
@@ -136,22 +137,22 @@ struct unit_replay {
     double *unit_arrival_s;
 };
 
-static double latest_arrival_s(const double *at, struct share of)
+static double latest_arrival_s(const double *at, struct stage_span of)
 {
     double most = 0;
-    for (uint32_t i = of.first; i < of.first + of.count; i++)
+    for (uint32_t i = of.first_stage; i < of.first_stage + of.count; i++)
         most = fmax(most, at[i]);
     return most;
 }
 
-static void set_arrival(double *at, struct share of, double value)
+static void set_arrival(double *at, struct stage_span of, double value)
 {
-    for (uint32_t i = of.first; i < of.first + of.count; i++)
+    for (uint32_t i = of.first_stage; i < of.first_stage + of.count; i++)
         at[i] = value;
 }
 
 /* Sends messages on all stages of `of`, beside their computation, from `begin` on. Returns when they end. */
-static double send_share(struct unit_replay *r, struct share of, double begin, double seconds)
+static double send_share(struct unit_replay *r, struct stage_span of, double begin, double seconds)
 {
     double end = fmax(begin, latest_arrival_s(r->network_free_at_s, of)) + seconds;
     set_arrival(r->network_free_at_s, of, end);
@@ -172,13 +173,13 @@ static void delay_by_messages(struct unit_replay *r, uint32_t stage, double seco
 }
 
 /* Passes the keys and values of a unit from its owner to the stages before it, one after the other. */
-static void pass_keys(struct unit_replay *r, const struct task *task, double end)
+static void pass_keys(struct unit_replay *r, const struct chunk_task *task, double end)
 {
     double seconds = layers_of_chunk(r->choices, task->chunk) *
                      tokens_of_subsequence(r->choices, task->subsequence) *
                      r->costs->send_keys_s_per_token;
     for (uint32_t stage = task->chunk; stage-- > 0;) {
-        end = send_share(r, (struct share){stage, 1}, end, seconds);
+        end = send_share(r, (struct stage_span){stage, 1}, end, seconds);
         delay_by_messages(r, stage, seconds);
     }
     *table_cell(r, r->unit_arrival_s, task->chunk, task->subsequence) = end;
@@ -187,11 +188,11 @@ static void pass_keys(struct unit_replay *r, const struct task *task, double end
 /* Passes gradients of keys and values back. After the backward of subsequence s, stages 0 to `chunk` sum the gradients
  * of subsequence s - 2 along a chain that ends at their owner, stage `chunk`. After the first subsequence of the last
  * group (s == begin) they also sum those of s - 1. */
-static void pass_keys_back(struct unit_replay *r, const struct task *task, double end)
+static void pass_keys_back(struct unit_replay *r, const struct chunk_task *task, double end)
 {
     enum { AHEAD = 2 };
-    struct share all = {0, task->chunk + 1};
-    uint32_t begin = multiplex_begin_of_last(r->choices, task->chunk), s = task->subsequence;
+    struct stage_span all = {0, task->chunk + 1};
+    uint32_t begin = multiplex_back_begin(r->choices, task->chunk), s = task->subsequence;
     for (uint32_t ahead = s == begin ? 1 : AHEAD; ahead <= AHEAD && ahead <= s; ahead++) {
         double seconds = layers_of_chunk(r->choices, task->chunk) *
                          tokens_of_subsequence(r->choices, s - ahead) *
@@ -203,11 +204,11 @@ static void pass_keys_back(struct unit_replay *r, const struct task *task, doubl
     }
 }
 
-static void forward_task(struct unit_replay *r, const struct task *task)
+static void forward_task(struct unit_replay *r, const struct chunk_task *task)
 {
     const struct choices *c = r->choices;
-    struct share share = multiplex_share(c, task->chunk, task->subsequence);
-    uint32_t s = task->subsequence, last = multiplex_begin_of_last(c, task->chunk);
+    struct stage_span share = multiplex_stages_of(c, task->chunk, task->subsequence);
+    uint32_t s = task->subsequence, last = multiplex_back_begin(c, task->chunk);
     double begin = latest_arrival_s(r->compute_free_at_s, share);
     if (task->chunk > 0)
         begin = fmax(begin, *table_cell(r, r->unit_end_s, task->chunk - 1, s));
@@ -222,11 +223,11 @@ static void forward_task(struct unit_replay *r, const struct task *task)
         pass_keys(r, task, end);
 }
 
-static void backward_task(struct unit_replay *r, const struct task *task)
+static void backward_task(struct unit_replay *r, const struct chunk_task *task)
 {
     const struct choices *c = r->choices;
-    struct share share = multiplex_share(c, task->chunk, task->subsequence);
-    uint32_t s = task->subsequence, last = multiplex_begin_of_last(c, task->chunk);
+    struct stage_span share = multiplex_stages_of(c, task->chunk, task->subsequence);
+    uint32_t s = task->subsequence, last = multiplex_back_begin(c, task->chunk);
     double begin = latest_arrival_s(r->compute_free_at_s, share);
     if (task->chunk + 1 < c->pp)
         begin = fmax(begin, *table_cell(r, r->unit_end_s, task->chunk + 1, s));
@@ -253,8 +254,8 @@ static void backward_task(struct unit_replay *r, const struct task *task)
 static double replay_s(const struct choices *c, const struct sharing_costs *costs)
 {
     uint32_t all = c->pp * c->subsequences;
-    struct share stages = {0, c->pp};
-    struct task *task = heap_alloc(all, sizeof *task);
+    struct stage_span stages = {0, c->pp};
+    struct chunk_task *task = heap_alloc(all, sizeof *task);
     struct unit_replay r = {.choices = c,
                             .costs = costs,
                             .compute_free_at_s = heap_zalloc(c->pp, sizeof(double)),
@@ -293,7 +294,7 @@ double shared_units_step_s(const struct setup *setup, const struct choices *choi
 static bool can_share(const struct choices *c)
 {
     struct text needs = {0};
-    multiplex_conditions(&needs, c, true);
+    multiplex_put_conditions(&needs, c, true);
     bool can = needs.size == 0;
     text_release(&needs);
     return can;

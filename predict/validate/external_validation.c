@@ -134,7 +134,7 @@ static double compared_bytes(enum external_metric metric, const struct external_
     case EXTERNAL_METRIC_ALLOCATED:
         return answer->peak_bytes + (double)answer->reserved.bytes[RESERVED_BUCKETS];
     case EXTERNAL_METRIC_RESERVED_GIB:
-        return (double)reserved_by_allocator(&answer->reserved);
+        return (double)reserved_allocator_bytes(&answer->reserved);
     case EXTERNAL_METRIC_UNSTATED_GB:
     case EXTERNAL_METRIC_UNSTATED_GIB:
         return (double)answer->reserved.total_bytes;

@@ -61,11 +61,11 @@ static enum status subsequence_length_of(int64_t *tokens, const struct setup *se
     int64_t *length = heap_alloc((size_t)pieces, sizeof *length);
     const struct partition partition = {.rule = PARTITION_FLOPS,
                                         .tokens = r->seq,
-                                        .pieces = pieces,
-                                        .unit = 1,
+                                        .piece_count = pieces,
+                                        .token_unit = 1,
                                         .model = &setup->model,
-                                        .full_attention = full};
-    enum status status = partition_make(length, &partition, diag);
+                                        .assumes_full_attention = full};
+    enum status status = partition_find_lengths(length, &partition, diag);
     if (status == STATUS_OK)
         *tokens = length[last ? pieces - 1 : 0];
     free(length);

@@ -386,7 +386,7 @@ static void judge_row(struct validation *v, size_t i)
         judge_value(v, i, (double)answer->reserved.total_bytes);
         break;
     case METRIC_RESERVED_MEMORY:
-        judge_value(v, i, (double)reserved_by_allocator(&answer->reserved));
+        judge_value(v, i, (double)reserved_allocator_bytes(&answer->reserved));
         break;
     case METRIC_MAX_SEQ_LEN:
         judge_length(v, i, answer);

@@ -42,9 +42,9 @@ void activations_classify(const struct ir *ir, const uint32_t *list, uint32_t co
     for (uint32_t i = 0; i < count; i++) {
         uint32_t op = list != NULL ? list[i] : i, reads = ir->op.read_count[op];
         for (uint32_t k = 0; k < reads; k++)
-            record_read(ir, op, &use[ir_touched(ir, op, k)]);
+            record_read(ir, op, &use[ir_touched_buffer(ir, op, k)]);
         for (uint32_t k = reads; k < reads + (uint32_t)ir->op.write_count[op]; k++)
-            record_write(ir, op, &use[ir_touched(ir, op, k)]);
+            record_write(ir, op, &use[ir_touched_buffer(ir, op, k)]);
     }
     for (uint32_t b = 0; b < ir->buffer.count; b++) {
         bool fixed =
@@ -80,7 +80,7 @@ struct activation_row *activations_of_layer(const struct ir *ir, uint16_t layer,
             continue;
         uint32_t reads = ir->op.read_count[op];
         for (uint32_t k = reads; k < reads + (uint32_t)ir->op.write_count[op]; k++) {
-            uint32_t b = ir_touched(ir, op, k), r = 0;
+            uint32_t b = ir_touched_buffer(ir, op, k), r = 0;
             if (class[b] == ACTIVATION_NONE)
                 continue;
             const char *stem = ir->word[ir->buffer.stem[b]];

@@ -21,10 +21,10 @@ void pass_remove_dead_copies(struct emit *e, struct op_list *list)
     uint32_t kept = list->count;
     for (uint32_t i = list->count; i-- > 0;) {
         uint32_t op = list->op[i], reads = ir->op.read_count[op];
-        if (is_host_copy(ir, op) && !read[ir_touched(ir, op, 1)])
+        if (is_host_copy(ir, op) && !read[ir_touched_buffer(ir, op, 1)])
             continue;
         for (uint32_t k = 0; k < reads; k++)
-            read[ir_touched(ir, op, k)] = 1;
+            read[ir_touched_buffer(ir, op, k)] = 1;
         list->op[--kept] = op;
     }
     list->count -= kept;

@@ -68,13 +68,13 @@ static void find_host_items(struct host_layers *h, const struct op_list *list)
             continue;
         }
         for (uint32_t k = 0; k < ir->op.read_count[op]; k++) {
-            const uint32_t b = ir_touched(ir, op, k);
+            const uint32_t b = ir_touched_buffer(ir, op, k);
             if (class[b] != ACTIVATION_FOR_OWN_BACKWARD)
                 continue;
             class[b] = ACTIVATION_NONE; /* the first reader decides */
             if (which % h->layer_count < h->host_layer_count &&
                 ir->buffer.category[b] == CATEGORY_ACTIVATION &&
-                ir_whole(ir, (buffer_id){b}).count >= LEAST_ELEMENTS)
+                ir_whole_view(ir, (buffer_id){b}).count >= LEAST_ELEMENTS)
                 h->item[h->item_count++] = (struct host_item){{b}, {IR_NONE}, {IR_NONE}, which};
         }
     }
@@ -164,9 +164,9 @@ static void rewrite_list(struct host_layers *h, const struct op_list *in)
             if (which % h->layer_count < h->host_layer_count)
                 load_segment(h, which);
             for (uint32_t k = 0; k < ir->op.read_count[op.i]; k++) {
-                const uint32_t row = h->item_of_buffer[ir_touched(ir, op.i, k)];
+                const uint32_t row = h->item_of_buffer[ir_touched_buffer(ir, op.i, k)];
                 if (row > 0)
-                    ir_redirect(h->ir, op.i, k, h->item[row - 1].loaded_buffer);
+                    ir_redirect_operand(h->ir, op.i, k, h->item[row - 1].loaded_buffer);
             }
         }
         op_list_push(&h->new_list, op);
@@ -178,7 +178,7 @@ static void rewrite_list(struct host_layers *h, const struct op_list *in)
 void pass_offload_first_layers(struct emit *e, struct op_list *list)
 {
     const uint32_t layers = (uint32_t)e->choices->model->layers, buffers = e->ir->buffer.count,
-                   segments = layers * pipeline_units(e->choices);
+                   segments = layers * pipeline_unit_count(e->choices);
     struct host_layers h = {
         .e = e,
         .ir = e->ir,

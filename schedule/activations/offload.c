@@ -76,12 +76,12 @@ static void find_offloaded(struct offload *o, const struct op_list *list, const 
             segment->begin = i;
         segment->end = i;
         for (uint32_t k = 0; o->offloads_inputs && segment->items == 0 && k < reads; k++) {
-            uint32_t buffer = ir_touched(ir, op, k);
+            uint32_t buffer = ir_touched_buffer(ir, op, k);
             if (ir->buffer.category[buffer] == CATEGORY_ACTIVATION && maker[buffer] != which + 1)
                 add_item(o, segment, buffer);
         }
         for (uint32_t k = reads; k < reads + ir->op.write_count[op]; k++) {
-            uint32_t buffer = ir_touched(ir, op, k);
+            uint32_t buffer = ir_touched_buffer(ir, op, k);
             maker[buffer] = which + 1;
             if (!kept[buffer] || o->item_of_buffer[buffer] > 0)
                 continue;
@@ -146,9 +146,9 @@ static void load_segment(struct offload *o, uint32_t which, op_id after)
 static void redirect_reads(struct offload *o, uint32_t op)
 {
     for (uint32_t k = 0; k < o->ir->op.read_count[op]; k++) {
-        uint32_t row = o->item_of_buffer[ir_touched(o->ir, op, k)];
+        uint32_t row = o->item_of_buffer[ir_touched_buffer(o->ir, op, k)];
         if (row > 0 && o->item[row - 1].loaded_buffer.i != IR_NONE)
-            ir_redirect(o->ir, op, k, o->item[row - 1].loaded_buffer);
+            ir_redirect_operand(o->ir, op, k, o->item[row - 1].loaded_buffer);
     }
 }
 
@@ -193,7 +193,7 @@ void pass_offload_checkpoints(struct emit *e, struct op_list *list)
 {
     bool inputs = e->choices->activations == CHOICE_ACTIVATIONS_OFFLOAD;
     uint32_t layers = (uint32_t)e->choices->model->layers, buffers = e->ir->buffer.count,
-             segments = layers * pipeline_units(e->choices);
+             segments = layers * pipeline_unit_count(e->choices);
     struct offload o = {
         .e = e,
         .ir = e->ir,

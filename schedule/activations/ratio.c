@@ -93,8 +93,8 @@ static void find_runs(struct offload_share *r, const struct op_list *in)
 {
     const struct choices *c = r->e->choices;
     r->chunk_of_layer = heap_zalloc((size_t)c->model->layers + 1, sizeof *r->chunk_of_layer);
-    for (uint32_t chunk = 0; chunk < pipeline_chunks(c); chunk++) {
-        struct layer_range layers = pipeline_layers(c, chunk);
+    for (uint32_t chunk = 0; chunk < pipeline_chunk_count(c); chunk++) {
+        struct layer_range layers = pipeline_layers_of_chunk(c, chunk);
         for (uint32_t l = layers.first; l < layers.end; l++)
             r->chunk_of_layer[l] = chunk;
     }
@@ -134,7 +134,7 @@ static uint32_t list_candidates(const struct offload_share *r, const struct op_l
     for (uint32_t i = run->begin; i < run->end; i++) {
         uint32_t op = in->op[i], reads = ir->op.read_count[op];
         for (uint32_t k = reads; k < reads + (uint32_t)ir->op.write_count[op]; k++) {
-            uint32_t b = ir_touched(ir, op, k);
+            uint32_t b = ir_touched_buffer(ir, op, k);
             uint64_t bytes = ir_buffer_bytes(ir, (buffer_id){b});
             if (class[b] != ACTIVATION_FOR_OWN_BACKWARD || bytes < least)
                 continue;
@@ -158,7 +158,7 @@ static double bytes_hidden_by_next_run(const struct offload_share *r, uint32_t i
         next++;
     const struct unit_run *run = &r->run[next < r->run_count ? next : i];
     uint32_t part = run->unit % c->subsequences;
-    return c->offload_hidden_bytes_of[part] / multiplex_share(c, run->chunk, part).count;
+    return c->offload_hidden_bytes_of[part] / multiplex_stages_of(c, run->chunk, part).count;
 }
 
 /* Returns the number of bytes of a run's candidates that are offloaded. */
@@ -167,7 +167,7 @@ static uint64_t bytes_to_move(const struct offload_share *r, uint32_t run, uint6
     const struct choices *c = r->e->choices;
     double ratio = c->offload_ratio;
     if (c->offload_hidden_bytes > 0)
-        ratio = ratio_hidden((double)all, bytes_hidden_by_next_run(r, run));
+        ratio = ratio_of_hidden_bytes((double)all, bytes_hidden_by_next_run(r, run));
     uint64_t grain = (uint64_t)c->profile->offload_grain;
     uint64_t bytes = (uint64_t)(ratio * (double)all);
     if (grain > 1)
@@ -181,14 +181,14 @@ static void keep_passed_on_tensors(const struct offload_share *r, const struct o
                                    uint8_t *class)
 {
     const struct ir *ir = r->ir;
-    uint32_t *maker = ir_no_ids(ir->buffer.count);
+    uint32_t *maker = ir_new_empty_ids(ir->buffer.count);
     for (uint32_t i = 0; i < in->count; i++) {
         uint32_t op = in->op[i], reads = ir->op.read_count[op];
         if (ir->op.layer[op] == IR_NONE16)
             continue;
         uint32_t chunk = r->chunk_of_layer[ir->op.layer[op]];
         for (uint32_t k = 0; k < reads + (uint32_t)ir->op.write_count[op]; k++) {
-            uint32_t b = ir_touched(ir, op, k);
+            uint32_t b = ir_touched_buffer(ir, op, k);
             if (k >= reads && maker[b] == IR_NONE)
                 maker[b] = chunk;
             if (k < reads && maker[b] != IR_NONE && maker[b] != chunk)
@@ -267,7 +267,7 @@ static void store_run(struct offload_share *r, struct unit_run *run)
     set_run_labels(r, run, PHASE_FORWARD);
     for (uint32_t i = run->first; i < run->first + run->count; i++) {
         struct offloaded_buffer *m = &r->offloaded[i];
-        struct view whole = ir_whole(r->ir, m->buffer);
+        struct view whole = ir_whole_view(r->ir, m->buffer);
         int64_t rest = (int64_t)whole.count - m->host_elements;
         m->host_view = emit_tensor_like(r->e, whole, m->host_elements, "on_host", MEMORY_PINNED);
         if (rest > 0)
@@ -333,9 +333,9 @@ static void append_op(struct offload_share *r, uint32_t op, bool backward)
     struct ir *ir = r->ir;
     bool computes = ir->op.stream[op] == r->e->stream.compute;
     for (uint32_t k = 0; backward && k < ir->op.read_count[op]; k++) {
-        uint32_t row = r->offloaded_of_buffer[ir_touched(ir, op, k)];
+        uint32_t row = r->offloaded_of_buffer[ir_touched_buffer(ir, op, k)];
         if (row != IR_NONE)
-            ir_redirect(ir, op, k, r->offloaded[row].loaded_view.buffer);
+            ir_redirect_operand(ir, op, k, r->offloaded[row].loaded_view.buffer);
     }
     if (computes && r->awaited_by_next_op.i != IR_NONE) {
         emit_add_dependency(r->e, (op_id){op}, r->awaited_by_next_op);
@@ -354,7 +354,7 @@ void pass_offload_ratio(struct emit *e, struct op_list *list)
     struct offload_share r = {.e = e,
                               .ir = ir,
                               .run = heap_alloc((size_t)list->count + 1, sizeof *r.run),
-                              .offloaded_of_buffer = ir_no_ids(buffers),
+                              .offloaded_of_buffer = ir_new_empty_ids(buffers),
                               .last_compute = {IR_NONE},
                               .last_store = {IR_NONE},
                               .awaited_by_next_op = {IR_NONE}};

@@ -97,12 +97,12 @@ static void find_origins(struct recompute *r)
         if (ir->op.region[op] != REGION_ATTENTION || ir->op.phase[op] != PHASE_FORWARD)
             continue;
         for (uint32_t k = 0; k < reads; k++) {
-            uint32_t buffer = ir_touched(ir, op, k);
+            uint32_t buffer = ir_touched_buffer(ir, op, k);
             uint8_t own = r->mark[buffer].is_kept ? FROM_CORE : r->mark[buffer].origin;
             origin = own > origin ? own : origin;
         }
         for (uint32_t k = reads; k < reads + ir->op.write_count[op]; k++) {
-            uint8_t *known = &r->mark[ir_touched(ir, op, k)].origin;
+            uint8_t *known = &r->mark[ir_touched_buffer(ir, op, k)].origin;
             *known = origin > *known ? origin : *known;
         }
     }
@@ -133,7 +133,7 @@ static bool leads_only_to_saved(const struct recompute *r, uint32_t op, uint32_t
     bool core = r->ir->op.region[op] == REGION_ATTENTION ||
                 r->e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP;
     for (uint32_t k = reads; core && k < operands; k++) {
-        const struct buffer_mark *mark = &r->mark[ir_touched(r->ir, op, k)];
+        const struct buffer_mark *mark = &r->mark[ir_touched_buffer(r->ir, op, k)];
         core = mark->is_kept || mark->needed_until != which + 1;
     }
     return operands > reads ? core : after;
@@ -145,7 +145,7 @@ static bool fills_cache(const struct recompute *r, uint32_t op)
     uint32_t reads = r->ir->op.read_count[op], operands = reads + r->ir->op.write_count[op];
     bool only = operands > reads;
     for (uint32_t k = reads; only && k < operands; k++)
-        only = r->mark[ir_touched(r->ir, op, k)].is_cache;
+        only = r->mark[ir_touched_buffer(r->ir, op, k)].is_cache;
     return only;
 }
 
@@ -155,7 +155,7 @@ static bool expands_latents(const struct recompute *r, uint32_t op)
     uint32_t reads = r->ir->op.read_count[op], operands = reads + r->ir->op.write_count[op];
     bool only = operands > reads;
     for (uint32_t k = reads; only && k < operands; k++)
-        only = r->mark[ir_touched(r->ir, op, k)].is_expanded_latent;
+        only = r->mark[ir_touched_buffer(r->ir, op, k)].is_expanded_latent;
     return only;
 }
 
@@ -179,10 +179,10 @@ static void mark_repeated_ops(struct recompute *r, const struct op_list *list, u
         uint32_t reads = r->ir->op.read_count[op], operands = reads + r->ir->op.write_count[op];
         bool needed = whole;
         for (uint32_t k = reads; k < operands; k++)
-            needed = needed || r->mark[ir_touched(r->ir, op, k)].needed_until == which + 1;
+            needed = needed || r->mark[ir_touched_buffer(r->ir, op, k)].needed_until == which + 1;
         keep[i - segment.begin] = needed && !repeats_core(r);
         for (uint32_t k = 0; needed && k < reads; k++)
-            r->mark[ir_touched(r->ir, op, k)].needed_until = which + 1;
+            r->mark[ir_touched_buffer(r->ir, op, k)].needed_until = which + 1;
     }
 }
 
@@ -199,7 +199,7 @@ static void unmark_partial_repetitions(struct recompute *r, const struct op_list
             uint32_t op = list->op[i], reads = r->ir->op.read_count[op];
             uint8_t *kept = &keep[i - segment.begin];
             for (uint32_t k = reads; k < reads + r->ir->op.write_count[op]; k++) {
-                uint32_t *remains = &r->mark[ir_touched(r->ir, op, k)].unrepeated_until;
+                uint32_t *remains = &r->mark[ir_touched_buffer(r->ir, op, k)].unrepeated_until;
                 if (*kept && *remains == which + 1)
                     *kept = 0;
                 if (*kept || *remains == which + 1)
@@ -219,7 +219,7 @@ static void repeat_op(struct recompute *r, uint32_t op)
     uint32_t reads = ir->op.read_count[op], operands = reads + ir->op.write_count[op], waits = 0;
     assert(operands <= ARRAY_LEN(of));
     for (uint32_t k = reads; k < operands; k++) {
-        uint32_t buffer = ir_touched(ir, op, k);
+        uint32_t buffer = ir_touched_buffer(ir, op, k);
         struct buffer_mark *mark = &r->mark[buffer];
         bool shared = mark->is_cache || (ir->buffer.flags[buffer] & BUFFER_PERSISTENT);
         /* the repetition of a cache would have the same values */
@@ -227,7 +227,7 @@ static void repeat_op(struct recompute *r, uint32_t op)
             mark->repeated_buffer = ir_add_buffer_like(ir, (buffer_id){buffer}).i;
     }
     for (uint32_t k = 0; k < operands; k++) {
-        uint32_t buffer = ir_touched(ir, op, k), again = r->mark[buffer].repeated_buffer;
+        uint32_t buffer = ir_touched_buffer(ir, op, k), again = r->mark[buffer].repeated_buffer;
         of[k].i = again != IR_NONE ? again : buffer;
     }
     for (uint32_t k = 0; k < ir->op.wait_count[op] && waits < ARRAY_LEN(wait); k++) {
@@ -253,7 +253,7 @@ static void repeat_forward(struct recompute *r, const struct op_list *in, uint32
         bool own = is_in_layer_backward(ir, in->op[i]) &&
                    segment_of_op(r->ir, r->layer_count, in->op[i]) == which;
         for (uint32_t k = 0; own && k < ir->op.read_count[in->op[i]]; k++) {
-            struct buffer_mark *mark = &r->mark[ir_touched(ir, in->op[i], k)];
+            struct buffer_mark *mark = &r->mark[ir_touched_buffer(ir, in->op[i], k)];
             if (mark->origin != FROM_RANKS || mark->is_kept)
                 mark->needed_until = which + 1;
         }
@@ -277,9 +277,9 @@ static void rewrite_backward(struct recompute *r, const struct op_list *in, uint
     if (repeats_core(r) && ir->op.region[op] != REGION_ATTENTION)
         return;
     for (uint32_t k = 0; k < ir->op.read_count[op]; k++) {
-        uint32_t again = r->mark[ir_touched(ir, op, k)].repeated_buffer;
+        uint32_t again = r->mark[ir_touched_buffer(ir, op, k)].repeated_buffer;
         if (again != IR_NONE)
-            ir_redirect(ir, op, k, (buffer_id){again});
+            ir_redirect_operand(ir, op, k, (buffer_id){again});
     }
 }
 
@@ -304,9 +304,9 @@ void pass_recompute(struct emit *e, struct op_list *list)
         .e = e,
         .ir = ir,
         .layer_count = layers,
-        .segment = heap_zalloc(layers * pipeline_units(e->choices), sizeof *r.segment),
+        .segment = heap_zalloc(layers * pipeline_unit_count(e->choices), sizeof *r.segment),
         .mark = heap_zalloc(ir->buffer.count, sizeof *r.mark),
-        .repetition_of_op = ir_no_ids(ir->op.count),
+        .repetition_of_op = ir_new_empty_ids(ir->op.count),
         .repeats_only_expanded = e->choices->activations == CHOICE_ACTIVATIONS_KEEP,
     };
     bool keeps = e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE ||

@@ -32,17 +32,18 @@ static bool find_runs(struct repeat_finder *f)
     bool have_gaps = count > 0;
     for (uint32_t i = 0; i < count; i++) {
         const struct iterations *of = &found[i];
-        int32_t first = of->first / r->layers, step = of->step / r->layers,
+        int32_t first = of->first / r->layers_per_period, step = of->step / r->layers_per_period,
                 gap = step > 0 ? r->first_copied - first : first - r->first_copied + 1;
         have_gaps &= gap >= BEFORE_MIN && gap < (int32_t)of->iteration_count;
-        row[r->run_count] = (struct repeat_run){.role = f->role_index,
-                                                .begin = of->first_op,
-                                                .ops = of->ops_per_iteration,
-                                                .iterations = of->iteration_count,
-                                                .gap = (uint32_t)gap,
-                                                .first = first,
-                                                .step = step,
-                                                .left_out = repeats_ops(r, REPEATS_ALL_ROLES, 0)};
+        row[r->run_count] = (struct repeat_run){
+            .role = f->role_index,
+            .first_op = of->first_op,
+            .ops_per_iteration = of->ops_per_iteration,
+            .iteration_count = of->iteration_count,
+            .gap = (uint32_t)gap,
+            .first = first,
+            .step = step,
+            .ops_left_out_before = repeats_whole_op_count(r, REPEATS_ALL_ROLES, 0)};
         r->run_count++;
     }
     free(found);
@@ -54,9 +55,10 @@ static bool covers_list(const struct repeat_finder *f)
 {
     const struct repeats *r = &f->ir->repeats;
     for (uint32_t op = f->role->op_begin; op < f->role->op_begin + f->role->op_count; op++) {
-        int32_t label = iteration_label(f->ir, op, r->of_units), value = label / r->layers;
+        int32_t label = iteration_label(f->ir, op, r->iterations_are_units),
+                value = label / r->layers_per_period;
         if (label >= 0 && (value == r->first_copied || value == r->first_copied - 1) &&
-            repeats_place(r, op).run == NULL)
+            repeats_place_of(r, op).run == NULL)
             return false;
     }
     return true;
@@ -81,7 +83,7 @@ static bool free_sets_correspond(const struct ir *ir, uint32_t a, int32_t value,
 static uint32_t operand_index_of(const struct ir *ir, uint32_t op, uint32_t buffer)
 {
     uint32_t slot = 0;
-    while (ir_touched(ir, op, slot) != buffer)
+    while (ir_touched_buffer(ir, op, slot) != buffer)
         slot++;
     return slot;
 }
@@ -138,12 +140,12 @@ static bool ops_agree(const struct ir *ir, uint32_t a, uint32_t b)
 /* True if the iteration before the gap, which is copied, and the one after it are isomorphic. */
 static bool iterations_correspond(const struct repeat_finder *f, const struct repeat_run *run)
 {
-    uint32_t begin = run->begin + (run->gap - 1) * run->ops;
-    for (uint32_t op = begin; op < begin + run->ops; op++) {
-        int32_t value = repeats_place(&f->ir->repeats, op).value;
-        if (!ops_agree(f->ir, op, op + run->ops) ||
-            !operands_correspond(f, op, value, op + run->ops, run->step) ||
-            !waits_correspond(f->ir, op, value, op + run->ops, run->step))
+    uint32_t begin = run->first_op + (run->gap - 1) * run->ops_per_iteration;
+    for (uint32_t op = begin; op < begin + run->ops_per_iteration; op++) {
+        int32_t value = repeats_place_of(&f->ir->repeats, op).value;
+        if (!ops_agree(f->ir, op, op + run->ops_per_iteration) ||
+            !operands_correspond(f, op, value, op + run->ops_per_iteration, run->step) ||
+            !waits_correspond(f->ir, op, value, op + run->ops_per_iteration, run->step))
             return false;
     }
     return true;
@@ -168,9 +170,10 @@ uint32_t repeats_instances_of_state(const struct ir *ir, uint32_t buffer)
 {
     const struct repeats *r = &ir->repeats;
     uint16_t binding = ir->buffer.binding[buffer];
-    if (r->copies == 0 || r->of_units || binding == IR_NONE16 ||
+    if (r->copies_per_gap == 0 || r->iterations_are_units || binding == IR_NONE16 ||
         ir->binding[binding].bundle == IR_NONE16)
         return 1;
     int32_t layer = bundle_first_layer(ir, ir->binding[binding].bundle);
-    return layer >= 0 && layer / r->layers == r->first_copied - 1 ? 1 + r->copies : 1;
+    return layer >= 0 && layer / r->layers_per_period == r->first_copied - 1 ? 1 + r->copies_per_gap
+                                                                             : 1;
 }

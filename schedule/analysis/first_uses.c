@@ -45,7 +45,7 @@ void first_uses_of_role(struct first_uses *b, const struct ir *ir, const struct 
     first_uses_begin(b, order, ir->buffer.count);
     for (uint32_t op = order->first_op; op < order->first_op + order->op_count; op++)
         for (uint32_t k = 0; k < ir_operand_count(ir, op); k++)
-            first_uses_add_touch(b, order, ir_touched(ir, op, k), op);
+            first_uses_add_touch(b, order, ir_touched_buffer(ir, op, k), op);
 }
 
 bool first_uses_is_after_set(const struct first_uses *first_uses, const struct order *order,

@@ -5,7 +5,7 @@
 
 void free_sets_init(struct free_sets *s, uint32_t buffers)
 {
-    *s = (struct free_sets){.spare_member = IR_NONE, .newest_member = ir_no_ids(buffers)};
+    *s = (struct free_sets){.spare_member = IR_NONE, .newest_member = ir_new_empty_ids(buffers)};
 }
 
 void free_sets_release(struct free_sets *s)

@@ -37,7 +37,7 @@ int32_t bundle_first_layer(const struct ir *ir, uint16_t bundle)
 static int32_t layer_of_states(const struct ir *ir, uint32_t op)
 {
     for (uint32_t k = 0; k < ir_operand_count(ir, op); k++) {
-        uint16_t binding = ir->buffer.binding[ir_touched(ir, op, k)];
+        uint16_t binding = ir->buffer.binding[ir_touched_buffer(ir, op, k)];
         if (binding != IR_NONE16 && ir->binding[binding].bundle != IR_NONE16)
             return bundle_first_layer(ir, ir->binding[binding].bundle);
     }
@@ -109,8 +109,8 @@ static uint64_t copy_memories_key(const struct ir *ir, uint32_t op)
     uint8_t kind = ir->op.kind[op];
     if (kind != WORK_H2D && kind != WORK_D2H)
         return 0;
-    return 1u + ir->buffer.memory[ir_touched(ir, op, 0)] * 4u +
-           ir->buffer.memory[ir_touched(ir, op, ir->op.read_count[op])];
+    return 1u + ir->buffer.memory[ir_touched_buffer(ir, op, 0)] * 4u +
+           ir->buffer.memory[ir_touched_buffer(ir, op, ir->op.read_count[op])];
 }
 
 static bool blocks_are_equal(const struct ir *ir, const struct op_block *a,
@@ -163,7 +163,7 @@ static void find_label_step(struct iterations *run, const struct op_block *block
  * optimizer an iteration updates one bundle, which has all layers of a period and carries the label of the first. */
 static bool can_be_run(const struct repeats *r, const struct iterations *run)
 {
-    int32_t layers = r->layers, at = run->first % layers;
+    int32_t layers = r->layers_per_period, at = run->first % layers;
     return run->first >= 0 && (run->step == layers || run->step == -layers) &&
            at == (run->step > 0 || run->is_in_optimizer ? 0 : layers - 1);
 }
@@ -180,11 +180,11 @@ static struct iterations iterations_at(const struct ir *ir, const struct op_bloc
         struct iterations run = {.first_op = b->row[at].first_op,
                                  .iteration_count = equal / length + 1,
                                  .blocks_per_iteration = length};
-        if (run.iteration_count < (r->of_units ? UNITS_MIN : LAYERS_MIN))
+        if (run.iteration_count < (r->iterations_are_units ? UNITS_MIN : LAYERS_MIN))
             continue;
         for (uint32_t i = 0; i < length; i++)
             run.ops_per_iteration += b->row[at + i].op_count;
-        find_label_step(&run, &b->row[at], r->of_units);
+        find_label_step(&run, &b->row[at], r->iterations_are_units);
         if (can_be_run(r, &run))
             return run;
         break;
@@ -194,7 +194,7 @@ static struct iterations iterations_at(const struct ir *ir, const struct op_bloc
 
 struct iterations *find_iterations(const struct ir *ir, uint32_t role, uint32_t *count)
 {
-    struct op_blocks b = find_blocks(ir, &ir->role[role], ir->repeats.of_units);
+    struct op_blocks b = find_blocks(ir, &ir->role[role], ir->repeats.iterations_are_units);
     struct iterations *runs = NULL;
     size_t capacity = 0;
     *count = 0;

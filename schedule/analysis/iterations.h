@@ -22,8 +22,8 @@ struct iterations {
 };
 
 /* Returns, in list order, all iterations of a role's list that can be a run (schedule/ir/repeats.h). If several periods
- * are possible, the shortest that repeats often enough counts. Blocks are of units if ir->repeats.of_units is set. The
- * array is on the heap; *count is set to its length. */
+ * are possible, the shortest that repeats often enough counts. Blocks are of units if ir->repeats.iterations_are_units
+ * is set. The array is on the heap; *count is set to its length. */
 struct iterations *find_iterations(const struct ir *ir, uint32_t role, uint32_t *count);
 
 /* Returns the layer (or unit) that an op is labelled with, or whose states it updates; -1: none. */

@@ -7,7 +7,7 @@ static void touch_role(struct free_sets *sets, const struct ir *ir, const struct
 {
     for (uint32_t op = order->first_op; op < order->first_op + order->op_count; op++)
         for (uint32_t k = 0; k < ir_operand_count(ir, op); k++) {
-            uint32_t buffer = ir_touched(ir, op, k);
+            uint32_t buffer = ir_touched_buffer(ir, op, k);
             if (!liveness_is_persistent(ir, buffer))
                 free_sets_add_touch(sets, order, buffer, op);
         }

@@ -164,7 +164,7 @@ void fpdt_sync_tile(const struct fpdt *f)
 {
     fpdt_sync_stream(f, f->e->stream.compute);
     fpdt_sync_stream(f, f->load_stream);
-    if (fpdt_fetches_by_one(f->e->choices))
+    if (fpdt_one_rank_fetches(f->e->choices))
         fpdt_sync_stream(f, f->e->stream.fetch);
 }
 

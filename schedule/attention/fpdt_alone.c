@@ -40,7 +40,7 @@ void fpdt_emit_only_fetches(struct emit *e)
         fpdt_store_tensor(&f, f.store_stream, 0, x, parts[i].stem, &host[i], 0);
         /* Of keys and values only the part that a later chunk sees is fetched; one rank that fetches for all fetches
          * the whole. */
-        if (parts[i].category == CATEGORY_KV && !fpdt_fetches_by_one(e->choices))
+        if (parts[i].category == CATEGORY_KV && !fpdt_one_rank_fetches(e->choices))
             host[i] =
                 view_part(host[i], 0, fpdt_visible_keys(&f, 1, 0) * (parts[i].count / tokens));
     }
@@ -50,6 +50,6 @@ void fpdt_emit_only_fetches(struct emit *e)
         for (size_t i = 0; i < ARRAY_LEN(parts); i++)
             if (parts[i].backward == (backward != 0))
                 fpdt_fetch_tensor(&f, f.load_stream, (op_id){IR_NONE}, 0, host[i], parts[i].stem);
-        wait_for(e, fpdt_fetches_by_one(e->choices) ? e->stream.fetch : f.load_stream);
+        wait_for(e, fpdt_one_rank_fetches(e->choices) ? e->stream.fetch : f.load_stream);
     }
 }

@@ -52,7 +52,7 @@ struct view fpdt_copy_from_host(const struct fpdt *f, uint8_t stream, op_id afte
 
 static bool one_rank_stores_for_all(const struct fpdt *f)
 {
-    return fpdt_fetches_by_one(f->e->choices);
+    return fpdt_one_rank_fetches(f->e->choices);
 }
 
 static int64_t ranks_of(const struct fpdt *f)
@@ -184,8 +184,8 @@ static void delay_gathers(struct emit *e, const struct op_list *list)
         if (ir->op.kind[op] == WORK_ALL_GATHER && ir->op.region[op] == REGION_OFFLOAD) {
             if (copied[0].i != IR_NONE)
                 emit_add_dependency(e, (op_id){op}, copied[0]);
-            gathered = ir_touched(ir, op, 1);
-        } else if (ir->op.kind[op] == WORK_D2H && ir_touched(ir, op, 0) == gathered) {
+            gathered = ir_touched_buffer(ir, op, 1);
+        } else if (ir->op.kind[op] == WORK_D2H && ir_touched_buffer(ir, op, 0) == gathered) {
             copied[0] = copied[1];
             copied[1].i = op;
         }
@@ -226,7 +226,7 @@ static void delay_chunks(struct emit *e, const struct op_list *list)
 
 void pass_bound_stored_chunks(struct emit *e, struct op_list *list)
 {
-    if (fpdt_fetches_by_one(e->choices))
+    if (fpdt_one_rank_fetches(e->choices))
         delay_gathers(e, list);
     if (fpdt_offloads(e->choices) && !e->choices->profile->chunk_tile_sync)
         delay_chunks(e, list);

@@ -28,8 +28,8 @@ struct prefix_reach {
 static struct prefix_reach prefix_reach_of(const struct emit *e)
 {
     struct prefix_reach reach = {
-        .subsequence_begin = pipeline_prefix(e->choices, e->unit.subsequence),
-        .subsequence_end = pipeline_prefix(e->choices, e->unit.subsequence + 1)};
+        .subsequence_begin = pipeline_tokens_before(e->choices, e->unit.subsequence),
+        .subsequence_end = pipeline_tokens_before(e->choices, e->unit.subsequence + 1)};
     int64_t tp = (int64_t)e->tensor.size,
             rows = (reach.subsequence_end - reach.subsequence_begin) / tp;
     struct piece own = emit_piece_of_rows(rows, e->unit.stages.count, e->unit.stages.index);
@@ -216,7 +216,7 @@ void prefix_backward(struct emit *e, uint32_t layer, int64_t sequence, struct vi
     struct prefix *prefix = &e->prefix[prefix_row_of(e, layer, sequence)];
     const struct attention_saved *saved = &e->layer_saved[layer].attention[sequence];
     const struct kv_widths width = {z.kv_width / z.head_ranks, z.v_width / z.head_ranks};
-    bool multiplexed = pipeline_of(e->choices)->is_multiplexed;
+    bool multiplexed = pipeline_of_choices(e->choices)->is_multiplexed;
     struct view d_o = exchange_out_backward(e, &z, d_out);
     attention_sinks_backward(e, layer, saved->o, saved->lse, d_o, z.group_tokens,
                              z.heads / z.head_ranks);

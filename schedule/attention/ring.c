@@ -96,13 +96,13 @@ static bool find_visible_key(const struct emit *e, const struct ring_shape *z,
 {
     struct visible_pieces pieces = {0};
     struct work work = ring_tile_work(e, WORK_ATTENTION, z, tile);
-    uint32_t ranks = mesh_ranks(&e->ir->mesh);
+    uint32_t ranks = mesh_rank_count(&e->ir->mesh);
     bool seen = false;
     for (uint32_t rank = 0; rank < ranks && !seen; rank++) {
         if (tile->guard != IR_NONE16 &&
             !guard_passes(&e->ir->mesh, e->ir->group, &e->ir->guard[tile->guard], rank))
             continue;
-        visible_pieces_whole(e->ir, &work, rank, &pieces);
+        visible_pieces_as_one_document(e->ir, &work, rank, &pieces);
         seen = pieces.count > 0;
     }
     visible_release(&pieces);

@@ -24,7 +24,7 @@ static struct row_capacity row_capacity_of(struct emit *e, const struct ring_sha
     if (i == e->needed_count) {
         e->needed = heap_grow(e->needed, &e->needed_capacity, i + (size_t)1, sizeof *e->needed);
         e->needed[e->needed_count++] =
-            (struct emit_needed){mask.sequence, mask.window, row_use_room(e->ir, &use)};
+            (struct emit_needed){mask.sequence, mask.window, row_use_capacity(e->ir, &use)};
     }
     return (struct row_capacity){e->needed[i].capacity.sent, e->needed[i].capacity.received,
                                  mask.sequence, mask.window};

@@ -20,19 +20,19 @@ static struct planned_ring planned_ring_of(struct emit *e, const struct ring_sha
 {
     struct sequence_mask mask = sequence_mask_of(e, z->layer, z->sequence, e->choices->seq);
     return (struct planned_ring){
-        z, mask.sequence, mask.window, pass, row_use_rounds(e->ir, mask.sequence, pass), 0};
+        z, mask.sequence, mask.window, pass, row_use_round_count(e->ir, mask.sequence, pass), 0};
 }
 
-static struct plan_room plan_room_of(const struct emit *e, const struct planned_ring *p,
-                                     enum plan_what what)
+static struct plan_capacity plan_room_of(const struct emit *e, const struct planned_ring *p,
+                                         enum plan_operand what)
 {
     const struct row_use use = {p->sequence, p->window, p->round + 1, p->pass, what};
-    return row_use_room(e->ir, &use);
+    return row_use_capacity(e->ir, &use);
 }
 
 /* Rows that move together: `parts` tensors of `width` columns, one after the other in their buffers. */
 struct moved_operand {
-    enum plan_what what;
+    enum plan_operand what;
     int64_t parts, width;
     enum dtype dtype;
 };
@@ -63,7 +63,7 @@ static struct view exchange_rows(struct emit *e, const struct planned_ring *p,
                                  const struct moved_operand *m, bool back, struct view x,
                                  const char *stem)
 {
-    const struct plan_room room = plan_room_of(e, p, m->what);
+    const struct plan_capacity room = plan_room_of(e, p, m->what);
     int64_t rows = back ? room.received : room.sent, to = back ? room.sent : room.received;
     struct work work = {
         .kind = WORK_EXCHANGE,
@@ -81,7 +81,7 @@ static struct view exchange_rows(struct emit *e, const struct planned_ring *p,
 static struct view send_rows(struct emit *e, const struct planned_ring *p,
                              const struct moved_operand *m, struct view own)
 {
-    const struct plan_room room = plan_room_of(e, p, m->what);
+    const struct plan_capacity room = plan_room_of(e, p, m->what);
     if (room.received == 0)
         return view_none();
     struct view message =
@@ -96,9 +96,9 @@ static struct view gather_round_rows(struct emit *e, const struct planned_ring *
                                      struct view arrived, const char *stem)
 {
     const struct row_use use = {p->sequence, p->window, p->round + 1, p->pass, m->what};
-    if (row_use_is_own(e->ir, &use))
+    if (row_use_has_own_rows_only(e->ir, &use))
         return own;
-    const int64_t rows = plan_room_of(e, p, m->what).rows;
+    const int64_t rows = plan_room_of(e, p, m->what).packed_rows;
     struct view y = new_moved_tensor(e, m, stem, rows);
     emit_take_rows(e, p, m, TAKE_GATHER, own, p->shape->rank_tokens, arrived, y, rows);
     return y;
@@ -108,12 +108,12 @@ static struct view gather_round_rows(struct emit *e, const struct planned_ring *
 static struct view return_results(struct emit *e, const struct planned_ring *p,
                                   const struct moved_operand *m, struct view x)
 {
-    const struct plan_room room = plan_room_of(e, p, m->what);
+    const struct plan_capacity room = plan_room_of(e, p, m->what);
     if (room.received == 0)
         return view_none();
     struct view message = emit_tensor(e, "message", CATEGORY_COMMUNICATION, m->dtype,
                                       m->parts * room.received, m->width);
-    emit_take_rows(e, p, m, TAKE_RETURN, x, room.rows, view_none(), message, room.received);
+    emit_take_rows(e, p, m, TAKE_RETURN, x, room.packed_rows, view_none(), message, room.received);
     return exchange_rows(e, p, m, true, message, "returned");
 }
 
@@ -127,9 +127,9 @@ static struct work round_attention_work(const struct emit *e, const struct plann
                                         enum work_kind kind)
 {
     const struct ring_shape *z = p->shape;
-    struct work work = attention_causal_work(e, kind, plan_room_of(e, p, PLAN_QUERIES).rows,
+    struct work work = attention_causal_work(e, kind, plan_room_of(e, p, PLAN_QUERIES).packed_rows,
                                              z->heads, z->kv_heads);
-    work.attention.kv = plan_room_of(e, p, PLAN_KEYS).rows;
+    work.attention.kv = plan_room_of(e, p, PLAN_KEYS).packed_rows;
     work.attention.mask = MASK_PLAN;
     work.attention.window = p->window;
     work.attention.sequence = p->sequence;
@@ -140,7 +140,7 @@ static struct work round_attention_work(const struct emit *e, const struct plann
 
 static bool round_has_tiles(const struct emit *e, const struct planned_ring *p)
 {
-    return plan_room_of(e, p, PLAN_QUERIES).rows > 0;
+    return plan_room_of(e, p, PLAN_QUERIES).packed_rows > 0;
 }
 
 static void begin_round(struct emit *e, struct planned_ring *p, uint32_t round)
@@ -242,7 +242,7 @@ void ring_planned_forward(struct emit *e, const struct ring_shape *z, struct att
         struct qkv in = ring_queries_keys_values(
             gather_round_rows(e, &p, &queries, saved->qkv.q, now.queries, "q_round"),
             gather_round_rows(e, &p, &keys, ring_own_keys_values(saved), now.keys, "kv_round"));
-        const int64_t rows = plan_room_of(e, &p, PLAN_QUERIES).rows;
+        const int64_t rows = plan_room_of(e, &p, PLAN_QUERIES).packed_rows;
         struct view block = new_moved_tensor(e, &queries, "o_block", rows),
                     lse = new_moved_tensor(e, &statistics, "lse_block", rows);
         attention_tile(e, round_attention_work(e, &p, WORK_ATTENTION), &in, block, lse);
@@ -278,7 +278,7 @@ static void add_gradients_to_sums(struct emit *e, const struct planned_ring *p,
         const bool keys = m->what == PLAN_KEYS;
         *sum = emit_tensor(e, keys ? "dkv_sum" : "dq_sum", keys ? CATEGORY_KV : CATEGORY_ACTIVATION,
                            DTYPE_F32, m->parts * p->shape->rank_tokens, m->width);
-        if (held && row_use_is_own(e->ir, &use)) {
+        if (held && row_use_has_own_rows_only(e->ir, &use)) {
             emit_cast(e, x, *sum);
             return;
         }
@@ -319,7 +319,7 @@ static struct planned_arrivals send_backward(struct emit *e, const struct planne
     const struct moved_operand keys = moved_keys(e, p->shape), one = moved_queries(e, p->shape, 1),
                                two = moved_queries(e, p->shape, 2),
                                statistics = moved_statistics(p->shape, 2);
-    const struct plan_room room = plan_room_of(e, p, PLAN_QUERIES);
+    const struct plan_capacity room = plan_room_of(e, p, PLAN_QUERIES);
     struct planned_arrivals arrivals = {.keys = send_rows(e, p, &keys, ring_own_keys_values(saved)),
                                         .queries = view_none(),
                                         .statistics = view_none()};
@@ -357,8 +357,9 @@ static struct planned_gradients round_backward(struct emit *e, const struct plan
                 rows = gather_round_rows(e, p, &statistics, own->statistics, arrived->statistics,
                                          "statistics_round");
     struct planned_gradients g = {
-        new_moved_tensor(e, &queries, "dq_block", plan_room_of(e, p, PLAN_QUERIES).rows),
-        new_moved_tensor(e, &keys, "dkv_block", plan_room_of(e, p, PLAN_KEYS).rows), p->round};
+        new_moved_tensor(e, &queries, "dq_block", plan_room_of(e, p, PLAN_QUERIES).packed_rows),
+        new_moved_tensor(e, &keys, "dkv_block", plan_room_of(e, p, PLAN_KEYS).packed_rows),
+        p->round};
     struct qkv in = ring_queries_keys_values(q, kv), grads = ring_queries_keys_values(g.dq, g.dkv);
     attention_tile_backward(e, round_attention_work(e, p, WORK_ATTENTION_BACKWARD), &in,
                             view_of_part(rows, 1, 2), view_of_part(rows, 0, 2), d_o, &grads);

@@ -8,7 +8,7 @@ static bool shares_weights(const struct choices *c)
     return c->ranks > c->tp * c->pp;
 }
 
-bool weights_sharded_params(const struct choices *c)
+bool weights_shard_params(const struct choices *c)
 {
     return shares_weights(c) &&
            (c->weights == CHOICE_WEIGHTS_ZERO3 || c->weights == CHOICE_WEIGHTS_HSDP);
@@ -17,42 +17,42 @@ bool weights_sharded_params(const struct choices *c)
 bool weights_reduce_each_micro_batch(const struct choices *c)
 {
     return c->grad_sync != GRAD_SYNC_LAST &&
-           (weights_sharded_params(c) || (shares_weights(c) && c->weights == CHOICE_WEIGHTS_ZERO2));
+           (weights_shard_params(c) || (shares_weights(c) && c->weights == CHOICE_WEIGHTS_ZERO2));
 }
 
 uint8_t weights_grad_dtype(const struct choices *c)
 {
     bool wide = c->profile->grad_dtype == DTYPE_F32 &&
                 (!states_are_bf16((enum states)c->states) ||
-                 (c->profile->reduces_grad_dtype_always && weights_sharded_params(c)));
+                 (c->profile->reduces_grad_dtype_always && weights_shard_params(c)));
     if (c->gradients != GRADIENTS_PROFILE)
         wide = c->gradients == GRADIENTS_FP32;
     return wide ? DTYPE_F32 : c->dtype;
 }
 
-bool weights_pass_over_gradients(const struct choices *c)
+bool weights_have_gradient_passes(const struct choices *c)
 {
     return c->profile->grad_zero_and_check_passes && c->scope == SCOPE_STEP &&
            !weights_reduce_each_micro_batch(c) && !pipeline_has_remote_weights(c);
 }
 
-int64_t weights_layers_together(const struct choices *c)
+int64_t weights_layers_per_bundle(const struct choices *c)
 {
     int64_t layer = transformer_layer_parameters(c->model);
-    if (weights_sharded_params(c) || pipeline_has_remote_weights(c) ||
+    if (weights_shard_params(c) || pipeline_has_remote_weights(c) ||
         c->profile->bucket_elements <= layer)
         return 1;
     int64_t together = c->profile->bucket_elements / layer;
     return together < c->model->layers ? together : c->model->layers;
 }
 
-bool weights_root_unit(const struct choices *c)
+bool weights_have_root_unit(const struct choices *c)
 {
-    return c->profile->has_root_unit && weights_sharded_params(c) && c->pp == 1 &&
+    return c->profile->has_root_unit && weights_shard_params(c) && c->pp == 1 &&
            c->scope == SCOPE_STEP;
 }
 
-bool weights_make_gradients(const struct choices *c)
+bool weights_allocate_gradients_in_backward(const struct choices *c)
 {
     return c->profile->grads_to_none && c->scope == SCOPE_STEP && c->pp == 1 &&
            c->accumulation == 1 && c->subsequences == 1;
@@ -63,7 +63,7 @@ bool weights_clip_gradients(const struct choices *c)
     return c->profile->clipping != CLIPPING_NONE && c->scope == SCOPE_STEP;
 }
 
-bool derived_positions_by_sequence(const struct choices *c)
+bool derived_binds_positions_by_sequence(const struct choices *c)
 {
     return c->ring_layout == RING_ZIGZAG_DOCUMENTS || c->ring_layout == RING_BY_CORE_PLAN;
 }
@@ -80,7 +80,7 @@ bool derived_sends_latents(const struct choices *c)
            (c->hp > 1 || fpdt_offloads(c));
 }
 
-bool fpdt_fetches_by_one(const struct choices *c)
+bool fpdt_one_rank_fetches(const struct choices *c)
 {
     return fpdt_offloads(c) && c->chunk_fetch == FETCH_ONE;
 }

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 /* True if ranks hold parts of the parameters: with ZeRO-3 and HSDP, where several ranks share the weights. */
-bool weights_sharded_params(const struct choices *choices);
+bool weights_shard_params(const struct choices *choices);
 /* Returns the enum dtype in which whole weight gradients accumulate and are reduced: that of --gradients where it is
  * given. Otherwise it is the profile's, except that --states bf16 makes it the dtype of compute, unless FSDP reduces in
  * fp32 with these states too. */
@@ -21,20 +21,20 @@ uint8_t weights_grad_dtype(const struct choices *choices);
 bool weights_reduce_each_micro_batch(const struct choices *choices);
 /* True if whole gradients are zeroed before the step and checked for infinities before they are reduced, each in a
  * pass over memory of its own, as Megatron-LM does. */
-bool weights_pass_over_gradients(const struct choices *choices);
+bool weights_have_gradient_passes(const struct choices *choices);
 /* Returns how many layers are gathered, or reduced, as one bundle. */
-int64_t weights_layers_together(const struct choices *choices);
+int64_t weights_layers_per_bundle(const struct choices *choices);
 /* True if embedding, final norm and head are one unit that FSDP gathers and reduces: without pipeline stages, of which
  * none has both embedding and head. */
-bool weights_root_unit(const struct choices *choices);
+bool weights_have_root_unit(const struct choices *choices);
 /* True if each gradient of a step is allocated when the backward reaches its weight. With several micro-batches the
  * gradients of the first exist in all others. */
-bool weights_make_gradients(const struct choices *c);
+bool weights_allocate_gradients_in_backward(const struct choices *c);
 /* True if the step clips gradients by the norm of all of them. */
 bool weights_clip_gradients(const struct choices *choices);
 /* True if each sequence is cut over the ranks in a way of its own, by its documents or as it is dealt, so that
  * positions are bound for each sequence. */
-bool derived_positions_by_sequence(const struct choices *choices);
+bool derived_binds_positions_by_sequence(const struct choices *choices);
 /* True if FPDT keeps on the host the tensors of a chunk that other chunks read: there are several chunks, and
  * --kv-offload is on, its default. */
 bool fpdt_offloads(const struct choices *choices);
@@ -42,6 +42,6 @@ bool fpdt_offloads(const struct choices *choices);
  * which are then made of them: it was chosen, and there is either. */
 bool derived_sends_latents(const struct choices *choices);
 /* True if one rank keeps and fetches a chunk for all of them (FETCH_ONE). */
-bool fpdt_fetches_by_one(const struct choices *choices);
+bool fpdt_one_rank_fetches(const struct choices *choices);
 
 #endif

@@ -3,7 +3,7 @@
 /* Adds the parts of the context axis: the windows (outer ring) and the ranks of a window (inner ring). In interleaved
  * windows, rank 2 k + o of a node is the k-th of its even (o = 0) or odd (o = 1) ranks, and the ring visits the even
  * ranks first. */
-static uint32_t ring_parts(const struct choices *c, struct mesh_part part[4])
+static uint32_t add_ring_parts(const struct choices *c, struct mesh_part part[4])
 {
     uint32_t w = c->ring_window, node = c->ring_ranks_per_node;
     if (node > 0) {
@@ -19,7 +19,7 @@ static uint32_t ring_parts(const struct choices *c, struct mesh_part part[4])
     return 2;
 }
 
-uint32_t mesh_parts(const struct choices *c, struct mesh_part part[MESH_PARTS_MAX])
+uint32_t mesh_parts_of_choices(const struct choices *c, struct mesh_part part[MESH_PARTS_MAX])
 {
     const struct mesh_part stages = {"pp", c->pp, ALONG_PP, 0};
     uint32_t count = 0;
@@ -31,7 +31,7 @@ uint32_t mesh_parts(const struct choices *c, struct mesh_part part[MESH_PARTS_MA
     if (c->placement == PLACEMENT_CONTEXT_FIRST)
         part[count++] = (struct mesh_part){"hp", c->hp, ALONG_HP, 0};
     struct mesh_part ring[4];
-    uint32_t parts = ring_parts(c, ring);
+    uint32_t parts = add_ring_parts(c, ring);
     for (uint32_t i = 0; i < parts; i++)
         if (ring[i].size > 1)
             part[count++] = ring[i];
@@ -43,8 +43,8 @@ uint32_t mesh_parts(const struct choices *c, struct mesh_part part[MESH_PARTS_MA
 bool mesh_parts_have_run(const struct choices *c, int64_t ranks)
 {
     struct mesh_part part[MESH_PARTS_MAX];
-    for (uint32_t i = mesh_parts(c, part); i-- > 0;) {
-        if (part[i].along == ALONG_PP)
+    for (uint32_t i = mesh_parts_of_choices(c, part); i-- > 0;) {
+        if (part[i].kind == ALONG_PP)
             continue;
         if (ranks <= part[i].size)
             return part[i].size % ranks == 0;

@@ -1,4 +1,4 @@
-/* schedule/config/mesh_parts.h: the axes of the device mesh that choices ask for. */
+/* schedule/config/mesh_parts_of_choices.h: the axes of the device mesh that choices ask for. */
 #ifndef SCHEDULE_CONFIG_MESH_PARTS_H
 #define SCHEDULE_CONFIG_MESH_PARTS_H
 
@@ -21,12 +21,12 @@ enum mesh_part_kind {
 struct mesh_part {
     const char *name;
     uint32_t size;
-    uint8_t along; /* enum mesh_part_kind */
-    uint8_t order; /* place among the parts of the ring, slowest first */
+    uint8_t kind;       /* enum mesh_part_kind */
+    uint8_t ring_order; /* place among the parts of the ring, slowest first */
 };
 enum { MESH_PARTS_MAX = 7 };
 /* Fills part[] with the parts in the order of ranks, slowest first, and returns their number. */
-uint32_t mesh_parts(const struct choices *c, struct mesh_part part[MESH_PARTS_MAX]);
+uint32_t mesh_parts_of_choices(const struct choices *c, struct mesh_part part[MESH_PARTS_MAX]);
 /* Returns whether a run of `ranks` neighbouring ranks of a stage cuts at most one axis of the mesh, and cuts it in
  * equal parts. */
 bool mesh_parts_have_run(const struct choices *c, int64_t ranks);

@@ -11,7 +11,7 @@ enum { CHUNK_TOKENS = 65536 };
 enum { LOSS_PIECES = 32, FFN_PIECES = 2 };
 
 /* Returns the usual number of pieces, limited by the number of rows and by what ops can number. */
-static int64_t pieces_of_rows(const struct choices *c, int64_t pieces)
+static int64_t usual_pieces(const struct choices *c, int64_t pieces)
 {
     enum { PIECES_MAX = 65535 };
     int64_t rows = c->seq / c->hp * c->micro_batch, most = rows < PIECES_MAX ? rows : PIECES_MAX;
@@ -21,7 +21,7 @@ static int64_t pieces_of_rows(const struct choices *c, int64_t pieces)
 /* Returns the number of pieces of Liger's fused linear cross entropy (Liger-Kernel, ops/fused_linear_cross_entropy.py).
  * The rows of a piece are a power of two: the smallest for which the logits of the piece take at least as many bytes as
  * the input of the head. */
-static int64_t liger_pieces(int64_t rows, const struct transformer *model)
+static int64_t liger_pieces_of_rows(int64_t rows, const struct transformer *model)
 {
     int64_t wide = (model->vocab + model->hidden - 1) / model->hidden;
     int64_t least = (rows + wide - 1) / wide, piece = 1;
@@ -32,14 +32,15 @@ static int64_t liger_pieces(int64_t rows, const struct transformer *model)
 
 int64_t resolve_liger_pieces(const struct choices *c)
 {
-    return liger_pieces(c->seq / c->hp / c->cp / c->subsequences * c->micro_batch, c->model);
+    return liger_pieces_of_rows(c->seq / c->hp / c->cp / c->subsequences * c->micro_batch,
+                                c->model);
 }
 
-struct resolve_pieces resolve_usual_pieces(const struct choices *c)
+struct resolve_pieces resolve_fpdt_pieces(const struct choices *c)
 {
     int64_t chunks = (int64_t)c->chunk_count * c->micro_batch;
-    return (struct resolve_pieces){pieces_of_rows(c, LOSS_PIECES * chunks),
-                                   pieces_of_rows(c, FFN_PIECES * chunks)};
+    return (struct resolve_pieces){usual_pieces(c, LOSS_PIECES * chunks),
+                                   usual_pieces(c, FFN_PIECES * chunks)};
 }
 
 /* Returns the number of pieces of the loss if the user gave none: DeepSpeed's, with its profile switch chunk_tile_sync;
@@ -50,13 +51,13 @@ static int64_t loss_pieces(const struct choices *c)
     const struct transformer *m = c->model;
     int64_t chunks = (int64_t)c->chunk_count * c->micro_batch;
     if (c->profile->chunk_tile_sync)
-        return resolve_usual_pieces(c).loss;
+        return resolve_fpdt_pieces(c).loss_pieces;
     int64_t suggested = (2 * m->vocab + m->hidden - 1) / m->hidden;
-    return pieces_of_rows(c, suggested > FFN_PIECES * chunks ? suggested : FFN_PIECES * chunks);
+    return usual_pieces(c, suggested > FFN_PIECES * chunks ? suggested : FFN_PIECES * chunks);
 }
 
 /* Checks that sparse attention is cut as the sequence is. */
-static enum status check_sparse(const struct choices *c, struct diag *diag)
+static enum status check_sparse_attention(const struct choices *c, struct diag *diag)
 {
     const struct transformer *m = c->model;
     if (m->attention_chunk == 0 || m->attention_chunk == c->chunk_tokens)
@@ -68,7 +69,7 @@ static enum status check_sparse(const struct choices *c, struct diag *diag)
         (long long)m->attention_chunk, (long long)m->attention_chunk);
 }
 
-static enum status refuse_others(const struct request *r, struct diag *diag)
+static enum status refuse_chunk_options(const struct request *r, struct diag *diag)
 {
     const char *given = r->chunk_tokens > 0                ? "--chunk"
                         : r->kv_offload != KV_OFFLOAD_ON   ? "--kv-offload"
@@ -103,10 +104,10 @@ static enum status check_fetches(const struct choices *c, struct diag *diag)
          "fpdt with a --chunk shorter than the sequence would do"},
     };
     /* clang-format on */
-    return resolve_rules(rules, ARRAY_LEN(rules), diag);
+    return resolve_check_rules(rules, ARRAY_LEN(rules), diag);
 }
 
-static enum status bad_chunk(const struct choices *c, int64_t chunk, struct diag *diag)
+static enum status refuse_chunk(const struct choices *c, int64_t chunk, struct diag *diag)
 {
     struct text would = {0};
     if (chunk > c->seq)
@@ -116,9 +117,9 @@ static enum status bad_chunk(const struct choices *c, int64_t chunk, struct diag
                               (long long)chunk, (long long)c->seq, (long long)c->seq);
     text_puts(&would, "--chunk ");
     resolve_put_multiples(&would, chunk, c->hp);
-    return resolve_bad_size(diag, "--chunk", &would,
-                            "a chunk of %lld tokens does not divide over hp %u", (long long)chunk,
-                            c->hp);
+    return resolve_refuse_size(diag, "--chunk", &would,
+                               "a chunk of %lld tokens does not divide over hp %u",
+                               (long long)chunk, c->hp);
 }
 
 enum status resolve_sequence_chunks(struct choices *c, const struct request *r,
@@ -127,15 +128,16 @@ enum status resolve_sequence_chunks(struct choices *c, const struct request *r,
     *pieces = (struct resolve_pieces){r->loss_chunks, r->ffn_chunks};
     c->chunk_count = 1;
     if (c->attention != CHOICE_ATTENTION_FPDT) {
-        bool fits = check_fetches(c, diag) == STATUS_OK && check_sparse(c, diag) == STATUS_OK;
-        return fits ? refuse_others(r, diag) : STATUS_BAD_INPUT;
+        bool fits =
+            check_fetches(c, diag) == STATUS_OK && check_sparse_attention(c, diag) == STATUS_OK;
+        return fits ? refuse_chunk_options(r, diag) : STATUS_BAD_INPUT;
     }
     int64_t usual = CHUNK_TOKENS / c->hp * c->hp;
     int64_t chunk = r->chunk_tokens > 0           ? r->chunk_tokens
                     : usual > 0 && usual < c->seq ? usual
                                                   : c->seq;
     if (chunk > c->seq || chunk % c->hp != 0)
-        return bad_chunk(c, chunk, diag);
+        return refuse_chunk(c, chunk, diag);
     int64_t chunks = (c->seq + chunk - 1) / chunk;
     if (chunks >= 65535)
         return resolve_refuse(
@@ -144,17 +146,17 @@ enum status resolve_sequence_chunks(struct choices *c, const struct request *r,
             (long long)c->seq, (long long)chunk, (long long)chunks);
     c->chunk_tokens = chunk;
     c->chunk_count = (uint32_t)chunks;
-    if (check_sparse(c, diag) != STATUS_OK)
+    if (check_sparse_attention(c, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
     c->kv_offload = (uint8_t)r->kv_offload;
     c->chunk_order = (uint8_t)r->chunk_order;
     c->chunk_fetch = (uint8_t)r->chunk_fetch;
     if (check_fetches(c, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
-    if (pieces->ffn <= 0)
-        pieces->ffn = resolve_usual_pieces(c).ffn;
-    if (pieces->loss <= 0)
-        pieces->loss = loss_pieces(c);
+    if (pieces->ffn_pieces <= 0)
+        pieces->ffn_pieces = resolve_fpdt_pieces(c).ffn_pieces;
+    if (pieces->loss_pieces <= 0)
+        pieces->loss_pieces = loss_pieces(c);
     return STATUS_OK;
 }
 
@@ -187,9 +189,9 @@ enum status resolve_loss(struct choices *c, const struct request *r, int64_t row
          "'cut' multiplies with the whole head, of which each tensor rank has a part here; choose --loss eager, or --vocabulary whole with --tensor-plan replicated"},
     };
     /* clang-format on */
-    if (r->loss == LOSS_CHUNKED && pieces->loss <= 0)
-        pieces->loss = rows < CHUNKED_PIECES ? rows : CHUNKED_PIECES;
-    if ((c->loss == LOSS_FUSED || c->loss == LOSS_CUT) && pieces->loss <= 0)
-        pieces->loss = liger_pieces(rows, c->model);
-    return resolve_rules(rules, ARRAY_LEN(rules), diag);
+    if (r->loss == LOSS_CHUNKED && pieces->loss_pieces <= 0)
+        pieces->loss_pieces = rows < CHUNKED_PIECES ? rows : CHUNKED_PIECES;
+    if ((c->loss == LOSS_FUSED || c->loss == LOSS_CUT) && pieces->loss_pieces <= 0)
+        pieces->loss_pieces = liger_pieces_of_rows(rows, c->model);
+    return resolve_check_rules(rules, ARRAY_LEN(rules), diag);
 }

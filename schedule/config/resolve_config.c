@@ -18,8 +18,8 @@
 /* ---- names ---- */
 
 /* Returns the index of the option's value in a list of names, or -1 with a message if it is not there. */
-static int find_name(const char *option, const char *value, const char *const *names, size_t count,
-                     const char *list, struct diag *diag)
+static int find_name_of_option(const char *option, const char *value, const char *const *names,
+                               size_t count, const char *list, struct diag *diag)
 {
     for (size_t i = 0; i < count; i++)
         if (strcmp(names[i], value) == 0)
@@ -39,7 +39,7 @@ static int find_strategy(const char *name, struct diag *diag)
     const char *names[16];
     for (size_t i = 0; i < count; i++)
         names[i] = table[i].name;
-    return find_name("--strategy", name, names, count, "strategies", diag);
+    return find_name_of_option("--strategy", name, names, count, "strategies", diag);
 }
 
 /* Returns the index of a profile. With `published`, "published" is a name too, whose index comes after that of the last
@@ -52,7 +52,7 @@ static int find_profile(const char *name, bool published, struct diag *diag)
     for (size_t i = 0; i < count; i++)
         names[i] = table[i].name;
     names[count] = "published";
-    return find_name("--profile", name, names, count + published, "profiles", diag);
+    return find_name_of_option("--profile", name, names, count + published, "profiles", diag);
 }
 
 enum status strategies_check_names(const char *strategy, const char *profile, struct diag *diag)
@@ -81,7 +81,7 @@ static enum status resolve_batch(struct choices *c, const struct request *r, str
     c->global_batch = r->global_batch > 0 ? r->global_batch : unit;
     if (c->global_batch % unit != 0) {
         resolve_put_multiples(&would, c->global_batch, unit);
-        return resolve_bad_size(
+        return resolve_refuse_size(
             diag, "--batch", &would,
             "a batch of %lld sequences does not divide over dp %u x micro-batch %lld",
             (long long)c->global_batch, c->dp, (long long)c->micro_batch);
@@ -98,17 +98,17 @@ static enum status resolve_batch(struct choices *c, const struct request *r, str
 static enum status resolve_documents(struct choices *c, const struct request *r, struct diag *diag)
 {
     const struct documents *d = r->documents;
-    if (d == NULL || d->sequences == 0)
+    if (d == NULL || d->sequence_count == 0)
         return STATUS_OK;
     const char *option = documents_are_dealt(d) ? "--core-plan" : "--documents";
-    if (d->sequences != (uint64_t)c->global_batch)
+    if (d->sequence_count != (uint64_t)c->global_batch)
         return resolve_refuse(
             diag, option,
             "the documents are those of %lld sequences, but a step has %lld sequences",
-            (long long)d->sequences, (long long)c->global_batch);
-    for (uint32_t i = 0; i < d->sequences; i++) {
-        const struct document_list *list = documents_of(d, i);
-        int64_t end = list != NULL ? list->end[list->count - 1] : 0;
+            (long long)d->sequence_count, (long long)c->global_batch);
+    for (uint32_t i = 0; i < d->sequence_count; i++) {
+        const struct document_list *list = documents_of_sequence(d, i);
+        int64_t end = list != NULL ? list->document_end[list->document_count - 1] : 0;
         if (end != c->seq)
             return resolve_refuse(diag, option,
                                   "the documents of sequence %lld have %lld tokens in all, but a "
@@ -133,8 +133,8 @@ static enum status resolve_layout(struct choices *c, struct diag *diag)
         return STATUS_OK;
     }
     for (uint32_t l = 0; l < d->list_count; l++)
-        for (uint32_t i = 0; i < d->list[l].count; i++) {
-            int64_t length = d->list[l].end[i] - document_begin(&d->list[l], i);
+        for (uint32_t i = 0; i < d->list[l].document_count; i++) {
+            int64_t length = d->list[l].document_end[i] - document_begin(&d->list[l], i);
             if (length % slices != 0)
                 return resolve_refuse(
                     diag, "--layout",
@@ -161,7 +161,7 @@ static enum status divide_by_tiles(struct choices *c, const struct request *r, s
 static enum status divide_by_rule(struct choices *c, const struct request *r,
                                   const struct deal_choice *rule, struct diag *diag)
 {
-    const double tiles = tile_rules_count(rule, c->cp, c->seq);
+    const double tiles = tile_rules_estimate_tiles(rule, c->cp, c->seq);
     if (tiles > TILE_RULE_MOST)
         return resolve_refuse(diag, "--core-plan",
                               "'%s' cuts the attention of %lld tokens on %u ranks into about %.0f "
@@ -216,21 +216,21 @@ static enum status resolve_deal(struct choices *c, const struct request *r, stru
         return resolve_refuse(diag, "--core-plan",
                               "inner rings of %lld ranks do not divide the %u ranks of a ring",
                               (long long)rule.parameter, c->cp);
-    if (c->seq % deal_choice_unit(&rule, c->cp) == 0)
+    if (c->seq % deal_choice_token_unit(&rule, c->cp) == 0)
         return deal_choice_has_tiles(&rule) ? divide_by_rule(c, r, &rule, diag) : STATUS_OK;
     if (rule.rule != DEAL_CHUNKS) {
-        resolve_put_multiples(&would, c->seq, deal_choice_unit(&rule, c->cp));
-        return resolve_bad_size(diag, "--seq", &would,
-                                "core plan %s cuts a sequence into %lld equal slices, and it has "
-                                "%lld tokens",
-                                r->core_plan, (long long)deal_choice_unit(&rule, c->cp),
-                                (long long)c->seq);
+        resolve_put_multiples(&would, c->seq, deal_choice_token_unit(&rule, c->cp));
+        return resolve_refuse_size(
+            diag, "--seq", &would,
+            "core plan %s cuts a sequence into %lld equal slices, and it has "
+            "%lld tokens",
+            r->core_plan, (long long)deal_choice_token_unit(&rule, c->cp), (long long)c->seq);
     }
     text_puts(&would, "chunks of ");
     resolve_put_divisors(&would, c->seq / c->cp, 0);
-    return resolve_bad_size(diag, "--core-plan", &would,
-                            "chunks of %lld tokens do not divide the %lld tokens of a rank",
-                            (long long)rule.parameter, (long long)(c->seq / c->cp));
+    return resolve_refuse_size(diag, "--core-plan", &would,
+                               "chunks of %lld tokens do not divide the %lld tokens of a rank",
+                               (long long)rule.parameter, (long long)(c->seq / c->cp));
 }
 
 static enum status resolve_shard(struct choices *c, const struct request *r, struct diag *diag)
@@ -257,7 +257,7 @@ static enum status resolve_shard(struct choices *c, const struct request *r, str
                 fits[count++] = d;
         text_puts(&would, "--shard ");
         resolve_put_numbers(&would, fits, count);
-        return resolve_bad_size(
+        return resolve_refuse_size(
             diag, "--shard", &would,
             "weights cannot be sharded over runs of %lld of %lld ranks with hp %u",
             (long long)shard, (long long)r->ranks, c->hp);
@@ -281,7 +281,7 @@ static enum status resolve_chunks(uint32_t *chunks, int64_t asked, int64_t rows,
     return STATUS_OK;
 }
 
-static uint8_t asked_or(int asked, uint8_t otherwise)
+static uint8_t asked_or_default(int asked, uint8_t otherwise)
 {
     return asked >= 0 ? (uint8_t)asked : otherwise;
 }
@@ -294,8 +294,8 @@ static enum status resolve_stages(struct choices *c, struct request *stage, stru
         struct text would = {0};
         text_puts(&would, "pp ");
         resolve_put_divisors(&would, stage->ranks, 0);
-        return resolve_bad_size(diag, "--pp", &would, "%lld ranks do not divide over pp %lld",
-                                (long long)stage->ranks, (long long)pp);
+        return resolve_refuse_size(diag, "--pp", &would, "%lld ranks do not divide over pp %lld",
+                                   (long long)stage->ranks, (long long)pp);
     }
     c->pp = (uint32_t)pp;
     c->virtual_stages = c->subsequences = 1;
@@ -305,7 +305,7 @@ static enum status resolve_stages(struct choices *c, struct request *stage, stru
 
 /* ---- products of choices ---- */
 
-static bool too_many_axes(const struct choices *c)
+static bool has_too_many_axes(const struct choices *c)
 {
     struct mesh_part part[MESH_PARTS_MAX];
     int64_t copies = tensor_kv_copies(c->model, c->tp);
@@ -313,26 +313,27 @@ static bool too_many_axes(const struct choices *c)
     bool in_part = c->weights == CHOICE_WEIGHTS_HSDP ||
                    (c->weights == CHOICE_WEIGHTS_ZERO1 && c->shard < c->ranks / c->pp / c->tp);
     bool experts = c->ep > 1 && c->ep < c->ranks / c->pp / c->tp;
-    return mesh_parts(c, part) + in_part + tensor + experts > MESH_AXES_MAX;
+    return mesh_parts_of_choices(c, part) + in_part + tensor + experts > MESH_AXES_MAX;
 }
 
 /* True if the first or the last chunk of a pipeline, where the embedding or the head counts as a layer, has no other.
  */
-static bool has_empty_end(const struct choices *c)
+static bool has_chunk_without_layers(const struct choices *c)
 {
     const uint32_t ends = pipeline_layers_before(c) + pipeline_layers_after(c),
-                   chunks = pipeline_chunks(c);
+                   chunks = pipeline_chunk_count(c);
     if (ends == 0)
         return false;
     if (c->model->layers + ends < chunks)
         return true;
-    const struct layer_range first = pipeline_layers(c, 0), last = pipeline_layers(c, chunks - 1);
+    const struct layer_range first = pipeline_layers_of_chunk(c, 0),
+                             last = pipeline_layers_of_chunk(c, chunks - 1);
     return first.first >= first.end || last.first >= last.end;
 }
 
-/* Refuses products of the registries that are not legal. All others are, except those that check_attention()
- * refuses. */
-static enum status check_products(const struct choices *c, struct diag *diag)
+/* Refuses products of the registries that are not legal. All others are, except those that
+ * check_attention_combinations() refuses. */
+static enum status check_combinations(const struct choices *c, struct diag *diag)
 {
     const struct transformer *m = c->model;
     /* clang-format off */
@@ -351,10 +352,10 @@ static enum status check_products(const struct choices *c, struct diag *diag)
         {c->gradients == GRADIENTS_FP32 && states_are_bf16((enum states)c->states), "--gradients",
          "with --states bf16 or 8bit-bf16 AdamW reads gradients in bf16; choose --gradients profile, or --states fp32 or "
          "8bit"},
-        {has_empty_end(c), "--stage-layers",
+        {has_chunk_without_layers(c), "--stage-layers",
          "a part of the pipeline would have the embedding or the head and no layer; choose --stage-layers even, or fewer "
          "stages"},
-        {too_many_axes(c), "--windows",
+        {has_too_many_axes(c), "--windows",
          "a pipeline, interleaved windows, weights sharded within part of the ranks, experts spread over ranks, and tensor "
          "ranks that hold copies of key and value heads take more axes than a mesh has; choose --windows contiguous"},
         {c->subsequences > 1 && c->tp > 1 && c->hp > 1, "--subsequences",
@@ -363,7 +364,7 @@ static enum status check_products(const struct choices *c, struct diag *diag)
         {c->tensor_plan == TENSOR_PLAN_REPLICATED && c->tp > 1 && c->subsequences > 1, "--tensor-plan",
          "subsequences of a pipeline are cut over tensor ranks, which under plan replicated have all tokens; choose "
          "--tensor-plan megatron, or --subsequences 1"},
-        {c->parameters == PARAMETERS_HOST && (!weights_sharded_params(c) || c->shard < 2 || c->optimizer != CHOICE_OPTIMIZER_HOST), "--parameters",
+        {c->parameters == PARAMETERS_HOST && (!weights_shard_params(c) || c->shard < 2 || c->optimizer != CHOICE_OPTIMIZER_HOST), "--parameters",
          "shards of parameters wait on the host, where AdamW updates them, so several ranks must share the weights and the "
          "optimizer be there; choose --zero 3 --optimizer host, or --parameters device"},
         {c->vocabulary != VOCABULARY_CUT && c->tp > 1 && c->subsequences > 1, "--vocabulary",
@@ -391,13 +392,13 @@ static enum status check_products(const struct choices *c, struct diag *diag)
          "adapters are not modelled with tensor ranks; choose --tp 1"},
         {m->adapter_rank > 0 && c->ep > 1, "--ep",
          "adapters are not modelled with experts over ranks; choose --ep 1"},
-        {m->adapter_rank > 0 && pipeline_of(c)->is_multiplexed, "--pipeline",
+        {m->adapter_rank > 0 && pipeline_of_choices(c)->is_multiplexed, "--pipeline",
          "stages that hold parts of each other's weights are not modelled with adapters; choose another pipeline"},
         {m->adapter_rank > 0 && c->products != PRODUCTS_BF16, "--products",
          "adapters are not modelled with products in 8 bits; choose --products bf16"},
         {m->adapter_rank > 0 && c->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP, "--activations",
          "which products selective checkpointing keeps is not known of adapters; choose --activations keep or full"},
-        {m->experts > 0 && pipeline_of(c)->is_multiplexed, "--pipeline",
+        {m->experts > 0 && pipeline_of_choices(c)->is_multiplexed, "--pipeline",
          "stages that hold parts of each other's weights are not modelled with experts; choose another pipeline"},
         {m->positions == POSITIONS_LEARNED && c->seq > m->max_positions, "--seq",
          "the sequence is longer than the model's table of learned positions; choose a shorter --seq, or raise "
@@ -430,11 +431,11 @@ static enum status check_products(const struct choices *c, struct diag *diag)
          "model"},
     };
     /* clang-format on */
-    return resolve_rules(rules, ARRAY_LEN(rules), diag);
+    return resolve_check_rules(rules, ARRAY_LEN(rules), diag);
 }
 
 /* Checks products of the attention choices that take a sequence in chunks, or heads in stages, with others. */
-static enum status check_attention(const struct choices *c, struct diag *diag)
+static enum status check_attention_combinations(const struct choices *c, struct diag *diag)
 {
     bool chunks = c->attention == CHOICE_ATTENTION_FPDT,
          stages = c->attention == CHOICE_ATTENTION_UPIPE;
@@ -483,17 +484,17 @@ static enum status check_attention(const struct choices *c, struct diag *diag)
          "the stages of --strategy upipe contain the projection, which the scopes of attention leave out; choose --scope layer"},
     };
     /* clang-format on */
-    return resolve_rules(rules, ARRAY_LEN(rules), diag);
+    return resolve_check_rules(rules, ARRAY_LEN(rules), diag);
 }
 
 /* Fills in the choices that a request makes, or leaves to the strategy and the profile. */
-static void take_choices(struct choices *c, const struct request *r,
+static void fill_choices(struct choices *c, const struct request *r,
                          const struct strategy *strategy)
 {
     c->attention = strategy->attention;
     c->pipeline = strategy->pipeline;
-    c->weights = asked_or(r->weights, strategy->weights);
-    c->activations = asked_or(r->activations, strategy->activations);
+    c->weights = asked_or_default(r->weights, strategy->weights);
+    c->activations = asked_or_default(r->activations, strategy->activations);
     c->up_projection = (uint8_t)r->up_projection;
     c->cuda_graphs = (uint8_t)r->cuda_graphs;
     c->mla_exchange = (uint8_t)r->mla_exchange;
@@ -505,13 +506,13 @@ static void take_choices(struct choices *c, const struct request *r,
     c->offload_ratio = r->offload_ratio > 0 ? r->offload_ratio : 1;
     c->offload_hidden_bytes = r->offload_hidden_bytes;
     c->offload_hidden_bytes_of = r->offload_hidden_bytes_of;
-    c->optimizer = asked_or(r->optimizer, CHOICE_OPTIMIZER_DEVICE);
+    c->optimizer = asked_or_default(r->optimizer, CHOICE_OPTIMIZER_DEVICE);
     c->states = (uint8_t)r->states;
     /* FPDT calls its kernel without dropout (DeepSpeed, sequence/fpdt_layer.py) */
     c->attention_dropout = r->dropout == DROPOUT_ON ||
                            (r->dropout == DROPOUT_MODEL && r->model->attention_dropout > 0 &&
                             c->attention != CHOICE_ATTENTION_FPDT);
-    c->dtype = asked_or(r->dtype, DTYPE_BF16);
+    c->dtype = asked_or_default(r->dtype, DTYPE_BF16);
     c->vocabulary = (uint8_t)r->vocabulary;
     c->parameters = (uint8_t)r->parameters;
     c->products = (uint8_t)r->products;
@@ -527,7 +528,7 @@ static void take_choices(struct choices *c, const struct request *r,
 /* Resolves when sharded weights are gathered and reduced: as the request says, or else as the profile does it, which
  * may depend on whether there are stages. With one micro-batch nothing accumulates: gradients are freed as they are
  * reduced. */
-static void take_sharding(struct choices *c, const struct request *r)
+static void fill_sharding(struct choices *c, const struct request *r)
 {
     const struct profile *p = c->profile;
     bool own = p->grads_accumulate_whole || (c->pp > 1 && p->stages_reduce_at_end);
@@ -545,7 +546,7 @@ static void take_sharding(struct choices *c, const struct request *r)
  * no kernel, or cuDNN's, which transformers reaches through SDPA only; with a mask SDPA cannot choose flash-attention.
  * Ranks that share a sequence take the mask away (accelerate, context_parallel), and packed documents have kernels of
  * their own. */
-static bool masks_attention(const struct choices *c, const struct request *r)
+static bool attention_gets_mask(const struct choices *c, const struct request *r)
 {
     bool sdpa = r->attention_impl < 0 || r->attention_impl == ATTENTION_CUDNN;
     return c->profile->compiled_layers_pass_mask && c->kernels == KERNELS_COMPILED && sdpa &&
@@ -564,7 +565,7 @@ enum status resolve_choices(struct choices *c, const struct request *asked, stru
     const struct strategy *strategy = &strategies_list(&count)[row];
     c->strategy = (uint8_t)row;
     if (strategy->fills_subsequences)
-        sppo_fill(r);
+        sppo_fill_degrees(r);
     /* "published" selects the implementation that the request names, or else the strategy's own */
     bool published = r->profile == NULL || strcmp(r->profile, "published") == 0;
     const char *implementation = r->impl ? r->impl : strategy->profile;
@@ -572,7 +573,7 @@ enum status resolve_choices(struct choices *c, const struct request *asked, stru
     if (row < 0)
         return STATUS_BAD_INPUT;
     c->profile = &profiles_list(&count)[row];
-    take_choices(c, r, strategy);
+    fill_choices(c, r, strategy);
     if (check_range(r->ranks, 1 << 20, "--gpus", "the number of ranks", diag) != STATUS_OK ||
         check_range(r->seq, (int64_t)1 << 40, "--seq", "the sequence length", diag) != STATUS_OK ||
         check_range(r->global_batch > 0 ? r->global_batch : 1, 1 << 20, "--batch", "the batch",
@@ -592,19 +593,21 @@ enum status resolve_choices(struct choices *c, const struct request *asked, stru
         pipeline_resolve(c, r, diag) != STATUS_OK || resolve_shard(c, &inside, diag) != STATUS_OK ||
         resolve_experts(c, r, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
-    take_sharding(c, r);
-    c->attention_masked = masks_attention(c, r);
+    fill_sharding(c, r);
+    c->attention_masked = attention_gets_mask(c, r);
     int64_t rows = c->seq / c->hp / c->cp / c->subsequences * c->micro_batch;
     struct resolve_pieces pieces;
     if (resolve_sequence_chunks(c, r, &pieces, diag) != STATUS_OK ||
         resolve_loss(c, r, rows, &pieces, diag) != STATUS_OK ||
-        resolve_chunks(&c->loss_chunks, pieces.loss, rows, "--loss-chunks", diag) != STATUS_OK ||
-        resolve_chunks(&c->ffn_chunks, pieces.ffn, rows / c->tp, "--ffn-chunks", diag) !=
+        resolve_chunks(&c->loss_chunks, pieces.loss_pieces, rows, "--loss-chunks", diag) !=
             STATUS_OK ||
-        check_products(c, diag) != STATUS_OK || check_attention(c, diag) != STATUS_OK)
+        resolve_chunks(&c->ffn_chunks, pieces.ffn_pieces, rows / c->tp, "--ffn-chunks", diag) !=
+            STATUS_OK ||
+        check_combinations(c, diag) != STATUS_OK ||
+        check_attention_combinations(c, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
     resolve_expert_rows(c);
     if (note)
-        sppo_note(c, asked, note);
+        sppo_note_filled(c, asked, note);
     return STATUS_OK;
 }

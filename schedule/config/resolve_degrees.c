@@ -50,8 +50,8 @@ enum status resolve_refuse(struct diag *diag, const char *option, const char *wh
     return STATUS_BAD_INPUT;
 }
 
-enum status resolve_bad_size(struct diag *diag, const char *option, struct text *would,
-                             const char *what, ...)
+enum status resolve_refuse_size(struct diag *diag, const char *option, struct text *would,
+                                const char *what, ...)
 {
     if (diag != NULL) {
         char text[200];
@@ -66,7 +66,7 @@ enum status resolve_bad_size(struct diag *diag, const char *option, struct text 
     return STATUS_BAD_INPUT;
 }
 
-enum status resolve_rules(const struct rule *rule, size_t count, struct diag *diag)
+enum status resolve_check_rules(const struct rule *rule, size_t count, struct diag *diag)
 {
     for (size_t i = 0; i < count; i++)
         if (rule[i].is_broken)
@@ -95,14 +95,15 @@ static int64_t token_unit(const struct request *r, int64_t cp, int64_t hp)
 }
 
 /* True if a zigzag pair of slices can be cut over the head ranks, half of them in each slice. */
-static bool pair_fits(const struct request *r, int64_t cp, int64_t hp)
+static bool zigzag_pair_fits(const struct request *r, int64_t cp, int64_t hp)
 {
     return cp == 1 || hp == 1 || hp % 2 == 0 || !is_zigzag(r);
 }
 
-static bool split_fits(const struct request *r, int64_t cp, int64_t hp)
+static bool degrees_fit(const struct request *r, int64_t cp, int64_t hp)
 {
-    return heads_fit(r->model, hp) && pair_fits(r, cp, hp) && r->seq % token_unit(r, cp, hp) == 0;
+    return heads_fit(r->model, hp) && zigzag_pair_fits(r, cp, hp) &&
+           r->seq % token_unit(r, cp, hp) == 0;
 }
 
 struct degree_split {
@@ -117,7 +118,7 @@ static int find_splits(const struct request *r, struct attention_axes axes, int6
     for (int64_t hp = axes.hp ? ranks : 1; hp >= 1 && count < SPLITS_MAX; hp--) {
         if (ranks % hp != 0 || (!axes.cp && hp != ranks) || hp > r->model->heads)
             continue;
-        if (split_fits(r, ranks / hp, hp))
+        if (degrees_fit(r, ranks / hp, hp))
             split[count++] = (struct degree_split){ranks / hp, hp};
     }
     return count;
@@ -231,18 +232,19 @@ static enum status check_split(const struct request *r, struct attention_axes ax
     if (!fit && m->heads % s.hp == 0 && !axes.cp) {
         text_puts(&would, "hp ");
         resolve_put_divisors(&would, m->kv_heads, r->ranks);
-    } else if (!fit || !pair_fits(r, s.cp, s.hp)) {
+    } else if (!fit || !zigzag_pair_fits(r, s.cp, s.hp)) {
         put_splits(&would, r, axes, ranks);
     }
     if (m->heads % s.hp != 0)
-        return resolve_bad_size(diag, "--hp", &would, "%lld heads do not divide over hp %lld",
-                                (long long)m->heads, (long long)s.hp);
+        return resolve_refuse_size(diag, "--hp", &would, "%lld heads do not divide over hp %lld",
+                                   (long long)m->heads, (long long)s.hp);
     if (!fit)
-        return resolve_bad_size(diag, "--hp", &would,
-                                "%lld kv heads neither divide over hp %lld nor can be copied to it",
-                                (long long)m->kv_heads, (long long)s.hp);
-    if (!pair_fits(r, s.cp, s.hp))
-        return resolve_bad_size(
+        return resolve_refuse_size(
+            diag, "--hp", &would,
+            "%lld kv heads neither divide over hp %lld nor can be copied to it",
+            (long long)m->kv_heads, (long long)s.hp);
+    if (!zigzag_pair_fits(r, s.cp, s.hp))
+        return resolve_refuse_size(
             diag, "--hp", &would,
             "hp %lld is odd: half of the head ranks takes each slice of a zigzag pair",
             (long long)s.hp);
@@ -254,10 +256,10 @@ static enum status check_split(const struct request *r, struct attention_axes ax
         text_puts(&would, ", or ");
         put_splits(&would, r, axes, ranks);
     }
-    return resolve_bad_size(diag, "--seq", &would, "%lld tokens do not divide %s %lld ranks",
-                            (long long)r->seq,
-                            unit == ranks * r->tp ? "over" : "into 2 zigzag slices for each of",
-                            (long long)(ranks * r->tp));
+    return resolve_refuse_size(diag, "--seq", &would, "%lld tokens do not divide %s %lld ranks",
+                               (long long)r->seq,
+                               unit == ranks * r->tp ? "over" : "into 2 zigzag slices for each of",
+                               (long long)(ranks * r->tp));
 }
 
 static enum status resolve_window(struct choices *c, const struct request *r, struct diag *diag)
@@ -267,9 +269,9 @@ static enum status resolve_window(struct choices *c, const struct request *r, st
         struct text would = {0};
         text_puts(&would, "--window ");
         resolve_put_divisors(&would, c->cp, 0);
-        return resolve_bad_size(diag, "--window", &would,
-                                "windows of %lld do not divide a ring of %u ranks",
-                                (long long)window, c->cp);
+        return resolve_refuse_size(diag, "--window", &would,
+                                   "windows of %lld do not divide a ring of %u ranks",
+                                   (long long)window, c->cp);
     }
     c->ring_window = (uint32_t)window;
     return STATUS_OK;
@@ -303,8 +305,8 @@ static enum status resolve_interleaving(struct choices *c, const struct request 
 
 /* Reports given degrees that are not legal, for example "hp 16 does not divide 8 ranks". Degrees that were filled in
  * are not named. */
-static enum status bad_degrees(const struct request *r, struct attention_axes axes,
-                               struct diag *diag)
+static enum status refuse_degrees(const struct request *r, struct attention_axes axes,
+                                  struct diag *diag)
 {
     const struct {
         const char *option;
@@ -341,7 +343,7 @@ static enum status bad_degrees(const struct request *r, struct attention_axes ax
         put_splits(&would, r, axes,
                    r->dp > 0 && r->ranks % r->dp == 0 ? r->ranks / r->dp : r->ranks);
     }
-    resolve_bad_size(diag, option, &would, "%s", what.data);
+    resolve_refuse_size(diag, option, &would, "%s", what.data);
     text_release(&what);
     return STATUS_BAD_INPUT;
 }
@@ -368,7 +370,7 @@ static void put_why_fewer(struct text *out, const struct request *r, struct atte
 }
 
 /* Appends "2 context x 4 head ranks", the ranks that share a sequence; appends other words if there is one rank. */
-static void put_sharers(struct text *out, const struct request *r, struct degree_split s)
+static void put_sequence_ranks(struct text *out, const struct request *r, struct degree_split s)
 {
     const struct {
         const char *what;
@@ -386,7 +388,7 @@ static void note_dp(const struct request *r, struct attention_axes axes, struct 
                     int64_t dp, struct diag *note)
 {
     struct text sharers = {0}, why = {0};
-    put_sharers(&sharers, r, s);
+    put_sequence_ranks(&sharers, r, s);
     put_why_fewer(&why, r, axes, s);
     /* the ranks do not share a sequence, for which the strategy was chosen */
     bool idle = why.size > 0 && s.cp * s.hp == 1;
@@ -403,19 +405,19 @@ static void note_dp(const struct request *r, struct attention_axes axes, struct 
 }
 
 /* Returns the number that the length of a sequence over n ranks is a multiple of. */
-static int64_t unit_over(const struct request *r, struct attention_axes axes, int64_t n)
+static int64_t length_unit_over(const struct request *r, struct attention_axes axes, int64_t n)
 {
     return token_unit(r, axes.cp ? n : 1, axes.cp ? 1 : n);
 }
 
 /* Returns the number of ranks that would share the sequence if its length divided over them; 0: no more than share it
  * now. */
-static int64_t more_by_length(const struct request *r, struct attention_axes axes,
-                              struct degree_split s)
+static int64_t ranks_with_other_length(const struct request *r, struct attention_axes axes,
+                                       struct degree_split s)
 {
     bool asked = (!axes.cp || r->cp > 0) && (!axes.hp || r->hp > 0);
     for (int64_t n = asked ? 0 : r->ranks; n > s.cp * s.hp; n--)
-        if (r->ranks % n == 0 && r->seq % unit_over(r, axes, n) != 0 &&
+        if (r->ranks % n == 0 && r->seq % length_unit_over(r, axes, n) != 0 &&
             (axes.cp || heads_fit(r->model, n)))
             return n;
     return 0;
@@ -423,20 +425,20 @@ static int64_t more_by_length(const struct request *r, struct attention_axes axe
 
 /* Reports a sequence length that does not divide over as many ranks as other lengths would. Callers refuse it unless
  * the user gave the degrees: otherwise a token more or less would silently change what every rank does. */
-static enum status bad_length(const struct request *r, int64_t over, int64_t unit,
-                              const char *options, struct diag *diag)
+static enum status refuse_length(const struct request *r, int64_t over, int64_t unit,
+                                 const char *options, struct diag *diag)
 {
     struct text would = {0};
     resolve_put_multiples(&would, r->seq, unit);
     text_printf(&would, " tokens, or %s for sequences on fewer ranks,", options);
-    return resolve_bad_size(diag, "--seq", &would, "%lld tokens do not divide over %lld ranks",
-                            (long long)r->seq, (long long)over);
+    return resolve_refuse_size(diag, "--seq", &would, "%lld tokens do not divide over %lld ranks",
+                               (long long)r->seq, (long long)over);
 }
 
 /* ---- tensor ranks ---- */
 
 /* True if tp tensor ranks fit the ranks, the tokens and the model of a request. */
-static bool tensor_fits(const struct request *r, int64_t tp)
+static bool tensor_ranks_fit(const struct request *r, int64_t tp)
 {
     return r->ranks % tp == 0 && r->seq % tp == 0 && tensor_share_fits(r->model, tp);
 }
@@ -454,28 +456,28 @@ int64_t resolve_most_tensor_ranks(const struct request *r, bool tokens)
     return 1;
 }
 
-static enum status bad_tensor(const struct request *r, int64_t tp, struct diag *diag)
+static enum status refuse_tensor_ranks(const struct request *r, int64_t tp, struct diag *diag)
 {
     const struct transformer *m = r->model;
     struct text would = {0};
     int64_t fits[SPLITS_MAX];
     int count = 0;
     for (int64_t d = 1; d <= r->ranks && count < SPLITS_MAX; d++)
-        if (tensor_fits(r, d))
+        if (tensor_ranks_fit(r, d))
             fits[count++] = d;
     text_puts(&would, "tp ");
     resolve_put_numbers(&would, fits, count);
     if (r->ranks % tp != 0)
-        return resolve_bad_size(diag, "--tp", &would, "tp %lld does not divide %lld ranks",
-                                (long long)tp, (long long)r->ranks);
+        return resolve_refuse_size(diag, "--tp", &would, "tp %lld does not divide %lld ranks",
+                                   (long long)tp, (long long)r->ranks);
     if (r->seq % tp != 0)
-        return resolve_bad_size(diag, "--tp", &would, "%lld tokens do not divide over tp %lld",
-                                (long long)r->seq, (long long)tp);
+        return resolve_refuse_size(diag, "--tp", &would, "%lld tokens do not divide over tp %lld",
+                                   (long long)r->seq, (long long)tp);
     if (m->qk_norm_wide)
-        return resolve_bad_size(diag, "--tp", &would,
-                                "the model's norms of q and k go over all heads (qk_norm_wide), "
-                                "which no tensor rank has");
-    return resolve_bad_size(
+        return resolve_refuse_size(diag, "--tp", &would,
+                                   "the model's norms of q and k go over all heads (qk_norm_wide), "
+                                   "which no tensor rank has");
+    return resolve_refuse_size(
         diag, "--tp", &would,
         "%lld heads (%lld kv) and a feed-forward width of %lld do not divide over tp %lld",
         (long long)m->heads, (long long)m->kv_heads, (long long)m->ffn, (long long)tp);
@@ -489,14 +491,14 @@ enum status resolve_tensor(struct choices *c, const struct request *r,
     int64_t wanted =
         r->tp > 0 || r->dp > 0 || !strategy->fills_tp ? tp : resolve_most_tensor_ranks(r, false);
     if (wanted > tp)
-        return bad_length(r, wanted, wanted, "--tp or --dp", diag);
+        return refuse_length(r, wanted, wanted, "--tp or --dp", diag);
     *inside = *r;
     inside->tp = tp;
     c->tp = (uint32_t)tp;
     if (tp == 1)
         return STATUS_OK;
-    if (!tensor_fits(r, tp))
-        return bad_tensor(r, tp, diag);
+    if (!tensor_ranks_fit(r, tp))
+        return refuse_tensor_ranks(r, tp, diag);
     *share = tensor_share_of_model(r->model, tp, tensor_vocabulary_unit(c));
     inside->model = share;
     inside->ranks = r->ranks / tp;
@@ -515,12 +517,12 @@ enum status resolve_degrees(struct choices *c, const struct request *r,
     fill_degrees(r, axes, &dp, &s);
     if (s.hp <= 0 || s.cp <= 0 || dp <= 0 || s.hp > r->ranks || s.cp > r->ranks || dp > r->ranks ||
         s.hp * s.cp * dp != r->ranks)
-        return bad_degrees(r, axes, diag);
+        return refuse_degrees(r, axes, diag);
     if (check_split(r, axes, s, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
-    int64_t more = r->dp > 0 ? 0 : more_by_length(r, axes, s);
+    int64_t more = r->dp > 0 ? 0 : ranks_with_other_length(r, axes, s);
     if (more > 0)
-        return bad_length(r, more * r->tp, unit_over(r, axes, more), "--dp", diag);
+        return refuse_length(r, more * r->tp, length_unit_over(r, axes, more), "--dp", diag);
     if (r->dp <= 0 && dp > 1 && note)
         note_dp(r, axes, s, dp, note);
     c->hp = (uint32_t)s.hp;

@@ -19,16 +19,16 @@ void resolve_put_multiples(struct text *out, int64_t n, int64_t unit);
 enum status resolve_refuse(struct diag *diag, const char *option, const char *what, ...)
     __attribute__((format(printf, 3, 4)));
 /* Reports "OPTION: error: WHAT; WOULD would do" to diag, and releases `would`. */
-enum status resolve_bad_size(struct diag *diag, const char *option, struct text *would,
-                             const char *what, ...) __attribute__((format(printf, 4, 5)));
+enum status resolve_refuse_size(struct diag *diag, const char *option, struct text *would,
+                                const char *what, ...) __attribute__((format(printf, 4, 5)));
 
-/* A rule that choices must keep. resolve_rules() reports the first broken one. */
+/* A rule that choices must keep. resolve_check_rules() reports the first broken one. */
 struct rule {
     bool is_broken;
     const char *option; /* the option that would have to change */
     const char *reason;
 };
-enum status resolve_rules(const struct rule *rule, size_t count, struct diag *diag);
+enum status resolve_check_rules(const struct rule *rule, size_t count, struct diag *diag);
 
 /* Fills and checks the degree of tensor parallelism. It sets *inside to the request that remains for each tensor
  * rank: the transformer of its share (*share), on the ranks divided by tp. */
@@ -49,17 +49,17 @@ enum status resolve_degrees(struct choices *c, const struct request *r,
  * them, and the order of the backward's loops. It also sets *pieces to the numbers of pieces of the loss and the
  * feed-forward part: the user's, or, for fpdt, usual ones if the user gave none. */
 struct resolve_pieces {
-    int64_t loss, ffn;
+    int64_t loss_pieces, ffn_pieces;
 };
 /* Returns the numbers of pieces that FPDT's public code uses. The chunks of *c must be set. */
-struct resolve_pieces resolve_usual_pieces(const struct choices *c);
+struct resolve_pieces resolve_fpdt_pieces(const struct choices *c);
 /* Returns the number of pieces into which Liger's fused loss cuts the tokens of resolved choices. */
 int64_t resolve_liger_pieces(const struct choices *c);
 enum status resolve_sequence_chunks(struct choices *c, const struct request *r,
                                     struct resolve_pieces *pieces, struct diag *diag);
 
-/* Fills in how the loss is computed. It also sets pieces->loss for a loss that decides the number of its pieces. rows:
- * those of a unit of a rank. */
+/* Fills in how the loss is computed. It also sets pieces->loss_pieces for a loss that decides the number of its pieces.
+ * rows: those of a unit of a rank. */
 enum status resolve_loss(struct choices *c, const struct request *r, int64_t rows,
                          struct resolve_pieces *pieces, struct diag *diag);
 

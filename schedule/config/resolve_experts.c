@@ -7,7 +7,7 @@
 
 /* Returns whether ep neighbouring ranks can have different experts. Tensor ranks, which are neighbours, are among
  * them. */
-static bool has_run(const struct choices *c, int64_t ep)
+static bool neighbours_can_differ(const struct choices *c, int64_t ep)
 {
     return ep % c->tp == 0 && (int64_t)c->dp * c->cp * c->hp % (ep / c->tp) == 0 &&
            mesh_parts_have_run(c, ep / c->tp);
@@ -19,7 +19,7 @@ static bool ep_fits(const struct choices *c, int64_t ep)
 {
     const bool in_part =
         c->weights != CHOICE_WEIGHTS_REPLICATED && c->shard < (int64_t)c->dp * c->cp * c->hp;
-    return c->model->experts % ep == 0 && has_run(c, ep) &&
+    return c->model->experts % ep == 0 && neighbours_can_differ(c, ep) &&
            (!in_part || (int64_t)c->shard * c->tp % ep == 0);
 }
 
@@ -40,7 +40,7 @@ static enum status resolve_routing(struct choices *c, const struct request *r, s
                               routing->experts, routing->copies, (long long)m->experts,
                               (long long)m->experts_per_token);
     for (int64_t l = 0; l < m->layers; l++)
-        if (l >= routing->layers || routing->list_of[l] == ROUTING_NONE)
+        if (l >= routing->layers || routing->list_of_layer[l] == ROUTING_NONE)
             return resolve_refuse(diag, "--routing", "layer %lld has no shares", (long long)l);
     c->routing = routing;
     return STATUS_OK;
@@ -52,17 +52,17 @@ static enum status resolve_dispatch(struct choices *c, const struct request *r, 
     const bool experts = c->model->experts > 0;
     c->expert_capacity = experts ? r->expert_capacity : (struct expert_capacity){0};
     c->dispatcher = experts && c->ep > 1 ? (uint8_t)r->dispatcher : DISPATCHER_ALLTOALL;
-    if (c->expert_capacity.factor > 0 && c->dispatcher != DISPATCHER_ALLTOALL)
+    if (c->expert_capacity.factor_millionths > 0 && c->dispatcher != DISPATCHER_ALLTOALL)
         return resolve_refuse(diag, "--expert-capacity",
                               "copies that are dropped travel by one all-to-all only; choose "
                               "--dispatcher alltoall, or --expert-capacity none");
     if (experts && c->model->router_on_input &&
-        (c->expert_capacity.factor > 0 || c->dispatcher != DISPATCHER_ALLTOALL))
-        return resolve_refuse(diag,
-                              c->expert_capacity.factor > 0 ? "--expert-capacity" : "--dispatcher",
-                              "the model's routers weight what experts read, which is modelled for "
-                              "all copies in one all-to-all only; choose --dispatcher alltoall and "
-                              "--expert-capacity none");
+        (c->expert_capacity.factor_millionths > 0 || c->dispatcher != DISPATCHER_ALLTOALL))
+        return resolve_refuse(
+            diag, c->expert_capacity.factor_millionths > 0 ? "--expert-capacity" : "--dispatcher",
+            "the model's routers weight what experts read, which is modelled for "
+            "all copies in one all-to-all only; choose --dispatcher alltoall and "
+            "--expert-capacity none");
     if (c->shared_experts == SHARED_EXPERTS_BOTH && c->dispatcher != DISPATCHER_ALLTOALL)
         return resolve_refuse(diag, "--shared-experts",
                               "shared experts are divided between two exchanges with the "
@@ -70,7 +70,7 @@ static enum status resolve_dispatch(struct choices *c, const struct request *r, 
                               "before or combine");
     if (c->cuda_graphs == CUDA_GRAPHS_STEP && experts && c->profile->host_waits_for_expert_counts &&
         c->ep > 1 && dispatcher_facts[c->dispatcher].waits_for_row_counts &&
-        !c->expert_capacity.pad)
+        !c->expert_capacity.pads)
         return resolve_refuse(diag, "--cuda-graphs",
                               "the host waits for the rows of experts in every layer, so a step is "
                               "no single graph; choose layer, --dispatcher hybridep, or "
@@ -105,18 +105,20 @@ enum status resolve_experts(struct choices *c, const struct request *r, struct d
     text_puts(&would, "--ep ");
     resolve_put_numbers(&would, fit, count);
     if (experts % ep != 0)
-        return resolve_bad_size(diag, "--ep", &would, "%lld experts do not divide over ep %lld",
-                                (long long)experts, (long long)ep);
+        return resolve_refuse_size(diag, "--ep", &would, "%lld experts do not divide over ep %lld",
+                                   (long long)experts, (long long)ep);
     if (ep % c->tp != 0)
-        return resolve_bad_size(diag, "--ep", &would,
-                                "tensor ranks have different experts, and ep %lld is no multiple "
-                                "of tp %u",
-                                (long long)ep, c->tp);
-    if (!has_run(c, ep))
-        return resolve_bad_size(diag, "--ep", &would,
-                                "ep %lld is no run of neighbouring ranks of dp %u x cp %u x hp %u",
-                                (long long)ep, c->dp, c->cp, c->hp);
-    return resolve_bad_size(
+        return resolve_refuse_size(
+            diag, "--ep", &would,
+            "tensor ranks have different experts, and ep %lld is no multiple "
+            "of tp %u",
+            (long long)ep, c->tp);
+    if (!neighbours_can_differ(c, ep))
+        return resolve_refuse_size(
+            diag, "--ep", &would,
+            "ep %lld is no run of neighbouring ranks of dp %u x cp %u x hp %u", (long long)ep,
+            c->dp, c->cp, c->hp);
+    return resolve_refuse_size(
         diag, "--ep", &would,
         "ep %lld does not divide the %u ranks that share one copy of the weights", (long long)ep,
         c->shard * c->tp);
@@ -136,12 +138,12 @@ static bool ep_divides(const struct choices *c, int64_t rows)
 void resolve_expert_rows(struct choices *c)
 {
     c->routing_has_remainders = c->routing == NULL && ((c->ep > 1 && c->needs_subsequence_tokens) ||
-                                                       c->expert_capacity.factor > 0 ||
+                                                       c->expert_capacity.factor_millionths > 0 ||
                                                        c->dispatcher != DISPATCHER_ALLTOALL);
     for (uint32_t u = 0;
          c->ep > 1 && c->routing == NULL && !c->routing_has_remainders && u < c->subsequences;
          u++) {
-        const int64_t tokens = pipeline_prefix(c, u + 1) - pipeline_prefix(c, u);
+        const int64_t tokens = pipeline_tokens_before(c, u + 1) - pipeline_tokens_before(c, u);
         c->routing_has_remainders =
             !ep_divides(c, c->micro_batch * (tokens / c->cp / c->hp / c->tp));
     }

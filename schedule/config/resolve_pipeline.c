@@ -4,7 +4,7 @@
 
 static enum status check_layers(const struct choices *c, struct diag *diag)
 {
-    uint32_t chunks = pipeline_chunks(c);
+    uint32_t chunks = pipeline_chunk_count(c);
     if ((int64_t)chunks <= c->model->layers)
         return STATUS_OK;
     int64_t chunks_fit = c->pipeline == CHOICE_PIPELINE_INTERLEAVED ? c->model->layers / c->pp : 0,
@@ -29,7 +29,7 @@ static enum status resolve_name(struct choices *c, const struct request *r, stru
         return STATUS_OK;
     if (c->pp == 1)
         return resolve_refuse(diag, "--pipeline", "%s has one stage; --pp 2 or more would do",
-                              pipeline_of(c)->name);
+                              pipeline_of_choices(c)->name);
     if (c->pipeline == CHOICE_PIPELINE_NONE)
         c->pipeline = chunks   ? CHOICE_PIPELINE_INTERLEAVED
                       : pieces ? CHOICE_PIPELINE_SEQ1F1B
@@ -40,14 +40,16 @@ static enum status resolve_name(struct choices *c, const struct request *r, stru
 static enum status resolve_virtual_stages(struct choices *c, const struct request *r,
                                           struct diag *diag)
 {
-    const struct pipeline *row = pipeline_of(c);
-    int64_t asked = r->virtual_stages > 0 ? r->virtual_stages : row->chunks > 0 ? row->chunks : 2;
-    if (asked > 255 || (row->chunks > 0 && asked != row->chunks))
+    const struct pipeline *row = pipeline_of_choices(c);
+    int64_t asked = r->virtual_stages > 0       ? r->virtual_stages
+                    : row->chunks_per_stage > 0 ? row->chunks_per_stage
+                                                : 2;
+    if (asked > 255 || (row->chunks_per_stage > 0 && asked != row->chunks_per_stage))
         return resolve_refuse(diag, "--virtual-stages", "is %lld with --pipeline %s; %s would do",
                               (long long)asked, row->name,
-                              row->chunks == 1   ? "1, or --pipeline interleaved,"
-                              : row->chunks == 2 ? "2"
-                                                 : "1 to 255");
+                              row->chunks_per_stage == 1   ? "1, or --pipeline interleaved,"
+                              : row->chunks_per_stage == 2 ? "2"
+                                                           : "1 to 255");
     c->virtual_stages = (uint32_t)asked;
     c->helpers = (uint8_t)r->helpers;
     return check_layers(c, diag);
@@ -83,11 +85,11 @@ static enum status resolve_subsequences(struct choices *c, const struct request 
     c->subsequences = 1;
     if (pieces == 1)
         return STATUS_OK;
-    if (!pipeline_of(c)->subsequences)
+    if (!pipeline_of_choices(c)->has_subsequences)
         return resolve_refuse(diag, "--pipeline",
                               "%s passes whole sequences through the pipeline; the same order over "
                               "subsequences is --pipeline %s",
-                              pipeline_of(c)->name,
+                              pipeline_of_choices(c)->name,
                               c->pipeline == CHOICE_PIPELINE_GPIPE ? "terapipe" : "seq1f1b");
     if (c->cp > 1)
         return resolve_refuse(diag, "--cp",
@@ -121,8 +123,8 @@ static enum status resolve_subsequences(struct choices *c, const struct request 
 /* Checks that the units form groups of P, which interleaved pipelines take through the chunks together. */
 static enum status check_groups(const struct choices *c, struct diag *diag)
 {
-    uint32_t units = pipeline_units(c), each = c->subsequences, batches = 1;
-    if (pipeline_of(c)->chunks != 0 || units % c->pp == 0)
+    uint32_t units = pipeline_unit_count(c), each = c->subsequences, batches = 1;
+    if (pipeline_of_choices(c)->chunks_per_stage != 0 || units % c->pp == 0)
         return STATUS_OK;
     while (batches * each % c->pp != 0)
         batches++;
@@ -132,7 +134,7 @@ static enum status check_groups(const struct choices *c, struct diag *diag)
                 (long long)((c->global_batch + sequences - 1) / sequences * sequences));
     if (each > 1)
         text_printf(&would, ", or --subsequences %u,", (each + c->pp - 1) / c->pp * c->pp);
-    return resolve_bad_size(
+    return resolve_refuse_size(
         diag, "--batch", &would, "--pipeline interleaved takes %u %s at a time, and a step has %u",
         c->pp, each > 1 ? "units, subsequences of micro-batches," : "micro-batches", units);
 }
@@ -150,7 +152,7 @@ static enum status resolve_shares(struct choices *c, const struct request *r, st
         c->pipeline = CHOICE_PIPELINE_SEQ1F1B;
         return STATUS_OK;
     }
-    multiplex_conditions(&needs, c, !c->needs_subsequence_tokens && !r->shared_units_open);
+    multiplex_put_conditions(&needs, c, !c->needs_subsequence_tokens && !r->shared_units_open);
     if (needs.size == 0)
         return STATUS_OK;
     resolve_refuse(diag, "--pipeline", "msp takes %s", needs.data);
@@ -163,5 +165,5 @@ enum status pipeline_resolve(struct choices *c, const struct request *r, struct 
     if (resolve_name(c, r, diag) != STATUS_OK || resolve_virtual_stages(c, r, diag) != STATUS_OK ||
         resolve_subsequences(c, r, diag) != STATUS_OK || check_groups(c, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
-    return pipeline_of(c)->is_multiplexed ? resolve_shares(c, r, diag) : STATUS_OK;
+    return pipeline_of_choices(c)->is_multiplexed ? resolve_shares(c, r, diag) : STATUS_OK;
 }

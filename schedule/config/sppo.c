@@ -11,7 +11,7 @@ static int64_t given_degree(int64_t degree)
 
 /* Returns the largest number of tensor ranks that fits into a node and divides the ranks which the given degrees
  * leave. */
-static int64_t tensor_ranks(const struct request *r)
+static int64_t most_tensor_ranks(const struct request *r)
 {
     struct request stage = *r;
     stage.ranks = r->ranks / given_degree(r->pp);
@@ -22,7 +22,7 @@ static int64_t tensor_ranks(const struct request *r)
 /* Returns the number of subsequences, such that they have SPPO_TOKENS tokens on average. There are fewer, longer ones
  * if equal lengths must divide the sequence or a step would have too many units, and more, shorter ones (of at least
  * SPPO_TOKENS_MIN tokens) if there would be fewer than stages. With a pipeline that takes no subsequences it is 1. */
-static int64_t count_pieces(const struct request *r, int64_t tp)
+static int64_t count_subsequences(const struct request *r, int64_t tp)
 {
     int64_t count = r->seq / SPPO_TOKENS, unit = tp * given_degree(r->hp);
     if (count < r->pp && r->seq / SPPO_TOKENS_MIN >= r->pp)
@@ -33,11 +33,13 @@ static int64_t count_pieces(const struct request *r, int64_t tp)
         count = PIPELINE_UNITS_MAX / given_degree(batches);
     while (r->length_rule == 0 && count > 1 && r->seq % (count * unit) != 0)
         count--;
-    return count > 1 && pipeline_row((enum pipeline_choice)r->pipeline)->subsequences ? count : 1;
+    return count > 1 && pipeline_of_choice((enum pipeline_choice)r->pipeline)->has_subsequences
+               ? count
+               : 1;
 }
 
 /* Returns the largest number of stages for which there are enough ranks, layers and subsequences. */
-static int64_t stages(const struct request *r, int64_t tp, int64_t count)
+static int64_t most_stages(const struct request *r, int64_t tp, int64_t count)
 {
     int64_t others = given_degree(r->dp) * given_degree(r->cp) * given_degree(r->hp) * tp;
     int64_t rest = r->ranks % others == 0 ? r->ranks / others : 1;
@@ -48,19 +50,19 @@ static int64_t stages(const struct request *r, int64_t tp, int64_t count)
     return 1;
 }
 
-void sppo_fill(struct request *r)
+void sppo_fill_degrees(struct request *r)
 {
-    int64_t tp = r->tp > 0 ? r->tp : tensor_ranks(r);
-    int64_t count = r->subsequences > 0 ? r->subsequences : count_pieces(r, tp);
+    int64_t tp = r->tp > 0 ? r->tp : most_tensor_ranks(r);
+    int64_t count = r->subsequences > 0 ? r->subsequences : count_subsequences(r, tp);
     if (r->ranks < 1 || r->seq < 1 || count < 2)
         return;
     r->tp = tp;
     r->subsequences = count;
     if (r->pp <= 0)
-        r->pp = stages(r, tp, count);
+        r->pp = most_stages(r, tp, count);
 }
 
-void sppo_note(const struct choices *c, const struct request *asked, struct diag *note)
+void sppo_note_filled(const struct choices *c, const struct request *asked, struct diag *note)
 {
     size_t count;
     const struct strategy *strategy = &strategies_list(&count)[c->strategy];
@@ -71,7 +73,7 @@ void sppo_note(const struct choices *c, const struct request *asked, struct diag
                   "`longhaul plan --strategy %s` compares others",
                   strategy->name, c->tp, c->pp, c->subsequences,
                   (long long)(c->seq / c->subsequences), strategy->name);
-    if (c->activations == CHOICE_ACTIVATIONS_RATIO && pipeline_units(c) == 1 &&
+    if (c->activations == CHOICE_ACTIVATIONS_RATIO && pipeline_unit_count(c) == 1 &&
         (c->scope == SCOPE_STEP || c->scope >= SCOPE_LAYERS))
         diag_note(note, (struct loc){0},
                   "no activations are offloaded to the host: a step has only one unit (micro-batch "

@@ -15,10 +15,11 @@ enum { SPPO_TOKENS_MIN = 2048, SPPO_TOKENS_MAX = 16384, SPPO_TOKENS = 8192 };
 /* Fills in the numbers of tensor ranks, stages and subsequences that are open. Does nothing if the number of ranks
  * or the length is unset, or if there would be one subsequence: the sequence is too short for two, the pipeline takes
  * none, or the user gave 1. Given values stay, even if they do not fit. */
-void sppo_fill(struct request *request);
+void sppo_fill_degrees(struct request *request);
 
 /* Notes the values that were filled in, and, if activations are offloaded by ratio in a step of one unit, that none
  * leave the device. */
-void sppo_note(const struct choices *choices, const struct request *asked, struct diag *note);
+void sppo_note_filled(const struct choices *choices, const struct request *asked,
+                      struct diag *note);
 
 #endif

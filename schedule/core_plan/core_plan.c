@@ -22,15 +22,15 @@ struct field {
     size_t size;
 };
 
-static enum status fault(const struct cursor *c, const char *at, struct diag *diag,
-                         const char *what, struct field value)
+static enum status report_fault(const struct cursor *c, const char *at, struct diag *diag,
+                                const char *what, struct field value)
 {
     struct loc loc = {c->name, c->line, (uint32_t)(at - c->line_start) + 1};
     return diag_error(diag, loc, STATUS_BAD_INPUT, "%s, not '%.*s'", what,
                       value.size < 60 ? (int)value.size : 60, value.at);
 }
 
-bool core_plan_is(const char *data, size_t size)
+bool core_plan_recognise(const char *data, size_t size)
 {
     return size >= strlen(first_words) && memcmp(data, first_words, strlen(first_words)) == 0;
 }
@@ -40,8 +40,8 @@ static enum status read_head(struct core_plan *plan, struct cursor *c, struct di
 {
     size_t size;
     const char *word;
-    if (!core_plan_is(c->at, (size_t)(c->end - c->at)))
-        return fault(
+    if (!core_plan_recognise(c->at, (size_t)(c->end - c->at)))
+        return report_fault(
             c, c->at, diag, "a core plan begins with 'core plan 1 ranks=N'",
             (struct field){c->at, (size_t)(c->end - c->at) < 12 ? (size_t)(c->end - c->at) : 12});
     c->at += strlen(first_words);
@@ -54,24 +54,26 @@ static enum status read_head(struct core_plan *plan, struct cursor *c, struct di
         bool number = equals != NULL && parse_i64(equals + 1, size - key - 1, &value);
         if (key == 5 && memcmp(word, "ranks", 5) == 0) {
             if (!number || value < 1 || value > RANKS_MAX)
-                return fault(c, word, diag, "ranks= takes a number of 1 to 65535", all);
-            plan->ranks = (uint32_t)value;
+                return report_fault(c, word, diag, "ranks= takes a number of 1 to 65535", all);
+            plan->rank_count = (uint32_t)value;
         } else if (key == 6 && memcmp(word, "window", 6) == 0) {
             if (!number || value < 1 || value > CORE_PLAN_TOKENS_MAX)
-                return fault(c, word, diag, "window= takes a number of keys, at least 1", all);
-            plan->window = value;
+                return report_fault(c, word, diag, "window= takes a number of keys, at least 1",
+                                    all);
+            plan->window_tokens = value;
         } else if ((size != 12 || memcmp(word, "route=direct", 12) != 0) &&
                    (size != 7 || memcmp(word, "keep=kv", 7) != 0))
-            return fault(c, word, diag, "expected ranks=N, window=N, route=direct or keep=kv", all);
+            return report_fault(c, word, diag,
+                                "expected ranks=N, window=N, route=direct or keep=kv", all);
     }
-    if (plan->ranks == 0)
-        return fault(c, c->line_start, diag, "the first line needs ranks=N",
-                     (struct field){first_words, strlen(first_words)});
+    if (plan->rank_count == 0)
+        return report_fault(c, c->line_start, diag, "the first line needs ranks=N",
+                            (struct field){first_words, strlen(first_words)});
     return STATUS_OK;
 }
 
 /* Cuts a line into fields. */
-static bool cut_fields(struct cursor *c, struct field field[COLUMNS])
+static bool split_fields(struct cursor *c, struct field field[COLUMNS])
 {
     int count = 0;
     const char *at = c->at;
@@ -107,34 +109,34 @@ static enum status read_numbers(const struct core_plan *plan, const struct curso
         if (i == WHAT)
             continue;
         if (i == RANK)
-            high = (int64_t)plan->ranks - 1;
+            high = (int64_t)plan->rank_count - 1;
         else if (i == SEQUENCE)
             high = SEQUENCES_MAX - 1;
         else if (i == ROUND)
-            high = TILE_PARTS_MAX / (int64_t)plan->ranks - 1;
+            high = TILE_PARTS_MAX / (int64_t)plan->rank_count - 1;
         if (!(mask >> i & 1)) {
             if (field[i].size > 0) {
                 snprintf(what, sizeof what, "column %s of such a row is empty", column_names[i]);
-                return fault(c, field[i].at, diag, what, field[i]);
+                return report_fault(c, field[i].at, diag, what, field[i]);
             }
             continue;
         }
         snprintf(what, sizeof what, "column %s takes a whole number of %" PRId64 " to %" PRId64,
                  column_names[i], low, high);
         if (!parse_i64(field[i].at, field[i].size, &value[i]) || value[i] < low || value[i] > high)
-            return fault(c, field[i].at, diag, what, field[i]);
+            return report_fault(c, field[i].at, diag, what, field[i]);
     }
     return STATUS_OK;
 }
 
 static struct core_sequence *sequence_at(struct core_plan *plan, size_t number)
 {
-    if (number >= plan->sequences) {
+    if (number >= plan->sequence_count) {
         plan->sequence =
             heap_grow(plan->sequence, &plan->capacity, number + 1, sizeof *plan->sequence);
-        memset(plan->sequence + plan->sequences, 0,
-               (number + 1 - plan->sequences) * sizeof *plan->sequence);
-        plan->sequences = number + 1;
+        memset(plan->sequence + plan->sequence_count, 0,
+               (number + 1 - plan->sequence_count) * sizeof *plan->sequence);
+        plan->sequence_count = number + 1;
     }
     return &plan->sequence[number];
 }
@@ -147,14 +149,15 @@ static void add_run(struct core_sequence *s, struct core_run run)
 
 static void add_end(struct core_sequence *s, int64_t end)
 {
-    s->end = heap_grow(s->end, &s->end_capacity, s->documents + (size_t)1, sizeof *s->end);
-    s->end[s->documents++] = end;
+    s->document_end = heap_grow(s->document_end, &s->end_capacity, s->document_count + (size_t)1,
+                                sizeof *s->document_end);
+    s->document_end[s->document_count++] = end;
 }
 
 static void add_tile(struct core_sequence *s, struct core_tile tile)
 {
-    s->tile = heap_grow(s->tile, &s->tile_capacity, s->tiles + 1, sizeof *s->tile);
-    s->tile[s->tiles++] = tile;
+    s->tile = heap_grow(s->tile, &s->tile_capacity, s->tile_count + 1, sizeof *s->tile);
+    s->tile[s->tile_count++] = tile;
 }
 
 static enum status read_row(struct core_plan *plan, struct cursor *c, struct diag *diag)
@@ -163,13 +166,13 @@ static enum status read_row(struct core_plan *plan, struct cursor *c, struct dia
                    tile = rows | 1u << KEY | 1u << KEYS | 1u << RANK | 1u << ROUND;
     struct field field[COLUMNS];
     int64_t value[COLUMNS] = {0};
-    if (!cut_fields(c, field))
-        return fault(c, c->at, diag, "a row has the 8 columns of the second line", field[0]);
+    if (!split_fields(c, field))
+        return report_fault(c, c->at, diag, "a row has the 8 columns of the second line", field[0]);
     const bool owns = is_word(field[WHAT], "own"), backward = is_word(field[WHAT], "btile"),
                computes = backward || is_word(field[WHAT], "tile");
     if (!owns && !computes && !is_word(field[WHAT], "document"))
-        return fault(c, field[WHAT].at, diag, "column what is document, own, tile or btile",
-                     field[WHAT]);
+        return report_fault(c, field[WHAT].at, diag, "column what is document, own, tile or btile",
+                            field[WHAT]);
     enum status status = read_numbers(plan, c, field,
                                       computes ? tile
                                       : owns   ? rows | 1u << RANK
@@ -184,10 +187,10 @@ static enum status read_row(struct core_plan *plan, struct cursor *c, struct dia
     } else if (owns) {
         add_run(s, (struct core_run){value[BEGIN], value[ROWS], (uint32_t)value[RANK]});
     } else {
-        if (value[BEGIN] != (s->documents > 0 ? s->end[s->documents - 1] : 0))
-            return fault(c, field[BEGIN].at, diag,
-                         "a document begins where the one before it ends, the first at 0",
-                         field[BEGIN]);
+        if (value[BEGIN] != (s->document_count > 0 ? s->document_end[s->document_count - 1] : 0))
+            return report_fault(c, field[BEGIN].at, diag,
+                                "a document begins where the one before it ends, the first at 0",
+                                field[BEGIN]);
         add_end(s, value[BEGIN] + value[ROWS]);
     }
     return STATUS_OK;
@@ -211,21 +214,21 @@ enum status core_plan_parse(struct core_plan *plan, const char *name, const char
         const char *at = cursor_next_word(&c, &word);
         titled = word == strlen(columns) && memcmp(at, columns, word) == 0;
         if (!titled)
-            status = fault(&c, at, diag,
-                           "the second line is 'sequence,what,begin,rows,key,keys,rank,round'",
-                           (struct field){at, word});
+            status = report_fault(
+                &c, at, diag, "the second line is 'sequence,what,begin,rows,key,keys,rank,round'",
+                (struct field){at, word});
     }
-    if (status == STATUS_OK && plan->sequences == 0)
+    if (status == STATUS_OK && plan->sequence_count == 0)
         status = diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
                             "the plan has no rows: rows 'own' say which rank owns which tokens");
-    for (size_t i = 0; status == STATUS_OK && i < plan->sequences; i++) {
+    for (size_t i = 0; status == STATUS_OK && i < plan->sequence_count; i++) {
         struct core_sequence *s = &plan->sequence[i];
         int64_t end = 0;
         for (size_t k = 0; k < s->run_count; k++)
             end = s->run[k].begin + s->run[k].rows > end ? s->run[k].begin + s->run[k].rows : end;
-        if (s->documents == 0 && end > 0)
+        if (s->document_count == 0 && end > 0)
             add_end(s, end);
-        s->tokens = s->documents > 0 ? s->end[s->documents - 1] : 0;
+        s->tokens = s->document_count > 0 ? s->document_end[s->document_count - 1] : 0;
     }
     return status;
 }
@@ -234,33 +237,34 @@ enum status core_plan_parse(struct core_plan *plan, const char *name, const char
 
 void core_plan_print(struct text *out, const struct core_plan *plan)
 {
-    text_printf(out, "%s ranks=%" PRIu32, first_words, plan->ranks);
-    if (plan->window > 0)
-        text_printf(out, " window=%" PRId64, plan->window);
+    text_printf(out, "%s ranks=%" PRIu32, first_words, plan->rank_count);
+    if (plan->window_tokens > 0)
+        text_printf(out, " window=%" PRId64, plan->window_tokens);
     text_printf(out, "\n%s\n", columns);
-    for (size_t i = 0; i < plan->sequences; i++) {
+    for (size_t i = 0; i < plan->sequence_count; i++) {
         const struct core_sequence *s = &plan->sequence[i];
-        for (uint32_t d = 0; d < s->documents; d++) {
-            int64_t begin = d > 0 ? s->end[d - 1] : 0;
+        for (uint32_t d = 0; d < s->document_count; d++) {
+            int64_t begin = d > 0 ? s->document_end[d - 1] : 0;
             text_printf(out, "%zu,document,%" PRId64 ",%" PRId64 ",,,,\n", i, begin,
-                        s->end[d] - begin);
+                        s->document_end[d] - begin);
         }
         for (size_t k = 0; k < s->run_count; k++)
             text_printf(out, "%zu,own,%" PRId64 ",%" PRId64 ",,,%" PRIu32 ",\n", i, s->run[k].begin,
                         s->run[k].rows, s->run[k].owner);
-        for (size_t k = 0; k < s->tiles; k++)
+        for (size_t k = 0; k < s->tile_count; k++)
             text_printf(out,
                         "%zu,%s,%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRIu32
                         ",%" PRIu32 "\n",
-                        i, s->tile[k].backward ? "btile" : "tile", s->tile[k].q, s->tile[k].rows,
-                        s->tile[k].k, s->tile[k].keys, s->tile[k].rank, s->tile[k].round);
+                        i, s->tile[k].is_of_backward ? "btile" : "tile", s->tile[k].first_query,
+                        s->tile[k].query_count, s->tile[k].first_key, s->tile[k].key_count,
+                        s->tile[k].rank, s->tile[k].round);
     }
 }
 
 void core_plan_release(struct core_plan *plan)
 {
-    for (size_t i = 0; i < plan->sequences; i++) {
-        free(plan->sequence[i].end);
+    for (size_t i = 0; i < plan->sequence_count; i++) {
+        free(plan->sequence[i].document_end);
         free(plan->sequence[i].run);
         free(plan->sequence[i].tile);
     }
@@ -268,13 +272,13 @@ void core_plan_release(struct core_plan *plan)
     *plan = (struct core_plan){0};
 }
 
-void core_plan_add(struct core_plan *plan, const struct document_list *documents)
+void core_plan_add_sequence(struct core_plan *plan, const struct document_list *documents)
 {
-    struct core_sequence *s = sequence_at(plan, plan->sequences);
-    uint32_t shares, tiles = documents->tiles != NULL ? documents->tiles->tiles : 0;
+    struct core_sequence *s = sequence_at(plan, plan->sequence_count);
+    uint32_t shares, tiles = documents->tiles != NULL ? documents->tiles->tile_count : 0;
     struct token_share *share = deal_shares(documents->deal, &shares);
-    for (uint32_t i = 0; i < documents->count; i++)
-        add_end(s, documents->end[i]);
+    for (uint32_t i = 0; i < documents->document_count; i++)
+        add_end(s, documents->document_end[i]);
     for (uint32_t i = 0; i < shares; i++) {
         add_run(s, (struct core_run){s->tokens, share[i].rows, share[i].owner});
         s->tokens += share[i].rows;
@@ -282,12 +286,13 @@ void core_plan_add(struct core_plan *plan, const struct document_list *documents
     free(share);
     for (uint32_t i = 0; i < tiles; i++)
         add_tile(s, documents->tiles->tile[i]);
-    plan->ranks = documents->deal->ranks;
+    plan->rank_count = documents->deal->ranks;
 }
 
-struct document_list core_plan_documents(const struct core_sequence *s)
+struct document_list core_plan_document_list(const struct core_sequence *s)
 {
-    return (struct document_list){.count = s->documents, .end = s->end};
+    return (struct document_list){.document_count = s->document_count,
+                                  .document_end = s->document_end};
 }
 
 /* ---- dealt documents ---- */
@@ -298,8 +303,8 @@ static int compare_runs(const void *left, const void *right)
     return (a->begin > b->begin) - (a->begin < b->begin);
 }
 
-static struct token_deal *deal_of(struct arena *arena, uint32_t ranks,
-                                  const struct core_sequence *s)
+static struct token_deal *token_deal_of(struct arena *arena, uint32_t ranks,
+                                        const struct core_sequence *s)
 {
     struct core_run *run = heap_alloc(s->run_count, sizeof *run);
     struct token_share *share = heap_alloc(s->run_count, sizeof *share);
@@ -307,43 +312,45 @@ static struct token_deal *deal_of(struct arena *arena, uint32_t ranks,
     qsort(run, s->run_count, sizeof *run, compare_runs);
     for (size_t i = 0; i < s->run_count; i++)
         share[i] = (struct token_share){run[i].rows, run[i].owner};
-    struct token_deal *deal = deal_make(arena, ranks, share, (uint32_t)s->run_count);
+    struct token_deal *deal = deal_make_from_shares(arena, ranks, share, (uint32_t)s->run_count);
     free(share);
     free(run);
     return deal;
 }
 
-static struct tile_plan *tiles_of(struct arena *arena, int64_t window,
-                                  const struct core_sequence *s, const struct document_list *list)
+static struct tile_plan *tile_plan_of(struct arena *arena, int64_t window,
+                                      const struct core_sequence *s,
+                                      const struct document_list *list)
 {
-    if (s->tiles > 0)
-        return tile_plan_make(arena, list->deal, list->end, list->count, s->tile,
-                              (uint32_t)s->tiles, window);
+    if (s->tile_count > 0)
+        return tile_plan_make(arena, list->deal, list->document_end, list->document_count, s->tile,
+                              (uint32_t)s->tile_count, window);
     struct core_tile *own = heap_alloc(s->run_count, sizeof *own);
     for (size_t i = 0; i < s->run_count; i++)
-        own[i] = (struct core_tile){.q = s->run[i].begin,
-                                    .rows = s->run[i].rows,
-                                    .keys = s->run[i].begin + s->run[i].rows,
+        own[i] = (struct core_tile){.first_query = s->run[i].begin,
+                                    .query_count = s->run[i].rows,
+                                    .key_count = s->run[i].begin + s->run[i].rows,
                                     .rank = s->run[i].owner};
-    struct tile_plan *tiles = tile_plan_make(arena, list->deal, list->end, list->count, own,
-                                             (uint32_t)s->run_count, window);
+    struct tile_plan *tiles =
+        tile_plan_make(arena, list->deal, list->document_end, list->document_count, own,
+                       (uint32_t)s->run_count, window);
     free(own);
     return tiles;
 }
 
-struct documents *core_plan_dealt(const struct core_plan *plan, struct arena *arena)
+struct documents *core_plan_make_documents(const struct core_plan *plan, struct arena *arena)
 {
     struct documents *documents = arena_array(arena, 1, sizeof *documents);
     bool tiles = false;
-    documents_init(documents, arena, (uint32_t)plan->sequences);
-    for (size_t i = 0; i < plan->sequences; i++)
-        tiles |= plan->sequence[i].tiles > 0;
-    for (size_t i = 0; i < plan->sequences; i++) {
+    documents_init(documents, arena, (uint32_t)plan->sequence_count);
+    for (size_t i = 0; i < plan->sequence_count; i++)
+        tiles |= plan->sequence[i].tile_count > 0;
+    for (size_t i = 0; i < plan->sequence_count; i++) {
         const struct core_sequence *s = &plan->sequence[i];
-        struct document_list list = core_plan_documents(s);
-        list.deal = deal_of(arena, plan->ranks, s);
+        struct document_list list = core_plan_document_list(s);
+        list.deal = token_deal_of(arena, plan->rank_count, s);
         if (tiles)
-            list.tiles = tiles_of(arena, plan->window, s, &list);
+            list.tiles = tile_plan_of(arena, plan->window_tokens, s, &list);
         documents_set_list(documents, arena, (uint32_t)i, list);
     }
     return documents;

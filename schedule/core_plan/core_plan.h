@@ -33,21 +33,21 @@ struct core_run {
 struct core_sequence {
     /* the end of the last document; without documents, of the last token that has an owner */
     int64_t tokens;
-    int64_t *end; /* [documents] the end of each document */
-    uint32_t documents;
+    int64_t *document_end; /* [documents] the end of each document */
+    uint32_t document_count;
     struct core_run *run;
     size_t run_count;
     struct core_tile *tile; /* of both passes */
-    size_t tiles;
+    size_t tile_count;
     size_t end_capacity, run_capacity, tile_capacity;
 };
 
 /* All-zero is empty. */
 struct core_plan {
-    uint32_t ranks;
-    int64_t window; /* 0: none */
+    uint32_t rank_count;
+    int64_t window_tokens; /* 0: none */
     struct core_sequence *sequence;
-    size_t sequences, capacity;
+    size_t sequence_count, capacity;
 };
 
 /* Reads a plan. Fails at the first row that cannot be read; whether rows fit each other is for core_plan_check() to say
@@ -58,16 +58,16 @@ void core_plan_print(struct text *out, const struct core_plan *plan);
 void core_plan_release(struct core_plan *plan);
 
 /* True if a text begins as a core plan does. */
-bool core_plan_is(const char *data, size_t size);
+bool core_plan_recognise(const char *data, size_t size);
 
 /* Appends a sequence whose tokens are dealt, and its tiles. */
-void core_plan_add(struct core_plan *plan, const struct document_list *documents);
+void core_plan_add_sequence(struct core_plan *plan, const struct document_list *documents);
 
 /* Returns the documents of a sequence; the ends are the plan's. */
-struct document_list core_plan_documents(const struct core_sequence *sequence);
+struct document_list core_plan_document_list(const struct core_sequence *sequence);
 
 /* Makes the documents, owners and tiles of all sequences of a plan that core_plan_check() has found right. If one
  * sequence has tiles, all have: those of a sequence without any are each rank's own queries by all keys, in round 0. */
-struct documents *core_plan_dealt(const struct core_plan *plan, struct arena *arena);
+struct documents *core_plan_make_documents(const struct core_plan *plan, struct arena *arena);
 
 #endif

@@ -58,7 +58,7 @@ static bool check_owners(const struct core_plan *plan, const struct core_sequenc
                          const struct plan_place *at)
 {
     struct core_run *run = sorted_runs(s);
-    int64_t *rows = heap_zalloc(plan->ranks, sizeof *rows), next = 0;
+    int64_t *rows = heap_zalloc(plan->rank_count, sizeof *rows), next = 0;
     bool right = true;
     for (size_t i = 0; i < s->run_count && right; i++) {
         if (run[i].begin > next && next < s->tokens)
@@ -78,12 +78,13 @@ static bool check_owners(const struct core_plan *plan, const struct core_sequenc
         right = plan_error(at, "token %" PRId64 " has no owner", next);
     if (s->tokens == 0)
         right = plan_error(at, "it has no tokens");
-    for (uint32_t r = 0; right && r < plan->ranks; r++)
-        if (rows[r] * plan->ranks != s->tokens)
+    for (uint32_t r = 0; right && r < plan->rank_count; r++)
+        if (rows[r] * plan->rank_count != s->tokens)
             right = plan_error(at,
                                "rank %" PRIu32 " owns %" PRId64 " tokens; each of %" PRIu32
                                " ranks owns as many, %g of %" PRId64,
-                               r, rows[r], plan->ranks, (double)s->tokens / plan->ranks, s->tokens);
+                               r, rows[r], plan->rank_count, (double)s->tokens / plan->rank_count,
+                               s->tokens);
     free(rows);
     free(run);
     return right;
@@ -107,8 +108,8 @@ static int64_t first_key(const struct plan_mask *s, int64_t query)
 
 /* Finds the first query of [q, q_end) that sees a key of [k, k_end), and the first such key. The first key that a query
  * sees never falls from query to query. */
-static bool find_pair(const struct plan_mask *s, int64_t q, int64_t q_end, int64_t k, int64_t k_end,
-                      int64_t *query, int64_t *key)
+static bool find_visible_pair(const struct plan_mask *s, int64_t q, int64_t q_end, int64_t k,
+                              int64_t k_end, int64_t *query, int64_t *key)
 {
     *query = q > k ? q : k;
     if (*query >= q_end || k >= k_end)
@@ -121,14 +122,14 @@ static bool find_pair(const struct plan_mask *s, int64_t q, int64_t q_end, int64
 static int compare_queries(const void *left, const void *right)
 {
     const struct core_tile *a = left, *b = right;
-    return (a->q > b->q) - (a->q < b->q);
+    return (a->first_query > b->first_query) - (a->first_query < b->first_query);
 }
 
 static int compare_keys(const void *left, const void *right)
 {
     const struct core_tile *a = *(const struct core_tile *const *)left,
                            *b = *(const struct core_tile *const *)right;
-    return (a->k > b->k) - (a->k < b->k);
+    return (a->first_key > b->first_key) - (a->first_key < b->first_key);
 }
 
 /* Checks the queries [q, end), which lie in the same tiles. tile: in ascending order of keys. */
@@ -139,15 +140,15 @@ static bool check_strip(const struct core_sequence *s, const struct plan_mask *s
     int64_t next = 0, query, key;
     const struct core_tile *before = NULL;
     for (size_t i = 0; i <= count; i++) {
-        int64_t k = i < count ? tile[i]->k : s->tokens;
-        if (k > next && find_pair(sight, q, end, next, k, &query, &key))
+        int64_t k = i < count ? tile[i]->first_key : s->tokens;
+        if (k > next && find_visible_pair(sight, q, end, next, k, &query, &key))
             return plan_error(at, "query %" PRId64 " sees key %" PRId64 ", which no tile has",
                               query, key);
         if (i == count)
             break;
-        int64_t until = k + tile[i]->keys;
+        int64_t until = k + tile[i]->key_count;
         if (before != NULL &&
-            find_pair(sight, q, end, k, until < next ? until : next, &query, &key))
+            find_visible_pair(sight, q, end, k, until < next ? until : next, &query, &key))
             return plan_error(at,
                               "query %" PRId64 ", key %" PRId64 " are in two tiles: rank %" PRIu32
                               " round %" PRIu32 ", rank %" PRIu32 " round %" PRIu32,
@@ -162,14 +163,15 @@ static bool check_strip(const struct core_sequence *s, const struct plan_mask *s
 }
 
 /* Returns the ascending edges of the tiles' queries, from 0 to the end of the sequence, on the heap. */
-static int64_t *edges_of(const struct core_tile *tile, size_t tiles, int64_t tokens, size_t *count)
+static int64_t *query_edges_of(const struct core_tile *tile, size_t tiles, int64_t tokens,
+                               size_t *count)
 {
     int64_t *edge = heap_alloc(2 * tiles + 2, sizeof *edge);
     edge[0] = 0;
     edge[1] = tokens;
     for (size_t i = 0; i < tiles; i++) {
-        edge[2 + 2 * i] = tile[i].q;
-        edge[3 + 2 * i] = tile[i].q + tile[i].rows;
+        edge[2 + 2 * i] = tile[i].first_query;
+        edge[3 + 2 * i] = tile[i].first_query + tile[i].query_count;
     }
     qsort(edge, 2 * tiles + 2, sizeof *edge, ascending_i64);
     *count = 0;
@@ -182,21 +184,21 @@ static int64_t *edges_of(const struct core_tile *tile, size_t tiles, int64_t tok
 static bool check_tiles(const struct core_sequence *s, const struct plan_mask *sight,
                         const struct plan_place *at)
 {
-    struct core_tile *tile = heap_alloc(s->tiles, sizeof *tile);
-    const struct core_tile **open = heap_alloc(s->tiles, sizeof(struct core_tile *));
+    struct core_tile *tile = heap_alloc(s->tile_count, sizeof *tile);
+    const struct core_tile **open = heap_alloc(s->tile_count, sizeof(struct core_tile *));
     size_t edges, next = 0, count = 0, tiles = 0;
     bool right = true;
-    for (size_t i = 0; i < s->tiles; i++)
-        if (s->tile[i].backward == at->backward)
+    for (size_t i = 0; i < s->tile_count; i++)
+        if (s->tile[i].is_of_backward == at->backward)
             tile[tiles++] = s->tile[i];
     qsort(tile, tiles, sizeof *tile, compare_queries);
-    int64_t *edge = edges_of(tile, tiles, s->tokens, &edges);
+    int64_t *edge = query_edges_of(tile, tiles, s->tokens, &edges);
     for (size_t e = 0; e + 1 < edges && right; e++) {
         size_t kept = 0;
         for (size_t i = 0; i < count; i++)
-            if (open[i]->q + open[i]->rows > edge[e])
+            if (open[i]->first_query + open[i]->query_count > edge[e])
                 open[kept++] = open[i];
-        for (count = kept; next < tiles && tile[next].q == edge[e]; next++)
+        for (count = kept; next < tiles && tile[next].first_query == edge[e]; next++)
             open[count++] = &tile[next];
         qsort((void *)open, count, sizeof(struct core_tile *), compare_keys);
         right = check_strip(s, sight, edge[e], edge[e + 1], open, count, at);
@@ -209,23 +211,25 @@ static bool check_tiles(const struct core_sequence *s, const struct plan_mask *s
 
 static bool check_bounds(const struct core_sequence *s, const struct plan_place *at)
 {
-    for (size_t i = 0; i < s->tiles; i++) {
+    for (size_t i = 0; i < s->tile_count; i++) {
         const struct core_tile *tile = &s->tile[i];
-        bool queries = tile->q + tile->rows <= s->tokens;
-        if (!queries || tile->k + tile->keys > s->tokens)
+        bool queries = tile->first_query + tile->query_count <= s->tokens;
+        if (!queries || tile->first_key + tile->key_count > s->tokens)
             return plan_error(at,
                               "the tile of query %" PRId64 ", key %" PRId64 " ends at %s %" PRId64
                               ", and the sequence at token %" PRId64,
-                              tile->q, tile->k, queries ? "key" : "query",
-                              queries ? tile->k + tile->keys : tile->q + tile->rows, s->tokens);
+                              tile->first_query, tile->first_key, queries ? "key" : "query",
+                              queries ? tile->first_key + tile->key_count
+                                      : tile->first_query + tile->query_count,
+                              s->tokens);
     }
     return true;
 }
 
 static bool has_backward(const struct core_sequence *s)
 {
-    for (size_t i = 0; i < s->tiles; i++)
-        if (s->tile[i].backward)
+    for (size_t i = 0; i < s->tile_count; i++)
+        if (s->tile[i].is_of_backward)
             return true;
     return false;
 }
@@ -236,12 +240,12 @@ enum status core_plan_check(const struct core_plan *plan, const char *name, stru
         SHOWN = 10
     }; /* of a plan whose numbers have a gap, a million sequences would be wrong */
     size_t wrong_ones = 0;
-    for (size_t i = 0; i < plan->sequences && wrong_ones < SHOWN; i++) {
+    for (size_t i = 0; i < plan->sequence_count && wrong_ones < SHOWN; i++) {
         const struct core_sequence *s = &plan->sequence[i];
         const struct plan_place at = {name, i, false, diag}, backward = {name, i, true, diag};
-        const struct plan_mask sight = {core_plan_documents(s), plan->window};
+        const struct plan_mask sight = {core_plan_document_list(s), plan->window_tokens};
         wrong_ones += !(check_owners(plan, s, &at) && check_bounds(s, &at) &&
-                        (s->tiles == 0 || check_tiles(s, &sight, &at)) &&
+                        (s->tile_count == 0 || check_tiles(s, &sight, &at)) &&
                         (!has_backward(s) || check_tiles(s, &sight, &backward)));
     }
     return wrong_ones == 0 ? STATUS_OK : STATUS_NO;
@@ -249,15 +253,15 @@ enum status core_plan_check(const struct core_plan *plan, const char *name, stru
 
 /* ---- loads ---- */
 
-struct range {
+struct row_range_of_tokens {
     int64_t begin, end;
 };
-struct ranges {
-    struct range *range;
+struct row_ranges {
+    struct row_range_of_tokens *range;
     size_t count, capacity;
 };
 
-static void add_range(struct ranges *r, int64_t begin, int64_t end)
+static void add_range(struct row_ranges *r, int64_t begin, int64_t end)
 {
     if (begin >= end)
         return;
@@ -266,18 +270,18 @@ static void add_range(struct ranges *r, int64_t begin, int64_t end)
         return;
     }
     r->range = heap_grow(r->range, &r->capacity, r->count + 1, sizeof *r->range);
-    r->range[r->count++] = (struct range){begin, end};
+    r->range[r->count++] = (struct row_range_of_tokens){begin, end};
 }
 
 static int compare_ranges(const void *left, const void *right)
 {
-    const struct range *a = left, *b = right;
+    const struct row_range_of_tokens *a = left, *b = right;
     return (a->begin > b->begin) - (a->begin < b->begin);
 }
 
 /* Returns how many tokens of the union of ranges another rank than this one owns. run: ascending. */
-static int64_t count_others(struct ranges *r, const struct core_run *run, size_t runs,
-                            uint32_t rank)
+static int64_t count_rows_of_others(struct row_ranges *r, const struct core_run *run, size_t runs,
+                                    uint32_t rank)
 {
     int64_t count = 0, next = 0;
     size_t k = 0;
@@ -298,12 +302,14 @@ static int64_t count_others(struct ranges *r, const struct core_run *run, size_t
 }
 
 /* Adds the visible part of the queries [q, q_end) by the keys [k, k_end): pairs, and the rows that it reads. */
-static void add_tile(struct coverage_load *load, struct ranges *queries, struct ranges *keys,
-                     const struct plan_mask *s, int64_t q, int64_t q_end, int64_t k, int64_t k_end)
+static void add_tile(struct coverage_load *load, struct row_ranges *queries,
+                     struct row_ranges *keys, const struct plan_mask *s, int64_t q, int64_t q_end,
+                     int64_t k, int64_t k_end)
 {
     while (q < q_end) {
         uint32_t document = document_at(&s->documents, q);
-        int64_t begin = document_begin(&s->documents, document), end = s->documents.end[document];
+        int64_t begin = document_begin(&s->documents, document),
+                end = s->documents.document_end[document];
         int64_t last = end < q_end ? end : q_end; /* queries [q, last) of this document */
         int64_t low = k > begin ? k : begin, high = k_end < last ? k_end : last;
         int64_t from = q > low ? q : low; /* the first query that sees a key at `low` or later */
@@ -314,7 +320,7 @@ static void add_tile(struct coverage_load *load, struct ranges *queries, struct 
                                             .key_count = high - low,
                                             .offset = from - low,
                                             .window = s->window};
-            load->pairs += attention_piece_pairs(&piece);
+            load->visible_pairs += attention_piece_pairs(&piece);
             add_range(queries, from, to);
             add_range(keys, first > low ? first : low, high < to ? high : to);
         }
@@ -322,43 +328,43 @@ static void add_tile(struct coverage_load *load, struct ranges *queries, struct 
     }
 }
 
-void coverage_loads(const struct core_plan *plan, size_t sequence, struct coverage_load *load)
+void coverage_find_loads(const struct core_plan *plan, size_t sequence, struct coverage_load *load)
 {
     const struct core_sequence *s = &plan->sequence[sequence];
-    const struct plan_mask sight = {core_plan_documents(s), plan->window};
+    const struct plan_mask sight = {core_plan_document_list(s), plan->window_tokens};
     struct core_run *run = sorted_runs(s);
-    for (uint32_t rank = 0; rank < plan->ranks; rank++) {
-        struct ranges queries = {0}, keys = {0};
+    for (uint32_t rank = 0; rank < plan->rank_count; rank++) {
+        struct row_ranges queries = {0}, keys = {0};
         load[rank] = (struct coverage_load){0};
         for (size_t i = 0; i < s->run_count; i++) {
             int64_t end = run[i].begin + run[i].rows;
             if (run[i].owner != rank)
                 continue;
             load[rank].own_tokens += run[i].rows;
-            if (s->tiles == 0)
+            if (s->tile_count == 0)
                 add_tile(&load[rank], &queries, &keys, &sight, run[i].begin, end, 0, end);
         }
-        for (size_t i = 0; i < s->tiles; i++)
-            if (s->tile[i].rank == rank && !s->tile[i].backward)
-                add_tile(&load[rank], &queries, &keys, &sight, s->tile[i].q,
-                         s->tile[i].q + s->tile[i].rows, s->tile[i].k,
-                         s->tile[i].k + s->tile[i].keys);
-        load[rank].queries = count_others(&queries, run, s->run_count, rank);
-        load[rank].keys = count_others(&keys, run, s->run_count, rank);
+        for (size_t i = 0; i < s->tile_count; i++)
+            if (s->tile[i].rank == rank && !s->tile[i].is_of_backward)
+                add_tile(&load[rank], &queries, &keys, &sight, s->tile[i].first_query,
+                         s->tile[i].first_query + s->tile[i].query_count, s->tile[i].first_key,
+                         s->tile[i].first_key + s->tile[i].key_count);
+        load[rank].received_queries = count_rows_of_others(&queries, run, s->run_count, rank);
+        load[rank].received_keys = count_rows_of_others(&keys, run, s->run_count, rank);
         free(queries.range);
         free(keys.range);
     }
     free(run);
 }
 
-struct coverage_least coverage_least_keys(const struct document_list *documents, int64_t window,
-                                          uint32_t ranks, double pairs)
+struct coverage_least coverage_fewest_keys(const struct document_list *documents, int64_t window,
+                                           uint32_t ranks, double pairs)
 {
-    const int64_t tokens = documents->end[documents->count - 1];
+    const int64_t tokens = documents->document_end[documents->document_count - 1];
     const double own = (double)tokens / ranks;
     struct coverage_least least = {0, 0};
-    for (uint32_t i = 0; i < documents->count && window == 0; i++) {
-        double length = (double)(documents->end[i] - document_begin(documents, i)),
+    for (uint32_t i = 0; i < documents->document_count && window == 0; i++) {
+        double length = (double)(documents->document_end[i] - document_begin(documents, i)),
                before = ceil(length / own) - 1, first = length - before * own;
         least.all_ranks += before * first + own * before * (before - 1) / 2;
         least.fullest_rank = fmax(least.fullest_rank, length - own);
@@ -368,8 +374,8 @@ struct coverage_least coverage_least_keys(const struct document_list *documents,
     return least;
 }
 
-double coverage_least_bytes(double pairs, uint32_t ranks, double own, const struct row_bytes *bytes,
-                            bool moves)
+double coverage_fewest_bytes(double pairs, uint32_t ranks, double own,
+                             const struct row_bytes *bytes, bool moves)
 {
     double area = pairs / ranks, query = bytes->query + bytes->result, q = own;
     if (area <= own * own)

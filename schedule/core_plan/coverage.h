@@ -13,13 +13,14 @@ enum status core_plan_check(const struct core_plan *plan, const char *name, stru
 
 /* One rank's part of a sequence. Rows count once, in however many rounds they are used. */
 struct coverage_load {
-    double pairs;
-    int64_t own_tokens; /* tokens that it owns */
-    int64_t keys;       /* rows of keys and values that it receives */
-    int64_t queries;    /* rows of queries that it receives, and whose results it sends back */
+    double visible_pairs;
+    int64_t own_tokens;    /* tokens that it owns */
+    int64_t received_keys; /* rows of keys and values that it receives */
+    /* rows of queries that it receives, and whose results it sends back */
+    int64_t received_queries;
 };
 /* Fills load[ranks] for a sequence of a plan that core_plan_check() has found right. */
-void coverage_loads(const struct core_plan *plan, size_t sequence, struct coverage_load *load);
+void coverage_find_loads(const struct core_plan *plan, size_t sequence, struct coverage_load *load);
 
 /* The fewest rows of keys that ranks receive if each of R ranks owns S / R tokens and computes their queries: the sum
  * over all ranks, and those of the rank that receives the most. */
@@ -35,12 +36,12 @@ struct coverage_least {
  * the pairs bound it: P pairs of q own queries take P / own keys, so all ranks receive at least P / own - S.
  *
  * pairs: the visible ones of all ranks. */
-struct coverage_least coverage_least_keys(const struct document_list *documents, int64_t window,
-                                          uint32_t ranks, double pairs);
+struct coverage_least coverage_fewest_keys(const struct document_list *documents, int64_t window,
+                                           uint32_t ranks, double pairs);
 
 /* Returns bytes that some rank must at least receive and send in a forward, whoever computes which tile: P pairs need q
  * queries and k keys with q k >= P, of which it owns `own` each. pairs: of all ranks. moves: queries may travel. */
-double coverage_least_bytes(double pairs, uint32_t ranks, double own, const struct row_bytes *bytes,
-                            bool moves);
+double coverage_fewest_bytes(double pairs, uint32_t ranks, double own,
+                             const struct row_bytes *bytes, bool moves);
 
 #endif

@@ -76,7 +76,7 @@ enum status deal_choice_parse(struct deal_choice *choice, const char *text, stru
     return STATUS_OK;
 }
 
-int64_t deal_choice_unit(const struct deal_choice *choice, uint32_t ranks)
+int64_t deal_choice_token_unit(const struct deal_choice *choice, uint32_t ranks)
 {
     switch (rules[choice->rule].owners) {
     case DEAL_ZIGZAG:
@@ -89,12 +89,12 @@ int64_t deal_choice_unit(const struct deal_choice *choice, uint32_t ranks)
 }
 
 /* Shares of a sequence, in its order. */
-struct shares {
+struct share_list {
     struct token_share *share;
     size_t count, capacity;
 };
 
-static void add_share(struct shares *s, int64_t rows, int64_t owner)
+static void add_share(struct share_list *s, int64_t rows, int64_t owner)
 {
     if (rows == 0)
         return;
@@ -102,43 +102,44 @@ static void add_share(struct shares *s, int64_t rows, int64_t owner)
     s->share[s->count++] = (struct token_share){rows, (uint32_t)owner};
 }
 
-static void add_slices(struct shares *s, int64_t ranks, int64_t slice)
+static void add_slices(struct share_list *s, int64_t ranks, int64_t slice)
 {
     for (int64_t i = 0; i < 2 * ranks; i++)
         add_share(s, slice, i < ranks ? i : 2 * ranks - 1 - i);
 }
 
-static void deal_documents(struct shares *s, int64_t ranks, const struct document_list *documents)
+static void deal_documents(struct share_list *s, int64_t ranks,
+                           const struct document_list *documents)
 {
     int64_t last = 0, next = 0; /* tokens beyond the slices: of all documents, and dealt so far */
-    for (uint32_t i = 0; i < documents->count; i++)
-        last += (documents->end[i] - document_begin(documents, i)) % (2 * ranks);
-    for (uint32_t i = 0; i < documents->count; i++) {
-        int64_t length = documents->end[i] - document_begin(documents, i);
+    for (uint32_t i = 0; i < documents->document_count; i++)
+        last += (documents->document_end[i] - document_begin(documents, i)) % (2 * ranks);
+    for (uint32_t i = 0; i < documents->document_count; i++) {
+        int64_t length = documents->document_end[i] - document_begin(documents, i);
         add_slices(s, ranks, length / (2 * ranks));
         for (int64_t k = 0; k < length % (2 * ranks); k++)
             add_share(s, 1, next++ * ranks / last);
     }
 }
 
-double deal_pairs(const struct document_list *documents, struct deal_windows windows, int64_t begin,
-                  int64_t end)
+double deal_visible_pairs(const struct document_list *documents, struct deal_windows windows,
+                          int64_t begin, int64_t end)
 {
     double pairs = 0;
     for (uint32_t i = document_at(documents, begin); begin < end; i++) {
-        int64_t until = documents->end[i] < end ? documents->end[i] : end,
+        int64_t until = documents->document_end[i] < end ? documents->document_end[i] : end,
                 first = document_begin(documents, i);
         struct attention_piece piece = {
             .query_count = until - begin, .key_count = until - first, .offset = begin - first};
-        pairs += (1 - windows.share) * attention_piece_pairs(&piece);
+        pairs += (1 - windows.windowed_layer_share) * attention_piece_pairs(&piece);
         piece.window = windows.window;
-        pairs += windows.share * attention_piece_pairs(&piece);
+        pairs += windows.windowed_layer_share * attention_piece_pairs(&piece);
         begin = until;
     }
     return pairs;
 }
 
-struct chunk {
+struct dealt_chunk {
     int64_t number;
     double pairs;
 };
@@ -146,22 +147,23 @@ struct chunk {
 /* Orders chunks by falling pairs, and equal ones by their place in the sequence. */
 static int compare_chunks(const void *left, const void *right)
 {
-    const struct chunk *a = left, *b = right;
+    const struct dealt_chunk *a = left, *b = right;
     if (a->pairs != b->pairs)
         return a->pairs < b->pairs ? 1 : -1;
     return (a->number > b->number) - (a->number < b->number);
 }
 
-static void deal_chunks(struct shares *s, uint32_t ranks, int64_t size,
+static void deal_chunks(struct share_list *s, uint32_t ranks, int64_t size,
                         const struct document_list *documents, struct deal_windows windows)
 {
-    int64_t count = documents->end[documents->count - 1] / size;
-    struct chunk *chunk = heap_alloc((size_t)count, sizeof *chunk);
+    int64_t count = documents->document_end[documents->document_count - 1] / size;
+    struct dealt_chunk *chunk = heap_alloc((size_t)count, sizeof *chunk);
     uint32_t *owner = heap_alloc((size_t)count, sizeof *owner);
     double *load = heap_zalloc(ranks, sizeof *load);
     int64_t *has = heap_zalloc(ranks, sizeof *has);
     for (int64_t i = 0; i < count; i++)
-        chunk[i] = (struct chunk){i, deal_pairs(documents, windows, i * size, (i + 1) * size)};
+        chunk[i] = (struct dealt_chunk){
+            i, deal_visible_pairs(documents, windows, i * size, (i + 1) * size)};
     qsort(chunk, (size_t)count, sizeof *chunk, compare_chunks);
     for (int64_t i = 0; i < count; i++) {
         uint32_t least = ranks;
@@ -187,26 +189,27 @@ struct degree_run {
     uint32_t owner;
 };
 
-struct degrees {
+struct degree_state {
     struct degree_run *run;
-    size_t runs, capacity;
-    int64_t *room; /* [ranks] tokens that a rank still takes */
-    double *load;  /* [ranks] visible pairs */
+    size_t run_count, capacity;
+    int64_t *free_tokens;  /* [ranks] tokens that a rank still takes */
+    double *pairs_of_rank; /* [ranks] visible pairs */
     const struct document_list *documents;
     struct deal_windows windows;
 };
 
-static void give_rows(struct degrees *d, int64_t begin, int64_t rows, uint32_t owner)
+static void add_degree_run(struct degree_state *d, int64_t begin, int64_t rows, uint32_t owner)
 {
     if (rows == 0)
         return;
-    d->run = heap_grow(d->run, &d->capacity, d->runs + 1, sizeof *d->run);
-    d->run[d->runs++] = (struct degree_run){begin, rows, owner};
-    d->room[owner] -= rows;
-    d->load[owner] += deal_pairs(d->documents, d->windows, begin, begin + rows);
+    d->run = heap_grow(d->run, &d->capacity, d->run_count + 1, sizeof *d->run);
+    d->run[d->run_count++] = (struct degree_run){begin, rows, owner};
+    d->free_tokens[owner] -= rows;
+    d->pairs_of_rank[owner] += deal_visible_pairs(d->documents, d->windows, begin, begin + rows);
 }
 
-/* Returns the tokens of slice i of a document of n tokens in 2 `count` slices, of which the first ones have one more. */
+/* Returns the tokens of slice i of a document of n tokens in 2 `count` slices, of which the first ones have one more.
+ */
 static int64_t slice_rows(int64_t n, uint32_t count, int64_t i)
 {
     return n / (2 * count) + (i < n % (2 * count));
@@ -214,7 +217,8 @@ static int64_t slice_rows(int64_t n, uint32_t count, int64_t i)
 
 /* Returns the first rank of the least loaded set of `count` ranks that have room for their slices of a document of n
  * tokens; UINT32_MAX: no set has. */
-static uint32_t find_set(const struct degrees *d, uint32_t ranks, uint32_t count, int64_t n)
+static uint32_t find_least_loaded_set(const struct degree_state *d, uint32_t ranks, uint32_t count,
+                                      int64_t n)
 {
     uint32_t best = UINT32_MAX;
     double least = 0;
@@ -222,9 +226,10 @@ static uint32_t find_set(const struct degrees *d, uint32_t ranks, uint32_t count
         bool fits = true;
         double load = 0;
         for (uint32_t r = first; r < first + count; r++) {
-            fits = fits && d->room[r] >= slice_rows(n, count, r - first) +
-                                             slice_rows(n, count, 2 * count - 1 - (r - first));
-            load += d->load[r];
+            fits =
+                fits && d->free_tokens[r] >= slice_rows(n, count, r - first) +
+                                                 slice_rows(n, count, 2 * count - 1 - (r - first));
+            load += d->pairs_of_rank[r];
         }
         if (fits && (best == UINT32_MAX || load < least)) {
             best = first;
@@ -235,29 +240,30 @@ static uint32_t find_set(const struct degrees *d, uint32_t ranks, uint32_t count
 }
 
 /* Returns twice as many ranks, or all. */
-static uint32_t more_ranks(uint32_t count, uint32_t ranks)
+static uint32_t double_ranks(uint32_t count, uint32_t ranks)
 {
     return count < ranks - count ? 2 * count : ranks;
 }
 
-static void deal_document(struct degrees *d, uint32_t ranks, int64_t own, int64_t begin, int64_t n)
+static void deal_document(struct degree_state *d, uint32_t ranks, int64_t own, int64_t begin,
+                          int64_t n)
 {
     uint32_t count = 1, first;
     while (count < ranks && n > count * own)
-        count = more_ranks(count, ranks);
-    while ((first = find_set(d, ranks, count, n)) == UINT32_MAX && count < ranks)
-        count = more_ranks(count, ranks);
+        count = double_ranks(count, ranks);
+    while ((first = find_least_loaded_set(d, ranks, count, n)) == UINT32_MAX && count < ranks)
+        count = double_ranks(count, ranks);
     for (int64_t i = 0; first != UINT32_MAX && i < 2 * (int64_t)count; i++) {
         int64_t rows = slice_rows(n, count, i);
-        give_rows(d, begin, rows, first + (uint32_t)(i < count ? i : 2 * count - 1 - i));
+        add_degree_run(d, begin, rows, first + (uint32_t)(i < count ? i : 2 * count - 1 - i));
         begin += rows;
     }
     while (first == UINT32_MAX && n > 0) {
         uint32_t most = 0;
         for (uint32_t r = 1; r < ranks; r++)
-            most = d->room[r] > d->room[most] ? r : most;
-        int64_t rows = d->room[most] < n ? d->room[most] : n;
-        give_rows(d, begin, rows, most);
+            most = d->free_tokens[r] > d->free_tokens[most] ? r : most;
+        int64_t rows = d->free_tokens[most] < n ? d->free_tokens[most] : n;
+        add_degree_run(d, begin, rows, most);
         begin += rows;
         n -= rows;
     }
@@ -278,39 +284,39 @@ static int compare_begins(const void *left, const void *right)
     return (a->begin > b->begin) - (a->begin < b->begin);
 }
 
-static void deal_degrees(struct shares *s, uint32_t ranks, const struct document_list *documents,
-                         struct deal_windows windows)
+static void deal_degrees(struct share_list *s, uint32_t ranks,
+                         const struct document_list *documents, struct deal_windows windows)
 {
-    const int64_t own = documents->end[documents->count - 1] / ranks;
-    struct degrees d = {.documents = documents, .windows = windows};
-    struct degree_run *document = heap_alloc(documents->count, sizeof *document);
-    d.room = heap_alloc(ranks, sizeof *d.room);
-    d.load = heap_zalloc(ranks, sizeof *d.load);
+    const int64_t own = documents->document_end[documents->document_count - 1] / ranks;
+    struct degree_state d = {.documents = documents, .windows = windows};
+    struct degree_run *document = heap_alloc(documents->document_count, sizeof *document);
+    d.free_tokens = heap_alloc(ranks, sizeof *d.free_tokens);
+    d.pairs_of_rank = heap_zalloc(ranks, sizeof *d.pairs_of_rank);
     for (uint32_t r = 0; r < ranks; r++)
-        d.room[r] = own;
-    for (uint32_t i = 0; i < documents->count; i++) {
+        d.free_tokens[r] = own;
+    for (uint32_t i = 0; i < documents->document_count; i++) {
         int64_t begin = document_begin(documents, i);
-        document[i] = (struct degree_run){begin, documents->end[i] - begin, 0};
+        document[i] = (struct degree_run){begin, documents->document_end[i] - begin, 0};
     }
-    qsort(document, documents->count, sizeof *document, compare_documents);
-    for (uint32_t i = 0; i < documents->count; i++)
+    qsort(document, documents->document_count, sizeof *document, compare_documents);
+    for (uint32_t i = 0; i < documents->document_count; i++)
         deal_document(&d, ranks, own, document[i].begin, document[i].rows);
-    qsort(d.run, d.runs, sizeof *d.run, compare_begins);
-    for (size_t i = 0; i < d.runs; i++)
+    qsort(d.run, d.run_count, sizeof *d.run, compare_begins);
+    for (size_t i = 0; i < d.run_count; i++)
         add_share(s, d.run[i].rows, d.run[i].owner);
     free(document);
     free(d.run);
-    free(d.room);
-    free(d.load);
+    free(d.free_tokens);
+    free(d.pairs_of_rank);
 }
 
 struct token_deal *deal_by_rule(struct arena *arena, const struct deal_choice *choice,
                                 uint32_t ranks, const struct document_list *documents,
                                 struct deal_windows windows)
 {
-    struct shares s = {0};
-    int64_t tokens = documents->end[documents->count - 1];
-    assert(tokens % deal_choice_unit(choice, ranks) == 0);
+    struct share_list s = {0};
+    int64_t tokens = documents->document_end[documents->document_count - 1];
+    assert(tokens % deal_choice_token_unit(choice, ranks) == 0);
     switch (rules[choice->rule].owners) {
     case DEAL_CONTIGUOUS:
         for (uint32_t r = 0; r < ranks; r++)
@@ -333,7 +339,7 @@ struct token_deal *deal_by_rule(struct arena *arena, const struct deal_choice *c
         assert(rules[choice->rule].owners == DEAL_CHUNKS);
         deal_chunks(&s, ranks, choice->parameter, documents, windows);
     }
-    struct token_deal *deal = deal_make(arena, ranks, s.share, (uint32_t)s.count);
+    struct token_deal *deal = deal_make_from_shares(arena, ranks, s.share, (uint32_t)s.count);
     free(s.share);
     return deal;
 }

@@ -54,20 +54,20 @@ enum status deal_choice_parse(struct deal_choice *choice, const char *text, stru
 /* True if the rule says who computes which tile, and so what travels. */
 bool deal_choice_has_tiles(const struct deal_choice *choice);
 /* Returns the number of tokens that a sequence on `ranks` ranks must be a multiple of. */
-int64_t deal_choice_unit(const struct deal_choice *choice, uint32_t ranks);
+int64_t deal_choice_token_unit(const struct deal_choice *choice, uint32_t ranks);
 
 /* The windows of a model's layers: a share of them sees at most `window` keys; all-zero: no layer has a window. */
 struct deal_windows {
     int64_t window;
-    double share;
+    double windowed_layer_share;
 };
 
 /* Returns the visible pairs of the queries [begin, end), on average over layers. */
-double deal_pairs(const struct document_list *documents, struct deal_windows windows, int64_t begin,
-                  int64_t end);
+double deal_visible_pairs(const struct document_list *documents, struct deal_windows windows,
+                          int64_t begin, int64_t end);
 
-/* Deals a sequence with these documents, whose length must be a multiple of deal_choice_unit(). The visible pairs that
- * DEAL_CHUNKS counts are the mean over layers. */
+/* Deals a sequence with these documents, whose length must be a multiple of deal_choice_token_unit(). The visible pairs
+ * that DEAL_CHUNKS counts are the mean over layers. */
 struct token_deal *deal_by_rule(struct arena *arena, const struct deal_choice *choice,
                                 uint32_t ranks, const struct document_list *documents,
                                 struct deal_windows windows);

@@ -11,7 +11,7 @@ struct row_bytes {
 };
 
 /* Returns those of a layer in a forward. A result travels with its log-sum-exps in fp32. */
-static inline struct row_bytes row_bytes_of(const struct transformer *model, double element)
+static inline struct row_bytes row_bytes_of_layer(const struct transformer *model, double element)
 {
     const double key = (double)model->head_dim, value = (double)transformer_v_head_dim(model),
                  heads = (double)model->heads;

@@ -19,43 +19,47 @@ static void add_tile(struct tile_list *list, struct core_tile tile)
 /* ---- rings ---- */
 
 /* The ranks that own the queries and the keys of the tiles that a rank computes in a step. */
-struct owners {
+struct tile_owners {
     uint32_t queries, keys;
 };
 /* Returns the owners for one step of a ring of `ranks` ranks, which consists of inner rings of `window` ranks. */
-typedef struct owners ring_rule(uint32_t rank, uint32_t step, uint32_t ranks, uint32_t window);
+typedef struct tile_owners ring_rule(uint32_t rank, uint32_t step, uint32_t ranks, uint32_t window);
 
-static struct owners keys_move(uint32_t rank, uint32_t step, uint32_t ranks, uint32_t window)
+static struct tile_owners owners_if_keys_move(uint32_t rank, uint32_t step, uint32_t ranks,
+                                              uint32_t window)
 {
     (void)window;
-    return (struct owners){rank, (rank + ranks - step) % ranks};
+    return (struct tile_owners){rank, (rank + ranks - step) % ranks};
 }
 
-static struct owners queries_move(uint32_t rank, uint32_t step, uint32_t ranks, uint32_t window)
+static struct tile_owners owners_if_queries_move(uint32_t rank, uint32_t step, uint32_t ranks,
+                                                 uint32_t window)
 {
     (void)window;
-    return (struct owners){(rank + step) % ranks, rank};
+    return (struct tile_owners){(rank + step) % ranks, rank};
 }
 
-static struct owners windows_move(uint32_t rank, uint32_t step, uint32_t ranks, uint32_t window)
+static struct tile_owners owners_if_windows_move(uint32_t rank, uint32_t step, uint32_t ranks,
+                                                 uint32_t window)
 {
     uint32_t outer = step / window, inner = step % window,
              lane = (rank % window + window - inner) % window;
-    return (struct owners){rank, (rank / window * window + ranks - outer * window) % ranks + lane};
+    return (struct tile_owners){rank,
+                                (rank / window * window + ranks - outer * window) % ranks + lane};
 }
 
 /* Adds tiles of each run of queries by each run of keys, as far as keys lie before queries. */
-static void add_owners(struct tile_list *list, const struct token_deal *deal, struct owners of,
-                       struct core_tile tile)
+static void add_tiles_of_owners(struct tile_list *list, const struct token_deal *deal,
+                                struct tile_owners of, struct core_tile tile)
 {
-    for (uint32_t i = deal->first[of.queries]; i < deal->first[of.queries + 1]; i++)
-        for (uint32_t j = deal->first[of.keys]; j < deal->first[of.keys + 1]; j++) {
+    for (uint32_t i = deal->first_run[of.queries]; i < deal->first_run[of.queries + 1]; i++)
+        for (uint32_t j = deal->first_run[of.keys]; j < deal->first_run[of.keys + 1]; j++) {
             const struct token_run *q = &deal->run[i], *k = &deal->run[j];
-            tile.q = q->begin;
-            tile.rows = q->rows;
-            tile.k = k->begin;
-            tile.keys = k->rows;
-            if (k->begin < q->begin + q->rows)
+            tile.first_query = q->first_position;
+            tile.query_count = q->rows;
+            tile.first_key = k->first_position;
+            tile.key_count = k->rows;
+            if (k->first_position < q->first_position + q->rows)
                 add_tile(list, tile);
         }
 }
@@ -67,8 +71,8 @@ static void add_ring(struct tile_list *list, const struct token_deal *deal, ring
     for (uint32_t rank = 0; rank < deal->ranks && rule != NULL; rank++)
         for (uint32_t step = 0; step < deal->ranks; step++) {
             const struct core_tile tile = {
-                .rank = rank, .round = gathers ? step > 0 : step, .backward = backward};
-            add_owners(list, deal, rule(rank, step, deal->ranks, window), tile);
+                .rank = rank, .round = gathers ? step > 0 : step, .is_of_backward = backward};
+            add_tiles_of_owners(list, deal, rule(rank, step, deal->ranks, window), tile);
         }
 }
 
@@ -78,9 +82,11 @@ static const struct ring_row {
     ring_rule *forward, *backward;
     bool gathers;
 } ring_rows[] = {
-    {DEAL_ZIGZAG_RING, keys_move, NULL, false},   {DEAL_DOUBLE_RING, windows_move, NULL, false},
-    {DEAL_GATHER, keys_move, NULL, true},         {DEAL_TOKEN_RING, queries_move, NULL, false},
-    {DEAL_BURST, keys_move, queries_move, false},
+    {DEAL_ZIGZAG_RING, owners_if_keys_move, NULL, false},
+    {DEAL_DOUBLE_RING, owners_if_windows_move, NULL, false},
+    {DEAL_GATHER, owners_if_keys_move, NULL, true},
+    {DEAL_TOKEN_RING, owners_if_queries_move, NULL, false},
+    {DEAL_BURST, owners_if_keys_move, owners_if_queries_move, false},
 };
 
 /* ---- queries that move to less loaded ranks ---- */
@@ -91,7 +97,7 @@ enum {
 };
 
 /* Queries of one document that a rank computes; they see keys from `first` on. */
-struct item {
+struct query_range {
     int64_t q, end, first;
     uint32_t rank;
 };
@@ -101,47 +107,47 @@ struct move_state {
     const struct token_deal *deal;
     struct deal_windows windows;
     struct row_bytes bytes;
-    int64_t grain;    /* the fewest tokens of a slice */
+    int64_t min_slice_tokens; /* the fewest tokens of a slice */
     double tolerance; /* ranks that exceed the mean by no more than this share of it give nothing */
-    struct item *item;
-    size_t items, capacity;
-    double *load, mean;
+    struct query_range *item;
+    size_t item_count, capacity;
+    double *pairs_of_rank, mean;
 };
 
-static double pairs_of(const struct move_state *m, int64_t begin, int64_t end)
+static double visible_pairs_of(const struct move_state *m, int64_t begin, int64_t end)
 {
-    return deal_pairs(m->documents, m->windows, begin, end);
+    return deal_visible_pairs(m->documents, m->windows, begin, end);
 }
 
 static void add_item(struct move_state *m, int64_t q, int64_t end, uint32_t rank)
 {
     int64_t first = document_begin(m->documents, document_at(m->documents, q));
-    if (m->windows.share == 1 && q - m->windows.window + 1 > first)
+    if (m->windows.windowed_layer_share == 1 && q - m->windows.window + 1 > first)
         first = q - m->windows.window + 1;
-    m->item = heap_grow(m->item, &m->capacity, m->items + 1, sizeof *m->item);
-    m->item[m->items++] = (struct item){q, end, first, rank};
+    m->item = heap_grow(m->item, &m->capacity, m->item_count + 1, sizeof *m->item);
+    m->item[m->item_count++] = (struct query_range){q, end, first, rank};
 }
 
 /* Makes items of each rank's own queries, one for each run and document. */
 static void find_items(struct move_state *m)
 {
     for (uint32_t rank = 0; rank < m->deal->ranks; rank++)
-        for (uint32_t i = m->deal->first[rank]; i < m->deal->first[rank + 1]; i++) {
+        for (uint32_t i = m->deal->first_run[rank]; i < m->deal->first_run[rank + 1]; i++) {
             const struct token_run *run = &m->deal->run[i];
-            for (int64_t q = run->begin, end = q + run->rows; q < end;) {
-                int64_t until = m->documents->end[document_at(m->documents, q)];
+            for (int64_t q = run->first_position, end = q + run->rows; q < end;) {
+                int64_t until = m->documents->document_end[document_at(m->documents, q)];
                 until = until < end ? until : end;
                 add_item(m, q, until, rank);
-                m->load[rank] += pairs_of(m, q, until);
-                m->mean += pairs_of(m, q, until) / m->deal->ranks;
+                m->pairs_of_rank[rank] += visible_pairs_of(m, q, until);
+                m->mean += visible_pairs_of(m, q, until) / m->deal->ranks;
                 q = until;
             }
         }
 }
 
 /* Returns the bytes of rows [begin, end) that the rank does not own. */
-static double foreign_pairs(const struct move_state *m, int64_t begin, int64_t end, uint32_t rank,
-                            double each)
+static double foreign_row_bytes(const struct move_state *m, int64_t begin, int64_t end,
+                                uint32_t rank, double each)
 {
     return each *
            (double)(end - begin -
@@ -149,54 +155,59 @@ static double foreign_pairs(const struct move_state *m, int64_t begin, int64_t e
 }
 
 /* A slice of an item that might move: its first or its last queries. */
-struct slice {
+struct query_slice {
     size_t item;
     int64_t q, end;
-    double cost; /* bytes for each pair */
+    double bytes_per_pair; /* bytes for each pair */
 };
 
 /* Returns the shortest slice with at least `pairs` pairs from the beginning or the end of an item, in whole grains. If
  * less than a grain would be left of the item, the slice is the whole item. */
-static struct slice slice_of(const struct move_state *m, size_t number, double pairs, bool tail)
+static struct query_slice shortest_slice(const struct move_state *m, size_t number, double pairs,
+                                         bool tail)
 {
-    const struct item *item = &m->item[number];
+    const struct query_range *item = &m->item[number];
     int64_t low = 1, high = item->end - item->q;
     while (low < high) {
         int64_t rows = low + (high - low) / 2;
-        double has =
-            tail ? pairs_of(m, item->end - rows, item->end) : pairs_of(m, item->q, item->q + rows);
+        double has = tail ? visible_pairs_of(m, item->end - rows, item->end)
+                          : visible_pairs_of(m, item->q, item->q + rows);
         if (has >= pairs)
             high = rows;
         else
             low = rows + 1;
     }
-    int64_t rows = (low + m->grain - 1) / m->grain * m->grain;
-    if (rows + m->grain > item->end - item->q) /* no slice shorter than a grain is left */
+    int64_t rows = (low + m->min_slice_tokens - 1) / m->min_slice_tokens * m->min_slice_tokens;
+    if (rows + m->min_slice_tokens >
+        item->end - item->q) /* no slice shorter than a grain is left */
         rows = item->end - item->q;
-    return (struct slice){number, tail ? item->end - rows : item->q,
-                          tail ? item->end : item->q + rows, 0};
+    return (struct query_slice){number, tail ? item->end - rows : item->q,
+                                tail ? item->end : item->q + rows, 0};
 }
 
 /* Finds the slice that costs a rank the fewest bytes for each pair. Its giver exceeds the mean by at least half of what
  * the most loaded rank does, so that few items are compared, and moving it makes neither rank more loaded than the
  * giver was. Returns false if there is none. */
-static bool find_slice(const struct move_state *m, uint32_t rank, uint32_t most, struct slice *best)
+static bool find_cheapest_slice(const struct move_state *m, uint32_t rank, uint32_t most,
+                                struct query_slice *best)
 {
-    const double need = m->mean - m->load[rank], least = (m->load[most] - m->mean) / 2;
+    const double need = m->mean - m->pairs_of_rank[rank],
+                 least = (m->pairs_of_rank[most] - m->mean) / 2;
     bool found = false;
-    for (size_t i = 0; i < m->items; i++) {
-        const double surplus = m->load[m->item[i].rank] - m->mean;
+    for (size_t i = 0; i < m->item_count; i++) {
+        const double surplus = m->pairs_of_rank[m->item[i].rank] - m->mean;
         if (surplus <= least)
             continue;
         for (int tail = 0; tail < 2; tail++) {
-            struct slice s = slice_of(m, i, need < surplus ? need : surplus, tail);
-            double pairs = pairs_of(m, s.q, s.end);
-            if (m->load[rank] + pairs >= m->load[m->item[i].rank])
+            struct query_slice s = shortest_slice(m, i, need < surplus ? need : surplus, tail);
+            double pairs = visible_pairs_of(m, s.q, s.end);
+            if (m->pairs_of_rank[rank] + pairs >= m->pairs_of_rank[m->item[i].rank])
                 continue;
-            s.cost = (foreign_pairs(m, s.q, s.end, rank, m->bytes.query + m->bytes.result) +
-                      foreign_pairs(m, m->item[i].first, s.end, rank, m->bytes.key)) /
-                     pairs;
-            if (!found || s.cost < best->cost)
+            s.bytes_per_pair =
+                (foreign_row_bytes(m, s.q, s.end, rank, m->bytes.query + m->bytes.result) +
+                 foreign_row_bytes(m, m->item[i].first, s.end, rank, m->bytes.key)) /
+                pairs;
+            if (!found || s.bytes_per_pair < best->bytes_per_pair)
                 *best = s;
             found = true;
         }
@@ -204,12 +215,12 @@ static bool find_slice(const struct move_state *m, uint32_t rank, uint32_t most,
     return found;
 }
 
-static void move_slice(struct move_state *m, const struct slice *s, uint32_t rank)
+static void move_slice(struct move_state *m, const struct query_slice *s, uint32_t rank)
 {
-    struct item *item = &m->item[s->item];
-    const double pairs = pairs_of(m, s->q, s->end);
-    m->load[item->rank] -= pairs;
-    m->load[rank] += pairs;
+    struct query_range *item = &m->item[s->item];
+    const double pairs = visible_pairs_of(m, s->q, s->end);
+    m->pairs_of_rank[item->rank] -= pairs;
+    m->pairs_of_rank[rank] += pairs;
     if (s->q == item->q && s->end == item->end) {
         item->rank = rank;
         return;
@@ -227,12 +238,13 @@ static void balance_pairs(struct move_state *m)
     const uint32_t ranks = m->deal->ranks;
     for (uint32_t step = 0; step < MOVES_A_RANK * ranks; step++) {
         uint32_t least = 0, most = 0;
-        struct slice slice;
+        struct query_slice slice;
         for (uint32_t r = 1; r < ranks; r++) {
-            least = m->load[r] < m->load[least] ? r : least;
-            most = m->load[r] > m->load[most] ? r : most;
+            least = m->pairs_of_rank[r] < m->pairs_of_rank[least] ? r : least;
+            most = m->pairs_of_rank[r] > m->pairs_of_rank[most] ? r : most;
         }
-        if (m->load[most] <= m->mean * (1 + m->tolerance) || !find_slice(m, least, most, &slice))
+        if (m->pairs_of_rank[most] <= m->mean * (1 + m->tolerance) ||
+            !find_cheapest_slice(m, least, most, &slice))
             break;
         move_slice(m, &slice, least);
     }
@@ -243,9 +255,9 @@ static int compare_tiles(const void *left, const void *right)
     const struct core_tile *a = left, *b = right;
     if (a->rank != b->rank)
         return a->rank > b->rank ? 1 : -1;
-    if (a->k != b->k)
-        return a->k > b->k ? 1 : -1;
-    return (a->q > b->q) - (a->q < b->q);
+    if (a->first_key != b->first_key)
+        return a->first_key > b->first_key ? 1 : -1;
+    return (a->first_query > b->first_query) - (a->first_query < b->first_query);
 }
 
 /* Returns the tokens of a union of ranges of keys; tile[count]: ascending in k. */
@@ -253,7 +265,8 @@ static int64_t count_keys(const struct core_tile *tile, size_t count)
 {
     int64_t keys = 0, next = 0;
     for (size_t i = 0; i < count; i++) {
-        int64_t end = tile[i].k + tile[i].keys, begin = tile[i].k > next ? tile[i].k : next;
+        int64_t end = tile[i].first_key + tile[i].key_count,
+                begin = tile[i].first_key > next ? tile[i].first_key : next;
         keys += end > begin ? end - begin : 0;
         next = end > next ? end : next;
     }
@@ -271,7 +284,7 @@ static size_t end_of_rank(const struct tile_list *tiles, size_t begin)
 
 /* Returns the number of rounds in which the rank with the most keys reads about ROUND_SHARES times its own rows. The
  * tiles are in the order of compare_tiles(). */
-static int64_t rounds_of(const struct tile_list *tiles, int64_t own_rows)
+static int64_t round_count_of(const struct tile_list *tiles, int64_t own_rows)
 {
     const int64_t room = ROUND_SHARES * own_rows;
     int64_t rounds = 1;
@@ -284,18 +297,18 @@ static int64_t rounds_of(const struct tile_list *tiles, int64_t own_rows)
 }
 
 /* Adds the tiles of each rank to a list, by their keys in rounds 1, 2, ... of about equally many keys. */
-static void add_in_rounds(struct tile_list *list, struct tile_list *tiles, int64_t own_rows)
+static void add_tiles_in_rounds(struct tile_list *list, struct tile_list *tiles, int64_t own_rows)
 {
     if (tiles->count == 0)
         return;
     qsort(tiles->tile, tiles->count, sizeof *tiles->tile, compare_tiles);
-    const int64_t rounds = rounds_of(tiles, own_rows);
+    const int64_t rounds = round_count_of(tiles, own_rows);
     for (size_t i = 0, end; i < tiles->count; i = end) {
         int64_t keys = 0, before = 0;
         end = end_of_rank(tiles, i);
         for (size_t k = i; k < end; k++)
-            keys += tiles->tile[k].keys;
-        for (size_t k = i; k < end; before += tiles->tile[k++].keys) {
+            keys += tiles->tile[k].key_count;
+        for (size_t k = i; k < end; before += tiles->tile[k++].key_count) {
             tiles->tile[k].round = 1 + (uint32_t)(before * rounds / keys);
             add_tile(list, tiles->tile[k]);
         }
@@ -303,14 +316,14 @@ static void add_in_rounds(struct tile_list *list, struct tile_list *tiles, int64
 }
 
 /* Cuts items by the owners of their keys. Own queries by own keys are round 0; the other tiles of a rank follow. */
-static void add_items(struct tile_list *list, const struct move_state *m)
+static void add_tiles_of_items(struct tile_list *list, const struct move_state *m)
 {
     uint32_t shares;
     struct token_share *share = deal_shares(m->deal, &shares);
     struct tile_list others = {0};
-    for (size_t i = 0; i < m->items; i++) {
-        const struct item *item = &m->item[i];
-        const bool own = foreign_pairs(m, item->q, item->end, item->rank, 1) == 0;
+    for (size_t i = 0; i < m->item_count; i++) {
+        const struct query_range *item = &m->item[i];
+        const bool own = foreign_row_bytes(m, item->q, item->end, item->rank, 1) == 0;
         int64_t begin = 0;
         for (uint32_t k = 0; k < shares && begin < item->end; begin += share[k++].rows) {
             int64_t from = begin > item->first ? begin : item->first,
@@ -321,22 +334,22 @@ static void add_items(struct tile_list *list, const struct move_state *m)
                 add_tile(own && share[k].owner == item->rank ? list : &others, tile);
         }
     }
-    add_in_rounds(list, &others, deal_rows(m->deal, 0));
+    add_tiles_in_rounds(list, &others, deal_rows_of_rank(m->deal, 0));
     free(others.tile);
     free(share);
 }
 
-static void add_moved(struct tile_list *list, struct move_state *m)
+static void add_moved_tiles(struct tile_list *list, struct move_state *m)
 {
-    m->load = heap_zalloc(m->deal->ranks, sizeof *m->load);
+    m->pairs_of_rank = heap_zalloc(m->deal->ranks, sizeof *m->pairs_of_rank);
     find_items(m);
     balance_pairs(m);
-    add_items(list, m);
-    free(m->load);
+    add_tiles_of_items(list, m);
+    free(m->pairs_of_rank);
     free(m->item);
 }
 
-double tile_rules_count(const struct deal_choice *choice, uint32_t ranks, int64_t tokens)
+double tile_rules_estimate_tiles(const struct deal_choice *choice, uint32_t ranks, int64_t tokens)
 {
     const double square = (double)ranks * ranks;
     if (choice->rule == DEAL_MOVE)
@@ -350,9 +363,9 @@ double tile_rules_count(const struct deal_choice *choice, uint32_t ranks, int64_
 }
 
 /* Returns the fewest tokens of a slice that moves. A rank must have several slices, or it can only give all it has. */
-static int64_t grain_of(const struct deal_choice *choice, const struct token_deal *deal)
+static int64_t min_slice_tokens_of(const struct deal_choice *choice, const struct token_deal *deal)
 {
-    const int64_t quarter = deal_rows(deal, 0) / 4 > 1 ? deal_rows(deal, 0) / 4 : 1;
+    const int64_t quarter = deal_rows_of_rank(deal, 0) / 4 > 1 ? deal_rows_of_rank(deal, 0) / 4 : 1;
     return choice->rule == DEAL_MOVE && quarter < choice->parameter ? quarter : choice->parameter;
 }
 
@@ -360,16 +373,16 @@ struct tile_plan *tile_rules_plan(struct arena *arena, const struct deal_choice 
                                   const struct document_list *documents,
                                   struct deal_windows windows, const struct row_bytes *bytes)
 {
-    const int64_t window = windows.share == 1 ? windows.window : 0;
+    const int64_t window = windows.windowed_layer_share == 1 ? windows.window : 0;
     struct tile_list list = {0};
     struct move_state moving = {.documents = documents,
                                 .deal = documents->deal,
                                 .windows = windows,
                                 .bytes = *bytes,
-                                .grain = grain_of(choice, documents->deal),
+                                .min_slice_tokens = min_slice_tokens_of(choice, documents->deal),
                                 .tolerance = choice->rule == DEAL_MOVE ? 0.02 : 0.2};
     if (choice->rule == DEAL_MOVE || choice->rule == DEAL_BLOCKS)
-        add_moved(&list, &moving);
+        add_moved_tiles(&list, &moving);
     for (size_t i = 0; i < ARRAY_LEN(ring_rows); i++)
         if (ring_rows[i].rule == choice->rule) {
             const uint32_t inner = (uint32_t)choice->parameter;
@@ -378,9 +391,10 @@ struct tile_plan *tile_rules_plan(struct arena *arena, const struct deal_choice 
             add_ring(&list, documents->deal, row->backward, inner, row->gathers, true);
         }
     struct tile_plan *plan =
-        list.count == 0 ? NULL
-                        : tile_plan_make(arena, documents->deal, documents->end, documents->count,
-                                         list.tile, (uint32_t)list.count, window);
+        list.count == 0
+            ? NULL
+            : tile_plan_make(arena, documents->deal, documents->document_end,
+                             documents->document_count, list.tile, (uint32_t)list.count, window);
     free(list.tile);
     return plan;
 }

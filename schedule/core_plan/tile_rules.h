@@ -17,7 +17,7 @@ enum { TILE_RULE_MOST = 1 << 22 };
 /* Returns about how many tiles a rule makes of a sequence of one document; of several there are fewer. In each step of
  * a ring a rank has two slices of queries and two of keys, of which half are visible. move and blocks cut every run of
  * queries by the owners of the keys before it. 0: the rule has no tiles. */
-double tile_rules_count(const struct deal_choice *choice, uint32_t ranks, int64_t tokens);
+double tile_rules_estimate_tiles(const struct deal_choice *choice, uint32_t ranks, int64_t tokens);
 
 /* Returns the tiles of a sequence whose tokens were dealt by the choice's rule; NULL: the rule has no tiles. windows:
  * as deal_by_rule() has got them. bytes: by which DEAL_MOVE and DEAL_BLOCKS weigh what they move. */

@@ -28,7 +28,7 @@ buffer_id emit_activation(struct emit *e, const char *stem, int64_t rows, int64_
 
 struct view view_whole(const struct emit *e, buffer_id buffer)
 {
-    return ir_whole(e->ir, buffer);
+    return ir_whole_view(e->ir, buffer);
 }
 
 struct view emit_tensor(struct emit *e, const char *stem, enum category category, enum dtype dtype,
@@ -169,7 +169,7 @@ struct view grad_view(struct emit *e, uint32_t part, enum weight weight, bool *a
 {
     part = owning_part(e, part, &weight);
     const uint32_t bundle = bundle_of(e, part, weight);
-    if (weights_pass_over_gradients(e->choices) &&
+    if (weights_have_gradient_passes(e->choices) &&
         (e->weights.written[part] & weight_mask_of_bundle(e, part, bundle)) == 0)
         zero_gradient(e, bundle);
     /* gradients of experts that no other rank has accumulate over all micro-batches */
@@ -430,7 +430,7 @@ void emit_norm_backward(struct emit *e, uint32_t part, enum weight weight, struc
 static int64_t first_position(const struct emit *e)
 {
     const struct choices *c = e->choices;
-    if (!derived_positions_by_sequence(c))
+    if (!derived_binds_positions_by_sequence(c))
         return e->unit.first_token;
     return e->unit.first_token +
            (e->unit.first_sequence + e->unit.positions_sequence) * (c->seq / c->hp / c->cp);

@@ -112,8 +112,8 @@ struct latent_saved {
 /* The most linear layers of which one product consists. */
 enum { ADAPTERS_OF_PRODUCT = 3 };
 
-/* The tensors of a product's adapters that their backward reads: the adapter's own copy of the input, if it has one, and
- * the input's narrow image [rows, rank]. */
+/* The tensors of a product's adapters that their backward reads: the adapter's own copy of the input, if it has one,
+ * and the input's narrow image [rows, rank]. */
 struct adapters_saved {
     struct view x[ADAPTERS_OF_PRODUCT], narrow[ADAPTERS_OF_PRODUCT];
 };
@@ -258,7 +258,7 @@ struct remote_part {
 };
 
 /* The documents of a sequence. first_with_same_documents: the first sequence whose documents are the same on all ranks
- * (documents_first_like()). has_several: the sequence has more than one document on some rank. */
+ * (documents_first_equal_sequence()). has_several: the sequence has more than one document on some rank. */
 struct sequence_documents {
     uint32_t first_with_same_documents;
     bool has_several;
@@ -361,7 +361,7 @@ struct emit_narrow {
 /* The most rows that a rank sends and needs of its n-th sequence (schedule/ir/visible.h). */
 struct emit_needed {
     int64_t sequence, window;
-    struct plan_room capacity;
+    struct plan_capacity capacity;
 };
 
 /* The state of emission. */
@@ -385,7 +385,7 @@ struct emit {
     struct emit_narrow narrow;
     /* one for each sequence of a rank; NULL: each is one document */
     const struct sequence_documents *sequence_documents;
-    /* [needed_count] what row_use_room() has answered, since layers ask for the same */
+    /* [needed_count] what row_use_capacity() has answered, since layers ask for the same */
     struct emit_needed *needed;
     uint32_t needed_count;
     size_t needed_capacity;

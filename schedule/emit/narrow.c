@@ -85,7 +85,7 @@ static bool weights_stay_whole(const struct emit *e)
 {
     const struct weight_ranks *ranks =
         e->narrow.is_experts && e->choices->ep > 1 ? &e->group.experts : &e->group.dense;
-    return !(weights_sharded_params(e->choices) && ranks->shard_size > 1);
+    return !(weights_shard_params(e->choices) && ranks->shard_size > 1);
 }
 
 /* Returns whether the copies of a weight are kept and read by all micro-batches. */
@@ -111,7 +111,7 @@ static void forget_weight_copies(struct emit *e, struct view w)
     const struct op_tags *made = &copies->op_tags, *now = &e->tags;
     const bool again = !recomputes_layers(e) || e->choices->profile->backward_quantises_again;
     if (!keeps_weight_copies(e) &&
-        (made->micro != now->micro || (made->phase != now->phase && again)))
+        (made->micro_batch != now->micro_batch || (made->phase != now->phase && again)))
         *copies = (struct narrow_copies){
             .source = copies->source, .next_row = copies->next_row, .op_tags = *now};
 }

@@ -46,7 +46,7 @@ static uint16_t add_group(struct ir *ir, const char *name, const struct mesh_axe
     uint32_t size = 1, count = 0;
     for (uint32_t order = 0; order < 4; order++)
         for (uint32_t i = 0; i < axes->count; i++)
-            if ((mask >> i & 1) && axes->part[i].order == order) {
+            if ((mask >> i & 1) && axes->part[i].ring_order == order) {
                 set[count++].axis = (uint8_t)i;
                 size *= ir->mesh.axis[i].size;
             }
@@ -57,7 +57,7 @@ static uint32_t axes_along(const struct mesh_axes *axes, enum mesh_part_kind wha
 {
     uint32_t mask = 0;
     for (uint32_t i = 0; i < axes->count; i++)
-        mask |= (uint32_t)(axes->part[i].along == what) << i;
+        mask |= (uint32_t)(axes->part[i].kind == what) << i;
     return mask;
 }
 
@@ -120,11 +120,11 @@ static void add_axes(struct emit *e, struct mesh_axes *axes, uint32_t stages,
     const struct choices *c = e->choices;
     struct ir *ir = e->ir;
     struct mesh_part part[MESH_PARTS_MAX];
-    uint32_t parts = mesh_parts(c, part);
+    uint32_t parts = mesh_parts_of_choices(c, part);
     uint32_t below = c->ranks / stages / c->tp;
     uint32_t copies = (uint32_t)tensor_kv_copies(e->whole_model, c->tp);
     for (uint32_t i = 0; i < parts; i++) {
-        if (part[i].along == ALONG_PP && stages > 1) { /* each stage has weights of its own */
+        if (part[i].kind == ALONG_PP && stages > 1) { /* each stage has weights of its own */
             add_axis(ir, axes, &part[i], "", part[i].size);
             continue;
         }
@@ -172,7 +172,8 @@ void emit_mesh(struct emit *e)
     uint32_t all = ((1u << axes.count) - 1) & ~tp;
     if (stages > 1)
         all &= ~axes_along(&axes, ALONG_PP);
-    e->group.loss_axes = all | (pipeline_of(c)->is_multiplexed ? axes_along(&axes, ALONG_PP) : 0);
+    e->group.loss_axes =
+        all | (pipeline_of_choices(c)->is_multiplexed ? axes_along(&axes, ALONG_PP) : 0);
     e->group.pp = add_group(ir, "pp", &axes, axes_along(&axes, ALONG_PP));
     e->group.hp = add_group(ir, "hp", &axes, hp);
     uint32_t outer = axes_along(&axes, ALONG_OUTER), inner = axes_along(&axes, ALONG_INNER);
@@ -189,7 +190,7 @@ void emit_mesh(struct emit *e)
         e->tensor.copy_group = e->tensor.group;
     plain = axes;
     for (uint32_t i = 0; i < plain.count; i++)
-        plain.part[i].order = 0;
+        plain.part[i].ring_order = 0;
     e->group.all_ranks = IR_NONE16;
     if (c->attention == CHOICE_ATTENTION_FPDT && c->profile->chunk_tile_sync)
         e->group.all_ranks = add_group(ir, "all", &plain, all);
@@ -207,16 +208,17 @@ void emit_mesh(struct emit *e)
                                                   : add_group(ir, "hp_tp", &plain, hp | tp);
     struct axis_set ends = stages_with_distance(e, 0, 2, c->pp - 1);
     e->group.end_stages = IR_NONE16;
-    if (pipeline_ends_tied(c)) /* the first and the last stage both have the embedding */
+    if (pipeline_ends_share_embedding(c)) /* the first and the last stage both have the embedding */
         e->group.end_stages = ir_add_group(ir, "ends", &ends, 1);
 }
 
-uint16_t multiplex_group_of_stages(struct emit *e, const char *what, struct share share)
+uint16_t multiplex_group_of_stages(struct emit *e, const char *what, struct stage_span share)
 {
     char name[MESH_NAME_MAX];
-    struct axis_set axis = stages_with_distance(e, share.first, share.count, 1);
+    struct axis_set axis = stages_with_distance(e, share.first_stage, share.count, 1);
     if (share.count == e->choices->pp) /* the whole axis */
         axis = (struct axis_set){.axis = axis.axis};
-    snprintf(name, sizeof name, "%s%u-%u", what, share.first, share.first + share.count - 1);
+    snprintf(name, sizeof name, "%s%u-%u", what, share.first_stage,
+             share.first_stage + share.count - 1);
     return ir_add_group(e->ir, name, &axis, 1);
 }

@@ -13,6 +13,6 @@ void emit_begin_role(struct emit *e, uint32_t stage);
 
 /* Returns the group of the ranks that have the same place in each of the stages of `share`. Its name begins with
  * `what`; each stream needs a group of its own, since members of a group communicate in one order. */
-uint16_t multiplex_group_of_stages(struct emit *e, const char *what, struct share share);
+uint16_t multiplex_group_of_stages(struct emit *e, const char *what, struct stage_span share);
 
 #endif

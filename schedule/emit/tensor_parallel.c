@@ -12,7 +12,7 @@ static int64_t longest_unit_rows(const struct choices *c)
 {
     int64_t most = 0;
     for (uint32_t s = 0; s < c->subsequences; s++) {
-        int64_t tokens = pipeline_prefix(c, s + 1) - pipeline_prefix(c, s);
+        int64_t tokens = pipeline_tokens_before(c, s + 1) - pipeline_tokens_before(c, s);
         most = tokens > most ? tokens : most;
     }
     return most / c->cp / c->hp * c->micro_batch;

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct token_deal *deal_make(struct arena *arena, uint32_t ranks, const struct token_share *share,
-                             uint32_t count)
+struct token_deal *deal_make_from_shares(struct arena *arena, uint32_t ranks,
+                                         const struct token_share *share, uint32_t count)
 {
     struct token_deal *deal = arena_array(arena, 1, sizeof *deal);
     uint32_t *first = arena_array(arena, (size_t)ranks + 1, sizeof *first);
@@ -34,26 +34,26 @@ struct token_deal *deal_make(struct arena *arena, uint32_t ranks, const struct t
     return deal;
 }
 
-static int compare_begins(const void *left, const void *right)
+static int compare_positions(const void *left, const void *right)
 {
-    int64_t a = ((const struct owned_run *)left)->run->begin,
-            b = ((const struct owned_run *)right)->run->begin;
+    int64_t a = ((const struct owned_run *)left)->run->first_position,
+            b = ((const struct owned_run *)right)->run->first_position;
     return (a > b) - (a < b);
 }
 
 struct owned_run *deal_sorted_runs(const struct token_deal *deal)
 {
-    struct owned_run *owned = heap_alloc(deal->first[deal->ranks] + (size_t)1, sizeof *owned);
+    struct owned_run *owned = heap_alloc(deal->first_run[deal->ranks] + (size_t)1, sizeof *owned);
     for (uint32_t rank = 0; rank < deal->ranks; rank++)
-        for (uint32_t i = deal->first[rank]; i < deal->first[rank + 1]; i++)
+        for (uint32_t i = deal->first_run[rank]; i < deal->first_run[rank + 1]; i++)
             owned[i] = (struct owned_run){&deal->run[i], rank};
-    qsort(owned, deal->first[deal->ranks], sizeof *owned, compare_begins);
+    qsort(owned, deal->first_run[deal->ranks], sizeof *owned, compare_positions);
     return owned;
 }
 
 struct token_share *deal_shares(const struct token_deal *deal, uint32_t *count)
 {
-    uint32_t runs = *count = deal->first[deal->ranks];
+    uint32_t runs = *count = deal->first_run[deal->ranks];
     struct owned_run *owned = deal_sorted_runs(deal);
     struct token_share *share = heap_alloc(runs + (size_t)1, sizeof *share);
     for (uint32_t i = 0; i < runs; i++)
@@ -67,33 +67,33 @@ bool deal_is_equal(const struct token_deal *a, const struct token_deal *b)
     if (a == NULL || b == NULL || a == b)
         return a == b;
     return a->ranks == b->ranks &&
-           memcmp(a->first, b->first, ((size_t)a->ranks + 1) * sizeof *a->first) == 0 &&
-           memcmp(a->run, b->run, a->first[a->ranks] * sizeof *a->run) == 0;
+           memcmp(a->first_run, b->first_run, ((size_t)a->ranks + 1) * sizeof *a->first_run) == 0 &&
+           memcmp(a->run, b->run, a->first_run[a->ranks] * sizeof *a->run) == 0;
 }
 
-int64_t deal_rows(const struct token_deal *deal, uint32_t rank)
+int64_t deal_rows_of_rank(const struct token_deal *deal, uint32_t rank)
 {
-    if (deal->first[rank] == deal->first[rank + 1])
+    if (deal->first_run[rank] == deal->first_run[rank + 1])
         return 0;
-    const struct token_run *last = &deal->run[deal->first[rank + 1] - 1];
-    return last->row + last->rows;
+    const struct token_run *last = &deal->run[deal->first_run[rank + 1] - 1];
+    return last->first_row + last->rows;
 }
 
 bool deal_is_even(const struct token_deal *deal)
 {
     for (uint32_t rank = 1; rank < deal->ranks; rank++)
-        if (deal_rows(deal, rank) != deal_rows(deal, 0))
+        if (deal_rows_of_rank(deal, rank) != deal_rows_of_rank(deal, 0))
             return false;
     return true;
 }
 
 const struct token_run *deal_run_at(const struct token_deal *deal, uint32_t rank, int64_t row)
 {
-    uint32_t low = deal->first[rank], high = deal->first[rank + 1];
-    assert(row >= 0 && row < deal_rows(deal, rank));
+    uint32_t low = deal->first_run[rank], high = deal->first_run[rank + 1];
+    assert(row >= 0 && row < deal_rows_of_rank(deal, rank));
     while (high - low > 1) {
         uint32_t middle = low + (high - low) / 2;
-        if (deal->run[middle].row <= row)
+        if (deal->run[middle].first_row <= row)
             low = middle;
         else
             high = middle;
@@ -103,17 +103,17 @@ const struct token_run *deal_run_at(const struct token_deal *deal, uint32_t rank
 
 int64_t deal_rows_below(const struct token_deal *deal, uint32_t rank, int64_t position)
 {
-    uint32_t low = deal->first[rank], high = deal->first[rank + 1];
-    if (low == high || position <= deal->run[low].begin)
+    uint32_t low = deal->first_run[rank], high = deal->first_run[rank + 1];
+    if (low == high || position <= deal->run[low].first_position)
         return 0;
     while (high - low > 1) { /* run[low] begins before the position */
         uint32_t middle = low + (high - low) / 2;
-        if (deal->run[middle].begin < position)
+        if (deal->run[middle].first_position < position)
             low = middle;
         else
             high = middle;
     }
     const struct token_run *run = &deal->run[low];
-    int64_t in_run = position - run->begin;
-    return run->row + (in_run < run->rows ? in_run : run->rows);
+    int64_t in_run = position - run->first_position;
+    return run->first_row + (in_run < run->rows ? in_run : run->rows);
 }

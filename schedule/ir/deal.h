@@ -11,8 +11,8 @@
 #include <stdint.h>
 
 struct token_run {
-    int64_t begin; /* position of the first token in the sequence */
-    int64_t row;   /* row of the first token among the owner's rows */
+    int64_t first_position; /* position of the first token in the sequence */
+    int64_t first_row;      /* row of the first token among the owner's rows */
     int64_t rows;
 };
 
@@ -21,7 +21,7 @@ struct token_deal {
     /* by owner, and in ascending order of `begin` for each */
     const struct token_run *run;
     /* [ranks + 1] the owner's first run; the last element is the number of runs */
-    const uint32_t *first;
+    const uint32_t *first_run;
 };
 
 /* One step of dealing: the next `rows` tokens of the sequence go to `owner`. */
@@ -32,22 +32,23 @@ struct token_share {
 
 /* Deals a sequence from its first token on; neighbouring shares of one owner become one run. All rows must be at least
  * 1 and all owners below `ranks`. The memory comes from the arena. */
-struct token_deal *deal_make(struct arena *arena, uint32_t ranks, const struct token_share *share,
-                             uint32_t count);
+struct token_deal *deal_make_from_shares(struct arena *arena, uint32_t ranks,
+                                         const struct token_share *share, uint32_t count);
 /* A run of tokens and its owner. */
 struct owned_run {
     const struct token_run *run;
     uint32_t owner;
 };
-/* Returns the runs of all ranks, deal->first[deal->ranks] of them, in the order of the sequence, on the heap. */
+/* Returns the runs of all ranks, deal->first_run[deal->ranks] of them, in the order of the sequence, on the heap. */
 struct owned_run *deal_sorted_runs(const struct token_deal *deal);
-/* Returns an array of the shares that deal_make() would make the deal of, in the order of the sequence, on the heap. */
+/* Returns an array of the shares that deal_make_from_shares() would make the deal of, in the order of the sequence, on
+ * the heap. */
 struct token_share *deal_shares(const struct token_deal *deal, uint32_t *count);
 /* True if both deal every token to the same rank; NULL is equal only to NULL. */
 bool deal_is_equal(const struct token_deal *a, const struct token_deal *b);
 
 /* Returns the number of rows that a rank owns. */
-int64_t deal_rows(const struct token_deal *deal, uint32_t rank);
+int64_t deal_rows_of_rank(const struct token_deal *deal, uint32_t rank);
 /* True if all ranks own equally many tokens. */
 bool deal_is_even(const struct token_deal *deal);
 /* Returns the run in which a rank's row lies. */

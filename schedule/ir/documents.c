@@ -5,26 +5,28 @@
 
 void documents_init(struct documents *d, struct arena *arena, uint32_t sequences)
 {
-    *d = (struct documents){.sequences = sequences};
-    d->list_of = arena_array(arena, sequences, sizeof *d->list_of);
+    *d = (struct documents){.sequence_count = sequences};
+    d->list_of_sequence = arena_array(arena, sequences, sizeof *d->list_of_sequence);
     for (uint32_t i = 0; i < sequences; i++)
-        d->list_of[i] = DOCUMENTS_NONE;
+        d->list_of_sequence[i] = DOCUMENTS_NONE;
 }
 
 static bool same_documents(const struct document_list *a, const struct document_list *b)
 {
-    return a->count == b->count && memcmp(a->end, b->end, a->count * sizeof *a->end) == 0 &&
+    return a->document_count == b->document_count &&
+           memcmp(a->document_end, b->document_end, a->document_count * sizeof *a->document_end) ==
+               0 &&
            deal_is_equal(a->deal, b->deal) && tile_plan_is_equal(a->tiles, b->tiles);
 }
 
 void documents_set_list(struct documents *d, struct arena *arena, uint32_t sequence,
                         struct document_list set)
 {
-    assert(sequence < d->sequences && set.count > 0);
+    assert(sequence < d->sequence_count && set.document_count > 0);
     uint32_t row = 0;
     while (row < d->list_count && !same_documents(&d->list[row], &set))
         row++;
-    d->list_of[sequence] = row;
+    d->list_of_sequence[sequence] = row;
     if (row < d->list_count)
         return;
     if (d->list_count == d->list_capacity) {
@@ -34,9 +36,9 @@ void documents_set_list(struct documents *d, struct arena *arena, uint32_t seque
             memcpy(list, d->list, d->list_count * sizeof *list);
         d->list = list;
     }
-    int64_t *copy = arena_array(arena, set.count, sizeof *copy);
-    memcpy(copy, set.end, set.count * sizeof *copy);
-    set.end = copy;
+    int64_t *copy = arena_array(arena, set.document_count, sizeof *copy);
+    memcpy(copy, set.document_end, set.document_count * sizeof *copy);
+    set.document_end = copy;
     d->list[d->list_count++] = set;
 }
 
@@ -46,28 +48,29 @@ void documents_set_lengths(struct documents *d, struct arena *arena, uint32_t se
     int64_t *end = arena_array(arena, count, sizeof *end), sum = 0;
     for (uint32_t i = 0; i < count; i++)
         end[i] = sum += length[i];
-    documents_set_list(d, arena, sequence, (struct document_list){.count = count, .end = end});
+    documents_set_list(d, arena, sequence,
+                       (struct document_list){.document_count = count, .document_end = end});
 }
 
 void documents_copy(struct documents *to, struct arena *arena, const struct documents *from)
 {
-    documents_init(to, arena, from->sequences);
-    for (uint32_t i = 0; i < from->sequences; i++)
-        if (from->list_of[i] != DOCUMENTS_NONE)
-            documents_set_list(to, arena, i, from->list[from->list_of[i]]);
+    documents_init(to, arena, from->sequence_count);
+    for (uint32_t i = 0; i < from->sequence_count; i++)
+        if (from->list_of_sequence[i] != DOCUMENTS_NONE)
+            documents_set_list(to, arena, i, from->list[from->list_of_sequence[i]]);
 }
 
-const struct document_list *documents_of(const struct documents *d, uint32_t sequence)
+const struct document_list *documents_of_sequence(const struct documents *d, uint32_t sequence)
 {
-    if (sequence >= d->sequences || d->list_of[sequence] == DOCUMENTS_NONE)
+    if (sequence >= d->sequence_count || d->list_of_sequence[sequence] == DOCUMENTS_NONE)
         return NULL;
-    return &d->list[d->list_of[sequence]];
+    return &d->list[d->list_of_sequence[sequence]];
 }
 
 bool documents_are_single(const struct documents *d)
 {
-    for (uint32_t i = 0; i < d->sequences; i++)
-        if (documents_of(d, i) == NULL || documents_of(d, i)->count > 1)
+    for (uint32_t i = 0; i < d->sequence_count; i++)
+        if (documents_of_sequence(d, i) == NULL || documents_of_sequence(d, i)->document_count > 1)
             return false;
     return true;
 }
@@ -88,32 +91,34 @@ bool documents_have_tiles(const struct documents *d)
     return false;
 }
 
-bool documents_is_single(const struct documents *d, uint32_t sequence, uint32_t ranks)
+bool documents_sequence_is_single(const struct documents *d, uint32_t sequence, uint32_t ranks)
 {
     for (uint32_t rank = 0; rank < ranks; rank++) {
         const struct document_list *list =
-            documents_of(d, rank * (d->sequences / ranks) + sequence);
-        if (list != NULL && list->count > 1)
+            documents_of_sequence(d, rank * (d->sequence_count / ranks) + sequence);
+        if (list != NULL && list->document_count > 1)
             return false;
     }
     return true;
 }
 
-bool documents_are_alike(const struct documents *d, uint32_t ranks)
+bool documents_equal_on_ranks(const struct documents *d, uint32_t ranks)
 {
-    uint32_t each = d->sequences / ranks;
+    uint32_t each = d->sequence_count / ranks;
     for (uint32_t i = each; i < each * ranks; i++)
-        if (d->list_of[i] != d->list_of[i % each])
+        if (d->list_of_sequence[i] != d->list_of_sequence[i % each])
             return false;
     return true;
 }
 
-uint32_t documents_first_like(const struct documents *d, uint32_t sequence, uint32_t ranks)
+uint32_t documents_first_equal_sequence(const struct documents *d, uint32_t sequence,
+                                        uint32_t ranks)
 {
-    uint32_t each = d->sequences / ranks;
+    uint32_t each = d->sequence_count / ranks;
     for (uint32_t i = 0; i < sequence; i++) {
         uint32_t rank = 0;
-        while (rank < ranks && d->list_of[rank * each + i] == d->list_of[rank * each + sequence])
+        while (rank < ranks &&
+               d->list_of_sequence[rank * each + i] == d->list_of_sequence[rank * each + sequence])
             rank++;
         if (rank == ranks)
             return i;
@@ -123,10 +128,10 @@ uint32_t documents_first_like(const struct documents *d, uint32_t sequence, uint
 
 uint32_t document_at(const struct document_list *list, int64_t position)
 {
-    uint32_t low = 0, high = list->count - 1;
+    uint32_t low = 0, high = list->document_count - 1;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (list->end[middle] > position)
+        if (list->document_end[middle] > position)
             high = middle;
         else
             low = middle + 1;

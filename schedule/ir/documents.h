@@ -25,8 +25,8 @@
  * sequence's tokens; NULL: they follow from the layout. tiles: who computes what; NULL: each rank computes the queries
  * that it owns. */
 struct document_list {
-    uint32_t count;
-    const int64_t *end;
+    uint32_t document_count;
+    const int64_t *document_end;
     const struct token_deal *deal;
     const struct tile_plan *tiles;
 };
@@ -37,8 +37,8 @@ struct documents {
     uint32_t list_count, list_capacity;
     struct document_list *list; /* no two are equal */
     /* number of sequences of the step; 0: every sequence is one document */
-    uint32_t sequences;
-    uint32_t *list_of; /* [sequences] row of `list`; DOCUMENTS_NONE: not set */
+    uint32_t sequence_count;
+    uint32_t *list_of_sequence; /* [sequences] row of `list`; DOCUMENTS_NONE: not set */
 };
 
 /* Starts documents for a batch of `sequences` sequences, none of which is set yet. */
@@ -56,7 +56,8 @@ void documents_set_list(struct documents *documents, struct arena *arena, uint32
 void documents_copy(struct documents *to, struct arena *arena, const struct documents *from);
 
 /* Returns the list of a sequence; NULL: the sequence is one document. */
-const struct document_list *documents_of(const struct documents *documents, uint32_t sequence);
+const struct document_list *documents_of_sequence(const struct documents *documents,
+                                                  uint32_t sequence);
 
 /* True if every sequence is set and is a single document. */
 bool documents_are_single(const struct documents *documents);
@@ -67,20 +68,22 @@ bool documents_are_dealt(const struct documents *documents);
 bool documents_have_tiles(const struct documents *documents);
 
 /* True if the `sequence`-th sequence of each of `ranks` data-parallel ranks is a single document. */
-bool documents_is_single(const struct documents *documents, uint32_t sequence, uint32_t ranks);
+bool documents_sequence_is_single(const struct documents *documents, uint32_t sequence,
+                                  uint32_t ranks);
 
 /* True if all of `ranks` data-parallel ranks have the same documents. */
-bool documents_are_alike(const struct documents *documents, uint32_t ranks);
+bool documents_equal_on_ranks(const struct documents *documents, uint32_t ranks);
 
 /* Returns the first n such that, on each of `ranks` ranks, the n-th sequence has the same documents as the
  * `sequence`-th. Ops carry n as their sequence number, so that they are equal in equal micro-batches. */
-uint32_t documents_first_like(const struct documents *documents, uint32_t sequence, uint32_t ranks);
+uint32_t documents_first_equal_sequence(const struct documents *documents, uint32_t sequence,
+                                        uint32_t ranks);
 
 /* Returns the number of the document that a position lies in; document_begin() returns where a document begins. */
 uint32_t document_at(const struct document_list *list, int64_t position);
 static inline int64_t document_begin(const struct document_list *list, uint32_t document)
 {
-    return document > 0 ? list->end[document - 1] : 0;
+    return document > 0 ? list->document_end[document - 1] : 0;
 }
 
 #endif

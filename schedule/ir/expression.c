@@ -9,10 +9,10 @@
 struct expression_reading {
     const char *at, *end;
     const struct expression_variable *variable;
-    uint32_t count;
+    uint32_t variable_count;
 };
 
-bool expression_digits(const char **at, const char *end, int64_t *value)
+bool expression_read_digits(const char **at, const char *end, int64_t *value)
 {
     const char *begin = *at;
     while (*at < end && c_is_digit(**at))
@@ -26,7 +26,7 @@ static const struct expression_variable *find_variable(struct expression_reading
     while (r->at < r->end && c_is_alpha(*r->at))
         r->at++;
     size_t size = (size_t)(r->at - begin);
-    for (uint32_t i = 0; i < r->count; i++)
+    for (uint32_t i = 0; i < r->variable_count; i++)
         if (strlen(r->variable[i].name) == size && memcmp(r->variable[i].name, begin, size) == 0)
             return &r->variable[i];
     return NULL;
@@ -37,7 +37,7 @@ static bool read_term(struct expression_reading *r, int64_t *value)
 {
     bool number = r->at < r->end && c_is_digit(*r->at);
     *value = 1;
-    if (number && !expression_digits(&r->at, r->end, value))
+    if (number && !expression_read_digits(&r->at, r->end, value))
         return false;
     if (number && (r->at == r->end || *r->at != '*'))
         return true;

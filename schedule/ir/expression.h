@@ -16,6 +16,6 @@ bool expression_read(const char *at, const char *end, const struct expression_va
                      uint32_t count, int64_t *value);
 
 /* Reads the digits at *at, and moves *at past them. False: there are none, or too many. */
-bool expression_digits(const char **at, const char *end, int64_t *value);
+bool expression_read_digits(const char **at, const char *end, int64_t *value);
 
 #endif

@@ -3,7 +3,7 @@
  * Open addressing; a slot keeps a row and 32 bits of its key's hash, so the map grows without reading keys. The
  * caller compares keys: for each candidate row with the hash, is its key the one sought?
  *
- *     for (struct id_probe p = id_map_start(&map, hash); id_map_next(&map, &p);)
+ *     for (struct id_probe p = id_map_probe(&map, hash); id_map_next(&map, &p);)
  *         if (table[p.row].key == key)
  *             return p.row;
  *     id_map_add(&map, hash, new_row);
@@ -31,7 +31,7 @@ struct id_map {
 
 struct id_probe {
     uint32_t row;
-    uint32_t hash, at;
+    uint32_t hash, slot;
 };
 
 /* Folds another word into a hash; both halves of the state end up depending on all input. */
@@ -54,16 +54,16 @@ static inline uint64_t hash_text(const char *text, size_t size)
     return hash_word(hash, word);
 }
 
-static inline uint32_t hash_fold(uint64_t hash)
+static inline uint32_t hash_fold_to_32_bits(uint64_t hash)
 {
     return (uint32_t)(hash >> 32);
 }
 
-static inline struct id_probe id_map_start(const struct id_map *map, uint64_t hash)
+static inline struct id_probe id_map_probe(const struct id_map *map, uint64_t hash)
 {
-    uint32_t folded = hash_fold(hash);
+    uint32_t folded = hash_fold_to_32_bits(hash);
     return (struct id_probe){.hash = folded,
-                             .at = map->capacity ? folded & (map->capacity - 1) : 0};
+                             .slot = map->capacity ? folded & (map->capacity - 1) : 0};
 }
 
 /* Moves to the next row whose key has this hash; false when there is none. */
@@ -72,10 +72,10 @@ static inline bool id_map_next(const struct id_map *map, struct id_probe *probe)
     if (map->capacity == 0)
         return false;
     for (;;) {
-        struct id_slot slot = map->slot[probe->at];
+        struct id_slot slot = map->slot[probe->slot];
         if (slot.row == UINT32_MAX)
             return false;
-        probe->at = (probe->at + 1) & (map->capacity - 1);
+        probe->slot = (probe->slot + 1) & (map->capacity - 1);
         if (slot.hash == probe->hash) {
             probe->row = slot.row;
             return true;
@@ -83,7 +83,7 @@ static inline bool id_map_next(const struct id_map *map, struct id_probe *probe)
     }
 }
 
-static inline void id_map_put(struct id_map *map, struct id_slot new)
+static inline void id_map_insert(struct id_map *map, struct id_slot new)
 {
     uint32_t at = new.hash &(map->capacity - 1);
     while (map->slot[at].row != UINT32_MAX)
@@ -100,10 +100,10 @@ static inline void id_map_add(struct id_map *map, uint64_t hash, uint32_t row)
         memset(map->slot, 0xff, (size_t)map->capacity * sizeof *map->slot);
         for (uint32_t i = 0; i < old.capacity; i++)
             if (old.slot[i].row != UINT32_MAX)
-                id_map_put(map, old.slot[i]);
+                id_map_insert(map, old.slot[i]);
         free(old.slot);
     }
-    id_map_put(map, (struct id_slot){.row = row, .hash = hash_fold(hash)});
+    id_map_insert(map, (struct id_slot){.row = row, .hash = hash_fold_to_32_bits(hash)});
     map->count++;
 }
 

@@ -51,7 +51,7 @@ const char *const binding_names[BINDING_KIND_COUNT] = {
 
 const char *const guard_signs[GUARD_TEST_COUNT] = {"<", ">=", "=="};
 
-bool ir_name_ok(const char *name, size_t size)
+bool ir_is_valid_name(const char *name, size_t size)
 {
     if (size == 0)
         return false;
@@ -87,7 +87,7 @@ uint64_t ir_buffer_bytes(const struct ir *ir, buffer_id buffer)
     return ir_buffer_elements(ir, buffer) * dtype_bytes((enum dtype)ir->buffer.dtype[buffer.i]);
 }
 
-struct view ir_whole(const struct ir *ir, buffer_id buffer)
+struct view ir_whole_view(const struct ir *ir, buffer_id buffer)
 {
     return (struct view){buffer, 0, ir_buffer_elements(ir, buffer)};
 }
@@ -96,12 +96,12 @@ struct view ir_view(const struct ir *ir, uint32_t operand)
 {
     if (operand & IR_RANGE)
         return ir_range_view(ir, operand & ~IR_RANGE);
-    return ir_whole(ir, (buffer_id){operand});
+    return ir_whole_view(ir, (buffer_id){operand});
 }
 
 /* ---- ops ---- */
 
-uint32_t ir_role_of(const struct ir *ir, uint32_t op)
+uint32_t ir_role_of_op(const struct ir *ir, uint32_t op)
 {
     assert(op < ir->op.count);
     uint32_t r = 0;
@@ -111,7 +111,7 @@ uint32_t ir_role_of(const struct ir *ir, uint32_t op)
     return r;
 }
 
-uint32_t *ir_no_ids(size_t count)
+uint32_t *ir_new_empty_ids(size_t count)
 {
     uint32_t *ids = heap_alloc(count, sizeof *ids);
     memset(ids, 0xff, count * sizeof *ids);

@@ -86,7 +86,7 @@ enum region {
 /* Labels of an op; IR_NONE16 where one does not apply. */
 struct op_tags {
     uint8_t phase, region;
-    uint16_t layer, chunk, step, micro;
+    uint16_t layer, chunk, step, micro_batch;
 };
 
 /* An element range of a buffer. */
@@ -117,8 +117,8 @@ struct tensor {
     const char *name; /* "layers.3.wqkv.weight"; of a block "layers.3.wqkv.weight:k" */
     int64_t rows, cols;
     uint32_t slice_axes[2]; /* bit masks of mesh axes; 0: whole */
-    int64_t first;          /* first row of the block in the model's tensor */
-    int64_t padded;         /* 0: no padding */
+    int64_t first_row;      /* first row of the block in the model's tensor */
+    int64_t padded_rows;    /* 0: no padding */
 };
 
 /* Tensors laid end to end, each rank holding its own slices of them; padded at the end. */
@@ -151,13 +151,13 @@ struct binding {
     uint8_t kind;    /* enum binding_kind */
     uint16_t bundle; /* the bundle, for PARAM to MOMENT2; else IR_NONE16 */
     /* The group over which the bundle is cut flat into equal parts by index; IR_NONE16: whole. */
-    uint16_t shard;
+    uint16_t shard_group;
     /* TOKENS, LABELS, POSITIONS: the group whose members' tokens this buffer holds, in gathered order (one sequence
      * after the other); IR_NONE16: the rank's own tokens. */
-    uint16_t gathered;
+    uint16_t gathered_group;
     /* Bit mask of mesh axes over which the content is a partial sum. Over an axis that cuts a tensor, that tensor's
      * content is not partial. */
-    uint32_t partial;
+    uint32_t partial_axes;
 };
 
 /* A growing column set: `count` rows in use, room for `capacity`. */
@@ -169,8 +169,8 @@ struct buffer_table {
     uint16_t *layer;   /* the layer that reports name; IR_NONE16: none */
     uint16_t *binding; /* IR_NONE16: none */
     uint32_t *dims;    /* row of ir.dims */
-    uint32_t *stem,
-        *number; /* the name: text `stem` and a decimal number (IR_NONE: only the stem) */
+    /* the name: text `stem` and a decimal number (IR_NONE: only the stem) */
+    uint32_t *stem, *number;
     /* The ops that must have completed before the memory is free: see ir_free_set(). Nearly every buffer has one. */
     /* The op; if the buffer has several, the row of ir.free_op[] at which they begin. */
     op_id *free_op;
@@ -270,7 +270,7 @@ struct ir {
 void ir_release(struct ir *ir); /* all-zero is a valid empty ir */
 
 /* True if a text may name something: a letter or '_', then letters, digits and any of "_.-/:". */
-bool ir_name_ok(const char *name, size_t size);
+bool ir_is_valid_name(const char *name, size_t size);
 
 /* ---- Tables with few rows. Each function returns the id of an equal row if there is one. Names and sets are copied.
  * The mesh must be added first; two rows of one table never share a name. ---- */
@@ -286,7 +286,7 @@ uint16_t ir_add_binding(struct ir *ir, struct binding binding);
 enum ir_table { IR_GROUP, IR_ROLE, IR_STREAM, IR_TENSOR, IR_BUNDLE, IR_WORD, IR_TABLE_COUNT };
 const char *ir_name_of(const struct ir *ir, enum ir_table table, uint32_t row);
 /* Returns the row with that name; IR_NONE: there is none. */
-uint32_t ir_find(const struct ir *ir, enum ir_table table, const char *name, size_t size);
+uint32_t ir_find_by_name(const struct ir *ir, enum ir_table table, const char *name, size_t size);
 
 /* ---- tables with many rows ---- */
 struct buffer_desc {
@@ -330,12 +330,12 @@ op_id ir_add_op_like(struct ir *ir, uint32_t op, uint8_t phase, const buffer_id 
 /* Gives an op other parameters; the kind, operands and dtypes stay. */
 void ir_set_work(struct ir *ir, uint32_t op, const struct work *work);
 /* Makes operand k of the op (reads first, then writes) name another buffer, with the same range. */
-void ir_redirect(struct ir *ir, uint32_t op, uint32_t k, buffer_id buffer);
+void ir_redirect_operand(struct ir *ir, uint32_t op, uint32_t k, buffer_id buffer);
 
 /* Sets the free set of a buffer: the ops that must have completed before its memory is free. An earlier set is
  * replaced; its entries in ir.free_op stay, unused. */
-void ir_set_free(struct ir *ir, buffer_id buffer, const op_id *ops, uint16_t count);
-/* Does what ir_set_free() does, with ops that the caller writes to ir_free_set() afterwards. */
+void ir_set_free_set(struct ir *ir, buffer_id buffer, const op_id *ops, uint16_t count);
+/* Does what ir_set_free_set() does, with ops that the caller writes to ir_free_set() afterwards. */
 void ir_open_free_set(struct ir *ir, uint32_t buffer, uint16_t count);
 
 /* Return a row of ir.extent, and a new row of ir.range, for passes that write operands themselves. */
@@ -360,7 +360,7 @@ void ir_copy_ops(struct op_table *out, uint32_t to, const struct op_table *in, u
                  uint32_t rows);
 
 /* Returns an array of ids on the heap, all IR_NONE. */
-uint32_t *ir_no_ids(size_t count);
+uint32_t *ir_new_empty_ids(size_t count);
 
 /* ---- reading ---- */
 struct view ir_view(const struct ir *ir, uint32_t operand);
@@ -384,11 +384,11 @@ static inline op_id *ir_waits(const struct ir *ir, uint32_t op)
     static op_id none;
     return ir->wait == NULL ? &none : ir->wait + ir->op.wait_begin[op];
 }
-static inline struct view ir_read(const struct ir *ir, uint32_t op, uint32_t k)
+static inline struct view ir_read_view(const struct ir *ir, uint32_t op, uint32_t k)
 {
     return ir_view(ir, ir->operand[ir->op.operand_begin[op] + k]);
 }
-static inline struct view ir_write(const struct ir *ir, uint32_t op, uint32_t k)
+static inline struct view ir_write_view(const struct ir *ir, uint32_t op, uint32_t k)
 {
     return ir_view(ir, ir->operand[ir->op.operand_begin[op] + ir->op.read_count[op] + k]);
 }
@@ -398,7 +398,7 @@ static inline uint32_t ir_buffer_of(const struct ir *ir, uint32_t operand)
 {
     return operand & IR_RANGE ? ir->range[operand & ~IR_RANGE].buffer.i : operand;
 }
-static inline uint32_t ir_touched(const struct ir *ir, uint32_t op, uint32_t k)
+static inline uint32_t ir_touched_buffer(const struct ir *ir, uint32_t op, uint32_t k)
 {
     return ir_buffer_of(ir, ir->operand[ir->op.operand_begin[op] + k]);
 }
@@ -409,14 +409,14 @@ static inline struct view ir_range_view(const struct ir *ir, uint32_t row)
     return (struct view){range->buffer, extent->begin, extent->count};
 }
 /* Returns a view of a whole buffer. */
-struct view ir_whole(const struct ir *ir, buffer_id buffer);
+struct view ir_whole_view(const struct ir *ir, buffer_id buffer);
 static inline uint64_t ir_buffer_elements(const struct ir *ir, buffer_id buffer)
 {
     return ir->dims[ir->buffer.dims[buffer.i]].elements;
 }
 uint64_t ir_buffer_bytes(const struct ir *ir, buffer_id buffer);
 /* Returns the role to which an op belongs. */
-uint32_t ir_role_of(const struct ir *ir, uint32_t op);
+uint32_t ir_role_of_op(const struct ir *ir, uint32_t op);
 
 /* True if the op holds the host until it ends (HOST_SYNC, BARRIER, blocking copies). */
 static inline bool ir_blocks_host(const struct ir *ir, uint32_t op)

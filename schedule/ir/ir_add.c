@@ -11,7 +11,7 @@
 static void add_name(struct ir *ir, enum ir_table table, const char *name, uint32_t row)
 {
     size_t size = strlen(name);
-    assert(ir_name_ok(name, size));
+    assert(ir_is_valid_name(name, size));
     id_map_add(&ir_index(ir)->name[table], hash_text(name, size), row);
 }
 
@@ -33,32 +33,33 @@ static void copy_axes(struct ir *ir, struct axis_set *target, const struct axis_
         assert(axes[i].axis < ir->mesh.axis_count);
         target[i] = axes[i];
         if (axes[i].count == 0) {
-            target[i].set = NULL;
+            target[i].coordinates = NULL;
             continue;
         }
         uint32_t *set = arena_array(&ir->arena, axes[i].count, sizeof *set);
-        memcpy(set, axes[i].set, axes[i].count * sizeof *set);
-        target[i].set = set;
+        memcpy(set, axes[i].coordinates, axes[i].count * sizeof *set);
+        target[i].coordinates = set;
     }
 }
 
-static bool same_axes(const struct axis_set *a, uint32_t a_count, const struct axis_set *b,
-                      uint32_t b_count)
+static bool axes_are_equal(const struct axis_set *a, uint32_t a_count, const struct axis_set *b,
+                           uint32_t b_count)
 {
     if (a_count != b_count)
         return false;
     for (uint32_t i = 0; i < a_count; i++)
         if (a[i].axis != b[i].axis || a[i].count != b[i].count ||
-            (a[i].count && memcmp(a[i].set, b[i].set, a[i].count * sizeof *a[i].set) != 0))
+            (a[i].count && memcmp(a[i].coordinates, b[i].coordinates,
+                                  a[i].count * sizeof *a[i].coordinates) != 0))
             return false;
     return true;
 }
 
 uint16_t ir_add_group(struct ir *ir, const char *name, const struct axis_set *axes, uint32_t count)
 {
-    uint32_t found = ir_find(ir, IR_GROUP, name, strlen(name));
+    uint32_t found = ir_find_by_name(ir, IR_GROUP, name, strlen(name));
     if (found != IR_NONE) {
-        assert(same_axes(ir->group[found].axis, ir->group[found].axis_count, axes, count));
+        assert(axes_are_equal(ir->group[found].axis, ir->group[found].axis_count, axes, count));
         return (uint16_t)found;
     }
     assert(ir->group_count < IDS16_MAX);
@@ -72,9 +73,9 @@ uint16_t ir_add_group(struct ir *ir, const char *name, const struct axis_set *ax
 
 uint16_t ir_add_role(struct ir *ir, const char *name, const struct axis_set *axes, uint32_t count)
 {
-    uint32_t found = ir_find(ir, IR_ROLE, name, strlen(name));
+    uint32_t found = ir_find_by_name(ir, IR_ROLE, name, strlen(name));
     if (found != IR_NONE) {
-        assert(same_axes(ir->role[found].axis, ir->role[found].axis_count, axes, count));
+        assert(axes_are_equal(ir->role[found].axis, ir->role[found].axis_count, axes, count));
         return (uint16_t)found;
     }
     assert(ir->role_count < IDS16_MAX);
@@ -91,7 +92,7 @@ uint8_t ir_add_stream(struct ir *ir, const char *name, enum stream_class stream_
 {
     /* ops of SYNC kinds run on the issuing thread, not on a stream */
     assert(stream_class < STREAM_SYNC);
-    uint32_t found = ir_find(ir, IR_STREAM, name, strlen(name));
+    uint32_t found = ir_find_by_name(ir, IR_STREAM, name, strlen(name));
     if (found != IR_NONE) {
         assert(ir->stream[found].stream_class == stream_class);
         return (uint8_t)found;
@@ -106,11 +107,10 @@ uint8_t ir_add_stream(struct ir *ir, const char *name, enum stream_class stream_
 
 uint16_t ir_add_guard(struct ir *ir, struct guard guard)
 {
-    assert(guard.group < ir->group_count && guard.test_kind < GUARD_TEST_COUNT);
+    assert(guard.group < ir->group_count && guard.test < GUARD_TEST_COUNT);
     for (uint32_t i = 0; i < ir->guard_count; i++) {
         const struct guard *row = &ir->guard[i];
-        if (row->group == guard.group && row->test_kind == guard.test_kind &&
-            row->value == guard.value)
+        if (row->group == guard.group && row->test == guard.test && row->value == guard.value)
             return (uint16_t)i;
     }
     assert(ir->guard_count < IDS16_MAX);
@@ -122,11 +122,12 @@ uint16_t ir_add_guard(struct ir *ir, struct guard guard)
 uint32_t ir_add_tensor(struct ir *ir, struct tensor tensor)
 {
     size_t size = strlen(tensor.name);
-    uint32_t found = ir_find(ir, IR_TENSOR, tensor.name, size);
+    uint32_t found = ir_find_by_name(ir, IR_TENSOR, tensor.name, size);
     if (found != IR_NONE) {
         const struct tensor *row = &ir->tensor[found];
-        assert(row->rows == tensor.rows && row->cols == tensor.cols && row->first == tensor.first &&
-               row->padded == tensor.padded && row->slice_axes[0] == tensor.slice_axes[0] &&
+        assert(row->rows == tensor.rows && row->cols == tensor.cols &&
+               row->first_row == tensor.first_row && row->padded_rows == tensor.padded_rows &&
+               row->slice_axes[0] == tensor.slice_axes[0] &&
                row->slice_axes[1] == tensor.slice_axes[1]);
         return found;
     }
@@ -141,7 +142,7 @@ uint32_t ir_add_tensor(struct ir *ir, struct tensor tensor)
 uint16_t ir_add_bundle(struct ir *ir, struct bundle bundle)
 {
     size_t size = strlen(bundle.name);
-    uint32_t found = ir_find(ir, IR_BUNDLE, bundle.name, size);
+    uint32_t found = ir_find_by_name(ir, IR_BUNDLE, bundle.name, size);
     if (found != IR_NONE) {
         const struct bundle *row = &ir->bundle[found];
         assert(row->tensor_begin == bundle.tensor_begin &&
@@ -164,8 +165,9 @@ uint16_t ir_add_binding(struct ir *ir, struct binding binding)
     for (uint32_t i = 0; i < ir->binding_count; i++) {
         const struct binding *row = &ir->binding[i];
         if (row->kind == binding.kind && row->bundle == binding.bundle &&
-            row->shard == binding.shard && row->gathered == binding.gathered &&
-            row->partial == binding.partial)
+            row->shard_group == binding.shard_group &&
+            row->gathered_group == binding.gathered_group &&
+            row->partial_axes == binding.partial_axes)
             return (uint16_t)i;
     }
     assert(ir->binding_count < IDS16_MAX);
@@ -179,7 +181,7 @@ uint16_t ir_add_binding(struct ir *ir, struct binding binding)
 /* Returns the row of a word, which is added if it is not there. */
 static uint32_t add_word(struct ir *ir, const char *text, size_t size)
 {
-    uint32_t found = ir_find(ir, IR_WORD, text, size);
+    uint32_t found = ir_find_by_name(ir, IR_WORD, text, size);
     if (found != IR_NONE)
         return found;
     struct ir_index *index = ir_index(ir);
@@ -197,7 +199,7 @@ static uint32_t intern_dims(struct ir *ir, const struct dims *dims)
     struct id_map *map = &ir_index(ir)->dims;
     size_t bytes = dims->count * sizeof *dims->size;
     uint64_t hash = hash_text((const char *)dims->size, bytes);
-    for (struct id_probe p = id_map_start(map, hash); id_map_next(map, &p);)
+    for (struct id_probe p = id_map_probe(map, hash); id_map_next(map, &p);)
         if (ir->dims[p.row].count == dims->count &&
             memcmp(ir->dims[p.row].size, dims->size, bytes) == 0)
             return p.row;
@@ -270,7 +272,7 @@ void ir_open_free_set(struct ir *ir, uint32_t buffer, uint16_t count)
     ir->free_op_count += count;
 }
 
-void ir_set_free(struct ir *ir, buffer_id buffer, const op_id *ops, uint16_t count)
+void ir_set_free_set(struct ir *ir, buffer_id buffer, const op_id *ops, uint16_t count)
 {
     ir_open_free_set(ir, buffer.i, count);
     if (count > 0)
@@ -280,14 +282,15 @@ void ir_set_free(struct ir *ir, buffer_id buffer, const op_id *ops, uint16_t cou
 /* ---- ops ---- */
 
 /* Returns the dtype of the buffer of view k, or of the last one when there are fewer. */
-static uint8_t dtype_of(const struct ir *ir, const struct view *view, uint32_t count, uint32_t k)
+static uint8_t dtype_of_view_or_last(const struct ir *ir, const struct view *view, uint32_t count,
+                                     uint32_t k)
 {
     return ir->buffer.dtype[view[k < count ? k : count - 1].buffer.i];
 }
 
 /* True if the shapes are equal. It compares word by word: the parameters were stored just now, one by one, and wider
  * loads would stall on these stores. */
-static bool same_shape(const struct work *a, const struct work *b, uint32_t params)
+static bool shapes_are_equal(const struct work *a, const struct work *b, uint32_t params)
 {
     if (a->kind != b->kind || a->in != b->in || a->out != b->out || a->reads != b->reads ||
         a->writes != b->writes)
@@ -306,8 +309,8 @@ static uint32_t intern_work(struct ir *ir, struct work key, uint32_t params)
     uint64_t hash = hash_text((const char *)key.p, params * sizeof *key.p);
     hash = hash_word(hash, (uint64_t)key.kind | (uint64_t)key.in << 8 | (uint64_t)key.out << 16 |
                                (uint64_t)key.reads << 24 | (uint64_t)key.writes << 32);
-    for (struct id_probe at = id_map_start(map, hash); id_map_next(map, &at);)
-        if (same_shape(&ir->shape[at.row], &key, params))
+    for (struct id_probe at = id_map_probe(map, hash); id_map_next(map, &at);)
+        if (shapes_are_equal(&ir->shape[at.row], &key, params))
             return at.row;
     memset(key.p + params, 0, sizeof key.p - params * sizeof *key.p);
     RESERVE(ir, shape, 1);
@@ -324,9 +327,10 @@ static uint32_t intern_shape(struct ir *ir, const struct op_desc *desc,
     key.reads = desc->read_count;
     key.writes = desc->write_count;
     if (desc->read_count)
-        key.in = key.out = dtype_of(ir, desc->read, desc->read_count, info->in_operand);
+        key.in = key.out =
+            dtype_of_view_or_last(ir, desc->read, desc->read_count, info->in_operand);
     if (desc->write_count)
-        key.out = dtype_of(ir, desc->write, desc->write_count, info->out_operand);
+        key.out = dtype_of_view_or_last(ir, desc->write, desc->write_count, info->out_operand);
     if (!desc->read_count)
         key.in = key.out;
     return intern_work(ir, key, info->param_count);
@@ -348,7 +352,7 @@ uint32_t ir_add_extent(struct ir *ir, struct ir_extent extent)
 {
     struct id_map *map = &ir_index(ir)->extent;
     uint64_t hash = hash_word(hash_word(0, extent.begin), extent.count);
-    for (struct id_probe p = id_map_start(map, hash); id_map_next(map, &p);)
+    for (struct id_probe p = id_map_probe(map, hash); id_map_next(map, &p);)
         if (ir->extent[p.row].begin == extent.begin && ir->extent[p.row].count == extent.count)
             return p.row;
     RESERVE(ir, extent, 1);
@@ -367,10 +371,10 @@ uint32_t ir_add_range(struct ir *ir, struct ir_range range)
 
 /* Returns the row of a range. Equal ranges follow each other closely (what is written is soon read), so a small table
  * of recent rows finds most of them. */
-static uint32_t range_row(struct ir *ir, struct ir_range range)
+static uint32_t intern_range(struct ir *ir, struct ir_range range)
 {
     uint64_t hash = hash_word(0, (uint64_t)range.buffer.i << 32 | range.extent);
-    uint32_t *recent = &ir_index(ir)->recent_range[hash_fold(hash) % IR_RECENT_RANGES];
+    uint32_t *recent = &ir_index(ir)->recent_range[hash_fold_to_32_bits(hash) % IR_RECENT_RANGES];
     if (*recent < ir->range_count && ir->range[*recent].buffer.i == range.buffer.i &&
         ir->range[*recent].extent == range.extent)
         return *recent;
@@ -385,7 +389,7 @@ static inline uint32_t operand_of(struct ir *ir, const struct view *view)
         return view->buffer.i;
     assert(view->count >= 1 && view->begin < elements && view->count <= elements - view->begin);
     uint32_t extent = ir_add_extent(ir, (struct ir_extent){view->begin, view->count});
-    return IR_RANGE | range_row(ir, (struct ir_range){view->buffer, extent});
+    return IR_RANGE | intern_range(ir, (struct ir_range){view->buffer, extent});
 }
 
 op_id ir_add_op(struct ir *ir, const struct op_desc *desc)
@@ -414,7 +418,7 @@ op_id ir_add_op(struct ir *ir, const struct op_desc *desc)
     t->layer[row] = desc->tags.layer;
     t->chunk[row] = desc->tags.chunk;
     t->step[row] = desc->tags.step;
-    t->micro[row] = desc->tags.micro;
+    t->micro[row] = desc->tags.micro_batch;
     t->guard[row] = desc->guard;
     t->shape[row] = intern_shape(ir, desc, info);
     t->operand_begin[row] = ir->operand_count;

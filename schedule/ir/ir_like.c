@@ -33,7 +33,7 @@ buffer_id ir_add_buffer_like(struct ir *ir, buffer_id buffer)
     return (buffer_id){row};
 }
 
-void ir_redirect(struct ir *ir, uint32_t op, uint32_t k, buffer_id buffer)
+void ir_redirect_operand(struct ir *ir, uint32_t op, uint32_t k, buffer_id buffer)
 {
     uint32_t *operand = &ir_operands(ir, op)[k];
     if (!(*operand & IR_RANGE)) {
@@ -60,7 +60,7 @@ op_id ir_add_op_like(struct ir *ir, uint32_t op, uint8_t phase, const buffer_id 
     t->operand_begin[row] = ir->operand_count;
     for (uint32_t k = 0; k < operands; k++) {
         ir->operand[ir->operand_count++] = ir_operands(ir, op)[k];
-        ir_redirect(ir, row, k, buffer[k]);
+        ir_redirect_operand(ir, row, k, buffer[k]);
     }
     t->wait_begin[row] = ir->wait_count;
     t->wait_count[row] = wait_count;

@@ -42,12 +42,12 @@ const char *ir_name_of(const struct ir *ir, enum ir_table table, uint32_t row)
     }
 }
 
-uint32_t ir_find(const struct ir *ir, enum ir_table table, const char *name, size_t size)
+uint32_t ir_find_by_name(const struct ir *ir, enum ir_table table, const char *name, size_t size)
 {
     if (!ir->index)
         return IR_NONE;
     const struct id_map *map = &ir->index->name[table];
-    for (struct id_probe p = id_map_start(map, hash_text(name, size)); id_map_next(map, &p);) {
+    for (struct id_probe p = id_map_probe(map, hash_text(name, size)); id_map_next(map, &p);) {
         const char *found = ir_name_of(ir, table, p.row);
         if (strlen(found) == size && memcmp(found, name, size) == 0)
             return p.row;
@@ -64,7 +64,7 @@ buffer_id ir_find_buffer(const struct ir *ir, const char *name, size_t size)
 {
     uint32_t number;
     size_t stem_size = ir_split_name(name, size, &number);
-    uint32_t stem = ir_find(ir, IR_WORD, name, stem_size);
+    uint32_t stem = ir_find_by_name(ir, IR_WORD, name, stem_size);
     if (stem == IR_NONE)
         return (buffer_id){IR_NONE};
     struct ir_index *index = ir->index;
@@ -72,7 +72,7 @@ buffer_id ir_find_buffer(const struct ir *ir, const char *name, size_t size)
         uint32_t b = index->mapped_buffers;
         id_map_add(&index->buffer, buffer_hash(ir->buffer.stem[b], ir->buffer.number[b]), b);
     }
-    struct id_probe p = id_map_start(&index->buffer, buffer_hash(stem, number));
+    struct id_probe p = id_map_probe(&index->buffer, buffer_hash(stem, number));
     while (id_map_next(&index->buffer, &p))
         if (ir->buffer.stem[p.row] == stem && ir->buffer.number[p.row] == number)
             return (buffer_id){p.row};

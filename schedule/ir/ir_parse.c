@@ -31,7 +31,7 @@ bool parse_error(struct parser *p, const char *at, const char *format, ...)
 }
 
 /* Appends names as a list: "a, b or c". */
-static void put_choices(struct text *out, const char *const *names, size_t count)
+static void put_name_list(struct text *out, const char *const *names, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         text_puts(out, i == 0 ? "" : i + 1 == count ? " or " : ", ");
@@ -52,14 +52,14 @@ bool parse_unknown(struct parser *p, struct word word, const char *what, const c
     if (count == 0 || count > 16)
         return parse_error(p, word.at, "unknown %s '%s'", what, copy);
     struct text choices = {0};
-    put_choices(&choices, names, count);
+    put_name_list(&choices, names, count);
     parse_error(p, word.at, "unknown %s '%s': expected %s", what, copy, choices.data);
     text_release(&choices);
     return false;
 }
 
-bool parse_choice(struct parser *p, struct word word, const char *what, const char *const *names,
-                  size_t count, uint8_t *found)
+bool parse_name_in_table(struct parser *p, struct word word, const char *what,
+                         const char *const *names, size_t count, uint8_t *found)
 {
     for (size_t i = 0; i < count; i++)
         if (word_is(word, names[i])) {
@@ -81,7 +81,7 @@ struct word parse_word(struct parser *p)
     return cursor_next(&p->cursor);
 }
 
-bool parse_expect(struct parser *p, struct word *word, const char *what)
+bool parse_required_word(struct parser *p, struct word *word, const char *what)
 {
     *word = parse_word(p);
     if (word->size == 0)
@@ -98,7 +98,7 @@ static bool parse_line_end(struct parser *p)
     return true;
 }
 
-struct word word_cut(struct word *word, char c)
+struct word word_cut_at(struct word *word, char c)
 {
     const char *found = word->size ? memchr(word->at, c, word->size) : NULL;
     if (!found)
@@ -108,10 +108,10 @@ struct word word_cut(struct word *word, char c)
     return rest;
 }
 
-bool word_split(struct word *rest, char c, struct word *item)
+bool word_take_item(struct word *rest, char c, struct word *item)
 {
     *item = *rest;
-    *rest = word_cut(item, c);
+    *rest = word_cut_at(item, c);
     return item->at != NULL;
 }
 
@@ -134,7 +134,7 @@ bool parse_name(struct parser *p, const char *what, bool is_short, struct word *
 {
     if (word->size == 0)
         return parse_error(p, word->at, "expected the name of a %s", what);
-    if (!ir_name_ok(word->at, word->size))
+    if (!ir_is_valid_name(word->at, word->size))
         return parse_error(p, word->at,
                            "'%.*s' cannot name a %s: names are a letter or '_', then letters, "
                            "digits and any of _ . - / :",
@@ -146,7 +146,7 @@ bool parse_name(struct parser *p, const char *what, bool is_short, struct word *
 }
 
 /* True if the word is this attribute. Names of flags end in '!'. */
-static bool is_attribute(struct word key, const char *name)
+static bool word_is_attribute(struct word key, const char *name)
 {
     if (key.size == 0 || *key.at != *name)
         return false;
@@ -165,9 +165,9 @@ bool parse_attributes(struct parser *p, const char *what, const char *const *nam
         struct word key = parse_word(p);
         if (key.size == 0)
             break;
-        struct word rest = word_cut(&key, '=');
+        struct word rest = word_cut_at(&key, '=');
         size_t i = 0;
-        while (i < count && !is_attribute(key, names[i]))
+        while (i < count && !word_is_attribute(key, names[i]))
             i++;
         if (i == count) {
             snprintf(kind, sizeof kind, "attribute of a %s", what);
@@ -187,10 +187,10 @@ bool parse_attributes(struct parser *p, const char *what, const char *const *nam
     return true;
 }
 
-bool parse_row(struct parser *p, enum ir_table table, struct word word, const char *what,
-               uint16_t *row)
+bool parse_row_name(struct parser *p, enum ir_table table, struct word word, const char *what,
+                    uint16_t *row)
 {
-    uint32_t found = ir_find(p->ir, table, word.at, word.size);
+    uint32_t found = ir_find_by_name(p->ir, table, word.at, word.size);
     *row = (uint16_t)found;
     if (found != IR_NONE)
         return true;
@@ -204,14 +204,15 @@ bool parse_row(struct parser *p, enum ir_table table, struct word word, const ch
 bool parse_op_list(struct parser *p, struct word word, const char *what)
 {
     p->list_count = 0;
-    for (struct word item; word_split(&word, ',', &item);) {
+    for (struct word item; word_take_item(&word, ',', &item);) {
         int64_t op;
         if (!parse_number(p, item, what, 0, (int64_t)IR_NONE - 1, &op))
             return false;
         if (p->list_count == UINT16_MAX)
             return parse_error(p, item.at, "%s: more than %d ops", what, UINT16_MAX);
-        p->list = heap_grow(p->list, &p->list_capacity, p->list_count + 1, sizeof *p->list);
-        p->list[p->list_count++] = (op_id){(uint32_t)op};
+        p->op_list =
+            heap_grow(p->op_list, &p->list_capacity, p->list_count + 1, sizeof *p->op_list);
+        p->op_list[p->list_count++] = (op_id){(uint32_t)op};
     }
     return true;
 }
@@ -223,7 +224,7 @@ bool parse_dims(struct parser *p, struct word word, struct dims *dims)
         return parse_error(p, word.at, "expected a shape such as [4096,128], not '%.*s'",
                            quoted_length(word), word.at);
     struct word sizes = {word.at + 1, word.size - 2};
-    for (struct word item; word_split(&sizes, ',', &item);) {
+    for (struct word item; word_take_item(&sizes, ',', &item);) {
         if (dims->count == ARRAY_LEN(dims->size))
             return parse_error(p, item.at, "a shape has at most %d sizes",
                                (int)ARRAY_LEN(dims->size));
@@ -279,7 +280,7 @@ static bool parse_header(struct parser *p)
                            "'longhaul schedule %d', or %d if it has loops",
                            IR_TEXT_FLAT, IR_TEXT_LOOPS);
     struct word version;
-    if (!parse_expect(p, &version, "the version of the schedule format"))
+    if (!parse_required_word(p, &version, "the version of the schedule format"))
         return false;
     int64_t number;
     if (!parse_number(p, version, "the version of the schedule format", 0, INT64_MAX, &number))
@@ -293,10 +294,10 @@ static bool parse_header(struct parser *p)
     return parse_line_end(p);
 }
 
-static bool check_pending(struct parser *p)
+static bool check_pending_free_ops(struct parser *p)
 {
     for (size_t i = 0; i < p->pending_count; i++) {
-        const struct pending *at = &p->pending[i];
+        const struct pending_free_op *at = &p->pending[i];
         struct loc loc = {p->cursor.name, at->line, at->column};
         if (at->op >= p->ir->op.count) {
             diag_error(p->diag, loc, STATUS_BAD_INPUT,
@@ -329,7 +330,7 @@ static bool parse_all(struct parser *p)
     while (!p->has_loops && cursor_next_line(&p->cursor))
         if (!parse_statement(p))
             return false;
-    if (!check_pending(p))
+    if (!check_pending_free_ops(p))
         return false;
     if (p->ir->index) /* roles after the open one have no ops */
         for (uint32_t r = p->ir->index->open_role + 1; r < p->ir->role_count; r++)
@@ -345,7 +346,7 @@ enum status ir_parse(struct ir *ir, const char *name, const char *text, size_t s
     enum status status = parse_all(&p) ? STATUS_OK : STATUS_BAD_INPUT;
     arena_release(&p.scratch);
     free(p.pending);
-    free(p.list);
+    free(p.op_list);
     return status;
 }
 

@@ -17,7 +17,7 @@ struct word {
 };
 
 /* An op that a free set names; it is checked when all ops are known. */
-struct pending {
+struct pending_free_op {
     uint32_t line, column, op;
 };
 
@@ -28,12 +28,12 @@ struct parser {
     struct arena scratch; /* for explicit coordinate sets */
 
     bool has_mesh, has_tokens, has_arena; /* the statement was seen; each may occur once */
-    bool in_ops;                          /* an `ops` line was seen */
+    bool has_ops_line;                    /* an `ops` line was seen */
     bool has_loops;                       /* version 2 */
 
-    struct pending *pending;
+    struct pending_free_op *pending;
     size_t pending_count, pending_capacity;
-    op_id *list; /* the list of ops that is being read: waits or a free set */
+    op_id *op_list; /* the list of ops that is being read: waits or a free set */
     size_t list_count, list_capacity;
 };
 
@@ -65,14 +65,14 @@ bool parse_unknown(struct parser *p, struct word word, const char *what, const c
                    size_t count);
 
 /* Finds a word in a table of names, or reports it as unknown. */
-bool parse_choice(struct parser *p, struct word word, const char *what, const char *const *names,
-                  size_t count, uint8_t *found);
+bool parse_name_in_table(struct parser *p, struct word word, const char *what,
+                         const char *const *names, size_t count, uint8_t *found);
 
 /* Return the next word of the line; size 0 at its end. */
 struct word cursor_next(struct cursor *cursor);
 struct word parse_word(struct parser *p);
 /* Reads the next word. If there is none, the error is "expected WHAT". */
-bool parse_expect(struct parser *p, struct word *word, const char *what);
+bool parse_required_word(struct parser *p, struct word *word, const char *what);
 
 static inline bool word_is(struct word word, const char *text)
 {
@@ -82,9 +82,9 @@ static inline bool word_is(struct word word, const char *text)
 
 /* Cuts *word at the first `c`: *word becomes the part before it, and the part after it is returned. Without a `c`, `at`
  * of the returned word is NULL. */
-struct word word_cut(struct word *word, char c);
+struct word word_cut_at(struct word *word, char c);
 /* Moves the part before the first `c` from *rest to *item; returns false if *rest is empty (its `at` is NULL). */
-bool word_split(struct word *rest, char c, struct word *item);
+bool word_take_item(struct word *rest, char c, struct word *item);
 
 /* Parses a decimal in low..high; what: its name in messages, such as "layer". */
 bool parse_number(struct parser *p, struct word word, const char *what, int64_t low, int64_t high,
@@ -101,11 +101,11 @@ bool parse_attributes(struct parser *p, const char *what, const char *const *nam
                       uint32_t required, struct word *value);
 
 /* Finds a row by name, or reports it as unknown. */
-bool parse_row(struct parser *p, enum ir_table table, struct word word, const char *what,
-               uint16_t *row);
+bool parse_row_name(struct parser *p, enum ir_table table, struct word word, const char *what,
+                    uint16_t *row);
 /* Parses "cp,hp" as a bit mask of mesh axes. */
 bool parse_axis_mask(struct parser *p, struct word word, uint32_t *mask);
-/* Parses "12,14" into p->list; at most 65535 ids. */
+/* Parses "12,14" into p->op_list; at most 65535 ids. */
 bool parse_op_list(struct parser *p, struct word word, const char *what);
 /* Parses the sizes of dimensions, "[6144,4096]". */
 bool parse_dims(struct parser *p, struct word word, struct dims *dims);

@@ -12,7 +12,7 @@ static bool parse_axis(struct parser *p, struct word word, uint32_t *seen, uint8
     const char *names[MESH_AXES_MAX];
     for (uint32_t a = 0; a < p->ir->mesh.axis_count; a++)
         names[a] = p->ir->mesh.axis[a].name;
-    if (!parse_choice(p, word, "axis of the mesh", names, p->ir->mesh.axis_count, axis))
+    if (!parse_name_in_table(p, word, "axis of the mesh", names, p->ir->mesh.axis_count, axis))
         return false;
     if (*seen >> *axis & 1)
         return parse_error(p, word.at, "the axis '%s' is given twice", names[*axis]);
@@ -30,10 +30,10 @@ bool parse_mesh(struct parser *p)
         return parse_error(p, p->cursor.line_start,
                            "the mesh must come before groups, roles, tensors and ops");
     p->has_mesh = true;
-    if (!parse_expect(p, &word, "an axis such as cp=4"))
+    if (!parse_required_word(p, &word, "an axis such as cp=4"))
         return false;
     for (; word.size > 0; word = parse_word(p)) {
-        struct word size = word_cut(&word, '=');
+        struct word size = word_cut_at(&word, '=');
         if (!parse_name(p, "mesh axis", true, &word))
             return false;
         if (!size.at)
@@ -46,7 +46,7 @@ bool parse_mesh(struct parser *p)
         axis->name[word.size] = '\0';
         if (mesh_find_axis(mesh, axis->name) >= 0)
             return parse_error(p, word.at, "the axis '%s' is given twice", axis->name);
-        int64_t value, ranks = mesh_ranks(mesh);
+        int64_t value, ranks = mesh_rank_count(mesh);
         if (!parse_number(p, size, axis->name, 1, MESH_RANKS_MAX, &value))
             return false;
         if (ranks * value > MESH_RANKS_MAX)
@@ -72,7 +72,7 @@ static bool parse_numbers(struct parser *p, struct word list, const char *what, 
     *count = count_items(list, ',');
     int64_t *next = arena_array(&p->ir->arena, *count, sizeof *next);
     *number = next;
-    for (struct word item; word_split(&list, ',', &item);)
+    for (struct word item; word_take_item(&list, ',', &item);)
         if (!parse_number(p, item, what, low, high, next++))
             return false;
     return true;
@@ -83,10 +83,11 @@ static bool parse_lengths(struct parser *p, struct word list)
 {
     struct token_layout *layout = &p->ir->layout;
     uint32_t count = count_items(list, ',');
-    if (count != layout->chunks)
+    if (count != layout->chunk_count)
         return parse_error(p, list.at, "%" PRIu32 " lengths of %" PRIu32 " chunks", count,
-                           layout->chunks);
-    return parse_numbers(p, list, "a length of a chunk", 1, INT64_MAX, &layout->length, &count);
+                           layout->chunk_count);
+    return parse_numbers(p, list, "a length of a chunk", 1, INT64_MAX, &layout->chunk_length,
+                         &count);
 }
 
 bool parse_tokens(struct parser *p)
@@ -124,13 +125,13 @@ bool parse_tokens(struct parser *p)
     if (!value[SEQ].at)
         return parse_error(p, value[LAYOUT].at, "a layout needs seq=TOKENS");
     uint8_t kind = 0;
-    if (!parse_choice(p, value[LAYOUT], "layout", layout_names, LAYOUT_KIND_COUNT, &kind))
+    if (!parse_name_in_table(p, value[LAYOUT], "layout", layout_names, LAYOUT_KIND_COUNT, &kind))
         return false;
     p->ir->layout = (struct token_layout){.kind = kind,
                                           .cp = (uint32_t)number[CP],
                                           .hp = (uint32_t)number[HP],
-                                          .chunks = (uint32_t)number[CHUNKS],
-                                          .chunk = number[CHUNK],
+                                          .chunk_count = (uint32_t)number[CHUNKS],
+                                          .chunk_tokens = number[CHUNK],
                                           .tokens = number[SEQ]};
     if (value[LENGTHS].at && !parse_lengths(p, value[LENGTHS]))
         return false;
@@ -163,7 +164,7 @@ static bool parse_deal(struct parser *p, struct word rows, struct word owners,
         return parse_error(p, rows.at,
                            "the runs have %s tokens than the sequence, which has %" PRId64,
                            left > 0 ? "fewer" : "more", layout->tokens);
-    *deal = deal_make(&p->ir->arena, layout->cp, share, runs);
+    *deal = deal_make_from_shares(&p->ir->arena, layout->cp, share, runs);
     return true;
 }
 
@@ -225,14 +226,14 @@ bool parse_documents(struct parser *p)
             "at most %d sequences",
             SEQUENCES_MAX);
     if (!parse_numbers(p, value[LENGTHS], "tokens of a document", 1, INT64_MAX, &length,
-                       &list.count))
+                       &list.document_count))
         return false;
     if (value[OF].at && !parse_numbers(p, value[OF], "a sequence of the batch", 0,
                                        ir->global_batch - 1, &sequence, &sequences))
         return false;
-    int64_t *end = arena_array(&ir->arena, list.count, sizeof *end);
-    list.end = end;
-    for (uint32_t i = 0; i < list.count && sum <= ir->layout.tokens; i++)
+    int64_t *end = arena_array(&ir->arena, list.document_count, sizeof *end);
+    list.document_end = end;
+    for (uint32_t i = 0; i < list.document_count && sum <= ir->layout.tokens; i++)
         end[i] = sum = length[i] > ir->layout.tokens ? length[i] : sum + length[i];
     if (sum != ir->layout.tokens)
         return parse_error(p, value[LENGTHS].at,
@@ -254,17 +255,17 @@ bool parse_documents(struct parser *p)
     bool read = parse_tiles(p, value[TILES], false, &tile, &tiles) &&
                 parse_tiles(p, value[BACKWARD], true, &tile, &tiles);
     if (read && tiles > 0)
-        list.tiles = tile_plan_make(&ir->arena, list.deal, list.end, list.count, tile,
-                                    (uint32_t)tiles, window);
+        list.tiles = tile_plan_make(&ir->arena, list.deal, list.document_end, list.document_count,
+                                    tile, (uint32_t)tiles, window);
     free(tile);
     if (!read)
         return false;
-    if (ir->documents.sequences == 0)
+    if (ir->documents.sequence_count == 0)
         documents_init(&ir->documents, &ir->arena, (uint32_t)ir->global_batch);
-    uint32_t count = value[OF].at ? sequences : ir->documents.sequences;
+    uint32_t count = value[OF].at ? sequences : ir->documents.sequence_count;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t number = value[OF].at ? (uint32_t)sequence[i] : i;
-        if (documents_of(&ir->documents, number) != NULL)
+        if (documents_of_sequence(&ir->documents, number) != NULL)
             return parse_error(p, value[value[OF].at ? OF : LENGTHS].at,
                                "the documents of sequence %" PRIu32 " are given twice", number);
         documents_set_list(&ir->documents, &ir->arena, number, list);
@@ -272,7 +273,8 @@ bool parse_documents(struct parser *p)
     return true;
 }
 
-/* Reads the attributes of a routing line that may be left out, numbers from 0: "capacity", "pad", "positions", "spread". */
+/* Reads the attributes of a routing line that may be left out, numbers from 0: "capacity", "pad", "positions",
+ * "spread". */
 static bool parse_routing_rules(struct parser *p, const struct word *value, const char *const *keys,
                                 struct routing *to)
 {
@@ -289,14 +291,16 @@ static bool parse_routing_rules(struct parser *p, const struct word *value, cons
     return true;
 }
 
-static bool same_rules(const struct routing *a, const struct routing *b)
+static bool routing_rules_are_equal(const struct routing *a, const struct routing *b)
 {
-    return a->capacity.factor == b->capacity.factor && a->capacity.pad == b->capacity.pad &&
-           a->capacity.drop == b->capacity.drop && a->is_spread == b->is_spread;
+    return a->capacity.factor_millionths == b->capacity.factor_millionths &&
+           a->capacity.pads == b->capacity.pads &&
+           a->capacity.drop_policy == b->capacity.drop_policy && a->is_spread == b->is_spread;
 }
 
-/* Parses "routing experts=N copies=N layers=N [of=LAYER,...] [capacity=N [pad=1] [positions=1]] [spread=1] shares=N,...".
- */
+/* Parses "routing experts=N copies=N layers=N [of=LAYER,...] [capacity=N [pad=1] [positions=1]] [spread=1]
+ * shares=N,...".
+ * */
 bool parse_routing(struct parser *p)
 {
     enum { EXPERTS, COPIES, LAYERS, OF, SHARES, RULES, COUNT = RULES + 4, LAYERS_MAX = 65000 };
@@ -337,7 +341,7 @@ bool parse_routing(struct parser *p)
         r->capacity = rules.capacity;
         r->is_spread = rules.is_spread;
     }
-    if (!same_rules(r, &rules))
+    if (!routing_rules_are_equal(r, &rules))
         return parse_error(p, value[EXPERTS].at,
                            "all routing lines have the same capacity, pad, positions and spread");
     if (r->experts != number[EXPERTS] || r->copies != number[COPIES] || r->layers != number[LAYERS])
@@ -345,10 +349,10 @@ bool parse_routing(struct parser *p)
                            "all routing lines have the same experts, copies and layers");
     for (uint32_t i = 0; i < (value[OF].at ? layers : r->layers); i++) {
         const uint32_t number_of = value[OF].at ? (uint32_t)layer[i] : i;
-        if (r->list_of[number_of] != ROUTING_NONE)
+        if (r->list_of_layer[number_of] != ROUTING_NONE)
             return parse_error(p, value[value[OF].at ? OF : SHARES].at,
                                "the shares of layer %" PRIu32 " are given twice", number_of);
-        routing_set(r, &p->ir->arena, number_of, share);
+        routing_set_shares(r, &p->ir->arena, number_of, share);
     }
     return true;
 }
@@ -372,12 +376,12 @@ bool parse_arena(struct parser *p)
 }
 
 /* Parses the ascending coordinates of an axis, "0+3". */
-static bool parse_set(struct parser *p, struct word word, struct axis_set *set)
+static bool parse_axis_set(struct parser *p, struct word word, struct axis_set *set)
 {
     const struct mesh_axis *axis = &p->ir->mesh.axis[set->axis];
     uint32_t *coordinate = arena_array(&p->scratch, count_items(word, '+'), sizeof *coordinate);
-    set->set = coordinate;
-    for (struct word item; word_split(&word, '+', &item);) {
+    set->coordinates = coordinate;
+    for (struct word item; word_take_item(&word, '+', &item);) {
         int64_t value;
         if (!parse_number(p, item, axis->name, 0, (int64_t)axis->size - 1, &value))
             return false;
@@ -392,10 +396,10 @@ static bool parse_set(struct parser *p, struct word word, struct axis_set *set)
 static bool parse_axes(struct parser *p, struct word word, struct axis_set *axes, uint32_t *count)
 {
     uint32_t seen = 0;
-    for (struct word item; word_split(&word, ',', &item);) {
-        struct word set = word_cut(&item, ':');
+    for (struct word item; word_take_item(&word, ',', &item);) {
+        struct word set = word_cut_at(&item, ':');
         struct axis_set axis = {0};
-        if (!parse_axis(p, item, &seen, &axis.axis) || (set.at && !parse_set(p, set, &axis)))
+        if (!parse_axis(p, item, &seen, &axis.axis) || (set.at && !parse_axis_set(p, set, &axis)))
             return false;
         axes[(*count)++] = axis;
     }
@@ -406,7 +410,7 @@ bool parse_axis_mask(struct parser *p, struct word word, uint32_t *mask)
 {
     uint8_t axis;
     *mask = 0;
-    for (struct word item; word_split(&word, ',', &item);)
+    for (struct word item; word_take_item(&word, ',', &item);)
         if (!parse_axis(p, item, mask, &axis))
             return false;
     return true;
@@ -426,7 +430,7 @@ static bool parse_ranks(struct parser *p, const char *what, enum ir_table table,
     struct word value, word = parse_word(p);
     if (!parse_name(p, what, true, &word))
         return false;
-    if (ir_find(p->ir, table, word.at, word.size) != IR_NONE)
+    if (ir_find_by_name(p->ir, table, word.at, word.size) != IR_NONE)
         return parse_error(p, word.at, "a second %s named '%.*s'", what, (int)word.size, word.at);
     memcpy(name, word.at, word.size);
     if (!parse_attributes(p, what, keys, 1, 0, &value) ||
@@ -443,7 +447,7 @@ bool parse_group(struct parser *p)
 
 bool parse_role(struct parser *p)
 {
-    if (p->ir->buffer.count > 0 || p->ir->op.count > 0 || p->in_ops)
+    if (p->ir->buffer.count > 0 || p->ir->op.count > 0 || p->has_ops_line)
         return parse_error(p, p->cursor.line_start, "roles must come before buffers and ops");
     if (!parse_ranks(p, "role", IR_ROLE, p->ir->role_count, ir_add_role))
         return false;
@@ -458,15 +462,15 @@ bool parse_stream(struct parser *p)
     uint8_t class = 0;
     struct word word = parse_word(p), class_word;
     if (!parse_name(p, "stream", true, &word) ||
-        !parse_expect(p, &class_word, "the class of the stream"))
+        !parse_required_word(p, &class_word, "the class of the stream"))
         return false;
-    if (ir_find(p->ir, IR_STREAM, word.at, word.size) != IR_NONE)
+    if (ir_find_by_name(p->ir, IR_STREAM, word.at, word.size) != IR_NONE)
         return parse_error(p, word.at, "a second stream named '%.*s'", (int)word.size, word.at);
     if (p->ir->stream_count == IR_STREAMS_MAX)
         return parse_error(p, word.at, "more than %d streams", IR_STREAMS_MAX);
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         names[i] = stream_class_name((enum stream_class)i);
-    if (!parse_choice(p, class_word, "class of stream", names, ARRAY_LEN(names), &class))
+    if (!parse_name_in_table(p, class_word, "class of stream", names, ARRAY_LEN(names), &class))
         return false;
     memcpy(name, word.at, word.size);
     ir_add_stream(p->ir, name, (enum stream_class) class);
@@ -478,13 +482,13 @@ bool parse_ops(struct parser *p)
     struct ir *ir = p->ir;
     struct word word;
     uint16_t role;
-    if (!parse_expect(p, &word, "the name of a role"))
+    if (!parse_required_word(p, &word, "the name of a role"))
         return false;
-    if (!p->in_ops && ir->op.count > 0)
+    if (!p->has_ops_line && ir->op.count > 0)
         return parse_error(p, word.at, "ops before the first 'ops' line have no role");
-    if (!parse_row(p, IR_ROLE, word, "role", &role))
+    if (!parse_row_name(p, IR_ROLE, word, "role", &role))
         return false;
-    uint32_t next = p->in_ops ? ir->index->open_role + 1 : 0;
+    uint32_t next = p->has_ops_line ? ir->index->open_role + 1 : 0;
     if (role < next)
         return parse_error(p, word.at,
                            "the ops of role '%s' must come once, in the order of the role lines",
@@ -492,6 +496,6 @@ bool parse_ops(struct parser *p)
     for (uint32_t r = next; r <= role; r++)
         ir->role[r].op_begin = ir->op.count;
     ir->index->open_role = role;
-    p->in_ops = true;
+    p->has_ops_line = true;
     return true;
 }

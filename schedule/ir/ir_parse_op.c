@@ -19,16 +19,16 @@ struct op_line {
     struct op_desc desc;
     const struct work_kind_info *info;
     uint32_t id;
-    const char *start; /* start of the op's id */
-    uint32_t keys;     /* bit mask of the parameters, then of the labels, that were given */
-    uint32_t clauses;  /* bit mask of the clauses that were given */
+    const char *start;      /* start of the op's id */
+    uint32_t given_keys;    /* bit mask of the parameters, then of the labels, that were given */
+    uint32_t given_clauses; /* bit mask of the clauses that were given */
     struct view read[OPERANDS_MAX], write[OPERANDS_MAX];
 };
 
 static bool parse_kind(struct parser *p, struct op_line *line)
 {
     struct word word;
-    if (!parse_expect(p, &word, "a kind of work"))
+    if (!parse_required_word(p, &word, "a kind of work"))
         return false;
     enum work_kind kind;
     if (work_kind_find(word.at, word.size, &kind)) {
@@ -46,7 +46,8 @@ static bool parse_op_stream(struct parser *p, struct op_line *line)
 {
     struct word word;
     uint16_t found;
-    if (!parse_expect(p, &word, "a stream") || !parse_row(p, IR_STREAM, word, "stream", &found))
+    if (!parse_required_word(p, &word, "a stream") ||
+        !parse_row_name(p, IR_STREAM, word, "stream", &found))
         return false;
     enum stream_class class = (enum stream_class)p->ir->stream[found].stream_class;
     if (!work_may_run_on((enum work_kind)line->desc.work.kind, class))
@@ -64,7 +65,7 @@ static bool parse_param(struct parser *p, struct op_line *line, uint32_t i, stru
     int64_t *target = &line->desc.work.p[i];
     if (param->is_group) {
         uint16_t group;
-        if (!parse_row(p, IR_GROUP, value, "group", &group))
+        if (!parse_row_name(p, IR_GROUP, value, "group", &group))
             return false;
         *target = group + param->optional;
         return true;
@@ -76,23 +77,24 @@ static bool parse_param(struct parser *p, struct op_line *line, uint32_t i, stru
                                               : 1,
                             INT64_MAX, target);
     uint8_t choice = 0;
-    if (!parse_choice(p, value, param->name, param->value_names, param->value_count, &choice))
+    if (!parse_name_in_table(p, value, param->name, param->value_names, param->value_count,
+                             &choice))
         return false;
     *target = choice;
     return true;
 }
 
-static bool parse_tag(struct parser *p, struct op_line *line, int tag, struct word value)
+static bool parse_label(struct parser *p, struct op_line *line, int tag, struct word value)
 {
     struct op_tags *tags = &line->desc.tags;
     uint16_t *label[TAGS] = {[LAYER] = &tags->layer,
                              [CHUNK] = &tags->chunk,
                              [STEP] = &tags->step,
-                             [MICRO] = &tags->micro};
+                             [MICRO] = &tags->micro_batch};
     if (tag == PHASE)
-        return parse_choice(p, value, "phase", phase_names, PHASE_COUNT, &tags->phase);
+        return parse_name_in_table(p, value, "phase", phase_names, PHASE_COUNT, &tags->phase);
     if (tag == REGION)
-        return parse_choice(p, value, "region", region_names, REGION_COUNT, &tags->region);
+        return parse_name_in_table(p, value, "region", region_names, REGION_COUNT, &tags->region);
     int64_t number;
     if (!parse_number(p, value, tag_names[tag], 0, IR_NONE16 - 1, &number))
         return false;
@@ -110,11 +112,11 @@ static bool parse_key(struct parser *p, struct op_line *line, struct word key, s
     while (i >= params && i < params + TAGS && !word_is(key, tag_names[i - params]))
         i++;
     if (i < params + TAGS) {
-        if (line->keys >> i & 1)
+        if (line->given_keys >> i & 1)
             return parse_error(p, key.at, "'%.*s' is given twice", (int)key.size, key.at);
-        line->keys |= 1u << i;
+        line->given_keys |= 1u << i;
         return i < params ? parse_param(p, line, i, value)
-                          : parse_tag(p, line, (int)(i - params), value);
+                          : parse_label(p, line, (int)(i - params), value);
     }
     const char *names[WORK_PARAMS_MAX + TAGS];
     char what[64];
@@ -129,23 +131,23 @@ static bool parse_key(struct parser *p, struct op_line *line, struct word key, s
 static bool parse_guard(struct parser *p, struct op_line *line)
 {
     struct word word;
-    if (!parse_expect(p, &word, "a guard such as cp>=3"))
+    if (!parse_required_word(p, &word, "a guard such as cp>=3"))
         return false;
     size_t name_size = 0, sign_size = 0;
     while (name_size < word.size && !memchr("<>=!", word.at[name_size], 4))
         name_size++;
     struct word rest = {word.at + name_size, word.size - name_size};
     struct guard guard = {0};
-    for (; guard.test_kind < GUARD_TEST_COUNT; guard.test_kind++) {
-        sign_size = strlen(guard_signs[guard.test_kind]);
-        if (rest.size >= sign_size && memcmp(rest.at, guard_signs[guard.test_kind], sign_size) == 0)
+    for (; guard.test < GUARD_TEST_COUNT; guard.test++) {
+        sign_size = strlen(guard_signs[guard.test]);
+        if (rest.size >= sign_size && memcmp(rest.at, guard_signs[guard.test], sign_size) == 0)
             break;
     }
-    if (guard.test_kind == GUARD_TEST_COUNT)
+    if (guard.test == GUARD_TEST_COUNT)
         return parse_error(p, rest.at, "a guard is GROUP<N, GROUP>=N or GROUP==N");
     struct word number = {rest.at + sign_size, rest.size - sign_size};
     int64_t value;
-    if (!parse_row(p, IR_GROUP, (struct word){word.at, name_size}, "group", &guard.group) ||
+    if (!parse_row_name(p, IR_GROUP, (struct word){word.at, name_size}, "group", &guard.group) ||
         !parse_number(p, number, "guard", 0, UINT32_MAX, &value))
         return false;
     guard.value = (uint32_t)value;
@@ -158,7 +160,7 @@ static bool parse_guard(struct parser *p, struct op_line *line)
 static bool parse_waits(struct parser *p, struct op_line *line)
 {
     struct word word;
-    if (!parse_expect(p, &word, "op ids such as 12,14") || !parse_op_list(p, word, "waits"))
+    if (!parse_required_word(p, &word, "op ids such as 12,14") || !parse_op_list(p, word, "waits"))
         return false;
     if ((uint64_t)p->ir->wait_count + p->list_count >= IR_NONE)
         return parse_error(p, word.at, "more than %" PRIu32 " waits", IR_NONE - 1);
@@ -166,7 +168,7 @@ static bool parse_waits(struct parser *p, struct op_line *line)
     return true;
 }
 
-static bool unknown_buffer(struct parser *p, struct word name)
+static bool refuse_unknown_buffer(struct parser *p, struct word name)
 {
     enum { LOOKED_AT = 10000 };
     const struct ir *ir = p->ir;
@@ -185,15 +187,15 @@ static bool unknown_buffer(struct parser *p, struct word name)
 /* Parses a buffer or a range of its elements, "kv1" or "kv1[0:4096]"; either end of the range may be left out. */
 static bool parse_view(struct parser *p, struct word word, struct view *view)
 {
-    struct word name = word, range = word_cut(&name, '[');
+    struct word name = word, range = word_cut_at(&name, '[');
     buffer_id buffer = ir_find_buffer(p->ir, name.at, name.size);
     if (buffer.i == IR_NONE)
-        return unknown_buffer(p, name);
+        return refuse_unknown_buffer(p, name);
     if (p->ir->buffer.role[buffer.i] != p->ir->index->open_role)
         return parse_error(p, name.at, "buffer '%.*s' is of role '%s', this op of role '%s'",
                            (int)name.size, name.at, p->ir->role[p->ir->buffer.role[buffer.i]].name,
                            p->ir->role[p->ir->index->open_role].name);
-    *view = ir_whole(p->ir, buffer);
+    *view = ir_whole_view(p->ir, buffer);
     if (!range.at)
         return true;
     struct word end = range.size > 0 && range.at[range.size - 1] == ']'
@@ -201,7 +203,7 @@ static bool parse_view(struct parser *p, struct word word, struct view *view)
                           : (struct word){0};
     struct word begin = end;
     if (end.at)
-        end = word_cut(&begin, ':');
+        end = word_cut_at(&begin, ':');
     if (!end.at)
         return parse_error(p, range.at - 1, "expected a range such as [0:4096]");
     int64_t elements = (int64_t)view->count, from = 0, to = elements;
@@ -244,15 +246,15 @@ static bool parse_operands(struct parser *p, struct op_line *line, bool write)
 /* Parses one clause of an op line after the stream. */
 static bool parse_clause(struct parser *p, struct op_line *line, struct word word)
 {
-    struct word key = word, value = word_cut(&key, '=');
+    struct word key = word, value = word_cut_at(&key, '=');
     if (value.at)
         return parse_key(p, line, key, value);
     uint8_t clause;
-    if (!parse_choice(p, word, "clause of an op", clause_names, CLAUSE_COUNT, &clause))
+    if (!parse_name_in_table(p, word, "clause of an op", clause_names, CLAUSE_COUNT, &clause))
         return false;
-    if (line->clauses >> clause & 1)
+    if (line->given_clauses >> clause & 1)
         return parse_error(p, word.at, "'%s' is given twice", clause_names[clause]);
-    line->clauses |= 1u << clause;
+    line->given_clauses |= 1u << clause;
     switch ((enum clause)clause) {
     case CLAUSE_READS:
         return parse_operands(p, line, false);
@@ -270,7 +272,7 @@ static bool check_line(struct parser *p, const struct op_line *line)
 {
     const struct work_kind_info *info = line->info;
     for (uint32_t i = 0; i < info->param_count; i++)
-        if (!info->param[i].optional && !(line->keys >> i & 1))
+        if (!info->param[i].optional && !(line->given_keys >> i & 1))
             return parse_error(p, p->cursor.at, "op %" PRIu32 ": %s needs %s=", line->id,
                                info->name, info->param[i].name);
     bool few_reads = line->desc.read_count < info->reads_min;
@@ -291,14 +293,14 @@ bool parse_op(struct parser *p)
                                     .tags = {.layer = IR_NONE16,
                                              .chunk = IR_NONE16,
                                              .step = IR_NONE16,
-                                             .micro = IR_NONE16}}};
+                                             .micro_batch = IR_NONE16}}};
     struct ir *ir = p->ir;
     struct word word;
     int64_t id;
-    if (!parse_expect(p, &word, "the id of the op"))
+    if (!parse_required_word(p, &word, "the id of the op"))
         return false;
     line.start = word.at;
-    if (ir->role_count > 0 && !p->in_ops && ir->op.count == 0)
+    if (ir->role_count > 0 && !p->has_ops_line && ir->op.count == 0)
         return parse_error(p, word.at, "where there are roles, an 'ops ROLE' line must come first");
     if (!parse_number(p, word, "the id of the op", 0, (int64_t)IR_NONE - 1, &id))
         return false;
@@ -310,7 +312,7 @@ bool parse_op(struct parser *p)
     line.id = (uint32_t)id;
     if (ir->role_count == 0) {
         ir_add_role(ir, "all", NULL, 0);
-        p->in_ops = true;
+        p->has_ops_line = true;
     }
     if (!parse_kind(p, &line) || !parse_op_stream(p, &line))
         return false;
@@ -321,7 +323,7 @@ bool parse_op(struct parser *p)
         return false;
     line.desc.read = line.read;
     line.desc.write = line.write;
-    line.desc.wait = p->list;
+    line.desc.wait = p->op_list;
     ir_add_op(ir, &line.desc);
     return true;
 }

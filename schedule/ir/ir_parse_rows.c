@@ -5,14 +5,14 @@
 #include <string.h>
 
 /* Returns a NUL-terminated copy that lives as long as the parser. */
-static const char *copy(struct parser *p, struct word word)
+static const char *copy_word(struct parser *p, struct word word)
 {
     return arena_text(&p->scratch, word.at, word.size);
 }
 
-static bool no_row_above(struct parser *p, const char *what, struct word word)
+static bool refuse_if_no_row(struct parser *p, const char *what, struct word word)
 {
-    return parse_error(p, word.at, "there is no %s '%s' above this line", what, copy(p, word));
+    return parse_error(p, word.at, "there is no %s '%s' above this line", what, copy_word(p, word));
 }
 
 bool parse_tensor(struct parser *p)
@@ -21,23 +21,24 @@ bool parse_tensor(struct parser *p)
     static const char *const keys[COUNT] = {"cut_rows", "cut_cols", "from", "padded"};
     struct word name = parse_word(p), shape, value[COUNT];
     struct dims dims = {0};
-    if (!parse_name(p, "tensor", false, &name) || !parse_expect(p, &shape, "a shape [ROWS,COLS]") ||
-        !parse_dims(p, shape, &dims))
+    if (!parse_name(p, "tensor", false, &name) ||
+        !parse_required_word(p, &shape, "a shape [ROWS,COLS]") || !parse_dims(p, shape, &dims))
         return false;
     if (dims.count != 2)
         return parse_error(p, shape.at, "a tensor has two sizes: a vector is [N,1]");
-    if (ir_find(p->ir, IR_TENSOR, name.at, name.size) != IR_NONE)
-        return parse_error(p, name.at, "a second tensor named '%s'", copy(p, name));
+    if (ir_find_by_name(p->ir, IR_TENSOR, name.at, name.size) != IR_NONE)
+        return parse_error(p, name.at, "a second tensor named '%s'", copy_word(p, name));
     if (!parse_attributes(p, "tensor", keys, COUNT, 0, value))
         return false;
-    struct tensor tensor = {.name = copy(p, name), .rows = dims.size[0], .cols = dims.size[1]};
+    struct tensor tensor = {.name = copy_word(p, name), .rows = dims.size[0], .cols = dims.size[1]};
     for (int i = ROWS; i <= COLS; i++)
         if (value[i].at && !parse_axis_mask(p, value[i], &tensor.slice_axes[i]))
             return false;
-    if (value[FROM].at && !parse_number(p, value[FROM], "from", 0, IR_ELEMENTS_MAX, &tensor.first))
+    if (value[FROM].at &&
+        !parse_number(p, value[FROM], "from", 0, IR_ELEMENTS_MAX, &tensor.first_row))
         return false;
-    if (value[PADDED].at &&
-        !parse_number(p, value[PADDED], "padded", tensor.rows, IR_ELEMENTS_MAX, &tensor.padded))
+    if (value[PADDED].at && !parse_number(p, value[PADDED], "padded", tensor.rows, IR_ELEMENTS_MAX,
+                                          &tensor.padded_rows))
         return false;
     ir_add_tensor(p->ir, tensor);
     return true;
@@ -51,18 +52,18 @@ bool parse_bundle(struct parser *p)
     if (!parse_name(p, "bundle", false, &name) ||
         !parse_attributes(p, "bundle", keys, COUNT, (1u << COUNT) - 1, value))
         return false;
-    if (ir_find(p->ir, IR_BUNDLE, name.at, name.size) != IR_NONE)
-        return parse_error(p, name.at, "a second bundle named '%s'", copy(p, name));
+    if (ir_find_by_name(p->ir, IR_BUNDLE, name.at, name.size) != IR_NONE)
+        return parse_error(p, name.at, "a second bundle named '%s'", copy_word(p, name));
     if (p->ir->bundle_count == IR_NONE16 - 1)
         return parse_error(p, name.at, "more than %d bundles", IR_NONE16 - 1);
-    uint32_t first = ir_find(p->ir, IR_TENSOR, value[FIRST].at, value[FIRST].size);
+    uint32_t first = ir_find_by_name(p->ir, IR_TENSOR, value[FIRST].at, value[FIRST].size);
     if (first == IR_NONE)
-        return no_row_above(p, "tensor", value[FIRST]);
+        return refuse_if_no_row(p, "tensor", value[FIRST]);
     int64_t count, elements;
     if (!parse_number(p, value[TENSORS], "count", 1, p->ir->tensor_count - first, &count) ||
         !parse_number(p, value[ELEMENTS], "elements", 1, IR_ELEMENTS_MAX, &elements))
         return false;
-    ir_add_bundle(p->ir, (struct bundle){.name = copy(p, name),
+    ir_add_bundle(p->ir, (struct bundle){.name = copy_word(p, name),
                                          .tensor_begin = first,
                                          .tensor_count = (uint32_t)count,
                                          .elements = (uint64_t)elements});
@@ -89,19 +90,20 @@ static const char *const buffer_keys[BUFFER_KEYS] = {
     "partial", "persistent!", "part!", "at",     "free",
 };
 
-static bool has_bundle(enum binding_kind kind)
+static bool binding_has_bundle(enum binding_kind kind)
 {
     return kind >= BINDING_PARAM && kind <= BINDING_MOMENT2;
 }
 
-static bool has_tokens(enum binding_kind kind)
+static bool binding_has_tokens(enum binding_kind kind)
 {
     return kind >= BINDING_TOKENS && kind <= BINDING_POSITIONS;
 }
 
 static bool parse_binding(struct parser *p, const struct word *value, uint16_t *id)
 {
-    struct binding binding = {.bundle = IR_NONE16, .shard = IR_NONE16, .gathered = IR_NONE16};
+    struct binding binding = {
+        .bundle = IR_NONE16, .shard_group = IR_NONE16, .gathered_group = IR_NONE16};
     if (!value[BIND].at) {
         for (int i = BUNDLE; i <= PARTIAL; i++)
             if (value[i].at)
@@ -109,31 +111,33 @@ static bool parse_binding(struct parser *p, const struct word *value, uint16_t *
                                    buffer_keys[i]);
         return true;
     }
-    if (!parse_choice(p, value[BIND], "binding", binding_names + BINDING_PARAM,
-                      BINDING_KIND_COUNT - BINDING_PARAM, &binding.kind))
+    if (!parse_name_in_table(p, value[BIND], "binding", binding_names + BINDING_PARAM,
+                             BINDING_KIND_COUNT - BINDING_PARAM, &binding.kind))
         return false;
     enum binding_kind kind = (enum binding_kind)(binding.kind += BINDING_PARAM);
-    if (has_bundle(kind) != !!value[BUNDLE].at)
+    if (binding_has_bundle(kind) != !!value[BUNDLE].at)
         return parse_error(p, value[BIND].at,
-                           has_bundle(kind) ? "a buffer bound to %s needs bundle="
-                                            : "a buffer bound to %s has no bundle",
+                           binding_has_bundle(kind) ? "a buffer bound to %s needs bundle="
+                                                    : "a buffer bound to %s has no bundle",
                            binding_names[kind]);
-    if (value[SHARD].at && !has_bundle(kind))
+    if (value[SHARD].at && !binding_has_bundle(kind))
         return parse_error(p, value[SHARD].at, "only buffers of a bundle have a shard");
-    if (value[GATHERED].at && !has_tokens(kind))
+    if (value[GATHERED].at && !binding_has_tokens(kind))
         return parse_error(p, value[GATHERED].at,
                            "only tokens, labels and positions can be gathered");
     if (value[BUNDLE].at) {
-        uint32_t bundle = ir_find(p->ir, IR_BUNDLE, value[BUNDLE].at, value[BUNDLE].size);
+        uint32_t bundle = ir_find_by_name(p->ir, IR_BUNDLE, value[BUNDLE].at, value[BUNDLE].size);
         if (bundle == IR_NONE)
-            return no_row_above(p, "bundle", value[BUNDLE]);
+            return refuse_if_no_row(p, "bundle", value[BUNDLE]);
         binding.bundle = (uint16_t)bundle;
     }
-    if (value[SHARD].at && !parse_row(p, IR_GROUP, value[SHARD], "group", &binding.shard))
+    if (value[SHARD].at &&
+        !parse_row_name(p, IR_GROUP, value[SHARD], "group", &binding.shard_group))
         return false;
-    if (value[GATHERED].at && !parse_row(p, IR_GROUP, value[GATHERED], "group", &binding.gathered))
+    if (value[GATHERED].at &&
+        !parse_row_name(p, IR_GROUP, value[GATHERED], "group", &binding.gathered_group))
         return false;
-    if (value[PARTIAL].at && !parse_axis_mask(p, value[PARTIAL], &binding.partial))
+    if (value[PARTIAL].at && !parse_axis_mask(p, value[PARTIAL], &binding.partial_axes))
         return false;
     if (p->ir->binding_count == IR_NONE16 - 1)
         return parse_error(p, value[BIND].at, "more than %d different bindings", IR_NONE16 - 1);
@@ -147,9 +151,9 @@ static bool parse_buffer_role(struct parser *p, struct word word, const char *na
         return parse_error(p, name, "where there are several roles, a buffer needs role=");
     if (!word.at)
         return true;
-    uint32_t found = ir_find(p->ir, IR_ROLE, word.at, word.size);
+    uint32_t found = ir_find_by_name(p->ir, IR_ROLE, word.at, word.size);
     if (found == IR_NONE)
-        return no_row_above(p, "role", word);
+        return refuse_if_no_row(p, "role", word);
     *role = (uint16_t)found;
     return true;
 }
@@ -164,14 +168,14 @@ static bool parse_free(struct parser *p, struct word word, buffer_id buffer)
         return parse_error(p, word.at, "more than %" PRIu32 " ops in all free sets", IR_NONE - 1);
     uint32_t largest = 0;
     for (size_t i = 0; i < p->list_count; i++)
-        largest = p->list[i].i > largest ? p->list[i].i : largest;
+        largest = p->op_list[i].i > largest ? p->op_list[i].i : largest;
     if (largest >= ir->op.count) {
         p->pending =
             heap_grow(p->pending, &p->pending_capacity, p->pending_count + 1, sizeof *p->pending);
-        p->pending[p->pending_count++] = (struct pending){
+        p->pending[p->pending_count++] = (struct pending_free_op){
             p->cursor.line, (uint32_t)(word.at - p->cursor.line_start) + 1, largest};
     }
-    ir_set_free(ir, buffer, p->list, (uint16_t)p->list_count);
+    ir_set_free_set(ir, buffer, p->op_list, (uint16_t)p->list_count);
     return true;
 }
 
@@ -180,8 +184,8 @@ static bool parse_column(struct parser *p, const char *what, const char *const *
                          uint8_t *found)
 {
     struct word word;
-    return parse_expect(p, &word, what) &&
-           parse_choice(p, word, what + strlen("a "), names, count, found);
+    return parse_required_word(p, &word, what) &&
+           parse_name_in_table(p, word, what + strlen("a "), names, count, found);
 }
 
 /* Parses what every buffer has: "buffer NAME MEMORY DTYPE [SHAPE] CATEGORY". */
@@ -197,7 +201,7 @@ static bool parse_buffer_columns(struct parser *p, struct word *name, struct buf
             return parse_error(p, name->at, "'%s' cannot name a buffer: ops have that word",
                                clause_names[i]);
     if (ir_find_buffer(p->ir, name->at, name->size).i != IR_NONE)
-        return parse_error(p, name->at, "a second buffer named '%s'", copy(p, *name));
+        return parse_error(p, name->at, "a second buffer named '%s'", copy_word(p, *name));
     if (p->ir->buffer.count >= IR_RANGE - 1)
         return parse_error(p, name->at, "more than %" PRIu32 " buffers", IR_RANGE - 1);
 
@@ -205,7 +209,7 @@ static bool parse_buffer_columns(struct parser *p, struct word *name, struct buf
         dtypes[i] = dtype_name((enum dtype)i);
     return parse_column(p, "a memory", memory_names, MEMORY_COUNT, &desc->memory) &&
            parse_column(p, "a dtype", dtypes, DTYPE_COUNT, &desc->dtype) &&
-           parse_expect(p, &word, "a shape") && parse_dims(p, word, &desc->dims) &&
+           parse_required_word(p, &word, "a shape") && parse_dims(p, word, &desc->dims) &&
            parse_column(p, "a category", category_names, CATEGORY_COUNT, &desc->category);
 }
 

@@ -34,13 +34,13 @@ static void put_ranks(struct text *out, const struct mesh *mesh, const char *key
     for (uint32_t i = 0; i < count; i++) {
         put_name(out, i == 0 ? " axes=" : ",", mesh->axis[set[i].axis].name);
         for (uint32_t k = 0; k < set[i].count; k++)
-            put_key_value(out, k == 0 ? ":" : "+", set[i].set[k]);
+            put_key_value(out, k == 0 ? ":" : "+", set[i].coordinates[k]);
     }
     text_putc(out, '\n');
 }
 
 /* Appends the axes of a bit mask, in mesh order; appends nothing if the mask is empty. */
-static void put_mask(struct text *out, const char *key, const struct mesh *mesh, uint32_t mask)
+static void put_axis_mask(struct text *out, const char *key, const struct mesh *mesh, uint32_t mask)
 {
     for (uint32_t a = 0; a < mesh->axis_count; a++)
         if (mask >> a & 1) {
@@ -66,11 +66,11 @@ static void put_tokens(struct text *out, const struct ir *ir)
         put_name(out, " layout=", layout_names[layout->kind]);
         put_key_value(out, " cp=", layout->cp);
         put_key_value(out, " hp=", layout->hp);
-        put_key_value(out, " chunks=", layout->chunks);
-        if (layout->chunk > 0)
-            put_key_value(out, " chunk=", (uint64_t)layout->chunk);
-        for (uint32_t i = 0; layout->length != NULL && i < layout->chunks; i++)
-            put_key_value(out, i == 0 ? " lengths=" : ",", (uint64_t)layout->length[i]);
+        put_key_value(out, " chunks=", layout->chunk_count);
+        if (layout->chunk_tokens > 0)
+            put_key_value(out, " chunk=", (uint64_t)layout->chunk_tokens);
+        for (uint32_t i = 0; layout->chunk_length != NULL && i < layout->chunk_count; i++)
+            put_key_value(out, i == 0 ? " lengths=" : ",", (uint64_t)layout->chunk_length[i]);
         put_key_value(out, " seq=", (uint64_t)layout->tokens);
     }
     if (ir->global_batch)
@@ -96,10 +96,11 @@ static void put_tiles(struct text *out, const char *key, const struct tile_plan 
                       bool backward)
 {
     const char *before = key;
-    for (uint32_t i = 0; i < plan->tiles; i++) {
+    for (uint32_t i = 0; i < plan->tile_count; i++) {
         const struct core_tile *t = &plan->tile[i];
-        const int64_t number[] = {t->q, t->rows, t->k, t->keys, t->rank, t->round};
-        for (size_t k = 0; k < ARRAY_LEN(number) && t->backward == backward; k++) {
+        const int64_t number[] = {t->first_query, t->query_count, t->first_key,
+                                  t->key_count,   t->rank,        t->round};
+        for (size_t k = 0; k < ARRAY_LEN(number) && t->is_of_backward == backward; k++) {
             put_key_value(out, before, (uint64_t)number[k]);
             before = ",";
         }
@@ -113,14 +114,14 @@ static void put_documents(struct text *out, const struct ir *ir)
     for (uint32_t l = 0; l < d->list_count; l++) {
         uint32_t users = 0;
         text_puts(out, "documents");
-        for (uint32_t s = 0; s < d->sequences; s++)
-            users += d->list_of[s] == l;
-        for (uint32_t s = 0, n = 0; s < d->sequences && users < d->sequences; s++)
-            if (d->list_of[s] == l)
+        for (uint32_t s = 0; s < d->sequence_count; s++)
+            users += d->list_of_sequence[s] == l;
+        for (uint32_t s = 0, n = 0; s < d->sequence_count && users < d->sequence_count; s++)
+            if (d->list_of_sequence[s] == l)
                 put_key_value(out, n++ == 0 ? " of=" : ",", s);
-        for (uint32_t i = 0; i < d->list[l].count; i++)
+        for (uint32_t i = 0; i < d->list[l].document_count; i++)
             put_key_value(out, i == 0 ? " lengths=" : ",",
-                          (uint64_t)(d->list[l].end[i] - document_begin(&d->list[l], i)));
+                          (uint64_t)(d->list[l].document_end[i] - document_begin(&d->list[l], i)));
         if (d->list[l].deal != NULL)
             put_deal(out, d->list[l].deal);
         if (d->list[l].tiles != NULL) {
@@ -144,15 +145,15 @@ static void put_routing(struct text *out, const struct ir *ir)
         put_key_value(out, " copies=", r->copies);
         put_key_value(out, " layers=", r->layers);
         for (uint32_t l = 0; l < r->layers && r->list_count > 1; l++)
-            if (r->list_of[l] == list)
+            if (r->list_of_layer[l] == list)
                 put_key_value(out, n++ == 0 ? " of=" : ",", l);
-        if (r->capacity.factor > 0)
-            put_key_value(out, " capacity=", (uint64_t)r->capacity.factor);
-        text_puts(out, r->capacity.pad ? " pad=1" : "");
-        text_puts(out, r->capacity.drop == TOKEN_DROP_POSITION ? " positions=1" : "");
+        if (r->capacity.factor_millionths > 0)
+            put_key_value(out, " capacity=", (uint64_t)r->capacity.factor_millionths);
+        text_puts(out, r->capacity.pads ? " pad=1" : "");
+        text_puts(out, r->capacity.drop_policy == TOKEN_DROP_POSITION ? " positions=1" : "");
         text_puts(out, r->is_spread ? " spread=1" : "");
         for (uint32_t e = 0; e < r->experts; e++)
-            put_key_value(out, e == 0 ? " shares=" : ",", (uint64_t)r->share[list][e]);
+            put_key_value(out, e == 0 ? " shares=" : ",", (uint64_t)r->shares_of_list[list][e]);
         text_putc(out, '\n');
     }
 }
@@ -176,7 +177,7 @@ static bool has_default_role(const struct ir *ir)
                                    strcmp(ir->role[0].name, "all") == 0);
 }
 
-static void put_head(struct text *out, const struct ir *ir, int version)
+static void put_head_lines(struct text *out, const struct ir *ir, int version)
 {
     text_printf(out, "longhaul schedule %d\n", version);
     for (uint32_t a = 0; a < ir->mesh.axis_count; a++) {
@@ -212,12 +213,12 @@ static void put_weights(struct text *out, const struct ir *ir)
         put_key_value(out, " [", (uint64_t)tensor->rows);
         put_key_value(out, ",", (uint64_t)tensor->cols);
         text_putc(out, ']');
-        put_mask(out, " cut_rows=", &ir->mesh, tensor->slice_axes[0]);
-        put_mask(out, " cut_cols=", &ir->mesh, tensor->slice_axes[1]);
-        if (tensor->first > 0)
-            put_key_value(out, " from=", (uint64_t)tensor->first);
-        if (tensor->padded > 0)
-            put_key_value(out, " padded=", (uint64_t)tensor->padded);
+        put_axis_mask(out, " cut_rows=", &ir->mesh, tensor->slice_axes[0]);
+        put_axis_mask(out, " cut_cols=", &ir->mesh, tensor->slice_axes[1]);
+        if (tensor->first_row > 0)
+            put_key_value(out, " from=", (uint64_t)tensor->first_row);
+        if (tensor->padded_rows > 0)
+            put_key_value(out, " padded=", (uint64_t)tensor->padded_rows);
         text_putc(out, '\n');
     }
     for (uint32_t i = 0; i < ir->bundle_count; i++) {
@@ -235,11 +236,11 @@ static void put_binding(struct text *out, const struct ir *ir, const struct bind
     put_name(out, " bind=", binding_names[binding->kind]);
     if (binding->bundle != IR_NONE16)
         put_name(out, " bundle=", ir->bundle[binding->bundle].name);
-    if (binding->shard != IR_NONE16)
-        put_name(out, " shard=", ir->group[binding->shard].name);
-    if (binding->gathered != IR_NONE16)
-        put_name(out, " gathered=", ir->group[binding->gathered].name);
-    put_mask(out, " partial=", &ir->mesh, binding->partial);
+    if (binding->shard_group != IR_NONE16)
+        put_name(out, " shard=", ir->group[binding->shard_group].name);
+    if (binding->gathered_group != IR_NONE16)
+        put_name(out, " gathered=", ir->group[binding->gathered_group].name);
+    put_axis_mask(out, " partial=", &ir->mesh, binding->partial_axes);
 }
 
 static void put_buffer_row(struct text *out, const struct ir *ir, uint32_t b, bool roles,
@@ -319,7 +320,7 @@ static void put_op(struct text *out, const struct ir *ir, uint32_t op)
     if (t->guard[op] != IR_NONE16) {
         const struct guard *guard = &ir->guard[t->guard[op]];
         put_name(out, " guard ", ir->group[guard->group].name);
-        put_key_value(out, guard_signs[guard->test_kind], guard->value);
+        put_key_value(out, guard_signs[guard->test], guard->value);
     }
     for (uint32_t i = 0; i < t->wait_count[op]; i++)
         put_key_value(out, i == 0 ? " waits " : ",", ir->wait[t->wait_begin[op] + i].i);
@@ -337,7 +338,7 @@ static void put_op(struct text *out, const struct ir *ir, uint32_t op)
 }
 
 /* Hands on the complete lines in *out: to the output file, or to *loops if they are to be rolled into loops. */
-static void pass_lines(struct text *out, struct loops *loops, bool are_ops)
+static void flush_lines(struct text *out, struct loops *loops, bool are_ops)
 {
     if (!loops) {
         text_flush_if_long(out);
@@ -357,13 +358,13 @@ static void put_rows(struct text *out, const struct ir *ir, struct loops *loops)
 {
     bool roles = !has_default_role(ir);
     put_weights(out, ir);
-    pass_lines(out, loops, false);
+    flush_lines(out, loops, false);
     if (loops)
         loops_roll(loops, 0);
     uint64_t from = loops ? loops->count : 0;
     for (uint32_t b = 0; b < ir->buffer.count; b++) {
         put_buffer_row(out, ir, b, roles, !loops);
-        pass_lines(out, loops, false);
+        flush_lines(out, loops, false);
     }
     if (loops)
         loops_roll(loops, from);
@@ -372,13 +373,13 @@ static void put_rows(struct text *out, const struct ir *ir, struct loops *loops)
         if (roles && role->op_count > 0) {
             put_name(out, "ops ", role->name);
             text_putc(out, '\n');
-            pass_lines(out, loops, false);
+            flush_lines(out, loops, false);
         }
         from = loops ? loops->count : 0;
         for (uint32_t op = role->op_begin; op - role->op_begin < role->op_count; op++) {
             put_op(out, ir, op);
             text_putc(out, '\n');
-            pass_lines(out, loops, true);
+            flush_lines(out, loops, true);
         }
         if (loops)
             loops_roll(loops, from);
@@ -387,7 +388,7 @@ static void put_rows(struct text *out, const struct ir *ir, struct loops *loops)
 
 void ir_print(struct text *out, const struct ir *ir)
 {
-    put_head(out, ir, IR_TEXT_FLAT);
+    put_head_lines(out, ir, IR_TEXT_FLAT);
     put_rows(out, ir, NULL);
 }
 
@@ -395,7 +396,7 @@ void ir_print_loops(struct text *out, const struct ir *ir)
 {
     struct loops loops = {0};
     struct text rows = {0};
-    put_head(out, ir, IR_TEXT_LOOPS);
+    put_head_lines(out, ir, IR_TEXT_LOOPS);
     put_rows(&rows, ir, &loops);
     loops_print(out, &loops);
     text_release(&rows);

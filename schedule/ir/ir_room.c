@@ -9,7 +9,7 @@
 
 enum { ROWS_KNOWN = 1024 };
 
-uint32_t ir_grown_capacity(uint32_t capacity, uint64_t needed)
+uint32_t ir_capacity_for(uint32_t capacity, uint64_t needed)
 {
     assert(needed <= ROWS_MAX);
     size_t next = heap_next_capacity(capacity, (size_t)needed);
@@ -21,7 +21,7 @@ uint32_t ir_grown_capacity(uint32_t capacity, uint64_t needed)
 
 struct table_column {
     /* at: offset of the column's pointer in its table; size: bytes of one element */
-    size_t at, size;
+    size_t pointer_offset, element_size;
 };
 
 #define COLUMN(table, name)                                                                        \
@@ -46,16 +46,16 @@ static const struct table_column op_columns[] = {
 };
 
 /* Returns a column's pointer. It is copied as bytes, since each column has a pointer type of its own. */
-static void *column_get(const void *table, struct table_column column)
+static void *get_column(const void *table, struct table_column column)
 {
     void *data;
-    memcpy(&data, (const char *)table + column.at, sizeof data);
+    memcpy(&data, (const char *)table + column.pointer_offset, sizeof data);
     return data;
 }
 
-static void column_set(void *table, struct table_column column, void *data)
+static void set_column(void *table, struct table_column column, void *data)
 {
-    memcpy((char *)table + column.at, &data, sizeof data);
+    memcpy((char *)table + column.pointer_offset, &data, sizeof data);
 }
 
 /* Makes room for `more` rows in a table. */
@@ -64,10 +64,10 @@ static void grow_table(void *table, uint32_t count, uint32_t *capacity, uint64_t
 {
     if (count + more <= *capacity)
         return;
-    *capacity = ir_grown_capacity(*capacity, count + more);
+    *capacity = ir_capacity_for(*capacity, count + more);
     for (size_t i = 0; i < columns; i++)
-        column_set(table, column[i],
-                   heap_realloc(column_get(table, column[i]), *capacity, column[i].size));
+        set_column(table, column[i],
+                   heap_realloc(get_column(table, column[i]), *capacity, column[i].element_size));
 }
 
 void ir_grow_buffers(struct buffer_table *table, uint64_t more)
@@ -85,16 +85,16 @@ void ir_copy_ops(struct op_table *out, uint32_t to, const struct op_table *in, u
                  uint32_t rows)
 {
     for (size_t i = 0; i < ARRAY_LEN(op_columns); i++) {
-        size_t size = op_columns[i].size;
-        memcpy((char *)column_get(out, op_columns[i]) + to * size,
-               (const char *)column_get(in, op_columns[i]) + from * size, rows * size);
+        size_t size = op_columns[i].element_size;
+        memcpy((char *)get_column(out, op_columns[i]) + to * size,
+               (const char *)get_column(in, op_columns[i]) + from * size, rows * size);
     }
 }
 
 static void free_columns(void *table, const struct table_column *column, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        free(column_get(table, column[i]));
+        free(get_column(table, column[i]));
 }
 
 /* All plain arrays of an ir. */

@@ -15,12 +15,14 @@ const char *const layout_names[LAYOUT_KIND_COUNT] = {
 };
 
 /* Returns the number of tokens that a sequence must be a multiple of. */
-static uint64_t step_of(const struct token_layout *layout)
+static uint64_t token_unit_of(const struct token_layout *layout)
 {
     uint64_t ranks = (uint64_t)layout->cp * layout->hp;
     switch ((enum layout_kind)layout->kind) {
     case LAYOUT_RANK_ORDINAL:
-        return layout->chunk > 0 || layout->length != NULL ? ranks : ranks * layout->chunks;
+        return layout->chunk_tokens > 0 || layout->chunk_length != NULL
+                   ? ranks
+                   : ranks * layout->chunk_count;
     /* Two slices per context rank, of the sequence or of each document, and equal parts of the pair per head rank. */
     case LAYOUT_ZIGZAG:
     case LAYOUT_ZIGZAG_DOCUMENTS:
@@ -36,16 +38,17 @@ static uint64_t step_of(const struct token_layout *layout)
 static enum status check_chunk(const struct token_layout *layout, struct loc at, struct diag *diag)
 {
     int64_t own = layout->tokens / layout->cp;
-    if (layout->chunk % layout->hp != 0)
+    if (layout->chunk_tokens % layout->hp != 0)
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "chunks of %" PRId64 " tokens do not divide over %" PRIu32 " head ranks",
-                          layout->chunk, layout->hp);
-    if ((own + layout->chunk - 1) / layout->chunk == layout->chunks)
+                          layout->chunk_tokens, layout->hp);
+    if ((own + layout->chunk_tokens - 1) / layout->chunk_tokens == layout->chunk_count)
         return STATUS_OK;
-    return diag_error(
-        diag, at, STATUS_BAD_INPUT,
-        "%" PRId64 " tokens in chunks of %" PRId64 " make %" PRId64 " chunks, not %" PRIu32, own,
-        layout->chunk, (own + layout->chunk - 1) / layout->chunk, layout->chunks);
+    return diag_error(diag, at, STATUS_BAD_INPUT,
+                      "%" PRId64 " tokens in chunks of %" PRId64 " make %" PRId64
+                      " chunks, not %" PRIu32,
+                      own, layout->chunk_tokens,
+                      (own + layout->chunk_tokens - 1) / layout->chunk_tokens, layout->chunk_count);
 }
 
 /* Checks that given lengths of chunks each divide evenly over the ranks, and add up to the sequence. */
@@ -53,17 +56,17 @@ static enum status check_lengths(const struct token_layout *layout, struct loc a
                                  struct diag *diag)
 {
     int64_t ranks = (int64_t)layout->cp * layout->hp, sum = 0;
-    for (uint32_t i = 0; i < layout->chunks; i++) {
-        if (layout->length[i] < 1 || layout->length[i] % ranks != 0)
+    for (uint32_t i = 0; i < layout->chunk_count; i++) {
+        if (layout->chunk_length[i] < 1 || layout->chunk_length[i] % ranks != 0)
             return diag_error(diag, at, STATUS_BAD_INPUT,
                               "a chunk of %" PRId64 " tokens does not divide over %" PRId64
                               " ranks",
-                              layout->length[i], ranks);
-        if (layout->length[i] > layout->tokens - sum)
+                              layout->chunk_length[i], ranks);
+        if (layout->chunk_length[i] > layout->tokens - sum)
             return diag_error(diag, at, STATUS_BAD_INPUT,
                               "the chunks have more tokens than the sequence, which has %" PRId64,
                               layout->tokens);
-        sum += layout->length[i];
+        sum += layout->chunk_length[i];
     }
     if (sum == layout->tokens)
         return STATUS_OK;
@@ -78,30 +81,31 @@ static int64_t find_chunk(const struct token_layout *layout, int64_t ranks, int6
                           int64_t *before)
 {
     *before = 0;
-    if (layout->length == NULL) {
-        int64_t size = layout->chunk > 0 ? layout->chunk * layout->cp
-                                         : layout->tokens / layout->chunks,
+    if (layout->chunk_length == NULL) {
+        int64_t size = layout->chunk_tokens > 0 ? layout->chunk_tokens * layout->cp
+                                                : layout->tokens / layout->chunk_count,
                 rest;
         *before = p * ranks / size * size;
         rest = layout->tokens - *before;
         return rest < size ? rest : size;
     }
-    for (uint32_t i = 0; i + 1 < layout->chunks; i++) {
-        if (p * ranks < *before + layout->length[i])
-            return layout->length[i];
-        *before += layout->length[i];
+    for (uint32_t i = 0; i + 1 < layout->chunk_count; i++) {
+        if (p * ranks < *before + layout->chunk_length[i])
+            return layout->chunk_length[i];
+        *before += layout->chunk_length[i];
     }
-    return layout->length[layout->chunks - 1];
+    return layout->chunk_length[layout->chunk_count - 1];
 }
 
 enum status layout_check(const struct token_layout *layout, struct loc at, struct diag *diag)
 {
     assert(layout->kind < LAYOUT_KIND_COUNT);
     const char *name = layout_names[layout->kind];
-    if (layout->cp < 1 || layout->hp < 1 || layout->chunks < 1)
+    if (layout->cp < 1 || layout->hp < 1 || layout->chunk_count < 1)
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "a token layout needs at least one context rank, head rank and chunk");
-    bool chunked = layout->chunks > 1 || layout->chunk != 0 || layout->length != NULL;
+    bool chunked =
+        layout->chunk_count > 1 || layout->chunk_tokens != 0 || layout->chunk_length != NULL;
     if (chunked && layout->kind != LAYOUT_RANK_ORDINAL)
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "layout %s has no chunks: only rank_ordinal does", name);
@@ -112,19 +116,19 @@ enum status layout_check(const struct token_layout *layout, struct loc at, struc
             ": %" PRIu32 " or %" PRIu32 " would do",
             layout->hp, layout->hp - 1, layout->hp + 1);
     uint64_t ranks = (uint64_t)layout->cp * layout->hp;
-    if (ranks > UINT32_MAX || ranks * layout->chunks > UINT32_MAX)
+    if (ranks > UINT32_MAX || ranks * layout->chunk_count > UINT32_MAX)
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "the token layout has more than %" PRIu32 " pieces", UINT32_MAX);
     if (layout->tokens < 1)
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "the sequence has %" PRId64 " tokens; it needs at least 1",
                           layout->tokens);
-    if (layout->length != NULL)
+    if (layout->chunk_length != NULL)
         return check_lengths(layout, at, diag);
-    int64_t step = (int64_t)step_of(layout);
+    int64_t step = (int64_t)token_unit_of(layout);
     int64_t rest = layout->tokens % step;
     if (rest == 0)
-        return layout->chunk > 0 ? check_chunk(layout, at, diag) : STATUS_OK;
+        return layout->chunk_tokens > 0 ? check_chunk(layout, at, diag) : STATUS_OK;
     int64_t below = layout->tokens - rest;
     if (below == 0 || below > INT64_MAX - step)
         return diag_error(diag, at, STATUS_BAD_INPUT,
@@ -150,17 +154,18 @@ static struct cut_document cut_document(const struct token_layout *layout,
     assert(documents != NULL);
     uint32_t i = document_at(documents, position);
     int64_t begin = document_begin(documents, i), cp = layout->cp;
-    return (struct cut_document){begin, (documents->end[i] - begin) / (2 * cp), begin / cp};
+    return (struct cut_document){begin, (documents->document_end[i] - begin) / (2 * cp),
+                                 begin / cp};
 }
 
 /* Returns the position of row p among the rows of slices c and 2 cp - 1 - c; slices begin at position 0. */
-static int64_t in_slices(int64_t cp, int64_t c, int64_t slice, int64_t p)
+static int64_t position_in_slices(int64_t cp, int64_t c, int64_t slice, int64_t p)
 {
     return p < slice ? c * slice + p : (2 * cp - 1 - c) * slice + p - slice;
 }
 
-int64_t layout_gathered_in(const struct token_layout *layout, const struct document_list *documents,
-                           uint32_t c, int64_t p)
+int64_t layout_gathered_position(const struct token_layout *layout,
+                                 const struct document_list *documents, uint32_t c, int64_t p)
 {
     int64_t cp = layout->cp, own = layout->tokens / cp;
     assert(c < layout->cp && p >= 0 && p < own);
@@ -175,48 +180,51 @@ int64_t layout_gathered_in(const struct token_layout *layout, const struct docum
         return p * cp + c;
     case LAYOUT_ZIGZAG:
     case LAYOUT_ZIGZAG_2D:
-        return in_slices(cp, c, own / 2, p);
+        return position_in_slices(cp, c, own / 2, p);
     case LAYOUT_DEALT: {
         const struct token_run *run = deal_run_at(documents->deal, c, p);
-        return run->begin + p - run->row;
+        return run->first_position + p - run->first_row;
     }
     default: {
         assert(layout->kind == LAYOUT_ZIGZAG_DOCUMENTS);
         struct cut_document d = cut_document(layout, documents, p * cp);
-        return d.begin + in_slices(cp, c, d.slice, p - d.row);
+        return d.begin + position_in_slices(cp, c, d.slice, p - d.row);
     }
     }
 }
 
-bool layout_cuts(const struct token_layout *layout, const struct document_list *documents)
+bool layout_can_cut_documents(const struct token_layout *layout,
+                              const struct document_list *documents)
 {
-    for (uint32_t i = 0; layout->kind == LAYOUT_ZIGZAG_DOCUMENTS && i < documents->count; i++)
-        if (documents->end[i] % (2 * (int64_t)layout->cp) != 0)
+    for (uint32_t i = 0; layout->kind == LAYOUT_ZIGZAG_DOCUMENTS && i < documents->document_count;
+         i++)
+        if (documents->document_end[i] % (2 * (int64_t)layout->cp) != 0)
             return false;
     return true;
 }
 
-bool layout_is_dealt(const struct token_layout *layout, const struct document_list *documents)
+bool layout_deal_is_even(const struct token_layout *layout, const struct document_list *documents)
 {
     if (layout->kind != LAYOUT_DEALT)
         return true;
     const struct token_deal *deal = documents != NULL ? documents->deal : NULL;
     return deal != NULL && deal->ranks == layout->cp && deal_is_even(deal) &&
-           deal_rows(deal, 0) == layout->tokens / layout->cp;
+           deal_rows_of_rank(deal, 0) == layout->tokens / layout->cp;
 }
 
-static int64_t clamp(int64_t value, int64_t most)
+static int64_t clamp_to_zero_and(int64_t value, int64_t most)
 {
     return value < 0 ? 0 : value > most ? most : value;
 }
 
 /* Returns the number of positions below `position` that lie in slices c and 2 cp - 1 - c; slices begin at position
  * 0. */
-static int64_t in_slices_below(const struct token_layout *layout, uint32_t c, int64_t slice,
-                               int64_t position)
+static int64_t positions_in_slices_below(const struct token_layout *layout, uint32_t c,
+                                         int64_t slice, int64_t position)
 {
     int64_t cp = layout->cp;
-    return clamp(position - c * slice, slice) + clamp(position - (2 * cp - 1 - c) * slice, slice);
+    return clamp_to_zero_and(position - c * slice, slice) +
+           clamp_to_zero_and(position - (2 * cp - 1 - c) * slice, slice);
 }
 
 int64_t layout_rows_below(const struct token_layout *layout, const struct document_list *documents,
@@ -230,16 +238,16 @@ int64_t layout_rows_below(const struct token_layout *layout, const struct docume
         return position <= c ? 0 : (position - c + cp - 1) / cp;
     case LAYOUT_ZIGZAG:
     case LAYOUT_ZIGZAG_2D:
-        return in_slices_below(layout, c, own / 2, position);
+        return positions_in_slices_below(layout, c, own / 2, position);
     case LAYOUT_ZIGZAG_DOCUMENTS: {
         struct cut_document d = cut_document(layout, documents, position);
-        return d.row + in_slices_below(layout, c, d.slice, position - d.begin);
+        return d.row + positions_in_slices_below(layout, c, d.slice, position - d.begin);
     }
     case LAYOUT_DEALT:
         return deal_rows_below(documents->deal, c, position);
     default:
         assert(layout->kind == LAYOUT_CONTIGUOUS || cp == 1);
-        return clamp(position - c * own, own);
+        return clamp_to_zero_and(position - c * own, own);
     }
 }
 
@@ -257,19 +265,20 @@ int64_t layout_run_end(const struct token_layout *layout, const struct document_
     }
     case LAYOUT_DEALT: {
         const struct token_run *run = deal_run_at(documents->deal, c, row);
-        return run->row + run->rows;
+        return run->first_row + run->rows;
     }
     default:
         return own;
     }
 }
 
-int64_t layout_global_in(const struct token_layout *layout, const struct document_list *documents,
-                         uint32_t c, uint32_t h, int64_t p)
+int64_t layout_global_position(const struct token_layout *layout,
+                               const struct document_list *documents, uint32_t c, uint32_t h,
+                               int64_t p)
 {
     int64_t cp = layout->cp, ranks = cp * layout->hp, before;
     int64_t length = find_chunk(layout, ranks, p, &before);
     assert(h < layout->hp && p >= 0 && p < layout->tokens / ranks);
-    return layout_gathered_in(layout, documents, c,
-                              before / cp + h * (length / ranks) + p - before / ranks);
+    return layout_gathered_position(layout, documents, c,
+                                    before / cp + h * (length / ranks) + p - before / ranks);
 }

@@ -33,15 +33,15 @@ enum layout_kind {
 };
 
 struct token_layout {
-    uint8_t kind;    /* enum layout_kind */
-    uint32_t cp, hp; /* ranks of the context and of the head axes */
-    uint32_t chunks; /* u of RANK_ORDINAL, else 1 */
-    int64_t tokens;  /* tokens of one sequence */
+    uint8_t kind;         /* enum layout_kind */
+    uint32_t cp, hp;      /* ranks of the context and of the head axes */
+    uint32_t chunk_count; /* u of RANK_ORDINAL, else 1 */
+    int64_t tokens;       /* tokens of one sequence */
     /* tokens of a context rank's chunk when the last one is shorter; 0: equal chunks */
-    int64_t chunk;
+    int64_t chunk_tokens;
     /* tokens of each chunk over all ranks; NULL: all chunks are equal. The memory belongs to the owner, an ir's
      * arena */
-    const int64_t *length;
+    const int64_t *chunk_length;
 };
 
 extern const char *const layout_names[LAYOUT_KIND_COUNT];
@@ -51,17 +51,19 @@ enum status layout_check(const struct token_layout *layout, struct loc at, struc
 
 /* Returns the global position of local position p on the rank with context index c and head index h. documents: the
  * documents of the sequence, which only ZIGZAG_DOCUMENTS and DEALT need. */
-int64_t layout_global_in(const struct token_layout *layout, const struct document_list *documents,
-                         uint32_t c, uint32_t h, int64_t p);
+int64_t layout_global_position(const struct token_layout *layout,
+                               const struct document_list *documents, uint32_t c, uint32_t h,
+                               int64_t p);
 /* Returns the global position of the p-th token that rank c owns, in gathered order. Rank c owns tokens / cp
  * positions. */
-int64_t layout_gathered_in(const struct token_layout *layout, const struct document_list *documents,
-                           uint32_t c, int64_t p);
+int64_t layout_gathered_position(const struct token_layout *layout,
+                                 const struct document_list *documents, uint32_t c, int64_t p);
 
 /* True if the layout can cut each of the documents: ZIGZAG_DOCUMENTS needs multiples of 2 cp tokens. */
-bool layout_cuts(const struct token_layout *layout, const struct document_list *documents);
+bool layout_can_cut_documents(const struct token_layout *layout,
+                              const struct document_list *documents);
 /* True if the layout is not DEALT, or the list deals tokens / cp tokens to each of cp ranks. documents may be NULL. */
-bool layout_is_dealt(const struct token_layout *layout, const struct document_list *documents);
+bool layout_deal_is_even(const struct token_layout *layout, const struct document_list *documents);
 
 /* Both functions need gathered positions that ascend. layout_rows_below() returns how many tokens of rank c lie
  * before a global position. The other one returns the end of the run of gathered rows of rank c around `row` whose

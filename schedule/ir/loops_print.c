@@ -18,12 +18,12 @@ enum { DEPTH_MAX = 8 };
  * ones. */
 struct named_loop {
     uint32_t parent; /* row; UINT32_MAX: none */
-    uint32_t trips;
-    uint32_t ops; /* number of ops of an iteration */
+    uint32_t trip_count;
+    uint32_t ops_per_iteration; /* number of ops of an iteration */
     /* number of the first op of its first iteration, in the first iterations of all loops around it */
     uint64_t first_op;
-    int64_t value; /* value of its variable in the first iteration */
-    int step;      /* change of the value from one iteration to the next: 1 or -1 */
+    int64_t first_value; /* value of its variable in the first iteration */
+    int step;            /* change of the value from one iteration to the next: 1 or -1 */
     char variable[4];
 };
 
@@ -35,14 +35,14 @@ struct alias {
     uint64_t op;   /* number of the op, in the first iterations of the loops around */
 };
 
-struct printer {
+struct loops_printer {
     struct text *out;
     struct loops loops;
     struct named_loop *named_loops;
     uint32_t named_count;
     size_t named_capacity;
-    uint64_t *op_begin;   /* [top-level nodes] number of ops before each */
-    uint32_t *loop_begin; /* [top-level nodes] number of loops before each */
+    uint64_t *ops_before_node;   /* [top-level nodes] number of ops before each */
+    uint32_t *loops_before_node; /* [top-level nodes] number of loops before each */
     struct alias *alias;
     size_t alias_count, alias_capacity;
 };
@@ -79,9 +79,9 @@ static bool find_label(const struct loops *l, const struct loops_shape *loop, co
     } seen[MOST];
     uint32_t count = 0, most = 0;
     const int64_t *stride = loop->stride;
-    for (uint32_t i = 0; i < loop->count; i++) {
+    for (uint32_t i = 0; i < loop->body_length; i++) {
         const struct loops_shape *line = &l->shape[loop->body[i]];
-        uint32_t rank = loops_rank(line, label), k = 0;
+        uint32_t rank = loops_number_of_label(line, label), k = 0;
         if (rank != UINT32_MAX && (stride[rank] == 1 || stride[rank] == -1)) {
             while (k < count && (seen[k].value != number[rank] || seen[k].step != stride[rank]))
                 k++;
@@ -93,20 +93,21 @@ static bool find_label(const struct loops *l, const struct loops_shape *loop, co
             if (k < count)
                 seen[k].times++;
         }
-        number += line->numbers;
-        stride += line->numbers;
+        number += line->number_count;
+        stride += line->number_count;
     }
     if (count == 0)
         return false;
     for (uint32_t k = 1; k < count; k++)
         if (seen[k].times > seen[most].times)
             most = k;
-    named->value = seen[most].value;
+    named->first_value = seen[most].value;
     named->step = (int)seen[most].step;
     return true;
 }
 
-static bool is_used(const struct printer *p, const struct named_loop *named, const char *variable)
+static bool variable_is_used(const struct loops_printer *p, const struct named_loop *named,
+                             const char *variable)
 {
     for (uint32_t outer = named->parent; outer != UINT32_MAX; outer = p->named_loops[outer].parent)
         if (strcmp(p->named_loops[outer].variable, variable) == 0)
@@ -114,30 +115,30 @@ static bool is_used(const struct printer *p, const struct named_loop *named, con
     return false;
 }
 
-static void choose_variable(const struct printer *p, const struct loops_shape *loop,
+static void choose_variable(const struct loops_printer *p, const struct loops_shape *loop,
                             const int64_t *number, struct named_loop *named)
 {
     static const char *const of_label[LOOPS_LABELS] = {"L", "c", "t", "u"};
     for (int i = 0; i < LOOPS_LABELS; i++)
-        if (!is_used(p, named, of_label[i]) &&
+        if (!variable_is_used(p, named, of_label[i]) &&
             find_label(&p->loops, loop, number, loops_labels[i], named)) {
             strcpy(named->variable, of_label[i]);
             return;
         }
-    named->value = 0;
+    named->first_value = 0;
     named->step = 1;
     /* there are DEPTH_MAX of them */
     static const char *const others[] = {"i", "j", "k", "l", "m", "n", "o", "p"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         strcpy(named->variable, others[i]);
-        if (!is_used(p, named, others[i]))
+        if (!variable_is_used(p, named, others[i]))
             return;
     }
 }
 
 /* Adds a row for each loop of a node. first_op: the first op of the node. */
-static void name_loops(struct printer *p, uint32_t shape, const int64_t *number, uint64_t first_op,
-                       uint32_t parent)
+static void name_loops(struct loops_printer *p, uint32_t shape, const int64_t *number,
+                       uint64_t first_op, uint32_t parent)
 {
     const struct loops_shape *loop = &p->loops.shape[shape];
     if (loop->text)
@@ -145,32 +146,33 @@ static void name_loops(struct printer *p, uint32_t shape, const int64_t *number,
     p->named_loops =
         heap_grow(p->named_loops, &p->named_capacity, p->named_count + 1u, sizeof *p->named_loops);
     uint32_t row = p->named_count++;
-    p->named_loops[row] = (struct named_loop){.parent = parent,
-                                              .trips = loop->trips,
-                                              .ops = loop->ops / loop->trips,
-                                              .first_op = first_op};
+    p->named_loops[row] =
+        (struct named_loop){.parent = parent,
+                            .trip_count = loop->trip_count,
+                            .ops_per_iteration = loop->op_line_count / loop->trip_count,
+                            .first_op = first_op};
     choose_variable(p, loop, number, &p->named_loops[row]);
-    for (uint32_t i = 0; i < loop->count; i++) {
+    for (uint32_t i = 0; i < loop->body_length; i++) {
         name_loops(p, loop->body[i], number, first_op, row);
-        number += p->loops.shape[loop->body[i]].numbers;
-        first_op += p->loops.shape[loop->body[i]].ops;
+        number += p->loops.shape[loop->body[i]].number_count;
+        first_op += p->loops.shape[loop->body[i]].op_line_count;
     }
 }
 
-static void name_all(struct printer *p)
+static void name_all_loops(struct loops_printer *p)
 {
     struct loops *l = &p->loops;
     uint64_t op = 0;
-    p->op_begin = heap_alloc(l->count + 1, sizeof *p->op_begin);
-    p->loop_begin = heap_alloc(l->count + 1, sizeof *p->loop_begin);
+    p->ops_before_node = heap_alloc(l->count + 1, sizeof *p->ops_before_node);
+    p->loops_before_node = heap_alloc(l->count + 1, sizeof *p->loops_before_node);
     for (uint64_t i = 0; i < l->count; i++) {
-        p->op_begin[i] = op;
-        p->loop_begin[i] = p->named_count;
-        name_loops(p, l->node[i].shape, l->number + l->node[i].number, op, UINT32_MAX);
-        op += l->shape[l->node[i].shape].ops;
+        p->ops_before_node[i] = op;
+        p->loops_before_node[i] = p->named_count;
+        name_loops(p, l->node[i].shape, l->number + l->node[i].first_number, op, UINT32_MAX);
+        op += l->shape[l->node[i].shape].op_line_count;
     }
-    p->op_begin[l->count] = op;
-    p->loop_begin[l->count] = p->named_count;
+    p->ops_before_node[l->count] = op;
+    p->loops_before_node[l->count] = p->named_count;
 }
 
 /* ---- the place of an op ---- */
@@ -183,33 +185,34 @@ struct op_place {
     uint32_t row;
 };
 
-static struct op_place find_op(const struct printer *p, uint64_t op)
+static struct op_place find_op_place(const struct loops_printer *p, uint64_t op)
 {
     uint64_t low = 0, high = p->loops.count;
     while (high - low > 1) { /* nodes without ops come before the node that has the op */
         uint64_t middle = low + (high - low) / 2;
-        if (p->op_begin[middle] <= op)
+        if (p->ops_before_node[middle] <= op)
             low = middle;
         else
             high = middle;
     }
     struct op_place place = {0};
     uint64_t rest =
-        op - p->op_begin[low]; /* the op's number in its node, and then in each loop around it */
-    uint32_t loop = p->loop_begin[low];
+        op -
+        p->ops_before_node[low]; /* the op's number in its node, and then in each loop around it */
+    uint32_t loop = p->loops_before_node[low];
     const struct loops_shape *s = &p->loops.shape[p->loops.node[low].shape];
     while (!s->text) {
-        uint64_t ops = s->ops / s->trips;
+        uint64_t ops = s->op_line_count / s->trip_count;
         assert(place.depth < DEPTH_MAX);
         place.loop[place.depth] = loop++;
         place.iteration[place.depth++] = (int64_t)(rest / ops);
         rest %= ops;
         place.row = 0;
         const struct loops_shape *child;
-        for (uint32_t i = 0; rest >= (child = &p->loops.shape[s->body[i]])->ops; i++) {
-            rest -= child->ops;
-            loop += child->loops;
-            place.row += child->text != NULL && child->ops > 0;
+        for (uint32_t i = 0; rest >= (child = &p->loops.shape[s->body[i]])->op_line_count; i++) {
+            rest -= child->op_line_count;
+            loop += child->loop_count;
+            place.row += child->text != NULL && child->op_line_count > 0;
         }
         s = child;
     }
@@ -218,8 +221,8 @@ static struct op_place find_op(const struct printer *p, uint64_t op)
 
 /* ---- numbers ---- */
 
-static void put_term(struct printer *p, const struct enclosing_loops *a, uint32_t d, int64_t factor,
-                     bool any)
+static void put_expression_term(struct loops_printer *p, const struct enclosing_loops *a,
+                                uint32_t d, int64_t factor, bool any)
 {
     if (factor < 0)
         text_putc(p->out, '-');
@@ -234,14 +237,14 @@ static void put_term(struct printer *p, const struct enclosing_loops *a, uint32_
 
 /* Appends "2*L+1" or "31-L": a constant plus a multiple of the variable of each loop around; positive terms come
  * first. */
-static void put_expression(struct printer *p, const struct enclosing_loops *a, int64_t constant,
-                           const int64_t *factor)
+static void put_expression(struct loops_printer *p, const struct enclosing_loops *a,
+                           int64_t constant, const int64_t *factor)
 {
     bool any = false;
     for (int sign = 1; sign >= -1; sign -= 2) {
         for (uint32_t d = 0; d < a->depth; d++)
             if (factor[d] * sign > 0) {
-                put_term(p, a, d, factor[d], any);
+                put_expression_term(p, a, d, factor[d], any);
                 any = true;
             }
         if (constant * sign > 0) {
@@ -256,18 +259,18 @@ static void put_expression(struct printer *p, const struct enclosing_loops *a, i
 
 /* Splits a number, given by its value in the first iterations and its strides, into a constant plus a sum of factors
  * times loop variables; returns the constant. */
-static int64_t split_constant(const struct printer *p, const struct enclosing_loops *a,
+static int64_t split_constant(const struct loops_printer *p, const struct enclosing_loops *a,
                               int64_t first, const int64_t *stride, int64_t *factor)
 {
     for (uint32_t d = 0; d < a->depth; d++) {
         const struct named_loop *named = &p->named_loops[a->loop[d]];
         factor[d] = stride[d] * named->step;
-        first -= factor[d] * named->value;
+        first -= factor[d] * named->first_value;
     }
     return first;
 }
 
-static void put_number(struct printer *p, const struct enclosing_loops *a, int64_t first,
+static void put_number(struct loops_printer *p, const struct enclosing_loops *a, int64_t first,
                        uint32_t at)
 {
     int64_t factor[DEPTH_MAX], stride[DEPTH_MAX];
@@ -301,52 +304,55 @@ struct strided_reference {
  * number grows with loop d around the line. The loops around the target are looked up in the first iterations, or in
  * the last ones if `last` is set: the first may lie outside the loop that contains all others. Returns false if the
  * target does not move by whole iterations of loops. */
-static bool find_moves(const struct printer *p, const struct enclosing_loops *a, int64_t first,
-                       const int64_t *stride, bool last, struct strided_reference *r)
+static bool find_reference_strides(const struct loops_printer *p, const struct enclosing_loops *a,
+                                   int64_t first, const int64_t *stride, bool last,
+                                   struct strided_reference *r)
 {
     int64_t op = first;
     for (uint32_t d = 0; d < a->depth; d++)
-        op += last ? stride[d] * (p->named_loops[a->loop[d]].trips - 1) : 0;
-    if (op < 0 || (uint64_t)op >= p->op_begin[p->loops.count])
+        op += last ? stride[d] * (p->named_loops[a->loop[d]].trip_count - 1) : 0;
+    if (op < 0 || (uint64_t)op >= p->ops_before_node[p->loops.count])
         return false; /* a wait for an op that never comes: the verifier says so */
-    *r = (struct strided_reference){.op_place = find_op(p, (uint64_t)op)};
+    *r = (struct strided_reference){.op_place = find_op_place(p, (uint64_t)op)};
     for (uint32_t d = 0; d < a->depth; d++) {
         uint32_t m = 0;
         while (stride[d] != 0 && m < r->op_place.depth &&
-               stride[d] % (int64_t)p->named_loops[r->op_place.loop[m]].ops != 0)
+               stride[d] % (int64_t)p->named_loops[r->op_place.loop[m]].ops_per_iteration != 0)
             m++;
         if (stride[d] != 0 && m == r->op_place.depth)
             return false;
         if (stride[d] == 0)
             continue;
-        r->strides[m][d] = stride[d] / (int64_t)p->named_loops[r->op_place.loop[m]].ops;
+        r->strides[m][d] =
+            stride[d] / (int64_t)p->named_loops[r->op_place.loop[m]].ops_per_iteration;
         if (last)
-            r->op_place.iteration[m] -= r->strides[m][d] * (p->named_loops[a->loop[d]].trips - 1);
+            r->op_place.iteration[m] -=
+                r->strides[m][d] * (p->named_loops[a->loop[d]].trip_count - 1);
     }
     return true;
 }
 
 /* Finds the ops [*begin, *end) of one iteration of the loop around level m of a place, or all ops if there is no such
  * loop. *first: the number at which they begin in the first iterations of the loops around. */
-static void find_around(const struct printer *p, const struct op_place *place, uint32_t m,
-                        uint64_t *begin, uint64_t *end, uint64_t *first)
+static void find_enclosing_ops(const struct loops_printer *p, const struct op_place *place,
+                               uint32_t m, uint64_t *begin, uint64_t *end, uint64_t *first)
 {
     *begin = *first = 0;
-    *end = p->op_begin[p->loops.count];
+    *end = p->ops_before_node[p->loops.count];
     if (m == 0)
         return;
     const struct named_loop *outer = &p->named_loops[place->loop[m - 1]];
     *begin = *first = outer->first_op;
     for (uint32_t k = 0; k < m; k++)
-        *begin += (uint64_t)place->iteration[k] * p->named_loops[place->loop[k]].ops;
-    *end = *begin + outer->ops;
+        *begin += (uint64_t)place->iteration[k] * p->named_loops[place->loop[k]].ops_per_iteration;
+    *end = *begin + outer->ops_per_iteration;
 }
 
 /* Records an alias for each op that a reference reaches beyond the first or last iteration of the innermost loop around
  * its target. Returns false if an alias is not possible: the reference also goes beyond an outer loop of the target, or
  * beyond the innermost one by more than one loop variable, or it reaches an op outside the current iteration of the
  * loop around the innermost one. */
-static bool add_aliases(struct printer *p, const struct enclosing_loops *a,
+static bool add_aliases(struct loops_printer *p, const struct enclosing_loops *a,
                         const struct strided_reference *r, int64_t first, const int64_t *stride)
 {
     for (uint32_t m = 0; m < r->op_place.depth; m++) {
@@ -354,23 +360,23 @@ static bool add_aliases(struct printer *p, const struct enclosing_loops *a,
         int64_t low = r->op_place.iteration[m], high = low;
         uint32_t by = a->depth, moves = 0;
         for (uint32_t d = 0; d < a->depth; d++) {
-            int64_t most = r->strides[m][d] * (p->named_loops[a->loop[d]].trips - 1);
+            int64_t most = r->strides[m][d] * (p->named_loops[a->loop[d]].trip_count - 1);
             low += most < 0 ? most : 0;
             high += most > 0 ? most : 0;
             by = most != 0 ? d : by;
             moves += most != 0;
         }
-        if (low >= 0 && high < (int64_t)named->trips)
+        if (low >= 0 && high < (int64_t)named->trip_count)
             continue;
         if (m + 1 < r->op_place.depth || moves > 1)
             return false;
         uint64_t begin, end, of_first;
-        find_around(p, &r->op_place, m, &begin, &end, &of_first);
-        int64_t trips = by < a->depth ? p->named_loops[a->loop[by]].trips : 1;
+        find_enclosing_ops(p, &r->op_place, m, &begin, &end, &of_first);
+        int64_t trips = by < a->depth ? p->named_loops[a->loop[by]].trip_count : 1;
         for (int64_t k = 0; k < trips; k++) {
             int64_t at = r->op_place.iteration[m] + (by < a->depth ? r->strides[m][by] * k : 0);
             uint64_t op = (uint64_t)(first + (by < a->depth ? stride[by] * k : 0));
-            if (at >= 0 && at < (int64_t)named->trips)
+            if (at >= 0 && at < (int64_t)named->trip_count)
                 continue;
             if (op < begin || op >= end)
                 return false;
@@ -378,7 +384,7 @@ static bool add_aliases(struct printer *p, const struct enclosing_loops *a,
                 heap_grow(p->alias, &p->alias_capacity, p->alias_count + 1, sizeof *p->alias);
             p->alias[p->alias_count++] =
                 (struct alias){r->op_place.loop[m], r->op_place.row,
-                               named->value + named->step * at, op - begin + of_first};
+                               named->first_value + named->step * at, op - begin + of_first};
         }
     }
     return true;
@@ -399,22 +405,23 @@ static bool is_of_same_iteration(const struct enclosing_loops *a, const struct s
     return true;
 }
 
-static void put_row(struct text *out, uint32_t row)
+static void put_row_name(struct text *out, uint32_t row)
 {
     text_putc(out, '.');
     text_put_i64(out, row);
 }
 
-static void put_reference(struct printer *p, const struct enclosing_loops *a, int64_t first,
+static void put_reference(struct loops_printer *p, const struct enclosing_loops *a, int64_t first,
                           uint32_t at)
 {
     struct strided_reference r;
     int64_t stride[DEPTH_MAX] = {0}, factor[DEPTH_MAX];
     for (uint32_t d = 0; d < a->depth; d++)
         stride[d] = a->stride[d][at];
-    bool by_place =
-        (find_moves(p, a, first, stride, true, &r) && add_aliases(p, a, &r, first, stride)) ||
-        (find_moves(p, a, first, stride, false, &r) && add_aliases(p, a, &r, first, stride));
+    bool by_place = (find_reference_strides(p, a, first, stride, true, &r) &&
+                     add_aliases(p, a, &r, first, stride)) ||
+                    (find_reference_strides(p, a, first, stride, false, &r) &&
+                     add_aliases(p, a, &r, first, stride));
     if (!by_place) { /* the target is printed by its number in the flat list */
         text_putc(p->out, '@');
         put_number(p, a, first, at);
@@ -425,18 +432,18 @@ static void put_reference(struct printer *p, const struct enclosing_loops *a, in
         return;
     }
     if (is_of_same_iteration(a, &r)) {
-        put_row(p->out, r.op_place.row);
+        put_row_name(p->out, r.op_place.row);
         return;
     }
     put_loop_name(p->out, r.op_place.loop[r.op_place.depth - 1]);
-    put_row(p->out, r.op_place.row);
+    put_row_name(p->out, r.op_place.row);
     for (uint32_t m = 0; m < r.op_place.depth; m++) {
         const struct named_loop *named = &p->named_loops[r.op_place.loop[m]];
         int64_t of[DEPTH_MAX];
         for (uint32_t d = 0; d < a->depth; d++)
             of[d] = r.strides[m][d] * named->step;
-        int64_t constant =
-            split_constant(p, a, named->value + named->step * r.op_place.iteration[m], of, factor);
+        int64_t constant = split_constant(
+            p, a, named->first_value + named->step * r.op_place.iteration[m], of, factor);
         text_putc(p->out, m == 0 ? '[' : ',');
         put_expression(p, a, constant, factor);
     }
@@ -445,24 +452,24 @@ static void put_reference(struct printer *p, const struct enclosing_loops *a, in
 
 /* ---- lines ---- */
 
-static void indent(struct text *out, uint32_t depth)
+static void put_indent(struct text *out, uint32_t depth)
 {
     for (uint32_t i = 0; i < depth; i++)
         text_puts(out, "  ");
 }
 
 /* Appends a line. at: the index of its first number in the strides of the loops around. */
-static void put_line(struct printer *p, const char *text, const int64_t *number,
+static void put_line(struct loops_printer *p, const char *text, const int64_t *number,
                      const struct enclosing_loops *a, uint32_t at, uint32_t *row)
 {
     bool own = strncmp(text, "op ", 3) == 0;
-    indent(p->out, a->depth);
+    put_indent(p->out, a->depth);
     for (const char *c = text; *c; c++) {
         if (*c == LOOPS_NUMBER) {
             put_number(p, a, *number++, at++);
         } else if (*c == LOOPS_OP && own) { /* a line "op ..." first has its own number */
             if (a->depth > 0)
-                put_row(p->out, (*row)++);
+                put_row_name(p->out, (*row)++);
             else
                 text_put_i64(p->out, *number);
             number++;
@@ -478,7 +485,7 @@ static void put_line(struct printer *p, const char *text, const int64_t *number,
     text_flush_if_long(p->out);
 }
 
-static void put_node(struct printer *p, uint32_t shape, const int64_t *number,
+static void put_node(struct loops_printer *p, uint32_t shape, const int64_t *number,
                      const struct enclosing_loops *a, uint32_t at, uint32_t loop, uint32_t *row)
 {
     const struct loops_shape *s = &p->loops.shape[shape];
@@ -487,11 +494,11 @@ static void put_node(struct printer *p, uint32_t shape, const int64_t *number,
         return;
     }
     const struct named_loop *named = &p->named_loops[loop];
-    indent(p->out, a->depth);
+    put_indent(p->out, a->depth);
     text_puts(p->out, "loop ");
     put_loop_name(p->out, loop);
-    text_printf(p->out, " %s=%lld..%lld\n", named->variable, (long long)named->value,
-                (long long)(named->value + named->step * ((int64_t)named->trips - 1)));
+    text_printf(p->out, " %s=%lld..%lld\n", named->variable, (long long)named->first_value,
+                (long long)(named->first_value + named->step * ((int64_t)named->trip_count - 1)));
     struct enclosing_loops inner = *a;
     assert(inner.depth < DEPTH_MAX);
     for (uint32_t d = 0; d < inner.depth; d++)
@@ -499,20 +506,20 @@ static void put_node(struct printer *p, uint32_t shape, const int64_t *number,
     inner.stride[inner.depth] = s->stride;
     inner.loop[inner.depth++] = loop++;
     uint32_t rows = 0, offset = 0;
-    for (uint32_t i = 0; i < s->count; i++) {
+    for (uint32_t i = 0; i < s->body_length; i++) {
         const struct loops_shape *child = &p->loops.shape[s->body[i]];
         put_node(p, s->body[i], number + offset, &inner, offset, loop, &rows);
-        offset += child->numbers;
-        loop += child->loops;
+        offset += child->number_count;
+        loop += child->loop_count;
     }
-    indent(p->out, a->depth);
+    put_indent(p->out, a->depth);
     text_puts(p->out, "end\n");
 }
 
 /* Appends the op of an alias, by the name that a line has for it which is in the loop around the aliased loop. */
-static void put_alias_op(struct printer *p, const struct alias *alias)
+static void put_alias_op(struct loops_printer *p, const struct alias *alias)
 {
-    struct op_place place = find_op(p, alias->op);
+    struct op_place place = find_op_place(p, alias->op);
     uint32_t depth = 0; /* number of loops around the aliased one */
     for (uint32_t outer = p->named_loops[alias->loop].parent; outer != UINT32_MAX;
          outer = p->named_loops[outer].parent)
@@ -523,14 +530,14 @@ static void put_alias_op(struct printer *p, const struct alias *alias)
     }
     if (place.depth > depth)
         put_loop_name(p->out, place.loop[place.depth - 1]);
-    put_row(p->out, place.row);
+    put_row_name(p->out, place.row);
     for (uint32_t m = 0; m < place.depth && place.depth > depth; m++) {
         const struct named_loop *named = &p->named_loops[place.loop[m]];
         text_putc(p->out, m == 0 ? '[' : ',');
         if (m < depth)
             text_puts(p->out, named->variable);
         else
-            text_put_i64(p->out, named->value + named->step * place.iteration[m]);
+            text_put_i64(p->out, named->first_value + named->step * place.iteration[m]);
     }
     if (place.depth > depth)
         text_putc(p->out, ']');
@@ -546,7 +553,7 @@ static int compare_aliases(const void *left, const void *right)
     return a->row < b->row ? -1 : a->row > b->row;
 }
 
-static void put_aliases(struct printer *p)
+static void put_aliases(struct loops_printer *p)
 {
     if (p->alias_count > 0)
         qsort(p->alias, p->alias_count, sizeof *p->alias, compare_aliases);
@@ -562,7 +569,7 @@ static void put_aliases(struct printer *p)
             text_putc(p->out, ']');
         }
         text_putc(p->out, ' ');
-        put_row(p->out, alias->row);
+        put_row_name(p->out, alias->row);
         text_putc(p->out, '=');
         put_alias_op(p, alias);
     }
@@ -572,17 +579,18 @@ static void put_aliases(struct printer *p)
 
 void loops_print(struct text *out, struct loops *loops)
 {
-    struct printer p = {.out = out, .loops = *loops};
+    struct loops_printer p = {.out = out, .loops = *loops};
     const struct enclosing_loops none = {0};
-    name_all(&p);
+    name_all_loops(&p);
     for (uint64_t i = 0; i < p.loops.count; i++) {
         const struct loops_node *node = &p.loops.node[i];
         uint32_t rows = 0;
-        put_node(&p, node->shape, p.loops.number + node->number, &none, 0, p.loop_begin[i], &rows);
+        put_node(&p, node->shape, p.loops.number + node->first_number, &none, 0,
+                 p.loops_before_node[i], &rows);
     }
     put_aliases(&p);
     free(p.named_loops);
-    free(p.op_begin);
-    free(p.loop_begin);
+    free(p.ops_before_node);
+    free(p.loops_before_node);
     free(p.alias);
 }

@@ -12,7 +12,7 @@
  * each loop around: A.1[2], C.0[4,1]. References that lead out of a loop, as A.1[-1] does, are given by aliases.
  *
  * Three steps. read_tree() reads statements and loops into a tree. count_ops() counts the ops of each loop's
- * iteration, and so finds the number in the flat list of any row in any iteration. put_items() prints each line once
+ * iteration, and so finds the number in the flat list of any row in any iteration. unroll_items() prints each line once
  * for every iteration with those numbers, and the parser of flat lines reads it. */
 #include "base/c_locale.h"
 #include "schedule/ir/expression.h"
@@ -31,23 +31,23 @@ enum { DEPTH_MAX = 8, NAME_MAX = 8 };
 struct text_item {
     struct cursor text; /* the text of its line */
     uint32_t loop;      /* the loop that begins here; IR_NONE: a statement */
-    uint32_t next;      /* the next item at the same depth; IR_NONE: none */
+    uint32_t next_item; /* the next item at the same depth; IR_NONE: none */
 };
 
 struct loop {
     char name[NAME_MAX], variable[NAME_MAX];
-    int64_t first, trips, step;
-    uint32_t line;   /* line of the text at which it begins */
-    uint32_t parent; /* IR_NONE: none */
-    uint32_t depth;  /* number of loops around it */
-    uint32_t item;   /* the first item of its body; IR_NONE: none */
+    int64_t first, trip_count, step;
+    uint32_t line;       /* line of the text at which it begins */
+    uint32_t parent;     /* IR_NONE: none */
+    uint32_t depth;      /* number of loops around it */
+    uint32_t first_item; /* the first item of its body; IR_NONE: none */
     /* number of ops before it: in the schedule, or in an iteration of its parent */
-    uint64_t begin;
+    uint64_t ops_before;
     /* number of ops and lines of an iteration, with its inner loops unrolled */
-    uint64_t ops, lines;
+    uint64_t ops_per_iteration, lines_per_iteration;
     /* [row_capacity] by a row's name: ops of one iteration before the row; UINT64_MAX: there is no such row */
-    uint64_t *row;
-    uint32_t rows, row_capacity;
+    uint64_t *op_offset_of_row;
+    uint32_t row_count, row_capacity;
 };
 
 /* Another name of a loop's op, or the number that the text gives to an op outside loops. */
@@ -107,7 +107,7 @@ static bool read_expression(const struct reader *r, const char *at, const char *
 
 static uint32_t find_loop(const struct reader *r, const char *name, size_t size)
 {
-    for (struct id_probe at = id_map_start(&r->names, hash_text(name, size));
+    for (struct id_probe at = id_map_probe(&r->names, hash_text(name, size));
          id_map_next(&r->names, &at);)
         if (strlen(r->loop[at.row].name) == size && memcmp(r->loop[at.row].name, name, size) == 0)
             return at.row;
@@ -130,16 +130,16 @@ static bool copy_name(char out[NAME_MAX], struct word word)
 static bool read_loop(struct reader *r, struct cursor *text, struct loop *loop)
 {
     struct word name = cursor_next(text), range = cursor_next(text);
-    struct word bounds = word_cut(&range, '=');
+    struct word bounds = word_cut_at(&range, '=');
     const char *c = bounds.at, *behind = bounds.at ? bounds.at + bounds.size : NULL;
     int64_t last;
     bool right = copy_name(loop->name, name) && copy_name(loop->variable, range) && c &&
-                 expression_digits(&c, behind, &loop->first) && behind - c > 2 && c[0] == '.' &&
-                 c[1] == '.';
+                 expression_read_digits(&c, behind, &loop->first) && behind - c > 2 &&
+                 c[0] == '.' && c[1] == '.';
     if (right)
         c += 2;
-    right =
-        right && expression_digits(&c, behind, &last) && c == behind && cursor_next(text).size == 0;
+    right = right && expression_read_digits(&c, behind, &last) && c == behind &&
+            cursor_next(text).size == 0;
     if (!right)
         return fault(
             r,
@@ -151,7 +151,7 @@ static bool read_loop(struct reader *r, struct cursor *text, struct loop *loop)
     loop->step = last < loop->first ? -1 : 1;
     if ((uint64_t)((last - loop->first) * loop->step) >= LINES_MAX)
         return fault(r, "a loop has at most %" PRIu64 " iterations", (uint64_t)LINES_MAX);
-    loop->trips = (last - loop->first) * loop->step + 1;
+    loop->trip_count = (last - loop->first) * loop->step + 1;
     return true;
 }
 
@@ -160,7 +160,7 @@ static bool open_loop(struct reader *r, struct cursor *text)
     struct loop loop = {.line = text->line,
                         .parent = r->depth > 0 ? r->open[r->depth - 1] : IR_NONE,
                         .depth = r->depth,
-                        .item = IR_NONE};
+                        .first_item = IR_NONE};
     if (!read_loop(r, text, &loop))
         return false;
     if (r->depth == DEPTH_MAX)
@@ -191,7 +191,7 @@ static void add_alias(struct reader *r, struct alias alias)
 static const struct alias *find_alias(const struct reader *r, uint32_t loop, uint32_t row,
                                       int64_t value)
 {
-    struct id_probe at = id_map_start(&r->aliases, alias_hash(loop, row, value));
+    struct id_probe at = id_map_probe(&r->aliases, alias_hash(loop, row, value));
     while (id_map_next(&r->aliases, &at)) {
         const struct alias *alias = &r->alias[at.row];
         if (alias->loop == loop && alias->row == row && alias->value == value)
@@ -203,7 +203,7 @@ static const struct alias *find_alias(const struct reader *r, uint32_t loop, uin
 /* Reads "alias A[0] .1=6 .2=B.3[4]" after its first word. */
 static bool read_alias(struct reader *r, struct cursor *text)
 {
-    struct word name = cursor_next(text), value = word_cut(&name, '[');
+    struct word name = cursor_next(text), value = word_cut_at(&name, '[');
     struct alias alias = {.line = text->line};
     bool right = value.size > 1 && value.at[value.size - 1] == ']' &&
                  parse_i64(value.at, value.size - 1, &alias.value);
@@ -214,7 +214,7 @@ static bool read_alias(struct reader *r, struct cursor *text)
         return fault(r, "there is no loop '%.*s'", (int)name.size, name.at);
     for (struct word word; (word = cursor_next(text)).size > 0;) {
         int64_t row;
-        alias.op = word_cut(&word, '=');
+        alias.op = word_cut_at(&word, '=');
         if (!alias.op.at || word.size < 2 || word.at[0] != '.' ||
             !parse_i64(word.at + 1, word.size - 1, &row) || row < 0 || row >= (int64_t)IR_NONE)
             return fault(r, "expected '.ROW=OP', not '%.*s'", (int)word.size, word.at);
@@ -231,9 +231,9 @@ static void add_item(struct reader *r, struct text_item item, uint32_t last[DEPT
     uint32_t row = r->item_count++;
     r->item[row] = item;
     if (last[r->depth] != IR_NONE)
-        r->item[last[r->depth]].next = row;
+        r->item[last[r->depth]].next_item = row;
     else if (r->depth > 0)
-        r->loop[r->open[r->depth - 1]].item = row;
+        r->loop[r->open[r->depth - 1]].first_item = row;
     last[r->depth] = row;
 }
 
@@ -275,7 +275,7 @@ static bool read_tree(struct reader *r)
 
 /* ---- numbers of ops ---- */
 
-static bool note_row(struct reader *r, struct loop *loop, struct word name)
+static bool record_row(struct reader *r, struct loop *loop, struct word name)
 {
     int64_t row;
     if (name.size < 2 || name.at[0] != '.' || !parse_i64(name.at + 1, name.size - 1, &row) ||
@@ -287,16 +287,18 @@ static bool note_row(struct reader *r, struct loop *loop, struct word name)
     if ((uint32_t)row >= loop->row_capacity) {
         uint32_t old = loop->row_capacity;
         loop->row_capacity = (uint32_t)heap_next_capacity(old, (size_t)row + 1);
-        loop->row = heap_realloc(loop->row, loop->row_capacity, sizeof *loop->row);
-        memset(loop->row + old, 0xff, (loop->row_capacity - old) * sizeof *loop->row);
+        loop->op_offset_of_row = heap_realloc(loop->op_offset_of_row, loop->row_capacity,
+                                              sizeof *loop->op_offset_of_row);
+        memset(loop->op_offset_of_row + old, 0xff,
+               (loop->row_capacity - old) * sizeof *loop->op_offset_of_row);
     }
-    if (loop->row[row] != UINT64_MAX)
+    if (loop->op_offset_of_row[row] != UINT64_MAX)
         return fault(r, "loop '%s' has an op .%" PRId64 " already", loop->name, row);
-    loop->row[row] = loop->ops;
+    loop->op_offset_of_row[row] = loop->ops_per_iteration;
     return true;
 }
 
-static bool note_label(struct reader *r, struct word name, uint64_t op)
+static bool record_label(struct reader *r, struct word name, uint64_t op)
 {
     int64_t text;
     if (!parse_i64(name.at, name.size, &text) || text < 0)
@@ -312,45 +314,46 @@ static bool note_label(struct reader *r, struct word name, uint64_t op)
 static bool count_ops(struct reader *r, uint32_t first, uint32_t within)
 {
     uint64_t ops = 0, lines = 0;
-    for (uint32_t i = first; i != IR_NONE; i = r->item[i].next, lines++) {
+    for (uint32_t i = first; i != IR_NONE; i = r->item[i].next_item, lines++) {
         const struct text_item *item = &r->item[i];
         struct cursor text = item->text;
         r->p->cursor.line = text.line;
         if (within != IR_NONE)
-            r->loop[within].ops = ops;
+            r->loop[within].ops_per_iteration = ops;
         if (item->loop != IR_NONE) {
-            r->loop[item->loop].begin = ops;
-            if (!count_ops(r, r->loop[item->loop].item, item->loop))
+            r->loop[item->loop].ops_before = ops;
+            if (!count_ops(r, r->loop[item->loop].first_item, item->loop))
                 return false;
             const struct loop *loop = &r->loop[item->loop];
             r->p->cursor.line = text.line;
-            if (loop->lines > 0 && (uint64_t)loop->trips > (LINES_MAX - lines) / loop->lines)
+            if (loop->lines_per_iteration > 0 &&
+                (uint64_t)loop->trip_count > (LINES_MAX - lines) / loop->lines_per_iteration)
                 return fault(r, "more than %" PRIu64 " lines", (uint64_t)LINES_MAX);
-            lines += loop->lines * (uint64_t)loop->trips;
-            ops += loop->ops * (uint64_t)loop->trips;
+            lines += loop->lines_per_iteration * (uint64_t)loop->trip_count;
+            ops += loop->ops_per_iteration * (uint64_t)loop->trip_count;
         } else if (word_is(cursor_next(&text), "op")) {
             struct word name = cursor_next(&text);
-            bool noted =
-                within != IR_NONE ? note_row(r, &r->loop[within], name) : note_label(r, name, ops);
+            bool noted = within != IR_NONE ? record_row(r, &r->loop[within], name)
+                                           : record_label(r, name, ops);
             if (!noted)
                 return false;
             ops++;
         }
     }
     if (within != IR_NONE) {
-        r->loop[within].ops = ops;
-        r->loop[within].lines = lines;
+        r->loop[within].ops_per_iteration = ops;
+        r->loop[within].lines_per_iteration = lines;
     }
     return true;
 }
 
 /* ---- names of ops ---- */
 
-static bool find_name(struct reader *r, struct word name, bool aliased, uint64_t *op);
+static bool find_op_of_name(struct reader *r, struct word name, bool aliased, uint64_t *op);
 
 /* Finds the op of an alias. Its name is read as if it stood in a line of the loop around the aliased loop. */
-static bool follow_alias(struct reader *r, const struct alias *alias, const int64_t *value,
-                         uint64_t *op)
+static bool find_op_of_alias(struct reader *r, const struct alias *alias, const int64_t *value,
+                             uint64_t *op)
 {
     struct reader was = *r;
     uint32_t line = r->p->cursor.line;
@@ -360,7 +363,7 @@ static bool follow_alias(struct reader *r, const struct alias *alias, const int6
         r->value[r->loop[at].depth] = value[r->loop[at].depth];
     }
     r->p->cursor.line = alias->line;
-    bool found = find_name(r, alias->op, true, op);
+    bool found = find_op_of_name(r, alias->op, true, op);
     r->p->cursor.line = line;
     r->depth = was.depth;
     memcpy(r->open, was.open, sizeof r->open);
@@ -371,11 +374,11 @@ static bool follow_alias(struct reader *r, const struct alias *alias, const int6
 /* Finds the number of the op that is a row of a loop in one iteration. value[0 .. depth]: the values of the variables
  * of the loops around the row, the loop's own last. If that value is outside the loop's range, an alias names the op.
  * aliased: the name itself is in an alias, which may not refer to another alias. */
-static bool find_instance(struct reader *r, uint32_t loop, uint32_t row, const int64_t *value,
-                          bool aliased, uint64_t *op)
+static bool find_op_in_iteration(struct reader *r, uint32_t loop, uint32_t row,
+                                 const int64_t *value, bool aliased, uint64_t *op)
 {
     const struct loop *inner = &r->loop[loop];
-    uint64_t number = row < inner->row_capacity ? inner->row[row] : UINT64_MAX;
+    uint64_t number = row < inner->row_capacity ? inner->op_offset_of_row[row] : UINT64_MAX;
     bool inside = true; /* all values are in their loops' ranges */
     bool around = true; /* the values of the loops around the op's loop are in range */
     if (number == UINT64_MAX)
@@ -385,11 +388,11 @@ static bool find_instance(struct reader *r, uint32_t loop, uint32_t row, const i
         int64_t iteration;
         bool in = !__builtin_sub_overflow(value[l->depth], l->first, &iteration) &&
                   !__builtin_mul_overflow(iteration, l->step, &iteration);
-        in = in && iteration >= 0 && iteration < l->trips;
+        in = in && iteration >= 0 && iteration < l->trip_count;
         inside = inside && in;
         around = around && (in || at == loop);
         if (inside)
-            number += (uint64_t)iteration * l->ops + l->begin;
+            number += (uint64_t)iteration * l->ops_per_iteration + l->ops_before;
     }
     if (inside) {
         *op = number;
@@ -397,13 +400,13 @@ static bool find_instance(struct reader *r, uint32_t loop, uint32_t row, const i
     }
     const struct alias *alias = find_alias(r, loop, row, value[inner->depth]);
     if (!aliased && around && alias != NULL)
-        return follow_alias(r, alias, value, op);
+        return find_op_of_alias(r, alias, value, op);
     return fault(r, "%s.%" PRIu32 "[%" PRId64 "] is outside the loop and no alias", inner->name,
                  row, value[inner->depth]);
 }
 
 /* Finds the op of a name such as "A.3[L-1]" or ".3". */
-static bool find_row(struct reader *r, struct word name, bool aliased, uint64_t *op)
+static bool find_op_of_row(struct reader *r, struct word name, bool aliased, uint64_t *op)
 {
     const char *at = memchr(name.at, '.', name.size), *end = name.at + name.size;
     int64_t row, value[DEPTH_MAX];
@@ -411,7 +414,8 @@ static bool find_row(struct reader *r, struct word name, bool aliased, uint64_t 
     memcpy(value, r->value, sizeof value);
     if (at > name.at)
         loop = find_loop(r, name.at, (size_t)(at - name.at));
-    bool named = at > name.at, right = loop != IR_NONE && (++at, expression_digits(&at, end, &row));
+    bool named = at > name.at,
+         right = loop != IR_NONE && (++at, expression_read_digits(&at, end, &row));
     right = right && row < (int64_t)IR_NONE;
     if (right && named) {
         right = at < end && *at == '[' && end[-1] == ']';
@@ -428,10 +432,10 @@ static bool find_row(struct reader *r, struct word name, bool aliased, uint64_t 
     }
     if (!right)
         return fault(r, "'%.*s' names no op of a loop", (int)name.size, name.at);
-    return find_instance(r, loop, (uint32_t)row, value, aliased, op);
+    return find_op_in_iteration(r, loop, (uint32_t)row, value, aliased, op);
 }
 
-static bool find_name(struct reader *r, struct word name, bool aliased, uint64_t *op)
+static bool find_op_of_name(struct reader *r, struct word name, bool aliased, uint64_t *op)
 {
     int64_t number;
     if (name.size > 1 && name.at[0] == '@' && parse_i64(name.at + 1, name.size - 1, &number) &&
@@ -440,7 +444,7 @@ static bool find_name(struct reader *r, struct word name, bool aliased, uint64_t
         return true;
     }
     if (name.size > 0 && memchr(name.at, '.', name.size))
-        return find_row(r, name, aliased, op);
+        return find_op_of_row(r, name, aliased, op);
     const struct alias *alias = NULL;
     if (name.size > 0 && parse_i64(name.at, name.size, &number))
         alias = find_alias(r, IR_NONE, 0, number);
@@ -454,7 +458,7 @@ static bool find_name(struct reader *r, struct word name, bool aliased, uint64_t
 /* ---- unrolling ---- */
 
 /* Appends names separated by commas, with numbers in place of names of ops; commas within brackets do not separate. */
-static bool put_names(struct reader *r, struct word list)
+static bool put_op_numbers(struct reader *r, struct word list)
 {
     const char *from = list.at, *end = list.at + list.size;
     for (;;) {
@@ -462,7 +466,7 @@ static bool put_names(struct reader *r, struct word list)
         for (int open = 0; to < end && (*to != ',' || open > 0); to++)
             open += (*to == '[') - (*to == ']');
         uint64_t op;
-        if (!find_name(r, (struct word){from, (size_t)(to - from)}, false, &op))
+        if (!find_op_of_name(r, (struct word){from, (size_t)(to - from)}, false, &op))
             return false;
         text_put_i64(&r->unrolled, (int64_t)op);
         if (to == end)
@@ -473,7 +477,7 @@ static bool put_names(struct reader *r, struct word list)
 }
 
 /* Appends a word with the values of its expressions. out: the text of r->flat, or of a name. */
-static bool put_word(struct reader *r, struct word word, struct text *out)
+static bool put_unrolled_word(struct reader *r, struct word word, struct text *out)
 {
     const char *end = word.at + word.size;
     for (const char *at = word.at; at < end; at++) {
@@ -494,17 +498,17 @@ static bool put_word(struct reader *r, struct word word, struct text *out)
     return true;
 }
 
-static bool put_list(struct reader *r, struct word list)
+static bool put_unrolled_list(struct reader *r, struct word list)
 {
     struct text names = {0};
-    bool put = put_word(r, list, &names) &&
-               put_names(r, (struct word){names.data ? names.data : "", names.size});
+    bool put = put_unrolled_word(r, list, &names) &&
+               put_op_numbers(r, (struct word){names.data ? names.data : "", names.size});
     text_release(&names);
     return put;
 }
 
 /* Writes a statement into r->flat, and has it parsed. */
-static bool put_statement(struct reader *r, const struct text_item *item)
+static bool unroll_statement(struct reader *r, const struct text_item *item)
 {
     struct cursor text = item->text;
     struct word word = cursor_next(&text);
@@ -521,12 +525,12 @@ static bool put_statement(struct reader *r, const struct text_item *item)
     while (put && (word = cursor_next(&text)).size > 0) {
         text_putc(&r->unrolled, ' ');
         if (op && waits) {
-            put = put_list(r, word);
+            put = put_unrolled_list(r, word);
         } else if (!op && word.size > 5 && memcmp(word.at, "free=", 5) == 0) {
             text_puts(&r->unrolled, "free=");
-            put = put_list(r, (struct word){word.at + 5, word.size - 5});
+            put = put_unrolled_list(r, (struct word){word.at + 5, word.size - 5});
         } else {
-            put = put_word(r, word, &r->unrolled);
+            put = put_unrolled_word(r, word, &r->unrolled);
         }
         waits = word_is(word, "waits");
     }
@@ -537,20 +541,20 @@ static bool put_statement(struct reader *r, const struct text_item *item)
     return parse_statement(p);
 }
 
-static bool put_items(struct reader *r, uint32_t first)
+static bool unroll_items(struct reader *r, uint32_t first)
 {
-    for (uint32_t i = first; i != IR_NONE; i = r->item[i].next) {
+    for (uint32_t i = first; i != IR_NONE; i = r->item[i].next_item) {
         const struct text_item *item = &r->item[i];
         if (item->loop == IR_NONE) {
-            if (!put_statement(r, item))
+            if (!unroll_statement(r, item))
                 return false;
             continue;
         }
         const struct loop *loop = &r->loop[item->loop];
         r->open[r->depth++] = item->loop;
-        for (int64_t k = 0; k < loop->trips && loop->item != IR_NONE; k++) {
+        for (int64_t k = 0; k < loop->trip_count && loop->first_item != IR_NONE; k++) {
             r->value[loop->depth] = loop->first + k * loop->step;
-            if (!put_items(r, loop->item))
+            if (!unroll_items(r, loop->first_item))
                 return false;
         }
         r->depth--;
@@ -562,9 +566,9 @@ bool loops_read(struct parser *p)
 {
     struct reader r = {.p = p};
     bool done =
-        read_tree(&r) && (r.item_count == 0 || (count_ops(&r, 0, IR_NONE) && put_items(&r, 0)));
+        read_tree(&r) && (r.item_count == 0 || (count_ops(&r, 0, IR_NONE) && unroll_items(&r, 0)));
     for (uint32_t i = 0; i < r.loop_count; i++)
-        free(r.loop[i].row);
+        free(r.loop[i].op_offset_of_row);
     free(r.item);
     free(r.loop);
     free(r.alias);

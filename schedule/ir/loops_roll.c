@@ -37,34 +37,35 @@ static uint32_t shape_of_line(struct loops *l, const char *text, size_t size, ui
                               bool is_op)
 {
     uint64_t hash = hash_text(text, size);
-    for (struct id_probe at = id_map_start(&l->shapes, hash); id_map_next(&l->shapes, &at);) {
+    for (struct id_probe at = id_map_probe(&l->shapes, hash); id_map_next(&l->shapes, &at);) {
         const char *other = l->shape[at.row].text;
         if (other && strncmp(other, text, size) == 0 && other[size] == '\0')
             return at.row;
     }
-    struct loops_shape line = {.text = arena_text(&l->arena, text, size), .trips = 1};
-    line.numbers = numbers;
-    line.ops = is_op;
+    struct loops_shape line = {.text = arena_text(&l->arena, text, size), .trip_count = 1};
+    line.number_count = numbers;
+    line.op_line_count = is_op;
     return add_shape(l, hash, line);
 }
 
-static bool same_loop(const struct loops_shape *a, const struct loops_shape *b)
+static bool loops_are_equal(const struct loops_shape *a, const struct loops_shape *b)
 {
-    return a->text == NULL && a->count == b->count && a->trips == b->trips &&
-           a->numbers == b->numbers && memcmp(a->body, b->body, a->count * sizeof *a->body) == 0 &&
-           memcmp(a->stride, b->stride, a->numbers * sizeof *a->stride) == 0;
+    return a->text == NULL && a->body_length == b->body_length && a->trip_count == b->trip_count &&
+           a->number_count == b->number_count &&
+           memcmp(a->body, b->body, a->body_length * sizeof *a->body) == 0 &&
+           memcmp(a->stride, b->stride, a->number_count * sizeof *a->stride) == 0;
 }
 
 /* Returns the row of a loop's shape, whose arrays are in the arena. */
 static uint32_t shape_of_loop(struct loops *l, const struct loops_shape *loop)
 {
-    uint64_t hash = hash_word(loop->trips, loop->count);
-    for (uint32_t i = 0; i < loop->count; i++)
+    uint64_t hash = hash_word(loop->trip_count, loop->body_length);
+    for (uint32_t i = 0; i < loop->body_length; i++)
         hash = hash_word(hash, loop->body[i]);
-    for (uint32_t i = 0; i < loop->numbers; i++)
+    for (uint32_t i = 0; i < loop->number_count; i++)
         hash = hash_word(hash, (uint64_t)loop->stride[i]);
-    for (struct id_probe at = id_map_start(&l->shapes, hash); id_map_next(&l->shapes, &at);)
-        if (same_loop(&l->shape[at.row], loop))
+    for (struct id_probe at = id_map_probe(&l->shapes, hash); id_map_next(&l->shapes, &at);)
+        if (loops_are_equal(&l->shape[at.row], loop))
             return at.row;
     return add_shape(l, hash, *loop);
 }
@@ -79,7 +80,7 @@ static void add_number(struct loops *l, int64_t value)
 
 /* True if the numbers in the word that begins here are names of ops: the word is an op's id, or follows `waits` or
  * `free=`. */
-static bool names_ops(const char *word, const char *before, bool is_op)
+static bool word_names_ops(const char *word, const char *before, bool is_op)
 {
     if (strncmp(word, "free=", 5) == 0)
         return true;
@@ -89,7 +90,7 @@ static bool names_ops(const char *word, const char *before, bool is_op)
 void loops_add_line(struct loops *l, const char *line, size_t size, bool is_op)
 {
     char *text = heap_alloc(size + 1, 1);
-    struct loops_node node = {.number = l->number_count};
+    struct loops_node node = {.first_number = l->number_count};
     const char *word = line, *before = NULL;
     size_t out = 0;
     for (size_t i = 0; i < size;) {
@@ -110,10 +111,11 @@ void loops_add_line(struct loops *l, const char *line, size_t size, bool is_op)
             continue;
         }
         add_number(l, (int64_t)value);
-        text[out++] = names_ops(word, before, is_op) ? LOOPS_OP : LOOPS_NUMBER;
+        text[out++] = word_names_ops(word, before, is_op) ? LOOPS_OP : LOOPS_NUMBER;
         i += digits;
     }
-    node.shape = shape_of_line(l, text, out, (uint32_t)(l->number_count - node.number), is_op);
+    node.shape =
+        shape_of_line(l, text, out, (uint32_t)(l->number_count - node.first_number), is_op);
     l->node = heap_grow(l->node, &l->capacity, l->count + 1, sizeof *l->node);
     l->node[l->count++] = node;
     free(text);
@@ -126,13 +128,13 @@ struct found_loop {
     uint32_t period, trips;
 };
 
-static const int64_t *numbers_of(const struct loops *l, uint64_t node)
+static const int64_t *numbers_of_node(const struct loops *l, uint64_t node)
 {
-    return l->number + l->node[node].number;
+    return l->number + l->node[node].first_number;
 }
 
 /* True if `period` nodes at `b` have the shapes of those at `a`. */
-static bool same_shapes(const struct loops *l, uint64_t a, uint64_t b, uint32_t period)
+static bool shapes_are_equal(const struct loops *l, uint64_t a, uint64_t b, uint32_t period)
 {
     for (uint32_t i = 0; i < period; i++)
         if (l->node[a + i].shape != l->node[b + i].shape)
@@ -142,12 +144,13 @@ static bool same_shapes(const struct loops *l, uint64_t a, uint64_t b, uint32_t 
 
 /* True if the numbers of the iteration at `c` differ from those at `b` by the same amounts as those at `b` from those
  * at `a`. */
-static bool goes_on(const struct loops *l, uint64_t a, uint64_t b, uint64_t c, uint32_t period)
+static bool changes_evenly(const struct loops *l, uint64_t a, uint64_t b, uint64_t c,
+                           uint32_t period)
 {
     for (uint32_t i = 0; i < period; i++) {
-        uint32_t numbers = l->shape[l->node[a + i].shape].numbers;
-        const int64_t *x = numbers_of(l, a + i), *y = numbers_of(l, b + i),
-                      *z = numbers_of(l, c + i);
+        uint32_t numbers = l->shape[l->node[a + i].shape].number_count;
+        const int64_t *x = numbers_of_node(l, a + i), *y = numbers_of_node(l, b + i),
+                      *z = numbers_of_node(l, c + i);
         for (uint32_t k = 0; k < numbers; k++)
             if (z[k] - y[k] != y[k] - x[k])
                 return false;
@@ -160,8 +163,8 @@ static uint32_t count_trips(const struct loops *l, uint64_t at, uint32_t period,
     uint32_t trips = 1;
     while (at + (uint64_t)(trips + 1) * period <= end) {
         uint64_t next = at + (uint64_t)trips * period;
-        if (!same_shapes(l, at, next, period) ||
-            (trips > 1 && !goes_on(l, next - 2 * period, next - period, next, period)))
+        if (!shapes_are_equal(l, at, next, period) ||
+            (trips > 1 && !changes_evenly(l, next - 2 * period, next - period, next, period)))
             break;
         trips++;
     }
@@ -170,7 +173,7 @@ static uint32_t count_trips(const struct loops *l, uint64_t at, uint32_t period,
 
 const char *const loops_labels[] = {"layer=\1", "chunk=\1", "step=\1", "micro=\1"};
 
-uint32_t loops_rank(const struct loops_shape *shape, const char *label)
+uint32_t loops_number_of_label(const struct loops_shape *shape, const char *label)
 {
     const char *found = shape->text ? strstr(shape->text, label) : NULL;
     uint32_t rank = 0;
@@ -186,9 +189,11 @@ static bool labels_differ(const struct loops *l, uint64_t a, uint64_t b)
     if (!x->text != !y->text)
         return true;
     for (int i = 0; i < LOOPS_LABELS; i++) {
-        uint32_t rank_x = loops_rank(x, loops_labels[i]), rank_y = loops_rank(y, loops_labels[i]);
+        uint32_t rank_x = loops_number_of_label(x, loops_labels[i]),
+                 rank_y = loops_number_of_label(y, loops_labels[i]);
         if ((rank_x == UINT32_MAX) != (rank_y == UINT32_MAX) ||
-            (rank_x != UINT32_MAX && numbers_of(l, a)[rank_x] != numbers_of(l, b)[rank_y]))
+            (rank_x != UINT32_MAX &&
+             numbers_of_node(l, a)[rank_x] != numbers_of_node(l, b)[rank_y]))
             return true;
     }
     return false;
@@ -196,7 +201,7 @@ static bool labels_differ(const struct loops *l, uint64_t a, uint64_t b)
 
 /* True if iterations may begin at this line. Iterations of layers, chunks, steps or units begin where a label changes;
  * iterations in which no label changes may begin anywhere. */
-static bool may_begin(const struct loops *l, uint64_t from, uint64_t at, uint32_t period)
+static bool may_begin_iteration(const struct loops *l, uint64_t from, uint64_t at, uint32_t period)
 {
     if (at == from || labels_differ(l, at - 1, at))
         return true;
@@ -217,7 +222,7 @@ static struct found_loop find_loop(const struct loops *l, const uint64_t *again,
          tries++, candidate = again[candidate - from]) {
         uint32_t period = (uint32_t)(candidate - at);
         uint32_t trips = count_trips(l, at, period, end);
-        if (trips >= TRIPS_MIN && may_begin(l, from, at, period) &&
+        if (trips >= TRIPS_MIN && may_begin_iteration(l, from, at, period) &&
             (uint64_t)trips * period > (uint64_t)best.trips * best.period)
             best = (struct found_loop){period, trips};
     }
@@ -227,28 +232,29 @@ static struct found_loop find_loop(const struct loops *l, const uint64_t *again,
 /* Makes the node of a loop whose iterations are nodes from `at` on. */
 static struct loops_node make_loop(struct loops *l, uint64_t at, struct found_loop found)
 {
-    struct loops_shape loop = {.count = found.period, .trips = found.trips, .loops = 1};
+    struct loops_shape loop = {
+        .body_length = found.period, .trip_count = found.trips, .loop_count = 1};
     uint32_t *body = loop.body = arena_array(&l->arena, found.period, sizeof *body);
-    struct loops_node node = {.number = l->number_count};
+    struct loops_node node = {.first_number = l->number_count};
     for (uint32_t i = 0; i < found.period; i++) {
         const struct loops_shape *shape = &l->shape[l->node[at + i].shape];
         body[i] = l->node[at + i].shape;
-        loop.numbers += shape->numbers;
-        loop.ops += shape->ops * found.trips;
-        loop.loops += shape->loops;
+        loop.number_count += shape->number_count;
+        loop.op_line_count += shape->op_line_count * found.trips;
+        loop.loop_count += shape->loop_count;
     }
-    int64_t *next = loop.stride = arena_array(&l->arena, loop.numbers, sizeof *next);
+    int64_t *next = loop.stride = arena_array(&l->arena, loop.number_count, sizeof *next);
     for (uint32_t i = 0; i < found.period; i++)
-        for (uint32_t k = 0; k < l->shape[body[i]].numbers; k++) {
-            int64_t first = numbers_of(l, at + i)[k];
-            *next++ = numbers_of(l, at + i + found.period)[k] - first;
+        for (uint32_t k = 0; k < l->shape[body[i]].number_count; k++) {
+            int64_t first = numbers_of_node(l, at + i)[k];
+            *next++ = numbers_of_node(l, at + i + found.period)[k] - first;
             add_number(l, first);
         }
     node.shape = shape_of_loop(l, &loop);
     return node;
 }
 
-static uint64_t *find_again(const struct loops *l, uint64_t from)
+static uint64_t *find_next_of_same_shape(const struct loops *l, uint64_t from)
 {
     uint64_t *again = heap_alloc(l->count - from + 1, sizeof *again);
     uint64_t *last = heap_alloc(l->shape_count + 1u, sizeof *last);
@@ -261,10 +267,10 @@ static uint64_t *find_again(const struct loops *l, uint64_t from)
     return again;
 }
 
-static void roll_once(struct loops *l, uint64_t from, uint32_t period_max)
+static void roll_loops_up_to(struct loops *l, uint64_t from, uint32_t period_max)
 {
     uint64_t end = l->count, out = from;
-    uint64_t *again = find_again(l, from);
+    uint64_t *again = find_next_of_same_shape(l, from);
     for (uint64_t at = from; at < end;) {
         struct found_loop found = find_loop(l, again, from, at, end, period_max);
         if (found.trips == 0) {
@@ -282,5 +288,5 @@ static void roll_once(struct loops *l, uint64_t from, uint32_t period_max)
 void loops_roll(struct loops *l, uint64_t from)
 {
     for (size_t i = 0; i < sizeof periods / sizeof *periods; i++)
-        roll_once(l, from, periods[i]);
+        roll_loops_up_to(l, from, periods[i]);
 }

@@ -18,21 +18,21 @@ enum { LOOPS_OP = '\2', LOOPS_NUMBER = '\1' };
 
 /* What nodes have in common that differ only in their numbers: the text of a line, or the body of a loop. */
 struct loops_shape {
-    const char *text; /* text of a line; NULL: it is a loop */
-    uint32_t *body;   /* the shapes of an iteration, in order */
-    uint32_t count;   /* length of body */
-    uint32_t trips;   /* number of iterations, at least 2 */
+    const char *text;     /* text of a line; NULL: it is a loop */
+    uint32_t *body;       /* the shapes of an iteration, in order */
+    uint32_t body_length; /* length of body */
+    uint32_t trip_count;  /* number of iterations, at least 2 */
     /* [numbers of an iteration] by how much the number changes from one iteration to the next */
     int64_t *stride;
     /* number of numbers of a node: those of a line, or of a loop's first iteration */
-    uint32_t numbers;
-    uint32_t ops;   /* number of op lines of a node, all iterations together */
-    uint32_t loops; /* number of loops of a node, itself included */
+    uint32_t number_count;
+    uint32_t op_line_count; /* number of op lines of a node, all iterations together */
+    uint32_t loop_count;    /* number of loops of a node, itself included */
 };
 
 struct loops_node {
     uint32_t shape;
-    uint64_t number; /* the first of its numbers in loops.number */
+    uint64_t first_number; /* the first of its numbers in loops.first_number */
 };
 
 /* All-zero is empty. */
@@ -59,7 +59,7 @@ extern const char *const loops_labels[LOOPS_LABELS];
 
 /* Returns the index, among the numbers of a shape, of the number of a label; UINT32_MAX: the shape is a loop's, or has
  * no such label. */
-uint32_t loops_rank(const struct loops_shape *shape, const char *label);
+uint32_t loops_number_of_label(const struct loops_shape *shape, const char *label);
 
 /* Rolls the nodes from `from` on into loops, which makes them fewer. */
 void loops_roll(struct loops *loops, uint64_t from);

@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
-uint32_t mesh_ranks(const struct mesh *mesh)
+uint32_t mesh_rank_count(const struct mesh *mesh)
 {
     uint32_t ranks = 1;
     for (uint32_t a = 0; a < mesh->axis_count; a++)
@@ -28,7 +28,7 @@ void mesh_coordinates(const struct mesh *mesh, uint32_t rank, uint32_t coordinat
     assert(rank == 0);
 }
 
-uint32_t mesh_rank(const struct mesh *mesh, const uint32_t coordinate[MESH_AXES_MAX])
+uint32_t mesh_rank_at(const struct mesh *mesh, const uint32_t coordinate[MESH_AXES_MAX])
 {
     uint32_t rank = 0;
     for (uint32_t a = 0; a < mesh->axis_count; a++) {
@@ -39,20 +39,20 @@ uint32_t mesh_rank(const struct mesh *mesh, const uint32_t coordinate[MESH_AXES_
 }
 
 /* Returns the number of coordinates of an axis in a set. */
-static uint32_t set_size(const struct mesh *mesh, const struct axis_set *set)
+static uint32_t axis_set_size(const struct mesh *mesh, const struct axis_set *set)
 {
     return set->count ? set->count : mesh->axis[set->axis].size;
 }
 
 /* Finds the index of a coordinate in the set; returns false if it is not in it. */
-static bool set_find(const struct axis_set *set, uint32_t coordinate, uint32_t *place)
+static bool axis_set_find(const struct axis_set *set, uint32_t coordinate, uint32_t *place)
 {
     if (set->count == 0) {
         *place = coordinate;
         return true;
     }
     *place = 0;
-    while (*place < set->count && set->set[*place] != coordinate)
+    while (*place < set->count && set->coordinates[*place] != coordinate)
         ++*place;
     return *place < set->count;
 }
@@ -65,15 +65,15 @@ uint32_t group_axis_mask(const struct group *group)
     return axes;
 }
 
-uint32_t group_size(const struct mesh *mesh, const struct group *group)
+uint32_t group_rank_count(const struct mesh *mesh, const struct group *group)
 {
     uint32_t size = 1;
     for (uint32_t i = 0; i < group->axis_count; i++)
-        size *= set_size(mesh, &group->axis[i]);
+        size *= axis_set_size(mesh, &group->axis[i]);
     return size;
 }
 
-uint32_t group_instances(const struct mesh *mesh, const struct group *group)
+uint32_t group_instance_count(const struct mesh *mesh, const struct group *group)
 {
     uint32_t listed = group_axis_mask(group), instances = 1;
     for (uint32_t a = 0; a < mesh->axis_count; a++)
@@ -82,8 +82,8 @@ uint32_t group_instances(const struct mesh *mesh, const struct group *group)
     return instances;
 }
 
-bool group_locate(const struct mesh *mesh, const struct group *group, uint32_t rank,
-                  uint32_t *instance, uint32_t *index)
+bool group_find_member(const struct mesh *mesh, const struct group *group, uint32_t rank,
+                       uint32_t *instance, uint32_t *index)
 {
     uint32_t coordinate[MESH_AXES_MAX];
     mesh_coordinates(mesh, rank, coordinate);
@@ -91,9 +91,9 @@ bool group_locate(const struct mesh *mesh, const struct group *group, uint32_t r
     for (uint32_t i = 0; i < group->axis_count; i++) {
         const struct axis_set *set = &group->axis[i];
         uint32_t place;
-        if (!set_find(set, coordinate[set->axis], &place))
+        if (!axis_set_find(set, coordinate[set->axis], &place))
             return false;
-        *index = *index * set_size(mesh, set) + place;
+        *index = *index * axis_set_size(mesh, set) + place;
     }
     uint32_t listed = group_axis_mask(group);
     *instance = 0;
@@ -103,15 +103,15 @@ bool group_locate(const struct mesh *mesh, const struct group *group, uint32_t r
     return true;
 }
 
-uint32_t group_member(const struct mesh *mesh, const struct group *group, uint32_t instance,
-                      uint32_t index)
+uint32_t group_rank_of_member(const struct mesh *mesh, const struct group *group, uint32_t instance,
+                              uint32_t index)
 {
     uint32_t coordinate[MESH_AXES_MAX], listed = group_axis_mask(group);
     for (uint32_t i = group->axis_count; i-- > 0;) {
         const struct axis_set *set = &group->axis[i];
-        uint32_t size = set_size(mesh, set);
+        uint32_t size = axis_set_size(mesh, set);
         uint32_t place = index % size;
-        coordinate[set->axis] = set->count ? set->set[place] : place;
+        coordinate[set->axis] = set->count ? set->coordinates[place] : place;
         index /= size;
     }
     for (uint32_t a = mesh->axis_count; a-- > 0;)
@@ -120,27 +120,27 @@ uint32_t group_member(const struct mesh *mesh, const struct group *group, uint32
             instance /= mesh->axis[a].size;
         }
     assert(index == 0 && instance == 0);
-    return mesh_rank(mesh, coordinate);
+    return mesh_rank_at(mesh, coordinate);
 }
 
 bool group_peer(const struct mesh *mesh, const struct group *group, uint32_t rank, int64_t by,
                 uint32_t *peer)
 {
     uint32_t instance, index;
-    int64_t size = group_size(mesh, group);
-    if (!group_locate(mesh, group, rank, &instance, &index) || by <= -size || by >= size ||
+    int64_t size = group_rank_count(mesh, group);
+    if (!group_find_member(mesh, group, rank, &instance, &index) || by <= -size || by >= size ||
         index + by < 0 || index + by >= size)
         return false;
-    *peer = group_member(mesh, group, instance, (uint32_t)(index + by));
+    *peer = group_rank_of_member(mesh, group, instance, (uint32_t)(index + by));
     return true;
 }
 
-bool role_has(const struct mesh *mesh, const struct role *role, uint32_t rank)
+bool role_has_rank(const struct mesh *mesh, const struct role *role, uint32_t rank)
 {
     uint32_t coordinate[MESH_AXES_MAX], place;
     mesh_coordinates(mesh, rank, coordinate);
     for (uint32_t i = 0; i < role->axis_count; i++)
-        if (!set_find(&role->axis[i], coordinate[role->axis[i].axis], &place))
+        if (!axis_set_find(&role->axis[i], coordinate[role->axis[i].axis], &place))
             return false;
     return true;
 }
@@ -149,15 +149,15 @@ bool guard_passes(const struct mesh *mesh, const struct group *groups, const str
                   uint32_t rank)
 {
     uint32_t instance, index;
-    if (!group_locate(mesh, &groups[guard->group], rank, &instance, &index))
+    if (!group_find_member(mesh, &groups[guard->group], rank, &instance, &index))
         return false;
-    switch ((enum guard_test)guard->test_kind) {
+    switch ((enum guard_test)guard->test) {
     case GUARD_LT:
         return index < guard->value;
     case GUARD_GE:
         return index >= guard->value;
     default:
-        assert(guard->test_kind == GUARD_EQ);
+        assert(guard->test == GUARD_EQ);
         return index == guard->value;
     }
 }

@@ -26,7 +26,7 @@ struct axis_set {
     uint8_t axis;   /* index of the axis in mesh.axis */
     uint32_t count; /* number of coordinates in the set; 0: all */
     /* the coordinates, ascending; NULL: all. The owner's memory (the ir's arena). */
-    const uint32_t *set;
+    const uint32_t *coordinates;
 };
 
 struct group {
@@ -48,31 +48,31 @@ enum guard_test { GUARD_LT, GUARD_GE, GUARD_EQ, GUARD_TEST_COUNT };
 /* An op with a guard does its work on ranks whose index in the group passes the test. */
 struct guard {
     uint16_t group;
-    uint8_t test_kind; /* enum guard_test */
+    uint8_t test; /* enum guard_test */
     uint32_t value;
 };
 
 /* Returns the number of ranks. Sizes are at least 1, and their product is at most MESH_RANKS_MAX. A group or a role
  * names an axis at most once. */
-uint32_t mesh_ranks(const struct mesh *mesh);
+uint32_t mesh_rank_count(const struct mesh *mesh);
 /* Returns the index of an axis by name, or -1. */
 int mesh_find_axis(const struct mesh *mesh, const char *name);
 void mesh_coordinates(const struct mesh *mesh, uint32_t rank, uint32_t coordinate[MESH_AXES_MAX]);
-uint32_t mesh_rank(const struct mesh *mesh, const uint32_t coordinate[MESH_AXES_MAX]);
+uint32_t mesh_rank_at(const struct mesh *mesh, const uint32_t coordinate[MESH_AXES_MAX]);
 
 /* Returns the bit mask of the axes that a group lists. */
 uint32_t group_axis_mask(const struct group *group);
 /* Return the ranks in one instance, and the number of instances (the mesh without the group's axes). */
-uint32_t group_size(const struct mesh *mesh, const struct group *group);
-uint32_t group_instances(const struct mesh *mesh, const struct group *group);
+uint32_t group_rank_count(const struct mesh *mesh, const struct group *group);
+uint32_t group_instance_count(const struct mesh *mesh, const struct group *group);
 /* Finds the instance of a rank and its index there. False when the rank is in no instance (an explicit set leaves
  * it out). */
-bool group_locate(const struct mesh *mesh, const struct group *group, uint32_t rank,
-                  uint32_t *instance, uint32_t *index);
-uint32_t group_member(const struct mesh *mesh, const struct group *group, uint32_t instance,
-                      uint32_t index);
+bool group_find_member(const struct mesh *mesh, const struct group *group, uint32_t rank,
+                       uint32_t *instance, uint32_t *index);
+uint32_t group_rank_of_member(const struct mesh *mesh, const struct group *group, uint32_t instance,
+                              uint32_t index);
 
-bool role_has(const struct mesh *mesh, const struct role *role, uint32_t rank);
+bool role_has_rank(const struct mesh *mesh, const struct role *role, uint32_t rank);
 /* True if the op is in the role's list. */
 static inline bool role_has_op(const struct role *role, uint32_t op)
 {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int64_t own_below(const struct needed_tokens *n, int64_t position)
+static int64_t own_rows_below(const struct needed_tokens *n, int64_t position)
 {
     return layout_rows_below(n->layout, n->documents, n->context, position);
 }
@@ -13,28 +13,29 @@ static int64_t own_below(const struct needed_tokens *n, int64_t position)
 static void add_range(struct needed_tokens *n, int64_t begin, int64_t end)
 {
     struct needed_range *last = n->count > 0 ? &n->range[n->count - 1] : NULL;
-    if (last != NULL && begin <= last->end) {
-        last->end = end > last->end ? end : last->end;
+    if (last != NULL && begin <= last->end_position) {
+        last->end_position = end > last->end_position ? end : last->end_position;
         return;
     }
     n->range = heap_grow(n->range, &n->capacity, n->count + 1, sizeof *n->range);
     n->range[n->count++] = (struct needed_range){begin, end, 0};
 }
 
-void needed_find(struct needed_tokens *n, const struct token_layout *layout,
-                 const struct document_list *documents, uint32_t context, int64_t window)
+void needed_find_tokens(struct needed_tokens *n, const struct token_layout *layout,
+                        const struct document_list *documents, uint32_t context, int64_t window)
 {
     int64_t row = 0, own = layout->tokens / layout->cp;
     n->layout = layout;
     n->documents = documents;
     n->context = context;
     n->count = 0;
-    n->rows = 0;
+    n->row_count = 0;
     while (row < own) {
-        int64_t first = layout_gathered_in(layout, documents, context, row);
+        int64_t first = layout_gathered_position(layout, documents, context, row);
         uint32_t document = document_at(documents, first);
         int64_t begin = document_begin(documents, document),
-                end = layout_rows_below(layout, documents, context, documents->end[document]),
+                end = layout_rows_below(layout, documents, context,
+                                        documents->document_end[document]),
                 run = layout_run_end(layout, documents, context, row);
         if (window > 0) { /* each run of neighbours has a window of its own */
             if (layout->kind == LAYOUT_STRIPED)
@@ -44,13 +45,14 @@ void needed_find(struct needed_tokens *n, const struct token_layout *layout,
             if (first - window + 1 > begin)
                 begin = first - window + 1;
         }
-        add_range(n, begin, layout_gathered_in(layout, documents, context, end - 1) + 1);
+        add_range(n, begin, layout_gathered_position(layout, documents, context, end - 1) + 1);
         row = end;
     }
     for (size_t i = 0; i < n->count; i++) {
         struct needed_range *r = &n->range[i];
-        r->row = n->rows;
-        n->rows += r->end - r->begin - (own_below(n, r->end) - own_below(n, r->begin));
+        r->needed_rows_before = n->row_count;
+        n->row_count += r->end_position - r->begin_position -
+                        (own_rows_below(n, r->end_position) - own_rows_below(n, r->begin_position));
     }
 }
 
@@ -60,12 +62,12 @@ void needed_release(struct needed_tokens *n)
     *n = (struct needed_tokens){0};
 }
 
-int64_t needed_below(const struct needed_tokens *n, int64_t position)
+int64_t needed_rows_below(const struct needed_tokens *n, int64_t position)
 {
     size_t low = 0, high = n->count;
     while (low < high) { /* the first range that begins at the position or later */
         size_t middle = low + (high - low) / 2;
-        if (n->range[middle].begin < position)
+        if (n->range[middle].begin_position < position)
             low = middle + 1;
         else
             high = middle;
@@ -73,16 +75,17 @@ int64_t needed_below(const struct needed_tokens *n, int64_t position)
     if (low == 0)
         return 0;
     const struct needed_range *r = &n->range[low - 1];
-    int64_t end = position < r->end ? position : r->end;
-    return r->row + end - r->begin - (own_below(n, end) - own_below(n, r->begin));
+    int64_t end = position < r->end_position ? position : r->end_position;
+    return r->needed_rows_before + end - r->begin_position -
+           (own_rows_below(n, end) - own_rows_below(n, r->begin_position));
 }
 
-int64_t needed_of(const struct needed_tokens *n, uint32_t owner)
+int64_t needed_rows_of_owner(const struct needed_tokens *n, uint32_t owner)
 {
     int64_t rows = 0;
     for (size_t i = 0; i < n->count && owner != n->context; i++)
-        rows += layout_rows_below(n->layout, n->documents, owner, n->range[i].end) -
-                layout_rows_below(n->layout, n->documents, owner, n->range[i].begin);
+        rows += layout_rows_below(n->layout, n->documents, owner, n->range[i].end_position) -
+                layout_rows_below(n->layout, n->documents, owner, n->range[i].begin_position);
     return rows;
 }
 
@@ -100,25 +103,25 @@ static int compare_bounds(const void *left, const void *right)
 
 /* Returns what layout_rows_below() does, of positions that ascend from call to call. passed: the runs of the rank that
  * lie before the position; 0 at first. */
-static int64_t ascending_below(const struct token_layout *layout,
-                               const struct document_list *documents, uint32_t owner,
-                               int64_t position, uint32_t *passed)
+static int64_t ascending_rows_below(const struct token_layout *layout,
+                                    const struct document_list *documents, uint32_t owner,
+                                    int64_t position, uint32_t *passed)
 {
     if (layout->kind != LAYOUT_DEALT)
         return layout_rows_below(layout, documents, owner, position);
     const struct token_deal *deal = documents->deal;
-    uint32_t run = deal->first[owner] + *passed, end = deal->first[owner + 1];
-    while (run < end && deal->run[run].begin + deal->run[run].rows <= position)
+    uint32_t run = deal->first_run[owner] + *passed, end = deal->first_run[owner + 1];
+    while (run < end && deal->run[run].first_position + deal->run[run].rows <= position)
         run++;
-    *passed = run - deal->first[owner];
+    *passed = run - deal->first_run[owner];
     if (run == end)
-        return deal_rows(deal, owner);
-    int64_t in_run = position - deal->run[run].begin;
-    return deal->run[run].row + (in_run > 0 ? in_run : 0);
+        return deal_rows_of_rank(deal, owner);
+    int64_t in_run = position - deal->run[run].first_position;
+    return deal->run[run].first_row + (in_run > 0 ? in_run : 0);
 }
 
-void needed_pairs(int64_t *rows, const struct token_layout *layout,
-                  const struct document_list *documents, int64_t window)
+void needed_rows_of_all_pairs(int64_t *rows, const struct token_layout *layout,
+                              const struct document_list *documents, int64_t window)
 {
     struct needed_tokens needed = {0};
     struct needed_bound *bound = NULL;
@@ -126,11 +129,11 @@ void needed_pairs(int64_t *rows, const struct token_layout *layout,
     uint32_t *passed = heap_zalloc(layout->cp, sizeof *passed);
     size_t count = 0, capacity = 0;
     for (uint32_t c = 0; c < layout->cp; c++) {
-        needed_find(&needed, layout, documents, c, window);
+        needed_find_tokens(&needed, layout, documents, c, window);
         bound = heap_grow(bound, &capacity, count + 2 * needed.count, sizeof *bound);
         for (size_t i = 0; i < needed.count; i++) {
-            bound[count++] = (struct needed_bound){needed.range[i].begin, -1, c};
-            bound[count++] = (struct needed_bound){needed.range[i].end, 1, c};
+            bound[count++] = (struct needed_bound){needed.range[i].begin_position, -1, c};
+            bound[count++] = (struct needed_bound){needed.range[i].end_position, 1, c};
         }
     }
     if (count > 0)
@@ -141,7 +144,7 @@ void needed_pairs(int64_t *rows, const struct token_layout *layout,
         for (uint32_t owner = 0;
              owner < layout->cp && (i == 0 || bound[i].position != bound[i - 1].position); owner++)
             below[owner] =
-                ascending_below(layout, documents, owner, bound[i].position, &passed[owner]);
+                ascending_rows_below(layout, documents, owner, bound[i].position, &passed[owner]);
         for (uint32_t owner = 0; owner < layout->cp; owner++)
             of[owner] += sign * below[owner];
     }
@@ -154,28 +157,29 @@ void needed_pairs(int64_t *rows, const struct token_layout *layout,
 }
 
 /* From `position` on, `ranks` ranks read each token. below: reads of all tokens before the position. */
-struct reads {
-    int64_t position, ranks, below;
+struct token_reads {
+    int64_t position, reading_ranks, reads_before;
 };
 
 static int compare_reads(const void *left, const void *right)
 {
-    const struct reads *a = left, *b = right;
+    const struct token_reads *a = left, *b = right;
     return (a->position > b->position) - (a->position < b->position);
 }
 
 /* Sums the changes of `ranks` up to each position. */
-static void sum_reads(struct reads *r, size_t count)
+static void sum_reads(struct token_reads *r, size_t count)
 {
     qsort(r, count, sizeof *r, compare_reads);
     for (size_t i = 1; i < count; i++) {
-        r[i].below = r[i - 1].below + r[i - 1].ranks * (r[i].position - r[i - 1].position);
-        r[i].ranks += r[i - 1].ranks;
+        r[i].reads_before =
+            r[i - 1].reads_before + r[i - 1].reading_ranks * (r[i].position - r[i - 1].position);
+        r[i].reading_ranks += r[i - 1].reading_ranks;
     }
 }
 
 /* Returns the reads of all tokens before a position. */
-static int64_t reads_below(const struct reads *r, size_t count, int64_t position)
+static int64_t reads_before_position(const struct token_reads *r, size_t count, int64_t position)
 {
     size_t low = 0, high = count;
     while (low < high) { /* the first entry beyond the position */
@@ -185,20 +189,24 @@ static int64_t reads_below(const struct reads *r, size_t count, int64_t position
         else
             high = middle;
     }
-    return low > 0 ? r[low - 1].below + r[low - 1].ranks * (position - r[low - 1].position) : 0;
+    return low > 0 ? r[low - 1].reads_before +
+                         r[low - 1].reading_ranks * (position - r[low - 1].position)
+                   : 0;
 }
 
 /* Returns how often all ranks read rows of one rank; each rank reads all of its own. */
-static int64_t reads_of(const struct reads *r, size_t count, const struct token_layout *layout,
-                        const struct document_list *documents, uint32_t owner)
+static int64_t reads_of_rank(const struct token_reads *r, size_t count,
+                             const struct token_layout *layout,
+                             const struct document_list *documents, uint32_t owner)
 {
     int64_t reads = 0, row = 0, own = layout->tokens / layout->cp;
     while (row < own) {
-        int64_t begin = layout_gathered_in(layout, documents, owner, row),
+        int64_t begin = layout_gathered_position(layout, documents, owner, row),
                 end = layout->kind == LAYOUT_STRIPED
                           ? row + 1
                           : layout_run_end(layout, documents, owner, row);
-        reads += reads_below(r, count, begin + end - row) - reads_below(r, count, begin);
+        reads += reads_before_position(r, count, begin + end - row) -
+                 reads_before_position(r, count, begin);
         row = end;
     }
     return reads;
@@ -209,20 +217,22 @@ struct needed_most needed_most(const struct token_layout *layout,
 {
     struct needed_most most = {0};
     struct needed_tokens needed = {0};
-    struct reads *reads = NULL;
+    struct token_reads *reads = NULL;
     size_t count = 0, capacity = 0;
     for (uint32_t c = 0; c < layout->cp; c++) {
-        needed_find(&needed, layout, documents, c, window);
-        most.received_rows = needed.rows > most.received_rows ? needed.rows : most.received_rows;
+        needed_find_tokens(&needed, layout, documents, c, window);
+        most.received_rows =
+            needed.row_count > most.received_rows ? needed.row_count : most.received_rows;
         reads = heap_grow(reads, &capacity, count + 2 * needed.count, sizeof *reads);
         for (size_t i = 0; i < needed.count; i++) {
-            reads[count++] = (struct reads){needed.range[i].begin, 1, 0};
-            reads[count++] = (struct reads){needed.range[i].end, -1, 0};
+            reads[count++] = (struct token_reads){needed.range[i].begin_position, 1, 0};
+            reads[count++] = (struct token_reads){needed.range[i].end_position, -1, 0};
         }
     }
     sum_reads(reads, count);
     for (uint32_t c = 0; c < layout->cp; c++) {
-        int64_t sent = reads_of(reads, count, layout, documents, c) - layout->tokens / layout->cp;
+        int64_t sent =
+            reads_of_rank(reads, count, layout, documents, c) - layout->tokens / layout->cp;
         most.sent_rows = sent > most.sent_rows ? sent : most.sent_rows;
     }
     needed_release(&needed);
@@ -232,16 +242,17 @@ struct needed_most needed_most(const struct token_layout *layout,
 
 /* Lists the rows that `needed` needs of a rank, in the order of positions: the owner's row of each or, with `places`,
  * its place among all needed rows. Returns their number. */
-static int64_t list_rows(const struct needed_tokens *n, uint32_t owner, bool places, int64_t *out)
+static int64_t list_needed_rows(const struct needed_tokens *n, uint32_t owner, bool places,
+                                int64_t *out)
 {
     int64_t count = 0;
     for (size_t i = 0; i < n->count && owner != n->context; i++) {
-        int64_t row = layout_rows_below(n->layout, n->documents, owner, n->range[i].begin),
-                end = layout_rows_below(n->layout, n->documents, owner, n->range[i].end);
+        int64_t row = layout_rows_below(n->layout, n->documents, owner, n->range[i].begin_position),
+                end = layout_rows_below(n->layout, n->documents, owner, n->range[i].end_position);
         for (; row < end; row++)
-            out[count++] =
-                places ? needed_below(n, layout_gathered_in(n->layout, n->documents, owner, row))
-                       : row;
+            out[count++] = places ? needed_rows_below(n, layout_gathered_position(
+                                                             n->layout, n->documents, owner, row))
+                                  : row;
     }
     return count;
 }
@@ -250,12 +261,15 @@ void needed_list_sent(struct needed_rows *rows, const struct token_layout *layou
                       const struct document_list *documents, uint32_t context, int64_t window)
 {
     struct needed_tokens needed = {0};
-    *rows = (struct needed_rows){heap_zalloc(layout->cp + (size_t)1, sizeof *rows->first), NULL};
+    *rows = (struct needed_rows){
+        heap_zalloc(layout->cp + (size_t)1, sizeof *rows->first_row_of_peer), NULL};
     for (uint32_t to = 0; to < layout->cp; to++) {
-        needed_find(&needed, layout, documents, to, window);
-        rows->first[to + 1] = rows->first[to] + needed_of(&needed, context);
-        rows->row = heap_realloc(rows->row, (size_t)rows->first[to + 1] + 1, sizeof *rows->row);
-        list_rows(&needed, context, false, rows->row + rows->first[to]);
+        needed_find_tokens(&needed, layout, documents, to, window);
+        rows->first_row_of_peer[to + 1] =
+            rows->first_row_of_peer[to] + needed_rows_of_owner(&needed, context);
+        rows->row =
+            heap_realloc(rows->row, (size_t)rows->first_row_of_peer[to + 1] + 1, sizeof *rows->row);
+        list_needed_rows(&needed, context, false, rows->row + rows->first_row_of_peer[to]);
     }
     needed_release(&needed);
 }
@@ -264,19 +278,21 @@ void needed_list_received(struct needed_rows *rows, const struct token_layout *l
                           const struct document_list *documents, uint32_t context, int64_t window)
 {
     struct needed_tokens needed = {0};
-    needed_find(&needed, layout, documents, context, window);
-    *rows = (struct needed_rows){heap_zalloc(layout->cp + (size_t)1, sizeof *rows->first),
-                                 heap_alloc((size_t)needed.rows + 1, sizeof *rows->row)};
+    needed_find_tokens(&needed, layout, documents, context, window);
+    *rows =
+        (struct needed_rows){heap_zalloc(layout->cp + (size_t)1, sizeof *rows->first_row_of_peer),
+                             heap_alloc((size_t)needed.row_count + 1, sizeof *rows->row)};
     for (uint32_t from = 0; from < layout->cp; from++)
-        rows->first[from + 1] =
-            rows->first[from] + list_rows(&needed, from, true, rows->row + rows->first[from]);
-    assert(rows->first[layout->cp] == needed.rows);
+        rows->first_row_of_peer[from + 1] =
+            rows->first_row_of_peer[from] +
+            list_needed_rows(&needed, from, true, rows->row + rows->first_row_of_peer[from]);
+    assert(rows->first_row_of_peer[layout->cp] == needed.row_count);
     needed_release(&needed);
 }
 
 void needed_rows_release(struct needed_rows *rows)
 {
-    free(rows->first);
+    free(rows->first_row_of_peer);
     free(rows->row);
     *rows = (struct needed_rows){0};
 }

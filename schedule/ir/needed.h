@@ -15,7 +15,7 @@
 
 /* Consecutive positions, of which a rank needs those that it does not own. row: needed rows before them. */
 struct needed_range {
-    int64_t begin, end, row;
+    int64_t begin_position, end_position, needed_rows_before;
 };
 
 /* The tokens of a sequence that one context rank needs; all-zero is empty. */
@@ -25,22 +25,22 @@ struct needed_tokens {
     uint32_t context;
     struct needed_range *range; /* ascending; heap */
     size_t count, capacity;
-    int64_t rows; /* all needed rows */
+    int64_t row_count; /* all needed rows */
 };
 
 /* Finds what a context rank needs. documents must not be NULL; its positions must ascend (schedule/ir/layout.h). */
-void needed_find(struct needed_tokens *needed, const struct token_layout *layout,
-                 const struct document_list *documents, uint32_t context, int64_t window);
+void needed_find_tokens(struct needed_tokens *needed, const struct token_layout *layout,
+                        const struct document_list *documents, uint32_t context, int64_t window);
 void needed_release(struct needed_tokens *needed);
 
 /* Returns how many needed rows lie before a position. */
-int64_t needed_below(const struct needed_tokens *needed, int64_t position);
+int64_t needed_rows_below(const struct needed_tokens *needed, int64_t position);
 /* Returns how many rows a rank needs of another one. */
-int64_t needed_of(const struct needed_tokens *needed, uint32_t owner);
+int64_t needed_rows_of_owner(const struct needed_tokens *needed, uint32_t owner);
 
 /* Fills rows (cp, cp): the rows that each rank needs of each other one, [rank * cp + owner]. */
-void needed_pairs(int64_t *rows, const struct token_layout *layout,
-                  const struct document_list *documents, int64_t window);
+void needed_rows_of_all_pairs(int64_t *rows, const struct token_layout *layout,
+                              const struct document_list *documents, int64_t window);
 
 /* The most rows that a rank of a sequence sends and receives. */
 struct needed_most {
@@ -51,15 +51,15 @@ struct needed_most needed_most(const struct token_layout *layout,
 
 /* The rows that a rank sends, or receives, by the order of the other ranks. */
 struct needed_rows {
-    int64_t *first; /* [cp + 1] first row of each peer, and the number of rows; heap */
+    int64_t *first_row_of_peer; /* [cp + 1] first row of each peer, and the number of rows; heap */
     /* [rows] of sent rows the rank's own row; of received rows the place in the order of positions; heap */
     int64_t *row;
 };
 /* The rows of a rank's own in a round of a plan of tiles. */
 struct held_rows {
-    int64_t count;
-    int64_t *packed_row,
-        *own_row; /* [count] the row in packed order, and the rank's own row; heap */
+    int64_t row_count;
+    /* [count] the row in packed order, and the rank's own row; heap */
+    int64_t *packed_row, *own_row;
 };
 void needed_list_sent(struct needed_rows *rows, const struct token_layout *layout,
                       const struct document_list *documents, uint32_t context, int64_t window);

@@ -22,22 +22,22 @@
 struct repeat_run {
     uint32_t role;
     /* begin: the first op of the first iteration; ops: number of ops of each iteration */
-    uint32_t begin, ops;
-    uint32_t iterations, gap; /* copies of iteration gap - 1 come before iteration gap */
-    int32_t first,
-        step; /* the value of the first iteration, and what it changes by from one to the next, 1 or -1 */
-    uint32_t left_out; /* number of ops that earlier runs leave out */
+    uint32_t first_op, ops_per_iteration;
+    uint32_t iteration_count, gap; /* copies of iteration gap - 1 come before iteration gap */
+    /* the value of the first iteration, and what it changes by from one to the next, 1 or -1 */
+    int32_t first, step;
+    uint32_t ops_left_out_before; /* number of ops that earlier runs leave out */
 };
 
 /* All-zero: the list is whole. The runs are in list order, and live in the arena of the ir. */
 struct repeats {
-    uint32_t copies;      /* number of copies in each gap */
-    int32_t first_copied; /* the value of the first copy */
+    uint32_t copies_per_gap; /* number of copies in each gap */
+    int32_t first_copied;    /* the value of the first copy */
     /* a reference is by distance if values differ by no more, else by place */
     int32_t most_distance;
     /* iterations are units; false: they are layers, and bundles repeat too */
-    bool of_units;
-    int32_t layers; /* number of layers of a period */
+    bool iterations_are_units;
+    int32_t layers_per_period; /* number of layers of a period */
     uint32_t run_count;
     struct repeat_run *run;
 };
@@ -45,14 +45,14 @@ struct repeats {
 /* The place of an op of the short list. run NULL: the op is in no run. */
 struct repeat_place {
     const struct repeat_run *run;
-    uint32_t iteration, at; /* at: row of the op in the iteration */
+    uint32_t iteration, op_in_iteration; /* at: row of the op in the iteration */
     int32_t value;
 };
 
 /* Returns the last run that begins at an op or before it; NULL: there is none. */
 const struct repeat_run *repeats_run_before(const struct repeats *repeats, uint32_t op);
 
-struct repeat_place repeats_place(const struct repeats *repeats, uint32_t op);
+struct repeat_place repeats_place_of(const struct repeats *repeats, uint32_t op);
 
 /* Returns the id that an op of the short list has in the whole list. */
 uint32_t repeats_whole_id(const struct repeats *repeats, uint32_t op);
@@ -60,36 +60,36 @@ uint32_t repeats_whole_id(const struct repeats *repeats, uint32_t op);
 /* Translates a reference from the short list to the whole list. In the short list, op `from` refers to op `op`; the
  * result is the place of the op to which copy number `copy` of `from` (0: `from` itself; 1: its first copy) refers in
  * the whole list. The iteration of the place is counted in the whole list; run NULL: the op is in no run. */
-struct repeat_place repeats_seen_at(const struct repeats *repeats, uint32_t from, uint32_t copy,
-                                    uint32_t op);
+struct repeat_place repeats_place_referred(const struct repeats *repeats, uint32_t from,
+                                           uint32_t copy, uint32_t op);
 
-/* Returns the id, in the whole list, of the op to which repeats_seen_at() refers. */
-uint32_t repeats_seen_from(const struct repeats *repeats, uint32_t from, uint32_t copy,
-                           uint32_t op);
+/* Returns the id, in the whole list, of the op to which repeats_place_referred() refers. */
+uint32_t repeats_op_referred(const struct repeats *repeats, uint32_t from, uint32_t copy,
+                             uint32_t op);
 
 /* True if op `op` is to an iteration with value `value` what op `other` is to an iteration with value + step. */
 bool repeats_correspond(const struct repeats *repeats, uint32_t op, int32_t value, uint32_t other,
                         int32_t step);
 
 /* Returns the number of times that an op of the short list occurs in the whole list: 1, or 1 + copies. */
-uint32_t repeats_times(const struct repeats *repeats, uint32_t op);
+uint32_t repeats_occurrences(const struct repeats *repeats, uint32_t op);
 
 #define REPEATS_ALL_ROLES UINT32_MAX
 /* Returns the number of ops in the whole list, of one role (or of REPEATS_ALL_ROLES). ops: their number in the short
  * list. */
-uint32_t repeats_ops(const struct repeats *repeats, uint32_t role, uint32_t ops);
+uint32_t repeats_whole_op_count(const struct repeats *repeats, uint32_t role, uint32_t ops);
 
 /* One row of a table of the whole list, which is sorted by ops. The row corresponds to row number `row` of the short
  * list's table: copy 0 is that row itself, copies from 1 on are those of iterations that the short list leaves out. */
 struct repeat_row {
     uint32_t row, copy;
     /* for copies: the row of the previous copy, or of the row itself, is `back` rows before this one */
-    uint32_t back;
+    uint32_t rows_back;
 };
 
 /* Returns the rows that a role's table has in the whole list. The short list's table is sorted by its ops op[0 ..
  * count). The array is on the heap; *rows is set to its length. */
-struct repeat_row *repeats_rows(const struct repeats *repeats, uint32_t role, const uint32_t *op,
-                                uint32_t count, uint32_t *rows);
+struct repeat_row *repeats_whole_rows(const struct repeats *repeats, uint32_t role,
+                                      const uint32_t *op, uint32_t count, uint32_t *rows);
 
 #endif

@@ -12,10 +12,10 @@ void routing_init(struct routing *r, struct arena *arena, uint32_t experts, uint
 {
     assert(experts > 0 && copies > 0 && copies <= experts);
     *r = (struct routing){.experts = experts, .copies = copies, .layers = layers};
-    r->share = arena_array(arena, layers + 1u, sizeof *r->share);
-    r->list_of = arena_array(arena, layers + 1u, sizeof *r->list_of);
+    r->shares_of_list = arena_array(arena, layers + 1u, sizeof *r->shares_of_list);
+    r->list_of_layer = arena_array(arena, layers + 1u, sizeof *r->list_of_layer);
     for (uint32_t l = 0; l < layers; l++)
-        r->list_of[l] = ROUTING_NONE;
+        r->list_of_layer[l] = ROUTING_NONE;
 }
 
 void routing_init_even(struct routing *r, struct arena *arena, uint32_t experts, uint32_t copies,
@@ -26,23 +26,24 @@ void routing_init_even(struct routing *r, struct arena *arena, uint32_t experts,
         share[e] = 1;
     routing_init(r, arena, experts, copies, layers);
     for (uint32_t l = 0; l < layers; l++)
-        routing_set(r, arena, l, share);
+        routing_set_shares(r, arena, l, share);
     free(share);
 }
 
-void routing_set(struct routing *r, struct arena *arena, uint32_t layer, const int64_t *share)
+void routing_set_shares(struct routing *r, struct arena *arena, uint32_t layer,
+                        const int64_t *share)
 {
     const size_t bytes = r->experts * sizeof *share;
     uint32_t list = 0;
     assert(layer < r->layers);
-    while (list < r->list_count && memcmp(r->share[list], share, bytes) != 0)
+    while (list < r->list_count && memcmp(r->shares_of_list[list], share, bytes) != 0)
         list++;
     if (list == r->list_count) {
         int64_t *copy = arena_array(arena, r->experts, sizeof *copy);
         memcpy(copy, share, bytes);
-        r->share[r->list_count++] = copy;
+        r->shares_of_list[r->list_count++] = copy;
     }
-    r->list_of[layer] = list;
+    r->list_of_layer[layer] = list;
 }
 
 void routing_copy(struct routing *to, struct arena *arena, const struct routing *from)
@@ -55,12 +56,13 @@ void routing_copy(struct routing *to, struct arena *arena, const struct routing 
     to->capacity = from->capacity;
     to->is_spread = from->is_spread;
     for (uint32_t l = 0; l < from->layers; l++)
-        if (from->list_of[l] != ROUTING_NONE)
-            routing_set(to, arena, l, from->share[from->list_of[l]]);
+        if (from->list_of_layer[l] != ROUTING_NONE)
+            routing_set_shares(to, arena, l, from->shares_of_list[from->list_of_layer[l]]);
 }
 
 /* Returns the sum of the shares of experts that are not full; 0: all of these have share 0. */
-static int64_t sum_of_shares(const int64_t *share, const int64_t *count, int64_t full, uint32_t n)
+static int64_t sum_of_unfilled_shares(const int64_t *share, const int64_t *count, int64_t full,
+                                      uint32_t n)
 {
     int64_t sum = 0;
     for (uint32_t e = 0; e < n; e++)
@@ -71,14 +73,14 @@ static int64_t sum_of_shares(const int64_t *share, const int64_t *count, int64_t
 /* Fills count[experts] with the copies that are dealt to each expert. */
 static void deal_tokens(const struct routing *r, uint32_t list, int64_t rows, int64_t *count)
 {
-    const int64_t *share = r->share[list];
+    const int64_t *share = r->shares_of_list[list];
     int64_t left = rows * r->copies, sum, *rest = heap_zalloc(r->experts, sizeof *rest);
     bool again = true;
     memset(count, 0, r->experts * sizeof *count);
     /* an expert whose part is more than all tokens takes them all, and the others share what is left */
     while (again) {
         again = false;
-        sum = sum_of_shares(share, count, rows, r->experts);
+        sum = sum_of_unfilled_shares(share, count, rows, r->experts);
         for (uint32_t e = 0; e < r->experts && sum > 0; e++)
             if (count[e] < rows &&
                 share[e] * (left / sum) + share[e] * (left % sum) / sum >= rows) {
@@ -122,8 +124,8 @@ static void deal_tokens(const struct routing *r, uint32_t list, int64_t rows, in
     free(rest);
 }
 
-/* Fills order[experts] with the experts in the order in which slots are dealt to them: by number, or, spread, shuffled by
- * a fixed generator (splitmix64), so that the experts of a token are a sample of all. */
+/* Fills order[experts] with the experts in the order in which slots are dealt to them: by number, or, spread, shuffled
+ * by a fixed generator (splitmix64), so that the experts of a token are a sample of all. */
 static void find_order(const struct routing *r, uint32_t *order)
 {
     uint64_t state = r->experts;
@@ -139,8 +141,8 @@ static void find_order(const struct routing *r, uint32_t *order)
     }
 }
 
-void routing_deal(const struct routing *r, uint32_t list, int64_t rows, int64_t *dealt,
-                  int64_t *first)
+void routing_deal_copies(const struct routing *r, uint32_t list, int64_t rows, int64_t *dealt,
+                         int64_t *first)
 {
     uint32_t *order = heap_alloc(r->experts, sizeof *order);
     int64_t slot = 0;
@@ -155,38 +157,38 @@ void routing_deal(const struct routing *r, uint32_t list, int64_t rows, int64_t 
 
 int64_t routing_capacity(const struct routing *r, int64_t rows)
 {
-    const __int128 all = (__int128)rows * r->copies * r->capacity.factor,
+    const __int128 all = (__int128)rows * r->copies * r->capacity.factor_millionths,
                    unit = (__int128)r->experts * CAPACITY_UNIT;
     const __int128 most = (all + unit - 1) / unit;
     return (int64_t)(most < rows ? most : rows);
 }
 
-bool routing_keeps(const struct routing *r, int64_t rows, int64_t dealt, int64_t first,
-                   int64_t index)
+bool routing_keeps_copy(const struct routing *r, int64_t rows, int64_t dealt, int64_t first,
+                        int64_t index)
 {
     const int64_t most = routing_capacity(r, rows);
-    if (r->capacity.factor == 0 || dealt <= most)
+    if (r->capacity.factor_millionths == 0 || dealt <= most)
         return true;
-    if (r->capacity.drop == TOKEN_DROP_PROBABILITY) /* every dealt / most-th one */
+    if (r->capacity.drop_policy == TOKEN_DROP_PROBABILITY) /* every dealt / most-th one */
         return (index + 1) * most / dealt > index * most / dealt;
     /* the slots after the last token are those of the first tokens */
     const int64_t before = rows - first % rows, wrapped = dealt > before ? dealt - before : 0;
     return (index < before ? wrapped + index : index - before) < most;
 }
 
-void routing_counts(const struct routing *r, uint32_t list, int64_t rows, int64_t *count)
+void routing_rows_of_experts(const struct routing *r, uint32_t list, int64_t rows, int64_t *count)
 {
     deal_tokens(r, list, rows, count);
-    const int64_t most = r->capacity.factor > 0 ? routing_capacity(r, rows) : rows;
+    const int64_t most = r->capacity.factor_millionths > 0 ? routing_capacity(r, rows) : rows;
     for (uint32_t e = 0; e < r->experts; e++)
-        if (count[e] > most || (r->capacity.factor > 0 && r->capacity.pad))
+        if (count[e] > most || (r->capacity.factor_millionths > 0 && r->capacity.pads))
             count[e] = most;
 }
 
-int64_t routing_kept(const struct routing *r, uint32_t list, int64_t rows)
+int64_t routing_kept_rows(const struct routing *r, uint32_t list, int64_t rows)
 {
     int64_t *count = heap_zalloc(r->experts, sizeof *count), sum = 0;
-    routing_counts(r, list, rows, count);
+    routing_rows_of_experts(r, list, rows, count);
     for (uint32_t e = 0; e < r->experts; e++)
         sum += count[e];
     free(count);
@@ -200,7 +202,7 @@ struct routing_fullest routing_find_fullest(const struct routing *r, uint32_t li
     int64_t *count = heap_zalloc(r->experts, sizeof *count);
     int64_t *of_rank = heap_zalloc(ranks, sizeof *of_rank);
     struct routing_fullest fullest = {0};
-    routing_counts(r, list, rows, count);
+    routing_rows_of_experts(r, list, rows, count);
     for (uint32_t e = 0; e < own * ranks; e++)
         of_rank[e / own] += count[e];
     for (uint32_t k = 0; k < ranks; k++)
@@ -218,7 +220,7 @@ struct token_interval {
     int64_t begin, end;
 };
 
-static int by_begin(const void *a, const void *b)
+static int compare_begins(const void *a, const void *b)
 {
     const struct token_interval *x = a, *y = b;
     return (x->begin > y->begin) - (x->begin < y->begin);
@@ -232,7 +234,7 @@ int64_t routing_find_arrived(const struct routing *r, uint32_t list, int64_t row
             *first = dealt + r->experts;
     struct token_interval *run = heap_zalloc(2 * (size_t)own + 1, sizeof *run);
     int64_t most = 0;
-    routing_deal(r, list, rows, dealt, first);
+    routing_deal_copies(r, list, rows, dealt, first);
     for (uint32_t k = 0; k < ranks; k++) {
         size_t runs = 0;
         int64_t covered = 0, end = 0;
@@ -243,7 +245,7 @@ int64_t routing_find_arrived(const struct routing *r, uint32_t list, int64_t row
             if (last > rows)
                 run[runs++] = (struct token_interval){0, last - rows};
         }
-        qsort(run, runs, sizeof *run, by_begin);
+        qsort(run, runs, sizeof *run, compare_begins);
         for (size_t i = 0; i < runs; i++) {
             const int64_t begin = run[i].begin > end ? run[i].begin : end;
             covered += run[i].end > begin ? run[i].end - begin : 0;
@@ -259,7 +261,7 @@ int64_t routing_find_arrived(const struct routing *r, uint32_t list, int64_t row
 }
 
 /* Returns the rows for which the work has room, of those that depend on the rank; 0: it has none. */
-static int64_t room_of(const struct work *work)
+static int64_t row_capacity_of(const struct work *work)
 {
     switch ((enum work_kind)work->kind) {
     case WORK_MATMUL:
@@ -287,16 +289,16 @@ static const char *const dropped_once = "rows that are sent once cannot be dropp
 static const char *const no_room_for_fullest = "it has no room for the rows of the fullest rank";
 static const char *const no_room_for_arrived = "it has no room for the rows that arrive";
 
-/* Does what routing_unfit() does for rows that are sent to the ranks of their experts, or back. */
-static const char *sent_unfit(const struct routing *r, const struct work *work, uint32_t list,
-                              int64_t rows, uint32_t ranks)
+/* Does what routing_why_unfit() does for rows that are sent to the ranks of their experts, or back. */
+static const char *why_sent_rows_unfit(const struct routing *r, const struct work *work,
+                                       uint32_t list, int64_t rows, uint32_t ranks)
 {
     const bool once = work->all_to_all.once > 0;
     const int64_t cols = work->all_to_all.cols;
     const int64_t moved = work->all_to_all.ahead + work->all_to_all.back;
-    if (once && r->capacity.factor > 0)
+    if (once && r->capacity.factor_millionths > 0)
         return dropped_once;
-    if (moved != (once ? rows : routing_kept(r, list, rows)) * cols)
+    if (moved != (once ? rows : routing_kept_rows(r, list, rows)) * cols)
         return "the elements that a rank sends are not those of its copies";
     const int64_t needed = once ? routing_find_arrived(r, list, rows, ranks, NULL)
                                 : routing_find_fullest(r, list, rows, ranks).copies;
@@ -306,15 +308,15 @@ static const char *sent_unfit(const struct routing *r, const struct work *work, 
     return NULL;
 }
 
-/* Does what routing_unfit() does for rows that are copied in the order of experts, or back. */
-static const char *permuted_unfit(const struct routing *r, const struct work *work, uint32_t list,
-                                  int64_t rows, uint32_t ranks)
+/* Does what routing_why_unfit() does for rows that are copied in the order of experts, or back. */
+static const char *why_permuted_rows_unfit(const struct routing *r, const struct work *work,
+                                           uint32_t list, int64_t rows, uint32_t ranks)
 {
-    if (work->permute.of == PERMUTE_ARRIVED && r->capacity.factor > 0)
+    if (work->permute.of == PERMUTE_ARRIVED && r->capacity.factor_millionths > 0)
         return dropped_once;
     switch ((enum permute_source)work->permute.of) {
     case PERMUTE_OWN:
-        return work->permute.rows != rows || work->permute.to < routing_kept(r, list, rows)
+        return work->permute.rows != rows || work->permute.to < routing_kept_rows(r, list, rows)
                    ? "its rows are not those that a rank deals"
                    : NULL;
     case PERMUTE_GATHERED:
@@ -325,13 +327,13 @@ static const char *permuted_unfit(const struct routing *r, const struct work *wo
         if (work->permute.rows < routing_find_arrived(r, list, rows, ranks, NULL) * ranks)
             return no_room_for_arrived;
     }
-    return room_of(work) < routing_find_fullest(r, list, rows, ranks).copies * ranks
+    return row_capacity_of(work) < routing_find_fullest(r, list, rows, ranks).copies * ranks
                ? no_room_for_fullest
                : NULL;
 }
 
-const char *routing_unfit(const struct routing *r, const struct work *work, uint32_t group,
-                          uint32_t ranks)
+const char *routing_why_unfit(const struct routing *r, const struct work *work, uint32_t group,
+                              uint32_t ranks)
 {
     const int64_t list = work_route_list(work), dealt = work_dealt_copies(work);
     if (list < 0)
@@ -360,9 +362,9 @@ const char *routing_unfit(const struct routing *r, const struct work *work, uint
         return "it goes neither ahead nor back, or both";
     const int64_t rows = dealt / r->copies;
     if (work->kind == WORK_ALL_TO_ALL)
-        return sent_unfit(r, work, (uint32_t)list, rows, ranks);
+        return why_sent_rows_unfit(r, work, (uint32_t)list, rows, ranks);
     if (work_permutes(work))
-        return permuted_unfit(r, work, (uint32_t)list, rows, ranks);
+        return why_permuted_rows_unfit(r, work, (uint32_t)list, rows, ranks);
     const struct routing_fullest fullest = routing_find_fullest(r, (uint32_t)list, rows, ranks);
-    return room_of(work) < fullest.copies * ranks ? no_room_for_fullest : NULL;
+    return row_capacity_of(work) < fullest.copies * ranks ? no_room_for_fullest : NULL;
 }

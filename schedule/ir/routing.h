@@ -30,9 +30,10 @@ enum { ROUTING_SHARE_MAX = 1000000, ROUTING_EXPERTS_MAX = 65536 };
 enum token_drop { TOKEN_DROP_PROBABILITY, TOKEN_DROP_POSITION, TOKEN_DROP_COUNT };
 
 struct expert_capacity {
-    int64_t factor; /* over the mean copies of an expert, in millionths; 0: no copy is dropped */
-    int64_t pad;    /* 1: each expert gets as many rows as it has capacity */
-    int64_t drop;   /* enum token_drop */
+    /* over the mean copies of an expert, in millionths; 0: no copy is dropped */
+    int64_t factor_millionths;
+    int64_t pads;        /* 1: each expert gets as many rows as it has capacity */
+    int64_t drop_policy; /* enum token_drop */
 };
 
 enum { CAPACITY_UNIT = 1000000, CAPACITY_MAX = 1000 * CAPACITY_UNIT };
@@ -44,9 +45,9 @@ struct routing {
     uint32_t layers;
     uint32_t list_count;
     /* [list_count][experts], from 0 to ROUTING_SHARE_MAX, not all 0; no two lists are equal */
-    const int64_t **share;
-    uint32_t *list_of; /* [layers] row of `share`; ROUTING_NONE: not set */
-    const char *name;  /* of the choice, in reports; NULL: none. Not of schedules; borrowed. */
+    const int64_t **shares_of_list;
+    uint32_t *list_of_layer; /* [layers] row of `share`; ROUTING_NONE: not set */
+    const char *name; /* of the choice, in reports; NULL: none. Not of schedules; borrowed. */
 };
 
 #define ROUTING_NONE UINT32_MAX
@@ -57,24 +58,25 @@ void routing_init(struct routing *routing, struct arena *arena, uint32_t experts
 void routing_init_even(struct routing *routing, struct arena *arena, uint32_t experts,
                        uint32_t copies, uint32_t layers);
 /* Gives a layer a list of shares, which is copied. */
-void routing_set(struct routing *routing, struct arena *arena, uint32_t layer,
-                 const int64_t *share);
+void routing_set_shares(struct routing *routing, struct arena *arena, uint32_t layer,
+                        const int64_t *share);
 void routing_copy(struct routing *to, struct arena *arena, const struct routing *from);
 
 /* Returns the rows of an expert, of a rank's `rows` tokens, for which it has capacity; 0: it has no limit. */
 int64_t routing_capacity(const struct routing *routing, int64_t rows);
 /* Fills dealt[experts] with the copies of `rows` tokens that are dealt to each expert, and first[experts] with the
  * first slot of each. */
-void routing_deal(const struct routing *routing, uint32_t list, int64_t rows, int64_t *dealt,
-                  int64_t *first);
+void routing_deal_copies(const struct routing *routing, uint32_t list, int64_t rows, int64_t *dealt,
+                         int64_t *first);
 /* Returns whether an expert with these slots keeps its slot number `index`, from 0. */
-bool routing_keeps(const struct routing *routing, int64_t rows, int64_t dealt, int64_t first,
-                   int64_t index);
+bool routing_keeps_copy(const struct routing *routing, int64_t rows, int64_t dealt, int64_t first,
+                        int64_t index);
 /* Fills count[experts] with the rows that each expert gets of `rows` tokens, padding included. */
-void routing_counts(const struct routing *routing, uint32_t list, int64_t rows, int64_t *count);
+void routing_rows_of_experts(const struct routing *routing, uint32_t list, int64_t rows,
+                             int64_t *count);
 
 /* Returns the sum of these rows. */
-int64_t routing_kept(const struct routing *routing, uint32_t list, int64_t rows);
+int64_t routing_kept_rows(const struct routing *routing, uint32_t list, int64_t rows);
 
 /* The rank of `ranks` neighbours, which have experts / ranks each, that gets the most copies of `rows` tokens of each
  * of them, and how many these are. `median` is that of all `ranks`. */
@@ -93,7 +95,7 @@ int64_t routing_find_arrived(const struct routing *routing, uint32_t list, int64
 /* Returns why the parameters of work with a route do not fit the routing, in words that may follow "and"; NULL: they
  * fit, or the work has no route. group: of the ranks that have different experts, "ep", IR_NONE if all have all; ranks:
  * how many those are. */
-const char *routing_unfit(const struct routing *routing, const struct work *work, uint32_t group,
-                          uint32_t ranks);
+const char *routing_why_unfit(const struct routing *routing, const struct work *work,
+                              uint32_t group, uint32_t ranks);
 
 #endif

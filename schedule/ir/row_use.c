@@ -5,7 +5,7 @@
 
 /* ---- ranks ---- */
 
-uint32_t ir_axes_named(const struct ir *ir, const char *name)
+uint32_t ir_axis_mask_of_name(const struct ir *ir, const char *name)
 {
     uint32_t axes = 0;
     size_t size = strlen(name);
@@ -30,57 +30,58 @@ uint32_t ir_index_along(const struct ir *ir, uint32_t rank, uint32_t axes, uint3
     return index;
 }
 
-uint32_t ir_context_of(const struct ir *ir, uint32_t rank)
+uint32_t ir_context_index(const struct ir *ir, uint32_t rank)
 {
-    uint32_t group = ir_find(ir, IR_GROUP, "cp", 2);
-    uint32_t instance, index, size, axes = ir_axes_named(ir, "cp");
+    uint32_t group = ir_find_by_name(ir, IR_GROUP, "cp", 2);
+    uint32_t instance, index, size, axes = ir_axis_mask_of_name(ir, "cp");
     if (group != IR_NONE && group_axis_mask(&ir->group[group]) == axes &&
-        group_locate(&ir->mesh, &ir->group[group], rank, &instance, &index))
+        group_find_member(&ir->mesh, &ir->group[group], rank, &instance, &index))
         return index;
     return ir_index_along(ir, rank, axes, &size);
 }
 
-static uint32_t replica_of(const struct ir *ir, uint32_t rank, uint32_t *size)
+static uint32_t replica_index(const struct ir *ir, uint32_t rank, uint32_t *size)
 {
-    return ir_index_along(ir, rank, ir_axes_named(ir, "dp"), size);
+    return ir_index_along(ir, rank, ir_axis_mask_of_name(ir, "dp"), size);
 }
 
-uint32_t ir_place_of(const struct ir *ir, uint32_t rank)
+uint32_t ir_place_of_rank(const struct ir *ir, uint32_t rank)
 {
     uint32_t replicas;
-    uint32_t replica = replica_of(ir, rank, &replicas);
-    return replica * ir->layout.cp + ir_context_of(ir, rank);
+    uint32_t replica = replica_index(ir, rank, &replicas);
+    return replica * ir->layout.cp + ir_context_index(ir, rank);
 }
 
-uint32_t ir_replicas(const struct ir *ir)
+uint32_t ir_replica_count(const struct ir *ir)
 {
     uint32_t replicas;
-    replica_of(ir, 0, &replicas);
+    replica_index(ir, 0, &replicas);
     return replicas;
 }
 
-uint32_t ir_places(const struct ir *ir)
+uint32_t ir_place_count(const struct ir *ir)
 {
-    return ir_replicas(ir) * ir->layout.cp;
+    return ir_replica_count(ir) * ir->layout.cp;
 }
 
 /* Returns the number, in the batch, of the n-th sequence of a data-parallel index. */
 static uint32_t sequence_of(const struct ir *ir, uint32_t replica, int64_t n)
 {
-    return (uint32_t)(replica * (ir->global_batch / ir_replicas(ir)) + n);
+    return (uint32_t)(replica * (ir->global_batch / ir_replica_count(ir)) + n);
 }
 
 uint32_t ir_sequence_of(const struct ir *ir, uint32_t rank, int64_t n)
 {
     uint32_t replicas;
-    return sequence_of(ir, replica_of(ir, rank, &replicas), n);
+    return sequence_of(ir, replica_index(ir, rank, &replicas), n);
 }
 
 const struct document_list *ir_replica_documents(const struct ir *ir, uint32_t replica, int64_t n,
                                                  struct document_list *whole)
 {
-    const struct document_list *list = documents_of(&ir->documents, sequence_of(ir, replica, n));
-    *whole = (struct document_list){.count = 1, .end = &ir->layout.tokens};
+    const struct document_list *list =
+        documents_of_sequence(&ir->documents, sequence_of(ir, replica, n));
+    *whole = (struct document_list){.document_count = 1, .document_end = &ir->layout.tokens};
     return list != NULL ? list : whole;
 }
 
@@ -88,12 +89,12 @@ const struct document_list *ir_documents_of(const struct ir *ir, uint32_t rank, 
                                             struct document_list *whole)
 {
     uint32_t replicas;
-    return ir_replica_documents(ir, replica_of(ir, rank, &replicas), n, whole);
+    return ir_replica_documents(ir, replica_index(ir, rank, &replicas), n, whole);
 }
 
 /* ---- rows ---- */
 
-bool row_use_find(const struct work *work, struct row_use *use)
+bool row_use_of_work(const struct work *work, struct row_use *use)
 {
     bool backward = false;
     *use = (struct row_use){.what = PLAN_QUERIES};
@@ -101,19 +102,19 @@ bool row_use_find(const struct work *work, struct row_use *use)
     case WORK_EXCHANGE:
         *use =
             (struct row_use){work->exchange.sequence, work->exchange.window, work->exchange.round,
-                             PLAN_FORWARD, (enum plan_what)work->exchange.what};
+                             PLAN_FORWARD, (enum plan_operand)work->exchange.what};
         backward = work->exchange.backward;
         break;
     case WORK_TAKE_ROWS:
         *use = (struct row_use){work->take_rows.sequence, work->take_rows.window,
                                 work->take_rows.round, PLAN_FORWARD,
-                                (enum plan_what)work->take_rows.what};
+                                (enum plan_operand)work->take_rows.what};
         backward = work->take_rows.backward;
         break;
     case WORK_ADD_ROWS:
         *use =
             (struct row_use){work->add_rows.sequence, work->add_rows.window, work->add_rows.round,
-                             PLAN_FORWARD, (enum plan_what)work->add_rows.what};
+                             PLAN_FORWARD, (enum plan_operand)work->add_rows.what};
         backward = work->add_rows.backward;
         break;
     case WORK_MERGE_ROWS:
@@ -133,75 +134,77 @@ static int64_t max_i64(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-struct plan_room row_use_room(const struct ir *ir, const struct row_use *use)
+struct plan_capacity row_use_capacity(const struct ir *ir, const struct row_use *use)
 {
-    struct plan_room room = {0};
-    for (uint32_t r = 0; r < ir_replicas(ir); r++) {
+    struct plan_capacity room = {0};
+    for (uint32_t r = 0; r < ir_replica_count(ir); r++) {
         struct document_list whole;
-        struct plan_room own = {0};
+        struct plan_capacity own = {0};
         const struct document_list *list = ir_replica_documents(ir, r, use->sequence, &whole);
         if (use->round == 0) {
             struct needed_most needed = needed_most(&ir->layout, list, use->window);
-            own = (struct plan_room){needed.received_rows, needed.sent_rows, needed.received_rows};
+            own = (struct plan_capacity){needed.received_rows, needed.sent_rows,
+                                         needed.received_rows};
         } else if (list->tiles != NULL)
-            own = tile_plan_room(list->tiles, use->pass, (uint32_t)use->round - 1, use->what);
-        room.rows = max_i64(room.rows, own.rows);
+            own = tile_plan_capacity(list->tiles, use->pass, (uint32_t)use->round - 1, use->what);
+        room.packed_rows = max_i64(room.packed_rows, own.packed_rows);
         room.sent = max_i64(room.sent, own.sent);
         room.received = max_i64(room.received, own.received);
     }
     return room;
 }
 
-uint32_t row_use_rounds(const struct ir *ir, int64_t n, enum plan_pass pass)
+uint32_t row_use_round_count(const struct ir *ir, int64_t n, enum plan_pass pass)
 {
     uint32_t rounds = 0;
-    for (uint32_t r = 0; r < ir_replicas(ir); r++) {
+    for (uint32_t r = 0; r < ir_replica_count(ir); r++) {
         struct document_list whole;
         const struct document_list *list = ir_replica_documents(ir, r, n, &whole);
-        if (list->tiles != NULL && list->tiles->rounds[pass] > rounds)
-            rounds = list->tiles->rounds[pass];
+        if (list->tiles != NULL && list->tiles->round_count[pass] > rounds)
+            rounds = list->tiles->round_count[pass];
     }
     return rounds;
 }
 
-const struct plan_part *row_use_part(const struct row_use *use, const struct document_list *list,
-                                     uint32_t context)
+const struct plan_part *row_use_plan_part(const struct row_use *use,
+                                          const struct document_list *list, uint32_t context)
 {
-    if (list->tiles == NULL || use->round > list->tiles->rounds[use->pass])
+    if (list->tiles == NULL || use->round > list->tiles->round_count[use->pass])
         return NULL;
     return tile_plan_part(list->tiles, use->pass, (uint32_t)use->round - 1, context);
 }
 
-bool row_use_is_own(const struct ir *ir, const struct row_use *use)
+bool row_use_has_own_rows_only(const struct ir *ir, const struct row_use *use)
 {
     bool own = use->round > 0;
-    for (uint32_t r = 0; own && r < ir_replicas(ir); r++) {
+    for (uint32_t r = 0; own && r < ir_replica_count(ir); r++) {
         struct document_list whole;
         const struct document_list *list = ir_replica_documents(ir, r, use->sequence, &whole);
         for (uint32_t c = 0; own && c < ir->layout.cp; c++) {
-            const struct plan_part *part = row_use_part(use, list, c);
+            const struct plan_part *part = row_use_plan_part(use, list, c);
             own = part != NULL && part->of[use->what].rows == ir->layout.tokens / ir->layout.cp;
             for (uint32_t i = 0; own && i < part->of[use->what].run_count; i++) {
                 const struct plan_run *run = &part->of[use->what].run[i];
-                own = run->owner == c && run->place == run->row;
+                own = run->owner == c && run->packed_row == run->owner_row;
             }
         }
     }
     return own;
 }
 
-void row_use_pairs(const struct ir *ir, const struct row_use *use, uint32_t rank, int64_t *rows)
+void row_use_rows_of_all_pairs(const struct ir *ir, const struct row_use *use, uint32_t rank,
+                               int64_t *rows)
 {
     struct document_list whole;
     const struct document_list *list = ir_documents_of(ir, rank, use->sequence, &whole);
     const size_t cp = ir->layout.cp;
     if (use->round == 0) {
-        needed_pairs(rows, &ir->layout, list, use->window);
+        needed_rows_of_all_pairs(rows, &ir->layout, list, use->window);
         return;
     }
     memset(rows, 0, cp * cp * sizeof *rows);
     for (uint32_t to = 0; to < cp; to++) {
-        const struct plan_part *part = row_use_part(use, list, to);
+        const struct plan_part *part = row_use_plan_part(use, list, to);
         for (uint32_t i = 0; part != NULL && i < part->of[use->what].run_count; i++) {
             const struct plan_run *run = &part->of[use->what].run[i];
             rows[to * cp + run->owner] += run->owner == to ? 0 : run->rows;
@@ -210,8 +213,8 @@ void row_use_pairs(const struct ir *ir, const struct row_use *use, uint32_t rank
 }
 
 /* Appends the packed rows of a part that an owner has: the owner's row of each, or with `places` its place. */
-static void list_part(struct needed_rows *rows, const struct plan_part *part, enum plan_what what,
-                      uint32_t owner, bool places, int64_t *count)
+static void list_part_rows(struct needed_rows *rows, const struct plan_part *part,
+                           enum plan_operand what, uint32_t owner, bool places, int64_t *count)
 {
     for (uint32_t i = 0; part != NULL && i < part->of[what].run_count; i++) {
         const struct plan_run *run = &part->of[what].run[i];
@@ -219,38 +222,42 @@ static void list_part(struct needed_rows *rows, const struct plan_part *part, en
             continue;
         rows->row = heap_realloc(rows->row, (size_t)(*count + run->rows), sizeof *rows->row);
         for (int64_t k = 0; k < run->rows; k++)
-            rows->row[(*count)++] = (places ? run->place : run->row) + k;
+            rows->row[(*count)++] = (places ? run->packed_row : run->owner_row) + k;
     }
 }
 
-void row_use_list(const struct ir *ir, const struct row_use *use, uint32_t rank,
-                  struct needed_rows *sent, struct needed_rows *received, struct held_rows *held)
+void row_use_list_rows(const struct ir *ir, const struct row_use *use, uint32_t rank,
+                       struct needed_rows *sent, struct needed_rows *received,
+                       struct held_rows *held)
 {
     struct document_list whole;
     const struct document_list *list = ir_documents_of(ir, rank, use->sequence, &whole);
-    const uint32_t context = ir_context_of(ir, rank), cp = ir->layout.cp;
+    const uint32_t context = ir_context_index(ir, rank), cp = ir->layout.cp;
     *held = (struct held_rows){0};
     if (use->round == 0) {
         needed_list_sent(sent, &ir->layout, list, context, use->window);
         needed_list_received(received, &ir->layout, list, context, use->window);
         return;
     }
-    const struct plan_part *own = row_use_part(use, list, context);
+    const struct plan_part *own = row_use_plan_part(use, list, context);
     struct needed_rows packed = {0}, rows = {0};
-    *sent = (struct needed_rows){heap_zalloc(cp + (size_t)1, sizeof *sent->first), NULL};
-    *received = (struct needed_rows){heap_zalloc(cp + (size_t)1, sizeof *received->first), NULL};
+    *sent =
+        (struct needed_rows){heap_zalloc(cp + (size_t)1, sizeof *sent->first_row_of_peer), NULL};
+    *received = (struct needed_rows){
+        heap_zalloc(cp + (size_t)1, sizeof *received->first_row_of_peer), NULL};
     for (uint32_t peer = 0; peer < cp; peer++) {
-        int64_t out = sent->first[peer], in = received->first[peer];
+        int64_t out = sent->first_row_of_peer[peer], in = received->first_row_of_peer[peer];
         if (peer != context) {
-            list_part(sent, row_use_part(use, list, peer), use->what, context, false, &out);
-            list_part(received, own, use->what, peer, true, &in);
+            list_part_rows(sent, row_use_plan_part(use, list, peer), use->what, context, false,
+                           &out);
+            list_part_rows(received, own, use->what, peer, true, &in);
         }
-        sent->first[peer + 1] = out;
-        received->first[peer + 1] = in;
+        sent->first_row_of_peer[peer + 1] = out;
+        received->first_row_of_peer[peer + 1] = in;
     }
     int64_t count = 0;
-    list_part(&packed, own, use->what, context, true, &held->count);
-    list_part(&rows, own, use->what, context, false, &count);
+    list_part_rows(&packed, own, use->what, context, true, &held->row_count);
+    list_part_rows(&rows, own, use->what, context, false, &count);
     held->packed_row = packed.row;
     held->own_row = rows.row;
 }
@@ -259,11 +266,11 @@ void row_use_list(const struct ir *ir, const struct row_use *use, uint32_t rank,
 static bool is_context_group(const struct ir *ir, const struct group *group)
 {
     uint32_t instance, index;
-    if (group_size(&ir->mesh, group) != ir->layout.cp)
+    if (group_rank_count(&ir->mesh, group) != ir->layout.cp)
         return false;
-    for (uint32_t rank = 0; rank < mesh_ranks(&ir->mesh); rank++)
-        if (group_locate(&ir->mesh, group, rank, &instance, &index) &&
-            index != ir_context_of(ir, rank))
+    for (uint32_t rank = 0; rank < mesh_rank_count(&ir->mesh); rank++)
+        if (group_find_member(&ir->mesh, group, rank, &instance, &index) &&
+            index != ir_context_index(ir, rank))
             return false;
     return true;
 }
@@ -272,9 +279,9 @@ const char *row_use_why_no_round(const struct ir *ir, const struct row_use *use)
 {
     if (use->round == 0)
         return NULL;
-    if (use->round > row_use_rounds(ir, use->sequence, use->pass))
+    if (use->round > row_use_round_count(ir, use->sequence, use->pass))
         return "its round is beyond those of the tiles of its sequence";
-    for (uint32_t r = 0; r < ir_replicas(ir); r++) {
+    for (uint32_t r = 0; r < ir_replica_count(ir); r++) {
         struct document_list whole;
         const struct document_list *list = ir_replica_documents(ir, r, use->sequence, &whole);
         if (list->tiles == NULL)
@@ -291,7 +298,7 @@ const char *row_use_why_unfit(const struct ir *ir, const struct work *work,
     const char *why = row_use_why_no_round(ir, use);
     if (why != NULL)
         return why;
-    const struct plan_room room = row_use_room(ir, use);
+    const struct plan_capacity room = row_use_capacity(ir, use);
     const int64_t own = ir->layout.tokens / ir->layout.cp;
     int64_t read = 0, written = own, reads = 0, writes = 0;
     switch ((enum work_kind)work->kind) {
@@ -311,8 +318,10 @@ const char *row_use_why_unfit(const struct ir *ir, const struct work *work,
             return "its buffers have no room for the rows that ranks need";
         read = how == TAKE_SEND || how == TAKE_GATHER ? own
                : how == TAKE_PLACE                    ? room.received
-                                                      : room.rows;
-        written = how == TAKE_SEND ? room.sent : how == TAKE_RETURN ? room.received : room.rows;
+                                                      : room.packed_rows;
+        written = how == TAKE_SEND     ? room.sent
+                  : how == TAKE_RETURN ? room.received
+                                       : room.packed_rows;
         reads = work->take_rows.rows;
         writes = work->take_rows.to;
         break;
@@ -322,7 +331,7 @@ const char *row_use_why_unfit(const struct ir *ir, const struct work *work,
         const bool held = merges ? work->merge_rows.held : work->add_rows.held;
         if (use->round == 0 && (merges || held))
             return "it names no round of tiles, whose rows it merges or adds";
-        read = held ? room.rows : room.sent;
+        read = held ? room.packed_rows : room.sent;
         reads = merges ? work->merge_rows.rows : work->add_rows.rows;
         writes = merges ? work->merge_rows.to : work->add_rows.to;
     }

@@ -6,29 +6,29 @@
 #include "schedule/ir/ir.h"
 #include "schedule/ir/needed.h"
 
-/* ir_axes_named() returns, as a mask, the axes called `name`, or `name` followed by '_' and more. ir_index_along()
+/* ir_axis_mask_of_name() returns, as a mask, the axes called `name`, or `name` followed by '_' and more. ir_index_along()
  * returns the combined coordinate of a rank along the axes of a mask, the first of which is the slowest, and sets
  * *size to the product of their sizes. */
-uint32_t ir_axes_named(const struct ir *ir, const char *name);
+uint32_t ir_axis_mask_of_name(const struct ir *ir, const char *name);
 uint32_t ir_index_along(const struct ir *ir, uint32_t rank, uint32_t axes, uint32_t *size);
 
 /* Returns the context index of a rank: its index in the group `cp` if that group has all axes of that name, since a
  * ring may visit ranks in another order than the mesh's; else its index along these axes. */
-uint32_t ir_context_of(const struct ir *ir, uint32_t rank);
+uint32_t ir_context_index(const struct ir *ir, uint32_t rank);
 
 /* Returns the number of data-parallel indices. */
-uint32_t ir_replicas(const struct ir *ir);
+uint32_t ir_replica_count(const struct ir *ir);
 
 /* Return the place of a rank, and the number of places. Ranks with the same data-parallel index and context index
  * have one place: the same pairs are visible to them in every op. */
-uint32_t ir_place_of(const struct ir *ir, uint32_t rank);
-uint32_t ir_places(const struct ir *ir);
+uint32_t ir_place_of_rank(const struct ir *ir, uint32_t rank);
+uint32_t ir_place_count(const struct ir *ir);
 
 /* Returns the number, in the batch, of a rank's n-th sequence. */
 uint32_t ir_sequence_of(const struct ir *ir, uint32_t rank, int64_t n);
 
-/* Return the documents of the n-th sequence of a rank, or of a data-parallel index; if it is one document, *whole, which
- * is filled. */
+/* Return the documents of the n-th sequence of a rank, or of a data-parallel index; if it is one document, *whole,
+ * which is filled. */
 const struct document_list *ir_documents_of(const struct ir *ir, uint32_t rank, int64_t n,
                                             struct document_list *whole);
 const struct document_list *ir_replica_documents(const struct ir *ir, uint32_t replica, int64_t n,
@@ -40,33 +40,35 @@ const struct document_list *ir_replica_documents(const struct ir *ir, uint32_t r
 struct row_use {
     int64_t sequence, window, round;
     enum plan_pass pass;
-    enum plan_what what;
+    enum plan_operand what;
 };
 /* True if a work moves such rows; fills *use. False for attention, which reads such rows but moves none. */
-bool row_use_find(const struct work *work, struct row_use *use);
+bool row_use_of_work(const struct work *work, struct row_use *use);
 
 /* Returns the most rows that a rank has, sends and receives, over all data-parallel ranks. */
-struct plan_room row_use_room(const struct ir *ir, const struct row_use *use);
+struct plan_capacity row_use_capacity(const struct ir *ir, const struct row_use *use);
 /* Returns the most rounds of a pass of the tiles that a rank's n-th sequence has; 0: it has no tiles. */
-uint32_t row_use_rounds(const struct ir *ir, int64_t n, enum plan_pass pass);
+uint32_t row_use_round_count(const struct ir *ir, int64_t n, enum plan_pass pass);
 
 /* True if the packed rows of every rank are all of its own, in their order. */
-bool row_use_is_own(const struct ir *ir, const struct row_use *use);
+bool row_use_has_own_rows_only(const struct ir *ir, const struct row_use *use);
 
 /* Fills rows (cp, cp) with the rows that each context rank (first index) receives of each other one, for the sequence
  * of a rank. */
-void row_use_pairs(const struct ir *ir, const struct row_use *use, uint32_t rank, int64_t *rows);
+void row_use_rows_of_all_pairs(const struct ir *ir, const struct row_use *use, uint32_t rank,
+                               int64_t *rows);
 /* List the rows of a rank; the caller releases the lists. held is empty for round 0. */
-void row_use_list(const struct ir *ir, const struct row_use *use, uint32_t rank,
-                  struct needed_rows *sent, struct needed_rows *received, struct held_rows *held);
+void row_use_list_rows(const struct ir *ir, const struct row_use *use, uint32_t rank,
+                       struct needed_rows *sent, struct needed_rows *received,
+                       struct held_rows *held);
 
 /* Returns what a context rank reads in a round; NULL: its sequence has fewer rounds, or no tiles. */
-const struct plan_part *row_use_part(const struct row_use *use, const struct document_list *list,
-                                     uint32_t context);
+const struct plan_part *row_use_plan_part(const struct row_use *use,
+                                          const struct document_list *list, uint32_t context);
 
-/* Return why a round has no tiles, or none that hold under the window of the use; and why an op that moves rows does not
- * fit: its buffers are too small for the rows that ranks need of each other, or its parameters contradict each other.
- * NULL: it fits. */
+/* Return why a round has no tiles, or none that hold under the window of the use; and why an op that moves rows does
+ * not fit: its buffers are too small for the rows that ranks need of each other, or its parameters contradict each
+ * other. NULL: it fits. */
 const char *row_use_why_no_round(const struct ir *ir, const struct row_use *use);
 const char *row_use_why_unfit(const struct ir *ir, const struct work *work,
                               const struct row_use *use);

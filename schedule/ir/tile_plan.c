@@ -28,17 +28,18 @@ static void add_runs(struct tile_plan_builder *m, int64_t begin, int64_t end, in
     uint32_t low = 0, high = m->owned_count;
     while (high - low > 1) {
         uint32_t middle = low + (high - low) / 2;
-        if (m->owned_runs[middle].run->begin <= begin)
+        if (m->owned_runs[middle].run->first_position <= begin)
             low = middle;
         else
             high = middle;
     }
     for (; begin < end; low++) {
         const struct token_run *o = m->owned_runs[low].run;
-        int64_t o_end = o->begin + o->rows, until = o_end < end ? o_end : end;
+        int64_t o_end = o->first_position + o->rows, until = o_end < end ? o_end : end;
         m->run = heap_grow(m->run, &m->run_capacity, m->owned_run_count + 1, sizeof *m->run);
-        m->run[m->owned_run_count++] = (struct plan_run){
-            begin, until - begin, place, o->row + (begin - o->begin), m->owned_runs[low].owner};
+        m->run[m->owned_run_count++] =
+            (struct plan_run){begin, until - begin, place,
+                              o->first_row + (begin - o->first_position), m->owned_runs[low].owner};
         place += until - begin;
         begin = until;
     }
@@ -46,12 +47,13 @@ static void add_runs(struct tile_plan_builder *m, int64_t begin, int64_t end, in
 
 /* ---- one rank in one round ---- */
 
-/* Queries [q, q_end) of one document by keys [k, k_end), of which each query sees at least one and each key is seen. */
-struct cut {
-    int64_t q, q_end, k, k_end;
+/* Queries [q, query_end) of one document by keys [k, key_end), of which each query sees at least one and each key is
+ * seen. */
+struct visible_cut {
+    int64_t query_begin, query_end, key_begin, key_end;
 };
 struct cut_list {
-    struct cut *cuts;
+    struct visible_cut *cuts;
     size_t count, capacity;
 };
 
@@ -59,7 +61,8 @@ struct cut_list {
 static void add_tile(struct cut_list *cuts, const struct tile_plan_builder *m,
                      const struct core_tile *tile)
 {
-    int64_t q = tile->q, q_end = tile->q + tile->rows, k_end = tile->k + tile->keys;
+    int64_t q = tile->first_query, q_end = tile->first_query + tile->query_count,
+            k_end = tile->first_key + tile->key_count;
     uint32_t document = 0, high_document = m->documents - 1;
     while (document < high_document) { /* the document of the first query */
         uint32_t middle = document + (high_document - document) / 2;
@@ -72,7 +75,8 @@ static void add_tile(struct cut_list *cuts, const struct tile_plan_builder *m,
         int64_t begin = document > 0 ? m->end[document - 1] : 0, last = m->end[document];
         if (last > q_end)
             last = q_end;
-        int64_t low = tile->k > begin ? tile->k : begin, high = k_end < last ? k_end : last;
+        int64_t low = tile->first_key > begin ? tile->first_key : begin,
+                high = k_end < last ? k_end : last;
         int64_t from = q > low ? q : low, to = last, first = begin;
         if (m->window > 0 && high - 1 + m->window < to)
             to = high - 1 + m->window;
@@ -85,7 +89,7 @@ static void add_tile(struct cut_list *cuts, const struct tile_plan_builder *m,
         if (low < high && from < to) {
             cuts->cuts =
                 heap_grow(cuts->cuts, &cuts->capacity, cuts->count + 1, sizeof *cuts->cuts);
-            cuts->cuts[cuts->count++] = (struct cut){from, to, low, high};
+            cuts->cuts[cuts->count++] = (struct visible_cut){from, to, low, high};
         }
         q = last;
     }
@@ -93,31 +97,31 @@ static void add_tile(struct cut_list *cuts, const struct tile_plan_builder *m,
 
 static int compare_queries(const void *left, const void *right)
 {
-    const struct cut *a = left, *b = right;
-    return (a->q > b->q) - (a->q < b->q);
+    const struct visible_cut *a = left, *b = right;
+    return (a->query_begin > b->query_begin) - (a->query_begin < b->query_begin);
 }
 
 static int compare_keys(const void *left, const void *right)
 {
-    const struct cut *a = left, *b = right;
-    return (a->k > b->k) - (a->k < b->k);
+    const struct visible_cut *a = left, *b = right;
+    return (a->key_begin > b->key_begin) - (a->key_begin < b->key_begin);
 }
 
 /* Packs the keys of all cuts; returns how many there are. */
 static int64_t pack_keys(struct tile_plan_builder *m, const struct cut_list *cuts)
 {
-    struct cut *cut = heap_alloc(cuts->count + 1, sizeof *cut);
+    struct visible_cut *cut = heap_alloc(cuts->count + 1, sizeof *cut);
     int64_t place = 0, next = 0;
     if (cuts->count > 0)
         memcpy(cut, cuts->cuts, cuts->count * sizeof *cut);
     qsort(cut, cuts->count, sizeof *cut, compare_keys);
     for (size_t i = 0; i < cuts->count; i++) {
-        int64_t begin = cut[i].k > next ? cut[i].k : next;
-        if (begin >= cut[i].k_end)
+        int64_t begin = cut[i].key_begin > next ? cut[i].key_begin : next;
+        if (begin >= cut[i].key_end)
             continue;
-        add_runs(m, begin, cut[i].k_end, place);
-        place += cut[i].k_end - begin;
-        next = cut[i].k_end;
+        add_runs(m, begin, cut[i].key_end, place);
+        place += cut[i].key_end - begin;
+        next = cut[i].key_end;
     }
     free(cut);
     return place;
@@ -129,27 +133,27 @@ struct strip_in_layer {
     size_t layer;
 };
 struct strip_list {
-    struct strip_in_layer *at;
-    size_t count, capacity, layers;
+    struct strip_in_layer *strips;
+    size_t count, capacity, layer_count;
 };
 
 /* Adds the strips of the queries [q, end), all of which the open cuts have. */
-static void add_strips(struct strip_list *strips, const struct plan_part *keys, struct cut *open,
-                       size_t count, int64_t q, int64_t end)
+static void add_strips(struct strip_list *strips, const struct plan_part *keys,
+                       struct visible_cut *open, size_t count, int64_t q, int64_t end)
 {
     size_t layer = 0;
     qsort(open, count, sizeof *open, compare_keys);
     for (size_t i = 0; i < count; layer++) {
-        struct plan_strip strip = {q, end - q, 0, open[i].k, open[i].k_end};
-        for (i++; i < count &&
-                  tile_plan_keys_below(keys, open[i].k) == tile_plan_keys_below(keys, strip.end);
+        struct plan_strip strip = {q, end - q, 0, open[i].key_begin, open[i].key_end};
+        for (i++; i < count && tile_plan_keys_below(keys, open[i].key_begin) ==
+                                   tile_plan_keys_below(keys, strip.key_end);
              i++)
-            strip.end = open[i].k_end;
-        strips->at =
-            heap_grow(strips->at, &strips->capacity, strips->count + 1, sizeof *strips->at);
-        strips->at[strips->count++] = (struct strip_in_layer){strip, layer};
+            strip.key_end = open[i].key_end;
+        strips->strips =
+            heap_grow(strips->strips, &strips->capacity, strips->count + 1, sizeof *strips->strips);
+        strips->strips[strips->count++] = (struct strip_in_layer){strip, layer};
     }
-    strips->layers = layer > strips->layers ? layer : strips->layers;
+    strips->layer_count = layer > strips->layer_count ? layer : strips->layer_count;
 }
 
 /* Finds the strips of all cuts, which are ascending in their queries. */
@@ -157,12 +161,12 @@ static void find_strips(struct strip_list *strips, const struct plan_part *keys,
                         const struct cut_list *cuts)
 {
     int64_t *edge = heap_alloc(2 * cuts->count + 1, sizeof *edge);
-    struct cut *open = heap_alloc(cuts->count + 1, sizeof *open),
-               *now = heap_alloc(cuts->count + 1, sizeof *now);
+    struct visible_cut *open = heap_alloc(cuts->count + 1, sizeof *open),
+                       *now = heap_alloc(cuts->count + 1, sizeof *now);
     size_t count = 0, next = 0;
     for (size_t i = 0; i < cuts->count; i++) {
-        edge[2 * i] = cuts->cuts[i].q;
-        edge[2 * i + 1] = cuts->cuts[i].q_end;
+        edge[2 * i] = cuts->cuts[i].query_begin;
+        edge[2 * i + 1] = cuts->cuts[i].query_end;
     }
     qsort(edge, 2 * cuts->count, sizeof *edge, ascending_i64);
     for (size_t e = 0; e + 1 < 2 * cuts->count; e++) {
@@ -170,9 +174,9 @@ static void find_strips(struct strip_list *strips, const struct plan_part *keys,
         if (edge[e] == edge[e + 1])
             continue;
         for (size_t i = 0; i < count; i++)
-            if (open[i].q_end > edge[e])
+            if (open[i].query_end > edge[e])
                 open[kept++] = open[i];
-        for (count = kept; next < cuts->count && cuts->cuts[next].q <= edge[e]; next++)
+        for (count = kept; next < cuts->count && cuts->cuts[next].query_begin <= edge[e]; next++)
             open[count++] = cuts->cuts[next];
         memcpy(now, open, count * sizeof *now);
         add_strips(strips, keys, now, count, edge[e], edge[e + 1]);
@@ -186,16 +190,16 @@ static void find_strips(struct strip_list *strips, const struct plan_part *keys,
 static int64_t pack_queries(struct tile_plan_builder *m, const struct strip_list *strips)
 {
     int64_t place = 0;
-    for (size_t layer = 0; layer < strips->layers; layer++)
+    for (size_t layer = 0; layer < strips->layer_count; layer++)
         for (size_t i = 0; i < strips->count; i++) {
-            struct plan_strip strip = strips->at[i].strip;
-            if (strips->at[i].layer != layer)
+            struct plan_strip strip = strips->strips[i].strip;
+            if (strips->strips[i].layer != layer)
                 continue;
-            strip.place = place;
+            strip.packed_row = place;
             m->strip = heap_grow(m->strip, &m->strip_capacity, m->strips + 1, sizeof *m->strip);
             m->strip[m->strips++] = strip;
-            add_runs(m, strip.q, strip.q + strip.rows, place);
-            place += strip.rows;
+            add_runs(m, strip.first_query, strip.first_query + strip.query_count, place);
+            place += strip.query_count;
         }
     return place;
 }
@@ -225,8 +229,8 @@ static void fill_part(struct arena *arena, struct tile_plan_builder *m, struct p
     if (m->strips > 0)
         memcpy(strip, m->strip, m->strips * sizeof *strip);
     part->strip = strip;
-    part->strips = (uint32_t)m->strips;
-    free(strips.at);
+    part->strip_count = (uint32_t)m->strips;
+    free(strips.strips);
     free(cuts.cuts);
 }
 
@@ -238,7 +242,8 @@ static int64_t max_i64(int64_t a, int64_t b)
 }
 
 /* Fills the rooms of a round from its parts. */
-static void fill_rooms(struct plan_room *room, const struct plan_part *part, uint32_t ranks)
+static void fill_capacities(struct plan_capacity *room, const struct plan_part *part,
+                            uint32_t ranks)
 {
     int64_t *sent = heap_alloc(ranks, sizeof *sent);
     for (int what = 0; what < PLAN_WHATS; what++) {
@@ -253,7 +258,7 @@ static void fill_rooms(struct plan_room *room, const struct plan_part *part, uin
                 sent[run->owner] += run->rows;
             }
             room[what].received = max_i64(room[what].received, received);
-            room[what].rows = max_i64(room[what].rows, part[rank].of[what].rows);
+            room[what].packed_rows = max_i64(room[what].packed_rows, part[rank].of[what].rows);
         }
         for (uint32_t rank = 0; rank < ranks; rank++)
             room[what].sent = max_i64(room[what].sent, sent[rank]);
@@ -264,8 +269,8 @@ static void fill_rooms(struct plan_room *room, const struct plan_part *part, uin
 static int compare_tiles(const void *left, const void *right)
 {
     const struct core_tile *a = left, *b = right;
-    if (a->backward != b->backward)
-        return a->backward ? 1 : -1;
+    if (a->is_of_backward != b->is_of_backward)
+        return a->is_of_backward ? 1 : -1;
     if (a->round != b->round)
         return a->round > b->round ? 1 : -1;
     return (a->rank > b->rank) - (a->rank < b->rank);
@@ -286,29 +291,32 @@ struct tile_plan *tile_plan_make(struct arena *arena, const struct token_deal *d
     memcpy(copy, tile, tiles * sizeof *copy);
     memcpy(sorted, tile, tiles * sizeof *sorted);
     qsort(sorted, tiles, sizeof *sorted, compare_tiles);
-    *plan = (struct tile_plan){.tile = copy, .tiles = tiles, .window = window, .ranks = ranks};
+    *plan = (struct tile_plan){
+        .tile = copy, .tile_count = tiles, .window = window, .rank_count = ranks};
     for (uint32_t i = 0; i < tiles; i++) {
-        uint32_t *rounds = &plan->rounds[tile[i].backward];
+        uint32_t *rounds = &plan->round_count[tile[i].is_of_backward];
         *rounds = tile[i].round + 1 > *rounds ? tile[i].round + 1 : *rounds;
-        plan->backward |= tile[i].backward;
+        plan->has_backward_tiles |= tile[i].is_of_backward;
     }
-    const size_t rounds = (size_t)plan->rounds[PLAN_FORWARD] + plan->rounds[PLAN_BACKWARD];
+    const size_t rounds =
+        (size_t)plan->round_count[PLAN_FORWARD] + plan->round_count[PLAN_BACKWARD];
     struct plan_part *part = arena_array(arena, rounds * ranks, sizeof *part);
-    struct plan_room *room = arena_array(arena, rounds * PLAN_WHATS, sizeof *room);
+    struct plan_capacity *room = arena_array(arena, rounds * PLAN_WHATS, sizeof *room);
     making.owned_runs = deal_sorted_runs(deal);
-    making.owned_count = deal->first[deal->ranks];
+    making.owned_count = deal->first_run[deal->ranks];
     for (uint32_t i = 0, next; i < tiles; i = next) {
         for (next = i + 1; next < tiles && compare_tiles(&sorted[i], &sorted[next]) == 0;)
             next++;
-        size_t round = sorted[i].round + (sorted[i].backward ? plan->rounds[PLAN_FORWARD] : 0);
+        size_t round =
+            sorted[i].round + (sorted[i].is_of_backward ? plan->round_count[PLAN_FORWARD] : 0);
         fill_part(arena, &making, &part[round * ranks + sorted[i].rank], &sorted[i], next - i);
     }
     for (size_t round = 0; round < rounds; round++)
-        fill_rooms(&room[round * PLAN_WHATS], &part[round * ranks], ranks);
+        fill_capacities(&room[round * PLAN_WHATS], &part[round * ranks], ranks);
     plan->part = part;
-    plan->room = room;
-    if (!plan->backward)
-        plan->rounds[PLAN_BACKWARD] = plan->rounds[PLAN_FORWARD];
+    plan->capacity = room;
+    if (!plan->has_backward_tiles)
+        plan->round_count[PLAN_BACKWARD] = plan->round_count[PLAN_FORWARD];
     free(making.owned_runs);
     free(making.run);
     free(making.strip);
@@ -316,41 +324,44 @@ struct tile_plan *tile_plan_make(struct arena *arena, const struct token_deal *d
     return plan;
 }
 
-static bool is_same(const struct core_tile *a, const struct core_tile *b)
+static bool tiles_are_equal(const struct core_tile *a, const struct core_tile *b)
 {
-    return a->q == b->q && a->rows == b->rows && a->k == b->k && a->keys == b->keys &&
-           a->rank == b->rank && a->round == b->round && a->backward == b->backward;
+    return a->first_query == b->first_query && a->query_count == b->query_count &&
+           a->first_key == b->first_key && a->key_count == b->key_count && a->rank == b->rank &&
+           a->round == b->round && a->is_of_backward == b->is_of_backward;
 }
 
 bool tile_plan_is_equal(const struct tile_plan *a, const struct tile_plan *b)
 {
     if (a == NULL || b == NULL || a == b)
         return a == b;
-    bool equal = a->tiles == b->tiles && a->window == b->window;
-    for (uint32_t i = 0; equal && i < a->tiles; i++)
-        equal = is_same(&a->tile[i], &b->tile[i]);
+    bool equal = a->tile_count == b->tile_count && a->window == b->window;
+    for (uint32_t i = 0; equal && i < a->tile_count; i++)
+        equal = tiles_are_equal(&a->tile[i], &b->tile[i]);
     return equal;
 }
 
 /* Returns the number of a round among those of both passes. */
-static size_t round_of(const struct tile_plan *plan, enum plan_pass pass, uint32_t round)
+static size_t round_index(const struct tile_plan *plan, enum plan_pass pass, uint32_t round)
 {
-    return round + (pass == PLAN_BACKWARD && plan->backward ? plan->rounds[PLAN_FORWARD] : 0);
+    return round + (pass == PLAN_BACKWARD && plan->has_backward_tiles
+                        ? plan->round_count[PLAN_FORWARD]
+                        : 0);
 }
 
 const struct plan_part *tile_plan_part(const struct tile_plan *plan, enum plan_pass pass,
                                        uint32_t round, uint32_t rank)
 {
-    assert(round < plan->rounds[pass] && rank < plan->ranks);
-    return &plan->part[round_of(plan, pass, round) * plan->ranks + rank];
+    assert(round < plan->round_count[pass] && rank < plan->rank_count);
+    return &plan->part[round_index(plan, pass, round) * plan->rank_count + rank];
 }
 
-struct plan_room tile_plan_room(const struct tile_plan *plan, enum plan_pass pass, uint32_t round,
-                                enum plan_what what)
+struct plan_capacity tile_plan_capacity(const struct tile_plan *plan, enum plan_pass pass,
+                                        uint32_t round, enum plan_operand what)
 {
-    if (round >= plan->rounds[pass])
-        return (struct plan_room){0};
-    return plan->room[round_of(plan, pass, round) * PLAN_WHATS + what];
+    if (round >= plan->round_count[pass])
+        return (struct plan_capacity){0};
+    return plan->capacity[round_index(plan, pass, round) * PLAN_WHATS + what];
 }
 
 int64_t tile_plan_keys_below(const struct plan_part *part, int64_t position)
@@ -359,18 +370,19 @@ int64_t tile_plan_keys_below(const struct plan_part *part, int64_t position)
     uint32_t low = 0, high = part->of[PLAN_KEYS].run_count;
     while (low < high) { /* the first run that begins at the position or later */
         uint32_t middle = low + (high - low) / 2;
-        if (run[middle].begin < position)
+        if (run[middle].first_position < position)
             low = middle + 1;
         else
             high = middle;
     }
     if (low == 0)
         return 0;
-    int64_t in_run = position - run[low - 1].begin;
-    return run[low - 1].place + (in_run < run[low - 1].rows ? in_run : run[low - 1].rows);
+    int64_t in_run = position - run[low - 1].first_position;
+    return run[low - 1].packed_row + (in_run < run[low - 1].rows ? in_run : run[low - 1].rows);
 }
 
-int64_t tile_plan_rows_of(const struct plan_part *part, enum plan_what what, uint32_t owner)
+int64_t tile_plan_rows_of_owner(const struct plan_part *part, enum plan_operand what,
+                                uint32_t owner)
 {
     int64_t rows = 0;
     for (uint32_t i = 0; i < part->of[what].run_count; i++)

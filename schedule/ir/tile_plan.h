@@ -23,25 +23,25 @@ enum { TILE_PARTS_MAX = 1 << 22 };
 
 /* Queries q ... q + rows - 1 by keys k ... k + keys - 1. backward: the tile is one of the backward only. */
 struct core_tile {
-    int64_t q, rows, k, keys;
+    int64_t first_query, query_count, first_key, key_count;
     uint32_t rank, round;
-    bool backward;
+    bool is_of_backward;
 };
 
 enum plan_pass { PLAN_FORWARD, PLAN_BACKWARD, PLAN_PASSES };
-enum plan_what { PLAN_KEYS, PLAN_QUERIES, PLAN_WHATS };
+enum plan_operand { PLAN_KEYS, PLAN_QUERIES, PLAN_WHATS };
 
 /* Consecutive positions of one owner among the packed rows of a rank. place: the first one's packed row; row: its row
  * among the owner's. */
 struct plan_run {
-    int64_t begin, rows, place, row;
+    int64_t first_position, rows, packed_row, owner_row;
     uint32_t owner;
 };
 
 /* Consecutive queries, at packed rows place ... place + rows - 1, that see the packed keys with positions begin ... end
  * - 1 as far as the mask shows them. */
 struct plan_strip {
-    int64_t q, rows, place, begin, end;
+    int64_t first_query, query_count, packed_row, key_begin, key_end;
 };
 
 /* The rows that one rank reads in one round: its packed keys and queries, and the strips that say which keys the
@@ -53,23 +53,24 @@ struct plan_part {
         int64_t rows; /* packed rows */
     } of[PLAN_WHATS];
     const struct plan_strip *strip; /* ascending in `place` */
-    uint32_t strips;
+    uint32_t strip_count;
 };
 
 /* The most rows of any rank in a round: packed ones, those that it sends to others, and those that it receives. */
-struct plan_room {
-    int64_t rows, sent, received;
+struct plan_capacity {
+    int64_t packed_rows, sent, received;
 };
 
 struct tile_plan {
     const struct core_tile *tile;
-    uint32_t tiles;
+    uint32_t tile_count;
     /* Rows that every window of at most this many tokens hides do not count; 0: rows count that any window hides. */
     int64_t window;
-    uint32_t ranks, rounds[PLAN_PASSES];
-    bool backward; /* the backward has tiles of its own; else it has those of the forward */
-    const struct plan_part *part; /* [rounds of both passes][ranks] */
-    const struct plan_room *room; /* [rounds of both passes][PLAN_WHATS] */
+    uint32_t rank_count, round_count[PLAN_PASSES];
+    /* the backward has tiles of its own; else it has those of the forward */
+    bool has_backward_tiles;
+    const struct plan_part *part;         /* [rounds of both passes][ranks] */
+    const struct plan_capacity *capacity; /* [rounds of both passes][PLAN_WHATS] */
 };
 
 /* Makes the plan of a sequence that is dealt and has documents with these ends. The tiles, which are copied, must lie
@@ -84,11 +85,12 @@ bool tile_plan_is_equal(const struct tile_plan *a, const struct tile_plan *b);
 const struct plan_part *tile_plan_part(const struct tile_plan *plan, enum plan_pass pass,
                                        uint32_t round, uint32_t rank);
 /* Returns the room of a round; none if the plan has fewer rounds. */
-struct plan_room tile_plan_room(const struct tile_plan *plan, enum plan_pass pass, uint32_t round,
-                                enum plan_what what);
+struct plan_capacity tile_plan_capacity(const struct tile_plan *plan, enum plan_pass pass,
+                                        uint32_t round, enum plan_operand what);
 /* Returns how many packed keys of a part lie before a position. */
 int64_t tile_plan_keys_below(const struct plan_part *part, int64_t position);
 /* Returns the packed rows of a part that a rank owns. */
-int64_t tile_plan_rows_of(const struct plan_part *part, enum plan_what what, uint32_t owner);
+int64_t tile_plan_rows_of_owner(const struct plan_part *part, enum plan_operand what,
+                                uint32_t owner);
 
 #endif

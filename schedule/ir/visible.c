@@ -8,38 +8,38 @@
  * no such group. */
 static uint32_t ring_rank_before(const struct ir *ir, const char *name, uint32_t rank, int64_t away)
 {
-    uint32_t row = ir_find(ir, IR_GROUP, name, strlen(name));
+    uint32_t row = ir_find_by_name(ir, IR_GROUP, name, strlen(name));
     uint32_t instance, index;
     if (row == IR_NONE || away == 0 ||
-        !group_locate(&ir->mesh, &ir->group[row], rank, &instance, &index))
+        !group_find_member(&ir->mesh, &ir->group[row], rank, &instance, &index))
         return rank;
-    uint32_t size = group_size(&ir->mesh, &ir->group[row]);
+    uint32_t size = group_rank_count(&ir->mesh, &ir->group[row]);
     uint32_t before = (index + size - (uint32_t)(away % size)) % size;
-    return group_member(&ir->mesh, &ir->group[row], instance, before);
+    return group_rank_of_member(&ir->mesh, &ir->group[row], instance, before);
 }
 
 /* Returns the name of the ring; if there are two, that of the inner one. */
 static const char *ring_name(const struct ir *ir)
 {
-    return ir_find(ir, IR_GROUP, "cp_in", 5) != IR_NONE ? "cp_in" : "cp";
+    return ir_find_by_name(ir, IR_GROUP, "cp_in", 5) != IR_NONE ? "cp_in" : "cp";
 }
 
 /* Returns the context rank whose keys the op reads. */
-static uint32_t origin_of(const struct ir *ir, const struct work *work, uint32_t rank)
+static uint32_t context_of_keys(const struct ir *ir, const struct work *work, uint32_t rank)
 {
     uint32_t from = ring_rank_before(ir, ring_name(ir), rank, work->attention.away);
-    return ir_context_of(ir, ring_rank_before(ir, "cp_out", from, work->attention.away_out));
+    return ir_context_index(ir, ring_rank_before(ir, "cp_out", from, work->attention.away_out));
 }
 
 /* ---- which schedules and ops fit ---- */
 
 const char *visible_why_unfit(const struct ir *ir)
 {
-    const uint32_t replicas = ir_replicas(ir);
+    const uint32_t replicas = ir_replica_count(ir);
     uint32_t contexts;
     if (ir->layout.tokens == 0)
         return "needs a token layout";
-    ir_index_along(ir, 0, ir_axes_named(ir, "cp"), &contexts);
+    ir_index_along(ir, 0, ir_axis_mask_of_name(ir, "cp"), &contexts);
     if (contexts != ir->layout.cp)
         return "needs as many ranks along cp in the mesh as in the token layout";
     if (ir->global_batch < replicas || ir->global_batch % replicas != 0)
@@ -47,51 +47,54 @@ const char *visible_why_unfit(const struct ir *ir)
     if (ir->layout.kind == LAYOUT_RANK_ORDINAL && ir->layout.cp > 1)
         return "is not defined for layout rank_ordinal over several context ranks";
     for (uint32_t l = 0; l < ir->documents.list_count; l++)
-        if (!layout_cuts(&ir->layout, &ir->documents.list[l]))
+        if (!layout_can_cut_documents(&ir->layout, &ir->documents.list[l]))
             return "needs documents that cut into the slices of layout zigzag_documents";
     for (uint32_t s = 0; ir->layout.kind == LAYOUT_DEALT && s < ir->global_batch; s++)
-        if (!layout_is_dealt(&ir->layout, documents_of(&ir->documents, s)))
+        if (!layout_deal_is_even(&ir->layout, documents_of_sequence(&ir->documents, s)))
             return "needs the owners of the tokens of every sequence, equally many of each rank, "
                    "as layout dealt has them";
     return NULL;
 }
 
 /* Returns the rows that an attention with mask PLAN reads. */
-static struct row_use use_of(const struct work *work, enum plan_what what)
+static struct row_use row_use_of_plan(const struct work *work, enum plan_operand what)
 {
     return (struct row_use){work->attention.sequence, work->attention.window, work->attention.round,
                             work->kind == WORK_ATTENTION ? PLAN_FORWARD : PLAN_BACKWARD, what};
 }
 
 /* Returns why an attention with mask PLAN does not fit; NULL: it does. */
-static const char *plan_unfit(const struct ir *ir, const struct work *work)
+static const char *why_plan_unfit(const struct ir *ir, const struct work *work)
 {
-    const struct row_use keys = use_of(work, PLAN_KEYS), queries = use_of(work, PLAN_QUERIES);
+    const struct row_use keys = row_use_of_plan(work, PLAN_KEYS),
+                         queries = row_use_of_plan(work, PLAN_QUERIES);
     const char *why = row_use_why_no_round(ir, &keys);
     if (work->attention.kv_first || work->attention.away || work->attention.away_out)
         return "it names keys of one rank, and mask=plan reads those that ranks need";
     if (why != NULL)
         return why;
-    if (work->attention.kv < row_use_room(ir, &keys).rows)
+    if (work->attention.kv < row_use_capacity(ir, &keys).packed_rows)
         return "it has fewer keys than its ranks need";
-    return work->attention.round > 0 && work->attention.q < row_use_room(ir, &queries).rows
+    return work->attention.round > 0 &&
+                   work->attention.q < row_use_capacity(ir, &queries).packed_rows
                ? "it has fewer queries than the tiles of its ranks"
                : NULL;
 }
 
 /* Returns the number of ranks of a ring; 1 if there is no such ring. */
-static int64_t ring_size(const struct ir *ir, const char *name)
+static int64_t ring_rank_count(const struct ir *ir, const char *name)
 {
-    uint32_t group = ir_find(ir, IR_GROUP, name, strlen(name));
-    return group != IR_NONE ? group_size(&ir->mesh, &ir->group[group]) : 1;
+    uint32_t group = ir_find_by_name(ir, IR_GROUP, name, strlen(name));
+    return group != IR_NONE ? group_rank_count(&ir->mesh, &ir->group[group]) : 1;
 }
 
 const char *visible_why_unfit_work(const struct ir *ir, const struct work *work)
 {
     int64_t own = ir->layout.tokens / ir->layout.cp;
     struct row_use use;
-    const bool needs = row_use_find(work, &use);
-    if ((needs ? use.sequence : work->attention.sequence) >= ir->global_batch / ir_replicas(ir))
+    const bool needs = row_use_of_work(work, &use);
+    if ((needs ? use.sequence : work->attention.sequence) >=
+        ir->global_batch / ir_replica_count(ir))
         return "its sequence is beyond those that a rank has";
     if (needs)
         return row_use_why_unfit(ir, work, &use);
@@ -100,17 +103,17 @@ const char *visible_why_unfit_work(const struct ir *ir, const struct work *work)
     if (work->attention.mask == MASK_PLAN && work->attention.round > 0)
         return work->attention.q_first
                    ? "it names a first query, and its queries are those of tiles"
-                   : plan_unfit(ir, work);
+                   : why_plan_unfit(ir, work);
     if (work->attention.round > 0 || work->attention.delta)
         return "it has a round or delta, which are of the tiles of a plan (mask=plan)";
     if (work->attention.q > own || work->attention.q_first > own - work->attention.q)
         return "its queries end behind the tokens that a context rank has of a sequence";
     if (work->attention.mask == MASK_PLAN)
-        return plan_unfit(ir, work);
+        return why_plan_unfit(ir, work);
     if (work->attention.kv > own || work->attention.kv_first > own - work->attention.kv)
         return "its keys end behind the tokens that a context rank has of a sequence";
-    if (work->attention.away >= ring_size(ir, ring_name(ir)) ||
-        work->attention.away_out >= ring_size(ir, "cp_out"))
+    if (work->attention.away >= ring_rank_count(ir, ring_name(ir)) ||
+        work->attention.away_out >= ring_rank_count(ir, "cp_out"))
         return "its keys are of a rank further away than the ring is long";
     return NULL;
 }
@@ -124,7 +127,7 @@ struct key_range {
 
 /* Consecutive rows whose ranges of keys begin, and end, either all at the same key or each one key after that of the
  * previous row. */
-struct key_stretch {
+struct row_run {
     int64_t row, rows;
     struct key_range first, last;
 };
@@ -137,21 +140,22 @@ struct key_visibility {
     int64_t kv_first, kv, window;
     const struct needed_tokens *needed; /* mask PLAN: the keys; NULL: they are of kv_context */
     /* the tiles of a round, and the strip of queries; NULL: another mask */
-    const struct plan_part *part;
+    const struct plan_part *plan_part;
     const struct plan_strip *strip;
-    int64_t begin;           /* first position of the document */
-    int64_t first_row;       /* first row of the op's queries */
-    struct key_stretch open; /* rows that are not yet in a piece; rows = 0: none */
+    int64_t document_first_position; /* first position of the document */
+    int64_t first_row;               /* first row of the op's queries */
+    struct row_run pending_run;      /* rows that are not yet in a piece; rows = 0: none */
     struct visible_pieces *out;
 };
 
-/* Returns the end of what the query at a position may see together: of its document, or, in chunks, of its chunk, if that
- * ends before; and *begin, where that begins. */
-static int64_t seen_together(const struct document_list *list, int64_t chunk, int64_t position,
-                             int64_t *begin)
+/* Returns the end of what the query at a position may see together: of its document, or, in chunks, of its chunk, if
+ * that ends before; and *begin, where that begins. */
+static int64_t visible_end(const struct document_list *list, int64_t chunk, int64_t position,
+                           int64_t *begin)
 {
     const uint32_t document = document_at(list, position);
-    const int64_t from = chunk > 0 ? position / chunk * chunk : 0, end = list->end[document];
+    const int64_t from = chunk > 0 ? position / chunk * chunk : 0,
+                  end = list->document_end[document];
     *begin = document_begin(list, document);
     *begin = from > *begin ? from : *begin;
     return chunk > 0 && from + chunk < end ? from + chunk : end;
@@ -171,22 +175,23 @@ static int64_t window_of(const struct work *work)
 static int64_t keys_below(const struct key_visibility *s, int64_t position)
 {
     int64_t rows =
-        s->part != NULL ? tile_plan_keys_below(s->part, position)
+        s->plan_part != NULL ? tile_plan_keys_below(s->plan_part, position)
         : s->needed != NULL
-            ? needed_below(s->needed, position)
+            ? needed_rows_below(s->needed, position)
             : layout_rows_below(s->layout, s->list, s->kv_context, position) - s->kv_first;
     return rows < 0 ? 0 : rows > s->kv ? s->kv : rows;
 }
 
-static struct key_range range_of(const struct key_visibility *s, int64_t row)
+static struct key_range visible_keys_of(const struct key_visibility *s, int64_t row)
 {
-    int64_t position = s->strip != NULL ? s->strip->q + (row - s->strip->place)
-                                        : layout_gathered_in(s->layout, s->list, s->q_context, row);
-    int64_t from = s->begin, to = position + 1;
+    int64_t position = s->strip != NULL
+                           ? s->strip->first_query + (row - s->strip->packed_row)
+                           : layout_gathered_position(s->layout, s->list, s->q_context, row);
+    int64_t from = s->document_first_position, to = position + 1;
     if (s->window > 0 && position - s->window + 1 > from)
         from = position - s->window + 1;
-    if (s->strip != NULL && s->strip->end < to)
-        to = s->strip->end;
+    if (s->strip != NULL && s->strip->key_end < to)
+        to = s->strip->key_end;
     struct key_range range = {keys_below(s, from), keys_below(s, to)};
     if (range.end < range.begin) /* all keys of the strip lie before the window */
         range.begin = range.end;
@@ -199,14 +204,15 @@ static bool is_even(int64_t first, int64_t last, int64_t rows)
 }
 
 /* True if a bound of the ranges changes evenly over two groups of `rows` rows together, as it does within each. */
-static bool goes_on(int64_t a_first, int64_t a_last, int64_t b_first, int64_t b_last, int64_t rows)
+static bool continues_evenly(int64_t a_first, int64_t a_last, int64_t b_first, int64_t b_last,
+                             int64_t rows)
 {
     int64_t step = b_first - a_last;
     return (step == 0 || step == 1) && is_even(a_first, b_last, rows);
 }
 
 /* Appends the keys that a stretch of rows sees as a piece. */
-static void add_piece(struct visible_pieces *out, int64_t first_row, const struct key_stretch *s)
+static void add_piece(struct visible_pieces *out, int64_t first_row, const struct row_run *s)
 {
     bool end_moves = s->last.end > s->first.end, begin_moves = s->last.begin > s->first.begin;
     if (s->last.end <= s->first.begin ||
@@ -222,13 +228,14 @@ static void add_piece(struct visible_pieces *out, int64_t first_row, const struc
     out->piece[out->count++] = piece;
 }
 
-static void collect_keys(struct key_visibility *s, struct key_stretch next)
+static void add_row_run(struct key_visibility *s, struct row_run next)
 {
-    struct key_stretch *open = &s->open;
+    struct row_run *open = &s->pending_run;
     int64_t rows = open->rows + next.rows;
     if (open->rows > 0 &&
-        goes_on(open->first.begin, open->last.begin, next.first.begin, next.last.begin, rows) &&
-        goes_on(open->first.end, open->last.end, next.first.end, next.last.end, rows)) {
+        continues_evenly(open->first.begin, open->last.begin, next.first.begin, next.last.begin,
+                         rows) &&
+        continues_evenly(open->first.end, open->last.end, next.first.end, next.last.end, rows)) {
         open->rows = rows;
         open->last = next.last;
         return;
@@ -243,10 +250,10 @@ static void collect_keys(struct key_visibility *s, struct key_stretch next)
  * those of the rows in between follow; otherwise each half is collected by itself. */
 static void collect_rows(struct key_visibility *s, int64_t row, int64_t rows)
 {
-    struct key_stretch next = {row, rows, range_of(s, row), range_of(s, row + rows - 1)};
+    struct row_run next = {row, rows, visible_keys_of(s, row), visible_keys_of(s, row + rows - 1)};
     if (is_even(next.first.begin, next.last.begin, rows) &&
         is_even(next.first.end, next.last.end, rows)) {
-        collect_keys(s, next);
+        add_row_run(s, next);
         return;
     }
     collect_rows(s, row, rows / 2);
@@ -266,22 +273,22 @@ static void collect_document(struct key_visibility *s, int64_t from, int64_t to)
         collect_rows(s, from, run - from);
         from = run;
     }
-    if (s->open.rows > 0)
-        add_piece(s->out, s->first_row, &s->open);
-    s->open.rows = 0;
+    if (s->pending_run.rows > 0)
+        add_piece(s->out, s->first_row, &s->pending_run);
+    s->pending_run.rows = 0;
 }
 
 /* Collects the pieces of all tiles of a rank in a round. */
 static void collect_tiles(struct key_visibility *s, const struct plan_part *part)
 {
-    s->part = part;
-    for (uint32_t i = 0; part != NULL && i < part->strips; i++) {
+    s->plan_part = part;
+    for (uint32_t i = 0; part != NULL && i < part->strip_count; i++) {
         s->strip = &part->strip[i];
-        s->begin = s->strip->begin;
-        collect_rows(s, s->strip->place, s->strip->rows);
-        if (s->open.rows > 0)
-            add_piece(s->out, 0, &s->open);
-        s->open.rows = 0;
+        s->document_first_position = s->strip->key_begin;
+        collect_rows(s, s->strip->packed_row, s->strip->query_count);
+        if (s->pending_run.rows > 0)
+            add_piece(s->out, 0, &s->pending_run);
+        s->pending_run.rows = 0;
     }
 }
 
@@ -289,11 +296,11 @@ static void collect_tiles(struct key_visibility *s, const struct plan_part *part
 static void fill_pieces(const struct ir *ir, const struct work *work, uint32_t rank,
                         const struct document_list *list, struct visible_pieces *pieces)
 {
-    const struct document_list whole = {.count = 1, .end = &ir->layout.tokens};
+    const struct document_list whole = {.document_count = 1, .document_end = &ir->layout.tokens};
     assert(work_has_documents(work));
     struct key_visibility s = {.layout = &ir->layout,
-                               .q_context = ir_context_of(ir, rank),
-                               .kv_context = origin_of(ir, work, rank),
+                               .q_context = ir_context_index(ir, rank),
+                               .kv_context = context_of_keys(ir, work, rank),
                                .kv_first = work->attention.kv_first,
                                .kv = work->attention.kv,
                                .window = window_of(work),
@@ -303,19 +310,19 @@ static void fill_pieces(const struct ir *ir, const struct work *work, uint32_t r
     struct needed_tokens needed = {0};
     pieces->count = 0;
     if (work->attention.mask == MASK_PLAN && work->attention.round > 0) {
-        const struct row_use use = use_of(work, PLAN_KEYS);
-        collect_tiles(&s, row_use_part(&use, s.list, s.q_context));
+        const struct row_use use = row_use_of_plan(work, PLAN_KEYS);
+        collect_tiles(&s, row_use_plan_part(&use, s.list, s.q_context));
         return;
     }
     if (work->attention.mask == MASK_PLAN) {
-        needed_find(&needed, s.layout, s.list, s.q_context, s.window);
+        needed_find_tokens(&needed, s.layout, s.list, s.q_context, s.window);
         s.needed = &needed;
     }
     int64_t row = s.first_row, end = row + work->attention.q;
     while (row < end) {
-        const int64_t together =
-            seen_together(s.list, chunk_of(work),
-                          layout_gathered_in(s.layout, s.list, s.q_context, row), &s.begin);
+        const int64_t together = visible_end(
+            s.list, chunk_of(work), layout_gathered_position(s.layout, s.list, s.q_context, row),
+            &s.document_first_position);
         int64_t next = layout_rows_below(s.layout, s.list, s.q_context, together);
         if (next > end)
             next = end;
@@ -329,11 +336,11 @@ void visible_pieces(const struct ir *ir, const struct work *work, uint32_t rank,
                     struct visible_pieces *pieces)
 {
     uint32_t sequence = ir_sequence_of(ir, rank, work->attention.sequence);
-    fill_pieces(ir, work, rank, documents_of(&ir->documents, sequence), pieces);
+    fill_pieces(ir, work, rank, documents_of_sequence(&ir->documents, sequence), pieces);
 }
 
-void visible_pieces_whole(const struct ir *ir, const struct work *work, uint32_t rank,
-                          struct visible_pieces *pieces)
+void visible_pieces_as_one_document(const struct ir *ir, const struct work *work, uint32_t rank,
+                                    struct visible_pieces *pieces)
 {
     fill_pieces(ir, work, rank, NULL, pieces);
 }
@@ -348,7 +355,7 @@ void visible_release(struct visible_pieces *pieces)
 
 /* Returns the sum of the positions' distances from the begin of their document, plus 1, but at most `window`, over
  * `rows` positions that begin at `first` and are `stride` apart. */
-static double seen_by_rows(int64_t first, int64_t stride, int64_t rows, int64_t window)
+static double pairs_of_rows(int64_t first, int64_t stride, int64_t rows, int64_t window)
 {
     int64_t ascending = rows; /* rows that do not see a whole window */
     if (window > 0 && first + (rows - 1) * stride > window)
@@ -359,31 +366,32 @@ static double seen_by_rows(int64_t first, int64_t stride, int64_t rows, int64_t 
 }
 
 /* Returns how many pairs the queries of a context rank see of all keys of a sequence. */
-static double seen_pairs(const struct token_layout *layout, const struct document_list *list,
-                         uint32_t context, int64_t window, int64_t chunk)
+static double visible_pairs_of_context(const struct token_layout *layout,
+                                       const struct document_list *list, uint32_t context,
+                                       int64_t window, int64_t chunk)
 {
     int64_t row = 0, own = layout->tokens / layout->cp;
     double pairs = 0;
     while (row < own) {
-        int64_t position = layout_gathered_in(layout, list, context, row);
+        int64_t position = layout_gathered_position(layout, list, context, row);
         int64_t begin;
-        const int64_t together = seen_together(list, chunk, position, &begin);
+        const int64_t together = visible_end(list, chunk, position, &begin);
         int64_t end = layout_rows_below(layout, list, context, together);
         int64_t run = layout_run_end(layout, list, context, row);
         if (run < end)
             end = run;
-        pairs += seen_by_rows(position - begin + 1, layout->kind == LAYOUT_STRIPED ? layout->cp : 1,
-                              end - row, window);
+        pairs += pairs_of_rows(position - begin + 1,
+                               layout->kind == LAYOUT_STRIPED ? layout->cp : 1, end - row, window);
         row = end;
     }
     return pairs;
 }
 
 /* Returns the pairs of the tiles that a context rank computes in the round of a shape. */
-static double round_pairs(const struct ir *ir, const struct work *work,
-                          const struct document_list *list, uint32_t context)
+static double pairs_of_round(const struct ir *ir, const struct work *work,
+                             const struct document_list *list, uint32_t context)
 {
-    const struct row_use use = use_of(work, PLAN_KEYS);
+    const struct row_use use = row_use_of_plan(work, PLAN_KEYS);
     struct visible_pieces pieces = {0};
     struct key_visibility s = {.layout = &ir->layout,
                                .list = list,
@@ -391,7 +399,7 @@ static double round_pairs(const struct ir *ir, const struct work *work,
                                .window = work->attention.window,
                                .out = &pieces};
     double pairs = 0;
-    collect_tiles(&s, row_use_part(&use, list, context));
+    collect_tiles(&s, row_use_plan_part(&use, list, context));
     for (uint32_t i = 0; i < pieces.count; i++)
         pairs += attention_piece_pairs(&pieces.piece[i]);
     visible_release(&pieces);
@@ -401,22 +409,23 @@ static double round_pairs(const struct ir *ir, const struct work *work,
 /* Adds to the places the pairs of a shape that runs `times` times; its keys are those of all ranks, or of tiles. */
 static void add_pairs(double *pairs, const struct ir *ir, const struct work *work, double times)
 {
-    for (uint32_t r = 0; r < ir_replicas(ir); r++) {
+    for (uint32_t r = 0; r < ir_replica_count(ir); r++) {
         struct document_list whole;
         const struct document_list *of =
             ir_replica_documents(ir, r, work->attention.sequence, &whole);
         for (uint32_t c = 0; c < ir->layout.cp; c++) {
             pairs[r * ir->layout.cp + c] +=
                 times * (work->attention.round > 0
-                             ? round_pairs(ir, work, of, c)
-                             : seen_pairs(&ir->layout, of, c, window_of(work), chunk_of(work)));
+                             ? pairs_of_round(ir, work, of, c)
+                             : visible_pairs_of_context(&ir->layout, of, c, window_of(work),
+                                                        chunk_of(work)));
         }
     }
 }
 
 struct visible_fullest visible_find_fullest(const struct ir *ir)
 {
-    uint32_t places = ir_places(ir), most = 0;
+    uint32_t places = ir_place_count(ir), most = 0;
     double *pairs = heap_zalloc(places, sizeof *pairs), sum = 0;
     double *times = heap_zalloc(ir->shape_count + 1u, sizeof *times);
     struct visible_fullest fullest = {0, 1};
@@ -426,7 +435,7 @@ struct visible_fullest visible_find_fullest(const struct ir *ir)
         if (work_has_documents(work) &&
             (work->attention.mask != MASK_PLAN || work->attention.round > 0) &&
             work->attention.away == 0 && work->attention.away_out == 0)
-            times[ir->op.shape[op]] += repeats_times(&ir->repeats, op);
+            times[ir->op.shape[op]] += repeats_occurrences(&ir->repeats, op);
     }
     for (uint32_t s = 0; s < ir->shape_count; s++)
         if (times[s] > 0)
@@ -436,8 +445,8 @@ struct visible_fullest visible_find_fullest(const struct ir *ir)
         most = pairs[p] > pairs[most] ? p : most;
     }
     if (sum > 0)
-        fullest.over_mean = pairs[most] * places / sum;
-    while (ir_place_of(ir, fullest.rank) != most)
+        fullest.pairs_over_mean = pairs[most] * places / sum;
+    while (ir_place_of_rank(ir, fullest.rank) != most)
         fullest.rank++;
     free(times);
     free(pairs);
@@ -446,7 +455,7 @@ struct visible_fullest visible_find_fullest(const struct ir *ir)
 
 /* ---- flops ---- */
 
-double ir_op_flops(const struct ir *ir, const struct work *work, uint32_t rank)
+double ir_work_flops_on_rank(const struct ir *ir, const struct work *work, uint32_t rank)
 {
     struct visible_pieces pieces = {0};
     double pairs = 0;
@@ -459,10 +468,10 @@ double ir_op_flops(const struct ir *ir, const struct work *work, uint32_t rank)
     return work_attention_flops(work, pairs);
 }
 
-double *ir_flops(const struct ir *ir, uint32_t rank)
+double *ir_flops_of_shapes(const struct ir *ir, uint32_t rank)
 {
     double *flops = heap_alloc(ir->shape_count + 1u, sizeof *flops);
     for (uint32_t i = 0; i < ir->shape_count; i++)
-        flops[i] = ir_op_flops(ir, &ir->shape[i], rank);
+        flops[i] = ir_work_flops_on_rank(ir, &ir->shape[i], rank);
     return flops;
 }

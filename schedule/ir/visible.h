@@ -19,8 +19,8 @@ static inline bool work_has_documents(const struct work *work)
 
 /* Returns why the schedule can have no op with mask DOCUMENTS, in words that may follow "which"; NULL: it can. */
 const char *visible_why_unfit(const struct ir *ir);
-/* Returns why the parameters of an op with mask DOCUMENTS or PLAN, or of one that row_use_find(), do not fit the
- * schedule, in words that may follow "and"; NULL: they fit. visible_why_unfit() must have accepted the schedule. */
+/* Returns why the parameters of an op with mask DOCUMENTS or PLAN, or of one that row_use_of_work() accepts, do not fit
+ * the schedule, in words that may follow "and"; NULL: they fit. visible_why_unfit() must have accepted the schedule. */
 const char *visible_why_unfit_work(const struct ir *ir, const struct work *work);
 
 /* A list of pieces that grows; all-zero is empty, and visible_release() frees it. */
@@ -35,22 +35,23 @@ struct visible_pieces {
 void visible_pieces(const struct ir *ir, const struct work *work, uint32_t rank,
                     struct visible_pieces *pieces);
 /* Does what visible_pieces() does, as if the sequence were one document. */
-void visible_pieces_whole(const struct ir *ir, const struct work *work, uint32_t rank,
-                          struct visible_pieces *pieces);
+void visible_pieces_as_one_document(const struct ir *ir, const struct work *work, uint32_t rank,
+                                    struct visible_pieces *pieces);
 void visible_release(struct visible_pieces *pieces);
 
 /* The ranks of one place whose attention over packed documents has the most visible pairs in the step, recomputation
- * included. rank: the lowest of them. over_mean: their pairs over the mean of all places; 1 if there are no pairs. */
+ * included. rank: the lowest of them. pairs_over_mean: their pairs over the mean of all places; 1 if there are no
+ * pairs. */
 struct visible_fullest {
     uint32_t rank;
-    double over_mean;
+    double pairs_over_mean;
 };
 /* visible_why_unfit() must have accepted the schedule. */
 struct visible_fullest visible_find_fullest(const struct ir *ir);
 
-/* ir_op_flops() returns the flops of a work on a rank, whatever its mask; ir_flops() returns those of every shape, in
- * an array on the heap. */
-double ir_op_flops(const struct ir *ir, const struct work *work, uint32_t rank);
-double *ir_flops(const struct ir *ir, uint32_t rank);
+/* ir_work_flops_on_rank() returns the flops of a work on a rank, whatever its mask; ir_flops_of_shapes() returns those
+ * of every shape, in an array on the heap. */
+double ir_work_flops_on_rank(const struct ir *ir, const struct work *work, uint32_t rank);
+double *ir_flops_of_shapes(const struct ir *ir, uint32_t rank);
 
 #endif

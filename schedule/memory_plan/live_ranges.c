@@ -10,10 +10,10 @@ void live_ranges_release(struct live_ranges *t)
     free(t->buffer);
     free(t->first_use);
     free(t->class_of);
-    free(t->end);
-    free(t->first_end);
-    free(t->size);
-    free(t->offset);
+    free(t->end_ops);
+    free(t->first_end_op);
+    free(t->bytes);
+    free(t->offset_bytes);
     *t = (struct live_ranges){0};
 }
 
@@ -25,9 +25,9 @@ void live_ranges_reserve(struct live_ranges *t, uint32_t rows)
     t->buffer = heap_realloc(t->buffer, rows, sizeof *t->buffer);
     t->first_use = heap_realloc(t->first_use, rows, sizeof *t->first_use);
     t->class_of = heap_realloc(t->class_of, rows, sizeof *t->class_of);
-    t->size = heap_realloc(t->size, rows, sizeof *t->size);
-    t->offset = heap_realloc(t->offset, rows, sizeof *t->offset);
-    t->first_end = heap_realloc(t->first_end, rows, sizeof *t->first_end);
+    t->bytes = heap_realloc(t->bytes, rows, sizeof *t->bytes);
+    t->offset_bytes = heap_realloc(t->offset_bytes, rows, sizeof *t->offset_bytes);
+    t->first_end_op = heap_realloc(t->first_end_op, rows, sizeof *t->first_end_op);
 }
 
 /* A first use, and its clock (schedule/analysis/first_uses.h). */
@@ -58,7 +58,7 @@ struct live_range_survey {
     uint32_t *freed_after;       /* for each live range, the op after the last op of its free set */
 };
 
-uint64_t live_ranges_size(const struct ir *ir, uint32_t buffer)
+uint64_t live_ranges_aligned_bytes(const struct ir *ir, uint32_t buffer)
 {
     uint64_t bytes = ir_buffer_bytes(ir, (buffer_id){buffer});
     return (bytes + LIVE_RANGES_ALIGNMENT - 1) / LIVE_RANGES_ALIGNMENT * LIVE_RANGES_ALIGNMENT;
@@ -70,7 +70,7 @@ static void collect_ranges(struct live_range_survey *s, uint8_t memory)
     const struct first_uses *first_uses = s->first_uses;
     struct live_ranges *t = s->t;
     memset(s->class_of, UINT8_MAX, sizeof s->class_of);
-    t->count = t->classes = 0;
+    t->count = t->class_count = 0;
     live_ranges_reserve(t, first_uses->used_count);
     for (uint32_t i = 0; i < first_uses->used_count; i++) {
         uint32_t buffer = first_uses->by_first_use[i], op = first_uses->first_op[buffer];
@@ -80,12 +80,12 @@ static void collect_ranges(struct live_range_survey *s, uint8_t memory)
         uint8_t *class =
             &s->class_of[early ? CLASS_EARLY : s->order->stream_of_op[op - s->order->first_op]];
         if (*class == UINT8_MAX)
-            *class = (uint8_t)t->classes++;
+            *class = (uint8_t)t->class_count++;
         uint32_t row = t->count++;
         t->buffer[row] = buffer;
         t->first_use[row] = op;
         t->class_of[row] = *class;
-        t->size[row] = live_ranges_size(ir, buffer);
+        t->bytes[row] = live_ranges_aligned_bytes(ir, buffer);
     }
 }
 
@@ -114,7 +114,7 @@ static void sort_into_classes(struct live_range_survey *s)
     uint32_t begin = 0;
     for (uint32_t i = 0; i < t->count; i++)
         s->class[t->class_of[i]].count++;
-    for (uint32_t c = 0; c < t->classes; c++) {
+    for (uint32_t c = 0; c < t->class_count; c++) {
         s->class[c].begin = begin;
         begin += s->class[c].count;
         s->class[c].count = 0;
@@ -151,7 +151,7 @@ static uint32_t first_use_after(const struct live_range_survey *s, uint32_t c, u
 
 /* Finds the ends of all live ranges: for each class, the latest of the ends that the ops of the free set allow. A live
  * range without a correct set never ends. */
-static void find_ends(struct live_range_survey *s)
+static void find_end_ops(struct live_range_survey *s)
 {
     const struct ir *ir = s->ir;
     const struct order *order = s->order;
@@ -159,7 +159,7 @@ static void find_ends(struct live_range_survey *s)
     s->freed_after = heap_alloc(t->count, sizeof *s->freed_after);
     for (uint32_t i = 0; i < t->count; i++) {
         uint32_t set_count = ir->buffer.free_count[t->buffer[i]], last = 0;
-        uint32_t *end = t->end + (size_t)i * t->classes;
+        uint32_t *end = t->end_ops + (size_t)i * t->class_count;
         const op_id *set = ir_free_set(ir, t->buffer[i]);
         bool right = set_count > 0;
         for (uint32_t k = 0; k < set_count; k++) {
@@ -168,9 +168,9 @@ static void find_ends(struct live_range_survey *s)
         }
         right &= last >= t->first_use[i];
         s->freed_after[i] = right ? last + 1 : LIVE_RANGES_NEVER;
-        memset(end, right ? 0 : 0xff, t->classes * sizeof *end);
+        memset(end, right ? 0 : 0xff, t->class_count * sizeof *end);
         for (uint32_t k = 0; right && k < set_count; k++)
-            for (uint32_t c = 0; c < t->classes; c++) {
+            for (uint32_t c = 0; c < t->class_count; c++) {
                 uint32_t stream = order->stream_of_op[set[k].i - order->first_op];
                 uint32_t after = first_use_after(s, c, stream, set[k].i);
                 end[c] = after > end[c] ? after : end[c];
@@ -178,41 +178,41 @@ static void find_ends(struct live_range_survey *s)
     }
 }
 
-void live_ranges_settle(struct live_ranges *t, uint32_t begin, uint32_t ops)
+void live_ranges_fill_first_ends(struct live_ranges *t, uint32_t begin, uint32_t ops)
 {
-    t->begin = begin;
-    t->ops = ops;
+    t->first_op = begin;
+    t->op_count = ops;
     for (uint32_t i = 0; i < t->count; i++) {
-        const uint32_t *end = live_ranges_ends(t, i);
-        t->first_end[i] = end[0];
-        for (uint32_t c = 1; c < t->classes; c++)
-            t->first_end[i] = end[c] < t->first_end[i] ? end[c] : t->first_end[i];
+        const uint32_t *end = live_ranges_end_ops(t, i);
+        t->first_end_op[i] = end[0];
+        for (uint32_t c = 1; c < t->class_count; c++)
+            t->first_end_op[i] = end[c] < t->first_end_op[i] ? end[c] : t->first_end_op[i];
     }
 }
 
 /* Returns the most bytes live at once if each live range is free from op end[i] on. */
-static uint64_t most_live(const struct live_ranges *t, const uint32_t *end)
+static uint64_t max_live_bytes(const struct live_ranges *t, const uint32_t *end)
 {
     /* [op] the bytes of the live ranges that end with it */
-    uint64_t *ended = heap_zalloc((size_t)t->ops + 1, sizeof *ended);
+    uint64_t *ended = heap_zalloc((size_t)t->op_count + 1, sizeof *ended);
     uint64_t live = 0, most = 0;
     for (uint32_t i = 0; i < t->count; i++)
         if (end[i] != LIVE_RANGES_NEVER)
-            ended[end[i] - t->begin] += t->size[i];
-    uint32_t op = t->begin;
+            ended[end[i] - t->first_op] += t->bytes[i];
+    uint32_t op = t->first_op;
     for (uint32_t i = 0; i < t->count; i++) {
         for (; op <= t->first_use[i]; op++)
-            live -= ended[op - t->begin];
-        live += t->size[i];
+            live -= ended[op - t->first_op];
+        live += t->bytes[i];
         most = live > most ? live : most;
     }
     free(ended);
     return most;
 }
 
-uint64_t live_ranges_held(const struct live_ranges *t)
+uint64_t live_ranges_max_live_bytes(const struct live_ranges *t)
 {
-    return most_live(t, t->first_end);
+    return max_live_bytes(t, t->first_end_op);
 }
 
 void live_ranges_of(struct live_ranges *t, const struct ir *ir, const struct order *order,
@@ -220,11 +220,11 @@ void live_ranges_of(struct live_ranges *t, const struct ir *ir, const struct ord
 {
     struct live_range_survey s = {.ir = ir, .order = order, .first_uses = first_uses, .t = t};
     collect_ranges(&s, memory);
-    t->end = heap_realloc(t->end, (size_t)t->count * t->classes, sizeof *t->end);
+    t->end_ops = heap_realloc(t->end_ops, (size_t)t->count * t->class_count, sizeof *t->end_ops);
     sort_into_classes(&s);
-    find_ends(&s);
-    live_ranges_settle(t, order->first_op, order->op_count);
-    t->live = most_live(t, s.freed_after);
+    find_end_ops(&s);
+    live_ranges_fill_first_ends(t, order->first_op, order->op_count);
+    t->live_bytes = max_live_bytes(t, s.freed_after);
     free(s.first_use);
     free(s.lowered_clocks);
     free(s.freed_after);

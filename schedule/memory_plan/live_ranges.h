@@ -25,20 +25,20 @@
 
 /* All-zero is empty. Rows are in the order of first uses. */
 struct live_ranges {
-    uint32_t begin, ops; /* the ops of the list that are planned: begin .. begin + ops */
+    uint32_t first_op, op_count; /* the ops of the list that are planned: begin .. begin + ops */
     uint32_t count, capacity;
-    uint32_t classes;
+    uint32_t class_count;
     uint32_t *buffer;
     uint32_t *first_use; /* the op of the first use */
     uint8_t *class_of;
-    uint32_t *end; /* (count, classes) ends; one may be the op number after the last op */
+    uint32_t *end_ops; /* (count, classes) ends; one may be the op number after the last op */
     /* the least of the ends: from this op on, some first uses may reuse the bytes */
-    uint32_t *first_end;
-    uint64_t *size;
-    uint64_t *offset; /* where a planner places the live range */
+    uint32_t *first_end_op;
+    uint64_t *bytes;
+    uint64_t *offset_bytes; /* where a planner places the live range */
 
     /* the most bytes that are live at once if ops run one after the other in list order */
-    uint64_t live;
+    uint64_t live_bytes;
 };
 
 void live_ranges_release(struct live_ranges *live_ranges);
@@ -47,36 +47,36 @@ void live_ranges_release(struct live_ranges *live_ranges);
 void live_ranges_reserve(struct live_ranges *live_ranges, uint32_t rows);
 
 /* Fills the rows with the buffers of one role in one memory that ops touch and that are not persistent. Sizes are
- * those of live_ranges_size(). */
+ * those of live_ranges_aligned_bytes(). */
 void live_ranges_of(struct live_ranges *live_ranges, const struct ir *ir, const struct order *order,
                     const struct first_uses *first_uses, uint8_t memory);
 
 /* Returns the bytes that a buffer takes in an arena: its size, rounded up to a multiple of LIVE_RANGES_ALIGNMENT. */
-uint64_t live_ranges_size(const struct ir *ir, uint32_t buffer);
+uint64_t live_ranges_aligned_bytes(const struct ir *ir, uint32_t buffer);
 
 /* Replaces the rows of a short list's role by those of the whole list, which repeats parts of the short list. Returns
  * false and changes nothing if the rows of the three iterations around some gap do not correspond, or if rows are not
  * in the order of first uses. `live` becomes 0, as it is not known for the whole list. */
-bool live_ranges_repeat(struct live_ranges *live_ranges, const struct repeats *repeats,
-                        uint32_t role);
+bool live_ranges_expand_repeats(struct live_ranges *live_ranges, const struct repeats *repeats,
+                                uint32_t role);
 
-/* Fills first_end from the other columns. The ops of the role are begin .. begin + ops. */
-void live_ranges_settle(struct live_ranges *live_ranges, uint32_t begin, uint32_t ops);
+/* Fills first_end_op from the other columns. The ops of the role are begin .. begin + ops. */
+void live_ranges_fill_first_ends(struct live_ranges *live_ranges, uint32_t begin, uint32_t ops);
 
 /* Returns the most bytes live at once if each live range lives until the first use that may reuse its bytes: a lower
- * bound of every plan. first_end must be filled, as live_ranges_of() and live_ranges_repeat() leave it. */
-uint64_t live_ranges_held(const struct live_ranges *live_ranges);
+ * bound of every plan. first_end_op must be filled, as live_ranges_of() and live_ranges_expand_repeats() leave it. */
+uint64_t live_ranges_max_live_bytes(const struct live_ranges *live_ranges);
 
-static inline const uint32_t *live_ranges_ends(const struct live_ranges *t, uint32_t i)
+static inline const uint32_t *live_ranges_end_ops(const struct live_ranges *t, uint32_t i)
 {
-    return t->end + (size_t)i * t->classes;
+    return t->end_ops + (size_t)i * t->class_count;
 }
 
 /* True if two live ranges must have bytes of their own. */
 static inline bool live_ranges_conflict(const struct live_ranges *t, uint32_t a, uint32_t b)
 {
-    return live_ranges_ends(t, a)[t->class_of[b]] > t->first_use[b] &&
-           live_ranges_ends(t, b)[t->class_of[a]] > t->first_use[a];
+    return live_ranges_end_ops(t, a)[t->class_of[b]] > t->first_use[b] &&
+           live_ranges_end_ops(t, b)[t->class_of[a]] > t->first_use[a];
 }
 
 #endif

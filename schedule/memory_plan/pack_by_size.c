@@ -8,23 +8,23 @@
 /* ---- which live ranges conflict ---- */
 
 struct packing {
-    struct live_ranges *t;
+    struct live_ranges *live_ranges;
     /* for each live range, the first later one such that it and all after it may reuse the bytes */
     uint32_t *occupied_until;
     /* (2 * leaves) a tree: the greatest `occupied_until` of the placed live ranges below each node */
-    uint32_t *reach;
+    uint32_t *max_occupied_until;
     uint32_t leaf_count;
     struct byte_block {
         uint64_t begin, end;
     } * block; /* room for the byte ranges of the placed live ranges that conflict */
-    uint32_t blocks;
+    uint32_t block_count;
     uint64_t comparisons; /* number of pairs that this round has compared */
 };
 
 /* Returns the first live range from which on every live range of a class has its first use at op `end` or later.
  * of_class: the live ranges of the class, in order. */
-static uint32_t last_of_class(const struct live_ranges *t, const uint32_t *of_class, uint32_t count,
-                              uint32_t end)
+static uint32_t first_of_class_after(const struct live_ranges *t, const uint32_t *of_class,
+                                     uint32_t count, uint32_t end)
 {
     uint32_t low = 0, high = count;
     while (low < high) {
@@ -37,19 +37,19 @@ static uint32_t last_of_class(const struct live_ranges *t, const uint32_t *of_cl
     return low > 0 ? of_class[low - 1] + 1 : 0;
 }
 
-static void find_until(struct packing *p)
+static void find_occupied_until(struct packing *p)
 {
-    const struct live_ranges *t = p->t;
+    const struct live_ranges *t = p->live_ranges;
     uint32_t *of_class = heap_alloc(t->count, sizeof *of_class);
     for (uint32_t i = 0; i < t->count; i++)
         p->occupied_until[i] = i + 1;
-    for (uint32_t c = 0; c < t->classes; c++) {
+    for (uint32_t c = 0; c < t->class_count; c++) {
         uint32_t count = 0;
         for (uint32_t i = 0; i < t->count; i++)
             if (t->class_of[i] == c)
                 of_class[count++] = i;
         for (uint32_t i = 0; i < t->count; i++) {
-            uint32_t until = last_of_class(t, of_class, count, live_ranges_ends(t, i)[c]);
+            uint32_t until = first_of_class_after(t, of_class, count, live_ranges_end_ops(t, i)[c]);
             p->occupied_until[i] = until > p->occupied_until[i] ? until : p->occupied_until[i];
         }
     }
@@ -61,8 +61,8 @@ static void find_until(struct packing *p)
 static void find_blocks(struct packing *p, uint32_t node, uint32_t first, uint32_t width,
                         uint32_t i)
 {
-    const struct live_ranges *t = p->t;
-    if (first >= p->occupied_until[i] || p->reach[node] <= i)
+    const struct live_ranges *t = p->live_ranges;
+    if (first >= p->occupied_until[i] || p->max_occupied_until[node] <= i)
         return;
     if (width > 1) {
         find_blocks(p, 2 * node, first, width / 2, i);
@@ -71,8 +71,8 @@ static void find_blocks(struct packing *p, uint32_t node, uint32_t first, uint32
     }
     p->comparisons++;
     if (live_ranges_conflict(t, i, first))
-        p->block[p->blocks++] =
-            (struct byte_block){t->offset[first], t->offset[first] + t->size[first]};
+        p->block[p->block_count++] =
+            (struct byte_block){t->offset_bytes[first], t->offset_bytes[first] + t->bytes[first]};
 }
 
 /* Returns the lowest offset at which `size` bytes lie between the blocks or above them: every block in the way moves
@@ -82,7 +82,7 @@ static uint64_t lowest_gap(const struct packing *p, uint64_t size)
     uint64_t offset = 0, before = UINT64_MAX;
     while (offset != before) {
         before = offset;
-        for (const struct byte_block *b = p->block; b < p->block + p->blocks; b++)
+        for (const struct byte_block *b = p->block; b < p->block + p->block_count; b++)
             if (b->begin < offset + size && offset < b->end)
                 offset = b->end;
     }
@@ -91,27 +91,27 @@ static uint64_t lowest_gap(const struct packing *p, uint64_t size)
 
 static void place_range(struct packing *p, uint32_t i)
 {
-    p->blocks = 0;
+    p->block_count = 0;
     find_blocks(p, 1, 0, p->leaf_count, i);
-    p->t->offset[i] = lowest_gap(p, p->t->size[i]);
-    for (uint32_t node = p->leaf_count + i; node > 0 && p->reach[node] < p->occupied_until[i];
-         node /= 2)
-        p->reach[node] = p->occupied_until[i];
+    p->live_ranges->offset_bytes[i] = lowest_gap(p, p->live_ranges->bytes[i]);
+    for (uint32_t node = p->leaf_count + i;
+         node > 0 && p->max_occupied_until[node] < p->occupied_until[i]; node /= 2)
+        p->max_occupied_until[node] = p->occupied_until[i];
 }
 
 /* ---- rounds ---- */
 
 enum { ROUNDS_MAX = 16 };
 
-struct weighed {
+struct weighted_range {
     double weight;
     uint32_t live_range;
 };
 
 /* Orders live ranges by falling weight, and those of equal weight by first use. */
-static int by_weight(const void *a, const void *b)
+static int compare_weights(const void *a, const void *b)
 {
-    const struct weighed *x = a, *y = b;
+    const struct weighted_range *x = a, *y = b;
     if (x->weight != y->weight)
         return x->weight > y->weight ? -1 : 1;
     return (x->live_range > y->live_range) - (x->live_range < y->live_range);
@@ -119,17 +119,17 @@ static int by_weight(const void *a, const void *b)
 
 /* Places live ranges in the order of falling weight, and those of equal weight in the order of first use. Returns
  * UINT64_MAX if the search has compared too many pairs. */
-static uint64_t pack_by_weight(struct packing *p, struct weighed *row)
+static uint64_t pack_by_weight(struct packing *p, struct weighted_range *row)
 {
-    struct live_ranges *t = p->t;
+    struct live_ranges *t = p->live_ranges;
     uint64_t top = 0;
-    qsort(row, t->count, sizeof *row, by_weight);
-    memset(p->reach, 0, (size_t)p->leaf_count * 2 * sizeof *p->reach);
+    qsort(row, t->count, sizeof *row, compare_weights);
+    memset(p->max_occupied_until, 0, (size_t)p->leaf_count * 2 * sizeof *p->max_occupied_until);
     p->comparisons = 0;
     for (uint32_t k = 0; k < t->count && p->comparisons <= PACK_FIRST_COMPARISONS; k++) {
         uint32_t i = row[k].live_range;
         place_range(p, i);
-        top = t->offset[i] + t->size[i] > top ? t->offset[i] + t->size[i] : top;
+        top = t->offset_bytes[i] + t->bytes[i] > top ? t->offset_bytes[i] + t->bytes[i] : top;
     }
     return p->comparisons > PACK_FIRST_COMPARISONS ? UINT64_MAX : top;
 }
@@ -138,17 +138,17 @@ uint64_t pack_by_size(struct live_ranges *t, uint64_t enough)
 {
     if (t->count > PACK_BY_SIZE_MAX)
         return UINT64_MAX;
-    struct packing p = {.t = t, .leaf_count = 1};
+    struct packing p = {.live_ranges = t, .leaf_count = 1};
     while (p.leaf_count < t->count)
         p.leaf_count *= 2;
     p.occupied_until = heap_alloc(t->count, sizeof *p.occupied_until);
-    p.reach = heap_alloc((size_t)p.leaf_count * 2, sizeof *p.reach);
+    p.max_occupied_until = heap_alloc((size_t)p.leaf_count * 2, sizeof *p.max_occupied_until);
     p.block = heap_alloc(t->count, sizeof *p.block);
-    find_until(&p);
-    struct weighed *row = heap_alloc(t->count, sizeof *row);
+    find_occupied_until(&p);
+    struct weighted_range *row = heap_alloc(t->count, sizeof *row);
     uint64_t *best = heap_alloc(t->count, sizeof *best), least = UINT64_MAX, comparisons = 0;
     for (uint32_t i = 0; i < t->count; i++)
-        row[i] = (struct weighed){(double)t->size[i], i};
+        row[i] = (struct weighted_range){(double)t->bytes[i], i};
     for (int round = 0; round < ROUNDS_MAX && least > enough; round++) {
         /* the next round may compare as many pairs as this one */
         if (comparisons + p.comparisons > PACK_ROUNDS_COMPARISONS)
@@ -156,15 +156,15 @@ uint64_t pack_by_size(struct live_ranges *t, uint64_t enough)
         uint64_t top = pack_by_weight(&p, row);
         comparisons += p.comparisons;
         if (top < least)
-            memcpy(best, t->offset, t->count * sizeof *best);
+            memcpy(best, t->offset_bytes, t->count * sizeof *best);
         least = top < least ? top : least;
         for (uint32_t k = 0; k < t->count; k++)
-            if (t->offset[row[k].live_range] + t->size[row[k].live_range] > enough)
+            if (t->offset_bytes[row[k].live_range] + t->bytes[row[k].live_range] > enough)
                 row[k].weight *= 2;
     }
-    memcpy(t->offset, best, t->count * sizeof *best);
+    memcpy(t->offset_bytes, best, t->count * sizeof *best);
     free(p.occupied_until);
-    free(p.reach);
+    free(p.max_occupied_until);
     free(p.block);
     free(row);
     free(best);

@@ -13,7 +13,7 @@ struct hole {
     uint32_t open_from;  /* every first use from this op on may take the bytes */
 };
 
-struct holes {
+struct hole_list {
     const struct live_ranges *t;
     struct hole *row; /* ordered by address */
     size_t count, capacity;
@@ -22,24 +22,24 @@ struct holes {
 };
 
 /* Adds the bytes of live range i as a hole, which other live ranges may take once its free set has ended. */
-static void add_hole(struct holes *h, uint32_t i)
+static void add_hole(struct hole_list *h, uint32_t i)
 {
-    uint64_t begin = h->t->offset[i];
+    uint64_t begin = h->t->offset_bytes[i];
     uint32_t open_from = 0;
-    for (uint32_t c = 0; c < h->t->classes; c++) {
-        uint32_t end = live_ranges_ends(h->t, i)[c];
+    for (uint32_t c = 0; c < h->t->class_count; c++) {
+        uint32_t end = live_ranges_end_ops(h->t, i)[c];
         open_from = end > open_from ? end : open_from;
     }
     size_t at = h->count++;
     h->row = heap_grow(h->row, &h->capacity, h->count, sizeof *h->row);
     for (; at > 0 && h->row[at - 1].begin > begin; at--)
         h->row[at] = h->row[at - 1];
-    h->row[at] = (struct hole){begin, begin + h->t->size[i], i, open_from};
+    h->row[at] = (struct hole){begin, begin + h->t->bytes[i], i, open_from};
 }
 
 /* Joins adjacent holes that every first use from op `now` on may take. Without this, a list of many units would leave a
  * hole for each of its buffers, and every search would pass all of them. */
-static void join_holes(struct holes *h, uint32_t now)
+static void join_holes(struct hole_list *h, uint32_t now)
 {
     size_t kept = 0;
     for (size_t i = 0; i < h->count; i++) {
@@ -54,10 +54,10 @@ static void join_holes(struct holes *h, uint32_t now)
     h->placed_ranges = 0;
 }
 
-static inline bool is_open(const struct live_ranges *t, const struct hole *hole, uint32_t i)
+static inline bool may_take_hole(const struct live_ranges *t, const struct hole *hole, uint32_t i)
 {
     return hole->open_from <= t->first_use[i] ||
-           live_ranges_ends(t, hole->last_owner)[t->class_of[i]] <= t->first_use[i];
+           live_ranges_end_ops(t, hole->last_owner)[t->class_of[i]] <= t->first_use[i];
 }
 
 struct free_run {
@@ -67,17 +67,18 @@ struct free_run {
 
 /* Returns the run of bytes that live range i takes. If no run is large enough, it returns the one below the top, which
  * may be empty. */
-static struct free_run find_run(const struct holes *h, uint32_t i, enum pack_fit fit)
+static struct free_run find_free_run(const struct hole_list *h, uint32_t i, enum pack_fit fit)
 {
-    uint64_t size = h->t->size[i], least = UINT64_MAX;
+    uint64_t size = h->t->bytes[i], least = UINT64_MAX;
     uint64_t enough = fit == PACK_FIRST_FIT ? UINT64_MAX - 1 : size;
     struct free_run best = {h->untouched_from, h->untouched_from, h->count};
     for (size_t at = 0, end; at < h->count && least > enough; at = end) {
         end = at + 1;
-        if (!is_open(h->t, &h->row[at], i))
+        if (!may_take_hole(h->t, &h->row[at], i))
             continue;
         struct free_run run = {h->row[at].begin, h->row[at].end, at};
-        for (; end < h->count && h->row[end].begin == run.end && is_open(h->t, &h->row[end], i);
+        for (;
+             end < h->count && h->row[end].begin == run.end && may_take_hole(h->t, &h->row[end], i);
              end++)
             run.end = h->row[end].end;
         uint64_t bytes = run.end - run.begin;
@@ -88,10 +89,10 @@ static struct free_run find_run(const struct holes *h, uint32_t i, enum pack_fit
     return best;
 }
 
-static void take_bytes(struct holes *h, uint64_t *offset, uint32_t i, enum pack_fit fit)
+static void take_bytes(struct hole_list *h, uint64_t *offset, uint32_t i, enum pack_fit fit)
 {
-    struct free_run run = find_run(h, i, fit);
-    uint64_t end = run.begin + h->t->size[i];
+    struct free_run run = find_free_run(h, i, fit);
+    uint64_t end = run.begin + h->t->bytes[i];
     size_t gone = run.hole;
     while (gone < h->count && h->row[gone].end <= end)
         gone++;
@@ -108,19 +109,19 @@ static void take_bytes(struct holes *h, uint64_t *offset, uint32_t i, enum pack_
 
 uint64_t pack_in_order(struct live_ranges *t, enum pack_fit fit, uint64_t most)
 {
-    struct holes holes = {.t = t};
+    struct hole_list holes = {.t = t};
     /* for each op, the first live range that ends with it */
-    uint32_t *head = ir_no_ids((size_t)t->ops + 1);
+    uint32_t *head = ir_new_empty_ids((size_t)t->op_count + 1);
     uint32_t *next = heap_alloc(t->count, sizeof *next);
-    uint32_t now = t->begin;
+    uint32_t now = t->first_op;
     for (uint32_t i = 0; i < t->count && holes.untouched_from <= most; i++) {
         for (; now <= t->first_use[i]; now++)
-            for (uint32_t k = head[now - t->begin]; k != IR_NONE; k = next[k])
+            for (uint32_t k = head[now - t->first_op]; k != IR_NONE; k = next[k])
                 add_hole(&holes, k);
-        take_bytes(&holes, t->offset, i, fit);
-        if (t->first_end[i] == LIVE_RANGES_NEVER)
+        take_bytes(&holes, t->offset_bytes, i, fit);
+        if (t->first_end_op[i] == LIVE_RANGES_NEVER)
             continue;
-        uint32_t *list = &head[t->first_end[i] - t->begin];
+        uint32_t *list = &head[t->first_end_op[i] - t->first_op];
         next[i] = *list;
         *list = i;
     }

@@ -19,7 +19,7 @@ enum packing_way { WAY_FIRST_FIT, WAY_BEST_FIT, WAY_BY_SIZE, WAY_COUNT };
 static void plan_one_memory(struct ir *ir, struct live_ranges *t, bool tight, int memory,
                             uint64_t base, struct offsets_figures *figures)
 {
-    uint64_t held = t->count > 0 ? live_ranges_held(t) : 0;
+    uint64_t held = t->count > 0 ? live_ranges_max_live_bytes(t) : 0;
     uint64_t enough = held + (base + held) / WASTE_PARTS, least = t->count > 0 ? UINT64_MAX : 0;
     int ways = tight ? WAY_COUNT : WAY_FIRST_FIT + 1;
     for (int way = 0; way < ways && least > enough; way++) {
@@ -27,12 +27,12 @@ static void plan_one_memory(struct ir *ir, struct live_ranges *t, bool tight, in
         uint64_t top = way == WAY_BY_SIZE ? pack_by_size(t, enough) : pack_in_order(t, fit, least);
         for (uint32_t i = 0; top < least && i < t->count; i++)
             if (t->buffer[i] != IR_NONE)
-                ir->buffer.offset[t->buffer[i]] = base + t->offset[i];
+                ir->buffer.offset[t->buffer[i]] = base + t->offset_bytes[i];
         least = top < least ? top : least;
     }
     figures->planned_bytes[memory] = base + least;
-    figures->live[memory] = base + t->live;
-    figures->held_bytes[memory] = base + held;
+    figures->live_bytes[memory] = base + t->live_bytes;
+    figures->max_live_bytes[memory] = base + held;
 }
 
 /* Places the persistent buffers of a role at the start of the memories that are planned, and adds their bytes to
@@ -48,7 +48,7 @@ static void place_persistent(struct ir *ir, uint32_t role, unsigned memories,
             continue;
         uint64_t *end = &base[ir->buffer.memory[buffer]];
         ir->buffer.offset[buffer] = *end;
-        *end += repeats_instances_of_state(ir, buffer) * live_ranges_size(ir, buffer);
+        *end += repeats_instances_of_state(ir, buffer) * live_ranges_aligned_bytes(ir, buffer);
     }
 }
 
@@ -61,10 +61,11 @@ bool offsets_plan_role(struct ir *ir, uint32_t role, const struct order *order,
     struct live_ranges live_ranges = {0};
     uint64_t base[MEMORY_COUNT] = {0};
     bool stands = true;
-    place_persistent(ir, role, scope.memories, base);
+    place_persistent(ir, role, scope.memory_mask, base);
     if (role >= ir->role_count) { /* a schedule without ops may have buffers and no role */
         for (int m = 0; m < MEMORY_COUNT; m++)
-            figures->planned_bytes[m] = figures->live[m] = figures->held_bytes[m] = base[m];
+            figures->planned_bytes[m] = figures->live_bytes[m] = figures->max_live_bytes[m] =
+                base[m];
         return true;
     }
     if (!order) {
@@ -74,11 +75,11 @@ bool offsets_plan_role(struct ir *ir, uint32_t role, const struct order *order,
         first_uses = &own_first_uses;
     }
     for (int m = 0; m < MEMORY_COUNT && stands; m++) {
-        if (!(scope.memories >> m & 1))
+        if (!(scope.memory_mask >> m & 1))
             continue;
         live_ranges_of(&live_ranges, ir, order, first_uses, (uint8_t)m);
-        stands = ir->repeats.copies == 0 || live_ranges.count == 0 ||
-                 live_ranges_repeat(&live_ranges, &ir->repeats, role);
+        stands = ir->repeats.copies_per_gap == 0 || live_ranges.count == 0 ||
+                 live_ranges_expand_repeats(&live_ranges, &ir->repeats, role);
         if (stands)
             plan_one_memory(ir, &live_ranges, scope.is_tight, m, base[m], figures);
     }
@@ -108,28 +109,28 @@ void offsets_plan(struct ir *ir, struct offsets_figures *figures)
                           (struct offsets_scope){OFFSETS_ALL_MEMORIES, .is_tight = roles == 1},
                           &of[role]);
     if (roles > 1)
-        offsets_tighten(ir, OFFSETS_ALL_MEMORIES, of);
+        offsets_replan_largest(ir, OFFSETS_ALL_MEMORIES, of);
     for (int m = 0; m < MEMORY_COUNT; m++) {
         const struct offsets_figures *most = &of[largest_role(of, roles, m)];
         ir->planned_bytes[m] = most->planned_bytes[m];
         if (figures == NULL)
             continue;
         figures->planned_bytes[m] = most->planned_bytes[m];
-        figures->live[m] = most->live[m];
-        figures->held_bytes[m] = most->held_bytes[m];
+        figures->live_bytes[m] = most->live_bytes[m];
+        figures->max_live_bytes[m] = most->max_live_bytes[m];
     }
     free(of);
 }
 
-void offsets_tighten(struct ir *ir, unsigned memories, struct offsets_figures *of)
+void offsets_replan_largest(struct ir *ir, unsigned memories, struct offsets_figures *of)
 {
     bool *tight = heap_zalloc(ir->role_count, sizeof *tight);
     for (int m = 0; m < MEMORY_COUNT; m++)
         for (;;) {
             uint32_t role = largest_role(of, ir->role_count, m);
             const struct offsets_figures *most = &of[role];
-            if (tight[role] ||
-                most->planned_bytes[m] <= most->held_bytes[m] + most->held_bytes[m] / WASTE_PARTS)
+            if (tight[role] || most->planned_bytes[m] <=
+                                   most->max_live_bytes[m] + most->max_live_bytes[m] / WASTE_PARTS)
                 break;
             offsets_plan_role(ir, role, NULL, NULL,
                               (struct offsets_scope){memories, .is_tight = true}, &of[role]);

@@ -16,23 +16,23 @@ struct order;
 /* Bytes of each memory, for the role with the largest arena. */
 struct offsets_figures {
     uint64_t planned_bytes[MEMORY_COUNT];
-    uint64_t live[MEMORY_COUNT]; /* most bytes live at once if ops run one after the other in list
-                                    order */
+    /* most bytes live at once if ops run one after the other in list order */
+    uint64_t live_bytes[MEMORY_COUNT];
     /* Most bytes live at once if a buffer lives until some later first use is ordered after its free set, a lower
      * bound of the arena. held - live: bytes that cannot be reused in time because ops are not ordered; arena - held:
      * bytes that the planner wastes. */
-    uint64_t held_bytes[MEMORY_COUNT];
+    uint64_t max_live_bytes[MEMORY_COUNT];
 };
 
 /* Plans an offset for every buffer, given the free sets, with one arena per memory and role, and sets
- * ir->planned_bytes. Sizes are those of live_ranges_size(). A buffer that is not persistent
+ * ir->planned_bytes. Sizes are those of live_ranges_aligned_bytes(). A buffer that is not persistent
  * and that no op touches has the offset UINT64_MAX. The same ir gives the same offsets. figures may be NULL. */
 void offsets_plan(struct ir *ir, struct offsets_figures *figures);
 
 /* The part of a role's memories that is planned, and how well. */
 struct offsets_scope {
     /* bit m: the arena of memory m; buffers of the others get no offset, and figures are 0 */
-    unsigned memories;
+    unsigned memory_mask;
     /* plan as well as possible; false: plan quickly, for an arena that is probably not the largest */
     bool is_tight;
 };
@@ -48,6 +48,6 @@ bool offsets_plan_role(struct ir *ir, uint32_t role, const struct order *order,
 /* Completes a plan in which all roles were planned quickly: plans the roles with the largest arenas again,
  * carefully, until the largest arena is one that was planned carefully, or one that wastes at most 1 part in 128. Sets
  * ir->planned_bytes. of: the figures of each role. */
-void offsets_tighten(struct ir *ir, unsigned memories, struct offsets_figures *of);
+void offsets_replan_largest(struct ir *ir, unsigned memories, struct offsets_figures *of);
 
 #endif

@@ -15,10 +15,11 @@ struct action_places {
     uint32_t *place_of;
 };
 
-static struct action_places places_of(const struct choices *c, uint32_t stage,
-                                      const struct actions *of)
+static struct action_places action_places_of(const struct choices *c, uint32_t stage,
+                                             const struct actions *of)
 {
-    struct action_places p = {c, stage, pipeline_chunks_at(c), pipeline_units(c), NULL};
+    struct action_places p = {c, stage, pipeline_chunk_count_of_stage(c), pipeline_unit_count(c),
+                              NULL};
     p.place_of = heap_alloc((size_t)2 * p.chunks * p.units, sizeof *p.place_of);
     for (uint32_t i = 0; i < of->count; i++) {
         const struct action *a = &of->action[i];
@@ -29,36 +30,37 @@ static struct action_places places_of(const struct choices *c, uint32_t stage,
 }
 
 /* Returns the action of a stage that reads what an action of another stage makes; PIPELINE_NEVER: none does. */
-static uint32_t receiver(const struct action_places *to, uint32_t stage, const struct action *made)
+static uint32_t receiving_action(const struct action_places *to, uint32_t stage,
+                                 const struct action *made)
 {
     if (made->kind > ACTION_BACKWARD)
         return PIPELINE_NEVER;
-    uint32_t chunk = pipeline_chunk(to->c, stage, made->chunk);
+    uint32_t chunk = pipeline_chunk_of_stage(to->c, stage, made->chunk);
     /* chunk 0 has no chunk before it, and chunk - 1 then is no chunk either */
     chunk = made->kind == ACTION_FORWARD ? chunk + 1 : chunk - 1;
-    if (chunk >= pipeline_chunks(to->c) || pipeline_stage(to->c, chunk) != to->stage)
+    if (chunk >= pipeline_chunk_count(to->c) || pipeline_stage_of_chunk(to->c, chunk) != to->stage)
         return PIPELINE_NEVER;
     uint32_t v = 0;
-    while (pipeline_chunk(to->c, to->stage, v) != chunk)
+    while (pipeline_chunk_of_stage(to->c, to->stage, v) != chunk)
         v++;
     return to->place_of[((size_t)made->kind * to->chunks + v) * to->units + made->unit];
 }
 
-static void of_peer(const struct action_places *own, const struct actions *actions, uint32_t peer,
-                    uint32_t *returns)
+static void find_acks_of_peer(const struct action_places *own, const struct actions *actions,
+                              uint32_t peer, uint32_t *returns)
 {
     struct actions theirs = {0};
-    pipeline_of(own->c)->order(&theirs, own->c, peer);
-    struct action_places places = places_of(own->c, peer, &theirs);
+    pipeline_of_choices(own->c)->order(&theirs, own->c, peer);
+    struct action_places places = action_places_of(own->c, peer, &theirs);
     uint32_t *answer = heap_alloc((size_t)theirs.count + 1, sizeof *answer);
     answer[theirs.count] = PIPELINE_NEVER;
     /* answer[i] becomes the first action of ours that needs what their actions from i on make */
     for (uint32_t i = theirs.count; i-- > 0;) {
-        uint32_t ours = receiver(own, peer, &theirs.action[i]);
+        uint32_t ours = receiving_action(own, peer, &theirs.action[i]);
         answer[i] = ours != PIPELINE_NEVER ? ours : answer[i + 1];
     }
     for (uint32_t i = 0; i < actions->count; i++) {
-        uint32_t at = receiver(&places, own->stage, &actions->action[i]);
+        uint32_t at = receiving_action(&places, own->stage, &actions->action[i]);
         if (at == PIPELINE_NEVER)
             continue;
         returns[i] = answer[at];
@@ -72,10 +74,10 @@ static void of_peer(const struct action_places *own, const struct actions *actio
 void pipeline_implicit_acks(const struct choices *c, uint32_t stage, const struct actions *actions,
                             uint32_t *returns)
 {
-    struct action_places own = places_of(c, stage, actions);
+    struct action_places own = action_places_of(c, stage, actions);
     memset(returns, 0xff, actions->count * sizeof *returns);
     for (uint32_t peer = 0; peer < c->pp; peer++)
         if (peer != stage)
-            of_peer(&own, actions, peer, returns);
+            find_acks_of_peer(&own, actions, peer, returns);
     free(own.place_of);
 }

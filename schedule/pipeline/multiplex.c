@@ -9,31 +9,31 @@
 #include <math.h>
 #include <stdlib.h>
 
-struct share multiplex_share(const struct choices *c, uint32_t chunk, uint32_t subsequence)
+struct stage_span multiplex_stages_of(const struct choices *c, uint32_t chunk, uint32_t subsequence)
 {
-    if (!pipeline_of(c)->is_multiplexed)
-        return (struct share){pipeline_stage(c, chunk), 1};
-    if (subsequence < multiplex_end_of_first(c, chunk))
-        return (struct share){chunk, c->pp - chunk};
-    if (subsequence >= multiplex_begin_of_last(c, chunk))
-        return (struct share){0, chunk + 1};
-    return (struct share){chunk, 1};
+    if (!pipeline_of_choices(c)->is_multiplexed)
+        return (struct stage_span){pipeline_stage_of_chunk(c, chunk), 1};
+    if (subsequence < multiplex_front_end(c, chunk))
+        return (struct stage_span){chunk, c->pp - chunk};
+    if (subsequence >= multiplex_back_begin(c, chunk))
+        return (struct stage_span){0, chunk + 1};
+    return (struct stage_span){chunk, 1};
 }
 
-uint32_t multiplex_end_of_first(const struct choices *c, uint32_t chunk)
+uint32_t multiplex_front_end(const struct choices *c, uint32_t chunk)
 {
     return at_most(c->pp - 1 - chunk, c->shared_units.first);
 }
 
-uint32_t multiplex_begin_of_last(const struct choices *c, uint32_t chunk)
+uint32_t multiplex_back_begin(const struct choices *c, uint32_t chunk)
 {
     return c->subsequences - at_most(chunk, c->shared_units.last);
 }
 
-bool multiplex_takes_part(const struct choices *c, uint32_t stage, uint32_t chunk)
+bool multiplex_stage_takes_part(const struct choices *c, uint32_t stage, uint32_t chunk)
 {
-    return stage == chunk || (stage > chunk ? multiplex_end_of_first(c, chunk) > 0
-                                            : multiplex_begin_of_last(c, chunk) < c->subsequences);
+    return stage == chunk || (stage > chunk ? multiplex_front_end(c, chunk) > 0
+                                            : multiplex_back_begin(c, chunk) < c->subsequences);
 }
 
 /* ---- conditions ---- */
@@ -47,7 +47,7 @@ static const char *list_separator(const struct text *out)
 }
 
 /* Returns the fewest tokens, from `tokens` on, that leave none of `count` pieces empty. */
-static int64_t tokens_that_cut(int64_t tokens, int64_t ranks, uint32_t count)
+static int64_t fewest_tokens_to_cut(int64_t tokens, int64_t ranks, uint32_t count)
 {
     int64_t rows = (tokens + ranks - 1) / ranks;
     while (emit_piece_of_rows(rows, count, count - 1).rows == 0)
@@ -56,12 +56,14 @@ static int64_t tokens_that_cut(int64_t tokens, int64_t ranks, uint32_t count)
 }
 
 /* Adds the conditions on tokens: every subsequence that is shared has a token of each rank for each stage. */
-static void token_conditions(struct text *out, const struct choices *c)
+static void put_token_conditions(struct text *out, const struct choices *c)
 {
     for (uint32_t i = 0; i < c->subsequences; i++) {
-        int64_t tokens = pipeline_prefix(c, i + 1) - pipeline_prefix(c, i), would = tokens;
+        int64_t tokens = pipeline_tokens_before(c, i + 1) - pipeline_tokens_before(c, i),
+                would = tokens;
         for (uint32_t chunk = 0; chunk < c->pp; chunk++) {
-            int64_t cut = tokens_that_cut(tokens, c->tp, multiplex_share(c, chunk, i).count);
+            int64_t cut =
+                fewest_tokens_to_cut(tokens, c->tp, multiplex_stages_of(c, chunk, i).count);
             would = cut > would ? cut : would;
         }
         if (would == tokens)
@@ -72,7 +74,7 @@ static void token_conditions(struct text *out, const struct choices *c)
     }
 }
 
-void multiplex_conditions(struct text *out, const struct choices *c, bool lengths)
+void multiplex_put_conditions(struct text *out, const struct choices *c, bool lengths)
 {
     if (c->subsequences < c->pp)
         text_printf(out, "--subsequences %u or more (as many as stages), not %u", c->pp,
@@ -88,7 +90,7 @@ void multiplex_conditions(struct text *out, const struct choices *c, bool length
         text_printf(out, "%s--weights replicated or zero1, not %s", list_separator(out),
                     weights_names[c->weights]);
     if (c->subsequences >= c->pp && lengths)
-        token_conditions(out, c);
+        put_token_conditions(out, c);
 }
 
 /* ---- the order of all stages together ---- */
@@ -102,27 +104,27 @@ struct greedy_state {
 };
 
 /* Returns the time at which the chunk's next subsequence can start; negative: it cannot start yet. */
-static double start_of(const struct greedy_state *g, uint32_t chunk)
+static double earliest_start(const struct greedy_state *g, uint32_t chunk)
 {
     uint32_t n = g->c->subsequences, s = g->next[chunk];
     if (s == n || (chunk > 0 && g->next[chunk - 1] <= s))
         return -1;
-    struct share share = multiplex_share(g->c, chunk, s);
+    struct stage_span share = multiplex_stages_of(g->c, chunk, s);
     double start = s > 0 ? g->ended_at[chunk * n + s - 1] : 0;
     if (chunk > 0 && g->ended_at[(chunk - 1) * n + s] > start)
         start = g->ended_at[(chunk - 1) * n + s];
-    for (uint32_t i = share.first; i < share.first + share.count; i++)
+    for (uint32_t i = share.first_stage; i < share.first_stage + share.count; i++)
         start = g->free_at[i] > start ? g->free_at[i] : start;
     return start;
 }
 
 #define EQUAL 1e-9
 
-static bool is_better(const struct greedy_state *g, uint32_t chunk, double start, uint32_t best,
-                      double best_start)
+static bool is_better_choice(const struct greedy_state *g, uint32_t chunk, double start,
+                             uint32_t best, double best_start)
 {
-    uint32_t count = multiplex_share(g->c, chunk, g->next[chunk]).count;
-    uint32_t best_count = multiplex_share(g->c, best, g->next[best]).count;
+    uint32_t count = multiplex_stages_of(g->c, chunk, g->next[chunk]).count;
+    uint32_t best_count = multiplex_stages_of(g->c, best, g->next[best]).count;
     if (fabs(start - best_start) > EQUAL * best_start)
         return start < best_start;
     if (count != best_count)
@@ -134,18 +136,20 @@ static bool is_better(const struct greedy_state *g, uint32_t chunk, double start
  * the most keys; all layers are equal. Subsequences of equal lengths count as equal units, as in the paper's figure
  * 8. Where lengths were chosen so that whole subsequences take equally long, their pieces do not, and flops are
  * counted. */
-static double flops_of(const struct choices *c, uint32_t subsequence, struct share share)
+static double duration_of_last_piece(const struct choices *c, uint32_t subsequence,
+                                     struct stage_span share)
 {
     if (c->subsequence_tokens == NULL)
         return 1.0 / share.count;
-    int64_t begin = pipeline_prefix(c, subsequence), end = pipeline_prefix(c, subsequence + 1);
+    int64_t begin = pipeline_tokens_before(c, subsequence),
+            end = pipeline_tokens_before(c, subsequence + 1);
     int64_t from = end - (end - begin) / share.count;
     return (double)((end - from) * transformer_linear_flops_per_token(c->model)) +
            transformer_attention_flops(c->model, end, true) -
            transformer_attention_flops(c->model, from, true);
 }
 
-void multiplex_order(const struct choices *c, struct task *task)
+void multiplex_order(const struct choices *c, struct chunk_task *task)
 {
     uint32_t n = c->subsequences, all = c->pp * n;
     struct greedy_state g = {.c = c,
@@ -156,19 +160,20 @@ void multiplex_order(const struct choices *c, struct task *task)
         uint32_t best = c->pp;
         double best_start = 0;
         for (uint32_t chunk = 0; chunk < c->pp; chunk++) {
-            double start = start_of(&g, chunk);
-            if (start < 0 || (best < c->pp && !is_better(&g, chunk, start, best, best_start)))
+            double start = earliest_start(&g, chunk);
+            if (start < 0 ||
+                (best < c->pp && !is_better_choice(&g, chunk, start, best, best_start)))
                 continue;
             best = chunk;
             best_start = start;
         }
         assert(best < c->pp && "the lowest chunk with subsequences left can start");
-        struct share share = multiplex_share(c, best, g.next[best]);
-        double end = best_start + flops_of(c, g.next[best], share);
-        for (uint32_t i = share.first; i < share.first + share.count; i++)
+        struct stage_span share = multiplex_stages_of(c, best, g.next[best]);
+        double end = best_start + duration_of_last_piece(c, g.next[best], share);
+        for (uint32_t i = share.first_stage; i < share.first_stage + share.count; i++)
             g.free_at[i] = end;
         g.ended_at[best * n + g.next[best]] = end;
-        task[t] = (struct task){best, g.next[best]++};
+        task[t] = (struct chunk_task){best, g.next[best]++};
     }
     free(g.free_at);
     free(g.next);
@@ -179,12 +184,12 @@ void multiplex_order(const struct choices *c, struct task *task)
  * and values that earlier stages will need. Backward: the backward, and the message with the sums of gradients that
  * earlier stages return and the next tasks will need. */
 static void add_task(struct actions *actions, const struct choices *c, uint32_t stage,
-                     const struct task *t, uint32_t unit, bool forward)
+                     const struct chunk_task *t, uint32_t unit, bool forward)
 {
-    struct share share = multiplex_share(c, t->chunk, t->subsequence);
-    bool takes_part = stage - share.first < share.count;
+    struct stage_span share = multiplex_stages_of(c, t->chunk, t->subsequence);
+    bool takes_part = stage - share.first_stage < share.count;
     /* the first subsequence that the stages before this one share */
-    uint32_t last = multiplex_begin_of_last(c, t->chunk);
+    uint32_t last = multiplex_back_begin(c, t->chunk);
     if (takes_part)
         actions_add(actions, forward ? ACTION_FORWARD : ACTION_BACKWARD, t->chunk, unit);
     if (last == c->subsequences || stage > t->chunk)
@@ -198,11 +203,11 @@ static void add_task(struct actions *actions, const struct choices *c, uint32_t 
 void order_multiplexed(struct actions *actions, const struct choices *c, uint32_t stage)
 {
     uint32_t n = c->subsequences, all = c->pp * n;
-    struct task *task = heap_alloc(all, sizeof *task);
+    struct chunk_task *task = heap_alloc(all, sizeof *task);
     multiplex_order(c, task);
     for (uint32_t micro = 0; micro < c->accumulation; micro++)
         for (uint32_t i = 0; i < 2 * all; i++) {
-            const struct task *t = &task[i < all ? i : 2 * all - 1 - i];
+            const struct chunk_task *t = &task[i < all ? i : 2 * all - 1 - i];
             add_task(actions, c, stage, t, micro * n + t->subsequence, i < all);
         }
     free(task);

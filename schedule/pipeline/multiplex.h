@@ -12,28 +12,29 @@
 
 /* Consecutive stages that each take one piece of a subsequence through one chunk of layers. Pieces are equal and have
  * whole rows for every tensor rank; the last one is shorter if the subsequence does not divide. */
-struct share {
-    uint32_t first, count;
+struct stage_span {
+    uint32_t first_stage, count;
 };
 
 /* Returns the stages that share a subsequence in a chunk; in pipelines whose stages do not share, the chunk's own
  * stage. */
-struct share multiplex_share(const struct choices *choices, uint32_t chunk, uint32_t subsequence);
+struct stage_span multiplex_stages_of(const struct choices *choices, uint32_t chunk,
+                                      uint32_t subsequence);
 
 /* Return where the shared subsequences at the front of a chunk end, and where those at its back begin; 0 and N:
  * none are shared. */
-uint32_t multiplex_end_of_first(const struct choices *choices, uint32_t chunk);
-uint32_t multiplex_begin_of_last(const struct choices *choices, uint32_t chunk);
+uint32_t multiplex_front_end(const struct choices *choices, uint32_t chunk);
+uint32_t multiplex_back_begin(const struct choices *choices, uint32_t chunk);
 
 /* True if a stage has a part of some subsequence of a chunk. */
-bool multiplex_takes_part(const struct choices *choices, uint32_t stage, uint32_t chunk);
+bool multiplex_stage_takes_part(const struct choices *choices, uint32_t stage, uint32_t chunk);
 
 /* Appends the conditions that keep stages from sharing subsequences; nothing if they can. lengths: the lengths in
  * `choices` are final. */
-void multiplex_conditions(struct text *out, const struct choices *choices, bool lengths);
+void multiplex_put_conditions(struct text *out, const struct choices *choices, bool lengths);
 
 /* A subsequence on its way through a chunk. */
-struct task {
+struct chunk_task {
     uint32_t chunk, subsequence;
 };
 
@@ -41,6 +42,6 @@ struct task {
  * micro-batch forward; the backward order is the reverse. Each task takes as long as the flops of its longest piece
  * (with equal lengths: its part of a unit), and starts as early as it can. The task that can start first comes next; of
  * several that can start at the same time, the one that most stages share, and then the earlier subsequence. */
-void multiplex_order(const struct choices *choices, struct task *task);
+void multiplex_order(const struct choices *choices, struct chunk_task *task);
 
 #endif

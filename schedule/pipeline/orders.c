@@ -32,7 +32,7 @@ static uint32_t backward_unit(const struct choices *c, uint32_t j)
 void order_all_forward(struct actions *a, const struct choices *c, uint32_t stage)
 {
     (void)stage;
-    uint32_t units = pipeline_units(c);
+    uint32_t units = pipeline_unit_count(c);
     uint32_t k = c->pipeline == CHOICE_PIPELINE_NONE ? c->subsequences : units;
     for (uint32_t first = 0; first < units; first += k) {
         for (uint32_t s = 0; s < k; s++)
@@ -49,9 +49,9 @@ void order_all_forward(struct actions *a, const struct choices *c, uint32_t stag
  * subsequences, Seq1F1B is changed in the same way. */
 void order_one_f_one_b(struct actions *a, const struct choices *c, uint32_t stage)
 {
-    uint32_t units = pipeline_units(c), weights = 0;
+    uint32_t units = pipeline_unit_count(c), weights = 0;
     uint32_t warm = at_most(c->pp - stage + c->subsequences - 2, units);
-    bool splits = pipeline_of(c)->splits;
+    bool splits = pipeline_of_choices(c)->splits_backward;
     for (uint32_t u = 0; u < warm; u++)
         actions_add(a, ACTION_FORWARD, 0, u);
     for (uint32_t j = 0; j < units; j++) {
@@ -88,7 +88,7 @@ static void add_interleaved(struct actions *a, const struct choices *c, enum act
 static uint32_t last_of_micro_batch(const struct choices *c)
 {
     uint32_t p = c->pp, k = c->subsequences, most = 0;
-    for (uint32_t first = 0; first < pipeline_units(c); first += k) {
+    for (uint32_t first = 0; first < pipeline_unit_count(c); first += k) {
         uint32_t groups = (first + k - 1) / p - first / p;
         uint32_t late = k - 1 + groups * p * (c->virtual_stages - 1);
         most = late > most ? late : most;
@@ -98,7 +98,7 @@ static uint32_t last_of_micro_batch(const struct choices *c)
 
 void order_interleaved(struct actions *a, const struct choices *c, uint32_t stage)
 {
-    uint32_t all = pipeline_units(c) * c->virtual_stages;
+    uint32_t all = pipeline_unit_count(c) * c->virtual_stages;
     uint32_t warm = (c->pp - stage - 1) * 2 + (c->virtual_stages - 1) * c->pp;
     warm = at_most(warm + last_of_micro_batch(c), all);
     if (c->subsequences == 1 && c->accumulation == c->pp) /* Megatron-LM core 0.7 does the same */
@@ -138,7 +138,7 @@ static void zb_v_backward(struct zb_v *z, uint32_t chunk)
 
 void order_zb_v(struct actions *a, const struct choices *c, uint32_t stage)
 {
-    struct zb_v z = {.actions = a, .choices = c, .units = pipeline_units(c)};
+    struct zb_v z = {.actions = a, .choices = c, .units = pipeline_unit_count(c)};
     uint32_t below = c->pp - stage, more = c->subsequences - 1, pattern = 2 * c->pp - 1 + more;
     const uint32_t *forward = z.done_actions[ACTION_FORWARD],
                    *backward = z.done_actions[ACTION_BACKWARD];

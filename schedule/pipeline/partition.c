@@ -12,8 +12,8 @@ static double flops_boundary(const struct partition *p, int64_t i)
 {
     const struct transformer *m = p->model;
     double l = (double)transformer_linear_flops_per_token(m), s = (double)p->tokens;
-    double square = transformer_attention_flops(m, p->tokens, !p->full_attention) / (s * s);
-    double share = (double)i / (double)p->pieces;
+    double square = transformer_attention_flops(m, p->tokens, !p->assumes_full_attention) / (s * s);
+    double share = (double)i / (double)p->piece_count;
     return (-l + sqrt(l * l + 4 * square * share * (l * s + square * s * s))) / (2 * square);
 }
 
@@ -27,7 +27,7 @@ struct partition_search {
 };
 
 /* Returns the root of a function whose sign changes between low and high. */
-static double root(double (*function)(double, void *), void *context, double low, double high)
+static double find_root(double (*function)(double, void *), void *context, double low, double high)
 {
     gsl_function f = {function, context};
     gsl_root_fsolver *solver = gsl_root_fsolver_alloc(gsl_root_fsolver_brent);
@@ -59,7 +59,7 @@ static double piece_end(const struct partition *p, double begin, double target_s
     double all = (double)p->tokens;
     if (piece_over_target(all, &search) <= 0)
         return all;
-    return root(piece_over_target, &search, begin, all);
+    return find_root(piece_over_target, &search, begin, all);
 }
 
 /* Returns the seconds by which the last piece takes longer than the others if each of these takes target_s. */
@@ -67,7 +67,7 @@ static double last_over_target(double target_s, void *context)
 {
     const struct partition_search *search = context;
     double begin = 0;
-    for (int64_t i = 0; i + 1 < search->p->pieces; i++)
+    for (int64_t i = 0; i + 1 < search->p->piece_count; i++)
         begin = piece_end(search->p, begin, target_s);
     double all = (double)search->p->tokens;
     return (begin < all ? search->p->seconds(search->p->context, begin, all) : 0) - target_s;
@@ -77,10 +77,11 @@ static void time_boundaries(const struct partition *p, int64_t *length)
 {
     struct partition_search search = {.p = p};
     double all_s = p->seconds(p->context, 0, (double)p->tokens);
-    double target_s = root(last_over_target, &search, all_s / (double)p->pieces * 1e-3, all_s);
+    double target_s =
+        find_root(last_over_target, &search, all_s / (double)p->piece_count * 1e-3, all_s);
     double begin = 0;
-    for (int64_t i = 0; i < p->pieces; i++) {
-        double end = i + 1 < p->pieces ? piece_end(p, begin, target_s) : (double)p->tokens;
+    for (int64_t i = 0; i < p->piece_count; i++) {
+        double end = i + 1 < p->piece_count ? piece_end(p, begin, target_s) : (double)p->tokens;
         length[i] = (int64_t)floor(end - begin);
         begin = end;
     }
@@ -91,40 +92,40 @@ static void time_boundaries(const struct partition *p, int64_t *length)
 static void find_boundaries(const struct partition *p, int64_t *length)
 {
     double begin = 0;
-    for (int64_t i = 0; i < p->pieces; i++) {
+    for (int64_t i = 0; i < p->piece_count; i++) {
         double end = p->rule == PARTITION_LENGTH
-                         ? (double)p->tokens * (double)(i + 1) / (double)p->pieces
+                         ? (double)p->tokens * (double)(i + 1) / (double)p->piece_count
                          : flops_boundary(p, i + 1);
         length[i] = (int64_t)floor(end - begin + 1e-9);
         begin = end;
     }
 }
 
-enum status partition_make(int64_t *length, const struct partition *p, struct diag *diag)
+enum status partition_find_lengths(int64_t *length, const struct partition *p, struct diag *diag)
 {
     int64_t left = p->tokens;
-    assert(p->pieces >= 1 && p->unit >= 1 && p->tokens % p->unit == 0);
-    if (p->pieces > p->tokens / p->unit)
+    assert(p->piece_count >= 1 && p->token_unit >= 1 && p->tokens % p->token_unit == 0);
+    if (p->piece_count > p->tokens / p->token_unit)
         return diag_error(
             diag, (struct loc){.name = "--subsequences"}, STATUS_BAD_INPUT,
             "%lld tokens do not make %lld subsequences, each a multiple of %lld tokens; at most "
             "%lld subsequences would do",
-            (long long)p->tokens, (long long)p->pieces, (long long)p->unit,
-            (long long)(p->tokens / p->unit));
-    if (p->pieces == 1)
+            (long long)p->tokens, (long long)p->piece_count, (long long)p->token_unit,
+            (long long)(p->tokens / p->token_unit));
+    if (p->piece_count == 1)
         length[0] = p->tokens;
     else if (p->rule == PARTITION_TIME)
         time_boundaries(p, length);
     else
         find_boundaries(p, length);
-    for (int64_t i = 0; i < p->pieces; i++) {
-        length[i] = length[i] / p->unit * p->unit;
+    for (int64_t i = 0; i < p->piece_count; i++) {
+        length[i] = length[i] / p->token_unit * p->token_unit;
         if (length[i] == 0)
             return diag_error(diag, (struct loc){.name = "--subsequences"}, STATUS_BAD_INPUT,
                               "subsequence %lld of %lld, balanced by %s, has fewer than %lld "
                               "tokens; fewer subsequences would do",
-                              (long long)i, (long long)p->pieces, partition_names[p->rule],
-                              (long long)p->unit);
+                              (long long)i, (long long)p->piece_count, partition_names[p->rule],
+                              (long long)p->token_unit);
         left -= length[i];
     }
     length[0] += left;

@@ -23,12 +23,12 @@ extern const char *const partition_names[PARTITION_RULE_COUNT];
 
 struct partition {
     uint8_t rule; /* enum partition_rule */
-    int64_t tokens, pieces;
-    int64_t unit; /* tokens; every piece is a multiple of it, as the whole sequence must be */
+    int64_t tokens, piece_count;
+    int64_t token_unit; /* tokens; every piece is a multiple of it, as the whole sequence must be */
     /* ---- for PARTITION_FLOPS ---- */
     const struct transformer *model;
     /* balances attention as if every token saw all of the sequence: twice the scores */
-    bool full_attention;
+    bool assumes_full_attention;
     /* For PARTITION_TIME: returns the seconds of the piece [begin, end) of the sequence; it is continuous and grows
      * with end. */
     double (*seconds)(const void *context, double begin, double end);
@@ -38,6 +38,7 @@ struct partition {
 /* Fills length with the tokens of each piece, first piece first; they add up to all tokens. Every piece is rounded
  * down to a multiple of the unit, and the remainder goes to the first piece. It is an error if a piece would get less
  * than one unit. */
-enum status partition_make(int64_t *length, const struct partition *partition, struct diag *diag);
+enum status partition_find_lengths(int64_t *length, const struct partition *partition,
+                                   struct diag *diag);
 
 #endif

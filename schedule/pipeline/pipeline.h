@@ -46,15 +46,16 @@ struct pipeline {
     const char *name, *summary;
     void (*order)(struct actions *actions, const struct choices *choices, uint32_t stage);
     /* cuts micro-batches into subsequences; false: another pipeline does so in the same order */
-    bool subsequences;
-    bool splits;         /* gradients of weights are actions of their own */
-    uint8_t chunks;      /* number of virtual stages per stage: 1 or 2; 0: as many as asked for */
+    bool has_subsequences;
+    bool splits_backward; /* gradients of weights are actions of their own */
+    /* number of virtual stages per stage: 1 or 2; 0: as many as asked for */
+    uint8_t chunks_per_stage;
     bool is_multiplexed; /* stages share subsequences */
     /* chunks go down the stages and back up: chunk c lies on stage c, and then on stage 2 P - 1 - c */
     bool is_folded;
 };
-const struct pipeline *pipeline_of(const struct choices *choices);
-const struct pipeline *pipeline_row(enum pipeline_choice choice);
+const struct pipeline *pipeline_of_choices(const struct choices *choices);
+const struct pipeline *pipeline_of_choice(enum pipeline_choice choice);
 
 /* pipeline_has_remote_weights() is true if every stage owns only the weights of its own layers, and sends them to the
  * stages that share its subsequences; pipeline_replicates_weights() is true if all stages own all weights. */
@@ -63,16 +64,16 @@ bool pipeline_replicates_weights(const struct choices *choices);
 /* True if each of the stages that receive remote weights holds an equal part of them. */
 bool pipeline_shards_weights(const struct choices *choices);
 
-uint32_t pipeline_units(const struct choices *choices);
-uint32_t pipeline_chunks(const struct choices *choices); /* number of chunks of all stages */
+uint32_t pipeline_unit_count(const struct choices *choices);
+uint32_t pipeline_chunk_count(const struct choices *choices); /* number of chunks of all stages */
 /* Returns the number of chunks that a stage has a part in. */
-uint32_t pipeline_chunks_at(const struct choices *choices);
+uint32_t pipeline_chunk_count_of_stage(const struct choices *choices);
 /* Return the v-th chunk of a stage, and the stage of a chunk. */
-uint32_t pipeline_chunk(const struct choices *choices, uint32_t stage, uint32_t v);
-uint32_t pipeline_stage(const struct choices *choices, uint32_t chunk);
+uint32_t pipeline_chunk_of_stage(const struct choices *choices, uint32_t stage, uint32_t v);
+uint32_t pipeline_stage_of_chunk(const struct choices *choices, uint32_t chunk);
 
 /* True if the first and the last stage both hold a tied embedding. */
-bool pipeline_ends_tied(const struct choices *choices);
+bool pipeline_ends_share_embedding(const struct choices *choices);
 
 /* True if there are several stages, every unit passes once through all of them, and each stage does a unit's forward
  * and backward as a whole. Then a stage waits while the first unit's forward passes the stages before it, and those
@@ -99,9 +100,9 @@ uint32_t pipeline_layers_after(const struct choices *choices);
 struct layer_range {
     uint32_t first, end;
 };
-struct layer_range pipeline_layers(const struct choices *choices, uint32_t chunk);
+struct layer_range pipeline_layers_of_chunk(const struct choices *choices, uint32_t chunk);
 
 /* Returns the tokens of a sequence before its subsequence s; s = subsequences: all tokens. */
-int64_t pipeline_prefix(const struct choices *choices, uint32_t s);
+int64_t pipeline_tokens_before(const struct choices *choices, uint32_t s);
 
 #endif

@@ -10,7 +10,7 @@
 #define SCHEDULE_PIPELINE_RATIOS_H
 
 /* Returns min(1, hidden / bytes): the part of `bytes` that is offloaded if a computation hides `hidden` bytes. */
-static inline double ratio_hidden(double bytes, double hidden)
+static inline double ratio_of_hidden_bytes(double bytes, double hidden)
 {
     return bytes <= hidden ? 1 : hidden / bytes;
 }

@@ -12,7 +12,7 @@ struct storage_start {
     uint32_t storage;
 };
 
-static int by_born(const void *a, const void *b)
+static int compare_first_events(const void *a, const void *b)
 {
     const struct storage_start *x = a, *y = b;
     if (x->first_event != y->first_event)
@@ -22,18 +22,18 @@ static int by_born(const void *a, const void *b)
 
 void recorded_memory_open(struct recorded_maker *m)
 {
-    const uint32_t count = m->r->storages;
+    const uint32_t count = m->recording->storages;
     struct storage_start *birth = heap_alloc((size_t)count + 1, sizeof *birth);
     m->buffer = heap_alloc((size_t)count + 1, sizeof *m->buffer);
-    m->first_writer = ir_no_ids((size_t)count + 1);
-    m->last_user = ir_no_ids((size_t)count + 1);
+    m->first_writer = ir_new_empty_ids((size_t)count + 1);
+    m->last_user = ir_new_empty_ids((size_t)count + 1);
     m->by_first_writer = heap_alloc((size_t)count + 1, sizeof *m->by_first_writer);
-    m->ops_before = heap_zalloc((size_t)m->r->events + 1, sizeof *m->ops_before);
+    m->ops_before = heap_zalloc((size_t)m->recording->events + 1, sizeof *m->ops_before);
     for (uint32_t i = 0; i < count; i++) {
         m->buffer[i] = (buffer_id){IR_NONE};
-        birth[i] = (struct storage_start){m->r->storage[i].first_event, i};
+        birth[i] = (struct storage_start){m->recording->storage[i].first_event, i};
     }
-    qsort(birth, count, sizeof *birth, by_born);
+    qsort(birth, count, sizeof *birth, compare_first_events);
     for (uint32_t i = 0; i < count; i++)
         m->by_first_writer[i] = birth[i].storage;
     free(birth);
@@ -62,7 +62,7 @@ static const struct {
 
 static buffer_id add_buffer(struct recorded_maker *m, uint32_t storage, uint32_t event)
 {
-    const struct step_storage *s = &m->r->storage[storage];
+    const struct step_storage *s = &m->recording->storage[storage];
     const size_t word = strcspn(s->role, " ");
     const char *name = s->role[word] == ' ' ? s->role + word + 1 : "";
     const bool stays = s->first_event < 0 && s->last_event < 0;
@@ -83,7 +83,7 @@ static buffer_id add_buffer(struct recorded_maker *m, uint32_t storage, uint32_t
         .dims = {1, {(int64_t)s->bytes}, 0},
     };
     const size_t size = strlen(name);
-    if (size > 0 && ir_name_ok(name, size) && ir_find_buffer(m->ir, name, size).i == IR_NONE)
+    if (size > 0 && ir_is_valid_name(name, size) && ir_find_buffer(m->ir, name, size).i == IR_NONE)
         return ir_add_named_buffer(m->ir, name, size, &desc);
     return ir_add_buffer(m->ir, &desc);
 }
@@ -106,13 +106,13 @@ struct view recorded_wire(struct recorded_maker *m, const struct recorded_wire *
     buffer_id buffer = ir_find_buffer(m->ir, name, strlen(name));
     if (buffer.i == IR_NONE)
         buffer = ir_add_named_buffer(m->ir, name, strlen(name), &desc);
-    return ir_whole(m->ir, buffer);
+    return ir_whole_view(m->ir, buffer);
 }
 
 /* ---- births and deaths ---- */
 
-void recorded_born_at(struct recorded_maker *m, const struct recorded_first_writes *births,
-                      uint32_t op)
+void recorded_set_first_writer(struct recorded_maker *m, const struct recorded_first_writes *births,
+                               uint32_t op)
 {
     for (uint8_t i = 0; i < births->count; i++)
         m->first_writer[births->storage[i]] = op;
@@ -122,18 +122,18 @@ void recorded_born_at(struct recorded_maker *m, const struct recorded_first_writ
 static void start_storages(struct recorded_maker *m, struct recorded_first_writes *births)
 {
     if (births->count > 0)
-        recorded_born_at(m, births, recorded_add_first_write(m, births));
+        recorded_set_first_writer(m, births, recorded_add_first_write(m, births));
     births->count = 0;
 }
 
-void recorded_births(struct recorded_maker *m, uint32_t number,
-                     struct recorded_first_writes *with_op, uint8_t room)
+void recorded_make_first_buffers(struct recorded_maker *m, uint32_t number,
+                                 struct recorded_first_writes *with_op, uint8_t room)
 {
     struct recorded_first_writes before = {.count = 0};
     with_op->count = 0;
-    for (; m->written_storages < m->r->storages; m->written_storages++) {
+    for (; m->written_storages < m->recording->storages; m->written_storages++) {
         const uint32_t storage = m->by_first_writer[m->written_storages];
-        const struct step_storage *s = &m->r->storage[storage];
+        const struct step_storage *s = &m->recording->storage[storage];
         if (s->first_event > (int64_t)number)
             break;
         if (s->bytes == 0)
@@ -143,7 +143,7 @@ void recorded_births(struct recorded_maker *m, uint32_t number,
             s->first_event >= 0 && !gone && with_op->count < room ? with_op : &before;
         m->buffer[storage] = add_buffer(m, storage, number);
         to->storage[to->count] = storage;
-        to->view[to->count++] = ir_whole(m->ir, m->buffer[storage]);
+        to->view[to->count++] = ir_whole_view(m->ir, m->buffer[storage]);
         if (before.count == RECORDED_WRITES_MAX)
             start_storages(m, &before);
     }
@@ -153,21 +153,21 @@ void recorded_births(struct recorded_maker *m, uint32_t number,
 static void touch_storages(struct recorded_maker *m, uint32_t begin, uint32_t count, uint32_t op)
 {
     for (uint32_t i = begin; i < begin + count; i++)
-        if (m->r->tensor[i].storage >= 0)
-            m->last_user[m->r->tensor[i].storage] = op;
+        if (m->recording->tensor[i].storage >= 0)
+            m->last_user[m->recording->tensor[i].storage] = op;
 }
 
-void recorded_touch(struct recorded_maker *m, uint32_t number, uint32_t op)
+void recorded_note_use(struct recorded_maker *m, uint32_t number, uint32_t op)
 {
-    const struct step_event *event = &m->r->event[number];
+    const struct step_event *event = &m->recording->event[number];
     touch_storages(m, event->in_begin, event->in_count, op);
     touch_storages(m, event->out_begin, event->out_count, op);
 }
 
-void recorded_deaths(struct recorded_maker *m)
+void recorded_set_free_sets(struct recorded_maker *m)
 {
-    for (uint32_t i = 0; i < m->r->storages; i++) {
-        const struct step_storage *s = &m->r->storage[i];
+    for (uint32_t i = 0; i < m->recording->storages; i++) {
+        const struct step_storage *s = &m->recording->storage[i];
         if (m->buffer[i].i == IR_NONE || (s->first_event < 0 && s->last_event < 0))
             continue;
         const uint32_t ops = s->last_event < 0 ? m->ir->op.count : m->ops_before[s->last_event];
@@ -181,6 +181,6 @@ void recorded_deaths(struct recorded_maker *m)
             free_after[count++] = (op_id){m->last_user[i]};
         if (last > m->first_writer[i])
             free_after[count++] = (op_id){last};
-        ir_set_free(m->ir, m->buffer[i], free_after, count);
+        ir_set_free_set(m->ir, m->buffer[i], free_after, count);
     }
 }

@@ -45,13 +45,14 @@ static uint32_t split_group(const struct step_group *group, struct progression o
 
 /* The strides and sizes of the mesh's axes: axis k has the stride at[k] and the size at[k + 1] / at[k]. at[0] = 1 <
  * at[1] < ... = world, and each number is a multiple of the one before it. */
-struct cuts {
-    int64_t at[CUTS_MAX];
+struct axis_strides {
+    int64_t strides[CUTS_MAX];
     uint32_t count;
 };
 
 /* Adds the cuts that a group needs. Returns false if it is no group of a mesh with the others. */
-static bool cut_for(struct cuts *cuts, const struct step_group *group, int64_t world)
+static bool add_strides_of_group(struct axis_strides *cuts, const struct step_group *group,
+                                 int64_t world)
 {
     struct progression p[MESH_AXES_MAX];
     const uint32_t parts = split_group(group, p);
@@ -61,17 +62,17 @@ static bool cut_for(struct cuts *cuts, const struct step_group *group, int64_t w
         const int64_t ends[] = {p[k].stride, p[k].stride * p[k].size};
         for (size_t e = 0; e < ARRAY_LEN(ends); e++) {
             uint32_t i = 0;
-            while (i < cuts->count && cuts->at[i] != ends[e])
+            while (i < cuts->count && cuts->strides[i] != ends[e])
                 i++;
             if (i == cuts->count && cuts->count == CUTS_MAX)
                 return false;
             if (i == cuts->count)
-                cuts->at[cuts->count++] = ends[e];
+                cuts->strides[cuts->count++] = ends[e];
         }
     }
-    qsort(cuts->at, cuts->count, sizeof *cuts->at, ascending_i64);
+    qsort(cuts->strides, cuts->count, sizeof *cuts->strides, ascending_i64);
     for (uint32_t i = 1; i < cuts->count; i++)
-        if (cuts->at[i] % cuts->at[i - 1] != 0 || cuts->at[i] > world)
+        if (cuts->strides[i] % cuts->strides[i - 1] != 0 || cuts->strides[i] > world)
             return false;
     return true;
 }
@@ -79,9 +80,9 @@ static bool cut_for(struct cuts *cuts, const struct step_group *group, int64_t w
 /* Returns the ranks that were recorded as a group, whose ranks are on the heap. */
 static struct step_group recorded_ranks(const struct recorded_maker *m)
 {
-    struct step_group ranks = {.key = "", .name = "", .count = m->count};
-    ranks.rank = heap_alloc(m->count, sizeof *ranks.rank);
-    for (uint32_t i = 0; i < m->count; i++)
+    struct step_group ranks = {.key = "", .name = "", .count = m->recording_count};
+    ranks.rank = heap_alloc(m->recording_count, sizeof *ranks.rank);
+    for (uint32_t i = 0; i < m->recording_count; i++)
         ranks.rank[i] = m->recordings[i].rank;
     qsort(ranks.rank, ranks.count, sizeof *ranks.rank, ascending_i64);
     return ranks;
@@ -96,16 +97,16 @@ static enum status refuse_ranks(const struct recorded_maker *m, const struct ste
                       (long long)ranks->rank[0], (long long)ranks->rank[1], m->recordings[0].world);
 }
 
-static enum status find_cuts(const struct recorded_maker *m, struct cuts *cuts)
+static enum status find_axis_strides(const struct recorded_maker *m, struct axis_strides *cuts)
 {
     const uint32_t world = m->recordings[0].world;
     struct step_group ranks = recorded_ranks(m);
     enum status status = STATUS_OK;
-    *cuts = (struct cuts){{1, world}, 2};
-    for (uint32_t i = 0; i < m->count && status == STATUS_OK; i++)
+    *cuts = (struct axis_strides){{1, world}, 2};
+    for (uint32_t i = 0; i < m->recording_count && status == STATUS_OK; i++)
         for (uint32_t g = 0; g < m->recordings[i].groups && status == STATUS_OK; g++) {
             const struct step_group *group = &m->recordings[i].group[g];
-            if (!cut_for(cuts, group, world))
+            if (!add_strides_of_group(cuts, group, world))
                 status = diag_error(
                     m->diag, (struct loc){.name = m->recordings[i].name}, STATUS_BAD_INPUT,
                     "group '%s' (%s) of ranks %lld, %lld, ... is no group of a mesh of %u ranks on "
@@ -113,7 +114,7 @@ static enum status find_cuts(const struct recorded_maker *m, struct cuts *cuts)
                     group->key, group->name, (long long)group->rank[0],
                     (long long)group->rank[group->count > 1 ? 1 : 0], world);
         }
-    if (status == STATUS_OK && !cut_for(cuts, &ranks, world))
+    if (status == STATUS_OK && !add_strides_of_group(cuts, &ranks, world))
         status = refuse_ranks(m, &ranks);
     cuts->count = world == 1 ? 1 : cuts->count;
     free(ranks.rank);
@@ -121,12 +122,12 @@ static enum status find_cuts(const struct recorded_maker *m, struct cuts *cuts)
 }
 
 /* Fills axes[] with the axes of the mesh of which a group consists, the slowest first, and returns how many. */
-static uint32_t axes_of(const struct mesh *mesh, const struct step_group *group,
-                        struct axis_set axes[MESH_AXES_MAX])
+static uint32_t axes_of_group(const struct mesh *mesh, const struct step_group *group,
+                              struct axis_set axes[MESH_AXES_MAX])
 {
     struct progression p[MESH_AXES_MAX];
     const uint32_t parts = split_group(group, p);
-    int64_t apart = mesh_ranks(mesh);
+    int64_t apart = mesh_rank_count(mesh);
     uint32_t count = 0;
     for (uint32_t a = 0; a < mesh->axis_count; a++) {
         apart /= mesh->axis[a].size;
@@ -141,12 +142,12 @@ static uint32_t axes_of(const struct mesh *mesh, const struct step_group *group,
 static uint16_t add_group(struct recorded_maker *m, uint32_t g, const struct axis_set *axes,
                           uint32_t count)
 {
-    const struct step_group *group = &m->r->group[g];
+    const struct step_group *group = &m->recording->group[g];
     char name[MESH_NAME_MAX];
     const size_t size = strlen(group->name);
     snprintf(name, sizeof name, "%s",
-             ir_name_ok(group->name, size) && size < sizeof name - 6 ? group->name : "group");
-    if (ir_find(m->ir, IR_GROUP, name, strlen(name)) != IR_NONE) {
+             ir_is_valid_name(group->name, size) && size < sizeof name - 6 ? group->name : "group");
+    if (ir_find_by_name(m->ir, IR_GROUP, name, strlen(name)) != IR_NONE) {
         const size_t end = strlen(name);
         snprintf(name + end, sizeof name - end, "_%u", m->ir->group_count);
     }
@@ -165,49 +166,49 @@ static uint16_t find_group(const struct recorded_maker *m, uint32_t g, const str
         for (uint32_t a = 0; a < count && same; a++)
             same = group->axis[a].axis == axes[a].axis;
         for (uint32_t k = 0; k < g && same; k++)
-            same = m->group[k] != i;
-        if (same && (found == IR_NONE16 || strcmp(group->name, m->r->group[g].name) == 0))
+            same = m->group_of_program[k] != i;
+        if (same && (found == IR_NONE16 || strcmp(group->name, m->recording->group[g].name) == 0))
             found = (uint16_t)i;
     }
     return found;
 }
 
-void recorded_groups(struct recorded_maker *m)
+void recorded_add_groups(struct recorded_maker *m)
 {
     const uint32_t before = m->ir->group_count;
-    for (uint32_t g = 0; g < m->r->groups; g++) {
+    for (uint32_t g = 0; g < m->recording->groups; g++) {
         struct axis_set axes[MESH_AXES_MAX];
-        const uint32_t count = axes_of(&m->ir->mesh, &m->r->group[g], axes);
-        m->group[g] = find_group(m, g, axes, count, before);
-        if (m->group[g] == IR_NONE16)
-            m->group[g] = add_group(m, g, axes, count);
+        const uint32_t count = axes_of_group(&m->ir->mesh, &m->recording->group[g], axes);
+        m->group_of_program[g] = find_group(m, g, axes, count, before);
+        if (m->group_of_program[g] == IR_NONE16)
+            m->group_of_program[g] = add_group(m, g, axes, count);
     }
 }
 
-void recorded_role(struct recorded_maker *m)
+void recorded_add_role(struct recorded_maker *m)
 {
     struct step_group ranks = recorded_ranks(m);
     struct axis_set axes[MESH_AXES_MAX];
     uint32_t coordinate[MESH_AXES_MAX];
     char name[MESH_NAME_MAX];
-    const uint32_t count = axes_of(&m->ir->mesh, &ranks, axes);
+    const uint32_t count = axes_of_group(&m->ir->mesh, &ranks, axes);
     free(ranks.rank);
-    if (m->count == 1)
+    if (m->recording_count == 1)
         return;
-    mesh_coordinates(&m->ir->mesh, m->r->rank, coordinate);
+    mesh_coordinates(&m->ir->mesh, m->recording->rank, coordinate);
     for (uint32_t a = 0; a < count; a++) {
         axes[a].count = 1;
-        axes[a].set = &coordinate[axes[a].axis];
+        axes[a].coordinates = &coordinate[axes[a].axis];
     }
-    snprintf(name, sizeof name, "rank%u", m->r->rank);
+    snprintf(name, sizeof name, "rank%u", m->recording->rank);
     m->role = ir_add_role(m->ir, name, axes, count);
 }
 
-enum status recorded_mesh(struct recorded_maker *m)
+enum status recorded_make_mesh(struct recorded_maker *m)
 {
-    struct cuts cuts;
+    struct axis_strides cuts;
     struct mesh *mesh = &m->ir->mesh;
-    enum status status = find_cuts(m, &cuts);
+    enum status status = find_axis_strides(m, &cuts);
     if (status != STATUS_OK)
         return status;
     if (cuts.count - 1 > MESH_AXES_MAX)
@@ -218,7 +219,7 @@ enum status recorded_mesh(struct recorded_maker *m)
     for (uint32_t a = 0; a < mesh->axis_count; a++) { /* the last axis is the fastest */
         const uint32_t i = cuts.count - 2 - a;
         snprintf(mesh->axis[a].name, sizeof mesh->axis[a].name, "axis%u", a);
-        mesh->axis[a].size = (uint32_t)(cuts.at[i + 1] / cuts.at[i]);
+        mesh->axis[a].size = (uint32_t)(cuts.strides[i + 1] / cuts.strides[i]);
     }
     return STATUS_OK;
 }

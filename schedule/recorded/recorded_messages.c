@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-bool recorded_sends(const struct step_event *event)
+bool recorded_is_send(const struct step_event *event)
 {
     return strstr(event->op, "c10d.send") != NULL;
 }
@@ -15,7 +15,7 @@ bool recorded_sends(const struct step_event *event)
 bool recorded_is_message(const struct step_event *event)
 {
     return event->kind == STEP_COLLECTIVE &&
-           (recorded_sends(event) || strstr(event->op, "c10d.recv") != NULL);
+           (recorded_is_send(event) || strstr(event->op, "c10d.recv") != NULL);
 }
 
 int64_t recorded_index_in(const struct step_group *group, int64_t rank)
@@ -29,32 +29,32 @@ int64_t recorded_index_in(const struct step_group *group, int64_t rank)
 /* ---- rings ---- */
 
 /* Returns by how many places of its group a message goes, 1 to members - 1; 0: it has no such distance. */
-static int64_t distance_of(const struct recorded_maker *m, const struct step_event *event)
+static int64_t ring_distance_of(const struct recorded_maker *m, const struct step_event *event)
 {
     if (event->group == UINT32_MAX)
         return 0;
-    const struct step_group *group = &m->r->group[event->group];
-    const int64_t own = recorded_index_in(group, m->r->rank),
+    const struct step_group *group = &m->recording->group[event->group];
+    const int64_t own = recorded_index_in(group, m->recording->rank),
                   peer = recorded_index_in(group, event->peer);
     if (own < 0 || peer < 0)
         return 0;
-    const int64_t by = recorded_sends(event) ? peer - own : own - peer;
+    const int64_t by = recorded_is_send(event) ? peer - own : own - peer;
     return (by + group->count) % group->count;
 }
 
-uint32_t recorded_partner(const struct recorded_maker *m, uint32_t number)
+uint32_t recorded_ring_partner(const struct recorded_maker *m, uint32_t number)
 {
     enum { WITHIN = 64 }; /* messages of a batch are issued one after the other */
-    const struct step_event *event = &m->r->event[number];
+    const struct step_event *event = &m->recording->event[number];
     const uint32_t first = number < WITHIN ? 0 : number - WITHIN;
     if (!recorded_is_message(event) || event->batch < 0 || recorded_between_stages(m, event))
         return IR_NONE;
-    const int64_t by = distance_of(m, event);
-    for (uint32_t i = first; by > 0 && i < m->r->events && i < number + WITHIN; i++) {
-        const struct step_event *other = &m->r->event[i];
+    const int64_t by = ring_distance_of(m, event);
+    for (uint32_t i = first; by > 0 && i < m->recording->events && i < number + WITHIN; i++) {
+        const struct step_event *other = &m->recording->event[i];
         if (recorded_is_message(other) && other->batch == event->batch &&
-            other->group == event->group && recorded_sends(other) != recorded_sends(event) &&
-            distance_of(m, other) == by && fabs(other->whole_bytes - event->whole_bytes) < 1)
+            other->group == event->group && recorded_is_send(other) != recorded_is_send(event) &&
+            ring_distance_of(m, other) == by && fabs(other->whole_bytes - event->whole_bytes) < 1)
             return i;
     }
     return IR_NONE;
@@ -65,7 +65,7 @@ uint32_t recorded_partner(const struct recorded_maker *m, uint32_t number)
 /* Returns the recording of a rank; NULL: there is none. */
 static const struct step_recording *recording_of(const struct recorded_maker *m, int64_t rank)
 {
-    for (uint32_t i = 0; i < m->count; i++)
+    for (uint32_t i = 0; i < m->recording_count; i++)
         if (m->recordings[i].rank == rank)
             return &m->recordings[i];
     return NULL;
@@ -73,13 +73,13 @@ static const struct step_recording *recording_of(const struct recorded_maker *m,
 
 bool recorded_between_stages(const struct recorded_maker *m, const struct step_event *event)
 {
-    return event->group != UINT32_MAX && event->peer != m->r->rank &&
+    return event->group != UINT32_MAX && event->peer != m->recording->rank &&
            recording_of(m, event->peer) != NULL;
 }
 
 static enum status check_ranks(const struct recorded_maker *m)
 {
-    for (uint32_t i = 1; i < m->count; i++) {
+    for (uint32_t i = 1; i < m->recording_count; i++) {
         const struct step_recording *r = &m->recordings[i];
         const struct loc at = {.name = r->name};
         if (r->world != m->recordings[0].world)
@@ -106,13 +106,13 @@ static bool same_group(const struct step_group *a, const struct step_group *b)
 
 /* Returns the next event from `from` on that is a message of the queue of a rank and a group; r->events: there is
  * none. */
-static uint32_t next_in_queue(const struct step_recording *r, uint32_t from, bool sends,
-                              uint32_t peer, const struct step_group *group)
+static uint32_t find_next_in_queue(const struct step_recording *r, uint32_t from, bool sends,
+                                   uint32_t peer, const struct step_group *group)
 {
     uint32_t i = from;
     for (; i < r->events; i++) {
         const struct step_event *event = &r->event[i];
-        if (recorded_is_message(event) && recorded_sends(event) == sends && event->peer == peer &&
+        if (recorded_is_message(event) && recorded_is_send(event) == sends && event->peer == peer &&
             event->group != UINT32_MAX && same_group(&r->group[event->group], group))
             break;
     }
@@ -123,12 +123,12 @@ static uint32_t next_in_queue(const struct step_recording *r, uint32_t from, boo
 static enum status match_queue(struct recorded_maker *m, const struct step_recording *to,
                                uint32_t group)
 {
-    const struct step_recording *from = m->r;
+    const struct step_recording *from = m->recording;
     const struct step_group *of = &from->group[group];
     uint32_t send = 0, receive = 0, matched = 0;
     for (;; send++, receive++, matched++) {
-        send = next_in_queue(from, send, true, to->rank, of);
-        receive = next_in_queue(to, receive, false, from->rank, of);
+        send = find_next_in_queue(from, send, true, to->rank, of);
+        receive = find_next_in_queue(to, receive, false, from->rank, of);
         if (send == from->events && receive == to->events)
             return STATUS_OK;
         if (receive == to->events)
@@ -138,7 +138,7 @@ static enum status match_queue(struct recorded_maker *m, const struct step_recor
                                   matched + 1, to->rank, of->name, to->name, matched,
                                   matched == 1 ? "" : "s", from->rank);
         if (send == from->events) {
-            m->r = to;
+            m->recording = to;
             return recorded_fault(m, receive,
                                   "is receive %" PRIu32 " from rank %" PRIu32 " in group '%s', and "
                                   "%s has %" PRIu32 " send%s to rank %" PRIu32 " there",
@@ -167,15 +167,15 @@ static bool has_group(const struct step_recording *r, uint32_t count,
 /* Refuses a receive in a group that its sender does not have. */
 static enum status check_receives(struct recorded_maker *m, const struct step_recording *to)
 {
-    const struct step_recording *from = m->r;
+    const struct step_recording *from = m->recording;
     for (uint32_t g = 0; g < to->groups; g++) {
         const struct step_group *group = &to->group[g];
         if (recorded_index_in(group, from->rank) < 0 || has_group(from, from->groups, group))
             continue;
-        const uint32_t receive = next_in_queue(to, 0, false, from->rank, group);
+        const uint32_t receive = find_next_in_queue(to, 0, false, from->rank, group);
         if (receive == to->events)
             continue;
-        m->r = to;
+        m->recording = to;
         return recorded_fault(m, receive,
                               "is receive 1 from rank %" PRIu32
                               " in group '%s', and %s has no such group",
@@ -187,7 +187,7 @@ static enum status check_receives(struct recorded_maker *m, const struct step_re
 /* Finds the receives of what one rank sends to another, and receives that have no send. */
 static enum status match_ranks(struct recorded_maker *m, const struct step_recording *to)
 {
-    const struct step_recording *from = m->r;
+    const struct step_recording *from = m->recording;
     enum status status = STATUS_OK;
     for (uint32_t g = 0; g < from->groups && status == STATUS_OK; g++) {
         const struct step_group *group = &from->group[g];
@@ -200,9 +200,9 @@ static enum status match_ranks(struct recorded_maker *m, const struct step_recor
 enum status recorded_match_messages(struct recorded_maker *m)
 {
     enum status status = check_ranks(m);
-    for (uint32_t i = 0; i < m->count; i++)
-        for (uint32_t k = 0; k < m->count && status == STATUS_OK; k++) {
-            m->r = &m->recordings[i];
+    for (uint32_t i = 0; i < m->recording_count; i++)
+        for (uint32_t k = 0; k < m->recording_count && status == STATUS_OK; k++) {
+            m->recording = &m->recordings[i];
             if (i != k)
                 status = match_ranks(m, &m->recordings[k]);
         }
@@ -211,21 +211,24 @@ enum status recorded_match_messages(struct recorded_maker *m)
 
 /* ---- the work of a message ---- */
 
-enum status recorded_message(const struct recorded_maker *m, uint32_t number, struct work *work)
+enum status recorded_message_work(const struct recorded_maker *m, uint32_t number,
+                                  struct work *work)
 {
-    const struct step_event *event = &m->r->event[number];
-    const bool sends = recorded_sends(event);
+    const struct step_event *event = &m->recording->event[number];
+    const bool sends = recorded_is_send(event);
     const int64_t bytes = llround(fmax(event->whole_bytes, 1));
     if (recorded_between_stages(m, event)) {
-        const struct step_group *group = &m->r->group[event->group];
+        const struct step_group *group = &m->recording->group[event->group];
         *work = (struct work){.kind = sends ? WORK_SEND : WORK_RECV};
-        work->p2p.group = m->group[event->group];
-        work->p2p.by = recorded_index_in(group, event->peer) - recorded_index_in(group, m->r->rank);
+        work->p2p.group = m->group_of_program[event->group];
+        work->p2p.by =
+            recorded_index_in(group, event->peer) - recorded_index_in(group, m->recording->rank);
         work->p2p.bytes = bytes;
-        work->p2p.channel = m->group[event->group]; /* two groups may connect the same ranks */
+        work->p2p.channel =
+            m->group_of_program[event->group]; /* two groups may connect the same ranks */
         return STATUS_OK;
     }
-    if (recorded_partner(m, number) == IR_NONE)
+    if (recorded_ring_partner(m, number) == IR_NONE)
         return recorded_fault(
             m, number,
             "a message %s rank %lld, whose step is not given: of a pipeline give one recording of "
@@ -233,8 +236,8 @@ enum status recorded_message(const struct recorded_maker *m, uint32_t number, st
             "them only sends and receives of a ring, in one batch, are predicted",
             sends ? "to" : "from", (long long)event->peer);
     *work = (struct work){.kind = WORK_SHIFT};
-    work->p2p.group = m->group[event->group];
-    work->p2p.by = distance_of(m, event);
+    work->p2p.group = m->group_of_program[event->group];
+    work->p2p.by = ring_distance_of(m, event);
     work->p2p.bytes = bytes;
     return STATUS_OK;
 }

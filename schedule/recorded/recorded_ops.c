@@ -30,8 +30,8 @@ struct clock {
 struct program_stream {
     /* of a queue: 0, or for messages how they are queued (enum queue) and the other rank */
     int64_t handle;
-    uint32_t queue_of;       /* the group whose collectives it queues; UINT32_MAX: it is a stream */
-    uint32_t number;         /* of a stream: how many streams the program used before it */
+    uint32_t group_of_queue; /* the group whose collectives it queues; UINT32_MAX: it is a stream */
+    uint32_t order_of_use;   /* of a stream: how many streams the program used before it */
     int16_t stream[CLASSES]; /* its streams of the schedule; -1: none yet */
     struct clock clock;
     /* 1 + the last batch of messages in the queue; 0: its last message was in none */
@@ -44,7 +44,7 @@ struct program_stream {
 enum queue { QUEUE_SENDS = 1, QUEUE_RECEIVES, QUEUE_WITH, QUEUE_BATCHES, QUEUES };
 
 /* The state of a stream when an event was recorded on it. */
-struct mark {
+struct recorded_mark {
     int64_t event;
     struct clock clock;
 };
@@ -53,16 +53,16 @@ struct recorded_streams {
     struct program_stream *row;
     uint32_t count;
     size_t capacity;
-    struct mark *mark;
-    uint32_t marks;
+    struct recorded_mark *mark;
+    uint32_t mark_count;
     size_t mark_capacity;
     /* by stream of the schedule: what its ops have waited for */
     struct clock waited_clock[IR_STREAMS_MAX];
     /* of a storage, 1 + the op of the collective that writes it beside its stream; 0: none */
-    uint32_t *pending_collective; /* [r->storages] */
-    uint32_t *op_of;              /* [r->events] 1 + the collective of the event; 0: none */
-    uint32_t last_source_write;   /* 1 + the last op that writes what moves read; 0: none */
-    int16_t host;                 /* the stream on which the host waits for events; -1: none yet */
+    uint32_t *pending_collective;  /* [r->storages] */
+    uint32_t *collective_of_event; /* [r->events] 1 + the collective of the event; 0: none */
+    uint32_t last_source_write;    /* 1 + the last op that writes what moves read; 0: none */
+    int16_t host_stream;           /* the stream on which the host waits for events; -1: none yet */
 };
 
 enum status recorded_fault(const struct recorded_maker *m, uint32_t event, const char *format, ...)
@@ -73,9 +73,9 @@ enum status recorded_fault(const struct recorded_maker *m, uint32_t event, const
     va_start(args, format);
     c_vsnprintf(what, sizeof what, format, args);
     va_end(args);
-    text_printf(&text, "event %" PRIu32 " (%.60s): %s", event, m->r->event[event].op, what);
-    enum status status =
-        diag_error(m->diag, (struct loc){.name = m->r->name}, STATUS_BAD_INPUT, "%s", text.data);
+    text_printf(&text, "event %" PRIu32 " (%.60s): %s", event, m->recording->event[event].op, what);
+    enum status status = diag_error(m->diag, (struct loc){.name = m->recording->name},
+                                    STATUS_BAD_INPUT, "%s", text.data);
     text_release(&text);
     return status;
 }
@@ -88,21 +88,22 @@ static struct program_stream *find_stream(struct recorded_maker *m, int64_t hand
     struct recorded_streams *s = m->streams;
     uint32_t number = 0;
     for (uint32_t i = 0; i < s->count; i++) {
-        if (s->row[i].handle == handle && s->row[i].queue_of == queue_of)
+        if (s->row[i].handle == handle && s->row[i].group_of_queue == queue_of)
             return &s->row[i];
-        number += s->row[i].queue_of == queue_of;
+        number += s->row[i].group_of_queue == queue_of;
     }
     s->row = heap_grow(s->row, &s->capacity, (size_t)s->count + 1, sizeof *s->row);
     struct program_stream *row = &s->row[s->count++];
-    *row = (struct program_stream){.handle = handle, .queue_of = queue_of, .number = number};
+    *row = (struct program_stream){
+        .handle = handle, .group_of_queue = queue_of, .order_of_use = number};
     memset(row->stream, 0xff, sizeof row->stream);
     return row;
 }
 
 /* Returns the stream of the schedule for one class of work; -1: there are too many. Streams of the program are named by
  * their order, as their handles may be addresses. */
-static int16_t stream_of(struct recorded_maker *m, struct program_stream *row,
-                         enum stream_class class)
+static int16_t schedule_stream_of(struct recorded_maker *m, struct program_stream *row,
+                                  enum stream_class class)
 {
     char name[64]; /* shorter than MESH_NAME_MAX: ranks and groups have at most 7 and 5 digits */
     if (row->stream[class] >= 0)
@@ -110,15 +111,15 @@ static int16_t stream_of(struct recorded_maker *m, struct program_stream *row,
     if (m->ir->stream_count == IR_STREAMS_MAX)
         return -1;
     const char *what = stream_class_name(class);
-    if (row->queue_of != UINT32_MAX && row->handle != 0)
-        snprintf(name, sizeof name, "queue%" PRIu32 ".%s%" PRId64, row->queue_of,
+    if (row->group_of_queue != UINT32_MAX && row->handle != 0)
+        snprintf(name, sizeof name, "queue%" PRIu32 ".%s%" PRId64, row->group_of_queue,
                  row->handle % QUEUES == QUEUE_SENDS ? "to" : "from", row->handle / QUEUES);
-    else if (row->queue_of != UINT32_MAX)
-        snprintf(name, sizeof name, "queue%" PRIu32, row->queue_of);
+    else if (row->group_of_queue != UINT32_MAX)
+        snprintf(name, sizeof name, "queue%" PRIu32, row->group_of_queue);
     else if (row->handle == 0)
         snprintf(name, sizeof name, "%s", what);
     else
-        snprintf(name, sizeof name, "%s.%" PRIu32, what, row->number);
+        snprintf(name, sizeof name, "%s.%" PRIu32, what, row->order_of_use);
     row->stream[class] = ir_add_stream(m->ir, name, class);
     return row->stream[class];
 }
@@ -141,8 +142,8 @@ static void add_to_clock(struct recorded_maker *m, struct clock *clock, uint32_t
 
 uint16_t recorded_layer(const struct recorded_maker *m, uint32_t event)
 {
-    const struct step_event *e = &m->r->event[event];
-    for (const char *at = m->r->module[e->module]; *at != '\0';) {
+    const struct step_event *e = &m->recording->event[event];
+    for (const char *at = m->recording->module[e->module]; *at != '\0';) {
         const size_t size = strcspn(at, ".");
         uint64_t layer;
         if (size > 0 && size < 6 && strspn(at, "0123456789") >= size &&
@@ -154,10 +155,10 @@ uint16_t recorded_layer(const struct recorded_maker *m, uint32_t event)
     return IR_NONE16;
 }
 
-static bool in_module(const struct recorded_maker *m, const struct step_event *event,
-                      const char *word)
+static bool is_in_module(const struct recorded_maker *m, const struct step_event *event,
+                         const char *word)
 {
-    return strstr(m->r->module[event->module], word) != NULL;
+    return strstr(m->recording->module[event->module], word) != NULL;
 }
 
 /* Returns the part of the model to which an event belongs. Collectives that c10d issues outside of modules move
@@ -177,7 +178,7 @@ static enum region region_of(const struct recorded_maker *m, const struct step_e
     default:
         if (strncmp(event->op, "fsdp.", 5) == 0)
             return REGION_WEIGHTS;
-        if (in_module(m, event, "norm"))
+        if (is_in_module(m, event, "norm"))
             return REGION_NORM;
         return strncmp(event->op, "embedding", 9) == 0 ? REGION_EMBEDDING : REGION_NONE;
     }
@@ -189,7 +190,7 @@ static struct op_tags tags_of(const struct recorded_maker *m, uint32_t event)
                                      [STEP_BACKWARD] = PHASE_BACKWARD,
                                      [STEP_RECOMPUTE] = PHASE_RECOMPUTE,
                                      [STEP_OPTIMIZER] = PHASE_OPTIMIZER};
-    const struct step_event *e = &m->r->event[event];
+    const struct step_event *e = &m->recording->event[event];
     return (struct op_tags){
         phases[e->phase], (uint8_t)region_of(m, e), recorded_layer(m, event), IR_NONE16, IR_NONE16,
         IR_NONE16};
@@ -238,7 +239,7 @@ uint32_t recorded_add_first_write(struct recorded_maker *m,
     const struct work work = {.kind = WORK_OPAQUE};
     const struct op_tags none = {PHASE_FORWARD, REGION_NONE, IR_NONE16,
                                  IR_NONE16,     IR_NONE16,   IR_NONE16};
-    const int16_t on = stream_of(m, stream, STREAM_COMPUTE);
+    const int16_t on = schedule_stream_of(m, stream, STREAM_COMPUTE);
     static const struct clock no_clock;
     const uint32_t now = m->event;
     m->event = IR_NONE;
@@ -253,20 +254,20 @@ uint32_t recorded_add_first_write(struct recorded_maker *m,
 static uint32_t add_in_order(struct recorded_maker *m, uint32_t number, uint8_t on,
                              const struct work *work, struct operands operands)
 {
-    struct program_stream *stream = find_stream(m, m->r->event[number].stream, UINT32_MAX);
+    struct program_stream *stream = find_stream(m, m->recording->event[number].stream, UINT32_MAX);
     const uint32_t op = add_op(m, on, work, operands, tags_of(m, number), &stream->clock);
     stream->clock = (struct clock){{0}};
     add_to_clock(m, &stream->clock, op);
-    recorded_touch(m, number, op);
+    recorded_note_use(m, number, op);
     return op;
 }
 
 /* Finds the stream of the schedule for an event's work. */
-static enum status find_place(struct recorded_maker *m, uint32_t number, enum stream_class class,
-                              uint8_t *on)
+static enum status find_schedule_stream(struct recorded_maker *m, uint32_t number,
+                                        enum stream_class class, uint8_t *on)
 {
-    struct program_stream *stream = find_stream(m, m->r->event[number].stream, UINT32_MAX);
-    const int16_t found = stream_of(m, stream, class);
+    struct program_stream *stream = find_stream(m, m->recording->event[number].stream, UINT32_MAX);
+    const int16_t found = schedule_stream_of(m, stream, class);
     *on = (uint8_t)found;
     return found >= 0
                ? STATUS_OK
@@ -274,14 +275,14 @@ static enum status find_place(struct recorded_maker *m, uint32_t number, enum st
 }
 
 /* Returns the kind of copy between the device and its host; WORK_OPAQUE: the event is none. */
-static enum work_kind copy_of(const struct recorded_maker *m, const struct step_event *event)
+static enum work_kind copy_kind_of(const struct recorded_maker *m, const struct step_event *event)
 {
-    const struct step_tensor *to = recorded_written(m, event, 0);
+    const struct step_tensor *to = recorded_written_tensor(m, event, 0);
     bool from_host = false;
     if (event->kind != STEP_COPY || to == NULL)
         return WORK_OPAQUE;
     for (uint32_t i = 0; i < event->in_count; i++)
-        from_host |= recorded_read(m, event, i)->storage < 0;
+        from_host |= recorded_read_tensor(m, event, i)->storage < 0;
     return to->storage < 0 ? WORK_D2H : from_host ? WORK_H2D : WORK_OPAQUE;
 }
 
@@ -290,7 +291,7 @@ static enum work_kind copy_of(const struct recorded_maker *m, const struct step_
 /* Makes the stream wait for the collective that writes what wait_tensor reads. */
 static void join_collective(struct recorded_maker *m, const struct step_event *event)
 {
-    const struct step_tensor *x = recorded_read(m, event, 0);
+    const struct step_tensor *x = recorded_read_tensor(m, event, 0);
     if (x == NULL || x->storage < 0 || m->streams->pending_collective[x->storage] == 0)
         return;
     add_to_clock(m, &find_stream(m, event->stream, UINT32_MAX)->clock,
@@ -301,11 +302,11 @@ static void join_collective(struct recorded_maker *m, const struct step_event *e
 struct recorded_move {
     struct work work;
     uint8_t stream;
-    bool queued; /* it is in the queue of its group, and its stream goes on */
+    bool is_queued; /* it is in the queue of its group, and its stream goes on */
 };
 
-static struct program_stream *queue_of(struct recorded_maker *m, const struct step_event *event,
-                                       enum queue queue)
+static struct program_stream *queue_of_event(struct recorded_maker *m,
+                                             const struct step_event *event, enum queue queue)
 {
     const int64_t peer = queue == QUEUE_BATCHES ? 0 : event->peer;
     return find_stream(m, peer * QUEUES + queue, event->group);
@@ -321,7 +322,7 @@ static void wait_in_queue(struct recorded_maker *m, const struct step_event *eve
                           struct clock *clock)
 {
     struct program_stream *order =
-        queue_of(m, event, event->batch >= 0 ? QUEUE_BATCHES : QUEUE_WITH);
+        queue_of_event(m, event, event->batch >= 0 ? QUEUE_BATCHES : QUEUE_WITH);
     if (event->batch < 0 || order->batch != event->batch + 1) {
         order->clock_before = order->clock;
         order->batch = event->batch + 1;
@@ -329,37 +330,38 @@ static void wait_in_queue(struct recorded_maker *m, const struct step_event *eve
     add_clock(clock, &order->clock_before);
 }
 
-static bool is_move(const struct recorded_maker *m, uint32_t number)
+static bool is_collective_or_copy(const struct recorded_maker *m, uint32_t number)
 {
-    const struct step_event *event = &m->r->event[number];
+    const struct step_event *event = &m->recording->event[number];
     return event->kind == STEP_COLLECTIVE ? !recorded_is_join(event)
-                                          : copy_of(m, event) != WORK_OPAQUE;
+                                          : copy_kind_of(m, event) != WORK_OPAQUE;
 }
 
 /* A collective of c10d is in the order of its stream, unless it is asynchronous; all others are queued. */
 static enum status read_move(struct recorded_maker *m, uint32_t number, struct recorded_move *move)
 {
-    const struct step_event *event = &m->r->event[number];
-    *move = (struct recorded_move){.queued = false};
+    const struct step_event *event = &m->recording->event[number];
+    *move = (struct recorded_move){.is_queued = false};
     if (event->kind == STEP_COPY) {
-        const enum work_kind kind = copy_of(m, event);
+        const enum work_kind kind = copy_kind_of(m, event);
         move->work = (struct work){.kind = (uint8_t)kind,
                                    .copy = {.bytes = (int64_t)fmax(event->written_bytes, 1),
                                             .blocking = kind == WORK_D2H}};
-        return find_place(m, number, kind == WORK_D2H ? STREAM_D2H : STREAM_H2D, &move->stream);
+        return find_schedule_stream(m, number, kind == WORK_D2H ? STREAM_D2H : STREAM_H2D,
+                                    &move->stream);
     }
-    enum status status = recorded_collective(m, number, &move->work);
+    enum status status = recorded_collective_work(m, number, &move->work);
     if (status != STATUS_OK)
         return status;
-    move->queued =
+    move->is_queued =
         move->work.kind != WORK_BARRIER && (event->is_async || strncmp(event->op, "c10d.", 5) != 0);
-    if (!move->queued)
-        return find_place(m, number, STREAM_COMM, &move->stream);
+    if (!move->is_queued)
+        return find_schedule_stream(m, number, STREAM_COMM, &move->stream);
     struct program_stream *queue =
         is_message_of_stages(&move->work)
-            ? queue_of(m, event, move->work.kind == WORK_SEND ? QUEUE_SENDS : QUEUE_RECEIVES)
+            ? queue_of_event(m, event, move->work.kind == WORK_SEND ? QUEUE_SENDS : QUEUE_RECEIVES)
             : find_stream(m, 0, event->group);
-    const int16_t on = stream_of(m, queue, STREAM_COMM);
+    const int16_t on = schedule_stream_of(m, queue, STREAM_COMM);
     move->stream = (uint8_t)on;
     return on >= 0
                ? STATUS_OK
@@ -367,8 +369,8 @@ static enum status read_move(struct recorded_maker *m, uint32_t number, struct r
 }
 
 /* Returns the operands of a move. view[]: room for what it reads and writes. */
-static struct operands wires_of(struct recorded_maker *m, uint32_t number,
-                                const struct recorded_move *move, struct view view[2])
+static struct operands operands_of_move(struct recorded_maker *m, uint32_t number,
+                                        const struct recorded_move *move, struct view view[2])
 {
     const struct work *work = &move->work;
     const enum work_kind kind = (enum work_kind)work->kind;
@@ -380,7 +382,8 @@ static struct operands wires_of(struct recorded_maker *m, uint32_t number,
         .memory = up ? MEMORY_PINNED : MEMORY_HBM,
         .category = up ? CATEGORY_INPUT : CATEGORY_COMMUNICATION,
         .dtype =
-            (uint8_t)(up || down ? DTYPE_U8 : recorded_moved_as(m, &m->r->event[number], kind)),
+            (uint8_t)(up || down ? DTYPE_U8
+                                 : recorded_dtype_of_move(m, &m->recording->event[number], kind)),
     };
     if (kind == WORK_BARRIER)
         return (struct operands){0};
@@ -396,9 +399,9 @@ static struct operands wires_of(struct recorded_maker *m, uint32_t number,
     wire.category = CATEGORY_COMMUNICATION;
     wire.memory = down ? MEMORY_PINNED : MEMORY_HBM;
     if (kind == WORK_ALL_GATHER)
-        wire.bytes *= m->r->group[m->r->event[number].group].count;
+        wire.bytes *= m->recording->group[m->recording->event[number].group].count;
     if (kind == WORK_REDUCE_SCATTER)
-        wire.bytes /= m->r->group[m->r->event[number].group].count;
+        wire.bytes /= m->recording->group[m->recording->event[number].group].count;
     view[1] = recorded_wire(m, &wire);
     return (struct operands){&view[0], &view[1], 1, 1};
 }
@@ -410,12 +413,12 @@ static enum status add_wires(struct recorded_maker *m)
     enum status status = STATUS_OK;
     struct recorded_move move;
     struct view view[2];
-    for (uint32_t i = 0; i < m->r->events && status == STATUS_OK; i++) {
-        if (!is_move(m, i))
+    for (uint32_t i = 0; i < m->recording->events && status == STATUS_OK; i++) {
+        if (!is_collective_or_copy(m, i))
             continue;
         const uint32_t before = m->ir->buffer.count;
         status = read_move(m, i, &move);
-        if (status != STATUS_OK || wires_of(m, i, &move, view).read_count == 0)
+        if (status != STATUS_OK || operands_of_move(m, i, &move, view).read_count == 0)
             continue;
         if (view[0].buffer.i >= before && move.work.kind != WORK_H2D) {
             const struct recorded_first_writes births = {.view = {view[0]}, .count = 1};
@@ -428,20 +431,20 @@ static enum status add_wires(struct recorded_maker *m)
 /* Adds a collective or a copy. */
 static enum status add_move(struct recorded_maker *m, uint32_t number)
 {
-    const struct step_event *event = &m->r->event[number];
+    const struct step_event *event = &m->recording->event[number];
     struct recorded_first_writes none;
     struct recorded_move move;
     struct view view[2];
-    recorded_births(m, number, &none, 0);
-    const uint32_t partner = recorded_partner(m, number);
+    recorded_make_first_buffers(m, number, &none, 0);
+    const uint32_t partner = recorded_ring_partner(m, number);
     if (partner < number) { /* the shift has been added with the other half of it */
-        m->streams->op_of[number] = m->streams->op_of[partner];
+        m->streams->collective_of_event[number] = m->streams->collective_of_event[partner];
         return STATUS_OK;
     }
     enum status status = read_move(m, number, &move);
     if (status != STATUS_OK)
         return status;
-    const struct operands operands = wires_of(m, number, &move, view);
+    const struct operands operands = operands_of_move(m, number, &move, view);
     struct clock clock = find_stream(m, event->stream, UINT32_MAX)->clock;
     if (m->streams->last_source_write > 0)
         add_to_clock(m, &clock, m->streams->last_source_write - 1);
@@ -449,20 +452,21 @@ static enum status add_move(struct recorded_maker *m, uint32_t number)
     if (queued)
         wait_in_queue(m, event, &clock);
     const uint32_t op = add_op(m, move.stream, &move.work, operands, tags_of(m, number), &clock);
-    recorded_touch(m, number, op);
-    m->streams->op_of[number] = op + 1;
+    recorded_note_use(m, number, op);
+    m->streams->collective_of_event[number] = op + 1;
     if (queued)
-        add_to_clock(m, &queue_of(m, event, event->batch >= 0 ? QUEUE_BATCHES : QUEUE_WITH)->clock,
-                     op);
-    if (!move.queued) {
+        add_to_clock(
+            m, &queue_of_event(m, event, event->batch >= 0 ? QUEUE_BATCHES : QUEUE_WITH)->clock,
+            op);
+    if (!move.is_queued) {
         struct clock *own = &find_stream(m, event->stream, UINT32_MAX)->clock;
         *own = (struct clock){{0}};
         add_to_clock(m, own, op);
         return STATUS_OK;
     }
     for (uint32_t i = 0; i < event->out_count; i++)
-        if (recorded_written(m, event, i)->storage >= 0)
-            m->streams->pending_collective[recorded_written(m, event, i)->storage] = op + 1;
+        if (recorded_written_tensor(m, event, i)->storage >= 0)
+            m->streams->pending_collective[recorded_written_tensor(m, event, i)->storage] = op + 1;
     return STATUS_OK;
 }
 
@@ -473,13 +477,13 @@ static enum status add_kernel(struct recorded_maker *m, uint32_t number)
     struct recorded_first_writes births;
     struct work work;
     uint8_t on;
-    enum status status = recorded_work(m, number, &work);
+    enum status status = recorded_operator_work(m, number, &work);
     if (status == STATUS_OK)
-        status = find_place(m, number, STREAM_COMPUTE, &on);
+        status = find_schedule_stream(m, number, STREAM_COMPUTE, &on);
     if (status != STATUS_OK)
         return status;
-    recorded_births(m, number, &births, RECORDED_WRITES_MAX);
-    recorded_born_at(
+    recorded_make_first_buffers(m, number, &births, RECORDED_WRITES_MAX);
+    recorded_set_first_writer(
         m, &births,
         add_in_order(m, number, on, &work, (struct operands){NULL, births.view, 0, births.count}));
     return STATUS_OK;
@@ -487,9 +491,9 @@ static enum status add_kernel(struct recorded_maker *m, uint32_t number)
 
 /* ---- what orders streams ---- */
 
-static const struct mark *find_mark(const struct recorded_streams *s, int64_t event)
+static const struct recorded_mark *find_mark(const struct recorded_streams *s, int64_t event)
 {
-    for (uint32_t i = s->marks; i-- > 0;)
+    for (uint32_t i = s->mark_count; i-- > 0;)
         if (s->mark[i].event == event)
             return &s->mark[i];
     return NULL;
@@ -499,12 +503,12 @@ static void add_record(struct recorded_maker *m, const struct step_event *event)
 {
     struct recorded_streams *s = m->streams;
     const struct clock clock = find_stream(m, event->stream, UINT32_MAX)->clock;
-    struct mark *mark = (struct mark *)find_mark(s, event->event);
+    struct recorded_mark *mark = (struct recorded_mark *)find_mark(s, event->event);
     if (mark == NULL) {
-        s->mark = heap_grow(s->mark, &s->mark_capacity, (size_t)s->marks + 1, sizeof *s->mark);
-        mark = &s->mark[s->marks++];
+        s->mark = heap_grow(s->mark, &s->mark_capacity, (size_t)s->mark_count + 1, sizeof *s->mark);
+        mark = &s->mark[s->mark_count++];
     }
-    *mark = (struct mark){event->event, clock};
+    *mark = (struct recorded_mark){event->event, clock};
 }
 
 /* Adds an op in which the host waits for a clock. */
@@ -512,24 +516,26 @@ static enum status add_host_wait(struct recorded_maker *m, uint32_t number,
                                  const struct clock *clock)
 {
     static const struct work work = {.kind = WORK_HOST_SYNC};
-    if (m->streams->host < 0 && m->ir->stream_count == IR_STREAMS_MAX)
+    if (m->streams->host_stream < 0 && m->ir->stream_count == IR_STREAMS_MAX)
         return recorded_fault(m, number, "the program has more than %d streams", IR_STREAMS_MAX);
-    if (m->streams->host < 0) /* no work runs there: waits alone say what the host waits for */
-        m->streams->host = ir_add_stream(m->ir, "host_waits", STREAM_COMM);
-    add_op(m, (uint8_t)m->streams->host, &work, (struct operands){0}, tags_of(m, number), clock);
+    if (m->streams->host_stream <
+        0) /* no work runs there: waits alone say what the host waits for */
+        m->streams->host_stream = ir_add_stream(m->ir, "host_waits", STREAM_COMM);
+    add_op(m, (uint8_t)m->streams->host_stream, &work, (struct operands){0}, tags_of(m, number),
+           clock);
     return STATUS_OK;
 }
 
 static enum status add_event(struct recorded_maker *m, uint32_t number)
 {
-    const struct step_event *event = &m->r->event[number];
+    const struct step_event *event = &m->recording->event[number];
     struct recorded_first_writes none;
-    const struct mark *mark;
-    if (is_move(m, number))
+    const struct recorded_mark *mark;
+    if (is_collective_or_copy(m, number))
         return add_move(m, number);
     if (event->kind < STEP_RECORD && event->kind != STEP_COLLECTIVE)
         return add_kernel(m, number);
-    recorded_births(m, number, &none, 0);
+    recorded_make_first_buffers(m, number, &none, 0);
     struct clock *clock = &find_stream(m, event->stream, UINT32_MAX)->clock;
     switch ((enum step_event_kind)event->kind) {
     case STEP_COLLECTIVE:
@@ -544,8 +550,8 @@ static enum status add_event(struct recorded_maker *m, uint32_t number)
             add_clock(clock, &mark->clock);
         return STATUS_OK;
     case STEP_WORK_WAIT:
-        if (event->awaited_event >= 0 && m->streams->op_of[event->awaited_event] > 0)
-            add_to_clock(m, clock, m->streams->op_of[event->awaited_event] - 1);
+        if (event->awaited_event >= 0 && m->streams->collective_of_event[event->awaited_event] > 0)
+            add_to_clock(m, clock, m->streams->collective_of_event[event->awaited_event] - 1);
         return STATUS_OK;
     default: /* HOST_WAIT and ITEM */
         mark = event->event >= 0 ? find_mark(m->streams, event->event) : NULL;
@@ -558,42 +564,43 @@ static enum status add_event(struct recorded_maker *m, uint32_t number)
 static enum status add_all(struct recorded_maker *m)
 {
     enum status status = STATUS_OK;
-    for (uint32_t i = 0; i < m->r->events && status == STATUS_OK; i++) {
+    for (uint32_t i = 0; i < m->recording->events && status == STATUS_OK; i++) {
         m->ops_before[i] = m->ir->op.count;
         m->event = i;
         status = add_event(m, i);
     }
-    m->ops_before[m->r->events] = m->ir->op.count;
+    m->ops_before[m->recording->events] = m->ir->op.count;
     return status;
 }
 
-/* Adds the role of recording m->r, its groups, ops and buffers. */
+/* Adds the role of recording m->recording, its groups, ops and buffers. */
 static enum status make_role(struct recorded_maker *m)
 {
-    const struct step_recording *r = m->r;
+    const struct step_recording *r = m->recording;
     struct recorded_streams *streams = heap_zalloc(1, sizeof *streams);
     m->streams = streams;
     m->event = IR_NONE;
     m->written_storages = 0;
-    m->group = heap_alloc((size_t)r->groups + 1, sizeof *m->group);
+    m->group_of_program = heap_alloc((size_t)r->groups + 1, sizeof *m->group_of_program);
     streams->pending_collective =
         heap_zalloc((size_t)r->storages + 1, sizeof *streams->pending_collective);
-    streams->op_of = heap_zalloc((size_t)r->events + 1, sizeof *streams->op_of);
-    streams->host = -1;
+    streams->collective_of_event =
+        heap_zalloc((size_t)r->events + 1, sizeof *streams->collective_of_event);
+    streams->host_stream = -1;
     recorded_memory_open(m);
-    recorded_groups(m);
-    recorded_role(m);
+    recorded_add_groups(m);
+    recorded_add_role(m);
     enum status status = add_wires(m);
     if (status == STATUS_OK)
         status = add_all(m);
     if (status == STATUS_OK)
-        recorded_deaths(m);
+        recorded_set_free_sets(m);
     recorded_memory_close(m);
-    free(m->group);
+    free(m->group_of_program);
     free(streams->row);
     free(streams->mark);
     free(streams->pending_collective);
-    free(streams->op_of);
+    free(streams->collective_of_event);
     free(streams);
     return status;
 }
@@ -601,12 +608,13 @@ static enum status make_role(struct recorded_maker *m)
 enum status recorded_make(struct ir *ir, const struct step_recording *recording, uint32_t count,
                           uint32_t **event_of, struct diag *diag)
 {
-    struct recorded_maker m = {.ir = ir, .recordings = recording, .count = count, .diag = diag};
+    struct recorded_maker m = {
+        .ir = ir, .recordings = recording, .recording_count = count, .diag = diag};
     enum status status = recorded_match_messages(&m);
     if (status == STATUS_OK)
-        status = recorded_mesh(&m);
+        status = recorded_make_mesh(&m);
     for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
-        m.r = &recording[i];
+        m.recording = &recording[i];
         status = make_role(&m);
     }
     if (event_of != NULL)

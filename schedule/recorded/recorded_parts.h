@@ -8,13 +8,13 @@
 struct recorded_maker {
     struct ir *ir;
     const struct step_recording *recordings; /* [count] one of each stage */
-    uint32_t count;
+    uint32_t recording_count;
     struct diag *diag;
 
     /* ---- the recording whose ops are added ---- */
-    const struct step_recording *r; /* all[role] */
+    const struct step_recording *recording; /* all[role] */
     uint16_t role;
-    uint16_t *group; /* [r->groups] the group of the schedule */
+    uint16_t *group_of_program; /* [r->groups] the group of the schedule */
 
     uint32_t event;     /* the event whose op is added; IR_NONE: none */
     uint32_t *event_of; /* by op: its event */
@@ -53,15 +53,15 @@ void recorded_memory_open(struct recorded_maker *m);
 void recorded_memory_close(struct recorded_maker *m);
 /* Makes the buffers of the storages that are born before event `number` or with it. Fills *with_op with those, at most
  * `room`, that the event's own op is to write; ops without cost write the others. */
-void recorded_births(struct recorded_maker *m, uint32_t number,
-                     struct recorded_first_writes *with_op, uint8_t room);
+void recorded_make_first_buffers(struct recorded_maker *m, uint32_t number,
+                                 struct recorded_first_writes *with_op, uint8_t room);
 /* Says that `op` writes the storages. */
-void recorded_born_at(struct recorded_maker *m, const struct recorded_first_writes *births,
-                      uint32_t op);
+void recorded_set_first_writer(struct recorded_maker *m, const struct recorded_first_writes *births,
+                               uint32_t op);
 /* Notes the storages that an event names as touched by `op`. */
-void recorded_touch(struct recorded_maker *m, uint32_t number, uint32_t op);
+void recorded_note_use(struct recorded_maker *m, uint32_t number, uint32_t op);
 /* Gives every storage that dies its free set. */
-void recorded_deaths(struct recorded_maker *m);
+void recorded_set_free_sets(struct recorded_maker *m);
 /* A buffer that stands for what a collective or a copy moves on one stream of the schedule. It is part of the program's
  * storages, and takes no memory of its own. */
 struct recorded_wire {
@@ -75,15 +75,15 @@ struct view recorded_wire(struct recorded_maker *m, const struct recorded_wire *
 /* Lays the ranks on a mesh whose axes every group of all recordings is made of, and so are the ranks that were
  * recorded.
  */
-enum status recorded_mesh(struct recorded_maker *m);
+enum status recorded_make_mesh(struct recorded_maker *m);
 /* Adds the groups of the current recording that no recording before it has. */
-void recorded_groups(struct recorded_maker *m);
+void recorded_add_groups(struct recorded_maker *m);
 /* Adds the role of the current recording: the ranks for which it stands. One recording stands for all. */
-void recorded_role(struct recorded_maker *m);
+void recorded_add_role(struct recorded_maker *m);
 
 /* ---- messages (recorded_messages.c) ---- */
 bool recorded_is_message(const struct step_event *event);
-bool recorded_sends(const struct step_event *event);
+bool recorded_is_send(const struct step_event *event);
 /* True if a message is between two recorded ranks, so that it is a send or a receive of the schedule. */
 bool recorded_between_stages(const struct recorded_maker *m, const struct step_event *event);
 /* Returns the index of a global rank in a group; -1: it is no member. */
@@ -92,29 +92,32 @@ int64_t recorded_index_in(const struct step_group *group, int64_t rank);
  * receive. */
 enum status recorded_match_messages(struct recorded_maker *m);
 /* Returns the work of a message. */
-enum status recorded_message(const struct recorded_maker *m, uint32_t event, struct work *work);
+enum status recorded_message_work(const struct recorded_maker *m, uint32_t event,
+                                  struct work *work);
 
 /* Returns the work of an operator that is no collective. */
-enum status recorded_work(const struct recorded_maker *m, uint32_t event, struct work *work);
+enum status recorded_operator_work(const struct recorded_maker *m, uint32_t event,
+                                   struct work *work);
 
 /* Returns the event with which a send and a receive of one batch are one shift around a ring; IR_NONE: there is
  * none. */
-uint32_t recorded_partner(const struct recorded_maker *m, uint32_t event);
+uint32_t recorded_ring_partner(const struct recorded_maker *m, uint32_t event);
 
 /* Returns the work of a collective. */
-enum status recorded_collective(const struct recorded_maker *m, uint32_t event, struct work *work);
+enum status recorded_collective_work(const struct recorded_maker *m, uint32_t event,
+                                     struct work *work);
 
 /* Returns the dtype that stands for that of what a collective moves: reductions add floating-point numbers. */
-enum dtype recorded_moved_as(const struct recorded_maker *m, const struct step_event *event,
-                             enum work_kind kind);
+enum dtype recorded_dtype_of_move(const struct recorded_maker *m, const struct step_event *event,
+                                  enum work_kind kind);
 
 /* True if the event only joins the stream with a collective that was issued before. */
 bool recorded_is_join(const struct step_event *event);
 
 /* Return the i-th tensor that an event reads, or writes; NULL: it has fewer. */
-const struct step_tensor *recorded_read(const struct recorded_maker *m,
-                                        const struct step_event *event, uint32_t i);
-const struct step_tensor *recorded_written(const struct recorded_maker *m,
-                                           const struct step_event *event, uint32_t i);
+const struct step_tensor *recorded_read_tensor(const struct recorded_maker *m,
+                                               const struct step_event *event, uint32_t i);
+const struct step_tensor *recorded_written_tensor(const struct recorded_maker *m,
+                                                  const struct step_event *event, uint32_t i);
 
 #endif

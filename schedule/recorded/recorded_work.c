@@ -4,16 +4,16 @@
 #include <math.h>
 #include <string.h>
 
-const struct step_tensor *recorded_read(const struct recorded_maker *m,
-                                        const struct step_event *event, uint32_t i)
+const struct step_tensor *recorded_read_tensor(const struct recorded_maker *m,
+                                               const struct step_event *event, uint32_t i)
 {
-    return i < event->in_count ? &m->r->tensor[event->in_begin + i] : NULL;
+    return i < event->in_count ? &m->recording->tensor[event->in_begin + i] : NULL;
 }
 
-const struct step_tensor *recorded_written(const struct recorded_maker *m,
-                                           const struct step_event *event, uint32_t i)
+const struct step_tensor *recorded_written_tensor(const struct recorded_maker *m,
+                                                  const struct step_event *event, uint32_t i)
 {
-    return i < event->out_count ? &m->r->tensor[event->out_begin + i] : NULL;
+    return i < event->out_count ? &m->recording->tensor[event->out_begin + i] : NULL;
 }
 
 static bool name_has(const struct step_event *event, const char *part)
@@ -38,7 +38,7 @@ static double count_elements(const struct step_tensor *t)
 }
 
 /* Returns size i from the end: 0 is the innermost. */
-static int64_t size_of(const struct step_tensor *t, uint32_t i)
+static int64_t size_from_end(const struct step_tensor *t, uint32_t i)
 {
     return t->size[t->dims - 1 - i];
 }
@@ -53,28 +53,28 @@ static enum dtype dtype_of(const struct step_tensor *t)
 
 /* ---- products ---- */
 
-static enum status product(const struct recorded_maker *m, uint32_t number, struct work *work)
+static enum status product_work(const struct recorded_maker *m, uint32_t number, struct work *work)
 {
-    const struct step_event *event = &m->r->event[number];
+    const struct step_event *event = &m->recording->event[number];
     const bool adds =
         name_is(event, "addmm") || name_is(event, "baddbmm") || name_is(event, "_addmm_activation");
-    const struct step_tensor *a = recorded_read(m, event, adds),
-                             *b = recorded_read(m, event, adds + 1);
-    const struct step_tensor *y = recorded_written(m, event, 0);
+    const struct step_tensor *a = recorded_read_tensor(m, event, adds),
+                             *b = recorded_read_tensor(m, event, adds + 1);
+    const struct step_tensor *y = recorded_written_tensor(m, event, 0);
     if (a == NULL || b == NULL || y == NULL || a->dims < 2 || b->dims < 2 || y->dims < 2)
         return recorded_fault(m, number, "a product reads two matrices and writes one");
     const bool groups = name_has(event, "grouped_mm");
     work->opaque.as = OPAQUE_MATMUL;
     work->opaque.dtype = dtype_of(a);
     work->opaque.out_dtype = dtype_of(y);
-    work->opaque.n = size_of(y, 0);
-    work->opaque.k = size_of(a, 0);
+    work->opaque.n = size_from_end(y, 0);
+    work->opaque.k = size_from_end(a, 0);
     work->opaque.m =
         (int64_t)(count_elements(y) / (double)(work->opaque.n > 0 ? work->opaque.n : 1));
     if (groups && y->dims == 3 &&
         a->dims == 2) { /* gradients of the experts' weights: a (m, tokens) */
         work->opaque.as = OPAQUE_MATMUL_TN;
-        work->opaque.m = size_of(y, 1);
+        work->opaque.m = size_from_end(y, 1);
         work->opaque.groups = y->size[0];
     } else if (groups && b->dims == 3)
         work->opaque.groups = b->size[0];
@@ -83,12 +83,12 @@ static enum status product(const struct recorded_maker *m, uint32_t number, stru
     if (work->opaque.groups == 1)
         work->opaque.groups = 0;
     if (name_has(event, "_scaled")) { /* how the scales lie follows from their number */
-        const struct step_tensor *scale = recorded_read(m, event, 2);
+        const struct step_tensor *scale = recorded_read_tensor(m, event, 2);
         const double count = scale != NULL ? count_elements(scale) : 1;
-        work->opaque.scaling = count <= 1                       ? SCALING_TENSOR
-                               : scale->dtype == STEP_OTHER     ? SCALING_MX
-                               : count == (double)size_of(a, 1) ? SCALING_ROW
-                                                                : SCALING_BLOCK;
+        work->opaque.scaling = count <= 1                             ? SCALING_TENSOR
+                               : scale->dtype == STEP_OTHER           ? SCALING_MX
+                               : count == (double)size_from_end(a, 1) ? SCALING_ROW
+                                                                      : SCALING_BLOCK;
     }
     if (work->opaque.m < 1 || work->opaque.n < 1 || work->opaque.k < 1)
         *work = (struct work){.kind = WORK_OPAQUE}; /* a product of no elements is no kernel */
@@ -97,13 +97,13 @@ static enum status product(const struct recorded_maker *m, uint32_t number, stru
 
 /* A convolution costs what the product of its unfolded input does. One of few terms, as of a depthwise one, is limited
  * by memory. */
-static void convolution(const struct recorded_maker *m, const struct step_event *event,
-                        struct work *work)
+static void convolution_work(const struct recorded_maker *m, const struct step_event *event,
+                             struct work *work)
 {
     enum { FEW = 16 };
     const bool backward = name_has(event, "backward");
     const struct step_tensor *y =
-        backward ? recorded_read(m, event, 0) : recorded_written(m, event, 0);
+        backward ? recorded_read_tensor(m, event, 0) : recorded_written_tensor(m, event, 0);
     if (y == NULL || y->dims < 2 || !(count_elements(y) > 0))
         return;
     const double terms = event->flops / (2 * count_elements(y));
@@ -121,17 +121,18 @@ static void convolution(const struct recorded_maker *m, const struct step_event 
 
 /* ---- attention ---- */
 
-static enum attention_impl kernels_of(const struct step_event *event)
+static enum attention_impl attention_impl_of(const struct step_event *event)
 {
     return name_has(event, "cudnn") ? ATTENTION_CUDNN : ATTENTION_FA2;
 }
 
-static enum status attention(const struct recorded_maker *m, uint32_t number, struct work *work)
+static enum status attention_work_of_event(const struct recorded_maker *m, uint32_t number,
+                                           struct work *work)
 {
-    const struct step_event *event = &m->r->event[number];
+    const struct step_event *event = &m->recording->event[number];
     const bool backward = name_has(event, "backward");
-    const struct step_tensor *q = recorded_read(m, event, backward),
-                             *k = recorded_read(m, event, backward + 1);
+    const struct step_tensor *q = recorded_read_tensor(m, event, backward),
+                             *k = recorded_read_tensor(m, event, backward + 1);
     if (q == NULL || k == NULL || q->dims != 4 || k->dims != 4)
         return recorded_fault(m, number,
                               "attention of this form is not priced: q and k of (batch, heads, "
@@ -147,7 +148,7 @@ static enum status attention(const struct recorded_maker *m, uint32_t number, st
     work->opaque.heads = q->size[0] * q->size[heads];
     work->opaque.kv_heads = k->size[0] * k->size[heads];
     work->opaque.causal = event->causal;
-    work->opaque.kernels = kernels_of(event);
+    work->opaque.kernels = attention_impl_of(event);
     work->opaque.dtype = work->opaque.out_dtype = dtype_of(q);
     if (work->opaque.kv_heads < 1 || work->opaque.heads % work->opaque.kv_heads != 0)
         return recorded_fault(m, number,
@@ -161,15 +162,16 @@ static enum status attention(const struct recorded_maker *m, uint32_t number, st
 static bool moves_strided(const struct recorded_maker *m, const struct step_event *event)
 {
     for (uint32_t i = 0; i < event->in_count; i++)
-        if (m->r->tensor[event->in_begin + i].strided)
+        if (m->recording->tensor[event->in_begin + i].strided)
             return true;
     for (uint32_t i = 0; i < event->out_count; i++)
-        if (m->r->tensor[event->out_begin + i].strided)
+        if (m->recording->tensor[event->out_begin + i].strided)
             return true;
     return false;
 }
 
-static enum opaque_cost class_of(const struct recorded_maker *m, const struct step_event *event)
+static enum opaque_cost memory_class_of(const struct recorded_maker *m,
+                                        const struct step_event *event)
 {
     switch ((enum step_event_kind)event->kind) {
     case STEP_REDUCTION:
@@ -188,7 +190,7 @@ static enum opaque_cost class_of(const struct recorded_maker *m, const struct st
 
 /* True if kernels of PyTorch walk over both tensors as over one row of elements: they have the same elements in the
  * same order, without gaps. */
-static bool walks_alike(const struct step_tensor *a, const struct step_tensor *b)
+static bool have_same_layout(const struct step_tensor *a, const struct step_tensor *b)
 {
     double reach = 1;
     for (uint32_t i = 1; i <= a->dims || i <= b->dims; i++) { /* from the innermost */
@@ -207,16 +209,17 @@ static bool walks_alike(const struct step_tensor *a, const struct step_tensor *b
 /* Returns the elements that an elementwise kernel touches one by one: all if it broadcasts, strides or mixes types of
  * floating-point numbers, none if it takes several at once. Kernels over lists of tensors do not stride, and those that
  * Inductor writes load as the strides of their tensors allow. */
-static double touched_singly(const struct recorded_maker *m, const struct step_event *event)
+static double elements_touched_singly(const struct recorded_maker *m,
+                                      const struct step_event *event)
 {
-    const struct step_tensor *y = recorded_written(m, event, 0);
+    const struct step_tensor *y = recorded_written_tensor(m, event, 0);
     if (y == NULL || strncmp(event->op, "_f", 2) == 0 || /* _foreach_, _fused_ */
         strncmp(event->op, "triton_", 7) == 0)
         return 0;
     for (uint32_t i = 0; i < event->in_count; i++) {
-        const struct step_tensor *x = recorded_read(m, event, i);
+        const struct step_tensor *x = recorded_read_tensor(m, event, i);
         const bool mixed = x->dtype != y->dtype && x->dtype != STEP_OTHER && y->dtype != STEP_OTHER;
-        if (x->storage >= 0 && (mixed || !walks_alike(x, y)))
+        if (x->storage >= 0 && (mixed || !have_same_layout(x, y)))
             return count_elements(y);
     }
     return 0;
@@ -226,39 +229,41 @@ static double touched_singly(const struct recorded_maker *m, const struct step_e
 static double slow_elements(const struct recorded_maker *m, const struct step_event *event)
 {
     enum { ROW_KEPT_BYTES = 48 << 10 }; /* of a row of a softmax: the shared memory of a block */
-    const struct step_tensor *x = recorded_read(m, event, 0), *y = recorded_written(m, event, 0);
+    const struct step_tensor *x = recorded_read_tensor(m, event, 0),
+                             *y = recorded_written_tensor(m, event, 0);
     if (event->kind == STEP_ELEMENTWISE)
-        return touched_singly(m, event);
+        return elements_touched_singly(m, event);
     if (event->kind == STEP_COPY && name_is(event, "cat") && y != NULL)
         return moves_strided(m, event) ? count_elements(y) : 0;
     if (event->kind == STEP_REDUCTION && name_has(event, "_softmax") && x != NULL && x->dims > 0 &&
-        (double)size_of(x, 0) * (double)dtype_bytes(dtype_of(x)) > ROW_KEPT_BYTES)
+        (double)size_from_end(x, 0) * (double)dtype_bytes(dtype_of(x)) > ROW_KEPT_BYTES)
         return count_elements(x) * (name_has(event, "backward") ? 1.15 : 1);
     return 0;
 }
 
-enum status recorded_work(const struct recorded_maker *m, uint32_t number, struct work *work)
+enum status recorded_operator_work(const struct recorded_maker *m, uint32_t number,
+                                   struct work *work)
 {
-    const struct step_event *event = &m->r->event[number];
+    const struct step_event *event = &m->recording->event[number];
     *work = (struct work){.kind = WORK_OPAQUE};
     if (event->kind == STEP_PRODUCT)
-        return product(m, number, work);
+        return product_work(m, number, work);
     if (event->kind == STEP_ATTENTION)
-        return attention(m, number, work);
+        return attention_work_of_event(m, number, work);
     work->opaque.bytes = llround(event->read_bytes + event->written_bytes);
-    work->opaque.as = class_of(m, event);
+    work->opaque.as = memory_class_of(m, event);
     work->opaque.slow = llround(slow_elements(m, event));
     if (event->kind == STEP_CONVOLUTION)
-        convolution(m, event, work);
+        convolution_work(m, event, work);
     return STATUS_OK;
 }
 
 /* ---- collectives ---- */
 
-enum dtype recorded_moved_as(const struct recorded_maker *m, const struct step_event *event,
-                             enum work_kind kind)
+enum dtype recorded_dtype_of_move(const struct recorded_maker *m, const struct step_event *event,
+                                  enum work_kind kind)
 {
-    const struct step_tensor *x = recorded_read(m, event, 0);
+    const struct step_tensor *x = recorded_read_tensor(m, event, 0);
     if (kind != WORK_REDUCE_SCATTER && kind != WORK_ALL_REDUCE && kind != WORK_REDUCE)
         return DTYPE_U8;
     return x != NULL && x->dtype <= STEP_F64 ? dtype_of(x) : DTYPE_F32;
@@ -269,7 +274,8 @@ bool recorded_is_join(const struct step_event *event)
     return event->kind == STEP_COLLECTIVE && name_has(event, "wait_tensor");
 }
 
-enum status recorded_collective(const struct recorded_maker *m, uint32_t number, struct work *work)
+enum status recorded_collective_work(const struct recorded_maker *m, uint32_t number,
+                                     struct work *work)
 {
     static const struct {
         const char *part;
@@ -286,10 +292,10 @@ enum status recorded_collective(const struct recorded_maker *m, uint32_t number,
         {"reduce", WORK_REDUCE},
         {"barrier", WORK_BARRIER},
     };
-    const struct step_event *event = &m->r->event[number];
+    const struct step_event *event = &m->recording->event[number];
     size_t i = 0;
     if (recorded_is_message(event))
-        return recorded_message(m, number, work);
+        return recorded_message_work(m, number, work);
     while (i < ARRAY_LEN(names) && !name_has(event, names[i].part))
         i++;
     if (i == ARRAY_LEN(names))
@@ -298,14 +304,16 @@ enum status recorded_collective(const struct recorded_maker *m, uint32_t number,
                               "reductions, all-to-alls, broadcasts and barriers are");
     if (event->group == UINT32_MAX)
         return recorded_fault(m, number, "has no member 'g', the group of its ranks");
-    const int64_t group = m->group[event->group], ranks = m->r->group[event->group].count;
+    const int64_t group = m->group_of_program[event->group],
+                  ranks = m->recording->group[event->group].count;
     int64_t bytes = llround(event->whole_bytes);
     *work = (struct work){.kind = (uint8_t)names[i].kind};
     work->p[0] = group;
     if (work->kind == WORK_BARRIER)
         return STATUS_OK;
     if (work->kind == WORK_ALL_TO_ALL && event->sent_to >= 0) { /* a step of a ring */
-        const int64_t own = recorded_index_in(&m->r->group[event->group], m->r->rank);
+        const int64_t own =
+            recorded_index_in(&m->recording->group[event->group], m->recording->rank);
         *work = (struct work){.kind = WORK_SHIFT};
         work->p2p.group = group;
         work->p2p.by = (event->sent_to - own + ranks) % ranks;
@@ -319,7 +327,7 @@ enum status recorded_collective(const struct recorded_maker *m, uint32_t number,
     /* whole elements, and equal pieces of them for the members */
     const bool cut = work->kind == WORK_REDUCE_SCATTER || work->kind == WORK_ALL_TO_ALL;
     const int64_t piece =
-        (int64_t)dtype_bytes(recorded_moved_as(m, event, (enum work_kind)work->kind)) *
+        (int64_t)dtype_bytes(recorded_dtype_of_move(m, event, (enum work_kind)work->kind)) *
         (cut ? ranks : 1);
     bytes = (bytes + piece - 1) / piece * piece;
     work->p[1] = bytes > 0 ? bytes : piece;

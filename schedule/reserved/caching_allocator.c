@@ -23,7 +23,7 @@ static uint64_t round_up(uint64_t value, uint64_t unit)
     return (value + unit - 1) / unit * unit;
 }
 
-uint64_t caching_round(uint64_t bytes)
+uint64_t caching_rounded_bytes(uint64_t bytes)
 {
     return bytes < MIN_BLOCK ? MIN_BLOCK : round_up(bytes, MIN_BLOCK);
 }
@@ -41,7 +41,7 @@ static uint32_t new_row(struct caching_allocator *a)
 {
     if (a->spare_row > 0) {
         uint32_t row = a->spare_row - 1;
-        a->spare_row = a->block[row].after;
+        a->spare_row = a->block[row].block_after;
         return row;
     }
     a->block = heap_grow(a->block, &a->capacity, a->count + (size_t)1, sizeof *a->block);
@@ -50,7 +50,7 @@ static uint32_t new_row(struct caching_allocator *a)
 
 static void drop_row(struct caching_allocator *a, uint32_t row)
 {
-    a->block[row] = (struct caching_block){.after = a->spare_row};
+    a->block[row] = (struct caching_block){.block_after = a->spare_row};
     a->spare_row = row + 1;
 }
 
@@ -59,8 +59,8 @@ static void drop_row(struct caching_allocator *a, uint32_t row)
 /* Returns the number of a pool's free blocks that come before (size, address). They are in falling order because, in
  * steps with many units, most free blocks are large: in rising order each small block that is added or removed would
  * move all of them. */
-static uint32_t find_position(const struct caching_allocator *a, const struct caching_free *list,
-                              uint64_t size, uint64_t address)
+static uint32_t find_free_position(const struct caching_allocator *a,
+                                   const struct caching_free *list, uint64_t size, uint64_t address)
 {
     uint32_t low = 0, high = list->count;
     while (low < high) {
@@ -78,7 +78,7 @@ static void add_free(struct caching_allocator *a, uint32_t row)
 {
     struct caching_block *b = &a->block[row];
     struct caching_free *list = &a->free[b->pool];
-    uint32_t at = find_position(a, list, b->size, b->address);
+    uint32_t at = find_free_position(a, list, b->size, b->address);
     b->is_used = false;
     list->row = heap_grow(list->row, &list->capacity, list->count + (size_t)1, sizeof *list->row);
     /* A loop: the address sanitizer's memmove() goes byte by byte, for a quarter of a search's time. */
@@ -88,7 +88,7 @@ static void add_free(struct caching_allocator *a, uint32_t row)
     list->count++;
 }
 
-static void remove_at(struct caching_free *list, uint32_t at)
+static void remove_free_at(struct caching_free *list, uint32_t at)
 {
     list->count--;
     for (uint32_t i = at; i < list->count; i++)
@@ -99,9 +99,9 @@ static void remove_free(struct caching_allocator *a, uint32_t row)
 {
     const struct caching_block *b = &a->block[row];
     struct caching_free *list = &a->free[b->pool];
-    uint32_t at = find_position(a, list, b->size, b->address);
+    uint32_t at = find_free_position(a, list, b->size, b->address);
     assert(at < list->count && list->row[at] == row);
-    remove_at(list, at);
+    remove_free_at(list, at);
 }
 
 /* Removes and returns the first of the smallest free blocks that are large enough; NONE: there is none. */
@@ -109,16 +109,16 @@ static uint32_t take_free(struct caching_allocator *a, int pool, uint64_t rounde
 {
     struct caching_free *list = &a->free[pool];
     /* number of blocks that are large enough */
-    uint32_t enough = find_position(a, list, rounded - 1, UINT64_MAX);
+    uint32_t enough = find_free_position(a, list, rounded - 1, UINT64_MAX);
     if (enough == 0)
         return NONE;
     uint32_t row = list->row[enough - 1];
-    remove_at(list, enough - 1);
+    remove_free_at(list, enough - 1);
     return row;
 }
 
 /* Returns to the device every segment of which no block is in use. */
-static void release_cached(struct caching_allocator *a)
+static void release_unused_segments(struct caching_allocator *a)
 {
     for (int pool = 0; pool < CACHING_POOL_COUNT; pool++) {
         struct caching_free *list = &a->free[pool];
@@ -126,7 +126,8 @@ static void release_cached(struct caching_allocator *a)
         for (uint32_t i = 0; i < list->count; i++) {
             uint32_t row = list->row[i];
             const struct caching_block *b = &a->block[row];
-            if (b->before != NONE || b->after != NONE) { /* the block is only a part of a segment */
+            if (b->block_before != NONE ||
+                b->block_after != NONE) { /* the block is only a part of a segment */
                 list->row[kept++] = row;
                 continue;
             }
@@ -159,17 +160,17 @@ static bool is_small(int pool)
 }
 
 /* True if `bytes` more would exceed the device's limit. */
-static bool lacks_room(const struct caching_allocator *a, uint64_t bytes)
+static bool would_exceed_limit(const struct caching_allocator *a, uint64_t bytes)
 {
-    return a->limit > 0 && a->reserved_bytes + bytes > a->limit;
+    return a->limit_bytes > 0 && a->reserved_bytes + bytes > a->limit_bytes;
 }
 
 /* Adds bytes to the reserved memory, and records the first time that it exceeds the limit. */
 static void add_reserved(struct caching_allocator *a, uint64_t bytes)
 {
-    if (lacks_room(a, bytes) && !a->exceeded) {
-        a->exceeded = true;
-        a->exceeded_at = a->reserved_bytes + bytes;
+    if (would_exceed_limit(a, bytes) && !a->has_exceeded_limit) {
+        a->has_exceeded_limit = true;
+        a->exceeded_at_bytes = a->reserved_bytes + bytes;
     }
     a->reserved_bytes += bytes;
 }
@@ -180,12 +181,15 @@ static uint32_t add_block(struct caching_allocator *a, int pool, uint64_t addres
                           uint32_t before, uint32_t after)
 {
     uint32_t row = new_row(a);
-    a->block[row] = (struct caching_block){
-        .address = address, .size = size, .before = before, .after = after, .pool = (uint8_t)pool};
+    a->block[row] = (struct caching_block){.address = address,
+                                           .size = size,
+                                           .block_before = before,
+                                           .block_after = after,
+                                           .pool = (uint8_t)pool};
     if (before != NONE)
-        a->block[before].after = row;
+        a->block[before].block_after = row;
     if (after != NONE)
-        a->block[after].before = row;
+        a->block[after].block_before = row;
     return row;
 }
 
@@ -200,13 +204,13 @@ static uint32_t new_block(struct caching_allocator *a, int pool, uint64_t bytes,
 static uint32_t new_segment(struct caching_allocator *a, int pool, uint64_t rounded)
 {
     uint64_t size = caching_segment_bytes(rounded);
-    if (lacks_room(a, size))
-        release_cached(a);
+    if (would_exceed_limit(a, size))
+        release_unused_segments(a);
     add_reserved(a, size);
     return new_block(a, pool, size, NONE);
 }
 
-static uint64_t page_of(int pool)
+static uint64_t page_bytes_of(int pool)
 {
     return is_small(pool) ? SMALL_BUFFER : LARGE_BUFFER;
 }
@@ -215,32 +219,32 @@ static uint64_t page_of(int pool)
 static uint32_t cut_block(struct caching_allocator *a, uint32_t row, uint64_t size)
 {
     struct caching_block b = a->block[row];
-    uint32_t rest = add_block(a, b.pool, b.address + size, b.size - size, row, b.after);
-    if (a->end[b.pool] == row + 1)
-        a->end[b.pool] = rest + 1;
+    uint32_t rest = add_block(a, b.pool, b.address + size, b.size - size, row, b.block_after);
+    if (a->end_block[b.pool] == row + 1)
+        a->end_block[b.pool] = rest + 1;
     a->block[row].size = size;
     return rest;
 }
 
 /* Returns to the device the pages that lie completely inside a free block. The bytes before and after them stay free,
  * as two blocks that are no longer neighbours. */
-static void give_back_pages(struct caching_allocator *a, uint32_t row)
+static void release_free_pages(struct caching_allocator *a, uint32_t row)
 {
     struct caching_block b = a->block[row];
-    uint64_t page = page_of(b.pool), begin = round_up(b.address, page);
+    uint64_t page = page_bytes_of(b.pool), begin = round_up(b.address, page);
     uint64_t end = (b.address + b.size) / page * page;
     if (begin >= end)
         return;
     remove_free(a, row);
     uint32_t pages = b.address < begin ? cut_block(a, row, begin - b.address) : row;
     uint32_t tail = end < b.address + b.size ? cut_block(a, pages, end - begin) : NONE;
-    uint32_t before = a->block[pages].before, after = a->block[pages].after;
+    uint32_t before = a->block[pages].block_before, after = a->block[pages].block_after;
     if (before != NONE)
-        a->block[before].after = NONE;
+        a->block[before].block_after = NONE;
     if (after != NONE)
-        a->block[after].before = NONE;
-    if (a->end[b.pool] == pages + 1)
-        a->end[b.pool] = 0;
+        a->block[after].block_before = NONE;
+    if (a->end_block[b.pool] == pages + 1)
+        a->end_block[b.pool] = 0;
     drop_row(a, pages);
     if (pages != row)
         add_free(a, row);
@@ -250,23 +254,24 @@ static void give_back_pages(struct caching_allocator *a, uint32_t row)
     a->released_bytes += end - begin;
 }
 
-static void give_back_all_pages(struct caching_allocator *a)
+static void release_all_free_pages(struct caching_allocator *a)
 {
     uint32_t rows = a->count;
     for (uint32_t row = 0; row < rows; row++)
         if (a->block[row].size > 0 && !a->block[row].is_used)
-            give_back_pages(a, row);
+            release_free_pages(a, row);
 }
 
 /* Returns a block of at least `rounded` bytes, which is in no list, at the end of the growing segment. */
 static uint32_t grow_segment(struct caching_allocator *a, int pool, uint64_t rounded)
 {
     for (bool tried = false;; tried = true) {
-        uint32_t last = a->end[pool] > 0 ? a->end[pool] - 1 : NONE;
+        uint32_t last = a->end_block[pool] > 0 ? a->end_block[pool] - 1 : NONE;
         bool extends = last != NONE && !a->block[last].is_used;
-        uint64_t bytes = round_up(rounded - (extends ? a->block[last].size : 0), page_of(pool));
-        if (lacks_room(a, bytes) && !tried) {
-            give_back_all_pages(a);
+        uint64_t bytes =
+            round_up(rounded - (extends ? a->block[last].size : 0), page_bytes_of(pool));
+        if (would_exceed_limit(a, bytes) && !tried) {
+            release_all_free_pages(a);
             continue;
         }
         add_reserved(a, bytes);
@@ -277,7 +282,7 @@ static uint32_t grow_segment(struct caching_allocator *a, int pool, uint64_t rou
             return last;
         }
         uint32_t row = new_block(a, pool, bytes, last);
-        a->end[pool] = row + 1;
+        a->end_block[pool] = row + 1;
         return row;
     }
 }
@@ -297,18 +302,18 @@ uint32_t caching_alloc(struct caching_allocator *a, uint64_t bytes)
 
 uint32_t caching_alloc_on(struct caching_allocator *a, enum caching_stream stream, uint64_t bytes)
 {
-    uint64_t rounded = caching_round(bytes);
+    uint64_t rounded = caching_rounded_bytes(bytes);
     int pool = pool_of(stream, rounded);
     uint32_t row = take_free(a, pool, rounded);
     if (row == NONE)
-        row = a->expandable ? grow_segment(a, pool, rounded) : new_segment(a, pool, rounded);
+        row = a->is_expandable ? grow_segment(a, pool, rounded) : new_segment(a, pool, rounded);
     split_block(a, row, rounded);
     a->block[row].is_used = true;
     a->used_bytes += a->block[row].size;
-    if (a->used_bytes > a->used_peak)
-        a->used_peak = a->used_bytes;
-    if (a->reserved_bytes > a->reserved_peak)
-        a->reserved_peak = a->reserved_bytes;
+    if (a->used_bytes > a->used_peak_bytes)
+        a->used_peak_bytes = a->used_bytes;
+    if (a->reserved_bytes > a->reserved_peak_bytes)
+        a->reserved_peak_bytes = a->reserved_bytes;
     return row;
 }
 
@@ -317,11 +322,11 @@ static void merge_blocks(struct caching_allocator *a, uint32_t low, uint32_t hig
 {
     struct caching_block *b = &a->block[low], *c = &a->block[high];
     b->size += c->size;
-    b->after = c->after;
-    if (b->after != NONE)
-        a->block[b->after].before = low;
-    if (a->end[b->pool] == high + 1)
-        a->end[b->pool] = low + 1;
+    b->block_after = c->block_after;
+    if (b->block_after != NONE)
+        a->block[b->block_after].block_before = low;
+    if (a->end_block[b->pool] == high + 1)
+        a->end_block[b->pool] = low + 1;
     drop_row(a, high);
 }
 
@@ -330,7 +335,7 @@ void caching_free(struct caching_allocator *a, uint32_t row)
     assert(row < a->count && a->block[row].is_used);
     a->used_bytes -= a->block[row].size;
     a->block[row].is_used = false;
-    uint32_t before = a->block[row].before, after = a->block[row].after;
+    uint32_t before = a->block[row].block_before, after = a->block[row].block_after;
     if (after != NONE && !a->block[after].is_used) {
         remove_free(a, after);
         merge_blocks(a, row, after);

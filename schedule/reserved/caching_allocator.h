@@ -31,16 +31,16 @@ enum caching_stream { CACHING_COMPUTE, CACHING_GATHER, CACHING_STREAM_COUNT };
 enum { CACHING_POOL_COUNT = 2 * CACHING_STREAM_COUNT };
 
 struct caching_block {
-    uint64_t address, size; /* size 0: the row holds no block */
-    uint32_t before, after; /* neighbours in its segment */
-    uint32_t owner;         /* for a block in use, a number of the caller's; 0 until it is set */
+    uint64_t address, size;             /* size 0: the row holds no block */
+    uint32_t block_before, block_after; /* neighbours in its segment */
+    uint32_t owner; /* for a block in use, a number of the caller's; 0 until it is set */
     uint8_t pool;
     bool is_used;
 };
 
 struct caching_allocator {
-    uint64_t limit;  /* bytes of the device that segments may take; 0: not limited */
-    bool expandable; /* segments grow: expandable_segments:True */
+    uint64_t limit_bytes; /* bytes of the device that segments may take; 0: not limited */
+    bool is_expandable;   /* segments grow: expandable_segments:True */
 
     struct caching_block *block;
     uint32_t count, spare_row; /* spare_row: 1 + first row without a block, chained by after */
@@ -52,14 +52,14 @@ struct caching_allocator {
     } free[CACHING_POOL_COUNT];
     uint64_t next_address[CACHING_POOL_COUNT];
     /* With expandable: 1 + the last block of each pool's segment that grows; 0: the pool has none. */
-    uint32_t end[CACHING_POOL_COUNT];
+    uint32_t end_block[CACHING_POOL_COUNT];
 
-    uint64_t reserved_bytes, used_bytes; /* bytes of all segments; of all blocks in use */
-    uint64_t reserved_peak, used_peak;   /* the largest value that each has had */
-    uint64_t released_bytes;             /* bytes given back under pressure */
-    bool exceeded;                       /* a segment was needed that the limit does not allow */
+    uint64_t reserved_bytes, used_bytes;           /* bytes of all segments; of all blocks in use */
+    uint64_t reserved_peak_bytes, used_peak_bytes; /* the largest value that each has had */
+    uint64_t released_bytes;                       /* bytes given back under pressure */
+    bool has_exceeded_limit; /* a segment was needed that the limit does not allow */
     /* the reserved bytes, that segment included, when this happened first */
-    uint64_t exceeded_at;
+    uint64_t exceeded_at_bytes;
 };
 
 void caching_release(struct caching_allocator *allocator);
@@ -72,9 +72,9 @@ uint32_t caching_alloc_on(struct caching_allocator *allocator, enum caching_stre
 uint32_t caching_alloc(struct caching_allocator *allocator, uint64_t bytes);
 void caching_free(struct caching_allocator *allocator, uint32_t block);
 
-/* caching_round() returns the size of the block for an allocation of `bytes` (rounded); caching_segment_bytes() returns
- * the size of the segment that is made for it if no free block is large enough. */
-uint64_t caching_round(uint64_t bytes);
+/* caching_rounded_bytes() returns the size of the block for an allocation of `bytes` (rounded); caching_segment_bytes()
+ * returns the size of the segment that is made for it if no free block is large enough. */
+uint64_t caching_rounded_bytes(uint64_t bytes);
 uint64_t caching_segment_bytes(uint64_t rounded);
 
 #endif

@@ -12,39 +12,39 @@
 struct buffers_by_first_op {
     const struct ir *ir;
     const struct role *role;
-    uint32_t begin, end; /* the role's buffers lie in this range */
-    uint32_t *first;     /* [buffers] the first op that touches each; IR_NONE: none */
+    uint32_t buffer_begin, buffer_end; /* the role's buffers lie in this range */
+    uint32_t *first_op_of_buffer;      /* [buffers] the first op that touches each; IR_NONE: none */
     uint32_t *buffer,
         *op; /* those that do not stay throughout, and their first ops, in their order */
     uint32_t count;
 };
 
-static void find_range(struct buffers_by_first_op *c)
+static void find_buffer_range(struct buffers_by_first_op *c)
 {
     const struct buffer_table *table = &c->ir->buffer;
     uint16_t role = (uint16_t)(c->role - c->ir->role);
-    c->end = table->count;
-    while (c->begin < c->end && table->role[c->begin] != role)
-        c->begin++;
-    while (c->end > c->begin && table->role[c->end - 1] != role)
-        c->end--;
+    c->buffer_end = table->count;
+    while (c->buffer_begin < c->buffer_end && table->role[c->buffer_begin] != role)
+        c->buffer_begin++;
+    while (c->buffer_end > c->buffer_begin && table->role[c->buffer_end - 1] != role)
+        c->buffer_end--;
 }
 
-static void find_coming(struct buffers_by_first_op *c)
+static void list_by_first_op(struct buffers_by_first_op *c)
 {
     const struct ir *ir = c->ir;
-    size_t buffers = (size_t)(c->end - c->begin) + 1;
-    c->first = heap_alloc(buffers, sizeof *c->first);
+    size_t buffers = (size_t)(c->buffer_end - c->buffer_begin) + 1;
+    c->first_op_of_buffer = heap_alloc(buffers, sizeof *c->first_op_of_buffer);
     c->buffer = heap_alloc(buffers, sizeof *c->buffer);
     c->op = heap_alloc(buffers, sizeof *c->op);
-    memset(c->first, 0xff, buffers * sizeof *c->first);
+    memset(c->first_op_of_buffer, 0xff, buffers * sizeof *c->first_op_of_buffer);
     for (uint32_t op = c->role->op_begin; op < c->role->op_begin + c->role->op_count; op++) {
         uint32_t operands = (uint32_t)ir->op.read_count[op] + ir->op.write_count[op];
         for (uint32_t k = 0; k < operands; k++) {
-            uint32_t buffer = ir_touched(ir, op, k), at = buffer - c->begin;
-            if (at >= c->end - c->begin || c->first[at] != IR_NONE)
+            uint32_t buffer = ir_touched_buffer(ir, op, k), at = buffer - c->buffer_begin;
+            if (at >= c->buffer_end - c->buffer_begin || c->first_op_of_buffer[at] != IR_NONE)
                 continue;
-            c->first[at] = op;
+            c->first_op_of_buffer[at] = op;
             if (liveness_is_persistent(ir, buffer))
                 continue;
             c->buffer[c->count] = buffer;
@@ -54,7 +54,7 @@ static void find_coming(struct buffers_by_first_op *c)
 }
 
 /* Returns the op after whose issue a buffer is freed. first: the op with which it is allocated. */
-static uint32_t last_of(const struct buffers_by_first_op *c, uint32_t buffer, uint32_t first)
+static uint32_t last_op_of(const struct buffers_by_first_op *c, uint32_t buffer, uint32_t first)
 {
     const op_id *set = ir_free_set(c->ir, buffer);
     uint32_t last = first;
@@ -73,56 +73,56 @@ static bool is_moment(const struct ir *ir, uint32_t b)
 }
 
 /* Returns the first op that touches a moment; IR_NONE: none does. */
-static uint32_t first_of_moments(const struct buffers_by_first_op *c)
+static uint32_t first_op_of_moments(const struct buffers_by_first_op *c)
 {
     uint32_t first = IR_NONE;
-    for (uint32_t b = c->begin; b < c->end; b++)
+    for (uint32_t b = c->buffer_begin; b < c->buffer_end; b++)
         if (is_moment(c->ir, b) && liveness_is_persistent(c->ir, b) &&
-            c->first[b - c->begin] < first)
-            first = c->first[b - c->begin];
+            c->first_op_of_buffer[b - c->buffer_begin] < first)
+            first = c->first_op_of_buffer[b - c->buffer_begin];
     return first;
 }
 
 /* Adds the persistent buffers that some op touches: those of moments, or all others, from op `first` on. If the whole
  * list has copies of a buffer's layer that the short list leaves out, the buffers of these copies are added too, layer
  * by layer. */
-static void add_held(struct replay *r, const struct buffers_by_first_op *c, bool moments,
-                     uint32_t first)
+static void add_persistent(struct replay *r, const struct buffers_by_first_op *c, bool moments,
+                           uint32_t first)
 {
-    for (uint32_t b = c->begin, end; b < c->end; b = end) {
+    for (uint32_t b = c->buffer_begin, end; b < c->buffer_end; b = end) {
         uint32_t times = repeats_instances_of_state(c->ir, b);
         end = b + 1;
-        while (times > 1 && end < c->end && repeats_instances_of_state(c->ir, end) > 1)
+        while (times > 1 && end < c->buffer_end && repeats_instances_of_state(c->ir, end) > 1)
             end++;
         for (uint32_t copy = 0; copy < times; copy++)
             for (uint32_t i = b; i < end; i++)
-                if (c->first[i - c->begin] != IR_NONE &&
+                if (c->first_op_of_buffer[i - c->buffer_begin] != IR_NONE &&
                     liveness_is_separate_persistent(c->ir, i) && is_moment(c->ir, i) == moments)
-                    r->row[r->count++] = (struct replay_stay){i, first, IR_NONE, false, 0};
+                    r->row[r->row_count++] = (struct replay_stay){i, first, IR_NONE, false, 0};
     }
 }
 
-/* Returns for each buffer from c->begin on the bundle whose tensors it holds, each allocated by itself; IR_NONE16:
+/* Returns for each buffer from c->first_op on the bundle whose tensors it holds, each allocated by itself; IR_NONE16:
  * it is one block. */
-static uint16_t *bundles_apart(const struct buffers_by_first_op *c)
+static uint16_t *bundles_allocated_singly(const struct buffers_by_first_op *c)
 {
     const struct ir *ir = c->ir;
-    uint16_t *bundle = heap_alloc((size_t)(c->end - c->begin) + 1, sizeof *bundle);
-    for (uint32_t b = c->begin; b < c->end; b++) {
+    uint16_t *bundle = heap_alloc((size_t)(c->buffer_end - c->buffer_begin) + 1, sizeof *bundle);
+    for (uint32_t b = c->buffer_begin; b < c->buffer_end; b++) {
         const uint16_t row = ir->buffer.binding[b];
         const struct binding *binding = row == IR_NONE16 ? NULL : &ir->binding[row];
         const bool part =
-            binding != NULL && binding->kind == BINDING_GRAD && binding->shard != IR_NONE16;
-        bundle[b - c->begin] = binding == NULL || part ? IR_NONE16 : binding->bundle;
+            binding != NULL && binding->kind == BINDING_GRAD && binding->shard_group != IR_NONE16;
+        bundle[b - c->buffer_begin] = binding == NULL || part ? IR_NONE16 : binding->bundle;
     }
     for (uint32_t op = c->role->op_begin; op < c->role->op_begin + c->role->op_count; op++) {
         if (ir->op.kind[op] != WORK_CAST || ir->op.region[op] != REGION_WEIGHTS)
             continue;
-        const uint32_t from = ir_touched(ir, op, 0), to = ir_touched(ir, op, 1);
+        const uint32_t from = ir_touched_buffer(ir, op, 0), to = ir_touched_buffer(ir, op, 1);
         const uint16_t row = ir->buffer.binding[from];
         if (row != IR_NONE16 && ir->binding[row].kind == BINDING_PARAM &&
-            ir->binding[row].shard == IR_NONE16)
-            bundle[to - c->begin] = ir->binding[row].bundle;
+            ir->binding[row].shard_group == IR_NONE16)
+            bundle[to - c->buffer_begin] = ir->binding[row].bundle;
     }
     return bundle;
 }
@@ -131,11 +131,11 @@ static uint16_t *bundles_apart(const struct buffers_by_first_op *c)
 static void divide_rows(struct replay *r, const struct buffers_by_first_op *c)
 {
     const struct ir *ir = c->ir;
-    uint16_t *apart = bundles_apart(c);
+    uint16_t *apart = bundles_allocated_singly(c);
     size_t count = 0, room = 0;
     struct replay_stay *row = NULL;
-    for (uint32_t i = 0; i < r->count; i++) {
-        const uint16_t b = apart[r->row[i].buffer - c->begin];
+    for (uint32_t i = 0; i < r->row_count; i++) {
+        const uint16_t b = apart[r->row[i].buffer - c->buffer_begin];
         const uint32_t tensors = b == IR_NONE16 ? 0 : ir->bundle[b].tensor_count;
         row = heap_grow(row, &room, count + tensors + 1, sizeof *row);
         if (tensors == 0 || ir->buffer.memory[r->row[i].buffer] != MEMORY_HBM) {
@@ -161,61 +161,63 @@ static void divide_rows(struct replay *r, const struct buffers_by_first_op *c)
     free(apart);
     free(r->row);
     r->row = row;
-    r->count = (uint32_t)count;
+    r->row_count = (uint32_t)count;
 }
 
 void replay_init(struct replay *r, const struct ir *ir, const struct role *role,
-                 struct replay_held how)
+                 struct replay_options how)
 {
     struct buffers_by_first_op c = {.ir = ir, .role = role};
     const struct repeats *repeats = &ir->repeats;
     uint32_t rows, begin = repeats_whole_id(repeats, role->op_begin);
-    find_range(&c);
-    find_coming(&c);
+    find_buffer_range(&c);
+    list_by_first_op(&c);
     struct repeat_row *row =
-        repeats_rows(repeats, (uint32_t)(role - ir->role), c.op, c.count, &rows);
-    *r = (struct replay){.ir = ir,
-                         .role = (uint32_t)(role - ir->role),
-                         .begin = begin,
-                         .ops = repeats_ops(repeats, (uint32_t)(role - ir->role), role->op_count)};
+        repeats_whole_rows(repeats, (uint32_t)(role - ir->role), c.op, c.count, &rows);
+    *r = (struct replay){
+        .ir = ir,
+        .role = (uint32_t)(role - ir->role),
+        .first_op = begin,
+        .op_count = repeats_whole_op_count(repeats, (uint32_t)(role - ir->role), role->op_count)};
     size_t held = 0;
-    for (uint32_t b = c.begin; b < c.end; b++)
+    for (uint32_t b = c.buffer_begin; b < c.buffer_end; b++)
         held += liveness_is_separate_persistent(ir, b) ? repeats_instances_of_state(ir, b) : 0;
     r->row = heap_alloc(held + rows + 1, sizeof *r->row);
-    uint32_t moments = how.late_moments ? first_of_moments(&c) : IR_NONE;
+    uint32_t moments = how.late_moments ? first_op_of_moments(&c) : IR_NONE;
     const uint32_t late = moments == IR_NONE ? 0 : repeats_whole_id(repeats, moments) - begin;
-    add_held(r, &c, false, 0);
+    add_persistent(r, &c, false, 0);
     if (moments == IR_NONE)
-        add_held(r, &c, true, 0);
+        add_persistent(r, &c, true, 0);
     for (uint32_t i = 0; i < rows; i++) {
         if (moments != IR_NONE && row[i].copy == 0 && c.op[row[i].row] >= moments) {
-            add_held(r, &c, true, late);
+            add_persistent(r, &c, true, late);
             moments = IR_NONE;
         }
         /* from the second copy on, an op follows its previous copy at a constant distance */
         if (row[i].copy > 2) {
-            const struct replay_stay *b = &r->row[r->count - row[i].back], *a = b - row[i].back;
-            r->row[r->count++] =
+            const struct replay_stay *b = &r->row[r->row_count - row[i].rows_back],
+                                     *a = b - row[i].rows_back;
+            r->row[r->row_count++] =
                 (struct replay_stay){b->buffer, 2 * b->first_op - a->first_op,
                                      2 * b->last_op - a->last_op, b->is_gathered, 0};
             continue;
         }
         uint32_t first = c.op[row[i].row], buffer = c.buffer[row[i].row];
-        uint32_t last = last_of(&c, buffer, first);
+        uint32_t last = last_op_of(&c, buffer, first);
         bool gathers =
             ir->op.kind[first] == WORK_ALL_GATHER && ir->op.region[first] == REGION_WEIGHTS;
-        r->row[r->count++] = (struct replay_stay){
-            buffer, repeats_seen_from(repeats, first, row[i].copy, first) - begin,
-            repeats_seen_from(repeats, first, row[i].copy, last) - begin, gathers, 0};
+        r->row[r->row_count++] = (struct replay_stay){
+            buffer, repeats_op_referred(repeats, first, row[i].copy, first) - begin,
+            repeats_op_referred(repeats, first, row[i].copy, last) - begin, gathers, 0};
     }
     if (moments != IR_NONE)
-        add_held(r, &c, true, late);
-    for (uint32_t i = 0; i < r->count; i++)
+        add_persistent(r, &c, true, late);
+    for (uint32_t i = 0; i < r->row_count; i++)
         r->row[i].bytes = ir_buffer_bytes(ir, (buffer_id){r->row[i].buffer});
     if (how.tensors_apart)
         divide_rows(r, &c);
     free(row);
-    free(c.first);
+    free(c.first_op_of_buffer);
     free(c.buffer);
     free(c.op);
 }
@@ -228,7 +230,7 @@ void replay_release(struct replay *r)
 
 /* The copies of an iteration of a run; each has `ops` ops. end: the end of all iterations of the run. */
 struct repeated_copies {
-    uint32_t begin, ops, count, end;
+    uint32_t first_op, ops_per_copy, count, end;
 };
 
 enum { STATES = 16 };
@@ -250,26 +252,27 @@ struct replay_pass {
 /* ---- iterations that repeat ---- */
 
 /* Returns the op after which a block in use is freed; IR_NONE: it is not freed. */
-static uint32_t last_of_block(const struct replay_pass *pass, const struct caching_block *b)
+static uint32_t last_op_of_block(const struct replay_pass *pass, const struct caching_block *b)
 {
     return b->owner > 0 ? pass->r->row[b->owner - 1].last_op : IR_NONE;
 }
 
 /* Returns a hash of everything that decides what the allocator does from op `op` on: its blocks, and the ops after
  * which those in use are freed, relative to `op` if they are before `end`. */
-static uint64_t state_at(const struct replay_pass *pass, uint32_t op, uint32_t end)
+static uint64_t allocator_state_at(const struct replay_pass *pass, uint32_t op, uint32_t end)
 {
     const struct caching_allocator *a = pass->a;
     uint64_t state = hash_word(a->reserved_bytes, a->used_bytes);
     for (int pool = 0; pool < CACHING_POOL_COUNT; pool++) {
         state = hash_word(state, a->next_address[pool]);
-        state = hash_word(state, a->end[pool] > 0 ? a->block[a->end[pool] - 1].address : 1);
+        state =
+            hash_word(state, a->end_block[pool] > 0 ? a->block[a->end_block[pool] - 1].address : 1);
     }
     for (uint32_t i = 0; i < a->count; i++) {
         const struct caching_block *b = &a->block[i];
-        uint32_t last = b->is_used ? last_of_block(pass, b) : 0;
-        uint64_t flags = b->is_used | (uint64_t)(b->before != IR_NONE) << 1 |
-                         (uint64_t)(b->after != IR_NONE) << 2 | (uint64_t)(last < end) << 3 |
+        uint32_t last = b->is_used ? last_op_of_block(pass, b) : 0;
+        uint64_t flags = b->is_used | (uint64_t)(b->block_before != IR_NONE) << 1 |
+                         (uint64_t)(b->block_after != IR_NONE) << 2 | (uint64_t)(last < end) << 3 |
                          (uint64_t)b->pool << 4;
         uint64_t goes = b->is_used && last < end ? last - op : last;
         if (b->size > 0) /* the order of the blocks' rows must not matter */
@@ -279,12 +282,12 @@ static uint64_t state_at(const struct replay_pass *pass, uint32_t op, uint32_t e
 }
 
 /* Adds a number of ops to the op after which each block is freed, if that is before `end`. */
-static void move_dates(struct replay_pass *pass, uint32_t op, uint32_t end, uint32_t ops)
+static void delay_frees(struct replay_pass *pass, uint32_t op, uint32_t end, uint32_t ops)
 {
     for (int moves = 0; moves < 2; moves++)
         for (uint32_t i = 0; i < pass->a->count; i++) {
             const struct caching_block *b = &pass->a->block[i];
-            uint32_t last = b->is_used ? last_of_block(pass, b) : IR_NONE;
+            uint32_t last = b->is_used ? last_op_of_block(pass, b) : IR_NONE;
             if (last < op || last >= end)
                 continue;
             if (moves == 0) { /* collects the blocks that are freed at that op, to move them */
@@ -297,7 +300,7 @@ static void move_dates(struct replay_pass *pass, uint32_t op, uint32_t end, uint
 }
 
 /* Sets the next boundary to the first copy of the first run of the role from number `run` on. */
-static void go_to_run(struct replay_pass *pass, uint32_t run)
+static void set_next_run(struct replay_pass *pass, uint32_t run)
 {
     const struct repeats *repeats = &pass->r->ir->repeats;
     while (run < repeats->run_count && repeats->run[run].role != pass->r->role)
@@ -307,52 +310,53 @@ static void go_to_run(struct replay_pass *pass, uint32_t run)
     if (run == repeats->run_count)
         return;
     const struct repeat_run *at = &repeats->run[run];
-    uint32_t begin = at->begin + at->left_out - pass->r->begin;
-    pass->copies = (struct repeated_copies){begin + at->gap * at->ops, at->ops, repeats->copies,
-                                            begin + (at->iterations + repeats->copies) * at->ops};
-    pass->boundary = pass->copies.begin;
+    uint32_t begin = at->first_op + at->ops_left_out_before - pass->r->first_op;
+    pass->copies = (struct repeated_copies){
+        begin + at->gap * at->ops_per_iteration, at->ops_per_iteration, repeats->copies_per_gap,
+        begin + (at->iteration_count + repeats->copies_per_gap) * at->ops_per_iteration};
+    pass->boundary = pass->copies.first_op;
 }
 
 /* Skips copies that only repeat. It is called at a boundary. Copies have the same buffers, and those of each copy are
  * allocated and freed `ops` ops later than those of the previous copy, except buffers that other runs free, of which
  * each copy leaves one more. So if the allocator is in the state of an earlier boundary, the copies since then repeat
  * to the end. Returns the next op, after those that repeat. */
-static uint32_t leave_out(struct replay_pass *pass, uint32_t op)
+static uint32_t skip_repeated_copies(struct replay_pass *pass, uint32_t op)
 {
     const struct repeated_copies *run = &pass->copies;
-    uint32_t number = (op - run->begin) / run->ops, left = run->count - number;
-    uint64_t state = state_at(pass, op, run->end);
+    uint32_t number = (op - run->first_op) / run->ops_per_copy, left = run->count - number;
+    uint64_t state = allocator_state_at(pass, op, run->end);
     for (uint32_t period = 1; period < STATES && period <= number; period++) {
-        uint32_t ops = left / period * period * run->ops;
+        uint32_t ops = left / period * period * run->ops_per_copy;
         if (pass->state[(number - period) % STATES] != state)
             continue;
-        move_dates(pass, op, run->end, ops);
-        go_to_run(pass, pass->run + 1);
+        delay_frees(pass, op, run->end, ops);
+        set_next_run(pass, pass->run + 1);
         return op + ops;
     }
     pass->state[number % STATES] = state;
-    pass->boundary = op + run->ops;
+    pass->boundary = op + run->ops_per_copy;
     if (left == 0)
-        go_to_run(pass, pass->run + 1);
+        set_next_run(pass, pass->run + 1);
     return op;
 }
 
 /* ---- steps ---- */
 
-static void pass_step(struct replay_pass *pass, enum memory memory, bool first_step)
+static void replay_step(struct replay_pass *pass, enum memory memory, bool first_step)
 {
     const struct replay *r = pass->r;
-    go_to_run(pass, 0);
-    memset(pass->freed_buffers, 0, ((size_t)r->ops + 1) * sizeof *pass->freed_buffers);
-    for (uint32_t i = 0, op = 0; i < r->count || op < r->ops;) {
+    set_next_run(pass, 0);
+    memset(pass->freed_buffers, 0, ((size_t)r->op_count + 1) * sizeof *pass->freed_buffers);
+    for (uint32_t i = 0, op = 0; i < r->row_count || op < r->op_count;) {
         const struct replay_stay *row = &r->row[i];
         if (op == pass->boundary) {
-            op = leave_out(pass, op);
-            while (i < r->count && r->row[i].first_op < op)
+            op = skip_repeated_copies(pass, op);
+            while (i < r->row_count && r->row[i].first_op < op)
                 i++;
             continue;
         }
-        if (op < (i < r->count ? row->first_op : r->ops)) {
+        if (op < (i < r->row_count ? row->first_op : r->op_count)) {
             for (uint32_t k = pass->freed_buffers[op]; k != 0; k = pass->next[k - 1])
                 caching_free(pass->a, pass->block[k - 1]);
             op++;
@@ -379,11 +383,11 @@ void replay_run(const struct replay *r, enum memory memory, bool weights_gathere
                                .a = a,
                                .weights_gathered_apart = weights_gathered_apart,
                                .freed_buffers =
-                                   heap_alloc((size_t)r->ops + 1, sizeof *pass.freed_buffers),
-                               .next = heap_alloc((size_t)r->count + 1, sizeof *pass.next),
-                               .block = heap_alloc((size_t)r->count + 1, sizeof *pass.block)};
-    for (int step = 0; step < REPLAY_STEPS && !a->exceeded; step++)
-        pass_step(&pass, memory, step == 0);
+                                   heap_alloc((size_t)r->op_count + 1, sizeof *pass.freed_buffers),
+                               .next = heap_alloc((size_t)r->row_count + 1, sizeof *pass.next),
+                               .block = heap_alloc((size_t)r->row_count + 1, sizeof *pass.block)};
+    for (int step = 0; step < REPLAY_STEPS && !a->has_exceeded_limit; step++)
+        replay_step(&pass, memory, step == 0);
     free(pass.freed_buffers);
     free(pass.next);
     free(pass.block);

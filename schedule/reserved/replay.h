@@ -14,8 +14,8 @@
  * are counted in the whole list. All-zero is empty. */
 struct replay {
     const struct ir *ir;
-    uint32_t role, begin; /* begin: the role's first op */
-    uint32_t ops, count;
+    uint32_t role, first_op; /* begin: the role's first op */
+    uint32_t op_count, row_count;
     struct replay_stay {
         uint32_t buffer, first_op, last_op; /* last IR_NONE: the buffer is not freed */
         /* the buffer holds parameters that the all-gather writes with which it is allocated */
@@ -25,7 +25,7 @@ struct replay {
 };
 
 /* How a framework allocates what it keeps of weights. */
-struct replay_held {
+struct replay_options {
     bool late_moments; /* all moments are allocated with the first op that touches one */
     /* Each tensor of a bundle is allocated by itself: parameters, their casts, moments and whole gradients. A rank's
      * part of a gradient stays one block, which a reduce-scatter writes. */
@@ -33,7 +33,7 @@ struct replay_held {
 };
 
 void replay_init(struct replay *replay, const struct ir *ir, const struct role *role,
-                 struct replay_held held);
+                 struct replay_options held);
 void replay_release(struct replay *replay);
 
 /* Two steps are replayed. In the second step, the allocator has segments that the first step has cut for other sizes,
@@ -42,8 +42,8 @@ enum { REPLAY_STEPS = 2 };
 
 /* Allocates and frees the buffers of one memory, step after step; stops after a step that exceeds the allocator's
  * limit. Persistent buffers are allocated in the first step only. Iterations that would only repeat what the allocator
- * did in the iterations before them are left out. weights_gathered_apart: gathered parameters are allocated on the stream of
- * gathers. */
+ * did in the iterations before them are left out. weights_gathered_apart: gathered parameters are allocated on the
+ * stream of gathers. */
 void replay_run(const struct replay *replay, enum memory memory, bool weights_gathered_apart,
                 struct caching_allocator *allocator);
 

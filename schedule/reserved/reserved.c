@@ -88,7 +88,7 @@ const struct reserved_constant *reserved_constants(size_t *count)
     return constants;
 }
 
-uint64_t reserved_by_allocator(const struct reserved *r)
+uint64_t reserved_allocator_bytes(const struct reserved *r)
 {
     return r->total_bytes - r->bytes[RESERVED_CONTEXT] - r->bytes[RESERVED_NCCL];
 }
@@ -154,14 +154,14 @@ static uint64_t peer_bytes(bool spans, uint64_t near_peers)
 static void count_peers(const struct ir *ir, const struct cluster *cluster,
                         const struct group *group, uint32_t rank, uint64_t *near_peers, bool *spans)
 {
-    uint32_t instance, index, size = group_size(&ir->mesh, group);
+    uint32_t instance, index, size = group_rank_count(&ir->mesh, group);
     *near_peers = 0;
     *spans = false;
-    if (!group_locate(&ir->mesh, group, rank, &instance, &index))
+    if (!group_find_member(&ir->mesh, group, rank, &instance, &index))
         return;
     int64_t domain = cluster_place(cluster, rank).domain;
     for (uint32_t k = 0; k < size; k++) {
-        uint32_t peer = group_member(&ir->mesh, group, instance, k);
+        uint32_t peer = group_rank_of_member(&ir->mesh, group, instance, k);
         if (peer == rank)
             continue;
         if (cluster_place(cluster, peer).domain == domain)
@@ -174,11 +174,11 @@ static void count_peers(const struct ir *ir, const struct cluster *cluster,
 static uint64_t nccl_bytes(const struct ir *ir, const struct cluster *cluster,
                            const struct role *role, uint32_t *communicators)
 {
-    uint32_t ranks = mesh_ranks(&ir->mesh), rank = 0;
+    uint32_t ranks = mesh_rank_count(&ir->mesh), rank = 0;
     *communicators = 0;
     if (cluster->is_ideal || ranks == 1)
         return 0;
-    while (!role_has(&ir->mesh, role, rank))
+    while (!role_has_rank(&ir->mesh, role, rank))
         rank++;
     uint8_t *use = heap_zalloc((size_t)ir->group_count + 1, 1);
     for (uint32_t op = role->op_begin; op < role->op_begin + role->op_count; op++) {
@@ -194,7 +194,7 @@ static uint64_t nccl_bytes(const struct ir *ir, const struct cluster *cluster,
     for (uint32_t g = 0; g < ir->group_count; g++) {
         uint64_t near_peers;
         bool spans;
-        if (use[g] == 0 || group_size(&ir->mesh, &ir->group[g]) < 2)
+        if (use[g] == 0 || group_rank_count(&ir->mesh, &ir->group[g]) < 2)
             continue;
         ++*communicators;
         count_peers(ir, cluster, &ir->group[g], rank, &near_peers, &spans);
@@ -211,29 +211,29 @@ static uint64_t nccl_bytes(const struct ir *ir, const struct cluster *cluster,
 
 /* Replays the device memory of a role: allocates workspaces, buckets and tables, then the persistent buffers, and then
  * allocates and frees the tensors of its ops in list order. */
-static void run_device(struct caching_allocator *a, const struct replay *replay,
-                       uint64_t workspaces, struct reserved_held held)
+static void replay_device_memory(struct caching_allocator *a, const struct replay *replay,
+                                 uint64_t workspaces, struct reserved_options held)
 {
     if (workspaces > 0) {
         caching_alloc(a, workspaces - CUBLAS_LT_WORKSPACE);
         caching_alloc(a, CUBLAS_LT_WORKSPACE);
     }
-    if (held.buckets > 0)
-        caching_alloc(a, held.buckets);
+    if (held.bucket_bytes > 0)
+        caching_alloc(a, held.bucket_bytes);
     for (int i = 0; i < STEP_ROTARY_TABLES; i++)
-        if (held.table[i] > 0)
-            caching_alloc(a, held.table[i]);
+        if (held.table_bytes[i] > 0)
+            caching_alloc(a, held.table_bytes[i]);
     replay_run(replay, MEMORY_HBM, held.weights_gathered_apart, a);
 }
 
 /* Returns log2 of the bytes that a pinned block takes. PyTorch's CachingHostAllocator (c10) rounds sizes up to powers
  * of two and returns no block to the system, so for each power it holds as many blocks as were ever in use at once. */
-static uint8_t power_of(uint64_t bytes)
+static uint8_t log2_of_block_bytes(uint64_t bytes)
 {
     return bytes < 2 ? 0 : (uint8_t)(64 - __builtin_clzll(bytes - 1));
 }
 
-static int by_last(const void *a, const void *b)
+static int compare_last_ops(const void *a, const void *b)
 {
     const struct replay_stay *x = a, *y = b;
     return (x->last_op > y->last_op) - (x->last_op < y->last_op);
@@ -244,20 +244,20 @@ static int by_last(const void *a, const void *b)
 static uint64_t pinned_bytes(const struct ir *ir, const struct replay *replay)
 {
     uint32_t count = 0;
-    struct replay_stay *row = heap_alloc((size_t)replay->count + 1, sizeof *row);
-    struct replay_stay *leaving = heap_alloc((size_t)replay->count + 1, sizeof *leaving);
+    struct replay_stay *row = heap_alloc((size_t)replay->row_count + 1, sizeof *row);
+    struct replay_stay *leaving = heap_alloc((size_t)replay->row_count + 1, sizeof *leaving);
     const struct replay_stay *next = leaving; /* the first that is still in use */
     int64_t used[64] = {0}, most[64] = {0};
     uint64_t total = 0;
-    for (uint32_t i = 0; i < replay->count; i++)
+    for (uint32_t i = 0; i < replay->row_count; i++)
         if (ir->buffer.memory[replay->row[i].buffer] == MEMORY_PINNED)
             row[count++] = replay->row[i];
     memcpy(leaving, row, count * sizeof *row);
-    qsort(leaving, count, sizeof *leaving, by_last);
+    qsort(leaving, count, sizeof *leaving, compare_last_ops);
     for (uint32_t i = 0; i < count; i++) {
         for (; next->last_op < row[i].first_op; next++)
-            used[power_of(next->bytes)]--;
-        uint8_t power = power_of(row[i].bytes);
+            used[log2_of_block_bytes(next->bytes)]--;
+        uint8_t power = log2_of_block_bytes(row[i].bytes);
         used[power]++;
         most[power] = used[power] > most[power] ? used[power] : most[power];
     }
@@ -269,69 +269,72 @@ static uint64_t pinned_bytes(const struct ir *ir, const struct replay *replay)
 }
 
 /* Returns the bytes of the device that are left for the allocator. At least 1, since 0 would stand for no limit. */
-static uint64_t limit_of(uint64_t available, uint64_t outside)
+static uint64_t allocator_limit(uint64_t available, uint64_t outside)
 {
     return available > outside ? available - outside : 1;
 }
 
-static void of_role(struct reserved *out, const struct ir *ir, const struct cluster *cluster,
-                    const struct role *role, int sm, struct reserved_held held)
+static void reserved_of_role(struct reserved *out, const struct ir *ir,
+                             const struct cluster *cluster, const struct role *role, int sm,
+                             struct reserved_options held)
 {
     *out = (struct reserved){0};
     bool bounded = isfinite(cluster->device.usable_bytes);
     uint64_t context = (uint64_t)cluster->device.context_bytes;
-    uint64_t nccl = nccl_bytes(ir, cluster, role, &out->communicators);
+    uint64_t nccl = nccl_bytes(ir, cluster, role, &out->communicator_count);
     uint64_t outside = context + nccl, workspaces = 0, tables = 0;
     out->available_bytes = bounded ? (uint64_t)cluster->device.usable_bytes + context : UINT64_MAX;
     if (!cluster->is_ideal)
         workspaces = (sm / 10 == 9 ? CUBLAS_WORKSPACE_90 : CUBLAS_WORKSPACE) + CUBLAS_LT_WORKSPACE;
     for (int i = 0; i < STEP_ROTARY_TABLES; i++)
-        tables += held.table[i];
+        tables += held.table_bytes[i];
 
-    struct caching_allocator a = {.limit = bounded ? limit_of(out->available_bytes, outside) : 0,
-                                  .expandable = held.expandable};
+    struct caching_allocator a = {.limit_bytes =
+                                      bounded ? allocator_limit(out->available_bytes, outside) : 0,
+                                  .is_expandable = held.expandable};
     struct replay replay;
-    replay_init(&replay, ir, role, held.how);
-    run_device(&a, &replay, workspaces, held);
-    out->pinned = pinned_bytes(ir, &replay);
+    replay_init(&replay, ir, role, held.replay);
+    replay_device_memory(&a, &replay, workspaces, held);
+    out->pinned_bytes = pinned_bytes(ir, &replay);
     out->bytes[RESERVED_CONTEXT] = context;
     out->bytes[RESERVED_NCCL] = nccl;
     out->bytes[RESERVED_WORKSPACES] = workspaces;
-    out->bytes[RESERVED_BUCKETS] = held.buckets;
+    out->bytes[RESERVED_BUCKETS] = held.bucket_bytes;
     out->bytes[RESERVED_TABLES] = tables;
-    out->bytes[RESERVED_TENSORS] = a.used_peak - workspaces - held.buckets - tables;
-    out->bytes[RESERVED_CACHE] = a.reserved_peak - a.used_peak;
-    out->total_bytes = outside + a.reserved_peak;
-    out->fits = !a.exceeded;
+    out->bytes[RESERVED_TENSORS] = a.used_peak_bytes - workspaces - held.bucket_bytes - tables;
+    out->bytes[RESERVED_CACHE] = a.reserved_peak_bytes - a.used_peak_bytes;
+    out->total_bytes = outside + a.reserved_peak_bytes;
+    out->fits = !a.has_exceeded_limit;
 
     /* The cache grows into all memory that there is. Whether less memory would do is found by a second run with a
      * smaller limit. */
     uint64_t less = bounded ? (uint64_t)((1 - RESERVED_ERROR) * (double)out->available_bytes) : 0;
     if (bounded && out->fits && out->total_bytes > less) {
-        struct caching_allocator b = {.limit = limit_of(less, outside),
-                                      .expandable = held.expandable};
-        if (a.used_peak <= b.limit)
-            run_device(&b, &replay, workspaces, held);
-        out->is_tight = a.used_peak > b.limit || b.exceeded;
+        struct caching_allocator b = {.limit_bytes = allocator_limit(less, outside),
+                                      .is_expandable = held.expandable};
+        if (a.used_peak_bytes <= b.limit_bytes)
+            replay_device_memory(&b, &replay, workspaces, held);
+        out->is_tight = a.used_peak_bytes > b.limit_bytes || b.has_exceeded_limit;
         caching_release(&b);
     }
     caching_release(&a);
     replay_release(&replay);
 }
 
-void reserved_make(struct reserved *reserved, const struct ir *ir, const struct cluster *cluster,
-                   int sm, struct reserved_held held)
+void reserved_compute(struct reserved *reserved, const struct ir *ir, const struct cluster *cluster,
+                      int sm, struct reserved_options held)
 {
     *reserved = (struct reserved){.fits = true};
     for (uint32_t i = 0; i < ir->role_count; i++) {
         struct reserved one;
-        of_role(&one, ir, cluster, &ir->role[i], sm, held);
+        reserved_of_role(&one, ir, cluster, &ir->role[i], sm, held);
         bool fits = reserved->fits && one.fits, tight = reserved->is_tight || one.is_tight;
-        uint64_t pinned = one.pinned > reserved->pinned ? one.pinned : reserved->pinned;
+        uint64_t pinned =
+            one.pinned_bytes > reserved->pinned_bytes ? one.pinned_bytes : reserved->pinned_bytes;
         if (i == 0 || one.total_bytes > reserved->total_bytes)
             *reserved = one;
         reserved->fits = fits;
         reserved->is_tight = fits && tight;
-        reserved->pinned = pinned;
+        reserved->pinned_bytes = pinned;
     }
 }

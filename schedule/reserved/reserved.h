@@ -47,29 +47,30 @@ struct reserved {
     /* no segment was refused; before one is refused, free segments are given back */
     bool fits;
     bool is_tight; /* it fits, but would not fit on a device with RESERVED_ERROR less memory */
-    uint32_t communicators;
-    uint64_t pinned; /* host memory of a rank: PyTorch rounds pinned blocks up to powers of two and
-                        keeps freed blocks for later ones of the same size */
+    uint32_t communicator_count;
+    /* host memory of a rank: PyTorch rounds pinned blocks up to powers of two and keeps freed blocks for later ones of
+     * the same size */
+    uint64_t pinned_bytes;
 };
 
 /* How a framework's allocator is set, and the memory that the framework keeps in it besides the schedule's tensors:
  * that of step_bucket_bytes() and step_rotary_tables(). Zero for a schedule that no framework runs. */
-struct reserved_held {
+struct reserved_options {
     bool expandable;             /* expandable_segments:True */
     bool weights_gathered_apart; /* gathered parameters are allocated on a stream of their own */
-    struct replay_held how;
-    uint64_t buckets;
-    uint64_t table[STEP_ROTARY_TABLES]; /* bytes; each table has a block of its own */
+    struct replay_options replay;
+    uint64_t bucket_bytes;
+    uint64_t table_bytes[STEP_ROTARY_TABLES]; /* bytes; each table has a block of its own */
 };
 
 /* Computes the reserved memory of the role that needs most; `fits`, `is_tight` and `pinned` consider all roles. The
  * mesh must have no more ranks than the cluster. sm: ten times the device's compute capability (90 for 9.0). */
-void reserved_make(struct reserved *reserved, const struct ir *ir, const struct cluster *cluster,
-                   int sm, struct reserved_held held);
+void reserved_compute(struct reserved *reserved, const struct ir *ir, const struct cluster *cluster,
+                      int sm, struct reserved_options held);
 
 /* Returns the bytes that the allocator holds at most, which PyTorch's memory_stats() has as "reserved_bytes.all.peak":
  * all parts but the context and NCCL's buffers. */
-uint64_t reserved_by_allocator(const struct reserved *reserved);
+uint64_t reserved_allocator_bytes(const struct reserved *reserved);
 
 /* Return the name of a part in CSV and JSON ("nccl"), and what people are shown for it ("NCCL buffers"). */
 const char *reserved_part_name(enum reserved_part part);

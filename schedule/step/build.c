@@ -22,14 +22,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static buffer_id input(struct emit *e, const char *stem, enum binding_kind kind, uint16_t gathered,
-                       enum dtype dtype, int64_t count)
+static buffer_id make_input(struct emit *e, const char *stem, enum binding_kind kind,
+                            uint16_t gathered, enum dtype dtype, int64_t count)
 {
     struct binding binding = {.kind = (uint8_t)kind,
                               .bundle = IR_NONE16,
-                              .shard = IR_NONE16,
-                              .gathered = gathered,
-                              .partial = kind == BINDING_LOSS ? e->group.loss_axes : 0};
+                              .shard_group = IR_NONE16,
+                              .gathered_group = gathered,
+                              .partial_axes = kind == BINDING_LOSS ? e->group.loss_axes : 0};
     return emit_bound_buffer(e, stem, binding, CATEGORY_INPUT, dtype, count);
 }
 
@@ -40,34 +40,35 @@ static void make_inputs(struct emit *e)
 {
     const struct choices *c = e->choices;
     int64_t n = c->seq / c->hp / c->cp;
-    int64_t units =
-        (int64_t)c->accumulation + (e->repeats.of_units ? (int64_t)e->repeats.copies : 0);
+    int64_t units = (int64_t)c->accumulation +
+                    (e->repeats.iterations_are_units ? (int64_t)e->repeats.copies_per_gap : 0);
     int64_t local = n * c->micro_batch * units;
-    bool all = pipeline_of(c)->is_multiplexed, first = all || e->stage == pipeline_stage(c, 0);
-    bool last = all || e->stage == pipeline_stage(c, pipeline_chunks(c) - 1);
+    bool all = pipeline_of_choices(c)->is_multiplexed,
+         first = all || e->stage == pipeline_stage_of_chunk(c, 0);
+    bool last = all || e->stage == pipeline_stage_of_chunk(c, pipeline_chunk_count(c) - 1);
     uint16_t tensor = c->row_ranks > 1 ? e->tensor.group : IR_NONE16;
     /* the rows of one sequence; or of all, if documents decide how each sequence is cut */
     int64_t places = n;
-    if (derived_positions_by_sequence(c))
+    if (derived_binds_positions_by_sequence(c))
         places = local;
     if (first)
-        e->tokens = input(e, "tokens", BINDING_TOKENS, tensor, DTYPE_I32, local);
+        e->tokens = make_input(e, "tokens", BINDING_TOKENS, tensor, DTYPE_I32, local);
     e->tokens_own = e->tokens;
     if (first && c->row_ranks > 1 && c->vocabulary != VOCABULARY_CUT)
         e->tokens_own =
-            input(e, "own_tokens", BINDING_TOKENS, IR_NONE16, DTYPE_I32, local / c->row_ranks);
+            make_input(e, "own_tokens", BINDING_TOKENS, IR_NONE16, DTYPE_I32, local / c->row_ranks);
     if (last)
-        e->labels = input(e, "labels", BINDING_LABELS, tensor, DTYPE_I32, local);
-    e->positions = input(e, "positions", BINDING_POSITIONS, tensor, DTYPE_I32, places);
+        e->labels = make_input(e, "labels", BINDING_LABELS, tensor, DTYPE_I32, local);
+    e->positions = make_input(e, "positions", BINDING_POSITIONS, tensor, DTYPE_I32, places);
     e->positions_gathered = e->positions_own = e->positions;
     if (e->group.hp != IR_NONE16)
-        e->positions_gathered = input(e, "all_positions", BINDING_POSITIONS,
-                                      e->group.core_positions, DTYPE_I32, places * c->hp);
+        e->positions_gathered = make_input(e, "all_positions", BINDING_POSITIONS,
+                                           e->group.core_positions, DTYPE_I32, places * c->hp);
     if (c->row_ranks > 1)
-        e->positions_own = input(e, "own_positions", BINDING_POSITIONS, IR_NONE16, DTYPE_I32,
-                                 places / c->row_ranks);
+        e->positions_own = make_input(e, "own_positions", BINDING_POSITIONS, IR_NONE16, DTYPE_I32,
+                                      places / c->row_ranks);
     if (last)
-        e->loss = input(e, "loss", BINDING_LOSS, IR_NONE16, DTYPE_F32, 1);
+        e->loss = make_input(e, "loss", BINDING_LOSS, IR_NONE16, DTYPE_F32, 1);
 }
 
 /* Adds the streams of a ring: a ring of several ranks has one communicator for keys and values, and one for their
@@ -96,7 +97,7 @@ static void make_streams(struct emit *e)
         e->stream.offload = ir_add_stream(e->ir, "offload", STREAM_H2D);
         e->stream.side_stream = ir_add_stream(e->ir, "offload.aside", STREAM_D2H);
     }
-    if (fpdt_fetches_by_one(e->choices))
+    if (fpdt_one_rank_fetches(e->choices))
         e->stream.fetch = ir_add_stream(e->ir, "comm.fetch", STREAM_COMM);
     if (e->choices->ep > 1)
         e->stream.expert_exchange = ir_add_stream(e->ir, "comm.ep", STREAM_COMM);
@@ -107,7 +108,7 @@ static void make_streams(struct emit *e)
 }
 
 /* Returns the order of tokens over ranks, which decides how evenly the visible pairs are distributed. */
-static struct token_layout layout_of(const struct choices *c)
+static struct token_layout token_layout_of(const struct choices *c)
 {
     static const uint8_t kinds[RING_BY_CORE_PLAN + 1] = {
         LAYOUT_ZIGZAG_2D, LAYOUT_CONTIGUOUS, LAYOUT_STRIPED, LAYOUT_ZIGZAG_DOCUMENTS, LAYOUT_DEALT};
@@ -118,16 +119,17 @@ static struct token_layout layout_of(const struct choices *c)
         return (struct token_layout){.kind = LAYOUT_RANK_ORDINAL,
                                      .cp = 1,
                                      .hp = c->hp * c->row_ranks,
-                                     .chunks = c->subsequences,
+                                     .chunk_count = c->subsequences,
                                      .tokens = c->seq,
-                                     .length = c->subsequence_tokens};
+                                     .chunk_length = c->subsequence_tokens};
     if (c->attention == CHOICE_ATTENTION_FPDT)
         return (struct token_layout){.kind = LAYOUT_RANK_ORDINAL,
                                      .cp = 1,
                                      .hp = c->hp,
-                                     .chunks = c->chunk_count,
+                                     .chunk_count = c->chunk_count,
                                      .tokens = c->seq,
-                                     .chunk = c->seq % c->chunk_tokens == 0 ? 0 : c->chunk_tokens};
+                                     .chunk_tokens =
+                                         c->seq % c->chunk_tokens == 0 ? 0 : c->chunk_tokens};
     return (struct token_layout){kind, c->cp, c->hp * c->row_ranks, 1, c->seq, 0, NULL};
 }
 
@@ -139,7 +141,7 @@ enum {
     OPS_PER_TILE_MAX = 40
 };
 
-double step_ops_at_most(const struct choices *c)
+double step_max_ops(const struct choices *c)
 {
     double tiles = (double)c->chunk_count * (double)c->chunk_count / 2 + (double)c->chunk_count;
     double layer = (OPS_PER_LAYER_MAX * (double)c->chunk_count + OPS_PER_TILE_MAX * tiles +
@@ -147,21 +149,21 @@ double step_ops_at_most(const struct choices *c)
                        (double)c->micro_batch +
                    OPS_PER_CHUNK_MAX * (double)c->ffn_chunks;
     return ((double)c->model->layers * layer + OPS_PER_CHUNK_MAX * (double)c->loss_chunks) *
-           pipeline_units(c) / c->pp;
+           pipeline_unit_count(c) / c->pp;
 }
 
 /* Returns the number of rows for which the staging tables have room from the start. Unused rows are never touched and
  * take no physical memory, but the system must grant their addresses: at most some hundred megabytes. */
-static uint64_t room_of(const struct choices *c)
+static uint64_t staging_rows_of(const struct choices *c)
 {
     enum { ROOM_MAX = 1 << 21 };
-    double ops = step_ops_at_most(c);
+    double ops = step_max_ops(c);
     return ops < ROOM_MAX ? (uint64_t)ops : ROOM_MAX;
 }
 
 static enum status check_size(const struct choices *c, struct diag *diag)
 {
-    double ops = step_ops_at_most(c);
+    double ops = step_max_ops(c);
     if (ops < 2e8 && c->model->layers < 65000)
         return STATUS_OK;
     return diag_error(diag, (struct loc){.name = "--seq"}, STATUS_BAD_INPUT,
@@ -177,7 +179,8 @@ double step_attention_slowdown(const struct choices *c)
 }
 
 /* Returns the share of the model that one tensor rank has; *share has room for it. */
-static const struct transformer *of_tensor_rank(const struct choices *c, struct transformer *share)
+static const struct transformer *model_of_tensor_rank(const struct choices *c,
+                                                      struct transformer *share)
 {
     if (c->tp == 1)
         return c->model;
@@ -185,11 +188,11 @@ static const struct transformer *of_tensor_rank(const struct choices *c, struct 
     return share;
 }
 
-void step_repeated_products(const struct choices *c, double *layers, double *head)
+void step_redundant_product_shares(const struct choices *c, double *layers, double *head)
 {
     const struct transformer *model = c->model;
     struct transformer room;
-    const struct transformer *share = of_tensor_rank(c, &room);
+    const struct transformer *share = model_of_tensor_rank(c, &room);
     *layers = 1 - (double)transformer_linear_flops_per_token(model) /
                       ((double)transformer_linear_flops_per_token(share) * c->tp);
     *head = 1 - (double)transformer_head_flops_per_token(model) /
@@ -200,11 +203,11 @@ int64_t step_bucket_bytes(const struct choices *c)
 {
     struct transformer room;
     int64_t elements = 0;
-    if (c->profile->keeps_bucket && weights_sharded_params(c))
+    if (c->profile->keeps_bucket && weights_shard_params(c))
         elements += c->profile->bucket_elements;
     if (c->profile->placeholder_gradients && !states_are_bf16((enum states)c->states) &&
         c->model->experts == 0)
-        elements += transformer_linear_flops_per_token(of_tensor_rank(c, &room)) / 2;
+        elements += transformer_linear_flops_per_token(model_of_tensor_rank(c, &room)) / 2;
     return elements * (int64_t)dtype_bytes(c->dtype);
 }
 
@@ -219,7 +222,7 @@ void step_rotary_tables(const struct choices *c, uint64_t block[STEP_ROTARY_TABL
 
 /* Returns the model that a scope needs: one layer, or, for the operator, nothing between the projection and the
  * exchange. */
-static struct transformer part_model(const struct transformer *model, enum scope scope)
+static struct transformer model_of_scope(const struct transformer *model, enum scope scope)
 {
     struct transformer bare = *model;
     bare.layers = 1;
@@ -241,13 +244,13 @@ static bool emit_and_rewrite(struct emit *e, struct ir *out, struct offsets_figu
     e->tags =
         (struct op_tags){PHASE_FORWARD, REGION_NONE, IR_NONE16, IR_NONE16, IR_NONE16, IR_NONE16};
     if (layers)
-        weights_setup(e);
+        weights_make_bundles(e);
     make_inputs(e);
     tensor_setup(e, layers);
     if (layers)
         emit_step(e);
     else
-        emit_operator(e);
+        emit_attention_operator(e);
     op_list_init(&list, e->ir);
     if (layers && c->activations == CHOICE_ACTIVATIONS_RATIO)
         pass_offload_ratio(e, &list);
@@ -273,7 +276,7 @@ static bool emit_and_rewrite(struct emit *e, struct ir *out, struct offsets_figu
 
 /* Returns the choices with which a scope is built. *bare: becomes the model of these choices, if it differs from the
  * whole one. */
-static struct choices in_scope(const struct choices *choices, struct transformer *bare)
+static struct choices choices_of_scope(const struct choices *choices, struct transformer *bare)
 {
     struct choices c = *choices;
     if (c.scope >= SCOPE_LAYERS) {
@@ -284,7 +287,7 @@ static struct choices in_scope(const struct choices *choices, struct transformer
         c.host_layers = 0;
     if (c.scope == SCOPE_STEP || c.scope >= SCOPE_LAYERS)
         return c;
-    *bare = part_model(c.model, (enum scope)c.scope);
+    *bare = model_of_scope(c.model, (enum scope)c.scope);
     c.model = bare;
     c.accumulation = 1;
     c.dp *= c.pp; /* every stage has layers, and so runs the operator */
@@ -296,14 +299,14 @@ static struct choices in_scope(const struct choices *choices, struct transformer
 
 /* Fills the documents of the schedule: those of the choices, and who owns the tokens of each sequence if they are
  * dealt. */
-static void take_documents(struct ir *ir, const struct choices *c)
+static void fill_documents(struct ir *ir, const struct choices *c)
 {
-    const struct document_list whole = {.count = 1, .end = &c->seq};
+    const struct document_list whole = {.document_count = 1, .document_end = &c->seq};
     const struct deal_windows windows = {c->model->attention_window,
                                          (double)transformer_count_windowed_layers(c->model) /
                                              (double)c->model->layers};
     const struct row_bytes bytes =
-        row_bytes_of(c->model, (double)dtype_bytes((enum dtype)c->dtype));
+        row_bytes_of_layer(c->model, (double)dtype_bytes((enum dtype)c->dtype));
     struct deal_choice rule;
     if (c->ring_layout != RING_BY_CORE_PLAN ||
         (c->documents != NULL && documents_are_dealt(c->documents))) {
@@ -314,14 +317,15 @@ static void take_documents(struct ir *ir, const struct choices *c)
     assert(status == STATUS_OK && "resolve_choices() read it");
     (void)status;
     documents_init(&ir->documents, &ir->arena, (uint32_t)c->global_batch);
-    for (uint32_t i = 0; i < ir->documents.sequences; i++) {
+    for (uint32_t i = 0; i < ir->documents.sequence_count; i++) {
         uint32_t like = 0; /* an earlier sequence with the same documents has the same deal */
-        struct document_list list = c->documents != NULL ? *documents_of(c->documents, i) : whole;
+        struct document_list list =
+            c->documents != NULL ? *documents_of_sequence(c->documents, i) : whole;
         while (like < i && c->documents != NULL &&
-               c->documents->list_of[like] != c->documents->list_of[i])
+               c->documents->list_of_sequence[like] != c->documents->list_of_sequence[i])
             like++;
         if (like < i)
-            list = *documents_of(&ir->documents, like);
+            list = *documents_of_sequence(&ir->documents, like);
         else {
             list.deal = deal_by_rule(&ir->arena, &rule, c->cp, &list, windows);
             list.tiles = tile_rules_plan(&ir->arena, &rule, &list, windows, &bytes);
@@ -330,15 +334,15 @@ static void take_documents(struct ir *ir, const struct choices *c)
     }
 }
 
-static const struct sequence_documents *sequence_documents(struct emit *e)
+static const struct sequence_documents *find_sequence_documents(struct emit *e)
 {
     const struct choices *c = e->choices;
     const struct documents *documents = &e->ir->documents;
     uint32_t count = (uint32_t)(c->global_batch / c->dp);
     struct sequence_documents *row = arena_array(&e->arena, count, sizeof *row);
     for (uint32_t i = 0; i < count; i++)
-        row[i] = (struct sequence_documents){documents_first_like(documents, i, c->dp),
-                                             !documents_is_single(documents, i, c->dp)};
+        row[i] = (struct sequence_documents){documents_first_equal_sequence(documents, i, c->dp),
+                                             !documents_sequence_is_single(documents, i, c->dp)};
     return row;
 }
 
@@ -364,15 +368,15 @@ static bool build(struct ir *out, const struct choices *c, const struct transfor
         .weights.grad_part_dtype =
             states_are_bf16((enum states)c->states) ? c->dtype : weights_grad_dtype(c),
     };
-    staging.layout = layout_of(c);
+    staging.layout = token_layout_of(c);
     if (c->subsequence_tokens != NULL) {
         int64_t *length = arena_array(&staging.arena, c->subsequences, sizeof *length);
         memcpy(length, c->subsequence_tokens, c->subsequences * sizeof *length);
-        staging.layout.length = length;
+        staging.layout.chunk_length = length;
     }
     if (c->documents != NULL || c->ring_layout == RING_BY_CORE_PLAN) {
-        take_documents(&staging, c);
-        e.sequence_documents = sequence_documents(&e);
+        fill_documents(&staging, c);
+        e.sequence_documents = find_sequence_documents(&e);
     }
     if (c->routing != NULL)
         routing_copy(&staging.routing, &staging.arena, c->routing);
@@ -390,14 +394,14 @@ static bool build(struct ir *out, const struct choices *c, const struct transfor
     bool stands = true;
     out->repeats = repeats;
     for (uint32_t stage = 0; stands && stage < c->pp; stage++) {
-        uint64_t ops = room_of(c);
+        uint64_t ops = staging_rows_of(c);
         ir_reserve(&staging, ops, ops, 3 * ops, 0);
         emit_begin_role(&e, stage);
         stands = emit_and_rewrite(&e, out, &figures[stage]);
     }
-    finalize(&e, out);
+    finalize_tables(&e, out);
     if (c->pp > 1 && stands)
-        offsets_tighten(out, planned, figures);
+        offsets_replan_largest(out, planned, figures);
     else
         memcpy(out->planned_bytes, figures->planned_bytes, sizeof out->planned_bytes);
     free(figures);
@@ -424,9 +428,9 @@ enum status step_build_planned(struct ir *out, const struct choices *choices, un
                                struct diag *diag)
 {
     struct transformer bare, share;
-    struct choices scoped = in_scope(choices, &bare);
+    struct choices scoped = choices_of_scope(choices, &bare);
     const struct transformer *model = scoped.model;
-    scoped.model = of_tensor_rank(&scoped, &share);
+    scoped.model = model_of_tensor_rank(&scoped, &share);
     assert((!scoped.needs_subsequence_tokens || scoped.subsequences == 1) &&
            "lengths are the caller's to make");
     if (check_size(&scoped, diag) != STATUS_OK)
@@ -437,13 +441,13 @@ enum status step_build_planned(struct ir *out, const struct choices *choices, un
 
 /* ---- short lists ---- */
 
-int64_t step_layers_of_period(const struct choices *choices)
+int64_t step_layers_per_period(const struct choices *choices)
 {
     struct transformer share;
     struct choices c = *choices;
     const struct transformer *model = c.model;
-    c.model = of_tensor_rank(&c, &share);
-    int64_t together = weights_layers_together(&c), every = model->full_attention_every;
+    c.model = model_of_tensor_rank(&c, &share);
+    int64_t together = weights_layers_per_bundle(&c), every = model->full_attention_every;
     if (transformer_count_windowed_layers(model) == 0 || every < 1)
         every = 1;
     if (model->unrotated_every > 0 && every % model->unrotated_every != 0)
@@ -464,24 +468,24 @@ int64_t step_layers_of_period(const struct choices *choices)
 static bool short_list_layers(struct choices *c, struct transformer *model, struct repeats *r,
                               uint32_t length)
 {
-    int64_t period = step_layers_of_period(c), all = c->model->layers;
+    int64_t period = step_layers_per_period(c), all = c->model->layers;
     if (c->pp > 1 || period == 0 || all / period <= length)
         return false;
     *model = *c->model;
     model->layers = length * period + all % period;
     c->model = model;
-    *r = (struct repeats){.copies = (uint32_t)((all - model->layers) / period),
+    *r = (struct repeats){.copies_per_gap = (uint32_t)((all - model->layers) / period),
                           .first_copied = (int32_t)length / 2,
                           .most_distance = 3,
-                          .layers = (int32_t)period};
+                          .layers_per_period = (int32_t)period};
     return true;
 }
 
 /* True if all micro-batches have the same documents, or no documents. */
-static bool units_are_alike(const struct choices *c)
+static bool micro_batches_are_equal(const struct choices *c)
 {
     for (uint32_t i = 0; c->documents != NULL && i < c->global_batch / c->dp; i++)
-        if (documents_first_like(c->documents, i, c->dp) != 0)
+        if (documents_first_equal_sequence(c->documents, i, c->dp) != 0)
             return false;
     return true;
 }
@@ -492,13 +496,13 @@ static bool units_are_alike(const struct choices *c)
 static bool short_list_units(struct choices *c, struct repeats *r, uint32_t length)
 {
     uint32_t all = c->accumulation, units = 2 * c->pp + length + 4;
-    if (c->subsequences > 1 || c->virtual_stages > 1 || all <= units || !units_are_alike(c))
+    if (c->subsequences > 1 || c->virtual_stages > 1 || all <= units || !micro_batches_are_equal(c))
         return false;
-    *r = (struct repeats){.copies = all - units,
+    *r = (struct repeats){.copies_per_gap = all - units,
                           .first_copied = (int32_t)(c->pp + length / 2) + 2,
                           .most_distance = (int32_t)c->pp + 3,
-                          .of_units = true,
-                          .layers = 1};
+                          .iterations_are_units = true,
+                          .layers_per_period = 1};
     c->accumulation = units;
     return true;
 }
@@ -522,7 +526,7 @@ bool step_build_short(struct ir *out, const struct choices *choices, uint32_t le
         r = units;
     }
     const struct transformer *model = c.model;
-    c.model = of_tensor_rank(&c, &share);
+    c.model = model_of_tensor_rank(&c, &share);
     bool stands = build(out, &c, model, r, memories);
     if (!stands)
         ir_release(out);

@@ -30,7 +30,7 @@ double step_attention_slowdown(const struct choices *choices);
 /* Returns, as shares of the flops of matrix products in layers and in the head, the flops that tensor ranks compute
  * although the model does not need them: ranks that hold the same key and value heads all project them, and padding
  * rows of the vocabulary stand for no token. */
-void step_repeated_products(const struct choices *choices, double *layers, double *head);
+void step_redundant_product_shares(const struct choices *choices, double *layers, double *head);
 
 /* Builds the finished schedule: waits, free sets and arena offsets are in place. ir must be
  * empty. Too large a schedule is an error: 2e8 ops per rank, since ids of ops, operands and waits
@@ -44,11 +44,11 @@ enum status step_build_planned(struct ir *ir, const struct choices *choices, uns
                                struct diag *diag);
 
 /* Returns an upper limit of the number of ops of each rank. */
-double step_ops_at_most(const struct choices *choices);
+double step_max_ops(const struct choices *choices);
 
 /* Returns the number of layers after which the schedules of layers repeat: the layers of a bundle or the distance
  * between layers without a window, whichever is a multiple of the other. 0: they do not repeat. */
-int64_t step_layers_of_period(const struct choices *choices);
+int64_t step_layers_per_period(const struct choices *choices);
 
 /* Builds a short list of `length` periods of layers, or of 2 pp + `length` + 4 units, that represents the whole
  * schedule (ir->repeats): its arenas are those of the whole schedule, and so are all sizes that depend on the number of

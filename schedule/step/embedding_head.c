@@ -7,7 +7,7 @@
 #include "schedule/emit/tensor_parallel.h"
 
 /* Returns the group over whose ranks the embedding, or the head, is divided, as work has it; 0: it is whole. */
-static int64_t part_of(const struct emit *e, bool head)
+static int64_t vocabulary_part_of(const struct emit *e, bool head)
 {
     bool cut = e->choices->vocabulary == VOCABULARY_CUT ||
                (head && e->choices->vocabulary == VOCABULARY_GATHERED);
@@ -68,9 +68,9 @@ buffer_id embedding_forward(struct emit *e)
     struct view x = positions
                         ? emit_compute_tensor(e, "x", CATEGORY_ACTIVATION, e->unit.own_rows, h)
                         : emit_residual_stream(e);
-    if (part_of(e, false) > 0) {
+    if (vocabulary_part_of(e, false) > 0) {
         struct view found = tensor_product_output(e, x, h, "found_all");
-        table_forward(e, WEIGHT_EMBEDDING, part_of(e, false),
+        table_forward(e, WEIGHT_EMBEDDING, vocabulary_part_of(e, false),
                       unit_tokens_or_labels(e, e->tokens, "unit_tokens"), found, e->unit.rows);
         tensor_reduce_scatter(e, found, x, TENSOR_SEQUENCES);
     } else if (e->choices->row_ranks > 1) {
@@ -146,15 +146,15 @@ void embedding_backward(struct emit *e, buffer_id dx)
         return;
     e->tags.region = REGION_EMBEDDING;
     struct view dx_all = tensor_gather(e, view_whole(e, dx), h, TENSOR_SEQUENCES, "dy_all", false);
-    table_backward(e, WEIGHT_EMBEDDING, part_of(e, false), dx_all,
+    table_backward(e, WEIGHT_EMBEDDING, vocabulary_part_of(e, false), dx_all,
                    unit_tokens_or_labels(e, e->tokens, "unit_tokens"), e->unit.rows);
     for (int64_t i = 0; has_weight(e, WEIGHT_POSITIONS) && i < e->choices->micro_batch; i++)
         table_backward(e, WEIGHT_POSITIONS, 0, view_rows(dx, i * n, n, h), own_positions(e, i), n);
 }
 
 /* Returns a new tensor [rows, vocabulary], with one row for each label of a piece of the loss. */
-static struct view like_logits(struct emit *e, const char *stem, enum dtype dtype,
-                               struct view labels)
+static struct view new_logits_like(struct emit *e, const char *stem, enum dtype dtype,
+                                   struct view labels)
 {
     return emit_tensor(e, stem, CATEGORY_LOGITS, dtype, (int64_t)labels.count, loss_columns(e));
 }
@@ -163,7 +163,7 @@ static struct view like_logits(struct emit *e, const char *stem, enum dtype dtyp
 static struct view cast_gradient(struct emit *e, struct view gradient, struct view labels)
 {
     return emit_cast(e, gradient,
-                     like_logits(e, "d_logits", (enum dtype)e->choices->dtype, labels));
+                     new_logits_like(e, "d_logits", (enum dtype)e->choices->dtype, labels));
 }
 
 /* Returns the number of tokens whose losses are averaged. */
@@ -203,7 +203,7 @@ static op_id loss_backward(struct emit *e, struct view from, struct view labels,
 }
 
 /* Returns the gradient of the logits in the compute dtype. */
-static struct view narrow_gradient(struct emit *e, struct view gradient, struct view labels)
+static struct view cast_gradient_if_wide(struct emit *e, struct view gradient, struct view labels)
 {
     return dtype_of_view(e, gradient) == e->choices->dtype ? gradient
                                                            : cast_gradient(e, gradient, labels);
@@ -214,8 +214,8 @@ static struct view narrow_gradient(struct emit *e, struct view gradient, struct 
  * softmax. */
 static struct view loss_by_softmax(struct emit *e, struct view logits, struct view labels)
 {
-    struct view wide = emit_cast(e, logits, like_logits(e, "logits_wide", DTYPE_F32, labels));
-    struct view softmax = like_logits(e, "softmax", DTYPE_F32, labels);
+    struct view wide = emit_cast(e, logits, new_logits_like(e, "logits_wide", DTYPE_F32, labels));
+    struct view softmax = new_logits_like(e, "softmax", DTYPE_F32, labels);
     struct view logarithm =
         emit_tensor(e, "log_softmax", CATEGORY_LOGITS, DTYPE_U8, (int64_t)wide.count, 4);
     emit_extend_lifetime(e, logits.buffer, loss_forward(e, wide, labels, softmax, logarithm));
@@ -230,12 +230,12 @@ static struct view loss_by_softmax(struct emit *e, struct view logits, struct vi
  * the caller still holds the 16-bit logits (LOSS_HF). */
 static struct view loss_by_torch(struct emit *e, struct view logits, struct view labels)
 {
-    struct view wide = emit_cast(e, logits, like_logits(e, "logits_wide", DTYPE_F32, labels));
-    struct view logarithm = like_logits(e, "log_softmax", DTYPE_F32, labels);
+    struct view wide = emit_cast(e, logits, new_logits_like(e, "logits_wide", DTYPE_F32, labels));
+    struct view logarithm = new_logits_like(e, "log_softmax", DTYPE_F32, labels);
     op_id forward = loss_forward(e, wide, labels, logarithm, (struct view){0});
     e->tags.phase = PHASE_BACKWARD;
-    struct view dense = emit_zeros(e, like_logits(e, "d_log_softmax", DTYPE_F32, labels));
-    struct view gradient = like_logits(e, "d_logits_wide", DTYPE_F32, labels);
+    struct view dense = emit_zeros(e, new_logits_like(e, "d_log_softmax", DTYPE_F32, labels));
+    struct view gradient = new_logits_like(e, "d_logits_wide", DTYPE_F32, labels);
     op_id done = loss_backward(e, logarithm, labels, gradient);
     emit_extend_lifetime(e, dense.buffer, done);
     emit_extend_lifetime(e, logits.buffer, e->choices->loss == LOSS_HF ? done : forward);
@@ -245,15 +245,15 @@ static struct view loss_by_torch(struct emit *e, struct view logits, struct view
 /* Emits the loss of 16-bit logits as PyTorch's cross_entropy does in a loop that holds the logits. The forward saves
  * the logarithm of the softmax in 16 bits. In the backward the logits, that logarithm, its dense gradient and the
  * gradient of the logits are alive, 8 bytes per element. Our kernel computes the gradient from the logits. */
-static struct view loss_narrow(struct emit *e, struct view logits, struct view labels)
+static struct view loss_of_16bit_logits(struct emit *e, struct view logits, struct view labels)
 {
     enum dtype dtype = (enum dtype)e->choices->dtype;
     struct view logarithm =
         emit_tensor(e, "log_softmax", CATEGORY_LOGITS, DTYPE_U8, (int64_t)logits.count, 2);
     loss_forward(e, logits, labels, logarithm, (struct view){0});
     e->tags.phase = PHASE_BACKWARD;
-    struct view dense = emit_zeros(e, like_logits(e, "d_log_softmax", dtype, labels));
-    struct view gradient = like_logits(e, "d_logits", dtype, labels);
+    struct view dense = emit_zeros(e, new_logits_like(e, "d_log_softmax", dtype, labels));
+    struct view gradient = new_logits_like(e, "d_logits", dtype, labels);
     op_id done = loss_backward(e, logits, labels, gradient);
     emit_extend_lifetime(e, logarithm.buffer, done);
     emit_extend_lifetime(e, dense.buffer, done);
@@ -269,9 +269,9 @@ static struct view loss_in_place(struct emit *e, struct view logits, struct view
 }
 
 /* Emits a compiled loss: like loss_in_place(), but the gradient has a buffer of its own. */
-static struct view loss_apart(struct emit *e, struct view logits, struct view labels)
+static struct view loss_compiled(struct emit *e, struct view logits, struct view labels)
 {
-    struct view to = like_logits(e, "d_logits", (enum dtype)e->choices->dtype, labels);
+    struct view to = new_logits_like(e, "d_logits", (enum dtype)e->choices->dtype, labels);
     loss_forward(e, logits, labels, (struct view){0}, (struct view){0});
     loss_backward(e, logits, labels, to);
     return to;
@@ -279,34 +279,35 @@ static struct view loss_apart(struct emit *e, struct view logits, struct view la
 
 /* Emits Megatron-LM's loss: the softmax, and then the gradient, are written over fp32 logits. The 16-bit logits live
  * until the forward has read them, 6 bytes per element. */
-static struct view loss_wide(struct emit *e, struct view logits, struct view labels)
+static struct view loss_of_fp32_logits(struct emit *e, struct view logits, struct view labels)
 {
-    return loss_in_place(e, emit_cast(e, logits, like_logits(e, "logits_wide", DTYPE_F32, labels)),
-                         labels);
+    return loss_in_place(
+        e, emit_cast(e, logits, new_logits_like(e, "logits_wide", DTYPE_F32, labels)), labels);
 }
 
 /* Emits the cross-entropy of one piece of rows, and returns its gradient with respect to the logits, in the compute
  * dtype. */
-static struct view loss_of(struct emit *e, struct view logits, struct view labels)
+static struct view loss_of_piece(struct emit *e, struct view logits, struct view labels)
 {
     static struct view (*const losses[LOSS_COUNT])(struct emit *, struct view, struct view) = {
-        [LOSS_EAGER] = loss_by_torch,     [LOSS_HF] = loss_by_torch, [LOSS_COMPILED] = loss_apart,
-        [LOSS_FUSED] = loss_in_place,     [LOSS_TE] = loss_in_place, [LOSS_MEGATRON] = loss_wide,
-        [LOSS_SOFTMAX] = loss_by_softmax, [LOSS_16BIT] = loss_narrow};
-    return narrow_gradient(e, losses[e->choices->loss](e, logits, labels), labels);
+        [LOSS_EAGER] = loss_by_torch,     [LOSS_HF] = loss_by_torch,
+        [LOSS_COMPILED] = loss_compiled,  [LOSS_FUSED] = loss_in_place,
+        [LOSS_TE] = loss_in_place,        [LOSS_MEGATRON] = loss_of_fp32_logits,
+        [LOSS_SOFTMAX] = loss_by_softmax, [LOSS_16BIT] = loss_of_16bit_logits};
+    return cast_gradient_if_wide(e, losses[e->choices->loss](e, logits, labels), labels);
 }
 
 /* Returns a tensor in which an op of the loss writes `count` fp32 numbers for each logit beside its result. */
-static struct view beside_logits(struct emit *e, struct view labels, int64_t count)
+static struct view new_extra_logits(struct emit *e, struct view labels, int64_t count)
 {
     return emit_tensor(e, "loss_temporary", CATEGORY_LOGITS, DTYPE_U8,
                        (int64_t)labels.count * loss_columns(e), 4 * count);
 }
 
-/* Does the same as loss_of(), if each tensor rank has a part of the vocabulary (Megatron's vocabulary-parallel cross
- * entropy): the statistics of all parts are gathered, and every rank has the whole loss and the gradient of its own
- * logits. The gradient is written over the logits (LOSS_TE), over fp32 logits (LOSS_MEGATRON: 6 bytes per element), or
- * to a buffer of its own: in 16 bits (LOSS_COMPILED: 4 bytes), or next to fp32 logits (LOSS_PARALLEL, 16 bytes).
+/* Does the same as loss_of_piece(), if each tensor rank has a part of the vocabulary (Megatron's vocabulary-parallel
+ * cross entropy): the statistics of all parts are gathered, and every rank has the whole loss and the gradient of its
+ * own logits. The gradient is written over the logits (LOSS_TE), over fp32 logits (LOSS_MEGATRON: 6 bytes per element),
+ * or to a buffer of its own: in 16 bits (LOSS_COMPILED: 4 bytes), or next to fp32 logits (LOSS_PARALLEL, 16 bytes).
  * LOSS_PARALLEL is PyTorch's loss_parallel(), which computes each operator in fp32: in the forward the logits less
  * their maximum and the exponentials are temporaries; in the backward the gradient of the log-softmax, which begins as
  * zeros, and the exponentials again. */
@@ -314,20 +315,20 @@ static struct view vocab_parallel_loss(struct emit *e, struct view logits, struc
 {
     const struct choices *c = e->choices;
     int64_t rows = (int64_t)labels.count, vocab = c->model->vocab, counted = counted_tokens(e);
-    int64_t total = e->whole_model->vocab, part = part_of(e, true);
+    int64_t total = e->whole_model->vocab, part = vocabulary_part_of(e, true);
     struct view loss = view_whole(e, e->loss), from = logits, to = logits;
     struct view lse = emit_tensor(e, "lse", CATEGORY_LOGITS, DTYPE_F32, rows, 0);
     struct view own = emit_tensor(e, "statistics", CATEGORY_LOGITS, DTYPE_F32, rows, 3);
     struct view all = emit_tensor(e, "statistics_all", CATEGORY_LOGITS, DTYPE_F32,
                                   rows * (int64_t)e->tensor.size, 3);
     if (c->loss == LOSS_COMPILED)
-        to = like_logits(e, "d_logits", (enum dtype)c->dtype, labels);
+        to = new_logits_like(e, "d_logits", (enum dtype)c->dtype, labels);
     else if (c->loss != LOSS_TE && c->loss != LOSS_FUSED)
-        to = from = emit_cast(e, logits, like_logits(e, "logits_wide", DTYPE_F32, labels));
+        to = from = emit_cast(e, logits, new_logits_like(e, "logits_wide", DTYPE_F32, labels));
     bool parallel = c->loss == LOSS_PARALLEL;
     struct view written[2] = {own};
     if (parallel)
-        written[1] = beside_logits(e, labels, 2);
+        written[1] = new_extra_logits(e, labels, 2);
     struct work partial = {.kind = WORK_CROSS_ENTROPY_PARTIAL,
                            .loss_partial = {rows, vocab, 0, total, part}};
     op_id summed = emit_op(e, e->stream.compute, &partial, (struct view[]){from, labels}, 2,
@@ -346,11 +347,11 @@ static struct view vocab_parallel_loss(struct emit *e, struct view logits, struc
     e->tags.phase = PHASE_BACKWARD;
     struct view zeros = {0};
     if (parallel) {
-        zeros = emit_zeros(e, like_logits(e, "d_log_softmax", DTYPE_F32, labels));
-        written[1] = beside_logits(e, labels, 1);
+        zeros = emit_zeros(e, new_logits_like(e, "d_log_softmax", DTYPE_F32, labels));
+        written[1] = new_extra_logits(e, labels, 1);
     }
     if (parallel || c->loss == LOSS_SOFTMAX)
-        to = like_logits(e, "softmax", DTYPE_F32, labels);
+        to = new_logits_like(e, "softmax", DTYPE_F32, labels);
     written[0] = to;
     struct work backward = {.kind = WORK_CROSS_ENTROPY_PARTIAL_BACKWARD,
                             .loss_backward = {rows, vocab, counted, 0, total, part}};
@@ -360,7 +361,7 @@ static struct view vocab_parallel_loss(struct emit *e, struct view logits, struc
         emit_extend_lifetime(e, zeros.buffer, done);
     if (c->loss == LOSS_SOFTMAX)
         emit_extend_lifetime(e, logits.buffer, done);
-    return narrow_gradient(e, to, labels);
+    return cast_gradient_if_wide(e, to, labels);
 }
 
 /* Emits the loss of logits that are gathered from all tensor ranks: each computes the loss and the gradient of whole
@@ -373,12 +374,12 @@ static struct view loss_of_gathered(struct emit *e, struct view logits, struct v
     struct view arrived =
         emit_compute_tensor(e, "logits_arrived", CATEGORY_LOGITS, ranks * rows, vocab);
     tensor_gather_to(e, logits, arrived);
-    struct view all = like_logits(e, "logits_all", (enum dtype)e->choices->dtype, labels);
-    loss_of(e, emit_pack(e, WORK_UNPACK, arrived, all, rows, ranks, vocab), labels);
+    struct view all = new_logits_like(e, "logits_all", (enum dtype)e->choices->dtype, labels);
+    loss_of_piece(e, emit_pack(e, WORK_UNPACK, arrived, all, rows, ranks, vocab), labels);
     struct view own = emit_compute_tensor(e, "d_logits_own", CATEGORY_LOGITS, rows, vocab);
     struct work backward = {.kind = WORK_CROSS_ENTROPY_PARTIAL_BACKWARD,
                             .loss_backward = {rows, vocab, counted_tokens(e), 0,
-                                              e->whole_model->vocab, part_of(e, true)}};
+                                              e->whole_model->vocab, vocabulary_part_of(e, true)}};
     emit_op(e, e->stream.compute, &backward, (struct view[]){logits, labels, e->loss_lse}, 3, &own,
             1);
     return own;
@@ -395,7 +396,7 @@ static struct view logits_of(struct emit *e, struct view x, struct view labels)
 }
 
 /* True if the loss is FPDT_LogitsLoss, which saves only its input. */
-static bool is_of_fpdt(const struct emit *e)
+static bool is_fpdt_loss(const struct emit *e)
 {
     return e->choices->attention == CHOICE_ATTENTION_FPDT &&
            e->choices->profile->loss_recomputes_logits;
@@ -403,9 +404,9 @@ static bool is_of_fpdt(const struct emit *e)
 
 /* True if the loss saves only its input, as cut cross entropy and FPDT's do: the forward of all pieces comes first, and
  * the backward of each piece computes its logits and its softmax again. */
-static bool goes_twice(const struct emit *e)
+static bool recomputes_logits(const struct emit *e)
 {
-    return is_of_fpdt(e) || e->choices->loss == LOSS_CUT;
+    return is_fpdt_loss(e) || e->choices->loss == LOSS_CUT;
 }
 
 /* Returns the logits of a piece: cast to fp32 if the implementation of the loss does so. */
@@ -414,15 +415,15 @@ static struct view widened_logits(struct emit *e, struct view x, struct view lab
     struct view logits = logits_of(e, x, labels);
     if (e->choices->loss != LOSS_SOFTMAX || e->choices->dtype == DTYPE_F32)
         return logits;
-    return emit_cast(e, logits, like_logits(e, "logits_wide", DTYPE_F32, labels));
+    return emit_cast(e, logits, new_logits_like(e, "logits_wide", DTYPE_F32, labels));
 }
 
-static struct view loss_again(struct emit *e, struct view x, struct view labels)
+static struct view loss_with_recomputed_logits(struct emit *e, struct view x, struct view labels)
 {
     e->tags.phase = PHASE_RECOMPUTE;
     struct view logits = widened_logits(e, x, labels);
     loss_backward(e, logits, labels, logits);
-    return narrow_gradient(e, logits, labels);
+    return cast_gradient_if_wide(e, logits, labels);
 }
 
 /* Emits a copy on the current stream, which starts after all earlier work of that stream; the host waits for its
@@ -433,7 +434,7 @@ static void copy_blocking(struct emit *e, enum work_kind kind, struct view from,
     emit_add_dependency(e, emit_copy(e, kind, true, from, to), last);
 }
 
-static buffer_id to_host(struct emit *e, struct view x)
+static buffer_id copy_to_host(struct emit *e, struct view x)
 {
     buffer_id host = emit_activation(e, "norm_host", e->unit.own_rows, e->choices->model->hidden);
     e->ir->buffer.memory[host.i] = MEMORY_PAGEABLE;
@@ -441,7 +442,7 @@ static buffer_id to_host(struct emit *e, struct view x)
     return host;
 }
 
-static struct view from_host(struct emit *e, struct view host, int64_t rows)
+static struct view copy_from_host(struct emit *e, struct view host, int64_t rows)
 {
     struct view x =
         emit_compute_tensor(e, "norm", CATEGORY_ACTIVATION, rows, e->choices->model->hidden);
@@ -449,13 +450,13 @@ static struct view from_host(struct emit *e, struct view host, int64_t rows)
     return x;
 }
 
-static struct view loss_piece(struct emit *e, struct view x, struct view labels)
+static struct view emit_loss_piece(struct emit *e, struct view x, struct view labels)
 {
-    if (goes_twice(e))
-        return loss_again(e, x, labels);
+    if (recomputes_logits(e))
+        return loss_with_recomputed_logits(e, x, labels);
     struct view logits = logits_of(e, x, labels);
-    if (part_of(e, true) == 0)
-        return loss_of(e, logits, labels);
+    if (vocabulary_part_of(e, true) == 0)
+        return loss_of_piece(e, logits, labels);
     return e->choices->vocabulary == VOCABULARY_GATHERED ? loss_of_gathered(e, logits, labels)
                                                          : vocab_parallel_loss(e, logits, labels);
 }
@@ -479,7 +480,7 @@ static bool loss_rows(struct emit *e, buffer_id x, uint32_t i, struct loss_rows 
     return true;
 }
 
-buffer_id head(struct emit *e, buffer_id x)
+buffer_id head_and_loss(struct emit *e, buffer_id x)
 {
     const struct transformer *model = e->choices->model;
     int64_t h = model->hidden, vocab = model->vocab;
@@ -500,20 +501,20 @@ buffer_id head(struct emit *e, buffer_id x)
     struct view product = tensor_product_output(e, view_whole(e, d_normed), h, "dx_all");
     buffer_id source = x_all.buffer;
     for (uint32_t i = 0;
-         goes_twice(e) && i < e->choices->loss_chunks && loss_rows(e, source, i, &r); i++)
+         recomputes_logits(e) && i < e->choices->loss_chunks && loss_rows(e, source, i, &r); i++)
         loss_forward(e, widened_logits(e, r.x, r.labels), r.labels, view_none(), view_none());
-    bool on_host = is_of_fpdt(e) && e->choices->profile->loss_offloads_input;
+    bool on_host = is_fpdt_loss(e) && e->choices->profile->loss_offloads_input;
     if (on_host)
-        source = to_host(e, x_all);
+        source = copy_to_host(e, x_all);
     emit_fp32_sum_begin(e, part, WEIGHT_HEAD);
     for (uint32_t i = 0; i < e->choices->loss_chunks && loss_rows(e, source, i, &r); i++) {
         if (on_host)
-            r.x = from_host(e, r.x, r.piece.rows);
-        struct view d_logits = loss_piece(e, r.x, r.labels);
+            r.x = copy_from_host(e, r.x, r.piece.rows);
+        struct view d_logits = emit_loss_piece(e, r.x, r.labels);
         emit_matmul(e, MATMUL_NN, d_logits, weight_view(e, part, WEIGHT_HEAD), view_none(),
                     view_rows(product.buffer, r.piece.begin, r.piece.rows, h), r.piece.rows, h,
                     vocab);
-        if (r.piece.begin + r.piece.rows == e->unit.rows && part_of(e, true) > 0)
+        if (r.piece.begin + r.piece.rows == e->unit.rows && vocabulary_part_of(e, true) > 0)
             tensor_reduce_scatter(e, product, view_whole(e, d_normed), TENSOR_SEQUENCES);
         emit_weight_grad(e, part, WEIGHT_HEAD, d_logits, r.x, vocab, h, r.piece.rows);
     }

@@ -1,7 +1,7 @@
 /* schedule/step/embedding_head.h: the parts before and after the layers: embedding, final norm, head and loss.
  *
- * embedding_forward() returns the activation [N, h]. head() takes the activation of the last layer and returns its
- * gradient; embedding_backward() takes the gradient of the activation that embedding_forward() returned. */
+ * embedding_forward() returns the activation [N, h]. head_and_loss() takes the activation of the last layer and returns
+ * its gradient; embedding_backward() takes the gradient of the activation that embedding_forward() returned. */
 #ifndef SCHEDULE_STEP_EMBEDDING_HEAD_H
 #define SCHEDULE_STEP_EMBEDDING_HEAD_H
 
@@ -11,6 +11,6 @@
 buffer_id embedding_forward(struct emit *e);
 void embedding_backward(struct emit *e, buffer_id dx);
 /* Emits final norm, head and loss, forward and backward, piece by piece; returns the gradient of x. */
-buffer_id head(struct emit *e, buffer_id x);
+buffer_id head_and_loss(struct emit *e, buffer_id x);
 
 #endif

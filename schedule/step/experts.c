@@ -18,7 +18,7 @@
 
 #include <math.h>
 
-static struct view f32(struct emit *e, const char *stem, int64_t rows, int64_t cols)
+static struct view new_f32_tensor(struct emit *e, const char *stem, int64_t rows, int64_t cols)
 {
     return emit_tensor(e, stem, CATEGORY_ACTIVATION, DTYPE_F32, rows, cols);
 }
@@ -41,8 +41,8 @@ static struct work activation_work(const struct emit *e, enum work_kind kind,
                                         rows.route, rows.dealt}};
 }
 
-static void compute(struct emit *e, struct work work, const struct view *read, uint32_t reads,
-                    const struct view *write, uint32_t writes)
+static void emit_compute(struct emit *e, struct work work, const struct view *read, uint32_t reads,
+                         const struct view *write, uint32_t writes)
 {
     emit_op(e, e->stream.compute, &work, read, reads, write, writes);
 }
@@ -57,7 +57,7 @@ static int64_t own_experts(const struct emit *e)
 struct route_rows {
     struct expert_rows own_experts; /* of the rank's experts */
     int64_t tokens;                 /* that the rank routes */
-    int64_t copies;                 /* rows of experts that these tokens fill, on all ranks */
+    int64_t expert_copies;          /* rows of experts that these tokens fill, on all ranks */
     /* rows that are copied in the order of experts: `tokens`, or those that came */
     int64_t read_rows;
     int64_t which_rows; /* enum permute_source: which rows these are */
@@ -71,17 +71,17 @@ static struct route_rows route_rows(const struct emit *e, uint32_t layer, int64_
     const struct routing *routing = &e->ir->routing;
     const uint32_t ranks = c->ep;
     struct route_rows to = {.tokens = rows, .read_rows = rows};
-    to.copies = rows * c->model->experts_per_token;
-    to.own_experts.capacity_rows = to.copies;
+    to.expert_copies = rows * c->model->experts_per_token;
+    to.own_experts.capacity_rows = to.expert_copies;
     if (routing->experts == 0)
         return to;
-    const uint32_t list = routing->list_of[layer];
+    const uint32_t list = routing->list_of_layer[layer];
     const struct routing_fullest fullest = routing_find_fullest(routing, list, rows, ranks);
-    to.own_experts = (struct expert_rows){fullest.copies * ranks, list + 1, to.copies, 0};
-    to.is_listed = c->expert_capacity.factor > 0 || c->dispatcher != DISPATCHER_ALLTOALL;
-    if (c->expert_capacity.factor > 0) {
-        to.copies = routing_kept(routing, list, rows);
-        to.own_experts.kept = to.copies;
+    to.own_experts = (struct expert_rows){fullest.copies * ranks, list + 1, to.expert_copies, 0};
+    to.is_listed = c->expert_capacity.factor_millionths > 0 || c->dispatcher != DISPATCHER_ALLTOALL;
+    if (c->expert_capacity.factor_millionths > 0) {
+        to.expert_copies = routing_kept_rows(routing, list, rows);
+        to.own_experts.kept = to.expert_copies;
     }
     if (c->dispatcher == DISPATCHER_ALLGATHER) {
         to.which_rows = PERMUTE_GATHERED;
@@ -93,7 +93,7 @@ static struct route_rows route_rows(const struct emit *e, uint32_t layer, int64_
     return to;
 }
 
-static bool sends_tokens(const struct route_rows *rows)
+static bool sends_tokens_not_copies(const struct route_rows *rows)
 {
     return rows->which_rows != PERMUTE_OWN;
 }
@@ -111,7 +111,8 @@ static struct work permute_work(const struct emit *e, enum work_kind kind,
         work.permute.route = rows->own_experts.route;
         work.permute.dealt = rows->own_experts.dealt;
         work.permute.of = rows->which_rows;
-        work.permute.to = sends_tokens(rows) ? rows->own_experts.capacity_rows : rows->copies;
+        work.permute.to =
+            sends_tokens_not_copies(rows) ? rows->own_experts.capacity_rows : rows->expert_copies;
     }
     return work;
 }
@@ -119,12 +120,12 @@ static struct work permute_work(const struct emit *e, enum work_kind kind,
 /* Returns the rows that permute_work() makes of tokens. */
 static int64_t permuted_rows(const struct route_rows *rows)
 {
-    return sends_tokens(rows) ? rows->own_experts.capacity_rows : rows->copies;
+    return sends_tokens_not_copies(rows) ? rows->own_experts.capacity_rows : rows->expert_copies;
 }
 
-static struct view exchange(struct emit *e, struct work work, const char *stem,
-                            enum category category, enum dtype dtype, struct view x, int64_t rows,
-                            int64_t cols)
+static struct view emit_exchange(struct emit *e, struct work work, const char *stem,
+                                 enum category category, enum dtype dtype, struct view x,
+                                 int64_t rows, int64_t cols)
 {
     const struct view y = emit_tensor(e, stem, category, dtype, rows, cols);
     emit_op(e, e->stream.expert_exchange, &work, &x, 1, &y, 1);
@@ -135,7 +136,7 @@ static struct view exchange(struct emit *e, struct work work, const char *stem,
 static struct view all_to_all(struct emit *e, const char *stem, enum category category,
                               struct view x, const struct route_rows *rows, bool ahead)
 {
-    const int64_t h = e->choices->model->hidden, sent = rows->copies * h;
+    const int64_t h = e->choices->model->hidden, sent = rows->expert_copies * h;
     const struct expert_rows own = rows->own_experts;
     const enum dtype dtype = e->ir->dtype;
     struct work work = {.kind = WORK_ALL_TO_ALL,
@@ -149,13 +150,14 @@ static struct view all_to_all(struct emit *e, const char *stem, enum category ca
         work.all_to_all.back = ahead ? 0 : sent;
         work.all_to_all.dealt = own.kept > 0 ? own.dealt : 0;
     }
-    return exchange(e, work, stem, category, dtype, x, ahead ? own.capacity_rows : rows->copies, h);
+    return emit_exchange(e, work, stem, category, dtype, x,
+                         ahead ? own.capacity_rows : rows->expert_copies, h);
 }
 
 /* Returns the exchange that gives a rank the rows of tokens, of `cols` elements, that its experts read (ahead), or that
  * adds up what experts of all ranks made of a token. */
-static struct work tokens_work(const struct emit *e, const struct route_rows *rows, int64_t cols,
-                               enum dtype dtype, bool ahead)
+static struct work token_exchange_work(const struct emit *e, const struct route_rows *rows,
+                                       int64_t cols, enum dtype dtype, bool ahead)
 {
     const struct choices *c = e->choices;
     const int64_t row_bytes = cols * (int64_t)dtype_bytes(dtype), sent = rows->tokens * cols;
@@ -183,22 +185,22 @@ static struct work tokens_work(const struct emit *e, const struct route_rows *ro
 static struct view spread_tokens(struct emit *e, const char *stem, struct view x, enum dtype dtype,
                                  int64_t cols, const struct route_rows *rows)
 {
-    return exchange(e, tokens_work(e, rows, cols, dtype, true), stem, CATEGORY_ACTIVATION, dtype, x,
-                    rows->read_rows, cols);
+    return emit_exchange(e, token_exchange_work(e, rows, cols, dtype, true), stem,
+                         CATEGORY_ACTIVATION, dtype, x, rows->read_rows, cols);
 }
 
 /* Does the reverse of spread_tokens(): adds the rows of a token to y. */
-static void add_tokens(struct emit *e, struct view x, struct view y, enum dtype dtype, int64_t cols,
-                       const struct route_rows *rows)
+static void combine_tokens(struct emit *e, struct view x, struct view y, enum dtype dtype,
+                           int64_t cols, const struct route_rows *rows)
 {
-    const struct work work = tokens_work(e, rows, cols, dtype, false);
+    const struct work work = token_exchange_work(e, rows, cols, dtype, false);
     emit_op(e, e->stream.expert_exchange, &work, &x, 1, &y, 1);
 }
 
 /* Emits a PACK of rows in the order of ranks into that of experts, or an UNPACK. With routing that is not even, the
  * kernel knows how many rows each expert has. */
-static void reorder_rows(struct emit *e, enum work_kind kind, struct view x, struct view y,
-                         struct expert_rows rows)
+static void reorder_rank_rows(struct emit *e, enum work_kind kind, struct view x, struct view y,
+                              struct expert_rows rows)
 {
     const int64_t ranks = e->choices->ep, h = e->choices->model->hidden;
     struct work work = {.kind = (uint8_t)kind,
@@ -209,14 +211,14 @@ static void reorder_rows(struct emit *e, enum work_kind kind, struct view x, str
                                  0}};
     if (rows.route > 0)
         work.pack = (struct pack_size){rows.capacity_rows, 1, {h, 0, 0}, rows.route, rows.dealt};
-    compute(e, work, &x, 1, &y, 1);
+    emit_compute(e, work, &x, 1, &y, 1);
 }
 
 /* Sends copies to the ranks of their experts. What arrives is to be passed to arrange_rows(). Without other ranks,
  * or if tokens were sent, it returns x. */
 static struct view dispatch(struct emit *e, struct view x, const struct route_rows *rows)
 {
-    return e->choices->ep == 1 || sends_tokens(rows)
+    return e->choices->ep == 1 || sends_tokens_not_copies(rows)
                ? x
                : all_to_all(e, "received", CATEGORY_COMMUNICATION, x, rows, true);
 }
@@ -225,11 +227,11 @@ static struct view dispatch(struct emit *e, struct view x, const struct route_ro
 static struct view arrange_rows(struct emit *e, const char *stem, struct view x,
                                 const struct route_rows *rows)
 {
-    if (e->choices->ep == 1 || sends_tokens(rows))
+    if (e->choices->ep == 1 || sends_tokens_not_copies(rows))
         return x;
     const struct view y = view_whole(
         e, emit_activation(e, stem, rows->own_experts.capacity_rows, e->choices->model->hidden));
-    reorder_rows(e, WORK_PACK, x, y, rows->own_experts);
+    reorder_rank_rows(e, WORK_PACK, x, y, rows->own_experts);
     return y;
 }
 
@@ -237,12 +239,12 @@ static struct view arrange_rows(struct emit *e, const char *stem, struct view x,
 static struct view combine_rows(struct emit *e, const char *stem, struct view x,
                                 const struct route_rows *rows)
 {
-    if (e->choices->ep == 1 || sends_tokens(rows))
+    if (e->choices->ep == 1 || sends_tokens_not_copies(rows))
         return x;
     const struct view sent =
         emit_compute_tensor(e, "sent", CATEGORY_COMMUNICATION, rows->own_experts.capacity_rows,
                             e->choices->model->hidden);
-    reorder_rows(e, WORK_UNPACK, x, sent, rows->own_experts);
+    reorder_rank_rows(e, WORK_UNPACK, x, sent, rows->own_experts);
     return all_to_all(e, stem, CATEGORY_ACTIVATION, sent, rows, false);
 }
 
@@ -251,15 +253,15 @@ static void wait_for_counts(struct emit *e, const struct route_rows *rows)
 {
     const struct choices *c = e->choices;
     if (!c->profile->host_waits_for_expert_counts ||
-        !dispatcher_facts[c->dispatcher].waits_for_row_counts || c->expert_capacity.pad)
+        !dispatcher_facts[c->dispatcher].waits_for_row_counts || c->expert_capacity.pads)
         return;
     emit_host_wait(e, rows->which_rows == PERMUTE_GATHERED ? e->stream.expert_exchange
                                                            : e->stream.compute);
 }
 
 /* Emits the shared experts up to the input of their second product. */
-static void shared_wide(struct emit *e, uint32_t layer, struct view x, int64_t rows,
-                        struct expert_saved *saved)
+static void shared_experts_first(struct emit *e, uint32_t layer, struct view x, int64_t rows,
+                                 struct expert_saved *saved)
 {
     const struct transformer *m = e->choices->model;
     const int64_t f = m->shared_ffn;
@@ -268,13 +270,13 @@ static void shared_wide(struct emit *e, uint32_t layer, struct view x, int64_t r
     const struct view up = view_whole(e, saved->shared_up), act = view_whole(e, saved->shared_act);
     emit_matmul(e, MATMUL_NT, x, weight_view(e, layer, WEIGHT_SHARED_UP), view_none(), up, rows,
                 2 * f, m->hidden);
-    compute(e, activation_work(e, WORK_SWIGLU, (struct expert_rows){.capacity_rows = rows}, f), &up,
-            1, &act, 1);
+    emit_compute(e, activation_work(e, WORK_SWIGLU, (struct expert_rows){.capacity_rows = rows}, f),
+                 &up, 1, &act, 1);
 }
 
 /* Emits the second product of the shared experts. */
-static struct view shared_narrow(struct emit *e, uint32_t layer, int64_t rows,
-                                 const struct expert_saved *saved)
+static struct view shared_experts_second(struct emit *e, uint32_t layer, int64_t rows,
+                                         const struct expert_saved *saved)
 {
     const struct transformer *m = e->choices->model;
     const struct view y = emit_compute_tensor(e, "shared", CATEGORY_ACTIVATION, rows, m->hidden);
@@ -290,15 +292,16 @@ static void sum_results(struct emit *e, struct view made, struct view weights, s
 {
     const struct view read[2] = {made, weights};
     const bool weighted = !e->choices->model->router_on_input;
-    if (!sends_tokens(rows)) {
-        compute(e, permute_work(e, WORK_UNPERMUTE, rows, weighted), read, weighted ? 2 : 1, &y, 1);
+    if (!sends_tokens_not_copies(rows)) {
+        emit_compute(e, permute_work(e, WORK_UNPERMUTE, rows, weighted), read, weighted ? 2 : 1, &y,
+                     1);
         return;
     }
     const int64_t h = e->choices->model->hidden;
     const struct view sum =
         emit_compute_tensor(e, "summed", CATEGORY_COMMUNICATION, rows->read_rows, h);
-    compute(e, permute_work(e, WORK_UNPERMUTE, rows, true), read, 2, &sum, 1);
-    add_tokens(e, sum, y, e->ir->dtype, h, rows);
+    emit_compute(e, permute_work(e, WORK_UNPERMUTE, rows, true), read, 2, &sum, 1);
+    combine_tokens(e, sum, y, e->ir->dtype, h, rows);
 }
 
 void experts_forward(struct emit *e, uint32_t layer, struct view x, struct view y, int64_t rows,
@@ -311,20 +314,20 @@ void experts_forward(struct emit *e, uint32_t layer, struct view x, struct view 
     const struct route_rows own = route_rows(e, layer, rows);
     struct view shared = view_none(), read = x;
     if (shares && c->shared_experts == SHARED_EXPERTS_BEFORE) {
-        shared_wide(e, layer, x, rows, saved);
-        shared = whole ? shared_narrow(e, layer, rows, saved) : shared;
+        shared_experts_first(e, layer, x, rows, saved);
+        shared = whole ? shared_experts_second(e, layer, rows, saved) : shared;
     }
-    const struct view logits = f32(e, "logits_router", rows, m->experts);
-    struct view weights = f32(e, "expert_weights", rows, copies);
+    const struct view logits = new_f32_tensor(e, "logits_router", rows, m->experts);
+    struct view weights = new_f32_tensor(e, "expert_weights", rows, copies);
     saved->logits = logits.buffer;
     e->narrow.is_router = true;
     emit_matmul(e, MATMUL_NT, x, weight_view(e, layer, WEIGHT_ROUTER),
                 optional_weight(e, layer, WEIGHT_ROUTER_BIAS), logits, rows, m->experts, h);
     e->narrow.is_router = false;
-    compute(e, route_work(e, WORK_ROUTE, own.own_experts, rows), &logits, 1, &weights, 1);
+    emit_compute(e, route_work(e, WORK_ROUTE, own.own_experts, rows), &logits, 1, &weights, 1);
     if (own.which_rows == PERMUTE_ARRIVED)
         wait_for_counts(e, &own);
-    if (sends_tokens(&own)) {
+    if (sends_tokens_not_copies(&own)) {
         read = spread_tokens(e, "spread", x, e->ir->dtype, h, &own);
         weights = spread_tokens(e, "spread_weights", weights, DTYPE_F32, copies, &own);
     }
@@ -336,19 +339,19 @@ void experts_forward(struct emit *e, uint32_t layer, struct view x, struct view 
     saved->act = emit_activation(e, "expert_act", own.own_experts.capacity_rows, f);
     const struct view dealt = view_whole(e, emit_activation(e, "permuted", permuted_rows(&own), h));
     const struct view up = view_whole(e, saved->up), act = view_whole(e, saved->act);
-    compute(e, permute_work(e, WORK_PERMUTE, &own, m->router_on_input),
-            (struct view[]){read, weights}, m->router_on_input ? 2 : 1, &dealt, 1);
-    if (!sends_tokens(&own))
+    emit_compute(e, permute_work(e, WORK_PERMUTE, &own, m->router_on_input),
+                 (struct view[]){read, weights}, m->router_on_input ? 2 : 1, &dealt, 1);
+    if (!sends_tokens_not_copies(&own))
         wait_for_counts(e, &own);
     const struct view sent = dispatch(e, dealt, &own);
     if (shares && c->shared_experts == SHARED_EXPERTS_BOTH)
-        shared_wide(e, layer, x, rows, saved);
+        shared_experts_first(e, layer, x, rows, saved);
     const struct view permuted = arrange_rows(e, "dispatched", sent, &own);
     saved->permuted = permuted.buffer;
     emit_grouped_matmul(e, MATMUL_NT, permuted, weight_view(e, layer, WEIGHT_EXPERTS_UP),
                         optional_weight(e, layer, WEIGHT_EXPERTS_UP_BIAS), up, own.own_experts,
                         2 * f, h);
-    compute(e, activation_work(e, WORK_SWIGLU, own.own_experts, f), &up, 1, &act, 1);
+    emit_compute(e, activation_work(e, WORK_SWIGLU, own.own_experts, f), &up, 1, &act, 1);
     const struct view written =
         view_whole(e, emit_activation(e, "expert_y", own.own_experts.capacity_rows, h));
     emit_grouped_matmul(e, MATMUL_NT, act, weight_view(e, layer, WEIGHT_EXPERTS_DOWN),
@@ -358,15 +361,15 @@ void experts_forward(struct emit *e, uint32_t layer, struct view x, struct view 
     saved->y = made.buffer;
     const struct view routed =
         shares && whole ? emit_compute_tensor(e, "routed", CATEGORY_ACTIVATION, rows, h) : y;
-    if (whole && sends_tokens(&own))
+    if (whole && sends_tokens_not_copies(&own))
         sum_results(e, made, weights, routed, &own);
     if (shares && c->shared_experts == SHARED_EXPERTS_COMBINE)
-        shared_wide(e, layer, x, rows, saved);
+        shared_experts_first(e, layer, x, rows, saved);
     if (!whole)
         return;
     if (shares && c->shared_experts != SHARED_EXPERTS_BEFORE)
-        shared = shared_narrow(e, layer, rows, saved);
-    if (!sends_tokens(&own))
+        shared = shared_experts_second(e, layer, rows, saved);
+    if (!sends_tokens_not_copies(&own))
         sum_results(e, made, weights, routed, &own);
     if (shares)
         emit_add(e, routed, shared, y);
@@ -374,8 +377,8 @@ void experts_forward(struct emit *e, uint32_t layer, struct view x, struct view 
 
 /* Emits the backward of the second product of the shared experts, and returns the gradient of the first one's
  * result. */
-static struct view shared_narrow_backward(struct emit *e, uint32_t layer, struct view dy,
-                                          int64_t rows, const struct expert_saved *saved)
+static struct view shared_experts_second_backward(struct emit *e, uint32_t layer, struct view dy,
+                                                  int64_t rows, const struct expert_saved *saved)
 {
     const struct transformer *m = e->choices->model;
     const int64_t h = m->hidden, f = m->shared_ffn;
@@ -386,15 +389,15 @@ static struct view shared_narrow_backward(struct emit *e, uint32_t layer, struct
     emit_matmul(e, MATMUL_NN, dy, weight_view(e, layer, WEIGHT_SHARED_DOWN), view_none(), d_act,
                 rows, f, h);
     emit_weight_grad(e, layer, WEIGHT_SHARED_DOWN, dy, act, h, f, rows);
-    compute(
+    emit_compute(
         e, activation_work(e, WORK_SWIGLU_BACKWARD, (struct expert_rows){.capacity_rows = rows}, f),
         (struct view[]){d_act, up}, 2, &d_up, 1);
     return d_up;
 }
 
 /* Emits the backward of the first product of the shared experts, and returns the gradient of x. */
-static struct view shared_wide_backward(struct emit *e, uint32_t layer, struct view x,
-                                        struct view d_up, int64_t rows)
+static struct view shared_experts_first_backward(struct emit *e, uint32_t layer, struct view x,
+                                                 struct view d_up, int64_t rows)
 {
     const struct transformer *m = e->choices->model;
     const int64_t h = m->hidden, f = m->shared_ffn;
@@ -416,18 +419,19 @@ void experts_backward(struct emit *e, uint32_t layer, struct view x, struct view
                       weights = view_whole(e, saved->weights);
     const struct view permuted = view_whole(e, saved->permuted), up = view_whole(e, saved->up);
     const struct view act = view_whole(e, saved->act);
-    const struct view d_result =
-        sends_tokens(&own) ? spread_tokens(e, "d_spread", dy, e->ir->dtype, h, &own) : dy;
+    const struct view d_result = sends_tokens_not_copies(&own)
+                                     ? spread_tokens(e, "d_spread", dy, e->ir->dtype, h, &own)
+                                     : dy;
     const struct view d_made =
         emit_compute_tensor(e, "d_expert_y", CATEGORY_ACTIVATION, permuted_rows(&own), h);
-    struct view d_weights = f32(e, "d_expert_weights", own.read_rows, copies),
+    struct view d_weights = new_f32_tensor(e, "d_expert_weights", own.read_rows, copies),
                 d_shared = view_none();
     if (m->router_on_input)
-        compute(e, permute_work(e, WORK_PERMUTE, &own, false), &d_result, 1, &d_made, 1);
+        emit_compute(e, permute_work(e, WORK_PERMUTE, &own, false), &d_result, 1, &d_made, 1);
     else
-        compute(e, permute_work(e, WORK_UNPERMUTE_BACKWARD, &own, false),
-                (struct view[]){d_result, view_whole(e, saved->y), weights}, 3,
-                (struct view[]){d_made, d_weights}, 2);
+        emit_compute(e, permute_work(e, WORK_UNPERMUTE_BACKWARD, &own, false),
+                     (struct view[]){d_result, view_whole(e, saved->y), weights}, 3,
+                     (struct view[]){d_made, d_weights}, 2);
 
     const struct expert_rows all = own.own_experts;
     const struct view d_act =
@@ -438,42 +442,42 @@ void experts_backward(struct emit *e, uint32_t layer, struct view x, struct view
         emit_compute_tensor(e, "d_permuted", CATEGORY_ACTIVATION, all.capacity_rows, h);
     const struct view d_sent = dispatch(e, d_made, &own);
     if (both)
-        d_shared = shared_narrow_backward(e, layer, dy, rows, saved);
+        d_shared = shared_experts_second_backward(e, layer, dy, rows, saved);
     const struct view d_written = arrange_rows(e, "d_dispatched", d_sent, &own);
     emit_grouped_matmul(e, MATMUL_NN, d_written, weight_view(e, layer, WEIGHT_EXPERTS_DOWN),
                         view_none(), d_act, all, f, h);
     emit_expert_grad(e, layer, WEIGHT_EXPERTS_DOWN, d_written, act, h, f, all);
     emit_expert_bias_grad(e, layer, WEIGHT_EXPERTS_DOWN_BIAS, d_written, all, h);
-    compute(e, activation_work(e, WORK_SWIGLU_BACKWARD, all, f), (struct view[]){d_act, up}, 2,
-            &d_up, 1);
+    emit_compute(e, activation_work(e, WORK_SWIGLU_BACKWARD, all, f), (struct view[]){d_act, up}, 2,
+                 &d_up, 1);
     emit_grouped_matmul(e, MATMUL_NN, d_up, weight_view(e, layer, WEIGHT_EXPERTS_UP), view_none(),
                         d_read, all, h, 2 * f);
     emit_expert_grad(e, layer, WEIGHT_EXPERTS_UP, d_up, permuted, 2 * f, h, all);
     emit_expert_bias_grad(e, layer, WEIGHT_EXPERTS_UP_BIAS, d_up, all, 2 * f);
     const struct view d_permuted = combine_rows(e, "d_returned", d_read, &own);
     if (both)
-        d_shared = shared_wide_backward(e, layer, x, d_shared, rows);
+        d_shared = shared_experts_first_backward(e, layer, x, d_shared, rows);
 
     const struct view d_logits =
         emit_compute_tensor(e, "d_logits_router", CATEGORY_ACTIVATION, rows, m->experts);
     const struct view d_rows = emit_compute_tensor(e, "dx_experts", CATEGORY_ACTIVATION, rows, h);
     const struct view d_router = emit_compute_tensor(e, "dx_router", CATEGORY_ACTIVATION, rows, h);
-    if (sends_tokens(&own)) {
+    if (sends_tokens_not_copies(&own)) {
         const struct view sum =
             emit_compute_tensor(e, "d_summed", CATEGORY_COMMUNICATION, own.read_rows, h);
-        const struct view total = f32(e, "d_weights_summed", rows, copies);
-        compute(e, permute_work(e, WORK_UNPERMUTE, &own, false), &d_permuted, 1, &sum, 1);
-        add_tokens(e, sum, d_rows, e->ir->dtype, h, &own);
-        add_tokens(e, d_weights, total, DTYPE_F32, copies, &own);
+        const struct view total = new_f32_tensor(e, "d_weights_summed", rows, copies);
+        emit_compute(e, permute_work(e, WORK_UNPERMUTE, &own, false), &d_permuted, 1, &sum, 1);
+        combine_tokens(e, sum, d_rows, e->ir->dtype, h, &own);
+        combine_tokens(e, d_weights, total, DTYPE_F32, copies, &own);
         d_weights = total;
     } else
-        compute(e, permute_work(e, WORK_UNPERMUTE, &own, m->router_on_input),
-                (struct view[]){d_permuted, weights}, m->router_on_input ? 2 : 1, &d_rows, 1);
+        emit_compute(e, permute_work(e, WORK_UNPERMUTE, &own, m->router_on_input),
+                     (struct view[]){d_permuted, weights}, m->router_on_input ? 2 : 1, &d_rows, 1);
     if (m->router_on_input) /* a token has one copy, whose row is the token's */
-        compute(e, (struct work){.kind = WORK_ROW_DOT, .merge = {rows, 1, h}},
-                (struct view[]){x, d_permuted}, 2, &d_weights, 1);
-    compute(e, route_work(e, WORK_ROUTE_BACKWARD, all, rows), (struct view[]){d_weights, logits}, 2,
-            &d_logits, 1);
+        emit_compute(e, (struct work){.kind = WORK_ROW_DOT, .merge = {rows, 1, h}},
+                     (struct view[]){x, d_permuted}, 2, &d_weights, 1);
+    emit_compute(e, route_work(e, WORK_ROUTE_BACKWARD, all, rows),
+                 (struct view[]){d_weights, logits}, 2, &d_logits, 1);
     e->narrow.is_router = true;
     emit_matmul(e, MATMUL_NN, d_logits, weight_view(e, layer, WEIGHT_ROUTER), view_none(), d_router,
                 rows, h, m->experts);
@@ -484,8 +488,8 @@ void experts_backward(struct emit *e, uint32_t layer, struct view x, struct view
     if (m->shared_ffn == 0)
         return;
     if (!both) {
-        d_shared = shared_narrow_backward(e, layer, dy, rows, saved);
-        d_shared = shared_wide_backward(e, layer, x, d_shared, rows);
+        d_shared = shared_experts_second_backward(e, layer, dy, rows, saved);
+        d_shared = shared_experts_first_backward(e, layer, x, d_shared, rows);
     }
     emit_add(e, dx, d_shared, dx);
 }

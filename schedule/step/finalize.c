@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct finish {
+struct role_writer {
     const struct emit *e;
     const struct ir *input;
     struct ir *output;
@@ -26,16 +26,16 @@ struct finish {
     struct waits *waits;
     struct free_sets free_sets;
     uint32_t states_end;      /* the first new buffer that is not persistent */
-    uint32_t *buffer;         /* new id of each old buffer; IR_NONE: none */
-    uint32_t *op;             /* new id of each old op */
+    uint32_t *new_buffer;     /* new id of each old buffer; IR_NONE: none */
+    uint32_t *new_op;         /* new id of each old op */
     uint32_t *dependency_row; /* for each old op, a row of e->dependency; IR_NONE: none */
     /* for each row of e->dependency, another row of the same op; IR_NONE: none */
-    uint32_t *held_next;
+    uint32_t *next_dependency_row;
     uint32_t *next_number; /* [stems] the number of the next buffer */
 };
 
-/* Swaps the members of two irs that come before `buffer`; finalize() writes those from `buffer` on anew. */
-static void swap_tables(struct ir *a, struct ir *b)
+/* Swaps the members of two irs that come before `buffer`; finalize_tables() writes those from `buffer` on anew. */
+static void swap_shared_tables(struct ir *a, struct ir *b)
 {
     struct ir was_a = *a;
     size_t size = offsetof(struct ir, buffer);
@@ -44,19 +44,19 @@ static void swap_tables(struct ir *a, struct ir *b)
 }
 
 /* Returns the new row of a buffer; the first call for a buffer writes the row. */
-static inline uint32_t carry_buffer(struct finish *f, uint32_t from)
+static inline uint32_t write_buffer(struct role_writer *f, uint32_t from)
 {
     struct buffer_table *out = &f->output->buffer;
-    if (f->buffer[from] != IR_NONE)
-        return f->buffer[from];
-    uint32_t to = f->buffer[from] = ir_copy_buffer(out, &f->input->buffer, from);
+    if (f->new_buffer[from] != IR_NONE)
+        return f->new_buffer[from];
+    uint32_t to = f->new_buffer[from] = ir_copy_buffer(out, &f->input->buffer, from);
     out->number[to] = f->next_number[out->stem[to]]++;
     return to;
 }
 
-/* Copies the columns of ops to their new rows; carry_op() then sets those of operands and waits. Ops with consecutive
+/* Copies the columns of ops to their new rows; rewrite_op() then sets those of operands and waits. Ops with consecutive
  * ids, which are many, are copied together. */
-static void carry_op_columns(struct finish *f, const struct op_list *list)
+static void copy_op_columns(struct role_writer *f, const struct op_list *list)
 {
     struct op_table *out = &f->output->op;
     for (uint32_t i = 0, rows; i < list->count; i += rows) {
@@ -70,22 +70,23 @@ static void carry_op_columns(struct finish *f, const struct op_list *list)
 /* ---- operands and waits ---- */
 
 /* Returns the operand with its new id, and fills *touch with the elements that it touches. */
-static inline uint32_t carry_operand(struct finish *f, uint32_t operand, struct touch *touch)
+static inline uint32_t translate_operand(struct role_writer *f, uint32_t operand,
+                                         struct touch *touch)
 {
     if (!(operand & IR_RANGE)) {
         touch->first_element = 0;
         touch->end_element = WAITS_WHOLE;
-        return touch->buffer = carry_buffer(f, operand);
+        return touch->buffer = write_buffer(f, operand);
     }
     struct ir_range range = f->input->range[operand & ~IR_RANGE];
     const struct ir_extent *extent = &f->output->extent[range.extent];
-    range.buffer.i = touch->buffer = carry_buffer(f, range.buffer.i);
+    range.buffer.i = touch->buffer = write_buffer(f, range.buffer.i);
     touch->first_element = extent->begin;
     touch->end_element = extent->begin + extent->count;
     return ir_add_range(f->output, range) | IR_RANGE;
 }
 
-static void carry_waits(struct finish *f, uint32_t row)
+static void write_waits(struct role_writer *f, uint32_t row)
 {
     struct ir *out = f->output;
     uint32_t count;
@@ -98,7 +99,7 @@ static void carry_waits(struct finish *f, uint32_t row)
 }
 
 /* Sets the operands and waits of op i, whose other columns are set already. */
-static void carry_op(struct finish *f, uint32_t i)
+static void rewrite_op(struct role_writer *f, uint32_t i)
 {
     const struct op_table *in = &f->input->op;
     struct op_table *out = &f->output->op;
@@ -108,23 +109,23 @@ static void carry_op(struct finish *f, uint32_t i)
     uint8_t stream = in->stream[i];
     struct touch touch[16];
     assert(operands <= ARRAY_LEN(touch));
-    f->op[i] = row;
+    f->new_op[i] = row;
     out->operand_begin[row] = f->output->operand_count;
     f->output->operand_count += operands;
 
     order_open_op(f->order, order_place_of(f->output, row), stream);
     for (uint32_t k = 0; k < in->wait_count[i]; k++)
-        waits_add_op(f->waits, f->op[f->input->wait[in->wait_begin[i] + k].i]);
-    for (uint32_t k = f->dependency_row[i]; k != IR_NONE; k = f->held_next[k])
-        waits_add_op(f->waits, f->op[f->e->dependency[k].awaited_op.i]);
+        waits_add_op(f->waits, f->new_op[f->input->wait[in->wait_begin[i] + k].i]);
+    for (uint32_t k = f->dependency_row[i]; k != IR_NONE; k = f->next_dependency_row[k])
+        waits_add_op(f->waits, f->new_op[f->e->dependency[k].awaited_op.i]);
     for (uint32_t k = 0; k < operands; k++) {
         touch[k].is_write = k >= reads;
-        carried[k] = carry_operand(f, operand[k], &touch[k]);
+        carried[k] = translate_operand(f, operand[k], &touch[k]);
     }
     out->wait_begin[row] = f->output->wait_count;
     out->wait_count[row] = 0;
     if (waits_add_conflicts_of(f->waits, touch, operands, stream) > 0)
-        carry_waits(f, row);
+        write_waits(f, row);
     for (uint32_t k = 0; k < operands; k++) {
         first_uses_add_touch(f->first_uses, f->order, touch[k].buffer, row);
         if (touch[k].buffer >= f->states_end)
@@ -135,12 +136,12 @@ static void carry_op(struct finish *f, uint32_t i)
 }
 
 /* Adds ops to the free sets of buffers that an implementation holds after their last use. */
-static void add_holds(struct finish *f)
+static void extend_free_sets(struct role_writer *f)
 {
     struct ir *out = f->output;
     for (uint32_t i = 0; i < f->e->extension_count; i++) {
-        uint32_t buffer = f->buffer[f->e->extension[i].buffer.i],
-                 until = f->op[f->e->extension[i].until_op.i];
+        uint32_t buffer = f->new_buffer[f->e->extension[i].buffer.i],
+                 until = f->new_op[f->e->extension[i].until_op.i];
         const op_id *set = ir_free_set(out, buffer);
         op_id held[IR_STREAMS_MAX + 1]; /* the last op of each stream, and of the host */
         uint16_t count = 0;
@@ -149,7 +150,7 @@ static void add_holds(struct finish *f)
             if (set[k].i != until)
                 held[count++] = set[k];
         held[count++].i = until;
-        ir_set_free(out, (buffer_id){buffer}, held, count);
+        ir_set_free_set(out, (buffer_id){buffer}, held, count);
     }
 }
 
@@ -170,7 +171,7 @@ static bool *touched_buffers(const struct ir *in, const struct op_list *list)
         const uint32_t op = list->op[i],
                        operands = (uint32_t)in->op.read_count[op] + in->op.write_count[op];
         for (uint32_t k = 0; k < operands; k++)
-            touched[ir_touched(in, op, k)] = true;
+            touched[ir_touched_buffer(in, op, k)] = true;
     }
     return touched;
 }
@@ -195,21 +196,22 @@ static void write_role(const struct emit *e, const struct op_list *list, struct 
     uint32_t first = out->op.count, first_buffer = out->buffer.count,
              /* the list has at most so many buffers */
         buffers = out->buffer.count + in->buffer.count;
-    struct finish f = {
+    struct role_writer f = {
         .e = e,
         .input = in,
         .output = out,
         .order = order,
         .first_uses = first_uses,
-        .buffer = ir_no_ids(in->buffer.count),
-        .op = heap_alloc(in->op.count, sizeof *f.op),
-        .dependency_row = ir_no_ids(in->op.count),
+        .new_buffer = ir_new_empty_ids(in->buffer.count),
+        .new_op = heap_alloc(in->op.count, sizeof *f.new_op),
+        .dependency_row = ir_new_empty_ids(in->op.count),
         .next_number = next_numbers(out),
     };
-    f.held_next = heap_alloc((size_t)e->dependency_count + 1, sizeof *f.held_next);
+    f.next_dependency_row =
+        heap_alloc((size_t)e->dependency_count + 1, sizeof *f.next_dependency_row);
     for (uint32_t i = 0; i < e->dependency_count; i++) {
         uint32_t *held = &f.dependency_row[e->dependency[i].waiting_op.i];
-        f.held_next[i] = *held;
+        f.next_dependency_row[i] = *held;
         *held = i;
     }
 
@@ -223,20 +225,20 @@ static void write_role(const struct emit *e, const struct op_list *list, struct 
     bool *touched = e->choices->scope != SCOPE_STEP ? touched_buffers(in, list) : NULL;
     for (uint32_t b = 0; b < in->buffer.count; b++)
         if (liveness_is_persistent(in, b) && (touched == NULL || touched[b]))
-            carry_buffer(&f, b);
+            write_buffer(&f, b);
     free(touched);
     f.states_end = out->buffer.count;
-    carry_op_columns(&f, list);
+    copy_op_columns(&f, list);
     for (uint32_t i = 0; i < list->count; i++)
-        carry_op(&f, list->op[i]);
+        rewrite_op(&f, list->op[i]);
     waits_free(f.waits);
     free_sets_store(&f.free_sets, out, first_buffer);
     free_sets_release(&f.free_sets);
-    add_holds(&f);
-    free(f.buffer);
-    free(f.op);
+    extend_free_sets(&f);
+    free(f.new_buffer);
+    free(f.new_op);
     free(f.dependency_row);
-    free(f.held_next);
+    free(f.next_dependency_row);
     free(f.next_number);
 }
 
@@ -246,25 +248,26 @@ bool finalize_role(const struct emit *e, const struct op_list *list, struct ir *
     struct order order = {0};
     struct first_uses first_uses = {0};
     uint32_t first = out->op.count;
-    swap_tables(e->ir, out);
+    swap_shared_tables(e->ir, out);
     write_role(e, list, out, &order, &first_uses);
     if (out->role_count > 0) { /* there is no role if there is no op */
         out->role[e->role].op_begin = first;
         out->role[e->role].op_count = list->count;
     }
-    bool stands = out->repeats.copies == 0 || find_repeats(out, e->role, first_uses.first_op);
+    bool stands =
+        out->repeats.copies_per_gap == 0 || find_repeats(out, e->role, first_uses.first_op);
     if (stands)
         stands = offsets_plan_role(
             out, e->role, &order, &first_uses,
             (struct offsets_scope){e->planned_memories, .is_tight = e->choices->pp == 1}, figures);
-    swap_tables(e->ir, out);
+    swap_shared_tables(e->ir, out);
     clear_rows(e->ir);
     first_uses_release(&first_uses);
     order_release(&order);
     return stands;
 }
 
-void finalize(const struct emit *e, struct ir *out)
+void finalize_tables(const struct emit *e, struct ir *out)
 {
-    swap_tables(e->ir, out);
+    swap_shared_tables(e->ir, out);
 }

@@ -5,14 +5,14 @@
 #include "schedule/emit/op_list.h"
 #include "schedule/memory_plan/plan_offsets.h"
 
-/* Adds role e->role with its list to *out: ops in list order, buffers that are persistent or touched, waits for
- * every data dependency between streams that no other wait implies, free sets, arena offsets. If there are several
- * roles, each is packed quickly, and offsets_tighten() packs the largest again; *figures receives the bytes of the
+/* Adds role e->role with its list to *out: ops in list order, buffers that are persistent or touched, waits for every
+ * data dependency between streams that no other wait implies, free sets, arena offsets. If there are several roles,
+ * each is packed quickly, and offsets_replan_largest() packs the largest again; *figures receives the bytes of the
  * arenas. Afterwards the staging tables e->ir have no ops and buffers, and keep their other rows for the next role.
  * Returns false for a short list (out->repeats) that does not represent the whole list. */
 bool finalize_role(const struct emit *e, const struct op_list *list, struct ir *out,
                    struct offsets_figures *figures);
 /* Call when all roles are there: moves the other tables to *out; e->ir is of no further use. */
-void finalize(const struct emit *e, struct ir *out);
+void finalize_tables(const struct emit *e, struct ir *out);
 
 #endif

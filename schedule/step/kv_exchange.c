@@ -16,29 +16,31 @@ enum { UNITS_AHEAD = 2 };
 static void emit_kv_message(struct stage *s, enum work_kind kind, int64_t by, struct view x)
 {
     enum { CHANNEL_KEYS = 1 };
-    uint8_t stream = kind == WORK_SEND ? s->keys_out : s->keys_in;
+    uint8_t stream = kind == WORK_SEND ? s->keys_send_stream : s->keys_recv_stream;
     emit_message(s->e, kind, stream, by, x, CHANNEL_KEYS);
 }
 
 /* Returns the part of a cache that belongs to one subsequence. */
-static struct view keys_of(const struct stage *s, struct view cache, uint32_t part, int64_t width)
+static struct view subsequence_of_cache(const struct stage *s, struct view cache, uint32_t part,
+                                        int64_t width)
 {
-    int64_t begin = pipeline_prefix(s->c, part), end = pipeline_prefix(s->c, part + 1);
+    int64_t begin = pipeline_tokens_before(s->c, part),
+            end = pipeline_tokens_before(s->c, part + 1);
     return view_part(cache, begin * width, (end - begin) * width);
 }
 
 void stage_send_kv(struct stage *s, const struct action *action)
 {
     struct emit *e = s->e;
-    uint32_t chunk = pipeline_chunk(s->c, e->stage, action->chunk);
+    uint32_t chunk = pipeline_chunk_of_stage(s->c, e->stage, action->chunk);
     uint32_t part = action->unit % s->c->subsequences;
-    struct layer_range layers = pipeline_layers(s->c, chunk);
+    struct layer_range layers = pipeline_layers_of_chunk(s->c, chunk);
     stage_set_unit(s, chunk, action->unit, PHASE_FORWARD);
     for (uint32_t l = layers.first; l < layers.end; l++) {
         struct kv_widths width;
         struct prefix *prefix = prefix_open_caches(e, l, &width);
-        struct view kv[] = {keys_of(s, prefix->k, part, width.k_width),
-                            keys_of(s, prefix->v, part, width.v_width)};
+        struct view kv[] = {subsequence_of_cache(s, prefix->k, part, width.k_width),
+                            subsequence_of_cache(s, prefix->v, part, width.v_width)};
         for (int i = 0; i < 2; i++) {
             if (e->stage < chunk)
                 emit_kv_message(s, WORK_RECV, 1, kv[i]);
@@ -49,21 +51,21 @@ void stage_send_kv(struct stage *s, const struct action *action)
 }
 
 /* Sums x over all stages that have it, at the owner. */
-static void sum_up(struct stage *s, uint32_t chunk, struct view x)
+static void sum_at_owner(struct stage *s, uint32_t chunk, struct view x)
 {
     struct emit *e = s->e;
-    uint16_t group = multiplex_group_of_stages(e, "keys", (struct share){0, chunk + 1});
+    uint16_t group = multiplex_group_of_stages(e, "keys", (struct stage_span){0, chunk + 1});
     struct work work = {.kind = WORK_REDUCE, .broadcast = {group, bytes_of_view(e, x), chunk}};
-    emit_op(e, s->keys_back, &work, &x, 1, &x, e->stage == chunk);
+    emit_op(e, s->key_grads_stream, &work, &x, 1, &x, e->stage == chunk);
 }
 
 void stage_return_kv(struct stage *s, const struct action *action)
 {
     struct emit *e = s->e;
-    uint32_t chunk = pipeline_chunk(s->c, e->stage, action->chunk);
+    uint32_t chunk = pipeline_chunk_of_stage(s->c, e->stage, action->chunk);
     uint32_t unit = action->unit % s->c->subsequences;
-    bool first = unit == multiplex_begin_of_last(s->c, chunk);
-    struct layer_range layers = pipeline_layers(s->c, chunk);
+    bool first = unit == multiplex_back_begin(s->c, chunk);
+    struct layer_range layers = pipeline_layers_of_chunk(s->c, chunk);
     stage_set_unit(s, chunk, action->unit, PHASE_BACKWARD);
     /* Before its first unit, the owner keeps the gradients that other stages have sent, and starts new sums of its
      * own. */
@@ -77,7 +79,9 @@ void stage_return_kv(struct stage *s, const struct action *action)
         for (uint32_t l = layers.end; l-- > layers.first;) {
             struct kv_widths width;
             struct prefix *prefix = prefix_open_caches(e, l, &width);
-            sum_up(s, chunk, keys_of(s, prefix->given_dk, unit - ahead, width.k_width));
-            sum_up(s, chunk, keys_of(s, prefix->given_dv, unit - ahead, width.v_width));
+            sum_at_owner(s, chunk,
+                         subsequence_of_cache(s, prefix->given_dk, unit - ahead, width.k_width));
+            sum_at_owner(s, chunk,
+                         subsequence_of_cache(s, prefix->given_dv, unit - ahead, width.v_width));
         }
 }

@@ -17,12 +17,12 @@ static bool is_gated(const struct emit *e)
 }
 
 /* True if the branches of a layer begin with a norm. */
-static bool norms_before(const struct emit *e)
+static bool has_norms_before(const struct emit *e)
 {
     return e->choices->model->norm_place != NORM_AFTER;
 }
 
-static bool norms_after(const struct emit *e)
+static bool has_norms_after(const struct emit *e)
 {
     return e->choices->model->norm_place != NORM_BEFORE;
 }
@@ -48,7 +48,7 @@ static int mlp_products(const struct emit *e)
 
 /* True if pieces of the feed-forward part save only their input, as in FPDT and in the tiled MLP that UPipe uses
  * (ALST, arXiv 2506.13996, section 3.1). Otherwise cutting into pieces would save no memory in the backward. */
-static bool computed_again(const struct emit *e)
+static bool recomputes_pieces(const struct emit *e)
 {
     const struct choices *c = e->choices;
     return c->attention == CHOICE_ATTENTION_FPDT ||
@@ -70,7 +70,7 @@ static int64_t touched_elements(const struct emit *e, enum chain chain)
         [CHAIN_AGAIN] = {22, 8},
         [CHAIN_BACKWARD] = {27, 23},
     };
-    return computed_again(e) && e->choices->profile->chunk_ffn_is_eager
+    return recomputes_pieces(e) && e->choices->profile->chunk_ffn_is_eager
                ? counted[chain][is_gated(e)]
                : 0;
 }
@@ -78,23 +78,23 @@ static int64_t touched_elements(const struct emit *e, enum chain chain)
 /* Returns the number of parts into which the rows of a piece are cut; all but one of them are recomputed. Selective
  * checkpointing saves every second product, so one of w1 and w3. Here w1 and w3 are one product, so the first half of
  * its rows is saved instead: the bytes and flops are the same. */
-static uint32_t wide_parts(const struct emit *e, int64_t rows)
+static uint32_t up_product_parts(const struct emit *e, int64_t rows)
 {
     bool halves = e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP && is_gated(e) &&
-                  !computed_again(e) && rows > 1;
+                  !recomputes_pieces(e) && rows > 1;
     return halves ? FFN_PARTS : 1;
 }
 
 /* Returns how many rows, as wide as the feed-forward part, have room for the bytes that a layer keeps in addition to
  * its first product (schedule/choices/kept.h). */
-static int64_t beside_rows(const struct emit *e, int64_t rows)
+static int64_t extra_kept_rows(const struct emit *e, int64_t rows)
 {
     return rows * e->kept_extra_bytes.act / 2;
 }
 
-/* True if selective checkpointing keeps the whole first product. The additional bytes of beside_rows(), which are
+/* True if selective checkpointing keeps the whole first product. The additional bytes of extra_kept_rows(), which are
  * recomputed, are then added to the activation's result. */
-static bool keeps_product(const struct emit *e, uint32_t parts)
+static bool keeps_up_product(const struct emit *e, uint32_t parts)
 {
     return e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP && parts == 1;
 }
@@ -106,16 +106,17 @@ static enum adapter_target first_up_adapter(const struct emit *e)
 }
 
 /* Emits the first product of chunk `chunk`, of `rows` rows, and its activation. */
-static void mlp_wide(struct emit *e, uint32_t layer, uint32_t chunk, struct view x, buffer_id act,
-                     int64_t rows, enum chain chain)
+static void mlp_up(struct emit *e, uint32_t layer, uint32_t chunk, struct view x, buffer_id act,
+                   int64_t rows, enum chain chain)
 {
     buffer_id *up = e->layer_saved[layer].up[chunk];
     const struct transformer *model = e->choices->model;
     int64_t h = model->hidden, f = model->ffn, width = is_gated(e) ? 2 * f : f;
-    uint32_t parts = wide_parts(e, rows);
+    uint32_t parts = up_product_parts(e, rows);
     /* the additional bytes of all rows are added to the last part of the first product, which is recomputed if any part
      * is */
-    int64_t beside = keeps_product(e, parts) || computed_again(e) ? 0 : beside_rows(e, rows);
+    int64_t beside =
+        keeps_up_product(e, parts) || recomputes_pieces(e) ? 0 : extra_kept_rows(e, rows);
     for (uint32_t i = 0; i < parts; i++) {
         struct piece part = emit_piece_of_rows(rows, parts, i);
         bool last = i + 1 == parts && beside > 0;
@@ -135,15 +136,15 @@ static void mlp_wide(struct emit *e, uint32_t layer, uint32_t chunk, struct view
         emit_op(e, e->stream.compute, &work, (struct view[]){view_rows(up[i], 0, part.rows, width)},
                 1, (struct view[]){view_rows(act, part.begin, part.rows, f)}, 1);
     }
-    if (!computed_again(e))
+    if (!recomputes_pieces(e))
         emit_mark_saved_product(e, up[0]);
 }
 
-static void mlp_wide_backward(struct emit *e, const buffer_id up[FFN_PARTS], buffer_id d_act,
-                              buffer_id d_up, int64_t rows)
+static void mlp_up_backward(struct emit *e, const buffer_id up[FFN_PARTS], buffer_id d_act,
+                            buffer_id d_up, int64_t rows)
 {
     int64_t f = e->choices->model->ffn, width = is_gated(e) ? 2 * f : f;
-    uint32_t parts = wide_parts(e, rows);
+    uint32_t parts = up_product_parts(e, rows);
     for (uint32_t i = 0; i < parts; i++) {
         struct piece part = emit_piece_of_rows(rows, parts, i);
         struct work work = {.kind = is_gated(e) ? WORK_SWIGLU_BACKWARD : WORK_GELU_BACKWARD,
@@ -166,14 +167,15 @@ static void mlp_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id y
         if (piece.rows == 0) /* a short subsequence may have no rows in the last pieces */
             break;
         int64_t rows = piece.rows * (int64_t)e->choices->row_ranks;
-        int64_t more = keeps_product(e, wide_parts(e, rows)) ? beside_rows(e, rows) : 0;
+        int64_t more =
+            keeps_up_product(e, up_product_parts(e, rows)) ? extra_kept_rows(e, rows) : 0;
         buffer_id act = saved->act[i] = emit_activation(e, "act", rows + more, f);
         struct view y_rows = view_rows(y, piece.begin, piece.rows, h);
         e->tags.chunk = e->choices->ffn_chunks > 1 ? (uint16_t)i : IR_NONE16;
         struct view x_rows = tensor_gather_input(e, view_rows(x, piece.begin, piece.rows, h), h,
                                                  TENSOR_ANY, mlp_products(e));
         saved->norm2_all[i] = x_rows;
-        mlp_wide(e, layer, i, x_rows, act, rows, CHAIN_FORWARD);
+        mlp_up(e, layer, i, x_rows, act, rows, CHAIN_FORWARD);
         struct view product = tensor_product_output(e, y_rows, h, "ffn_all");
         tensor_matmul(e, TENSOR_ANY, rows, MATMUL_NT, view_rows(act, 0, rows, f),
                       weight_view(e, layer, WEIGHT_DOWN), product_bias(e, layer, WEIGHT_DOWN_BIAS),
@@ -199,15 +201,15 @@ static void mlp_backward(struct emit *e, uint32_t layer, buffer_id dy, buffer_id
         int64_t rows = piece.rows * (int64_t)e->choices->row_ranks;
         struct view own = view_rows(dy, piece.begin, piece.rows, h);
         struct view dx_rows = view_rows(dx, piece.begin, piece.rows, h);
-        int64_t more = computed_again(e) ? 0 : rows * e->kept_extra_bytes.d_act / 2;
+        int64_t more = recomputes_pieces(e) ? 0 : rows * e->kept_extra_bytes.d_act / 2;
         buffer_id d_act = emit_activation(e, "d_act", rows + more, f);
         buffer_id d_up = emit_activation(e, "d_up", rows, up);
         e->tags.chunk = e->choices->ffn_chunks > 1 ? (uint16_t)i : IR_NONE16;
-        if (computed_again(e)) {
+        if (recomputes_pieces(e)) {
             saved->act[i] = emit_activation(e, "act", rows, f);
             e->tags.phase = PHASE_RECOMPUTE;
-            mlp_wide(e, layer, i, view_rows(saved->norm2, piece.begin, piece.rows, h),
-                     saved->act[i], rows, CHAIN_AGAIN);
+            mlp_up(e, layer, i, view_rows(saved->norm2, piece.begin, piece.rows, h), saved->act[i],
+                   rows, CHAIN_AGAIN);
             e->tags.phase = PHASE_BACKWARD;
         }
         struct view dy_rows = tensor_gather(e, own, h, TENSOR_ANY, "dy_all", false);
@@ -218,7 +220,7 @@ static void mlp_backward(struct emit *e, uint32_t layer, buffer_id dy, buffer_id
         emit_bias_grad(e, layer, WEIGHT_DOWN_BIAS, own, piece.rows, h);
         adapters_backward(e, layer, ADAPTER_DOWN, 1, dy_rows, view_rows(saved->act[i], 0, rows, f),
                           view_rows(d_act, 0, rows, f), rows, &saved->down_adapters[i]);
-        mlp_wide_backward(e, saved->up[i], d_act, d_up, rows);
+        mlp_up_backward(e, saved->up[i], d_act, d_up, rows);
         /* the input of the second product is gathered after the first product, whose result is scattered after the
          * second product */
         struct view x_rows = saved->norm2_all[i];
@@ -266,7 +268,7 @@ static void experts_backward_pieces(struct emit *e, uint32_t layer, buffer_id dy
         struct expert_saved *saved = &e->layer_saved[layer].experts[i];
         struct view x = view_rows(e->layer_saved[layer].norm2, piece.begin, piece.rows, h);
         e->tags.chunk = e->choices->ffn_chunks > 1 ? (uint16_t)i : IR_NONE16;
-        if (computed_again(e)) {
+        if (recomputes_pieces(e)) {
             e->tags.phase = PHASE_RECOMPUTE;
             experts_forward(e, layer, x, view_none(), piece.rows, saved);
             e->tags.phase = PHASE_BACKWARD;
@@ -281,7 +283,7 @@ static void experts_backward_pieces(struct emit *e, uint32_t layer, buffer_id dy
 
 /* Returns the bytes per element that an implementation keeps in addition to the input of a norm and to its result; both
  * have as many elements. */
-static int64_t kept_beside(const struct emit *e, enum weight weight)
+static int64_t kept_extra_bytes_of_norm(const struct emit *e, enum weight weight)
 {
     const struct kept_bytes_row *kept = &e->kept_extra_bytes;
     return weight == WEIGHT_NORM1   ? kept->first + kept->inputs1
@@ -289,13 +291,13 @@ static int64_t kept_beside(const struct emit *e, enum weight weight)
                                     : kept->after;
 }
 
-static buffer_id norm_of(struct emit *e, uint32_t layer, enum weight weight, const char *name,
-                         buffer_id x, struct view *stats)
+static buffer_id emit_norm_of_layer(struct emit *e, uint32_t layer, enum weight weight,
+                                    const char *name, buffer_id x, struct view *stats)
 {
     int64_t rows = e->unit.own_rows, h = e->choices->model->hidden;
     e->tags.region = REGION_NORM;
     buffer_id y = emit_activation(e, name, rows, h);
-    *stats = emit_norm_stats(e, weight, rows, rows * h * kept_beside(e, weight));
+    *stats = emit_norm_stats(e, weight, rows, rows * h * kept_extra_bytes_of_norm(e, weight));
     emit_norm(e, layer, weight, view_of_residual(e, x), view_whole(e, y), *stats, rows, h);
     return y;
 }
@@ -314,7 +316,7 @@ static buffer_id norm_backward(struct emit *e, uint32_t layer, enum weight weigh
 static buffer_id norm_before(struct emit *e, uint32_t layer, enum weight weight, buffer_id x,
                              struct view *stats)
 {
-    return norms_before(e) ? norm_of(e, layer, weight, "norm", x, stats) : x;
+    return has_norms_before(e) ? emit_norm_of_layer(e, layer, weight, "norm", x, stats) : x;
 }
 
 /* Emits the gradient of norm_before(), to which the residual's, d_residual, is added. */
@@ -325,7 +327,7 @@ static buffer_id norm_before_backward(struct emit *e, uint32_t layer, enum weigh
     int64_t rows = e->unit.own_rows, h = e->choices->model->hidden;
     e->tags.region = REGION_NORM;
     buffer_id d_norm = dy;
-    if (norms_before(e))
+    if (has_norms_before(e))
         d_norm = norm_backward(e, layer, weight, "dx_norm", dy, x, stats);
     buffer_id dx = emit_activation(e, "dx", rows, h);
     emit_add(e, view_whole(e, d_norm), view_whole(e, d_residual), view_whole(e, dx));
@@ -334,11 +336,12 @@ static buffer_id norm_before_backward(struct emit *e, uint32_t layer, enum weigh
 
 /* Emits the norm at the end of a branch, if there is one. Returns the sum of the residual x, the branch, and the bias
  * of the branch's last product, if that product does not add it (product_bias()). */
-static buffer_id end_branch(struct emit *e, uint32_t layer, enum weight norm, enum weight bias,
-                            buffer_id x, buffer_id branch, struct view *stats)
+static buffer_id add_branch_to_residual(struct emit *e, uint32_t layer, enum weight norm,
+                                        enum weight bias, buffer_id x, buffer_id branch,
+                                        struct view *stats)
 {
-    if (norms_after(e)) {
-        branch = norm_of(e, layer, norm, "norm_after", branch, stats);
+    if (has_norms_after(e)) {
+        branch = emit_norm_of_layer(e, layer, norm, "norm_after", branch, stats);
         e->tags.region = REGION_LINEAR;
     }
     /* for the sum before the feed-forward part, the additional bytes are added to the norm's statistics */
@@ -354,7 +357,7 @@ static buffer_id end_branch(struct emit *e, uint32_t layer, enum weight norm, en
 static buffer_id norm_after_backward(struct emit *e, uint32_t layer, enum weight weight,
                                      buffer_id dy, buffer_id x, struct view stats)
 {
-    if (!norms_after(e))
+    if (!has_norms_after(e))
         return dy;
     e->tags.region = REGION_NORM;
     buffer_id dx = norm_backward(e, layer, weight, "d_norm_after", dy, x, stats);
@@ -393,8 +396,8 @@ buffer_id layer_forward(struct emit *e, uint32_t layer, buffer_id x)
     /* with a bias the product is aten.addmm, whose results selective checkpointing saves all */
     if (has_weight(e, WEIGHT_O_BIAS))
         emit_mark_saved_product(e, saved->attention_projected);
-    saved->x2 = end_branch(e, layer, WEIGHT_NORM1_AFTER, WEIGHT_O_BIAS, x,
-                           saved->attention_projected, &saved->norm1_after_stats);
+    saved->x2 = add_branch_to_residual(e, layer, WEIGHT_NORM1_AFTER, WEIGHT_O_BIAS, x,
+                                       saved->attention_projected, &saved->norm1_after_stats);
 
     saved->norm2 = norm_before(e, layer, WEIGHT_NORM2, saved->x2, &saved->norm2_stats);
 
@@ -404,8 +407,8 @@ buffer_id layer_forward(struct emit *e, uint32_t layer, buffer_id x)
         experts_forward_pieces(e, layer, saved->norm2, ffn);
     else
         mlp_forward(e, layer, saved->norm2, ffn);
-    return end_branch(e, layer, WEIGHT_NORM2_AFTER, WEIGHT_DOWN_BIAS, saved->x2, ffn,
-                      &saved->norm2_after_stats);
+    return add_branch_to_residual(e, layer, WEIGHT_NORM2_AFTER, WEIGHT_DOWN_BIAS, saved->x2, ffn,
+                                  &saved->norm2_after_stats);
 }
 
 buffer_id layer_backward(struct emit *e, uint32_t layer, buffer_id dy)

@@ -29,27 +29,27 @@ struct row_range {
     int64_t begin, end;
 };
 
-static struct share share_of(const struct stage *s, uint32_t chunk, uint32_t unit)
+static struct stage_span stages_of_unit(const struct stage *s, uint32_t chunk, uint32_t unit)
 {
-    return multiplex_share(s->c, chunk, unit % s->c->subsequences);
+    return multiplex_stages_of(s->c, chunk, unit % s->c->subsequences);
 }
 
-static struct row_range rows_of(const struct stage *s, uint32_t chunk, uint32_t unit,
-                                uint32_t stage)
+static struct row_range unit_rows_of_stage(const struct stage *s, uint32_t chunk, uint32_t unit,
+                                           uint32_t stage)
 {
-    struct share share = share_of(s, chunk, unit);
+    struct stage_span share = stages_of_unit(s, chunk, unit);
     const struct choices *c = s->c;
     uint32_t part = unit % c->subsequences;
-    int64_t tokens = pipeline_prefix(c, part + 1) - pipeline_prefix(c, part);
+    int64_t tokens = pipeline_tokens_before(c, part + 1) - pipeline_tokens_before(c, part);
     int64_t rows = tokens / c->cp / c->hp / c->row_ranks * c->micro_batch;
-    int64_t k = share.count, i = (int64_t)stage - share.first;
+    int64_t k = share.count, i = (int64_t)stage - share.first_stage;
     if (i < 0 || i >= k)
         return (struct row_range){0, 0};
     struct piece piece = emit_piece_of_rows(rows, k, i);
     return (struct row_range){piece.begin, piece.begin + piece.rows};
 }
 
-static struct row_range overlap_of(struct row_range a, struct row_range b)
+static struct row_range row_overlap(struct row_range a, struct row_range b)
 {
     struct row_range both = {a.begin > b.begin ? a.begin : b.begin, a.end < b.end ? a.end : b.end};
     return both.begin < both.end ? both : (struct row_range){0, 0};
@@ -59,17 +59,17 @@ static struct row_range overlap_of(struct row_range a, struct row_range b)
 static int64_t chunk_before(const struct stage *s, uint32_t chunk, enum pass pass)
 {
     int64_t from = pass == PASS_FORWARD ? (int64_t)chunk - 1 : (int64_t)chunk + 1;
-    return from < pipeline_chunks(s->c) ? from : -1;
+    return from < pipeline_chunk_count(s->c) ? from : -1;
 }
 
 /* True if rows change their tensor rank between two chunks. */
-static bool is_seam(const struct stage *s, uint32_t chunk, uint32_t other, uint32_t unit)
+static bool rows_change_rank(const struct stage *s, uint32_t chunk, uint32_t other, uint32_t unit)
 {
     return s->c->tp > 1 &&
-           (share_of(s, chunk, unit).count > 1 || share_of(s, other, unit).count > 1);
+           (stages_of_unit(s, chunk, unit).count > 1 || stages_of_unit(s, other, unit).count > 1);
 }
 
-static enum pass pass_of(const struct action *action)
+static enum pass pass_of_action(const struct action *action)
 {
     return action->kind == ACTION_FORWARD ? PASS_FORWARD : PASS_BACKWARD;
 }
@@ -78,9 +78,9 @@ static enum pass pass_of(const struct action *action)
 static struct passage *passage_through(struct stage *s, uint32_t chunk, uint32_t unit)
 {
     uint32_t v = 0;
-    while (pipeline_chunk(s->c, s->e->stage, v) != chunk)
+    while (pipeline_chunk_of_stage(s->c, s->e->stage, v) != chunk)
         v++;
-    assert(v < s->chunks);
+    assert(v < s->chunk_count);
     return stage_passage(s, v, unit);
 }
 
@@ -88,14 +88,14 @@ static struct passage *passage_through(struct stage *s, uint32_t chunk, uint32_t
 
 /* Returns the number of keys, in tokens, of all subsequences of a chunk that this stage computes on, rounded up so
  * that the pieces of the last one are full. Stages after the owner share only its first subsequences. */
-static int64_t most_keys(const struct stage *s, uint32_t chunk)
+static int64_t cache_tokens_of(const struct stage *s, uint32_t chunk)
 {
     const struct choices *c = s->c;
     bool shares = s->pipeline->is_multiplexed;
     uint32_t last =
-        (shares && s->e->stage > chunk ? multiplex_end_of_first(c, chunk) : c->subsequences) - 1;
-    int64_t begin = pipeline_prefix(c, last),
-            rows = (pipeline_prefix(c, last + 1) - begin) / c->row_ranks;
+        (shares && s->e->stage > chunk ? multiplex_front_end(c, chunk) : c->subsequences) - 1;
+    int64_t begin = pipeline_tokens_before(c, last),
+            rows = (pipeline_tokens_before(c, last + 1) - begin) / c->row_ranks;
     int64_t most = rows;
     for (uint32_t k = 2; shares && k <= c->pp; k++) {
         int64_t all = emit_piece_of_rows(rows, k, 0).rows * k;
@@ -109,20 +109,20 @@ void stage_set_unit(struct stage *s, uint32_t chunk, uint32_t unit, enum phase p
     struct emit *e = s->e;
     const struct choices *c = s->c;
     uint32_t k = c->subsequences, part = unit % k;
-    int64_t ranks = (int64_t)c->cp * c->hp, begin = pipeline_prefix(c, part) / ranks;
-    int64_t n = c->seq / ranks, end = pipeline_prefix(c, part + 1) / ranks;
-    struct share share = share_of(s, chunk, unit);
-    e->unit.stages = remote_shared(e, chunk, unit);
+    int64_t ranks = (int64_t)c->cp * c->hp, begin = pipeline_tokens_before(c, part) / ranks;
+    int64_t n = c->seq / ranks, end = pipeline_tokens_before(c, part + 1) / ranks;
+    struct stage_span share = stages_of_unit(s, chunk, unit);
+    e->unit.stages = remote_stages_of_unit(e, chunk, unit);
     /* the rows are of one sequence, which is divided over tensor ranks only */
     if (share.count > 1) {
-        struct row_range mine = rows_of(s, chunk, unit, e->stage);
+        struct row_range mine = unit_rows_of_stage(s, chunk, unit, e->stage);
         end = begin + mine.end * c->row_ranks;
         begin += mine.begin * c->row_ranks;
         e->unit.stages.group = multiplex_group_of_stages(e, "stages", share);
     }
     e->unit.subsequence = part;
     e->unit.first_sequence = (int64_t)(unit / k) * c->micro_batch;
-    e->unit.cache_tokens = most_keys(s, chunk);
+    e->unit.cache_tokens = cache_tokens_of(s, chunk);
     if (s->prefix != NULL && s->prefix[unit / k] == NULL)
         s->prefix[unit / k] =
             arena_array(&e->arena, (size_t)(c->model->layers * c->micro_batch), sizeof *e->prefix);
@@ -139,29 +139,30 @@ void stage_set_unit(struct stage *s, uint32_t chunk, uint32_t unit, enum phase p
 
 /* ---- messages ---- */
 
-static void add_inbound(struct stage *s, enum pass pass, const struct task *task, uint32_t micro)
+static void add_inbound(struct stage *s, enum pass pass, const struct chunk_task *task,
+                        uint32_t micro)
 {
     int64_t chunk =
         chunk_before(s, task->chunk, pass == PASS_FORWARD ? PASS_BACKWARD : PASS_FORWARD);
     uint32_t unit = micro * s->c->subsequences + task->subsequence;
     if (chunk < 0)
         return;
-    struct row_range mine = rows_of(s, (uint32_t)chunk, unit, s->e->stage);
+    struct row_range mine = unit_rows_of_stage(s, (uint32_t)chunk, unit, s->e->stage);
     for (uint32_t from = 0; from < s->c->pp; from++) {
-        struct row_range both = overlap_of(mine, rows_of(s, task->chunk, unit, from));
+        struct row_range both = row_overlap(mine, unit_rows_of_stage(s, task->chunk, unit, from));
         if (from == s->e->stage || both.begin == both.end)
             continue;
         s->inbound =
             heap_grow(s->inbound, &s->inbound_capacity, s->inbound_count + 1u, sizeof *s->inbound);
         s->inbound[s->inbound_count++] =
-            (struct inbound){(uint8_t)pass, false, (uint32_t)chunk, unit, from, {IR_NONE}};
+            (struct inbound_message){(uint8_t)pass, false, (uint32_t)chunk, unit, from, {IR_NONE}};
     }
 }
 
 static void list_inbound(struct stage *s)
 {
     uint32_t all = s->c->pp * s->c->subsequences;
-    struct task *task = arena_array(&s->e->arena, all, sizeof *task);
+    struct chunk_task *task = arena_array(&s->e->arena, all, sizeof *task);
     multiplex_order(s->c, task);
     for (uint32_t micro = 0; micro < s->c->accumulation; micro++) {
         for (uint32_t i = 0; i < all; i++)
@@ -178,7 +179,7 @@ static uint8_t pair_stream(struct stage *s, const char *stem, uint32_t peer)
     return ir_add_stream(s->e->ir, name, STREAM_COMM);
 }
 
-void stage_begin(struct stage *s)
+void stage_make_streams(struct stage *s)
 {
     static const char *const names[PASSES][2][2] = {
         {{"comm.send", "comm.recv"}, {"comm.send_up", "comm.recv_up"}},
@@ -186,16 +187,16 @@ void stage_begin(struct stage *s)
     };
     if (s->pipeline->is_multiplexed) {
         s->e->stream.shared_comm = ir_add_stream(s->e->ir, "comm.stages", STREAM_COMM);
-        s->keys_out = ir_add_stream(s->e->ir, "comm.keys_out", STREAM_COMM);
-        s->keys_in = ir_add_stream(s->e->ir, "comm.keys_in", STREAM_COMM);
-        s->keys_back = ir_add_stream(s->e->ir, "comm.keys_back", STREAM_COMM);
+        s->keys_send_stream = ir_add_stream(s->e->ir, "comm.keys_out", STREAM_COMM);
+        s->keys_recv_stream = ir_add_stream(s->e->ir, "comm.keys_in", STREAM_COMM);
+        s->key_grads_stream = ir_add_stream(s->e->ir, "comm.keys_back", STREAM_COMM);
         list_inbound(s);
         return;
     }
     for (int pass = 0; s->c->pp > 1 && pass < PASSES; pass++)
         for (int lane = 0; lane <= s->pipeline->is_folded; lane++) {
-            s->send[pass][lane] = ir_add_stream(s->e->ir, names[pass][lane][0], STREAM_COMM);
-            s->recv[pass][lane] = ir_add_stream(s->e->ir, names[pass][lane][1], STREAM_COMM);
+            s->send_stream[pass][lane] = ir_add_stream(s->e->ir, names[pass][lane][0], STREAM_COMM);
+            s->recv_stream[pass][lane] = ir_add_stream(s->e->ir, names[pass][lane][1], STREAM_COMM);
         }
 }
 
@@ -208,7 +209,7 @@ void stage_await_messages(struct stage *s)
     s->pending_count = 0;
 }
 
-static void note_pending(struct stage *s, uint8_t stream)
+static void record_pending_stream(struct stage *s, uint8_t stream)
 {
     for (uint32_t i = 0; i < s->pending_count; i++)
         if (s->pending_streams[i] == stream)
@@ -218,13 +219,13 @@ static void note_pending(struct stage *s, uint8_t stream)
 }
 
 /* Emits this stage's side of the message of a pass between two chunks. */
-static op_id message_op(struct stage *s, enum work_kind kind, enum pass pass, uint32_t low_chunk,
-                        uint32_t peer, struct view x)
+static op_id emit_message_op(struct stage *s, enum work_kind kind, enum pass pass,
+                             uint32_t low_chunk, uint32_t peer, struct view x)
 {
     struct emit *e = s->e;
     bool sends = kind == WORK_SEND;
     uint8_t lane = s->pipeline->is_folded && low_chunk >= s->c->pp;
-    uint8_t stream = sends ? s->send[pass][lane] : s->recv[pass][lane];
+    uint8_t stream = sends ? s->send_stream[pass][lane] : s->recv_stream[pass][lane];
     int64_t channel = pass + PASSES * lane;
     if (s->pipeline->is_multiplexed) {
         uint8_t send = pair_stream(s, "comm.send", peer), recv = pair_stream(s, "comm.recv", peer);
@@ -232,7 +233,7 @@ static op_id message_op(struct stage *s, enum work_kind kind, enum pass pass, ui
         channel = 0;
     }
     if (pipeline_awaits_messages(s->c))
-        note_pending(s, stream);
+        record_pending_stream(s, stream);
     return emit_message(e, kind, stream, (int64_t)peer - e->stage, x, channel);
 }
 
@@ -240,7 +241,7 @@ static op_id message_op(struct stage *s, enum work_kind kind, enum pass pass, ui
 static struct view input_rows(struct stage *s, enum pass pass, uint32_t chunk, uint32_t unit,
                               struct row_range part)
 {
-    struct row_range mine = rows_of(s, chunk, unit, s->e->stage);
+    struct row_range mine = unit_rows_of_stage(s, chunk, unit, s->e->stage);
     int64_t h = s->c->model->hidden;
     buffer_id *in = &passage_through(s, chunk, unit)->input[pass];
     assert(mine.end - mine.begin == s->e->unit.own_rows);
@@ -256,18 +257,18 @@ static void post_receive(struct stage *s, enum pass pass, uint32_t chunk, uint32
 {
     struct emit *e = s->e;
     uint32_t before = (uint32_t)chunk_before(s, chunk, pass);
-    struct row_range part =
-        overlap_of(rows_of(s, chunk, unit, e->stage), rows_of(s, before, unit, from));
+    struct row_range part = row_overlap(unit_rows_of_stage(s, chunk, unit, e->stage),
+                                        unit_rows_of_stage(s, before, unit, from));
     stage_set_unit(s, chunk, unit, pass == PASS_FORWARD ? PHASE_FORWARD : PHASE_BACKWARD);
     struct view x;
-    if (is_seam(s, chunk, before, unit)) {
+    if (rows_change_rank(s, chunk, before, unit)) {
         *into = emit_buffer(e, "part", CATEGORY_COMMUNICATION, e->choices->dtype,
                             part.end - part.begin, s->c->model->hidden);
         x = view_whole(e, *into);
     } else {
         x = input_rows(s, pass, chunk, unit, part);
     }
-    op_id op = message_op(s, WORK_RECV, pass, chunk < before ? chunk : before, from, x);
+    op_id op = emit_message_op(s, WORK_RECV, pass, chunk < before ? chunk : before, from, x);
     if (e->last_compute.i != IR_NONE)
         emit_add_dependency(e, op, e->last_compute);
 }
@@ -277,12 +278,12 @@ static void post_in_order(struct stage *s, enum pass pass, uint32_t chunk, uint3
                           uint32_t from)
 {
     for (uint32_t i = 0; i < s->inbound_count; i++) {
-        struct inbound *m = &s->inbound[i];
+        struct inbound_message *m = &s->inbound[i];
         bool wanted = m->pass == pass && m->chunk == chunk && m->unit == unit;
         if (m->from_stage != from)
             continue;
         if (!m->is_posted)
-            post_receive(s, (enum pass)m->pass, m->chunk, m->unit, from, &m->part);
+            post_receive(s, (enum pass)m->pass, m->chunk, m->unit, from, &m->seam_buffer);
         m->is_posted = true;
         if (wanted)
             return;
@@ -291,15 +292,16 @@ static void post_in_order(struct stage *s, enum pass pass, uint32_t chunk, uint3
 
 void stage_receive(struct stage *s, const struct action *action)
 {
-    enum pass pass = pass_of(action);
-    uint32_t chunk = pipeline_chunk(s->c, s->e->stage, action->chunk);
+    enum pass pass = pass_of_action(action);
+    uint32_t chunk = pipeline_chunk_of_stage(s->c, s->e->stage, action->chunk);
     int64_t before = chunk_before(s, chunk, pass);
     if ((action->kind != ACTION_FORWARD && action->kind != ACTION_BACKWARD) || before < 0)
         return;
-    struct row_range mine = rows_of(s, chunk, action->unit, s->e->stage);
-    struct share share = share_of(s, (uint32_t)before, action->unit);
-    for (uint32_t from = share.first; from < share.first + share.count; from++) {
-        struct row_range both = overlap_of(mine, rows_of(s, (uint32_t)before, action->unit, from));
+    struct row_range mine = unit_rows_of_stage(s, chunk, action->unit, s->e->stage);
+    struct stage_span share = stages_of_unit(s, (uint32_t)before, action->unit);
+    for (uint32_t from = share.first_stage; from < share.first_stage + share.count; from++) {
+        struct row_range both =
+            row_overlap(mine, unit_rows_of_stage(s, (uint32_t)before, action->unit, from));
         if (from == s->e->stage || both.begin == both.end)
             continue;
         if (s->pipeline->is_multiplexed)
@@ -321,8 +323,9 @@ static buffer_id seam_input(struct stage *s, enum pass pass, uint32_t chunk, uin
 {
     struct emit *e = s->e;
     int64_t h = s->c->model->hidden * s->c->tp; /* elements of a row of all tensor ranks */
-    struct row_range mine = rows_of(s, chunk, unit, e->stage);
-    struct row_range theirs = rows_of(s, before, unit, e->stage), both = overlap_of(mine, theirs);
+    struct row_range mine = unit_rows_of_stage(s, chunk, unit, e->stage);
+    struct row_range theirs = unit_rows_of_stage(s, before, unit, e->stage),
+                     both = row_overlap(mine, theirs);
     int64_t rows = mine.end - mine.begin;
     buffer_id all = emit_buffer(e, "seam", CATEGORY_COMMUNICATION, e->choices->dtype, rows, h);
     if (both.begin < both.end) {
@@ -331,11 +334,12 @@ static buffer_id seam_input(struct stage *s, enum pass pass, uint32_t chunk, uin
                   view_rows(all, both.begin - mine.begin, both.end - both.begin, h));
     }
     for (uint32_t i = 0; i < s->inbound_count; i++) {
-        const struct inbound *m = &s->inbound[i];
+        const struct inbound_message *m = &s->inbound[i];
         if (m->pass != pass || m->chunk != chunk || m->unit != unit)
             continue;
-        struct row_range part = overlap_of(mine, rows_of(s, before, unit, m->from_stage));
-        tensor_gather_to(e, view_whole(e, m->part),
+        struct row_range part =
+            row_overlap(mine, unit_rows_of_stage(s, before, unit, m->from_stage));
+        tensor_gather_to(e, view_whole(e, m->seam_buffer),
                          view_rows(all, part.begin - mine.begin, part.end - part.begin, h));
     }
     struct view own = tensor_own_part(e, view_whole(e, all), "seam_own");
@@ -345,17 +349,17 @@ static buffer_id seam_input(struct stage *s, enum pass pass, uint32_t chunk, uin
 
 buffer_id stage_input(struct stage *s, const struct action *action)
 {
-    enum pass pass = pass_of(action);
-    uint32_t chunk = pipeline_chunk(s->c, s->e->stage, action->chunk);
+    enum pass pass = pass_of_action(action);
+    uint32_t chunk = pipeline_chunk_of_stage(s->c, s->e->stage, action->chunk);
     struct passage *here = stage_passage(s, action->chunk, action->unit);
     int64_t before = chunk_before(s, chunk, pass);
     if (before < 0)
         return here->output[PASS_FORWARD]; /* the backward begins with the result of the forward */
-    if (is_seam(s, chunk, (uint32_t)before, action->unit))
+    if (rows_change_rank(s, chunk, (uint32_t)before, action->unit))
         return seam_input(s, pass, chunk, (uint32_t)before, action->unit);
-    struct row_range mine = rows_of(s, chunk, action->unit, s->e->stage);
-    struct row_range theirs = rows_of(s, (uint32_t)before, action->unit, s->e->stage);
-    struct row_range both = overlap_of(mine, theirs);
+    struct row_range mine = unit_rows_of_stage(s, chunk, action->unit, s->e->stage);
+    struct row_range theirs = unit_rows_of_stage(s, (uint32_t)before, action->unit, s->e->stage);
+    struct row_range both = row_overlap(mine, theirs);
     if (both.begin == both.end)
         return here->input[pass];
     buffer_id made = passage_through(s, (uint32_t)before, action->unit)->output[pass];
@@ -368,8 +372,8 @@ buffer_id stage_input(struct stage *s, const struct action *action)
 }
 
 /* Returns the rows of a pass's result with which the next stage continues; at a seam, this rank's part of them. */
-static struct view outbound(struct stage *s, const struct passage *made, enum pass pass, bool seam,
-                            struct row_range part, struct row_range mine)
+static struct view rows_to_send(struct stage *s, const struct passage *made, enum pass pass,
+                                bool seam, struct row_range part, struct row_range mine)
 {
     int64_t h = s->c->model->hidden, begin = part.begin - mine.begin, rows = part.end - part.begin;
     if (!seam)
@@ -379,27 +383,28 @@ static struct view outbound(struct stage *s, const struct passage *made, enum pa
                            "seam_part");
 }
 
-void stage_pass_on(struct stage *s, enum pass pass, const struct action *action, buffer_id x)
+void stage_send_result(struct stage *s, enum pass pass, const struct action *action, buffer_id x)
 {
     struct emit *e = s->e;
-    uint32_t chunk = pipeline_chunk(s->c, e->stage, action->chunk);
+    uint32_t chunk = pipeline_chunk_of_stage(s->c, e->stage, action->chunk);
     int64_t to = chunk_before(s, chunk, pass == PASS_FORWARD ? PASS_BACKWARD : PASS_FORWARD);
     struct passage *made = stage_passage(s, action->chunk, action->unit);
     made->output[pass] = x;
     if (to < 0)
         return;
-    bool seam = is_seam(s, chunk, (uint32_t)to, action->unit);
-    struct row_range mine = rows_of(s, chunk, action->unit, e->stage);
-    struct share share = share_of(s, (uint32_t)to, action->unit);
+    bool seam = rows_change_rank(s, chunk, (uint32_t)to, action->unit);
+    struct row_range mine = unit_rows_of_stage(s, chunk, action->unit, e->stage);
+    struct stage_span share = stages_of_unit(s, (uint32_t)to, action->unit);
     e->tags.region = REGION_NONE;
     if (seam)
         made->whole_output[pass] = tensor_gather(e, view_of_residual(e, x), s->c->model->hidden,
                                                  TENSOR_SEQUENCES, "seam_all", false);
-    for (uint32_t peer = share.first; peer < share.first + share.count; peer++) {
-        struct row_range both = overlap_of(mine, rows_of(s, (uint32_t)to, action->unit, peer));
+    for (uint32_t peer = share.first_stage; peer < share.first_stage + share.count; peer++) {
+        struct row_range both =
+            row_overlap(mine, unit_rows_of_stage(s, (uint32_t)to, action->unit, peer));
         if (peer == e->stage || both.begin == both.end)
             continue;
-        s->last_message = message_op(s, WORK_SEND, pass, chunk < to ? chunk : (uint32_t)to, peer,
-                                     outbound(s, made, pass, seam, both, mine));
+        s->last_message = emit_message_op(s, WORK_SEND, pass, chunk < to ? chunk : (uint32_t)to,
+                                          peer, rows_to_send(s, made, pass, seam, both, mine));
     }
 }

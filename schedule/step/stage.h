@@ -20,44 +20,45 @@ struct passage {
 
 /* A message to this stage. If stages share subsequences, messages are received in the order in which other stages send
  * them. */
-struct inbound {
+struct inbound_message {
     uint8_t pass;
     bool is_posted;
     uint32_t chunk, unit, from_stage; /* the passage that needs it, and the stage that sends it */
     /* at a seam: the buffer that receives the message; otherwise it is received into rows of `input` */
-    buffer_id part;
+    buffer_id seam_buffer;
 };
 
 struct stage {
     struct emit *e;
     const struct choices *c;
     const struct pipeline *pipeline;
-    uint32_t units, chunks;     /* chunks: number of chunks in which the stage has a part */
-    struct passage *passage;    /* row chunk * units + unit */
-    struct layer_saved **saved; /* [units] what its layers keep */
-    struct layer_saved **spare; /* a stack of the rows of units that are done */
+    uint32_t unit_count, chunk_count;   /* chunks: number of chunks in which the stage has a part */
+    struct passage *passage;            /* row chunk * units + unit */
+    struct layer_saved **saved_of_unit; /* [units] what its layers keep */
+    struct layer_saved **spare_saved;   /* a stack of the rows of units that are done */
     uint32_t spare_count;
     /* [micro-batches] one row for each layer; NULL: there are no subsequences */
     struct prefix **prefix;
     uint32_t *actions_left; /* [units] number of actions until its saved rows are free */
-    uint8_t send[PASSES][2], recv[PASSES][2]; /* streams, by pass and lane */
-    uint8_t keys_out, keys_in, keys_back;     /* streams of keys, values and their gradients */
+    uint8_t send_stream[PASSES][2], recv_stream[PASSES][2]; /* streams, by pass and lane */
+    uint8_t keys_send_stream, keys_recv_stream,
+        key_grads_stream; /* streams of keys, values and their gradients */
     /* streams with messages for which the host has not waited */
     uint8_t pending_streams[2 * PASSES];
     uint32_t pending_count;
     op_id last_message; /* the last message of the last action; IR_NONE: it sent none */
-    struct inbound *inbound;
+    struct inbound_message *inbound;
     uint32_t inbound_count;
     size_t inbound_capacity;
 };
 
 static inline struct passage *stage_passage(struct stage *s, uint32_t chunk, uint32_t unit)
 {
-    return &s->passage[chunk * s->units + unit];
+    return &s->passage[chunk * s->unit_count + unit];
 }
 
 /* Makes the streams and, where stages share subsequences, the order of messages. */
-void stage_begin(struct stage *s);
+void stage_make_streams(struct stage *s);
 /* Begins a unit in a chunk (numbered over all stages): ops that are emitted from now on are of this stage's part of
  * it. */
 void stage_set_unit(struct stage *s, uint32_t chunk, uint32_t unit, enum phase phase);
@@ -66,7 +67,7 @@ void stage_receive(struct stage *s, const struct action *action);
 /* Returns the input of an action, whose unit must have been set. */
 buffer_id stage_input(struct stage *s, const struct action *action);
 /* Sends the result of a pass of a unit through a chunk to the next chunk, or keeps it if that is on this stage. */
-void stage_pass_on(struct stage *s, enum pass pass, const struct action *action, buffer_id x);
+void stage_send_result(struct stage *s, enum pass pass, const struct action *action, buffer_id x);
 
 /* Makes the host wait for all messages for which it has not waited (pipeline_awaits_messages()). */
 void stage_await_messages(struct stage *s);

@@ -10,7 +10,7 @@
 
 #include <stdlib.h>
 
-struct layer_saved *saved_new(struct emit *e)
+struct layer_saved *layer_saved_new(struct emit *e)
 {
     const struct choices *c = e->choices;
     size_t layers = (size_t)c->model->layers;
@@ -33,15 +33,16 @@ struct layer_saved *saved_new(struct emit *e)
 
 /* ---- actions ---- */
 
-static struct layer_saved *saved_of(struct stage *s, uint32_t unit)
+static struct layer_saved *saved_of_unit(struct stage *s, uint32_t unit)
 {
-    if (s->saved[unit] == NULL)
-        s->saved[unit] = s->spare_count > 0 ? s->spare[--s->spare_count] : saved_new(s->e);
-    return s->saved[unit];
+    if (s->saved_of_unit[unit] == NULL)
+        s->saved_of_unit[unit] =
+            s->spare_count > 0 ? s->spare_saved[--s->spare_count] : layer_saved_new(s->e);
+    return s->saved_of_unit[unit];
 }
 
 /* Makes a tensor that replaces the result of the embedding, or the gradient from the head, if these are left out. */
-static buffer_id stand_in(struct emit *e, const char *stem)
+static buffer_id new_filled_activation(struct emit *e, const char *stem)
 {
     e->tags.region = REGION_NONE;
     return emit_zeros(e, emit_compute_tensor(e, stem, CATEGORY_ACTIVATION, e->unit.own_rows,
@@ -52,64 +53,64 @@ static buffer_id stand_in(struct emit *e, const char *stem)
 static void emit_forward(struct stage *s, const struct action *action)
 {
     struct emit *e = s->e;
-    uint32_t chunk = pipeline_chunk(s->c, e->stage, action->chunk);
-    struct layer_range layers = pipeline_layers(s->c, chunk);
+    uint32_t chunk = pipeline_chunk_of_stage(s->c, e->stage, action->chunk);
+    struct layer_range layers = pipeline_layers_of_chunk(s->c, chunk);
     stage_set_unit(s, chunk, action->unit, PHASE_FORWARD);
-    e->layer_saved = saved_of(s, action->unit);
+    e->layer_saved = saved_of_unit(s, action->unit);
     buffer_id x;
     if (chunk > 0)
         x = stage_input(s, action);
     else
-        x = s->c->scope == SCOPE_STEP ? embedding_forward(e) : stand_in(e, "x");
+        x = s->c->scope == SCOPE_STEP ? embedding_forward(e) : new_filled_activation(e, "x");
     for (uint32_t l = layers.first; l < layers.end; l++) {
         e->tags.layer = (uint16_t)l;
         x = layer_forward(e, l, x);
     }
     e->tags.layer = IR_NONE16;
-    stage_pass_on(s, PASS_FORWARD, action, x);
+    stage_send_result(s, PASS_FORWARD, action, x);
 }
 
-static void backward(struct stage *s, const struct action *action)
+static void emit_backward(struct stage *s, const struct action *action)
 {
     struct emit *e = s->e;
-    uint32_t chunk = pipeline_chunk(s->c, e->stage, action->chunk);
-    bool last = chunk + 1 == pipeline_chunks(s->c);
-    struct layer_range layers = pipeline_layers(s->c, chunk);
+    uint32_t chunk = pipeline_chunk_of_stage(s->c, e->stage, action->chunk);
+    bool last = chunk + 1 == pipeline_chunk_count(s->c);
+    struct layer_range layers = pipeline_layers_of_chunk(s->c, chunk);
     stage_set_unit(s, chunk, action->unit, last ? PHASE_FORWARD : PHASE_BACKWARD);
-    e->layer_saved = saved_of(s, action->unit);
+    e->layer_saved = saved_of_unit(s, action->unit);
     if (pipeline_has_remote_weights(s->c))
-        weights_of_unit(e);
+        weights_begin_unit(e);
     else
-        weights_of_micro_batch(e, action->unit / s->c->subsequences);
-    if (s->pipeline->splits)
+        weights_begin_micro_batch(e, action->unit / s->c->subsequences);
+    if (s->pipeline->splits_backward)
         e->weights.deferred = &stage_passage(s, action->chunk, action->unit)->deferrals;
     buffer_id dx = stage_input(s, action);
     if (last)
-        dx = s->c->scope == SCOPE_STEP ? head(e, dx) : stand_in(e, "dx");
+        dx = s->c->scope == SCOPE_STEP ? head_and_loss(e, dx) : new_filled_activation(e, "dx");
     e->tags.phase = PHASE_BACKWARD;
     for (uint32_t l = layers.end; l-- > layers.first;) {
         e->tags.layer = (uint16_t)l;
         dx = layer_backward(e, l, dx);
     }
     e->tags.layer = IR_NONE16;
-    stage_pass_on(s, PASS_BACKWARD, action, dx);
+    stage_send_result(s, PASS_BACKWARD, action, dx);
     if (chunk == 0 && s->c->scope == SCOPE_STEP)
         embedding_backward(e, dx);
     e->weights.deferred = NULL;
     if (--s->actions_left[action->unit] == 0)
-        s->spare[s->spare_count++] = s->saved[action->unit];
+        s->spare_saved[s->spare_count++] = s->saved_of_unit[action->unit];
 }
 
-static void weight_gradients(struct stage *s, const struct action *action)
+static void emit_weight_gradients(struct stage *s, const struct action *action)
 {
-    stage_set_unit(s, pipeline_chunk(s->c, s->e->stage, action->chunk), action->unit,
+    stage_set_unit(s, pipeline_chunk_of_stage(s->c, s->e->stage, action->chunk), action->unit,
                    PHASE_BACKWARD);
-    weights_of_micro_batch(s->e, action->unit / s->c->subsequences);
+    weights_begin_micro_batch(s->e, action->unit / s->c->subsequences);
     emit_deferred(s->e, &stage_passage(s, action->chunk, action->unit)->deferrals);
 }
 
 /* Returns the first action from i on that computes something, or the end of the list. */
-static uint32_t next_of_compute(const struct actions *actions, uint32_t i)
+static uint32_t next_compute_action(const struct actions *actions, uint32_t i)
 {
     while (i < actions->count && actions->action[i].kind >= ACTION_SEND_KV)
         i++;
@@ -119,7 +120,7 @@ static uint32_t next_of_compute(const struct actions *actions, uint32_t i)
 /* Emits the messages of an action and of the next one as Megatron-LM's schedules.py does: between a forward and a
  * backward, sending and receiving are one call (send_forward_recv_backward(), send_backward_recv_forward()); between
  * two forwards or two backwards they follow one another. */
-static void exchange(struct stage *s, const struct action *done, const struct action *next)
+static void emit_messages(struct stage *s, const struct action *done, const struct action *next)
 {
     if (next == NULL || next->kind == done->kind)
         stage_await_messages(s);
@@ -134,16 +135,16 @@ static void exchange(struct stage *s, const struct action *done, const struct ac
 struct arrival {
     op_id send_op;
     /* another action whose message is known to have arrived together with this one's */
-    uint32_t next;
+    uint32_t next_in_list;
     /* the first action whose message is known to have arrived when this action starts */
-    uint32_t first;
+    uint32_t first_in_list;
 };
 
 /* The sent messages that are known to have arrived. The bytes of a sent message may be reused once it has arrived;
  * data that comes back from the receiver proves that, so that a compute op that waits for the send loses no time. */
 struct arrivals {
     /* for each action, the result of pipeline_implicit_acks(); NULL: not needed */
-    uint32_t *returns;
+    uint32_t *ack_action;
     struct arrival *action; /* [actions] */
 };
 
@@ -153,39 +154,40 @@ static struct arrivals arrivals_of(const struct stage *s, const struct actions *
     size_t count = (size_t)actions->count + 1;
     if (s->c->pp == 1 || s->pipeline->is_multiplexed || s->c->scope == SCOPE_LAYERS_FORWARD)
         return a;
-    a.returns = arena_array(&s->e->arena, count, sizeof *a.returns);
+    a.ack_action = arena_array(&s->e->arena, count, sizeof *a.ack_action);
     a.action = arena_array(&s->e->arena, count, sizeof *a.action);
-    pipeline_implicit_acks(s->c, s->e->stage, actions, a.returns);
+    pipeline_implicit_acks(s->c, s->e->stage, actions, a.ack_action);
     return a;
 }
 
 /* Notes that action i has been emitted, from op `begin` on. Its first compute op waits for the messages whose arrival
  * its input proves; the wait costs nothing. */
-static void note_arrivals(struct stage *s, struct arrivals *a, uint32_t i, uint32_t begin)
+static void record_arrivals(struct stage *s, struct arrivals *a, uint32_t i, uint32_t begin)
 {
     const struct ir *ir = s->e->ir;
-    if (a->returns == NULL)
+    if (a->ack_action == NULL)
         return;
     while (begin < ir->op.count && ir->op.stream[begin] != s->e->stream.compute)
         begin++;
-    for (uint32_t k = a->action[i].first; begin < ir->op.count && k > 0; k = a->action[k - 1].next)
+    for (uint32_t k = a->action[i].first_in_list; begin < ir->op.count && k > 0;
+         k = a->action[k - 1].next_in_list)
         emit_add_dependency(s->e, (op_id){begin}, a->action[k - 1].send_op);
-    if (s->last_message.i == IR_NONE || a->returns[i] == PIPELINE_NEVER)
+    if (s->last_message.i == IR_NONE || a->ack_action[i] == PIPELINE_NEVER)
         return;
-    uint32_t *first = &a->action[a->returns[i]].first;
+    uint32_t *first = &a->action[a->ack_action[i]].first_in_list;
     a->action[i].send_op = s->last_message;
-    a->action[i].next = *first;
+    a->action[i].next_in_list = *first;
     *first = i + 1;
 }
 
 static void perform_actions(struct stage *s, const struct actions *actions)
 {
     static void (*const what[ACTION_KIND_COUNT])(struct stage *, const struct action *) = {
-        [ACTION_FORWARD] = emit_forward,      [ACTION_BACKWARD] = backward,
-        [ACTION_WEIGHTS] = weight_gradients,  [ACTION_SEND_KV] = stage_send_kv,
+        [ACTION_FORWARD] = emit_forward,          [ACTION_BACKWARD] = emit_backward,
+        [ACTION_WEIGHTS] = emit_weight_gradients, [ACTION_SEND_KV] = stage_send_kv,
         [ACTION_RETURN_KV] = stage_return_kv,
     };
-    uint32_t next = next_of_compute(actions, 0);
+    uint32_t next = next_compute_action(actions, 0);
     bool awaits = pipeline_awaits_messages(s->c);
     struct arrivals arrivals = arrivals_of(s, actions);
     if (next < actions->count)
@@ -193,21 +195,21 @@ static void perform_actions(struct stage *s, const struct actions *actions)
     stage_await_messages(s);
     for (uint32_t i = 0; i < actions->count; i++) {
         if (i == next && !awaits) {
-            next = next_of_compute(actions, i + 1);
+            next = next_compute_action(actions, i + 1);
             if (next < actions->count)
                 stage_receive(s, &actions->action[next]);
         }
         uint32_t begin = s->e->ir->op.count;
         s->last_message.i = IR_NONE;
         what[actions->action[i].kind](s, &actions->action[i]);
-        note_arrivals(s, &arrivals, i, begin);
+        record_arrivals(s, &arrivals, i, begin);
         if (awaits)
-            exchange(s, &actions->action[i],
-                     i + 1 < actions->count ? &actions->action[i + 1] : NULL);
+            emit_messages(s, &actions->action[i],
+                          i + 1 < actions->count ? &actions->action[i + 1] : NULL);
     }
 }
 
-static void leave_forward(struct actions *actions)
+static void drop_backwards(struct actions *actions)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < actions->count; i++)
@@ -221,24 +223,24 @@ void emit_step(struct emit *e)
     const struct choices *c = e->choices;
     struct stage s = {.e = e,
                       .c = c,
-                      .pipeline = pipeline_of(c),
-                      .units = pipeline_units(c),
-                      .chunks = pipeline_chunks_at(c)};
+                      .pipeline = pipeline_of_choices(c),
+                      .unit_count = pipeline_unit_count(c),
+                      .chunk_count = pipeline_chunk_count_of_stage(c)};
     struct actions actions = {0};
-    size_t passages = (size_t)s.chunks * s.units;
+    size_t passages = (size_t)s.chunk_count * s.unit_count;
     s.passage = arena_array(&e->arena, passages, sizeof *s.passage);
-    s.saved = arena_array(&e->arena, s.units, sizeof(struct layer_saved *));
-    s.spare = arena_array(&e->arena, s.units, sizeof(struct layer_saved *));
+    s.saved_of_unit = arena_array(&e->arena, s.unit_count, sizeof(struct layer_saved *));
+    s.spare_saved = arena_array(&e->arena, s.unit_count, sizeof(struct layer_saved *));
     if (c->subsequences > 1)
         s.prefix = arena_array(&e->arena, c->accumulation, sizeof(struct prefix *));
-    s.actions_left = arena_array(&e->arena, s.units, sizeof *s.actions_left);
+    s.actions_left = arena_array(&e->arena, s.unit_count, sizeof *s.actions_left);
     for (size_t i = 0; i < passages; i++)
         for (int pass = 0; pass < PASSES; pass++)
             s.passage[i].input[pass].i = s.passage[i].output[pass].i = IR_NONE;
-    stage_begin(&s);
+    stage_make_streams(&s);
     s.pipeline->order(&actions, c, e->stage);
     if (c->scope == SCOPE_LAYERS_FORWARD)
-        leave_forward(&actions);
+        drop_backwards(&actions);
     for (uint32_t i = 0; i < actions.count; i++)
         s.actions_left[actions.action[i].unit] += actions.action[i].kind == ACTION_BACKWARD;
     perform_actions(&s, &actions);

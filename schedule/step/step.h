@@ -11,8 +11,8 @@
 void emit_step(struct emit *e);
 /* Emits only the attention operator of one layer, as microbenchmarks of papers run it. Ops of region none make its
  * inputs. */
-void emit_operator(struct emit *e);
+void emit_attention_operator(struct emit *e);
 /* Makes the rows in which layers keep data of one unit for their backward. */
-struct layer_saved *saved_new(struct emit *e);
+struct layer_saved *layer_saved_new(struct emit *e);
 
 #endif

@@ -16,7 +16,7 @@ bool is_collective(enum work_kind kind)
 
 /* ---- ops ---- */
 
-static void running_sums(uint32_t *begin, size_t count)
+static void make_running_sums(uint32_t *begin, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         begin[i + 1] += begin[i];
@@ -24,8 +24,8 @@ static void running_sums(uint32_t *begin, size_t count)
 
 /* Returns the first entry of the list to which an op belongs: its role's messages, or its role's collectives in its
  * group; NULL: the op does not communicate. */
-static uint32_t *list_of(const struct exchange_ops *e, const struct ir *ir, uint32_t role,
-                         uint32_t op)
+static uint32_t *op_list_of(const struct exchange_ops *e, const struct ir *ir, uint32_t role,
+                            uint32_t op)
 {
     enum work_kind kind = ir->op.kind[op];
     if (!is_message(kind) && !is_collective(kind))
@@ -44,15 +44,15 @@ static void make_ops(struct exchange_ops *e, const struct ir *ir)
     /* the ordinal of an op is the number of earlier ops in its list */
     for (uint32_t r = 0; r < ir->role_count; r++)
         for (uint32_t op = ir->role[r].op_begin; role_has_op(&ir->role[r], op); op++) {
-            uint32_t *list = list_of(e, ir, r, op);
+            uint32_t *list = op_list_of(e, ir, r, op);
             if (list)
                 e->ordinal[op] = list[1]++;
         }
-    running_sums(e->begin, lists);
+    make_running_sums(e->begin, lists);
     e->op = heap_alloc(e->begin[lists], sizeof *e->op);
     for (uint32_t r = 0; r < ir->role_count; r++)
         for (uint32_t op = ir->role[r].op_begin; role_has_op(&ir->role[r], op); op++) {
-            const uint32_t *list = list_of(e, ir, r, op);
+            const uint32_t *list = op_list_of(e, ir, r, op);
             if (list)
                 e->op[*list + e->ordinal[op]] = op;
         }
@@ -60,35 +60,36 @@ static void make_ops(struct exchange_ops *e, const struct ir *ir)
 
 /* ---- peers ---- */
 
-static uint32_t find_peer(const struct ir *ir, uint32_t rank, int64_t group, int64_t by)
+static uint32_t find_peer_rank(const struct ir *ir, uint32_t rank, int64_t group, int64_t by)
 {
     uint32_t peer;
     bool found = by != 0 && group_peer(&ir->mesh, &ir->group[group], rank, by, &peer);
     return found ? peer : IR_NONE;
 }
 
-static bool guard_holds(const struct rank_sets *ranks, uint16_t guard, uint32_t rank)
+static bool rank_passes_guard(const struct rank_sets *ranks, uint16_t guard, uint32_t rank)
 {
     return guard == IR_NONE16 ||
-           (ranks->of_guard[(size_t)guard * ranks->words + rank / 64] >> rank % 64 & 1);
+           (ranks->ranks_of_guard[(size_t)guard * ranks->words_per_set + rank / 64] >> rank % 64 &
+            1);
 }
 
 /* ---- components of ranks that messages connect ---- */
 
-struct route {
+struct message_route {
     int64_t group, by;
     uint16_t guard;
 };
 
 /* What distinguishes the ranks of a role: the destinations of its messages, and their guards. */
-struct routes {
-    struct route *route;
+struct message_routes {
+    struct message_route *route;
     uint32_t *begin; /* (roles + 1) */
     size_t capacity;
     uint32_t count;
 };
 
-static void add_route(struct routes *s, uint32_t role, struct route route)
+static void add_route(struct message_routes *s, uint32_t role, struct message_route route)
 {
     for (uint32_t i = s->begin[role]; i < s->count; i++)
         if (s->route[i].group == route.group && s->route[i].by == route.by &&
@@ -98,7 +99,8 @@ static void add_route(struct routes *s, uint32_t role, struct route route)
     s->route[s->count++] = route;
 }
 
-static void routes_make(struct routes *s, const struct ir *ir, const struct exchange_ops *ops)
+static void find_message_routes(struct message_routes *s, const struct ir *ir,
+                                const struct exchange_ops *ops)
 {
     s->begin = heap_zalloc((size_t)ir->role_count + 1, sizeof *s->begin);
     for (uint32_t r = 0; r < ir->role_count; r++) {
@@ -107,7 +109,8 @@ static void routes_make(struct routes *s, const struct ir *ir, const struct exch
         for (uint32_t k = 0; k < messages.count; k++) {
             const struct work *work = ir_work(ir, messages.op[k]);
             add_route(s, r,
-                      (struct route){work->p2p.group, work->p2p.by, ir->op.guard[messages.op[k]]});
+                      (struct message_route){work->p2p.group, work->p2p.by,
+                                             ir->op.guard[messages.op[k]]});
         }
     }
     s->begin[ir->role_count] = s->count;
@@ -120,8 +123,8 @@ struct components {
     uint32_t *place;  /* [ranks] the rank's index in its component */
 };
 
-static void components_make(struct components *c, const struct ir *ir,
-                            const struct rank_sets *ranks, const struct routes *routes,
+static void find_components(struct components *c, const struct ir *ir,
+                            const struct rank_sets *ranks, const struct message_routes *routes,
                             uint32_t rank_count)
 {
     uint32_t *parent = roots_of_all(rank_count);
@@ -130,7 +133,7 @@ static void components_make(struct components *c, const struct ir *ir,
         if (role == IR_NONE16)
             continue;
         for (uint32_t i = routes->begin[role]; i < routes->begin[role + 1]; i++) {
-            uint32_t peer = find_peer(ir, rank, routes->route[i].group, routes->route[i].by);
+            uint32_t peer = find_peer_rank(ir, rank, routes->route[i].group, routes->route[i].by);
             if (peer != IR_NONE && ranks->role[peer] != IR_NONE16)
                 join_roots(parent, rank, peer);
         }
@@ -146,7 +149,7 @@ static void components_make(struct components *c, const struct ir *ir,
         component[rank] = root == rank ? c->count++ : component[root];
         c->place[rank] = c->begin[component[rank] + 1]++;
     }
-    running_sums(c->begin, c->count);
+    make_running_sums(c->begin, c->count);
     c->member = heap_alloc(c->begin[c->count], sizeof *c->member);
     for (uint32_t rank = 0; rank < rank_count; rank++)
         if (ranks->role[rank] != IR_NONE16)
@@ -169,18 +172,18 @@ static void append_word(struct descriptions *descriptions, uint32_t word)
     descriptions->word[descriptions->count++] = word;
 }
 
-static void describe(struct descriptions *descriptions, const struct ir *ir,
-                     const struct rank_sets *ranks, const struct routes *routes,
-                     const struct components *c, uint32_t component)
+static void append_description(struct descriptions *descriptions, const struct ir *ir,
+                               const struct rank_sets *ranks, const struct message_routes *routes,
+                               const struct components *c, uint32_t component)
 {
     for (uint32_t m = c->begin[component]; m < c->begin[component + 1]; m++) {
         uint32_t rank = c->member[m];
         uint16_t role = ranks->role[rank];
         append_word(descriptions, role);
         for (uint32_t i = routes->begin[role]; i < routes->begin[role + 1]; i++) {
-            uint32_t peer = find_peer(ir, rank, routes->route[i].group, routes->route[i].by);
+            uint32_t peer = find_peer_rank(ir, rank, routes->route[i].group, routes->route[i].by);
             bool known = peer != IR_NONE && ranks->role[peer] != IR_NONE16;
-            append_word(descriptions, guard_holds(ranks, routes->route[i].guard, rank));
+            append_word(descriptions, rank_passes_guard(ranks, routes->route[i].guard, rank));
             append_word(descriptions, known ? c->place[peer] : IR_NONE);
         }
     }
@@ -189,33 +192,33 @@ static void describe(struct descriptions *descriptions, const struct ir *ir,
 /* ---- actors ---- */
 
 /* The components that are equal to each other, by the first of them that was seen. */
-struct kind_of_component {
+struct equal_components {
     size_t begin, end; /* where the description of the component begins and ends */
     uint32_t first_actor;
 };
 
 static bool same_description(const struct descriptions *descriptions,
-                             const struct kind_of_component *a, const struct kind_of_component *b)
+                             const struct equal_components *a, const struct equal_components *b)
 {
     return a->end - a->begin == b->end - b->begin &&
            memcmp(descriptions->word + a->begin, descriptions->word + b->begin,
                   (a->end - a->begin) * sizeof *descriptions->word) == 0;
 }
 
-static void name_actors(struct actors *a, const struct ir *ir, const struct rank_sets *ranks,
-                        const struct routes *routes, bool fold)
+static void assign_actors(struct actors *a, const struct ir *ir, const struct rank_sets *ranks,
+                          const struct message_routes *routes, bool fold)
 {
     struct components c = {0};
-    components_make(&c, ir, ranks, routes, a->ranks);
+    find_components(&c, ir, ranks, routes, a->rank_count);
 
-    struct kind_of_component *kind = heap_alloc(c.count, sizeof *kind);
+    struct equal_components *kind = heap_alloc(c.count, sizeof *kind);
     uint32_t kinds = 0;
     struct descriptions descriptions = {0};
     for (uint32_t i = 0; i < c.count; i++) {
         uint32_t size = c.begin[i + 1] - c.begin[i], found = fold ? 0 : kinds;
-        struct kind_of_component new = {.begin = descriptions.count, .first_actor = a->count};
+        struct equal_components new = {.begin = descriptions.count, .first_actor = a->count};
         if (fold)
-            describe(&descriptions, ir, ranks, routes, &c, i);
+            append_description(&descriptions, ir, ranks, routes, &c, i);
         new.end = descriptions.count;
         while (found < kinds && !same_description(&descriptions, &kind[found], &new))
             found++;
@@ -225,12 +228,12 @@ static void name_actors(struct actors *a, const struct ir *ir, const struct rank
             kind[kinds++] = new;
             for (uint32_t k = 0; k < size; k++) {
                 uint32_t rank = c.member[c.begin[i] + k];
-                a->rank[a->count] = rank;
+                a->lowest_rank[a->count] = rank;
                 a->role[a->count++] = ranks->role[rank];
             }
         }
         for (uint32_t k = 0; k < size; k++)
-            a->of_rank[c.member[c.begin[i] + k]] = kind[found].first_actor + k;
+            a->actor_of_rank[c.member[c.begin[i] + k]] = kind[found].first_actor + k;
     }
     free(descriptions.word);
     free(kind);
@@ -245,9 +248,9 @@ static void fill_messages(struct actors *a, const struct ir *ir, const struct ra
     uint64_t total = 0;
     for (uint32_t i = 0; i < a->count; i++)
         total += sequence_of(ops, ir, a->role[i], ir->group_count).count;
-    a->too_many = total > MESSAGES_MAX;
+    a->has_too_many_messages = total > MESSAGES_MAX;
     a->message_begin = heap_zalloc((size_t)a->count + 1, sizeof *a->message_begin);
-    if (a->too_many)
+    if (a->has_too_many_messages)
         return;
     a->message = heap_alloc(total, sizeof *a->message);
     uint32_t count = 0;
@@ -256,11 +259,12 @@ static void fill_messages(struct actors *a, const struct ir *ir, const struct ra
         for (uint32_t k = 0; k < messages.count; k++) {
             uint32_t op = messages.op[k];
             const struct work *work = ir_work(ir, op);
-            struct message new = {.op = op, .actor = i, .peer = IR_NONE, .partner = IR_NONE};
-            new.absent = !guard_holds(ranks, ir->op.guard[op], a->rank[i]);
-            uint32_t peer = find_peer(ir, a->rank[i], work->p2p.group, work->p2p.by);
-            if (!new.absent && peer != IR_NONE)
-                new.peer = a->of_rank[peer];
+            struct message new = {
+                .op = op, .actor = i, .peer_actor = IR_NONE, .partner_row = IR_NONE};
+            new.is_absent = !rank_passes_guard(ranks, ir->op.guard[op], a->lowest_rank[i]);
+            uint32_t peer = find_peer_rank(ir, a->lowest_rank[i], work->p2p.group, work->p2p.by);
+            if (!new.is_absent && peer != IR_NONE)
+                new.peer_actor = a->actor_of_rank[peer];
             a->message[count++] = new;
         }
         a->message_begin[i + 1] = count;
@@ -282,14 +286,14 @@ static void match_messages(struct actors *a, const struct ir *ir)
         for (uint32_t m = 0; m < count; m++) {
             struct message *message = &a->message[m];
             bool sends = ir->op.kind[message->op] == WORK_SEND;
-            if (message->peer == IR_NONE || sends != (pass == 0))
+            if (message->peer_actor == IR_NONE || sends != (pass == 0))
                 continue;
-            uint32_t source = sends ? message->actor : message->peer;
-            uint32_t destination = sends ? message->peer : message->actor;
+            uint32_t source = sends ? message->actor : message->peer_actor;
+            uint32_t destination = sends ? message->peer_actor : message->actor;
             int64_t channel = ir_work(ir, message->op)->p2p.channel;
             uint64_t hash = hash_word(hash_word(source, destination), (uint64_t)channel);
             struct message_queue *q = NULL;
-            for (struct id_probe p = id_map_start(&map, hash); !q && id_map_next(&map, &p);)
+            for (struct id_probe p = id_map_probe(&map, hash); !q && id_map_next(&map, &p);)
                 if (queue[p.row].source == source && queue[p.row].destination == destination &&
                     queue[p.row].channel == channel)
                     q = &queue[p.row];
@@ -302,8 +306,8 @@ static void match_messages(struct actors *a, const struct ir *ir)
                 next[q->tail] = m;
                 q->tail = m;
             } else if (q && q->head != IR_NONE) {
-                message->partner = q->head;
-                a->message[q->head].partner = m;
+                message->partner_row = q->head;
+                a->message[q->head].partner_row = m;
                 q->head = next[q->head];
             }
         }
@@ -316,24 +320,24 @@ void actors_make(struct actors *a, struct verifier *v, const struct exchange_ops
 {
     const struct ir *ir = v->ir;
     const struct rank_sets *ranks = verifier_ranks(v);
-    *a = (struct actors){.ranks = mesh_ranks(&ir->mesh)};
-    a->of_rank = ir_no_ids(a->ranks);
-    a->rank = heap_alloc(a->ranks, sizeof *a->rank);
-    a->role = heap_alloc(a->ranks, sizeof *a->role);
-    struct routes routes = {0};
-    routes_make(&routes, ir, ops);
-    name_actors(a, ir, ranks, &routes, fold);
+    *a = (struct actors){.rank_count = mesh_rank_count(&ir->mesh)};
+    a->actor_of_rank = ir_new_empty_ids(a->rank_count);
+    a->lowest_rank = heap_alloc(a->rank_count, sizeof *a->lowest_rank);
+    a->role = heap_alloc(a->rank_count, sizeof *a->role);
+    struct message_routes routes = {0};
+    find_message_routes(&routes, ir, ops);
+    assign_actors(a, ir, ranks, &routes, fold);
     free(routes.route);
     free(routes.begin);
     fill_messages(a, ir, ranks, ops);
-    if (!a->too_many)
+    if (!a->has_too_many_messages)
         match_messages(a, ir);
 }
 
 void actors_release(struct actors *a)
 {
-    free(a->of_rank);
-    free(a->rank);
+    free(a->actor_of_rank);
+    free(a->lowest_rank);
     free(a->role);
     free(a->message_begin);
     free(a->message);

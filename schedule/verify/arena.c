@@ -31,12 +31,12 @@ struct overlap_walk {
     struct range_map map[MEMORY_COUNT];
 };
 
-static uint64_t end_of(const struct ir *ir, uint32_t buffer)
+static uint64_t end_byte_of(const struct ir *ir, uint32_t buffer)
 {
     return ir->buffer.offset[buffer] + ir_buffer_bytes(ir, (buffer_id){buffer});
 }
 
-static const char *life_text(struct verifier *v, uint32_t buffer)
+static const char *live_range_text(struct verifier *v, uint32_t buffer)
 {
     const struct ir *ir = v->ir;
     uint32_t count = ir->buffer.free_count[buffer];
@@ -58,24 +58,24 @@ static void check_pair(struct overlap_walk *w, uint32_t buffer, uint32_t other)
     if (count != 0 && !persistent && !liveness_is_persistent(ir, other) &&
         first_uses_is_after_set(&w->first_uses, w->order, buffer, ir_free_set(ir, other), count))
         return;
-    uint64_t begin = ir->buffer.offset[buffer], end = end_of(ir, buffer);
+    uint64_t begin = ir->buffer.offset[buffer], end = end_byte_of(ir, buffer);
     if (ir->buffer.offset[other] > begin)
         begin = ir->buffer.offset[other];
-    if (end_of(ir, other) < end)
-        end = end_of(ir, other);
+    if (end_byte_of(ir, other) < end)
+        end = end_byte_of(ir, other);
     const char *first_use = "is persistent";
     if (!persistent)
         first_use = arena_printf(&v->arena, "is first used by %s",
                                  op_text(v, w->first_uses.first_op[buffer]));
     verify_fail(v, "%s and %s share bytes %" PRIu64 " to %" PRIu64 " of %s: %s %s, and %s %s%s",
                 buffer_text(v, other), buffer_text(v, buffer), begin, end,
-                memory_names[ir->buffer.memory[buffer]], buffer_text(v, other), life_text(v, other),
-                buffer_text(v, buffer), first_use,
+                memory_names[ir->buffer.memory[buffer]], buffer_text(v, other),
+                live_range_text(v, other), buffer_text(v, buffer), first_use,
                 count != 0 && !persistent ? ", which is not ordered after that" : "");
 }
 
 /* Returns the row of the first range that ends after `begin`; the map's count if there is none. */
-static size_t first_after(const struct range_map *m, uint64_t begin)
+static size_t first_range_after(const struct range_map *m, uint64_t begin)
 {
     size_t low = 0, high = m->count;
     while (low < high) {
@@ -93,8 +93,9 @@ static void claim_range(struct overlap_walk *w, uint32_t buffer)
 {
     const struct ir *ir = w->v->ir;
     struct range_map *m = &w->map[ir->buffer.memory[buffer]];
-    uint64_t begin = ir->buffer.offset[buffer], end = end_of(ir, buffer);
-    size_t first = first_after(m, begin), last = first; /* rows [first, last) share bytes with it */
+    uint64_t begin = ir->buffer.offset[buffer], end = end_byte_of(ir, buffer);
+    size_t first = first_range_after(m, begin),
+           last = first; /* rows [first, last) share bytes with it */
     for (; last < m->count && m->row[last].begin < end; last++)
         check_pair(w, buffer, m->row[last].buffer);
     struct byte_range new
@@ -146,9 +147,9 @@ static void walk_role(struct overlap_walk *w, uint32_t role)
             place_buffer(w, b);
     for (uint32_t op = w->order->first_op; op < w->order->first_op + w->order->op_count; op++) {
         for (uint32_t k = 0; k < ir_operand_count(ir, op); k++) {
-            uint32_t b = ir_touched(ir, op, k);
+            uint32_t b = ir_touched_buffer(ir, op, k);
             if (w->first_uses.first_op[b] == op && !liveness_is_persistent(ir, b) &&
-                !touched_before(ir, op, k))
+                !touched_by_earlier_operand(ir, op, k))
                 place_buffer(w, b);
         }
     }
@@ -161,7 +162,7 @@ void check_overlap(struct verifier *v)
     for (uint32_t b = 0; b < ir->buffer.count; b++)
         planned += ir->buffer.offset[b] != UINT64_MAX;
     if (planned == 0) {
-        verify_checked(v, "no offsets are planned");
+        verify_note_checked(v, "no offsets are planned");
         return;
     }
     struct overlap_walk w = {.v = v};
@@ -170,7 +171,7 @@ void check_overlap(struct verifier *v)
     first_uses_release(&w.first_uses);
     for (int memory = 0; memory < MEMORY_COUNT; memory++)
         free(w.map[memory].row);
-    verify_checked(v, "%" PRIu32 " planned buffers", planned);
+    verify_note_checked(v, "%" PRIu32 " planned buffers", planned);
 }
 
 void check_capacity(struct verifier *v)
@@ -186,5 +187,5 @@ void check_capacity(struct verifier *v)
                         " there are",
                         memory_names[m], arena, arena - limit, limit);
     }
-    verify_checked(v, limited ? "arenas against limits" : "no limits were given");
+    verify_note_checked(v, limited ? "arenas against limits" : "no limits were given");
 }

@@ -17,7 +17,7 @@ void check_guards(struct verifier *v)
             verify_fail(v, "%s is a collective or barrier and has a guard; every rank must run it",
                         op_text(v, op));
     }
-    verify_checked(v, "%" PRIu32 " guarded ops", guarded);
+    verify_note_checked(v, "%" PRIu32 " guarded ops", guarded);
 }
 
 /* ---- collectives ---- */
@@ -67,8 +67,8 @@ static void check_group(struct verifier *v, const struct exchange_ops *ops, uint
 {
     const struct ir *ir = v->ir;
     const struct group *g = &ir->group[group];
-    uint32_t instances = group_instances(&ir->mesh, g), ranks = mesh_ranks(&ir->mesh);
-    uint32_t *first = ir_no_ids(instances); /* the first rank of each instance */
+    uint32_t instances = group_instance_count(&ir->mesh, g), ranks = mesh_rank_count(&ir->mesh);
+    uint32_t *first = ir_new_empty_ids(instances); /* the first rank of each instance */
     bool *compared = heap_zalloc((size_t)ir->role_count * ir->role_count, sizeof *compared);
     bool *outside = heap_zalloc(ir->role_count, sizeof *outside);
     for (uint32_t rank = 0; rank < ranks; rank++) {
@@ -76,7 +76,7 @@ static void check_group(struct verifier *v, const struct exchange_ops *ops, uint
         uint32_t instance, index;
         if (role == IR_NONE16)
             continue;
-        if (!group_locate(&ir->mesh, g, rank, &instance, &index)) {
+        if (!group_find_member(&ir->mesh, g, rank, &instance, &index)) {
             struct sequence s = sequence_of(ops, ir, role, group);
             if (s.count > 0 && !outside[role])
                 verify_fail(v, "%s issues %s in group %s, of which it is not a member",
@@ -114,39 +114,40 @@ void check_collectives(struct verifier *v)
         collectives += issued;
         check_group(v, ops, group);
     }
-    verify_checked(v, "%" PRIu32 " ops in %" PRIu32 " groups, all instances", collectives, groups);
+    verify_note_checked(v, "%" PRIu32 " ops in %" PRIu32 " groups, all instances", collectives,
+                        groups);
 }
 
 /* ---- messages ---- */
 
-static void report_alone(struct verifier *v, const struct actors *a, uint32_t m)
+static void report_unmatched(struct verifier *v, const struct actors *a, uint32_t m)
 {
     const struct ir *ir = v->ir;
     const struct message *message = &a->message[m];
     const struct work *work = ir_work(ir, message->op);
     const struct group *group = &ir->group[work->p2p.group];
-    const char *op = op_text(v, message->op), *rank = rank_text(v, a->rank[message->actor]);
+    const char *op = op_text(v, message->op), *rank = rank_text(v, a->lowest_rank[message->actor]);
     bool sends = ir->op.kind[message->op] == WORK_SEND;
     uint32_t instance, index;
-    if (!group_locate(&ir->mesh, group, a->rank[message->actor], &instance, &index))
+    if (!group_find_member(&ir->mesh, group, a->lowest_rank[message->actor], &instance, &index))
         verify_fail(v, "%s of %s is in group %s, of which the rank is not a member", op, rank,
                     group->name);
     else if (work->p2p.by == 0)
         verify_fail(v, "%s of %s has by=0: a message to itself", op, rank);
-    else if (message->peer == IR_NONE)
+    else if (message->peer_actor == IR_NONE)
         verify_fail(
             v, "%s of %s has by=%" PRId64 ", which leads outside group %s of %" PRIu32 " ranks", op,
-            rank, work->p2p.by, group->name, group_size(&ir->mesh, group));
+            rank, work->p2p.by, group->name, group_rank_count(&ir->mesh, group));
     else
         verify_fail(v, "%s of %s on channel %" PRId64 " has no %s on %s", op, rank,
                     work->p2p.channel, sends ? "receive" : "send",
-                    rank_text(v, a->rank[message->peer]));
+                    rank_text(v, a->lowest_rank[message->peer_actor]));
 }
 
-static void compare_pair(struct verifier *v, const struct actors *a, const struct message *send)
+static void compare_matched(struct verifier *v, const struct actors *a, const struct message *send)
 {
     const struct ir *ir = v->ir;
-    const struct message *recv = &a->message[send->partner];
+    const struct message *recv = &a->message[send->partner_row];
     const struct work *out = ir_work(ir, send->op), *in = ir_work(ir, recv->op);
     const char *what = NULL;
     if (out->p2p.bytes != in->p2p.bytes)
@@ -157,14 +158,14 @@ static void compare_pair(struct verifier *v, const struct actors *a, const struc
         what = "group (another channel would keep them apart)";
     if (what)
         verify_fail(v, "%s of %s meets %s of %s: they differ in %s", op_text(v, send->op),
-                    rank_text(v, a->rank[send->actor]), op_text(v, recv->op),
-                    rank_text(v, a->rank[recv->actor]), what);
+                    rank_text(v, a->lowest_rank[send->actor]), op_text(v, recv->op),
+                    rank_text(v, a->lowest_rank[recv->actor]), what);
 }
 
 void check_messages(struct verifier *v)
 {
     const struct actors *a = &verify_exchange(v)->actors;
-    if (a->too_many) {
+    if (a->has_too_many_messages) {
         verify_fail(v,
                     "there are more than %u messages between ranks that cannot be merged: they are "
                     "not checked",
@@ -174,14 +175,14 @@ void check_messages(struct verifier *v)
     uint32_t count = a->message_begin[a->count], there = 0;
     for (uint32_t m = 0; m < count; m++) {
         const struct message *message = &a->message[m];
-        if (message->absent)
+        if (message->is_absent)
             continue;
         there++;
-        if (message->partner == IR_NONE)
-            report_alone(v, a, m);
+        if (message->partner_row == IR_NONE)
+            report_unmatched(v, a, m);
         else if (v->ir->op.kind[message->op] == WORK_SEND)
-            compare_pair(v, a, message);
+            compare_matched(v, a, message);
     }
-    verify_checked(v, "%" PRIu32 " messages of %" PRIu32 " ranks that stand for %" PRIu32, there,
-                   a->count, a->ranks);
+    verify_note_checked(v, "%" PRIu32 " messages of %" PRIu32 " ranks that stand for %" PRIu32,
+                        there, a->count, a->rank_count);
 }

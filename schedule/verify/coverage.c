@@ -15,10 +15,10 @@ static void check_tiles(struct verifier *v, uint32_t list)
     struct core_plan plan = {0};
     struct diag diag = {0};
     uint32_t sequence = 0;
-    while (sequence < d->sequences && d->list_of[sequence] != list)
+    while (sequence < d->sequence_count && d->list_of_sequence[sequence] != list)
         sequence++;
-    core_plan_add(&plan, &d->list[list]);
-    plan.window = d->list[list].tiles->window;
+    core_plan_add_sequence(&plan, &d->list[list]);
+    plan.window_tokens = d->list[list].tiles->window;
     if (core_plan_check(&plan, "plan", &diag) != STATUS_OK) {
         const char *at = strstr(diag.text, intro) + strlen(intro);
         verify_fail(v, "sequence %" PRIu32 ": %.*s", sequence, (int)strcspn(at, "\n"), at);
@@ -28,15 +28,15 @@ static void check_tiles(struct verifier *v, uint32_t list)
 }
 
 /* An attention over the tiles of a round, and in what it is counted. */
-struct counted {
+struct counted_attention {
     uint32_t op;
     int64_t key[6]; /* role, layer, micro, phase, kind, sequence */
     int64_t round;
 };
 
-static int compare(const void *left, const void *right)
+static int compare_keys(const void *left, const void *right)
 {
-    const struct counted *a = left, *b = right;
+    const struct counted_attention *a = left, *b = right;
     for (size_t i = 0; i < ARRAY_LEN(a->key); i++)
         if (a->key[i] != b->key[i])
             return a->key[i] < b->key[i] ? -1 : 1;
@@ -44,11 +44,11 @@ static int compare(const void *left, const void *right)
 }
 
 /* Checks that attention ops of one layer and pass run every round that has tiles equally often. */
-static void check_rounds(struct verifier *v, const struct counted *op, size_t count)
+static void check_rounds(struct verifier *v, const struct counted_attention *op, size_t count)
 {
     const struct work *work = ir_work(v->ir, op->op);
     const enum plan_pass pass = work->kind == WORK_ATTENTION ? PLAN_FORWARD : PLAN_BACKWARD;
-    const int64_t rounds = row_use_rounds(v->ir, work->attention.sequence, pass);
+    const int64_t rounds = row_use_round_count(v->ir, work->attention.sequence, pass);
     size_t next = 0, times = 0;
     for (int64_t round = 1; round <= rounds; round++) {
         const struct row_use use = {work->attention.sequence, work->attention.window, round, pass,
@@ -56,7 +56,7 @@ static void check_rounds(struct verifier *v, const struct counted *op, size_t co
         size_t own = 0;
         for (; next < count && op[next].round == round; next++)
             own++;
-        if (own == 0 && row_use_room(v->ir, &use).rows == 0)
+        if (own == 0 && row_use_capacity(v->ir, &use).packed_rows == 0)
             continue;
         if (times == 0)
             times = own > 0 ? own : 1;
@@ -71,7 +71,7 @@ static void check_rounds(struct verifier *v, const struct counted *op, size_t co
 void check_coverage(struct verifier *v)
 {
     const struct ir *ir = v->ir;
-    struct counted *op = NULL;
+    struct counted_attention *op = NULL;
     size_t ops = 0, capacity = 0;
     uint32_t lists = 0;
     /* what is unfit breaks rule documents */
@@ -88,18 +88,19 @@ void check_coverage(struct verifier *v)
                 visible_why_unfit_work(ir, work) != NULL)
                 continue;
             op = heap_grow(op, &capacity, ops + 1, sizeof *op);
-            op[ops++] = (struct counted){id,
-                                         {role, ir->op.layer[id], ir->op.micro[id],
-                                          ir->op.phase[id], work->kind, work->attention.sequence},
-                                         work->attention.round};
+            op[ops++] =
+                (struct counted_attention){id,
+                                           {role, ir->op.layer[id], ir->op.micro[id],
+                                            ir->op.phase[id], work->kind, work->attention.sequence},
+                                           work->attention.round};
         }
     if (ops > 0)
-        qsort(op, ops, sizeof *op, compare);
+        qsort(op, ops, sizeof *op, compare_keys);
     for (size_t i = 0, end; i < ops; i = end) {
         for (end = i; end < ops && memcmp(op[i].key, op[end].key, sizeof op->key) == 0;)
             end++;
         check_rounds(v, &op[i], end - i);
     }
     free(op);
-    verify_checked(v, "%" PRIu32 " plans of tiles, %zu attention ops", lists, ops);
+    verify_note_checked(v, "%" PRIu32 " plans of tiles, %zu attention ops", lists, ops);
 }

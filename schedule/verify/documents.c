@@ -7,13 +7,13 @@
 static void check_list(struct verifier *v, const struct document_list *list)
 {
     const struct token_layout *layout = &v->ir->layout;
-    for (uint32_t i = 0; i < list->count; i++) {
-        int64_t begin = document_begin(list, i), length = list->end[i] - begin;
+    for (uint32_t i = 0; i < list->document_count; i++) {
+        int64_t begin = document_begin(list, i), length = list->document_end[i] - begin;
         if (length < 1) {
             verify_fail(v,
                         "a document goes from token %" PRId64 " to %" PRId64
                         " of a sequence: it must end after it begins",
-                        begin, list->end[i]);
+                        begin, list->document_end[i]);
             return;
         }
         if (layout->kind == LAYOUT_ZIGZAG_DOCUMENTS && length % (2 * (int64_t)layout->cp) != 0)
@@ -22,13 +22,13 @@ static void check_list(struct verifier *v, const struct document_list *list)
                         " slices, as layout zigzag_documents needs",
                         length, 2 * layout->cp);
     }
-    if (list->end[list->count - 1] != layout->tokens)
+    if (list->document_end[list->document_count - 1] != layout->tokens)
         verify_fail(
             v, "the documents end at token %" PRId64 ", but the sequence has %" PRId64 " tokens",
-            list->end[list->count - 1], layout->tokens);
+            list->document_end[list->document_count - 1], layout->tokens);
 }
 
-static const char *mask_of(const struct work *work)
+static const char *mask_text(const struct work *work)
 {
     return work->attention.mask == MASK_PLAN     ? "plan"
            : work->attention.mask == MASK_CHUNKS ? "chunks"
@@ -42,7 +42,7 @@ struct unfit_shapes {
     const char **reason; /* [shapes] NULL: the shape fits */
 };
 
-static const char *unfit_of(struct unfit_shapes *unfit, const struct ir *ir, uint32_t op)
+static const char *why_shape_unfit(struct unfit_shapes *unfit, const struct ir *ir, uint32_t op)
 {
     uint32_t shape = ir->op.shape[op];
     if (!unfit->is_known[shape])
@@ -51,7 +51,8 @@ static const char *unfit_of(struct unfit_shapes *unfit, const struct ir *ir, uin
     return unfit->reason[shape];
 }
 
-static void check_op(struct verifier *v, struct unfit_shapes *unfit, uint32_t op, const char *why)
+static void check_attention_op(struct verifier *v, struct unfit_shapes *unfit, uint32_t op,
+                               const char *why)
 {
     const struct ir *ir = v->ir;
     const struct work *work = ir_work(ir, op);
@@ -66,22 +67,23 @@ static void check_op(struct verifier *v, struct unfit_shapes *unfit, uint32_t op
         return;
     }
     if (why != NULL) {
-        verify_fail(v, "%s has mask=%s, which %s", op_text(v, op), mask_of(work), why);
+        verify_fail(v, "%s has mask=%s, which %s", op_text(v, op), mask_text(work), why);
         return;
     }
-    why = unfit_of(unfit, ir, op);
+    why = why_shape_unfit(unfit, ir, op);
     if (why != NULL)
-        verify_fail(v, "%s has mask=%s, and %s", op_text(v, op), mask_of(work), why);
+        verify_fail(v, "%s has mask=%s, and %s", op_text(v, op), mask_text(work), why);
 }
 
 /* Checks an op that moves rows which ranks need of each other. */
-static void check_rows(struct verifier *v, struct unfit_shapes *unfit, uint32_t op, const char *why)
+static void check_row_moving_op(struct verifier *v, struct unfit_shapes *unfit, uint32_t op,
+                                const char *why)
 {
     if (why != NULL) {
         verify_fail(v, "%s moves rows that ranks need, which %s", op_text(v, op), why);
         return;
     }
-    why = unfit_of(unfit, v->ir, op);
+    why = why_shape_unfit(unfit, v->ir, op);
     if (why != NULL)
         verify_fail(v, "%s moves rows that ranks need, and %s", op_text(v, op), why);
 }
@@ -93,11 +95,12 @@ void check_documents(struct verifier *v)
     const char *why = visible_why_unfit(ir);
     for (uint32_t i = 0; i < d->list_count; i++)
         check_list(v, &d->list[i]);
-    for (uint32_t i = 0; i < d->sequences; i++)
-        if (documents_of(d, i) == NULL)
-            verify_fail(v, "sequence %" PRIu32 " of %" PRIu32 " has no documents", i, d->sequences);
+    for (uint32_t i = 0; i < d->sequence_count; i++)
+        if (documents_of_sequence(d, i) == NULL)
+            verify_fail(v, "sequence %" PRIu32 " of %" PRIu32 " has no documents", i,
+                        d->sequence_count);
     for (uint32_t i = 0; ir->layout.kind == LAYOUT_DEALT && i < ir->global_batch; i++)
-        if (!layout_is_dealt(&ir->layout, documents_of(d, i)))
+        if (!layout_deal_is_even(&ir->layout, documents_of_sequence(d, i)))
             verify_fail(v,
                         "sequence %" PRIu32 " does not give %" PRId64 " tokens to each of %" PRIu32
                         " context ranks, as layout dealt needs",
@@ -107,13 +110,13 @@ void check_documents(struct verifier *v)
                                  arena_array(&v->arena, ir->shape_count, sizeof *unfit.reason)};
     for (uint32_t op = 0; op < ir->op.count; op++) {
         struct row_use use;
-        if (row_use_find(ir_work(ir, op), &use))
-            check_rows(v, &unfit, op, why);
+        if (row_use_of_work(ir_work(ir, op), &use))
+            check_row_moving_op(v, &unfit, op, why);
         if (ir->op.kind[op] != WORK_ATTENTION && ir->op.kind[op] != WORK_ATTENTION_BACKWARD)
             continue;
-        check_op(v, &unfit, op, why);
+        check_attention_op(v, &unfit, op, why);
         ops++;
     }
-    verify_checked(v, "%" PRIu32 " lists of documents, %" PRIu32 " attention ops", d->list_count,
-                   ops);
+    verify_note_checked(v, "%" PRIu32 " lists of documents, %" PRIu32 " attention ops",
+                        d->list_count, ops);
 }

@@ -35,19 +35,20 @@ static inline struct sequence sequence_of(const struct exchange_ops *ops, const 
 /* A send or receive of an actor. Message k of an actor belongs to op k of its role's list. */
 struct message {
     uint32_t op;
-    uint32_t actor, peer; /* peer IR_NONE: the guard fails, or there is no such rank */
-    uint32_t partner;     /* row of the message that matches this one, or IR_NONE */
-    bool absent;          /* the guard fails */
+    uint32_t actor, peer_actor; /* peer IR_NONE: the guard fails, or there is no such rank */
+    uint32_t partner_row;       /* row of the message that matches this one, or IR_NONE */
+    bool is_absent;             /* the guard fails */
 };
 
 struct actors {
-    uint32_t count, ranks;
-    uint32_t *of_rank;       /* [ranks] the rank's actor; IR_NONE: the rank has no role */
-    uint32_t *rank;          /* [actors] the lowest rank of each */
+    uint32_t count, rank_count;
+    uint32_t *actor_of_rank; /* [ranks] the rank's actor; IR_NONE: the rank has no role */
+    uint32_t *lowest_rank;   /* [actors] the lowest rank of each */
     uint16_t *role;          /* [actors] */
     uint32_t *message_begin; /* (actors + 1) */
     struct message *message;
-    bool too_many; /* messages were not matched, because there are more than MESSAGES_MAX */
+    /* messages were not matched, because there are more than MESSAGES_MAX */
+    bool has_too_many_messages;
 };
 
 #define MESSAGES_MAX (1u << 25)

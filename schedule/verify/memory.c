@@ -15,12 +15,12 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-static bool views_meet(struct view a, struct view b)
+static bool views_overlap(struct view a, struct view b)
 {
     return a.buffer.i == b.buffer.i && a.begin < b.begin + b.count && b.begin < a.begin + a.count;
 }
 
-static struct view views_common(struct view a, struct view b)
+static struct view views_intersection(struct view a, struct view b)
 {
     uint64_t begin = a.begin > b.begin ? a.begin : b.begin;
     uint64_t a_end = a.begin + a.count, b_end = b.begin + b.count;
@@ -42,13 +42,13 @@ struct access {
 struct race_walk {
     struct verifier *v;
     const struct order *order;
-    uint32_t all_ranks; /* the set of all ranks of the role */
-    uint32_t *head;     /* [slots] the top of each slot's first pile */
+    uint32_t all_ranks;           /* the set of all ranks of the role */
+    uint32_t *first_pile_of_slot; /* [slots] the top of each slot's first pile */
     struct access *access;
     size_t capacity;
     uint32_t count, spare_access;
     /* the pair of ops of the last message, so that other slots of the same pair are not reported */
-    uint32_t shown_op, shown_other;
+    uint32_t reported_op, reported_other_op;
 };
 
 static uint32_t new_access(struct race_walk *w)
@@ -67,9 +67,9 @@ static struct view shared_elements(const struct ir *ir, struct view view, uint32
                                    bool other_writes)
 {
     for (uint32_t k = 0; k < ir_operand_count(ir, other); k++) {
-        struct view of_other = ir_read(ir, other, k);
-        if ((k >= ir->op.read_count[other]) == other_writes && views_meet(view, of_other))
-            return views_common(view, of_other);
+        struct view of_other = ir_read_view(ir, other, k);
+        if ((k >= ir->op.read_count[other]) == other_writes && views_overlap(view, of_other))
+            return views_intersection(view, of_other);
     }
     return view;
 }
@@ -78,15 +78,15 @@ static void report_race(struct race_walk *w, struct access op, struct view view,
                         struct access other, uint32_t ranks)
 {
     struct verifier *v = w->v;
-    if (ranks == 0 || (w->shown_op == op.op && w->shown_other == other.op))
+    if (ranks == 0 || (w->reported_op == op.op && w->reported_other_op == other.op))
         return;
-    w->shown_op = op.op;
-    w->shown_other = other.op;
+    w->reported_op = op.op;
+    w->reported_other_op = other.op;
     struct view shared = shared_elements(v->ir, view, other.op, other.is_write);
     verify_fail(v, "%s %s %s, which %s %s, and neither is ordered before the other on %s",
                 op_text(v, op.op), op.is_write ? "writes" : "reads", view_text(v, shared),
                 op_text(v, other.op), other.is_write ? "writes" : "reads",
-                rank_text(v, ranks_first(v, ranks)));
+                rank_text(v, ranks_lowest(v, ranks)));
 }
 
 /* The walk over a pile ends after this many accesses that are ordered before the new one. */
@@ -94,7 +94,8 @@ enum { LATEST = 4 };
 
 /* Reports races between the new access and the accesses of a pile, and drops from the pile those that the new one
  * replaces. Returns the pile's top; IR_NONE: the pile is empty. */
-static uint32_t meet_pile(struct race_walk *w, uint32_t top, struct access new, struct view view)
+static uint32_t check_pile_for_races(struct race_walk *w, uint32_t top, struct access new,
+                                     struct view view)
 {
     uint32_t *link = &top;
     uint32_t ordered_ones = 0;
@@ -108,11 +109,11 @@ static uint32_t meet_pile(struct race_walk *w, uint32_t top, struct access new, 
         }
         bool ordered = order_is_before(w->order, a->op, new.op);
         if (!ordered && (new.is_write || a->is_write))
-            report_race(w, new, view, *a, ranks_common(w->v, a->ranks, new.ranks));
+            report_race(w, new, view, *a, ranks_intersection(w->v, a->ranks, new.ranks));
         /* The new access replaces the old one from now on; each race is reported only once. */
         bool covers_access = new.is_write || (ordered && !a->is_write);
         if (covers_access)
-            a->ranks = ranks_minus(w->v, a->ranks, new.ranks);
+            a->ranks = ranks_difference(w->v, a->ranks, new.ranks);
         if (a->ranks == 0) {
             uint32_t gone = *link;
             *link = a->older_access;
@@ -127,12 +128,13 @@ static uint32_t meet_pile(struct race_walk *w, uint32_t top, struct access new, 
     return top;
 }
 
-static void race_slot(struct race_walk *w, uint32_t slot, struct access new, struct view view)
+static void check_slot_for_races(struct race_walk *w, uint32_t slot, struct access new,
+                                 struct view view)
 {
     uint8_t stream = w->order->stream_of_op[new.op - w->order->first_op];
     /* the top of the op's own pile, and the top of the pile before it */
     uint32_t own = IR_NONE, before_own = IR_NONE;
-    uint32_t before = IR_NONE, top = w->head[slot];
+    uint32_t before = IR_NONE, top = w->first_pile_of_slot[slot];
     while (top != IR_NONE) {
         uint32_t next = w->access[top].next;
         /* accesses of other roles are of the memory of other ranks */
@@ -141,8 +143,8 @@ static void race_slot(struct race_walk *w, uint32_t slot, struct access new, str
                                   ? ORDER_ON_HOST
                                   : w->order->stream_of_op[w->access[top].op - w->order->first_op];
         bool writes = w->access[top].is_write;
-        top = other_role ? IR_NONE : meet_pile(w, top, new, view);
-        uint32_t *link = before == IR_NONE ? &w->head[slot] : &w->access[before].next;
+        top = other_role ? IR_NONE : check_pile_for_races(w, top, new, view);
+        uint32_t *link = before == IR_NONE ? &w->first_pile_of_slot[slot] : &w->access[before].next;
         *link = top == IR_NONE ? next : top;
         if (top != IR_NONE) {
             w->access[top].next = next;
@@ -157,10 +159,10 @@ static void race_slot(struct race_walk *w, uint32_t slot, struct access new, str
     if (new.ranks == 0 || (own != IR_NONE && w->access[own].op == new.op))
         return;
     uint32_t a = new_access(w);
-    uint32_t *link =
-        own == IR_NONE || before_own == IR_NONE ? &w->head[slot] : &w->access[before_own].next;
+    uint32_t *link = own == IR_NONE || before_own == IR_NONE ? &w->first_pile_of_slot[slot]
+                                                             : &w->access[before_own].next;
     new.older_access = own;
-    new.next = own == IR_NONE ? w->head[slot] : w->access[own].next;
+    new.next = own == IR_NONE ? w->first_pile_of_slot[slot] : w->access[own].next;
     w->access[a] = new;
     *link = a;
 }
@@ -180,7 +182,7 @@ static void check_in_place(struct verifier *v, uint32_t op)
                 continue;
             struct view in = ir_view(ir, read[r]), out = ir_view(ir, write[k]);
             bool same = in.begin == out.begin && in.count == out.count;
-            if (!same && views_meet(in, out))
+            if (!same && views_overlap(in, out))
                 verify_fail(
                     v,
                     "%s reads %s and writes %s, which overlap in part: they must be the same "
@@ -199,28 +201,30 @@ void check_races(struct verifier *v)
 {
     const struct ir *ir = v->ir;
     const struct buffer_slots *slots = verifier_slots(v);
-    struct race_walk w = {
-        .v = v, .head = ir_no_ids(slots->count), .spare_access = IR_NONE, .shown_op = IR_NONE};
+    struct race_walk w = {.v = v,
+                          .first_pile_of_slot = ir_new_empty_ids(slots->count),
+                          .spare_access = IR_NONE,
+                          .reported_op = IR_NONE};
     for (uint32_t role = 0; role < ir->role_count; role++) {
         w.order = verifier_order(v, role);
-        w.all_ranks = ranks_of(v, role, IR_NONE16);
+        w.all_ranks = ranks_running(v, role, IR_NONE16);
         for (uint32_t op = w.order->first_op; op < w.order->first_op + w.order->op_count; op++) {
-            struct access new = {.op = op, .ranks = ranks_of(v, role, ir->op.guard[op])};
+            struct access new = {.op = op, .ranks = ranks_running(v, role, ir->op.guard[op])};
             for (uint32_t k = 0; k < ir_operand_count(ir, op); k++) {
                 uint32_t buffer, from, to;
                 uint32_t operand = ir->operand[ir->op.operand_begin[op] + k];
                 slots_of(slots, ir, operand, &buffer, &from, &to);
                 new.is_write = k >= ir->op.read_count[op];
                 for (uint32_t slot = from; slot < to; slot++)
-                    race_slot(&w, slot, new, ir_view(ir, operand));
+                    check_slot_for_races(&w, slot, new, ir_view(ir, operand));
             }
             check_in_place(v, op);
         }
     }
-    free(w.head);
+    free(w.first_pile_of_slot);
     free(w.access);
-    verify_checked(v, "%" PRIu32 " ops of %" PRIu32 " roles, once for all ranks", ir->op.count,
-                   ir->role_count);
+    verify_note_checked(v, "%" PRIu32 " ops of %" PRIu32 " roles, once for all ranks", ir->op.count,
+                        ir->role_count);
 }
 
 /* ---- read before write ---- */
@@ -242,12 +246,12 @@ static void check_read(struct write_walk *w, uint32_t op, uint32_t ranks, uint32
     if (ir->buffer.binding[buffer] != IR_NONE16 || given)
         return;
     for (uint32_t slot = from; slot < to; slot++) {
-        uint32_t without = ranks_minus(v, ranks, w->written_by[slot]);
+        uint32_t without = ranks_difference(v, ranks, w->written_by[slot]);
         if (without == 0)
             continue;
         if (bad_from == IR_NONE) {
             bad_from = slot;
-            rank = ranks_first(v, without);
+            rank = ranks_lowest(v, without);
         }
         if (bad_from != IR_NONE && (bad_to == 0 || bad_to == slot))
             bad_to = slot + 1;
@@ -256,25 +260,26 @@ static void check_read(struct write_walk *w, uint32_t op, uint32_t ranks, uint32
     }
     if (bad_from == IR_NONE)
         return;
-    uint64_t end = bad_to < v->slots.first[buffer + 1]
-                       ? v->slots.begin[bad_to]
+    uint64_t end = bad_to < v->slots.first_slot[buffer + 1]
+                       ? v->slots.first_element[bad_to]
                        : ir_buffer_elements(ir, (buffer_id){buffer});
     struct view view = {.buffer = {buffer},
-                        .begin = v->slots.begin[bad_from],
-                        .count = end - v->slots.begin[bad_from]};
+                        .begin = v->slots.first_element[bad_from],
+                        .count = end - v->slots.first_element[bad_from]};
     verify_fail(v, "%s reads %s, which no earlier op has written on %s", op_text(v, op),
                 view_text(v, view), rank_text(v, rank));
 }
 
 /* Returns the ranks of an op that touch its operands: only the root of a scatter reads, and only the root of a
  * reduction to one rank writes. */
-static uint32_t ranks_with_root(struct verifier *v, uint32_t ranks, uint32_t op, bool writing)
+static uint32_t ranks_that_touch(struct verifier *v, uint32_t ranks, uint32_t op, bool writing)
 {
     const struct work *work = ir_work(v->ir, op);
     if (work->kind != (writing ? WORK_REDUCE : WORK_SCATTER))
         return ranks;
-    return ranks_common(
-        v, ranks, ranks_at(v, (uint32_t)work->broadcast.group, (uint32_t)work->broadcast.root));
+    return ranks_intersection(
+        v, ranks,
+        ranks_with_index(v, (uint32_t)work->broadcast.group, (uint32_t)work->broadcast.root));
 }
 
 void check_written(struct verifier *v)
@@ -288,9 +293,9 @@ void check_written(struct verifier *v)
         const struct role *role = &ir->role[r];
         for (uint32_t op = role->op_begin; op < role->op_begin + role->op_count; op++) {
             const uint32_t *operand = ir_operands(ir, op);
-            uint32_t ranks = ranks_of(v, r, ir->op.guard[op]);
-            uint32_t reading = ranks_with_root(v, ranks, op, false);
-            uint32_t writing = ranks_with_root(v, ranks, op, true);
+            uint32_t ranks = ranks_running(v, r, ir->op.guard[op]);
+            uint32_t reading = ranks_that_touch(v, ranks, op, false);
+            uint32_t writing = ranks_that_touch(v, ranks, op, true);
             for (uint32_t k = 0; k < ir->op.read_count[op]; k++)
                 check_read(&w, op, reading, operand[k]);
             for (uint32_t k = ir->op.read_count[op]; k < ir_operand_count(ir, op); k++) {
@@ -302,8 +307,8 @@ void check_written(struct verifier *v)
         }
     }
     free(w.written_by);
-    verify_checked(v, "%" PRIu32 " slots of %" PRIu32 " buffers on %" PRIu32 " ranks", slots->count,
-                   ir->buffer.count, mesh_ranks(&ir->mesh));
+    verify_note_checked(v, "%" PRIu32 " slots of %" PRIu32 " buffers on %" PRIu32 " ranks",
+                        slots->count, ir->buffer.count, mesh_rank_count(&ir->mesh));
 }
 
 /* ---- pageable-copy ---- */
@@ -331,19 +336,20 @@ static void check_pageable_copy(struct verifier *v, uint32_t role, uint32_t copy
                                 const struct pending_writers *pending)
 {
     const struct ir *ir = v->ir;
-    struct view read = ir_read(ir, copy, 0);
+    struct view read = ir_read_view(ir, copy, 0);
     for (uint32_t i = 0; i < pending->count; i++) {
         uint32_t op = pending->op[i];
-        uint32_t ranks = ranks_common(v, ranks_of(v, role, ir->op.guard[op]),
-                                      ranks_of(v, role, ir->op.guard[copy]));
+        uint32_t ranks = ranks_intersection(v, ranks_running(v, role, ir->op.guard[op]),
+                                            ranks_running(v, role, ir->op.guard[copy]));
         for (uint32_t k = ir->op.read_count[op]; ranks != 0 && k < ir_operand_count(ir, op); k++)
-            if (views_meet(read, ir_read(ir, op, k)))
+            if (views_overlap(read, ir_read_view(ir, op, k)))
                 verify_fail(
                     v,
                     "%s reads %s in pageable memory as soon as the host issues it, and on %s "
                     "the host has not waited for %s, which writes it",
-                    op_text(v, copy), view_text(v, views_common(read, ir_read(ir, op, k))),
-                    rank_text(v, ranks_first(v, ranks)), op_text(v, op));
+                    op_text(v, copy),
+                    view_text(v, views_intersection(read, ir_read_view(ir, op, k))),
+                    rank_text(v, ranks_lowest(v, ranks)), op_text(v, op));
     }
 }
 
@@ -359,7 +365,7 @@ void check_pageable_copies(struct verifier *v)
         for (uint32_t op = order->first_op; op < order->first_op + order->op_count; op++) {
             enum work_kind kind = ir->op.kind[op];
             if (kind == WORK_H2D && ir->op.read_count[op] > 0 &&
-                ir->buffer.memory[ir_touched(ir, op, 0)] == MEMORY_PAGEABLE) {
+                ir->buffer.memory[ir_touched_buffer(ir, op, 0)] == MEMORY_PAGEABLE) {
                 drop_ended_writers(&pending, order, held);
                 check_pageable_copy(v, role, op, &pending);
                 copies++;
@@ -367,7 +373,7 @@ void check_pageable_copies(struct verifier *v)
             bool writes = false;
             for (uint32_t k = ir->op.read_count[op];
                  kind != WORK_D2H && k < ir_operand_count(ir, op); k++)
-                writes |= ir->buffer.memory[ir_touched(ir, op, k)] == MEMORY_PAGEABLE;
+                writes |= ir->buffer.memory[ir_touched_buffer(ir, op, k)] == MEMORY_PAGEABLE;
             if (writes) {
                 pending.op = heap_grow(pending.op, &pending.capacity, (size_t)pending.count + 1,
                                        sizeof *pending.op);
@@ -378,14 +384,14 @@ void check_pageable_copies(struct verifier *v)
         }
     }
     free(pending.op);
-    verify_checked(v, "%" PRIu32 " copies from pageable memory", copies);
+    verify_note_checked(v, "%" PRIu32 " copies from pageable memory", copies);
 }
 
 /* ---- lifetimes ---- */
 
 /* True if the op has ended when all ops of the buffer's free set have ended. */
-static bool ends_in_time(const struct ir *ir, const struct order *order, uint32_t buffer,
-                         uint32_t op)
+static bool op_ends_with_free_set(const struct ir *ir, const struct order *order, uint32_t buffer,
+                                  uint32_t op)
 {
     const op_id *set = ir_free_set(ir, buffer);
     for (uint32_t k = 0; k < ir->buffer.free_count[buffer]; k++) {
@@ -406,10 +412,11 @@ void check_use_after_free(struct verifier *v)
         const struct order *order = verifier_order(v, role);
         for (uint32_t op = order->first_op; op < order->first_op + order->op_count; op++)
             for (uint32_t k = 0; k < ir_operand_count(ir, op); k++) {
-                struct view view = ir_read(ir, op, k);
+                struct view view = ir_read_view(ir, op, k);
                 uint32_t buffer = view.buffer.i;
                 if (ir->buffer.free_count[buffer] == 0 || liveness_is_persistent(ir, buffer) ||
-                    ends_in_time(ir, order, buffer, op) || touched_before(ir, op, k))
+                    op_ends_with_free_set(ir, order, buffer, op) ||
+                    touched_by_earlier_operand(ir, op, k))
                     continue;
                 op_id last = ir_free_set(ir, buffer)[ir->buffer.free_count[buffer] - 1u];
                 verify_fail(
@@ -420,7 +427,7 @@ void check_use_after_free(struct verifier *v)
                     ir->buffer.free_count[buffer] > 1 ? " and others" : "");
             }
     }
-    verify_checked(v, "%" PRIu32 " operands", ir->operand_count);
+    verify_note_checked(v, "%" PRIu32 " operands", ir->operand_count);
 }
 
 void check_double_free(struct verifier *v)
@@ -449,7 +456,7 @@ void check_double_free(struct verifier *v)
                             buffer_text(v, b), ir->role[ir->buffer.role[b]].name, set[k].i);
         }
     }
-    verify_checked(v, "%" PRIu32 " free sets", freed);
+    verify_note_checked(v, "%" PRIu32 " free sets", freed);
 }
 
 void check_leaks(struct verifier *v)
@@ -458,7 +465,7 @@ void check_leaks(struct verifier *v)
     bool *touched = heap_zalloc(ir->buffer.count, sizeof *touched);
     for (uint32_t op = 0; op < ir->op.count; op++)
         for (uint32_t k = 0; k < ir_operand_count(ir, op); k++)
-            touched[ir_touched(ir, op, k)] = true;
+            touched[ir_touched_buffer(ir, op, k)] = true;
     for (uint32_t b = 0; b < ir->buffer.count; b++) {
         if (ir->buffer.binding[b] != IR_NONE16)
             continue;
@@ -468,5 +475,5 @@ void check_leaks(struct verifier *v)
             verify_fail(v, "%s is never freed and not persistent", buffer_text(v, b));
     }
     free(touched);
-    verify_checked(v, "%" PRIu32 " buffers", ir->buffer.count);
+    verify_note_checked(v, "%" PRIu32 " buffers", ir->buffer.count);
 }

@@ -5,10 +5,10 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-static uint32_t members_of(const struct ir *ir, const struct work *work)
+static uint32_t group_members_of(const struct ir *ir, const struct work *work)
 {
     int64_t group = work_comm_group(work);
-    return group >= 0 ? group_size(&ir->mesh, &ir->group[group]) : 1;
+    return group >= 0 ? group_rank_count(&ir->mesh, &ir->group[group]) : 1;
 }
 
 /* Returns the fault of a collective that distributes pieces of its bytes; NULL: there is none. */
@@ -49,7 +49,7 @@ static const char *fault_of_part(struct verifier *v, const struct work *work)
     const int64_t part = work_part_group(work);
     if (part < 0)
         return NULL;
-    const uint32_t ranks = group_size(&v->ir->mesh, &v->ir->group[part]);
+    const uint32_t ranks = group_rank_count(&v->ir->mesh, &v->ir->group[part]);
     if (work_weight_matrices(work) != (int64_t)ranks)
         return arena_printf(&v->arena,
                             "groups=%" PRId64
@@ -66,7 +66,8 @@ static const char *fault_of_part(struct verifier *v, const struct work *work)
 static const char *fault_of_sinks(struct verifier *v, const struct work *work)
 {
     const int64_t part = work_part_group(work);
-    const int64_t ranks = part < 0 ? 1 : (int64_t)group_size(&v->ir->mesh, &v->ir->group[part]);
+    const int64_t ranks =
+        part < 0 ? 1 : (int64_t)group_rank_count(&v->ir->mesh, &v->ir->group[part]);
     if (work->sink.heads * ranks == work->sink.sinks)
         return NULL;
     return arena_printf(&v->arena,
@@ -87,7 +88,7 @@ static const char *fault_of_shape(struct verifier *v, const struct work *work)
         if (work->p[i] < (may_be_zero ? 0 : 1) || (p->value_names && work->p[i] >= p->value_count))
             return arena_printf(&v->arena, "%s=%" PRId64 " cannot be", p->name, work->p[i]);
     }
-    uint32_t members = members_of(ir, work);
+    uint32_t members = group_members_of(ir, work);
     switch ((enum work_kind)work->kind) {
     case WORK_MATMUL:
         if (work->matmul.turned && (work->matmul.form != MATMUL_TN || work_row_groups(work) == 1 ||
@@ -164,32 +165,33 @@ static const char *fault_of_shape(struct verifier *v, const struct work *work)
     }
 }
 
-static uint32_t required_count(const struct work_operand *operand, uint32_t count)
+static uint32_t required_operand_count(const struct work_operand *operand, uint32_t count)
 {
     while (count > 0 && operand[count - 1].optional)
         count--;
     return count;
 }
 
-static void needs_of(struct verifier *v, const struct work *work, struct needs *needs)
+static void operand_needs_of(struct verifier *v, const struct work *work,
+                             struct operand_needs *needs)
 {
     needs->fault = fault_of_shape(v, work);
-    uint32_t members = needs->fault ? 1 : members_of(v->ir, work);
+    uint32_t members = needs->fault ? 1 : group_members_of(v->ir, work);
     needs->read_count = work_operands(work, WORK_READS, members, needs->read);
     needs->write_count = work_operands(work, WORK_WRITES, members, needs->write);
-    needs->read_count_least = required_count(needs->read, needs->read_count);
-    needs->write_count_least = required_count(needs->write, needs->write_count);
+    needs->read_count_least = required_operand_count(needs->read, needs->read_count);
+    needs->write_count_least = required_operand_count(needs->write, needs->write_count);
 }
 
-struct needs *needs_of_shapes(struct verifier *v)
+struct operand_needs *needs_of_all_shapes(struct verifier *v)
 {
-    struct needs *all = heap_zalloc(v->ir->shape_count, sizeof *all);
+    struct operand_needs *all = heap_zalloc(v->ir->shape_count, sizeof *all);
     for (uint32_t s = 0; s < v->ir->shape_count; s++)
-        needs_of(v, &v->ir->shape[s], &all[s]);
+        operand_needs_of(v, &v->ir->shape[s], &all[s]);
     return all;
 }
 
-static const char *need_text(struct verifier *v, const struct work_operand *need)
+static const char *operand_need_text(struct verifier *v, const struct work_operand *need)
 {
     if (!need->count_is_bytes)
         return arena_text(&v->arena, need->formula, need->formula_size);
@@ -206,8 +208,8 @@ static void check_operand(struct verifier *v, uint32_t op, const char *what, uin
     if (!need->count_may_differ && have != need->count) {
         verify_fail(v, "%s %s %s, %" PRIu64 " %s: %s %" PRIu32 " must have %s = %" PRIu64,
                     op_text(v, op), what[0] == 'r' ? "reads" : "writes", view_text(v, view), have,
-                    need->count_is_bytes ? "bytes" : "elements", what, k + 1, need_text(v, need),
-                    need->count);
+                    need->count_is_bytes ? "bytes" : "elements", what, k + 1,
+                    operand_need_text(v, need), need->count);
     }
 }
 
@@ -222,9 +224,9 @@ static void check_count(struct verifier *v, uint32_t op, const char *what, uint3
 void check_operands(struct verifier *v)
 {
     const struct ir *ir = v->ir;
-    struct needs *all = needs_of_shapes(v);
+    struct operand_needs *all = needs_of_all_shapes(v);
     for (uint32_t op = 0; op < ir->op.count; op++) {
-        const struct needs *n = &all[ir->op.shape[op]];
+        const struct operand_needs *n = &all[ir->op.shape[op]];
         uint32_t reads = ir->op.read_count[op], writes = ir->op.write_count[op];
         if (n->fault) {
             verify_fail(v, "%s: %s", op_text(v, op), n->fault);
@@ -235,10 +237,10 @@ void check_operands(struct verifier *v)
         if (writes < n->write_count_least || writes > n->write_count)
             check_count(v, op, "writes", writes, n->write_count_least, n->write_count);
         for (uint32_t k = 0; k < reads && k < n->read_count; k++)
-            check_operand(v, op, "read", k, ir_read(ir, op, k), &n->read[k]);
+            check_operand(v, op, "read", k, ir_read_view(ir, op, k), &n->read[k]);
         for (uint32_t k = 0; k < writes && k < n->write_count; k++)
-            check_operand(v, op, "write", k, ir_write(ir, op, k), &n->write[k]);
+            check_operand(v, op, "write", k, ir_write_view(ir, op, k), &n->write[k]);
     }
     free(all);
-    verify_checked(v, "%" PRIu32 " ops of %" PRIu32 " shapes", ir->op.count, ir->shape_count);
+    verify_note_checked(v, "%" PRIu32 " ops of %" PRIu32 " shapes", ir->op.count, ir->shape_count);
 }

@@ -19,7 +19,7 @@ void check_waits(struct verifier *v)
                 uint32_t other = ir->wait[ir->op.wait_begin[op] + k].i;
                 if (other >= begin && other < op)
                     continue;
-                v->forward_waits = true;
+                v->has_forward_waits = true;
                 const char *what = other == op                 ? "itself"
                                    : other >= ir->op.count     ? "an op that is not there"
                                    : other > op && other < end ? "an op that comes later"
@@ -27,7 +27,7 @@ void check_waits(struct verifier *v)
                 verify_fail(v, "%s waits for op %" PRIu32 ", %s", op_text(v, op), other, what);
             }
     }
-    verify_checked(v, "%" PRIu32 " waits", ir->wait_count);
+    verify_note_checked(v, "%" PRIu32 " waits", ir->wait_count);
 }
 
 /* ---- the counterexample ---- */
@@ -38,17 +38,18 @@ struct deadlock_step {
 };
 
 /* Returns an actor that has not arrived at the rendezvous of a collective. */
-static struct deadlock_step who_is_missing(const struct untimed_run *r, uint32_t actor, uint32_t op)
+static struct deadlock_step find_missing_actor(const struct untimed_run *r, uint32_t actor,
+                                               uint32_t op)
 {
     uint32_t group = (uint32_t)work_comm_group(ir_work(r->ir, op)), k = r->ops->ordinal[op];
-    const uint64_t *party = r->meeting_of + (size_t)group * r->actors->count;
+    const uint64_t *party = r->first_rendezvous + (size_t)group * r->actors->count;
     for (uint32_t i = 0; i < r->actors->count; i++) {
         struct sequence sequence = sequence_of(r->ops, r->ir, r->actors->role[i], group);
         if (party[i] != party[actor] || sequence.count <= k)
             continue;
-        uint32_t other = sequence.op[k], place = run_place_of(r->ir, other);
+        uint32_t other = sequence.op[k], place = run_list_of_op(r->ir, other);
         if (run_head_op(r, i, place) != other ||
-            !r->at_head[(size_t)i * (r->ir->stream_count + 1) + place])
+            !r->has_arrived_at_next[(size_t)i * (r->ir->stream_count + 1) + place])
             return (struct deadlock_step){.actor = i, .op = other};
     }
     assert(!"somebody is missing");
@@ -57,12 +58,12 @@ static struct deadlock_step who_is_missing(const struct untimed_run *r, uint32_t
 
 /* Returns the op for which an op that has not ended waits, and which has not ended either; *why: the reason as a
  * text. */
-static struct deadlock_step held_by(const struct untimed_run *r, struct deadlock_step at,
-                                    const char **why)
+static struct deadlock_step find_blocker(const struct untimed_run *r, struct deadlock_step at,
+                                         const char **why)
 {
     const struct ir *ir = r->ir;
-    uint32_t host = run_host_op(r, at.actor), stream = ir->op.stream[at.op];
-    bool on_host = run_place_of(ir, at.op) == ir->stream_count;
+    uint32_t host = run_op_blocking_host(r, at.actor), stream = ir->op.stream[at.op];
+    bool on_host = run_list_of_op(ir, at.op) == ir->stream_count;
     struct deadlock_step next = {.actor = at.actor};
     if (at.op > host) {
         *why = "is issued after";
@@ -84,11 +85,11 @@ static struct deadlock_step held_by(const struct untimed_run *r, struct deadlock
     }
     *why = "must meet";
     if (is_message(ir->op.kind[at.op])) {
-        const struct message *m = &r->actors->message[run_message_of(r, at.actor, at.op)];
-        const struct message *partner = &r->actors->message[m->partner];
+        const struct message *m = &r->actors->message[run_message_row(r, at.actor, at.op)];
+        const struct message *partner = &r->actors->message[m->partner_row];
         return (struct deadlock_step){.actor = partner->actor, .op = partner->op};
     }
-    return who_is_missing(r, at.actor, at.op);
+    return find_missing_actor(r, at.actor, at.op);
 }
 
 static bool same_step(struct deadlock_step a, struct deadlock_step b)
@@ -98,24 +99,24 @@ static bool same_step(struct deadlock_step a, struct deadlock_step b)
 
 static void report_cycle(struct untimed_run *r, uint32_t actor)
 {
-    struct deadlock_step at = {.actor = actor, .op = run_host_op(r, actor)};
+    struct deadlock_step at = {.actor = actor, .op = run_op_blocking_host(r, actor)};
     for (uint32_t s = 0; at.op == IR_NONE; s++)
         at.op = run_head_op(r, actor, s);
     /* Finds the cycle by two walks along the waits, one of which is twice as fast: they meet on the cycle. */
     const char *why;
     struct deadlock_step slow = at, fast = at;
     do {
-        slow = held_by(r, slow, &why);
-        fast = held_by(r, held_by(r, fast, &why), &why);
+        slow = find_blocker(r, slow, &why);
+        fast = find_blocker(r, find_blocker(r, fast, &why), &why);
     } while (!same_step(slow, fast));
 
     enum { STEPS_SHOWN = 12 };
     struct arena *arena = &r->v->arena;
     const char *text = arena_printf(arena, "%s of %s", op_text(r->v, slow.op),
-                                    rank_text(r->v, r->actors->rank[slow.actor]));
+                                    rank_text(r->v, r->actors->lowest_rank[slow.actor]));
     struct deadlock_step step = slow;
     for (int shown = 1;; shown++) {
-        step = held_by(r, step, &why);
+        step = find_blocker(r, step, &why);
         if (same_step(step, slow)) {
             text = arena_printf(arena, "%s, which %s the first", text, why);
             break;
@@ -125,7 +126,8 @@ static void report_cycle(struct untimed_run *r, uint32_t actor)
             break;
         }
         text = arena_printf(arena, "%s%s %s %s of %s", text, shown == 1 ? "" : ", which", why,
-                            op_text(r->v, step.op), rank_text(r->v, r->actors->rank[step.actor]));
+                            op_text(r->v, step.op),
+                            rank_text(r->v, r->actors->lowest_rank[step.actor]));
     }
     verify_fail(r->v, "%s", text);
 }
@@ -134,10 +136,10 @@ static void report_cycle(struct untimed_run *r, uint32_t actor)
 
 /* True if no deadlock is possible. This is so if ops wait only for earlier ops, there are no messages, and there are
  * collectives only if there is a single role: then only earlier ops of its own list can hold an op. */
-static bool cannot_go_round(const struct verifier *v, const struct exchange *exchange)
+static bool cannot_deadlock(const struct verifier *v, const struct exchange *exchange)
 {
     const struct ir *ir = v->ir;
-    if (v->forward_waits)
+    if (v->has_forward_waits)
         return false;
     for (uint32_t role = 0; role < ir->role_count; role++)
         if (sequence_of(&exchange->ops, ir, role, ir->group_count).count > 0)
@@ -150,44 +152,44 @@ static bool cannot_go_round(const struct verifier *v, const struct exchange *exc
 #define RANKS_APART_MAX 20000000u
 
 /* True if the schedule may be run again with every rank as an actor of its own. */
-static bool may_run_apart(struct verifier *v, const struct actors *actors)
+static bool may_run_with_every_rank(struct verifier *v, const struct actors *actors)
 {
     uint64_t ops = 0;
     const struct rank_sets *ranks = verifier_ranks(v);
-    for (uint32_t rank = 0; rank < actors->ranks; rank++)
+    for (uint32_t rank = 0; rank < actors->rank_count; rank++)
         if (ranks->role[rank] != IR_NONE16)
             ops += v->ir->role[ranks->role[rank]].op_count;
-    return actors->count < actors->ranks && ops <= RANKS_APART_MAX;
+    return actors->count < actors->rank_count && ops <= RANKS_APART_MAX;
 }
 
 void check_deadlock(struct verifier *v)
 {
     const struct ir *ir = v->ir;
     const struct exchange *exchange = verify_exchange(v);
-    if (cannot_go_round(v, exchange)) {
-        verify_checked(v, "every op only waits for earlier ones, on all ranks alike");
+    if (cannot_deadlock(v, exchange)) {
+        verify_note_checked(v, "every op only waits for earlier ones, on all ranks alike");
         return;
     }
-    if (exchange->actors.too_many) {
+    if (exchange->actors.has_too_many_messages) {
         verify_fail(v, "deadlock is not checked: there are too many messages between ranks that "
                        "cannot be merged");
         return;
     }
-    struct lanes lanes = {0};
+    struct op_lists lanes = {0};
     lanes_make(&lanes, ir);
     struct untimed_run run;
     run_begin(&run, v, &exchange->ops, &exchange->actors, &lanes);
-    uint32_t stuck = run_all(&run);
-    verify_checked(v, "run of %" PRIu32 " ranks that stand for %" PRIu32, exchange->actors.count,
-                   exchange->actors.ranks);
+    uint32_t stuck = run_until_blocked(&run);
+    verify_note_checked(v, "run of %" PRIu32 " ranks that stand for %" PRIu32,
+                        exchange->actors.count, exchange->actors.rank_count);
     struct actors apart = {0};
-    if (stuck != IR_NONE && may_run_apart(v, &exchange->actors)) {
+    if (stuck != IR_NONE && may_run_with_every_rank(v, &exchange->actors)) {
         actors_make(&apart, v, &exchange->ops, false);
-        if (!apart.too_many) {
+        if (!apart.has_too_many_messages) {
             run_release(&run);
             run_begin(&run, v, &exchange->ops, &apart, &lanes);
-            stuck = run_all(&run);
-            verify_checked(v, "run of all %" PRIu32 " ranks", apart.count);
+            stuck = run_until_blocked(&run);
+            verify_note_checked(v, "run of all %" PRIu32 " ranks", apart.count);
         }
     }
     if (stuck != IR_NONE)

@@ -10,12 +10,12 @@ enum place { PLACE_DEVICE, PLACE_HOST, PLACE_COUNT };
 
 static const char *const place_words[PLACE_COUNT] = {"device memory", "host memory"};
 
-static enum place place_of(enum memory memory)
+static enum place memory_place_of(enum memory memory)
 {
     return memory == MEMORY_HBM ? PLACE_DEVICE : PLACE_HOST;
 }
 
-static void check_op(struct verifier *v, uint32_t role, uint32_t op)
+static void check_op_placement(struct verifier *v, uint32_t role, uint32_t op)
 {
     const struct ir *ir = v->ir;
     enum work_kind kind = ir->op.kind[op];
@@ -28,11 +28,12 @@ static void check_op(struct verifier *v, uint32_t role, uint32_t op)
     enum place to = class == STREAM_HOST || kind == WORK_D2H ? PLACE_HOST : PLACE_DEVICE;
     uint32_t reads = ir->op.read_count[op];
     for (uint32_t k = 0; k < ir_operand_count(ir, op); k++) {
-        struct view view = ir_read(ir, op, k); /* index k counts the reads first, then the writes */
+        struct view view =
+            ir_read_view(ir, op, k); /* index k counts the reads first, then the writes */
         uint32_t buffer = view.buffer.i;
         enum place wanted = k < reads ? from : to;
         const char *verb = k < reads ? "reads" : "writes";
-        if (place_of(ir->buffer.memory[buffer]) != wanted)
+        if (memory_place_of(ir->buffer.memory[buffer]) != wanted)
             verify_fail(v, "%s %s %s in %s; it needs %s there", op_text(v, op), verb,
                         view_text(v, view), memory_names[ir->buffer.memory[buffer]],
                         place_words[wanted]);
@@ -48,14 +49,15 @@ static void check_roles(struct verifier *v)
     const struct ir *ir = v->ir;
     const struct rank_sets *ranks = verifier_ranks(v);
     /* a schedule without ops has no roles yet */
-    uint32_t count = ir->role_count == 0 ? 0 : mesh_ranks(&ir->mesh);
+    uint32_t count = ir->role_count == 0 ? 0 : mesh_rank_count(&ir->mesh);
     for (uint32_t rank = 0; rank < count; rank++) {
         if (ranks->role[rank] == IR_NONE16) {
             verify_fail(v, "%s is in no role", rank_text(v, rank));
             continue;
         }
         for (uint32_t role = ranks->role[rank] + 1u; role < ir->role_count; role++)
-            if (ranks->of_role[(size_t)role * ranks->words + rank / 64] >> rank % 64 & 1)
+            if (ranks->ranks_of_role[(size_t)role * ranks->words_per_set + rank / 64] >> rank % 64 &
+                1)
                 verify_fail(v, "%s is in role %s and in role %s", rank_text(v, rank),
                             ir->role[ranks->role[rank]].name, ir->role[role].name);
     }
@@ -67,8 +69,9 @@ void check_placement(struct verifier *v)
     check_roles(v);
     for (uint32_t role = 0; role < ir->role_count; role++)
         for (uint32_t op = ir->role[role].op_begin; role_has_op(&ir->role[role], op); op++)
-            check_op(v, role, op);
-    verify_checked(v, "%" PRIu32 " ops, %" PRIu32 " ranks", ir->op.count, mesh_ranks(&ir->mesh));
+            check_op_placement(v, role, op);
+    verify_note_checked(v, "%" PRIu32 " ops, %" PRIu32 " ranks", ir->op.count,
+                        mesh_rank_count(&ir->mesh));
 }
 
 /* ---- binding ---- */
@@ -113,13 +116,13 @@ static const char *name_of_binding(struct verifier *v, const struct binding *b)
 }
 
 /* Returns the number of members over which the content is divided or gathered; 0: there is no such group. */
-static uint32_t members_of(struct verifier *v, uint32_t buffer, const struct binding *b,
-                           uint16_t group)
+static uint32_t binding_members_of(struct verifier *v, uint32_t buffer, const struct binding *b,
+                                   uint16_t group)
 {
     if (group == IR_NONE16)
         return 1;
     if (group < v->ir->group_count)
-        return group_size(&v->ir->mesh, &v->ir->group[group]);
+        return group_rank_count(&v->ir->mesh, &v->ir->group[group]);
     verify_fail(v, "%s, bound to %s, names a group that is not there", buffer_text(v, buffer),
                 name_of_binding(v, b));
     return 0;
@@ -127,8 +130,8 @@ static uint32_t members_of(struct verifier *v, uint32_t buffer, const struct bin
 
 /* Returns the number of elements of a rank's buffer that is bound to `parameters` parameters of a bundle; a moment in
  * 8 bits also holds its scales. */
-static uint64_t held_elements(const struct ir *ir, uint32_t buffer, const struct binding *b,
-                              uint64_t parameters)
+static uint64_t required_elements(const struct ir *ir, uint32_t buffer, const struct binding *b,
+                                  uint64_t parameters)
 {
     bool moment = b->kind == BINDING_MOMENT1 || b->kind == BINDING_MOMENT2;
     bool scaled = moment && ir->buffer.dtype[buffer] == DTYPE_U8;
@@ -140,7 +143,7 @@ static void check_bundled(struct verifier *v, uint32_t buffer, const struct bind
     const struct ir *ir = v->ir;
     uint64_t whole = ir->bundle[b->bundle].elements;
     uint64_t have = ir_buffer_elements(ir, (buffer_id){buffer});
-    uint32_t members = members_of(v, buffer, b, b->shard);
+    uint32_t members = binding_members_of(v, buffer, b, b->shard_group);
     if (members == 0)
         return;
     if (whole % members != 0)
@@ -148,11 +151,11 @@ static void check_bundled(struct verifier *v, uint32_t buffer, const struct bind
                     "%s is bound to %s, whose %" PRIu64 " elements cannot be cut into %" PRIu32
                     " equal parts",
                     buffer_text(v, buffer), name_of_binding(v, b), whole, members);
-    else if (have != held_elements(ir, buffer, b, whole / members))
+    else if (have != required_elements(ir, buffer, b, whole / members))
         verify_fail(
             v, "%s has %" PRIu64 " elements and is bound to %s, of which a rank holds %" PRIu64,
             buffer_text(v, buffer), have, name_of_binding(v, b),
-            held_elements(ir, buffer, b, whole / members));
+            required_elements(ir, buffer, b, whole / members));
 }
 
 static void check_tokens(struct verifier *v, uint32_t buffer, const struct binding *b)
@@ -160,7 +163,7 @@ static void check_tokens(struct verifier *v, uint32_t buffer, const struct bindi
     const struct ir *ir = v->ir;
     uint64_t ranks = (uint64_t)ir->layout.cp * ir->layout.hp;
     uint64_t have = ir_buffer_elements(ir, (buffer_id){buffer});
-    uint32_t members = members_of(v, buffer, b, b->gathered);
+    uint32_t members = binding_members_of(v, buffer, b, b->gathered_group);
     if (members == 0 || ranks == 0 || ir->layout.tokens <= 0)
         return;
     uint64_t own = (uint64_t)ir->layout.tokens / ranks;
@@ -181,13 +184,13 @@ static void check_binding(struct verifier *v, uint32_t buffer, const struct bind
         what = "means nothing";
     else if (bindings[b->kind].has_bundle != (b->bundle < ir->bundle_count))
         what = bindings[b->kind].has_bundle ? "needs a bundle" : "has a bundle and needs none";
-    else if (!bindings[b->kind].has_bundle && b->shard != IR_NONE16)
+    else if (!bindings[b->kind].has_bundle && b->shard_group != IR_NONE16)
         what = "is cut flat, and only bundles are";
-    else if (!bindings[b->kind].per_token && b->gathered != IR_NONE16)
+    else if (!bindings[b->kind].per_token && b->gathered_group != IR_NONE16)
         what = "is gathered, and only tokens are";
-    else if (b->partial != 0 && !bindings[b->kind].may_be_partial)
+    else if (b->partial_axes != 0 && !bindings[b->kind].may_be_partial)
         what = "is a partial sum, and only gradients and the loss can be";
-    else if (b->partial >> ir->mesh.axis_count != 0)
+    else if (b->partial_axes >> ir->mesh.axis_count != 0)
         what = "is partial over an axis that is not in the mesh";
     else if (bindings[b->kind].dtypes != 0 && (bindings[b->kind].dtypes & IN(dtype)) == 0)
         what = arena_printf(&v->arena, "is in %s and must be in %s", dtype_name(dtype),
@@ -211,7 +214,7 @@ static uint64_t slice_elements(struct verifier *v, const struct tensor *t)
     const struct ir *ir = v->ir;
     uint64_t elements = 1;
     for (int d = 0; d < 2; d++) {
-        int64_t rows = t->padded > t->rows ? t->padded : t->rows;
+        int64_t rows = t->padded_rows > t->rows ? t->padded_rows : t->rows;
         int64_t size = d == 0 ? rows : t->cols, parts = 1;
         for (uint32_t axis = 0; axis < 32; axis++) {
             if (!(t->slice_axes[d] >> axis & 1))
@@ -259,5 +262,6 @@ void check_bindings(struct verifier *v)
             bound++;
             check_binding(v, b, &ir->binding[ir->buffer.binding[b]]);
         }
-    verify_checked(v, "%" PRIu32 " bound buffers, %" PRIu32 " bundles", bound, ir->bundle_count);
+    verify_note_checked(v, "%" PRIu32 " bound buffers, %" PRIu32 " bundles", bound,
+                        ir->bundle_count);
 }

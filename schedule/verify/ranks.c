@@ -8,8 +8,8 @@
 void rank_sets_release(struct rank_sets *s)
 {
     free(s->role);
-    free(s->of_role);
-    free(s->of_guard);
+    free(s->ranks_of_role);
+    free(s->ranks_of_guard);
     free(s->bits);
     free(s->combined_set);
     id_map_release(&s->by_bits);
@@ -18,15 +18,15 @@ void rank_sets_release(struct rank_sets *s)
 
 /* ---- sets by number; 0 is the empty set ---- */
 
-static uint32_t number_of(struct rank_sets *s, const uint64_t *bits)
+static uint32_t number_of_set(struct rank_sets *s, const uint64_t *bits)
 {
-    size_t bytes = s->words * sizeof *bits;
+    size_t bytes = s->words_per_set * sizeof *bits;
     uint64_t hash = hash_text((const char *)bits, bytes);
-    for (struct id_probe p = id_map_start(&s->by_bits, hash); id_map_next(&s->by_bits, &p);)
-        if (memcmp(s->bits + (size_t)p.row * s->words, bits, bytes) == 0)
+    for (struct id_probe p = id_map_probe(&s->by_bits, hash); id_map_next(&s->by_bits, &p);)
+        if (memcmp(s->bits + (size_t)p.row * s->words_per_set, bits, bytes) == 0)
             return p.row;
     s->bits = heap_grow(s->bits, &s->capacity, (size_t)s->count + 1, bytes);
-    memcpy(s->bits + (size_t)s->count * s->words, bits, bytes);
+    memcpy(s->bits + (size_t)s->count * s->words_per_set, bits, bytes);
     id_map_add(&s->by_bits, hash, s->count);
     return s->count++;
 }
@@ -42,24 +42,26 @@ const struct rank_sets *verifier_ranks(struct verifier *v)
     struct rank_sets *s = &v->ranks;
     if (s->role)
         return s;
-    uint32_t ranks = mesh_ranks(&ir->mesh);
-    s->words = (ranks + 63) / 64;
+    uint32_t ranks = mesh_rank_count(&ir->mesh);
+    s->words_per_set = (ranks + 63) / 64;
     s->role = heap_alloc(ranks, sizeof *s->role);
-    s->of_role = heap_zalloc((size_t)ir->role_count * s->words, sizeof *s->of_role);
-    s->of_guard = heap_zalloc((size_t)ir->guard_count * s->words, sizeof *s->of_guard);
+    s->ranks_of_role =
+        heap_zalloc((size_t)ir->role_count * s->words_per_set, sizeof *s->ranks_of_role);
+    s->ranks_of_guard =
+        heap_zalloc((size_t)ir->guard_count * s->words_per_set, sizeof *s->ranks_of_guard);
     memset(s->role, 0xff, ranks * sizeof *s->role);
     for (uint32_t rank = 0; rank < ranks; rank++)
         for (uint32_t role = ir->role_count; role-- > 0;)
-            if (role_has(&ir->mesh, &ir->role[role], rank)) {
+            if (role_has_rank(&ir->mesh, &ir->role[role], rank)) {
                 s->role[rank] = (uint16_t)role;
-                add_rank(s->of_role + (size_t)role * s->words, rank);
+                add_rank(s->ranks_of_role + (size_t)role * s->words_per_set, rank);
             }
     for (uint32_t g = 0; g < ir->guard_count; g++)
         for (uint32_t rank = 0; rank < ranks; rank++)
             if (guard_passes(&ir->mesh, ir->group, &ir->guard[g], rank))
-                add_rank(s->of_guard + (size_t)g * s->words, rank);
-    s->combined_set = heap_zalloc(s->words, sizeof *s->combined_set);
-    number_of(s, s->combined_set);
+                add_rank(s->ranks_of_guard + (size_t)g * s->words_per_set, rank);
+    s->combined_set = heap_zalloc(s->words_per_set, sizeof *s->combined_set);
+    number_of_set(s, s->combined_set);
     return s;
 }
 
@@ -69,23 +71,24 @@ enum set_operation { UNION, MINUS, COMMON };
 
 static uint32_t combine_sets(struct rank_sets *s, enum set_operation how, uint32_t a, uint32_t b)
 {
-    for (uint32_t i = 0; i < s->words; i++) {
-        uint64_t x = s->bits[(size_t)a * s->words + i], y = s->bits[(size_t)b * s->words + i];
+    for (uint32_t i = 0; i < s->words_per_set; i++) {
+        uint64_t x = s->bits[(size_t)a * s->words_per_set + i],
+                 y = s->bits[(size_t)b * s->words_per_set + i];
         s->combined_set[i] = how == UNION ? x | y : how == MINUS ? x & ~y : x & y;
     }
-    return number_of(s, s->combined_set);
+    return number_of_set(s, s->combined_set);
 }
 
-uint32_t ranks_at(struct verifier *v, uint32_t group, uint32_t index)
+uint32_t ranks_with_index(struct verifier *v, uint32_t group, uint32_t index)
 {
     struct rank_sets *s = &v->ranks;
     const struct mesh *mesh = &v->ir->mesh;
     const struct group *g = &v->ir->group[group];
-    memset(s->combined_set, 0, s->words * sizeof *s->combined_set);
-    uint32_t instances = index < group_size(mesh, g) ? group_instances(mesh, g) : 0;
+    memset(s->combined_set, 0, s->words_per_set * sizeof *s->combined_set);
+    uint32_t instances = index < group_rank_count(mesh, g) ? group_instance_count(mesh, g) : 0;
     for (uint32_t i = 0; i < instances; i++)
-        add_rank(s->combined_set, group_member(mesh, g, i, index));
-    return number_of(s, s->combined_set);
+        add_rank(s->combined_set, group_rank_of_member(mesh, g, i, index));
+    return number_of_set(s, s->combined_set);
 }
 
 uint32_t ranks_union(struct verifier *v, uint32_t a, uint32_t b)
@@ -93,31 +96,32 @@ uint32_t ranks_union(struct verifier *v, uint32_t a, uint32_t b)
     return a == b || b == 0 ? a : a == 0 ? b : combine_sets(&v->ranks, UNION, a, b);
 }
 
-uint32_t ranks_minus(struct verifier *v, uint32_t a, uint32_t b)
+uint32_t ranks_difference(struct verifier *v, uint32_t a, uint32_t b)
 {
     return a == b || a == 0 ? 0 : b == 0 ? a : combine_sets(&v->ranks, MINUS, a, b);
 }
 
-uint32_t ranks_common(struct verifier *v, uint32_t a, uint32_t b)
+uint32_t ranks_intersection(struct verifier *v, uint32_t a, uint32_t b)
 {
     return a == b ? a : a == 0 || b == 0 ? 0 : combine_sets(&v->ranks, COMMON, a, b);
 }
 
-uint32_t ranks_first(struct verifier *v, uint32_t set)
+uint32_t ranks_lowest(struct verifier *v, uint32_t set)
 {
-    const uint64_t *bits = v->ranks.bits + (size_t)set * v->ranks.words;
-    for (uint32_t rank = 0; rank < v->ranks.words * 64; rank++)
+    const uint64_t *bits = v->ranks.bits + (size_t)set * v->ranks.words_per_set;
+    for (uint32_t rank = 0; rank < v->ranks.words_per_set * 64; rank++)
         if (bits[rank / 64] >> rank % 64 & 1)
             return rank;
     return IR_NONE;
 }
 
-uint32_t ranks_of(struct verifier *v, uint32_t role, uint16_t guard)
+uint32_t ranks_running(struct verifier *v, uint32_t role, uint16_t guard)
 {
     verifier_ranks(v);
     struct rank_sets *s = &v->ranks;
-    uint32_t set = number_of(s, s->of_role + (size_t)role * s->words);
+    uint32_t set = number_of_set(s, s->ranks_of_role + (size_t)role * s->words_per_set);
     if (guard == IR_NONE16)
         return set;
-    return ranks_common(v, set, number_of(s, s->of_guard + (size_t)guard * s->words));
+    return ranks_intersection(
+        v, set, number_of_set(s, s->ranks_of_guard + (size_t)guard * s->words_per_set));
 }

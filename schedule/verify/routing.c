@@ -8,14 +8,14 @@ void check_routing(struct verifier *v)
 {
     const struct ir *ir = v->ir;
     const struct routing *r = &ir->routing;
-    const uint32_t ep = ir_find(ir, IR_GROUP, "ep", 2),
-                   ranks = ep == IR_NONE ? 1 : group_size(&ir->mesh, &ir->group[ep]);
+    const uint32_t ep = ir_find_by_name(ir, IR_GROUP, "ep", 2),
+                   ranks = ep == IR_NONE ? 1 : group_rank_count(&ir->mesh, &ir->group[ep]);
     const char **why = heap_zalloc((size_t)ir->shape_count + 1, sizeof(char *));
     uint32_t ops = 0;
     for (uint32_t s = 0; s < ir->shape_count; s++) /* a schedule has far fewer shapes than ops */
-        why[s] = routing_unfit(r, &ir->shape[s], ep, ranks);
+        why[s] = routing_why_unfit(r, &ir->shape[s], ep, ranks);
     for (uint32_t l = 0; l < r->layers; l++)
-        if (r->list_of[l] == ROUTING_NONE)
+        if (r->list_of_layer[l] == ROUTING_NONE)
             verify_fail(v, "layer %" PRIu32 " of %" PRIu32 " has no shares of experts", l,
                         r->layers);
     for (uint32_t op = 0; op < ir->op.count; op++) {
@@ -25,5 +25,5 @@ void check_routing(struct verifier *v)
             verify_fail(v, "%s has a route, and %s", op_text(v, op), fault);
     }
     free((void *)why);
-    verify_checked(v, "%" PRIu32 " lists of shares, %" PRIu32 " ops", r->list_count, ops);
+    verify_note_checked(v, "%" PRIu32 " lists of shares, %" PRIu32 " ops", r->list_count, ops);
 }

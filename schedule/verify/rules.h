@@ -18,18 +18,18 @@
  * as a whole or not at all. The slots of a buffer are consecutive; a buffer that ops only touch as a whole has one
  * slot. */
 struct buffer_slots {
-    uint32_t *first;                 /* [buffers + 1] the first slot of each */
-    uint64_t *begin;                 /* [slots] the first element of each */
-    uint32_t *range_from, *range_to; /* [rows of ir.range] the slots of each range */
+    uint32_t *first_slot;                        /* [buffers + 1] the first slot of each */
+    uint64_t *first_element;                     /* [slots] the first element of each */
+    uint32_t *range_first_slot, *range_end_slot; /* [rows of ir.range] the slots of each range */
     uint32_t count;
 };
 
 /* Sets of ranks: each has a number, and is a bit set of `words` words. */
 struct rank_sets {
-    uint32_t words;
-    uint16_t *role;     /* [ranks]; IR_NONE16: the rank has no role */
-    uint64_t *of_role;  /* (roles, words) */
-    uint64_t *of_guard; /* (guards, words) */
+    uint32_t words_per_set;
+    uint16_t *role;           /* [ranks]; IR_NONE16: the rank has no role */
+    uint64_t *ranks_of_role;  /* (roles, words) */
+    uint64_t *ranks_of_guard; /* (guards, words) */
     /* ---- only ranks.c uses the members below ---- */
     uint64_t *bits; /* (count, words) */
     uint32_t count;
@@ -55,13 +55,13 @@ struct verifier {
     struct rank_sets ranks;
     struct exchange exchange;
     /* some wait names an op that is not an earlier one; known once check_waits() has run */
-    bool forward_waits;
+    bool has_forward_waits;
 };
 
 /* Reports one fault. The text has no "rule: " and no newline. */
 void verify_fail(struct verifier *v, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Records what the rule has looked at, for the report ("41216 ops of 4 roles"). */
-void verify_checked(struct verifier *v, const char *format, ...)
+void verify_note_checked(struct verifier *v, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 const struct order *verifier_order(struct verifier *v, uint32_t role);
@@ -69,10 +69,10 @@ const struct buffer_slots *verifier_slots(struct verifier *v);
 const struct rank_sets *verifier_ranks(struct verifier *v);
 
 /* True if an earlier operand of the op is of the same buffer as operand k. */
-static inline bool touched_before(const struct ir *ir, uint32_t op, uint32_t k)
+static inline bool touched_by_earlier_operand(const struct ir *ir, uint32_t op, uint32_t k)
 {
     for (uint32_t i = 0; i < k; i++)
-        if (ir_touched(ir, op, i) == ir_touched(ir, op, k))
+        if (ir_touched_buffer(ir, op, i) == ir_touched_buffer(ir, op, k))
             return true;
     return false;
 }
@@ -84,26 +84,26 @@ void slots_of(const struct buffer_slots *slots, const struct ir *ir, uint32_t op
 
 /* Returns the number of the set of a role's ranks that run ops with a guard (IR_NONE16: all of them). 0 is the
  * empty set, and equal sets have equal numbers. */
-uint32_t ranks_of(struct verifier *v, uint32_t role, uint16_t guard);
+uint32_t ranks_running(struct verifier *v, uint32_t role, uint16_t guard);
 uint32_t ranks_union(struct verifier *v, uint32_t a, uint32_t b);
-uint32_t ranks_minus(struct verifier *v, uint32_t a, uint32_t b);
-uint32_t ranks_common(struct verifier *v, uint32_t a, uint32_t b);
+uint32_t ranks_difference(struct verifier *v, uint32_t a, uint32_t b);
+uint32_t ranks_intersection(struct verifier *v, uint32_t a, uint32_t b);
 /* the members with that index, of all instances of the group */
-uint32_t ranks_at(struct verifier *v, uint32_t group, uint32_t index);
+uint32_t ranks_with_index(struct verifier *v, uint32_t group, uint32_t index);
 /* the lowest rank of a set; IR_NONE: the set is empty */
-uint32_t ranks_first(struct verifier *v, uint32_t set);
+uint32_t ranks_lowest(struct verifier *v, uint32_t set);
 void rank_sets_release(struct rank_sets *sets);
 
 /* The operands that an op of a shape must have. If the shape names a group that does not exist, they are those for a
  * group of one member. */
-struct needs {
+struct operand_needs {
     const char *fault; /* a fault of the shape itself; NULL: none */
     struct work_operand read[WORK_OPERANDS_MAX], write[WORK_OPERANDS_MAX];
     uint32_t read_count, read_count_least, write_count, write_count_least;
 };
 
 /* Returns the needs of all shapes, in an array on the heap. */
-struct needs *needs_of_shapes(struct verifier *v);
+struct operand_needs *needs_of_all_shapes(struct verifier *v);
 
 /* Return texts for messages, in v->arena. */
 const char *op_text(struct verifier *v, uint32_t op);         /* "op 7 (matmul on compute)" */

@@ -7,24 +7,24 @@
 
 /* ---- the lists of a role ---- */
 
-uint32_t run_place_of(const struct ir *ir, uint32_t op)
+uint32_t run_list_of_op(const struct ir *ir, uint32_t op)
 {
     enum order_place place = order_place_of(ir, op);
     bool in_stream = place == ORDER_STREAM || place == ORDER_BLOCKING;
     return in_stream ? ir->op.stream[op] : ir->stream_count;
 }
 
-void lanes_make(struct lanes *l, const struct ir *ir)
+void lanes_make(struct op_lists *l, const struct ir *ir)
 {
     uint32_t host = ir->stream_count;
     size_t lanes = (size_t)ir->role_count * (host + 1);
-    l->first = ir_no_ids(lanes);
+    l->first = ir_new_empty_ids(lanes);
     l->next = heap_alloc(ir->op.count, sizeof *l->next);
     l->next_on_host = heap_alloc(ir->op.count, sizeof *l->next_on_host);
     for (uint32_t r = 0; r < ir->role_count; r++) {
         uint32_t *first = l->first + (size_t)r * (host + 1), begin = ir->role[r].op_begin;
         for (uint32_t op = begin + ir->role[r].op_count; op-- > begin;) {
-            uint32_t place = run_place_of(ir, op);
+            uint32_t place = run_list_of_op(ir, op);
             if (place != host) {
                 l->next[op] = first[place];
                 first[place] = op;
@@ -37,7 +37,7 @@ void lanes_make(struct lanes *l, const struct ir *ir)
     }
 }
 
-void lanes_release(struct lanes *l)
+void lanes_release(struct op_lists *l)
 {
     free(l->first);
     free(l->next);
@@ -53,20 +53,20 @@ static uint32_t sequence_length(const struct untimed_run *r, uint32_t actor, uin
 }
 
 /* Makes the parties of a group: the actors that share an instance of the group form one party. */
-static void make_parties(struct untimed_run *r, uint32_t group)
+static void find_parties(struct untimed_run *r, uint32_t group)
 {
     const struct ir *ir = r->ir;
     const struct actors *a = r->actors;
-    uint64_t *party = r->meeting_of + (size_t)group * a->count;
+    uint64_t *party = r->first_rendezvous + (size_t)group * a->count;
     uint32_t longest = 0;
     const struct group *g = &ir->group[group];
-    uint32_t instances = group_instances(&ir->mesh, g);
-    uint32_t *first = ir_no_ids(instances);
+    uint32_t instances = group_instance_count(&ir->mesh, g);
+    uint32_t *first = ir_new_empty_ids(instances);
     uint32_t *parent = roots_of_all(a->count);
-    for (uint32_t rank = 0; rank < a->ranks; rank++) {
-        uint32_t instance, index, actor = a->of_rank[rank];
+    for (uint32_t rank = 0; rank < a->rank_count; rank++) {
+        uint32_t instance, index, actor = a->actor_of_rank[rank];
         if (actor == IR_NONE || sequence_length(r, actor, group) == 0 ||
-            !group_locate(&ir->mesh, g, rank, &instance, &index))
+            !group_find_member(&ir->mesh, g, rank, &instance, &index))
             continue;
         if (first[instance] == IR_NONE)
             first[instance] = actor;
@@ -80,8 +80,8 @@ static void make_parties(struct untimed_run *r, uint32_t group)
         if (sequence_length(r, i, group) == 0)
             continue;
         uint32_t root = root_of(parent, i);
-        party[i] = root == i ? r->meetings : party[root];
-        r->meetings += root == i ? longest : 0;
+        party[i] = root == i ? r->rendezvous_count : party[root];
+        r->rendezvous_count += root == i ? longest : 0;
     }
     free(first);
     free(parent);
@@ -91,57 +91,58 @@ static void make_rendezvous(struct untimed_run *r)
 {
     uint32_t groups = r->ir->group_count, actors = r->actors->count;
     size_t cells = (size_t)groups * actors;
-    r->meeting_of = heap_alloc(cells, sizeof *r->meeting_of);
-    memset(r->meeting_of, 0xff, cells * sizeof *r->meeting_of);
+    r->first_rendezvous = heap_alloc(cells, sizeof *r->first_rendezvous);
+    memset(r->first_rendezvous, 0xff, cells * sizeof *r->first_rendezvous);
     for (uint32_t g = 0; g < groups; g++)
-        make_parties(r, g);
-    r->expected_actors = heap_zalloc(r->meetings, sizeof *r->expected_actors);
-    r->arrived_actors = heap_zalloc(r->meetings, sizeof *r->arrived_actors);
+        find_parties(r, g);
+    r->expected_actors = heap_zalloc(r->rendezvous_count, sizeof *r->expected_actors);
+    r->arrived_actors = heap_zalloc(r->rendezvous_count, sizeof *r->arrived_actors);
     for (size_t cell = 0; cell < cells; cell++) {
         uint32_t length = sequence_length(r, (uint32_t)(cell % actors), (uint32_t)(cell / actors));
         for (uint32_t k = 0; k < length; k++)
-            r->expected_actors[r->meeting_of[cell] + k]++;
+            r->expected_actors[r->first_rendezvous[cell] + k]++;
     }
 }
 
 void run_begin(struct untimed_run *r, struct verifier *v, const struct exchange_ops *ops,
-               const struct actors *actors, const struct lanes *lanes)
+               const struct actors *actors, const struct op_lists *lanes)
 {
     *r = (struct untimed_run){.v = v, .ir = v->ir, .ops = ops, .actors = actors, .lanes = lanes};
     uint32_t count = actors->count;
     size_t places = (size_t)r->ir->stream_count + 1;
-    r->head = heap_alloc(count * places, sizeof *r->head);
-    r->at_head = heap_zalloc(count * places, sizeof *r->at_head);
-    r->has_arrived = heap_zalloc(actors->message_begin[count], sizeof *r->has_arrived);
+    r->next_op = heap_alloc(count * places, sizeof *r->next_op);
+    r->has_arrived_at_next = heap_zalloc(count * places, sizeof *r->has_arrived_at_next);
+    r->message_has_arrived =
+        heap_zalloc(actors->message_begin[count], sizeof *r->message_has_arrived);
     for (uint32_t i = 0; i < count; i++)
-        memcpy(r->head + i * places, lanes->first + actors->role[i] * places,
-               places * sizeof *r->head);
+        memcpy(r->next_op + i * places, lanes->first + actors->role[i] * places,
+               places * sizeof *r->next_op);
     make_rendezvous(r);
 }
 
 void run_release(struct untimed_run *r)
 {
-    free(r->head);
-    free(r->at_head);
-    free(r->meeting_of);
+    free(r->next_op);
+    free(r->has_arrived_at_next);
+    free(r->first_rendezvous);
     free(r->expected_actors);
     free(r->arrived_actors);
-    free(r->has_arrived);
+    free(r->message_has_arrived);
 }
 
 uint32_t run_head_op(const struct untimed_run *r, uint32_t actor, uint32_t stream)
 {
-    return r->head[(size_t)actor * (r->ir->stream_count + 1) + stream];
+    return r->next_op[(size_t)actor * (r->ir->stream_count + 1) + stream];
 }
 
-uint32_t run_host_op(const struct untimed_run *r, uint32_t actor)
+uint32_t run_op_blocking_host(const struct untimed_run *r, uint32_t actor)
 {
     return run_head_op(r, actor, r->ir->stream_count);
 }
 
 static bool has_ended(const struct untimed_run *r, uint32_t actor, uint32_t op)
 {
-    return run_head_op(r, actor, run_place_of(r->ir, op)) > op;
+    return run_head_op(r, actor, run_list_of_op(r->ir, op)) > op;
 }
 
 uint32_t run_unmet_wait(const struct untimed_run *r, uint32_t actor, uint32_t op)
@@ -158,10 +159,10 @@ uint32_t run_unmet_wait(const struct untimed_run *r, uint32_t actor, uint32_t op
 static uint64_t rendezvous_of(const struct untimed_run *r, uint32_t actor, uint32_t op)
 {
     uint32_t group = (uint32_t)work_comm_group(ir_work(r->ir, op));
-    return r->meeting_of[(size_t)group * r->actors->count + actor] + r->ops->ordinal[op];
+    return r->first_rendezvous[(size_t)group * r->actors->count + actor] + r->ops->ordinal[op];
 }
 
-uint32_t run_message_of(const struct untimed_run *r, uint32_t actor, uint32_t op)
+uint32_t run_message_row(const struct untimed_run *r, uint32_t actor, uint32_t op)
 {
     return r->actors->message_begin[actor] + r->ops->ordinal[op];
 }
@@ -169,16 +170,16 @@ uint32_t run_message_of(const struct untimed_run *r, uint32_t actor, uint32_t op
 /* Lets an op that is next on its actor arrive at the rendezvous with the actors with which it communicates; returns
  * true if all have arrived. place: where the actor's arrival is noted, a stream or, as the number after the streams,
  * the host. */
-static bool meet_actors(struct untimed_run *r, uint32_t actor, uint32_t op, uint32_t place)
+static bool arrive_at_rendezvous(struct untimed_run *r, uint32_t actor, uint32_t op, uint32_t place)
 {
     enum work_kind kind = r->ir->op.kind[op];
-    bool *here = &r->at_head[(size_t)actor * (r->ir->stream_count + 1) + place];
+    bool *here = &r->has_arrived_at_next[(size_t)actor * (r->ir->stream_count + 1) + place];
     if (is_message(kind)) {
-        uint32_t m = run_message_of(r, actor, op), partner = r->actors->message[m].partner;
+        uint32_t m = run_message_row(r, actor, op), partner = r->actors->message[m].partner_row;
         if (partner == IR_NONE)
             return true;
-        r->has_arrived[m] = true;
-        return r->has_arrived[partner];
+        r->message_has_arrived[m] = true;
+        return r->message_has_arrived[partner];
     }
     if (!is_collective(kind))
         return true;
@@ -195,12 +196,12 @@ static bool meet_actors(struct untimed_run *r, uint32_t actor, uint32_t op, uint
 /* Runs a stream as far as possible; returns true if an op has ended. */
 static bool run_stream(struct untimed_run *r, uint32_t actor, uint32_t stream)
 {
-    uint32_t *head = &r->head[(size_t)actor * (r->ir->stream_count + 1) + stream];
+    uint32_t *head = &r->next_op[(size_t)actor * (r->ir->stream_count + 1) + stream];
     bool moved = false;
     for (;;) {
         uint32_t op = *head;
-        if (op == IR_NONE || op > run_host_op(r, actor) ||
-            run_unmet_wait(r, actor, op) != IR_NONE || !meet_actors(r, actor, op, stream))
+        if (op == IR_NONE || op > run_op_blocking_host(r, actor) ||
+            run_unmet_wait(r, actor, op) != IR_NONE || !arrive_at_rendezvous(r, actor, op, stream))
             return moved;
         *head = r->lanes->next[op];
         moved = true;
@@ -208,7 +209,7 @@ static bool run_stream(struct untimed_run *r, uint32_t actor, uint32_t stream)
 }
 
 /* True if everything has ended for which the op that blocks the host waits. */
-static bool host_may_go_on(struct untimed_run *r, uint32_t actor, uint32_t op)
+static bool host_may_continue(struct untimed_run *r, uint32_t actor, uint32_t op)
 {
     if (run_unmet_wait(r, actor, op) != IR_NONE)
         return false;
@@ -218,7 +219,7 @@ static bool host_may_go_on(struct untimed_run *r, uint32_t actor, uint32_t op)
     case ORDER_BLOCKING:
         return has_ended(r, actor, op);
     default:
-        return meet_actors(r, actor, op, r->ir->stream_count);
+        return arrive_at_rendezvous(r, actor, op, r->ir->stream_count);
     }
 }
 
@@ -226,11 +227,11 @@ static bool host_may_go_on(struct untimed_run *r, uint32_t actor, uint32_t op)
 static bool run_actor(struct untimed_run *r, uint32_t actor)
 {
     uint32_t streams = r->ir->stream_count;
-    uint32_t *host = &r->head[(size_t)actor * (streams + 1) + streams];
+    uint32_t *host = &r->next_op[(size_t)actor * (streams + 1) + streams];
     bool moved = true, ever = false;
     for (; moved; ever |= moved) {
         moved = false;
-        for (; *host != IR_NONE && host_may_go_on(r, actor, *host); moved = true)
+        for (; *host != IR_NONE && host_may_continue(r, actor, *host); moved = true)
             *host = r->lanes->next_on_host[*host];
         for (uint32_t s = 0; s < streams; s++)
             moved |= run_stream(r, actor, s);
@@ -238,7 +239,7 @@ static bool run_actor(struct untimed_run *r, uint32_t actor)
     return ever;
 }
 
-uint32_t run_all(struct untimed_run *r)
+uint32_t run_until_blocked(struct untimed_run *r)
 {
     for (bool moved = true; moved;) {
         moved = false;

@@ -13,7 +13,7 @@
 
 /* Lists of the ops of each role: one for each stream, and one, with the number after the streams, of the ops that block
  * the host. A blocking copy is in two lists. IR_NONE ends a list. */
-struct lanes {
+struct op_lists {
     uint32_t *first;        /* (roles, streams + 1) */
     uint32_t *next;         /* [ops] the next op of the same stream */
     uint32_t *next_on_host; /* [ops] the next op that blocks the host */
@@ -24,43 +24,43 @@ struct untimed_run {
     const struct ir *ir;
     const struct exchange_ops *ops;
     const struct actors *actors;
-    const struct lanes *lanes;
-    uint32_t *head; /* (actors, streams + 1): the first op of each list that has not ended */
+    const struct op_lists *lanes;
+    uint32_t *next_op; /* (actors, streams + 1): the first op of each list that has not ended */
     /* (actors, streams + 1): the op at the head has arrived at the rendezvous with its peers; the last entry is of the
      * host */
-    bool *at_head;
+    bool *has_arrived_at_next;
     /* (groups, actors): the number of the first meeting of the party in which an actor meets others; UINT64_MAX: the
      * actor is not in the group */
-    uint64_t *meeting_of;
+    uint64_t *first_rendezvous;
     /* [meetings] how many actors must arrive, and how many have arrived */
     uint32_t *expected_actors, *arrived_actors;
-    uint64_t meetings;
-    bool *has_arrived; /* [messages] */
+    uint64_t rendezvous_count;
+    bool *message_has_arrived; /* [messages] */
 };
 
-void lanes_make(struct lanes *lanes, const struct ir *ir);
-void lanes_release(struct lanes *lanes);
+void lanes_make(struct op_lists *lanes, const struct ir *ir);
+void lanes_release(struct op_lists *lanes);
 
 /* All arguments must outlive the run. Messages of the actors must have been matched. */
 void run_begin(struct untimed_run *run, struct verifier *v, const struct exchange_ops *ops,
-               const struct actors *actors, const struct lanes *lanes);
+               const struct actors *actors, const struct op_lists *lanes);
 void run_release(struct untimed_run *run);
 
 /* Runs as far as possible; returns an actor that has not reached its end, or IR_NONE. */
-uint32_t run_all(struct untimed_run *run);
+uint32_t run_until_blocked(struct untimed_run *run);
 
 /* ---- the state of an actor ---- */
 
 /* Returns the stream in whose list an op is, or, for an op that is only on the host, the number after the streams. */
-uint32_t run_place_of(const struct ir *ir, uint32_t op);
+uint32_t run_list_of_op(const struct ir *ir, uint32_t op);
 /* Returns the op that blocks the actor's host, after which nothing has been issued. IR_NONE: everything has been
  * issued. */
-uint32_t run_host_op(const struct untimed_run *run, uint32_t actor);
+uint32_t run_op_blocking_host(const struct untimed_run *run, uint32_t actor);
 /* Returns the op at the head of a stream; IR_NONE: all ops have ended. */
 uint32_t run_head_op(const struct untimed_run *run, uint32_t actor, uint32_t stream);
 /* Returns the first op that `op` waits for and that has not ended; IR_NONE: there is none. */
 uint32_t run_unmet_wait(const struct untimed_run *run, uint32_t actor, uint32_t op);
 /* Returns the row of a send or receive in run->actors->message. */
-uint32_t run_message_of(const struct untimed_run *run, uint32_t actor, uint32_t op);
+uint32_t run_message_row(const struct untimed_run *run, uint32_t actor, uint32_t op);
 
 #endif

@@ -8,7 +8,7 @@
 /* The ops that compute in another dtype than the schedule's. */
 struct other_dtype {
     /* ops: their number; op, operand: the first op, and its operand with that dtype */
-    uint32_t ops, op, operand;
+    uint32_t op_count, op, operand;
 };
 
 /* Returns an operand as a text, "read 2, w0, in f32". */
@@ -24,13 +24,13 @@ static const char *operand_text(struct verifier *v, uint32_t op, uint32_t k)
 
 /* Checks the dtype of an operand. first: for each type, the first operand of that type, with which the others must
  * agree; IR_NONE: there was none yet. */
-static void check_operand(struct verifier *v, uint32_t op, uint32_t k,
-                          const struct work_operand *operand, uint32_t *first)
+static void check_operand_type(struct verifier *v, uint32_t op, uint32_t k,
+                               const struct work_operand *operand, uint32_t *first)
 {
     const struct ir *ir = v->ir;
     enum work_type type = operand->type;
     enum dtype fixed = operand->dtype;
-    enum dtype dtype = ir->buffer.dtype[ir_touched(ir, op, k)];
+    enum dtype dtype = ir->buffer.dtype[ir_touched_buffer(ir, op, k)];
     if (type == WORK_TYPE_FIXED) {
         if (dtype != fixed)
             verify_fail(v, "%s: operand %s, must be %s", op_text(v, op), operand_text(v, op, k),
@@ -53,27 +53,27 @@ static void check_operand(struct verifier *v, uint32_t op, uint32_t k,
     uint32_t *like = &first[type == WORK_TYPE_SUM ? WORK_TYPE_STEP : type];
     if (*like == IR_NONE)
         *like = k;
-    else if (dtype != ir->buffer.dtype[ir_touched(ir, op, *like)])
+    else if (dtype != ir->buffer.dtype[ir_touched_buffer(ir, op, *like)])
         verify_fail(v, "%s has %s: its dtype must be that of %s%s", op_text(v, op),
                     operand_text(v, op, k), operand_text(v, op, *like),
                     type == WORK_TYPE_SUM ? ", or f32" : "");
 }
 
-static void check_op(struct verifier *v, uint32_t op, const struct needs *types,
-                     struct other_dtype *other)
+static void check_op_types(struct verifier *v, uint32_t op, const struct operand_needs *types,
+                           struct other_dtype *other)
 {
     const struct ir *ir = v->ir;
     uint32_t first[WORK_TYPE_FIXED], reads = ir->op.read_count[op], writes = ir->op.write_count[op];
     for (int i = 0; i < WORK_TYPE_FIXED; i++)
         first[i] = IR_NONE;
     for (uint32_t k = 0; k < reads && k < types->read_count; k++)
-        check_operand(v, op, k, &types->read[k], first);
+        check_operand_type(v, op, k, &types->read[k], first);
     for (uint32_t k = 0; k < writes && k < types->write_count; k++)
-        check_operand(v, op, reads + k, &types->write[k], first);
+        check_operand_type(v, op, reads + k, &types->write[k], first);
     uint32_t k = first[WORK_TYPE_STEP];
-    if (k == IR_NONE || ir->buffer.dtype[ir_touched(ir, op, k)] == ir->dtype)
+    if (k == IR_NONE || ir->buffer.dtype[ir_touched_buffer(ir, op, k)] == ir->dtype)
         return;
-    if (other->ops++ == 0) {
+    if (other->op_count++ == 0) {
         other->op = op;
         other->operand = k;
     }
@@ -82,19 +82,19 @@ static void check_op(struct verifier *v, uint32_t op, const struct needs *types,
 void check_types(struct verifier *v)
 {
     const struct ir *ir = v->ir;
-    struct needs *all = needs_of_shapes(v);
+    struct operand_needs *all = needs_of_all_shapes(v);
     struct other_dtype other = {0};
     for (uint32_t op = 0; op < ir->op.count; op++)
-        check_op(v, op, &all[ir->op.shape[op]], &other);
+        check_op_types(v, op, &all[ir->op.shape[op]], &other);
     /* without a line 'tokens' in the text, all of these are 0 */
     bool said = ir->layout.tokens > 0 || ir->global_batch > 0 || ir->micro_batch > 0 || ir->dtype;
-    if (other.ops > 0 && said)
+    if (other.op_count > 0 && said)
         verify_fail(v,
                     "%s has %s: with dtype=%s of the line 'tokens' it must be %s (%" PRIu32
                     " op%s compute%s in another dtype)",
                     op_text(v, other.op), operand_text(v, other.op, other.operand),
-                    dtype_name((enum dtype)ir->dtype), dtype_name((enum dtype)ir->dtype), other.ops,
-                    other.ops == 1 ? "" : "s", other.ops == 1 ? "s" : "");
+                    dtype_name((enum dtype)ir->dtype), dtype_name((enum dtype)ir->dtype),
+                    other.op_count, other.op_count == 1 ? "" : "s", other.op_count == 1 ? "s" : "");
     free(all);
-    verify_checked(v, "%" PRIu32 " ops of %" PRIu32 " shapes", ir->op.count, ir->shape_count);
+    verify_note_checked(v, "%" PRIu32 " ops of %" PRIu32 " shapes", ir->op.count, ir->shape_count);
 }

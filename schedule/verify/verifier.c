@@ -13,7 +13,7 @@
 
 void verify_fail(struct verifier *v, const char *format, ...)
 {
-    if (v->result->failures++ >= VERIFY_SHOWN)
+    if (v->result->failure_count++ >= VERIFY_SHOWN)
         return;
     char text[1024];
     va_list args;
@@ -23,11 +23,11 @@ void verify_fail(struct verifier *v, const char *format, ...)
     diag_error(v->diag, v->at, STATUS_NO, "%s: %s", v->rule, text);
 }
 
-void verify_checked(struct verifier *v, const char *format, ...)
+void verify_note_checked(struct verifier *v, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    c_vsnprintf(v->result->checked, sizeof v->result->checked, format, args);
+    c_vsnprintf(v->result->checked_text, sizeof v->result->checked_text, format, args);
     va_end(args);
 }
 
@@ -43,19 +43,19 @@ const struct order *verifier_order(struct verifier *v, uint32_t role)
 }
 
 /* Returns the slot of `buffer` that begins at an element, or, for the buffer's end, the slot after its last one. */
-static uint32_t slot_at(const struct buffer_slots *s, uint32_t buffer, uint64_t element)
+static uint32_t slot_of_element(const struct buffer_slots *s, uint32_t buffer, uint64_t element)
 {
-    uint32_t first = s->first[buffer], end = s->first[buffer + 1];
+    uint32_t first = s->first_slot[buffer], end = s->first_slot[buffer + 1];
     const uint64_t *found =
-        bsearch(&element, s->begin + first, end - first, sizeof element, ascending_u64);
-    return found ? (uint32_t)(found - s->begin) : end;
+        bsearch(&element, s->first_element + first, end - first, sizeof element, ascending_u64);
+    return found ? (uint32_t)(found - s->first_element) : end;
 }
 
 const struct buffer_slots *verifier_slots(struct verifier *v)
 {
     const struct ir *ir = v->ir;
     struct buffer_slots *s = &v->slots;
-    if (s->first)
+    if (s->first_slot)
         return s;
     /* The edges of each buffer: 0, and both ends of each range. */
     uint32_t buffers = ir->buffer.count;
@@ -78,10 +78,10 @@ const struct buffer_slots *verifier_slots(struct verifier *v)
     }
     /* The edges of each buffer are sorted, each kept once, and the one at the buffer's end dropped: those left are the
      * slots' first elements. */
-    s->first = heap_alloc((size_t)buffers + 1, sizeof *s->first);
+    s->first_slot = heap_alloc((size_t)buffers + 1, sizeof *s->first_slot);
     for (uint32_t b = 0; b < buffers; b++) {
         uint64_t *row = edge + first_edge[b];
-        s->first[b] = s->count;
+        s->first_slot[b] = s->count;
         uint64_t elements = ir_buffer_elements(ir, (buffer_id){b});
         qsort(row, filled[b], sizeof *row, ascending_u64);
         for (uint32_t i = 0; i < filled[b]; i++)
@@ -91,17 +91,17 @@ const struct buffer_slots *verifier_slots(struct verifier *v)
                 assert(s->count < UINT32_MAX);
             }
     }
-    s->first[buffers] = s->count;
-    s->begin = edge;
+    s->first_slot[buffers] = s->count;
+    s->first_element = edge;
     free(first_edge);
     free(filled);
 
-    s->range_from = heap_alloc(ir->range_count, sizeof *s->range_from);
-    s->range_to = heap_alloc(ir->range_count, sizeof *s->range_to);
+    s->range_first_slot = heap_alloc(ir->range_count, sizeof *s->range_first_slot);
+    s->range_end_slot = heap_alloc(ir->range_count, sizeof *s->range_end_slot);
     for (uint32_t r = 0; r < ir->range_count; r++) {
         struct view range = ir_range_view(ir, r);
-        s->range_from[r] = slot_at(s, range.buffer.i, range.begin);
-        s->range_to[r] = slot_at(s, range.buffer.i, range.begin + range.count);
+        s->range_first_slot[r] = slot_of_element(s, range.buffer.i, range.begin);
+        s->range_end_slot[r] = slot_of_element(s, range.buffer.i, range.begin + range.count);
     }
     return s;
 }
@@ -112,25 +112,25 @@ void slots_of(const struct buffer_slots *slots, const struct ir *ir, uint32_t op
     if (operand & IR_RANGE) {
         uint32_t range = operand & ~IR_RANGE;
         *buffer = ir->range[range].buffer.i;
-        *from = slots->range_from[range];
-        *to = slots->range_to[range];
+        *from = slots->range_first_slot[range];
+        *to = slots->range_end_slot[range];
     } else {
         *buffer = operand;
-        *from = slots->first[operand];
-        *to = slots->first[operand + 1];
+        *from = slots->first_slot[operand];
+        *to = slots->first_slot[operand + 1];
     }
 }
 
 /* ---- texts, which are not made for messages that will not be shown ---- */
 
-static bool enough_shown(const struct verifier *v)
+static bool has_enough_messages(const struct verifier *v)
 {
-    return v->result->failures >= VERIFY_SHOWN;
+    return v->result->failure_count >= VERIFY_SHOWN;
 }
 
 const char *op_text(struct verifier *v, uint32_t op)
 {
-    if (enough_shown(v))
+    if (has_enough_messages(v))
         return "";
     const struct ir *ir = v->ir;
     const char *kind = work_kind_info(ir->op.kind[op])->name;
@@ -139,13 +139,13 @@ const char *op_text(struct verifier *v, uint32_t op)
         return arena_printf(&v->arena, "op %" PRIu32 " (%s on %s)", op, kind, stream);
     const struct guard *guard = &ir->guard[ir->op.guard[op]];
     return arena_printf(&v->arena, "op %" PRIu32 " (%s on %s, guard %s%s%" PRIu32 ")", op, kind,
-                        stream, ir->group[guard->group].name, guard_signs[guard->test_kind],
+                        stream, ir->group[guard->group].name, guard_signs[guard->test],
                         guard->value);
 }
 
 const char *buffer_text(struct verifier *v, uint32_t buffer)
 {
-    if (enough_shown(v))
+    if (has_enough_messages(v))
         return "";
     char name[512];
     ir_buffer_name(v->ir, (buffer_id){buffer}, name, sizeof name);
@@ -154,7 +154,7 @@ const char *buffer_text(struct verifier *v, uint32_t buffer)
 
 const char *view_text(struct verifier *v, struct view view)
 {
-    if (enough_shown(v))
+    if (has_enough_messages(v))
         return "";
     const char *name = buffer_text(v, view.buffer.i);
     if (view.begin == 0 && view.count == ir_buffer_elements(v->ir, view.buffer))
@@ -165,7 +165,7 @@ const char *view_text(struct verifier *v, struct view view)
 
 const char *rank_text(struct verifier *v, uint32_t rank)
 {
-    if (enough_shown(v))
+    if (has_enough_messages(v))
         return "";
     const struct mesh *mesh = &v->ir->mesh;
     uint32_t coordinate[MESH_AXES_MAX];

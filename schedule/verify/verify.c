@@ -76,16 +76,16 @@ enum status verify(const struct ir *ir, const struct verify_limits *limits, cons
         v.result = &report->result[i];
         v.rule = rules[i].name;
         rules[i].check(&v);
-        if (v.result->failures > 0)
+        if (v.result->failure_count > 0)
             status = STATUS_NO;
-        if (v.result->failures > VERIFY_SHOWN)
+        if (v.result->failure_count > VERIFY_SHOWN)
             diag_note(diag, v.at, "%s: there are %" PRIu64 " more faults of this rule", v.rule,
-                      v.result->failures - VERIFY_SHOWN);
+                      v.result->failure_count - VERIFY_SHOWN);
     }
-    free(v.slots.first);
-    free(v.slots.begin);
-    free(v.slots.range_from);
-    free(v.slots.range_to);
+    free(v.slots.first_slot);
+    free(v.slots.first_element);
+    free(v.slots.range_first_slot);
+    free(v.slots.range_end_slot);
     rank_sets_release(&v.ranks);
     exchange_release(&v.exchange);
     order_release(&v.order);

@@ -26,8 +26,8 @@ struct verify_limits {
 };
 
 struct verify_result {
-    uint64_t failures;
-    char checked[96]; /* what the rule has looked at: "41216 ops of 4 roles" */
+    uint64_t failure_count;
+    char checked_text[96]; /* what the rule has looked at: "41216 ops of 4 roles" */
 };
 
 struct verify_report {

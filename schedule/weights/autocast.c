@@ -16,39 +16,40 @@
 
 /* The copies of a bundle's parameters in one micro-batch; IR_NONE: not made yet. */
 struct weight_copies {
-    bool computed_again; /* an op that computes a layer again reads the bundle */
-    buffer_id of_forward, of_backward;
+    bool is_recomputed; /* an op that computes a layer again reads the bundle */
+    buffer_id forward_copy, backward_copy;
 };
 
 struct autocast {
     struct emit *e;
-    struct op_list out;
-    uint32_t *bundle_of; /* [buffer] the bundle whose parameters ops name by it; IR_NONE: none */
-    uint32_t buffers;    /* of the first buffers; the others are none */
+    struct op_list new_list;
+    uint32_t *bundle_of;   /* [buffer] the bundle whose parameters ops name by it; IR_NONE: none */
+    uint32_t buffer_count; /* of the first buffers; the others are none */
     struct weight_copies *copies; /* [bundle][micro-batch] */
-    uint32_t *region_end;         /* [micro-batch] the last op of its region of autocast */
+    uint32_t *last_op_of_region;  /* [micro-batch] the last op of its region of autocast */
     uint32_t micro_batches;
 };
 
-static uint32_t micro_of(const struct autocast *a, uint32_t op)
+static uint32_t micro_batch_of(const struct autocast *a, uint32_t op)
 {
     const uint32_t micro = a->e->ir->op.micro[op];
     return micro < a->micro_batches ? micro : 0;
 }
 
-static uint32_t bundle_read(const struct autocast *a, uint32_t op, uint32_t k)
+static uint32_t bundle_of_operand(const struct autocast *a, uint32_t op, uint32_t k)
 {
-    const uint32_t buffer = ir_touched(a->e->ir, op, k);
-    return buffer < a->buffers ? a->bundle_of[buffer] : IR_NONE;
+    const uint32_t buffer = ir_touched_buffer(a->e->ir, op, k);
+    return buffer < a->buffer_count ? a->bundle_of[buffer] : IR_NONE;
 }
 
-static struct weight_copies *copies_of(const struct autocast *a, uint32_t bundle, uint32_t op)
+static struct weight_copies *weight_copies_of(const struct autocast *a, uint32_t bundle,
+                                              uint32_t op)
 {
-    return &a->copies[bundle * a->micro_batches + micro_of(a, op)];
+    return &a->copies[bundle * a->micro_batches + micro_batch_of(a, op)];
 }
 
 /* True if the op runs in the region: it is of the forward, or of a loss that computes gradients in its forward. */
-static bool in_region(const struct autocast *a, uint32_t op)
+static bool is_in_region(const struct autocast *a, uint32_t op)
 {
     const struct choices *c = a->e->choices;
     const struct ir *ir = a->e->ir;
@@ -62,50 +63,50 @@ static void find_regions(struct autocast *a, const struct op_list *list)
     const struct ir *ir = a->e->ir;
     for (uint32_t i = 0; i < list->count; i++) {
         const uint32_t op = list->op[i];
-        if (in_region(a, op))
-            a->region_end[micro_of(a, op)] = op;
+        if (is_in_region(a, op))
+            a->last_op_of_region[micro_batch_of(a, op)] = op;
         for (uint32_t k = 0; k < ir->op.read_count[op]; k++) {
-            const uint32_t bundle = bundle_read(a, op, k);
+            const uint32_t bundle = bundle_of_operand(a, op, k);
             if (bundle != IR_NONE && ir->op.phase[op] == PHASE_RECOMPUTE)
-                copies_of(a, bundle, op)->computed_again = true;
+                weight_copies_of(a, bundle, op)->is_recomputed = true;
         }
     }
 }
 
 /* Emits the cast of a bundle's parameters before op `op`, and returns the copy. */
-static buffer_id cast(struct autocast *a, uint32_t bundle, uint32_t op)
+static buffer_id emit_bundle_cast(struct autocast *a, uint32_t bundle, uint32_t op)
 {
     struct emit *e = a->e;
     const struct bundle_state *b = &e->weights.bundle[bundle];
     const buffer_id copy = ir_add_buffer_like(e->ir, b->param);
-    weights_set_tags(e, (enum phase)e->ir->op.phase[op], REGION_WEIGHTS, op);
+    weights_set_labels(e, (enum phase)e->ir->op.phase[op], REGION_WEIGHTS, op);
     emit_cast(e, view_whole(e, b->param_shard), view_whole(e, copy));
-    op_list_push(&a->out, e->last_compute);
+    op_list_push(&a->new_list, e->last_compute);
     return copy;
 }
 
 /* Makes an op read the parameters themselves, or their copies, which are made before it if there are none. */
-static void redirect(struct autocast *a, uint32_t op)
+static void redirect_operands(struct autocast *a, uint32_t op)
 {
     struct ir *ir = a->e->ir;
     for (uint32_t k = 0; k < ir->op.read_count[op]; k++) {
-        const uint32_t bundle = bundle_read(a, op, k);
+        const uint32_t bundle = bundle_of_operand(a, op, k);
         if (bundle == IR_NONE)
             continue;
         if (ir->op.kind[op] == WORK_EMBEDDING) {
-            ir_redirect(ir, op, k, a->e->weights.bundle[bundle].param_shard);
+            ir_redirect_operand(ir, op, k, a->e->weights.bundle[bundle].param_shard);
             continue;
         }
-        struct weight_copies *copies = copies_of(a, bundle, op);
-        const bool again = copies->computed_again && !in_region(a, op);
-        buffer_id *copy = again ? &copies->of_backward : &copies->of_forward;
+        struct weight_copies *copies = weight_copies_of(a, bundle, op);
+        const bool again = copies->is_recomputed && !is_in_region(a, op);
+        buffer_id *copy = again ? &copies->backward_copy : &copies->forward_copy;
         if (copy->i == IR_NONE) {
-            *copy = cast(a, bundle, op);
-            const uint32_t end = a->region_end[micro_of(a, op)];
+            *copy = emit_bundle_cast(a, bundle, op);
+            const uint32_t end = a->last_op_of_region[micro_batch_of(a, op)];
             if (!again && end != IR_NONE)
                 emit_extend_lifetime(a->e, *copy, (op_id){end});
         }
-        ir_redirect(ir, op, k, *copy);
+        ir_redirect_operand(ir, op, k, *copy);
     }
 }
 
@@ -115,12 +116,12 @@ void pass_autocast(struct emit *e, struct op_list *list)
         return;
     const struct op_tags before = e->tags;
     struct autocast a = {
-        .e = e, .buffers = e->ir->buffer.count, .micro_batches = e->choices->accumulation};
+        .e = e, .buffer_count = e->ir->buffer.count, .micro_batches = e->choices->accumulation};
     const size_t copies = (size_t)e->weights.bundle_count * a.micro_batches;
-    a.bundle_of = heap_alloc(a.buffers, sizeof *a.bundle_of);
-    memset(a.bundle_of, 0xff, a.buffers * sizeof *a.bundle_of);
-    a.region_end = heap_alloc(a.micro_batches, sizeof *a.region_end);
-    memset(a.region_end, 0xff, a.micro_batches * sizeof *a.region_end);
+    a.bundle_of = heap_alloc(a.buffer_count, sizeof *a.bundle_of);
+    memset(a.bundle_of, 0xff, a.buffer_count * sizeof *a.bundle_of);
+    a.last_op_of_region = heap_alloc(a.micro_batches, sizeof *a.last_op_of_region);
+    memset(a.last_op_of_region, 0xff, a.micro_batches * sizeof *a.last_op_of_region);
     a.copies = heap_alloc(copies, sizeof *a.copies);
     for (size_t i = 0; i < copies; i++)
         a.copies[i] = (struct weight_copies){false, {IR_NONE}, {IR_NONE}};
@@ -128,13 +129,13 @@ void pass_autocast(struct emit *e, struct op_list *list)
         a.bundle_of[e->weights.bundle[b].param.i] = b;
     find_regions(&a, list);
     for (uint32_t i = 0; i < list->count; i++) {
-        redirect(&a, list->op[i]);
-        op_list_push(&a.out, (op_id){list->op[i]});
+        redirect_operands(&a, list->op[i]);
+        op_list_push(&a.new_list, (op_id){list->op[i]});
     }
     free(a.bundle_of);
-    free(a.region_end);
+    free(a.last_op_of_region);
     free(a.copies);
     op_list_release(list);
-    *list = a.out;
+    *list = a.new_list;
     e->tags = before;
 }

@@ -26,7 +26,7 @@ static const char *const weight_names[WEIGHT_COUNT] = {
 #undef WEIGHT
 };
 
-static enum weight weight_of(const char *name)
+static enum weight weight_of_name(const char *name)
 {
     for (int i = 0; i < WEIGHT_COUNT; i++)
         if (strcmp(weight_names[i], name) == 0)
@@ -67,23 +67,23 @@ static void add_tensor(struct emit *e, bool experts, const char *prefix,
                 .cols = spec->cols,
                 .slice_axes = {cut->cuts_rows ? block->is_copied ? copied : e->tensor.axes : 0,
                                cut->cuts_columns ? e->tensor.axes : 0},
-                .first = first,
-                .padded = padded});
+                .first_row = first,
+                .padded_rows = padded});
         first += block->rows;
         rows += padded > 0       ? padded / parts
                 : cut->cuts_rows ? (block->rows + parts - 1) / parts
                                  : block->rows;
     }
-    const enum weight weight = weight_of(spec->name);
+    const enum weight weight = weight_of_name(spec->name);
     e->weights.slot[experts][weight] =
         (struct weight_slot){.offset = *offset, .rows = rows, .cols = cols};
     *offset += (uint64_t)(rows * cols);
 }
 
 /* True if a tensor lies in a bundle of experts that are spread over ranks. */
-static bool is_spread(const struct emit *e, const struct tensor_spec *spec)
+static bool is_spread_expert(const struct emit *e, const struct tensor_spec *spec)
 {
-    return e->choices->ep > 1 && weight_is_of_experts(weight_of(spec->name));
+    return e->choices->ep > 1 && weight_is_of_experts(weight_of_name(spec->name));
 }
 
 /* Adds the tensors of a layer's experts, each rank's own ones, and lays them out from *used on. */
@@ -96,7 +96,7 @@ static void add_experts(struct emit *e, uint32_t layer, const char *prefix,
     e->weights.part[layer].experts_bundle = e->weights.bundle_count;
     e->weights.part[layer].experts_first_element = *used;
     for (size_t i = 0; i < count; i++) {
-        if (!is_spread(e, &spec[i]))
+        if (!is_spread_expert(e, &spec[i]))
             continue;
         const int64_t rows = spec[i].rows / (int64_t)e->choices->ep;
         snprintf(name, sizeof name, "%s%s", prefix, spec[i].name);
@@ -104,7 +104,7 @@ static void add_experts(struct emit *e, uint32_t layer, const char *prefix,
                                              .rows = spec[i].rows,
                                              .cols = spec[i].cols,
                                              .slice_axes = {axes, 0}});
-        e->weights.slot[1][weight_of(spec[i].name)] =
+        e->weights.slot[1][weight_of_name(spec[i].name)] =
             (struct weight_slot){.offset = offset, .rows = rows, .cols = spec[i].cols};
         offset += (uint64_t)(rows * spec[i].cols);
     }
@@ -132,7 +132,7 @@ static void add_part(struct emit *e, uint32_t part, const char *prefix,
             if (e->tensor.size > 1 && !complete)
                 cut = tensor_cut_of(e->whole_model, spec[i].name, spec[i].rows);
             if ((cut.cuts_rows || cut.cuts_columns || complete) == (bool)whole ||
-                is_spread(e, &spec[i]) || weight_is_of_adapter(weight_of(spec[i].name)))
+                is_spread_expert(e, &spec[i]) || weight_is_of_adapter(weight_of_name(spec[i].name)))
                 continue;
             add_tensor(e, experts, prefix, &spec[i], &cut, &offset);
             p->whole_tensor_count += (uint32_t)whole;
@@ -148,12 +148,14 @@ static void close_bundle(struct emit *e, const char *name, uint32_t chunk, bool 
 {
     struct ir *ir = e->ir;
     const struct weight_ranks *ranks = experts ? &e->group.experts : &e->group.dense;
-    uint64_t parts = remote_parts(e->choices, chunk, ranks->shard_size);
-    if (chunk == 0 && pipeline_ends_tied(e->choices)) /* the last chunk lends the embedding, too */
-        parts = remote_parts(e->choices, pipeline_chunks(e->choices) - 1, parts);
+    uint64_t parts = remote_part_divisor(e->choices, chunk, ranks->shard_size);
+    if (chunk == 0 &&
+        pipeline_ends_share_embedding(e->choices)) /* the last chunk lends the embedding, too */
+        parts = remote_part_divisor(e->choices, pipeline_chunk_count(e->choices) - 1, parts);
     uint64_t unit = parts > 1 ? parts * SHARD_ALIGNMENT : 1;
     uint64_t elements = (used + unit - 1) / unit * unit;
-    uint32_t row = ir_find(ir, IR_BUNDLE, name, strlen(name)); /* another stage has the same */
+    uint32_t row =
+        ir_find_by_name(ir, IR_BUNDLE, name, strlen(name)); /* another stage has the same */
     if (row == IR_NONE) {
         uint32_t begin = 0;
         if (ir->bundle_count > 0) {
@@ -190,11 +192,11 @@ static void lay_out_embedding(struct emit *e, bool root)
     uint64_t used = 0;
     size_t count = transformer_embedding_tensors(e->whole_model, spec, ARRAY_LEN(spec));
     add_part(e, part_after_layers(e, PART_EMBEDDING), "", spec, 1, &used);
-    if (pipeline_ends_tied(e->choices)) {
+    if (pipeline_ends_share_embedding(e->choices)) {
         close_bundle(e, "embedding", 0, false, used);
         e->weights.bundle[e->weights.bundle_count - 1].is_at_both_ends = true;
         used = 0;
-        bool first = pipeline_of(e->choices)->is_multiplexed || e->stage == 0;
+        bool first = pipeline_of_choices(e->choices)->is_multiplexed || e->stage == 0;
         if (!first || count == 1)
             return;
     }
@@ -203,9 +205,9 @@ static void lay_out_embedding(struct emit *e, bool root)
     if (root)
         add_head(e, &used);
     close_bundle(e,
-                 root                             ? "root"
-                 : pipeline_ends_tied(e->choices) ? "positions"
-                                                  : "embedding",
+                 root                                        ? "root"
+                 : pipeline_ends_share_embedding(e->choices) ? "positions"
+                                                             : "embedding",
                  0, false, used);
 }
 
@@ -219,7 +221,7 @@ static void add_adapters(struct emit *e, uint32_t layer, const char *prefix,
     e->weights.part[layer].adapters_first_element = *used;
     for (size_t i = 0; i < count; i++) {
         const struct tensor_cut uncut = {.block = {{NULL, spec[i].rows, false}}, .block_count = 1};
-        if (weight_is_of_adapter(weight_of(spec[i].name)))
+        if (weight_is_of_adapter(weight_of_name(spec[i].name)))
             add_tensor(e, experts, prefix, &spec[i], &uncut, &offset);
     }
     *used += offset;
@@ -264,10 +266,10 @@ static void lay_out_experts(struct emit *e, uint32_t first, uint32_t end, uint32
 
 static void lay_out_layers(struct emit *e, uint32_t chunk)
 {
-    struct layer_range layers = pipeline_layers(e->choices, chunk);
+    struct layer_range layers = pipeline_layers_of_chunk(e->choices, chunk);
     const struct transformer *model = e->whole_model;
     struct tensor_spec spec[TRANSFORMER_MAX_TENSORS];
-    uint32_t together = (uint32_t)weights_layers_together(e->choices);
+    uint32_t together = (uint32_t)weights_layers_per_bundle(e->choices);
     char name[64];
     for (uint32_t first = layers.first; first < layers.end; first += together) {
         uint32_t end = first + together < layers.end ? first + together : layers.end;
@@ -290,7 +292,7 @@ static void lay_out_head(struct emit *e)
 {
     uint64_t used = 0;
     add_head(e, &used);
-    close_bundle(e, "head", pipeline_chunks(e->choices) - 1, false, used);
+    close_bundle(e, "head", pipeline_chunk_count(e->choices) - 1, false, used);
 }
 
 /* Lays out the parts that the stage has, in the order of its chunks. Without the whole step there is no embedding
@@ -298,21 +300,21 @@ static void lay_out_head(struct emit *e)
 static void lay_out(struct emit *e)
 {
     const struct choices *c = e->choices;
-    uint32_t chunks = pipeline_chunks(c), parts = part_after_layers(e, END_PARTS);
-    bool all = pipeline_of(c)->is_multiplexed, ends = c->scope == SCOPE_STEP;
-    bool first = ends && (all || e->stage == pipeline_stage(c, 0));
-    bool last = ends && (all || e->stage == pipeline_stage(c, chunks - 1));
+    uint32_t chunks = pipeline_chunk_count(c), parts = part_after_layers(e, END_PARTS);
+    bool all = pipeline_of_choices(c)->is_multiplexed, ends = c->scope == SCOPE_STEP;
+    bool first = ends && (all || e->stage == pipeline_stage_of_chunk(c, 0));
+    bool last = ends && (all || e->stage == pipeline_stage_of_chunk(c, chunks - 1));
     e->weights.part = arena_array(&e->arena, parts, sizeof *e->weights.part);
     e->weights.bundle = arena_array(&e->arena, 2 * (size_t)parts, sizeof *e->weights.bundle);
     e->weights.bundle_count = 0;
     for (uint32_t p = 0; p < parts; p++)
         e->weights.part[p].bundle = e->weights.part[p].experts_bundle =
             e->weights.part[p].adapters_bundle = IR_NONE;
-    bool root = weights_root_unit(c);
+    bool root = weights_have_root_unit(c);
     if (first)
         lay_out_embedding(e, root);
-    for (uint32_t v = 0; v < pipeline_chunks_at(c); v++)
-        lay_out_layers(e, pipeline_chunk(c, e->stage, v));
+    for (uint32_t v = 0; v < pipeline_chunk_count_of_stage(c); v++)
+        lay_out_layers(e, pipeline_chunk_of_stage(c, e->stage, v));
     if (last && !root)
         lay_out_head(e);
     if (last && !first && c->model->tied_head)
@@ -327,13 +329,13 @@ static bool shards_optimizer(const struct emit *e, uint32_t b)
 }
 
 /* True if gradients are reduced in every micro-batch, those of some bundles at least. */
-static bool reduces_each(const struct emit *e)
+static bool reduces_each_micro_batch(const struct emit *e)
 {
     return weights_reduce_each_micro_batch(e->choices) && e->group.dense.shard_size > 1;
 }
 
 /* True if every micro-batch has a whole gradient of its own, since it is reduced in every micro-batch. */
-static bool each_has_its_own(const struct emit *e, uint32_t b)
+static bool has_gradient_per_micro_batch(const struct emit *e, uint32_t b)
 {
     return weights_reduce_each_micro_batch(e->choices) &&
            e->weights.bundle[b].ranks->shard_size > 1;
@@ -344,16 +346,16 @@ static bool each_has_its_own(const struct emit *e, uint32_t b)
 static bool casts_parameters(const struct emit *e)
 {
     const struct choices *c = e->choices;
-    return kept_under_autocast(c) && c->dtype != DTYPE_F32 && !weights_are_masters(c) &&
+    return kept_under_autocast(c) && c->dtype != DTYPE_F32 && !weights_params_are_masters(c) &&
            c->optimizer == CHOICE_OPTIMIZER_DEVICE && !pipeline_has_remote_weights(c) &&
            (c->weights == CHOICE_WEIGHTS_REPLICATED || e->group.dense.shard_size == 1) &&
            (c->scope == SCOPE_STEP || c->scope == SCOPE_LAYER);
 }
 
 /* Makes a persistent buffer bound to a bundle: the whole of it, or this rank's part. */
-static buffer_id state_buffer(struct emit *e, uint32_t bundle, const char *stem,
-                              enum binding_kind kind, enum category category, enum dtype dtype,
-                              bool shard)
+static buffer_id make_state_buffer(struct emit *e, uint32_t bundle, const char *stem,
+                                   enum binding_kind kind, enum category category, enum dtype dtype,
+                                   bool shard)
 {
     const struct weight_ranks *ranks = e->weights.bundle[bundle].ranks;
     int64_t count = (int64_t)(e->weights.bundle[bundle].elements / (shard ? ranks->shard_size : 1));
@@ -361,21 +363,21 @@ static buffer_id state_buffer(struct emit *e, uint32_t bundle, const char *stem,
         count = (int64_t)states_moment_elements(STATES_8BIT, (uint64_t)count);
     struct binding binding = {.kind = (uint8_t)kind,
                               .bundle = e->weights.bundle[bundle].ir_row,
-                              .shard = shard ? ranks->shard_group : IR_NONE16,
-                              .gathered = IR_NONE16};
+                              .shard_group = shard ? ranks->shard_group : IR_NONE16,
+                              .gathered_group = IR_NONE16};
     if (kind == BINDING_GRAD && !shard && shards_optimizer(e, bundle))
-        binding.partial = ranks->partial_axes;
+        binding.partial_axes = ranks->partial_axes;
     buffer_id buffer = emit_bound_buffer(e, stem, binding, category, dtype, count);
     bool there = kind == BINDING_PARAM ? shard && e->choices->parameters == PARAMETERS_HOST
                                        : kind != BINDING_GRAD;
     bool host = there && e->choices->optimizer == CHOICE_OPTIMIZER_HOST;
     e->ir->buffer.memory[buffer.i] = host ? MEMORY_PINNED : MEMORY_HBM;
-    if (kind == BINDING_GRAD && weights_make_gradients(e->choices))
+    if (kind == BINDING_GRAD && weights_allocate_gradients_in_backward(e->choices))
         e->ir->buffer.flags[buffer.i] &= (uint8_t)~BUFFER_PERSISTENT;
     return buffer;
 }
 
-bool weights_are_masters(const struct choices *choices)
+bool weights_params_are_masters(const struct choices *choices)
 {
     return states_master_dtype((enum states)choices->states) == (enum dtype)choices->dtype &&
            (choices->optimizer != CHOICE_OPTIMIZER_HOST || choices->parameters == PARAMETERS_HOST);
@@ -392,33 +394,33 @@ static void make_optimizer_states(struct emit *e, uint32_t b, bool one_copy)
     enum states states = (enum states)c->states;
     enum dtype moment = states_moment_dtype(states);
     bool shard = shards_optimizer(e, b);
-    bool no_master = weights_are_masters(c);
+    bool no_master = weights_params_are_masters(c);
     if (one_copy)
         bundle->master = bundle->param_shard;
     else if (no_master && !shard)
         bundle->master = bundle->param;
     else
-        bundle->master = state_buffer(e, b, "master", BINDING_MASTER,
-                                      no_master ? CATEGORY_PARAMETER : CATEGORY_OPTIMIZER,
-                                      states_master_dtype(states), shard);
+        bundle->master = make_state_buffer(e, b, "master", BINDING_MASTER,
+                                           no_master ? CATEGORY_PARAMETER : CATEGORY_OPTIMIZER,
+                                           states_master_dtype(states), shard);
     if (no_master && bundle->master.i != bundle->param.i && !one_copy)
         e->ir->buffer.flags[bundle->master.i] |= BUFFER_PART;
     bundle->moment1 =
-        state_buffer(e, b, "moment1_", BINDING_MOMENT1, CATEGORY_OPTIMIZER, moment, shard);
+        make_state_buffer(e, b, "moment1_", BINDING_MOMENT1, CATEGORY_OPTIMIZER, moment, shard);
     bundle->moment2 =
-        state_buffer(e, b, "moment2_", BINDING_MOMENT2, CATEGORY_OPTIMIZER, moment, shard);
+        make_state_buffer(e, b, "moment2_", BINDING_MOMENT2, CATEGORY_OPTIMIZER, moment, shard);
 }
 
 static void make_states(struct emit *e, uint32_t b)
 {
     const struct choices *c = e->choices;
     struct bundle_state *bundle = &e->weights.bundle[b];
-    bool shard_params = weights_sharded_params(c) && bundle->ranks->shard_size > 1;
+    bool shard_params = weights_shard_params(c) && bundle->ranks->shard_size > 1;
     /* one_copy: the optimizer updates the parameters themselves */
     bool together = c->optimizer != CHOICE_OPTIMIZER_HOST ||
                     c->parameters == PARAMETERS_HOST; /* in one memory */
     bool one_copy = !bundle->is_frozen && shard_params && together &&
-                    (c->profile->sharded_params_f32 || weights_are_masters(c));
+                    (c->profile->sharded_params_f32 || weights_params_are_masters(c));
     enum dtype shard_dtype =
         one_copy ? states_master_dtype((enum states)c->states) : (enum dtype)c->dtype;
 
@@ -428,23 +430,23 @@ static void make_states(struct emit *e, uint32_t b)
     if (bundle->is_borrowed)
         return;
     if (shard_params)
-        bundle->param_shard =
-            state_buffer(e, b, "param_shard", BINDING_PARAM, CATEGORY_PARAMETER, shard_dtype, true);
+        bundle->param_shard = make_state_buffer(e, b, "param_shard", BINDING_PARAM,
+                                                CATEGORY_PARAMETER, shard_dtype, true);
     else if (e->weights.uses_autocast)
-        bundle->param_shard = state_buffer(e, b, "param", BINDING_PARAM, CATEGORY_PARAMETER,
-                                           states_master_dtype((enum states)c->states), false);
+        bundle->param_shard = make_state_buffer(e, b, "param", BINDING_PARAM, CATEGORY_PARAMETER,
+                                                states_master_dtype((enum states)c->states), false);
     else
         bundle->param =
-            state_buffer(e, b, "param", BINDING_PARAM, CATEGORY_PARAMETER, c->dtype, false);
+            make_state_buffer(e, b, "param", BINDING_PARAM, CATEGORY_PARAMETER, c->dtype, false);
     if (bundle->is_frozen)
         return;
     /* reduced into grad_shard, or, where there is none, in place */
-    if (!each_has_its_own(e, b))
-        bundle->grad = state_buffer(e, b, "grad", BINDING_GRAD, CATEGORY_GRADIENT,
-                                    e->weights.grad_dtype, false);
+    if (!has_gradient_per_micro_batch(e, b))
+        bundle->grad = make_state_buffer(e, b, "grad", BINDING_GRAD, CATEGORY_GRADIENT,
+                                         e->weights.grad_dtype, false);
     if (shards_optimizer(e, b)) {
-        bundle->grad_shard = state_buffer(e, b, "grad_shard", BINDING_GRAD, CATEGORY_GRADIENT,
-                                          e->weights.grad_part_dtype, true);
+        bundle->grad_shard = make_state_buffer(e, b, "grad_shard", BINDING_GRAD, CATEGORY_GRADIENT,
+                                               e->weights.grad_part_dtype, true);
         if (c->profile->reduces_in_place && bundle->grad.i != IR_NONE)
             e->ir->buffer.flags[bundle->grad_shard.i] |= BUFFER_PART;
     }
@@ -457,18 +459,18 @@ static void make_states(struct emit *e, uint32_t b)
 static void zero_gradients(struct emit *e)
 {
     bool remote = pipeline_has_remote_weights(e->choices);
-    weights_set_tags(e, PHASE_BACKWARD, REGION_WEIGHTS, IR_NONE);
+    weights_set_labels(e, PHASE_BACKWARD, REGION_WEIGHTS, IR_NONE);
     for (uint32_t b = 0; b < e->weights.bundle_count; b++) {
         const struct bundle_state *bundle = &e->weights.bundle[b];
         if (remote ? !bundle->is_borrowed
-                   : !multiplex_takes_part(e->choices, e->stage, bundle->chunk))
+                   : !multiplex_stage_takes_part(e->choices, e->stage, bundle->chunk))
             emit_zeros(e, view_whole(e, bundle->grad));
     }
     for (uint32_t p = 0; remote && p < part_after_layers(e, END_PARTS); p++)
         e->weights.written_in_micro_batch[p] = UINT64_MAX;
 }
 
-void weights_setup(struct emit *e)
+void weights_make_bundles(struct emit *e)
 {
     lay_out(e);
     e->weights.uses_autocast = casts_parameters(e);
@@ -480,7 +482,7 @@ void weights_setup(struct emit *e)
                 emit_buffer(e, "gathered", CATEGORY_PARAMETER, e->choices->dtype,
                             (int64_t)e->weights.bundle[b].elements, 0);
     }
-    bool each = reduces_each(e);
+    bool each = reduces_each_micro_batch(e);
     uint32_t times = each ? e->choices->accumulation : 1;
     e->weights.written_in_micro_batch =
         arena_array(&e->arena, (size_t)part_after_layers(e, END_PARTS) * times,
@@ -493,27 +495,27 @@ void weights_setup(struct emit *e)
         e->weights.grad_buffer[i] = each ? (buffer_id){IR_NONE} : e->weights.bundle[i].grad;
     e->weights.lent_grad_count = e->weights.remote_part_count = 0;
     struct op_tags before = e->tags;
-    if (pipeline_of(e->choices)->is_multiplexed)
+    if (pipeline_of_choices(e->choices)->is_multiplexed)
         zero_gradients(e);
     e->tags = before;
 }
 
-void weights_set_tags(struct emit *e, enum phase phase, enum region region, uint32_t like)
+void weights_set_labels(struct emit *e, enum phase phase, enum region region, uint32_t like)
 {
     uint16_t layer = like == IR_NONE ? IR_NONE16 : e->ir->op.layer[like];
     uint16_t micro = like == IR_NONE ? IR_NONE16 : e->ir->op.micro[like];
     e->tags = (struct op_tags){(uint8_t)phase, (uint8_t)region, layer, IR_NONE16, IR_NONE16, micro};
 }
 
-void weights_of_micro_batch(struct emit *e, uint32_t micro)
+void weights_begin_micro_batch(struct emit *e, uint32_t micro)
 {
-    if (!reduces_each(e))
+    if (!reduces_each_micro_batch(e))
         return;
     e->weights.written =
         e->weights.written_in_micro_batch + (size_t)micro * part_after_layers(e, END_PARTS);
     buffer_id *grad = e->weights.grad_buffer + (size_t)micro * e->weights.bundle_count;
     for (uint32_t b = 0; b < e->weights.bundle_count; b++) {
-        if (grad[b].i == IR_NONE && !each_has_its_own(e, b))
+        if (grad[b].i == IR_NONE && !has_gradient_per_micro_batch(e, b))
             grad[b] = e->weights.bundle[b].grad;
         if (grad[b].i == IR_NONE && !e->weights.bundle[b].is_frozen)
             grad[b] = emit_buffer(e, "partial", CATEGORY_GRADIENT, e->weights.grad_dtype,

@@ -9,11 +9,11 @@
 
 /* True if AdamW, in the memory in which the parameters are, updates the parameters that computation reads, or this
  * rank's part of them: they have the dtype of masters, as in PyTorch without mixed precision. */
-bool weights_are_masters(const struct choices *choices);
+bool weights_params_are_masters(const struct choices *choices);
 /* Lays out bundles of tensors, and makes the buffers that live through the step. */
-void weights_setup(struct emit *e);
+void weights_make_bundles(struct emit *e);
 /* From now on backward ops add to this micro-batch's gradients. */
-void weights_of_micro_batch(struct emit *e, uint32_t micro);
+void weights_begin_micro_batch(struct emit *e, uint32_t micro);
 /* Emits a collective from one whole buffer to another; its bytes are those of `from`. */
 op_id weights_collective(struct emit *e, uint8_t stream, enum work_kind kind, uint16_t group,
                          buffer_id from, buffer_id to);
@@ -21,7 +21,7 @@ op_id weights_collective(struct emit *e, uint8_t stream, enum work_kind kind, ui
 buffer_id weights_shard_buffer(struct emit *e, uint32_t bundle, const char *stem,
                                enum category category, enum dtype dtype);
 /* Gives the ops to come this phase and region, and the layer and micro-batch of op `like`; IR_NONE: none. */
-void weights_set_tags(struct emit *e, enum phase phase, enum region region, uint32_t like);
+void weights_set_labels(struct emit *e, enum phase phase, enum region region, uint32_t like);
 /* Returns the gradient that the optimizer reads: this rank's part where it has one. */
 buffer_id weights_final_grad(const struct emit *e, uint32_t bundle);
 

@@ -16,14 +16,14 @@
 #include "schedule/weights/bundles.h"
 #include "schedule/weights/weights.h"
 
-static struct view gradient(const struct emit *e, uint32_t b)
+static struct view final_gradient(const struct emit *e, uint32_t b)
 {
     return view_whole(e, weights_final_grad(e, b));
 }
 
 /* True if gradients are DTensors on tensor ranks that FSDP does not shard, so that they keep the placements that
  * autograd gave them until the optimizer reads them. */
-static bool keeps_placements(const struct emit *e)
+static bool gradients_keep_placements(const struct emit *e)
 {
     const struct choices *c = e->choices;
     return e->tensor.size > 1 && tensor_uses_dtensor(c) && c->weights == CHOICE_WEIGHTS_REPLICATED;
@@ -31,7 +31,7 @@ static bool keeps_placements(const struct emit *e)
 
 /* Emits the reductions of such gradients that are partial, those of norms and biases: one by one, for the norm of all
  * gradients and again for AdamW. The schedule has their sums from the backward. */
-static void reduce_partial(struct emit *e, uint32_t b)
+static void reduce_partial_gradients(struct emit *e, uint32_t b)
 {
     enum { READERS = 2 };
     for (uint32_t p = 0; p < part_after_layers(e, END_PARTS); p++) {
@@ -67,14 +67,14 @@ buffer_id weights_clip(struct emit *e, const uint32_t *bundle, uint32_t count)
     buffer_id none = {IR_NONE};
     if (!weights_clip_gradients(c) || count == 0)
         return none;
-    weights_set_tags(e, PHASE_OPTIMIZER, REGION_OPTIMIZER, IR_NONE);
+    weights_set_labels(e, PHASE_OPTIMIZER, REGION_OPTIMIZER, IR_NONE);
     struct view squares = emit_tensor(e, "grad_norm", CATEGORY_WORKSPACE, DTYPE_F32, 1, 0);
     int64_t over = e->group.all_gradients != IR_NONE16 ? e->group.all_gradients + 1 : 0;
     bool adds = false;
-    for (uint32_t i = 0; i < count && keeps_placements(e); i++)
-        reduce_partial(e, bundle[i]);
+    for (uint32_t i = 0; i < count && gradients_keep_placements(e); i++)
+        reduce_partial_gradients(e, bundle[i]);
     for (uint32_t i = 0; i < count; i++) {
-        struct view read[2] = {gradient(e, bundle[i]), squares};
+        struct view read[2] = {final_gradient(e, bundle[i]), squares};
         struct work work = {.kind = WORK_SQUARE_SUM,
                             .square_sum = {(int64_t)read[0].count, adds, over}};
         if (e->weights.bundle[bundle[i]].is_at_both_ends && e->stage > 0)
@@ -98,10 +98,10 @@ buffer_id weights_clip(struct emit *e, const uint32_t *bundle, uint32_t count)
     if (c->profile->clipping == CLIPPING_IN_STEP)
         return squares.buffer;
     for (uint32_t i = 0; i < count; i++) {
-        struct view read[2] = {gradient(e, bundle[i]), squares};
+        struct view read[2] = {final_gradient(e, bundle[i]), squares};
         struct work work = {.kind = WORK_CLIP, .elements = {(int64_t)read[0].count, 0}};
         emit_op(e, e->stream.compute, &work, read, 2, &read[0], 1);
-        if (keeps_placements(e))
+        if (gradients_keep_placements(e))
             clip_rows_of_others(e, bundle[i]);
     }
     return none;

@@ -14,12 +14,12 @@ void shard_end_backward(struct shard *s)
 {
     struct emit *e = s->e;
     if (e->choices->profile->host_per_step_s <= 0 || e->choices->ranks == 1 ||
-        s->final.i == IR_NONE)
+        s->last_final_op.i == IR_NONE)
         return;
-    weights_set_tags(e, PHASE_OPTIMIZER, REGION_OPTIMIZER, IR_NONE);
+    weights_set_labels(e, PHASE_OPTIMIZER, REGION_OPTIMIZER, IR_NONE);
     struct work all = {.kind = WORK_BARRIER, .barrier = {ir_add_group(s->ir, "world", NULL, 0)}};
     /* The barrier waits for the stream of the last reduction, so all earlier ops of that stream have ended. */
-    emit_host_wait(e, s->ir->op.stream[s->final.i]);
+    emit_host_wait(e, s->ir->op.stream[s->last_final_op.i]);
     emit_op(e, e->stream.compute, &all, NULL, 0, NULL, 0);
 }
 
@@ -31,15 +31,16 @@ bool shard_waits_for_sums(const struct shard *s, uint32_t row)
 }
 
 /* Zeroes the padding of a gradient that is cut into parts when it is summed; no other op writes the padding. */
-void shard_fill_padding(struct shard *s, uint32_t row, uint32_t op)
+void shard_zero_padding(struct shard *s, uint32_t row, uint32_t op)
 {
     const struct bundle_state *bundle = &s->e->weights.bundle[s->gradient[row].bundle];
     /* of one micro-batch, or of one shared unit */
-    bool cut = (shard_waits_for_sums(s, row) || weights_make_gradients(s->e->choices)) &&
-               (s->gradient[row].lent_grad != IR_NONE || bundle->ranks->shard_size > 1);
+    bool cut =
+        (shard_waits_for_sums(s, row) || weights_allocate_gradients_in_backward(s->e->choices)) &&
+        (s->gradient[row].lent_grad != IR_NONE || bundle->ranks->shard_size > 1);
     if (!cut || bundle->elements == bundle->used_elements)
         return;
-    weights_set_tags(s->e, PHASE_BACKWARD, REGION_WEIGHTS, op);
+    weights_set_labels(s->e, PHASE_BACKWARD, REGION_WEIGHTS, op);
     emit_zeros(s->e, (struct view){s->gradient[row].buffer, bundle->used_elements,
                                    bundle->elements - bundle->used_elements});
 }
@@ -114,9 +115,9 @@ static void sum_over_replicas(struct shard *s, uint32_t row, buffer_id part)
 {
     struct emit *e = s->e;
     const struct weight_ranks *ranks = e->weights.bundle[s->gradient[row].bundle].ranks;
-    if (ranks->replica_size == 1 || !s->gradient[row].is_last)
+    if (ranks->replica_size == 1 || !s->gradient[row].is_last_of_bundle)
         return;
-    s->final = s->gradient[row].reduction = weights_collective(
+    s->last_final_op = s->gradient[row].reduction = weights_collective(
         e, e->stream.grad_reduce, WORK_ALL_REDUCE, ranks->replica_group, part, part);
 }
 
@@ -129,7 +130,8 @@ static void check_for_nan(struct emit *e, buffer_id grad)
     emit_op(e, e->stream.compute, &work, &all, 1, &sum, 1);
 }
 
-static struct view new_like(struct emit *e, const char *stem, enum dtype dtype, struct view x)
+static struct view new_tensor_like(struct emit *e, const char *stem, enum dtype dtype,
+                                   struct view x)
 {
     return emit_tensor(e, stem, CATEGORY_GRADIENT, dtype, (int64_t)x.count, 0);
 }
@@ -139,15 +141,15 @@ static struct view new_like(struct emit *e, const char *stem, enum dtype dtype, 
  * products write fp32 at once (2 less), so the rest is as many bytes as a copy in fp32 and back. FSDP1's reduction
  * stream computes on the multiprocessors that the backward uses, so here these passes stand between the backward's
  * ops. */
-static void flatten(struct emit *e, buffer_id grad)
+static void emit_flatten_passes(struct emit *e, buffer_id grad)
 {
     struct view all = view_whole(e, grad);
-    emit_cast(e, emit_cast(e, all, new_like(e, "flat", e->weights.grad_dtype, all)), all);
+    emit_cast(e, emit_cast(e, all, new_tensor_like(e, "flat", e->weights.grad_dtype, all)), all);
 }
 
 /* True if gradients are reduced in fp32 although they are kept in 16 bits. DeepSpeed does so where ranks share a
  * sequence (runtime/engine.py: communication_data_type = seq_parallel_communication_data_type). */
-static bool reduces_wide(const struct emit *e)
+static bool reduces_in_f32(const struct emit *e)
 {
     const struct choices *c = e->choices;
     return c->profile->reduces_f32 && c->cp * c->hp > 1 && e->weights.grad_dtype != DTYPE_F32;
@@ -156,14 +158,15 @@ static bool reduces_wide(const struct emit *e)
 static buffer_id widen_gradient(struct emit *e, buffer_id grad)
 {
     struct view all = view_whole(e, grad);
-    return emit_cast(e, all, new_like(e, "wide", DTYPE_F32, all)).buffer;
+    return emit_cast(e, all, new_tensor_like(e, "wide", DTYPE_F32, all)).buffer;
 }
 
 /* InternLM flattens a bucket of whole gradients, divides the flat tensor, sums it over all ranks and copies the parts
  * back. Here all copies come before the sum, and the division in place is one more copy. Returns the flat tensor. */
 static buffer_id flatten_bucket(struct emit *e, buffer_id grad)
 {
-    struct view all = view_whole(e, grad), flat = new_like(e, "flat", e->weights.grad_dtype, all);
+    struct view all = view_whole(e, grad),
+                flat = new_tensor_like(e, "flat", e->weights.grad_dtype, all);
     for (uint8_t i = 0; i + 1 < e->choices->profile->bucket_passes; i++)
         emit_cast(e, all, flat);
     emit_cast(e, flat, all);
@@ -175,17 +178,17 @@ static void reduce_gradient(struct shard *s, uint32_t row, uint32_t op)
 {
     struct emit *e = s->e;
     const struct profile *profile = e->choices->profile;
-    struct gradient *gradient = &s->gradient[row];
+    struct bundle_gradient *gradient = &s->gradient[row];
     const struct weight_ranks *ranks = e->weights.bundle[gradient->bundle].ranks;
     buffer_id grad = gradient->buffer, part = grad, flat = {IR_NONE};
-    bool wide = reduces_wide(e), each = weights_reduce_each_micro_batch(e->choices);
-    gradient->adds_to_bundle = s->reduced_of[gradient->bundle]++ > 0;
-    gradient->is_last = --s->gradients_left[gradient->bundle] == 0;
-    weights_set_tags(e, PHASE_BACKWARD, REGION_WEIGHTS, op);
-    if (weights_pass_over_gradients(e->choices))
+    bool wide = reduces_in_f32(e), each = weights_reduce_each_micro_batch(e->choices);
+    gradient->adds_to_bundle = s->reduced_gradients[gradient->bundle]++ > 0;
+    gradient->is_last_of_bundle = --s->gradients_left[gradient->bundle] == 0;
+    weights_set_labels(e, PHASE_BACKWARD, REGION_WEIGHTS, op);
+    if (weights_have_gradient_passes(e->choices))
         check_for_nan(e, grad);
     if (profile->flattens_gradients && ranks->shard_size > 1 && each)
-        flatten(e, grad);
+        emit_flatten_passes(e, grad);
     if (profile->bucket_passes > 0 && !each && ranks->shard_size * ranks->replica_size > 1)
         flat = flatten_bucket(e, grad);
     reduce_tensor(s, row, grad);
@@ -193,7 +196,7 @@ static void reduce_gradient(struct shard *s, uint32_t row, uint32_t op)
         part = e->weights.bundle[gradient->bundle].grad_shard;
         buffer_id target = part, whole = wide ? widen_gradient(e, grad) : grad;
         if (wide || gradient->adds_to_bundle || e->weights.grad_part_dtype != e->weights.grad_dtype)
-            target = gradient->to_add =
+            target = gradient->unadded_part =
                 weights_shard_buffer(e, gradient->bundle, "reduced", CATEGORY_GRADIENT,
                                      wide ? DTYPE_F32 : (enum dtype)e->weights.grad_dtype);
         gradient->reduction = weights_collective(e, e->stream.grad_reduce, WORK_REDUCE_SCATTER,
@@ -203,23 +206,24 @@ static void reduce_gradient(struct shard *s, uint32_t row, uint32_t op)
             gradient->reduction = weights_collective(e, e->stream.grad_reduce, WORK_ALL_GATHER,
                                                      ranks->shard_group, target, flat);
     }
-    if (gradient->to_add.i == IR_NONE)
+    if (gradient->unadded_part.i == IR_NONE)
         sum_over_replicas(s, row, part);
 }
 
 /* Returns the reduced part of a gradient in the dtype in which parts are kept. If no other reduction has been
  * added to the kept part, the result is the kept part itself. */
-static buffer_id narrow_gradient(struct shard *s, const struct gradient *gradient, buffer_id kept)
+static buffer_id reduced_part_in_dtype(struct shard *s, const struct bundle_gradient *gradient,
+                                       buffer_id kept)
 {
     struct emit *e = s->e;
-    buffer_id part = gradient->to_add, to = kept;
+    buffer_id part = gradient->unadded_part, to = kept;
     if (s->ir->buffer.dtype[part.i] == e->weights.grad_part_dtype)
         return part;
     if (gradient->adds_to_bundle)
         to = weights_shard_buffer(e, gradient->bundle, "narrowed", CATEGORY_GRADIENT,
                                   e->weights.grad_part_dtype);
     emit_cast(e, view_whole(e, part), view_whole(e, to));
-    s->final = e->last_compute;
+    s->last_final_op = e->last_compute;
     return to;
 }
 
@@ -229,29 +233,30 @@ static buffer_id narrow_gradient(struct shard *s, const struct gradient *gradien
 void shard_add_reduced(struct shard *s, uint32_t end, uint32_t i)
 {
     struct emit *e = s->e;
-    while (s->next_add < end && s->gradient[s->next_add].to_add.i == IR_NONE &&
-           (e->weights.bundle[s->gradient[s->next_add].bundle].ranks->shard_size == 1 ||
-            s->gradient[s->next_add].reduction.i != IR_NONE))
-        s->next_add++;
-    for (uint32_t row = s->next_add; row < end; row++) {
-        struct gradient *gradient = &s->gradient[row];
-        if (gradient->to_add.i == IR_NONE || gradient->last >= i)
+    while (s->next_gradient_to_add < end &&
+           s->gradient[s->next_gradient_to_add].unadded_part.i == IR_NONE &&
+           (e->weights.bundle[s->gradient[s->next_gradient_to_add].bundle].ranks->shard_size == 1 ||
+            s->gradient[s->next_gradient_to_add].reduction.i != IR_NONE))
+        s->next_gradient_to_add++;
+    for (uint32_t row = s->next_gradient_to_add; row < end; row++) {
+        struct bundle_gradient *gradient = &s->gradient[row];
+        if (gradient->unadded_part.i == IR_NONE || gradient->last_position >= i)
             continue;
         buffer_id kept = e->weights.bundle[gradient->bundle].grad_shard;
-        weights_set_tags(e, PHASE_BACKWARD, REGION_WEIGHTS, gradient->reduction.i);
-        buffer_id part = narrow_gradient(s, gradient, kept);
+        weights_set_labels(e, PHASE_BACKWARD, REGION_WEIGHTS, gradient->reduction.i);
+        buffer_id part = reduced_part_in_dtype(s, gradient, kept);
         if (part.i != kept.i) {
             emit_add(e, view_whole(e, part), view_whole(e, kept), view_whole(e, kept));
-            s->final = e->last_compute;
+            s->last_final_op = e->last_compute;
         }
-        gradient->to_add.i = IR_NONE;
+        gradient->unadded_part.i = IR_NONE;
         sum_over_replicas(s, row, kept);
     }
 }
 
 /* Sums the gradient of a tied embedding over the first and the last stage. This comes after all other reductions,
  * since the two stages finish their parts at very different times. */
-void shard_reduce_ends(struct shard *s)
+void shard_reduce_tied_embedding(struct shard *s)
 {
     struct emit *e = s->e;
     for (uint32_t b = 0; b < e->weights.bundle_count; b++) {
@@ -260,41 +265,42 @@ void shard_reduce_ends(struct shard *s)
             continue;
         shard_add_reduced(s, s->gradient_count, IR_NONE);
         buffer_id grad = weights_final_grad(e, b);
-        weights_set_tags(e, PHASE_BACKWARD, REGION_WEIGHTS, IR_NONE);
-        s->final = weights_collective(e, e->stream.grad_reduce, WORK_ALL_REDUCE,
-                                      e->group.end_stages, grad, grad);
+        weights_set_labels(e, PHASE_BACKWARD, REGION_WEIGHTS, IR_NONE);
+        s->last_final_op = weights_collective(e, e->stream.grad_reduce, WORK_ALL_REDUCE,
+                                              e->group.end_stages, grad, grad);
     }
 }
 
 /* Adds the sum in row `owed[k]` to the stage's own gradient, once computation need not wait for it. */
-void shard_finalize(struct shard *s, uint32_t k)
+void shard_add_lent_sum(struct shard *s, uint32_t k)
 {
     if (s->last_summed[k] == IR_NONE)
         return;
     const struct lent_grad *lent_grad = &s->e->weights.lent_grad[s->last_summed[k]];
     if (lent_grad->pending_sum.i != IR_NONE)
-        remote_add(s->e, lent_grad);
+        remote_add_to_own_gradient(s->e, lent_grad);
     s->last_summed[k] = IR_NONE;
 }
 
 /* Sums a complete gradient of a shared unit over the unit's stages, after adding the sum before the last. */
-static void give_back(struct shard *s, uint32_t row, uint32_t op)
+static void sum_shared_gradient(struct shard *s, uint32_t row, uint32_t op)
 {
-    weights_set_tags(s->e, PHASE_BACKWARD, REGION_WEIGHTS, op);
-    shard_finalize(s, 0);
+    weights_set_labels(s->e, PHASE_BACKWARD, REGION_WEIGHTS, op);
+    shard_add_lent_sum(s, 0);
     s->last_summed[0] = s->last_summed[1];
     s->last_summed[1] = s->gradient[row].lent_grad;
-    s->gradient[row].reduction = remote_sum(s->e, &s->e->weights.lent_grad[s->last_summed[1]]);
+    s->gradient[row].reduction =
+        remote_sum_gradients(s->e, &s->e->weights.lent_grad[s->last_summed[1]]);
 }
 
 /* Returns the last op that adds to the gradients that this stage computes by itself, without those of shared units;
  * IR_NONE: there is none. */
-op_id shard_last_alone(const struct shard *s, const struct op_list *list)
+op_id shard_last_unshared_op(const struct shard *s, const struct op_list *list)
 {
     uint32_t last = 0;
     for (uint32_t row = 0; row < s->gradient_count; row++)
-        if (s->gradient[row].lent_grad == IR_NONE && s->gradient[row].last > last)
-            last = s->gradient[row].last;
+        if (s->gradient[row].lent_grad == IR_NONE && s->gradient[row].last_position > last)
+            last = s->gradient[row].last_position;
     return (op_id){last > 0 ? list->op[last] : IR_NONE};
 }
 
@@ -306,25 +312,25 @@ void shard_reduce_finished(struct shard *s, uint32_t i, uint32_t op)
     uint32_t reads = ir->op.read_count[op], operands = reads + ir->op.write_count[op],
              done = IR_NONE;
     for (uint32_t k = reads; k < operands; k++) {
-        uint32_t buffer = ir_touched(ir, op, k);
-        uint32_t row = buffer < s->buffers ? s->buffer[buffer].row : IR_NONE;
-        if (row == IR_NONE || row == done || s->gradient[row].last != i)
+        uint32_t buffer = ir_touched_buffer(ir, op, k);
+        uint32_t row = buffer < s->buffer_count ? s->buffer[buffer].gradient_row : IR_NONE;
+        if (row == IR_NONE || row == done || s->gradient[row].last_position != i)
             continue;
         done = row;
         if (s->gradient[row].lent_grad != IR_NONE) {
-            give_back(s, row, op);
+            sum_shared_gradient(s, row, op);
         } else if (!shard_reduces_at_end(s)) {
             reduce_gradient(s, row, op);
-            s->final = shard_list_emitted(s);
+            s->last_final_op = shard_list_emitted(s);
         }
     }
 }
 
 /* True if all stages must reduce and update in the order of the bundles: stages that share subsequences use weights
  * in different orders, and add to gradients until the end. */
-bool shard_in_order(const struct shard *s)
+bool shard_reduces_in_bundle_order(const struct shard *s)
 {
-    return pipeline_of(s->e->choices)->is_multiplexed;
+    return pipeline_of_choices(s->e->choices)->is_multiplexed;
 }
 
 /* True if no reduction starts before all of the backward has ended. */
@@ -332,7 +338,7 @@ bool shard_reduces_at_end(const struct shard *s)
 {
     const struct choices *c = s->e->choices;
     bool stage = c->pp > 1 && c->profile->stages_reduce_at_end;
-    return shard_in_order(s) ||
+    return shard_reduces_in_bundle_order(s) ||
            ((c->profile->reduces_after_backward || stage) && !weights_reduce_each_micro_batch(c));
 }
 
@@ -343,10 +349,10 @@ void shard_reduce_in_order(struct shard *s, const struct op_list *list)
     for (uint32_t b = 0; b < s->e->weights.bundle_count; b++)
         for (uint32_t row = 0; row < s->gradient_count; row++)
             if (s->gradient[row].bundle == b && s->gradient[row].lent_grad == IR_NONE) {
-                reduce_gradient(s, row, list->op[s->gradient[row].last]);
-                s->final = shard_list_emitted(s);
+                reduce_gradient(s, row, list->op[s->gradient[row].last_position]);
+                s->last_final_op = shard_list_emitted(s);
             }
-    if (!shard_in_order(s) && begin > 0 && s->new_list.count > begin)
+    if (!shard_reduces_in_bundle_order(s) && begin > 0 && s->new_list.count > begin)
         emit_add_dependency(s->e, (op_id){s->new_list.op[begin]},
                             op_list_last_on(&s->new_list, begin, s->ir, s->e->stream.compute));
 }

@@ -11,18 +11,18 @@
 
 #include <stdlib.h>
 
-uint64_t remote_parts(const struct choices *c, uint32_t chunk, uint64_t parts)
+uint64_t remote_part_divisor(const struct choices *c, uint32_t chunk, uint64_t parts)
 {
     for (uint32_t s = 0; pipeline_shards_weights(c) && s < c->subsequences; s++) {
         uint64_t multiple = parts;
-        while (multiple % multiplex_share(c, chunk, s).count != 0)
+        while (multiple % multiplex_stages_of(c, chunk, s).count != 0)
             multiple += parts;
         parts = multiple;
     }
     return parts;
 }
 
-static bool is_same(const struct unit_stages *a, const struct unit_stages *b)
+static bool stages_are_equal(const struct unit_stages *a, const struct unit_stages *b)
 {
     return a->chunk == b->chunk && a->first_stage == b->first_stage && a->count == b->count;
 }
@@ -31,7 +31,7 @@ struct remote_part *remote_part(struct emit *e, uint32_t bundle, const struct un
 {
     for (uint32_t i = 0; i < e->weights.remote_part_count; i++)
         if (e->weights.remote_part[i].bundle == bundle &&
-            is_same(&e->weights.remote_part[i].shared, shared))
+            stages_are_equal(&e->weights.remote_part[i].shared, shared))
             return &e->weights.remote_part[i];
     e->weights.remote_part =
         heap_grow(e->weights.remote_part, &e->weights.remote_part_capacity,
@@ -51,8 +51,8 @@ static uint64_t part_elements(const struct emit *e, const struct remote_part *pa
 }
 
 /* Returns `count` parts of a bundle, beginning with that of stage `index` of those that share it. */
-static struct view parts_of(const struct emit *e, const struct remote_part *part, buffer_id whole,
-                            uint32_t index, uint32_t count)
+static struct view parts_from_stage(const struct emit *e, const struct remote_part *part,
+                                    buffer_id whole, uint32_t index, uint32_t count)
 {
     uint64_t elements = part_elements(e, part);
     return (struct view){whole, index * elements, count * elements};
@@ -61,23 +61,23 @@ static struct view parts_of(const struct emit *e, const struct remote_part *part
 static struct view own_part_of(const struct emit *e, const struct remote_part *part,
                                buffer_id whole)
 {
-    return parts_of(e, part, whole, part->shared.index, 1);
+    return parts_from_stage(e, part, whole, part->shared.index, 1);
 }
 
-static buffer_id part_buffer(struct emit *e, const struct remote_part *part, const char *stem,
-                             enum category category, enum dtype dtype)
+static buffer_id new_part_buffer(struct emit *e, const struct remote_part *part, const char *stem,
+                                 enum category category, enum dtype dtype)
 {
     return emit_buffer(e, stem, category, dtype, (int64_t)part_elements(e, part), 0);
 }
 
 /* Copies this stage's part on a stream of its own, beside the computation, which has not reached the bundle yet. */
-void remote_keep_part(struct emit *e, struct remote_part *part, buffer_id params)
+void remote_store_part(struct emit *e, struct remote_part *part, buffer_id params)
 {
     part->parameters_arrived = true;
     if (part->shared.owns_layers)
         return;
     part->param =
-        part_buffer(e, part, "param_part", CATEGORY_PARAMETER, (enum dtype)e->choices->dtype);
+        new_part_buffer(e, part, "param_part", CATEGORY_PARAMETER, (enum dtype)e->choices->dtype);
     struct view from = own_part_of(e, part, params), to = view_whole(e, part->param);
     struct work work = {.kind = WORK_PACK, .pack = {1, 1, {(int64_t)to.count, 0, 0}}};
     uint8_t stream = ir_add_stream(e->ir, "compute.parts", STREAM_COMPUTE);
@@ -91,7 +91,7 @@ op_id remote_gather_parts(struct emit *e, const struct remote_part *part, buffer
                            ? own_part_of(e, part, e->weights.bundle[part->bundle].param)
                            : view_whole(e, part->param);
     uint16_t group = multiplex_group_of_stages(
-        e, "weights", (struct share){part->shared.first_stage, part->shared.count});
+        e, "weights", (struct stage_span){part->shared.first_stage, part->shared.count});
     struct work work = {.kind = WORK_ALL_GATHER, .collective = {group, bytes_of_view(e, from)}};
     return emit_op(e, e->stream.weight_gather, &work, &from, 1, &all, 1);
 }
@@ -100,8 +100,8 @@ op_id remote_sum_parts(struct emit *e, struct lent_grad *lent_grad)
 {
     struct remote_part *part = remote_part(e, lent_grad->bundle, &lent_grad->shared);
     bool adds = part->shared.owns_layers || part->grad.i != IR_NONE;
-    buffer_id to = part_buffer(e, part, adds ? "reduced" : "grad_part", CATEGORY_GRADIENT,
-                               (enum dtype)e->weights.grad_dtype);
+    buffer_id to = new_part_buffer(e, part, adds ? "reduced" : "grad_part", CATEGORY_GRADIENT,
+                                   (enum dtype)e->weights.grad_dtype);
     if (adds)
         lent_grad->pending_sum = to;
     else
@@ -119,7 +119,7 @@ struct view remote_part_of_gradient(const struct emit *e, const struct remote_pa
 /* ---- back to the owners ---- */
 
 /* Orders parts by when they are ready: those of a chunk's last units first, and of these the parts of late chunks. */
-static int by_time(const void *left, const void *right)
+static int compare_ready_times(const void *left, const void *right)
 {
     const struct remote_part *a = left, *b = right;
     bool late_a = a->shared.first_stage < a->shared.chunk,
@@ -144,8 +144,8 @@ static op_id emit_part_message(struct emit *e, enum work_kind kind, uint32_t pee
 }
 
 /* Receives parts `begin` to `end`, which lie side by side, and adds them to the owner's gradient. */
-static void take_back(struct emit *e, const struct remote_part *part, uint32_t begin, uint32_t end,
-                      op_id alone)
+static void receive_parts(struct emit *e, const struct remote_part *part, uint32_t begin,
+                          uint32_t end, op_id alone)
 {
     if (begin == end)
         return;
@@ -155,21 +155,21 @@ static void take_back(struct emit *e, const struct remote_part *part, uint32_t b
                     (int64_t)(count * part_elements(e, part)), 0);
     for (uint32_t i = 0; i < count; i++) {
         op_id op = emit_part_message(e, WORK_RECV, part->shared.first_stage + begin + i,
-                                     parts_of(e, part, given, i, 1));
+                                     parts_from_stage(e, part, given, i, 1));
         emit_add_dependency(e, op, part->last_sum);
         if (alone.i != IR_NONE)
             emit_add_dependency(e, op, alone);
     }
-    struct view own = parts_of(e, part, e->weights.grad_buffer[part->bundle], begin, count);
+    struct view own = parts_from_stage(e, part, e->weights.grad_buffer[part->bundle], begin, count);
     emit_add(e, view_whole(e, given), own, own);
 }
 
-void remote_return(struct emit *e, op_id alone)
+void remote_return_parts(struct emit *e, op_id alone)
 {
-    weights_set_tags(e, PHASE_BACKWARD, REGION_WEIGHTS, IR_NONE);
+    weights_set_labels(e, PHASE_BACKWARD, REGION_WEIGHTS, IR_NONE);
     if (e->weights.remote_part_count > 0)
         qsort(e->weights.remote_part, e->weights.remote_part_count, sizeof *e->weights.remote_part,
-              by_time);
+              compare_ready_times);
     for (uint32_t i = 0; i < e->weights.remote_part_count; i++) {
         const struct remote_part *part = &e->weights.remote_part[i];
         const struct unit_stages *shared = &part->shared;
@@ -179,7 +179,7 @@ void remote_return(struct emit *e, op_id alone)
             emit_part_message(e, WORK_SEND, shared->chunk, view_whole(e, part->grad));
             continue;
         }
-        take_back(e, part, 0, shared->index, alone);
-        take_back(e, part, shared->index + 1, shared->count, alone);
+        receive_parts(e, part, 0, shared->index, alone);
+        receive_parts(e, part, shared->index + 1, shared->count, alone);
     }
 }

@@ -8,21 +8,22 @@ struct remote_task remote_task_of(const struct emit *e, uint32_t op)
 {
     const struct op_table *table = &e->ir->op;
     const struct choices *c = e->choices;
-    uint32_t chunk = 0, last = pipeline_chunks(c) - 1;
+    uint32_t chunk = 0, last = pipeline_chunk_count(c) - 1;
     if (table->layer[op] != IR_NONE16)
-        while (table->layer[op] >= pipeline_layers(c, chunk).end)
+        while (table->layer[op] >= pipeline_layers_of_chunk(c, chunk).end)
             chunk++;
     else if (table->region[op] != REGION_EMBEDDING)
         chunk = last;
     return (struct remote_task){chunk, table->micro[op], table->phase[op] == PHASE_FORWARD};
 }
 
-struct unit_stages remote_shared(const struct emit *e, uint32_t chunk, uint32_t unit)
+struct unit_stages remote_stages_of_unit(const struct emit *e, uint32_t chunk, uint32_t unit)
 {
-    struct share share = multiplex_share(e->choices, chunk, unit % e->choices->subsequences);
-    return (struct unit_stages){.first_stage = share.first,
+    struct stage_span share =
+        multiplex_stages_of(e->choices, chunk, unit % e->choices->subsequences);
+    return (struct unit_stages){.first_stage = share.first_stage,
                                 .count = share.count,
-                                .index = e->stage - share.first,
+                                .index = e->stage - share.first_stage,
                                 .chunk = chunk,
                                 .owns_layers = e->stage == chunk};
 }
@@ -45,7 +46,7 @@ static void add_remote_grad(struct emit *e, uint32_t bundle, uint16_t group, uin
                            .pending_sum = {IR_NONE}};
 }
 
-void remote_end(struct emit *e)
+void remote_end_unit(struct emit *e)
 {
     e->weights.written = e->weights.written_in_micro_batch;
     for (uint32_t b = 0; b < e->weights.bundle_count; b++)
@@ -54,7 +55,7 @@ void remote_end(struct emit *e)
 
 /* Makes backward ops add to those gradients, from row `begin` on, that the stages of `group` share in the unit's
  * chunk. Returns false if there are none. */
-static bool take_up(struct emit *e, uint32_t begin, uint16_t group)
+static bool use_remote_gradients(struct emit *e, uint32_t begin, uint16_t group)
 {
     bool found = false;
     for (uint32_t i = begin; i < e->weights.lent_grad_count; i++) {
@@ -70,40 +71,40 @@ static bool take_up(struct emit *e, uint32_t begin, uint16_t group)
 
 /* Sets the gradients of the unit that starts. Where stages hold parts of weights, sums are made unit by unit, so each
  * unit has gradients of its own; otherwise the units that the same stages share add to the same gradients. */
-void weights_of_unit(struct emit *e)
+void weights_begin_unit(struct emit *e)
 {
-    remote_end(e);
+    remote_end_unit(e);
     if (e->unit.stages.count == 1)
         return;
     uint32_t begin = pipeline_shards_weights(e->choices) ? e->weights.lent_grad_count : 0;
     uint16_t group = multiplex_group_of_stages(
-        e, "sums", (struct share){e->unit.stages.first_stage, e->unit.stages.count});
-    if (!take_up(e, begin, group)) {
+        e, "sums", (struct stage_span){e->unit.stages.first_stage, e->unit.stages.count});
+    if (!use_remote_gradients(e, begin, group)) {
         uint64_t *touched =
             arena_array(&e->arena, part_after_layers(e, END_PARTS), sizeof *touched);
         for (uint32_t b = 0; b < e->weights.bundle_count; b++)
             if (e->weights.bundle[b].chunk == e->unit.stages.chunk ||
                 e->weights.bundle[b].is_at_both_ends)
                 add_remote_grad(e, b, group, touched);
-        take_up(e, begin, group);
+        use_remote_gradients(e, begin, group);
     }
 }
 
-static op_id broadcast(struct emit *e, const struct unit_stages *shared, uint32_t bundle,
-                       buffer_id to)
+static op_id emit_broadcast(struct emit *e, const struct unit_stages *shared, uint32_t bundle,
+                            buffer_id to)
 {
     struct view from = view_whole(e, e->weights.bundle[bundle].param), all = view_whole(e, to);
-    uint16_t group =
-        multiplex_group_of_stages(e, "weights", (struct share){shared->first_stage, shared->count});
+    uint16_t group = multiplex_group_of_stages(
+        e, "weights", (struct stage_span){shared->first_stage, shared->count});
     struct work work = {
         .kind = WORK_BROADCAST,
         .broadcast = {group, bytes_of_view(e, all), shared->chunk - shared->first_stage}};
     return emit_op(e, e->stream.weight_gather, &work, &from, shared->owns_layers, &all, 1);
 }
 
-buffer_id remote_params(struct emit *e, struct remote_task task, uint32_t bundle, op_id *op)
+buffer_id remote_receive_params(struct emit *e, struct remote_task task, uint32_t bundle, op_id *op)
 {
-    struct unit_stages shared = remote_shared(e, task.chunk, task.unit);
+    struct unit_stages shared = remote_stages_of_unit(e, task.chunk, task.unit);
     buffer_id to = emit_buffer(e, "borrowed", CATEGORY_PARAMETER, e->choices->dtype,
                                (int64_t)e->weights.bundle[bundle].elements, 0);
     struct remote_part *part =
@@ -112,13 +113,13 @@ buffer_id remote_params(struct emit *e, struct remote_task task, uint32_t bundle
         *op = remote_gather_parts(e, part, to);
         return to;
     }
-    *op = broadcast(e, &shared, bundle, to);
+    *op = emit_broadcast(e, &shared, bundle, to);
     if (part != NULL)
-        remote_keep_part(e, part, to);
+        remote_store_part(e, part, to);
     return to;
 }
 
-op_id remote_sum(struct emit *e, struct lent_grad *lent_grad)
+op_id remote_sum_gradients(struct emit *e, struct lent_grad *lent_grad)
 {
     if (pipeline_shards_weights(e->choices))
         return remote_sum_parts(e, lent_grad);
@@ -131,7 +132,7 @@ op_id remote_sum(struct emit *e, struct lent_grad *lent_grad)
     return emit_op(e, e->stream.grad_reduce, &work, &all, 1, &all, shared->owns_layers);
 }
 
-void remote_add(struct emit *e, const struct lent_grad *lent_grad)
+void remote_add_to_own_gradient(struct emit *e, const struct lent_grad *lent_grad)
 {
     struct view sum = view_whole(e, lent_grad->pending_sum);
     struct view to = {e->weights.grad_buffer[lent_grad->bundle], 0, sum.count};

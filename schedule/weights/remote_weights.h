@@ -27,33 +27,34 @@
 /* The unit that a staged op works on, and the chunk and direction in which it does. */
 struct remote_task {
     uint32_t chunk, unit;
-    bool forward;
+    bool is_forward;
 };
 /* Returns the stages that share a unit in a chunk. Their group is not set. */
-struct unit_stages remote_shared(const struct emit *e, uint32_t chunk, uint32_t unit);
+struct unit_stages remote_stages_of_unit(const struct emit *e, uint32_t chunk, uint32_t unit);
 struct remote_task remote_task_of(const struct emit *e, uint32_t op);
 /* From now on gradients are the stage's own again. */
-void remote_end(struct emit *e);
+void remote_end_unit(struct emit *e);
 /* Sends a bundle's parameters from the owner to all stages of a shared task, or, if these hold parts by now, gathers
  * the parts. Every stage receives them in a new buffer, the owner too, because its other units read its own parameters
  * in the meantime. *op: the op that sends or gathers. If the parameters come for the first time and stages hold parts,
  * the stage stores its part of them. */
-buffer_id remote_params(struct emit *e, struct remote_task task, uint32_t bundle, op_id *op);
+buffer_id remote_receive_params(struct emit *e, struct remote_task task, uint32_t bundle,
+                                op_id *op);
 /* Emits the sum of a shared task's gradients over its stages. */
-op_id remote_sum(struct emit *e, struct lent_grad *lent_grad);
+op_id remote_sum_gradients(struct emit *e, struct lent_grad *lent_grad);
 /* Adds that sum (lent_grad->sum) to the gradient that the stage has. */
-void remote_add(struct emit *e, const struct lent_grad *lent_grad);
+void remote_add_to_own_gradient(struct emit *e, const struct lent_grad *lent_grad);
 /* Sends parts of gradients to their owners. alone: the stage's last op on units that it does not share. */
-void remote_return(struct emit *e, op_id alone);
+void remote_return_parts(struct emit *e, op_id alone);
 
-/* --- schedule/weights/remote_parts.c: where stages hold parts --- */
+/* --- schedule/weights/remote_part_divisor.c: where stages hold parts --- */
 /* Returns the least common multiple of `parts` and of the numbers of stages that share a unit of the chunk, if stages
  * hold parts of weights: a bundle cut into that many parts can be divided evenly among any of these groups. */
-uint64_t remote_parts(const struct choices *choices, uint32_t chunk, uint64_t parts);
+uint64_t remote_part_divisor(const struct choices *choices, uint32_t chunk, uint64_t parts);
 /* Returns this stage's part, valid until the next call. */
 struct remote_part *remote_part(struct emit *e, uint32_t bundle, const struct unit_stages *shared);
 /* Stores this stage's part of parameters that came for the first time, unless it is their owner. */
-void remote_keep_part(struct emit *e, struct remote_part *part, buffer_id params);
+void remote_store_part(struct emit *e, struct remote_part *part, buffer_id params);
 op_id remote_gather_parts(struct emit *e, const struct remote_part *part, buffer_id to);
 op_id remote_sum_parts(struct emit *e, struct lent_grad *lent_grad);
 /* Returns the view to which sums of the part are added: on the owner, a range of its own gradient. */
@@ -61,6 +62,6 @@ struct view remote_part_of_gradient(const struct emit *e, const struct remote_pa
 
 /* Makes backward ops add to the unit's gradients from now on: to the stage's own, or, if the unit is shared, to those
  * that the sharing stages will sum. */
-void weights_of_unit(struct emit *e);
+void weights_begin_unit(struct emit *e);
 
 #endif

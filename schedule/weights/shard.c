@@ -28,7 +28,7 @@ op_id shard_list_emitted(struct shard *s)
 }
 
 /* True if the bundle is what FSDP's root module of a stage holds beside the layers: embedding, final norm and head. */
-static bool is_of_root(const struct emit *e, uint32_t bundle)
+static bool is_root_bundle(const struct emit *e, uint32_t bundle)
 {
     return bundle == e->weights.part[part_after_layers(e, PART_EMBEDDING)].bundle ||
            bundle == e->weights.part[part_after_layers(e, PART_HEAD)].bundle;
@@ -43,7 +43,7 @@ static bool has_torch_stages(const struct emit *e)
 /* True if an op is part of the root module's forward. Where the loss is part of it and comes in pieces, each with its
  * forward and its backward, all of these are: Liger's fused loss and chunked ones multiply by the head for gradients,
  * too, before the forward returns (Liger-Kernel, ops/fused_linear_cross_entropy.py). */
-static bool in_forward(const struct shard *s, uint32_t op)
+static bool is_in_root_forward(const struct shard *s, uint32_t op)
 {
     const struct choices *c = s->e->choices;
     bool pieces = c->profile->loss_in_root_unit && c->loss_chunks > 1 && c->loss != LOSS_CUT &&
@@ -54,11 +54,12 @@ static bool in_forward(const struct shard *s, uint32_t op)
 /* True if `op`, which reads a bundle right after op `before`, begins a backward for which the bundle is gathered anew:
  * of a layer, that of another micro-batch, since a stage of PyTorch has freed the layer; of the root, any, where it is
  * freed after a forward. */
-static bool turns_around(const struct shard *s, uint32_t bundle, uint32_t before, uint32_t op)
+static bool begins_new_backward(const struct shard *s, uint32_t bundle, uint32_t before,
+                                uint32_t op)
 {
-    bool freed =
-        is_of_root(s->e, bundle) ? s->e->choices->reshard == RESHARD_ROOT : has_torch_stages(s->e);
-    return freed && in_forward(s, before) && !in_forward(s, op);
+    bool freed = is_root_bundle(s->e, bundle) ? s->e->choices->reshard == RESHARD_ROOT
+                                              : has_torch_stages(s->e);
+    return freed && is_in_root_forward(s, before) && !is_in_root_forward(s, op);
 }
 
 static bool is_beside(const struct bundle_state *bundle)
@@ -85,8 +86,9 @@ static struct use_run *continued_run(const struct shard *s, const struct op_list
             r--;
     struct use_run *run = r > 0 ? &s->run[r - 1] : NULL;
     bool same = run != NULL && run->bundle == bundle && run->task.chunk == task.chunk &&
-                run->task.unit == task.unit && run->task.forward == task.forward;
-    return same && !turns_around(s, bundle, list->op[run->end - 1], op) ? run : NULL;
+                run->task.unit == task.unit && run->task.is_forward == task.is_forward;
+    return same && !begins_new_backward(s, bundle, list->op[run->end_position - 1], op) ? run
+                                                                                        : NULL;
 }
 
 /* Returns the run `count` runs of its kind before run r, or IR_NONE. */
@@ -99,7 +101,7 @@ static uint32_t run_before(const struct shard *s, uint32_t r, uint32_t count)
 }
 
 /* True if the run after r is of the same layer: one of them is of its experts, the bundle after that of the others. */
-static bool layer_goes_on(const struct shard *s, uint32_t r)
+static bool layer_continues(const struct shard *s, uint32_t r)
 {
     uint32_t a = s->run[r].bundle, b = s->run[r + 1].bundle;
     return (is_run_beside(s, r + 1) && b == a + 1) || (is_run_beside(s, r) && a == b + 1);
@@ -109,60 +111,60 @@ static bool layer_goes_on(const struct shard *s, uint32_t r)
 static uint32_t run_after(const struct shard *s, uint32_t r, uint32_t count)
 {
     for (; r + 1 < s->run_count; r++)
-        if (!layer_goes_on(s, r) && count-- == 0)
+        if (!layer_continues(s, r) && count-- == 0)
             break;
     return r;
 }
 
 /* Returns the position of the first op that waits for the gather of a new run of the bundle, which reads it at position
  * i first: where the loss is part of the root's forward, the root's backward begins with that of the loss. */
-static uint32_t run_begin(const struct shard *s, const struct op_list *list, uint32_t bundle,
-                          uint32_t i)
+static uint32_t first_waiting_position(const struct shard *s, const struct op_list *list,
+                                       uint32_t bundle, uint32_t i)
 {
     const struct use_run *before = s->run_count > 0 ? &s->run[s->run_count - 1] : NULL;
     bool loss =
         s->e->choices->profile->loss_in_root_unit && before != NULL && before->bundle == bundle;
-    while (loss && i > before->end && !in_forward(s, list->op[i - 1]))
+    while (loss && i > before->end_position && !is_in_root_forward(s, list->op[i - 1]))
         i--;
     return i;
 }
 
-static void note_read(struct shard *s, const struct op_list *list, uint32_t bundle, uint32_t i)
+static void record_read(struct shard *s, const struct op_list *list, uint32_t bundle, uint32_t i)
 {
     uint32_t op = list->op[i];
     struct remote_task task = {0, 0, false};
-    if (s->remote_weights) {
+    if (s->has_remote_weights) {
         task = remote_task_of(s->e, op);
-        if (remote_shared(s->e, task.chunk, task.unit).count == 1)
+        if (remote_stages_of_unit(s->e, task.chunk, task.unit).count == 1)
             return;
     }
     struct use_run *before = continued_run(s, list, bundle, task, op);
     if (before != NULL) {
-        before->end = i + 1;
+        before->end_position = i + 1;
         return;
     }
-    uint32_t begin = run_begin(s, list, bundle, i);
+    uint32_t begin = first_waiting_position(s, list, bundle, i);
     s->run = heap_grow(s->run, &s->run_capacity, s->run_count + 1u, sizeof *s->run);
     s->run[s->run_count++] =
         (struct use_run){bundle, begin, i + 1, task, begin, IR_NONE, {IR_NONE}, {IR_NONE}};
 }
 
-static void note_write(struct shard *s, uint32_t buffer, uint32_t i)
+static void record_write(struct shard *s, uint32_t buffer, uint32_t i)
 {
     struct weight_buffer *of = &s->buffer[buffer];
-    if (of->row == IR_NONE) {
+    if (of->gradient_row == IR_NONE) {
         s->gradient = heap_grow(s->gradient, &s->gradient_capacity, s->gradient_count + 1u,
                                 sizeof *s->gradient);
-        of->row = s->gradient_count++;
-        s->gradient[of->row] = (struct gradient){.buffer = {buffer},
-                                                 .bundle = of->grad,
-                                                 .first = i,
-                                                 .lent_grad = of->lent_grad,
-                                                 .reduction = {IR_NONE},
-                                                 .to_add = {IR_NONE}};
+        of->gradient_row = s->gradient_count++;
+        s->gradient[of->gradient_row] = (struct bundle_gradient){.buffer = {buffer},
+                                                                 .bundle = of->grad,
+                                                                 .first_position = i,
+                                                                 .lent_grad = of->lent_grad,
+                                                                 .reduction = {IR_NONE},
+                                                                 .unadded_part = {IR_NONE}};
         s->gradients_left[of->grad] += of->lent_grad == IR_NONE;
     }
-    s->gradient[of->row].last = i;
+    s->gradient[of->gradient_row].last_position = i;
 }
 
 /* True if the backward of a micro-batch has ended at position i. Frameworks wait there for its reductions (FSDP's
@@ -174,32 +176,34 @@ static bool ends_backward(const struct shard *s, const struct op_list *list, uin
            s->ir->op.phase[list->op[i - 1]] == PHASE_BACKWARD;
 }
 
-static void find_uses(struct shard *s, const struct op_list *list)
+static void find_use_runs(struct shard *s, const struct op_list *list)
 {
     const struct ir *ir = s->ir;
     for (uint32_t i = 0; i < list->count; i++) {
         uint32_t op = list->op[i];
         for (uint32_t k = 0; k < ir_operand_count(ir, op); k++) {
-            uint32_t buffer = ir_touched(ir, op, k);
+            uint32_t buffer = ir_touched_buffer(ir, op, k);
             if (k >= ir->op.read_count[op] && s->buffer[buffer].grad != IR_NONE)
-                note_write(s, buffer, i);
+                record_write(s, buffer, i);
             else if (k < ir->op.read_count[op] && s->buffer[buffer].param != IR_NONE)
-                note_read(s, list, s->buffer[buffer].param, i);
+                record_read(s, list, s->buffer[buffer].param, i);
         }
     }
 }
 
 /* True if two runs use the bundle of embedding and head in one micro-batch, and FSDP's root stays gathered in
  * between. */
-static bool shares_root(const struct shard *s, const struct op_list *list, uint32_t before,
-                        uint32_t r)
+static bool runs_share_root(const struct shard *s, const struct op_list *list, uint32_t before,
+                            uint32_t r)
 {
     const struct use_run *a = &s->run[before], *b = &s->run[r];
-    bool freed = s->e->choices->reshard == RESHARD_ROOT && in_forward(s, list->op[a->end - 1]) &&
-                 !in_forward(s, list->op[b->begin]);
-    return weights_root_unit(s->e->choices) && !freed &&
+    bool freed = s->e->choices->reshard == RESHARD_ROOT &&
+                 is_in_root_forward(s, list->op[a->end_position - 1]) &&
+                 !is_in_root_forward(s, list->op[b->first_position]);
+    return weights_have_root_unit(s->e->choices) && !freed &&
            b->bundle == s->e->weights.part[part_after_layers(s->e, PART_EMBEDDING)].bundle &&
-           s->ir->op.micro[list->op[a->begin]] == s->ir->op.micro[list->op[b->begin]];
+           s->ir->op.micro[list->op[a->first_position]] ==
+               s->ir->op.micro[list->op[b->first_position]];
 }
 
 /* True if a run uses what the bundle's run before it gathered: without reshard_after_forward that of a forward, and on
@@ -210,9 +214,9 @@ static bool stays_gathered(const struct shard *s, const struct op_list *list, ui
     const struct choices *c = s->e->choices;
     const struct use_run *run = &s->run[before];
     bool stage = has_torch_stages(s->e);
-    if (in_forward(s, list->op[run->end - 1]))
+    if (is_in_root_forward(s, list->op[run->end_position - 1]))
         return c->reshard == RESHARD_NEVER ||
-               (stage && c->reshard != RESHARD_ROOT && is_of_root(s->e, run->bundle));
+               (stage && c->reshard != RESHARD_ROOT && is_root_bundle(s->e, run->bundle));
     return stage;
 }
 
@@ -220,7 +224,7 @@ static bool stays_gathered(const struct shard *s, const struct op_list *list, ui
  * `reuse_within_elements` elements of other bundles have been read (DeepSpeed's stage3_max_reuse_distance). This
  * concerns the last layers and the head, between forward and backward. FSDP's root stays gathered for a micro-batch, or
  * for its forward and its backward each. */
-static void find_kept(struct shard *s, const struct op_list *list)
+static void find_kept_gathers(struct shard *s, const struct op_list *list)
 {
     const struct emit *e = s->e;
     uint64_t reach = (uint64_t)e->choices->profile->reuse_within_elements, read = 0;
@@ -230,7 +234,7 @@ static void find_kept(struct shard *s, const struct op_list *list)
     for (uint32_t r = 0; r < s->run_count; r++) {
         uint32_t b = s->run[r].bundle;
         if (last[b] > 0 &&
-            ((reach > 0 && read - then[b] <= reach) || shares_root(s, list, last[b] - 1, r) ||
+            ((reach > 0 && read - then[b] <= reach) || runs_share_root(s, list, last[b] - 1, r) ||
              stays_gathered(s, list, last[b] - 1)))
             s->run[r].kept_run = last[b] - 1;
         read += e->weights.bundle[b].elements;
@@ -240,7 +244,7 @@ static void find_kept(struct shard *s, const struct op_list *list)
 }
 
 /* Copies a rank's part of parameters to the device, into memory that is free after op `after`; IR_NONE: at once. */
-static buffer_id fetch_part(struct shard *s, buffer_id part, uint32_t after)
+static buffer_id copy_part_to_device(struct shard *s, buffer_id part, uint32_t after)
 {
     struct view from = view_whole(s->e, part);
     struct view to = emit_tensor_like(s->e, from, (int64_t)from.count, "fetched", MEMORY_HBM);
@@ -250,9 +254,9 @@ static buffer_id fetch_part(struct shard *s, buffer_id part, uint32_t after)
     return to.buffer;
 }
 
-/* Gathers the parameters of a run before the op at position i, unless those of an earlier run are still gathered; the gather may reuse the memory
- * of the run `prefetch` + 1 before it. With the profile's switch collectives_block_issue it waits for the op before
- * that position. */
+/* Gathers the parameters of a run before the op at position i, unless those of an earlier run are still gathered; the
+ * gather may reuse the memory of the run `prefetch` + 1 before it. With the profile's switch collectives_block_issue it
+ * waits for the op before that position. */
 static void gather_run(struct shard *s, uint32_t r, uint32_t i, const struct op_list *in)
 {
     struct emit *e = s->e;
@@ -261,20 +265,20 @@ static void gather_run(struct shard *s, uint32_t r, uint32_t i, const struct op_
         run->gathered_buffer = s->run[run->kept_run].gathered_buffer;
         return;
     }
-    uint32_t first = in->op[run->begin];
+    uint32_t first = in->op[run->first_position];
     uint32_t before = run_before(s, r, e->choices->profile->prefetch_layers + 1);
     buffer_id part = e->weights.bundle[run->bundle].param_shard;
     op_id op;
-    weights_set_tags(e, (enum phase)s->ir->op.phase[first], REGION_WEIGHTS, first);
-    if (s->remote_weights) {
-        run->gathered_buffer = remote_params(e, run->task, run->bundle, &op);
+    weights_set_labels(e, (enum phase)s->ir->op.phase[first], REGION_WEIGHTS, first);
+    if (s->has_remote_weights) {
+        run->gathered_buffer = remote_receive_params(e, run->task, run->bundle, &op);
         if (run->task.chunk == e->stage)
             run->gathered_buffer.i = IR_NONE; /* it reads its own */
     } else {
         run->gathered_buffer = ir_add_buffer_like(s->ir, e->weights.bundle[run->bundle].param);
         if (s->ir->buffer.memory[part.i] != MEMORY_HBM)
-            part =
-                fetch_part(s, part, before != IR_NONE ? in->op[s->run[before].end - 1] : IR_NONE);
+            part = copy_part_to_device(
+                s, part, before != IR_NONE ? in->op[s->run[before].end_position - 1] : IR_NONE);
         if (s->ir->buffer.dtype[part.i] != e->choices->dtype) {
             buffer_id in_compute_dtype = weights_shard_buffer(
                 e, run->bundle, "cast", CATEGORY_COMMUNICATION, e->choices->dtype);
@@ -287,22 +291,22 @@ static void gather_run(struct shard *s, uint32_t r, uint32_t i, const struct op_
         op = weights_collective(e, e->stream.weight_gather, WORK_ALL_GATHER,
                                 e->weights.bundle[run->bundle].ranks->shard_group, part, to);
     }
-    if (!s->remote_weights && e->choices->profile->collectives_block_issue && i > 0)
+    if (!s->has_remote_weights && e->choices->profile->collectives_block_issue && i > 0)
         emit_add_dependency(e, op, (op_id){in->op[i - 1]});
     else if (before != IR_NONE)
-        emit_add_dependency(e, op, (op_id){in->op[s->run[before].end - 1]});
+        emit_add_dependency(e, op, (op_id){in->op[s->run[before].end_position - 1]});
 }
 
 /* Copies the parameters of a run out of the buffer that they were gathered into. In the forward that buffer lives until
  * the next run's copy, so that the copy and the next gather may overlap (FSDPParamGroup.wait_for_unshard()). */
-static void copy_out(struct shard *s, const struct use_run *run, uint32_t op)
+static void copy_from_flat_buffer(struct shard *s, const struct use_run *run, uint32_t op)
 {
     if (run->flat_buffer.i == IR_NONE)
         return;
     enum phase phase = (enum phase)s->ir->op.phase[op];
     struct view from = view_whole(s->e, run->flat_buffer),
                 to = view_whole(s->e, run->gathered_buffer);
-    weights_set_tags(s->e, phase, REGION_WEIGHTS, op);
+    weights_set_labels(s->e, phase, REGION_WEIGHTS, op);
     emit_pack(s->e, WORK_PACK, from, to, (int64_t)from.count, 1, 1);
     if (phase == PHASE_FORWARD && s->last_copied.i != IR_NONE)
         emit_extend_lifetime(s->e, s->last_copied, s->e->last_compute);
@@ -310,39 +314,39 @@ static void copy_out(struct shard *s, const struct use_run *run, uint32_t op)
 }
 
 /* Gathers before position i for all runs up to `last` for which that has not been done. */
-static void gather_to(struct shard *s, uint32_t last, uint32_t i, const struct op_list *in)
+static void gather_up_to_run(struct shard *s, uint32_t last, uint32_t i, const struct op_list *in)
 {
     for (; s->next_gather <= last && s->next_gather < s->run_count; s->next_gather++)
         gather_run(s, s->next_gather, i, in);
 }
 
 /* Gathers what is due before the op at position i of run r, and makes the op read what was gathered. */
-static void gather_before(struct shard *s, uint32_t r, uint32_t i, const struct op_list *in)
+static void gather_before_op(struct shard *s, uint32_t r, uint32_t i, const struct op_list *in)
 {
     const struct profile *profile = s->e->choices->profile;
     const struct use_run *run = &s->run[r];
     uint32_t op = in->op[i], param = s->e->weights.bundle[run->bundle].param.i;
-    if (run->begin == i)
-        gather_to(s, profile->gathers_after_core ? r : run_after(s, r, profile->prefetch_layers), i,
-                  in);
-    if (run->after_core == i)
-        gather_to(s, run_after(s, r, profile->prefetch_layers), i, in);
-    if (run->begin == i)
-        copy_out(s, run, op);
+    if (run->first_position == i)
+        gather_up_to_run(
+            s, profile->gathers_after_core ? r : run_after(s, r, profile->prefetch_layers), i, in);
+    if (run->op_after_core == i)
+        gather_up_to_run(s, run_after(s, r, profile->prefetch_layers), i, in);
+    if (run->first_position == i)
+        copy_from_flat_buffer(s, run, op);
     for (uint32_t k = 0; run->gathered_buffer.i != IR_NONE && k < s->ir->op.read_count[op]; k++)
-        if (ir_touched(s->ir, op, k) == param)
-            ir_redirect(s->ir, op, k, run->gathered_buffer);
+        if (ir_touched_buffer(s->ir, op, k) == param)
+            ir_redirect_operand(s->ir, op, k, run->gathered_buffer);
 }
 
 /* Finds where each run's core of attention ends, in the forward or in its recomputation. */
-static void find_cores(struct shard *s, const struct op_list *list)
+static void find_core_ends(struct shard *s, const struct op_list *list)
 {
     const struct ir *ir = s->ir;
     for (uint32_t r = 0; r < s->run_count; r++) {
-        for (uint32_t i = s->run[r].begin; i + 1 < s->run[r].end; i++) {
+        for (uint32_t i = s->run[r].first_position; i + 1 < s->run[r].end_position; i++) {
             uint32_t op = list->op[i];
             if (ir->op.region[op] == REGION_ATTENTION && ir->op.phase[op] != PHASE_BACKWARD)
-                s->run[r].after_core = i + 1;
+                s->run[r].op_after_core = i + 1;
         }
     }
 }
@@ -352,7 +356,7 @@ static void find_cores(struct shard *s, const struct op_list *list)
 static void finish_step(struct shard *s)
 {
     struct emit *e = s->e;
-    bool in_order = shard_in_order(s), clips = weights_clip_gradients(e->choices);
+    bool in_order = shard_reduces_in_bundle_order(s), clips = weights_clip_gradients(e->choices);
     uint32_t *bundle = arena_array(&s->arena, e->weights.bundle_count, sizeof *bundle), count = 0;
     uint32_t emitted = s->ir->op.count;
     for (uint32_t b = 0; in_order && b < e->weights.bundle_count; b++)
@@ -362,7 +366,8 @@ static void finish_step(struct shard *s)
     for (int both_ends = 0; !in_order && both_ends < 2; both_ends++)
         for (uint32_t row = 0; row < s->gradient_count; row++) {
             uint32_t b = s->gradient[row].bundle;
-            if (!s->gradient[row].is_last || e->weights.bundle[b].is_at_both_ends != both_ends)
+            if (!s->gradient[row].is_last_of_bundle ||
+                e->weights.bundle[b].is_at_both_ends != both_ends)
                 continue;
             bundle[count++] = b;
             if (clips)
@@ -374,18 +379,18 @@ static void finish_step(struct shard *s)
         weights_update(e, bundle, count);
     /* the first of them is the first of its stream, so that all the others follow */
     if (clips && s->ir->op.count > emitted)
-        emit_add_dependency(e, (op_id){emitted}, s->final);
+        emit_add_dependency(e, (op_id){emitted}, s->last_final_op);
 }
 
 /* Notes which bundle each buffer belongs to. */
-static void note_buffers(struct shard *s)
+static void record_bundles_of_buffers(struct shard *s)
 {
     const struct emit_weights *w = &s->e->weights;
-    s->buffers = s->ir->buffer.count;
-    s->buffer = heap_alloc(s->buffers, sizeof *s->buffer);
-    memset(s->buffer, 0xff, s->buffers * sizeof *s->buffer);
+    s->buffer_count = s->ir->buffer.count;
+    s->buffer = heap_alloc(s->buffer_count, sizeof *s->buffer);
+    memset(s->buffer, 0xff, s->buffer_count * sizeof *s->buffer);
     for (uint32_t b = 0; b < w->bundle_count; b++)
-        if (s->remote_weights || (s->gathers_weights && w->bundle[b].ranks->shard_size > 1))
+        if (s->has_remote_weights || (s->gathers_params && w->bundle[b].ranks->shard_size > 1))
             s->buffer[w->bundle[b].param.i].param = b;
     for (uint32_t i = 0; i < w->grad_buffer_count; i++)
         if (w->grad_buffer[i].i != IR_NONE)
@@ -402,33 +407,34 @@ static void shard_init(struct shard *s, struct emit *e, const struct op_list *li
         .e = e,
         .ir = e->ir,
         .listed_ops = e->ir->op.count,
-        .gathers_weights = weights_sharded_params(e->choices) && e->group.dense.shard_size > 1,
-        .remote_weights = pipeline_has_remote_weights(e->choices),
+        .gathers_params = weights_shard_params(e->choices) && e->group.dense.shard_size > 1,
+        .has_remote_weights = pipeline_has_remote_weights(e->choices),
         .last_summed = {IR_NONE, IR_NONE},
         .last_copied = {IR_NONE},
     };
-    if (s->remote_weights)
-        remote_end(e);
-    note_buffers(s);
+    if (s->has_remote_weights)
+        remote_end_unit(e);
+    record_bundles_of_buffers(s);
     s->gradients_left = arena_array(&s->arena, e->weights.bundle_count, sizeof *s->gradients_left);
-    s->reduced_of = arena_array(&s->arena, e->weights.bundle_count, sizeof *s->reduced_of);
-    find_uses(s, list);
-    find_cores(s, list);
-    if (!s->remote_weights)
-        find_kept(s, list);
+    s->reduced_gradients =
+        arena_array(&s->arena, e->weights.bundle_count, sizeof *s->reduced_gradients);
+    find_use_runs(s, list);
+    find_core_ends(s, list);
+    if (!s->has_remote_weights)
+        find_kept_gathers(s, list);
 }
 
 /* Begins the gradients, from *next on, that the op at position i is the first to write: adds the reduced parts of the
  * gradients before the previous one to the kept parts, fills padding, and adds waits for reductions. */
 static void begin_gradients(struct shard *s, uint32_t i, uint32_t op, uint32_t *next)
 {
-    for (; *next < s->gradient_count && s->gradient[*next].first == i; ++*next) {
+    for (; *next < s->gradient_count && s->gradient[*next].first_position == i; ++*next) {
         uint32_t row = *next;
         if (row >= 2)
             shard_add_reduced(s, row - 1, i);
-        shard_fill_padding(s, row, op);
-        const struct gradient *before = row >= 2 ? &s->gradient[row - 2] : NULL;
-        if (before != NULL && before->last < i && before->reduction.i != IR_NONE &&
+        shard_zero_padding(s, row, op);
+        const struct bundle_gradient *before = row >= 2 ? &s->gradient[row - 2] : NULL;
+        if (before != NULL && before->last_position < i && before->reduction.i != IR_NONE &&
             shard_waits_for_sums(s, row))
             emit_add_dependency(s->e, (op_id){op}, before->reduction);
     }
@@ -442,11 +448,11 @@ static void rewrite_list(struct shard *s, const struct op_list *list)
     op_id held = {IR_NONE};   /* a reduction that the next op waits for */
     for (uint32_t i = 0; i < list->count; i++) {
         uint32_t op = list->op[i];
-        while (r < s->run_count && s->run[r].end <= i)
+        while (r < s->run_count && s->run[r].end_position <= i)
             r++;
-        for (uint32_t k = r; k < s->run_count && s->run[k].begin <= i; k++)
-            if (s->run[k].end > i)
-                gather_before(s, k, i, list);
+        for (uint32_t k = r; k < s->run_count && s->run[k].first_position <= i; k++)
+            if (s->run[k].end_position > i)
+                gather_before_op(s, k, i, list);
         if (ends_backward(s, list, i))
             shard_add_reduced(s, s->gradient_count, i);
         begin_gradients(s, i, op, &next);
@@ -456,33 +462,34 @@ static void rewrite_list(struct shard *s, const struct op_list *list)
         op_list_push(&s->new_list, (op_id){op});
         uint32_t emitted = s->ir->op.count;
         shard_reduce_finished(s, i, op);
-        held.i = holds && s->ir->op.count > emitted ? s->final.i : IR_NONE;
+        held.i = holds && s->ir->op.count > emitted ? s->last_final_op.i : IR_NONE;
     }
 }
 
 /* Lets FSDP2's root live as long as the module is gathered: in the forward until the loss that is part of it has been
  * computed, and in the backward until all of it has ended (_root_post_backward_final_callback()). */
-static void hold_root(struct shard *s, const struct op_list *list)
+static void extend_root_lifetime(struct shard *s, const struct op_list *list)
 {
     const struct profile *profile = s->e->choices->profile;
     for (uint32_t r = 0; profile->gathers_to_flat_buffer && r < s->run_count; r++) {
         const struct use_run *run = &s->run[r];
-        uint32_t last = run->end - 1;
-        bool forward = in_forward(s, list->op[last]);
-        if (!weights_root_unit(s->e->choices) || !is_of_root(s->e, run->bundle) ||
+        uint32_t last = run->end_position - 1;
+        bool forward = is_in_root_forward(s, list->op[last]);
+        if (!weights_have_root_unit(s->e->choices) || !is_root_bundle(s->e, run->bundle) ||
             run->gathered_buffer.i == IR_NONE || (forward && !profile->loss_in_root_unit))
             continue;
-        while (last + 1 < list->count && in_forward(s, list->op[last + 1]) == forward)
+        while (last + 1 < list->count && is_in_root_forward(s, list->op[last + 1]) == forward)
             last++;
         emit_extend_lifetime(s->e, run->gathered_buffer, (op_id){list->op[last]});
     }
 }
 
 /* Lets gradients that do not live throughout live until the step's last op: the next step's zero_grad() frees them. */
-static void hold_gradients(struct emit *e)
+static void extend_gradient_lifetimes(struct emit *e)
 {
     op_id last = {e->ir->op.count - 1};
-    for (uint32_t b = 0; weights_make_gradients(e->choices) && b < e->weights.bundle_count; b++) {
+    for (uint32_t b = 0;
+         weights_allocate_gradients_in_backward(e->choices) && b < e->weights.bundle_count; b++) {
         const struct bundle_state *bundle = &e->weights.bundle[b];
         const buffer_id grad[] = {bundle->grad_shard, weights_reduce_each_micro_batch(e->choices)
                                                           ? (buffer_id){IR_NONE}
@@ -499,20 +506,20 @@ void pass_weights(struct emit *e, struct op_list *list)
     shard_init(&s, e, list);
     rewrite_list(&s, list);
     for (uint32_t k = 0; k < 2; k++)
-        shard_finalize(&s, k);
+        shard_add_lent_sum(&s, k);
     if (pipeline_shards_weights(e->choices))
-        remote_return(e, shard_last_alone(&s, list));
+        remote_return_parts(e, shard_last_unshared_op(&s, list));
     if (shard_reduces_at_end(&s))
         shard_reduce_in_order(&s, list);
-    shard_reduce_ends(&s);
+    shard_reduce_tied_embedding(&s);
     if (weights_clip_gradients(e->choices) || e->choices->profile->host_per_step_s > 0 ||
         e->choices->scope != SCOPE_STEP)
         shard_add_reduced(&s, s.gradient_count, IR_NONE);
     shard_end_backward(&s);
     if (e->choices->scope == SCOPE_STEP)
         finish_step(&s);
-    hold_gradients(e);
-    hold_root(&s, list);
+    extend_gradient_lifetimes(e);
+    extend_root_lifetime(&s, list);
     shard_list_emitted(&s);
     free(s.run);
     free(s.gradient);

@@ -6,32 +6,32 @@
 #include "schedule/weights/remote_weights.h"
 
 struct use_run { /* consecutive uses of one bundle's parameters: positions in the list */
-    uint32_t bundle, begin, end;
-    struct remote_task task; /* if the weights are sent to other stages: the shared task in which
-                                they are used */
-    uint32_t after_core;     /* the op after a forward's core of attention; begin: there is none */
-    uint32_t kept_run;       /* the earlier run whose gathered copy is still there, or IR_NONE */
+    uint32_t bundle, first_position, end_position;
+    /* if the weights are sent to other stages: the shared task in which they are used */
+    struct remote_task task;
+    uint32_t op_after_core; /* the op after a forward's core of attention; begin: there is none */
+    uint32_t kept_run;      /* the earlier run whose gathered copy is still there, or IR_NONE */
     buffer_id gathered_buffer;
     /* with the profile's weights_gathered_flat: what is to be copied to `gathered_buffer`; IR_NONE: nothing */
     buffer_id flat_buffer;
 };
 
-struct gradient { /* the gradient of one bundle, in one micro-batch or (persistent) in all */
+struct bundle_gradient { /* the gradient of one bundle, in one micro-batch or (persistent) in all */
     buffer_id buffer;
-    uint32_t bundle, first, last;
-    bool is_last;        /* of its bundle's gradients to be reduced */
-    bool adds_to_bundle; /* others of its bundle have been reduced before */
-    uint32_t lent_grad;  /* row of e->weights.lent_grad, or IR_NONE */
-    op_id reduction;     /* its reduction */
+    uint32_t bundle, first_position, last_position;
+    bool is_last_of_bundle; /* of its bundle's gradients to be reduced */
+    bool adds_to_bundle;    /* others of its bundle have been reduced before */
+    uint32_t lent_grad;     /* row of e->weights.lent_grad, or IR_NONE */
+    op_id reduction;        /* its reduction */
     /* this rank's reduced part, until it has been cast or added to the kept part; IR_NONE: nothing is left to add */
-    buffer_id to_add;
+    buffer_id unadded_part;
 };
 
-struct weight_buffer {  /* what a buffer holds; IR_NONE: not that */
-    uint32_t param;     /* the parameters of this bundle */
-    uint32_t grad;      /* a gradient of this bundle */
-    uint32_t row;       /* of shard.gradient, once an op writes it */
-    uint32_t lent_grad; /* row of e->weights.lent_grad */
+struct weight_buffer {     /* what a buffer holds; IR_NONE: not that */
+    uint32_t param;        /* the parameters of this bundle */
+    uint32_t grad;         /* a gradient of this bundle */
+    uint32_t gradient_row; /* of shard.bundle_gradient, once an op writes it */
+    uint32_t lent_grad;    /* row of e->weights.lent_grad */
 };
 
 struct shard {
@@ -40,24 +40,24 @@ struct shard {
     struct arena arena;
     struct op_list new_list; /* the new list */
     uint32_t listed_ops;     /* ops from this id on are not listed yet */
-    bool gathers_weights, remote_weights;
+    bool gathers_params, has_remote_weights;
     struct use_run *run;
     uint32_t run_count;
     size_t run_capacity;
     uint32_t next_gather; /* the first run that has not been gathered for */
     /* the last buffer that was copied out of in the forward; IR_NONE: none */
     buffer_id last_copied;
-    struct gradient *gradient; /* in the order of their first writes */
+    struct bundle_gradient *gradient; /* in the order of their first writes */
     uint32_t gradient_count;
     size_t gradient_capacity;
     struct weight_buffer *buffer; /* of the first `buffers` buffers; the others are neither */
-    uint32_t buffers;
+    uint32_t buffer_count;
     /* rows of e->weights.lent_grad that have been summed last; IR_NONE: none */
     uint32_t last_summed[2];
-    uint32_t next_add; /* gradients before it are added */
-    uint32_t *reduced_of,
-        *gradients_left; /* per bundle: gradients that are reduced, and still to be */
-    op_id final;         /* the last op so far that made a gradient final */
+    uint32_t next_gradient_to_add; /* gradients before it are added */
+    /* per bundle: gradients that are reduced, and still to be */
+    uint32_t *reduced_gradients, *gradients_left;
+    op_id last_final_op; /* the last op so far that made a gradient final */
 };
 
 /* Lists the ops that have been emitted since the last call. Returns the last listed op, or IR_NONE if none is
@@ -72,25 +72,25 @@ void shard_end_backward(struct shard *s);
 /* True if the first write to the gradient waits for the reduction of the one before the last. */
 bool shard_waits_for_sums(const struct shard *s, uint32_t row);
 /* Zeroes the padding of a gradient that is cut into parts when it is summed; no other op writes the padding. */
-void shard_fill_padding(struct shard *s, uint32_t row, uint32_t op);
+void shard_zero_padding(struct shard *s, uint32_t row, uint32_t op);
 /* Casts the reduced parts of gradients in rows before `end` and adds them to the kept parts, each only if the last op
  * that adds to the gradient stands before position i. After the last part of a bundle, the kept part is summed over the
  * replicas. The gradient of a tied embedding begins first and ends last, and must delay no other gradient. */
 void shard_add_reduced(struct shard *s, uint32_t end, uint32_t i);
 /* Sums the gradient of a tied embedding over the first and the last stage. This comes after all other reductions,
  * since the two stages finish their parts at very different times. */
-void shard_reduce_ends(struct shard *s);
+void shard_reduce_tied_embedding(struct shard *s);
 /* Adds the sum in row `owed[k]` to the stage's own gradient, once computation need not wait for it. */
-void shard_finalize(struct shard *s, uint32_t k);
+void shard_add_lent_sum(struct shard *s, uint32_t k);
 /* Returns the last op that adds to the gradients that this stage computes by itself, without those of shared units;
  * IR_NONE: there is none. */
-op_id shard_last_alone(const struct shard *s, const struct op_list *list);
+op_id shard_last_unshared_op(const struct shard *s, const struct op_list *list);
 /* Reduces the gradients that the op at position i was the last to add to, unless all are reduced at the end; the op may
  * write several parts of one. The gradient of a shared unit is summed over the unit's stages. */
 void shard_reduce_finished(struct shard *s, uint32_t i, uint32_t op);
 /* True if all stages must reduce and update in the order of the bundles: stages that share subsequences use weights
  * in different orders, and add to gradients until the end. */
-bool shard_in_order(const struct shard *s);
+bool shard_reduces_in_bundle_order(const struct shard *s);
 /* True if no reduction starts before all of the backward has ended. */
 bool shard_reduces_at_end(const struct shard *s);
 void shard_reduce_in_order(struct shard *s, const struct op_list *list);

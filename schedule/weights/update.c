@@ -6,7 +6,7 @@
 #include "schedule/weights/weights.h"
 
 /* Returns a buffer of the same shape on the host, for one use. */
-static buffer_id on_host(struct emit *e, buffer_id buffer, enum memory memory)
+static buffer_id new_host_buffer(struct emit *e, buffer_id buffer, enum memory memory)
 {
     buffer_id host = ir_add_buffer_like(e->ir, buffer);
     e->ir->buffer.memory[host.i] = (uint8_t)memory;
@@ -26,10 +26,10 @@ static void update_bundle(struct emit *e, uint32_t b, buffer_id norm)
     buffer_id grad = weights_final_grad(e, b);
     buffer_id param = bundle->param_shard.i != IR_NONE ? bundle->param_shard : bundle->param;
     bool gather_after = sharded && bundle->param_shard.i == IR_NONE;
-    bool no_master = weights_are_masters(e->choices);
+    bool no_master = weights_params_are_masters(e->choices);
     bool stays = bundle->param_shard.i != IR_NONE &&
                  e->ir->buffer.memory[bundle->param_shard.i] != MEMORY_HBM; /* on the host */
-    weights_set_tags(e, PHASE_OPTIMIZER, REGION_OPTIMIZER, IR_NONE);
+    weights_set_labels(e, PHASE_OPTIMIZER, REGION_OPTIMIZER, IR_NONE);
     if (no_master && !stays)
         param = bundle->master;
     else if (gather_after)
@@ -40,18 +40,19 @@ static void update_bundle(struct emit *e, uint32_t b, buffer_id norm)
         struct view sent = view_whole(e, grad);
         if (profile->host_grads_f32)
             sent = emit_in_dtype(e, sent, DTYPE_F32, "grad_wide", CATEGORY_GRADIENT);
-        read = on_host(e, sent.buffer, MEMORY_PINNED);
+        read = new_host_buffer(e, sent.buffer, MEMORY_PINNED);
         if (!stays)
-            written = on_host(e, param, pageable ? MEMORY_PAGEABLE : MEMORY_PINNED);
+            written = new_host_buffer(e, param, pageable ? MEMORY_PAGEABLE : MEMORY_PINNED);
         emit_copy(e, WORK_D2H, false, sent, view_whole(e, read));
     }
     bool copies = bundle->master.i != param.i; /* parameters beside the optimizer's own */
-    struct view state[4] = {ir_whole(e->ir, bundle->master), ir_whole(e->ir, bundle->moment1),
-                            ir_whole(e->ir, bundle->moment2), ir_whole(e->ir, written)};
+    struct view state[4] = {ir_whole_view(e->ir, bundle->master),
+                            ir_whole_view(e->ir, bundle->moment1),
+                            ir_whole_view(e->ir, bundle->moment2), ir_whole_view(e->ir, written)};
     struct work work = {.kind = WORK_ADAMW, .adamw = {(int64_t)state[0].count, e->choices->states}};
-    struct view reads[5] = {ir_whole(e->ir, read), state[0], state[1], state[2]};
+    struct view reads[5] = {ir_whole_view(e->ir, read), state[0], state[1], state[2]};
     if (norm.i != IR_NONE)
-        reads[4] = ir_whole(e->ir, norm);
+        reads[4] = ir_whole_view(e->ir, norm);
     emit_op(e, host ? e->stream.host : e->stream.compute, &work, reads, norm.i != IR_NONE ? 5 : 4,
             state, copies ? 4 : 3);
     if (host && pageable &&

@@ -13,11 +13,11 @@
 /* Returns the first writer of each buffer, as a row of the role; IR_NONE: none. */
 static uint32_t *first_writers(const struct ir *ir, const struct role *role)
 {
-    uint32_t *writer = ir_no_ids(ir->buffer.count);
+    uint32_t *writer = ir_new_empty_ids(ir->buffer.count);
     for (uint32_t row = role->op_count; row-- > 0;) {
         uint32_t op = role->op_begin + row, reads = ir->op.read_count[op];
         for (uint32_t k = reads; k < reads + ir->op.write_count[op]; k++)
-            writer[ir_touched(ir, op, k)] = row;
+            writer[ir_touched_buffer(ir, op, k)] = row;
     }
     return writer;
 }
@@ -196,7 +196,7 @@ void memory_changes_of_class(struct memory_changes *c, const struct ir *ir,
                  *end_s = result->end_s + class->first_row;
     const uint8_t *stream = ir->op.stream + class->op_begin;
     assert(l->count <= MEMORY_CHANGE_ROW_MAX);
-    struct buffers_by_end leaving = {ir_no_ids(class->op_count + 1u),
+    struct buffers_by_end leaving = {ir_new_empty_ids(class->op_count + 1u),
                                      heap_alloc(l->count + 1u, sizeof *leaving.next_buffer)};
     while (persistent < l->count && l->row[persistent].writer == IR_NONE)
         persistent++;

@@ -31,7 +31,7 @@ static void build_role_program(struct scheduler *s, uint32_t role)
     for (uint32_t row = 0; row < p->op_count; row++)
         most += ir->op.wait_count[p->op_begin + row];
     uint32_t *other = heap_alloc(most + 1u, sizeof *other), *of = heap_alloc(most + 1u, sizeof *of);
-    uint32_t *last = ir_no_ids(ir->stream_count + 1u);
+    uint32_t *last = ir_new_empty_ids(ir->stream_count + 1u);
     for (uint32_t row = 0; row < p->op_count; row++) {
         uint32_t id = p->op_begin + row, begin = pairs;
         other[pairs] = find_stream_predecessor(ir, id, row, last);

@@ -101,7 +101,7 @@ static void end_event(struct scheduler *s, size_t e, double date_s)
         uncontended_free_links(s, e);
     }
     s->times->transfers_ended[s->event[e].transfer] +=
-        repeats_times(&s->traffic->ir->repeats, s->side[channel->side_begin].ops[place]);
+        repeats_occurrences(&s->traffic->ir->repeats, s->side[channel->side_begin].ops[place]);
     for (uint32_t i = 0; i < channel->side_count; i++) {
         const struct channel_side *side = &s->side[channel->side_begin + i];
         const struct rank_state *r = &s->rank_state[side->rank_index];

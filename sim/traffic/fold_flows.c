@@ -102,7 +102,7 @@ static void quotient_init(struct quotient *q, const struct fold_network *network
     *q = (struct quotient){0};
     q->link_factor = heap_zalloc(network->link_classes + 1u, sizeof *q->link_factor);
     q->flow_factor = heap_zalloc(network->flow_classes + 1u, sizeof *q->flow_factor);
-    q->first_link = ir_no_ids(network->link_classes + 1u);
+    q->first_link = ir_new_empty_ids(network->link_classes + 1u);
     q->flows_of_class = heap_zalloc(network->flow_classes + 1u, sizeof *q->flows_of_class);
     q->copies_of_class = heap_zalloc(network->flow_classes + 1u, sizeof *q->copies_of_class);
 }

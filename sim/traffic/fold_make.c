@@ -143,7 +143,7 @@ static void number_classes(struct colours *c, int sort)
     uint32_t *first = c->first_node_of_class[sort], classes = 0;
     struct id_map known = {0}; /* the colours of the classes */
     for (uint32_t i = 0; i < c->node_count[sort]; i++) {
-        struct id_probe p = id_map_start(&known, colour[i]);
+        struct id_probe p = id_map_probe(&known, colour[i]);
         bool found = false;
         while (!found && id_map_next(&known, &p))
             found = colour[first[p.row]] == colour[i];

@@ -44,9 +44,9 @@ static uint32_t listed_axes_mask(const struct axis_set *axis, uint32_t count, bo
  * of data-parallel ranks if their sequences are packed differently. */
 static uint32_t document_axes_mask(const struct ir *ir)
 {
-    uint32_t replicas, axes = ir_axes_named(ir, "cp"), dp = ir_axes_named(ir, "dp");
+    uint32_t replicas, axes = ir_axis_mask_of_name(ir, "cp"), dp = ir_axis_mask_of_name(ir, "dp");
     ir_index_along(ir, 0, dp, &replicas);
-    return documents_are_alike(&ir->documents, replicas) ? axes : axes | dp;
+    return documents_equal_on_ranks(&ir->documents, replicas) ? axes : axes | dp;
 }
 
 /* Returns a bit mask of the axes along which some ranks do other work than others. */
@@ -62,7 +62,7 @@ static uint32_t uneven_axes_mask(const struct ir *ir)
     for (uint32_t s = 0; s < ir->shape_count; s++) {
         const struct work *work = &ir->shape[s];
         struct row_use use;
-        if (work_has_documents(work) || row_use_find(work, &use))
+        if (work_has_documents(work) || row_use_of_work(work, &use))
             axes |= document_axes_mask(ir);
         if (work_comm_group(work) < 0)
             continue;
@@ -91,7 +91,7 @@ uint32_t replicas_full_rank(const struct mesh *all, const struct mesh *planned, 
 {
     uint32_t coordinate[MESH_AXES_MAX];
     mesh_coordinates(planned, row, coordinate);
-    return mesh_rank(all, coordinate);
+    return mesh_rank_at(all, coordinate);
 }
 
 uint32_t replicas_planned_row(const struct mesh *all, const struct mesh *planned, uint32_t rank)
@@ -100,5 +100,5 @@ uint32_t replicas_planned_row(const struct mesh *all, const struct mesh *planned
     mesh_coordinates(all, rank, coordinate);
     for (uint32_t a = 0; a < all->axis_count; a++)
         coordinate[a] %= planned->axis[a].size;
-    return mesh_rank(planned, coordinate);
+    return mesh_rank_at(planned, coordinate);
 }

@@ -79,7 +79,7 @@ static double seconds_of_earlier_runs(const struct steady *x, const struct repea
 /* Returns the first op of the i-th simulated iteration. */
 static uint32_t iteration_begin_op(const struct repeat_run *run, uint32_t i)
 {
-    return run->begin + i * run->ops;
+    return run->first_op + i * run->ops_per_iteration;
 }
 
 /* ---- the conditions ---- */
@@ -93,7 +93,7 @@ static bool iteration_repeats(const struct steady *x, const struct repeat_run *r
         if (role_of_class(x, c) != run->role)
             continue;
         struct steady_times t = times_of_class(x, c);
-        for (uint32_t k = 0; k < run->ops; k++)
+        for (uint32_t k = 0; k < run->ops_per_iteration; k++)
             if (!same_times(x, t.start_s[begin + k] + period_s, t.start_s[next + k]) ||
                 !same_times(x, t.end_s[begin + k] + period_s, t.end_s[next + k]))
                 return false;
@@ -110,7 +110,7 @@ static double first_event_after_gap_s(const struct steady *x, uint32_t gap)
         if (run == NULL)
             continue;
         uint32_t begin = iteration_begin_op(run, run->gap);
-        for (uint32_t op = begin; op < begin + run->ops; op++)
+        for (uint32_t op = begin; op < begin + run->ops_per_iteration; op++)
             if (is_event_op(x, c, op))
                 first_s = fmin(first_s, times_of_class(x, c).start_s[op]);
     }
@@ -133,11 +133,11 @@ static bool no_other_event_is_open(const struct steady *x, uint32_t gap, double 
             if (t.start_s[op] >= to_s || t.end_s[op] <= from_s + x->tolerance_s ||
                 !is_event_op(x, c, op))
                 continue;
-            if (run == NULL || op < run->begin || op >= iteration_begin_op(run, run->gap + 1))
+            if (run == NULL || op < run->first_op || op >= iteration_begin_op(run, run->gap + 1))
                 return false;
             uint32_t back = op >= iteration_begin_op(run, run->gap)
                                 ? 0
-                                : run->gap - (op - run->begin) / run->ops;
+                                : run->gap - (op - run->first_op) / run->ops_per_iteration;
             *lag = back > *lag ? back : *lag;
         }
     }
@@ -154,7 +154,7 @@ static bool find_period(struct steady *x, uint32_t gap)
         const struct repeat_run *run = find_run(x, role_of_class(x, c), gap);
         if (run == NULL)
             continue;
-        const double *end_s = times_of_class(x, c).end_s + run->ops - 1;
+        const double *end_s = times_of_class(x, c).end_s + run->ops_per_iteration - 1;
         double own_s = (end_s[iteration_begin_op(run, run->gap)] -
                         end_s[iteration_begin_op(run, run->gap - 2)]) /
                        2;
@@ -190,8 +190,9 @@ static double whole_list_shift_s(const struct steady *x, uint32_t role, uint32_t
     const struct repeat_run *run = repeats_run_before(x->repeats, op);
     if (run == NULL || run->role != role)
         return 0;
-    return seconds_of_earlier_runs(x, run) +
-           (op >= iteration_begin_op(run, run->gap) ? x->repeats->copies * period_of(x, run) : 0);
+    return seconds_of_earlier_runs(x, run) + (op >= iteration_begin_op(run, run->gap)
+                                                  ? x->repeats->copies_per_gap * period_of(x, run)
+                                                  : 0);
 }
 
 /* The check of one class of ranks: its ops in the order of the whole list; of the copies that are left out, only the
@@ -212,12 +213,13 @@ struct start_check {
 static double awaited_end_s(const struct start_check *c, uint32_t from, uint32_t copy, uint32_t op)
 {
     const struct repeats *r = c->x->repeats;
-    struct repeat_place at = repeats_seen_at(r, from, copy, op);
+    struct repeat_place at = repeats_place_referred(r, from, copy, op);
     if (at.run == NULL)
         return c->t.end_s[op] + whole_list_shift_s(c->x, c->role, op);
     uint32_t gap = at.run->gap, after = at.iteration < gap ? 0 : at.iteration - gap + 1;
-    after = after > r->copies ? r->copies : after;
-    uint32_t row = at.run->begin + (at.iteration - after) * at.run->ops + at.at;
+    after = after > r->copies_per_gap ? r->copies_per_gap : after;
+    uint32_t row =
+        at.run->first_op + (at.iteration - after) * at.run->ops_per_iteration + at.op_in_iteration;
     return c->t.end_s[row] + seconds_of_earlier_runs(c->x, at.run) +
            after * period_of(c->x, at.run);
 }
@@ -262,8 +264,8 @@ static bool starts_with_dependencies(struct start_check *c, uint32_t op, uint32_
  * the first and in the last copy; since dates in the copies between them are linear, it then does in those as well. */
 static bool copy_is_right(struct start_check *c, const struct repeat_run *run, uint32_t copy)
 {
-    uint32_t begin = run->begin + (run->gap - 1) * run->ops;
-    for (uint32_t op = begin; op < begin + run->ops; op++) {
+    uint32_t begin = run->first_op + (run->gap - 1) * run->ops_per_iteration;
+    for (uint32_t op = begin; op < begin + run->ops_per_iteration; op++) {
         uint64_t needed;
         if (!starts_with_dependencies(c, op, copy, &needed))
             return false;
@@ -283,8 +285,8 @@ static void skip_copies(struct start_check *c, const struct repeat_run *run, uin
 {
     const struct ir *ir = c->x->traffic->ir;
     bool touched[IR_STREAMS_MAX] = {false}, holds = false;
-    uint32_t begin = run->begin + (run->gap - 1) * run->ops;
-    for (uint32_t op = begin; op < begin + run->ops; op++) {
+    uint32_t begin = run->first_op + (run->gap - 1) * run->ops_per_iteration;
+    for (uint32_t op = begin; op < begin + run->ops_per_iteration; op++) {
         touched[ir->op.stream[op]] |= !traffic_is_sync(ir, op);
         holds |= ir_blocks_host(ir, op);
     }
@@ -295,7 +297,7 @@ static void skip_copies(struct start_check *c, const struct repeat_run *run, uin
 
 static bool copies_are_right(struct start_check *c, const struct repeat_run *run)
 {
-    uint32_t copies = c->x->repeats->copies;
+    uint32_t copies = c->x->repeats->copies_per_gap;
     double host_s = c->host_s;
     if (!copy_is_right(c, run, 1))
         return false;
@@ -360,10 +362,11 @@ static bool find_periods(struct steady *x)
     }
     for (uint32_t i = 1; i < r->run_count; i++)
         if (r->run[i].role == r->run[i - 1].role)
-            x->earlier_copies_s[i] = x->earlier_copies_s[i - 1] + r->copies * x->period_s[i - 1];
+            x->earlier_copies_s[i] =
+                x->earlier_copies_s[i - 1] + r->copies_per_gap * x->period_s[i - 1];
     /* a date is a sum of many periods, and its rounding grows with their number */
     x->tolerance_s +=
-        x->tolerance_s * repeats_ops(r, REPEATS_ALL_ROLES, ir->op.count) / ir->op.count;
+        x->tolerance_s * repeats_whole_op_count(r, REPEATS_ALL_ROLES, ir->op.count) / ir->op.count;
     return true;
 }
 

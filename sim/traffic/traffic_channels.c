@@ -38,14 +38,14 @@ static void add_collective_channels(struct traffic *traffic, uint32_t l)
 {
     const struct ir *ir = traffic->ir;
     const struct group *group = &ir->group[traffic->comm[l].group];
-    uint32_t size = group_size(&traffic->mesh, group),
-             instances = group_instances(&traffic->mesh, group);
+    uint32_t size = group_rank_count(&traffic->mesh, group),
+             instances = group_instance_count(&traffic->mesh, group);
     for (uint32_t i = 0; i < instances; i++) {
-        if (!rank_has_ops(traffic, group_member(&traffic->mesh, group, i, 0), l))
+        if (!rank_has_ops(traffic, group_rank_of_member(&traffic->mesh, group, i, 0), l))
             continue; /* then no member has ops: traffic_check_groups() makes sure of it */
         uint32_t channel = add_channel(traffic, l);
         for (uint32_t k = 0; k < size; k++) {
-            uint32_t rank = group_member(&traffic->mesh, group, i, k);
+            uint32_t rank = group_rank_of_member(&traffic->mesh, group, i, k);
             add_participant(traffic, rank);
             *channel_of_rank_slot(traffic, rank, l) = channel;
         }
@@ -56,15 +56,15 @@ static void add_shift_channels(struct traffic *traffic, uint32_t l)
 {
     const struct ir *ir = traffic->ir;
     const struct group *group = &ir->group[traffic->comm[l].group];
-    uint32_t size = group_size(&traffic->mesh, group),
-             instances = group_instances(&traffic->mesh, group);
+    uint32_t size = group_rank_count(&traffic->mesh, group),
+             instances = group_instance_count(&traffic->mesh, group);
     for (uint32_t i = 0; i < instances; i++)
         for (uint32_t k = 0; k < size; k++) {
-            uint32_t from = group_member(&traffic->mesh, group, i, k);
+            uint32_t from = group_rank_of_member(&traffic->mesh, group, i, k);
             if (!rank_has_ops(traffic, from, l))
                 break;
             uint32_t by = (uint32_t)traffic->comm[l].distance;
-            uint32_t to = group_member(&traffic->mesh, group, i, (k + by) % size);
+            uint32_t to = group_rank_of_member(&traffic->mesh, group, i, (k + by) % size);
             uint32_t channel = add_channel(traffic, l);
             add_participant(traffic, from);
             add_participant(traffic, to);

@@ -59,10 +59,10 @@ static enum status check_instance(const struct traffic *traffic, uint32_t group,
                                   struct diag *diag)
 {
     const struct ir *ir = traffic->ir;
-    uint32_t first_rank = group_member(&traffic->mesh, &ir->group[group], instance, 0);
+    uint32_t first_rank = group_rank_of_member(&traffic->mesh, &ir->group[group], instance, 0);
     uint32_t first = traffic->role_of_rank[first_rank];
     for (uint32_t k = 1; k < size; k++) {
-        uint32_t rank = group_member(&traffic->mesh, &ir->group[group], instance, k);
+        uint32_t rank = group_rank_of_member(&traffic->mesh, &ir->group[group], instance, k);
         uint32_t role = traffic->role_of_rank[rank];
         if (role == first)
             continue;
@@ -100,8 +100,8 @@ enum status traffic_check_groups(const struct traffic *traffic, const char *name
         if (traffic->comm[l].group != IR_NONE16 && traffic->comm[l].kind != COMM_P2P)
             used[traffic->comm[l].group] = 1;
     for (uint32_t g = 0; g < ir->group_count && status == STATUS_OK; g++) {
-        uint32_t size = group_size(&traffic->mesh, &ir->group[g]);
-        uint32_t instances = group_instances(&traffic->mesh, &ir->group[g]);
+        uint32_t size = group_rank_count(&traffic->mesh, &ir->group[g]);
+        uint32_t instances = group_instance_count(&traffic->mesh, &ir->group[g]);
         memset(checked, 0, pairs + 1);
         for (uint32_t i = 0; used[g] && i < instances && status == STATUS_OK; i++)
             status = check_instance(traffic, g, i, size, checked, name, diag);

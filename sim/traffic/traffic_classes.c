@@ -46,7 +46,7 @@ static bool is_pageable(const struct ir *ir, uint32_t op)
     uint8_t kind = ir->op.kind[op];
     if (kind != WORK_H2D && kind != WORK_D2H)
         return false;
-    uint32_t host = ir_touched(ir, op, kind == WORK_H2D ? 0 : ir->op.read_count[op]);
+    uint32_t host = ir_touched_buffer(ir, op, kind == WORK_H2D ? 0 : ir->op.read_count[op]);
     return ir->buffer.memory[host] == MEMORY_PAGEABLE;
 }
 
@@ -54,7 +54,7 @@ static bool is_pageable(const struct ir *ir, uint32_t op)
 static int64_t shift_distance(const struct traffic *traffic, const struct work *work)
 {
     const struct ir *ir = traffic->ir;
-    int64_t size = group_size(&ir->mesh, &ir->group[work->p2p.group]);
+    int64_t size = group_rank_count(&ir->mesh, &ir->group[work->p2p.group]);
     return (work->p2p.by % size + size) % size;
 }
 

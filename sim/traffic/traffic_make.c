@@ -25,8 +25,8 @@ void traffic_release(struct traffic *traffic)
     *traffic = (struct traffic){0};
 }
 
-/* The largest number of ops for which an op may wait: struct scheduler's dependencies_left[] counts them in 16 bits, and values from
- * OP_ARRIVED on mean something else. */
+/* The largest number of ops for which an op may wait: struct scheduler's dependencies_left[] counts them in 16 bits,
+ * and values from OP_ARRIVED on mean something else. */
 enum { WAITS_MAX = 32000 };
 
 /* Fills, for each rank of traffic->mesh, the schedule's rank that it is, and that rank's role. */
@@ -42,7 +42,7 @@ static void find_roles(struct traffic *traffic)
         traffic->schedule_rank[r] = rank;
         traffic->role_of_rank[r] = IR_NONE;
         for (uint32_t k = 0; k < ir->role_count; k++)
-            if (role_has(&ir->mesh, &ir->role[k], rank)) {
+            if (role_has_rank(&ir->mesh, &ir->role[k], rank)) {
                 traffic->role_of_rank[r] = k;
                 break;
             }
@@ -68,7 +68,7 @@ static void find_document_places(struct traffic *traffic)
     traffic->place_of_rank =
         arena_array(&traffic->arena, traffic->rank_count, sizeof *traffic->place_of_rank);
     for (uint32_t r = 0; r < traffic->rank_count; r++)
-        traffic->place_of_rank[r] = ir_place_of(traffic->ir, traffic->schedule_rank[r]);
+        traffic->place_of_rank[r] = ir_place_of_rank(traffic->ir, traffic->schedule_rank[r]);
 }
 
 static void read_costs(struct traffic *traffic)
@@ -108,7 +108,7 @@ enum status traffic_make(struct traffic *traffic, const struct ir *ir,
                          const uint32_t *uniform, const struct sim_options *options,
                          const char *name, struct diag *diag)
 {
-    uint32_t ranks = mesh_ranks(&ir->mesh);
+    uint32_t ranks = mesh_rank_count(&ir->mesh);
     *traffic = (struct traffic){.ir = ir,
                                 .cluster = cluster,
                                 .platform.cluster = cluster,
@@ -125,7 +125,7 @@ enum status traffic_make(struct traffic *traffic, const struct ir *ir,
         return status;
     if (!options->exact)
         traffic->mesh = replicas_planned_mesh(ir, cluster);
-    traffic->rank_count = mesh_ranks(&traffic->mesh);
+    traffic->rank_count = mesh_rank_count(&traffic->mesh);
     find_roles(traffic);
     traffic->ranks_as_fullest = uniform[ir->guard_count] > 0;
     evaluate_guards(traffic, uniform);

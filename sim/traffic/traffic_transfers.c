@@ -12,8 +12,8 @@
 static uint32_t communicator_size(const struct traffic *traffic, const struct comm_class *comm)
 {
     const struct mesh *mesh = &traffic->ir->mesh;
-    return comm->group == IR_NONE16 ? mesh_ranks(mesh)
-                                    : group_size(mesh, &traffic->ir->group[comm->group]);
+    return comm->group == IR_NONE16 ? mesh_rank_count(mesh)
+                                    : group_rank_count(mesh, &traffic->ir->group[comm->group]);
 }
 
 /* True if a rank of the schedule is planned itself, and not only a replica of a planned one. */
@@ -29,13 +29,13 @@ static uint32_t *find_members(const struct traffic *traffic, const struct channe
 {
     const struct mesh *mesh = &traffic->ir->mesh;
     const struct group *group = &traffic->ir->group[traffic->comm[channel->comm].group];
-    uint32_t size = group_size(mesh, group), instance, index;
+    uint32_t size = group_rank_count(mesh, group), instance, index;
     uint32_t *member = heap_alloc(size, sizeof *member);
-    group_locate(mesh, group,
-                 traffic->schedule_rank[traffic->participant[channel->participant_begin]],
-                 &instance, &index);
+    group_find_member(mesh, group,
+                      traffic->schedule_rank[traffic->participant[channel->participant_begin]],
+                      &instance, &index);
     for (uint32_t i = 0; i < size; i++)
-        member[i] = group_member(mesh, group, instance, i);
+        member[i] = group_rank_of_member(mesh, group, instance, i);
     members_init(members, &traffic->platform, member, size);
     for (uint32_t d = 0; d < members->domain_count; d++)
         members->domain[d].is_planned =
@@ -48,7 +48,8 @@ static uint32_t *find_members(const struct traffic *traffic, const struct channe
 struct exchanged_rows {
     const struct document_list *list;
     struct row_use use;
-    int64_t *rows; /* (cp, cp) as row_use_pairs() fills it, on the heap; NULL: none yet */
+    /* (cp, cp) as row_use_rows_of_all_pairs() fills it, on the heap; NULL: none yet */
+    int64_t *rows;
 };
 
 /* Returns the bytes that each pair of members exchanges, on the heap; members have the order of context ranks. */
@@ -64,7 +65,7 @@ static double *exchanged_pair_bytes(const struct traffic *traffic, const struct 
     const struct document_list *list =
         ir_documents_of(ir, members->rank_by_index[0], work->exchange.sequence, &whole);
     struct row_use use;
-    row_use_find(work, &use);
+    row_use_of_work(work, &use);
     assert(count == ir->layout.cp && "rule documents");
     if (known->rows == NULL || list == &whole || known->list != list ||
         known->use.window != use.window || known->use.round != use.round ||
@@ -72,7 +73,7 @@ static double *exchanged_pair_bytes(const struct traffic *traffic, const struct 
         known->rows = heap_realloc(known->rows, count * count, sizeof *known->rows);
         known->list = list;
         known->use = use;
-        row_use_pairs(ir, &use, members->rank_by_index[0], known->rows);
+        row_use_rows_of_all_pairs(ir, &use, members->rank_by_index[0], known->rows);
     }
     for (size_t to = 0; to < count; to++)
         for (size_t from = 0; from < count; from++)

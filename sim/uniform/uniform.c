@@ -17,7 +17,7 @@ struct guarded {
 static struct guarded *guarded_work(const struct ir *ir)
 {
     struct guarded *guarded = heap_zalloc(ir->guard_count + 1u, sizeof *guarded);
-    double *flops = ir_flops(ir, 0);
+    double *flops = ir_flops_of_shapes(ir, 0);
     for (uint32_t op = 0; op < ir->op.count; op++) {
         uint16_t guard = ir->op.guard[op];
         if (guard == IR_NONE16)
@@ -35,13 +35,13 @@ static struct guarded *guarded_work(const struct ir *ir)
 static bool is_paired(const struct ir *ir, const struct guarded *guarded, uint32_t g)
 {
     const struct guard *guard = &ir->guard[g];
-    if (guard->test_kind == GUARD_EQ || guarded[g].has_other_work)
+    if (guard->test == GUARD_EQ || guarded[g].has_other_work)
         return false;
     for (uint32_t h = 0; h < ir->guard_count; h++) {
         const struct guard *with = &ir->guard[h];
         double most = fmax(guarded[g].flops, guarded[h].flops);
         if (with->group == guard->group && with->value == guard->value &&
-            with->test_kind == (guard->test_kind == GUARD_LT ? GUARD_GE : GUARD_LT))
+            with->test == (guard->test == GUARD_LT ? GUARD_GE : GUARD_LT))
             return fabs(guarded[g].flops - guarded[h].flops) <= EVEN_FLOPS * most;
     }
     return false;
@@ -55,7 +55,7 @@ static uint64_t distinguished_ranks(const struct ir *ir, const uint32_t *uniform
     for (uint32_t g = 0; g < ir->guard_count; g++) {
         uint16_t group = ir->guard[g].group;
         if (uniform[g] > 0 && !seen[group])
-            ranks *= group_size(&ir->mesh, &ir->group[group]);
+            ranks *= group_rank_count(&ir->mesh, &ir->group[group]);
         seen[group] |= uniform[g] > 0;
     }
     free(seen);
@@ -86,11 +86,10 @@ static void mark_as_fullest(const struct ir *ir, uint32_t *uniform)
     bool *other = heap_zalloc(ir->group_count + 1u, sizeof *other);
     uint32_t rank = visible_find_fullest(ir).rank, instance, index;
     for (uint32_t g = 0; g < ir->guard_count; g++)
-        other[ir->guard[g].group] |=
-            guarded[g].has_other_work || ir->guard[g].test_kind == GUARD_EQ;
+        other[ir->guard[g].group] |= guarded[g].has_other_work || ir->guard[g].test == GUARD_EQ;
     for (uint32_t g = 0; g < ir->guard_count; g++)
         if (!other[ir->guard[g].group] &&
-            group_locate(&ir->mesh, &ir->group[ir->guard[g].group], rank, &instance, &index))
+            group_find_member(&ir->mesh, &ir->group[ir->guard[g].group], rank, &instance, &index))
             uniform[g] = index + 1;
     free(other);
     free(guarded);
@@ -106,7 +105,7 @@ static void mark_as_last(const struct ir *ir, uint32_t above, uint32_t *uniform)
             uneven[ir->guard[g].group] = !is_paired(ir, guarded, g);
     for (uint32_t g = 0; g < ir->guard_count; g++)
         if (!uneven[ir->guard[g].group])
-            uniform[g] = group_size(&ir->mesh, &ir->group[ir->guard[g].group]);
+            uniform[g] = group_rank_count(&ir->mesh, &ir->group[ir->guard[g].group]);
     if (distinguished_ranks(ir, uniform) <= above)
         memset(uniform, 0, ir->guard_count * sizeof *uniform);
     free(guarded);
@@ -121,7 +120,7 @@ uint32_t *uniform_mark_guards(const struct ir *ir, uint32_t above)
     if (uniform_takes_fullest(ir, above)) {
         uniform[ir->guard_count] = 1;
         mark_as_fullest(ir, uniform);
-    } else if (mesh_ranks(&ir->mesh) > above && ir->guard_count > 0 && !has_documents(ir))
+    } else if (mesh_rank_count(&ir->mesh) > above && ir->guard_count > 0 && !has_documents(ir))
         mark_as_last(ir, above, uniform);
     return uniform;
 }
@@ -141,9 +140,9 @@ bool uniform_guard_passes(const struct ir *ir, const uint32_t *uniform, uint32_t
     uint32_t instance, index;
     if (uniform[g] == 0)
         return guard_passes(&ir->mesh, ir->group, guard, rank);
-    assert(guard->test_kind != GUARD_EQ);
-    if (!group_locate(&ir->mesh, group, rank, &instance, &index))
+    assert(guard->test != GUARD_EQ);
+    if (!group_find_member(&ir->mesh, group, rank, &instance, &index))
         return false;
     uint32_t as = uniform[g] - 1;
-    return guard->test_kind == GUARD_LT ? as < guard->value : as >= guard->value;
+    return guard->test == GUARD_LT ? as < guard->value : as >= guard->value;
 }

@@ -344,20 +344,20 @@ static void requests_with_other_lists_have_other_keys(void)
     const int64_t end[] = {4, 8}, other_end[] = {3, 8};
     struct arena arena = {0};
     const struct token_share shares[] = {{4, 0}, {4, 1}}, other_shares[] = {{5, 0}, {3, 1}};
-    struct document_list list = {2, end, deal_make(&arena, 2, shares, 2), NULL};
+    struct document_list list = {2, end, deal_make_from_shares(&arena, 2, shares, 2), NULL};
     struct document_list other_list = {2, other_end, list.deal, NULL},
                          undealt = {2, end, NULL, NULL};
-    struct document_list dealt = {2, end, deal_make(&arena, 2, other_shares, 2), NULL};
+    struct document_list dealt = {2, end, deal_make_from_shares(&arena, 2, other_shares, 2), NULL};
     const int64_t share[] = {1, 2}, other_share[] = {2, 1};
     const int64_t *expert_shares[] = {share}, *other_expert_shares[] = {other_share};
     const struct routing routing = {.experts = 2,
                                     .copies = 1,
                                     .layers = 1,
                                     .list_count = 1,
-                                    .share = expert_shares,
-                                    .list_of = list_of};
+                                    .shares_of_list = expert_shares,
+                                    .list_of_layer = list_of};
     struct routing other_routing = routing;
-    other_routing.share = other_expert_shares;
+    other_routing.shares_of_list = other_expert_shares;
     const struct documents documents = {1, 1, &list, 1, list_of};
     const struct documents other_documents = {1, 1, &other_list, 1, list_of};
     const struct documents undealt_documents = {1, 1, &undealt, 1, list_of};
@@ -394,7 +394,7 @@ static void requests_with_other_lists_have_other_keys(void)
     changed[16].documents = &dealt_documents;
     changed[17].routing = &other_routing;
     changed[18].routing = NULL;
-    changed[19].expert_capacity.factor = 1;
+    changed[19].expert_capacity.factor_millionths = 1;
     for (size_t i = 0; i < ARRAY_LEN(changed); i++) {
         key[i] = outcome_request_key(&setup, &changed[i], 8);
         for (size_t k = 0; k < i; k++)

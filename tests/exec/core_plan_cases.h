@@ -27,25 +27,25 @@ static bool run_plan(const struct core_plan *plan, const struct surroundings *s,
     struct diag diag = {0};
     struct choices choices;
     bool holds = false;
-    model.attention_window = plan->window;
+    model.attention_window = plan->window_tokens;
     const int64_t replicas = s->replicas > 0 ? s->replicas : 1, hp = s->hp > 0 ? s->hp : 1,
                   tp = s->tp > 0 ? s->tp : 1;
     struct request request = {.model = &model,
                               .strategy = s->strategy,
                               .profile = s->profile,
                               .core_plan = "file",
-                              .documents = core_plan_dealt(plan, &arena),
+                              .documents = core_plan_make_documents(plan, &arena),
                               .weights = CHOICE_WEIGHTS_ZERO1,
                               .activations = (int)variant % CHOICE_ACTIVATIONS_COUNT,
                               .optimizer = -1,
                               .attention_impl = ATTENTION_CPU,
                               .dtype = s->dtype,
-                              .ranks = plan->ranks * replicas * hp * tp,
-                              .cp = plan->ranks,
+                              .ranks = plan->rank_count * replicas * hp * tp,
+                              .cp = plan->rank_count,
                               .hp = hp,
                               .tp = tp,
-                              .global_batch = (int64_t)plan->sequences,
-                              .micro_batch = (int64_t)plan->sequences / replicas,
+                              .global_batch = (int64_t)plan->sequence_count,
+                              .micro_batch = (int64_t)plan->sequence_count / replicas,
                               .seq = plan->sequence[0].tokens,
                               .gpus_per_node = 4,
                               .sm = 80};
@@ -114,12 +114,13 @@ static inline void plans_by_hand(void)
         struct core_plan plan = {0};
         struct arena arena = {0};
         if (parsed(&plan, rows[i].text)) {
-            const struct documents *d = core_plan_dealt(&plan, &arena);
+            const struct documents *d = core_plan_make_documents(&plan, &arena);
             for (uint32_t r = 0; r < 2; r++) {
                 const struct plan_part *part =
                     tile_plan_part(d->list[0].tiles, PLAN_FORWARD, rows[i].round, r);
-                CHECK_INT(rows[i].label, tile_plan_rows_of(part, PLAN_KEYS, !r), rows[i].keys[r]);
-                CHECK_INT(rows[i].label, tile_plan_rows_of(part, PLAN_QUERIES, !r),
+                CHECK_INT(rows[i].label, tile_plan_rows_of_owner(part, PLAN_KEYS, !r),
+                          rows[i].keys[r]);
+                CHECK_INT(rows[i].label, tile_plan_rows_of_owner(part, PLAN_QUERIES, !r),
                           rows[i].queries[r]);
                 CHECK_INT(rows[i].label, part->of[PLAN_QUERIES].rows, rows[i].packed[r]);
             }

@@ -214,14 +214,14 @@ static void pack(struct documents *documents, struct arena *arena, const struct 
                  struct check_random *random)
 {
     documents_init(documents, arena, (uint32_t)r->global_batch);
-    for (uint32_t s = 0; s < documents->sequences; s++) {
+    for (uint32_t s = 0; s < documents->sequence_count; s++) {
         int64_t length[SEQ], grain = r->ring_layout == RING_ZIGZAG_DOCUMENTS ? 2 * r->cp : 1;
         uint32_t count = 0;
         for (int64_t left = SEQ / grain; left > 0; left -= length[count++] / grain)
             length[count] = grain * check_random_i64(random, 1, count == 0 ? left / 2 : left);
         documents_set_lengths(documents, arena, s, length, count);
     }
-    documents->list_of[documents->sequences - 1] = documents->list_of[0];
+    documents->list_of_sequence[documents->sequence_count - 1] = documents->list_of_sequence[0];
 }
 
 static inline void documents_compute_the_reference(void)

@@ -298,8 +298,8 @@ static void uneven_routing_computes_the_reference(void)
         model.router_norm = i % 2 == 0;
         model.shared_ffn = i % 3 == 1 ? 24 : 0;
         routing_init(&routing, &arena, 6, 4, 2);
-        routing_set(&routing, &arena, 0, uneven[i % 3]);
-        routing_set(&routing, &arena, 1, uneven[i % 2 == 0 ? (i + 1) % 4 : i % 3]);
+        routing_set_shares(&routing, &arena, 0, uneven[i % 3]);
+        routing_set_shares(&routing, &arena, 1, uneven[i % 2 == 0 ? (i + 1) % 4 : i % 3]);
         row.request.routing = &routing;
         check_expert_row(&row, &model);
         arena_release(&arena);
@@ -369,7 +369,7 @@ static void check_family(const struct transformer *family)
             routing_init(&routing, &arena, (uint32_t)model.experts,
                          (uint32_t)model.experts_per_token, (uint32_t)model.layers);
             for (uint32_t l = 0; l < (uint32_t)model.layers; l++)
-                routing_set(&routing, &arena, l, uneven[(i + l) % 3]);
+                routing_set_shares(&routing, &arena, l, uneven[(i + l) % 3]);
             if (k == 2)
                 row.request.routing = &routing;
             else

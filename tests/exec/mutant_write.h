@@ -118,7 +118,7 @@ static inline void copy_memory(struct mutant_writer *w)
         for (uint32_t k = 0; k < t->free_count[b] && count < ARRAY_LEN(ops); k++)
             if (w->row[set[k].i] != IR_NONE)
                 ops[count++].i = w->row[set[k].i];
-        ir_set_free(w->to, (buffer_id){b}, ops, count);
+        ir_set_free_set(w->to, (buffer_id){b}, ops, count);
         w->to->buffer.offset[b] = t->offset[b];
     }
     memcpy(w->to->planned_bytes, w->from->planned_bytes, sizeof w->to->planned_bytes);
@@ -136,7 +136,7 @@ static inline void write_mutant(const struct mutant *m, struct ir *to)
         ir_add_role(to, role->name, role->axis, role->axis_count);
         order_begin_list(&w.order, to->stream_count, to->op.count);
         w.waits = waits_new(&w.order, to->buffer.count);
-        for (; i < m->count && ir_role_of(m->ir, m->list[i]) == r; i++)
+        for (; i < m->count && ir_role_of_op(m->ir, m->list[i]) == r; i++)
             write_op(&w, m->list[i]);
         waits_free(w.waits);
         order_release(&w.order);

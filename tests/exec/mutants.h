@@ -189,7 +189,7 @@ static inline bool wrong_order(struct mutant *m)
     if (op == 0)
         return false;
     uint32_t to = op - 1 - draw_below(m, op < 6 ? op : 6);
-    if (ir_role_of(m->ir, op) != ir_role_of(m->ir, to))
+    if (ir_role_of_op(m->ir, op) != ir_role_of_op(m->ir, to))
         return false;
     list_all(m);
     memmove(&m->list[to + 1], &m->list[to], (op - to) * sizeof *m->list);
@@ -507,17 +507,17 @@ static inline bool wrong_binding(struct mutant *m)
             binding.bundle = (uint16_t)draw_below(m, ir->bundle_count);
         break;
     case 2:
-        *(tensors ? &binding.shard : &binding.gathered) = group;
+        *(tensors ? &binding.shard_group : &binding.gathered_group) = group;
         break;
     default:
         if (ir->mesh.axis_count > 0)
-            binding.partial ^= 1u << draw_below(m, ir->mesh.axis_count);
+            binding.partial_axes ^= 1u << draw_below(m, ir->mesh.axis_count);
     }
     ir->buffer.binding[b] = ir_add_binding(ir, binding);
     snprintf(m->what, sizeof m->what,
              "buffer %u is bound to %s %u shard %u partial %u, not %s %u %u %u", b,
-             binding_names[binding.kind], binding.bundle, binding.shard, binding.partial,
-             binding_names[old.kind], old.bundle, old.shard, old.partial);
+             binding_names[binding.kind], binding.bundle, binding.shard_group, binding.partial_axes,
+             binding_names[old.kind], old.bundle, old.shard_group, old.partial_axes);
     return memcmp(&binding, &old, sizeof old) != 0;
 }
 
@@ -528,7 +528,7 @@ static inline bool wrong_head(struct mutant *m)
     struct ir *ir = m->ir;
     struct token_layout *layout = &ir->layout;
     int64_t *sizes[] = {&ir->global_batch, &ir->micro_batch, &layout->tokens};
-    uint32_t *counts[] = {&layout->cp, &layout->hp, &layout->chunks};
+    uint32_t *counts[] = {&layout->cp, &layout->hp, &layout->chunk_count};
     uint32_t which = draw_below(m, 7);
     bool up = draw_below(m, 2) == 0;
     snprintf(m->what, sizeof m->what, "number %u of the line 'tokens' %s", which,
@@ -540,7 +540,7 @@ static inline bool wrong_head(struct mutant *m)
     }
     if (which < 6) {
         uint32_t old = *counts[which - 3];
-        if (layout->length != NULL || old == 0)
+        if (layout->chunk_length != NULL || old == 0)
             return false;
         *counts[which - 3] = up ? 2 * old : old / 2;
         return *counts[which - 3] > 0;

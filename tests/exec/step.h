@@ -150,7 +150,7 @@ static inline bool step_make(struct executed_step *step, const char *label,
         struct reference_tensor *tensor = step_tensor(step->reference, part);
         if (!CHECK(part->name, tensor != NULL))
             return false;
-        step->param[t] = tensor->param + part->first * part->cols;
+        step->param[t] = tensor->param + part->first_row * part->cols;
     }
     for (int kind = BINDING_PARAM; kind <= BINDING_MOMENT2; kind++) {
         step->got[kind] = heap_zalloc(ir->tensor_count, sizeof *step->got[kind]);
@@ -205,7 +205,7 @@ static inline void step_compare(struct executed_step *step, const char *label, c
         const struct tensor *part = &step->ir.tensor[t];
         const struct reference_tensor *tensor = step_tensor(r, part);
         const double *want =
-            (kind == BINDING_GRAD ? tensor->grad : tensor->param) + part->first * part->cols;
+            (kind == BINDING_GRAD ? tensor->grad : tensor->param) + part->first_row * part->cols;
         double worst = 0, largest = 1e-3 * overall;
         if (kind == BINDING_MASTER && !transformer_trains(&r->transformer, part->name))
             continue; /* frozen weights have none */

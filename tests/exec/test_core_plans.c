@@ -44,11 +44,11 @@ static void count_steps(const struct request *request, double flops[4][4], int64
         for (uint32_t rank = 0; work->kind == WORK_ATTENTION && rank < 4; rank++)
             if (ir.op.guard[op] == IR_NONE16 ||
                 guard_passes(&ir.mesh, ir.group, &ir.guard[ir.op.guard[op]], rank))
-                flops[rank][ir.op.step[op]] += ir_op_flops(&ir, work, rank);
+                flops[rank][ir.op.step[op]] += ir_work_flops_on_rank(&ir, work, rank);
         if (work->kind != WORK_EXCHANGE || work->exchange.back || work->exchange.width == 1)
             continue;
-        row_use_find(work, &use);
-        row_use_pairs(&ir, &use, 0, pair);
+        row_use_of_work(work, &use);
+        row_use_rows_of_all_pairs(&ir, &use, 0, pair);
         for (int i = 0; i < 16; i++)
             rows[use.what][ir.op.step[op]] += pair[i];
     }

@@ -47,8 +47,8 @@ static void check_odd_rows(void (*set)(struct request *request, const struct rou
         model.router_norm = i % 2 == 0;
         model.shared_ffn = i % 3 == 1 ? 24 : 0;
         routing_init(&routing, &arena, 6, 4, 2);
-        routing_set(&routing, &arena, 0, uneven[i % 3]);
-        routing_set(&routing, &arena, 1, uneven[(i + 1) % 4]);
+        routing_set_shares(&routing, &arena, 0, uneven[i % 3]);
+        routing_set_shares(&routing, &arena, 1, uneven[(i + 1) % 4]);
         set(&row.request, &routing, i);
         check_expert_row(&row, &model);
         arena_release(&arena);

@@ -1,6 +1,6 @@
 /* tests/exec/test_microbench.c: every kind can be timed, except send, recv, barrier, opaque and those that need rows of
- * other ranks; a point describes what was timed, emulated links are as slow as requested, and a set of benchmarks can be
- * stopped. No test checks how fast anything is. */
+ * other ranks; a point describes what was timed, emulated links are as slow as requested, and a set of benchmarks can
+ * be stopped. No test checks how fast anything is. */
 #include "exec/microbench.h"
 #include "exec/number.h"
 #include "models/calibrate_links.h"
@@ -42,7 +42,7 @@ static bool is_alone(enum work_kind kind)
     const struct work work = {.kind = (uint8_t)kind};
     struct row_use use;
     return kind != WORK_SEND && kind != WORK_RECV && kind != WORK_BARRIER && kind != WORK_OPAQUE &&
-           !row_use_find(&work, &use);
+           !row_use_of_work(&work, &use);
 }
 
 static void every_kind_can_be_timed(void)

@@ -80,7 +80,7 @@ static void check(const struct chain_row *row)
 static void every_pipeline_computes_the_reference(void)
 {
     for (int p = CHOICE_PIPELINE_GPIPE; p < CHOICE_PIPELINE_MSP; p++) {
-        bool pieces = pipeline_row((enum pipeline_choice)p)->subsequences;
+        bool pieces = pipeline_of_choice((enum pipeline_choice)p)->has_subsequences;
         for (int model = 0; model < 2; model++)
             for (int64_t pp = 2; pp <= 4; pp += 2)
                 check(&(struct chain_row){.pipeline = p,
@@ -100,7 +100,7 @@ static void every_pipeline_computes_the_reference(void)
 static void stages_share_their_weights_as_one_rank_would(void)
 {
     for (int p = CHOICE_PIPELINE_1F1B; p < CHOICE_PIPELINE_MSP; p++) {
-        bool pieces = pipeline_row((enum pipeline_choice)p)->subsequences;
+        bool pieces = pipeline_of_choice((enum pipeline_choice)p)->has_subsequences;
         for (int weights = 0; weights < CHOICE_WEIGHTS_COUNT; weights++)
             check(&(struct chain_row){.pipeline = p,
                                       .weights = weights,
@@ -174,7 +174,7 @@ static void subsequences_compute_the_reference(void)
 static void stages_of_tensor_ranks_compute_the_reference(void)
 {
     for (int p = CHOICE_PIPELINE_1F1B; p < CHOICE_PIPELINE_MSP; p++) {
-        bool pieces = pipeline_row((enum pipeline_choice)p)->subsequences;
+        bool pieces = pipeline_of_choice((enum pipeline_choice)p)->has_subsequences;
         struct chain_row row = {.pipeline = p,
                                 .weights = p % CHOICE_WEIGHTS_COUNT,
                                 .activations = p % CHOICE_ACTIVATIONS_COUNT,

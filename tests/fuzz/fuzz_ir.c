@@ -17,23 +17,24 @@ static void visit(const struct ir *ir)
         const struct work *work = ir_work(ir, op);
         bool fits = !work_has_documents(work) ||
                     (visible_why_unfit(ir) == NULL && visible_why_unfit_work(ir, work) == NULL);
-        sum += fits ? ir_op_flops(ir, work, mesh_ranks(&ir->mesh) - 1) : 0;
+        sum += fits ? ir_work_flops_on_rank(ir, work, mesh_rank_count(&ir->mesh) - 1) : 0;
         sum += work_memory_bytes(work) + (double)work_payload_bytes(work);
         sum += (double)work_workspace_bytes(ATTENTION_CUDNN, 80, work);
         assert(work_comm_group(work) < (int64_t)ir->group_count);
-        assert(ir_role_of(ir, op) < ir->role_count);
+        assert(ir_role_of_op(ir, op) < ir->role_count);
         for (uint32_t k = 0; k < ir->op.read_count[op]; k++)
-            assert(ir_read(ir, op, k).count > 0);
+            assert(ir_read_view(ir, op, k).count > 0);
         if (ir->op.guard[op] != IR_NONE16)
             (void)guard_passes(&ir->mesh, ir->group, &ir->guard[ir->op.guard[op]], 0);
     }
     for (uint32_t g = 0; g < ir->group_count; g++) {
         const struct group *group = &ir->group[g];
-        uint32_t rank = group_member(&ir->mesh, group, group_instances(&ir->mesh, group) - 1,
-                                     group_size(&ir->mesh, group) - 1);
+        uint32_t rank =
+            group_rank_of_member(&ir->mesh, group, group_instance_count(&ir->mesh, group) - 1,
+                                 group_rank_count(&ir->mesh, group) - 1);
         uint32_t instance, index;
-        assert(group_locate(&ir->mesh, group, rank, &instance, &index));
-        assert(index == group_size(&ir->mesh, group) - 1);
+        assert(group_find_member(&ir->mesh, group, rank, &instance, &index));
+        assert(index == group_rank_count(&ir->mesh, group) - 1);
     }
     assert(sum >= 0);
 }

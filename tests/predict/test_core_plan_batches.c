@@ -74,17 +74,17 @@ static void deal_batch(const struct batch *b, bool histogram, uint64_t seed, dou
     if (CHECK_INT(b->rule, status, STATUS_OK)) {
         double pairs = 0, most = 0;
         packed_batch_documents(&batch, b->tokens, &documents, &arena);
-        const struct document_list *list = documents_of(&documents, 0);
+        const struct document_list *list = documents_of_sequence(&documents, 0);
         struct document_list dealt = *list;
         dealt.deal = deal_by_rule(&arena, &rule, b->ranks, list, (struct deal_windows){0});
         dealt.tiles = tile_rules_plan(&arena, &rule, &dealt, (struct deal_windows){0}, &bytes);
-        core_plan_add(&plan, &dealt);
+        core_plan_add_sequence(&plan, &dealt);
         CHECK_INT(b->rule, core_plan_check(&plan, "rule", &diag), STATUS_OK);
-        coverage_loads(&plan, 0, load);
+        coverage_find_loads(&plan, 0, load);
         for (uint32_t r = 0; r < b->ranks; r++) {
-            pairs += load[r].pairs;
-            most = load[r].pairs > most ? load[r].pairs : most;
-            *rows += (double)load[r].keys / (double)b->tokens;
+            pairs += load[r].visible_pairs;
+            most = load[r].visible_pairs > most ? load[r].visible_pairs : most;
+            *rows += (double)load[r].received_keys / (double)b->tokens;
         }
         *balance = most * b->ranks / pairs;
     }

@@ -176,9 +176,9 @@ static double **seconds_of_pairs(const struct ir *ir)
     for (uint32_t s = 0; s < ir->shape_count; s++) {
         if (!work_has_documents(&ir->shape[s]))
             continue;
-        seconds[s] = heap_zalloc(ir_places(ir), sizeof **seconds);
-        for (uint32_t r = 0; r < mesh_ranks(&ir->mesh); r++)
-            seconds[s][ir_place_of(ir, r)] = ir_op_flops(ir, &ir->shape[s], r) / 4;
+        seconds[s] = heap_zalloc(ir_place_count(ir), sizeof **seconds);
+        for (uint32_t r = 0; r < mesh_rank_count(&ir->mesh); r++)
+            seconds[s][ir_place_of_rank(ir, r)] = ir_work_flops_on_rank(ir, &ir->shape[s], r) / 4;
     }
     return seconds;
 }

@@ -170,7 +170,7 @@ static void the_outer_rings_block_lives_for_two_rounds(void)
             if (p.ir.op.kind[op] != WORK_SHIFT || strcmp(stream, "comm.cp") != 0 ||
                 p.ir.op.phase[op] != PHASE_FORWARD)
                 continue;
-            uint32_t buffer = ir_write(&p.ir, op, 0).buffer.i, step = p.ir.op.step[op];
+            uint32_t buffer = ir_write_view(&p.ir, op, 0).buffer.i, step = p.ir.op.step[op];
             double round_s = 0; /* the end of the round that begins with the block */
             for (uint32_t j = 0; j < class->op_count; j++) {
                 uint32_t other = class->op_begin + j;

@@ -65,7 +65,7 @@ static void check_file(const char *text, const char *words, const int64_t *want)
         CHECK(words, diag.text != NULL && strstr(diag.text, words) != NULL);
     } else if (CHECK_INT("read", status, STATUS_OK))
         for (int i = 0; i < 6; i++)
-            CHECK_INT("share", r.share[r.list_of[i / 3]][i % 3], want[i]);
+            CHECK_INT("share", r.shares_of_list[r.list_of_layer[i / 3]][i % 3], want[i]);
     diag_release(&diag);
     arena_release(&arena);
 }

@@ -20,7 +20,7 @@ static inline bool same_op(const struct ir *short_list, uint32_t op, uint32_t co
                            const struct ir *whole)
 {
     const struct repeats *r = &short_list->repeats;
-    uint32_t at = repeats_seen_from(r, op, copy, op);
+    uint32_t at = repeats_op_referred(r, op, copy, op);
     const struct op_table *s = &short_list->op, *w = &whole->op;
     if (at >= w->count || s->wait_count[op] != w->wait_count[at] ||
         memcmp(ir_work(short_list, op), ir_work(whole, at), sizeof(struct work)) != 0 ||
@@ -29,12 +29,12 @@ static inline bool same_op(const struct ir *short_list, uint32_t op, uint32_t co
         s->read_count[op] != w->read_count[at] || s->write_count[op] != w->write_count[at])
         return false;
     for (uint32_t k = 0; k < s->wait_count[op]; k++)
-        if (repeats_seen_from(r, op, copy, ir_waits(short_list, op)[k].i) !=
+        if (repeats_op_referred(r, op, copy, ir_waits(short_list, op)[k].i) !=
             ir_waits(whole, at)[k].i)
             return false;
     for (uint32_t k = 0; k < (uint32_t)s->read_count[op] + s->write_count[op]; k++) {
-        uint32_t a = ir_touched(short_list, op, k), b = ir_touched(whole, at, k);
-        if (!r->of_units &&
+        uint32_t a = ir_touched_buffer(short_list, op, k), b = ir_touched_buffer(whole, at, k);
+        if (!r->iterations_are_units &&
             ir_buffer_bytes(short_list, (buffer_id){a}) != ir_buffer_bytes(whole, (buffer_id){b}))
             return false;
         if (short_list->buffer.free_count[a] != whole->buffer.free_count[b])
@@ -46,25 +46,26 @@ static inline bool same_op(const struct ir *short_list, uint32_t op, uint32_t co
 static inline bool same_list(const struct ir *short_list, const struct ir *whole)
 {
     for (uint32_t op = 0; op < short_list->op.count; op++) {
-        uint32_t times = repeats_times(&short_list->repeats, op);
+        uint32_t times = repeats_occurrences(&short_list->repeats, op);
         for (uint32_t copy = 0; copy < times; copy++)
             if (!same_op(short_list, op, copy, whole))
                 return false;
     }
-    return repeats_ops(&short_list->repeats, IR_NONE, short_list->op.count) == whole->op.count;
+    return repeats_whole_op_count(&short_list->repeats, IR_NONE, short_list->op.count) ==
+           whole->op.count;
 }
 
 static inline void check_memory_of_short_list(const struct property_world *w,
                                               const struct ir *short_list)
 {
     struct reserved a, b;
-    struct reserved_held held = {0};
-    reserved_make(&a, short_list, &w->cluster, 80, held);
-    reserved_make(&b, &w->ir, &w->cluster, 80, held);
+    struct reserved_options held = {0};
+    reserved_compute(&a, short_list, &w->cluster, 80, held);
+    reserved_compute(&b, &w->ir, &w->cluster, 80, held);
     for (int m = 0; m < MEMORY_COUNT; m++)
         CHECK_INT(w->label, (int64_t)short_list->planned_bytes[m], (int64_t)w->ir.planned_bytes[m]);
     CHECK_INT(w->label, (int64_t)a.total_bytes, (int64_t)b.total_bytes);
-    CHECK_INT(w->label, (int64_t)a.pinned, (int64_t)b.pinned);
+    CHECK_INT(w->label, (int64_t)a.pinned_bytes, (int64_t)b.pinned_bytes);
     CHECK_INT(w->label, a.fits, b.fits);
     CHECK_INT(w->label, a.is_tight, b.is_tight);
 }

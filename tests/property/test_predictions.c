@@ -205,7 +205,7 @@ static void check_flops(const struct property_world *w, const struct sim_result 
                       (double)(c->global_batch * c->seq) / 2;
     struct waterfall_peak peak = {.flop_per_s = 312e12};
     double useful_s = 0;
-    step_repeated_products(c, &peak.layers_repeated_share, &peak.head_repeated_share);
+    step_redundant_product_shares(c, &peak.layers_repeated_share, &peak.head_repeated_share);
     for (uint32_t rank = 0; rank < result->rank_count; rank++) {
         struct waterfall waterfall;
         waterfall_make(&waterfall, &w->ir, result, peak, rank);

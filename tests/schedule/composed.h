@@ -39,7 +39,7 @@ static inline struct request small(size_t shape, int64_t ranks)
 /* Returns the number of ranks that do an op's work: those that pass its guard, or all. */
 static inline double ranks_doing(const struct ir *ir, uint32_t op)
 {
-    uint32_t ranks = mesh_ranks(&ir->mesh), count = 0;
+    uint32_t ranks = mesh_rank_count(&ir->mesh), count = 0;
     if (ir->op.guard[op] == IR_NONE16)
         return ranks;
     for (uint32_t rank = 0; rank < ranks; rank++)
@@ -57,9 +57,9 @@ static inline void forward_work(const struct ir *ir, double *products, double *a
         double flops = 0;
         if (!work_has_documents(ir_work(ir, op)))
             flops = work_flops(ir_work(ir, op)) * ranks_doing(ir, op);
-        for (uint32_t rank = 0; work_has_documents(ir_work(ir, op)) && rank < mesh_ranks(&ir->mesh);
-             rank++)
-            flops += ir_op_flops(ir, ir_work(ir, op), rank);
+        for (uint32_t rank = 0;
+             work_has_documents(ir_work(ir, op)) && rank < mesh_rank_count(&ir->mesh); rank++)
+            flops += ir_work_flops_on_rank(ir, ir_work(ir, op), rank);
         if (ir->op.kind[op] == WORK_MATMUL)
             *products += flops;
         if (ir->op.kind[op] == WORK_ATTENTION)

@@ -74,7 +74,7 @@ static inline void plan_mutate(struct core_plan *plan, struct check_random *rand
 {
     struct core_sequence *s = &plan->sequence[0];
     int64_t by = check_random_i64(random, 0, 1) ? 1 : -1;
-    if (s->tiles == 0 || check_random_i64(random, 0, 3) == 0) {
+    if (s->tile_count == 0 || check_random_i64(random, 0, 3) == 0) {
         struct core_run *run = &s->run[check_random_i64(random, 0, (int64_t)s->run_count - 1)];
         switch (check_random_i64(random, 0, 2)) {
         case 0:
@@ -84,26 +84,26 @@ static inline void plan_mutate(struct core_plan *plan, struct check_random *rand
             run->rows += run->rows + by < 1 ? 1 : by;
             break;
         default:
-            run->owner = (run->owner + 1) % plan->ranks;
+            run->owner = (run->owner + 1) % plan->rank_count;
         }
         return;
     }
-    struct core_tile *tile = &s->tile[check_random_i64(random, 0, (int64_t)s->tiles - 1)];
+    struct core_tile *tile = &s->tile[check_random_i64(random, 0, (int64_t)s->tile_count - 1)];
     switch (check_random_i64(random, 0, 5)) {
     case 0:
-        tile->q += tile->q + by < 0 ? 1 : by;
+        tile->first_query += tile->first_query + by < 0 ? 1 : by;
         break;
     case 1:
-        tile->rows += tile->rows + by < 1 ? 1 : by;
+        tile->query_count += tile->query_count + by < 1 ? 1 : by;
         break;
     case 2:
-        tile->k += tile->k + by < 0 ? 1 : by;
+        tile->first_key += tile->first_key + by < 0 ? 1 : by;
         break;
     case 3:
-        tile->keys += tile->keys + by < 1 ? 1 : by;
+        tile->key_count += tile->key_count + by < 1 ? 1 : by;
         break;
     case 4:
-        tile->rank = (tile->rank + 1) % plan->ranks;
+        tile->rank = (tile->rank + 1) % plan->rank_count;
         break;
     default:
         tile->round++;

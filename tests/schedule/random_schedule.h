@@ -35,7 +35,7 @@ static inline struct view random_operand(struct ir *ir, struct check_random *ran
         buffer_id b = {first.i + (uint32_t)check_random_i64(random, 0, sizes.buffers - 1)};
         if (ir->buffer.memory[b.i] != memory)
             continue;
-        struct view view = ir_whole(ir, b);
+        struct view view = ir_whole_view(ir, b);
         if (check_random_i64(random, 0, 99) < sizes.range_percent) {
             int64_t end = check_random_i64(random, 1, (int64_t)view.count);
             view.begin = (uint64_t)check_random_i64(random, 0, end - 1);
@@ -73,7 +73,7 @@ static inline void random_role(struct ir *ir, struct check_random *random,
     }
     uint32_t begin = ir->op.count;
     for (uint32_t i = 0; i < (uint32_t)sizes.buffers; i++) {
-        struct view whole = ir_whole(ir, (buffer_id){first.i + i});
+        struct view whole = ir_whole_view(ir, (buffer_id){first.i + i});
         struct op_desc fill = {.work = {.kind = WORK_FILL}, .write_count = 1, .write = &whole};
         fill.stream = stream[ir->buffer.memory[first.i + i] == MEMORY_HBM ? 0 : 4];
         fill.guard = IR_NONE16;
@@ -83,7 +83,7 @@ static inline void random_role(struct ir *ir, struct check_random *random,
     for (int64_t i = ir->op.count - begin, end = i + sizes.ops; i < end; i++) {
         struct op_desc op = {.guard = IR_NONE16};
         op.tags = (struct op_tags){
-            .layer = IR_NONE16, .chunk = IR_NONE16, .step = IR_NONE16, .micro = IR_NONE16};
+            .layer = IR_NONE16, .chunk = IR_NONE16, .step = IR_NONE16, .micro_batch = IR_NONE16};
         int64_t pick = check_random_i64(random, 0, RANDOM_STREAMS - 1);
         struct view read[2], write[1];
         op_id wait[3];
@@ -106,11 +106,11 @@ static inline void random_role(struct ir *ir, struct check_random *random,
                 op.work.copy.blocking = 1;
         }
         if (op.write_count > 0 && check_random_i64(random, 0, 99) < sizes.guard_percent)
-            op.guard =
-                ir_add_guard(ir, (struct guard){.group = 0,
-                                                .test_kind = (uint8_t)check_random_i64(
-                                                    random, 0, GUARD_TEST_COUNT - 1),
-                                                .value = (uint32_t)check_random_i64(random, 0, 3)});
+            op.guard = ir_add_guard(
+                ir,
+                (struct guard){.group = 0,
+                               .test = (uint8_t)check_random_i64(random, 0, GUARD_TEST_COUNT - 1),
+                               .value = (uint32_t)check_random_i64(random, 0, 3)});
         while (op.wait_count < 3 && i > 0 && check_random_i64(random, 0, 99) < sizes.waits_percent)
             wait[op.wait_count++] =
                 (op_id){begin + (uint32_t)check_random_i64(random, i > 20 ? i - 20 : 0, i - 1)};

@@ -21,8 +21,9 @@ static const struct {
 static void sizes_are_rounded_as_pytorch_does(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
-        CHECK_INT("rounded", (int64_t)caching_round(sizes[i].bytes), (int64_t)sizes[i].rounded);
-        CHECK_INT("segment", (int64_t)caching_segment_bytes(caching_round(sizes[i].bytes)),
+        CHECK_INT("rounded", (int64_t)caching_rounded_bytes(sizes[i].bytes),
+                  (int64_t)sizes[i].rounded);
+        CHECK_INT("segment", (int64_t)caching_segment_bytes(caching_rounded_bytes(sizes[i].bytes)),
                   (int64_t)sizes[i].segment);
     }
 }
@@ -51,9 +52,9 @@ static void holes_are_held_and_not_used(void)
     caching_alloc(&a, 50 * MIB);
     caching_free(&a, low);
     caching_alloc(&a, 51 * MIB);
-    CHECK_INT("reserved", (int64_t)a.reserved_peak, (int64_t)(152 * MIB));
+    CHECK_INT("reserved", (int64_t)a.reserved_peak_bytes, (int64_t)(152 * MIB));
     /* the remaining 1 MiB is too small to be split off */
-    CHECK_INT("used", (int64_t)a.used_peak, (int64_t)(102 * MIB));
+    CHECK_INT("used", (int64_t)a.used_peak_bytes, (int64_t)(102 * MIB));
     caching_release(&a);
 }
 
@@ -69,7 +70,7 @@ static void freed_neighbours_merge(void)
     caching_free(&a, block[1]);
     caching_free(&a, block[3]);
     caching_alloc(&a, 40 * MIB);
-    CHECK_INT("reserved", (int64_t)a.reserved_peak, (int64_t)(40 * MIB));
+    CHECK_INT("reserved", (int64_t)a.reserved_peak_bytes, (int64_t)(40 * MIB));
     caching_release(&a);
 }
 
@@ -85,16 +86,16 @@ static void small_rests_are_not_split_off(void)
 
 static void cached_segments_go_back_before_a_device_is_full(void)
 {
-    struct caching_allocator a = {.limit = 100 * MIB};
+    struct caching_allocator a = {.limit_bytes = 100 * MIB};
     caching_free(&a, caching_alloc(&a, 60 * MIB));
     caching_alloc(&a, 80 * MIB);
-    CHECK("fits", !a.exceeded);
+    CHECK("fits", !a.has_exceeded_limit);
     CHECK_INT("reserved", (int64_t)a.reserved_bytes, (int64_t)(80 * MIB));
     CHECK_INT("released", (int64_t)a.released_bytes, (int64_t)(60 * MIB));
     caching_alloc(&a, 30 * MIB);
-    CHECK("full", a.exceeded);
-    CHECK_INT("needed", (int64_t)a.exceeded_at, (int64_t)(110 * MIB));
-    CHECK_INT("goes on", (int64_t)a.reserved_peak, (int64_t)(110 * MIB));
+    CHECK("full", a.has_exceeded_limit);
+    CHECK_INT("needed", (int64_t)a.exceeded_at_bytes, (int64_t)(110 * MIB));
+    CHECK_INT("goes on", (int64_t)a.reserved_peak_bytes, (int64_t)(110 * MIB));
     caching_release(&a);
 }
 
@@ -104,7 +105,7 @@ static void a_segment_that_grows_reuses_its_free_end(void)
 {
     static const int64_t reserved[] = {100 + 112, 120}; /* MiB */
     for (int expandable = 0; expandable <= 1; expandable++) {
-        struct caching_allocator a = {.expandable = expandable};
+        struct caching_allocator a = {.is_expandable = expandable};
         caching_free(&a, caching_alloc(&a, 100 * MIB));
         caching_alloc(&a, 110 * MIB + 1);
         CHECK_INT("reserved", (int64_t)a.reserved_bytes, reserved[expandable] * (int64_t)MIB);
@@ -116,19 +117,19 @@ static void a_segment_that_grows_reuses_its_free_end(void)
  * 20 to 80 MiB. */
 static void pages_of_holes_go_back_before_a_device_is_full(void)
 {
-    struct caching_allocator a = {.limit = 160 * MIB, .expandable = true};
+    struct caching_allocator a = {.limit_bytes = 160 * MIB, .is_expandable = true};
     caching_alloc(&a, 15 * MIB);
     uint32_t hole = caching_alloc(&a, 70 * MIB);
     caching_alloc(&a, 15 * MIB);
     CHECK_INT("one segment", (int64_t)a.reserved_bytes, (int64_t)(100 * MIB));
     caching_free(&a, hole);
     caching_alloc(&a, 100 * MIB);
-    CHECK("fits", !a.exceeded);
+    CHECK("fits", !a.has_exceeded_limit);
     CHECK_INT("given back", (int64_t)a.released_bytes, (int64_t)(60 * MIB));
     CHECK_INT("reserved", (int64_t)a.reserved_bytes, (int64_t)(140 * MIB));
     caching_alloc(&a, 21 * MIB);
-    CHECK("full", a.exceeded);
-    CHECK_INT("needed", (int64_t)a.exceeded_at, (int64_t)(180 * MIB));
+    CHECK("full", a.has_exceeded_limit);
+    CHECK_INT("needed", (int64_t)a.exceeded_at_bytes, (int64_t)(180 * MIB));
     caching_release(&a);
 }
 
@@ -172,7 +173,7 @@ static void check_sums(uint64_t limit, bool expandable)
 {
     enum { LIVE = 3000, STEPS = 40000, TURN = 5000 };
     struct check_random random = check_random_make();
-    struct caching_allocator a = {.limit = limit, .expandable = expandable};
+    struct caching_allocator a = {.limit_bytes = limit, .is_expandable = expandable};
     static uint32_t live[LIVE];
     static uint64_t size[LIVE];
     uint64_t sum = 0;
@@ -186,12 +187,12 @@ static void check_sums(uint64_t limit, bool expandable)
                     ? 12 * MIB /* all of one size, and never split */
                     : (uint64_t)check_random_i64(&random, 1, 1 << check_random_i64(&random, 1, 26));
             size[count] = bytes;
-            sum += caching_round(bytes);
+            sum += caching_rounded_bytes(bytes);
             live[count++] = caching_alloc(&a, bytes);
         } else {
             int i = (int)check_random_i64(&random, 0, count - 1);
             caching_free(&a, live[i]);
-            sum -= caching_round(size[i]);
+            sum -= caching_rounded_bytes(size[i]);
             live[i] = live[--count];
             size[i] = size[count];
         }

@@ -40,7 +40,7 @@ static bool all_buffers_are_touched(const struct ir *ir)
     bool *touched = heap_zalloc((size_t)ir->buffer.count + 1, sizeof *touched), all = true;
     for (uint32_t op = 0; op < ir->op.count; op++)
         for (uint32_t k = 0; k < (uint32_t)ir->op.read_count[op] + ir->op.write_count[op]; k++)
-            touched[ir_touched(ir, op, k)] = true;
+            touched[ir_touched_buffer(ir, op, k)] = true;
     for (uint32_t b = 0; b < ir->buffer.count; b++)
         all = all && touched[b];
     free(touched);
@@ -237,8 +237,8 @@ static void fewer_activations_take_less_memory(void)
         build(&ir, &c, &request, activations_names[a]);
         struct offsets_figures figures;
         offsets_plan(&ir, &figures);
-        CHECK(activations_names[a], figures.live[MEMORY_HBM] < before);
-        before = figures.live[MEMORY_HBM];
+        CHECK(activations_names[a], figures.live_bytes[MEMORY_HBM] < before);
+        before = figures.live_bytes[MEMORY_HBM];
         CHECK(activations_names[a],
               (ir.planned_bytes[MEMORY_PAGEABLE] > 0) == (a == CHOICE_ACTIVATIONS_OFFLOAD));
         ir_release(&ir);
@@ -285,7 +285,7 @@ static void copies_to_the_host_make_room(void)
             request.chunk_tokens = rows[i].chunks > 0 ? request.seq / rows[i].chunks : 0;
             build(&ir, &c, &request, label);
             offsets_plan(&ir, &figures);
-            waste[deep] = figures.planned_bytes[MEMORY_HBM] - figures.live[MEMORY_HBM];
+            waste[deep] = figures.planned_bytes[MEMORY_HBM] - figures.live_bytes[MEMORY_HBM];
             ir_release(&ir);
         }
         CHECK(label, waste[1] <= 2 * waste[0]); /* many are four times as many layers */

@@ -80,7 +80,7 @@ static bool lives_at(const struct ir *ir, uint32_t buffer, uint32_t op)
     uint32_t first = IR_NONE, last = 0;
     for (uint32_t i = 0; i < ir->op.count && first == IR_NONE; i++)
         for (uint32_t k = 0; k < (uint32_t)ir->op.read_count[i] + ir->op.write_count[i]; k++)
-            first = ir_touched(ir, i, k) == buffer ? i : first;
+            first = ir_touched_buffer(ir, i, k) == buffer ? i : first;
     for (uint32_t k = 0; k < ir->buffer.free_count[buffer]; k++)
         last = set[k].i > last ? set[k].i : last;
     return first <= op && op <= last;
@@ -426,10 +426,10 @@ static void stages_of_pytorch_reduce_after_the_backward(void)
         for (uint32_t role = 0; role < ir.role_count; role++) {
             uint32_t last = 0;
             for (uint32_t op = 0; op < ir.op.count; op++)
-                if (ir_role_of(&ir, op) == role && ir.op.kind[op] == WORK_MATMUL)
+                if (ir_role_of_op(&ir, op) == role && ir.op.kind[op] == WORK_MATMUL)
                     last = op;
             for (uint32_t op = 0; op < last; op++)
-                early += ir_role_of(&ir, op) == role && ir.op.kind[op] == WORK_REDUCE_SCATTER;
+                early += ir_role_of_op(&ir, op) == role && ir.op.kind[op] == WORK_REDUCE_SCATTER;
         }
         CHECK_INT("reductions before the last product", early > 0, pp == 1);
         ir_release(&ir);
@@ -460,7 +460,7 @@ static void fsdp2_reduces_bf16_gradients_in_fp32(void)
         for (uint32_t b = 0; b < ir.buffer.count; b++) {
             if (ir.buffer.binding[b] == IR_NONE16 || ir.buffer.category[b] != CATEGORY_GRADIENT)
                 continue;
-            bool part = ir.binding[ir.buffer.binding[b]].shard != IR_NONE16;
+            bool part = ir.binding[ir.buffer.binding[b]].shard_group != IR_NONE16;
             parts += part;
             wrong += ir.buffer.dtype[b] != (part ? DTYPE_BF16 : rows[i].whole);
         }
@@ -486,7 +486,7 @@ static void one_micro_batch_accumulates_nothing(void)
         for (uint32_t b = 0; b < ir.buffer.count; b++)
             whole += ir.buffer.binding[b] != IR_NONE16 &&
                      ir.buffer.category[b] == CATEGORY_GRADIENT &&
-                     ir.binding[ir.buffer.binding[b]].shard == IR_NONE16;
+                     ir.binding[ir.buffer.binding[b]].shard_group == IR_NONE16;
         CHECK_INT("whole gradients that last: root and two layers", whole, sequences > 4 ? 3 : 0);
         ir_release(&ir);
     }
@@ -555,7 +555,7 @@ static bool adds_to_gradients(const struct ir *ir, uint32_t op)
 {
     for (uint32_t k = ir->op.read_count[op];
          k < (uint32_t)ir->op.read_count[op] + ir->op.write_count[op]; k++)
-        if (ir->buffer.category[ir_touched(ir, op, k)] == CATEGORY_GRADIENT)
+        if (ir->buffer.category[ir_touched_buffer(ir, op, k)] == CATEGORY_GRADIENT)
             return ir->op.kind[op] == WORK_MATMUL;
     return false;
 }
@@ -632,7 +632,7 @@ static void deepspeed_reduces_shared_sequences_in_fp32(void)
                 continue;
             reductions++;
             bytes += (uint64_t)ir.shape[ir.op.shape[op]].collective.bytes;
-            elements += ir_buffer_elements(&ir, (buffer_id){ir_touched(&ir, op, 0)});
+            elements += ir_buffer_elements(&ir, (buffer_id){ir_touched_buffer(&ir, op, 0)});
         }
         CHECK(rows[i].label, reductions > 0 && bytes == elements * (rows[i].wide ? 4 : 2));
         CHECK(rows[i].label, casts == (rows[i].wide ? 2 * reductions : 0));

@@ -82,11 +82,11 @@ static void loads_by_hand(void)
         struct coverage_load load[4];
         if (parsed(&plan, rows[i].text) &&
             CHECK_INT(rows[i].label, core_plan_check(&plan, "t", &diag), STATUS_OK)) {
-            coverage_loads(&plan, 0, load);
+            coverage_find_loads(&plan, 0, load);
             for (uint32_t r = 0; r < rows[i].ranks; r++) {
-                CHECK_CLOSE(rows[i].label, load[r].pairs, rows[i].pairs[r], 0);
-                CHECK_INT(rows[i].label, load[r].keys, rows[i].keys[r]);
-                CHECK_INT(rows[i].label, load[r].queries, rows[i].queries[r]);
+                CHECK_CLOSE(rows[i].label, load[r].visible_pairs, rows[i].pairs[r], 0);
+                CHECK_INT(rows[i].label, load[r].received_keys, rows[i].keys[r]);
+                CHECK_INT(rows[i].label, load[r].received_queries, rows[i].queries[r]);
                 CHECK_INT(rows[i].label, load[r].own_tokens, 16 / rows[i].ranks);
             }
         }
@@ -101,14 +101,15 @@ static void least_bytes_by_hand(void)
 {
     const double tokens = 1048576, own = tokens / 64, pairs = tokens * tokens / 2;
     const struct transformer llama = {.heads = 32, .kv_heads = 8, .head_dim = 128};
-    const struct row_bytes grouped = row_bytes_of(&llama, 2), whole = {16384, 8192, 8320};
-    CHECK_CLOSE("queries stay", coverage_least_bytes(pairs, 64, own, &grouped, false), 2.080e9,
+    const struct row_bytes grouped = row_bytes_of_layer(&llama, 2), whole = {16384, 8192, 8320};
+    CHECK_CLOSE("queries stay", coverage_fewest_bytes(pairs, 64, own, &grouped, false), 2.080e9,
                 1e-3);
-    CHECK_CLOSE("queries move", coverage_least_bytes(pairs, 64, own, &grouped, true), 1.187e9,
+    CHECK_CLOSE("queries move", coverage_fewest_bytes(pairs, 64, own, &grouped, true), 1.187e9,
                 1e-3);
-    CHECK_CLOSE("as many heads", coverage_least_bytes(pairs, 64, own, &whole, false), 8.321e9,
+    CHECK_CLOSE("as many heads", coverage_fewest_bytes(pairs, 64, own, &whole, false), 8.321e9,
                 1e-3);
-    CHECK_CLOSE("and they move", coverage_least_bytes(pairs, 64, own, &whole, true), 2.510e9, 1e-3);
+    CHECK_CLOSE("and they move", coverage_fewest_bytes(pairs, 64, own, &whole, true), 2.510e9,
+                1e-3);
     /* DeepSeek-V2-Lite: 16 heads, of 192 columns in q and k and 128 in v */
     const struct transformer latent = {.heads = 16,
                                        .kv_heads = 16,
@@ -116,11 +117,11 @@ static void least_bytes_by_hand(void)
                                        .kv_latent = 512,
                                        .rope_dim = 64,
                                        .v_dim = 128};
-    const struct row_bytes unequal = row_bytes_of(&latent, 2);
+    const struct row_bytes unequal = row_bytes_of_layer(&latent, 2);
     CHECK_CLOSE("a key with its value", unequal.key, 10240, 0);
     CHECK_CLOSE("a query", unequal.query, 6144, 0);
     CHECK_CLOSE("a result", unequal.result, 4160, 0);
-    CHECK_CLOSE("own keys suffice", coverage_least_bytes(64 * own, 64, own, &whole, true), 0, 0);
+    CHECK_CLOSE("own keys suffice", coverage_fewest_bytes(64 * own, 64, own, &whole, true), 0, 0);
 }
 
 static void faults_have_counterexamples(void)
@@ -213,18 +214,19 @@ static void random_plan(struct text *text, struct check_random *random)
 
 static bool sees(const struct core_plan *plan, int64_t query, int64_t key)
 {
-    const struct document_list list = core_plan_documents(&plan->sequence[0]);
+    const struct document_list list = core_plan_document_list(&plan->sequence[0]);
     return key <= query && document_at(&list, query) == document_at(&list, key) &&
-           (plan->window == 0 || key > query - plan->window);
+           (plan->window_tokens == 0 || key > query - plan->window_tokens);
 }
 
 static int tiles_of(const struct core_sequence *s, bool backward, int64_t query, int64_t key)
 {
     int count = 0;
-    for (size_t i = 0; i < s->tiles; i++) {
+    for (size_t i = 0; i < s->tile_count; i++) {
         const struct core_tile *t = &s->tile[i];
-        count += t->backward == backward && query >= t->q && query < t->q + t->rows &&
-                 key >= t->k && key < t->k + t->keys;
+        count += t->is_of_backward == backward && query >= t->first_query &&
+                 query < t->first_query + t->query_count && key >= t->first_key &&
+                 key < t->first_key + t->key_count;
     }
     return count;
 }
@@ -239,8 +241,8 @@ static int owners_of(const struct core_sequence *s, int64_t token)
 
 static bool has_backward(const struct core_sequence *s)
 {
-    for (size_t i = 0; i < s->tiles; i++)
-        if (s->tile[i].backward)
+    for (size_t i = 0; i < s->tile_count; i++)
+        if (s->tile[i].is_of_backward)
             return true;
     return false;
 }
@@ -255,20 +257,20 @@ static bool is_right(const struct core_plan *plan)
         if (s->run[i].begin + s->run[i].rows > s->tokens)
             return false;
     }
-    for (uint32_t r = 0; r < plan->ranks; r++)
-        if (owned[r] * plan->ranks != s->tokens)
+    for (uint32_t r = 0; r < plan->rank_count; r++)
+        if (owned[r] * plan->rank_count != s->tokens)
             return false;
     for (int64_t q = 0; q < s->tokens; q++) {
         if (owners_of(s, q) != 1)
             return false;
-        for (int64_t k = 0; s->tiles > 0 && k <= q; k++)
+        for (int64_t k = 0; s->tile_count > 0 && k <= q; k++)
             for (int pass = 0; pass < (has_backward(s) ? 2 : 1); pass++)
                 if (sees(plan, q, k) && tiles_of(s, pass, q, k) != 1)
                     return false;
     }
-    for (size_t i = 0; i < s->tiles; i++)
-        if (s->tile[i].q + s->tile[i].rows > s->tokens ||
-            s->tile[i].k + s->tile[i].keys > s->tokens)
+    for (size_t i = 0; i < s->tile_count; i++)
+        if (s->tile[i].first_query + s->tile[i].query_count > s->tokens ||
+            s->tile[i].first_key + s->tile[i].key_count > s->tokens)
             return false;
     return true;
 }
@@ -312,9 +314,9 @@ static bool is_proved(const struct core_plan *plan, const char *message)
     if (begins(at, "token ") && strstr(at, " has an owner, but the documents end at token") != NULL)
         return owners_of(s, a) > 0 && a >= s->tokens && b == s->tokens;
     if (begins(at, "the tile of query ") && strstr(at, " ends at") != NULL) {
-        for (size_t i = 0; i < s->tiles; i++)
-            if (s->tile[i].q == a && s->tile[i].k == b &&
-                (a + s->tile[i].rows > s->tokens || b + s->tile[i].keys > s->tokens))
+        for (size_t i = 0; i < s->tile_count; i++)
+            if (s->tile[i].first_query == a && s->tile[i].first_key == b &&
+                (a + s->tile[i].query_count > s->tokens || b + s->tile[i].key_count > s->tokens))
                 return true;
         return false;
     }
@@ -333,23 +335,25 @@ static void check_loads(const struct core_plan *plan, const char *label)
     const struct core_sequence *s = &plan->sequence[0];
     struct coverage_load load[4];
     double pairs = 0, keys = 0, most_keys = 0, most_rows = 0, queries = 0;
-    coverage_loads(plan, 0, load);
-    for (uint32_t r = 0; r < plan->ranks; r++) {
-        pairs += load[r].pairs;
-        keys += (double)load[r].keys;
-        queries += (double)load[r].queries;
-        most_keys = fmax(most_keys, (double)load[r].keys);
-        most_rows = fmax(most_rows, (double)(load[r].keys + 2 * load[r].queries));
+    coverage_find_loads(plan, 0, load);
+    for (uint32_t r = 0; r < plan->rank_count; r++) {
+        pairs += load[r].visible_pairs;
+        keys += (double)load[r].received_keys;
+        queries += (double)load[r].received_queries;
+        most_keys = fmax(most_keys, (double)load[r].received_keys);
+        most_rows = fmax(most_rows, (double)(load[r].received_keys + 2 * load[r].received_queries));
     }
-    const struct document_list list = core_plan_documents(s);
+    const struct document_list list = core_plan_document_list(s);
     const struct row_bytes rows = {1, 1, 1};
-    struct coverage_least least = coverage_least_keys(&list, plan->window, plan->ranks, pairs);
+    struct coverage_least least =
+        coverage_fewest_keys(&list, plan->window_tokens, plan->rank_count, pairs);
     CHECK(label,
           queries > 0 || (keys > least.all_ranks - 1e-9 && most_keys > least.fullest_rank - 1e-9));
-    CHECK(label, most_rows > coverage_least_bytes(pairs, plan->ranks,
-                                                  (double)s->tokens / plan->ranks, &rows, true) -
-                                 1e-9);
-    for (uint32_t r = 0; r < plan->ranks; r++) {
+    CHECK(label,
+          most_rows > coverage_fewest_bytes(pairs, plan->rank_count,
+                                            (double)s->tokens / plan->rank_count, &rows, true) -
+                          1e-9);
+    for (uint32_t r = 0; r < plan->rank_count; r++) {
         bool query[TOKENS_MAX] = {0}, key[TOKENS_MAX] = {0}, owned[TOKENS_MAX] = {0};
         struct coverage_load want = {0};
         for (size_t i = 0; i < s->run_count; i++)
@@ -357,24 +361,25 @@ static void check_loads(const struct core_plan *plan, const char *label)
                 owned[s->run[i].begin + t] |= s->run[i].owner == r;
         for (int64_t q = 0; q < s->tokens; q++)
             for (int64_t k = 0; k <= q; k++) {
-                bool mine = s->tiles == 0 && owned[q];
-                for (size_t i = 0; i < s->tiles; i++) {
+                bool mine = s->tile_count == 0 && owned[q];
+                for (size_t i = 0; i < s->tile_count; i++) {
                     const struct core_tile *t = &s->tile[i];
-                    mine |= !t->backward && t->rank == r && q >= t->q && q < t->q + t->rows &&
-                            k >= t->k && k < t->k + t->keys;
+                    mine |= !t->is_of_backward && t->rank == r && q >= t->first_query &&
+                            q < t->first_query + t->query_count && k >= t->first_key &&
+                            k < t->first_key + t->key_count;
                 }
                 if (!mine || !sees(plan, q, k))
                     continue;
-                want.pairs++;
+                want.visible_pairs++;
                 query[q] = key[k] = true;
             }
         for (int64_t t = 0; t < s->tokens; t++) {
-            want.keys += key[t] && !owned[t];
-            want.queries += query[t] && !owned[t];
+            want.received_keys += key[t] && !owned[t];
+            want.received_queries += query[t] && !owned[t];
         }
-        CHECK_CLOSE(label, load[r].pairs, want.pairs, 0);
-        CHECK_INT(label, load[r].keys, want.keys);
-        CHECK_INT(label, load[r].queries, want.queries);
+        CHECK_CLOSE(label, load[r].visible_pairs, want.visible_pairs, 0);
+        CHECK_INT(label, load[r].received_keys, want.received_keys);
+        CHECK_INT(label, load[r].received_queries, want.received_queries);
     }
 }
 
@@ -391,15 +396,15 @@ static void least_keys_by_hand(void)
         uint32_t ranks;
         double pairs, all, most;
     } rows[] = {
-        {"three", {.count = 3, .end = three}, 0, 2, 56, 0, 0},
-        {"one", {.count = 1, .end = one}, 0, 4, 136, 24, 12},
-        {"two", {.count = 2, .end = two}, 0, 4, 76, 10, 6},
-        {"window", {.count = 1, .end = one}, 3, 4, 45, 0, 0},
-        {"wide window", {.count = 1, .end = one}, 12, 4, 126, 15.5, 3.875},
+        {"three", {.document_count = 3, .document_end = three}, 0, 2, 56, 0, 0},
+        {"one", {.document_count = 1, .document_end = one}, 0, 4, 136, 24, 12},
+        {"two", {.document_count = 2, .document_end = two}, 0, 4, 76, 10, 6},
+        {"window", {.document_count = 1, .document_end = one}, 3, 4, 45, 0, 0},
+        {"wide window", {.document_count = 1, .document_end = one}, 12, 4, 126, 15.5, 3.875},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct coverage_least least =
-            coverage_least_keys(&rows[i].documents, rows[i].window, rows[i].ranks, rows[i].pairs);
+            coverage_fewest_keys(&rows[i].documents, rows[i].window, rows[i].ranks, rows[i].pairs);
         CHECK_CLOSE(rows[i].label, least.all_ranks, rows[i].all, 1e-12);
         CHECK_CLOSE(rows[i].label, least.fullest_rank, rows[i].most, 1e-12);
     }

@@ -11,9 +11,9 @@
 static void put_owners(char *text, const struct token_deal *deal)
 {
     for (uint32_t rank = 0; rank < deal->ranks; rank++)
-        for (uint32_t i = deal->first[rank]; i < deal->first[rank + 1]; i++)
+        for (uint32_t i = deal->first_run[rank]; i < deal->first_run[rank + 1]; i++)
             for (int64_t k = 0; k < deal->run[i].rows; k++)
-                text[deal->run[i].begin + k] = (char)('0' + rank);
+                text[deal->run[i].first_position + k] = (char)('0' + rank);
 }
 
 static struct token_deal *dealt(struct arena *arena, const char *rule, uint32_t ranks,
@@ -39,28 +39,40 @@ static void owners_by_hand(void)
         struct deal_windows windows;
         uint32_t ranks;
     } rows[] = {
-        {"contiguous", {.count = 3, .end = three}, "0000000011111111", {0, 0}, 2},
-        {"striped", {.count = 3, .end = three}, "0101010101010101", {0, 0}, 2},
-        {"zigzag", {.count = 3, .end = three}, "0000111111110000", {0, 0}, 2},
+        {"contiguous", {.document_count = 3, .document_end = three}, "0000000011111111", {0, 0}, 2},
+        {"striped", {.document_count = 3, .document_end = three}, "0101010101010101", {0, 0}, 2},
+        {"zigzag", {.document_count = 3, .document_end = three}, "0000111111110000", {0, 0}, 2},
         /* slices of 2, 1 and 1 tokens */
-        {"per-document", {.count = 3, .end = three}, "0011110001100110", {0, 0}, 2},
+        {"per-document",
+         {.document_count = 3, .document_end = three},
+         "0011110001100110",
+         {0, 0},
+         2},
         /* slices of 1 token; of the 3 and 1 tokens beyond them each rank has 2 */
-        {"per-document", {.count = 2, .end = odd}, "011000101101", {0, 0}, 2},
-        {"degree", {.count = 3, .end = three}, "0000000011111111", {0, 0}, 2},
+        {"per-document", {.document_count = 2, .document_end = odd}, "011000101101", {0, 0}, 2},
+        {"degree", {.document_count = 3, .document_end = three}, "0000000011111111", {0, 0}, 2},
         /* 7 tokens on both ranks, slices of 2, 2, 2 and 1; then 5, slices of 2, 1, 1 and 1, which fill them */
-        {"degree", {.count = 2, .end = odd}, "001111000110", {0, 0}, 2},
+        {"degree", {.document_count = 2, .document_end = odd}, "001111000110", {0, 0}, 2},
         /* of 3 ranks two have the first 6 tokens; no set has room for 5 more, so they go where most room is */
-        {"degree", {.count = 3, .end = six}, "001110222201", {0, 0}, 3},
+        {"degree", {.document_count = 3, .document_end = six}, "001110222201", {0, 0}, 3},
         /* on all of 3 ranks, in slices of 3 and of 2 tokens */
-        {"degree", {.count = 1, .end = &even[3]}, "000111222222111000", {0, 0}, 3},
-        {"degree", {.count = 1, .end = odd + 1}, "001122221100", {0, 0}, 3},
-        {"chunks:8", {.count = 3, .end = three}, "0000000011111111", {0, 0}, 2},
-        {"chunks:3", {.count = 4, .end = even}, "000111000000111111", {0, 0}, 2},
+        {"degree",
+         {.document_count = 1, .document_end = &even[3]},
+         "000111222222111000",
+         {0, 0},
+         3},
+        {"degree", {.document_count = 1, .document_end = odd + 1}, "001122221100", {0, 0}, 3},
+        {"chunks:8", {.document_count = 3, .document_end = three}, "0000000011111111", {0, 0}, 2},
+        {"chunks:3", {.document_count = 4, .document_end = even}, "000111000000111111", {0, 0}, 2},
         /* four chunks of 4 tokens: 10, 26, 42 and 58 pairs; with a window of 2 keys 7, 8, 8 and 8; half and half 8.5 to
          * 33 */
-        {"chunks:4", {.count = 1, .end = sixteen}, "0000111111110000", {0, 0}, 2},
-        {"chunks:4", {.count = 1, .end = sixteen}, "1111000011110000", {2, 1}, 2},
-        {"chunks:4", {.count = 1, .end = sixteen}, "0000111111110000", {2, 0.5}, 2},
+        {"chunks:4", {.document_count = 1, .document_end = sixteen}, "0000111111110000", {0, 0}, 2},
+        {"chunks:4", {.document_count = 1, .document_end = sixteen}, "1111000011110000", {2, 1}, 2},
+        {"chunks:4",
+         {.document_count = 1, .document_end = sixteen},
+         "0000111111110000",
+         {2, 0.5},
+         2},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct arena arena = {0};
@@ -86,11 +98,11 @@ static void rules_deal_equally(void)
         struct arena arena = {0};
         while (at < tokens)
             end[count++] = at += check_random_i64(&random, 1, tokens - at);
-        const struct document_list documents = {.count = count, .end = end};
+        const struct document_list documents = {.document_count = count, .document_end = end};
         struct token_deal *deal = dealt(&arena, rule, ranks, &documents, none);
         struct token_share *share = deal_shares(deal, &shares);
-        CHECK(rule, deal_is_even(deal) && deal_rows(deal, 0) == tokens / ranks);
-        CHECK(rule, deal_is_equal(deal, deal_make(&arena, ranks, share, shares)));
+        CHECK(rule, deal_is_even(deal) && deal_rows_of_rank(deal, 0) == tokens / ranks);
+        CHECK(rule, deal_is_equal(deal, deal_make_from_shares(&arena, ranks, share, shares)));
         free(share);
         arena_release(&arena);
     }
@@ -124,20 +136,20 @@ static void tiles_cover_every_pair(void)
             windows = (struct deal_windows){check_random_i64(&random, 1, tokens), 1};
         while (at < tokens)
             end[count++] = at += check_random_i64(&random, 1, tokens - at);
-        struct document_list documents = {.count = count, .end = end};
+        struct document_list documents = {.document_count = count, .document_end = end};
         documents.deal = dealt(&arena, rules[i].rule, ranks, &documents, windows);
         CHECK_INT("rule", deal_choice_parse(&choice, rules[i].rule, &diag), STATUS_OK);
         CHECK(rules[i].rule, deal_choice_has_tiles(&choice));
         documents.tiles = tile_rules_plan(&arena, &choice, &documents, windows, &bytes);
-        core_plan_add(&plan, &documents);
-        plan.window = windows.window;
+        core_plan_add_sequence(&plan, &documents);
+        plan.window_tokens = windows.window;
         CHECK_INT(rules[i].rule, core_plan_check(&plan, rules[i].rule, &diag), STATUS_OK);
         CHECK_TEXT(rules[i].rule, diag.text != NULL ? diag.text : "", "");
-        coverage_loads(&plan, 0, load);
+        coverage_find_loads(&plan, 0, load);
         double pairs = 0, most = 0;
         for (uint32_t r = 0; r < ranks; r++) {
-            pairs += load[r].pairs;
-            most = load[r].pairs > most ? load[r].pairs : most;
+            pairs += load[r].visible_pairs;
+            most = load[r].visible_pairs > most ? load[r].visible_pairs : most;
         }
         /* with fewer pairs one query may be more than what a rank lacks */
         if (rules[i].most > 0 && pairs / ranks > 50 * (double)tokens) {

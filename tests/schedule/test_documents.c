@@ -175,7 +175,7 @@ static void a_window_across_a_ring_of_four(void)
             for (uint32_t r = 0; r < 4 && work->kind == WORK_ATTENTION; r++)
                 if (ir.op.guard[op] == IR_NONE16 ||
                     guard_passes(&ir.mesh, ir.group, &ir.guard[ir.op.guard[op]], r))
-                    pairs += ir_op_flops(&ir, work, r) / (4.0 * 4 * 4);
+                    pairs += ir_work_flops_on_rank(&ir, work, r) / (4.0 * 4 * 4);
         }
         CHECK_CLOSE(rows[i].label, pairs, 45, 1e-12);
         CHECK_INT(rows[i].label, shifts, rows[i].shifts);
@@ -232,7 +232,7 @@ static void documents_that_do_not_fit_are_refused(void)
         struct choices choices;
         struct diag diag = {0};
         documents_init(&documents, &arena, (uint32_t)rows[i].sequences);
-        for (uint32_t s = 0; s < documents.sequences; s++)
+        for (uint32_t s = 0; s < documents.sequence_count; s++)
             documents_set_lengths(&documents, &arena, s,
                                   (int64_t[]){rows[i].length - (rows[i].cp > 0 ? 2 : 0),
                                               rows[i].length + (rows[i].cp > 0 ? 2 : 0)},

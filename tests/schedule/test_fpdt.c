@@ -72,7 +72,7 @@ static double operands(const struct ir *ir, uint32_t op, uint32_t from, uint32_t
 {
     double elements = 0, unit = (double)TOKENS / RANKS * (double)block.hidden;
     for (uint32_t k = from; k < to; k++) {
-        struct view view = ir_read(ir, op, k); /* writes follow the reads */
+        struct view view = ir_read_view(ir, op, k); /* writes follow the reads */
         if (ir->buffer.dtype[view.buffer.i] == ir->dtype)
             elements += (double)view.count;
     }
@@ -315,7 +315,7 @@ static void pieces_are_summed_as_the_public_code_does(void)
     for (uint32_t op = 0; op < ir.op.count; op++) {
         const struct work *work = ir_work(&ir, op);
         bool wide = work->kind == WORK_ADD && work->in == DTYPE_BF16 && work->out == DTYPE_F32;
-        sums += wide && ir.buffer.category[ir_read(&ir, op, 0).buffer.i] == CATEGORY_GRADIENT;
+        sums += wide && ir.buffer.category[ir_read_view(&ir, op, 0).buffer.i] == CATEGORY_GRADIENT;
         products += work->kind == WORK_MATMUL && work->matmul.form == MATMUL_TN;
         bool loss = ir.op.region[op] == REGION_LOSS;
         stored += loss && work->kind == WORK_D2H && work->copy.blocking;

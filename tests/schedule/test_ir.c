@@ -39,7 +39,7 @@ static op_id add_op(struct ir *ir, struct work work, const struct view *read, ui
 static void an_empty_ir_is_all_zero(void)
 {
     struct ir ir = {0};
-    CHECK_INT("group", ir_find(&ir, IR_GROUP, "cp", 2), IR_NONE);
+    CHECK_INT("group", ir_find_by_name(&ir, IR_GROUP, "cp", 2), IR_NONE);
     CHECK_INT("buffer", ir_find_buffer(&ir, "kv0", 3).i, IR_NONE);
     ir_release(&ir);
     ir_release(&ir);
@@ -56,9 +56,9 @@ static void equal_rows_are_one_row(void)
     CHECK_INT("group again", ir_add_group(&ir, "cp", &cp, 1), 0);
     CHECK_INT("set again", ir_add_group(&ir, "odd", &same, 1), 1);
     set[0] = 0;
-    CHECK_INT("sets are copied", ir.group[1].axis[0].set[0], 1);
-    CHECK_INT("found", ir_find(&ir, IR_GROUP, "odd", 3), 1);
-    CHECK_INT("not a prefix", ir_find(&ir, IR_GROUP, "odd", 2), IR_NONE);
+    CHECK_INT("sets are copied", ir.group[1].axis[0].coordinates[0], 1);
+    CHECK_INT("found", ir_find_by_name(&ir, IR_GROUP, "odd", 3), 1);
+    CHECK_INT("not a prefix", ir_find_by_name(&ir, IR_GROUP, "odd", 2), IR_NONE);
 
     CHECK_INT("guard", ir_add_guard(&ir, (struct guard){0, GUARD_GE, 2}), 0);
     CHECK_INT("another", ir_add_guard(&ir, (struct guard){0, GUARD_LT, 2}), 1);
@@ -76,7 +76,7 @@ static void equal_rows_are_one_row(void)
     struct binding binding = {BINDING_GRAD, 0, 1, IR_NONE16, 3};
     CHECK_INT("binding", ir_add_binding(&ir, binding), 0);
     CHECK_INT("binding again", ir_add_binding(&ir, binding), 0);
-    binding.partial = 1;
+    binding.partial_axes = 1;
     CHECK_INT("other binding", ir_add_binding(&ir, binding), 1);
     ir_release(&ir);
 }
@@ -149,7 +149,7 @@ static void shapes_are_interned_without_leftovers(void)
 {
     struct ir ir = {0};
     buffer_id x = add_buffer(&ir, "x", DTYPE_BF16, 4, 4), y = add_buffer(&ir, "y", DTYPE_F32, 4, 4);
-    const struct view a = ir_whole(&ir, x), b = ir_whole(&ir, y);
+    const struct view a = ir_whole_view(&ir, x), b = ir_whole_view(&ir, y);
     const struct view ab[2] = {b, a};
     struct work cast = {.kind = WORK_CAST, .elements = {16}};
     add_op(&ir, cast, &a, 1, &b, 1);
@@ -183,9 +183,9 @@ static void views_are_whole_buffers_or_ranges(void)
     add_op(&ir, cast, &whole, 1, &out, 1);
     add_op(&ir, cast, &half, 1, &out, 1);
     CHECK_INT("an equal range is not stored twice", ir.range_count, 2);
-    CHECK_INT("whole", (int64_t)ir_read(&ir, 0, 0).count, 16);
-    CHECK_INT("range", (int64_t)ir_read(&ir, 1, 0).begin, 8);
-    CHECK_INT("written", ir_write(&ir, 1, 0).buffer.i, y.i);
+    CHECK_INT("whole", (int64_t)ir_read_view(&ir, 0, 0).count, 16);
+    CHECK_INT("range", (int64_t)ir_read_view(&ir, 1, 0).begin, 8);
+    CHECK_INT("written", ir_write_view(&ir, 1, 0).buffer.i, y.i);
     CHECK_INT("elements", (int64_t)ir_buffer_elements(&ir, x), 16);
     CHECK_INT("bytes", (int64_t)ir_buffer_bytes(&ir, x), 32);
     ir_release(&ir);
@@ -197,7 +197,7 @@ static void ops_go_to_the_last_role(void)
     static const uint32_t stage[] = {0, 1};
     const struct axis_set first = {0, 1, &stage[0]}, second = {0, 1, &stage[1]};
     const struct work fill = {.kind = WORK_FILL, .elements = {4}};
-    const struct view x = ir_whole(&ir, add_buffer(&ir, "x", DTYPE_F32, 2, 2));
+    const struct view x = ir_whole_view(&ir, add_buffer(&ir, "x", DTYPE_F32, 2, 2));
     ir_add_role(&ir, "first", &first, 1);
     add_op(&ir, fill, NULL, 0, &x, 1);
     add_op(&ir, fill, NULL, 0, &x, 1);
@@ -205,8 +205,8 @@ static void ops_go_to_the_last_role(void)
     add_op(&ir, fill, NULL, 0, &x, 1);
     CHECK_INT("begin", ir.role[1].op_begin, 2);
     CHECK_INT("count", ir.role[1].op_count, 1);
-    CHECK_INT("role of op 1", ir_role_of(&ir, 1), 0);
-    CHECK_INT("role of op 2", ir_role_of(&ir, 2), 1);
+    CHECK_INT("role of op 1", ir_role_of_op(&ir, 1), 0);
+    CHECK_INT("role of op 2", ir_role_of_op(&ir, 2), 1);
     ir_release(&ir);
 }
 
@@ -215,12 +215,12 @@ static void free_sets_are_lists_of_ops(void)
     struct ir ir = {0};
     buffer_id x = add_buffer(&ir, "x", DTYPE_F32, 2, 2);
     const op_id ops[] = {{3}, {5}};
-    ir_set_free(&ir, x, ops, 2);
+    ir_set_free_set(&ir, x, ops, 2);
     CHECK_INT("count", ir.buffer.free_count[x.i], 2);
     CHECK_INT("second", ir_free_set(&ir, x.i)[1].i, 5);
-    ir_set_free(&ir, x, ops, 1);
+    ir_set_free_set(&ir, x, ops, 1);
     CHECK_INT("one", ir_free_set(&ir, x.i)->i, 3);
-    ir_set_free(&ir, x, NULL, 0);
+    ir_set_free_set(&ir, x, NULL, 0);
     CHECK_INT("none", ir.buffer.free_count[x.i], 0);
     ir_release(&ir);
 }
@@ -230,7 +230,7 @@ static void some_ops_hold_the_host(void)
     struct ir ir = {.mesh = {1, {{"dp", 2}}}};
     const struct axis_set dp = {0, 0, NULL};
     buffer_id x = add_buffer(&ir, "x", DTYPE_F32, 2, 2);
-    const struct view view = ir_whole(&ir, x);
+    const struct view view = ir_whole_view(&ir, x);
     uint8_t compute = ir_add_stream(&ir, "compute", STREAM_COMPUTE);
     uint8_t copy = ir_add_stream(&ir, "d2h", STREAM_D2H);
     ir_add_group(&ir, "dp", &dp, 1);
@@ -258,16 +258,16 @@ static void texts_that_can_name_something(void)
     static const char *const bad[] = {"",   "0a",   ".a",  "a b",     "a=b",
                                       "a#", "a[0]", "a,b", "\xc3\xa9"};
     for (size_t i = 0; i < ARRAY_LEN(good); i++)
-        CHECK(good[i], ir_name_ok(good[i], strlen(good[i])));
+        CHECK(good[i], ir_is_valid_name(good[i], strlen(good[i])));
     for (size_t i = 0; i < ARRAY_LEN(bad); i++)
-        CHECK(bad[i], !ir_name_ok(bad[i], strlen(bad[i])));
-    CHECK("a NUL inside", !ir_name_ok("a\0b", 3));
+        CHECK(bad[i], !ir_is_valid_name(bad[i], strlen(bad[i])));
+    CHECK("a NUL inside", !ir_is_valid_name("a\0b", 3));
 }
 
 static void check_names(const char *const *name, int count)
 {
     for (int i = 0; i < count; i++) {
-        CHECK("a name is a word", name[i] != NULL && ir_name_ok(name[i], strlen(name[i])));
+        CHECK("a name is a word", name[i] != NULL && ir_is_valid_name(name[i], strlen(name[i])));
         for (int k = 0; k < i; k++)
             CHECK(name[i], strcmp(name[i], name[k]) != 0);
     }

@@ -48,7 +48,7 @@ static void the_example_means_what_it_says(void)
     struct diag diag = {0};
     if (!CHECK("load", ir_load(&ir, check_path("schedule/example.ir"), &diag) == STATUS_OK))
         return;
-    CHECK_INT("ranks", mesh_ranks(&ir.mesh), 8);
+    CHECK_INT("ranks", mesh_rank_count(&ir.mesh), 8);
     CHECK_INT("layout", ir.layout.kind, LAYOUT_ZIGZAG_2D);
     CHECK_INT("tokens", ir.layout.tokens, 131072);
     CHECK_INT("ops", ir.op.count, 16);
@@ -59,13 +59,13 @@ static void the_example_means_what_it_says(void)
     CHECK_INT("q", tile->attention.q, 16384);
     CHECK_INT("mask", tile->attention.mask, MASK_FULL);
     CHECK_INT("in", tile->in, DTYPE_BF16);
-    struct view q = ir_read(&ir, 12, 0), k = ir_read(&ir, 12, 1);
+    struct view q = ir_read_view(&ir, 12, 0), k = ir_read_view(&ir, 12, 1);
     CHECK_INT("q begins", (int64_t)q.begin, 33554432);
     CHECK_INT("q ends with the buffer", (int64_t)(q.begin + q.count), 67108864);
     CHECK_INT("k begins", (int64_t)k.begin, 0);
     CHECK_INT("k ends", (int64_t)k.count, 16777216);
     const struct guard *guard = &ir.guard[ir.op.guard[12]];
-    CHECK("guard", guard->test_kind == GUARD_LT && guard->value == 1);
+    CHECK("guard", guard->test == GUARD_LT && guard->value == 1);
     CHECK_INT("step", ir.op.step[12], 1);
     CHECK_INT("no chunk", ir.op.chunk[12], IR_NONE16);
     CHECK_INT("waits", ir.wait[ir.op.wait_begin[8] + 1].i, 6);
@@ -196,7 +196,7 @@ static uint16_t maybe(struct check_random *random)
 
 static struct view random_view(const struct ir *ir, struct check_random *random)
 {
-    struct view view = ir_whole(ir, (buffer_id){(uint32_t)pick(random, ir->buffer.count)});
+    struct view view = ir_whole_view(ir, (buffer_id){(uint32_t)pick(random, ir->buffer.count)});
     if (pick(random, 2)) {
         view.begin = (uint64_t)pick(random, (int64_t)view.count);
         view.count = 1 + (uint64_t)pick(random, (int64_t)(view.count - view.begin));
@@ -296,7 +296,7 @@ static void make_random_schedule(struct ir *ir, struct check_random *random)
         add_random_op(ir, random);
     for (uint32_t b = 0; b < ir->buffer.count && ops > 0; b++) {
         const op_id free_after[2] = {{(uint32_t)pick(random, ops)}, {(uint32_t)pick(random, ops)}};
-        ir_set_free(ir, (buffer_id){b}, free_after, (uint16_t)pick(random, 3));
+        ir_set_free_set(ir, (buffer_id){b}, free_after, (uint16_t)pick(random, 3));
     }
 }
 

@@ -53,7 +53,7 @@ static struct life *lives_of(const struct ir *ir)
         life[b].first = IR_NONE;
     for (uint32_t op = ir->op.count; op-- > 0;)
         for (uint32_t k = 0; k < (uint32_t)ir->op.read_count[op] + ir->op.write_count[op]; k++)
-            life[ir_touched(ir, op, k)].first = op;
+            life[ir_touched_buffer(ir, op, k)].first = op;
     for (uint32_t b = 0; b < ir->buffer.count; b++)
         for (uint32_t k = 0; k < ir->buffer.free_count[b]; k++) {
             uint32_t at = ir_free_set(ir, b)[k].i;

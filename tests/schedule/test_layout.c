@@ -9,12 +9,12 @@
 /* Positions in layouts that do not depend on documents. */
 static int64_t global_of(const struct token_layout *layout, uint32_t c, uint32_t h, int64_t p)
 {
-    return layout_global_in(layout, NULL, c, h, p);
+    return layout_global_position(layout, NULL, c, h, p);
 }
 
 static int64_t gathered(const struct token_layout *layout, uint32_t c, int64_t p)
 {
-    return layout_gathered_in(layout, NULL, c, p);
+    return layout_gathered_position(layout, NULL, c, p);
 }
 
 static const struct token_layout layouts[] = {
@@ -55,18 +55,18 @@ static void every_layout_is_a_permutation(void)
     }
 }
 
-/* After an all-to-all a head group has its members' parts (of every chunk) in index order; layout_gathered_in()
+/* After an all-to-all a head group has its members' parts (of every chunk) in index order; layout_gathered_position()
  * must return the same. */
 static void the_head_group_gathers_what_a_context_rank_owns(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(layouts); i++) {
         const struct token_layout *layout = &layouts[i];
-        int64_t n = layout->tokens / layout->cp / layout->hp, piece = n / layout->chunks;
-        if (layout->chunk > 0)
-            piece = layout->chunk / layout->hp;
+        int64_t n = layout->tokens / layout->cp / layout->hp, piece = n / layout->chunk_count;
+        if (layout->chunk_tokens > 0)
+            piece = layout->chunk_tokens / layout->hp;
         for (uint32_t c = 0; c < layout->cp; c++) {
             int64_t p = 0;
-            for (int64_t chunk = 0; chunk < layout->chunks; chunk++)
+            for (int64_t chunk = 0; chunk < layout->chunk_count; chunk++)
                 for (uint32_t h = 0; h < layout->hp; h++)
                     for (int64_t k = 0; k < piece && chunk * piece + k < n; k++, p++)
                         CHECK_INT(label(layout), global_of(layout, c, h, chunk * piece + k),

@@ -15,7 +15,7 @@ static bool *touch_table(const struct ir *ir, uint32_t role)
     for (uint32_t op = 0; op < n; op++)
         for (uint32_t k = 0;
              k < (uint32_t)ir->op.read_count[begin + op] + ir->op.write_count[begin + op]; k++)
-            touched[(size_t)ir_read(ir, begin + op, k).buffer.i * n + op] = true;
+            touched[(size_t)ir_read_view(ir, begin + op, k).buffer.i * n + op] = true;
     return touched;
 }
 
@@ -123,7 +123,7 @@ static void live_buffers_never_overlap(void)
         liveness_compute_free_sets(&ir);
         offsets_plan(&ir, &figures);
         for (int m = 0; m < MEMORY_COUNT; m++) {
-            CHECK("an arena holds what is live", figures.live[m] <= figures.planned_bytes[m]);
+            CHECK("an arena holds what is live", figures.live_bytes[m] <= figures.planned_bytes[m]);
             CHECK_INT("arena", (int64_t)ir.planned_bytes[m], (int64_t)figures.planned_bytes[m]);
         }
         for (uint16_t role = 0; role < 2; role++) {
@@ -158,8 +158,8 @@ static void a_chain_packs_without_loss(void)
     for (int i = 0; i < 100; i++) {
         desc.dims.size[0] = i % 2 ? 1024 : 256;
         buffer_id next = ir_add_buffer(&ir, &desc);
-        struct view read[2] = {ir_whole(&ir, last), ir_whole(&ir, last)};
-        struct view write = ir_whole(&ir, next);
+        struct view read[2] = {ir_whole_view(&ir, last), ir_whole_view(&ir, last)};
+        struct view write = ir_whole_view(&ir, next);
         struct op_desc op = {.work = {.kind = WORK_ADD},
                              .stream = compute,
                              .read_count = 2,
@@ -173,7 +173,7 @@ static void a_chain_packs_without_loss(void)
     struct offsets_figures figures;
     liveness_compute_free_sets(&ir);
     offsets_plan(&ir, &figures);
-    CHECK_INT("live", (int64_t)figures.live[MEMORY_HBM], 4096 + 1024);
+    CHECK_INT("live", (int64_t)figures.live_bytes[MEMORY_HBM], 4096 + 1024);
     CHECK_INT("arena", (int64_t)figures.planned_bytes[MEMORY_HBM], 4096 + 1024);
     ir_release(&ir);
 }

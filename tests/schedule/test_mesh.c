@@ -13,8 +13,8 @@ static const uint32_t ends[] = {0, 3};
 static void the_last_axis_is_the_fastest(void)
 {
     uint32_t coordinate[MESH_AXES_MAX];
-    CHECK_INT("ranks", mesh_ranks(&head_first), 8);
-    CHECK_INT("no axes: one rank", mesh_ranks(&(struct mesh){0}), 1);
+    CHECK_INT("ranks", mesh_rank_count(&head_first), 8);
+    CHECK_INT("no axes: one rank", mesh_rank_count(&(struct mesh){0}), 1);
     mesh_coordinates(&head_first, 5, coordinate);
     CHECK_INT("cp of 5", coordinate[0], 2);
     CHECK_INT("hp of 5", coordinate[1], 1);
@@ -26,9 +26,9 @@ static void the_last_axis_is_the_fastest(void)
 static void ranks_and_coordinates_are_inverse(void)
 {
     uint32_t coordinate[MESH_AXES_MAX];
-    for (uint32_t rank = 0; rank < mesh_ranks(&pipeline); rank++) {
+    for (uint32_t rank = 0; rank < mesh_rank_count(&pipeline); rank++) {
         mesh_coordinates(&pipeline, rank, coordinate);
-        CHECK_INT("rank", mesh_rank(&pipeline, coordinate), rank);
+        CHECK_INT("rank", mesh_rank_at(&pipeline, coordinate), rank);
     }
 }
 
@@ -71,10 +71,10 @@ static void members_stand_in_index_order(void)
     for (size_t i = 0; i < ARRAY_LEN(groups); i++) {
         const struct mesh *mesh = groups[i].mesh;
         const struct group *group = &groups[i].group;
-        CHECK_INT(groups[i].label, group_size(mesh, group), groups[i].size);
-        CHECK_INT(groups[i].label, group_instances(mesh, group), groups[i].instances);
+        CHECK_INT(groups[i].label, group_rank_count(mesh, group), groups[i].size);
+        CHECK_INT(groups[i].label, group_instance_count(mesh, group), groups[i].instances);
         for (uint32_t k = 0; k < groups[i].size; k++)
-            CHECK_INT(groups[i].label, group_member(mesh, group, groups[i].instance, k),
+            CHECK_INT(groups[i].label, group_rank_of_member(mesh, group, groups[i].instance, k),
                       groups[i].members[k]);
     }
 }
@@ -85,14 +85,16 @@ static void locating_is_the_inverse_of_membership(void)
         const struct mesh *mesh = groups[i].mesh;
         const struct group *group = &groups[i].group;
         uint32_t inside = 0, instance, index;
-        for (uint32_t rank = 0; rank < mesh_ranks(mesh); rank++)
-            if (group_locate(mesh, group, rank, &instance, &index)) {
+        for (uint32_t rank = 0; rank < mesh_rank_count(mesh); rank++)
+            if (group_find_member(mesh, group, rank, &instance, &index)) {
                 inside++;
-                CHECK(groups[i].label, instance < group_instances(mesh, group));
-                CHECK(groups[i].label, index < group_size(mesh, group));
-                CHECK_INT(groups[i].label, group_member(mesh, group, instance, index), rank);
+                CHECK(groups[i].label, instance < group_instance_count(mesh, group));
+                CHECK(groups[i].label, index < group_rank_count(mesh, group));
+                CHECK_INT(groups[i].label, group_rank_of_member(mesh, group, instance, index),
+                          rank);
             }
-        CHECK_INT(groups[i].label, inside, group_size(mesh, group) * group_instances(mesh, group));
+        CHECK_INT(groups[i].label, inside,
+                  group_rank_count(mesh, group) * group_instance_count(mesh, group));
     }
 }
 
@@ -103,15 +105,15 @@ static void roles_are_the_ranks_in_every_set(void)
     const struct role stage = {"stage0", 1, {{0, 1, first}}, 0, 0};
     const struct role both = {"both", 2, {{0, 1, first}, {2, 1, odd}}, 0, 0};
     uint32_t count[3] = {0};
-    for (uint32_t rank = 0; rank < mesh_ranks(&pipeline); rank++) {
-        count[0] += role_has(&pipeline, &all, rank);
-        count[1] += role_has(&pipeline, &stage, rank);
-        count[2] += role_has(&pipeline, &both, rank);
+    for (uint32_t rank = 0; rank < mesh_rank_count(&pipeline); rank++) {
+        count[0] += role_has_rank(&pipeline, &all, rank);
+        count[1] += role_has_rank(&pipeline, &stage, rank);
+        count[2] += role_has_rank(&pipeline, &both, rank);
     }
     CHECK_INT("all", count[0], 24);
     CHECK_INT("one stage", count[1], 6);
     CHECK_INT("one stage and odd", count[2], 3);
-    CHECK("rank 5", role_has(&pipeline, &both, 5) && !role_has(&pipeline, &both, 4));
+    CHECK("rank 5", role_has_rank(&pipeline, &both, 5) && !role_has_rank(&pipeline, &both, 4));
 }
 
 static void guards_test_the_index_in_the_group(void)

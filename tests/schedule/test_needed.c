@@ -12,7 +12,7 @@ static void find_owners(const struct token_layout *layout, const struct document
 {
     for (uint32_t c = 0; c < layout->cp; c++)
         for (int64_t p = 0; p < layout->tokens / layout->cp; p++)
-            owner[layout_gathered_in(layout, list, c, p)] = c;
+            owner[layout_gathered_position(layout, list, c, p)] = c;
 }
 
 /* True if rank c needs a token: some query of its own sees it. */
@@ -35,37 +35,41 @@ static void check_ranks(const struct token_layout *layout, const struct document
     struct needed_most most = needed_most(layout, list, window);
     int64_t most_needed = 0, most_sent = 0;
     find_owners(layout, list, owner);
-    needed_pairs(pairs, layout, list, window);
+    needed_rows_of_all_pairs(pairs, layout, list, window);
     for (uint32_t c = 0; c < layout->cp; c++) {
         struct needed_tokens needed = {0};
         struct needed_rows received, sent;
         int64_t rows = 0, of[RANKS_MAX] = {0};
-        needed_find(&needed, layout, list, c, window);
+        needed_find_tokens(&needed, layout, list, c, window);
         needed_list_received(&received, layout, list, c, window);
         needed_list_sent(&sent, layout, list, c, window);
         for (int64_t t = 0; t < layout->tokens; t++) {
-            CHECK_INT(label, needed_below(&needed, t), rows);
+            CHECK_INT(label, needed_rows_below(&needed, t), rows);
             if (!needs(layout, list, owner, c, t, window))
                 continue;
-            int64_t place = received.first[owner[t]] + of[owner[t]]++;
+            int64_t place = received.first_row_of_peer[owner[t]] + of[owner[t]]++;
             CHECK_INT(label, received.row[place], rows);
             rows++;
         }
-        CHECK_INT(label, needed.rows, rows);
+        CHECK_INT(label, needed.row_count, rows);
         for (uint32_t other = 0; other < layout->cp; other++) {
-            int64_t k = sent.first[other];
-            CHECK_INT(label, needed_of(&needed, other), of[other]);
+            int64_t k = sent.first_row_of_peer[other];
+            CHECK_INT(label, needed_rows_of_owner(&needed, other), of[other]);
             CHECK_INT(label, pairs[c * layout->cp + other], of[other]);
-            CHECK_INT(label, received.first[other + 1] - received.first[other], of[other]);
+            CHECK_INT(label,
+                      received.first_row_of_peer[other + 1] - received.first_row_of_peer[other],
+                      of[other]);
             for (int64_t p = 0; p < layout->tokens / layout->cp; p++) {
-                int64_t t = layout_gathered_in(layout, list, c, p);
+                int64_t t = layout_gathered_position(layout, list, c, p);
                 if (needs(layout, list, owner, other, t, window))
                     CHECK_INT(label, sent.row[k++], p);
             }
-            CHECK_INT(label, sent.first[other + 1], k);
+            CHECK_INT(label, sent.first_row_of_peer[other + 1], k);
         }
         most_needed = rows > most_needed ? rows : most_needed;
-        most_sent = sent.first[layout->cp] > most_sent ? sent.first[layout->cp] : most_sent;
+        most_sent = sent.first_row_of_peer[layout->cp] > most_sent
+                        ? sent.first_row_of_peer[layout->cp]
+                        : most_sent;
         needed_rows_release(&received);
         needed_rows_release(&sent);
         needed_release(&needed);
@@ -88,7 +92,7 @@ static void rows_are_those_that_queries_see(void)
         struct token_layout layout = {.kind = kinds[check_random_i64(&random, 0, 3)],
                                       .cp = cp,
                                       .hp = 1,
-                                      .chunks = 1,
+                                      .chunk_count = 1,
                                       .tokens = tokens};
         while (at < tokens)
             end[count++] = at += check_random_i64(&random, 1, tokens - at);
@@ -101,7 +105,8 @@ static void rows_are_those_that_queries_see(void)
             share[shares] = (struct token_share){check_random_i64(&random, 1, left[owner]), owner};
             left[owner] -= share[shares].rows;
         }
-        const struct document_list list = {count, end, deal_make(&arena, cp, share, shares), NULL};
+        const struct document_list list = {count, end,
+                                           deal_make_from_shares(&arena, cp, share, shares), NULL};
         check_ranks(&layout, &list, window, layout_names[layout.kind]);
         arena_release(&arena);
     }

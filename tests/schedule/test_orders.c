@@ -22,15 +22,15 @@ static bool sizes_make(struct sizes *s, int pipeline, uint32_t pp, uint32_t chun
 {
     static const struct transformer model = {.layers = STAGES_MAX * CHUNKS_MAX};
     uint32_t units = pieces * batches;
-    const struct pipeline *row = pipeline_row((enum pipeline_choice)pipeline);
+    const struct pipeline *row = pipeline_of_choice((enum pipeline_choice)pipeline);
     *s = (struct sizes){.choices = {.model = &model,
                                     .pipeline = (uint8_t)pipeline,
                                     .pp = pp,
                                     .virtual_stages = chunks,
                                     .subsequences = pieces,
                                     .accumulation = batches}};
-    if (units > UNITS_MAX || (row->chunks > 0 && row->chunks != chunks) ||
-        (row->chunks == 0 && units % pp != 0) || (!row->subsequences && pieces > 1) ||
+    if (units > UNITS_MAX || (row->chunks_per_stage > 0 && row->chunks_per_stage != chunks) ||
+        (row->chunks_per_stage == 0 && units % pp != 0) || (!row->has_subsequences && pieces > 1) ||
         row->is_multiplexed)
         return false;
     for (uint32_t stage = 0; stage < pp; stage++)
@@ -76,7 +76,7 @@ static bool done(const struct passed *p, uint32_t chunk, uint32_t unit, enum act
 static bool ready(const struct sizes *s, const struct passed *p, uint32_t chunk, uint32_t unit,
                   enum action_kind kind)
 {
-    uint32_t k = s->choices.subsequences, last = pipeline_chunks(&s->choices) - 1;
+    uint32_t k = s->choices.subsequences, last = pipeline_chunk_count(&s->choices) - 1;
     switch (kind) {
     case ACTION_FORWARD:
         return (chunk == 0 || done(p, chunk - 1, unit, kind)) &&
@@ -99,14 +99,15 @@ static void check_ends(const struct sizes *s)
     bool moves = true;
     for (uint32_t stage = 0; stage < s->choices.pp; stage++)
         left += s->list[stage].count;
-    uint32_t kinds = pipeline_of(&s->choices)->splits ? 3 : 2;
-    CHECK_INT(s->label, left, pipeline_chunks(&s->choices) * pipeline_units(&s->choices) * kinds);
+    uint32_t kinds = pipeline_of_choices(&s->choices)->splits_backward ? 3 : 2;
+    CHECK_INT(s->label, left,
+              pipeline_chunk_count(&s->choices) * pipeline_unit_count(&s->choices) * kinds);
     while (moves) {
         moves = false;
         for (uint32_t stage = 0; stage < s->choices.pp; stage++)
             for (; next[stage] < s->list[stage].count; next[stage]++, left--) {
                 const struct action *action = &s->list[stage].action[next[stage]];
-                uint32_t chunk = pipeline_chunk(&s->choices, stage, action->chunk);
+                uint32_t chunk = pipeline_chunk_of_stage(&s->choices, stage, action->chunk);
                 if (!ready(s, &passed, chunk, action->unit, (enum action_kind)action->kind))
                     break;
                 CHECK(s->label,
@@ -127,7 +128,8 @@ static void stages_come_to_their_ends(void)
 /* Returns the highest number of unit-chunk pairs whose saved activations a stage has at one time. */
 static uint32_t in_flight(const struct sizes *s, uint32_t stage)
 {
-    enum action_kind last = pipeline_of(&s->choices)->splits ? ACTION_WEIGHTS : ACTION_BACKWARD;
+    enum action_kind last =
+        pipeline_of_choices(&s->choices)->splits_backward ? ACTION_WEIGHTS : ACTION_BACKWARD;
     uint32_t now = 0, most = 0;
     for (uint32_t i = 0; i < s->list[stage].count; i++) {
         now += s->list[stage].action[i].kind == ACTION_FORWARD;
@@ -144,7 +146,8 @@ static uint32_t in_flight(const struct sizes *s, uint32_t stage)
 static void check_interleaved(const struct sizes *s)
 {
     const struct choices *c = &s->choices;
-    uint32_t p = c->pp, k = c->subsequences, v = c->virtual_stages, all = pipeline_units(c) * v;
+    uint32_t p = c->pp, k = c->subsequences, v = c->virtual_stages,
+             all = pipeline_unit_count(c) * v;
     uint32_t groups = k % p == 0 ? k / p : 1;
     if ((p % k != 0 && k % p != 0) || (k == 1 && c->accumulation == p))
         return;
@@ -159,7 +162,7 @@ static void check_zb_v(const struct sizes *s)
 {
     const struct choices *c = &s->choices;
     uint32_t p = c->pp, k = c->subsequences;
-    for (uint32_t stage = 0; stage < p && pipeline_units(c) >= 2 * p - 2 + k; stage++)
+    for (uint32_t stage = 0; stage < p && pipeline_unit_count(c) >= 2 * p - 2 + k; stage++)
         CHECK_INT(s->label, in_flight(s, stage), 2 * (p + k - 1));
 }
 
@@ -168,7 +171,7 @@ static void check_seq1f1b(const struct sizes *s)
 {
     const struct choices *c = &s->choices;
     for (uint32_t stage = 0; stage < c->pp; stage++) {
-        uint32_t want = c->pp - 1 - stage + c->subsequences, all = pipeline_units(c);
+        uint32_t want = c->pp - 1 - stage + c->subsequences, all = pipeline_unit_count(c);
         CHECK_INT(s->label, in_flight(s, stage), want < all ? want : all);
     }
 }
@@ -200,18 +203,18 @@ static void layers_of_chunks_are_those_asked_for(void)
                                   .pp = rows[i].pp,
                                   .virtual_stages = rows[i].virtual_stages,
                                   .stage_layers = (uint8_t)rows[i].counted};
-        const uint32_t chunks = pipeline_chunks(&c);
+        const uint32_t chunks = pipeline_chunk_count(&c);
         const uint32_t asked[] = {0, chunks > 1 ? 1 : 0, chunks - 1};
         const uint32_t want[] = {rows[i].first, rows[i].second, rows[i].last};
         uint32_t next = 0;
         for (uint32_t chunk = 0; chunk < chunks; chunk++) {
-            const struct layer_range layers = pipeline_layers(&c, chunk);
+            const struct layer_range layers = pipeline_layers_of_chunk(&c, chunk);
             CHECK_INT("layers follow each other", layers.first, next);
             next = layers.end;
         }
         CHECK_INT("all layers", next, rows[i].layers);
         for (size_t k = 0; k < ARRAY_LEN(asked); k++) {
-            const struct layer_range layers = pipeline_layers(&c, asked[k]);
+            const struct layer_range layers = pipeline_layers_of_chunk(&c, asked[k]);
             CHECK_INT("layers of a chunk", layers.end - layers.first, want[k]);
         }
     }

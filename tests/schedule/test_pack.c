@@ -17,7 +17,7 @@ enum { WAYS = 3 };
 static uint64_t pack(struct live_ranges *t, int way)
 {
     if (way == 2)
-        return pack_by_size(t, live_ranges_held(t));
+        return pack_by_size(t, live_ranges_max_live_bytes(t));
     return pack_in_order(t, way == 0 ? PACK_FIRST_FIT : PACK_BEST_FIT, UINT64_MAX);
 }
 
@@ -27,10 +27,11 @@ static uint32_t count_wrong(const struct live_ranges *t, uint64_t top)
 {
     uint32_t wrong = 0;
     for (uint32_t a = 0; a < t->count; a++) {
-        wrong += t->offset[a] + t->size[a] > top;
+        wrong += t->offset_bytes[a] + t->bytes[a] > top;
         for (uint32_t b = 0; b < a; b++)
-            wrong += live_ranges_conflict(t, a, b) && t->offset[a] < t->offset[b] + t->size[b] &&
-                     t->offset[b] < t->offset[a] + t->size[a];
+            wrong += live_ranges_conflict(t, a, b) &&
+                     t->offset_bytes[a] < t->offset_bytes[b] + t->bytes[b] &&
+                     t->offset_bytes[b] < t->offset_bytes[a] + t->bytes[a];
     }
     return wrong;
 }
@@ -53,17 +54,17 @@ static uint32_t count_unfounded(const struct live_ranges *t, const struct ir *ir
     return wrong;
 }
 
-/* Returns how many live ranges have a first_end that is not the least of their ends. */
+/* Returns how many live ranges have a first_end_op that is not the least of their ends. */
 static uint32_t count_beside_ends(const struct live_ranges *t)
 {
     uint32_t wrong = 0;
     for (uint32_t i = 0; i < t->count; i++) {
         uint32_t first = LIVE_RANGES_NEVER;
-        for (uint32_t c = 0; c < t->classes; c++) {
-            uint32_t end = live_ranges_ends(t, i)[c];
+        for (uint32_t c = 0; c < t->class_count; c++) {
+            uint32_t end = live_ranges_end_ops(t, i)[c];
             first = end < first ? end : first;
         }
-        wrong += t->first_end[i] != first;
+        wrong += t->first_end_op[i] != first;
     }
     return wrong;
 }
@@ -87,13 +88,14 @@ static void live_ranges_that_conflict_have_bytes_of_their_own(void)
         first_uses_of_role(&first_uses, &ir, &order);
         for (int memory = 0; memory < MEMORY_COUNT; memory++) {
             live_ranges_of(&t, &ir, &order, &first_uses, (uint8_t)memory);
-            CHECK("held is not less than live", live_ranges_held(&t) >= t.live);
+            CHECK("held is not less than live", live_ranges_max_live_bytes(&t) >= t.live_bytes);
             CHECK_INT("sharing that no order allows", count_unfounded(&t, &ir, &order, &first_uses),
                       0);
             CHECK_INT("least ends", count_beside_ends(&t), 0);
             for (int way = 0; t.count > 0 && way < WAYS; way++) {
                 uint64_t top = pack(&t, way);
-                CHECK("no plan is smaller than what is held", top >= live_ranges_held(&t));
+                CHECK("no plan is smaller than what is held",
+                      top >= live_ranges_max_live_bytes(&t));
                 CHECK_INT("wrong places", count_wrong(&t, top), 0);
                 if (way == 2)
                     continue;
@@ -109,14 +111,14 @@ static void live_ranges_that_conflict_have_bytes_of_their_own(void)
     }
 }
 
-/* Fills first_end from the ends. */
+/* Fills first_end_op from the ends. */
 static void settle_ends(struct live_ranges *t)
 {
     for (uint32_t i = 0; i < t->count; i++) {
-        t->first_end[i] = LIVE_RANGES_NEVER;
-        for (uint32_t c = 0; c < t->classes; c++) {
-            uint32_t end = live_ranges_ends(t, i)[c];
-            t->first_end[i] = end < t->first_end[i] ? end : t->first_end[i];
+        t->first_end_op[i] = LIVE_RANGES_NEVER;
+        for (uint32_t c = 0; c < t->class_count; c++) {
+            uint32_t end = live_ranges_end_ops(t, i)[c];
+            t->first_end_op[i] = end < t->first_end_op[i] ? end : t->first_end_op[i];
         }
     }
 }
@@ -125,22 +127,24 @@ static void settle_ends(struct live_ranges *t)
 static void draw_live_ranges(struct live_ranges *t, struct check_random *random, uint32_t count)
 {
     *t = (struct live_ranges){
-        .ops = (count + 1) / 2, .count = count, .capacity = count, .classes = 3};
+        .op_count = (count + 1) / 2, .count = count, .capacity = count, .class_count = 3};
     t->first_use = heap_alloc(count, sizeof *t->first_use);
     t->class_of = heap_alloc(count, sizeof *t->class_of);
-    t->end = heap_alloc((size_t)count * t->classes, sizeof *t->end);
-    t->size = heap_alloc(count, sizeof *t->size);
-    t->offset = heap_alloc(count, sizeof *t->offset);
+    t->end_ops = heap_alloc((size_t)count * t->class_count, sizeof *t->end_ops);
+    t->bytes = heap_alloc(count, sizeof *t->bytes);
+    t->offset_bytes = heap_alloc(count, sizeof *t->offset_bytes);
     for (uint32_t i = 0; i < count; i++) {
         uint32_t first_use = i / 2;
         t->first_use[i] = first_use;
         t->class_of[i] = (uint8_t)(check_random_i64(random, 0, 99) < 3 ? 2 : i % 2);
-        t->size[i] = 512 * (uint64_t)check_random_i64(random, 1, 9);
-        for (uint32_t c = 0; c < t->classes; c++) {
+        t->bytes[i] = 512 * (uint64_t)check_random_i64(random, 1, 9);
+        for (uint32_t c = 0; c < t->class_count; c++) {
             int64_t life = check_random_i64(random, 1, i % 16 == 0 ? count / 4 : 12);
             bool never = check_random_i64(random, 0, 99) == 0;
             uint32_t end = first_use + (uint32_t)life;
-            t->end[i * t->classes + c] = never ? LIVE_RANGES_NEVER : end < t->ops ? end : t->ops;
+            t->end_ops[i * t->class_count + c] = never               ? LIVE_RANGES_NEVER
+                                                 : end < t->op_count ? end
+                                                                     : t->op_count;
         }
     }
 }
@@ -153,19 +157,19 @@ static void draw_units(struct live_ranges *t, struct check_random *random, uint3
 {
     enum { LATER = 3 };
     draw_live_ranges(t, random, count);
-    t->first_end = heap_alloc(count, sizeof *t->first_end);
+    t->first_end_op = heap_alloc(count, sizeof *t->first_end_op);
     for (uint32_t i = 0; i < count; i++) {
         uint32_t first_use = t->first_use[i], middle = count / 4,
-                 *end = t->end + (size_t)i * t->classes;
+                 *end = t->end_ops + (size_t)i * t->class_count;
         bool stays = first_use < middle && i % 4 != 0, until_middle = stays && i % 4 == 1;
         uint32_t gone = first_use + LATER + (uint32_t)check_random_i64(random, 0, 9);
-        gone = stays ? (until_middle ? middle : t->ops) : gone;
-        t->size[i] = 512 * (uint64_t)(until_middle ? check_random_i64(random, 1, 4)
-                                                   : check_random_i64(random, 4, 12));
-        t->class_of[i] = (uint8_t)(i % t->classes);
-        for (uint32_t c = 0; c < t->classes; c++) {
+        gone = stays ? (until_middle ? middle : t->op_count) : gone;
+        t->bytes[i] = 512 * (uint64_t)(until_middle ? check_random_i64(random, 1, 4)
+                                                    : check_random_i64(random, 4, 12));
+        t->class_of[i] = (uint8_t)(i % t->class_count);
+        for (uint32_t c = 0; c < t->class_count; c++) {
             uint32_t learns = gone + (c == t->class_of[i] ? 0 : LATER);
-            end[c] = learns < t->ops ? learns : t->ops;
+            end[c] = learns < t->op_count ? learns : t->op_count;
         }
     }
     settle_ends(t);
@@ -181,9 +185,9 @@ static uint64_t lowest_room(const struct live_ranges *t, uint32_t i, const uint3
         moved = false;
         for (uint32_t j = 0; j < count; j++) {
             uint32_t k = placed[j];
-            if (live_ranges_conflict(t, i, k) && t->offset[k] < at + t->size[i] &&
-                at < t->offset[k] + t->size[k]) {
-                at = t->offset[k] + t->size[k];
+            if (live_ranges_conflict(t, i, k) && t->offset_bytes[k] < at + t->bytes[i] &&
+                at < t->offset_bytes[k] + t->bytes[k]) {
+                at = t->offset_bytes[k] + t->bytes[k];
                 moved = true;
             }
         }
@@ -196,14 +200,14 @@ static uint64_t lowest_room(const struct live_ranges *t, uint32_t i, const uint3
 static uint64_t tightest_room(const struct live_ranges *t, uint32_t i)
 {
     enum { UNIT = 512 };
-    uint64_t top = 0, best = UINT64_MAX, at = 0, size = t->size[i] / UNIT, begin = 0;
+    uint64_t top = 0, best = UINT64_MAX, at = 0, size = t->bytes[i] / UNIT, begin = 0;
     for (uint32_t j = 0; j < i; j++)
-        top = t->offset[j] + t->size[j] > top ? t->offset[j] + t->size[j] : top;
+        top = t->offset_bytes[j] + t->bytes[j] > top ? t->offset_bytes[j] + t->bytes[j] : top;
     top /= UNIT;
     bool *taken = heap_zalloc(top + 1, sizeof *taken);
     for (uint32_t j = 0; j < i; j++)
         if (live_ranges_conflict(t, i, j))
-            memset(taken + t->offset[j] / UNIT, 1, t->size[j] / UNIT);
+            memset(taken + t->offset_bytes[j] / UNIT, 1, t->bytes[j] / UNIT);
     for (uint64_t unit = 0; unit < top; unit++) {
         if (taken[unit]) {
             begin = unit + 1;
@@ -229,12 +233,12 @@ static void each_takes_the_free_run_that_its_fit_names(void)
         uint64_t top = pack_in_order(&t, PACK_FIRST_FIT, UINT64_MAX);
         CHECK_INT("wrong places", count_wrong(&t, top), 0);
         for (uint32_t i = 0; i < t.count; i += 5)
-            higher += t.offset[i] != lowest_room(&t, i, before, i);
+            higher += t.offset_bytes[i] != lowest_room(&t, i, before, i);
         CHECK_INT("are not where the lowest room is", higher, 0);
         top = pack_in_order(&t, PACK_BEST_FIT, UINT64_MAX);
         CHECK_INT("wrong places", count_wrong(&t, top), 0);
         for (uint32_t i = 0; i < t.count; i += 7)
-            elsewhere += t.offset[i] != tightest_room(&t, i);
+            elsewhere += t.offset_bytes[i] != tightest_room(&t, i);
         CHECK_INT("are not where the tightest room is", elsewhere, 0);
         free(before);
         live_ranges_release(&t);
@@ -253,10 +257,10 @@ static void the_largest_take_the_lowest_room(void)
         for (bool taken[COUNT] = {0}; count < COUNT; count++) {
             uint32_t next = 0;
             for (uint32_t i = 0; i < COUNT; i++)
-                if (!taken[i] && (taken[next] || t.size[i] > t.size[next]))
+                if (!taken[i] && (taken[next] || t.bytes[i] > t.bytes[next]))
                     next = i;
             taken[next] = true;
-            higher += t.offset[next] != lowest_room(&t, next, placed, count);
+            higher += t.offset_bytes[next] != lowest_room(&t, next, placed, count);
             placed[count] = next;
         }
         CHECK_INT("are not where the lowest room is", higher, 0);
@@ -279,17 +283,17 @@ static void rounds_and_order_by_size_waste_less(void)
         uint32_t first_use, end;
         uint64_t size;
     } of[] = {{0, 2, 2}, {1, 6, 2}, {2, 3, 1}, {3, 6, 3}, {4, 6, 1}};
-    t.first_end = heap_alloc(t.count, sizeof *t.first_end);
-    t.ops = 6;
+    t.first_end_op = heap_alloc(t.count, sizeof *t.first_end_op);
+    t.op_count = 6;
     for (uint32_t i = 0; i < t.count; i++) {
         t.first_use[i] = of[i].first_use;
         t.class_of[i] = 0;
-        t.size[i] = 512 * of[i].size;
-        for (uint32_t c = 0; c < t.classes; c++)
-            t.end[i * t.classes + c] = of[i].end;
+        t.bytes[i] = 512 * of[i].size;
+        for (uint32_t c = 0; c < t.class_count; c++)
+            t.end_ops[i * t.class_count + c] = of[i].end;
     }
     settle_ends(&t);
-    CHECK_INT("held", (int64_t)live_ranges_held(&t), (int64_t)512 * 6);
+    CHECK_INT("held", (int64_t)live_ranges_max_live_bytes(&t), (int64_t)512 * 6);
     CHECK_INT("in order", (int64_t)pack_in_order(&t, PACK_FIRST_FIT, UINT64_MAX), (int64_t)512 * 7);
     CHECK_INT("by size", (int64_t)pack_by_size(&t, (uint64_t)512 * 6), (int64_t)512 * 6);
     live_ranges_release(&t);
@@ -300,22 +304,23 @@ static void hold(const struct live_ranges *t, int64_t *change, uint32_t from, ui
 {
     if (from >= until)
         return;
-    change[from - t->begin] += (int64_t)bytes;
-    change[(until - t->begin < t->ops ? until - t->begin : t->ops)] -= (int64_t)bytes;
+    change[from - t->first_op] += (int64_t)bytes;
+    change[(until - t->first_op < t->op_count ? until - t->first_op : t->op_count)] -=
+        (int64_t)bytes;
 }
 
 /* Returns the op at which the most bytes are held and raises *most to their number; if no op exceeds *most, returns
  * the first op. */
 static uint32_t op_of_most(const struct live_ranges *t, const int64_t *change, uint64_t *most)
 {
-    uint32_t at = t->begin;
+    uint32_t at = t->first_op;
     int64_t held = 0;
-    for (uint32_t op = 0; op < t->ops; op++) {
+    for (uint32_t op = 0; op < t->op_count; op++) {
         held += change[op];
         if (held <= (int64_t)*most)
             continue;
         *most = (uint64_t)held;
-        at = t->begin + op;
+        at = t->first_op + op;
     }
     return at;
 }
@@ -326,20 +331,20 @@ static uint32_t op_of_most(const struct live_ranges *t, const int64_t *change, u
  * Buffers that a stream of copies uses in turns are an example. */
 static uint64_t floor_of(const struct live_ranges *t)
 {
-    int64_t *change = heap_zalloc(t->ops + 1, sizeof *change);
+    int64_t *change = heap_zalloc(t->op_count + 1, sizeof *change);
     uint64_t most = 0;
     for (uint32_t i = 0; i < t->count; i++)
-        hold(t, change, t->first_use[i], t->first_end[i], t->size[i]);
+        hold(t, change, t->first_use[i], t->first_end_op[i], t->bytes[i]);
     uint32_t full = op_of_most(t, change, &most);
-    CHECK_INT("most that is held", (int64_t)most, (int64_t)live_ranges_held(t));
-    for (uint32_t c = 0; c < t->classes; c++) {
-        memset(change, 0, ((size_t)t->ops + 1) * sizeof *change);
+    CHECK_INT("most that is held", (int64_t)most, (int64_t)live_ranges_max_live_bytes(t));
+    for (uint32_t c = 0; c < t->class_count; c++) {
+        memset(change, 0, ((size_t)t->op_count + 1) * sizeof *change);
         for (uint32_t i = 0; i < t->count; i++) {
-            uint32_t first_use = t->first_use[i], end = t->first_end[i];
-            if (live_ranges_ends(t, i)[c] > full)
-                hold(t, change, first_use, end < full + 1 ? end : full + 1, t->size[i]);
+            uint32_t first_use = t->first_use[i], end = t->first_end_op[i];
+            if (live_ranges_end_ops(t, i)[c] > full)
+                hold(t, change, first_use, end < full + 1 ? end : full + 1, t->bytes[i]);
             if (t->class_of[i] == c && first_use <= full && end > full)
-                hold(t, change, t->begin, first_use, t->size[i]);
+                hold(t, change, t->first_op, first_use, t->bytes[i]);
         }
         op_of_most(t, change, &most);
     }
@@ -356,7 +361,7 @@ static uint64_t floor_of_role(const struct ir *ir, uint8_t memory, uint64_t held
     order_compute_role(&order, ir, 0);
     first_uses_of_role(&first_uses, ir, &order);
     live_ranges_of(&t, ir, &order, &first_uses, memory);
-    uint64_t floor = t.count > 0 ? held - live_ranges_held(&t) + floor_of(&t) : held;
+    uint64_t floor = t.count > 0 ? held - live_ranges_max_live_bytes(&t) + floor_of(&t) : held;
     live_ranges_release(&t);
     first_uses_release(&first_uses);
     order_release(&order);
@@ -400,8 +405,8 @@ static void products_waste_little(void)
         offsets_plan(&ir, &figures);
         for (int m = 0; m < MEMORY_COUNT; m++) {
             uint64_t floor = ir.role_count == 1
-                                 ? floor_of_role(&ir, (uint8_t)m, figures.held_bytes[m])
-                                 : figures.held_bytes[m];
+                                 ? floor_of_role(&ir, (uint8_t)m, figures.max_live_bytes[m])
+                                 : figures.max_live_bytes[m];
             CHECK(label, figures.planned_bytes[m] >= floor);
             CHECK(label, (double)figures.planned_bytes[m] <= most[m] * (double)floor);
         }

@@ -19,13 +19,13 @@ enum { SEQ = 131072 };
 static void make(int64_t *length, const struct partition *partition)
 {
     struct diag diag = {0};
-    CHECK_INT("made", partition_make(length, partition, &diag), STATUS_OK);
+    CHECK_INT("made", partition_find_lengths(length, partition, &diag), STATUS_OK);
     CHECK_TEXT("no message", diag.text ? diag.text : "", "");
     diag_release(&diag);
     int64_t sum = 0;
-    for (int64_t i = 0; i < partition->pieces; i++) {
+    for (int64_t i = 0; i < partition->piece_count; i++) {
         sum += length[i];
-        CHECK_INT("a multiple of the unit", length[i] % partition->unit, 0);
+        CHECK_INT("a multiple of the unit", length[i] % partition->token_unit, 0);
     }
     CHECK_INT("all tokens", sum, partition->tokens);
 }
@@ -44,10 +44,10 @@ static void flops_follow_the_closed_form(void)
         int64_t length[8];
         make(length, &(struct partition){.rule = PARTITION_FLOPS,
                                          .tokens = SEQ,
-                                         .pieces = 8,
-                                         .unit = 1,
+                                         .piece_count = 8,
+                                         .token_unit = 1,
                                          .model = &gpt,
-                                         .full_attention = rows[i].full});
+                                         .assumes_full_attention = rows[i].full});
         CHECK_CLOSE("first", (double)length[0] / SEQ, rows[i].first, 1e-3);
         CHECK_CLOSE("last", (double)length[7] / SEQ, rows[i].last, 1e-3);
         for (int k = 1; k < 8; k++)
@@ -69,8 +69,11 @@ static void roots_agree_with_the_closed_form(void)
     static const int64_t pieces[] = {1, 2, 3, 8, 32, 128};
     for (size_t i = 0; i < ARRAY_LEN(pieces); i++) {
         int64_t closed[128], found[128];
-        struct partition p = {
-            .rule = PARTITION_FLOPS, .tokens = SEQ, .pieces = pieces[i], .unit = 8, .model = &gpt};
+        struct partition p = {.rule = PARTITION_FLOPS,
+                              .tokens = SEQ,
+                              .piece_count = pieces[i],
+                              .token_unit = 8,
+                              .model = &gpt};
         make(closed, &p);
         p.rule = PARTITION_TIME;
         p.seconds = seconds;
@@ -84,14 +87,15 @@ static void roots_agree_with_the_closed_form(void)
 static void equal_lengths_leave_the_rest_to_the_first(void)
 {
     int64_t length[3];
-    make(length,
-         &(struct partition){.rule = PARTITION_LENGTH, .tokens = 80, .pieces = 3, .unit = 8});
+    make(length, &(struct partition){
+                     .rule = PARTITION_LENGTH, .tokens = 80, .piece_count = 3, .token_unit = 8});
     CHECK_INT("first", length[0], 32); /* a third is 26.7: 24, and the first gets the remaining 8 */
     CHECK_INT("second", length[1], 24);
     CHECK_INT("third", length[2], 24);
     struct diag diag = {0};
-    const struct partition many = {.rule = PARTITION_LENGTH, .tokens = 80, .pieces = 11, .unit = 8};
-    CHECK_INT("too many", partition_make((int64_t[11]){0}, &many, &diag), STATUS_BAD_INPUT);
+    const struct partition many = {
+        .rule = PARTITION_LENGTH, .tokens = 80, .piece_count = 11, .token_unit = 8};
+    CHECK_INT("too many", partition_find_lengths((int64_t[11]){0}, &many, &diag), STATUS_BAD_INPUT);
     CHECK_TEXT("message", diag.text,
                "--subsequences: error: 80 tokens do not make 11 subsequences, each a multiple of 8 "
                "tokens; at most 10 subsequences would do\n");

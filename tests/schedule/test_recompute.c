@@ -67,11 +67,11 @@ static void the_first_output_stays(void)
         uint32_t reads = ir.op.read_count[op];
         for (uint32_t k = 0; k < reads; k++) {
             bool of_core = ir.op.kind[op] == WORK_ATTENTION_BACKWARD;
-            again += of_core && repeated[ir_touched(&ir, op, k)];
-            wrong += !of_core && repeated[ir_touched(&ir, op, k)];
+            again += of_core && repeated[ir_touched_buffer(&ir, op, k)];
+            wrong += !of_core && repeated[ir_touched_buffer(&ir, op, k)];
         }
         for (uint32_t k = reads; k < reads + ir.op.write_count[op]; k++)
-            repeated[ir_touched(&ir, op, k)] |= ir.op.phase[op] == PHASE_RECOMPUTE;
+            repeated[ir_touched_buffer(&ir, op, k)] |= ir.op.phase[op] == PHASE_RECOMPUTE;
     }
     CHECK_INT("output and log-sum-exp of each layer", again, 2 * shapes[1].layers);
     CHECK_INT("others", wrong, 0);
@@ -107,7 +107,8 @@ static void exchanges_are_repeated(void)
         struct offsets_figures a, b;
         offsets_plan(&keep, &a);
         offsets_plan(&core, &b);
-        CHECK(rows[i].profile, (double)b.live[MEMORY_HBM] <= 1.05 * (double)a.live[MEMORY_HBM]);
+        CHECK(rows[i].profile,
+              (double)b.live_bytes[MEMORY_HBM] <= 1.05 * (double)a.live_bytes[MEMORY_HBM]);
         ir_release(&keep);
         ir_release(&core);
     }

@@ -244,7 +244,7 @@ static void collectives_move_the_recorded_bytes(void)
         uint32_t op = ir.op.count - 1;
         CHECK_INT(collectives[i].label, ir.op.kind[op], collectives[i].kind);
         CHECK_INT(collectives[i].label, work_payload_bytes(ir_work(&ir, op)), collectives[i].bytes);
-        CHECK_INT(collectives[i].label, group_size(&ir.mesh, &ir.group[0]), 8);
+        CHECK_INT(collectives[i].label, group_rank_count(&ir.mesh, &ir.group[0]), 8);
         diag_release(&diag);
         ir_release(&ir);
     }
@@ -286,12 +286,12 @@ static void groups_lie_on_a_mesh(void)
             struct text ranks = {0};
             uint32_t instance, index;
             CHECK_TEXT(meshes[i].label, message, "");
-            CHECK_INT(meshes[i].label, mesh_ranks(&ir.mesh), meshes[i].world);
-            CHECK(meshes[i].label, group_locate(&ir.mesh, &ir.group[0], (uint32_t)meshes[i].rank,
-                                                &instance, &index));
-            for (uint32_t k = 0; k < group_size(&ir.mesh, &ir.group[0]); k++)
+            CHECK_INT(meshes[i].label, mesh_rank_count(&ir.mesh), meshes[i].world);
+            CHECK(meshes[i].label, group_find_member(&ir.mesh, &ir.group[0],
+                                                     (uint32_t)meshes[i].rank, &instance, &index));
+            for (uint32_t k = 0; k < group_rank_count(&ir.mesh, &ir.group[0]); k++)
                 text_printf(&ranks, "%s%u", k == 0 ? "" : " ",
-                            group_member(&ir.mesh, &ir.group[0], instance, k));
+                            group_rank_of_member(&ir.mesh, &ir.group[0], instance, k));
             CHECK_TEXT(meshes[i].label, ranks.data, meshes[i].ranks);
             text_release(&ranks);
         }
@@ -517,15 +517,16 @@ static const char *const whole[] = {"llama-one", "llama-fsdp", "llama-hsdp-tp"};
 /* Returns the most bytes that the replay of a schedule holds at once, without rounding. */
 static int64_t replayed_peak(const struct replay *replay)
 {
-    int64_t *change = heap_zalloc(2 * (size_t)replay->ops + 2, sizeof *change), now = 0, peak = 0;
-    for (uint32_t i = 0; i < replay->count; i++) {
+    int64_t *change = heap_zalloc(2 * (size_t)replay->op_count + 2, sizeof *change), now = 0,
+            peak = 0;
+    for (uint32_t i = 0; i < replay->row_count; i++) {
         const struct replay_stay *row = &replay->row[i];
         int64_t bytes = (int64_t)ir_buffer_bytes(replay->ir, (buffer_id){row->buffer});
         change[2 * row->first_op] += bytes;
         if (row->last_op != IR_NONE)
             change[2 * row->last_op + 1] -= bytes;
     }
-    for (size_t i = 0; i < 2 * (size_t)replay->ops + 2; i++) {
+    for (size_t i = 0; i < 2 * (size_t)replay->op_count + 2; i++) {
         now += change[i];
         peak = now > peak ? now : peak;
     }
@@ -542,7 +543,7 @@ static void memory_is_that_of_the_storages(void)
         if (load(&recording, &ir, whole[i])) {
             struct replay replay;
             CHECK_INT(whole[i], (int64_t)step_recording_peak(&recording), (int64_t)recording.peak);
-            replay_init(&replay, &ir, &ir.role[0], (struct replay_held){0});
+            replay_init(&replay, &ir, &ir.role[0], (struct replay_options){0});
             CHECK_INT(whole[i], replayed_peak(&replay), (int64_t)recording.peak);
             replay_release(&replay);
         }

@@ -51,7 +51,7 @@ static void parts_add_up(void)
     struct fixture f;
     init(&f, "dgx-a100", 4, 1024);
     struct reserved r;
-    reserved_make(&r, &f.ir, &f.cluster, 80, (struct reserved_held){0});
+    reserved_compute(&r, &f.ir, &f.cluster, 80, (struct reserved_options){0});
     uint64_t sum = 0;
     for (int i = 0; i < RESERVED_PART_COUNT; i++)
         sum += r.bytes[i];
@@ -72,7 +72,7 @@ static void tensors_are_no_more_than_the_arena(void)
     struct fixture f;
     init(&f, "ideal", 4, 1024);
     struct reserved r;
-    reserved_make(&r, &f.ir, &f.cluster, 80, (struct reserved_held){0});
+    reserved_compute(&r, &f.ir, &f.cluster, 80, (struct reserved_options){0});
     CHECK("tensors",
           (double)r.bytes[RESERVED_TENSORS] <= 1.05 * (double)f.ir.planned_bytes[MEMORY_HBM]);
     CHECK_INT("nccl", (int64_t)r.bytes[RESERVED_NCCL], 0);
@@ -86,9 +86,9 @@ static void one_rank_talks_to_nobody(void)
     struct fixture f;
     init(&f, "dgx-a100", 1, 1024);
     struct reserved r;
-    reserved_make(&r, &f.ir, &f.cluster, 80, (struct reserved_held){0});
+    reserved_compute(&r, &f.ir, &f.cluster, 80, (struct reserved_options){0});
     CHECK_INT("nccl", (int64_t)r.bytes[RESERVED_NCCL], 0);
-    CHECK_INT("communicators", r.communicators, 0);
+    CHECK_INT("communicators", r.communicator_count, 0);
     release(&f);
 }
 
@@ -97,10 +97,10 @@ static void a_device_that_is_too_small_is_told(void)
     struct fixture f;
     init(&f, "dgx-a100", 4, 1024);
     struct reserved r;
-    reserved_make(&r, &f.ir, &f.cluster, 80, (struct reserved_held){0});
+    reserved_compute(&r, &f.ir, &f.cluster, 80, (struct reserved_options){0});
     double before = (double)r.total_bytes;
     f.cluster.device.usable_bytes = before / 2;
-    reserved_make(&r, &f.ir, &f.cluster, 80, (struct reserved_held){0});
+    reserved_compute(&r, &f.ir, &f.cluster, 80, (struct reserved_options){0});
     CHECK("does not fit", !r.fits);
     CHECK("more than there is", r.total_bytes > r.available_bytes);
     release(&f);
@@ -113,14 +113,14 @@ static void tight_is_what_a_little_less_would_not_hold(void)
     struct fixture f;
     init(&f, "dgx-a100", 4, 1024);
     struct reserved r, less;
-    reserved_make(&r, &f.ir, &f.cluster, 80, (struct reserved_held){0});
+    reserved_compute(&r, &f.ir, &f.cluster, 80, (struct reserved_options){0});
     double all = (double)r.total_bytes, context = f.cluster.device.context_bytes;
     int tight = 0, roomy = 0, unfit = 0;
     for (int percent = 50; percent < 110; percent++) {
         f.cluster.device.usable_bytes = percent / 100.0 * all - context;
-        reserved_make(&r, &f.ir, &f.cluster, 80, (struct reserved_held){0});
+        reserved_compute(&r, &f.ir, &f.cluster, 80, (struct reserved_options){0});
         f.cluster.device.usable_bytes = (1 - RESERVED_ERROR) * (double)r.available_bytes - context;
-        reserved_make(&less, &f.ir, &f.cluster, 80, (struct reserved_held){0});
+        reserved_compute(&less, &f.ir, &f.cluster, 80, (struct reserved_options){0});
         CHECK("tight", r.is_tight == (r.fits && !less.fits));
         tight += r.is_tight;
         roomy += r.fits && !r.is_tight;
@@ -149,17 +149,17 @@ static void a_second_step_finds_other_segments(void)
     struct ir ir = {0};
     struct diag diag = {0};
     struct replay replay;
-    struct caching_allocator a = {0}, limited = {.limit = (uint64_t)60 << 20};
+    struct caching_allocator a = {0}, limited = {.limit_bytes = (uint64_t)60 << 20};
     CHECK_INT("parsed", ir_parse(&ir, "steps.ir", text, sizeof text - 1, &diag), STATUS_OK);
     CHECK_TEXT("parsed", diag.error_count > 0 ? diag.text : "", "");
-    replay_init(&replay, &ir, &ir.role[0], (struct replay_held){0});
+    replay_init(&replay, &ir, &ir.role[0], (struct replay_options){0});
     replay_run(&replay, MEMORY_HBM, false, &a);
-    CHECK_INT("used", (int64_t)a.used_peak, INT64_C(70) << 20);
-    CHECK_INT("reserved", (int64_t)a.reserved_peak, INT64_C(90) << 20);
+    CHECK_INT("used", (int64_t)a.used_peak_bytes, INT64_C(70) << 20);
+    CHECK_INT("reserved", (int64_t)a.reserved_peak_bytes, INT64_C(90) << 20);
     CHECK_INT("all is given back", (int64_t)a.used_bytes, 0);
     replay_run(&replay, MEMORY_HBM, false, &limited);
-    CHECK("exceeded", limited.exceeded);
-    CHECK_INT("in the first step", (int64_t)limited.exceeded_at, INT64_C(70) << 20);
+    CHECK("exceeded", limited.has_exceeded_limit);
+    CHECK_INT("in the first step", (int64_t)limited.exceeded_at_bytes, INT64_C(70) << 20);
     caching_release(&a);
     caching_release(&limited);
     replay_release(&replay);
@@ -186,10 +186,10 @@ static void late_moments_take_the_place_of_activations(void)
     for (int late = 0; late < 2; late++) {
         struct replay replay;
         struct caching_allocator a = {0};
-        replay_init(&replay, &ir, &ir.role[0], (struct replay_held){.late_moments = late});
+        replay_init(&replay, &ir, &ir.role[0], (struct replay_options){.late_moments = late});
         replay_run(&replay, MEMORY_HBM, false, &a);
-        CHECK_INT("used", (int64_t)a.used_peak, INT64_C(60) << 20);
-        CHECK_INT("reserved", (int64_t)a.reserved_peak, INT64_C(1) * (late ? 80 : 60) << 20);
+        CHECK_INT("used", (int64_t)a.used_peak_bytes, INT64_C(60) << 20);
+        CHECK_INT("reserved", (int64_t)a.reserved_peak_bytes, INT64_C(1) * (late ? 80 : 60) << 20);
         caching_release(&a);
         replay_release(&replay);
     }

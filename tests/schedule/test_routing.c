@@ -28,8 +28,8 @@ static void counts_are_shares_rounded(void)
         struct routing r;
         int64_t count[EXPERTS];
         routing_init(&r, &arena, EXPERTS, COPIES, 1);
-        routing_set(&r, &arena, 0, cases[i].share);
-        routing_counts(&r, 0, cases[i].rows, count);
+        routing_set_shares(&r, &arena, 0, cases[i].share);
+        routing_rows_of_experts(&r, 0, cases[i].rows, count);
         for (int e = 0; e < EXPERTS; e++)
             CHECK_INT("copies", count[e], cases[i].want[e]);
         arena_release(&arena);
@@ -53,8 +53,8 @@ static void all_copies_are_dealt(void)
                                        : check_random_i64(&random, 0, ROUTING_SHARE_MAX);
         share[0] += positive == 0;
         routing_init(&r, &arena, experts, copies, 1);
-        routing_set(&r, &arena, 0, share);
-        routing_counts(&r, 0, rows, count);
+        routing_set_shares(&r, &arena, 0, share);
+        routing_rows_of_experts(&r, 0, rows, count);
         for (uint32_t e = 0; e < experts; e++) {
             CHECK("no expert has more copies than tokens", count[e] >= 0 && count[e] <= rows);
             sum += count[e];
@@ -70,11 +70,11 @@ static void the_fullest_rank_is_found(void)
     struct arena arena = {0};
     struct routing r;
     routing_init(&r, &arena, EXPERTS, COPIES, 3);
-    routing_set(&r, &arena, 0, share[0]);
-    routing_set(&r, &arena, 1, share[1]);
-    routing_set(&r, &arena, 2, share[0]);
+    routing_set_shares(&r, &arena, 0, share[0]);
+    routing_set_shares(&r, &arena, 1, share[1]);
+    routing_set_shares(&r, &arena, 2, share[0]);
     CHECK_INT("equal lists are one", r.list_count, 2);
-    CHECK_INT("layer 2", r.list_of[2], 0);
+    CHECK_INT("layer 2", r.list_of_layer[2], 0);
     struct routing_fullest fullest = routing_find_fullest(&r, 0, 10, 2);
     CHECK_INT("rank", fullest.rank, 1);
     CHECK_INT("copies", fullest.copies, 14);
@@ -108,15 +108,15 @@ static void capacities_bound_what_experts_keep(void)
         struct routing routing;
         int64_t count[4], dealt[4], first[4];
         routing_init(&routing, &arena, 4, 2, 1);
-        routing_set(&routing, &arena, 0, rows[i].shares);
+        routing_set_shares(&routing, &arena, 0, rows[i].shares);
         routing.capacity = rows[i].capacity;
-        routing_counts(&routing, 0, 64, count);
-        routing_deal(&routing, 0, 64, dealt, first);
+        routing_rows_of_experts(&routing, 0, 64, count);
+        routing_deal_copies(&routing, 0, 64, dealt, first);
         for (int e = 0; e < 4; e++) {
-            int64_t kept = 0, least = rows[i].capacity.pad ? dealt[e] : rows[i].count[e];
+            int64_t kept = 0, least = rows[i].capacity.pads ? dealt[e] : rows[i].count[e];
             CHECK_INT(rows[i].label, count[e], rows[i].count[e]);
             for (int64_t k = 0; k < dealt[e]; k++)
-                kept += routing_keeps(&routing, 64, dealt[e], first[e], k);
+                kept += routing_keeps_copy(&routing, 64, dealt[e], first[e], k);
             CHECK_INT(rows[i].label, kept, least < count[e] ? least : count[e]);
         }
         arena_release(&arena);
@@ -131,11 +131,11 @@ static void the_last_tokens_are_dropped(void)
     /* 10 tokens: an expert has room for 2 copies; its slots 7 to 13 are those of tokens 7, 8, 9, 0, 1, 2, 3 */
     static const bool kept[7] = {false, false, false, true, true, false, false};
     for (int64_t k = 0; k < 7; k++)
-        CHECK_INT("slot", routing_keeps(&routing, 10, 7, 7, k), kept[k]);
+        CHECK_INT("slot", routing_keeps_copy(&routing, 10, 7, 7, k), kept[k]);
 }
 
-/* In the order of experts, dealing spreads the experts of a token over as many ranks as there are copies; shuffled, over
- * as many as chance does: 1 - C(112, 8) / C(128, 8) = 0.667 of the tokens reach a rank, on average over shares. */
+/* In the order of experts, dealing spreads the experts of a token over as many ranks as there are copies; shuffled,
+ * over as many as chance does: 1 - C(112, 8) / C(128, 8) = 0.667 of the tokens reach a rank, on average over shares. */
 static void spread_tokens_reach_ranks_as_by_chance(void)
 {
     double mean = 0;
@@ -147,7 +147,7 @@ static void spread_tokens_reach_ranks_as_by_chance(void)
             share[e] =
                 1000 + (e * (draw + 7)) % 97; /* nearly even: other sets of experts each time */
         routing_init(&routing, &arena, 128, 8, 1);
-        routing_set(&routing, &arena, 0, share);
+        routing_set_shares(&routing, &arena, 0, share);
         CHECK("in order", routing_find_arrived(&routing, 0, 4096, 8, tokens) > 4000);
         routing.is_spread = true;
         routing_find_arrived(&routing, 0, 4096, 8, tokens);

@@ -59,7 +59,7 @@ static struct sent sent_of(const struct ir *ir, enum work_kind kind, enum phase 
     struct sent sum = {0};
     for (uint32_t op = 0; op < ir->op.count; op++)
         if (ir->op.kind[op] == kind && ir->op.phase[op] == phase && ir->op.layer[op] == 0) {
-            struct view view = ir_read(ir, op, 0);
+            struct view view = ir_read_view(ir, op, 0);
             sum.ops++;
             sum.bytes += (int64_t)view.count * (int64_t)dtype_bytes(ir->dtype);
         }
@@ -103,7 +103,7 @@ static int64_t live_at(const struct ir *ir, uint32_t at)
         first[b] = IR_NONE;
     for (uint32_t op = 0; op < ir->op.count; op++)
         for (uint32_t k = 0; k < (uint32_t)ir->op.read_count[op] + ir->op.write_count[op]; k++) {
-            uint32_t b = ir_read(ir, op, k).buffer.i;
+            uint32_t b = ir_read_view(ir, op, k).buffer.i;
             first[b] = first[b] == IR_NONE ? op : first[b];
             last[b] = op;
         }

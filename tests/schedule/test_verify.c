@@ -67,7 +67,7 @@ static void wrong_schedules_fail_their_rule_and_no_other(void)
             CHECK_GOLDEN(arena_printf(&arena, "schedule/bad/%s.err", names[i]), diag.text);
             for (size_t r = 0; r < VERIFY_RULES; r++)
                 CHECK_INT(arena_printf(&arena, "%s: %s", names[i], verify_rule_name(r)),
-                          report.result[r].failures > 0, r == rule);
+                          report.result[r].failure_count > 0, r == rule);
         } else {
             fputs(diag.text, stderr);
         }
@@ -92,7 +92,7 @@ static void a_right_schedule_passes_and_needs_its_waits(void)
     CHECK_INT("verified.ir", verify(&ir, NULL, "verified.ir", &report, &diag), STATUS_OK);
     CHECK_TEXT("verified.ir", diag.text ? diag.text : "", "");
     for (size_t rule = 0; rule < VERIFY_RULES; rule++)
-        CHECK(verify_rule_name(rule), report.result[rule].checked[0] != '\0');
+        CHECK(verify_rule_name(rule), report.result[rule].checked_text[0] != '\0');
     for (uint32_t op = 0; op < ir.op.count; op++)
         for (uint32_t k = 0; k < ir.op.wait_count[op]; k++) {
             op_id *wait = ir.wait + ir.op.wait_begin[op];
@@ -107,12 +107,12 @@ static void a_right_schedule_passes_and_needs_its_waits(void)
             ir.op.wait_count[op]++;
         }
     /* A host_sync of another stream orders nothing here. */
-    uint32_t other = ir_find(&ir, IR_STREAM, "comm.cp", strlen("comm.cp"));
+    uint32_t other = ir_find_by_name(&ir, IR_STREAM, "comm.cp", strlen("comm.cp"));
     for (uint32_t op = 0; op < ir.op.count; op++)
         if (ir.op.kind[op] == WORK_HOST_SYNC) {
             ir.op.stream[op] = (uint8_t)other;
             verify(&ir, NULL, "", &report, NULL);
-            CHECK("without host_sync", report.result[rule_named("race")].failures > 0);
+            CHECK("without host_sync", report.result[rule_named("race")].failure_count > 0);
         }
     diag_release(&diag);
     ir_release(&ir);
@@ -132,7 +132,7 @@ static void many_faults_are_counted(void)
     for (int i = 0; i < 25; i++)
         ir_add_buffer(&ir, &desc);
     CHECK_INT("status", verify(&ir, NULL, "t.ir", &report, &diag), STATUS_NO);
-    CHECK_INT("failures", (int64_t)report.result[rule_named("leak")].failures, 25);
+    CHECK_INT("failures", (int64_t)report.result[rule_named("leak")].failure_count, 25);
     CHECK_INT("messages", (int64_t)diag.error_count, VERIFY_SHOWN);
     CHECK("the rest is a note",
           strstr(diag.text, "t.ir: note: leak: there are 15 more faults of this rule\n") != NULL);
@@ -147,7 +147,7 @@ static void misplaced_ops_are_reported(void)
     struct diag diag = {0};
     ir.mesh = (struct mesh){.axis_count = 1, .axis = {{"pp", 2}}};
     static const uint32_t ends[2] = {0, 1};
-    ir_add_role(&ir, "first", &(struct axis_set){.count = 1, .set = &ends[0]}, 1);
+    ir_add_role(&ir, "first", &(struct axis_set){.count = 1, .coordinates = &ends[0]}, 1);
     uint8_t h2d = ir_add_stream(&ir, "h2d", STREAM_H2D);
     struct buffer_desc desc = {.stem = "x",
                                .number = IR_NONE,
@@ -156,8 +156,8 @@ static void misplaced_ops_are_reported(void)
                                .binding = IR_NONE16,
                                .flags = BUFFER_PERSISTENT,
                                .dims = {.count = 1, .size = {4}}};
-    struct view x = ir_whole(&ir, ir_add_buffer(&ir, &desc));
-    ir_add_role(&ir, "last", &(struct axis_set){.count = 1, .set = &ends[1]}, 1);
+    struct view x = ir_whole_view(&ir, ir_add_buffer(&ir, &desc));
+    ir_add_role(&ir, "last", &(struct axis_set){.count = 1, .coordinates = &ends[1]}, 1);
     struct op_desc op = {.work = {.kind = WORK_FILL, .elements = {4}},
                          .stream = h2d,
                          .write_count = 1,
@@ -195,9 +195,9 @@ static void ranks_that_look_the_same_are_checked_once(void)
     CHECK_INT("parse", ir_parse(&ir, "t.ir", text.data, text.size, &diag), STATUS_OK);
     CHECK_INT("status", verify(&ir, NULL, "t.ir", &report, &diag), STATUS_OK);
     CHECK_TEXT("messages", diag.text ? diag.text : "", "");
-    CHECK_TEXT("messages looked at", report.result[rule_named("unmatched-message")].checked,
+    CHECK_TEXT("messages looked at", report.result[rule_named("unmatched-message")].checked_text,
                "14 messages of 8 ranks that stand for 4096");
-    CHECK_TEXT("ranks run", report.result[rule_named("deadlock")].checked,
+    CHECK_TEXT("ranks run", report.result[rule_named("deadlock")].checked_text,
                "run of 8 ranks that stand for 4096");
     diag_release(&diag);
     text_release(&text);
@@ -208,7 +208,7 @@ static void ranks_that_look_the_same_are_checked_once(void)
 
 static bool both_run(const struct ir *ir, uint32_t a, uint32_t b)
 {
-    for (uint32_t rank = 0; rank < mesh_ranks(&ir->mesh); rank++) {
+    for (uint32_t rank = 0; rank < mesh_rank_count(&ir->mesh); rank++) {
         bool runs = true;
         for (int i = 0; i < 2; i++) {
             uint16_t guard = ir->op.guard[i ? a : b];
@@ -225,7 +225,7 @@ static bool operands_conflict(const struct ir *ir, uint32_t a, uint32_t b)
 {
     for (uint32_t i = 0; i < (uint32_t)ir->op.read_count[a] + ir->op.write_count[a]; i++)
         for (uint32_t k = 0; k < (uint32_t)ir->op.read_count[b] + ir->op.write_count[b]; k++) {
-            struct view x = ir_read(ir, a, i), y = ir_read(ir, b, k);
+            struct view x = ir_read_view(ir, a, i), y = ir_read_view(ir, b, k);
             if ((i >= ir->op.read_count[a] || k >= ir->op.read_count[b]) &&
                 x.buffer.i == y.buffer.i && x.begin < y.begin + y.count &&
                 y.begin < x.begin + x.count)
@@ -238,7 +238,7 @@ static bool half_in_place(const struct ir *ir, uint32_t op)
 {
     for (uint32_t i = 0; i < ir->op.read_count[op]; i++)
         for (uint32_t k = 0; k < ir->op.write_count[op]; k++) {
-            struct view x = ir_read(ir, op, i), y = ir_write(ir, op, k);
+            struct view x = ir_read_view(ir, op, i), y = ir_write_view(ir, op, k);
             if (x.buffer.i == y.buffer.i && x.begin < y.begin + y.count &&
                 y.begin < x.begin + x.count && (x.begin != y.begin || x.count != y.count))
                 return true;
@@ -264,7 +264,7 @@ static bool reads_unwritten(const struct ir *ir)
 {
     bool found = false;
     bool **written = heap_zalloc(ir->buffer.count, sizeof *written);
-    for (uint32_t rank = 0; rank < mesh_ranks(&ir->mesh); rank++) {
+    for (uint32_t rank = 0; rank < mesh_rank_count(&ir->mesh); rank++) {
         for (uint32_t b = 0; b < ir->buffer.count; b++)
             written[b] = heap_zalloc(ir_buffer_elements(ir, (buffer_id){b}), sizeof **written);
         for (uint32_t op = 0; op < ir->op.count; op++) {
@@ -273,7 +273,7 @@ static bool reads_unwritten(const struct ir *ir)
                 continue;
             for (uint32_t k = 0; k < (uint32_t)ir->op.read_count[op] + ir->op.write_count[op];
                  k++) {
-                struct view view = ir_read(ir, op, k);
+                struct view view = ir_read_view(ir, op, k);
                 for (uint64_t e = view.begin; e < view.begin + view.count; e++) {
                     found |= k < ir->op.read_count[op] && !written[view.buffer.i][e];
                     written[view.buffer.i][e] = true; /* each element is reported once */
@@ -307,8 +307,8 @@ static void races_and_unwritten_reads_agree_with_brute_force(void)
                                           .filled_percent = check_random_i64(&random, 0, 130)});
         verify(&ir, NULL, "", &report, NULL);
         bool has = has_race(&ir), reads_too_early = reads_unwritten(&ir);
-        CHECK_INT("race", report.result[race].failures > 0, has);
-        CHECK_INT("read before write", report.result[unwritten].failures > 0, reads_too_early);
+        CHECK_INT("race", report.result[race].failure_count > 0, has);
+        CHECK_INT("read before write", report.result[unwritten].failure_count > 0, reads_too_early);
         races += has;
         reads += reads_too_early;
         ir_release(&ir);
@@ -337,7 +337,7 @@ static void random_talk(struct ir *ir, struct check_random *random)
     ir_add_group(ir, "pp", &(struct axis_set){.axis = 0}, 1);
     for (int rank = 0; rank < TALKERS; rank++) {
         char name[] = {'r', (char)('0' + rank), '\0'};
-        ir_add_role(ir, name, &(struct axis_set){.count = 1, .set = &places[rank]}, 1);
+        ir_add_role(ir, name, &(struct axis_set){.count = 1, .coordinates = &places[rank]}, 1);
         uint8_t stream[2] = {ir_add_stream(ir, "a", STREAM_COMM),
                              ir_add_stream(ir, "b", STREAM_COMM)};
         struct buffer_desc desc = {.stem = "x",
@@ -347,7 +347,7 @@ static void random_talk(struct ir *ir, struct check_random *random)
                                    .layer = IR_NONE16,
                                    .binding = IR_NONE16,
                                    .dims = {.count = 1, .size = {1}}};
-        struct view x = ir_whole(ir, ir_add_buffer(ir, &desc));
+        struct view x = ir_whole_view(ir, ir_add_buffer(ir, &desc));
         int order[12];
         for (int i = 0; i < talks; i++)
             order[i] = i;
@@ -386,7 +386,7 @@ static void random_talk(struct ir *ir, struct check_random *random)
  * receive. */
 static uint32_t slow_partner(const struct ir *ir, uint32_t op)
 {
-    int rank = (int)ir_role_of(ir, op), peer = rank + (int)ir_work(ir, op)->p2p.by, number = 0;
+    int rank = (int)ir_role_of_op(ir, op), peer = rank + (int)ir_work(ir, op)->p2p.by, number = 0;
     for (uint32_t o = ir->role[rank].op_begin; o < op; o++)
         number += ir->op.kind[o] == ir->op.kind[op] && ir_work(ir, o)->p2p.by == peer - rank;
     enum work_kind other = ir->op.kind[op] == WORK_SEND ? WORK_RECV : WORK_SEND;
@@ -397,7 +397,7 @@ static uint32_t slow_partner(const struct ir *ir, uint32_t op)
 
 static bool slow_ready(const struct ir *ir, const bool *done, uint32_t op)
 {
-    uint32_t begin = ir->role[ir_role_of(ir, op)].op_begin;
+    uint32_t begin = ir->role[ir_role_of_op(ir, op)].op_begin;
     bool on_host = ir->op.kind[op] == WORK_BARRIER || ir->op.kind[op] == WORK_HOST_SYNC;
     for (uint32_t o = begin; o < op; o++) {
         bool other_on_host = ir->op.kind[o] == WORK_BARRIER || ir->op.kind[o] == WORK_HOST_SYNC;
@@ -448,9 +448,10 @@ static void deadlocks_agree_with_brute_force(void)
         struct verify_report report;
         random_talk(&ir, &random);
         verify(&ir, NULL, "", &report, NULL);
-        CHECK_INT("messages", (int64_t)report.result[rule_named("unmatched-message")].failures, 0);
+        CHECK_INT("messages", (int64_t)report.result[rule_named("unmatched-message")].failure_count,
+                  0);
         bool is_stuck = slow_deadlock(&ir);
-        CHECK_INT("deadlock", report.result[rule_named("deadlock")].failures > 0, is_stuck);
+        CHECK_INT("deadlock", report.result[rule_named("deadlock")].failure_count > 0, is_stuck);
         stuck += is_stuck;
         ir_release(&ir);
     }
@@ -480,7 +481,7 @@ static bool plan_is_right(const struct ir *ir)
                     for (uint32_t op = 0; op < n; op++)
                         for (uint32_t i = 0;
                              i < (uint32_t)ir->op.read_count[op] + ir->op.write_count[op]; i++)
-                            one_is[side] &= ir_read(ir, op, i).buffer.i != y ||
+                            one_is[side] &= ir_read_view(ir, op, i).buffer.i != y ||
                                             before[(size_t)ir_free_set(ir, x)[k].i * n + op];
             }
             right &= one_is[0] || one_is[1];
@@ -508,8 +509,8 @@ static void plans_agree_with_brute_force(void)
         liveness_compute_free_sets(&ir);
         offsets_plan(&ir, NULL);
         verify(&ir, NULL, "", &report, NULL);
-        CHECK_INT("a plan of ours overlaps", (int64_t)report.result[overlap].failures, 0);
-        CHECK_INT("a free set of ours is early", (int64_t)report.result[after].failures, 0);
+        CHECK_INT("a plan of ours overlaps", (int64_t)report.result[overlap].failure_count, 0);
+        CHECK_INT("a free set of ours is early", (int64_t)report.result[after].failure_count, 0);
         uint32_t b = (uint32_t)check_random_i64(&random, 0, 19);
         uint64_t *room = &ir.planned_bytes[ir.buffer.memory[b]];
         *room *= 3; /* so that a random offset may be free */
@@ -518,7 +519,7 @@ static void plans_agree_with_brute_force(void)
                 &random, 0, (int64_t)(*room - ir_buffer_bytes(&ir, (buffer_id){b})));
         verify(&ir, NULL, "", &report, NULL);
         bool right = plan_is_right(&ir);
-        CHECK_INT("overlap", report.result[overlap].failures > 0, !right);
+        CHECK_INT("overlap", report.result[overlap].failure_count > 0, !right);
         wrong += !right;
         ir_release(&ir);
     }

@@ -58,7 +58,8 @@ static void three_documents_on_two_ranks(void)
         struct work work = {.kind = WORK_ATTENTION,
                             .attention = {4, 4, 1, 1, 1, MASK_DOCUMENTS, .away = rows[i].away}};
         if (parsed(&ir, text))
-            CHECK_CLOSE(rows[i].label, ir_op_flops(&ir, &work, rows[i].rank) / 4, rows[i].pairs, 0);
+            CHECK_CLOSE(rows[i].label, ir_work_flops_on_rank(&ir, &work, rows[i].rank) / 4,
+                        rows[i].pairs, 0);
         ir_release(&ir);
     }
 }
@@ -157,8 +158,8 @@ static void compare(const struct ir *ir, uint32_t rank, const struct work *work,
     struct visible_pieces pieces = {0};
     const struct token_layout *layout = &ir->layout;
     const struct document_list *list =
-        documents_of(&ir->documents, ir_sequence_of(ir, rank, work->attention.sequence));
-    uint32_t c = ir_context_of(ir, rank), from = origin(ir, rank, work);
+        documents_of_sequence(&ir->documents, ir_sequence_of(ir, rank, work->attention.sequence));
+    uint32_t c = ir_context_index(ir, rank), from = origin(ir, rank, work);
     double pairs = 0, sum = 0;
     bool same = true;
     visible_pieces(ir, work, rank, &pieces);
@@ -166,8 +167,9 @@ static void compare(const struct ir *ir, uint32_t rank, const struct work *work,
         sum += attention_piece_pairs(&pieces.piece[i]);
     for (int64_t q = 0; q < work->attention.q; q++)
         for (int64_t k = 0; k < work->attention.kv; k++) {
-            int64_t at = layout_gathered_in(layout, list, c, work->attention.q_first + q);
-            int64_t key = layout_gathered_in(layout, list, from, work->attention.kv_first + k);
+            int64_t at = layout_gathered_position(layout, list, c, work->attention.q_first + q);
+            int64_t key =
+                layout_gathered_position(layout, list, from, work->attention.kv_first + k);
             bool want = sees(list, work->attention.window, at, key);
             pairs += want;
             same = same && covered(&pieces, q, k) == want;
@@ -185,13 +187,13 @@ static void check_fullest(struct ir *ir, int64_t window, const char *text)
     struct work work = {.kind = WORK_ATTENTION,
                         .attention = {own, own, 1, 1, 1, MASK_DOCUMENTS, .window = window}};
     double most = 0, sum = 0;
-    for (uint32_t rank = 0; rank < mesh_ranks(mesh); rank++) {
+    for (uint32_t rank = 0; rank < mesh_rank_count(mesh); rank++) {
         double pairs = 0;
         for (uint32_t out = 0; out < mesh->axis[1].size; out++)
             for (uint32_t in = 0; in < mesh->axis[2].size; in++) {
                 work.attention.away = in;
                 work.attention.away_out = out;
-                pairs += ir_op_flops(ir, &work, rank) / 4;
+                pairs += ir_work_flops_on_rank(ir, &work, rank) / 4;
             }
         sum += pairs;
         most = pairs > most ? pairs : most;
@@ -213,7 +215,7 @@ static void check_fullest(struct ir *ir, int64_t window, const char *text)
                                     .read = views,
                                     .write = views});
     struct visible_fullest fullest = visible_find_fullest(ir);
-    CHECK_CLOSE(text, fullest.over_mean, most * mesh_ranks(mesh) / sum, 1e-12);
+    CHECK_CLOSE(text, fullest.pairs_over_mean, most * mesh_rank_count(mesh) / sum, 1e-12);
 }
 
 static void pieces_hold_each_visible_pair_once(void)
@@ -238,7 +240,7 @@ static void pieces_hold_each_visible_pair_once(void)
                               .away_out = check_random_i64(&random, 0, ir.mesh.axis[1].size - 1)}};
             CHECK(text.data, visible_why_unfit_work(&ir, &work) == NULL);
             check_fullest(&ir, work.attention.window, text.data);
-            for (uint32_t rank = 0; rank < mesh_ranks(&ir.mesh); rank++)
+            for (uint32_t rank = 0; rank < mesh_rank_count(&ir.mesh); rank++)
                 compare(&ir, rank, &work, text.data);
         }
         ir_release(&ir);
@@ -255,7 +257,7 @@ static double pairs_of(const int64_t *length, uint32_t count, int64_t seq, int64
                         .attention = {seq, seq, 1, 1, 1, MASK_DOCUMENTS, .window = window}};
     documents_init(&ir.documents, &ir.arena, 1);
     documents_set_lengths(&ir.documents, &ir.arena, 0, length, count);
-    double pairs = ir_op_flops(&ir, &work, 0) / 4;
+    double pairs = ir_work_flops_on_rank(&ir, &work, 0) / 4;
     ir_release(&ir);
     return pairs;
 }

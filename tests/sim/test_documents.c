@@ -23,9 +23,9 @@ static struct place_costs place_costs_make(const struct ir *ir)
             c.machine.work_s[s] = work_flops(work) / 1e12;
             continue;
         }
-        c.place_work_s[s] = heap_zalloc(ir_places(ir), sizeof(double));
-        for (uint32_t r = 0; r < mesh_ranks(&ir->mesh); r++)
-            c.place_work_s[s][ir_place_of(ir, r)] = ir_op_flops(ir, work, r) / 4;
+        c.place_work_s[s] = heap_zalloc(ir_place_count(ir), sizeof(double));
+        for (uint32_t r = 0; r < mesh_rank_count(&ir->mesh); r++)
+            c.place_work_s[s][ir_place_of_rank(ir, r)] = ir_work_flops_on_rank(ir, work, r) / 4;
     }
     c.machine.costs = (struct sim_costs){.work_s = c.machine.work_s,
                                          .work_s_by_place = (const double *const *)c.place_work_s};

@@ -51,14 +51,15 @@ static void what_repeats_is_planned_once(void)
                     cases_of_meshes[i].ops);
         if (machine_parse(&ir, label, text.data)) {
             struct mesh planned = replicas_planned_mesh(&ir, &cluster);
-            CHECK_INT(label, mesh_ranks(&planned), cases_of_meshes[i].planned);
-            for (uint32_t row = 0; row < mesh_ranks(&planned); row++)
+            CHECK_INT(label, mesh_rank_count(&planned), cases_of_meshes[i].planned);
+            for (uint32_t row = 0; row < mesh_rank_count(&planned); row++)
                 CHECK_INT(label,
                           replicas_planned_row(&ir.mesh, &planned,
                                                replicas_full_rank(&ir.mesh, &planned, row)),
                           row);
-            for (uint32_t rank = 0; rank < mesh_ranks(&ir.mesh); rank++)
-                CHECK(label, replicas_planned_row(&ir.mesh, &planned, rank) < mesh_ranks(&planned));
+            for (uint32_t rank = 0; rank < mesh_rank_count(&ir.mesh); rank++)
+                CHECK(label,
+                      replicas_planned_row(&ir.mesh, &planned, rank) < mesh_rank_count(&planned));
         }
         ir_release(&ir);
         text_release(&text);

@@ -116,7 +116,7 @@ static void folded_pipelines_equal_unfolded(void)
     for (int p = CHOICE_PIPELINE_GPIPE; p < CHOICE_PIPELINE_COUNT; p++) {
         struct request request = layers_request(p, 2, p == CHOICE_PIPELINE_MSP ? 4 : 8);
         bool shared = p == CHOICE_PIPELINE_MSP;
-        bool pieces = pipeline_row((enum pipeline_choice)p)->subsequences;
+        bool pieces = pipeline_of_choice((enum pipeline_choice)p)->has_subsequences;
         struct world w;
         request.scope = SCOPE_STEP;
         request.strategy = "ulysses";
