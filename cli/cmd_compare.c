@@ -75,7 +75,7 @@ static enum status compare_with_tolerance(const struct compare_report *report, s
     return diag_error(diag, (struct loc){.name = report->measured_path}, STATUS_BAD_INPUT,
                       "no verdict: %.1f %% of the time was matched, and 90 %% must be; is it the "
                       "same model, sequence and schedule?",
-                      100 * c->match_rate);
+                      100 * c->matched_time_share);
 }
 
 /* Appends the comparison to a file of measured runs. It is refused if less than most of the time was matched. */
@@ -83,11 +83,11 @@ static enum status record_comparison(const struct options *options, const struct
                                      struct diag *diag)
 {
     struct stored_prediction stored = {0};
-    if (c->match_rate < COMPARE_MATCH_MIN)
+    if (c->matched_time_share < COMPARE_MATCH_MIN)
         return diag_error(diag, (struct loc){.name = "--record"}, STATUS_BAD_INPUT,
                           "%.1f %% of the time was matched, and %.0f %% must be for the two to be "
                           "the same step",
-                          100 * c->match_rate, 100 * COMPARE_MATCH_MIN);
+                          100 * c->matched_time_share, 100 * COMPARE_MATCH_MIN);
     enum status status = stored_load(&stored, options->argument[0], diag);
     if (status == STATUS_OK)
         status = record_append_compared(options_text(options, "record"), json_root(&stored.json),
@@ -168,11 +168,11 @@ enum status cmd_compare(const struct options *options, struct diag *diag)
         status = compared_make(&compared, report.predicted_path, report.measured_path, diag);
     if (status != STATUS_OK)
         goto out;
-    report.predicted_program = trace_get(&compared.predicted, "made_by");
-    report.measured_program = trace_get(&compared.measured, "made_by");
-    report.predicted_kernels = trace_get(&compared.predicted, "attention");
-    report.measured_kernels = trace_get(&compared.measured, "attention");
-    report.joined_ops = trace_get(&compared.measured, "joined_ops");
+    report.predicted_program = trace_get_key(&compared.predicted, "made_by");
+    report.measured_program = trace_get_key(&compared.measured, "made_by");
+    report.predicted_kernels = trace_get_key(&compared.predicted, "attention");
+    report.measured_kernels = trace_get_key(&compared.measured, "attention");
+    report.joined_ops = trace_get_key(&compared.measured, "joined_ops");
     if (compared.comparison.is_foreign) {
         status = compared_operators_make(&operators, &recorded, report.predicted_path,
                                          report.measured_path, &compared.recording,
@@ -183,7 +183,7 @@ enum status cmd_compare(const struct options *options, struct diag *diag)
             goto out;
     }
     if (recorded)
-        compared.comparison.match_rate = compared_operators_matched_share(&operators);
+        compared.comparison.matched_time_share = compared_operators_matched_share(&operators);
     report.verdict = compare_judge(&compared.comparison, report.tolerance);
     if (recorded && options_given(options, "json"))
         operator_report_print_json(&out, &report, &operators);

@@ -338,9 +338,9 @@ static enum status run_and_report(struct session *s, const struct training_optio
         STATUS_OK; /* whether the times could be saved; they are printed in either case */
     if (status == STATUS_OK && s->run_options.exec.records_trace && speaks) {
         if (s->model != NULL)
-            trace_set(&result.trace, "model", s->model->name);
+            trace_set_key(&result.trace, "model", s->model->name);
         if (s->not_honoured.size > 0)
-            trace_set(&result.trace, "not_honoured", s->not_honoured.data);
+            trace_set_key(&result.trace, "not_honoured", s->not_honoured.data);
         saved = trace_folder_save(&result.trace, options_text(s->options, "o"), &s->note, diag);
     }
     if (status == STATUS_OK) {

@@ -101,11 +101,11 @@ static void measurement_sets_release(struct measurement_sets *data)
 /* Divides the rows that were read into figures and steps. */
 static void split_figures_and_steps(struct measurement_sets *data)
 {
-    for (size_t i = 0; i < data->all_rows.count; i++) {
-        const struct external_run *row = &data->all_rows.row[i];
+    for (size_t i = 0; i < data->all_rows.row_count; i++) {
+        const struct external_run *row = &data->all_rows.rows[i];
         struct external_runs *to = row->step_s > 0 ? &data->steps : &data->figures;
-        to->row = heap_grow(to->row, &to->capacity, to->count + 1, sizeof *to->row);
-        to->row[to->count++] = *row;
+        to->rows = heap_grow(to->rows, &to->capacity, to->row_count + 1, sizeof *to->rows);
+        to->rows[to->row_count++] = *row;
     }
 }
 
@@ -130,7 +130,7 @@ static bool step_passes_filter(const struct external_run *row, const struct row_
                                const char *want)
 {
     return filter->step_column == EXTERNAL_GPU ? external_is_device(row, want)
-                                               : strcmp(row->text[filter->step_column], want) == 0;
+                                               : strcmp(row->cells[filter->step_column], want) == 0;
 }
 
 /* Adds a value to a list unless the list has it. */
@@ -165,27 +165,27 @@ static enum status report_no_rows_left(const struct row_filter *filter, const ch
 static enum status apply_filter(struct measurement_sets *data, const struct row_filter *filter,
                                 const char *want, struct diag *diag)
 {
-    size_t figures = data->figures.count, steps = data->steps.count, values = 0;
+    size_t figures = data->figures.row_count, steps = data->steps.row_count, values = 0;
     const char **value = heap_zalloc(figures + steps + 1, sizeof *value);
-    data->figures.count = data->steps.count = 0;
+    data->figures.row_count = data->steps.row_count = 0;
     size_t layouts = 0;
     for (size_t i = 0; i < figures && filter->figure_column >= 0; i++) {
-        struct external_run *row = &data->figures.row[i];
+        struct external_run *row = &data->figures.rows[i];
         const bool is_layout = row->metric == METRIC_LAYOUT;
-        if (is_layout || strcmp(row->text[filter->figure_column], want) == 0)
-            data->figures.row[data->figures.count++] = *row;
+        if (is_layout || strcmp(row->cells[filter->figure_column], want) == 0)
+            data->figures.rows[data->figures.row_count++] = *row;
         else
-            add_distinct_value(value, &values, row->text[filter->figure_column]);
+            add_distinct_value(value, &values, row->cells[filter->figure_column]);
         layouts += is_layout;
     }
     for (size_t i = 0; i < steps && filter->step_column >= 0; i++) {
-        struct external_run *row = &data->steps.row[i];
+        struct external_run *row = &data->steps.rows[i];
         if (step_passes_filter(row, filter, want))
-            data->steps.row[data->steps.count++] = *row;
+            data->steps.rows[data->steps.row_count++] = *row;
         else
-            add_distinct_value(value, &values, row->text[filter->step_column]);
+            add_distinct_value(value, &values, row->cells[filter->step_column]);
     }
-    enum status status = data->figures.count + data->steps.count > layouts
+    enum status status = data->figures.row_count + data->steps.row_count > layouts
                              ? STATUS_OK
                              : report_no_rows_left(filter, want, value, values, diag);
     free((void *)value);
@@ -196,15 +196,16 @@ static enum status apply_filter(struct measurement_sets *data, const struct row_
 static void keep_needed_layouts(struct external_runs *figures)
 {
     size_t kept = 0;
-    for (size_t i = 0; i < figures->count; i++) {
-        bool wanted = figures->row[i].metric != METRIC_LAYOUT;
-        for (size_t k = 0; k < figures->count && !wanted; k++)
-            wanted = figures->row[k].metric == METRIC_MAX_SEQ_LEN &&
-                     external_same_group(&figures->row[i], &figures->row[k], VALIDATION_LENGTHS);
+    for (size_t i = 0; i < figures->row_count; i++) {
+        bool wanted = figures->rows[i].metric != METRIC_LAYOUT;
+        for (size_t k = 0; k < figures->row_count && !wanted; k++)
+            wanted = figures->rows[k].metric == METRIC_MAX_SEQ_LEN &&
+                     external_are_in_same_group(&figures->rows[i], &figures->rows[k],
+                                                VALIDATION_LENGTHS);
         if (wanted)
-            figures->row[kept++] = figures->row[i];
+            figures->rows[kept++] = figures->rows[i];
     }
-    figures->count = kept;
+    figures->row_count = kept;
 }
 
 /* Keeps the rows that pass every filter, and the layouts that these rows need. If a filter leaves no row, the error
@@ -234,10 +235,10 @@ static enum status report_unpredicted_rows(const struct validation *v,
                                            const struct external_validation *steps,
                                            struct diag *diag)
 {
-    size_t errors = 0, all = v->rows->count + steps->runs->count;
-    for (size_t i = 0; i < v->rows->count; i++)
+    size_t errors = 0, all = v->rows->row_count + steps->runs->row_count;
+    for (size_t i = 0; i < v->rows->row_count; i++)
         errors += v->row[i].result.outcome == OUTCOME_ERROR;
-    for (size_t i = 0; i < steps->runs->count; i++)
+    for (size_t i = 0; i < steps->runs->row_count; i++)
         errors += steps->result[i].outcome == OUTCOME_ERROR;
     if (errors == 0)
         return STATUS_OK;
@@ -250,11 +251,11 @@ static enum status save_results(const struct validation *v, const struct externa
                                 const char *path, struct diag *diag)
 {
     struct text out = {0};
-    struct external_result *result = heap_zalloc(v->rows->count + 1, sizeof *result);
-    for (size_t i = 0; i < v->rows->count; i++) {
+    struct external_result *result = heap_zalloc(v->rows->row_count + 1, sizeof *result);
+    for (size_t i = 0; i < v->rows->row_count; i++) {
         result[i] = v->row[i].result;
         if (result[i].outcome == OUTCOME_OK && !v->row[i].counts_in_means)
-            result[i].reason = v->row[i].remark; /* why the error does not count */
+            result[i].error_reason = v->row[i].remark; /* why the error does not count */
     }
     external_print_columns(&out);
     external_print(v->rows, result, &out);
@@ -307,7 +308,7 @@ static enum status print_results(const struct validation *v,
         validation_print_json(out, v, steps);
         return STATUS_OK;
     }
-    if (v->rows->count > 0 || steps->runs->count == 0)
+    if (v->rows->row_count > 0 || steps->runs->row_count == 0)
         validation_print(out, v, options_given(options, "all"));
     if (options_given(options, "baseline"))
         validation_print_baseline(out, v);
@@ -315,8 +316,8 @@ static enum status print_results(const struct validation *v,
         status = validation_print_sensitivity(out, v, diag);
     if (status == STATUS_OK && options_given(options, "leave-one-out"))
         status = validation_print_leave_one_out(out, v, diag);
-    if (status == STATUS_OK && steps->runs->count > 0) {
-        text_puts(out, v->rows->count > 0 ? "\n" : "");
+    if (status == STATUS_OK && steps->runs->row_count > 0) {
+        text_puts(out, v->rows->row_count > 0 ? "\n" : "");
         external_validation_print(out, steps, options_given(options, "all"));
     }
     if (status == STATUS_OK)
@@ -340,7 +341,7 @@ static enum status check_option_fit(const struct options *options,
             return diag_error(diag, (struct loc){.name = "--json"}, STATUS_BAD_INPUT,
                               "cannot be combined with --baseline, --sensitivity or "
                               "--leave-one-out");
-        if (data->figures.count == 0 && data->steps.count > 0)
+        if (data->figures.row_count == 0 && data->steps.row_count > 0)
             return diag_error(diag, at, STATUS_BAD_INPUT,
                               "is for published figures, and there are no such rows");
     }

@@ -63,8 +63,8 @@ static enum status find_memory_answer(struct memory_answer *a, const struct torc
     if (status == STATUS_OK) {
         a->is_known = true;
         a->predicted_bytes = alternatives_allocator_bytes(&base);
-        a->used_bytes = s->active + s->failed_bytes;
-        a->allocator_max_bytes = s->reserved_bytes + s->device_free;
+        a->used_bytes = s->active_bytes + s->failed_bytes;
+        a->allocator_max_bytes = s->reserved_bytes + s->device_free_bytes;
         a->unpredicted_bytes =
             a->used_bytes > a->predicted_bytes ? a->used_bytes - a->predicted_bytes : 0;
         a->step_s = base.sim.step_s;
@@ -113,14 +113,15 @@ const struct row_table why_tables[WHY_TABLE_COUNT] = {
 static void put_allocation_sites(struct rows *rows, const struct torch_snapshot *s, size_t top)
 {
     rows_begin(rows, "allocated_at", NULL, &why_tables[WHY_SITES]);
-    for (size_t i = 0; i < s->sites && i < top; i++) {
+    for (size_t i = 0; i < s->site_count && i < top; i++) {
         char cut[61];
         snprintf(cut, sizeof cut, "%s", s->site[i].name);
         rows_put_name(rows, cut);
         rows_put_name(rows, s->site[i].name);
         rows_put_number(rows, (double)s->site[i].bytes);
-        rows_put_number(rows, (double)s->site[i].bytes / (double)(s->active > 0 ? s->active : 1));
-        rows_put_number(rows, (double)s->site[i].blocks);
+        rows_put_number(rows, (double)s->site[i].bytes /
+                                  (double)(s->active_bytes > 0 ? s->active_bytes : 1));
+        rows_put_number(rows, (double)s->site[i].block_count);
     }
     rows_end(rows);
 }
@@ -146,21 +147,21 @@ static void put_suggestions(struct rows *rows, const struct memory_answer *a, si
 
 static void print_snapshot(struct text *out, const struct torch_snapshot *s, size_t top)
 {
-    if (s->out_of_memory) {
+    if (s->has_failed_allocation) {
         put_gib(out, "out of memory: ", s->failed_bytes, " were asked for, ");
-        put_gib(out, "", s->device_free, " were free on the device, and ");
-        put_gib(out, "", s->reserved_bytes - s->active, " in the process' own cache");
-        put_gib(out, " (largest piece ", s->largest_free, ")\n");
+        put_gib(out, "", s->device_free_bytes, " were free on the device, and ");
+        put_gib(out, "", s->reserved_bytes - s->active_bytes, " in the process' own cache");
+        put_gib(out, " (largest piece ", s->largest_free_bytes, ")\n");
     } else {
         text_puts(out, "no allocation failed while the snapshot's history was recorded\n");
     }
     put_gib(out, "held       ", s->reserved_bytes, " in ");
-    text_printf(out, "%zu segment%s of device %lld: ", s->segments, s->segments == 1 ? "" : "s",
-                (long long)s->device);
-    put_gib(out, "", s->active, " in use by ");
-    text_printf(out, "%zu block%s (", s->blocks, s->blocks == 1 ? "" : "s");
-    put_gib(out, "", s->active - s->requested, " of it rounding), ");
-    put_gib(out, "", s->reserved_bytes - s->active, " cached\n\n");
+    text_printf(out, "%zu segment%s of device %lld: ", s->segment_count,
+                s->segment_count == 1 ? "" : "s", (long long)s->device);
+    put_gib(out, "", s->active_bytes, " in use by ");
+    text_printf(out, "%zu block%s (", s->active_block_count, s->active_block_count == 1 ? "" : "s");
+    put_gib(out, "", s->active_bytes - s->requested_bytes, " of it rounding), ");
+    put_gib(out, "", s->reserved_bytes - s->active_bytes, " cached\n\n");
     struct rows rows = {.out = out};
     put_allocation_sites(&rows, s, top);
 }
@@ -192,15 +193,15 @@ static void print_json(struct text *out, const struct torch_snapshot *s,
 {
     struct json_out json = {.out = out};
     command_begin_json(&json, "why");
-    json_put_bool(&json, "out_of_memory", s->out_of_memory);
+    json_put_bool(&json, "out_of_memory", s->has_failed_allocation);
     json_put_count(&json, "device", (uint64_t)s->device);
     json_put_count(&json, "failed_bytes", s->failed_bytes);
-    json_put_count(&json, "device_free_bytes", s->device_free);
+    json_put_count(&json, "device_free_bytes", s->device_free_bytes);
     json_put_count(&json, "reserved_bytes", s->reserved_bytes);
-    json_put_count(&json, "active_bytes", s->active);
-    json_put_count(&json, "requested_bytes", s->requested);
-    json_put_count(&json, "largest_free_bytes", s->largest_free);
-    json_put_count(&json, "segments", s->segments);
+    json_put_count(&json, "active_bytes", s->active_bytes);
+    json_put_count(&json, "requested_bytes", s->requested_bytes);
+    json_put_count(&json, "largest_free_bytes", s->largest_free_bytes);
+    json_put_count(&json, "segments", s->segment_count);
     struct rows rows = {.json = &json};
     put_allocation_sites(&rows, s, top);
     if (a->is_known) {

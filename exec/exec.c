@@ -306,25 +306,25 @@ static enum status run_steps(struct exec_run *run, struct executor *executor,
 
 static void add_header_to_trace(void *user, const char *key, const char *value)
 {
-    trace_set(user, key, value);
+    trace_set_key(user, key, value);
 }
 
 static void fill_trace_header(struct exec_run *run, const struct measured_steps *steps,
                               double median_s, struct trace *trace)
 {
     char text[64];
-    trace_set(trace, "made_by", "longhaul run");
-    trace_set(trace, "schedule", run->schedule_name);
-    trace_set(trace, "backend", run->backend->name);
-    trace_set(trace, "dtype", dtype_name(run->ir->dtype));
+    trace_set_key(trace, "made_by", "longhaul run");
+    trace_set_key(trace, "schedule", run->schedule_name);
+    trace_set_key(trace, "backend", run->backend->name);
+    trace_set_key(trace, "dtype", dtype_name(run->ir->dtype));
     snprintf(text, sizeof text, "%" PRIu32, run->assignment.ranks);
-    trace_set(trace, "ranks", text);
+    trace_set_key(trace, "ranks", text);
     snprintf(text, sizeof text, "%" PRIu32, steps->warmup_count);
-    trace_set(trace, "warmup_steps", text);
+    trace_set_key(trace, "warmup_steps", text);
     snprintf(text, sizeof text, "%" PRIu32, steps->measured_count);
-    trace_set(trace, "measured_steps", text);
+    trace_set_key(trace, "measured_steps", text);
     c_snprintf(text, sizeof text, "%.9g", median_s);
-    trace_set(trace, "step_s", text);
+    trace_set_key(trace, "step_s", text);
     struct diag nobody = {0}; /* it was open a moment ago */
     if (run->backend->describe != NULL)
         (void)run->backend->describe(add_header_to_trace, trace, &nobody);
@@ -342,14 +342,14 @@ static void fill_trace_header(struct exec_run *run, const struct measured_steps 
                                     steps->begin_s[median] + steps->step_s[median],
                                     add_header_to_trace, trace);
     c_snprintf(text, sizeof text, "%.9g to %.9g", low_s, high_s);
-    trace_set(trace, "step_s_range", text);
+    trace_set_key(trace, "step_s_range", text);
     if (run->options->finds_unwritten_reads)
-        trace_set(trace, "poison", "yes: times are those of a check, not of a run");
+        trace_set_key(trace, "poison", "yes: times are those of a check, not of a run");
     for (int m = 0; m < MEMORY_COUNT; m++) {
         char key[32];
         snprintf(key, sizeof key, "arena_bytes.%s", memory_names[m]);
         snprintf(text, sizeof text, "%" PRIu64, run->ir->planned_bytes[m]);
-        trace_set(trace, key, text);
+        trace_set_key(trace, key, text);
     }
 }
 

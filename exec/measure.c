@@ -165,8 +165,8 @@ static void add_memory_rows(const struct exec_run *run, uint32_t rank,
         size_t row = trace_add_memory(trace);
         trace->memory.time_s[row] = c->time_s;
         trace->memory.rank[row] = rank;
-        trace->memory.memory[row] = trace_label(trace, memory_names[c->memory]);
-        trace->memory.category[row] = trace_label(trace, category_names[c->category]);
+        trace->memory.memory[row] = trace_label_id(trace, memory_names[c->memory]);
+        trace->memory.category[row] = trace_label_id(trace, category_names[c->category]);
         trace->memory.bytes[row] = (double)live[c->memory][c->category];
     }
 }

@@ -50,9 +50,9 @@ static bool is_explained(const struct residuals *runs, enum residual_of of, cons
 {
     double squares = 0;
     size_t rows = 0;
-    for (size_t i = 0; i < runs->count; i++) {
-        const double value = runs->row[i].value[of];
-        if (isnan(value) || strcmp(runs->row[i].source, source) != 0)
+    for (size_t i = 0; i < runs->row_count; i++) {
+        const double value = runs->rows[i].log_ratio[of];
+        if (isnan(value) || strcmp(runs->rows[i].source, source) != 0)
             continue;
         squares += value * value;
         rows++;
@@ -66,11 +66,11 @@ void evidence_find_explained_runs(struct evidence *evidence)
     for (int of = 0; of < RESIDUAL_COUNT; of++) {
         free(evidence->is_explained[of]);
         evidence->is_explained[of] =
-            heap_zalloc(runs->count + 1, sizeof *evidence->is_explained[of]);
-        for (size_t i = 0; i < runs->count; i++)
+            heap_zalloc(runs->row_count + 1, sizeof *evidence->is_explained[of]);
+        for (size_t i = 0; i < runs->row_count; i++)
             evidence->is_explained[of][i] =
-                !isnan(runs->row[i].value[of]) &&
-                is_explained(runs, (enum residual_of)of, runs->row[i].source);
+                !isnan(runs->rows[i].log_ratio[of]) &&
+                is_explained(runs, (enum residual_of)of, runs->rows[i].source);
     }
 }
 
@@ -164,8 +164,8 @@ enum shared_traits {
 static bool is_measured_like(const struct measured_rows *measured, const struct residual *run,
                              unsigned shared, enum mechanism mechanism)
 {
-    for (size_t i = 0; i < measured->runs->count; i++) {
-        const struct residual *row = &measured->runs->row[i];
+    for (size_t i = 0; i < measured->runs->row_count; i++) {
+        const struct residual *row = &measured->runs->rows[i];
         if (measured->is_explained[i] &&
             (measured->left_out_laboratory == NULL ||
              strcmp(row->laboratory, measured->left_out_laboratory) != 0) &&
@@ -230,7 +230,7 @@ static void find_unmeasured_features(struct interval *interval, const struct evi
                                      enum residual_of of, const struct residual *run,
                                      const char *without)
 {
-    const double *deviation = evidence->deviations.log_error[of];
+    const double *deviation = evidence->deviations.log_deviation[of];
     const struct measured_rows measured = {&evidence->runs, evidence->is_explained[of], without};
     interval->unmeasured_count = 0;
     interval->device_is_measured = is_measured_like(&measured, run, SHARE_DEVICE, MECHANISM_COUNT);
@@ -309,18 +309,18 @@ static void apply_own_runs(struct interval *interval, double *variance,
                            const char *without)
 {
     const struct residuals *rows = &evidence->own_runs;
-    struct interval *own = heap_zalloc(rows->count + 1, sizeof *own);
-    double *residual = heap_zalloc(rows->count + 1, sizeof *residual);
+    struct interval *own = heap_zalloc(rows->row_count + 1, sizeof *own);
+    double *residual = heap_zalloc(rows->row_count + 1, sizeof *residual);
     size_t n = 0;
-    for (size_t i = 0; i < rows->count; i++) {
-        if (isnan(rows->row[i].value[of]))
+    for (size_t i = 0; i < rows->row_count; i++) {
+        if (isnan(rows->rows[i].log_ratio[of]))
             continue;
-        find_unmeasured_features(&own[n], evidence, of, &rows->row[i], without);
-        residual[n++] = rows->row[i].value[of];
+        find_unmeasured_features(&own[n], evidence, of, &rows->rows[i], without);
+        residual[n++] = rows->rows[i].log_ratio[of];
     }
     if (n > 0)
         condition_on_own_runs(interval, variance, own, residual, n,
-                              evidence->deviations.log_error[of][FEATURE_BASE]);
+                              evidence->deviations.log_deviation[of][FEATURE_BASE]);
     interval->own_run_count = (uint32_t)n;
     free(own);
     free(residual);
@@ -330,7 +330,7 @@ struct interval interval_of_run(const struct evidence *evidence, enum residual_o
                                 const struct residual *run, const char *without)
 {
     struct interval interval = {.low = NAN, .high = NAN, .deviation = NAN};
-    const double base = evidence->deviations.log_error[of][FEATURE_BASE];
+    const double base = evidence->deviations.log_deviation[of][FEATURE_BASE];
     if (!(base > 0))
         return interval;
     find_unmeasured_features(&interval, evidence, of, run, without);

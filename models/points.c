@@ -144,8 +144,8 @@ static enum status read_comment(void *context, struct loc at, const char *text, 
 static enum status field_error(const struct record *record, enum points_column column,
                                struct diag *diag, const char *wanted)
 {
-    return records_field_error(record, column_names[column], diag, "'%s' is not %s",
-                               record->field[column], wanted);
+    return records_report_field(record, column_names[column], diag, "'%s' is not %s",
+                                record->fields[column], wanted);
 }
 
 static bool parse_param_value(const struct work_param *param, const char *text, size_t size,
@@ -169,7 +169,7 @@ static enum status read_params(const struct record *record, struct work *work, s
     const struct work_kind_info *info = work_kind_info((enum work_kind)work->kind);
     const char *column = column_names[COLUMN_PARAMS];
     bool given[WORK_PARAMS_MAX] = {false};
-    for (const char *at = record->field[COLUMN_PARAMS]; *(at += strspn(at, " "));) {
+    for (const char *at = record->fields[COLUMN_PARAMS]; *(at += strspn(at, " "));) {
         size_t size = strcspn(at, " "), i = 0;
         const char *equals = memchr(at, '=', size);
         size_t name_size = equals ? (size_t)(equals - at) : size;
@@ -177,21 +177,21 @@ static enum status read_params(const struct record *record, struct work *work, s
                                          memcmp(info->param[i].name, at, name_size) != 0))
             i++;
         if (!equals || i == info->param_count)
-            return records_field_error(record, column, diag, "'%.*s' is no parameter of %s",
-                                       (int)(size < 60 ? size : 60), at, info->name);
+            return records_report_field(record, column, diag, "'%.*s' is no parameter of %s",
+                                        (int)(size < 60 ? size : 60), at, info->name);
         if (given[i])
-            return records_field_error(record, column, diag, "%s stands twice",
-                                       info->param[i].name);
+            return records_report_field(record, column, diag, "%s stands twice",
+                                        info->param[i].name);
         given[i] = true;
         if (!parse_param_value(&info->param[i], equals + 1, size - name_size - 1, &work->p[i]))
-            return records_field_error(record, column, diag, "'%.*s' is no value of %s",
-                                       (int)(size < 60 ? size : 60), at, info->param[i].name);
+            return records_report_field(record, column, diag, "'%.*s' is no value of %s",
+                                        (int)(size < 60 ? size : 60), at, info->param[i].name);
         at += size;
     }
     for (size_t i = 0; i < info->param_count; i++)
         if (!given[i] && !info->param[i].optional)
-            return records_field_error(record, column, diag, "%s has no %s", info->name,
-                                       info->param[i].name);
+            return records_report_field(record, column, diag, "%s has no %s", info->name,
+                                        info->param[i].name);
     return STATUS_OK;
 }
 
@@ -201,7 +201,7 @@ static enum status check_work(const struct record *record, const struct work *wo
 {
     bool attention = work->kind == WORK_ATTENTION || work->kind == WORK_ATTENTION_BACKWARD;
     if (attention && work->attention.heads % work->attention.kv_heads != 0)
-        return records_field_error(
+        return records_report_field(
             record, column_names[COLUMN_PARAMS], diag, "%lld heads cannot share %lld kv_heads",
             (long long)work->attention.heads, (long long)work->attention.kv_heads);
     return STATUS_OK;
@@ -210,10 +210,10 @@ static enum status check_work(const struct record *record, const struct work *wo
 static enum status read_dtypes(const struct record *record, struct work *work, struct diag *diag)
 {
     enum dtype in = DTYPE_F32, out = DTYPE_F32;
-    bool has_in = record->size[COLUMN_IN] > 0, has_out = record->size[COLUMN_OUT] > 0;
-    if (has_in && !dtype_find(record->field[COLUMN_IN], record->size[COLUMN_IN], &in))
+    bool has_in = record->field_sizes[COLUMN_IN] > 0, has_out = record->field_sizes[COLUMN_OUT] > 0;
+    if (has_in && !dtype_find(record->fields[COLUMN_IN], record->field_sizes[COLUMN_IN], &in))
         return field_error(record, COLUMN_IN, diag, "a dtype");
-    if (has_out && !dtype_find(record->field[COLUMN_OUT], record->size[COLUMN_OUT], &out))
+    if (has_out && !dtype_find(record->fields[COLUMN_OUT], record->field_sizes[COLUMN_OUT], &out))
         return field_error(record, COLUMN_OUT, diag, "a dtype");
     work->in = (uint8_t)(has_in ? in : out);
     work->out = (uint8_t)(has_out ? out : in);
@@ -224,10 +224,10 @@ static enum status read_operands(const struct record *record, struct work *work,
 {
     const struct work_kind_info *info = work_kind_info((enum work_kind)work->kind);
     int64_t reads, writes;
-    if (!parse_i64(record->field[COLUMN_READS], record->size[COLUMN_READS], &reads) ||
+    if (!parse_i64(record->fields[COLUMN_READS], record->field_sizes[COLUMN_READS], &reads) ||
         reads < info->reads_min || reads > info->reads_max)
         return field_error(record, COLUMN_READS, diag, "a number of reads of this kind");
-    if (!parse_i64(record->field[COLUMN_WRITES], record->size[COLUMN_WRITES], &writes) ||
+    if (!parse_i64(record->fields[COLUMN_WRITES], record->field_sizes[COLUMN_WRITES], &writes) ||
         writes < info->writes_min || writes > info->writes_max)
         return field_error(record, COLUMN_WRITES, diag, "a number of writes of this kind");
     work->reads = (uint8_t)reads;
@@ -246,15 +246,16 @@ static enum status read_times(const struct record *record, struct point *point, 
         {COLUMN_P90, &point->p90_s},
     };
     for (size_t i = 0; i < ARRAY_LEN(times); i++)
-        if (!parse_double(record->field[times[i].column], record->size[times[i].column],
+        if (!parse_double(record->fields[times[i].column], record->field_sizes[times[i].column],
                           times[i].value) ||
             !(*times[i].value > 0 && *times[i].value < LONGEST_S))
             return field_error(record, times[i].column, diag, "a time in seconds, above 0");
     if (point->p10_s > point->median_s || point->median_s > point->p90_s)
-        return records_field_error(record, column_names[COLUMN_MEDIAN], diag,
-                                   "%s does not lie between p10_s and p90_s",
-                                   record->field[COLUMN_MEDIAN]);
-    if (!parse_i64(record->field[COLUMN_REPEATS], record->size[COLUMN_REPEATS], &point->repeats) ||
+        return records_report_field(record, column_names[COLUMN_MEDIAN], diag,
+                                    "%s does not lie between p10_s and p90_s",
+                                    record->fields[COLUMN_MEDIAN]);
+    if (!parse_i64(record->fields[COLUMN_REPEATS], record->field_sizes[COLUMN_REPEATS],
+                   &point->repeats) ||
         point->repeats < 1)
         return field_error(record, COLUMN_REPEATS, diag, "a number of repeats, at least 1");
     return STATUS_OK;
@@ -266,11 +267,12 @@ static enum status read_impl(const struct record *record, struct point *point, s
                      point->work.kind == WORK_ATTENTION_BACKWARD || point->work.kind == WORK_MERGE;
     enum attention_impl impl = ATTENTION_IMPL_COUNT;
     if (attention) {
-        if (!attention_impl_find(record->field[COLUMN_IMPL], record->size[COLUMN_IMPL], &impl))
+        if (!attention_impl_find(record->fields[COLUMN_IMPL], record->field_sizes[COLUMN_IMPL],
+                                 &impl))
             return field_error(record, COLUMN_IMPL, diag, "an implementation of attention");
-    } else if (record->size[COLUMN_IMPL] > 0) {
-        return records_field_error(record, column_names[COLUMN_IMPL], diag,
-                                   "only attention and merges have implementations");
+    } else if (record->field_sizes[COLUMN_IMPL] > 0) {
+        return records_report_field(record, column_names[COLUMN_IMPL], diag,
+                                    "only attention and merges have implementations");
     }
     point->attention_impl = (uint8_t)impl;
     return STATUS_OK;
@@ -280,25 +282,25 @@ static enum status read_row(void *context, const struct record *borrowed, struct
 {
     struct reader *reader = context;
     struct record record = *borrowed;
-    record.at.name = reader->name;
+    record.place.name = reader->name;
     if (!reader->has_column_names) {
         reader->has_column_names = true;
         return records_check_columns(&record, column_names, COLUMN_COUNT, 0, diag);
     }
-    if (record.count != COLUMN_COUNT)
-        return diag_error(diag, record.at, STATUS_BAD_INPUT, "%zu fields; there are %d columns",
-                          record.count, COLUMN_COUNT);
-    struct point point = {.at = record.at,
+    if (record.field_count != COLUMN_COUNT)
+        return diag_error(diag, record.place, STATUS_BAD_INPUT, "%zu fields; there are %d columns",
+                          record.field_count, COLUMN_COUNT);
+    struct point point = {.at = record.place,
                           .role = POINT_ROLE_COUNT,
                           .nodes = reader->nodes,
                           .loopback = reader->loopback};
     for (int i = 0; i < POINT_ROLE_COUNT; i++)
-        if (strcmp(record.field[COLUMN_MEASURED], role_names[i]) == 0)
+        if (strcmp(record.fields[COLUMN_MEASURED], role_names[i]) == 0)
             point.role = (uint8_t)i;
     if (point.role == POINT_ROLE_COUNT)
         return field_error(&record, COLUMN_MEASURED, diag, "work, start, issue or host");
     enum work_kind kind;
-    if (!work_kind_find(record.field[COLUMN_KIND], record.size[COLUMN_KIND], &kind))
+    if (!work_kind_find(record.fields[COLUMN_KIND], record.field_sizes[COLUMN_KIND], &kind))
         return field_error(&record, COLUMN_KIND, diag, "a kind of work");
     point.work.kind = (uint8_t)kind;
     enum status status = read_params(&record, &point.work, diag);

@@ -81,10 +81,10 @@ static void find_least_factors(const struct row_matches *m, const struct trace *
     const struct device_cost *cost = &p->setup->cost;
     for (int kind = 0; kind < WORK_KIND_COUNT; kind++)
         least[kind] = 0;
-    for (size_t i = 0; i < m->count; i++) {
-        const struct block_match *match = &m->match[i];
+    for (size_t i = 0; i < m->match_count; i++) {
+        const struct block_match *match = &m->matches[i];
         for (uint32_t k = 0; match->between_blocks && k < match->row_count; k++) {
-            uint32_t row = m->row[match->row_begin + k], op = predicted->ops.op[row];
+            uint32_t row = m->rows[match->row_begin + k], op = predicted->ops.op[row];
             double bytes = cost_memory_traffic_bytes(
                 cost, (enum attention_impl)p->choices.attention_impl, ir_work(&p->ir, op));
             double *of_kind = &least[p->ir.op.kind[op]];
@@ -109,18 +109,18 @@ static void find_kind_factors(const struct row_matches *m, const struct trace *p
         factor[kind] = fmax(1, least[kind]);
     for (int update = 0; update < UPDATES; update++) {
         double got[WORK_KIND_COUNT] = {0}, wanted[WORK_KIND_COUNT] = {0};
-        for (size_t i = 0; i < m->count; i++) {
-            const struct block_match *match = &m->match[i];
+        for (size_t i = 0; i < m->match_count; i++) {
+            const struct block_match *match = &m->matches[i];
             double sum = 0;
             if (!match->between_blocks || match->measured_rows == 0)
                 continue;
             for (uint32_t k = 0; k < match->row_count; k++) {
-                uint32_t row = m->row[match->row_begin + k];
+                uint32_t row = m->rows[match->row_begin + k];
                 sum +=
                     factor[p->ir.op.kind[predicted->ops.op[row]]] * predicted_row_s(predicted, row);
             }
             for (uint32_t k = 0; k < match->row_count; k++) {
-                uint32_t row = m->row[match->row_begin + k];
+                uint32_t row = m->rows[match->row_begin + k];
                 uint8_t kind = p->ir.op.kind[predicted->ops.op[row]];
                 got[kind] += predicted_row_s(predicted, row);
                 wanted[kind] +=
@@ -141,7 +141,7 @@ static void split_block_time(struct observed *o, const struct row_matches *m,
     double sum = 0;
     for (int pass = 0; pass < 2; pass++)
         for (uint32_t k = 0; k < match->row_count; k++) {
-            uint32_t row = m->row[match->row_begin + k], op = predicted->ops.op[row];
+            uint32_t row = m->rows[match->row_begin + k], op = predicted->ops.op[row];
             double share_s = predicted_row_s(predicted, row) *
                              (match->between_blocks ? factor[p->ir.op.kind[op]] : 1);
             if (pass == 0) {
@@ -175,19 +175,19 @@ static double median_gap_s(const struct trace *trace)
 static void note_unmatched_rows(struct observed *o, const struct row_matches *m)
 {
     for (size_t i = 0; i < m->stray_count; i++)
-        o->unmatched_rows_s += m->stray[i].seconds;
-    for (size_t i = 0; i < m->stray_count && i < STRAYS_SHOWN && m->steps > 0; i++)
+        o->unmatched_rows_s += m->strays[i].seconds;
+    for (size_t i = 0; i < m->stray_count && i < STRAYS_SHOWN && m->step_count > 0; i++)
         text_printf(&o->longest_unmatched_rows, "%srank %u: %s %.3f ms a step",
-                    o->longest_unmatched_rows.size > 0 ? ", " : "", m->rank, m->stray[i].name,
-                    1e3 * m->stray[i].seconds / (double)m->steps);
+                    o->longest_unmatched_rows.size > 0 ? ", " : "", m->rank, m->strays[i].name,
+                    1e3 * m->strays[i].seconds / (double)m->step_count);
 }
 
 /* Returns the median gap between kernels that were queued; 0: it is not known. */
 static double median_queued_gap_s(const struct kineto_issue *issue)
 {
-    double *gap_s = heap_alloc(issue->queued + 1, sizeof *gap_s);
+    double *gap_s = heap_alloc(issue->queued_gap_count + 1, sizeof *gap_s);
     size_t count = 0;
-    for (size_t i = 0; i < issue->queued; i++)
+    for (size_t i = 0; i < issue->queued_gap_count; i++)
         if (issue->queued_gap_s[i] < GAP_MOST_S)
             gap_s[count++] = issue->queued_gap_s[i];
     double middle = count > 0 ? quantile(gap_s, count, 0.5) : 0;
@@ -212,20 +212,21 @@ static enum status add_foreign_recording(struct observed *o, const struct predic
     sim_trace(&p->ir, &p->sim, rank, rank + 1, false, &predicted);
     enum status status = row_matches_make(&m, &predicted, trace, name, diag);
     if (status == STATUS_OK) {
-        bool on_host = strncmp(trace->label[trace->ops.stream[0]], "cpu.", 4) == 0;
+        bool on_host = strncmp(trace->labels[trace->ops.stream[0]], "cpu.", 4) == 0;
         double starts = count_kernels(p, &predicted, m.predicted_rank);
-        double gap_s = issue->count > 0 ? median_queued_gap_s(issue) : median_gap_s(trace);
+        double gap_s = issue->step_count > 0 ? median_queued_gap_s(issue) : median_gap_s(trace);
         uint32_t first = (uint32_t)o->step_count;
         find_kind_factors(&m, &predicted, p, on_host, factor);
-        for (size_t i = 0; i < m.count; i++)
-            if (m.match[i].measured_rows > 0)
-                split_block_time(o, &m, &m.match[i], &predicted, p, rank, first, factor);
-        for (size_t i = 0; i < m.steps; i++)
-            add_step(o, m.step[i].span_s, on_host ? m.step[i].idle_s / fmax(starts, 1) : gap_s);
+        for (size_t i = 0; i < m.match_count; i++)
+            if (m.matches[i].measured_rows > 0)
+                split_block_time(o, &m, &m.matches[i], &predicted, p, rank, first, factor);
+        for (size_t i = 0; i < m.step_count; i++)
+            add_step(o, m.recorded_steps[i].span_s,
+                     on_host ? m.recorded_steps[i].idle_s / fmax(starts, 1) : gap_s);
         for (size_t i = 0; i < trace->ops.count; i++)
             o->rows_s += trace->ops.end_s[i] - trace->ops.start_s[i];
         for (uint32_t i = 0; i < predicted.ops.count; i++)
-            o->predicted_ops_s += (double)m.steps * predicted_row_s(&predicted, i);
+            o->predicted_ops_s += (double)m.step_count * predicted_row_s(&predicted, i);
         note_unmatched_rows(o, &m);
         o->is_recorded_on_cpu |= on_host;
     }
@@ -240,7 +241,7 @@ static enum status check_trace_row(const struct prediction *p, const struct trac
                                    const char *name, struct diag *diag)
 {
     uint32_t op = trace->ops.op[i], rank = trace->ops.rank[i];
-    const char *kind = trace->label[trace->ops.kind[i]];
+    const char *kind = trace->labels[trace->ops.kind[i]];
     struct loc at = {.name = name};
     if (rank >= p->sim.rank_count)
         return diag_error(diag, at, STATUS_BAD_INPUT,
@@ -276,7 +277,7 @@ static enum status add_own_trace(struct observed *o, const struct prediction *p,
         add_observation(o, (struct observation){p->ir.op.shape[ops->op[i]], ops->op[i],
                                                 ops->rank[i], (uint32_t)o->step_count, seconds});
     }
-    const char *step = trace_get(trace, "step_s");
+    const char *step = trace_get_key(trace, "step_s");
     double step_s = last_s - first_s;
     if (step != NULL && (!parse_double(step, strlen(step), &step_s) || !(step_s > 0)))
         return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,

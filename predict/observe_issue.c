@@ -28,17 +28,17 @@ static void add_step_points(const struct kineto_issue_step *step, struct loc at,
         [CALL_WAIT] = {.kind = WORK_HOST_SYNC},
     };
     const struct kineto_calls *launch = &step->calls_of[CALL_LAUNCH];
-    if (launch->count > 0 && launch->operators > 0) {
-        double call_s = launch->call_s / (double)launch->count;
-        double op_s = launch->before_s / (double)launch->operators;
+    if (launch->call_count > 0 && launch->operator_count > 0) {
+        double call_s = launch->total_call_s / (double)launch->call_count;
+        double op_s = launch->total_gap_s / (double)launch->operator_count;
         add_point(points, at, POINT_LAUNCH, fill, call_s);
         add_point(points, at, POINT_ISSUE, fill, op_s + call_s);
     }
     for (int kind = CALL_COLLECTIVE; kind < CALL_COUNT; kind++) {
         const struct kineto_calls *calls = &step->calls_of[kind];
-        if (calls->count > 0)
+        if (calls->call_count > 0)
             add_point(points, at, POINT_ISSUE, of[kind],
-                      (calls->call_s + calls->before_s) / (double)calls->count);
+                      (calls->total_call_s + calls->total_gap_s) / (double)calls->call_count);
     }
 }
 
@@ -58,35 +58,35 @@ void observed_issue_points(const struct kineto_issue *issue, uint32_t rank, cons
     struct loc at = {.name = arena_text(&points->arena, name, strlen(name))};
     struct kineto_issue_step sum;
     memset(&sum, 0, sizeof sum);
-    for (size_t i = 0; i < issue->count; i++) {
-        const struct kineto_issue_step *step = &issue->step[i];
+    for (size_t i = 0; i < issue->step_count; i++) {
+        const struct kineto_issue_step *step = &issue->steps[i];
         add_step_points(step, at, points);
         for (int kind = 0; kind < CALL_COUNT; kind++) {
-            sum.calls_of[kind].count += step->calls_of[kind].count;
-            sum.calls_of[kind].operators += step->calls_of[kind].operators;
+            sum.calls_of[kind].call_count += step->calls_of[kind].call_count;
+            sum.calls_of[kind].operator_count += step->calls_of[kind].operator_count;
         }
         sum.held_calls += step->held_calls;
-        sum.pauses += step->pauses;
-        sum.pause_s += step->pause_s;
-        sum.idle_starts += step->idle_starts;
-        sum.idle_start_s += step->idle_start_s;
+        sum.pause_count += step->pause_count;
+        sum.total_pause_s += step->total_pause_s;
+        sum.idle_start_count += step->idle_start_count;
+        sum.total_idle_start_s += step->total_idle_start_s;
     }
     text_printf(notes, "host       rank %u, a step: ", rank);
     for (int kind = 0; kind < CALL_COUNT; kind++)
-        put_count(notes, kind == 0 ? "" : ", ", sum.calls_of[kind].count, issue->count, one[kind],
-                  many[kind]);
-    put_count(notes, "; ", sum.calls_of[CALL_LAUNCH].operators, issue->count, "operator",
+        put_count(notes, kind == 0 ? "" : ", ", sum.calls_of[kind].call_count, issue->step_count,
+                  one[kind], many[kind]);
+    put_count(notes, "; ", sum.calls_of[CALL_LAUNCH].operator_count, issue->step_count, "operator",
               "operators");
     text_puts(notes, " launched; left out");
-    put_count(notes, " ", sum.held_calls, issue->count, "held call", "held calls");
-    put_count(notes, ", ", sum.pauses, issue->count, "pause", "pauses");
-    text_printf(notes, " (%.3f ms)", 1e3 * sum.pause_s / (double)issue->count);
-    if (issue->graphs > 0)
-        put_count(notes, ", ", issue->graphs, issue->count, "graph", "graphs");
-    if (sum.idle_starts > 0)
+    put_count(notes, " ", sum.held_calls, issue->step_count, "held call", "held calls");
+    put_count(notes, ", ", sum.pause_count, issue->step_count, "pause", "pauses");
+    text_printf(notes, " (%.3f ms)", 1e3 * sum.total_pause_s / (double)issue->step_count);
+    if (issue->graph_launches > 0)
+        put_count(notes, ", ", issue->graph_launches, issue->step_count, "graph", "graphs");
+    if (sum.idle_start_count > 0)
         text_printf(notes,
                     "; on an empty stream a kernel starts %.1f us after its launch began, which no "
                     "number of a device stands for",
-                    1e6 * sum.idle_start_s / (double)sum.idle_starts);
+                    1e6 * sum.total_idle_start_s / (double)sum.idle_start_count);
     text_putc(notes, '\n');
 }

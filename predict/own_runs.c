@@ -28,18 +28,18 @@ static enum status add_record(struct residuals *own, struct json_node record, st
 {
     struct json_node predicted, measured, run;
     struct residual residual = {.source = "own", .laboratory = "own", .run = "", .set = ""};
-    residual.first = NAN;
+    residual.first_sight_log_ratio = NAN;
     enum status status = json_get_object(record, "predicted", &predicted, diag);
     if (status == STATUS_OK)
         status = json_get_object(record, "measured", &measured, diag);
     if (status == STATUS_OK)
         status =
-            read_log_ratio(predicted, measured, "step_s", &residual.value[RESIDUAL_TIME], diag);
+            read_log_ratio(predicted, measured, "step_s", &residual.log_ratio[RESIDUAL_TIME], diag);
     if (status == STATUS_OK)
         status = read_log_ratio(predicted, measured, "reserved_gib",
-                                &residual.value[RESIDUAL_MEMORY], diag);
+                                &residual.log_ratio[RESIDUAL_MEMORY], diag);
     if (status != STATUS_OK ||
-        (isnan(residual.value[RESIDUAL_TIME]) && isnan(residual.value[RESIDUAL_MEMORY])))
+        (isnan(residual.log_ratio[RESIDUAL_TIME]) && isnan(residual.log_ratio[RESIDUAL_MEMORY])))
         return status;
     if (json_find(record, "run").value == NULL)
         return json_error(record, diag,
@@ -90,13 +90,13 @@ static enum status add_records(struct residuals *own, const char *path, const st
 enum status own_runs_load(struct residuals *own, const char *path, struct diag *diag)
 {
     struct text file = {0};
-    const size_t before = own->count;
+    const size_t before = own->row_count;
     enum status status = text_read(&file, path, diag);
     if (status == STATUS_OK && file.size > 0 && file.data[strspn(file.data, " \t\r\n")] == '{')
         status = add_records(own, path, &file, diag);
     else if (status == STATUS_OK)
         status = residuals_parse(own, path, file.data != NULL ? file.data : "", file.size, diag);
-    if (status == STATUS_OK && own->count == before)
+    if (status == STATUS_OK && own->row_count == before)
         status = diag_error(diag, (struct loc){.name = path}, STATUS_BAD_INPUT,
                             "holds no measured run: fill in the members of 'measured' in lines "
                             "that `longhaul predict --record FILE` wrote");

@@ -41,8 +41,8 @@ static int longer_first(const void *a, const void *b)
 /* Finds the row of each module of a recording; m->row has room for them. */
 static uint32_t *rows_of_modules(struct recorded_modules *m, const struct step_recording *r)
 {
-    uint32_t *row = heap_alloc((size_t)r->modules + 1, sizeof *row);
-    for (uint32_t i = 0; i < r->modules; i++) {
+    uint32_t *row = heap_alloc((size_t)r->module_count + 1, sizeof *row);
+    for (uint32_t i = 0; i < r->module_count; i++) {
         const char *name = module_name_pattern(&m->arena, r->module[i]);
         for (row[i] = 0; row[i] < m->count && strcmp(m->row[row[i]].name, name) != 0;)
             row[i]++;
@@ -84,14 +84,14 @@ static void add_what_is_known(struct recorded_modules *m, const struct work *wor
     }
     if (seconds > longest->guessed_s) {
         longest->guessed_s = seconds;
-        m->longest_unmeasured_operator = event->op;
+        m->longest_unmeasured_operator = event->op_name;
     }
     if (event->kind != STEP_OPAQUE)
         return;
     m->unknown_kernel_s += seconds;
     if (seconds > longest->unknown_s || m->longest_unknown_operator == NULL) {
         longest->unknown_s = seconds;
-        m->longest_unknown_operator = event->op;
+        m->longest_unknown_operator = event->op_name;
     }
 }
 
@@ -129,7 +129,7 @@ void recorded_modules_make(struct recorded_modules *m, const struct prediction *
     assert(prediction_is_recorded(p) && p->is_simulated);
     *m = (struct recorded_modules){0};
     for (uint32_t i = 0; i < recorded->count; i++)
-        modules += recorded->recording[i].modules;
+        modules += recorded->recording[i].module_count;
     m->row = heap_zalloc(modules, sizeof *m->row);
     for (uint32_t i = 0; i < recorded->count; i++)
         add_recording(m, p, &recorded->recording[i], &longest);

@@ -17,15 +17,15 @@ void recorded_operators_release(struct recorded_operators *operators)
 static struct kernel_key kernel_key_of(struct arena *arena, const struct step_recording *r,
                                        const struct step_event *event)
 {
-    struct kernel_key key = {.op = event->op, .dtype = STEP_OTHER};
+    struct kernel_key key = {.op = event->op_name, .dtype = STEP_OTHER};
     struct text inputs = {0};
     for (uint32_t i = 0; i < event->in_count; i++) {
         const struct step_tensor *t = &r->tensor[event->in_begin + i];
-        if (t->dims == 0)
+        if (t->dim_count == 0)
             continue;
         if (inputs.size == 0)
             key.dtype = t->dtype;
-        for (uint32_t d = 0; d < t->dims; d++)
+        for (uint32_t d = 0; d < t->dim_count; d++)
             text_printf(&inputs, "%s%" PRId64, d == 0 ? "[" : ",", t->size[d]);
         text_putc(&inputs, ']');
     }
@@ -102,17 +102,17 @@ static const char **operator_names(const struct prediction *p, size_t *count)
 {
     size_t events = 1;
     for (uint32_t i = 0; i < p->recorded.count; i++)
-        events += p->recorded.recording[i].events;
+        events += p->recorded.recording[i].event_count;
     const char **name = heap_alloc(events, sizeof *name);
     *count = 0;
     for (uint32_t i = 0; i < p->recorded.count; i++)
-        for (uint32_t e = 0; e < p->recorded.recording[i].events; e++) {
+        for (uint32_t e = 0; e < p->recorded.recording[i].event_count; e++) {
             const struct step_event *event = &p->recorded.recording[i].event[e];
             size_t k = 0;
-            while (k < *count && strcmp(name[k], event->op) != 0)
+            while (k < *count && strcmp(name[k], event->op_name) != 0)
                 k++;
             if (k == *count && event->kind < STEP_RECORD)
-                name[(*count)++] = event->op;
+                name[(*count)++] = event->op_name;
         }
     return name;
 }
@@ -133,7 +133,7 @@ static void use_measured_times(struct prediction *p, uint32_t role,
         if (time == NULL)
             continue;
         struct work work = *ir_work(&p->ir, op);
-        work.opaque.ps = llround(fmax(1e12 * time->seconds, 1));
+        work.opaque.ps = llround(fmax(1e12 * time->median_s, 1));
         ir_set_work(&p->ir, op, &work);
         p->measured.measured_kernels++;
     }
@@ -176,7 +176,7 @@ enum status recorded_operators_use_measured(struct prediction *p, const char *pa
     p->measured.file = path;
     for (uint32_t i = 0; i < p->recorded.count && status == STATUS_OK; i++)
         use_measured_times(p, i, &times, &arena);
-    if (status == STATUS_OK && times.count == 0)
+    if (status == STATUS_OK && times.row_count == 0)
         status =
             diag_error(diag, (struct loc){.name = path}, STATUS_BAD_INPUT,
                        "has no calls that launched its kernels, which say their operators: record "
@@ -185,7 +185,7 @@ enum status recorded_operators_use_measured(struct prediction *p, const char *pa
         status = diag_error(diag, (struct loc){.name = path}, STATUS_BAD_INPUT,
                             "none of its %zu operators is one of the recorded step: both have to "
                             "run the same program with the same sizes",
-                            times.count);
+                            times.row_count);
     free((void *)name);
     text_release(&text);
     arena_release(&arena);

@@ -125,6 +125,6 @@ struct residual similarity_residual(const struct similarity *like)
                              .sequences = like->sequences,
                              .parameters = like->parameters,
                              .layer_s = like->layer_s,
-                             .value = {NAN, NAN},
-                             .first = NAN};
+                             .log_ratio = {NAN, NAN},
+                             .first_sight_log_ratio = NAN};
 }

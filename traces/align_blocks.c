@@ -1,47 +1,48 @@
-/* This file is the dynamic program. Cell (i, j) holds the best score of aligning the first i items of one side with the
- * first j items of the other, and the last block or gap of that alignment, so that the alignment can be read backwards
- * from the last cell. */
+/* The dynamic program of traces/align.h. Cell (i, j) holds the best score of aligning the first i items of one side
+ * with the first j items of the other, and the last block or gap of that alignment, so that the alignment can be
+ * read backwards from the last cell. */
 #include "traces/align.h"
 
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
-/* Scores. An item that has a partner scores SCORE_ITEM, or SCORE_UNCHECKED if the amount of one of the two is unknown
- * (attention, whose amount is never known, scores SCORE_ITEM). The other scores are small, to decide between alignments
- * that pair about equally many items: they favour small blocks, equal phases and equal numbers of the repeated unit. */
+/* Scores. An item that has a partner scores SCORE_ITEM, or SCORE_UNCHECKED if the amount of one of the two is
+ * unknown (attention, whose amount is never known, scores SCORE_ITEM). The other scores are small, to decide between
+ * alignments that pair about equally many items: they favour small blocks, equal phases and equal numbers of the
+ * repetition (layer). */
 #define SCORE_ITEM 1.0f
 #define SCORE_UNCHECKED 0.5f
 #define SCORE_BLOCK_ITEM (-0.25f) /* for each item of a block beyond one on each side */
 #define SCORE_PHASE 0.25f
 #define SCORE_UNIT 0.25f
 
-/* amounts that differ by no more are equal, since programs pad shapes */
+/* amounts whose relative difference is no larger count as equal, because programs pad shapes */
 #define AMOUNT_TOLERANCE 0.02
 #define CELLS_MAX ((size_t)16 << 20)
 
 enum { MOVE_SKIP_A, MOVE_SKIP_B, MOVE_BLOCK };
 
 struct alignment {
-    const struct align_item *a, *b;
+    const struct align_item *a_items, *b_items;
     size_t a_count, b_count;
-    /* number of cells of a row that are filled on either side of the diagonal */
+    /* cells of a row that are filled on each side of the diagonal */
     size_t band;
-    size_t width;          /* number of cells of a row */
-    uint8_t *move;         /* per cell: MOVE_SKIP_*, or MOVE_BLOCK + block_code() */
-    float *score;          /* scores of the last ALIGN_MANY + 1 rows */
-    double *a_sum, *b_sum; /* [i] sum of the amounts of the items before item i */
-    /* [i] number of items that end with item i - 1, have one class, and have known amounts */
-    uint32_t *a_run, *b_run;
+    size_t row_cells; /* number of cells of a row */
+    uint8_t *moves;   /* per cell: MOVE_SKIP_*, or MOVE_BLOCK + block_code() */
+    float *scores;    /* scores of the last ALIGN_MANY + 1 rows */
+    double *a_amount_before, *b_amount_before; /* [i] the sum of the amounts of items 0 to i - 1 */
+    /* [i] the length of the run of items that ends with item i - 1 and has one class and known amounts */
+    uint32_t *a_run_length, *b_run_length;
 };
 
-static uint8_t block_code(size_t a, size_t b)
+static uint8_t move_of_block(size_t a, size_t b)
 {
     return (uint8_t)((a - 1) * ALIGN_MANY + (b - 1));
 }
 
 /* Returns the first column j that is filled in row i. */
-static size_t row_begin(const struct alignment *p, size_t i)
+static size_t first_filled_column(const struct alignment *p, size_t i)
 {
     size_t middle =
         p->a_count == 0 ? 0 : (size_t)((double)i / (double)p->a_count * (double)p->b_count);
@@ -50,77 +51,79 @@ static size_t row_begin(const struct alignment *p, size_t i)
 
 static float *score_at(const struct alignment *p, size_t i, size_t j)
 {
-    size_t begin = row_begin(p, i);
-    if (j < begin || j - begin >= p->width)
+    size_t begin = first_filled_column(p, i);
+    if (j < begin || j - begin >= p->row_cells)
         return NULL;
-    return &p->score[(i % (ALIGN_MANY + 1)) * p->width + (j - begin)];
+    return &p->scores[(i % (ALIGN_MANY + 1)) * p->row_cells + (j - begin)];
 }
 
 static uint8_t *move_at(const struct alignment *p, size_t i, size_t j)
 {
-    return &p->move[i * p->width + (j - row_begin(p, i))];
+    return &p->moves[i * p->row_cells + (j - first_filled_column(p, i))];
 }
 
-static void sum_side(const struct align_item *item, size_t count, double *sum, uint32_t *run)
+static void sum_amounts(const struct align_item *item, size_t count, double *sum, uint32_t *run)
 {
     sum[0] = 0;
     run[0] = 0;
     for (size_t i = 0; i < count; i++) {
         bool goes_on = i > 0 && run[i] > 0 && item[i].class == item[i - 1].class;
-        sum[i + 1] = sum[i] + item[i].work_amount;
-        run[i + 1] = item[i].work_amount > 0 ? (goes_on ? run[i] + 1 : 1) : 0;
+        sum[i + 1] = sum[i] + item[i].flops_or_bytes;
+        run[i + 1] = item[i].flops_or_bytes > 0 ? (goes_on ? run[i] + 1 : 1) : 0;
     }
 }
 
-static float bonus(const struct align_item *a, const struct align_item *b)
+static float similarity_bonus(const struct align_item *a, const struct align_item *b)
 {
     float score = 0;
     if (a->phase == b->phase)
         score += SCORE_PHASE;
-    if (a->unit >= 0 && a->unit == b->unit)
+    if (a->repeat_number >= 0 && a->repeat_number == b->repeat_number)
         score += SCORE_UNIT;
     return score;
 }
 
-static void consider_pair(const struct alignment *p, size_t i, size_t j, size_t a, size_t b,
-                          float worth, float *best, uint8_t *move)
+static void consider_block_of_sizes(const struct alignment *p, size_t i, size_t j, size_t a,
+                                    size_t b, float worth, float *best, uint8_t *move)
 {
     const float *before = score_at(p, i - a, j - b);
     if (before == NULL || *before == -INFINITY)
         return;
-    float score = *before + worth + bonus(&p->a[i - a], &p->b[j - b]);
+    float score = *before + worth + similarity_bonus(&p->a_items[i - a], &p->b_items[j - b]);
     if (score > *best) {
         *best = score;
-        *move = (uint8_t)(MOVE_BLOCK + block_code(a, b));
+        *move = (uint8_t)(MOVE_BLOCK + move_of_block(a, b));
     }
 }
 
-static bool is_pair(const struct align_item *item, size_t count)
+static bool is_equal_pair(const struct align_item *item, size_t count)
 {
-    return count == 2 && fabs(item[0].work_amount - item[1].work_amount) <=
-                             AMOUNT_TOLERANCE * fmax(item[0].work_amount, item[1].work_amount);
+    return count == 2 &&
+           fabs(item[0].flops_or_bytes - item[1].flops_or_bytes) <=
+               AMOUNT_TOLERANCE * fmax(item[0].flops_or_bytes, item[1].flops_or_bytes);
 }
 
 /* True if a block of these sizes may be matched. Sums of many items agree by chance, so one side must have one item,
  * or two equal ones: the two backward products of a fused projection (for inputs and for weights) have the same
  * flops, and together match several. */
-static bool block_allowed(const struct align_item *a, size_t a_count, const struct align_item *b,
-                          size_t b_count)
+static bool block_is_allowed(const struct align_item *a, size_t a_count, const struct align_item *b,
+                             size_t b_count)
 {
-    return a_count == 1 || b_count == 1 || (b_count <= ALIGN_SOME && is_pair(a, a_count)) ||
-           (a_count <= ALIGN_SOME && is_pair(b, b_count));
+    return a_count == 1 || b_count == 1 || (b_count <= ALIGN_SOME && is_equal_pair(a, a_count)) ||
+           (a_count <= ALIGN_SOME && is_equal_pair(b, b_count));
 }
 
 /* Tries, for cell (i, j), all blocks that end with items i - 1 and j - 1 and whose amounts are known. */
 static void consider_blocks(const struct alignment *p, size_t i, size_t j, float *best,
                             uint8_t *move)
 {
-    /* a block with fewer items of b has less than this one's amount, and less than those of larger a */
+    /* a block with fewer items of b than `first` has too small an amount for this number of items of a, and for
+     * larger ones */
     size_t first = 1;
-    for (size_t a = 1; a <= ALIGN_MANY && a <= p->a_run[i]; a++) {
-        double wanted = p->a_sum[i] - p->a_sum[i - a];
-        for (size_t b = first; b <= ALIGN_MANY && b <= p->b_run[j]; b++) {
-            double got = p->b_sum[j] - p->b_sum[j - b];
+    for (size_t a = 1; a <= ALIGN_MANY && a <= p->a_run_length[i]; a++) {
+        double wanted = p->a_amount_before[i] - p->a_amount_before[i - a];
+        for (size_t b = first; b <= ALIGN_MANY && b <= p->b_run_length[j]; b++) {
+            double got = p->b_amount_before[j] - p->b_amount_before[j - b];
             if (got > wanted * (1 + AMOUNT_TOLERANCE))
                 break;
             if (got < wanted * (1 - AMOUNT_TOLERANCE)) {
@@ -128,8 +131,8 @@ static void consider_blocks(const struct alignment *p, size_t i, size_t j, float
                 continue;
             }
             float worth = SCORE_ITEM * (float)(a + b) + SCORE_BLOCK_ITEM * (float)(a + b - 2);
-            if (block_allowed(&p->a[i - a], a, &p->b[j - b], b))
-                consider_pair(p, i, j, a, b, worth, best, move);
+            if (block_is_allowed(&p->a_items[i - a], a, &p->b_items[j - b], b))
+                consider_block_of_sizes(p, i, j, a, b, worth, best, move);
         }
     }
 }
@@ -148,20 +151,20 @@ static void fill_cell(const struct alignment *p, size_t i, size_t j)
         best = *left;
         move = MOVE_SKIP_B;
     }
-    if (i > 0 && j > 0 && p->a[i - 1].class == p->b[j - 1].class) {
-        if (p->a[i - 1].work_amount > 0 && p->b[j - 1].work_amount > 0)
+    if (i > 0 && j > 0 && p->a_items[i - 1].class == p->b_items[j - 1].class) {
+        if (p->a_items[i - 1].flops_or_bytes > 0 && p->b_items[j - 1].flops_or_bytes > 0)
             consider_blocks(p, i, j, &best, &move);
         else
-            consider_pair(p, i, j, 1, 1,
-                          p->a[i - 1].class == CLASS_ATTENTION ? 2 * SCORE_ITEM
-                                                               : 2 * SCORE_UNCHECKED,
-                          &best, &move);
+            consider_block_of_sizes(
+                p, i, j, 1, 1,
+                p->a_items[i - 1].class == CLASS_ATTENTION ? 2 * SCORE_ITEM : 2 * SCORE_UNCHECKED,
+                &best, &move);
     }
     *score_at(p, i, j) = best;
     *move_at(p, i, j) = move;
 }
 
-static size_t walk_back(const struct alignment *p, struct align_block **blocks)
+static size_t read_blocks_backwards(const struct alignment *p, struct align_block **blocks)
 {
     struct align_block *block = heap_alloc(p->a_count + 1, sizeof *block);
     size_t count = 0, i = p->a_count, j = p->b_count;
@@ -193,34 +196,37 @@ static size_t walk_back(const struct alignment *p, struct align_block **blocks)
 size_t align_blocks(const struct align_sequence *a, const struct align_sequence *b,
                     struct align_block **blocks)
 {
-    assert(a->count <= ALIGN_ITEMS_MAX && b->count <= ALIGN_ITEMS_MAX);
-    struct alignment p = {.a = a->item, .b = b->item, .a_count = a->count, .b_count = b->count};
+    assert(a->item_count <= ALIGN_ITEMS_MAX && b->item_count <= ALIGN_ITEMS_MAX);
+    struct alignment p = {.a_items = a->items,
+                          .b_items = b->items,
+                          .a_count = a->item_count,
+                          .b_count = b->item_count};
     /* If the whole table would be too large, only a band around the diagonal is filled. The band must be wider than
      * the diagonal's step from row to row. */
-    size_t step = b->count / (a->count + 1) + 1;
-    p.band = b->count;
-    if ((a->count + 1) > CELLS_MAX / (b->count + 1))
-        p.band = CELLS_MAX / 2 / (a->count + 1) + 2 * step;
-    p.width = p.band >= b->count ? b->count + 1 : 2 * p.band + 1;
-    p.move = heap_alloc(a->count + 1, p.width);
-    p.score = heap_alloc(ALIGN_MANY + 1, p.width * sizeof *p.score);
-    p.a_sum = heap_alloc(a->count + 1, sizeof *p.a_sum);
-    p.b_sum = heap_alloc(b->count + 1, sizeof *p.b_sum);
-    p.a_run = heap_alloc(a->count + 1, sizeof *p.a_run);
-    p.b_run = heap_alloc(b->count + 1, sizeof *p.b_run);
-    sum_side(p.a, p.a_count, p.a_sum, p.a_run);
-    sum_side(p.b, p.b_count, p.b_sum, p.b_run);
+    size_t step = b->item_count / (a->item_count + 1) + 1;
+    p.band = b->item_count;
+    if ((a->item_count + 1) > CELLS_MAX / (b->item_count + 1))
+        p.band = CELLS_MAX / 2 / (a->item_count + 1) + 2 * step;
+    p.row_cells = p.band >= b->item_count ? b->item_count + 1 : 2 * p.band + 1;
+    p.moves = heap_alloc(a->item_count + 1, p.row_cells);
+    p.scores = heap_alloc(ALIGN_MANY + 1, p.row_cells * sizeof *p.scores);
+    p.a_amount_before = heap_alloc(a->item_count + 1, sizeof *p.a_amount_before);
+    p.b_amount_before = heap_alloc(b->item_count + 1, sizeof *p.b_amount_before);
+    p.a_run_length = heap_alloc(a->item_count + 1, sizeof *p.a_run_length);
+    p.b_run_length = heap_alloc(b->item_count + 1, sizeof *p.b_run_length);
+    sum_amounts(p.a_items, p.a_count, p.a_amount_before, p.a_run_length);
+    sum_amounts(p.b_items, p.b_count, p.b_amount_before, p.b_run_length);
     for (size_t i = 0; i <= p.a_count; i++) {
-        size_t begin = row_begin(&p, i);
-        for (size_t j = begin; j <= p.b_count && j - begin < p.width; j++)
+        size_t begin = first_filled_column(&p, i);
+        for (size_t j = begin; j <= p.b_count && j - begin < p.row_cells; j++)
             fill_cell(&p, i, j);
     }
-    size_t count = walk_back(&p, blocks);
-    free(p.move);
-    free(p.score);
-    free(p.a_sum);
-    free(p.b_sum);
-    free(p.a_run);
-    free(p.b_run);
+    size_t count = read_blocks_backwards(&p, blocks);
+    free(p.moves);
+    free(p.scores);
+    free(p.a_amount_before);
+    free(p.b_amount_before);
+    free(p.a_run_length);
+    free(p.b_run_length);
     return count;
 }

@@ -1,4 +1,4 @@
-/* Makes the items of a sequence from rows, and finds the period in which they repeat. */
+/* Groups the rows of a sequence into items, and finds the period in which items repeat. */
 #include "traces/align.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@ static enum align_phase phase_of(const struct trace *trace, uint32_t row)
         [ALIGN_BACKWARD] = "backward",
         [ALIGN_OPTIMIZER] = "optimizer",
     };
-    const char *phase = trace->label[trace->ops.phase[row]];
+    const char *phase = trace->labels[trace->ops.phase[row]];
     if (strcmp(phase, "weight_gradient") == 0) /* a recording has this work in its backward */
         return ALIGN_BACKWARD;
     for (int i = 0; i < ALIGN_PHASE_COUNT; i++)
@@ -25,41 +25,41 @@ static enum align_phase phase_of(const struct trace *trace, uint32_t row)
 
 static struct align_item *add_item(struct align_sequence *s)
 {
-    if (s->count == s->capacity) {
-        s->capacity = heap_next_capacity(s->capacity, s->count + 1);
-        s->item = heap_realloc(s->item, s->capacity, sizeof *s->item);
+    if (s->item_count == s->item_capacity) {
+        s->item_capacity = heap_next_capacity(s->item_capacity, s->item_count + 1);
+        s->items = heap_realloc(s->items, s->item_capacity, sizeof *s->items);
     }
-    return &s->item[s->count++];
+    return &s->items[s->item_count++];
 }
 
 static void add_filler(struct align_sequence *s, struct align_filler filler)
 {
     if (s->filler_count == s->filler_capacity) {
         s->filler_capacity = heap_next_capacity(s->filler_capacity, s->filler_count + 1);
-        s->filler = heap_realloc(s->filler, s->filler_capacity, sizeof *s->filler);
+        s->fillers = heap_realloc(s->fillers, s->filler_capacity, sizeof *s->fillers);
     }
-    s->filler[s->filler_count++] = filler;
+    s->fillers[s->filler_count++] = filler;
 }
 
-/* Extends an attention item: rows between its rows (scales, masks, merges) are part of it. */
+/* Adds a row to the last item, an attention. Rows between its rows (scales, masks, merges) become part of the item. */
 static void extend_attention(struct align_sequence *s, double seconds)
 {
-    struct align_item *last = &s->item[s->count - 1];
+    struct align_item *last = &s->items[s->item_count - 1];
     last->seconds += seconds;
-    last->rows++;
-    while (s->filler_count > 0 && s->filler[s->filler_count - 1].place == s->count) {
-        last->seconds += s->filler[--s->filler_count].seconds;
-        last->rows++;
+    last->row_count++;
+    while (s->filler_count > 0 && s->fillers[s->filler_count - 1].items_before == s->item_count) {
+        last->seconds += s->fillers[--s->filler_count].seconds;
+        last->row_count++;
     }
 }
 
-static void note_row(struct align_sequence *s, uint32_t row)
+static void append_row(struct align_sequence *s, uint32_t row)
 {
     if (s->row_count == s->row_capacity) {
         s->row_capacity = heap_next_capacity(s->row_capacity, s->row_count + 1);
-        s->row = heap_realloc(s->row, s->row_capacity, sizeof *s->row);
+        s->rows = heap_realloc(s->rows, s->row_capacity, sizeof *s->rows);
     }
-    s->row[s->row_count++] = row;
+    s->rows[s->row_count++] = row;
 }
 
 void align_add_row(struct align_sequence *s, const struct trace *trace, uint32_t row,
@@ -70,24 +70,24 @@ void align_add_row(struct align_sequence *s, const struct trace *trace, uint32_t
     uint8_t phase = (uint8_t)phase_of(trace, row);
     bool is_item = class == CLASS_MATMUL || class == CLASS_ATTENTION || class == CLASS_COPY ||
                    class == CLASS_COMMUNICATION;
-    note_row(s, row);
+    append_row(s, row);
     if (!is_item) {
-        add_filler(s,
-                   (struct align_filler){(uint8_t) class, phase, row, (uint32_t)s->count, seconds});
+        add_filler(s, (struct align_filler){(uint8_t) class, phase, row, (uint32_t)s->item_count,
+                                            seconds});
         return;
     }
     /* the row is a part of a message */
     bool part = class == CLASS_COMMUNICATION && ops->bytes[row] == 0;
-    if (part && kernel_class_is_before_message(trace->label[ops->kind[row]])) {
-        if (s->before++ == 0)
-            s->before_place = (uint32_t)s->row_count - 1;
-        s->before_s += seconds;
+    if (part && kernel_class_is_before_message(trace->labels[ops->kind[row]])) {
+        if (s->pending_rows++ == 0)
+            s->pending_begin = (uint32_t)s->row_count - 1;
+        s->pending_s += seconds;
         return;
     }
-    struct align_item *last = s->count > 0 ? &s->item[s->count - 1] : NULL;
-    if (part && last && last->work_amount > 0) {
+    struct align_item *last = s->item_count > 0 ? &s->items[s->item_count - 1] : NULL;
+    if (part && last && last->flops_or_bytes > 0) {
         last->seconds += seconds;
-        last->rows++;
+        last->row_count++;
         return;
     }
     if (class == CLASS_ATTENTION && last && last->class == class && last->phase == phase) {
@@ -100,26 +100,27 @@ void align_add_row(struct align_sequence *s, const struct trace *trace, uint32_t
                                                : ops->bytes[row];
     struct align_item item = {.class = (uint8_t) class,
                               .phase = phase,
-                              .row = row,
-                              .rows = 1,
-                              .place = (uint32_t)s->row_count - 1,
-                              .unit = -1,
+                              .first_row = row,
+                              .row_count = 1,
+                              .rows_begin = (uint32_t)s->row_count - 1,
+                              .repeat_number = -1,
                               .seconds = seconds,
-                              .work_amount = amount};
-    if (class == CLASS_COMMUNICATION && s->before > 0) {
-        item.rows += s->before;
-        item.place = s->before_place;
-        item.seconds += s->before_s;
-        s->before = 0;
-        s->before_s = 0;
+                              .flops_or_bytes = amount};
+    if (class == CLASS_COMMUNICATION && s->pending_rows > 0) {
+        item.row_count += s->pending_rows;
+        item.rows_begin = s->pending_begin;
+        item.seconds += s->pending_s;
+        s->pending_rows = 0;
+        s->pending_s = 0;
     }
     *add_item(s) = item;
 }
 
-static bool same_token(const struct align_item *a, const struct align_item *b)
+static bool are_equal_items(const struct align_item *a, const struct align_item *b)
 {
     return a->class == b->class && a->phase == b->phase &&
-           fabs(a->work_amount - b->work_amount) <= 0.001 * fmax(a->work_amount, b->work_amount);
+           fabs(a->flops_or_bytes - b->flops_or_bytes) <=
+               0.001 * fmax(a->flops_or_bytes, b->flops_or_bytes);
 }
 
 enum { PERIOD_MAX = 512 };
@@ -139,7 +140,7 @@ static struct compare_period find_period(struct align_item *item, size_t count)
     for (size_t p = 1; p <= count / 2 && p <= PERIOD_MAX; p++) {
         size_t run = 0;
         for (size_t i = 0; i + p < count; i++) {
-            run = same_token(&item[i], &item[i + p]) ? run + 1 : 0;
+            run = are_equal_items(&item[i], &item[i + p]) ? run + 1 : 0;
             bool attends = attention[count] == 0 || attention[i + p + 1] > attention[i + 1];
             if (run >= p && attends && run + p > best_covered) {
                 best = p;
@@ -152,37 +153,37 @@ static struct compare_period find_period(struct align_item *item, size_t count)
     if (best == 0)
         return (struct compare_period){0};
     for (size_t i = 0; i < best_covered; i++)
-        item[best_begin + i].unit = (int32_t)(i / best);
+        item[best_begin + i].repeat_number = (int32_t)(i / best);
     return (struct compare_period){best, best_covered / best};
 }
 
 void align_find_periods(struct align_sequence *s)
 {
-    if (s->before > 0) { /* no message followed these rows */
+    if (s->pending_rows > 0) { /* no message followed these rows */
         *add_item(s) = (struct align_item){.class = CLASS_COMMUNICATION,
                                            .phase = ALIGN_BACKWARD,
-                                           .row = s->row[s->before_place],
-                                           .rows = s->before,
-                                           .place = s->before_place,
-                                           .unit = -1,
-                                           .seconds = s->before_s};
-        s->before = 0;
+                                           .first_row = s->rows[s->pending_begin],
+                                           .row_count = s->pending_rows,
+                                           .rows_begin = s->pending_begin,
+                                           .repeat_number = -1,
+                                           .seconds = s->pending_s};
+        s->pending_rows = 0;
     }
-    for (size_t begin = 0, end; begin < s->count; begin = end) {
-        bool forward = s->item[begin].phase <= ALIGN_FORWARD;
-        for (end = begin; end < s->count && (s->item[end].phase <= ALIGN_FORWARD) == forward;)
+    for (size_t begin = 0, end; begin < s->item_count; begin = end) {
+        bool forward = s->items[begin].phase <= ALIGN_FORWARD;
+        for (end = begin; end < s->item_count && (s->items[end].phase <= ALIGN_FORWARD) == forward;)
             end++;
-        struct compare_period period = find_period(s->item + begin, end - begin);
-        if (forward &&
-            period.length * period.repeat_count > s->period.length * s->period.repeat_count)
-            s->period = period;
+        struct compare_period period = find_period(s->items + begin, end - begin);
+        if (forward && period.item_count * period.repeat_count >
+                           s->forward_period.item_count * s->forward_period.repeat_count)
+            s->forward_period = period;
     }
 }
 
 void align_release(struct align_sequence *s)
 {
-    free(s->item);
-    free(s->filler);
-    free(s->row);
+    free(s->items);
+    free(s->fillers);
+    free(s->rows);
     *s = (struct align_sequence){0};
 }

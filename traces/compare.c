@@ -12,49 +12,50 @@
 
 void comparison_release(struct comparison *comparison)
 {
-    free(comparison->pair);
-    free(comparison->memory);
+    free(comparison->pairs);
+    free(comparison->peak_memory);
     free(comparison->planned_memory);
     *comparison = (struct comparison){0};
 }
 
-struct compare_pair *comparison_add(struct comparison *comparison)
+struct compare_pair *comparison_add_pair(struct comparison *comparison)
 {
-    if (comparison->count == comparison->capacity) {
-        comparison->capacity = heap_next_capacity(comparison->capacity, comparison->count + 1);
-        comparison->pair =
-            heap_realloc(comparison->pair, comparison->capacity, sizeof *comparison->pair);
+    if (comparison->pair_count == comparison->pair_capacity) {
+        comparison->pair_capacity =
+            heap_next_capacity(comparison->pair_capacity, comparison->pair_count + 1);
+        comparison->pairs =
+            heap_realloc(comparison->pairs, comparison->pair_capacity, sizeof *comparison->pairs);
     }
-    struct compare_pair *pair = &comparison->pair[comparison->count++];
+    struct compare_pair *pair = &comparison->pairs[comparison->pair_count++];
     *pair = (struct compare_pair){0};
     return pair;
 }
 
-double compare_error(double predicted, double measured)
+double compare_relative_error(double predicted, double measured)
 {
     return measured > 0 ? predicted / measured - 1 : NAN;
 }
 
 /* Returns the number that a header key states, if it is above 0; else `otherwise`. */
-static double header_number(const struct trace *trace, const char *key, double otherwise)
+static double positive_header_number(const struct trace *trace, const char *key, double otherwise)
 {
-    const char *text = trace_get(trace, key);
+    const char *text = trace_get_key(trace, key);
     double number;
     if (text != NULL && parse_double(text, strlen(text), &number) && number > 0 && isfinite(number))
         return number;
     return otherwise;
 }
 
-double compare_step_s(const struct trace *trace, double otherwise_s)
+double compare_header_step_s(const struct trace *trace, double otherwise_s)
 {
-    return header_number(trace, "step_s", otherwise_s);
+    return positive_header_number(trace, "step_s", otherwise_s);
 }
 
-double compare_clock_mhz(const struct trace *trace, const char *kind)
+double compare_header_clock_mhz(const struct trace *trace, const char *kind)
 {
     char key[80];
     snprintf(key, sizeof key, "sm_clock_mhz.%s", kind);
-    return header_number(trace, key, header_number(trace, "sm_clock_mhz", 0));
+    return positive_header_number(trace, key, positive_header_number(trace, "sm_clock_mhz", 0));
 }
 
 double compare_median(double *value, size_t count)
@@ -81,16 +82,16 @@ static void compare_peaks(struct comparison *c, const struct trace *predicted,
                           const struct trace_stats *m)
 {
     bool represents_all =
-        p->memory_count > 0 && p->memory[0].rank == p->memory[p->memory_count - 1].rank;
+        p->memory_count > 0 && p->memories[0].rank == p->memories[p->memory_count - 1].rank;
     for (size_t j = 0; j < m->memory_count; j++) {
-        const char *name = measured->label[m->memory[j].memory];
+        const char *name = measured->labels[m->memories[j].memory];
         for (size_t i = 0; i < p->memory_count; i++) {
-            if ((!represents_all && p->memory[i].rank != m->memory[j].rank) ||
-                strcmp(predicted->label[p->memory[i].memory], name) != 0)
+            if ((!represents_all && p->memories[i].rank != m->memories[j].rank) ||
+                strcmp(predicted->labels[p->memories[i].memory], name) != 0)
                 continue;
-            *add_memory(&c->memory, &c->memory_count, &c->memory_capacity) =
-                (struct compare_memory){m->memory[j].rank, name, p->memory[i].peak_bytes,
-                                        m->memory[j].peak_bytes};
+            *add_memory(&c->peak_memory, &c->peak_memory_count, &c->peak_memory_capacity) =
+                (struct compare_memory){m->memories[j].rank, name, p->memories[i].peak_bytes,
+                                        m->memories[j].peak_bytes};
             break;
         }
     }
@@ -102,10 +103,10 @@ static void compare_planned_memory(struct comparison *c, const struct trace *pre
 {
     static const char prefix[] = "arena_bytes.";
     for (size_t i = 0; i < predicted->header_count; i++) {
-        const struct trace_key *key = &predicted->header[i];
+        const struct trace_key *key = &predicted->header_keys[i];
         if (strncmp(key->key, prefix, sizeof prefix - 1) != 0)
             continue;
-        const char *other = trace_get(measured, key->key);
+        const char *other = trace_get_key(measured, key->key);
         struct compare_memory row = {0, key->key + sizeof prefix - 1, 0, 0};
         if (other != NULL && parse_double(key->value, strlen(key->value), &row.predicted_bytes) &&
             parse_double(other, strlen(other), &row.measured_bytes))
@@ -121,24 +122,24 @@ static void compare_planned_memory(struct comparison *c, const struct trace *pre
 static void compare_exposed(struct comparison *c, const struct trace_stats *p,
                             const struct trace_stats *m)
 {
-    double ranks = (double)c->compared_ranks, rows = ranks * (double)c->steps;
+    double ranks = (double)c->compared_ranks, rows = ranks * (double)c->measured_steps;
     for (size_t i = 0; i < m->rank_count; i++) {
-        const struct stats_rank *measured = &m->rank[i];
+        const struct stats_rank *measured = &m->ranks[i];
         const struct stats_rank *predicted =
-            p->rank_count == 1 ? &p->rank[0] : stats_find_rank(p, measured->rank);
+            p->rank_count == 1 ? &p->ranks[0] : stats_find_rank(p, measured->rank);
         if (predicted == NULL)
             continue;
         for (int role = 0; role < ROLE_COUNT; role++) {
-            struct compare_exposed *exposed = &c->exposed[role];
+            struct compare_exposed *exposed = &c->exposed_by_role[role];
             exposed->predicted_busy_s += predicted->busy_s[role] / ranks;
-            exposed->predicted_s += predicted->exposed_s[role] / ranks;
+            exposed->predicted_exposed_s += predicted->exposed_s[role] / ranks;
             exposed->measured_busy_s += measured->busy_s[role] / rows;
-            exposed->measured_s += measured->exposed_s[role] / rows;
+            exposed->measured_exposed_s += measured->exposed_s[role] / rows;
         }
     }
 }
 
-static double matched_share(const struct compare_side *side)
+static double matched_share_of(const struct compare_side *side)
 {
     return side->busy_s > 0 ? 1 - side->unmatched_s / side->busy_s : 1;
 }
@@ -148,9 +149,10 @@ void comparison_finish(struct comparison *c, const struct trace *predicted,
 {
     c->predicted.trace = predicted;
     c->measured.trace = measured;
-    c->match_rate = fmax(0, fmin(matched_share(&c->predicted), matched_share(&c->measured)));
-    if (c->count == 0)
-        c->match_rate = 0;
+    c->matched_time_share =
+        fmax(0, fmin(matched_share_of(&c->predicted), matched_share_of(&c->measured)));
+    if (c->pair_count == 0)
+        c->matched_time_share = 0;
     struct trace_stats p, m;
     trace_stats_init(&p, predicted);
     trace_stats_init(&m, measured);
@@ -197,21 +199,22 @@ static int compare_groups_by_time(const void *left, const void *right)
     return a->rank < b->rank ? -1 : a->rank > b->rank;
 }
 
-static bool in_group(const struct compare_group *group, const char *name, uint32_t rank)
+static bool is_group_of(const struct compare_group *group, const char *name, uint32_t rank)
 {
     return name == NULL ? group->rank == rank : strcmp(group->name, name) == 0;
 }
 
-size_t compare_groups(const struct comparison *c, enum compare_by by, struct compare_group **out)
+size_t compare_list_groups(const struct comparison *c, enum compare_by by,
+                           struct compare_group **out)
 {
     struct compare_group *group = NULL;
     size_t count = 0, capacity = 0, last = 0;
-    for (size_t i = 0; i < c->count; i++) {
-        const struct compare_pair *pair = &c->pair[i];
+    for (size_t i = 0; i < c->pair_count; i++) {
+        const struct compare_pair *pair = &c->pairs[i];
         const char *name = group_name(pair, by);
         size_t g = last; /* there are few groups, and neighbours often share one */
-        if (count == 0 || !in_group(&group[g], name, pair->rank))
-            for (g = 0; g < count && !in_group(&group[g], name, pair->rank);)
+        if (count == 0 || !is_group_of(&group[g], name, pair->rank))
+            for (g = 0; g < count && !is_group_of(&group[g], name, pair->rank);)
                 g++;
         if (g == count) {
             if (count == capacity) {
@@ -220,11 +223,11 @@ size_t compare_groups(const struct comparison *c, enum compare_by by, struct com
             }
             group[count++] = (struct compare_group){.name = name, .rank = name ? 0 : pair->rank};
         }
-        group[g].pairs++;
-        group[g].computes |= stream_role(pair->stream) == ROLE_COMPUTE;
+        group[g].pair_count++;
+        group[g].is_compute_stream |= stream_role_of(pair->stream) == ROLE_COMPUTE;
         group[g].predicted_s += pair->predicted_s;
         group[g].measured_s += pair->measured_s;
-        group[g].off_s += fabs(pair->predicted_s - pair->measured_s);
+        group[g].absolute_error_s += fabs(pair->predicted_s - pair->measured_s);
         last = g;
     }
     if (count > 0)
@@ -233,52 +236,52 @@ size_t compare_groups(const struct comparison *c, enum compare_by by, struct com
     return count;
 }
 
-struct pair_place {
+struct pair_of_op {
     uint32_t op, rank;
     const struct compare_pair *pair;
 };
 
-static int compare_places(const void *left, const void *right)
+static int compare_pairs_of_ops(const void *left, const void *right)
 {
-    const struct pair_place *a = left, *b = right;
+    const struct pair_of_op *a = left, *b = right;
     if (a->op != b->op)
         return a->op < b->op ? -1 : 1;
     return a->rank < b->rank ? -1 : a->rank > b->rank;
 }
 
-static int compare_ops_by_off(const void *left, const void *right)
+static int compare_ops_by_error(const void *left, const void *right)
 {
     const struct compare_op *a = left, *b = right;
-    if (a->off_s != b->off_s)
-        return a->off_s > b->off_s ? -1 : 1;
-    return a->first->op < b->first->op ? -1 : a->first->op > b->first->op;
+    if (a->absolute_error_s != b->absolute_error_s)
+        return a->absolute_error_s > b->absolute_error_s ? -1 : 1;
+    return a->first_pair->op < b->first_pair->op ? -1 : a->first_pair->op > b->first_pair->op;
 }
 
-size_t compare_ops(const struct comparison *c, struct compare_op **out)
+size_t compare_list_ops(const struct comparison *c, struct compare_op **out)
 {
-    struct pair_place *order = heap_alloc(c->count + 1, sizeof *order);
-    struct compare_op *op = heap_alloc(c->count + 1, sizeof *op);
+    struct pair_of_op *order = heap_alloc(c->pair_count + 1, sizeof *order);
+    struct compare_op *op = heap_alloc(c->pair_count + 1, sizeof *op);
     size_t count = 0;
     double total_s = 0;
-    for (size_t i = 0; i < c->count; i++)
-        order[i] = (struct pair_place){c->pair[i].op, c->pair[i].rank, &c->pair[i]};
-    if (c->count > 0)
-        qsort(order, c->count, sizeof *order, compare_places);
-    for (size_t i = 0; i < c->count; i++) {
-        if (count == 0 || op[count - 1].first->op != order[i].op)
-            op[count++] = (struct compare_op){.first = order[i].pair};
+    for (size_t i = 0; i < c->pair_count; i++)
+        order[i] = (struct pair_of_op){c->pairs[i].op, c->pairs[i].rank, &c->pairs[i]};
+    if (c->pair_count > 0)
+        qsort(order, c->pair_count, sizeof *order, compare_pairs_of_ops);
+    for (size_t i = 0; i < c->pair_count; i++) {
+        if (count == 0 || op[count - 1].first_pair->op != order[i].op)
+            op[count++] = (struct compare_op){.first_pair = order[i].pair};
         struct compare_op *last = &op[count - 1];
         double off_s = fabs(order[i].pair->predicted_s - order[i].pair->measured_s);
-        last->ranks++;
+        last->rank_count++;
         last->predicted_s += order[i].pair->predicted_s;
         last->measured_s += order[i].pair->measured_s;
-        last->off_s += off_s;
+        last->absolute_error_s += off_s;
         total_s += off_s;
     }
     for (size_t i = 0; i < count; i++)
-        op[i].share = total_s > 0 ? op[i].off_s / total_s : 0;
+        op[i].error_share = total_s > 0 ? op[i].absolute_error_s / total_s : 0;
     if (count > 0)
-        qsort(op, count, sizeof *op, compare_ops_by_off);
+        qsort(op, count, sizeof *op, compare_ops_by_error);
     free(order);
     *out = op;
     return count;
@@ -286,13 +289,14 @@ size_t compare_ops(const struct comparison *c, struct compare_op **out)
 
 enum compare_verdict compare_judge(const struct comparison *c, double tolerance)
 {
-    if (c->match_rate < COMPARE_MATCH_MIN)
+    if (c->matched_time_share < COMPARE_MATCH_MIN)
         return VERDICT_NONE;
-    bool within = fabs(compare_error(c->predicted.step_s, c->measured.step_s)) <= tolerance;
-    for (size_t i = 0; i < c->memory_count; i++)
-        within &= c->memory[i].predicted_bytes == c->memory[i].measured_bytes ||
-                  fabs(compare_error(c->memory[i].predicted_bytes, c->memory[i].measured_bytes)) <=
-                      tolerance;
+    bool within =
+        fabs(compare_relative_error(c->predicted.step_s, c->measured.step_s)) <= tolerance;
+    for (size_t i = 0; i < c->peak_memory_count; i++)
+        within &= c->peak_memory[i].predicted_bytes == c->peak_memory[i].measured_bytes ||
+                  fabs(compare_relative_error(c->peak_memory[i].predicted_bytes,
+                                              c->peak_memory[i].measured_bytes)) <= tolerance;
     for (size_t i = 0; i < c->planned_memory_count; i++)
         within &= c->planned_memory[i].predicted_bytes == c->planned_memory[i].measured_bytes;
     return within ? VERDICT_WITHIN : VERDICT_BEYOND;

@@ -40,43 +40,44 @@ struct compare_side {
 
 struct compare_memory {
     uint32_t rank;
-    const char *memory;                     /* "hbm" */
+    const char *memory;                     /* the name of the memory: "hbm" */
     double predicted_bytes, measured_bytes; /* peaks, where both sides have one */
 };
 
-/* Seconds in one step in which the streams of one role (copies, messages) of a rank are busy, and the part of them in
- * which no compute stream is; means over the compared ranks. */
+/* Seconds of one step in which a rank's streams of one role (copies, messages) are busy, and seconds of these in
+ * which no compute stream is busy (exposed); means over the compared ranks. */
 struct compare_exposed {
-    double predicted_busy_s, predicted_s;
-    double measured_busy_s, measured_s;
+    double predicted_busy_s, predicted_exposed_s;
+    double measured_busy_s, measured_exposed_s;
 };
 
 /* The period of the forward pass (a layer), and the number of its repetitions. */
 struct compare_period {
-    size_t length,
-        repeat_count; /* length: items (matrix products and attentions) of a period; 0: nothing repeats */
+    size_t item_count,
+        repeat_count; /* item_count: items (matrix products and attentions) of a period; 0: nothing repeats */
 };
 
 /* All-zero is empty. Borrows the traces that it was made from. */
 struct comparison {
-    struct compare_pair *pair;
-    size_t count, capacity;
+    struct compare_pair *pairs;
+    size_t pair_count, pair_capacity;
     struct compare_side predicted, measured;
-    size_t steps; /* number of measured steps */
-    double step_low_s, step_high_s;
-    size_t absent_ranks; /* measured ranks that the prediction leaves out: not compared */
+    size_t measured_steps;
+    double shortest_step_s, longest_step_s;
+    size_t unpredicted_ranks; /* measured ranks that the prediction lacks; they are not compared */
     size_t compared_ranks;
-    double match_rate; /* the smaller of both sides' shares of time that pairs cover */
+    /* the share of the time that pairs cover, on the side where it is smaller */
+    double matched_time_share;
 
     bool is_foreign;
     struct compare_period predicted_period, measured_period; /* set only for foreign traces */
 
-    struct compare_memory *memory;
-    size_t memory_count, memory_capacity;
+    struct compare_memory *peak_memory;
+    size_t peak_memory_count, peak_memory_capacity;
     /* planned bytes of rank 0, from the headers: "arena_bytes.hbm" */
     struct compare_memory *planned_memory;
     size_t planned_memory_count, planned_memory_capacity;
-    struct compare_exposed exposed[ROLE_COUNT]; /* our own traces only */
+    struct compare_exposed exposed_by_role[ROLE_COUNT]; /* our own traces only */
 };
 
 void comparison_release(struct comparison *comparison);
@@ -93,9 +94,9 @@ enum status compare_foreign(struct comparison *comparison, const struct trace *p
 
 /* Returns the MHz of the multiprocessors at which a trace's header says that a kind of work ran: "sm_clock_mhz.KIND",
  * else "sm_clock_mhz"; 0: it says neither. */
-double compare_clock_mhz(const struct trace *trace, const char *kind);
+double compare_header_clock_mhz(const struct trace *trace, const char *kind);
 
-double compare_error(double predicted, double measured); /* NAN if measured is 0 */
+double compare_relative_error(double predicted, double measured); /* NAN if measured is 0 */
 
 enum compare_by { BY_KIND, BY_STREAM, BY_PHASE, BY_RANK, BY_COUNT };
 const char *compare_by_name(enum compare_by by);
@@ -103,27 +104,27 @@ const char *compare_by_name(enum compare_by by);
 struct compare_group {
     const char *name; /* NULL: the group is a rank */
     uint32_t rank;
-    size_t pairs;
+    size_t pair_count;
     double predicted_s, measured_s; /* sums over all ranks */
-    double off_s;                   /* sum of |predicted - measured| over pairs */
-    bool computes;                  /* the group's stream computes */
+    double absolute_error_s;        /* sum of |predicted - measured| over its pairs */
+    bool is_compute_stream;         /* the group is a stream with the role compute */
 };
 
 /* Returns the number of groups and puts them into *groups, those with the most measured time first; the caller frees
  * the array. */
-size_t compare_groups(const struct comparison *comparison, enum compare_by by,
-                      struct compare_group **groups);
+size_t compare_list_groups(const struct comparison *comparison, enum compare_by by,
+                           struct compare_group **groups);
 
 struct compare_op {
-    const struct compare_pair *first; /* the pair of the lowest rank */
-    size_t ranks;
-    double predicted_s, measured_s, off_s; /* sums over ranks */
-    double share;                          /* share of the off_s of all pairs */
+    const struct compare_pair *first_pair; /* the pair of the lowest rank */
+    size_t rank_count;
+    double predicted_s, measured_s, absolute_error_s; /* sums over ranks */
+    double error_share; /* this op's share of absolute_error_s over all ops */
 };
 
-/* Returns the number of ops and puts them into *ops, those with the largest off_s first; the caller frees the
- * array. */
-size_t compare_ops(const struct comparison *comparison, struct compare_op **ops);
+/* Returns the number of ops and puts them into *ops, those with the largest absolute_error_s first; the caller frees
+ * the array. */
+size_t compare_list_ops(const struct comparison *comparison, struct compare_op **ops);
 
 enum compare_verdict { VERDICT_WITHIN, VERDICT_BEYOND, VERDICT_NONE };
 
@@ -133,11 +134,11 @@ enum compare_verdict { VERDICT_WITHIN, VERDICT_BEYOND, VERDICT_NONE };
 enum compare_verdict compare_judge(const struct comparison *comparison, double tolerance);
 
 /* Returns the step time that a trace's header states ("step_s"), or `otherwise_s` if it states none. */
-double compare_step_s(const struct trace *trace, double otherwise_s);
+double compare_header_step_s(const struct trace *trace, double otherwise_s);
 
-/* comparison_add() appends an all-zero pair and returns it; comparison_finish() compares memory and exposed times once
+/* comparison_add_pair() appends an all-zero pair and returns it; comparison_finish() compares memory and exposed times once
  * all pairs are there. Only compare_own.c and compare_foreign.c call these two. */
-struct compare_pair *comparison_add(struct comparison *comparison);
+struct compare_pair *comparison_add_pair(struct comparison *comparison);
 void comparison_finish(struct comparison *comparison, const struct trace *predicted,
                        const struct trace *measured);
 /* Returns the median of value[0..count), count > 0; sorts the array. */

@@ -45,23 +45,23 @@ static double row_seconds(const struct trace *trace, uint32_t row)
     return trace->ops.end_s[row] - trace->ops.start_s[row];
 }
 
-/* The span of each measured step: the k-th instances of all ops. */
-struct spans {
-    size_t count;
+/* The span of each measured step. Step k consists of the k-th instance of every op. */
+struct step_spans {
+    size_t step_count;
     double *start_s, *end_s;
 };
 
-static struct spans find_spans(const struct trace *trace, const struct instance *instance)
+static struct step_spans find_step_spans(const struct trace *trace, const struct instance *instance)
 {
-    struct spans spans = {0};
+    struct step_spans spans = {0};
     size_t count = trace->ops.count;
     for (size_t i = 0, k = 0; i < count; i++) {
         k = i > 0 && same_op(&instance[i - 1], &instance[i]) ? k + 1 : 0;
-        spans.count = k + 1 > spans.count ? k + 1 : spans.count;
+        spans.step_count = k + 1 > spans.step_count ? k + 1 : spans.step_count;
     }
-    spans.start_s = heap_alloc(spans.count + 1, sizeof *spans.start_s);
-    spans.end_s = heap_alloc(spans.count + 1, sizeof *spans.end_s);
-    for (size_t k = 0; k < spans.count; k++) {
+    spans.start_s = heap_alloc(spans.step_count + 1, sizeof *spans.start_s);
+    spans.end_s = heap_alloc(spans.step_count + 1, sizeof *spans.end_s);
+    for (size_t k = 0; k < spans.step_count; k++) {
         spans.start_s[k] = INFINITY;
         spans.end_s[k] = -INFINITY;
     }
@@ -73,21 +73,22 @@ static struct spans find_spans(const struct trace *trace, const struct instance 
     return spans;
 }
 
-static void release_spans(struct spans *spans)
+static void release_step_spans(struct step_spans *spans)
 {
     free(spans->start_s);
     free(spans->end_s);
 }
 
-static void set_steps(struct comparison *c, struct spans *spans)
+static void set_step_times(struct comparison *c, struct step_spans *spans)
 {
-    for (size_t k = 0; k < spans->count; k++) {
+    for (size_t k = 0; k < spans->step_count; k++) {
         spans->start_s[k] = spans->end_s[k] - spans->start_s[k];
-        c->step_low_s = k == 0 ? spans->start_s[k] : fmin(c->step_low_s, spans->start_s[k]);
-        c->step_high_s = fmax(c->step_high_s, spans->start_s[k]);
+        c->shortest_step_s =
+            k == 0 ? spans->start_s[k] : fmin(c->shortest_step_s, spans->start_s[k]);
+        c->longest_step_s = fmax(c->longest_step_s, spans->start_s[k]);
     }
-    c->steps = spans->count;
-    c->measured.step_s = compare_median(spans->start_s, spans->count);
+    c->measured_steps = spans->step_count;
+    c->measured.step_s = compare_median(spans->start_s, spans->step_count);
 }
 
 /* Returns the median of the seconds of rows first..first+count, all of one (rank, op). */
@@ -107,38 +108,41 @@ static size_t run_length(const struct instance *instance, size_t begin, size_t e
     return i - begin;
 }
 
-struct join {
-    struct comparison *c;
+struct rank_join {
+    struct comparison *comparison;
     const struct trace *predicted, *measured;
-    /* p, m: the predicted and the measured instances, each of one rank */
-    const struct instance *p, *m;
-    size_t p_count, m_count;
+    /* the instances of one rank on both sides */
+    const struct instance *predicted_instances, *measured_instances;
+    size_t predicted_count, measured_count;
     uint32_t rank;
     double *scratch;
 };
 
 /* True if two rows with the same id have the same kind; otherwise the traces are of two schedules. */
-static bool same_kind(const struct join *join, const struct instance *p, const struct instance *m)
+static bool same_kind(const struct rank_join *join, const struct instance *p,
+                      const struct instance *m)
 {
-    return strcmp(join->predicted->label[join->predicted->ops.kind[p->row]],
-                  join->measured->label[join->measured->ops.kind[m->row]]) == 0;
+    return strcmp(join->predicted->labels[join->predicted->ops.kind[p->row]],
+                  join->measured->labels[join->measured->ops.kind[m->row]]) == 0;
 }
 
-static void add_pair(struct join *join, size_t i, size_t p_run, size_t j, size_t m_run)
+static void add_pair(struct rank_join *join, size_t i, size_t p_run, size_t j, size_t m_run)
 {
     const struct trace_ops *ops = &join->predicted->ops;
-    const char *const *label = join->predicted->label;
-    uint32_t row = join->p[i].row;
-    struct compare_pair *pair = comparison_add(join->c);
+    const char *const *label = join->predicted->labels;
+    uint32_t row = join->predicted_instances[i].row;
+    struct compare_pair *pair = comparison_add_pair(join->comparison);
     pair->rank = join->rank;
-    pair->op = join->p[i].op;
+    pair->op = join->predicted_instances[i].op;
     pair->kind = label[ops->kind[row]];
     pair->stream = label[ops->stream[row]];
     pair->phase = label[ops->phase[row]];
     pair->layer = ops->layer[row];
     pair->predicted_rows = pair->measured_rows = 1;
-    pair->predicted_s = median_seconds(join->predicted, join->p + i, p_run, join->scratch);
-    pair->measured_s = median_seconds(join->measured, join->m + j, m_run, join->scratch);
+    pair->predicted_s =
+        median_seconds(join->predicted, join->predicted_instances + i, p_run, join->scratch);
+    pair->measured_s =
+        median_seconds(join->measured, join->measured_instances + j, m_run, join->scratch);
 }
 
 /* Counts instances that have no partner, and their seconds. */
@@ -150,34 +154,42 @@ static void count_unmatched(struct compare_side *side, const struct trace *trace
         side->unmatched_s += row_seconds(trace, instance[i].row);
 }
 
-static void join_rank(struct join *join)
+static void join_rank(struct rank_join *join)
 {
-    struct comparison *c = join->c;
+    struct comparison *c = join->comparison;
     size_t i = 0, j = 0;
-    while (i < join->p_count || j < join->m_count) {
-        size_t p_run = i < join->p_count ? run_length(join->p, i, join->p_count) : 0;
-        size_t m_run = j < join->m_count ? run_length(join->m, j, join->m_count) : 0;
-        bool p_first = m_run == 0 || (p_run > 0 && join->p[i].op < join->m[j].op);
-        bool m_first = p_run == 0 || (m_run > 0 && join->m[j].op < join->p[i].op);
-        if (!p_first && !m_first && same_kind(join, &join->p[i], &join->m[j])) {
+    while (i < join->predicted_count || j < join->measured_count) {
+        size_t p_run = i < join->predicted_count
+                           ? run_length(join->predicted_instances, i, join->predicted_count)
+                           : 0;
+        size_t m_run = j < join->measured_count
+                           ? run_length(join->measured_instances, j, join->measured_count)
+                           : 0;
+        bool p_first = m_run == 0 || (p_run > 0 && join->predicted_instances[i].op <
+                                                       join->measured_instances[j].op);
+        bool m_first = p_run == 0 || (m_run > 0 && join->measured_instances[j].op <
+                                                       join->predicted_instances[i].op);
+        if (!p_first && !m_first &&
+            same_kind(join, &join->predicted_instances[i], &join->measured_instances[j])) {
             add_pair(join, i, p_run, j, m_run);
         } else {
             if (!m_first)
-                count_unmatched(&c->predicted, join->predicted, join->p + i, p_run);
+                count_unmatched(&c->predicted, join->predicted, join->predicted_instances + i,
+                                p_run);
             if (!p_first)
-                count_unmatched(&c->measured, join->measured, join->m + j, m_run);
+                count_unmatched(&c->measured, join->measured, join->measured_instances + j, m_run);
         }
         if (!m_first)
             i += p_run;
         if (!p_first)
             j += m_run;
     }
-    for (size_t k = 0; k < join->p_count; k++)
-        c->predicted.busy_s += row_seconds(join->predicted, join->p[k].row);
-    for (size_t k = 0; k < join->m_count; k++)
-        c->measured.busy_s += row_seconds(join->measured, join->m[k].row);
-    c->predicted.rows += join->p_count;
-    c->measured.rows += join->m_count;
+    for (size_t k = 0; k < join->predicted_count; k++)
+        c->predicted.busy_s += row_seconds(join->predicted, join->predicted_instances[k].row);
+    for (size_t k = 0; k < join->measured_count; k++)
+        c->measured.busy_s += row_seconds(join->measured, join->measured_instances[k].row);
+    c->predicted.rows += join->predicted_count;
+    c->measured.rows += join->measured_count;
     c->compared_ranks++;
 }
 
@@ -189,7 +201,7 @@ static size_t rank_end(const struct instance *instance, size_t begin, size_t cou
     return end;
 }
 
-static void join_ranks(struct join *join, const struct instance *p, const struct instance *m)
+static void join_ranks(struct rank_join *join, const struct instance *p, const struct instance *m)
 {
     size_t p_count = join->predicted->ops.count, m_count = join->measured->ops.count;
     bool represents_all = rank_end(p, 0, p_count) == p_count;
@@ -201,13 +213,13 @@ static void join_ranks(struct join *join, const struct instance *p, const struct
         size_t i_end = rank_end(p, i, p_count);
         if (represents_all || (i < p_count && p[i].rank == m[j].rank)) {
             join->rank = m[j].rank;
-            join->p = p + i;
-            join->p_count = i_end - i;
-            join->m = m + j;
-            join->m_count = j_end - j;
+            join->predicted_instances = p + i;
+            join->predicted_count = i_end - i;
+            join->measured_instances = m + j;
+            join->measured_count = j_end - j;
             join_rank(join);
         } else {
-            join->c->absent_ranks++;
+            join->comparison->unpredicted_ranks++;
         }
         j = j_end;
     }
@@ -217,7 +229,7 @@ static void join_ranks(struct join *join, const struct instance *p, const struct
 static enum status check_ranks(const struct trace *predicted, const struct instance *m,
                                size_t m_count, const char *name, struct diag *diag)
 {
-    const char *text = trace_get(predicted, "ranks");
+    const char *text = trace_get_key(predicted, "ranks");
     uint64_t ranks;
     uint32_t last = m[m_count - 1].rank; /* the highest rank, since instances are ordered by rank */
     if (text == NULL || !parse_u64(text, strlen(text), &ranks) || last < ranks)
@@ -248,20 +260,21 @@ enum status compare_own(struct comparison *c, const struct trace *predicted,
         free(m);
         return status;
     }
-    struct join join = {.c = c, .predicted = predicted, .measured = measured};
+    struct rank_join join = {.comparison = c, .predicted = predicted, .measured = measured};
     size_t rows = predicted->ops.count + measured->ops.count;
     join.scratch = heap_alloc(rows, sizeof *join.scratch);
     join_ranks(&join, p, m);
-    struct spans spans = find_spans(measured, m), predicted_spans = find_spans(predicted, p);
-    set_steps(c, &spans);
-    if (c->steps == 1)
-        c->measured.step_s = compare_step_s(measured, c->measured.step_s);
+    struct step_spans spans = find_step_spans(measured, m),
+                      predicted_spans = find_step_spans(predicted, p);
+    set_step_times(c, &spans);
+    if (c->measured_steps == 1)
+        c->measured.step_s = compare_header_step_s(measured, c->measured.step_s);
     c->predicted.step_s =
-        compare_step_s(predicted, predicted_spans.end_s[0] - predicted_spans.start_s[0]);
-    average_steps(&c->measured, c->steps);
-    average_steps(&c->predicted, predicted_spans.count);
-    release_spans(&spans);
-    release_spans(&predicted_spans);
+        compare_header_step_s(predicted, predicted_spans.end_s[0] - predicted_spans.start_s[0]);
+    average_steps(&c->measured, c->measured_steps);
+    average_steps(&c->predicted, predicted_spans.step_count);
+    release_step_spans(&spans);
+    release_step_spans(&predicted_spans);
     free(join.scratch);
     free(p);
     free(m);
@@ -269,7 +282,7 @@ enum status compare_own(struct comparison *c, const struct trace *predicted,
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "none of its %zu ranks is in the prediction; predict with --exact to "
                           "have all",
-                          c->absent_ranks);
+                          c->unpredicted_ranks);
     comparison_finish(c, predicted, measured);
     return STATUS_OK;
 }

@@ -11,17 +11,18 @@ enum column_type { COLUMN_U32, COLUMN_I32, COLUMN_LABEL, COLUMN_TIME, COLUMN_AMO
 
 enum { COLUMN_LIMIT = 16 };
 
-/* The properties in which the two files differ. */
+/* What distinguishes the file of ops from the file of memory rows. */
 struct csv_columns {
     const char *const *names;
     const enum column_type *types;
-    /* optional: how many of the last columns a file may lack; these are of type I32, and are -1 then */
-    size_t columns, optional;
-    /* two columns of times, of which the second may not be less than the first; 0, 0: none */
-    size_t start, end;
+    /* optional_count: how many of the last columns a file may lack; these have type I32, and their values are then
+     * -1 */
+    size_t column_count, optional_count;
+    /* the columns of a row's start and end, which must not be earlier than the start; 0, 0: there are none */
+    size_t start_column, end_column;
     size_t (*add)(struct trace *trace);
     size_t (*rows)(const struct trace *trace);
-    /* The arrays, in the order of the columns. They move when a row is added. */
+    /* Sets column[] to the trace's arrays in the order of the columns; they move when a row is added. */
     void (*arrays)(const struct trace *trace, void *column[]);
 };
 
@@ -74,13 +75,13 @@ static const struct csv_columns memory_table = {
 
 /* ---- printing ---- */
 
-static void put_header(const struct trace *trace, struct text *out)
+static void append_header(const struct trace *trace, struct text *out)
 {
     for (size_t i = 0; i < trace->header_count; i++) {
         text_puts(out, "# ");
-        text_puts(out, trace->header[i].key);
+        text_puts(out, trace->header_keys[i].key);
         text_putc(out, '=');
-        for (const char *c = trace->header[i].value; *c; c++) {
+        for (const char *c = trace->header_keys[i].value; *c; c++) {
             if (*c == '\n')
                 text_puts(out, "\\n");
             else if (*c == '\r')
@@ -94,34 +95,34 @@ static void put_header(const struct trace *trace, struct text *out)
     }
 }
 
-/* The digits of the last number that was printed. Printing a double is most of the work of a row, and most rows start
- * at the time at which another row ended. */
+/* The last number that was printed, and its digits. Printing a double is most of the work of a row, and most rows
+ * start at the time at which another row ended, so its digits are used again. */
 struct printed_number {
     double value;
-    size_t size; /* 0: no number has been printed yet */
+    size_t digit_count; /* 0: no number has been printed yet */
     char digits[32];
 };
 
-static void put_time(struct text *out, struct printed_number *last, double value)
+static void append_time(struct text *out, struct printed_number *last, double value)
 {
-    if (last->size == 0 || memcmp(&last->value, &value, sizeof value) != 0) {
+    if (last->digit_count == 0 || memcmp(&last->value, &value, sizeof value) != 0) {
         size_t from = out->size;
         text_put_double(out, value);
         last->value = value;
-        last->size = out->size - from;
-        assert(last->size <= sizeof last->digits);
-        memcpy(last->digits, out->data + from, last->size);
+        last->digit_count = out->size - from;
+        assert(last->digit_count <= sizeof last->digits);
+        memcpy(last->digits, out->data + from, last->digit_count);
         return;
     }
-    text_append(out, last->digits, last->size);
+    text_append(out, last->digits, last->digit_count);
 }
 
-/* Returns the labels as the file has them: each is quoted once, for all rows. */
+/* Returns all labels, quoted as the file has them, so that each is quoted only once. */
 static struct text *quote_labels(const struct trace *trace)
 {
     struct text *quoted = heap_zalloc(trace->label_count + 1, sizeof *quoted);
     for (size_t i = 0; i < trace->label_count; i++)
-        records_put_field(&quoted[i], trace->label[i]);
+        records_append_field(&quoted[i], trace->labels[i]);
     return quoted;
 }
 
@@ -129,20 +130,20 @@ static void print_table(const struct trace *trace, const struct csv_columns *tab
                         struct text *out)
 {
     void *column[COLUMN_LIMIT];
-    assert(table->columns <= COLUMN_LIMIT);
+    assert(table->column_count <= COLUMN_LIMIT);
     table->arrays(trace, column);
     struct text *label = quote_labels(trace);
     struct printed_number last = {0};
 
-    put_header(trace, out);
-    for (size_t c = 0; c < table->columns; c++) {
+    append_header(trace, out);
+    for (size_t c = 0; c < table->column_count; c++) {
         text_puts(out, table->names[c]);
-        text_putc(out, c + 1 < table->columns ? ',' : '\n');
+        text_putc(out, c + 1 < table->column_count ? ',' : '\n');
     }
     size_t rows = table->rows(trace);
     for (size_t row = 0; row < rows; row++) {
         text_flush_if_long(out);
-        for (size_t c = 0; c < table->columns; c++) {
+        for (size_t c = 0; c < table->column_count; c++) {
             switch (table->types[c]) {
             case COLUMN_U32:
                 text_put_i64(out, ((const uint32_t *)column[c])[row]);
@@ -161,13 +162,13 @@ static void print_table(const struct trace *trace, const struct csv_columns *tab
                 double value = ((const double *)column[c])[row];
                 assert(fabs(value) <= TRACE_NUMBER_LIMIT);
                 if (table->types[c] == COLUMN_TIME)
-                    put_time(out, &last, value);
+                    append_time(out, &last, value);
                 else
                     text_put_double(out, value);
                 break;
             }
             }
-            text_putc(out, c + 1 < table->columns ? ',' : '\n');
+            text_putc(out, c + 1 < table->column_count ? ',' : '\n');
         }
     }
     for (size_t i = 0; i < trace->label_count; i++)
@@ -190,17 +191,17 @@ void trace_print_memory(const struct trace *trace, struct text *out)
 struct reader {
     struct trace *trace;
     const struct csv_columns *table;
-    bool in_rows;   /* the line of column names has been read */
-    size_t columns; /* number of columns in the file */
+    bool has_read_header; /* the line of column names has been read; rows follow */
+    size_t column_count;  /* number of columns in the file */
     /* the label of the previous row: equal labels often follow each other */
-    uint16_t last[COLUMN_LIMIT];
+    uint16_t last_label[COLUMN_LIMIT];
 };
 
 static enum status read_comment(void *context, struct loc at, const char *text, size_t size,
                                 struct diag *diag)
 {
     struct reader *reader = context;
-    if (reader->in_rows)
+    if (reader->has_read_header)
         return diag_error(
             diag, at, STATUS_BAD_INPUT,
             "this comment stands among the rows; comments must stand before the column names");
@@ -230,14 +231,14 @@ static enum status read_comment(void *context, struct loc at, const char *text, 
         }
         text_putc(&value, *c == 'n' ? '\n' : *c == 'r' ? '\r' : '\\');
     }
-    const char *old = trace_get(reader->trace, key.data);
+    const char *old = trace_get_key(reader->trace, key.data);
     if (old && strcmp(old, value.data) != 0)
         status = diag_error(
             diag, at, STATUS_BAD_INPUT,
             "%s is '%s' here and was '%s' before: a trace must not hold rows of two runs", key.data,
             value.data, old);
     else if (!old)
-        trace_set(reader->trace, key.data, value.data);
+        trace_set_key(reader->trace, key.data, value.data);
 out:
     text_release(&key);
     text_release(&value);
@@ -248,16 +249,17 @@ static enum status read_label(struct reader *reader, const struct record *record
                               uint16_t *label, struct diag *diag)
 {
     struct trace *trace = reader->trace;
-    const char *last = trace->label[reader->last[c]];
-    if (strcmp(last, record->field[c]) != 0 &&
-        !trace_try_label(trace, record->field[c], record->size[c], &reader->last[c]))
-        return records_field_error(record, reader->table->names[c], diag,
-                                   "more than %d different texts", TRACE_LABEL_LIMIT);
-    *label = reader->last[c];
+    const char *last = trace->labels[reader->last_label[c]];
+    if (strcmp(last, record->fields[c]) != 0 &&
+        !trace_try_label_id(trace, record->fields[c], record->field_sizes[c],
+                            &reader->last_label[c]))
+        return records_report_field(record, reader->table->names[c], diag,
+                                    "more than %d different texts", TRACE_LABEL_LIMIT);
+    *label = reader->last_label[c];
     return STATUS_OK;
 }
 
-/* Reads one number of a row that is not in the table yet. */
+/* Reads one number of a row into *whole or *real, before the row is added to the table. */
 static enum status read_number(const struct record *record, size_t c,
                                const struct csv_columns *table, int64_t *whole, double *real,
                                struct diag *diag)
@@ -272,18 +274,18 @@ static enum status read_number(const struct record *record, size_t c,
         [COLUMN_AMOUNT] = {0, 0, "a number from 0 to 1e100"},
     };
     enum column_type type = table->types[c];
-    const char *field = record->field[c];
+    const char *field = record->fields[c];
     bool good;
     if (type == COLUMN_U32 || type == COLUMN_I32)
-        good = parse_i64(field, record->size[c], whole) && *whole >= ranges[type].low &&
+        good = parse_i64(field, record->field_sizes[c], whole) && *whole >= ranges[type].low &&
                *whole <= ranges[type].high;
     else
-        good = parse_double(field, record->size[c], real) && fabs(*real) <= TRACE_NUMBER_LIMIT &&
-               (type == COLUMN_TIME || *real >= 0);
+        good = parse_double(field, record->field_sizes[c], real) &&
+               fabs(*real) <= TRACE_NUMBER_LIMIT && (type == COLUMN_TIME || *real >= 0);
     if (good)
         return STATUS_OK;
-    return records_field_error(record, table->names[c], diag, "expected %s, not '%s'",
-                               ranges[type].expected, field);
+    return records_report_field(record, table->names[c], diag, "expected %s, not '%s'",
+                                ranges[type].expected, field);
 }
 
 static enum status read_row(struct reader *reader, const struct record *record, struct diag *diag)
@@ -294,13 +296,13 @@ static enum status read_row(struct reader *reader, const struct record *record, 
         double real;
         uint16_t label;
     } value[COLUMN_LIMIT] = {0};
-    if (record->count != reader->columns)
-        return diag_error(diag, record->at, STATUS_BAD_INPUT,
-                          "%zu fields, expected %zu as in the line of column names", record->count,
-                          reader->columns);
-    for (size_t c = reader->columns; c < table->columns; c++)
+    if (record->field_count != reader->column_count)
+        return diag_error(diag, record->place, STATUS_BAD_INPUT,
+                          "%zu fields, expected %zu as in the line of column names",
+                          record->field_count, reader->column_count);
+    for (size_t c = reader->column_count; c < table->column_count; c++)
         value[c].whole = -1;
-    for (size_t c = 0; c < reader->columns; c++) {
+    for (size_t c = 0; c < reader->column_count; c++) {
         enum status status =
             table->types[c] == COLUMN_LABEL
                 ? read_label(reader, record, c, &value[c].label, diag)
@@ -308,15 +310,16 @@ static enum status read_row(struct reader *reader, const struct record *record, 
         if (status != STATUS_OK)
             return status;
     }
-    if (table->end > 0 && value[table->end].real < value[table->start].real)
-        return records_field_error(record, table->names[table->end], diag, "%s is before %s, %s",
-                                   record->field[table->end], table->names[table->start],
-                                   record->field[table->start]);
+    if (table->end_column > 0 && value[table->end_column].real < value[table->start_column].real)
+        return records_report_field(record, table->names[table->end_column], diag,
+                                    "%s is before %s, %s", record->fields[table->end_column],
+                                    table->names[table->start_column],
+                                    record->fields[table->start_column]);
 
     size_t row = table->add(reader->trace);
     void *column[COLUMN_LIMIT];
     table->arrays(reader->trace, column);
-    for (size_t c = 0; c < table->columns; c++)
+    for (size_t c = 0; c < table->column_count; c++)
         switch (table->types[c]) {
         case COLUMN_U32:
             ((uint32_t *)column[c])[row] = (uint32_t)value[c].whole;
@@ -338,26 +341,27 @@ static enum status read_row(struct reader *reader, const struct record *record, 
 static enum status read_record(void *context, const struct record *record, struct diag *diag)
 {
     struct reader *reader = context;
-    if (reader->in_rows)
+    if (reader->has_read_header)
         return read_row(reader, record, diag);
-    reader->in_rows = true;
-    reader->columns = record->count;
-    return records_check_columns(record, reader->table->names, reader->table->columns,
-                                 reader->table->optional, diag);
+    reader->has_read_header = true;
+    reader->column_count = record->field_count;
+    return records_check_columns(record, reader->table->names, reader->table->column_count,
+                                 reader->table->optional_count, diag);
 }
 
 static enum status parse_table(struct trace *trace, const struct csv_columns *table,
                                const char *name, const char *data, size_t size, struct diag *diag)
 {
-    assert(table->columns <= COLUMN_LIMIT);
-    trace_label(trace, ""); /* label 0 must be the empty text, since reader.last[] begins with it */
+    assert(table->column_count <= COLUMN_LIMIT);
+    trace_label_id(trace,
+                   ""); /* label 0 must be the empty text, since reader.last[] begins with it */
     struct reader reader = {.trace = trace, .table = table};
     struct record_handler handler = {&reader, read_record, read_comment};
     enum status status = records_parse(name, data, size, &handler, diag);
     if (status != STATUS_OK)
         return status;
     struct loc at = {.name = name};
-    if (!reader.in_rows)
+    if (!reader.has_read_header)
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "no line of column names: expected '%s,%s,...'", table->names[0],
                           table->names[1]);

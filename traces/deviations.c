@@ -31,24 +31,25 @@ static size_t index_of(const char *word, const char *const *table, size_t count)
 static enum status read_row(void *context, const struct record *record, struct diag *diag)
 {
     struct deviations *deviations = context;
-    size_t figure = index_of(record->field[FIGURE], figure_names, RESIDUAL_COUNT);
-    size_t feature = index_of(record->field[NAME], interval_feature_names, FEATURE_COUNT);
+    size_t figure = index_of(record->fields[FIGURE], figure_names, RESIDUAL_COUNT);
+    size_t feature = index_of(record->fields[NAME], interval_feature_names, FEATURE_COUNT);
     double value;
     if (figure == RESIDUAL_COUNT)
-        return records_expected(record, &columns, FIGURE, "time or memory", diag);
+        return records_report_expected(record, &columns, FIGURE, "time or memory", diag);
     if (feature == FEATURE_COUNT)
-        return records_field_error(record, names[NAME], diag, "no feature has the name '%s'",
-                                   record->field[NAME]);
-    if (!parse_double(record->field[DEVIATION], record->size[DEVIATION], &value) ||
+        return records_report_field(record, names[NAME], diag, "no feature has the name '%s'",
+                                    record->fields[NAME]);
+    if (!parse_double(record->fields[DEVIATION], record->field_sizes[DEVIATION], &value) ||
         !(value > 0 && value < 1))
-        return records_expected(record, &columns, DEVIATION, "a number between 0 and 1", diag);
-    if (deviations->log_error[figure][feature] > 0)
-        return records_field_error(record, names[NAME], diag, "'%s' has a row already",
-                                   record->field[NAME]);
-    if (record->size[REASON] == 0)
-        return records_field_error(record, names[REASON], diag,
-                                   "is empty: say why the deviation has this value");
-    deviations->log_error[figure][feature] = value;
+        return records_report_expected(record, &columns, DEVIATION, "a number between 0 and 1",
+                                       diag);
+    if (deviations->log_deviation[figure][feature] > 0)
+        return records_report_field(record, names[NAME], diag, "'%s' has a row already",
+                                    record->fields[NAME]);
+    if (record->field_sizes[REASON] == 0)
+        return records_report_field(record, names[REASON], diag,
+                                    "is empty: say why the deviation has this value");
+    deviations->log_deviation[figure][feature] = value;
     return STATUS_OK;
 }
 
@@ -59,7 +60,7 @@ enum status deviations_parse(struct deviations *deviations, const char *name, co
     enum status status =
         records_parse_table(name, data, size, &columns, read_row, deviations, diag);
     for (size_t i = 0; i < RESIDUAL_COUNT && status == STATUS_OK; i++)
-        if (!(deviations->log_error[i][FEATURE_BASE] > 0))
+        if (!(deviations->log_deviation[i][FEATURE_BASE] > 0))
             status = diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
                                 "%s has no row of the feature base", figure_names[i]);
     return status;

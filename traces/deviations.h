@@ -1,4 +1,4 @@
-/* traces/deviations.h: how far predictions are off where something was never measured: the table
+/* traces/deviations.h: how far predictions deviate where a feature of the run was never measured: the table
  * traces/published/intervals.csv, from which models/interval.h makes intervals.
  *
  * A deviation is a standard deviation of log(measured / predicted). Each row says how many measured rows it rests on,
@@ -9,11 +9,11 @@
 #include "base/diag.h"
 #include "traces/residuals.h"
 
-/* What all measured runs may lack of a run that is predicted. FEATURE(symbol, name) */
+/* FEATURE(symbol, name): the features of a predicted run that no measured run may have; each widens the interval. */
 #define INTERVAL_FEATURES(FEATURE)                                                                 \
     FEATURE(BASE, "base")           /* nothing */                                                  \
     FEATURE(PROFILE, "profile")     /* the profile */                                              \
-    FEATURE(NEUTRAL, "neutral")     /* the profile is nobody's framework */                        \
+    FEATURE(NEUTRAL, "neutral")     /* the profile models no real framework */                     \
     FEATURE(MECHANISM, "mechanism") /* a mechanism with the profile: enum mechanism */             \
     FEATURE(ELSEWHERE, "elsewhere") /* the mechanism on the device */                              \
     FEATURE(EXCHANGE, "exchange")   /* experts whose rows travel between nodes */                  \
@@ -31,7 +31,7 @@ enum interval_feature {
 extern const char *const interval_feature_names[FEATURE_COUNT];
 
 struct deviations {
-    double log_error[RESIDUAL_COUNT][FEATURE_COUNT]; /* 0: the figure has no such feature */
+    double log_deviation[RESIDUAL_COUNT][FEATURE_COUNT]; /* 0: the figure has no such feature */
 };
 
 /* Reads data[0..size); name stands for the text in messages. Every figure needs the feature "base". */

@@ -12,14 +12,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Kernels of all sorts are slower for one reason (the clock) if their shares of extra time differ by less than ALIKE
- * times the mean share, which exceeds SLOWER_LEAST. Sorts with less than SORT_LEAST of the kernels' time do not
- * count. */
+/* All sorts of kernels (parts of a step) are slower for one common reason, the clock, if their relative slowdowns
+ * differ by less than ALIKE times the mean slowdown, and this mean exceeds SLOWER_LEAST. A sort with less than
+ * SORT_LEAST of the kernels' time is not considered. */
 static const double ALIKE = 0.35, SLOWER_LEAST = 0.03, SORT_LEAST = 0.05;
 
 void explanation_release(struct explanation *e)
 {
-    free(e->rank);
+    free(e->times_of_ranks);
     arena_release(&e->arena);
     *e = (struct explanation){0};
 }
@@ -47,21 +47,21 @@ static enum explain_part part_of_class(enum kernel_class class)
     }
 }
 
-/* Adds the rows of one of our own traces. Work on host streams counts as copies do. */
+/* Adds the rows of a trace of this program. Work on host streams counts as copies. */
 static void add_own_rows(struct explain_rows *rows, const struct trace *trace, const bool *stray)
 {
     const struct trace_ops *ops = &trace->ops;
     for (size_t i = 0; i < ops->count; i++) {
-        enum kernel_class class = kernel_class_of_kind(trace->label[ops->kind[i]]);
+        enum kernel_class class = kernel_class_of_kind(trace->labels[ops->kind[i]]);
         if (class == CLASS_NONE)
             continue;
         enum explain_part part = part_of_class(class);
         if (stray != NULL && stray[i] && part < EXPLAIN_KERNELS)
             part = EXPLAIN_STRAY;
-        if (stream_role(trace->label[ops->stream[i]]) == ROLE_HOST)
+        if (stream_role_of(trace->labels[ops->stream[i]]) == ROLE_HOST)
             part = EXPLAIN_COPIES;
         explain_add_row(rows, &(struct explain_row){.rank = ops->rank[i],
-                                                    .message = ops->op[i],
+                                                    .message_number = ops->op[i],
                                                     .part = (uint8_t)part,
                                                     .start_s = ops->start_s[i],
                                                     .end_s = ops->end_s[i]});
@@ -104,7 +104,7 @@ static void add_foreign_rows(struct explain_rows *rows, const struct trace *trac
     qsort(order, ops->count, sizeof *order, compare_timed);
     for (size_t k = 0; k < ops->count; k++) {
         uint32_t i = order[k].row;
-        enum kernel_class class = class_by_name(trace->label[ops->region[i]]);
+        enum kernel_class class = class_by_name(trace->labels[ops->region[i]]);
         enum explain_part part = part_of_class(class);
         if (class == CLASS_NONE)
             continue;
@@ -113,13 +113,13 @@ static void add_foreign_rows(struct explain_rows *rows, const struct trace *trac
         if (k > 0 && order[k].step != order[k - 1].step)
             messages = 0;
         bool moves = part == EXPLAIN_MESSAGES && ops->bytes[i] > 0;
-        explain_add_row(
-            rows, &(struct explain_row){.rank = ops->rank[i],
-                                        .step = ops->step[i],
-                                        .message = moves ? ++messages : UINT32_MAX - ops->rank[i],
-                                        .part = (uint8_t)part,
-                                        .start_s = ops->start_s[i],
-                                        .end_s = ops->end_s[i]});
+        explain_add_row(rows, &(struct explain_row){
+                                  .rank = ops->rank[i],
+                                  .step = ops->step[i],
+                                  .message_number = moves ? ++messages : UINT32_MAX - ops->rank[i],
+                                  .part = (uint8_t)part,
+                                  .start_s = ops->start_s[i],
+                                  .end_s = ops->end_s[i]});
     }
     free(order);
 }
@@ -128,14 +128,14 @@ static void add_foreign_rows(struct explain_rows *rows, const struct trace *trac
 
 static struct explain_rank *find_rank(struct explanation *e, uint32_t rank)
 {
-    for (size_t i = 0; i < e->ranks; i++)
-        if (e->rank[i].rank == rank)
-            return &e->rank[i];
+    for (size_t i = 0; i < e->rank_count; i++)
+        if (e->times_of_ranks[i].rank == rank)
+            return &e->times_of_ranks[i];
     return NULL;
 }
 
 /* Finds the first start and last end of rows of a step: of all ranks in our own traces, of one rank in recordings. */
-static void find_span(const struct explain_row *row, size_t count, double span_s[2])
+static void find_step_span(const struct explain_row *row, size_t count, double span_s[2])
 {
     span_s[0] = INFINITY;
     span_s[1] = -INFINITY;
@@ -145,59 +145,60 @@ static void find_span(const struct explain_row *row, size_t count, double span_s
     }
 }
 
-/* Adds the parts of each step of each rank to the measured or the predicted seconds of the explanation, and returns the
- * number of steps. A predicted rank that represents all ranks is added to each of them. */
-static size_t tile_all(struct explanation *e, const struct explain_rows *rows, bool foreign,
-                       bool is_measured, bool represents_all)
+/* Splits each step of each rank into parts, adds these to the measured or the predicted seconds of the explanation,
+ * and returns the number of steps. The parts of a predicted rank that represents all ranks are added to every rank. */
+static size_t add_parts_of_steps(struct explanation *e, const struct explain_rows *rows,
+                                 bool foreign, bool is_measured, bool represents_all)
 {
     double span_s[2];
     size_t steps = 0;
     if (!foreign)
-        find_span(rows->row, rows->count, span_s);
-    for (size_t i = 0, end; i < rows->count; i = end) {
-        const struct explain_row *row = rows->row + i;
-        for (end = i; end < rows->count && rows->row[end].rank == row->rank &&
-                      rows->row[end].step == row->step;)
+        find_step_span(rows->rows, rows->row_count, span_s);
+    for (size_t i = 0, end; i < rows->row_count; i = end) {
+        const struct explain_row *row = rows->rows + i;
+        for (end = i; end < rows->row_count && rows->rows[end].rank == row->rank &&
+                      rows->rows[end].step == row->step;)
             end++;
         double part_s[EXPLAIN_PART_COUNT] = {0};
         if (foreign)
-            find_span(row, end - i, span_s);
-        explain_tile(row, end - i, span_s[0], span_s[1], part_s);
-        steps += i == 0 || rows->row[i - 1].step != row->step;
-        for (size_t r = 0; r < e->ranks; r++)
-            if (represents_all || e->rank[r].rank == row->rank)
+            find_step_span(row, end - i, span_s);
+        explain_split_time(row, end - i, span_s[0], span_s[1], part_s);
+        steps += i == 0 || rows->rows[i - 1].step != row->step;
+        for (size_t r = 0; r < e->rank_count; r++)
+            if (represents_all || e->times_of_ranks[r].rank == row->rank)
                 for (int part = 0; part < EXPLAIN_PART_COUNT; part++)
-                    (is_measured ? e->rank[r].measured_s : e->rank[r].predicted_s)[part] +=
-                        part_s[part];
+                    (is_measured ? e->times_of_ranks[r].measured_s
+                                 : e->times_of_ranks[r].predicted_s)[part] += part_s[part];
     }
     return steps;
 }
 
 static void list_ranks(struct explanation *e, const struct explain_rows *rows)
 {
-    e->rank = heap_zalloc(rows->count + 1, sizeof *e->rank);
-    for (size_t i = 0; i < rows->count; i++) {
-        uint32_t rank = rows->row[i].rank;
+    e->times_of_ranks = heap_zalloc(rows->row_count + 1, sizeof *e->times_of_ranks);
+    for (size_t i = 0; i < rows->row_count; i++) {
+        uint32_t rank = rows->rows[i].rank;
         if (find_rank(e, rank) == NULL)
-            e->rank[e->ranks++].rank = rank;
+            e->times_of_ranks[e->rank_count++].rank = rank;
     }
 }
 
 /* ---- causes ---- */
 
-static double more_s(const struct explain_rank *rank, int part)
+static double excess_s(const struct explain_rank *rank, int part)
 {
     return rank->measured_s[part] - rank->predicted_s[part];
 }
 
-/* Returns the median of the time that the other ranks take beyond their prediction; if there is one rank, its own. */
-static double common_s(const struct explanation *e, int part)
+/* Returns the median over the other ranks of the seconds that a part takes beyond its prediction; for a single rank,
+ * the rank's own excess. */
+static double median_excess_of_others_s(const struct explanation *e, int part)
 {
-    double *value = heap_alloc(e->ranks + 1, sizeof *value);
+    double *value = heap_alloc(e->rank_count + 1, sizeof *value);
     size_t count = 0;
-    for (size_t i = 0; i < e->ranks; i++)
-        if (e->ranks == 1 || i != e->slowest_rank)
-            value[count++] = more_s(&e->rank[i], part);
+    for (size_t i = 0; i < e->rank_count; i++)
+        if (e->rank_count == 1 || i != e->slowest_rank)
+            value[count++] = excess_s(&e->times_of_ranks[i], part);
     qsort(value, count, sizeof *value, ascending_double);
     double middle = (value[(count - 1) / 2] + value[count / 2]) / 2;
     free(value);
@@ -209,7 +210,7 @@ static void add_cause(struct explanation *e, double seconds, int64_t rank, const
 {
     if (seconds == 0)
         return;
-    e->cause[e->causes++] = (struct explain_cause){name, text, rank, seconds};
+    e->cause[e->cause_count++] = (struct explain_cause){name, text, rank, seconds};
 }
 
 static double percent(double part, double whole)
@@ -217,15 +218,15 @@ static double percent(double part, double whole)
     return whole > 0 ? 100 * part / whole : 0;
 }
 
-/* Returns the median of the time that the other ranks wait beyond their prediction. */
-static double waits_s(const struct explanation *e)
+/* Returns the median over the other ranks of the seconds that they wait beyond their prediction. */
+static double median_extra_wait_s(const struct explanation *e)
 {
-    return e->ranks > 1 ? common_s(e, EXPLAIN_WAITS) : 0;
+    return e->rank_count > 1 ? median_excess_of_others_s(e, EXPLAIN_WAITS) : 0;
 }
 
 static void add_own_kernels(struct explanation *e, const double *own, const double *common)
 {
-    const struct explain_rank *slowest = &e->rank[e->slowest_rank];
+    const struct explain_rank *slowest = &e->times_of_ranks[e->slowest_rank];
     double seconds = 0, base_s = 0;
     for (int part = 0; part < EXPLAIN_STRAY; part++) {
         seconds += own[part];
@@ -236,14 +237,14 @@ static void add_own_kernels(struct explanation *e, const double *own, const doub
             ? arena_printf(&e->arena,
                            "rank %u: its kernels take %.1f %% longer than those of other ranks, "
                            "which wait %.3f ms",
-                           slowest->rank, percent(seconds, base_s), 1e3 * waits_s(e))
+                           slowest->rank, percent(seconds, base_s), 1e3 * median_extra_wait_s(e))
             : arena_printf(&e->arena, "rank %u: its kernels take %.1f %% less than those of others",
                            slowest->rank, -percent(seconds, base_s));
     add_cause(e, seconds, slowest->rank, seconds > 0 ? "late rank" : "early rank", text);
 }
 
 /* True if all sorts of kernels that matter are slower by about the same share. */
-static bool is_clock(const struct explain_rank *slowest, const double *common)
+static bool is_clock_slowdown(const struct explain_rank *slowest, const double *common)
 {
     double sum_s = 0, more = 0, least = INFINITY, most = -INFINITY;
     size_t sorts = 0;
@@ -265,8 +266,8 @@ static bool is_clock(const struct explain_rank *slowest, const double *common)
 
 static void add_common_kernels(struct explanation *e, const double *common)
 {
-    const struct explain_rank *slowest = &e->rank[e->slowest_rank];
-    if (is_clock(slowest, common)) {
+    const struct explain_rank *slowest = &e->times_of_ranks[e->slowest_rank];
+    if (is_clock_slowdown(slowest, common)) {
         double seconds = 0, base_s = 0;
         for (int part = 0; part < EXPLAIN_STRAY; part++) {
             seconds += common[part];
@@ -288,7 +289,7 @@ static void add_common_kernels(struct explanation *e, const double *common)
 }
 
 /* Adds a cause for a part of the step in which no kernel of the schedule runs. */
-static void add_open(struct explanation *e, int part, double seconds, int64_t rank)
+static void add_cause_without_kernel(struct explanation *e, int part, double seconds, int64_t rank)
 {
     static const char *const names[EXPLAIN_PART_COUNT] = {
         [EXPLAIN_STRAY] = "stray work",
@@ -308,7 +309,7 @@ static void add_open(struct explanation *e, int part, double seconds, int64_t ra
         [EXPLAIN_WAITS] = "waits for other ranks, also on the rank that waits least",
         [EXPLAIN_IDLE] = "nothing runs: launches, the host, gaps between kernels",
     };
-    const struct explain_rank *slowest = &e->rank[e->slowest_rank];
+    const struct explain_rank *slowest = &e->times_of_ranks[e->slowest_rank];
     struct text text = {0};
     if (rank >= 0)
         text_printf(&text, "rank %lld, and not the others: ", (long long)rank);
@@ -331,17 +332,19 @@ static int compare_causes(const void *left, const void *right)
 static void find_causes(struct explanation *e)
 {
     double own[EXPLAIN_PART_COUNT], common[EXPLAIN_PART_COUNT];
-    for (size_t i = 0; i < e->ranks; i++)
-        if (e->rank[i].measured_s[EXPLAIN_WAITS] <
-            e->rank[e->slowest_rank].measured_s[EXPLAIN_WAITS])
+    for (size_t i = 0; i < e->rank_count; i++)
+        if (e->times_of_ranks[i].measured_s[EXPLAIN_WAITS] <
+            e->times_of_ranks[e->slowest_rank].measured_s[EXPLAIN_WAITS])
             e->slowest_rank = i;
-    const struct explain_rank *slowest = &e->rank[e->slowest_rank];
+    const struct explain_rank *slowest = &e->times_of_ranks[e->slowest_rank];
     for (int part = 0; part < EXPLAIN_PART_COUNT; part++) {
-        common[part] = part == EXPLAIN_WAITS ? more_s(slowest, part) : common_s(e, part);
-        own[part] = more_s(slowest, part) - common[part];
-        /* If a rank's own excess and the common excess have different signs, all of it counts as common. */
+        common[part] =
+            part == EXPLAIN_WAITS ? excess_s(slowest, part) : median_excess_of_others_s(e, part);
+        own[part] = excess_s(slowest, part) - common[part];
+        /* if the excess of this rank alone and the common excess have different signs, the whole excess counts as
+         * common */
         if (part >= EXPLAIN_STRAY && own[part] * common[part] < 0) {
-            common[part] = more_s(slowest, part);
+            common[part] = excess_s(slowest, part);
             own[part] = 0;
         }
         e->predicted_s += slowest->predicted_s[part];
@@ -350,16 +353,16 @@ static void find_causes(struct explanation *e)
     add_own_kernels(e, own, common);
     add_common_kernels(e, common);
     for (int part = EXPLAIN_STRAY; part < EXPLAIN_PART_COUNT; part++) {
-        add_open(e, part, own[part], slowest->rank);
-        add_open(e, part, common[part], -1);
+        add_cause_without_kernel(e, part, own[part], slowest->rank);
+        add_cause_without_kernel(e, part, common[part], -1);
     }
-    qsort(e->cause, e->causes, sizeof *e->cause, compare_causes);
+    qsort(e->cause, e->cause_count, sizeof *e->cause, compare_causes);
 }
 
 /* ---- the whole explanation ---- */
 
-/* Marks the rows of our own trace whose op the prediction lacks, or has as another kind. */
-static bool *find_own_strays(const struct trace *predicted, const struct trace *measured)
+/* Marks the measured rows whose op the prediction lacks or has with another kind. */
+static bool *mark_own_strays(const struct trace *predicted, const struct trace *measured)
 {
     bool *stray = heap_zalloc(measured->ops.count + 1, sizeof *stray);
     uint32_t most = 0;
@@ -367,19 +370,19 @@ static bool *find_own_strays(const struct trace *predicted, const struct trace *
         most = predicted->ops.op[i] > most ? predicted->ops.op[i] : most;
     const char **kind = heap_zalloc((size_t)most + 1, sizeof(const char *));
     for (size_t i = 0; i < predicted->ops.count; i++)
-        kind[predicted->ops.op[i]] = predicted->label[predicted->ops.kind[i]];
+        kind[predicted->ops.op[i]] = predicted->labels[predicted->ops.kind[i]];
     for (size_t i = 0; i < measured->ops.count; i++) {
         uint32_t op = measured->ops.op[i];
         stray[i] = op > most || kind[op] == NULL ||
-                   strcmp(kind[op], measured->label[measured->ops.kind[i]]) != 0;
+                   strcmp(kind[op], measured->labels[measured->ops.kind[i]]) != 0;
     }
     free((void *)kind);
     return stray;
 }
 
-static enum status add_measured(struct explain_rows *rows, const struct trace *predicted,
-                                const struct trace *measured, const char *name, bool foreign,
-                                struct diag *diag)
+static enum status add_measured_rows(struct explain_rows *rows, const struct trace *predicted,
+                                     const struct trace *measured, const char *name, bool foreign,
+                                     struct diag *diag)
 {
     struct row_matches matches = {0};
     enum status status = STATUS_OK;
@@ -390,7 +393,7 @@ static enum status add_measured(struct explain_rows *rows, const struct trace *p
         if (status == STATUS_OK)
             add_foreign_rows(rows, measured, matches.is_stray);
     } else {
-        bool *stray = find_own_strays(predicted, measured);
+        bool *stray = mark_own_strays(predicted, measured);
         add_own_rows(rows, measured, stray);
         free(stray);
     }
@@ -398,7 +401,7 @@ static enum status add_measured(struct explain_rows *rows, const struct trace *p
     return status;
 }
 
-static bool is_single(const struct trace *trace)
+static bool has_single_rank(const struct trace *trace)
 {
     for (size_t i = 1; i < trace->ops.count; i++)
         if (trace->ops.rank[i] != trace->ops.rank[0])
@@ -408,16 +411,16 @@ static bool is_single(const struct trace *trace)
 
 static enum status check_ranks(struct explanation *e, const char *name, struct diag *diag)
 {
-    for (size_t i = 0; i < e->ranks; i++) {
+    for (size_t i = 0; i < e->rank_count; i++) {
         double sum_s = 0;
         for (int part = 0; part < EXPLAIN_PART_COUNT; part++)
-            sum_s += e->rank[i].predicted_s[part];
+            sum_s += e->times_of_ranks[i].predicted_s[part];
         if (!(sum_s > 0))
             return diag_error(
                 diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
                 "rank %u is not in the prediction, which has only one of all equal ranks; "
                 "predict with --exact to have all ranks",
-                e->rank[i].rank);
+                e->times_of_ranks[i].rank);
     }
     return STATUS_OK;
 }
@@ -428,13 +431,13 @@ static enum status find_match_rate(struct explanation *e, const struct trace *pr
                                    size_t count, bool foreign, struct diag *diag)
 {
     enum status status = STATUS_OK;
-    e->match_rate = 1;
+    e->matched_time_share = 1;
     for (size_t i = 0; i < count && status == STATUS_OK; i++) {
         struct comparison c = {0};
         status = foreign ? compare_foreign(&c, predicted, measured[i], names[i], diag)
                          : compare_own(&c, predicted, measured[i], names[i], diag);
         if (status == STATUS_OK)
-            e->match_rate = fmin(e->match_rate, c.match_rate);
+            e->matched_time_share = fmin(e->matched_time_share, c.matched_time_share);
         comparison_release(&c);
     }
     return status;
@@ -450,17 +453,17 @@ enum status explain_make(struct explanation *e, const struct trace *predicted,
         return diag_error(diag, (struct loc){.name = "the prediction"}, STATUS_BAD_INPUT,
                           "has no rows");
     for (size_t i = 0; i < count && status == STATUS_OK; i++)
-        status = add_measured(&m, predicted, measured[i], names[i], foreign, diag);
+        status = add_measured_rows(&m, predicted, measured[i], names[i], foreign, diag);
     if (status == STATUS_OK) {
         add_own_rows(&p, predicted, NULL);
         explain_order_rows(&p, false);
         explain_order_rows(&m, foreign && count > 1);
         list_ranks(e, &m);
-        e->steps = tile_all(e, &m, foreign, true, false);
-        tile_all(e, &p, false, false, is_single(predicted));
-        for (size_t i = 0; i < e->ranks; i++)
+        e->measured_steps = add_parts_of_steps(e, &m, foreign, true, false);
+        add_parts_of_steps(e, &p, false, false, has_single_rank(predicted));
+        for (size_t i = 0; i < e->rank_count; i++)
             for (int part = 0; part < EXPLAIN_PART_COUNT; part++)
-                e->rank[i].measured_s[part] /= (double)e->steps;
+                e->times_of_ranks[i].measured_s[part] /= (double)e->measured_steps;
         status = check_ranks(e, names[0], diag);
     }
     if (status == STATUS_OK)

@@ -40,15 +40,15 @@ enum { EXPLAIN_CAUSES_MAX = 2 * EXPLAIN_PART_COUNT };
 /* All-zero is empty. */
 struct explanation {
     struct arena arena;
-    struct explain_rank *rank;      /* ascending by rank */
-    size_t ranks, slowest_rank;     /* rank[slowest] is the rank that waits least */
-    size_t steps;                   /* number of measured steps */
-    double predicted_s, measured_s; /* step times of that rank */
+    struct explain_rank *times_of_ranks; /* ascending by rank */
+    size_t rank_count, slowest_rank; /* times_of_ranks[slowest_rank] is the rank that waits least */
+    size_t measured_steps;           /* number of measured steps */
+    double predicted_s, measured_s;  /* step times of the slowest rank */
     /* The smallest match rate of the measured traces (traces/compare.h). Below COMPARE_MATCH_MIN, the causes may come
      * from work that does not correspond. */
-    double match_rate;
-    struct explain_cause cause[EXPLAIN_CAUSES_MAX]; /* the largest first, by their size */
-    size_t causes;
+    double matched_time_share;
+    struct explain_cause cause[EXPLAIN_CAUSES_MAX]; /* in descending order of |seconds| */
+    size_t cause_count;
 };
 
 /* Explains `count` measured traces: one of ours with all its ranks, or (foreign) recordings of the PyTorch profiler,

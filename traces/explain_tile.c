@@ -9,17 +9,17 @@
 
 void explain_add_row(struct explain_rows *rows, const struct explain_row *row)
 {
-    if (rows->count == rows->capacity) {
-        rows->capacity = heap_next_capacity(rows->capacity, rows->count + 1);
-        rows->row = heap_realloc(rows->row, rows->capacity, sizeof *rows->row);
+    if (rows->row_count == rows->capacity) {
+        rows->capacity = heap_next_capacity(rows->capacity, rows->row_count + 1);
+        rows->rows = heap_realloc(rows->rows, rows->capacity, sizeof *rows->rows);
     }
-    rows->row[rows->count] = *row;
-    rows->row[rows->count++].moves_s = row->start_s;
+    rows->rows[rows->row_count] = *row;
+    rows->rows[rows->row_count++].move_start_s = row->start_s;
 }
 
 void explain_rows_release(struct explain_rows *rows)
 {
-    free(rows->row);
+    free(rows->rows);
     *rows = (struct explain_rows){0};
 }
 
@@ -41,18 +41,18 @@ static int compare_messages(const void *left, const void *right)
     const struct explain_row *b = *(struct explain_row *const *)right;
     if (a->step != b->step)
         return a->step < b->step ? -1 : 1;
-    if (a->message != b->message)
-        return a->message < b->message ? -1 : 1;
+    if (a->message_number != b->message_number)
+        return a->message_number < b->message_number ? -1 : 1;
     return a->rank < b->rank ? -1 : a->rank > b->rank;
 }
 
 static struct explain_row **list_messages(struct explain_rows *rows, size_t *count)
 {
-    struct explain_row **list = heap_alloc(rows->count + 1, sizeof(struct explain_row *));
+    struct explain_row **list = heap_alloc(rows->row_count + 1, sizeof(struct explain_row *));
     *count = 0;
-    for (size_t i = 0; i < rows->count; i++)
-        if (rows->row[i].part == EXPLAIN_MESSAGES)
-            list[(*count)++] = &rows->row[i];
+    for (size_t i = 0; i < rows->row_count; i++)
+        if (rows->rows[i].part == EXPLAIN_MESSAGES)
+            list[(*count)++] = &rows->rows[i];
     if (*count > 0)
         qsort((void *)list, *count, sizeof(struct explain_row *), compare_messages);
     return list;
@@ -60,12 +60,12 @@ static struct explain_row **list_messages(struct explain_rows *rows, size_t *cou
 
 static bool same_message(const struct explain_row *a, const struct explain_row *b)
 {
-    return a->step == b->step && a->message == b->message;
+    return a->step == b->step && a->message_number == b->message_number;
 }
 
-/* Returns the median of how much later a rank's messages end than those of the first rank. */
-static double offset_of(struct explain_row *const *list, size_t count, uint32_t first,
-                        uint32_t rank)
+/* Returns the median over messages of how many seconds later they end on a rank than on the first rank. */
+static double clock_offset_s(struct explain_row *const *list, size_t count, uint32_t first,
+                             uint32_t rank)
 {
     double *offset = heap_alloc(count + 1, sizeof *offset);
     size_t found = 0;
@@ -86,32 +86,32 @@ static double offset_of(struct explain_row *const *list, size_t count, uint32_t 
 static void shift_clocks(struct explain_rows *rows, struct explain_row *const *list, size_t count)
 {
     uint32_t first = UINT32_MAX, last = 0;
-    for (size_t i = 0; i < rows->count; i++) {
-        first = rows->row[i].rank < first ? rows->row[i].rank : first;
-        last = rows->row[i].rank > last ? rows->row[i].rank : last;
+    for (size_t i = 0; i < rows->row_count; i++) {
+        first = rows->rows[i].rank < first ? rows->rows[i].rank : first;
+        last = rows->rows[i].rank > last ? rows->rows[i].rank : last;
     }
     for (uint32_t rank = first; count > 0 && rank < last; rank++) {
-        double offset_s = offset_of(list, count, first, rank + 1);
-        for (size_t i = 0; i < rows->count; i++)
-            if (rows->row[i].rank == rank + 1) {
-                rows->row[i].start_s -= offset_s;
-                rows->row[i].end_s -= offset_s;
+        double offset_s = clock_offset_s(list, count, first, rank + 1);
+        for (size_t i = 0; i < rows->row_count; i++)
+            if (rows->rows[i].rank == rank + 1) {
+                rows->rows[i].start_s -= offset_s;
+                rows->rows[i].end_s -= offset_s;
             }
     }
 }
 
-/* Finds the time at which each message starts to move: when its last rank arrives. A row that ended before a rank
+/* Sets the time at which each message starts to move: when its last rank arrives. A row that ended before some rank
  * arrived did not wait for that rank. */
-static void find_moves(struct explain_row *const *list, size_t count)
+static void find_move_starts(struct explain_row *const *list, size_t count)
 {
     for (size_t i = 0, end; i < count; i = end) {
         for (end = i; end < count && same_message(list[i], list[end]);)
             end++;
         for (size_t k = i; k < end; k++) {
-            list[k]->moves_s = list[k]->start_s;
+            list[k]->move_start_s = list[k]->start_s;
             for (size_t other = i; other < end; other++)
                 if (list[other]->start_s < list[k]->end_s)
-                    list[k]->moves_s = fmax(list[k]->moves_s, list[other]->start_s);
+                    list[k]->move_start_s = fmax(list[k]->move_start_s, list[other]->start_s);
         }
     }
 }
@@ -122,18 +122,18 @@ void explain_order_rows(struct explain_rows *rows, bool together)
     struct explain_row **list = list_messages(rows, &count);
     if (together)
         shift_clocks(rows, list, count);
-    find_moves(list, count);
+    find_move_starts(list, count);
     free((void *)list);
-    if (rows->count > 0)
-        qsort(rows->row, rows->count, sizeof *rows->row, compare_rows);
+    if (rows->row_count > 0)
+        qsort(rows->rows, rows->row_count, sizeof *rows->rows, compare_rows);
 }
 
 /* ---- the tiles ---- */
 
-/* A row that starts (+1) or ends (-1). */
+/* The start (direction +1) or the end (-1) of a row. */
 struct edge {
     double time_s;
-    int8_t by;
+    int8_t direction;
     uint8_t part;
 };
 
@@ -172,15 +172,15 @@ static void add_interval(const int64_t *active, double seconds, double part_s[EX
     part_s[EXPLAIN_IDLE] += seconds;
 }
 
-void explain_tile(const struct explain_row *row, size_t count, double begin_s, double end_s,
-                  double part_s[EXPLAIN_PART_COUNT])
+void explain_split_time(const struct explain_row *row, size_t count, double begin_s, double end_s,
+                        double part_s[EXPLAIN_PART_COUNT])
 {
     struct edge *edge = heap_alloc(4 * count + 1, sizeof *edge);
     int64_t active[EXPLAIN_PART_COUNT] = {0};
     size_t edges = 0;
     double at_s = begin_s;
     for (size_t i = 0; i < count; i++) {
-        double moves_s = row[i].part == EXPLAIN_MESSAGES ? row[i].moves_s : row[i].start_s;
+        double moves_s = row[i].part == EXPLAIN_MESSAGES ? row[i].move_start_s : row[i].start_s;
         edges += add_edges(edge + edges, row[i].start_s, moves_s, EXPLAIN_WAITS);
         edges += add_edges(edge + edges, moves_s, row[i].end_s, row[i].part);
     }
@@ -192,7 +192,7 @@ void explain_tile(const struct explain_row *row, size_t count, double begin_s, d
             add_interval(active, to_s - at_s, part_s);
             at_s = to_s;
         }
-        active[edge[i].part] += edge[i].by;
+        active[edge[i].part] += edge[i].direction;
     }
     if (end_s > at_s) /* the rank has ended, and waits for other ranks that have not */
         part_s[EXPLAIN_WAITS] += end_s - at_s;

@@ -14,25 +14,25 @@ struct explain_row {
     uint32_t rank;
     int32_t step;
     /* for EXPLAIN_MESSAGES: rows of all ranks with the same number are one message */
-    uint32_t message;
+    uint32_t message_number;
     uint8_t part; /* enum explain_part */
     double start_s, end_s;
-    double moves_s; /* for a message: the time at which its last rank arrives */
+    double move_start_s; /* for a message: the time at which its last rank arrives */
 };
 
 struct explain_rows {
-    struct explain_row *row; /* ordered by step, rank and start */
-    size_t count, capacity;
+    struct explain_row *rows; /* ordered by step, rank and start */
+    size_t row_count, capacity;
 };
 
 void explain_add_row(struct explain_rows *rows, const struct explain_row *row);
-/* Orders the rows and finds when messages start to move. together: each rank has a clock of its own; first, clocks are
- * shifted so that messages end at the same time on all their ranks (in the median over messages). */
+/* Orders the rows and finds when messages start to move. together: each rank has a clock of its own, so clocks are
+ * first shifted so that messages end at the same time on all their ranks (in the median over messages). */
 void explain_order_rows(struct explain_rows *rows, bool together);
 void explain_rows_release(struct explain_rows *rows);
 
 /* Adds the parts of row[0..count), all of one rank and step, from `begin_s` to `end_s`, to part_s. */
-void explain_tile(const struct explain_row *row, size_t count, double begin_s, double end_s,
-                  double part_s[EXPLAIN_PART_COUNT]);
+void explain_split_time(const struct explain_row *row, size_t count, double begin_s, double end_s,
+                        double part_s[EXPLAIN_PART_COUNT]);
 
 #endif

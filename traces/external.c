@@ -11,13 +11,13 @@
 /* The columns that a comparison appends to those of the file: a column's name, and the call that appends its value in
  * the result *r to `out`. */
 #define RESULT_COLUMNS(X)                                                                          \
-    X("predicted", put_predicted(out, r))                                                          \
-    X("predicted_step_s", put_number(out, r->step_s))                                              \
-    X("relative_error", put_number(out, r->error))                                                 \
-    X("predicted_peak_bytes", put_bytes(out, r->peak_bytes))                                       \
-    X("predicted_reserved_bytes", put_bytes(out, r->reserved_bytes))                               \
-    X("memory_error", put_number(out, r->memory_error))                                            \
-    X("status", measurement_put_status(out, r->outcome, r->reason))
+    X("predicted", append_predicted(out, r))                                                       \
+    X("predicted_step_s", append_number(out, r->step_s))                                           \
+    X("relative_error", append_number(out, r->relative_error))                                     \
+    X("predicted_peak_bytes", append_bytes(out, r->peak_bytes))                                    \
+    X("predicted_reserved_bytes", append_bytes(out, r->reserved_bytes))                            \
+    X("memory_error", append_number(out, r->memory_error))                                         \
+    X("status", measurement_append_status(out, r->outcome, r->error_reason))
 
 static const char *const column_names[] = {
 #define COLUMN(symbol, name, kind, about) name,
@@ -50,13 +50,13 @@ static const struct {
 #undef METRIC
 };
 
-/* The words of columns: as_run and counts may be "yes"; counts of max_seq_len may be "least", for a length that fits,
- * though longer ones may fit too. */
+/* Words in cells: the columns as_run and counts may be "yes"; counts of a max_seq_len may be "least": the length
+ * fits, and longer ones may fit, too. */
 static const char yes[] = "yes", least[] = "least";
 
 void external_release(struct external_runs *runs)
 {
-    free(runs->row);
+    free(runs->rows);
     arena_release(&runs->arena);
     *runs = (struct external_runs){0};
 }
@@ -67,26 +67,26 @@ const char *external_column_name(enum external_column column)
     return column_names[column];
 }
 
-bool external_as_run(const struct external_run *run)
+bool external_is_as_run(const struct external_run *run)
 {
-    return strcmp(run->text[EXTERNAL_AS_RUN], yes) == 0;
+    return strcmp(run->cells[EXTERNAL_AS_RUN], yes) == 0;
 }
 
 const char *external_laboratory(const struct external_run *run)
 {
-    const char *laboratory = run->text[EXTERNAL_LABORATORY];
-    return laboratory[0] != '\0' ? laboratory : run->text[EXTERNAL_SOURCE];
+    const char *laboratory = run->cells[EXTERNAL_LABORATORY];
+    return laboratory[0] != '\0' ? laboratory : run->cells[EXTERNAL_SOURCE];
 }
 
-bool external_in_set(const struct external_run *run, const char *set)
+bool external_is_in_set(const struct external_run *run, const char *set)
 {
-    return strcmp(run->text[EXTERNAL_SET], set) == 0;
+    return strcmp(run->cells[EXTERNAL_SET], set) == 0;
 }
 
-const char *external_group(const struct external_run *run, const char *key, size_t *size)
+const char *external_group_value(const struct external_run *run, const char *key, size_t *size)
 {
     size_t length = strlen(key);
-    for (const char *at = run->text[EXTERNAL_GROUP]; *at != '\0';) {
+    for (const char *at = run->cells[EXTERNAL_GROUP]; *at != '\0';) {
         size_t all = strcspn(at, ";");
         if (all > length && at[length] == '=' && strncmp(at, key, length) == 0) {
             *size = all - length - 1;
@@ -97,18 +97,19 @@ const char *external_group(const struct external_run *run, const char *key, size
     return NULL;
 }
 
-bool external_same_group(const struct external_run *a, const struct external_run *b,
-                         const char *key)
+bool external_are_in_same_group(const struct external_run *a, const struct external_run *b,
+                                const char *key)
 {
     size_t one = 0, other = 0;
-    const char *of_a = external_group(a, key, &one), *of_b = external_group(b, key, &other);
+    const char *of_a = external_group_value(a, key, &one),
+               *of_b = external_group_value(b, key, &other);
     return of_a != NULL && of_b != NULL && one == other && memcmp(of_a, of_b, one) == 0;
 }
 
 bool external_is_first_of_set(const struct external_runs *runs, size_t i)
 {
     for (size_t k = 0; k < i; k++)
-        if (external_in_set(&runs->row[k], runs->row[i].text[EXTERNAL_SET]))
+        if (external_is_in_set(&runs->rows[k], runs->rows[i].cells[EXTERNAL_SET]))
             return false;
     return true;
 }
@@ -118,49 +119,50 @@ bool external_is_first_of_set(const struct external_runs *runs, size_t i)
 static enum status read_number(const struct record *record, enum external_column column,
                                double *value, struct diag *diag)
 {
-    if (parse_double(record->field[column], record->size[column], value) && isfinite(*value) &&
-        *value > 0)
+    if (parse_double(record->fields[column], record->field_sizes[column], value) &&
+        isfinite(*value) && *value > 0)
         return STATUS_OK;
-    return records_expected(record, &columns, column, "a number above 0", diag);
+    return records_report_expected(record, &columns, column, "a number above 0", diag);
 }
 
-/* Sets *index to the number of a column's word among names[0..count). */
-static enum status one_of(const struct record *record, enum external_column column,
-                          const char *const *names, size_t count, size_t *index, struct diag *diag)
+/* Sets *index to the index of a cell's word in names[0..count). */
+static enum status read_word_index(const struct record *record, enum external_column column,
+                                   const char *const *names, size_t count, size_t *index,
+                                   struct diag *diag)
 {
     struct text all = {0};
     for (size_t i = 0; i < count; i++) {
-        if (strcmp(names[i], record->field[column]) == 0) {
+        if (strcmp(names[i], record->fields[column]) == 0) {
             *index = i;
             text_release(&all);
             return STATUS_OK;
         }
         text_printf(&all, "%s'%s'", i == 0 ? "" : i + 1 == count ? " or " : ", ", names[i]);
     }
-    enum status status = records_expected(record, &columns, column, all.data, diag);
+    enum status status = records_report_expected(record, &columns, column, all.data, diag);
     text_release(&all);
     return status;
 }
 
-static enum status read_second(const struct record *record, struct external_run *row,
-                               struct diag *diag)
+static enum status read_second_figure(const struct record *record, struct external_run *row,
+                                      struct diag *diag)
 {
     const char *names[EXTERNAL_METRIC_COUNT];
     size_t index = 0;
     for (size_t i = 0; i < EXTERNAL_METRIC_COUNT; i++)
         names[i] = metrics[i].name;
     enum status status =
-        one_of(record, EXTERNAL_SECOND_METRIC, names, EXTERNAL_METRIC_COUNT, &index, diag);
+        read_word_index(record, EXTERNAL_SECOND_METRIC, names, EXTERNAL_METRIC_COUNT, &index, diag);
     if (status != STATUS_OK)
         return status;
     row->second_metric = (enum external_metric)index;
     if (row->second_metric == EXTERNAL_NO_METRIC)
-        return record->size[EXTERNAL_SECOND_VALUE] == 0
+        return record->field_sizes[EXTERNAL_SECOND_VALUE] == 0
                    ? STATUS_OK
-                   : records_expected(record, &columns, EXTERNAL_SECOND_VALUE,
-                                      "nothing, since second_metric is empty", diag);
-    status = read_number(record, EXTERNAL_SECOND_VALUE, &row->second, diag);
-    row->second *= metrics[row->second_metric].scale;
+                   : records_report_expected(record, &columns, EXTERNAL_SECOND_VALUE,
+                                             "nothing, since second_metric is empty", diag);
+    status = read_number(record, EXTERNAL_SECOND_VALUE, &row->second_value, diag);
+    row->second_value *= metrics[row->second_metric].scale;
     return status;
 }
 
@@ -168,12 +170,12 @@ static enum status read_second(const struct record *record, struct external_run 
 static enum status read_figure(const struct record *record, struct external_run *row,
                                struct diag *diag)
 {
-    const char *field = record->field[EXTERNAL_VALUE];
-    const size_t size = record->size[EXTERNAL_VALUE];
-    if (!measurement_find_metric(record->field[EXTERNAL_METRIC], &row->metric))
-        return records_expected(record, &columns, EXTERNAL_METRIC, "a metric", diag);
+    const char *field = record->fields[EXTERNAL_VALUE];
+    const size_t size = record->field_sizes[EXTERNAL_VALUE];
+    if (!measurement_find_metric(record->fields[EXTERNAL_METRIC], &row->metric))
+        return records_report_expected(record, &columns, EXTERNAL_METRIC, "a metric", diag);
     const struct measurement_metric_info *info = &measurement_metrics[row->metric];
-    const char *word = measurement_word(row->metric);
+    const char *word = measurement_word_for_value(row->metric);
     const bool is_word = word != NULL && strcmp(field, word) == 0;
     row->is_number = parse_double(field, size, &row->value) && isfinite(row->value);
     if (!row->is_number)
@@ -190,13 +192,13 @@ static enum status read_figure(const struct record *record, struct external_run 
     else if (info->quantity == QUANTITY_FRACTION && row->value > 1)
         expected = "a fraction from 0 to 1";
     if (expected != NULL)
-        return records_expected(record, &columns, EXTERNAL_VALUE, expected, diag);
+        return records_report_expected(record, &columns, EXTERNAL_VALUE, expected, diag);
     struct text right = {0};
     enum status status = STATUS_OK;
-    if (!measurement_find_unit(row->metric, record->field[EXTERNAL_UNIT], &row->scale, &right))
-        status = records_field_error(record, column_names[EXTERNAL_UNIT], diag,
-                                     "'%s' has the unit %s, not '%.100s'", info->name, right.data,
-                                     record->field[EXTERNAL_UNIT]);
+    if (!measurement_find_unit(row->metric, record->fields[EXTERNAL_UNIT], &row->si_factor, &right))
+        status = records_report_field(record, column_names[EXTERNAL_UNIT], diag,
+                                      "'%s' has the unit %s, not '%.100s'", info->name, right.data,
+                                      record->fields[EXTERNAL_UNIT]);
     text_release(&right);
     return status;
 }
@@ -225,7 +227,7 @@ static enum status read_counts(const struct record *record, struct external_run 
     return status;
 }
 
-/* Checks that a training step's figure is one that a step follows from. */
+/* Checks that the figure of a training step determines the time of the step. */
 static enum status check_step(const struct record *record, const struct external_run *row,
                               struct diag *diag)
 {
@@ -235,13 +237,14 @@ static enum status check_step(const struct record *record, const struct external
         [METRIC_TFLOPS] = true,
     };
     if (!of_step[row->metric])
-        return records_expected(record, &columns, EXTERNAL_METRIC,
-                                "tgs, step_ms, tokens_per_s, sequences_per_s or tflops, since "
-                                "measured_step_s is given",
-                                diag);
-    return row->value > 0
-               ? STATUS_OK
-               : records_expected(record, &columns, EXTERNAL_VALUE, "a number above 0", diag);
+        return records_report_expected(
+            record, &columns, EXTERNAL_METRIC,
+            "tgs, step_ms, tokens_per_s, sequences_per_s or tflops, since "
+            "measured_step_s is given",
+            diag);
+    return row->value > 0 ? STATUS_OK
+                          : records_report_expected(record, &columns, EXTERNAL_VALUE,
+                                                    "a number above 0", diag);
 }
 
 /* Checks the columns that depend on the metric. */
@@ -250,25 +253,25 @@ static enum status check_metric(const struct record *record, const struct extern
 {
     const bool is_speedup = row->metric == METRIC_SPEEDUP;
     if (row->is_least && row->metric != METRIC_MAX_SEQ_LEN)
-        return records_field_error(record, column_names[EXTERNAL_COUNTS], diag,
-                                   "'least' is for max_seq_len only");
-    if (is_speedup != (record->size[EXTERNAL_AGAINST] > 0))
-        return records_field_error(record, column_names[EXTERNAL_AGAINST], diag,
-                                   is_speedup ? "is empty, and metric is speedup"
-                                              : "is for metric speedup only");
+        return records_report_field(record, column_names[EXTERNAL_COUNTS], diag,
+                                    "'least' is for max_seq_len only");
+    if (is_speedup != (record->field_sizes[EXTERNAL_AGAINST] > 0))
+        return records_report_field(record, column_names[EXTERNAL_AGAINST], diag,
+                                    is_speedup ? "is empty, and metric is speedup"
+                                               : "is for metric speedup only");
     return STATUS_OK;
 }
 
 static enum status read_row(void *context, const struct record *record, struct diag *diag)
 {
     struct external_runs *runs = context;
-    struct external_run row = {.at = record->at};
-    const char *counts = record->field[EXTERNAL_COUNTS];
+    struct external_run row = {.place = record->place};
+    const char *counts = record->fields[EXTERNAL_COUNTS];
     enum status status = STATUS_OK;
     for (size_t i = 0; i < EXTERNAL_COLUMN_COUNT; i++)
-        if (needed[i] && record->size[i] == 0)
-            return records_field_error(record, column_names[i], diag, "is empty");
-    if (record->size[EXTERNAL_STEP_S] > 0)
+        if (needed[i] && record->field_sizes[i] == 0)
+            return records_report_field(record, column_names[i], diag, "is empty");
+    if (record->field_sizes[EXTERNAL_STEP_S] > 0)
         status = read_number(record, EXTERNAL_STEP_S, &row.step_s, diag);
     if (status == STATUS_OK)
         status = read_counts(record, &row, row.step_s > 0, diag);
@@ -277,45 +280,47 @@ static enum status read_row(void *context, const struct record *record, struct d
     if (status == STATUS_OK && row.step_s > 0)
         status = check_step(record, &row, diag);
     if (status == STATUS_OK)
-        status = read_second(record, &row, diag);
+        status = read_second_figure(record, &row, diag);
     row.is_least = strcmp(counts, least) == 0;
-    row.counts = counts[0] == '\0' || strcmp(counts, yes) == 0 || row.is_least;
+    row.is_counted = counts[0] == '\0' || strcmp(counts, yes) == 0 || row.is_least;
     if (status == STATUS_OK)
         status = check_metric(record, &row, diag);
     if (status != STATUS_OK)
         return status;
     for (size_t i = 0; i < EXTERNAL_COLUMN_COUNT; i++)
-        row.text[i] = arena_text(&runs->arena, record->field[i], record->size[i]);
-    runs->row = heap_grow(runs->row, &runs->capacity, runs->count + 1, sizeof *runs->row);
-    runs->row[runs->count++] = row;
+        row.cells[i] = arena_text(&runs->arena, record->fields[i], record->field_sizes[i]);
+    runs->rows = heap_grow(runs->rows, &runs->capacity, runs->row_count + 1, sizeof *runs->rows);
+    runs->rows[runs->row_count++] = row;
     return STATUS_OK;
 }
 
-struct named_text {
+struct row_id {
     const char *id;
-    struct loc at;
+    struct loc place;
 };
 
 /* Orders rows by id, and those with equal ids by line. */
-static int by_id(const void *a, const void *b)
+static int compare_by_id(const void *a, const void *b)
 {
-    const struct named_text *one = a, *other = b;
+    const struct row_id *one = a, *other = b;
     int order = strcmp(one->id, other->id);
-    return order != 0 ? order : one->at.line < other->at.line ? -1 : one->at.line > other->at.line;
+    return order != 0                            ? order
+           : one->place.line < other->place.line ? -1
+                                                 : one->place.line > other->place.line;
 }
 
 static enum status check_ids(const struct external_runs *runs, struct diag *diag)
 {
     enum status status = STATUS_OK;
-    struct named_text *row = heap_zalloc(runs->count + 1, sizeof *row);
-    for (size_t i = 0; i < runs->count; i++)
-        row[i] = (struct named_text){runs->row[i].text[EXTERNAL_ID], runs->row[i].at};
-    qsort(row, runs->count, sizeof *row, by_id);
-    for (size_t i = 1; status == STATUS_OK && i < runs->count; i++)
+    struct row_id *row = heap_zalloc(runs->row_count + 1, sizeof *row);
+    for (size_t i = 0; i < runs->row_count; i++)
+        row[i] = (struct row_id){runs->rows[i].cells[EXTERNAL_ID], runs->rows[i].place};
+    qsort(row, runs->row_count, sizeof *row, compare_by_id);
+    for (size_t i = 1; status == STATUS_OK && i < runs->row_count; i++)
         if (strcmp(row[i].id, row[i - 1].id) == 0)
-            status = diag_error(diag, row[i].at, STATUS_BAD_INPUT,
+            status = diag_error(diag, row[i].place, STATUS_BAD_INPUT,
                                 "column 'id': '%.100s' is also the id of the row in line %u",
-                                row[i].id, (unsigned)row[i - 1].at.line);
+                                row[i].id, (unsigned)row[i - 1].place.line);
     free(row);
     return status;
 }
@@ -356,33 +361,33 @@ enum status external_load_shipped(struct external_runs *runs, struct diag *diag)
 
 /* ---- printing ---- */
 
-static void put_number(struct text *out, double value)
+static void append_number(struct text *out, double value)
 {
     if (isfinite(value))
         text_printf(out, "%.6g", value);
 }
 
-static void put_bytes(struct text *out, double bytes)
+static void append_bytes(struct text *out, double bytes)
 {
     if (isfinite(bytes))
         text_put_double(out, round(bytes));
 }
 
-static void put_predicted(struct text *out, const struct external_result *result)
+static void append_predicted(struct text *out, const struct external_result *result)
 {
     if (result->predicted_text != NULL)
-        records_put_field(out, result->predicted_text);
+        records_append_field(out, result->predicted_text);
     else if (isfinite(result->predicted)) /* lengths with all their digits */
         text_printf(out, result->predicted == floor(result->predicted) ? "%.15g" : "%.6g",
                     result->predicted);
 }
 
-struct external_result external_no_result(void)
+struct external_result external_unknown_result(void)
 {
     return (struct external_result){
         .outcome = OUTCOME_ERROR,
         .predicted = NAN,
-        .error = NAN,
+        .relative_error = NAN,
         .step_s = NAN,
         .peak_bytes = NAN,
         .reserved_bytes = NAN,
@@ -393,16 +398,16 @@ struct external_result external_no_result(void)
 
 void external_print_columns(struct text *out)
 {
-    records_put_fields(out, columns.name, columns.count);
+    records_append_fields(out, columns.names, columns.column_count);
     text_putc(out, '\n');
 }
 
 void external_print(const struct external_runs *runs, const struct external_result *result,
                     struct text *out)
 {
-    for (size_t row = 0; row < runs->count; row++) {
+    for (size_t row = 0; row < runs->row_count; row++) {
         const struct external_result *r = &result[row];
-        records_put_fields(out, runs->row[row].text, EXTERNAL_COLUMN_COUNT);
+        records_append_fields(out, runs->rows[row].cells, EXTERNAL_COLUMN_COUNT);
 #define PUT(name, put)                                                                             \
     text_putc(out, ',');                                                                           \
     put;

@@ -110,26 +110,27 @@ enum external_metric {
 };
 
 struct external_run {
-    struct loc at; /* the place of the row, for messages */
+    struct loc place; /* the place of the row, for messages */
     /* the cells as they are written, never NULL */
-    const char *text[EXTERNAL_COLUMN_COUNT];
+    const char *cells[EXTERNAL_COLUMN_COUNT];
     int64_t gpus, seq_len, micro_batch, global_batch; /* 0: not given */
     enum measurement_metric metric;
-    /* false: text[EXTERNAL_VALUE] is the value: "OOM", "model does not fit", or nothing */
+    /* false: cells[EXTERNAL_VALUE] is the value: "OOM", "model does not fit", or "" */
     bool is_number;
-    double value;  /* in the unit of the row */
-    double scale;  /* value * scale is in s, bytes, tokens, tokens/s/GPU, flop/s or a pure number */
-    double step_s; /* the time of a training step; 0: the row is a figure */
-    bool counts;   /* the row is in means and intervals */
-    bool is_least; /* a longest length is only a lower bound */
+    double value; /* in the unit of the row */
+    /* value * si_factor is in s, bytes, tokens, tokens/s/GPU, flop/s or a pure number */
+    double si_factor;
+    double step_s;   /* the time of a training step; 0: the row is a figure */
+    bool is_counted; /* the row counts in means and intervals */
+    bool is_least;   /* a longest length is only a lower bound */
     enum external_metric second_metric;
-    double second; /* in bytes, flop/s or as a fraction; 0: none */
+    double second_value; /* the second figure, in bytes, flop/s or as a fraction; 0: none */
 };
 
 struct external_runs {
     struct arena arena;
-    struct external_run *row;
-    size_t count, capacity;
+    struct external_run *rows;
+    size_t row_count, capacity;
 };
 
 void external_release(struct external_runs *runs);
@@ -138,20 +139,20 @@ void external_release(struct external_runs *runs);
 const char *external_column_name(enum external_column column);
 
 /* True if all of the row's choices are those of `args`. */
-bool external_as_run(const struct external_run *run);
+bool external_is_as_run(const struct external_run *run);
 
 /* Returns the laboratory of a row: its source where the row names none. */
 const char *external_laboratory(const struct external_run *run);
 
 /* True if a row belongs to a set of rows; "" is the set of rows that name none. */
-bool external_in_set(const struct external_run *run, const char *set);
+bool external_is_in_set(const struct external_run *run, const char *set);
 
 /* Returns the value of `key` in a row's column `group`, and its size; NULL: the row is in no such group. */
-const char *external_group(const struct external_run *run, const char *key, size_t *size);
+const char *external_group_value(const struct external_run *run, const char *key, size_t *size);
 
 /* True if two rows are in the same group of that key. */
-bool external_same_group(const struct external_run *a, const struct external_run *b,
-                         const char *key);
+bool external_are_in_same_group(const struct external_run *a, const struct external_run *b,
+                                const char *key);
 
 /* True if no row before row i belongs to its set. */
 bool external_is_first_of_set(const struct external_runs *runs, size_t i);
@@ -172,22 +173,23 @@ struct external_result {
     double predicted; /* for a figure: the predicted value in the unit of the row */
     /* for a figure: a text that is printed in place of the value, such as "OOM"; NULL: none */
     const char *predicted_text;
-    /* Positive: predicted faster than measured, or more of anything else: predicted / value - 1, of times of steps
-     * measured / predicted - 1. */
-    double error;
+    /* For times of steps measured / predicted - 1, for other figures predicted / value - 1: positive if the
+     * prediction is faster than the measurement, or larger than another figure. */
+    double relative_error;
     double step_s; /* for a training step: its predicted seconds */
     double peak_bytes, reserved_bytes;
     /* the predicted figure that is compared with the second metric; NAN: none */
     double predicted_memory_bytes;
-    double memory_error; /* predicted / measured - 1 of what is compared */
-    const char *reason;  /* not NULL: the status reads "error: why" */
+    double memory_error; /* predicted / measured - 1 of the memory figure that is compared */
+    /* why the prediction failed, for the status "error: ..."; NULL: it did not */
+    const char *error_reason;
 };
 
-/* A result of which nothing is known. */
-struct external_result external_no_result(void);
+/* Returns a result in which every number is NAN and nothing is compared. */
+struct external_result external_unknown_result(void);
 
-/* Appends the line of column names, with those of results; and all rows as they were read, with result[i] of row i.
- * Numbers have six significant digits, whole predicted ones all their digits. */
+/* Append the line of column names, including those of results, and all rows as they were read, with result[i] after
+ * row i. Numbers have six significant digits, predicted whole numbers all their digits. */
 void external_print_columns(struct text *out);
 void external_print(const struct external_runs *runs, const struct external_result *result,
                     struct text *out);

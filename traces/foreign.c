@@ -1,11 +1,11 @@
-/* Gives the rows of both traces kernel classes, and makes sequences of their steps, which traces/align.h aligns. */
+/* Classifies the rows of both traces, and turns their steps into sequences, which traces/align.h aligns. */
 #include "traces/foreign.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-static int compare_rows(const void *left, const void *right)
+static int compare_timed_rows(const void *left, const void *right)
 {
     const struct timed_row *a = left, *b = right;
     if (a->step != b->step)
@@ -26,26 +26,26 @@ struct timed_row *foreign_order_rows(const struct trace *trace, uint32_t rank, b
             row[(*count)++] =
                 (struct timed_row){by_step ? ops->step[i] : 0, (uint32_t)i, ops->start_s[i]};
     if (*count > 0)
-        qsort(row, *count, sizeof *row, compare_rows);
+        qsort(row, *count, sizeof *row, compare_timed_rows);
     return row;
 }
 
-static enum align_lane lane_of(enum kernel_class class)
+static enum align_lane lane_of_class(enum kernel_class class)
 {
     return class == CLASS_COMMUNICATION ? LANE_COMMUNICATION
            : class == CLASS_COPY        ? LANE_COPY
                                         : LANE_COMPUTE;
 }
 
-enum kernel_class foreign_class(const struct foreign *f, bool is_measured, uint32_t row)
+enum kernel_class foreign_class(const struct foreign_sides *f, bool is_measured, uint32_t row)
 {
     /* A recording's class is the label of its region; a prediction's follows from its kind of work. */
     enum kernel_class class = is_measured ? f->measured_class[f->measured->ops.region[row]]
                                           : f->predicted_class[f->predicted->ops.kind[row]];
-    return class == CLASS_NORM && f->merge_norms ? CLASS_ELEMENTWISE : class;
+    return class == CLASS_NORM && f->norms_are_elementwise ? CLASS_ELEMENTWISE : class;
 }
 
-void foreign_make_step(const struct foreign *f, bool is_measured, const struct timed_row *row,
+void foreign_make_step(const struct foreign_sides *f, bool is_measured, const struct timed_row *row,
                        size_t count, struct foreign_step *step)
 {
     const struct trace *trace = is_measured ? f->measured : f->predicted;
@@ -57,18 +57,18 @@ void foreign_make_step(const struct foreign *f, bool is_measured, const struct t
         step->end_s = fmax(step->end_s, end_s);
         if (class == CLASS_NONE)
             continue;
-        step->rows++;
+        step->classified_rows++;
         step->busy_s += end_s - row[i].start_s;
-        align_add_row(&step->lane[lane_of(class)], trace, row[i].row, class);
+        align_add_row(&step->lanes[lane_of_class(class)], trace, row[i].row, class);
     }
     for (int lane = 0; lane < LANE_COUNT; lane++)
-        align_find_periods(&step->lane[lane]);
+        align_find_periods(&step->lanes[lane]);
 }
 
 void foreign_release_step(struct foreign_step *step)
 {
     for (int lane = 0; lane < LANE_COUNT; lane++)
-        align_release(&step->lane[lane]);
+        align_release(&step->lanes[lane]);
 }
 
 static bool has_class(const struct trace *trace, const uint16_t *label,
@@ -80,20 +80,20 @@ static bool has_class(const struct trace *trace, const uint16_t *label,
     return false;
 }
 
-static void classify_rows(struct foreign *f)
+static void classify_rows(struct foreign_sides *f)
 {
     f->predicted_class = heap_alloc(f->predicted->label_count + 1, sizeof *f->predicted_class);
     f->measured_class = heap_alloc(f->measured->label_count + 1, sizeof *f->measured_class);
     for (size_t i = 0; i < f->predicted->label_count; i++)
-        f->predicted_class[i] = kernel_class_of_kind(f->predicted->label[i]);
+        f->predicted_class[i] = kernel_class_of_kind(f->predicted->labels[i]);
     for (size_t i = 0; i < f->measured->label_count; i++) {
         f->measured_class[i] = CLASS_OTHER;
         for (int class = 0; class < CLASS_COUNT; class ++)
-            if (strcmp(f->measured->label[i], kernel_class_name((enum kernel_class) class)) == 0)
+            if (strcmp(f->measured->labels[i], kernel_class_name((enum kernel_class) class)) == 0)
                 f->measured_class[i] = (enum kernel_class) class;
     }
     /* Norms that are written as element-wise operators cannot be matched with norm ops. */
-    f->merge_norms =
+    f->norms_are_elementwise =
         !has_class(f->predicted, f->predicted->ops.kind, f->predicted_class, CLASS_NORM) ||
         !has_class(f->measured, f->measured->ops.region, f->measured_class, CLASS_NORM);
 }
@@ -101,12 +101,12 @@ static void classify_rows(struct foreign *f)
 enum status foreign_check_size(const struct foreign_step *step, const char *name, struct diag *diag)
 {
     for (int lane = 0; lane < LANE_COUNT; lane++)
-        if (step->lane[lane].count > ALIGN_ITEMS_MAX)
+        if (step->lanes[lane].item_count > ALIGN_ITEMS_MAX)
             return diag_error(
                 diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
                 "%zu matrix products, messages and copies lie in one step, more than the %d that "
                 "can be aligned; mark the steps with profiler.step() when recording",
-                step->lane[lane].count, ALIGN_ITEMS_MAX);
+                step->lanes[lane].item_count, ALIGN_ITEMS_MAX);
     return STATUS_OK;
 }
 
@@ -130,24 +130,24 @@ static enum status choose_rank(const struct trace *predicted, uint32_t rank, con
         rank);
 }
 
-enum status foreign_make(struct foreign *f, const struct trace *predicted,
+enum status foreign_make(struct foreign_sides *f, const struct trace *predicted,
                          const struct trace *measured, const char *name, struct diag *diag)
 {
-    *f = (struct foreign){.predicted = predicted, .measured = measured};
+    *f = (struct foreign_sides){.predicted = predicted, .measured = measured};
     if (predicted->ops.count == 0 || measured->ops.count == 0)
         return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
                           "nothing to compare: the %s trace has no rows",
                           predicted->ops.count == 0 ? "predicted" : "measured");
-    f->rank = measured->ops.rank[0];
-    enum status status = choose_rank(predicted, f->rank, name, &f->predicted_rank, diag);
+    f->recorded_rank = measured->ops.rank[0];
+    enum status status = choose_rank(predicted, f->recorded_rank, name, &f->predicted_rank, diag);
     if (status == STATUS_OK)
         classify_rows(f);
     return status;
 }
 
-void foreign_release(struct foreign *f)
+void foreign_release(struct foreign_sides *f)
 {
     free(f->predicted_class);
     free(f->measured_class);
-    *f = (struct foreign){0};
+    *f = (struct foreign_sides){0};
 }

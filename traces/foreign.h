@@ -12,16 +12,17 @@
 #include <stdint.h>
 
 /* Borrows both traces. */
-struct foreign {
+struct foreign_sides {
     const struct trace *predicted, *measured;
     /* [labels of the trace] the class of the kernels with that name */
     enum kernel_class *predicted_class, *measured_class;
-    bool merge_norms;        /* one side has no norm kernels, so norms count as element-wise work */
-    uint32_t rank;           /* rank of the recording */
+    /* one side has no norm kernels, so norms count as element-wise work */
+    bool norms_are_elementwise;
+    uint32_t recorded_rank;  /* rank of the recording */
     uint32_t predicted_rank; /* the rank of the prediction that is compared with it */
 };
 
-/* A row of an array that is ordered by step, then by start. */
+/* A row of a trace, in an array that is ordered by step, then by start. */
 struct timed_row {
     int32_t step;
     uint32_t row;
@@ -30,9 +31,9 @@ struct timed_row {
 
 /* One step of one side as a sequence per lane. */
 struct foreign_step {
-    struct align_sequence lane[LANE_COUNT];
-    size_t rows;   /* rows that have a class */
-    double busy_s; /* sum of their durations */
+    struct align_sequence lanes[LANE_COUNT];
+    size_t classified_rows; /* rows that have a class */
+    double busy_s;          /* sum of their durations */
     /* start of the first row and end of the last, rows of CLASS_NONE included */
     double start_s, end_s;
 };
@@ -40,9 +41,9 @@ struct foreign_step {
 /* Classifies both sides and finds the predicted rank that corresponds to the recorded one. name is the recording's,
  * for messages. It is an error if a trace has no rows, or if the prediction has several ranks and lacks the recorded
  * one; a single predicted rank represents all. */
-enum status foreign_make(struct foreign *foreign, const struct trace *predicted,
+enum status foreign_make(struct foreign_sides *foreign, const struct trace *predicted,
                          const struct trace *measured, const char *name, struct diag *diag);
-void foreign_release(struct foreign *foreign);
+void foreign_release(struct foreign_sides *foreign);
 
 /* Returns the rows of a rank, ordered by start and, with by_step, first by step; without by_step all rows count as
  * one step. The caller frees the array. */
@@ -50,12 +51,13 @@ struct timed_row *foreign_order_rows(const struct trace *trace, uint32_t rank, b
                                      size_t *count);
 
 /* Returns the class of a row of the recording (is_measured) or of the prediction. */
-enum kernel_class foreign_class(const struct foreign *foreign, bool is_measured, uint32_t row);
+enum kernel_class foreign_class(const struct foreign_sides *foreign, bool is_measured,
+                                uint32_t row);
 
 /* Fills *step with row[0..count), the rows of one step of the recording (is_measured) or of the prediction; rows of
  * CLASS_NONE are in no lane. Release *step. */
-void foreign_make_step(const struct foreign *foreign, bool is_measured, const struct timed_row *row,
-                       size_t count, struct foreign_step *step);
+void foreign_make_step(const struct foreign_sides *foreign, bool is_measured,
+                       const struct timed_row *row, size_t count, struct foreign_step *step);
 void foreign_release_step(struct foreign_step *step);
 
 /* Refuses a step with more items than can be aligned. */

@@ -52,7 +52,8 @@ static bool fits_pattern(const char *pattern, const char *name)
     return *pattern == '\0';
 }
 
-static enum kernel_class find_class(const struct pattern *patterns, size_t count, const char *name)
+static enum kernel_class class_of_name(const struct pattern *patterns, size_t count,
+                                       const char *name)
 {
     for (size_t i = 0; i < count; i++)
         if (fits_pattern(patterns[i].text, name))
@@ -98,7 +99,7 @@ enum kernel_class kernel_class_of_kind(const char *kind)
         {"head_*", CLASS_ELEMENTWISE},
         {"column_sum", CLASS_ELEMENTWISE},
     };
-    return find_class(patterns, ARRAY_LEN(patterns), kind);
+    return class_of_name(patterns, ARRAY_LEN(patterns), kind);
 }
 
 bool kernel_class_is_before_message(const char *name)
@@ -175,7 +176,7 @@ enum kernel_class kernel_class_of_operator(const char *name)
         {"Optimizer.*", CLASS_NONE},
         {"aten::*", CLASS_ELEMENTWISE},
     };
-    return find_class(patterns, ARRAY_LEN(patterns), name);
+    return class_of_name(patterns, ARRAY_LEN(patterns), name);
 }
 
 /* Kernels are named by their libraries: cuBLAS and CUTLASS ("gemm", "nvjet"), FlashAttention and
@@ -214,7 +215,7 @@ enum kernel_class kernel_class_of_kernel(const char *name)
         {"*embedding*", CLASS_ELEMENTWISE},
         {"*copy*", CLASS_ELEMENTWISE},
     };
-    return find_class(patterns, ARRAY_LEN(patterns), name);
+    return class_of_name(patterns, ARRAY_LEN(patterns), name);
 }
 
 enum flops_form operator_flops_form(const char *name)
@@ -225,10 +226,10 @@ enum flops_form operator_flops_form(const char *name)
     } rows[] = {
         {"aten::mm", FLOPS_PRODUCT},
         {"aten::bmm", FLOPS_PRODUCT},
-        {"aten::addmm", FLOPS_PRODUCT_FROM1},
-        {"aten::addmm_", FLOPS_PRODUCT_FROM1},
-        {"aten::baddbmm", FLOPS_PRODUCT_FROM1},
-        {"aten::baddbmm_", FLOPS_PRODUCT_FROM1},
+        {"aten::addmm", FLOPS_ADDED_PRODUCT},
+        {"aten::addmm_", FLOPS_ADDED_PRODUCT},
+        {"aten::baddbmm", FLOPS_ADDED_PRODUCT},
+        {"aten::baddbmm_", FLOPS_ADDED_PRODUCT},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         if (strcmp(rows[i].name, name) == 0)

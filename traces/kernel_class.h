@@ -37,7 +37,7 @@ enum kernel_class kernel_class_of_kernel(const char *name);
 enum flops_form {
     FLOPS_UNKNOWN,
     FLOPS_PRODUCT,      /* (..., m, k) x (..., k, n): inputs 0 and 1 */
-    FLOPS_PRODUCT_FROM1 /* a product of inputs 1 and 2, to which input 0 is added */
+    FLOPS_ADDED_PRODUCT /* a product of inputs 1 and 2, to which input 0 is added */
 };
 enum flops_form operator_flops_form(const char *name);
 

@@ -19,33 +19,33 @@ static const double CALL_LIMIT_S = 1e6;
 void kernel_times_release(struct kernel_times *times)
 {
     arena_release(&times->arena);
-    free(times->row);
+    free(times->rows);
     *times = (struct kernel_times){0};
 }
 
 /* ---- names ---- */
 
-bool kernel_times_is(const char *recorded, const char *op)
+bool kernel_times_is_operator(const char *recorded, const char *op)
 {
     const size_t size = strlen(op);
     return strncmp(recorded, op, size) == 0 && (recorded[size] == '\0' || recorded[size] == '.');
 }
 
 /* True if a name is that of a kernel which Inductor wrote: "triton_poi_fused_add_mul_3". */
-static bool is_inductors(const char *name)
+static bool is_inductor_kernel(const char *name)
 {
     static const char triton[] = "triton_";
     return strncmp(name, triton, sizeof triton - 1) == 0;
 }
 
-/* Returns the profiler's name of an operator as recorded steps have it: "aten::mm" is "mm", "fsdp::copy"
- * "fsdp.copy", "triton_poi_fused_add_mul_3", whose number is that within its graph, "triton_poi_fused_add_mul". */
+/* Converts the profiler's name of an operator to the form in recorded steps: "aten::mm" to "mm", "fsdp::copy" to
+ * "fsdp.copy", "triton_poi_fused_add_mul_3" to "triton_poi_fused_add_mul" (the number is that within its graph). */
 static const char *recorded_form(struct arena *arena, const char *name)
 {
     static const char aten[] = "aten::";
     const char *colons = strstr(name, "::");
     size_t size = strlen(name);
-    if (is_inductors(name)) {
+    if (is_inductor_kernel(name)) {
         while (size > 0 && c_is_digit(name[size - 1]))
             size--;
         if (size > 0 && size < strlen(name) && name[size - 1] == '_')
@@ -63,41 +63,43 @@ static const char *recorded_form(struct arena *arena, const char *name)
 struct kernel_owners {
     struct kernel_times *times;
     const struct kineto_events *events;
-    const char **op; /* [names] as recorded steps have it */
-    bool *wanted;    /* [names] */
-    /* [events] of operators and calls: the operator that its kernels count for; NONE */
+    const char **recorded_names; /* [names] each name in the form of recorded steps */
+    bool *wanted;                /* [names] */
+    /* [events] for operators and calls: the operator to which the time of their kernels is added; NONE */
     uint32_t *owner;
-    uint32_t *inner; /* [events] of calls: the innermost operator around it; NONE */
-    /* [events] of operators: their kernels; of kernels that Inductor wrote and a CUDA graph launched: their own */
+    uint32_t *inner; /* [events] for calls: the innermost operator around the call; NONE */
+    /* [events] for operators, the seconds of their kernels; for kernels that Inductor wrote and a CUDA graph
+     * launched, their own */
     double *seconds;
 };
 
 static void name_operators(struct kernel_owners *k, const char *const *wanted, size_t count)
 {
     for (size_t i = 0; i < k->events->name_count; i++) {
-        k->op[i] = recorded_form(&k->times->arena, k->events->name[i]);
+        k->recorded_names[i] = recorded_form(&k->times->arena, k->events->name[i]);
         for (size_t w = 0; w < count && !k->wanted[i]; w++)
-            k->wanted[i] = kernel_times_is(wanted[w], k->op[i]);
+            k->wanted[i] = kernel_times_is_operator(wanted[w], k->recorded_names[i]);
     }
 }
 
-/* Finds the owners. Events are in the order of their starts on each thread, and what encloses another comes first. */
+/* Finds the owners. On each thread events are in the order of their starts, and an event precedes those that it
+ * encloses. */
 static void find_owners(struct kernel_owners *k)
 {
     const struct kineto_events *events = k->events;
-    uint32_t *stack = heap_alloc(events->count + 1, sizeof *stack);
+    uint32_t *stack = heap_alloc(events->event_count + 1, sizeof *stack);
     size_t depth = 0;
-    for (uint32_t i = 0; i < events->count; i++) {
-        const struct kineto_event *event = &events->event[i];
+    for (uint32_t i = 0; i < events->event_count; i++) {
+        const struct kineto_event *event = &events->events[i];
         k->owner[i] = k->inner[i] = NONE;
         if (event->type != KINETO_OPERATOR && event->type != KINETO_CALL)
             continue;
-        while (depth > 0 && (events->event[stack[depth - 1]].lane != event->lane ||
-                             event->start_us >= events->event[stack[depth - 1]].end_us))
+        while (depth > 0 && (events->events[stack[depth - 1]].lane != event->lane ||
+                             event->start_us >= events->events[stack[depth - 1]].end_us))
             depth--;
         const uint32_t around = depth > 0 ? stack[depth - 1] : NONE;
         const uint32_t owner = around != NONE ? k->owner[around] : NONE;
-        const bool within = owner != NONE && k->wanted[events->event[owner].name];
+        const bool within = owner != NONE && k->wanted[events->events[owner].name];
         if (event->type == KINETO_CALL) {
             k->inner[i] = around;
             continue;
@@ -108,8 +110,9 @@ static void find_owners(struct kernel_owners *k)
     free(stack);
 }
 
-/* Says why no kernel has a time. all: kernels that move no messages; within: those of a step. */
-static enum status no_times(const char *name, size_t all, size_t within, struct diag *diag)
+/* Reports why no kernel has a time. all: the number of kernels that are not messages; within: the number of these
+ * within a step. */
+static enum status report_no_times(const char *name, size_t all, size_t within, struct diag *diag)
 {
     const struct loc at = {.name = name};
     if (all == 0)
@@ -123,13 +126,13 @@ static enum status no_times(const char *name, size_t all, size_t within, struct 
                       "all kernels take 0 us: the profiler recorded no times of the GPU");
 }
 
-/* True if the operator around a launch says whose a kernel of Inductor is. It does not of a CUDA graph, which has one
- * launch for all of its kernels: of these only the names are known. */
-static bool is_known(const struct kernel_owners *k, uint32_t launcher)
+/* True if the operator around a launch is that of the kernel of Inductor. It is not for a CUDA graph, which has one
+ * launch for all of its kernels: only their names are known. */
+static bool has_known_operator(const struct kernel_owners *k, uint32_t launcher)
 {
     const uint32_t owner = launcher != NONE ? k->owner[launcher] : NONE;
-    return owner != NONE && (k->wanted[k->events->event[owner].name] ||
-                             is_inductors(k->events->name[k->events->event[owner].name]));
+    return owner != NONE && (k->wanted[k->events->events[owner].name] ||
+                             is_inductor_kernel(k->events->name[k->events->events[owner].name]));
 }
 
 /* Adds the time of each kernel to its owner. *steps: of the profiler. */
@@ -142,21 +145,22 @@ static enum status add_kernels(struct kernel_owners *k, const struct kineto_step
     size_t all = 0, within = 0;
     double sum_s = 0;
     kineto_launchers_find(&launchers, events, k->inner);
-    for (uint32_t i = 0; i < events->count && status == STATUS_OK; i++) {
-        const struct kineto_event *event = &events->event[i];
+    for (uint32_t i = 0; i < events->event_count && status == STATUS_OK; i++) {
+        const struct kineto_event *event = &events->events[i];
         if (event->type != KINETO_KERNEL ||
             kernel_class_of_kernel(events->name[event->name]) == CLASS_COMMUNICATION)
             continue;
         const uint32_t launcher = kineto_launcher_of(&launchers, event);
         const double seconds = 1e-6 * (event->end_us - event->start_us);
         const double issued_us =
-            launcher != NONE ? events->event[launcher].start_us : event->start_us;
+            launcher != NONE ? events->events[launcher].start_us : event->start_us;
         all++;
         if (kineto_step_at(steps, issued_us) < 0)
             continue;
-        const bool itself = is_inductors(events->name[event->name]) && !is_known(k, launcher);
+        const bool itself =
+            is_inductor_kernel(events->name[event->name]) && !has_known_operator(k, launcher);
         double *to = itself             ? &k->seconds[i]
-                     : launcher == NONE ? &k->times->unknown_s
+                     : launcher == NONE ? &k->times->unassigned_s
                                         : &k->seconds[k->owner[launcher]];
         within++;
         sum_s += seconds;
@@ -168,7 +172,7 @@ static enum status add_kernels(struct kernel_owners *k, const struct kineto_step
                                 *to, events->name[event->name], CALL_LIMIT_S);
     }
     kineto_launchers_release(&launchers);
-    return status != STATUS_OK || sum_s > 0 ? status : no_times(name, all, within, diag);
+    return status != STATUS_OK || sum_s > 0 ? status : report_no_times(name, all, within, diag);
 }
 
 /* ---- rows ---- */
@@ -176,11 +180,11 @@ static enum status add_kernels(struct kernel_owners *k, const struct kineto_step
 /* A call that launched kernels. */
 struct operator_call {
     struct kernel_key key;
-    bool unlisted;
+    bool lacks_shapes;
     double seconds;
 };
 
-static int by_key(const void *left, const void *right)
+static int compare_by_key(const void *left, const void *right)
 {
     const struct operator_call *a = left, *b = right;
     int order = strcmp(a->key.op, b->key.op);
@@ -201,34 +205,35 @@ static void add_rows(struct kernel_owners *k)
 {
     struct kernel_times *times = k->times;
     const struct kineto_events *events = k->events;
-    struct operator_call *call = heap_alloc(events->count + 1, sizeof *call);
-    double *seconds = heap_alloc(events->count + 1, sizeof *seconds);
+    struct operator_call *call = heap_alloc(events->event_count + 1, sizeof *call);
+    double *seconds = heap_alloc(events->event_count + 1, sizeof *seconds);
     size_t calls = 0;
-    for (uint32_t i = 0; i < events->count; i++) {
-        const struct kineto_event *event = &events->event[i];
+    for (uint32_t i = 0; i < events->event_count; i++) {
+        const struct kineto_event *event = &events->events[i];
         if (!(k->seconds[i] > 0))
             continue;
-        const char *inputs = event->inputs != UINT32_MAX ? events->name[event->inputs] : "";
+        const char *inputs =
+            event->input_shapes != UINT32_MAX ? events->name[event->input_shapes] : "";
         call[calls++] = (struct operator_call){
-            .key = {k->op[event->name], arena_text(&times->arena, inputs, strlen(inputs)),
-                    event->dtype},
-            .unlisted = event->lacks_shapes || event->type == KINETO_KERNEL,
+            .key = {k->recorded_names[event->name],
+                    arena_text(&times->arena, inputs, strlen(inputs)), event->dtype},
+            .lacks_shapes = event->lacks_shapes || event->type == KINETO_KERNEL,
             .seconds = k->seconds[i],
         };
     }
     if (calls > 0)
-        qsort(call, calls, sizeof *call, by_key);
-    times->row = heap_zalloc(calls + 1, sizeof *times->row);
+        qsort(call, calls, sizeof *call, compare_by_key);
+    times->rows = heap_zalloc(calls + 1, sizeof *times->rows);
     for (size_t i = 0, count; i < calls; i += count) {
-        struct kernel_time *row = &times->row[times->count++];
+        struct kernel_time *row = &times->rows[times->row_count++];
         row->key = call[i].key;
         for (count = 0; i + count < calls && same_key(&call[i], &call[i + count]); count++) {
             seconds[count] = call[i + count].seconds;
             row->total_s += seconds[count];
-            row->lacks_shapes |= call[i + count].unlisted;
+            row->lacks_shapes |= call[i + count].lacks_shapes;
         }
-        row->calls = count;
-        row->seconds = compare_median(seconds, count);
+        row->call_count = count;
+        row->median_s = compare_median(seconds, count);
     }
     free(seconds);
     free(call);
@@ -236,8 +241,9 @@ static void add_rows(struct kernel_owners *k)
 
 static bool has_inputs(const struct kineto_events *events)
 {
-    for (size_t i = 0; i < events->count; i++)
-        if (events->event[i].type == KINETO_OPERATOR && events->event[i].inputs != UINT32_MAX)
+    for (size_t i = 0; i < events->event_count; i++)
+        if (events->events[i].type == KINETO_OPERATOR &&
+            events->events[i].input_shapes != UINT32_MAX)
             return true;
     return false;
 }
@@ -263,16 +269,17 @@ enum status kernel_times_read(struct kernel_times *times, const char *name, cons
         struct kernel_owners k = {
             .times = times,
             .events = &events,
-            .op = arena_array(&times->arena, events.name_count + 1, sizeof *k.op),
+            .recorded_names =
+                arena_array(&times->arena, events.name_count + 1, sizeof *k.recorded_names),
             .wanted = arena_array(&times->arena, events.name_count + 1, sizeof *k.wanted),
-            .owner = heap_alloc(events.count + 1, sizeof *k.owner),
-            .inner = heap_alloc(events.count + 1, sizeof *k.inner),
-            .seconds = heap_zalloc(events.count + 1, sizeof *k.seconds),
+            .owner = heap_alloc(events.event_count + 1, sizeof *k.owner),
+            .inner = heap_alloc(events.event_count + 1, sizeof *k.inner),
+            .seconds = heap_zalloc(events.event_count + 1, sizeof *k.seconds),
         };
         name_operators(&k, wanted, count);
         find_owners(&k);
         kineto_steps_find(&steps, &events);
-        times->steps = steps.count > 0 ? steps.count : 1;
+        times->step_count = steps.step_count > 0 ? steps.step_count : 1;
         status = add_kernels(&k, &steps, name, diag);
         add_rows(&k);
         kineto_steps_release(&steps);
@@ -289,9 +296,9 @@ const struct kernel_time *kernel_times_find(const struct kernel_times *times,
 {
     const struct kernel_time *other = NULL, *unlisted = NULL;
     size_t others = 0, lists = 0;
-    for (size_t i = 0; i < times->count; i++) {
-        const struct kernel_time *row = &times->row[i];
-        if (!kernel_times_is(recorded->op, row->key.op))
+    for (size_t i = 0; i < times->row_count; i++) {
+        const struct kernel_time *row = &times->rows[i];
+        if (!kernel_times_is_operator(recorded->op, row->key.op))
             continue;
         const bool known = row->key.dtype != STEP_OTHER && recorded->dtype != STEP_OTHER;
         if (strcmp(row->key.inputs, recorded->inputs) == 0) {

@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Operators that are the same. */
+/* What distinguishes operators: calls with equal keys are summed. */
 struct kernel_key {
     /* as recorded steps name it, without an overload if the profiler says none: "mm", "fsdp.copy" */
     const char *op;
@@ -27,19 +27,19 @@ struct kernel_key {
 struct kernel_time {
     struct kernel_key key;
     bool lacks_shapes; /* the profiler left out the shapes of a list of tensors, or all of them */
-    size_t calls;      /* in all steps */
-    double seconds;    /* of one call: the median of all */
+    size_t call_count; /* in all steps */
+    double median_s;   /* seconds of one call: the median over all calls */
     double total_s;    /* of all calls */
 };
 
 /* All-zero is empty. Rows are in the order of their keys. */
 struct kernel_times {
     struct arena arena;
-    struct kernel_time *row;
-    size_t count;
-    size_t steps; /* of the profiler; at least 1 */
+    struct kernel_time *rows;
+    size_t row_count;
+    size_t step_count; /* the profiler's steps; at least 1 */
     struct kineto_device device;
-    double unknown_s; /* of kernels of which no operator is known, in all steps */
+    double unassigned_s; /* seconds of kernels whose operator is unknown, in all steps */
 };
 
 /* Reads data[0..size). wanted[0..count): the names of operators in recorded steps, by which kernels are summed; those
@@ -52,7 +52,7 @@ enum status kernel_times_read(struct kernel_times *times, const char *name, cons
 void kernel_times_release(struct kernel_times *times);
 
 /* True if an operator of a recorded step ("add.Tensor") is one of the profiler ("add"). */
-bool kernel_times_is(const char *recorded, const char *op);
+bool kernel_times_is_operator(const char *recorded, const char *op);
 /* Returns the row of a recorded operator: that with its shapes and dtype; else the only one with its shapes, if the dtype
  * of either is unknown; else the only one of the operator in which the profiler left out the shapes of a list of
  * tensors, unless its dtype is another one. NULL: there is none. */

@@ -18,10 +18,10 @@ enum { TYPES = 16 };
 
 struct event_names {
     struct arena *arena;
-    const char **text;
+    const char **texts;
     size_t count, capacity;
-    uint32_t *slot; /* 0: free; else 1 + row */
-    size_t slots;
+    uint32_t *row_of_slot; /* 0: free; else 1 + row */
+    size_t slot_count;
 };
 
 struct reader {
@@ -29,32 +29,32 @@ struct reader {
     struct kineto_events *events;
     struct event_names names, lanes;
     struct diag *diag;
-    char name[NAME_LIMIT]; /* of the current event */
-    char cpu_lane[2][64];  /* process and thread id as written */
-    struct text inputs;    /* of the current event */
+    char name[NAME_LIMIT];    /* of the current event */
+    char cpu_ids[2][64];      /* process and thread id as written */
+    struct text input_shapes; /* of the current event */
 };
 
-/* An event while it is read. */
+/* The members of an event that have been read so far. */
 struct event_draft {
-    bool complete; /* "ph": "X" */
-    bool wanted;   /* its category is one that we read */
+    bool is_complete; /* "ph": "X" */
+    bool is_wanted;   /* its category is one that we read */
     bool has_start, has_duration, has_name;
     uint8_t type;
     double start_us, duration_us;
-    double external, correlation, bytes, elements, device, stream;
+    double external_id, correlation, bytes, elements, device, stream;
     bool has_stream;
-    /* bytes of an element of the message, and of an element of the first input */
+    /* bytes of an element of the message, and of an element of the operator's first input */
     double element_bytes, input_bytes;
-    int inputs;
-    int rank[INPUTS];
-    double size[INPUTS][DIMENSIONS];
+    int input_count;
+    int dims_of_input[INPUTS];
+    double dim_sizes[INPUTS][DIMENSIONS];
 
     /* ---- with_inputs ---- */
     bool has_inputs;
-    int shaped;             /* 1 + the first input that has a shape, below TYPES; 0: none */
+    int first_shaped_plus_1; /* 1 + the index, below TYPES, of the first input that has a shape; 0: none */
     uint8_t type_of[TYPES]; /* enum step_dtype */
     bool is_list[TYPES], has_shape[TYPES];
-    int types;
+    int type_count;
 };
 
 /* Returns the 32-bit FNV-1a hash of a text. */
@@ -68,31 +68,32 @@ static uint32_t hash(const char *text)
 
 static size_t find_slot(const struct event_names *names, const char *text)
 {
-    size_t slot = hash(text) & (names->slots - 1);
-    while (names->slot[slot] != 0 && strcmp(names->text[names->slot[slot] - 1], text) != 0)
-        slot = (slot + 1) & (names->slots - 1);
+    size_t slot = hash(text) & (names->slot_count - 1);
+    while (names->row_of_slot[slot] != 0 &&
+           strcmp(names->texts[names->row_of_slot[slot] - 1], text) != 0)
+        slot = (slot + 1) & (names->slot_count - 1);
     return slot;
 }
 
 static uint32_t intern_name(struct event_names *names, const char *text)
 {
-    if (2 * names->count >= names->slots) {
-        free(names->slot);
-        names->slots = names->slots == 0 ? 64 : 2 * names->slots;
-        names->slot = heap_zalloc(names->slots, sizeof *names->slot);
+    if (2 * names->count >= names->slot_count) {
+        free(names->row_of_slot);
+        names->slot_count = names->slot_count == 0 ? 64 : 2 * names->slot_count;
+        names->row_of_slot = heap_zalloc(names->slot_count, sizeof *names->row_of_slot);
         for (size_t i = 0; i < names->count; i++)
-            names->slot[find_slot(names, names->text[i])] = (uint32_t)i + 1;
+            names->row_of_slot[find_slot(names, names->texts[i])] = (uint32_t)i + 1;
     }
     size_t slot = find_slot(names, text);
-    if (names->slot[slot] == 0) {
+    if (names->row_of_slot[slot] == 0) {
         if (names->count == names->capacity) {
             names->capacity = heap_next_capacity(names->capacity, names->count + 1);
-            names->text = heap_realloc(names->text, names->capacity, sizeof *names->text);
+            names->texts = heap_realloc(names->texts, names->capacity, sizeof *names->texts);
         }
-        names->text[names->count++] = arena_text(names->arena, text, strlen(text));
-        names->slot[slot] = (uint32_t)names->count;
+        names->texts[names->count++] = arena_text(names->arena, text, strlen(text));
+        names->row_of_slot[slot] = (uint32_t)names->count;
     }
-    return names->slot[slot] - 1;
+    return names->row_of_slot[slot] - 1;
 }
 
 static enum status next_token(struct reader *r, enum json_token *token)
@@ -100,7 +101,7 @@ static enum status next_token(struct reader *r, enum json_token *token)
     return json_pull_next(&r->pull, token, r->diag);
 }
 
-static enum status fail_event(struct reader *r, const char *what)
+static enum status report_event_fault(struct reader *r, const char *what)
 {
     return diag_error(r->diag, json_pull_loc(&r->pull), STATUS_BAD_INPUT, "%s", what);
 }
@@ -115,7 +116,7 @@ static enum status read_number(struct reader *r, double *value, bool *there)
     return status == STATUS_OK ? json_pull_skip(&r->pull, token, r->diag) : status;
 }
 
-static void take_category(const struct json_pull *pull, struct event_draft *draft)
+static void read_category(const struct json_pull *pull, struct event_draft *draft)
 {
     static const struct {
         const char *name;
@@ -136,7 +137,7 @@ static void take_category(const struct json_pull *pull, struct event_draft *draf
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         if (json_pull_is(pull, rows[i].name)) {
-            draft->wanted = true;
+            draft->is_wanted = true;
             draft->type = (uint8_t)rows[i].type;
         }
 }
@@ -158,23 +159,23 @@ static double bytes_of_type(const struct json_pull *pull)
     return 0;
 }
 
-/* Reads a shape, or a list of shapes, from after its '[', and appends what is one: "[1024,640]". *shaped: something
- * was. */
-static enum status read_input(struct reader *r, bool *shaped, int depth)
+/* Reads a shape or a list of shapes, from the position after its '[', and appends the shapes as text: "[1024,640]".
+ * *shaped becomes true if there was one. */
+static enum status read_shape_text(struct reader *r, bool *shaped, int depth)
 {
     enum { DEPTH = 4 };
     enum json_token token;
     enum status status;
-    const size_t before = r->inputs.size;
+    const size_t before = r->input_shapes.size;
     bool numbers = false;
     while ((status = next_token(r, &token)) == STATUS_OK && token != JSON_ARRAY_END) {
         double size;
         if (token == JSON_ARRAY && depth < DEPTH) {
-            status = read_input(r, shaped, depth + 1);
+            status = read_shape_text(r, shaped, depth + 1);
         } else {
             if (token == JSON_NUMBER && json_pull_double(&r->pull, &size) && size >= 0 &&
                 size <= 1e15) {
-                text_printf(&r->inputs, numbers ? ",%.0f" : "[%.0f", size);
+                text_printf(&r->input_shapes, numbers ? ",%.0f" : "[%.0f", size);
                 numbers = true;
             }
             status = json_pull_skip(&r->pull, token, r->diag);
@@ -183,13 +184,13 @@ static enum status read_input(struct reader *r, bool *shaped, int depth)
             return status;
     }
     if (numbers)
-        text_putc(&r->inputs, ']');
-    *shaped |= r->inputs.size > before;
+        text_putc(&r->input_shapes, ']');
+    *shaped |= r->input_shapes.size > before;
     return status;
 }
 
 /* Reads "Input Dims" as the text of the inputs' shapes. */
-static enum status read_inputs(struct reader *r, struct event_draft *draft)
+static enum status read_shape_texts(struct reader *r, struct event_draft *draft)
 {
     enum json_token token;
     enum status status = next_token(r, &token);
@@ -198,13 +199,14 @@ static enum status read_inputs(struct reader *r, struct event_draft *draft)
     draft->has_inputs = true;
     for (int i = 0; (status = next_token(r, &token)) == STATUS_OK && token != JSON_ARRAY_END; i++) {
         bool shaped = false;
-        status = token == JSON_ARRAY ? read_input(r, &shaped, 0)
+        status = token == JSON_ARRAY ? read_shape_text(r, &shaped, 0)
                                      : json_pull_skip(&r->pull, token, r->diag);
         if (status != STATUS_OK)
             return status;
         if (shaped && i < TYPES) {
             draft->has_shape[i] = true;
-            draft->shaped = draft->shaped == 0 ? i + 1 : draft->shaped;
+            draft->first_shaped_plus_1 =
+                draft->first_shaped_plus_1 == 0 ? i + 1 : draft->first_shaped_plus_1;
         }
     }
     return status;
@@ -241,7 +243,7 @@ static enum status read_shapes(struct reader *r, struct event_draft *draft)
     if (status != STATUS_OK || token != JSON_ARRAY)
         return status == STATUS_OK ? json_pull_skip(&r->pull, token, r->diag) : status;
     while ((status = next_token(r, &token)) == STATUS_OK && token != JSON_ARRAY_END) {
-        int input = draft->inputs < INPUTS ? draft->inputs++ : -1;
+        int input = draft->input_count < INPUTS ? draft->input_count++ : -1;
         if (token != JSON_ARRAY || input < 0) {
             status = json_pull_skip(&r->pull, token, r->diag);
             if (status != STATUS_OK)
@@ -251,10 +253,11 @@ static enum status read_shapes(struct reader *r, struct event_draft *draft)
         while ((status = next_token(r, &token)) == STATUS_OK && token != JSON_ARRAY_END) {
             double size = 0;
             if (token == JSON_NUMBER && json_pull_double(&r->pull, &size) && size >= 0 &&
-                size <= 1e15 && draft->rank[input] >= 0 && draft->rank[input] < DIMENSIONS)
-                draft->size[input][draft->rank[input]++] = size;
+                size <= 1e15 && draft->dims_of_input[input] >= 0 &&
+                draft->dims_of_input[input] < DIMENSIONS)
+                draft->dim_sizes[input][draft->dims_of_input[input]++] = size;
             else
-                draft->rank[input] = -1; /* the input has no shape that we understand */
+                draft->dims_of_input[input] = -1; /* the input has no shape that we understand */
             status = json_pull_skip(&r->pull, token, r->diag);
             if (status != STATUS_OK)
                 return status;
@@ -277,13 +280,13 @@ static enum status read_types(struct reader *r, struct event_draft *draft)
         if (first && token == JSON_STRING)
             draft->input_bytes = bytes_of_type(&r->pull);
         first = false;
-        if (token == JSON_STRING && draft->types < TYPES) {
-            draft->type_of[draft->types] = (uint8_t)dtype_of_type(&r->pull);
-            draft->is_list[draft->types] = json_pull_is(&r->pull, "TensorList");
-        } else if (draft->types < TYPES) {
-            draft->type_of[draft->types] = STEP_OTHER;
+        if (token == JSON_STRING && draft->type_count < TYPES) {
+            draft->type_of[draft->type_count] = (uint8_t)dtype_of_type(&r->pull);
+            draft->is_list[draft->type_count] = json_pull_is(&r->pull, "TensorList");
+        } else if (draft->type_count < TYPES) {
+            draft->type_of[draft->type_count] = STEP_OTHER;
         }
-        draft->types += draft->types < TYPES;
+        draft->type_count += draft->type_count < TYPES;
         status = json_pull_skip(&r->pull, token, r->diag);
         if (status != STATUS_OK)
             return status;
@@ -300,11 +303,11 @@ static enum status read_arguments(struct reader *r, struct event_draft *draft)
     while ((status = next_token(r, &token)) == STATUS_OK && token == JSON_KEY) {
         bool ignored;
         if (json_pull_is(&r->pull, "Input Dims") || json_pull_is(&r->pull, "Input dims"))
-            status = r->events->with_inputs ? read_inputs(r, draft) : read_shapes(r, draft);
+            status = r->events->with_inputs ? read_shape_texts(r, draft) : read_shapes(r, draft);
         else if (json_pull_is(&r->pull, "Input type"))
             status = read_types(r, draft);
         else if (json_pull_is(&r->pull, "External id") || json_pull_is(&r->pull, "external id"))
-            status = read_number(r, &draft->external, &ignored);
+            status = read_number(r, &draft->external_id, &ignored);
         else if (json_pull_is(&r->pull, "correlation"))
             status = read_number(r, &draft->correlation, &ignored);
         else if (json_pull_is(&r->pull, "bytes"))
@@ -349,11 +352,11 @@ static enum status read_field(struct reader *r, struct event_draft *draft)
     if (status != STATUS_OK)
         return status;
     if (field >= 3 && field < 5 && (token == JSON_NUMBER || token == JSON_STRING)) {
-        json_unescape(r->pull.text, r->pull.size, r->cpu_lane[field - 3], sizeof r->cpu_lane[0]);
+        json_unescape(r->pull.text, r->pull.size, r->cpu_ids[field - 3], sizeof r->cpu_ids[0]);
     } else if (token == JSON_STRING && field == 0) {
-        draft->complete = json_pull_is(&r->pull, "X");
+        draft->is_complete = json_pull_is(&r->pull, "X");
     } else if (token == JSON_STRING && field == 1) {
-        take_category(&r->pull, draft);
+        read_category(&r->pull, draft);
     } else if (token == JSON_STRING && field == 2) {
         json_unescape(r->pull.text, r->pull.size, r->name, sizeof r->name);
         draft->has_name = true;
@@ -365,14 +368,15 @@ static enum status read_field(struct reader *r, struct event_draft *draft)
 static double product_flops(const struct event_draft *draft, int first)
 {
     int a = first, b = first + 1;
-    if (b >= draft->inputs || draft->rank[a] < 2 || draft->rank[a] != draft->rank[b])
+    if (b >= draft->input_count || draft->dims_of_input[a] < 2 ||
+        draft->dims_of_input[a] != draft->dims_of_input[b])
         return 0;
-    int last = draft->rank[a] - 1;
-    if (draft->size[a][last] != draft->size[b][last - 1])
+    int last = draft->dims_of_input[a] - 1;
+    if (draft->dim_sizes[a][last] != draft->dim_sizes[b][last - 1])
         return 0;
-    double flops = 2 * draft->size[b][last];
+    double flops = 2 * draft->dim_sizes[b][last];
     for (int i = 0; i <= last; i++)
-        flops *= draft->size[a][i];
+        flops *= draft->dim_sizes[a][i];
     return flops;
 }
 
@@ -385,7 +389,7 @@ static double flops_of(const struct event_draft *draft, const char *name)
     case FLOPS_PRODUCT:
         flops = product_flops(draft, 0);
         break;
-    case FLOPS_PRODUCT_FROM1:
+    case FLOPS_ADDED_PRODUCT:
         flops = product_flops(draft, 1);
         break;
     }
@@ -401,13 +405,13 @@ static bool is_gloo(const struct event_draft *draft, const char *name)
 
 static double input_bytes(const struct event_draft *draft)
 {
-    double bytes = draft->inputs > 0 && draft->rank[0] > 0 ? draft->input_bytes : 0;
-    for (int i = 0; i < draft->rank[0]; i++)
-        bytes *= draft->size[0][i];
+    double bytes = draft->input_count > 0 && draft->dims_of_input[0] > 0 ? draft->input_bytes : 0;
+    for (int i = 0; i < draft->dims_of_input[0]; i++)
+        bytes *= draft->dim_sizes[0][i];
     return bytes;
 }
 
-static uint32_t lane_of(struct reader *r, const struct event_draft *draft)
+static uint32_t lane_of_event(struct reader *r, const struct event_draft *draft)
 {
     char text[160];
     if (draft->type == KINETO_KERNEL && draft->has_stream && fabs(draft->stream) < 1e9 &&
@@ -418,11 +422,11 @@ static uint32_t lane_of(struct reader *r, const struct event_draft *draft)
         text_release(&lane);
         return id;
     }
-    /* A temporary name that no GPU's stream can have: name_lanes() replaces it when all lanes are known. */
+    /* a temporary name that no GPU's stream can have; set_lane_names() replaces it when all lanes are known */
     size_t length = 0;
     text[length++] = draft->type == KINETO_KERNEL ? ':' : '/';
     for (int i = 0; i < 2; i++) {
-        for (const char *c = r->cpu_lane[i]; *c != '\0'; c++)
+        for (const char *c = r->cpu_ids[i]; *c != '\0'; c++)
             text[length++] = *c;
         text[length++] = '/';
     }
@@ -436,53 +440,55 @@ static uint64_t identifier_of(double number)
     return number >= 1 && number < 1e15 ? (uint64_t)number : 0;
 }
 
-static void keep_inputs(struct reader *r, const struct event_draft *draft,
-                        struct kineto_event *event)
+static void store_inputs(struct reader *r, const struct event_draft *draft,
+                         struct kineto_event *event)
 {
     event->dtype = STEP_OTHER;
-    event->inputs = UINT32_MAX;
+    event->input_shapes = UINT32_MAX;
     if (!draft->has_inputs || event->type != KINETO_OPERATOR)
         return;
-    event->inputs = intern_name(&r->names, r->inputs.size > 0 ? r->inputs.data : "");
-    if (draft->shaped > 0 && draft->shaped <= draft->types)
-        event->dtype = draft->type_of[draft->shaped - 1];
-    for (int i = 0; i < draft->types; i++)
+    event->input_shapes =
+        intern_name(&r->names, r->input_shapes.size > 0 ? r->input_shapes.data : "");
+    if (draft->first_shaped_plus_1 > 0 && draft->first_shaped_plus_1 <= draft->type_count)
+        event->dtype = draft->type_of[draft->first_shaped_plus_1 - 1];
+    for (int i = 0; i < draft->type_count; i++)
         event->lacks_shapes |= draft->is_list[i] && !draft->has_shape[i];
 }
 
-static enum status keep_event(struct reader *r, const struct event_draft *draft)
+static enum status store_event(struct reader *r, const struct event_draft *draft)
 {
     struct kineto_events *events = r->events;
     if (!draft->has_start || !draft->has_duration || !draft->has_name)
-        return fail_event(r, "the event that ends here lacks 'name', 'ts' or 'dur'");
+        return report_event_fault(r, "the event that ends here lacks 'name', 'ts' or 'dur'");
     if (fabs(draft->start_us) > TIME_LIMIT_US || draft->duration_us < 0 ||
         draft->duration_us > TIME_LIMIT_US)
-        return fail_event(r, "the event that ends here has an impossible time: 'ts' and 'dur' are "
-                             "microseconds, at most 1e18, 'dur' from 0 on");
-    if (events->count == UINT32_MAX - 1)
-        return fail_event(r, "too many events: at most 4294967294");
-    if (events->count == events->capacity) {
-        events->capacity = heap_next_capacity(events->capacity, events->count + 1);
-        events->event = heap_realloc(events->event, events->capacity, sizeof *events->event);
+        return report_event_fault(
+            r, "the event that ends here has an impossible time: 'ts' and 'dur' are "
+               "microseconds, at most 1e18, 'dur' from 0 on");
+    if (events->event_count == UINT32_MAX - 1)
+        return report_event_fault(r, "too many events: at most 4294967294");
+    if (events->event_count == events->capacity) {
+        events->capacity = heap_next_capacity(events->capacity, events->event_count + 1);
+        events->events = heap_realloc(events->events, events->capacity, sizeof *events->events);
     }
     bool gloo = is_gloo(draft, r->name);
     double bytes = gloo                  ? input_bytes(draft)
                    : draft->elements > 0 ? draft->elements * draft->element_bytes
                                          : draft->bytes;
-    events->event[events->count++] = (struct kineto_event){
+    events->events[events->event_count++] = (struct kineto_event){
         .type = gloo ? KINETO_OPERATOR : draft->type,
         .name = intern_name(&r->names, r->name),
-        .lane = lane_of(r, draft),
+        .lane = lane_of_event(r, draft),
         .start_us = draft->start_us,
         .end_us = draft->start_us + draft->duration_us,
-        .external = identifier_of(draft->external),
+        .external_id = identifier_of(draft->external_id),
         .correlation = identifier_of(draft->correlation),
         .flops = flops_of(draft, r->name),
         .bytes = bytes > 0 && bytes < 1e60 ? bytes : 0,
     };
     events->has_kernels |= draft->type == KINETO_KERNEL;
     if (events->with_inputs)
-        keep_inputs(r, draft, &events->event[events->count - 1]);
+        store_inputs(r, draft, &events->events[events->event_count - 1]);
     return STATUS_OK;
 }
 
@@ -491,14 +497,14 @@ static enum status read_event(struct reader *r)
     struct event_draft draft = {0};
     enum json_token token;
     enum status status;
-    r->events->seen_count++;
-    r->cpu_lane[0][0] = r->cpu_lane[1][0] = '\0';
-    r->inputs.size = 0;
+    r->events->read_event_count++;
+    r->cpu_ids[0][0] = r->cpu_ids[1][0] = '\0';
+    r->input_shapes.size = 0;
     while ((status = next_token(r, &token)) == STATUS_OK && token == JSON_KEY)
         if ((status = read_field(r, &draft)) != STATUS_OK)
             return status;
-    if (status == STATUS_OK && draft.complete && draft.wanted)
-        status = keep_event(r, &draft);
+    if (status == STATUS_OK && draft.is_complete && draft.is_wanted)
+        status = store_event(r, &draft);
     return status;
 }
 
@@ -509,7 +515,7 @@ static enum status read_events(struct reader *r)
     enum status status;
     while ((status = next_token(r, &token)) == STATUS_OK && token != JSON_ARRAY_END) {
         if (token != JSON_OBJECT)
-            return fail_event(r, "expected an event, which is an object {...}");
+            return report_event_fault(r, "expected an event, which is an object {...}");
         if ((status = read_event(r)) != STATUS_OK)
             return status;
     }
@@ -530,7 +536,7 @@ static enum status read_distributed(struct reader *r)
         if ((status = read_number(r, &value, &there)) != STATUS_OK)
             return status;
         if (there && value >= 0 && value < 1e9 && (is_rank || is_size))
-            *(is_rank ? &r->events->rank : &r->events->ranks) = (uint32_t)value;
+            *(is_rank ? &r->events->rank : &r->events->rank_count) = (uint32_t)value;
     }
     return status;
 }
@@ -620,19 +626,19 @@ static int compare_events(const void *left, const void *right)
     if (a->type != b->type) /* an annotation encloses the operators that start with it */
         return a->type > b->type ? -1 : 1;
     /* an operator that encloses another has the lower identifier, since identifiers are given when operators begin */
-    if (a->external != b->external)
-        return a->external < b->external ? -1 : 1;
+    if (a->external_id != b->external_id)
+        return a->external_id < b->external_id ? -1 : 1;
     return a->name < b->name ? -1 : a->name > b->name;
 }
 
-static void name_lanes(struct reader *r)
+static void set_lane_names(struct reader *r)
 {
     size_t threads = 0, others = 0;
     for (size_t i = 0; i < r->lanes.count; i++) {
-        if (r->lanes.text[i][0] == '/')
-            r->lanes.text[i] = arena_printf(&r->events->arena, "cpu.%zu", ++threads);
-        else if (r->lanes.text[i][0] == ':')
-            r->lanes.text[i] = arena_printf(&r->events->arena, "gpu.%zu", ++others);
+        if (r->lanes.texts[i][0] == '/')
+            r->lanes.texts[i] = arena_printf(&r->events->arena, "cpu.%zu", ++threads);
+        else if (r->lanes.texts[i][0] == ':')
+            r->lanes.texts[i] = arena_printf(&r->events->arena, "gpu.%zu", ++others);
     }
 }
 
@@ -643,30 +649,30 @@ enum status kineto_events_read(struct kineto_events *events, const char *name, c
     r.names.arena = r.lanes.arena = &events->arena;
     json_pull_init(&r.pull, JSON_PROFILER, name, data, size);
     enum status status = read_document(&r);
-    name_lanes(&r);
-    free(r.names.slot);
-    free(r.lanes.slot);
-    text_release(&r.inputs);
-    events->name = r.names.text;
+    set_lane_names(&r);
+    free(r.names.row_of_slot);
+    free(r.lanes.row_of_slot);
+    text_release(&r.input_shapes);
+    events->name = r.names.texts;
     events->name_count = r.names.count;
-    events->lane = r.lanes.text;
+    events->lane = r.lanes.texts;
     events->lane_count = r.lanes.count;
-    if (status != STATUS_OK || events->count == 0)
+    if (status != STATUS_OK || events->event_count == 0)
         return status;
     double first_us = INFINITY;
-    for (size_t i = 0; i < events->count; i++)
-        first_us = fmin(first_us, events->event[i].start_us);
-    for (size_t i = 0; i < events->count; i++) {
-        events->event[i].start_us -= first_us;
-        events->event[i].end_us -= first_us;
+    for (size_t i = 0; i < events->event_count; i++)
+        first_us = fmin(first_us, events->events[i].start_us);
+    for (size_t i = 0; i < events->event_count; i++) {
+        events->events[i].start_us -= first_us;
+        events->events[i].end_us -= first_us;
     }
-    qsort(events->event, events->count, sizeof *events->event, compare_events);
+    qsort(events->events, events->event_count, sizeof *events->events, compare_events);
     return STATUS_OK;
 }
 
 void kineto_events_release(struct kineto_events *events)
 {
-    free(events->event);
+    free(events->events);
     free(events->name);
     free(events->lane);
     arena_release(&events->arena);

@@ -1,5 +1,5 @@
-/* traces/kineto_events.h: the events of a file of the PyTorch profiler as a table, for the sources that make traces, times of
- * kernels or costs of the host of them. */
+/* traces/kineto_events.h: the events of a file of the PyTorch profiler as a table, from which other files make
+ * traces, kernel times or issue costs. */
 #ifndef TRACES_KINETO_EVENTS_H
 #define TRACES_KINETO_EVENTS_H
 
@@ -18,13 +18,14 @@ struct kineto_event {
     uint8_t type;            /* enum kineto_type */
     uint32_t name, lane;     /* rows of name[], lane[] */
     double start_us, end_us; /* since the first event */
-    uint64_t external;       /* "External id", from 1; 0: none */
+    uint64_t external_id;    /* "External id", from 1; 0: none */
     /* a number that a call shares with the kernel or copy that it started, from 1; 0: none */
     uint64_t correlation;
     double flops, bytes; /* flops of an operator, bytes of a copy or message; 0: not recorded */
-    /* of an operator, if events->with_inputs: row of name[] of its inputs' shapes ("[1024,640][640,256]"; scalars are
-     * left out, and a list of tensors is several); UINT32_MAX: they were not recorded */
-    uint32_t inputs;
+    /* for an operator, if events->with_inputs: the row of name[] with the shapes of its inputs,
+     * "[1024,640][640,256]" (scalars are left out, and a list of tensors gives several shapes); UINT32_MAX: they
+     * were not recorded */
+    uint32_t input_shapes;
     uint8_t dtype; /* enum step_dtype of its first input that has a shape; STEP_OTHER: unknown */
     bool lacks_shapes; /* an input is a list of tensors whose shapes the profiler left out */
 };
@@ -41,16 +42,16 @@ struct kineto_device {
 struct kineto_events {
     bool with_inputs; /* set by the caller: operators' inputs are read, too */
     struct arena arena;
-    struct kineto_event *event;
-    size_t count, capacity;
+    struct kineto_event *events;
+    size_t event_count, capacity;
     const char **name;
     size_t name_count;
     const char **lane; /* "cpu.1", "gpu0.7" */
     size_t lane_count;
-    size_t seen_count; /* number of events of any type, including those that are not kept */
+    size_t read_event_count; /* number of events of any type, including those that are not kept */
     bool has_kernels;
     struct kineto_device device;
-    uint32_t rank, ranks; /* from the member "distributedInfo"; ranks 0: it was not recorded */
+    uint32_t rank, rank_count; /* from the member "distributedInfo"; ranks 0: it was not recorded */
 };
 
 enum status kineto_events_read(struct kineto_events *events, const char *name, const char *data,

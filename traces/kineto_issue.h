@@ -6,8 +6,8 @@
  * the next one is the framework's, and counts for the next one. A call that starts no work and does not wait is part of
  * the framework's time.
  *
- * Left out are pauses (times over 1 ms, as when the next batch is loaded), the first call of a step, calls that the
- * GPU held (a launch into a full queue, a copy of pageable memory), and launches of graphs. */
+ * Left out are pauses (gaps of more than 1 ms, as when the next batch is loaded), the first call of a step, calls
+ * that had to wait for the GPU (a launch into a full queue, a copy of pageable memory), and launches of CUDA graphs. */
 #ifndef TRACES_KINETO_ISSUE_H
 #define TRACES_KINETO_ISSUE_H
 
@@ -18,33 +18,33 @@ enum kineto_call { CALL_LAUNCH, CALL_COLLECTIVE, CALL_COPY, CALL_WAIT, CALL_COUN
 
 /* The calls of one kind in one step. */
 struct kineto_calls {
-    size_t count;
+    size_t call_count;
     /* sum of the times of all calls; that of a wait begins when the work that it waits for has ended */
-    double call_s;
-    double before_s; /* sum of the times between these calls and the calls before them */
+    double total_call_s;
+    double total_gap_s; /* sum of the gaps between these calls and the calls before them */
     /* number of operators that made these calls; an operator that launches several kernels in a row counts once */
-    size_t operators;
+    size_t operator_count;
 };
 
 struct kineto_issue_step {
     struct kineto_calls calls_of[CALL_COUNT];
-    size_t held_calls, pauses;
-    double pause_s;
-    /* The number of launches that found their stream empty, and the sum of the times from the start of such a call to
-     * the start of its kernel. */
-    size_t idle_starts;
-    double idle_start_s;
+    size_t held_calls, pause_count;
+    double total_pause_s;
+    /* The number of launches into an empty stream, and the sum of the times from the start of such a call to the
+     * start of its kernel. */
+    size_t idle_start_count;
+    double total_idle_start_s;
 };
 
 /* All-zero is empty: a recording without calls. */
 struct kineto_issue {
-    struct kineto_issue_step *step;
-    size_t count;
-    size_t graphs; /* launches of graphs */
+    struct kineto_issue_step *steps;
+    size_t step_count;
+    size_t graph_launches; /* launches of graphs */
     /* Times between the end of a kernel and the start of the next one on its stream, if the launch of the next one had
      * returned by then. */
     double *queued_gap_s;
-    size_t queued;
+    size_t queued_gap_count;
 };
 void kineto_issue_release(struct kineto_issue *issue);
 
@@ -53,7 +53,7 @@ struct kineto_issued {
     double start_us;
     uint32_t event;          /* the call */
     uint32_t operator_event; /* the operator that made the call; UINT32_MAX: none */
-    int32_t step;            /* the profiler's; -1: outside all steps */
+    int32_t step;            /* the profiler's step; -1: outside all steps */
 };
 
 /* Sums the calls of each step. issued[0..count) may have any order; it is sorted by start. */

@@ -18,40 +18,40 @@ static int compare_steps(const void *left, const void *right)
 void kineto_steps_find(struct kineto_steps *steps, const struct kineto_events *events)
 {
     static const char prefix[] = "ProfilerStep#";
-    *steps = (struct kineto_steps){heap_alloc(events->count + 1, sizeof *steps->step), 0};
-    for (uint32_t i = 0; i < events->count; i++) {
-        const struct kineto_event *event = &events->event[i];
+    *steps = (struct kineto_steps){heap_alloc(events->event_count + 1, sizeof *steps->steps), 0};
+    for (uint32_t i = 0; i < events->event_count; i++) {
+        const struct kineto_event *event = &events->events[i];
         const char *name = events->name[event->name];
         if (event->type == KINETO_ANNOTATION && strncmp(name, prefix, sizeof prefix - 1) == 0) {
             long number = strtol(name + sizeof prefix - 1, NULL, 10);
             int32_t kept = number >= 0 && number < INT32_MAX ? (int32_t)number : INT32_MAX;
-            steps->step[steps->count++] =
+            steps->steps[steps->step_count++] =
                 (struct kineto_profiler_step){event->start_us, event->end_us, kept};
         }
     }
-    if (steps->count > 0)
-        qsort(steps->step, steps->count, sizeof *steps->step, compare_steps);
+    if (steps->step_count > 0)
+        qsort(steps->steps, steps->step_count, sizeof *steps->steps, compare_steps);
 }
 
 void kineto_steps_release(struct kineto_steps *steps)
 {
-    free(steps->step);
+    free(steps->steps);
     *steps = (struct kineto_steps){0};
 }
 
 int32_t kineto_step_at(const struct kineto_steps *steps, double time_us)
 {
-    if (steps->count == 0)
+    if (steps->step_count == 0)
         return 0;
-    size_t low = 0, high = steps->count; /* the last step that has started is low - 1 */
+    size_t low = 0, high = steps->step_count; /* the last step that has started is low - 1 */
     while (low < high) {
         size_t middle = (low + high) / 2;
-        if (steps->step[middle].start_us <= time_us)
+        if (steps->steps[middle].start_us <= time_us)
             low = middle + 1;
         else
             high = middle;
     }
-    return low > 0 && time_us < steps->step[low - 1].end_us ? steps->step[low - 1].number : -1;
+    return low > 0 && time_us < steps->steps[low - 1].end_us ? steps->steps[low - 1].number : -1;
 }
 
 /* ---- the operator that launched a kernel ---- */
@@ -59,32 +59,32 @@ int32_t kineto_step_at(const struct kineto_steps *steps, double time_us)
 static int compare_launchers(const void *left, const void *right)
 {
     const struct kineto_launch *a = left, *b = right;
-    if (a->id != b->id)
-        return a->id < b->id ? -1 : 1;
+    if (a->launch_id != b->launch_id)
+        return a->launch_id < b->launch_id ? -1 : 1;
     return a->event < b->event ? -1 : a->event > b->event;
 }
 
 void kineto_launchers_find(struct kineto_launchers *l, const struct kineto_events *events,
                            const uint32_t *inner)
 {
-    size_t room = events->count + 1;
-    *l = (struct kineto_launchers){heap_alloc(room, sizeof *l->operator_of),
-                                   heap_alloc(room, sizeof *l->call_of), 0, 0};
-    for (uint32_t i = 0; i < events->count; i++) {
-        const struct kineto_event *event = &events->event[i];
-        if (event->type == KINETO_OPERATOR && event->external != 0)
-            l->operator_of[l->operators++] = (struct kineto_launch){event->external, i};
+    size_t room = events->event_count + 1;
+    *l = (struct kineto_launchers){heap_alloc(room, sizeof *l->operators_by_id),
+                                   heap_alloc(room, sizeof *l->calls_by_id), 0, 0};
+    for (uint32_t i = 0; i < events->event_count; i++) {
+        const struct kineto_event *event = &events->events[i];
+        if (event->type == KINETO_OPERATOR && event->external_id != 0)
+            l->operators_by_id[l->operator_count++] = (struct kineto_launch){event->external_id, i};
         if (event->type == KINETO_CALL && event->correlation != 0 && inner[i] != NONE)
-            l->call_of[l->calls++] = (struct kineto_launch){event->correlation, inner[i]};
+            l->calls_by_id[l->call_count++] = (struct kineto_launch){event->correlation, inner[i]};
     }
-    qsort(l->operator_of, l->operators, sizeof *l->operator_of, compare_launchers);
-    qsort(l->call_of, l->calls, sizeof *l->call_of, compare_launchers);
+    qsort(l->operators_by_id, l->operator_count, sizeof *l->operators_by_id, compare_launchers);
+    qsort(l->calls_by_id, l->call_count, sizeof *l->calls_by_id, compare_launchers);
 }
 
 void kineto_launchers_release(struct kineto_launchers *l)
 {
-    free(l->operator_of);
-    free(l->call_of);
+    free(l->operators_by_id);
+    free(l->calls_by_id);
     *l = (struct kineto_launchers){0};
 }
 
@@ -93,16 +93,18 @@ static uint32_t find_launcher(const struct kineto_launch *launcher, size_t count
     size_t low = 0, high = count;
     while (low < high) {
         size_t middle = (low + high) / 2;
-        if (launcher[middle].id < id)
+        if (launcher[middle].launch_id < id)
             low = middle + 1;
         else
             high = middle;
     }
-    return id != 0 && low < count && launcher[low].id == id ? launcher[low].event : NONE;
+    return id != 0 && low < count && launcher[low].launch_id == id ? launcher[low].event : NONE;
 }
 
 uint32_t kineto_launcher_of(const struct kineto_launchers *l, const struct kineto_event *kernel)
 {
-    uint32_t found = find_launcher(l->call_of, l->calls, kernel->correlation);
-    return found != NONE ? found : find_launcher(l->operator_of, l->operators, kernel->external);
+    uint32_t found = find_launcher(l->calls_by_id, l->call_count, kernel->correlation);
+    return found != NONE
+               ? found
+               : find_launcher(l->operators_by_id, l->operator_count, kernel->external_id);
 }

@@ -13,8 +13,8 @@ struct kineto_steps {
     struct kineto_profiler_step {
         double start_us, end_us;
         int32_t number;
-    } * step;
-    size_t count;
+    } * steps;
+    size_t step_count;
 };
 
 void kineto_steps_find(struct kineto_steps *steps, const struct kineto_events *events);
@@ -24,17 +24,18 @@ void kineto_steps_release(struct kineto_steps *steps);
 int32_t kineto_step_at(const struct kineto_steps *steps, double time_us);
 
 struct kineto_launch {
-    uint64_t id; /* "External id" or "correlation" */
+    uint64_t launch_id; /* "External id" or "correlation" */
     uint32_t event;
 };
 
 /* The operators and calls, sorted by the identifiers by which kernels name them. */
 struct kineto_launchers {
-    struct kineto_launch *operator_of, *call_of;
-    size_t operators, calls;
+    struct kineto_launch *operators_by_id, *calls_by_id;
+    size_t operator_count, call_count;
 };
 
-/* inner[events->count]: of a call of the GPU's runtime the operator around it; UINT32_MAX: none, or no call. */
+/* inner[event_count]: for a call of the GPU's runtime, the operator around it; UINT32_MAX: there is none, or the
+ * event is no call. */
 void kineto_launchers_find(struct kineto_launchers *launchers, const struct kineto_events *events,
                            const uint32_t *inner);
 void kineto_launchers_release(struct kineto_launchers *launchers);

@@ -81,13 +81,13 @@ bool measurement_find_unit(enum measurement_metric metric, const char *unit, dou
     return false;
 }
 
-const char *measurement_word(enum measurement_metric metric)
+const char *measurement_word_for_value(enum measurement_metric metric)
 {
     return words[measurement_metrics[metric].score];
 }
 
 /* Appends `why` on one line: it may hold several messages, each on a line of its own. */
-static void put_why(struct text *out, const char *why)
+static void append_reason(struct text *out, const char *why)
 {
     size_t size = strlen(why);
     while (size > 0 && why[size - 1] == '\n')
@@ -100,14 +100,14 @@ static void put_why(struct text *out, const char *why)
     }
 }
 
-void measurement_put_status(struct text *out, enum measurement_outcome outcome, const char *why)
+void measurement_append_status(struct text *out, enum measurement_outcome outcome, const char *why)
 {
     struct text status = {0};
     text_puts(&status, measurement_outcome_name(outcome));
     if (why) {
         text_puts(&status, ": ");
-        put_why(&status, why);
+        append_reason(&status, why);
     }
-    records_put_field(out, status.data);
+    records_append_field(out, status.data);
     text_release(&status);
 }

@@ -1,4 +1,5 @@
-/* traces/measurements.h: what figures of measurements are: metrics, their units, and the outcomes of a comparison. */
+/* traces/measurements.h: the metrics of published figures, their units, and the outcomes of a comparison with a
+ * prediction. */
 #ifndef TRACES_MEASUREMENTS_H
 #define TRACES_MEASUREMENTS_H
 
@@ -74,13 +75,13 @@ extern const struct measurement_metric_info measurement_metrics[METRIC_COUNT];
 /* Finds a metric by its name. */
 bool measurement_find_metric(const char *name, enum measurement_metric *metric);
 
-/* Finds what a metric's value in that unit is multiplied by to be in s, bytes, tokens, tokens/s/GPU, flop/s or a pure
- * number. false: the metric has no such unit, and *right gets those that it has: "'ms', 's'". */
+/* Sets *scale to the factor that converts a metric's value in that unit to s, bytes, tokens, tokens/s/GPU, flop/s or
+ * a pure number. False: the metric has no such unit, and *right receives the units that it has: "'ms', 's'". */
 bool measurement_find_unit(enum measurement_metric metric, const char *unit, double *scale,
                            struct text *right);
 
 /* Returns the word that may stand in place of a metric's number: "OOM", "model does not fit"; NULL: none may. */
-const char *measurement_word(enum measurement_metric metric);
+const char *measurement_word_for_value(enum measurement_metric metric);
 
 /* The outcome of a row. The names are those printed: "ok", "right", ... */
 enum measurement_outcome {
@@ -96,6 +97,6 @@ const char *measurement_outcome_name(enum measurement_outcome outcome);
 
 /* Appends the field of the column `status`: "ok", "error: why". why may be NULL, and may hold several messages, one per
  * line. */
-void measurement_put_status(struct text *out, enum measurement_outcome outcome, const char *why);
+void measurement_append_status(struct text *out, enum measurement_outcome outcome, const char *why);
 
 #endif

@@ -12,7 +12,7 @@
 /* ---- JSON ---- */
 
 /* Appends nanoseconds as microseconds. */
-static void put_us(struct text *out, int64_t ns)
+static void append_microseconds(struct text *out, int64_t ns)
 {
     uint64_t size = ns < 0 ? 0 - (uint64_t)ns : (uint64_t)ns;
     if (ns < 0)
@@ -30,9 +30,9 @@ enum { FIRST_THREAD = 1 }; /* viewers treat thread 0 as the idle one */
 struct perfetto_writer {
     const struct trace *trace;
     struct text *out;
-    struct text *label; /* the labels, escaped */
-    uint32_t *thread;   /* [labels] the thread that stands for the stream of that name */
-    bool any;           /* an event has been written */
+    struct text *escaped_labels; /* the labels, escaped */
+    uint32_t *thread_of_label;   /* [labels] the thread that stands for the stream of that name */
+    bool has_event;              /* an event has been written */
     const char *name;
     struct diag *diag;
 };
@@ -52,8 +52,8 @@ static enum status to_ns(const struct perfetto_writer *writer, double time_s, in
 static void begin_event(struct perfetto_writer *writer)
 {
     text_flush_if_long(writer->out);
-    text_puts(writer->out, writer->any ? ",\n" : "\n");
-    writer->any = true;
+    text_puts(writer->out, writer->has_event ? ",\n" : "\n");
+    writer->has_event = true;
 }
 
 static void put_metadata(struct perfetto_writer *writer, const char *what, uint32_t rank,
@@ -74,9 +74,9 @@ static void put_process(struct perfetto_writer *writer, uint32_t rank)
 
 static void put_thread(struct perfetto_writer *writer, uint32_t rank, uint16_t stream)
 {
-    uint32_t thread = writer->thread[stream];
+    uint32_t thread = writer->thread_of_label[stream];
     put_metadata(writer, "thread_name", rank, thread);
-    text_printf(writer->out, "{\"name\":\"%s\"}}", writer->label[stream].data);
+    text_printf(writer->out, "{\"name\":\"%s\"}}", writer->escaped_labels[stream].data);
     put_metadata(writer, "thread_sort_index", rank, thread);
     text_printf(writer->out, "{\"sort_index\":%u}}", (unsigned)thread);
 }
@@ -87,11 +87,12 @@ static void number_threads(struct perfetto_writer *writer)
     const struct trace *trace = writer->trace;
     uint32_t next = FIRST_THREAD;
     for (size_t i = 0; i < trace->ops.count; i++)
-        writer->thread[trace->ops.stream[i]] = 1;
+        writer->thread_of_label[trace->ops.stream[i]] = 1;
     for (int role = 0; role < ROLE_COUNT; role++)
         for (size_t label = 0; label < trace->label_count; label++)
-            if (writer->thread[label] && stream_role(trace->label[label]) == (enum stream_role)role)
-                writer->thread[label] = next++;
+            if (writer->thread_of_label[label] &&
+                stream_role_of(trace->labels[label]) == (enum stream_role)role)
+                writer->thread_of_label[label] = next++;
 }
 
 static void put_arg(struct text *out, const char *key, bool *any)
@@ -129,11 +130,11 @@ static void put_args(struct perfetto_writer *writer, size_t row)
             text_put_i64(out, ids[i].value);
         }
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
-        if (writer->label[texts[i].label].size > 0) {
+        if (writer->escaped_labels[texts[i].label].size > 0) {
             put_arg(out, texts[i].key, &any);
             text_putc(out, '"');
-            text_append(out, writer->label[texts[i].label].data,
-                        writer->label[texts[i].label].size);
+            text_append(out, writer->escaped_labels[texts[i].label].data,
+                        writer->escaped_labels[texts[i].label].size);
             text_putc(out, '"');
         }
     for (size_t i = 0; i < ARRAY_LEN(amounts); i++)
@@ -156,15 +157,16 @@ static enum status put_op(struct perfetto_writer *writer, size_t row)
         return status;
     begin_event(writer);
     text_puts(out, "{\"ph\":\"X\",\"name\":\"");
-    text_append(out, writer->label[ops->kind[row]].data, writer->label[ops->kind[row]].size);
+    text_append(out, writer->escaped_labels[ops->kind[row]].data,
+                writer->escaped_labels[ops->kind[row]].size);
     text_puts(out, "\",\"pid\":");
     text_put_i64(out, ops->rank[row]);
     text_puts(out, ",\"tid\":");
-    text_put_i64(out, writer->thread[ops->stream[row]]);
+    text_put_i64(out, writer->thread_of_label[ops->stream[row]]);
     text_puts(out, ",\"ts\":");
-    put_us(out, start_ns);
+    append_microseconds(out, start_ns);
     text_puts(out, ",\"dur\":");
-    put_us(out, end_ns - start_ns);
+    append_microseconds(out, end_ns - start_ns);
     text_puts(out, ",\"args\":{");
     put_args(writer, row);
     text_puts(out, "}}");
@@ -175,12 +177,12 @@ static enum status put_ops(struct perfetto_writer *writer, const struct row_orde
 {
     const struct trace_ops *ops = &writer->trace->ops;
     enum status status = STATUS_OK;
-    for (size_t begin = 0, end; begin < order->count && status == STATUS_OK; begin = end) {
+    for (size_t begin = 0, end; begin < order->row_count && status == STATUS_OK; begin = end) {
         end = row_order_end(order, begin);
-        size_t first = order->row[begin];
+        size_t first = order->rows[begin];
         put_thread(writer, ops->rank[first], ops->stream[first]);
         for (size_t i = begin; i < end && status == STATUS_OK; i++)
-            status = put_op(writer, order->row[i]);
+            status = put_op(writer, order->rows[i]);
     }
     return status;
 }
@@ -194,8 +196,8 @@ static void put_counter(struct perfetto_writer *writer, size_t row, int64_t ns,
     assert(isfinite(bytes));
     begin_event(writer);
     text_puts(out, "{\"ph\":\"C\",\"name\":\"");
-    text_append(out, writer->label[memory->memory[row]].data,
-                writer->label[memory->memory[row]].size);
+    text_append(out, writer->escaped_labels[memory->memory[row]].data,
+                writer->escaped_labels[memory->memory[row]].size);
     text_putc(out, ' ');
     if (category)
         text_append(out, category->data, category->size);
@@ -204,7 +206,7 @@ static void put_counter(struct perfetto_writer *writer, size_t row, int64_t ns,
     text_puts(out, "\",\"pid\":");
     text_put_i64(out, memory->rank[row]);
     text_puts(out, ",\"tid\":0,\"ts\":");
-    put_us(out, ns);
+    append_microseconds(out, ns);
     text_puts(out, ",\"args\":{\"bytes\":");
     text_put_double(out, bytes);
     text_puts(out, "}}");
@@ -225,7 +227,7 @@ static enum status put_memory(struct perfetto_writer *writer, const uint32_t *ro
             break;
         sum += memory->bytes[row[i]] - live[category];
         live[category] = memory->bytes[row[i]];
-        put_counter(writer, row[i], ns, &writer->label[category], live[category]);
+        put_counter(writer, row[i], ns, &writer->escaped_labels[category], live[category]);
         /* The sum is written once per instant, since a viewer shows only the last value. */
         if (i + 1 == count || memory->time_s[row[i + 1]] != memory->time_s[row[i]])
             put_counter(writer, row[i], ns, NULL, sum);
@@ -239,9 +241,9 @@ static enum status put_memories(struct perfetto_writer *writer, const struct row
 {
     double *live = heap_zalloc(writer->trace->label_count + 1, sizeof *live);
     enum status status = STATUS_OK;
-    for (size_t begin = 0, end; begin < order->count && status == STATUS_OK; begin = end) {
+    for (size_t begin = 0, end; begin < order->row_count && status == STATUS_OK; begin = end) {
         end = row_order_end(order, begin);
-        status = put_memory(writer, order->row + begin, end - begin, live);
+        status = put_memory(writer, order->rows + begin, end - begin, live);
     }
     free(live);
     return status;
@@ -251,14 +253,14 @@ static enum status put_memories(struct perfetto_writer *writer, const struct row
 static void put_processes(struct perfetto_writer *writer, const struct row_order *a,
                           const struct row_order *b)
 {
-    for (size_t i = 0, j = 0; i < a->count || j < b->count;) {
-        uint64_t x = i < a->count ? a->key[i] >> 16 : UINT64_MAX;
-        uint64_t y = j < b->count ? b->key[j] >> 16 : UINT64_MAX;
+    for (size_t i = 0, j = 0; i < a->row_count || j < b->row_count;) {
+        uint64_t x = i < a->row_count ? a->keys[i] >> 16 : UINT64_MAX;
+        uint64_t y = j < b->row_count ? b->keys[j] >> 16 : UINT64_MAX;
         uint64_t rank = x < y ? x : y;
         put_process(writer, (uint32_t)rank);
-        while (i < a->count && a->key[i] >> 16 == rank)
+        while (i < a->row_count && a->keys[i] >> 16 == rank)
             i++;
-        while (j < b->count && b->key[j] >> 16 == rank)
+        while (j < b->row_count && b->keys[j] >> 16 == rank)
             j++;
     }
 }
@@ -269,9 +271,9 @@ static void put_header(struct perfetto_writer *writer)
     text_puts(writer->out, "{\"displayTimeUnit\":\"ns\",\n\"otherData\":{");
     for (size_t i = 0; i < trace->header_count; i++) {
         text_puts(writer->out, i > 0 ? ",\n\"" : "\n\"");
-        json_put_escaped(writer->out, trace->header[i].key);
+        json_put_escaped(writer->out, trace->header_keys[i].key);
         text_puts(writer->out, "\":\"");
-        json_put_escaped(writer->out, trace->header[i].value);
+        json_put_escaped(writer->out, trace->header_keys[i].value);
         text_putc(writer->out, '"');
     }
     text_puts(writer->out, "},\n\"traceEvents\":[");
@@ -281,11 +283,11 @@ enum status perfetto_print(const struct trace *trace, struct text *out, const ch
                            struct diag *diag)
 {
     struct perfetto_writer writer = {.trace = trace, .out = out, .name = name, .diag = diag};
-    writer.label = heap_zalloc(trace->label_count + 1, sizeof *writer.label);
-    writer.thread = heap_zalloc(trace->label_count + 1, sizeof *writer.thread);
+    writer.escaped_labels = heap_zalloc(trace->label_count + 1, sizeof *writer.escaped_labels);
+    writer.thread_of_label = heap_zalloc(trace->label_count + 1, sizeof *writer.thread_of_label);
     for (size_t i = 0; i < trace->label_count; i++) {
-        text_puts(&writer.label[i], "");
-        json_put_escaped(&writer.label[i], trace->label[i]);
+        text_puts(&writer.escaped_labels[i], "");
+        json_put_escaped(&writer.escaped_labels[i], trace->labels[i]);
     }
     number_threads(&writer);
     put_header(&writer);
@@ -301,8 +303,8 @@ enum status perfetto_print(const struct trace *trace, struct text *out, const ch
     row_order_release(&memory);
     text_puts(out, "\n]}\n");
     for (size_t i = 0; i < trace->label_count; i++)
-        text_release(&writer.label[i]);
-    free(writer.label);
-    free(writer.thread);
+        text_release(&writer.escaped_labels[i]);
+    free(writer.escaped_labels);
+    free(writer.thread_of_label);
     return status;
 }

@@ -51,34 +51,34 @@ enum opcode {
 struct reader {
     struct arena *arena;
     const char *name;
-    const unsigned char *start, *at, *end;
+    const unsigned char *start, *position, *end;
     struct pickle_value **stack; /* an entry that is NULL is a mark */
     size_t depth, capacity;
     struct pickle_value **memo;
-    size_t memos, memo_capacity;
+    size_t memo_count, memo_capacity;
     struct diag *diag;
 };
 
-static enum status fault(const struct reader *r, const char *what)
+static enum status report_fault(const struct reader *r, const char *what)
 {
     return diag_error(r->diag, (struct loc){.name = r->name}, STATUS_BAD_INPUT,
-                      "byte %zu of the pickle: %s", (size_t)(r->at - r->start), what);
+                      "byte %zu of the pickle: %s", (size_t)(r->position - r->start), what);
 }
 
-static enum status cut_off(const struct reader *r)
+static enum status report_cut_off(const struct reader *r)
 {
-    return fault(r, "the data ends in the middle of a value");
+    return report_fault(r, "the data ends in the middle of a value");
 }
 
 /* Reads `size` little-endian bytes, at most 8. */
-static bool take_number(struct reader *r, size_t size, uint64_t *value)
+static bool read_number(struct reader *r, size_t size, uint64_t *value)
 {
-    if ((size_t)(r->end - r->at) < size)
+    if ((size_t)(r->end - r->position) < size)
         return false;
     *value = 0;
     for (size_t i = 0; i < size; i++)
-        *value |= (uint64_t)r->at[i] << (8 * i);
-    r->at += size;
+        *value |= (uint64_t)r->position[i] << (8 * i);
+    r->position += size;
     return true;
 }
 
@@ -101,30 +101,30 @@ static struct pickle_value *push_new(struct reader *r, enum pickle_kind kind)
 
 static void push_int(struct reader *r, int64_t number)
 {
-    push_new(r, PICKLE_INT)->number = number;
+    push_new(r, PICKLE_INT)->int_value = number;
 }
 
 static enum status push_text(struct reader *r, size_t size_bytes)
 {
     uint64_t size;
-    if (!take_number(r, size_bytes, &size) || size > (uint64_t)(r->end - r->at))
-        return cut_off(r);
+    if (!read_number(r, size_bytes, &size) || size > (uint64_t)(r->end - r->position))
+        return report_cut_off(r);
     struct pickle_value *value = push_new(r, PICKLE_TEXT);
-    value->text = arena_text(r->arena, (const char *)r->at, (size_t)size);
-    value->count = (size_t)size;
-    r->at += size;
+    value->text = arena_text(r->arena, (const char *)r->position, (size_t)size);
+    value->byte_or_item_count = (size_t)size;
+    r->position += size;
     return STATUS_OK;
 }
 
 static enum status push_float(struct reader *r)
 {
     uint64_t bits = 0;
-    if (r->end - r->at < 8)
-        return cut_off(r);
+    if (r->end - r->position < 8)
+        return report_cut_off(r);
     for (int i = 0; i < 8; i++)
-        bits = bits << 8 | r->at[i];
-    r->at += 8;
-    memcpy(&push_new(r, PICKLE_FLOAT)->real, &bits, sizeof bits);
+        bits = bits << 8 | r->position[i];
+    r->position += 8;
+    memcpy(&push_new(r, PICKLE_FLOAT)->float_value, &bits, sizeof bits);
     return STATUS_OK;
 }
 
@@ -132,10 +132,10 @@ static enum status push_float(struct reader *r)
 static enum status push_long(struct reader *r, size_t size_bytes)
 {
     uint64_t size, value = 0;
-    if (!take_number(r, size_bytes, &size) || size > (uint64_t)(r->end - r->at))
-        return cut_off(r);
-    const unsigned char *at = r->at;
-    r->at += size;
+    if (!read_number(r, size_bytes, &size) || size > (uint64_t)(r->end - r->position))
+        return report_cut_off(r);
+    const unsigned char *at = r->position;
+    r->position += size;
     if (size == 0) {
         push_int(r, 0);
         return STATUS_OK;
@@ -158,15 +158,15 @@ static void add_item(struct reader *r, struct pickle_value *to, struct pickle_va
 {
     struct pickle_item *item = arena_alloc(r->arena, sizeof *item);
     *item = (struct pickle_item){.key = key, .value = value};
-    if (to->last == NULL)
-        to->first = item;
+    if (to->last_item == NULL)
+        to->first_item = item;
     else
-        to->last->next = item;
-    to->last = item;
-    to->count++;
+        to->last_item->next = item;
+    to->last_item = item;
+    to->byte_or_item_count++;
 }
 
-/* Moves the values on the stack from `from` on into a collection. */
+/* Moves the values that are on the stack from index `from` on into a collection. */
 static void move_items(struct reader *r, struct pickle_value *to, size_t from)
 {
     bool dict = to->kind == PICKLE_DICT;
@@ -185,32 +185,32 @@ static bool find_mark(const struct reader *r, size_t *from)
 
 /* Adds values to the collection below them on the stack: all values after the last mark, or the last value (of a
  * dictionary, the last key and value). */
-static enum status append_value(struct reader *r, enum pickle_kind kind, bool marked)
+static enum status append_to_collection(struct reader *r, enum pickle_kind kind, bool marked)
 {
     size_t from, below, each = kind == PICKLE_DICT ? 2 : 1;
     if (marked && !find_mark(r, &from))
-        return fault(r, "items without a mark");
+        return report_fault(r, "items without a mark");
     if (!marked && r->depth < each)
-        return fault(r, "an item of nothing");
+        return report_fault(r, "an item of nothing");
     from = marked ? from : r->depth - each;
     below = from - (marked ? 1 : 0);
     if (below == 0 || r->stack[below - 1] == NULL || r->stack[below - 1]->kind != kind ||
         (r->depth - from) % each != 0)
-        return fault(r, "items of what is no list or dictionary");
+        return report_fault(r, "items of what is no list or dictionary");
     for (size_t i = from; i < r->depth; i++)
         if (r->stack[i] == NULL)
-            return fault(r, "a mark among items");
+            return report_fault(r, "a mark among items");
     move_items(r, r->stack[below - 1], from);
     r->depth = below;
     return STATUS_OK;
 }
 
-/* Makes a collection of the values after the mark. */
+/* Replaces the values after the last mark, and the mark, by a collection of them. */
 static enum status collect_since_mark(struct reader *r, enum pickle_kind kind)
 {
     size_t from;
     if (!find_mark(r, &from) || (kind == PICKLE_DICT && (r->depth - from) % 2 != 0))
-        return fault(r, "a collection without a mark");
+        return report_fault(r, "a collection without a mark");
     struct pickle_value *value = arena_alloc(r->arena, sizeof *value);
     value->kind = kind;
     move_items(r, value, from);
@@ -222,10 +222,10 @@ static enum status collect_since_mark(struct reader *r, enum pickle_kind kind)
 static enum status collect_last(struct reader *r, size_t count)
 {
     if (r->depth < count)
-        return fault(r, "a tuple of more than there is");
+        return report_fault(r, "a tuple of more than there is");
     for (size_t i = r->depth - count; i < r->depth; i++)
         if (r->stack[i] == NULL)
-            return fault(r, "a mark in a tuple");
+            return report_fault(r, "a mark in a tuple");
     struct pickle_value *value = arena_alloc(r->arena, sizeof *value);
     value->kind = PICKLE_LIST;
     move_items(r, value, r->depth - count);
@@ -236,13 +236,13 @@ static enum status collect_last(struct reader *r, size_t count)
 
 /* ---- values that the pickle uses more than once ---- */
 
-static enum status put_memo(struct reader *r, uint64_t slot)
+static enum status store_memo(struct reader *r, uint64_t slot)
 {
     if (r->depth == 0 || r->stack[r->depth - 1] == NULL)
-        return fault(r, "nothing to remember");
-    /* each value takes at least one byte, so a higher number cannot occur */
+        return report_fault(r, "nothing to remember");
+    /* each value takes at least one byte of the pickle, so a higher slot is invalid */
     if (slot > (uint64_t)(r->end - r->start))
-        return fault(r, "a number of a value that is too large");
+        return report_fault(r, "a number of a value that is too large");
     if (slot >= r->memo_capacity) {
         size_t capacity = heap_next_capacity(r->memo_capacity, (size_t)slot + 1);
         r->memo = heap_realloc((void *)r->memo, capacity, sizeof(struct pickle_value *));
@@ -254,19 +254,19 @@ static enum status put_memo(struct reader *r, uint64_t slot)
     return STATUS_OK;
 }
 
-static enum status get_memo(struct reader *r, uint64_t slot)
+static enum status push_memo(struct reader *r, uint64_t slot)
 {
     if (slot >= r->memo_capacity || r->memo[slot] == NULL)
-        return fault(r, "a value that was not met before");
+        return report_fault(r, "a value that was not met before");
     push(r, r->memo[slot]);
     return STATUS_OK;
 }
 
-static enum status with_number(struct reader *r, size_t size,
-                               enum status (*act)(struct reader *, uint64_t))
+static enum status apply_to_number(struct reader *r, size_t size,
+                                   enum status (*act)(struct reader *, uint64_t))
 {
     uint64_t number;
-    return take_number(r, size, &number) ? act(r, number) : cut_off(r);
+    return read_number(r, size, &number) ? act(r, number) : report_cut_off(r);
 }
 
 static enum status push_number(struct reader *r, uint64_t number)
@@ -290,7 +290,7 @@ static enum status skip_bytes(struct reader *r, uint64_t number)
 
 static enum status push_plain(struct reader *r, enum pickle_kind kind, int64_t number)
 {
-    push_new(r, kind)->number = number;
+    push_new(r, kind)->int_value = number;
     return STATUS_OK;
 }
 
@@ -298,9 +298,9 @@ static enum status run_opcode(struct reader *r, int opcode)
 {
     switch (opcode) {
     case OP_PROTO:
-        return with_number(r, 1, skip_bytes);
+        return apply_to_number(r, 1, skip_bytes);
     case OP_FRAME:
-        return with_number(r, 8, skip_bytes);
+        return apply_to_number(r, 8, skip_bytes);
     case OP_MARK:
         push(r, NULL);
         return STATUS_OK;
@@ -310,11 +310,11 @@ static enum status run_opcode(struct reader *r, int opcode)
     case OP_NEWFALSE:
         return push_plain(r, PICKLE_BOOL, opcode == OP_NEWTRUE);
     case OP_BININT:
-        return with_number(r, 4, push_signed);
+        return apply_to_number(r, 4, push_signed);
     case OP_BININT1:
-        return with_number(r, 1, push_number);
+        return apply_to_number(r, 1, push_number);
     case OP_BININT2:
-        return with_number(r, 2, push_number);
+        return apply_to_number(r, 2, push_number);
     case OP_LONG1:
         return push_long(r, 1);
     case OP_LONG4:
@@ -339,10 +339,10 @@ static enum status run_opcode(struct reader *r, int opcode)
         return push_plain(r, PICKLE_DICT, 0);
     case OP_APPEND:
     case OP_APPENDS:
-        return append_value(r, PICKLE_LIST, opcode == OP_APPENDS);
+        return append_to_collection(r, PICKLE_LIST, opcode == OP_APPENDS);
     case OP_SETITEM:
     case OP_SETITEMS:
-        return append_value(r, PICKLE_DICT, opcode == OP_SETITEMS);
+        return append_to_collection(r, PICKLE_DICT, opcode == OP_SETITEMS);
     case OP_LIST:
     case OP_TUPLE:
         return collect_since_mark(r, PICKLE_LIST);
@@ -353,34 +353,34 @@ static enum status run_opcode(struct reader *r, int opcode)
     case OP_TUPLE3:
         return collect_last(r, (size_t)(opcode - OP_TUPLE1) + 1);
     case OP_BINPUT:
-        return with_number(r, 1, put_memo);
+        return apply_to_number(r, 1, store_memo);
     case OP_LONG_BINPUT:
-        return with_number(r, 4, put_memo);
+        return apply_to_number(r, 4, store_memo);
     case OP_MEMOIZE:
-        return put_memo(r, r->memos++);
+        return store_memo(r, r->memo_count++);
     case OP_BINGET:
-        return with_number(r, 1, get_memo);
+        return apply_to_number(r, 1, push_memo);
     case OP_LONG_BINGET:
-        return with_number(r, 4, get_memo);
+        return apply_to_number(r, 4, push_memo);
     case OP_POP:
         if (r->depth == 0)
-            return fault(r, "nothing to drop");
+            return report_fault(r, "nothing to drop");
         r->depth--;
         return STATUS_OK;
     case OP_POP_MARK: {
         size_t from;
         if (!find_mark(r, &from))
-            return fault(r, "nothing to drop");
+            return report_fault(r, "nothing to drop");
         r->depth = from - 1;
         return STATUS_OK;
     }
     default:
-        r->at--;
+        r->position--;
         return diag_error(
             r->diag, (struct loc){.name = r->name}, STATUS_BAD_INPUT,
             "byte %zu of the pickle: opcode 0x%02x is not read: only plain data is, no "
             "classes and no calls",
-            (size_t)(r->at - r->start), (unsigned)opcode);
+            (size_t)(r->position - r->start), (unsigned)opcode);
     }
 }
 
@@ -395,25 +395,25 @@ enum status pickle_parse(struct pickle_value **root, struct arena *arena, const 
     struct reader r = {.arena = arena,
                        .name = name,
                        .start = (const unsigned char *)data,
-                       .at = (const unsigned char *)data,
+                       .position = (const unsigned char *)data,
                        .end = (const unsigned char *)data + size,
                        .diag = diag};
     enum status status = STATUS_OK;
     bool stopped = false;
     if (!pickle_recognise(data, size))
-        status = fault(&r, "it does not begin like a pickle of protocol 2 to 5");
+        status = report_fault(&r, "it does not begin like a pickle of protocol 2 to 5");
     while (status == STATUS_OK && !stopped) {
-        if (r.at == r.end) {
-            status = cut_off(&r);
+        if (r.position == r.end) {
+            status = report_cut_off(&r);
             break;
         }
-        int opcode = *r.at++;
+        int opcode = *r.position++;
         stopped = opcode == OP_STOP;
         if (!stopped)
             status = run_opcode(&r, opcode);
     }
     if (status == STATUS_OK && (r.depth != 1 || r.stack[0] == NULL))
-        status = fault(&r, "it does not end with one value");
+        status = report_fault(&r, "it does not end with one value");
     if (status == STATUS_OK)
         *root = r.stack[0];
     free((void *)r.stack);
@@ -425,27 +425,27 @@ const struct pickle_value *pickle_find(const struct pickle_value *dict, const ch
 {
     if (dict == NULL || dict->kind != PICKLE_DICT)
         return NULL;
-    for (const struct pickle_item *item = dict->first; item != NULL; item = item->next)
+    for (const struct pickle_item *item = dict->first_item; item != NULL; item = item->next)
         if (item->key->kind == PICKLE_TEXT && strcmp(item->key->text, key) == 0)
             return item->value;
     return NULL;
 }
 
-int64_t pickle_int(const struct pickle_value *value, int64_t otherwise)
+int64_t pickle_int_or(const struct pickle_value *value, int64_t otherwise)
 {
     return value != NULL && (value->kind == PICKLE_INT || value->kind == PICKLE_BOOL)
-               ? value->number
+               ? value->int_value
                : otherwise;
 }
 
-const char *pickle_text(const struct pickle_value *value, const char *otherwise)
+const char *pickle_text_or(const struct pickle_value *value, const char *otherwise)
 {
     return value != NULL && value->kind == PICKLE_TEXT ? value->text : otherwise;
 }
 
 /* ---- writing ---- */
 
-static void put_number(struct text *out, uint64_t value, size_t size)
+static void append_little_endian(struct text *out, uint64_t value, size_t size)
 {
     for (size_t i = 0; i < size; i++)
         text_putc(out, (char)(value >> (8 * i) & 0xff));
@@ -466,11 +466,11 @@ void pickle_put_int(struct text *out, int64_t value)
 {
     if (value >= INT32_MIN && value <= INT32_MAX) {
         text_putc(out, OP_BININT);
-        put_number(out, (uint64_t)value, 4);
+        append_little_endian(out, (uint64_t)value, 4);
     } else {
         text_putc(out, (char)OP_LONG1);
         text_putc(out, 8);
-        put_number(out, (uint64_t)value, 8);
+        append_little_endian(out, (uint64_t)value, 8);
     }
 }
 
@@ -483,7 +483,7 @@ void pickle_put_text(struct text *out, const char *text)
 {
     size_t size = strlen(text);
     text_putc(out, OP_BINUNICODE);
-    put_number(out, size, 4);
+    append_little_endian(out, size, 4);
     text_append(out, text, size);
 }
 

@@ -29,11 +29,11 @@ enum pickle_kind {
 
 struct pickle_value {
     enum pickle_kind kind;
-    int64_t number;   /* for BOOL and INT */
-    double real;      /* for FLOAT */
-    const char *text; /* for TEXT */
-    size_t count;     /* number of bytes of TEXT, of items of LIST and DICT */
-    struct pickle_item *first, *last;
+    int64_t int_value;         /* for BOOL and INT */
+    double float_value;        /* for FLOAT */
+    const char *text;          /* for TEXT */
+    size_t byte_or_item_count; /* number of bytes of TEXT, of items of LIST and DICT */
+    struct pickle_item *first_item, *last_item;
 };
 
 struct pickle_item {
@@ -51,8 +51,8 @@ enum status pickle_parse(struct pickle_value **root, struct arena *arena, const 
 
 /* Returns the value of a text key; NULL: the key is absent, or dict is NULL or no dictionary. */
 const struct pickle_value *pickle_find(const struct pickle_value *dict, const char *key);
-int64_t pickle_int(const struct pickle_value *value, int64_t otherwise);
-const char *pickle_text(const struct pickle_value *value, const char *otherwise);
+int64_t pickle_int_or(const struct pickle_value *value, int64_t otherwise);
+const char *pickle_text_or(const struct pickle_value *value, const char *otherwise);
 
 /* Write a pickle: call pickle_begin(), add one value, and call pickle_end(). A list or a dictionary is begun, filled
  * with its values (each key before its value), and ended. */

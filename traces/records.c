@@ -19,12 +19,12 @@ struct reader {
     const struct record_handler *handler;
     struct diag *diag;
     struct record record;
-    struct text row; /* the fields read so far, each ending in NUL */
+    struct text row_text; /* the fields read so far, each ending in NUL */
     /* offsets of the fields in `row`, whose data moves when it grows */
-    size_t offset[RECORD_FIELD_LIMIT];
+    size_t field_offsets[RECORD_FIELD_LIMIT];
     enum status status; /* the first fault */
-    /* the last line end ended a row, and is not part of a quoted field */
-    bool line_ended;
+    /* the last line end ended a row: it was not part of a quoted field */
+    bool row_has_ended;
 };
 
 static void *grow_array(void *old, size_t size)
@@ -32,51 +32,52 @@ static void *grow_array(void *old, size_t size)
     return heap_realloc(old, size, 1);
 }
 
-static void on_field(void *data, size_t size, void *context)
+static void store_field(void *data, size_t size, void *context)
 {
     struct reader *reader = context;
     struct record *record = &reader->record;
     if (reader->status != STATUS_OK)
         return;
-    if (record->count == RECORD_FIELD_LIMIT || reader->row.size + size > RECORD_BYTE_LIMIT) {
+    if (record->field_count == RECORD_FIELD_LIMIT ||
+        reader->row_text.size + size > RECORD_BYTE_LIMIT) {
         reader->status =
-            diag_error(reader->diag, record->at, STATUS_BAD_INPUT,
+            diag_error(reader->diag, record->place, STATUS_BAD_INPUT,
                        "this row has more than %d fields or %d bytes (is a closing quote missing?)",
                        RECORD_FIELD_LIMIT, RECORD_BYTE_LIMIT);
         return;
     }
-    reader->offset[record->count] = reader->row.size;
-    record->size[record->count++] = size;
+    reader->field_offsets[record->field_count] = reader->row_text.size;
+    record->field_sizes[record->field_count++] = size;
     if (size > 0)
-        text_append(&reader->row, data, size);
-    text_putc(&reader->row, '\0');
+        text_append(&reader->row_text, data, size);
+    text_putc(&reader->row_text, '\0');
 }
 
 /* Called at the end of each row and, since CSV_REPALL_NL is set, of each blank line. */
-static void on_row(int terminator, void *context)
+static void pass_row(int terminator, void *context)
 {
     struct reader *reader = context;
     struct record *record = &reader->record;
-    reader->line_ended = terminator == '\n';
-    if (reader->status == STATUS_OK && record->count > 0) {
-        for (size_t i = 0; i < record->count; i++)
-            record->field[i] = reader->row.data + reader->offset[i];
+    reader->row_has_ended = terminator == '\n';
+    if (reader->status == STATUS_OK && record->field_count > 0) {
+        for (size_t i = 0; i < record->field_count; i++)
+            record->fields[i] = reader->row_text.data + reader->field_offsets[i];
         reader->status = reader->handler->row(reader->handler->context, record, reader->diag);
     }
-    record->count = 0;
-    reader->row.size = 0;
+    record->field_count = 0;
+    reader->row_text.size = 0;
 }
 
-/* Gives one line, with its line end, to libcsv. */
+/* Passes one line, with its line end, to libcsv. */
 static enum status feed_line(struct reader *reader, const char *line, size_t size, uint32_t number)
 {
     for (size_t done = 0; done < size && reader->status == STATUS_OK;) {
         size_t piece = size - done < PIECE ? size - done : PIECE;
-        size_t taken = csv_parse(&reader->csv, line + done, piece, on_field, on_row, reader);
+        size_t taken = csv_parse(&reader->csv, line + done, piece, store_field, pass_row, reader);
         if (reader->status != STATUS_OK)
             break;
         if (taken < piece) {
-            struct loc at = {reader->record.at.name, number, (uint32_t)(done + taken + 1)};
+            struct loc at = {reader->record.place.name, number, (uint32_t)(done + taken + 1)};
             return diag_error(reader->diag, at, STATUS_BAD_INPUT,
                               "a quote stands inside a field: a field must be quoted as a whole, "
                               "with the quotes in it doubled");
@@ -84,7 +85,7 @@ static enum status feed_line(struct reader *reader, const char *line, size_t siz
         done += piece;
         if (csv_get_buffer_size(&reader->csv) > RECORD_BYTE_LIMIT + 2 * PIECE)
             return diag_error(
-                reader->diag, reader->record.at, STATUS_BAD_INPUT,
+                reader->diag, reader->record.place, STATUS_BAD_INPUT,
                 "this row has a field of more than %d bytes (is a closing quote missing?)",
                 RECORD_BYTE_LIMIT);
     }
@@ -97,26 +98,27 @@ static enum status read_lines(struct reader *reader, const char *data, size_t si
     for (const char *at = data, *end = data + size, *next; at < end; at = next, number++) {
         const char *line_end = memchr(at, '\n', (size_t)(end - at));
         next = line_end ? line_end + 1 : end;
-        if (reader->line_ended) {
-            reader->record.at.line = number;
+        if (reader->row_has_ended) {
+            reader->record.place.line = number;
             if (*at == '#' && reader->handler->comment) {
                 size_t length = (size_t)((line_end ? line_end : end) - at);
                 if (length > 1 && at[length - 1] == '\r')
                     length--;
-                reader->status = reader->handler->comment(
-                    reader->handler->context, reader->record.at, at + 1, length - 1, reader->diag);
+                reader->status =
+                    reader->handler->comment(reader->handler->context, reader->record.place, at + 1,
+                                             length - 1, reader->diag);
                 if (reader->status != STATUS_OK)
                     return reader->status;
                 continue;
             }
         }
-        reader->line_ended = false;
+        reader->row_has_ended = false;
         enum status status = feed_line(reader, at, (size_t)(next - at), number);
         if (status != STATUS_OK)
             return status;
     }
-    if (csv_fini(&reader->csv, on_field, on_row, reader) != 0)
-        return diag_error(reader->diag, reader->record.at, STATUS_BAD_INPUT,
+    if (csv_fini(&reader->csv, store_field, pass_row, reader) != 0)
+        return diag_error(reader->diag, reader->record.place, STATUS_BAD_INPUT,
                           "a quoted field of this row is not closed");
     return reader->status;
 }
@@ -149,8 +151,8 @@ enum status records_parse(const char *name, const char *data, size_t size,
         data += 3;
         size -= 3;
     }
-    struct reader reader = {.handler = handler, .diag = diag, .line_ended = true};
-    reader.record.at = (struct loc){name, 1, 0};
+    struct reader reader = {.handler = handler, .diag = diag, .row_has_ended = true};
+    reader.record.place = (struct loc){name, 1, 0};
     int failed = csv_init(&reader.csv, CSV_STRICT | CSV_STRICT_FINI | CSV_REPALL_NL);
     assert(failed == 0);
     (void)failed;
@@ -158,11 +160,11 @@ enum status records_parse(const char *name, const char *data, size_t size,
     csv_set_blk_size(&reader.csv, 4096);
     status = read_lines(&reader, data, size);
     csv_free(&reader.csv);
-    text_release(&reader.row);
+    text_release(&reader.row_text);
     return status;
 }
 
-void records_put_field(struct text *out, const char *field)
+void records_append_field(struct text *out, const char *field)
 {
     size_t size = strlen(field);
     bool plain =
@@ -178,42 +180,42 @@ void records_put_field(struct text *out, const char *field)
     free(quoted);
 }
 
-void records_put_fields(struct text *out, const char *const *field, size_t count)
+void records_append_fields(struct text *out, const char *const *field, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         if (i > 0)
             text_putc(out, ',');
-        records_put_field(out, field[i]);
+        records_append_field(out, field[i]);
     }
 }
 
 enum status records_check_columns(const struct record *record, const char *const *names,
                                   size_t count, size_t optional, struct diag *diag)
 {
-    for (size_t i = 0; i < count && i < record->count; i++)
-        if (strcmp(record->field[i], names[i]) != 0)
-            return diag_error(diag, record->at, STATUS_BAD_INPUT,
-                              "column %zu is '%s', expected '%s'", i + 1, record->field[i],
+    for (size_t i = 0; i < count && i < record->field_count; i++)
+        if (strcmp(record->fields[i], names[i]) != 0)
+            return diag_error(diag, record->place, STATUS_BAD_INPUT,
+                              "column %zu is '%s', expected '%s'", i + 1, record->fields[i],
                               names[i]);
-    if (record->count > count)
-        return diag_error(diag, record->at, STATUS_BAD_INPUT,
-                          "unknown column '%s' after the last one, '%s'", record->field[count],
+    if (record->field_count > count)
+        return diag_error(diag, record->place, STATUS_BAD_INPUT,
+                          "unknown column '%s' after the last one, '%s'", record->fields[count],
                           names[count - 1]);
-    if (record->count < count && record->count != count - optional)
-        return diag_error(diag, record->at, STATUS_BAD_INPUT, "the column '%s' is missing",
-                          names[record->count]);
+    if (record->field_count < count && record->field_count != count - optional)
+        return diag_error(diag, record->place, STATUS_BAD_INPUT, "the column '%s' is missing",
+                          names[record->field_count]);
     return STATUS_OK;
 }
 
-enum status records_field_error(const struct record *record, const char *column, struct diag *diag,
-                                const char *format, ...)
+enum status records_report_field(const struct record *record, const char *column, struct diag *diag,
+                                 const char *format, ...)
 {
     char message[512]; /* a field can be a megabyte long; the start of it is enough */
     va_list args;
     va_start(args, format);
     c_vsnprintf(message, sizeof message, format, args);
     va_end(args);
-    return diag_error(diag, record->at, STATUS_BAD_INPUT, "column '%s': %s", column, message);
+    return diag_error(diag, record->place, STATUS_BAD_INPUT, "column '%s': %s", column, message);
 }
 
 /* ---- tables ---- */
@@ -221,55 +223,56 @@ enum status records_field_error(const struct record *record, const char *column,
 struct table_reader {
     const struct record_columns *columns;
     /* number of fields in the line of column names; 0: that line has not been read yet */
-    size_t fields;
-    size_t column[RECORD_FIELD_LIMIT]; /* for each field of a row, its column */
+    size_t header_field_count;
+    size_t column_of_field[RECORD_FIELD_LIMIT]; /* for each field of a row, its column */
     enum status (*row)(void *context, const struct record *record, struct diag *diag);
     void *context;
 };
 
 /* Finds the column of each field by its name. */
-static enum status read_names(struct table_reader *reader, const struct record *record,
-                              struct diag *diag)
+static enum status read_header(struct table_reader *reader, const struct record *record,
+                               struct diag *diag)
 {
     const struct record_columns *columns = reader->columns;
-    for (size_t i = 0; i < record->count; i++) {
+    for (size_t i = 0; i < record->field_count; i++) {
         size_t c = 0;
-        while (c < columns->count && strcmp(columns->name[c], record->field[i]) != 0)
+        while (c < columns->column_count && strcmp(columns->names[c], record->fields[i]) != 0)
             c++;
-        if (c == columns->count) {
-            const char *meant = diag_nearest(record->field[i], columns->name, columns->count);
-            return diag_error(diag, record->at, STATUS_BAD_INPUT,
+        if (c == columns->column_count) {
+            const char *meant =
+                diag_nearest(record->fields[i], columns->names, columns->column_count);
+            return diag_error(diag, record->place, STATUS_BAD_INPUT,
                               "column %zu: there is no column '%.100s'%s%s%s", i + 1,
-                              record->field[i], meant != NULL ? "; did you mean '" : "",
+                              record->fields[i], meant != NULL ? "; did you mean '" : "",
                               meant != NULL ? meant : "", meant != NULL ? "'?" : "");
         }
         for (size_t k = 0; k < i; k++)
-            if (reader->column[k] == c)
-                return diag_error(diag, record->at, STATUS_BAD_INPUT,
-                                  "the column '%s' is given twice", columns->name[c]);
-        reader->column[i] = c;
+            if (reader->column_of_field[k] == c)
+                return diag_error(diag, record->place, STATUS_BAD_INPUT,
+                                  "the column '%s' is given twice", columns->names[c]);
+        reader->column_of_field[i] = c;
     }
-    for (size_t c = 0; columns->is_needed != NULL && c < columns->count; c++) {
+    for (size_t c = 0; columns->is_needed != NULL && c < columns->column_count; c++) {
         bool has = !columns->is_needed[c];
-        for (size_t i = 0; i < record->count; i++)
-            has |= reader->column[i] == c;
+        for (size_t i = 0; i < record->field_count; i++)
+            has |= reader->column_of_field[i] == c;
         if (!has)
-            return diag_error(diag, record->at, STATUS_BAD_INPUT, "the column '%s' is missing",
-                              columns->name[c]);
+            return diag_error(diag, record->place, STATUS_BAD_INPUT, "the column '%s' is missing",
+                              columns->names[c]);
     }
     return STATUS_OK;
 }
 
-/* Passes on a row with its fields in the order of the table's columns. */
-static enum status place_row(struct table_reader *reader, const struct record *record,
-                             struct diag *diag)
+/* Passes a row to the caller, with its fields in the order of the table's columns. */
+static enum status reorder_row(struct table_reader *reader, const struct record *record,
+                               struct diag *diag)
 {
-    struct record placed = {.at = record->at, .count = reader->columns->count};
-    for (size_t c = 0; c < placed.count; c++)
-        placed.field[c] = "";
-    for (size_t i = 0; i < record->count; i++) {
-        placed.field[reader->column[i]] = record->field[i];
-        placed.size[reader->column[i]] = record->size[i];
+    struct record placed = {.place = record->place, .field_count = reader->columns->column_count};
+    for (size_t c = 0; c < placed.field_count; c++)
+        placed.fields[c] = "";
+    for (size_t i = 0; i < record->field_count; i++) {
+        placed.fields[reader->column_of_field[i]] = record->fields[i];
+        placed.field_sizes[reader->column_of_field[i]] = record->field_sizes[i];
     }
     return reader->row(reader->context, &placed, diag);
 }
@@ -278,17 +281,18 @@ static enum status read_table_row(void *context, const struct record *record, st
 {
     struct table_reader *reader = context;
     const struct record_columns *columns = reader->columns;
-    if (reader->fields == 0) {
-        reader->fields = record->count;
-        return columns->by_name ? read_names(reader, record, diag)
-                                : records_check_columns(record, columns->name, columns->count,
-                                                        columns->results, diag);
+    if (reader->header_field_count == 0) {
+        reader->header_field_count = record->field_count;
+        return columns->by_name
+                   ? read_header(reader, record, diag)
+                   : records_check_columns(record, columns->names, columns->column_count,
+                                           columns->result_count, diag);
     }
-    if (record->count != reader->fields)
-        return diag_error(diag, record->at, STATUS_BAD_INPUT,
-                          "%zu fields, expected %zu as in the line of column names", record->count,
-                          reader->fields);
-    return columns->by_name ? place_row(reader, record, diag)
+    if (record->field_count != reader->header_field_count)
+        return diag_error(diag, record->place, STATUS_BAD_INPUT,
+                          "%zu fields, expected %zu as in the line of column names",
+                          record->field_count, reader->header_field_count);
+    return columns->by_name ? reorder_row(reader, record, diag)
                             : reader->row(reader->context, record, diag);
 }
 
@@ -301,10 +305,10 @@ enum status records_parse_table(const char *name, const char *data, size_t size,
     struct table_reader reader = {.columns = columns, .row = row, .context = context};
     struct record_handler handler = {.context = &reader, .row = read_table_row};
     enum status status = records_parse(name, data, size, &handler, diag);
-    if (status == STATUS_OK && reader.fields == 0)
+    if (status == STATUS_OK && reader.header_field_count == 0)
         status = diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
                             "the file is empty: expected the column names '%s,%s,%s,...'",
-                            columns->name[0], columns->name[1], columns->name[2]);
+                            columns->names[0], columns->names[1], columns->names[2]);
     return status;
 }
 
@@ -312,19 +316,20 @@ enum status records_read_count(const struct record *record, const struct record_
                                size_t column, bool optional, int64_t *value, struct diag *diag)
 {
     *value = 0;
-    if (optional && record->size[column] == 0)
+    if (optional && record->field_sizes[column] == 0)
         return STATUS_OK;
-    if (parse_i64(record->field[column], record->size[column], value) && *value >= 1)
+    if (parse_i64(record->fields[column], record->field_sizes[column], value) && *value >= 1)
         return STATUS_OK;
-    return records_expected(record, columns, column,
-                            optional ? "a whole number of at least 1, or nothing"
-                                     : "a whole number of at least 1",
-                            diag);
+    return records_report_expected(record, columns, column,
+                                   optional ? "a whole number of at least 1, or nothing"
+                                            : "a whole number of at least 1",
+                                   diag);
 }
 
-enum status records_expected(const struct record *record, const struct record_columns *columns,
-                             size_t column, const char *expected, struct diag *diag)
+enum status records_report_expected(const struct record *record,
+                                    const struct record_columns *columns, size_t column,
+                                    const char *expected, struct diag *diag)
 {
-    return records_field_error(record, columns->name[column], diag, "expected %s, not '%s'",
-                               expected, record->field[column]);
+    return records_report_field(record, columns->names[column], diag, "expected %s, not '%s'",
+                                expected, record->fields[column]);
 }

@@ -19,10 +19,10 @@ enum { RECORD_FIELD_LIMIT = 256, RECORD_BYTE_LIMIT = 1 << 20 };
 
 /* One row. Each field ends in NUL and holds no other NUL; fields are valid until the callback returns. */
 struct record {
-    struct loc at; /* the line on which the row starts */
-    size_t count;
-    const char *field[RECORD_FIELD_LIMIT];
-    size_t size[RECORD_FIELD_LIMIT];
+    struct loc place; /* the line on which the row starts */
+    size_t field_count;
+    const char *fields[RECORD_FIELD_LIMIT];
+    size_t field_sizes[RECORD_FIELD_LIMIT];
 };
 
 /* Functions that the reader calls. A status other than STATUS_OK ends the reading and is handed on. */
@@ -39,28 +39,29 @@ enum status records_parse(const char *name, const char *data, size_t size,
                           const struct record_handler *handler, struct diag *diag);
 
 /* Appends a field, quoted where the reader would otherwise take it for something else. */
-void records_put_field(struct text *out, const char *field);
+void records_append_field(struct text *out, const char *field);
 
 /* Appends a line of fields with commas between them. */
-void records_put_fields(struct text *out, const char *const *field, size_t count);
+void records_append_fields(struct text *out, const char *const *field, size_t count);
 
 /* Checks a row against the names of its columns, in order; the last `optional` columns may be absent, but only all
  * together. The message names the first column that is wrong. */
 enum status records_check_columns(const struct record *record, const char *const *names,
                                   size_t count, size_t optional, struct diag *diag);
 
-/* Names of the columns of a table, in order. A comparison appends the last `results`, which a reader drops. */
+/* The columns of a table, in order. The last result_count columns are those that a comparison appends; a reader
+ * drops them. */
 struct record_columns {
-    const char *const *name;
-    size_t count, results;
-    bool by_name; /* a file may have them in any order, and lack some */
+    const char *const *names;
+    size_t column_count, result_count;
+    bool by_name; /* a file may have the columns in any order, and may lack some */
     /* for tables with by_name: whether a file must have the column; NULL: it may lack all */
     const bool *is_needed;
 };
 
-/* Reads a table. Its first row must name the columns, with or without those of results. Every other row must have as
- * many fields as the first, and is passed to row(): with columns by name, its fields are in the order of the table's
- * columns, and those of columns that the file lacks are empty. */
+/* Reads a table. Its first row must name the columns, with or without the columns of results. Every other row must
+ * have as many fields as the first, and is passed to row(): with columns by name, its fields are in the order of the
+ * table's columns, and those of columns that the file lacks are empty. */
 enum status records_parse_table(const char *name, const char *data, size_t size,
                                 const struct record_columns *columns,
                                 enum status (*row)(void *context, const struct record *record,
@@ -72,11 +73,12 @@ enum status records_read_count(const struct record *record, const struct record_
                                size_t column, bool optional, int64_t *value, struct diag *diag);
 
 /* Reports "column 'x': expected a number, not 'y'", where `expected` is "a number". */
-enum status records_expected(const struct record *record, const struct record_columns *columns,
-                             size_t column, const char *expected, struct diag *diag);
+enum status records_report_expected(const struct record *record,
+                                    const struct record_columns *columns, size_t column,
+                                    const char *expected, struct diag *diag);
 
 /* Reports "line: error: column 'x': ..." and returns STATUS_BAD_INPUT. */
-enum status records_field_error(const struct record *record, const char *column, struct diag *diag,
-                                const char *format, ...) __attribute__((format(printf, 4, 5)));
+enum status records_report_field(const struct record *record, const char *column, struct diag *diag,
+                                 const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 #endif

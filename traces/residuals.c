@@ -32,9 +32,9 @@ enum residual_kind { WORD, OPTIONAL_WORD, SWITCH, COUNT, SECONDS, LOGARITHM };
     COLUMN("sequences",   sequences,              COUNT,         NULL, NULL)       \
     COLUMN("parameters",  parameters,             COUNT,         NULL, NULL)       \
     COLUMN("layer_s",     layer_s,                SECONDS,       NULL, NULL)       \
-    COLUMN("time",        value[RESIDUAL_TIME],   LOGARITHM,     NULL, NULL)       \
-    COLUMN("memory",      value[RESIDUAL_MEMORY], LOGARITHM,     NULL, NULL)       \
-    COLUMN("first",       first,                  LOGARITHM,     NULL, NULL)
+    COLUMN("time",        log_ratio[RESIDUAL_TIME], LOGARITHM,     NULL, NULL)       \
+    COLUMN("memory",      log_ratio[RESIDUAL_MEMORY], LOGARITHM,     NULL, NULL)       \
+    COLUMN("first",       first_sight_log_ratio,                LOGARITHM,     NULL, NULL)
 /* clang-format on */
 
 static const struct {
@@ -55,7 +55,7 @@ static const char *const names[] = {
 };
 static const struct record_columns columns = {names, COLUMN_COUNT, .by_name = false};
 
-/* Return the member of a row that column i is about. */
+/* Return the address of the member of a row that column i holds. */
 static const char **text_of(struct residual *row, size_t i)
 {
     return (const char **)((char *)row + table[i].offset);
@@ -78,7 +78,7 @@ static double *number_of(struct residual *row, size_t i)
 
 void residuals_release(struct residuals *residuals)
 {
-    free(residuals->row);
+    free(residuals->rows);
     arena_release(&residuals->arena);
     *residuals = (struct residuals){0};
 }
@@ -91,9 +91,9 @@ void residuals_add(struct residuals *residuals, const struct residual *row)
             const char **text = text_of(&copy, i);
             *text = arena_text(&residuals->arena, *text, strlen(*text));
         }
-    residuals->row = heap_grow(residuals->row, &residuals->capacity, residuals->count + 1,
-                               sizeof *residuals->row);
-    residuals->row[residuals->count++] = copy;
+    residuals->rows = heap_grow(residuals->rows, &residuals->capacity, residuals->row_count + 1,
+                                sizeof *residuals->rows);
+    residuals->rows[residuals->row_count++] = copy;
 }
 
 /* ---- reading ---- */
@@ -101,13 +101,13 @@ void residuals_add(struct residuals *residuals, const struct residual *row)
 static enum status read_field(const struct record *record, size_t i, struct residual *row,
                               struct diag *diag)
 {
-    const char *field = record->field[i];
-    size_t size = record->size[i];
+    const char *field = record->fields[i];
+    size_t size = record->field_sizes[i];
     double *number = number_of(row, i);
     switch (table[i].kind) {
     case WORD:
         if (size == 0)
-            return records_field_error(record, names[i], diag, "is empty");
+            return records_report_field(record, names[i], diag, "is empty");
         *text_of(row, i) = field;
         return STATUS_OK;
     case OPTIONAL_WORD:
@@ -117,19 +117,19 @@ static enum status read_field(const struct record *record, size_t i, struct resi
         *switch_of(row, i) = strcmp(field, table[i].words[true]) == 0;
         return *switch_of(row, i) || strcmp(field, table[i].words[false]) == 0
                    ? STATUS_OK
-                   : records_field_error(record, names[i], diag, "expected '%s' or '%s', not '%s'",
-                                         table[i].words[false], table[i].words[true], field);
+                   : records_report_field(record, names[i], diag, "expected '%s' or '%s', not '%s'",
+                                          table[i].words[false], table[i].words[true], field);
     case COUNT:
         return records_read_count(record, &columns, i, false, count_of(row, i), diag);
     case SECONDS:
         return parse_double(field, size, number) && isfinite(*number) && *number > 0
                    ? STATUS_OK
-                   : records_expected(record, &columns, i, "a number above 0", diag);
+                   : records_report_expected(record, &columns, i, "a number above 0", diag);
     default:
         if (size == 0)
             *number = NAN;
         else if (!parse_double(field, size, number) || !isfinite(*number))
-            return records_expected(record, &columns, i, "a number or nothing", diag);
+            return records_report_expected(record, &columns, i, "a number or nothing", diag);
         return STATUS_OK;
     }
 }
@@ -188,25 +188,25 @@ static enum status read_first(void *context, const struct record *record, struct
 {
     struct residuals *residuals = context;
     double first;
-    if (!parse_double(record->field[FIRST_VALUE], record->size[FIRST_VALUE], &first) ||
+    if (!parse_double(record->fields[FIRST_VALUE], record->field_sizes[FIRST_VALUE], &first) ||
         !isfinite(first))
-        return records_expected(record, &first_columns, FIRST_VALUE, "a number", diag);
-    for (size_t i = 0; i < residuals->count; i++)
-        if (strcmp(residuals->row[i].run, record->field[FIRST_ID]) == 0 &&
-            strcmp(residuals->row[i].source, record->field[FIRST_SOURCE]) == 0)
-            residuals->row[i].first = first;
+        return records_report_expected(record, &first_columns, FIRST_VALUE, "a number", diag);
+    for (size_t i = 0; i < residuals->row_count; i++)
+        if (strcmp(residuals->rows[i].run, record->fields[FIRST_ID]) == 0 &&
+            strcmp(residuals->rows[i].source, record->fields[FIRST_SOURCE]) == 0)
+            residuals->rows[i].first_sight_log_ratio = first;
     return STATUS_OK;
 }
 
-enum status residuals_set_first(struct residuals *residuals, const char *name, const char *data,
-                                size_t size, struct diag *diag)
+enum status residuals_set_first_sight(struct residuals *residuals, const char *name,
+                                      const char *data, size_t size, struct diag *diag)
 {
     return records_parse_table(name, data, size, &first_columns, read_first, residuals, diag);
 }
 
-enum status residuals_set_shipped_first(struct residuals *residuals, struct diag *diag)
+enum status residuals_set_shipped_first_sight(struct residuals *residuals, struct diag *diag)
 {
-    return load_shipped(residuals, "traces/published/first.csv", residuals_set_first, diag);
+    return load_shipped(residuals, "traces/published/first.csv", residuals_set_first_sight, diag);
 }
 
 /* ---- printing ---- */
@@ -216,7 +216,7 @@ static void put_field(struct text *out, struct residual *row, size_t i)
     switch (table[i].kind) {
     case WORD:
     case OPTIONAL_WORD:
-        records_put_field(out, *text_of(row, i));
+        records_append_field(out, *text_of(row, i));
         break;
     case SWITCH:
         text_puts(out, table[i].words[*switch_of(row, i)]);
@@ -235,12 +235,12 @@ static void put_field(struct text *out, struct residual *row, size_t i)
 
 void residuals_print(const struct residuals *residuals, struct text *out)
 {
-    records_put_fields(out, names, COLUMN_COUNT);
+    records_append_fields(out, names, COLUMN_COUNT);
     text_putc(out, '\n');
-    for (size_t r = 0; r < residuals->count; r++) {
+    for (size_t r = 0; r < residuals->row_count; r++) {
         for (size_t i = 0; i < COLUMN_COUNT; i++) {
             text_puts(out, i > 0 ? "," : "");
-            put_field(out, &residuals->row[r], i);
+            put_field(out, &residuals->rows[r], i);
         }
         text_putc(out, '\n');
     }

@@ -18,7 +18,7 @@
 
 enum residual_of { RESIDUAL_TIME, RESIDUAL_MEMORY, RESIDUAL_COUNT };
 
-/* How a context ends whose rows of tokens travel between nodes to their experts. */
+/* The ending of a `context` in which rows of tokens travel between nodes to their experts. */
 #define CONTEXT_BETWEEN_NODES " between nodes"
 
 /* One run, with the features by which runs are compared: predict/intervals.h finds those of a prediction. Texts are
@@ -30,16 +30,17 @@ struct residual {
     /* "", or the collection of rows to which the run belongs (traces/external.h). Intervals are made of the set ""
      * only. */
     const char *set;
-    const char *device;    /* kind of device: "a100" */
+    const char *device;    /* the kind of device: "a100" */
     const char *framework; /* the profile with which the run is predicted: "deepspeed" */
-    /* of a run to be predicted, the framework that really runs, if that profile only stands for it; NULL: none */
+    /* for a run to be predicted: the framework that really runs it, if `framework` is only the nearest profile;
+     * NULL: framework is right */
     const char *real_framework;
     const char *attention; /* the kernel: "fa2" */
-    /* how ranks share a sequence, and what else no run has measured: "none", "ulysses", "ring", "2d", "fpdt", "upipe",
-     * "ring with experts between nodes" */
+    /* how ranks share a sequence ("none", "ulysses", "ring", "2d", "fpdt", "upipe"), and properties that interact
+     * with it: "ring with experts between nodes" */
     const char *context;
     const char *activations; /* what is recomputed or sent to the host: "full", "offload" */
-    bool host_optimizer;     /* the host makes the optimizer's step */
+    bool host_optimizer;     /* the optimizer's step runs on the host */
     bool several_nodes;      /* the run is on several nodes */
     int64_t tp, pp, gpus;
     int64_t seq_len, sequences; /* tokens of a sequence; sequences of a step */
@@ -47,17 +48,17 @@ struct residual {
     /* seconds of a layer's forward products on a rank at the device's peak, one micro-batch: 2 parameters / layers x
      * tokens / (ranks that share a sequence x tp) / peak */
     double layer_s;
-    double value[RESIDUAL_COUNT]; /* logarithms of measured / predicted; NAN: not measured */
-    /* The residual of the time at first sight: by the program as it was before anyone had seen the source. It is never
-     * computed again, and exists even for rows that count in no mean. NAN: not known. */
-    double first;
+    double log_ratio[RESIDUAL_COUNT]; /* log(measured / predicted); NAN: not measured */
+    /* log(measured / predicted) of the time at first sight: predicted by the program as it was before anyone had
+     * seen the source. It is never computed again, and exists even for rows that count in no mean. NAN: unknown. */
+    double first_sight_log_ratio;
 };
 
 /* All-zero is empty. */
 struct residuals {
     struct arena arena;
-    struct residual *row;
-    size_t count, capacity;
+    struct residual *rows;
+    size_t row_count, capacity;
 };
 
 void residuals_release(struct residuals *residuals);
@@ -74,11 +75,11 @@ enum status residuals_load_shipped(struct residuals *residuals, struct diag *dia
 
 /* Reads data[0..size), a table like traces/published/first.csv, and sets `first` of the rows that it names by their
  * source and run. name stands for the text in messages. */
-enum status residuals_set_first(struct residuals *residuals, const char *name, const char *data,
-                                size_t size, struct diag *diag);
+enum status residuals_set_first_sight(struct residuals *residuals, const char *name,
+                                      const char *data, size_t size, struct diag *diag);
 
-/* Does residuals_set_first() with the file that ships; does nothing if the data folder lacks it. */
-enum status residuals_set_shipped_first(struct residuals *residuals, struct diag *diag);
+/* Does residuals_set_first_sight() with the file that ships; does nothing if the data folder lacks it. */
+enum status residuals_set_shipped_first_sight(struct residuals *residuals, struct diag *diag);
 
 /* Write the features of a run as members of the open object, and read them; names are those of the columns. Texts that
  * are read live as long as the JSON does. */

@@ -6,24 +6,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Rows between blocks are of two sorts (match_gap()). */
+/* The two sorts of rows between blocks, which match_gap() matches separately. */
 enum { BETWEEN_WORK, BETWEEN_OPTIMIZER, BETWEEN_COUNT };
 
 struct maker {
     struct row_matches *out;
-    struct foreign sides;
-    double *stray_s; /* seconds of strays by their kind's label in the recording */
+    struct foreign_sides sides;
+    double *stray_s; /* [labels of the recording] seconds of strays of that kind */
     size_t *stray_rows;
 };
 
 static struct block_match *add_match(struct row_matches *m)
 {
-    if (m->count == m->capacity) {
-        m->capacity = heap_next_capacity(m->capacity, m->count + 1);
-        m->match = heap_realloc(m->match, m->capacity, sizeof *m->match);
+    if (m->match_count == m->capacity) {
+        m->capacity = heap_next_capacity(m->capacity, m->match_count + 1);
+        m->matches = heap_realloc(m->matches, m->capacity, sizeof *m->matches);
     }
-    struct block_match *match = &m->match[m->count++];
-    *match = (struct block_match){.step = (uint32_t)m->steps, .row_begin = (uint32_t)m->row_count};
+    struct block_match *match = &m->matches[m->match_count++];
+    *match =
+        (struct block_match){.step = (uint32_t)m->step_count, .row_begin = (uint32_t)m->row_count};
     return match;
 }
 
@@ -31,9 +32,9 @@ static void add_row(struct row_matches *m, struct block_match *match, uint32_t r
 {
     if (m->row_count == m->row_capacity) {
         m->row_capacity = heap_next_capacity(m->row_capacity, m->row_count + 1);
-        m->row = heap_realloc(m->row, m->row_capacity, sizeof *m->row);
+        m->rows = heap_realloc(m->rows, m->row_capacity, sizeof *m->rows);
     }
-    m->row[m->row_count++] = row;
+    m->rows[m->row_count++] = row;
     match->row_count++;
 }
 
@@ -49,22 +50,22 @@ static void match_block(struct maker *maker, const struct align_sequence *p,
                         const struct align_sequence *m, const struct align_block *block)
 {
     struct block_match *match = add_match(maker->out);
-    for (uint32_t i = block->a; i < block->a + block->a_count; i++)
-        for (uint32_t k = 0; k < p->item[i].rows; k++)
-            add_row(maker->out, match, p->row[p->item[i].place + k]);
-    for (uint32_t i = block->b; i < block->b + block->b_count; i++) {
-        match->measured_rows += m->item[i].rows;
-        match->measured_s += m->item[i].seconds;
+    for (uint32_t i = block->a_begin; i < block->a_begin + block->a_count; i++)
+        for (uint32_t k = 0; k < p->items[i].row_count; k++)
+            add_row(maker->out, match, p->rows[p->items[i].rows_begin + k]);
+    for (uint32_t i = block->b_begin; i < block->b_begin + block->b_count; i++) {
+        match->measured_rows += m->items[i].row_count;
+        match->measured_s += m->items[i].seconds;
     }
 }
 
-/* The fillers of one side that stand before a block. */
+/* The fillers (rows between blocks) of one side that precede a block. */
 struct filler_gap {
     const struct align_filler *filler;
     size_t count;
 };
 
-static bool is_sort(const struct align_filler *filler, int sort)
+static bool is_of_sort(const struct align_filler *filler, int sort)
 {
     return (filler->class == CLASS_OPTIMIZER) == (sort == BETWEEN_OPTIMIZER);
 }
@@ -73,7 +74,7 @@ static size_t count_sort(const struct filler_gap *gap, int sort)
 {
     size_t count = 0;
     for (size_t i = 0; i < gap->count; i++)
-        count += is_sort(&gap->filler[i], sort);
+        count += is_of_sort(&gap->filler[i], sort);
     return count;
 }
 
@@ -82,14 +83,14 @@ static void match_sort(struct maker *maker, const struct filler_gap *p, const st
 {
     struct block_match *match = NULL;
     for (size_t i = 0; i < p->count; i++)
-        if (both || is_sort(&p->filler[i], sort)) {
+        if (both || is_of_sort(&p->filler[i], sort)) {
             if (match == NULL)
                 match = add_match(maker->out);
             match->between_blocks = true;
             add_row(maker->out, match, p->filler[i].row);
         }
     for (size_t i = 0; i < m->count; i++) {
-        if (!both && !is_sort(&m->filler[i], sort))
+        if (!both && !is_of_sort(&m->filler[i], sort))
             continue;
         if (match == NULL || m->filler[i].class == CLASS_OTHER) {
             add_stray(maker, m->filler[i].row);
@@ -108,26 +109,26 @@ static void match_gap(struct maker *maker, const struct filler_gap *p, const str
         match_sort(maker, p, m, sort, !apart);
 }
 
-/* Returns the rows between blocks (fillers) that stand before item `until`, or with `last` all that are left, and moves
- * *from past them. */
-static struct filler_gap take_gap(const struct align_sequence *s, size_t *from, bool last,
+/* Returns the fillers from *from on that precede item `until`, or with `last` all that are left, and moves *from
+ * past them. */
+static struct filler_gap next_gap(const struct align_sequence *s, size_t *from, bool last,
                                   uint32_t until)
 {
-    struct filler_gap gap = {s->filler + *from, 0};
-    while (*from < s->filler_count && (last || s->filler[*from].place <= until)) {
+    struct filler_gap gap = {s->fillers + *from, 0};
+    while (*from < s->filler_count && (last || s->fillers[*from].items_before <= until)) {
         ++*from;
         gap.count++;
     }
     return gap;
 }
 
-/* Adds the items of the recording that are in no block as strays. */
-static void skip_items(struct maker *maker, const struct align_sequence *m, uint32_t from,
-                       uint32_t until)
+/* Adds the recorded items `from` to `until` - 1, which are in no block, as strays. */
+static void add_stray_items(struct maker *maker, const struct align_sequence *m, uint32_t from,
+                            uint32_t until)
 {
     for (uint32_t i = from; i < until; i++)
-        for (uint32_t k = 0; k < m->item[i].rows; k++)
-            add_stray(maker, m->row[m->item[i].place + k]);
+        for (uint32_t k = 0; k < m->items[i].row_count; k++)
+            add_stray(maker, m->rows[m->items[i].rows_begin + k]);
 }
 
 static void match_lane(struct maker *maker, const struct align_sequence *p,
@@ -138,11 +139,11 @@ static void match_lane(struct maker *maker, const struct align_sequence *p,
     uint32_t done = 0;
     for (size_t k = 0; k <= count; k++) {
         bool last = k == count;
-        uint32_t b = last ? (uint32_t)m->count : block[k].b;
-        struct filler_gap before_p = take_gap(p, &i, last, last ? 0 : block[k].a);
-        struct filler_gap before_m = take_gap(m, &j, last, b);
+        uint32_t b = last ? (uint32_t)m->item_count : block[k].b_begin;
+        struct filler_gap before_p = next_gap(p, &i, last, last ? 0 : block[k].a_begin);
+        struct filler_gap before_m = next_gap(m, &j, last, b);
         match_gap(maker, &before_p, &before_m);
-        skip_items(maker, m, done, b);
+        add_stray_items(maker, m, done, b);
         if (last)
             break;
         match_block(maker, p, m, &block[k]);
@@ -151,8 +152,8 @@ static void match_lane(struct maker *maker, const struct align_sequence *p,
     free(block);
 }
 
-/* Returns the time of a step in which no row runs; rows are in order of start. */
-static double idle_of(const struct trace *trace, const struct timed_row *row, size_t count)
+/* Returns the seconds of a step in which no row runs; row[] is in order of start. */
+static double idle_s_of_step(const struct trace *trace, const struct timed_row *row, size_t count)
 {
     double idle_s = 0, until_s = row[0].start_s;
     for (size_t i = 0; i < count; i++) {
@@ -168,7 +169,7 @@ static enum status match_steps(struct maker *maker, const struct foreign_step *p
 {
     struct row_matches *out = maker->out;
     enum status status = STATUS_OK;
-    out->step = heap_alloc(count + 1, sizeof *out->step);
+    out->recorded_steps = heap_alloc(count + 1, sizeof *out->recorded_steps);
     for (size_t i = 0, end; i < count && status == STATUS_OK; i = end) {
         for (end = i; end < count && row[end].step == row[i].step;)
             end++;
@@ -176,9 +177,10 @@ static enum status match_steps(struct maker *maker, const struct foreign_step *p
         foreign_make_step(&maker->sides, true, row + i, end - i, &m);
         status = foreign_check_size(&m, name, diag);
         for (uint32_t lane = 0; lane < LANE_COUNT && status == STATUS_OK; lane++)
-            match_lane(maker, &p->lane[lane], &m.lane[lane]);
-        out->step[out->steps++] = (struct recorded_step){
-            row[i].step, m.end_s - m.start_s, idle_of(maker->sides.measured, row + i, end - i)};
+            match_lane(maker, &p->lanes[lane], &m.lanes[lane]);
+        out->recorded_steps[out->step_count++] =
+            (struct recorded_step){row[i].step, m.end_s - m.start_s,
+                                   idle_s_of_step(maker->sides.measured, row + i, end - i)};
         foreign_release_step(&m);
     }
     return status;
@@ -196,13 +198,13 @@ static void list_strays(struct maker *maker)
 {
     struct row_matches *out = maker->out;
     const struct trace *trace = maker->sides.measured;
-    out->stray = heap_alloc(trace->label_count + 1, sizeof *out->stray);
+    out->strays = heap_alloc(trace->label_count + 1, sizeof *out->strays);
     for (size_t i = 0; i < trace->label_count; i++)
         if (maker->stray_rows[i] > 0)
-            out->stray[out->stray_count++] =
-                (struct stray_rows){trace->label[i], maker->stray_rows[i], maker->stray_s[i]};
+            out->strays[out->stray_count++] =
+                (struct stray_rows){trace->labels[i], maker->stray_rows[i], maker->stray_s[i]};
     if (out->stray_count > 0)
-        qsort(out->stray, out->stray_count, sizeof *out->stray, compare_strays);
+        qsort(out->strays, out->stray_count, sizeof *out->strays, compare_strays);
 }
 
 enum status row_matches_make(struct row_matches *matches, const struct trace *predicted,
@@ -212,12 +214,13 @@ enum status row_matches_make(struct row_matches *matches, const struct trace *pr
     enum status status = foreign_make(&maker.sides, predicted, measured, name, diag);
     if (status != STATUS_OK)
         return status;
-    matches->rank = maker.sides.rank;
+    matches->rank = maker.sides.recorded_rank;
     matches->predicted_rank = maker.sides.predicted_rank;
     size_t p_count, m_count;
     struct timed_row *p_row =
         foreign_order_rows(predicted, maker.sides.predicted_rank, false, &p_count);
-    struct timed_row *m_row = foreign_order_rows(measured, maker.sides.rank, true, &m_count);
+    struct timed_row *m_row =
+        foreign_order_rows(measured, maker.sides.recorded_rank, true, &m_count);
     struct foreign_step p;
     maker.stray_s = heap_zalloc(measured->label_count + 1, sizeof *maker.stray_s);
     maker.stray_rows = heap_zalloc(measured->label_count + 1, sizeof *maker.stray_rows);
@@ -239,10 +242,10 @@ enum status row_matches_make(struct row_matches *matches, const struct trace *pr
 
 void row_matches_release(struct row_matches *matches)
 {
-    free(matches->match);
-    free(matches->row);
-    free(matches->step);
-    free(matches->stray);
+    free(matches->matches);
+    free(matches->rows);
+    free(matches->recorded_steps);
+    free(matches->strays);
     free(matches->is_stray);
     *matches = (struct row_matches){0};
 }

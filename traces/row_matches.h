@@ -2,9 +2,10 @@
  *
  * A recording of another program is aligned with the prediction as in compare_foreign() (traces/align.h). A match is
  * either a block of that alignment (products, attention, messages, copies: some predicted rows and the recorded time
- * for them), or the rows between two blocks: all predicted rows there whose class makes no items, with the total time
- * of the recorded rows there. Optimizer rows between two blocks are a match of their own if both sides have some.
- * Recorded rows without predicted ones, and those between blocks whose name says no class, are strays. */
+ * for them), or the rows between two blocks: all predicted rows there whose class makes no items, with the total
+ * time of the recorded rows there. Optimizer rows between two blocks are a match of their own if both sides have
+ * some. Recorded rows without a match, and rows between blocks whose class does not follow from their name, are
+ * strays. */
 #ifndef TRACES_ROW_MATCHES_H
 #define TRACES_ROW_MATCHES_H
 
@@ -17,9 +18,9 @@
 
 /* One match: predicted rows, and the recorded time for them. */
 struct block_match {
-    uint32_t step;       /* row of row_matches.step */
+    uint32_t step;       /* row of row_matches.recorded_steps */
     bool between_blocks; /* the match is of rows between blocks */
-    /* the predicted rows: row_matches.row[row_begin .. row_begin + row_count) */
+    /* the predicted rows: row_matches.rows[row_begin .. row_begin + row_count) */
     uint32_t row_begin, row_count;
     uint32_t measured_rows;
     double measured_s;
@@ -31,22 +32,22 @@ struct recorded_step {
     double idle_s; /* part of span_s in which no row runs */
 };
 
-/* Recorded work that the prediction does not have, over all steps. */
+/* Recorded rows of one name that the prediction lacks, over all steps. */
 struct stray_rows {
-    const char *name; /* the trace's */
-    size_t rows;
+    const char *name; /* a label of the recording */
+    size_t row_count;
     double seconds;
 };
 
 /* All-zero is empty. Borrows the traces. */
 struct row_matches {
-    struct block_match *match;
-    size_t count, capacity;
-    uint32_t *row; /* rows of the prediction */
+    struct block_match *matches;
+    size_t match_count, capacity;
+    uint32_t *rows; /* rows of the prediction */
     size_t row_count, row_capacity;
-    struct recorded_step *step;
-    size_t steps;
-    struct stray_rows *stray; /* the longest strays first */
+    struct recorded_step *recorded_steps;
+    size_t step_count;
+    struct stray_rows *strays; /* the longest strays first */
     size_t stray_count;
     bool *is_stray; /* [rows of the recording] */
     uint32_t rank, predicted_rank;

@@ -10,19 +10,19 @@
  * label) and rows are many. */
 static void sort_by_key(struct row_order *order)
 {
-    size_t n = order->count;
+    size_t n = order->row_count;
     uint64_t *key = heap_alloc(n, sizeof *key);
     uint32_t *row = heap_alloc(n, sizeof *row);
     size_t *start = heap_alloc(65536, sizeof *start);
     uint64_t differ = 0;
     for (size_t i = 0; i < n; i++)
-        differ |= order->key[i] ^ order->key[0];
+        differ |= order->keys[i] ^ order->keys[0];
     for (unsigned shift = 0; shift < 64; shift += 16) {
         if (((differ >> shift) & 0xffff) == 0)
             continue;
         memset(start, 0, 65536 * sizeof *start);
         for (size_t i = 0; i < n; i++)
-            start[(order->key[i] >> shift) & 0xffff]++;
+            start[(order->keys[i] >> shift) & 0xffff]++;
         size_t sum = 0;
         for (size_t d = 0; d < 65536; d++) {
             size_t count = start[d];
@@ -30,14 +30,14 @@ static void sort_by_key(struct row_order *order)
             sum += count;
         }
         for (size_t i = 0; i < n; i++) {
-            size_t to = start[(order->key[i] >> shift) & 0xffff]++;
-            key[to] = order->key[i];
-            row[to] = order->row[i];
+            size_t to = start[(order->keys[i] >> shift) & 0xffff]++;
+            key[to] = order->keys[i];
+            row[to] = order->rows[i];
         }
-        uint64_t *old_key = order->key;
-        uint32_t *old_row = order->row;
-        order->key = key;
-        order->row = row;
+        uint64_t *old_key = order->keys;
+        uint32_t *old_row = order->rows;
+        order->keys = key;
+        order->rows = row;
         key = old_key;
         row = old_row;
     }
@@ -46,15 +46,15 @@ static void sort_by_key(struct row_order *order)
     free(start);
 }
 
-/* A row and its time, for groups that are not in the order of time yet. */
-struct timed {
+/* A row and its time, by which a group is sorted. */
+struct row_time {
     double time_s;
     uint32_t row;
 };
 
 static int compare_timed(const void *a, const void *b)
 {
-    const struct timed *x = a, *y = b;
+    const struct row_time *x = a, *y = b;
     if (x->time_s != y->time_s)
         return x->time_s < y->time_s ? -1 : 1;
     /* rows of one instant keep the order of the table */
@@ -68,9 +68,9 @@ static void sort_by_time(uint32_t *row, size_t count, const double *time_s)
         i++;
     if (i >= count)
         return;
-    struct timed *timed = heap_alloc(count, sizeof *timed);
+    struct row_time *timed = heap_alloc(count, sizeof *timed);
     for (i = 0; i < count; i++)
-        timed[i] = (struct timed){time_s[row[i]], row[i]};
+        timed[i] = (struct row_time){time_s[row[i]], row[i]};
     qsort(timed, count, sizeof *timed, compare_timed);
     for (i = 0; i < count; i++)
         row[i] = timed[i].row;
@@ -80,7 +80,7 @@ static void sort_by_time(uint32_t *row, size_t count, const double *time_s)
 size_t row_order_end(const struct row_order *order, size_t begin)
 {
     size_t end = begin;
-    while (end < order->count && order->key[end] == order->key[begin])
+    while (end < order->row_count && order->keys[end] == order->keys[begin])
         end++;
     return end;
 }
@@ -89,24 +89,24 @@ void row_order_init(struct row_order *order, size_t count, const uint32_t *rank,
                     const uint16_t *label, const double *time_s)
 {
     assert(count <= UINT32_MAX);
-    order->key = heap_alloc(count, sizeof *order->key);
-    order->row = heap_alloc(count, sizeof *order->row);
-    order->count = count;
+    order->keys = heap_alloc(count, sizeof *order->keys);
+    order->rows = heap_alloc(count, sizeof *order->rows);
+    order->row_count = count;
     for (size_t i = 0; i < count; i++) {
-        order->key[i] = (uint64_t)rank[i] << 16 | label[i];
-        order->row[i] = (uint32_t)i;
+        order->keys[i] = (uint64_t)rank[i] << 16 | label[i];
+        order->rows[i] = (uint32_t)i;
     }
     if (count > 0)
         sort_by_key(order);
     for (size_t begin = 0, end; begin < count; begin = end) {
         end = row_order_end(order, begin);
-        sort_by_time(order->row + begin, end - begin, time_s);
+        sort_by_time(order->rows + begin, end - begin, time_s);
     }
 }
 
 void row_order_release(struct row_order *order)
 {
-    free(order->key);
-    free(order->row);
+    free(order->keys);
+    free(order->rows);
     *order = (struct row_order){0};
 }

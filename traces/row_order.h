@@ -9,9 +9,10 @@
 #include <stdint.h>
 
 struct row_order {
-    uint64_t *key; /* the key of row[i], rank << 16 | label; the keys ascend */
-    uint32_t *row; /* within a key in order of time, then as they stand in the table */
-    size_t count;
+    uint64_t *keys; /* keys[i] is rank << 16 | label of row rows[i]; the keys ascend */
+    /* rows of the table; equal keys are in order of time, and at equal times in the order of the table */
+    uint32_t *rows;
+    size_t row_count;
 };
 
 /* Orders rows 0..count, at most UINT32_MAX, of which the columns are given. */

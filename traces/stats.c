@@ -12,7 +12,7 @@ static const char *const role_names[ROLE_COUNT] = {
     [ROLE_OFFLOAD] = "offload", [ROLE_HOST] = "host", [ROLE_OTHER] = "other",
 };
 
-enum stream_role stream_role(const char *name)
+enum stream_role stream_role_of(const char *name)
 {
     for (int role = 0; role < ROLE_OTHER; role++) {
         size_t size = strlen(role_names[role]);
@@ -32,26 +32,26 @@ const char *stream_role_name(enum stream_role role)
 /* Returns the number of groups whose keys differ from bit `shift` up. */
 static size_t count_groups(const struct row_order *order, unsigned shift)
 {
-    size_t groups = order->count > 0;
-    for (size_t i = 1; i < order->count; i++)
-        groups += order->key[i] >> shift != order->key[i - 1] >> shift;
+    size_t groups = order->row_count > 0;
+    for (size_t i = 1; i < order->row_count; i++)
+        groups += order->keys[i] >> shift != order->keys[i - 1] >> shift;
     return groups;
 }
 
 /* ---- busy time ---- */
 
-/* Intervals in which something is busy: disjoint, in order, and none of them empty. */
+/* The intervals in which a stream or a set of streams is busy: disjoint, ascending, none of them empty. */
 struct busy_intervals {
     struct busy_interval {
         double start_s, end_s;
-    } * at;
+    } * intervals;
     size_t count, capacity;
 };
 
 /* Adds an interval that starts no earlier than any before it. */
 static void add_interval(struct busy_intervals *list, double start_s, double end_s)
 {
-    struct busy_interval *last = list->count > 0 ? &list->at[list->count - 1] : NULL;
+    struct busy_interval *last = list->count > 0 ? &list->intervals[list->count - 1] : NULL;
     if (end_s <= start_s)
         return;
     if (last && start_s <= last->end_s) {
@@ -61,23 +61,23 @@ static void add_interval(struct busy_intervals *list, double start_s, double end
     }
     if (list->count == list->capacity) {
         list->capacity = heap_next_capacity(list->capacity, list->count + 1);
-        list->at = heap_realloc(list->at, list->capacity, sizeof *list->at);
+        list->intervals = heap_realloc(list->intervals, list->capacity, sizeof *list->intervals);
     }
-    list->at[list->count++] = (struct busy_interval){start_s, end_s};
+    list->intervals[list->count++] = (struct busy_interval){start_s, end_s};
 }
 
-/* Adds all of other to *list. */
+/* Sets *list to the union of *list and *other. */
 static void unite_intervals(struct busy_intervals *list, const struct busy_intervals *other)
 {
     struct busy_intervals sum = {0};
     size_t i = 0, j = 0;
     while (i < list->count || j < other->count) {
-        bool first =
-            j == other->count || (i < list->count && list->at[i].start_s <= other->at[j].start_s);
-        const struct busy_interval *next = first ? &list->at[i++] : &other->at[j++];
+        bool first = j == other->count ||
+                     (i < list->count && list->intervals[i].start_s <= other->intervals[j].start_s);
+        const struct busy_interval *next = first ? &list->intervals[i++] : &other->intervals[j++];
         add_interval(&sum, next->start_s, next->end_s);
     }
-    free(list->at);
+    free(list->intervals);
     *list = sum;
 }
 
@@ -86,7 +86,7 @@ static double total_s(const struct busy_intervals *list)
 {
     double sum = 0;
     for (size_t i = 0; i < list->count; i++)
-        sum += list->at[i].end_s - list->at[i].start_s;
+        sum += list->intervals[i].end_s - list->intervals[i].start_s;
     return sum;
 }
 
@@ -95,7 +95,7 @@ static double overlap_s(const struct busy_intervals *a, const struct busy_interv
 {
     double sum = 0;
     for (size_t i = 0, j = 0; i < a->count && j < b->count;) {
-        const struct busy_interval *x = &a->at[i], *y = &b->at[j];
+        const struct busy_interval *x = &a->intervals[i], *y = &b->intervals[j];
         double start = x->start_s > y->start_s ? x->start_s : y->start_s;
         double end = x->end_s < y->end_s ? x->end_s : y->end_s;
         if (end > start)
@@ -118,8 +118,8 @@ static void measure_stream(struct stats_stream *stream, struct busy_intervals *b
     *stream = (struct stats_stream){
         .rank = ops->rank[row[0]],
         .stream = ops->stream[row[0]],
-        .role = stream_role(trace->label[ops->stream[row[0]]]),
-        .ops = count,
+        .role = stream_role_of(trace->labels[ops->stream[row[0]]]),
+        .op_count = count,
         .start_s = ops->start_s[row[0]],
         .end_s = ops->end_s[row[0]],
     };
@@ -153,7 +153,7 @@ static void measure_rank(struct stats_rank *rank, struct busy_intervals *busy)
     rank->idle_s = rank->end_s - rank->start_s - total_s(&any);
     if (rank->idle_s < 1e-12 * (rank->end_s - rank->start_s))
         rank->idle_s = 0;
-    free(any.at);
+    free(any.intervals);
 }
 
 static void measure_ops(struct trace_stats *stats, const struct trace *trace)
@@ -162,19 +162,19 @@ static void measure_ops(struct trace_stats *stats, const struct trace *trace)
     struct row_order order;
     bool *waits = heap_alloc(trace->label_count + 1, sizeof *waits);
     for (size_t label = 0; label < trace->label_count; label++)
-        waits[label] = kernel_class_of_kind(trace->label[label]) == CLASS_NONE;
+        waits[label] = kernel_class_of_kind(trace->labels[label]) == CLASS_NONE;
     row_order_init(&order, ops->count, ops->rank, ops->stream, ops->start_s);
-    stats->rank = arena_array(&stats->arena, count_groups(&order, 16), sizeof *stats->rank);
-    stats->stream = arena_array(&stats->arena, count_groups(&order, 0), sizeof *stats->stream);
+    stats->ranks = arena_array(&stats->arena, count_groups(&order, 16), sizeof *stats->ranks);
+    stats->streams = arena_array(&stats->arena, count_groups(&order, 0), sizeof *stats->streams);
     struct busy_intervals one = {0}, busy[ROLE_COUNT] = {{0}};
-    for (size_t begin = 0, end; begin < order.count; begin = end) {
+    for (size_t begin = 0, end; begin < order.row_count; begin = end) {
         end = row_order_end(&order, begin);
-        struct stats_stream *stream = &stats->stream[stats->stream_count];
-        measure_stream(stream, &one, trace, waits, order.row + begin, end - begin);
+        struct stats_stream *stream = &stats->streams[stats->stream_count];
+        measure_stream(stream, &one, trace, waits, order.rows + begin, end - begin);
         struct stats_rank *rank =
-            stats->rank_count > 0 ? &stats->rank[stats->rank_count - 1] : NULL;
+            stats->rank_count > 0 ? &stats->ranks[stats->rank_count - 1] : NULL;
         if (!rank || rank->rank != stream->rank) {
-            rank = &stats->rank[stats->rank_count++];
+            rank = &stats->ranks[stats->rank_count++];
             *rank = (struct stats_rank){.rank = stream->rank,
                                         .first_stream = stats->stream_count,
                                         .start_s = stream->start_s,
@@ -189,24 +189,24 @@ static void measure_ops(struct trace_stats *stats, const struct trace *trace)
         if (stream->end_s > rank->end_s)
             rank->end_s = stream->end_s;
         unite_intervals(&busy[stream->role], &one);
-        if (end == order.count || order.key[end] >> 16 != rank->rank)
+        if (end == order.row_count || order.keys[end] >> 16 != rank->rank)
             measure_rank(rank, busy);
     }
     for (size_t i = 0; i < stats->rank_count; i++) {
-        const struct stats_rank *rank = &stats->rank[i];
+        const struct stats_rank *rank = &stats->ranks[i];
         if (i == 0 || rank->start_s < stats->start_s)
             stats->start_s = rank->start_s;
         if (i == 0 || rank->end_s > stats->end_s)
             stats->end_s = rank->end_s;
     }
     free(waits);
-    free(one.at);
+    free(one.intervals);
     for (int role = 0; role < ROLE_COUNT; role++)
-        free(busy[role].at);
+        free(busy[role].intervals);
     row_order_release(&order);
 }
 
-double stats_overlap(const struct stats_rank *rank)
+double stats_overlapped_share(const struct stats_rank *rank)
 {
     double busy = rank->busy_s[ROLE_COMM];
     return busy > 0 ? 1 - rank->exposed_s[ROLE_COMM] / busy : 1;
@@ -220,8 +220,8 @@ static void measure_memory(struct trace_stats *stats, const struct trace *trace,
                            const uint32_t *row, size_t count, uint32_t *slot)
 {
     const struct trace_memory *table = &trace->memory;
-    struct stats_memory *memory = &stats->memory[stats->memory_count++];
-    struct stats_category *category = &stats->category[stats->category_count];
+    struct stats_memory *memory = &stats->memories[stats->memory_count++];
+    struct stats_category *category = &stats->categories[stats->category_count];
     *memory = (struct stats_memory){.rank = table->rank[row[0]],
                                     .memory = table->memory[row[0]],
                                     .first_category = stats->category_count};
@@ -265,10 +265,10 @@ static size_t count_categories(const struct trace *trace, const struct row_order
 {
     const struct trace_memory *table = &trace->memory;
     size_t *seen = heap_zalloc(trace->label_count + 1, sizeof *seen), sum = 0;
-    for (size_t begin = 0, end; begin < order->count; begin = end) {
+    for (size_t begin = 0, end; begin < order->row_count; begin = end) {
         end = row_order_end(order, begin);
         for (size_t i = begin; i < end; i++) {
-            size_t *last = &seen[table->category[order->row[i]]];
+            size_t *last = &seen[table->category[order->rows[i]]];
             sum += *last != begin + 1;
             *last = begin + 1;
         }
@@ -282,13 +282,13 @@ static void measure_memories(struct trace_stats *stats, const struct trace *trac
     const struct trace_memory *table = &trace->memory;
     struct row_order order;
     row_order_init(&order, table->count, table->rank, table->memory, table->time_s);
-    stats->memory = arena_array(&stats->arena, count_groups(&order, 0), sizeof *stats->memory);
-    stats->category =
-        arena_array(&stats->arena, count_categories(trace, &order), sizeof *stats->category);
+    stats->memories = arena_array(&stats->arena, count_groups(&order, 0), sizeof *stats->memories);
+    stats->categories =
+        arena_array(&stats->arena, count_categories(trace, &order), sizeof *stats->categories);
     uint32_t *slot = heap_zalloc(trace->label_count + 1, sizeof *slot);
-    for (size_t begin = 0, end; begin < order.count; begin = end) {
+    for (size_t begin = 0, end; begin < order.row_count; begin = end) {
         end = row_order_end(&order, begin);
-        measure_memory(stats, trace, order.row + begin, end - begin, slot);
+        measure_memory(stats, trace, order.rows + begin, end - begin, slot);
     }
     free(slot);
     row_order_release(&order);
@@ -312,12 +312,12 @@ const struct stats_rank *stats_find_rank(const struct trace_stats *stats, uint32
     size_t low = 0, high = stats->rank_count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (stats->rank[middle].rank < rank)
+        if (stats->ranks[middle].rank < rank)
             low = middle + 1;
         else
             high = middle;
     }
-    return low < stats->rank_count && stats->rank[low].rank == rank ? &stats->rank[low] : NULL;
+    return low < stats->rank_count && stats->ranks[low].rank == rank ? &stats->ranks[low] : NULL;
 }
 
 const struct stats_memory *stats_find_memory(const struct trace_stats *stats, uint32_t rank,
@@ -327,12 +327,12 @@ const struct stats_memory *stats_find_memory(const struct trace_stats *stats, ui
     size_t low = 0, high = stats->memory_count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        const struct stats_memory *at = &stats->memory[middle];
+        const struct stats_memory *at = &stats->memories[middle];
         if (((uint64_t)at->rank << 16 | at->memory) < key)
             low = middle + 1;
         else
             high = middle;
     }
-    const struct stats_memory *found = low < stats->memory_count ? &stats->memory[low] : NULL;
+    const struct stats_memory *found = low < stats->memory_count ? &stats->memories[low] : NULL;
     return found && found->rank == rank && found->memory == memory ? found : NULL;
 }

@@ -32,7 +32,7 @@ struct stats_stream {
     uint32_t rank;
     uint16_t stream; /* label */
     enum stream_role role;
-    size_t ops;
+    size_t op_count;
     double start_s, end_s; /* start of the stream's first op, end of its last */
     double busy_s;
     double bytes, flops; /* sums over its ops */
@@ -67,13 +67,13 @@ struct stats_memory {
 /* Streams stand in order of rank, then label; memories and categories likewise. */
 struct trace_stats {
     struct arena arena;
-    struct stats_rank *rank;
+    struct stats_rank *ranks;
     size_t rank_count; /* the number of ranks that have ops */
-    struct stats_stream *stream;
+    struct stats_stream *streams;
     size_t stream_count;
-    struct stats_memory *memory;
+    struct stats_memory *memories;
     size_t memory_count;
-    struct stats_category *category;
+    struct stats_category *categories;
     size_t category_count;
     double start_s, end_s; /* over all ranks; 0 and 0 without ops */
 };
@@ -83,12 +83,12 @@ struct trace_stats {
 void trace_stats_init(struct trace_stats *stats, const struct trace *trace);
 void trace_stats_release(struct trace_stats *stats);
 
-enum stream_role stream_role(const char *name);
+enum stream_role stream_role_of(const char *name);
 const char *stream_role_name(enum stream_role role);
 
 /* Returns the share of the rank's communication that overlaps with compute: 1 - exposed / busy, and 1 for a rank that
  * never communicates. */
-double stats_overlap(const struct stats_rank *rank);
+double stats_overlapped_share(const struct stats_rank *rank);
 
 /* Return the entry of a rank, or of a rank's memory; NULL: there is none. */
 const struct stats_rank *stats_find_rank(const struct trace_stats *stats, uint32_t rank);

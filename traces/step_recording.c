@@ -23,8 +23,8 @@ static const char *const kind_names[STEP_EVENT_KIND_COUNT] = {
 static const char phase_letters[] = "fbro";
 _Static_assert(sizeof phase_letters - 1 == STEP_PHASE_COUNT, "a letter per phase");
 
-struct reading {
-    struct step_recording *r;
+struct recording_reader {
+    struct step_recording *recording;
     struct json_node root;
     struct diag *diag;
 };
@@ -61,7 +61,7 @@ void step_recording_release(struct step_recording *r)
 
 /* ---- members that may be missing ---- */
 
-static enum status read_i64(struct reading *in, struct json_node object, const char *key,
+static enum status read_i64(struct recording_reader *in, struct json_node object, const char *key,
                             int64_t low, int64_t high, int64_t fallback, int64_t *value)
 {
     struct json_node node = json_find(object, key);
@@ -69,24 +69,25 @@ static enum status read_i64(struct reading *in, struct json_node object, const c
     return node.value == NULL ? STATUS_OK : json_as_i64(node, low, high, value, in->diag);
 }
 
-static enum status read_double(struct reading *in, struct json_node object, const char *key,
-                               double high, double *value)
+static enum status read_double(struct recording_reader *in, struct json_node object,
+                               const char *key, double high, double *value)
 {
     struct json_node node = json_find(object, key);
     *value = 0;
     return node.value == NULL ? STATUS_OK : json_as_double(node, 0, high, value, in->diag);
 }
 
-static enum status read_text(struct reading *in, struct json_node node, const char **value)
+static enum status read_text(struct recording_reader *in, struct json_node node, const char **value)
 {
     const char *text;
     enum status status = json_as_string(node, &text, in->diag);
-    *value = status == STATUS_OK ? arena_text(&in->r->arena, text, strlen(text)) : "";
+    *value = status == STATUS_OK ? arena_text(&in->recording->arena, text, strlen(text)) : "";
     return status;
 }
 
 /* Reads a text of the recording; "" if it is not there. */
-static enum status read_word(struct reading *in, const char *key, const char **value)
+static enum status read_optional_text(struct recording_reader *in, const char *key,
+                                      const char **value)
 {
     struct json_node node = json_find(in->root, key);
     *value = "";
@@ -95,9 +96,9 @@ static enum status read_word(struct reading *in, const char *key, const char **v
 
 /* ---- the parts of a recording ---- */
 
-static enum status read_head(struct reading *in)
+static enum status read_head(struct recording_reader *in)
 {
-    struct step_recording *r = in->r;
+    struct step_recording *r = in->recording;
     const char *format;
     int64_t version, world, rank, peak;
     struct diag *diag = in->diag;
@@ -124,32 +125,33 @@ static enum status read_head(struct reading *in)
         status = read_i64(in, in->root, "peak", 0, NUMBER_LIMIT, 0, &peak);
     if (status != STATUS_OK)
         return status;
-    r->world = (uint32_t)world;
+    r->world_size = (uint32_t)world;
     r->rank = (uint32_t)rank;
-    r->peak = (uint64_t)peak;
-    status = read_i64(in, in->root, "tokens", 1, NUMBER_LIMIT, 0, &r->tokens);
+    r->recorded_peak_bytes = (uint64_t)peak;
+    status = read_i64(in, in->root, "tokens", 1, NUMBER_LIMIT, 0, &r->token_count);
     if (status == STATUS_OK)
-        status = read_word(in, "torch", &r->torch);
-    return status == STATUS_OK ? read_word(in, "device", &r->device) : status;
+        status = read_optional_text(in, "torch", &r->torch_version);
+    return status == STATUS_OK ? read_optional_text(in, "device", &r->device) : status;
 }
 
-static enum status read_modules(struct reading *in)
+static enum status read_modules(struct recording_reader *in)
 {
     struct json_node list;
     enum status status = json_get_array(in->root, "modules", &list, in->diag);
     if (status != STATUS_OK)
         return status;
     const uint32_t count = (uint32_t)json_element_count(list);
-    const char **module = arena_array(&in->r->arena, count + 1u, sizeof *module);
+    const char **module = arena_array(&in->recording->arena, count + 1u, sizeof *module);
     module[0] = "";
     for (uint32_t i = 0; i < count && status == STATUS_OK; i++)
         status = read_text(in, json_element(list, i), &module[i]);
-    in->r->module = module;
-    in->r->modules = count > 0 ? count : 1;
+    in->recording->module = module;
+    in->recording->module_count = count > 0 ? count : 1;
     return status;
 }
 
-static enum status read_group(struct reading *in, struct json_node node, struct step_group *group)
+static enum status read_group(struct recording_reader *in, struct json_node node,
+                              struct step_group *group)
 {
     struct json_node ranks, name = json_find(node, "desc");
     bool own = false;
@@ -159,27 +161,28 @@ static enum status read_group(struct reading *in, struct json_node node, struct 
         status = read_text(in, name, &group->name);
     if (status != STATUS_OK)
         return status;
-    group->count = (uint32_t)json_element_count(ranks);
-    group->rank = arena_array(&in->r->arena, group->count, sizeof *group->rank);
-    for (uint32_t i = 0; i < group->count && status == STATUS_OK; i++) {
-        status =
-            json_as_i64(json_element(ranks, i), 0, in->r->world - 1, &group->rank[i], in->diag);
-        own |= group->rank[i] == in->r->rank;
+    group->rank_count = (uint32_t)json_element_count(ranks);
+    group->ranks = arena_array(&in->recording->arena, group->rank_count, sizeof *group->ranks);
+    for (uint32_t i = 0; i < group->rank_count && status == STATUS_OK; i++) {
+        status = json_as_i64(json_element(ranks, i), 0, in->recording->world_size - 1,
+                             &group->ranks[i], in->diag);
+        own |= group->ranks[i] == in->recording->rank;
     }
     if (status != STATUS_OK)
         return status;
-    for (uint32_t i = 1; i < group->count; i++)
-        group->is_shuffled |= group->rank[i] < group->rank[i - 1];
-    qsort(group->rank, group->count, sizeof *group->rank, ascending_i64);
-    for (uint32_t i = 1; i < group->count; i++)
-        if (group->rank[i] == group->rank[i - 1])
+    for (uint32_t i = 1; i < group->rank_count; i++)
+        group->is_shuffled |= group->ranks[i] < group->ranks[i - 1];
+    qsort(group->ranks, group->rank_count, sizeof *group->ranks, ascending_i64);
+    for (uint32_t i = 1; i < group->rank_count; i++)
+        if (group->ranks[i] == group->ranks[i - 1])
             return json_error(ranks, in->diag, "rank %lld is there twice",
-                              (long long)group->rank[i]);
+                              (long long)group->ranks[i]);
     return own ? STATUS_OK
-               : json_error(ranks, in->diag, "lacks rank %u, whose step was recorded", in->r->rank);
+               : json_error(ranks, in->diag, "lacks rank %u, whose step was recorded",
+                            in->recording->rank);
 }
 
-static enum status read_groups(struct reading *in)
+static enum status read_groups(struct recording_reader *in)
 {
     struct json_node groups;
     const char *key;
@@ -189,17 +192,18 @@ static enum status read_groups(struct reading *in)
     if (json_member_count(groups) > GROUPS_LIMIT)
         return json_error(groups, in->diag, "has %zu groups, and at most %d are read",
                           json_member_count(groups), GROUPS_LIMIT);
-    in->r->groups = (uint32_t)json_member_count(groups);
-    in->r->group = arena_array(&in->r->arena, in->r->groups, sizeof *in->r->group);
-    for (uint32_t i = 0; i < in->r->groups && status == STATUS_OK; i++) {
+    in->recording->group_count = (uint32_t)json_member_count(groups);
+    in->recording->group = arena_array(&in->recording->arena, in->recording->group_count,
+                                       sizeof *in->recording->group);
+    for (uint32_t i = 0; i < in->recording->group_count && status == STATUS_OK; i++) {
         struct json_node group = json_member(groups, i, &key);
-        in->r->group[i].key = arena_text(&in->r->arena, key, strlen(key));
-        status = read_group(in, group, &in->r->group[i]);
+        in->recording->group[i].key = arena_text(&in->recording->arena, key, strlen(key));
+        status = read_group(in, group, &in->recording->group[i]);
     }
     return status;
 }
 
-static enum status read_guesses(struct reading *in)
+static enum status read_guesses(struct recording_reader *in)
 {
     struct json_node guessed = json_find(in->root, "guessed");
     const char *what;
@@ -208,36 +212,37 @@ static enum status read_guesses(struct reading *in)
         return STATUS_OK;
     if (!json_is_object(guessed))
         return json_error(guessed, in->diag, "expected an object: what was guessed, and how often");
-    in->r->guess_count = (uint32_t)json_member_count(guessed);
-    in->r->guess = arena_array(&in->r->arena, in->r->guess_count, sizeof *in->r->guess);
-    for (uint32_t i = 0; i < in->r->guess_count && status == STATUS_OK; i++) {
+    in->recording->guess_count = (uint32_t)json_member_count(guessed);
+    in->recording->guess = arena_array(&in->recording->arena, in->recording->guess_count,
+                                       sizeof *in->recording->guess);
+    for (uint32_t i = 0; i < in->recording->guess_count && status == STATUS_OK; i++) {
         struct json_node times = json_member(guessed, i, &what);
-        in->r->guess[i].description = arena_text(&in->r->arena, what, strlen(what));
-        status = json_as_i64(times, 0, NUMBER_LIMIT, &in->r->guess[i].count, in->diag);
+        in->recording->guess[i].description = arena_text(&in->recording->arena, what, strlen(what));
+        status = json_as_i64(times, 0, NUMBER_LIMIT, &in->recording->guess[i].count, in->diag);
     }
     return status;
 }
 
-static enum status read_notes(struct reading *in)
+static enum status read_notes(struct recording_reader *in)
 {
     struct json_node notes = json_find(in->root, "notes");
     const uint32_t count = (uint32_t)json_element_count(notes);
-    const char **note = arena_array(&in->r->arena, count, sizeof *note);
+    const char **note = arena_array(&in->recording->arena, count, sizeof *note);
     enum status status = STATUS_OK;
     if (notes.value != NULL && !json_is_array(notes))
         status = json_error(notes, in->diag, "expected an array of sentences");
     for (uint32_t i = 0; i < count && status == STATUS_OK; i++)
         status = read_text(in, json_element(notes, i), &note[i]);
-    in->r->note = note;
-    in->r->notes = count;
+    in->recording->note = note;
+    in->recording->note_count = count;
     return status;
 }
 
-static enum status read_storage(struct reading *in, struct json_node node,
+static enum status read_storage(struct recording_reader *in, struct json_node node,
                                 struct step_storage *storage)
 {
     int64_t bytes;
-    const int64_t end = in->r->events;
+    const int64_t end = in->recording->event_count;
     if (json_element_count(node) != 4)
         return json_error(node, in->diag, "expected [bytes, born, died, role]");
     enum status status = json_as_i64(json_element(node, 0), 0, NUMBER_LIMIT, &bytes, in->diag);
@@ -255,13 +260,13 @@ static enum status read_storage(struct reading *in, struct json_node node,
     return status;
 }
 
-static enum status read_storages(struct reading *in, struct json_node list)
+static enum status read_storages(struct recording_reader *in, struct json_node list)
 {
     enum status status = STATUS_OK;
     double all = 0;
-    for (uint32_t i = 0; i < in->r->storages && status == STATUS_OK; i++) {
-        status = read_storage(in, json_element(list, i), &in->r->storage[i]);
-        all += (double)in->r->storage[i].bytes;
+    for (uint32_t i = 0; i < in->recording->storage_count && status == STATUS_OK; i++) {
+        status = read_storage(in, json_element(list, i), &in->recording->storage[i]);
+        all += (double)in->recording->storage[i].bytes;
     }
     return status != STATUS_OK || all <= BYTES_LIMIT
                ? status
@@ -290,26 +295,26 @@ enum step_dtype step_dtype_of(const char *name)
 }
 
 /* Reads the strides of a tensor. If the recording has none, the tensor gets those of a contiguous one. */
-static enum status read_strides(struct reading *in, struct json_node node,
+static enum status read_strides(struct recording_reader *in, struct json_node node,
                                 struct step_tensor *tensor)
 {
     struct json_node strides = json_element(node, 3);
     enum status status = STATUS_OK;
     int64_t next = 1;
-    if (tensor->strided && json_element_count(strides) != tensor->dims)
+    if (tensor->is_strided && json_element_count(strides) != tensor->dim_count)
         return json_error(strides, in->diag, "expected a stride for each of %d sizes",
-                          (int)tensor->dims);
-    for (uint32_t i = tensor->dims; i-- > 0 && status == STATUS_OK;) {
+                          (int)tensor->dim_count);
+    for (uint32_t i = tensor->dim_count; i-- > 0 && status == STATUS_OK;) {
         tensor->stride[i] = next;
         next *= tensor->size[i] > 0 ? tensor->size[i] : 1;
-        if (tensor->strided)
+        if (tensor->is_strided)
             status = json_as_i64(json_element(strides, i), -NUMBER_LIMIT, NUMBER_LIMIT,
                                  &tensor->stride[i], in->diag);
     }
     return status;
 }
 
-static enum status read_tensor(struct reading *in, struct json_node node,
+static enum status read_tensor(struct recording_reader *in, struct json_node node,
                                struct step_tensor *tensor)
 {
     const char *dtype;
@@ -323,8 +328,9 @@ static enum status read_tensor(struct reading *in, struct json_node node,
     if (dims > STEP_DIMS_MAX)
         return json_error(shape, in->diag, "a tensor of %zu dimensions; at most %d are read", dims,
                           STEP_DIMS_MAX);
-    enum status status = json_as_i64(json_element(node, 0), -1, (int64_t)in->r->storages - 1,
-                                     &tensor->storage, in->diag);
+    enum status status =
+        json_as_i64(json_element(node, 0), -1, (int64_t)in->recording->storage_count - 1,
+                    &tensor->storage, in->diag);
     for (size_t i = 0; i < dims && status == STATUS_OK; i++) {
         status = json_as_i64(json_element(shape, i), 0, NUMBER_LIMIT, &tensor->size[i], in->diag);
         elements *= fmax((double)tensor->size[i], 1);
@@ -335,33 +341,35 @@ static enum status read_tensor(struct reading *in, struct json_node node,
         status = json_as_string(json_element(node, 2), &dtype, in->diag);
     if (status != STATUS_OK)
         return status;
-    tensor->dims = (uint8_t)dims;
+    tensor->dim_count = (uint8_t)dims;
     tensor->dtype = (uint8_t)step_dtype_of(dtype);
-    tensor->strided = members == 4;
+    tensor->is_strided = members == 4;
     return read_strides(in, node, tensor);
 }
 
-static enum status read_tensors(struct reading *in, struct json_node event, const char *key,
-                                uint32_t *begin, uint32_t *count)
+static enum status read_tensors(struct recording_reader *in, struct json_node event,
+                                const char *key, uint32_t *begin, uint32_t *count)
 {
     struct json_node list;
     enum status status = json_get_array(event, key, &list, in->diag);
-    *begin = in->r->tensors;
+    *begin = in->recording->tensor_count;
     *count = (uint32_t)json_element_count(list);
     for (uint32_t i = 0; i < *count && status == STATUS_OK; i++)
-        status = read_tensor(in, json_element(list, i), &in->r->tensor[in->r->tensors++]);
+        status = read_tensor(in, json_element(list, i),
+                             &in->recording->tensor[in->recording->tensor_count++]);
     return status;
 }
 
-static enum status read_kind(struct reading *in, struct json_node node, struct step_event *event)
+static enum status read_kind(struct recording_reader *in, struct json_node node,
+                             struct step_event *event)
 {
     struct json_node op = json_find(node, "op"), k = json_find(node, "k"), named = op;
     const char *name;
     int first = STEP_RECORD, end = STEP_EVENT_KIND_COUNT;
     if (op.value == NULL)
         return json_error(node, in->diag, "has no member 'op'");
-    enum status status = read_text(in, op, &event->op);
-    name = event->op;
+    enum status status = read_text(in, op, &event->op_name);
+    name = event->op_name;
     if (status == STATUS_OK && k.value != NULL) {
         status = json_as_string(k, &name, in->diag);
         named = k;
@@ -383,14 +391,14 @@ static enum status read_kind(struct reading *in, struct json_node node, struct s
                       k.value != NULL ? "kind of operator" : "event");
 }
 
-/* Reads what only operators have: phase, module, tensors, bytes, flops. */
-static enum status read_operator(struct reading *in, struct json_node node,
+/* Reads the members that only operators have: phase, module, tensors, bytes, flops. */
+static enum status read_operator(struct recording_reader *in, struct json_node node,
                                  struct step_event *event)
 {
     struct json_node phase = json_find(node, "ph"), arg = json_find(node, "arg");
     const char *letter = "f", *at;
     int64_t module;
-    enum status status = read_i64(in, node, "m", 0, in->r->modules - 1, 0, &module);
+    enum status status = read_i64(in, node, "m", 0, in->recording->module_count - 1, 0, &module);
     if (status == STATUS_OK && phase.value != NULL)
         status = json_as_string(phase, &letter, in->diag);
     if (status != STATUS_OK)
@@ -411,74 +419,76 @@ static enum status read_operator(struct reading *in, struct json_node node,
         status = read_double(in, node, "wr", BYTES_LIMIT, &event->written_bytes);
     struct json_node causal = json_find(arg, "is_causal");
     if (status == STATUS_OK && causal.value != NULL)
-        status = json_as_bool(causal, &event->causal, in->diag);
+        status = json_as_bool(causal, &event->is_causal, in->diag);
     return status;
 }
 
 /* Reads how many bytes an all-to-all sends to each rank of its group. */
-static enum status read_sent(struct reading *in, struct json_node sent, struct step_event *event)
+static enum status read_sent_bytes(struct recording_reader *in, struct json_node sent,
+                                   struct step_event *event)
 {
     const struct step_group *group =
-        event->group != UINT32_MAX ? &in->r->group[event->group] : NULL;
+        event->group != UINT32_MAX ? &in->recording->group[event->group] : NULL;
     enum status status = STATUS_OK;
     uint32_t receivers = 0;
     if (sent.value == NULL)
         return STATUS_OK;
-    if (group == NULL || json_element_count(sent) != group->count)
+    if (group == NULL || json_element_count(sent) != group->rank_count)
         return json_error(sent, in->diag, "expected the bytes for each rank of the group 'g'");
-    for (uint32_t i = 0; i < group->count && status == STATUS_OK; i++) {
+    for (uint32_t i = 0; i < group->rank_count && status == STATUS_OK; i++) {
         double bytes = 0;
         status = json_as_double(json_element(sent, i), 0, BYTES_LIMIT, &bytes, in->diag);
         receivers += bytes > 0;
-        event->sent_to = bytes > 0 ? (int64_t)i : event->sent_to;
-        event->sent_most_bytes = fmax(event->sent_most_bytes, bytes);
+        event->sent_to_index = bytes > 0 ? (int64_t)i : event->sent_to_index;
+        event->most_sent_bytes = fmax(event->most_sent_bytes, bytes);
     }
     if (receivers != 1 || group->is_shuffled)
-        event->sent_to = -1;
-    if (status == STATUS_OK && group->count * event->sent_most_bytes > BYTES_LIMIT)
+        event->sent_to_index = -1;
+    if (status == STATUS_OK && group->rank_count * event->most_sent_bytes > BYTES_LIMIT)
         return json_error(sent, in->diag,
                           "%" PRIu32 " times the largest piece, %.0f, is more than 2^50 bytes",
-                          group->count, event->sent_most_bytes);
+                          group->rank_count, event->most_sent_bytes);
     return status;
 }
 
-static enum status read_collective(struct reading *in, struct json_node node,
+static enum status read_collective(struct recording_reader *in, struct json_node node,
                                    struct step_event *event)
 {
     struct json_node group = json_find(node, "g"), is_async = json_find(node, "async");
     const char *key;
-    enum status status = read_double(in, node, "full", BYTES_LIMIT, &event->whole_bytes);
+    enum status status = read_double(in, node, "full", BYTES_LIMIT, &event->full_tensor_bytes);
     if (status == STATUS_OK && is_async.value != NULL)
         status = json_as_bool(is_async, &event->is_async, in->diag);
     if (status == STATUS_OK)
-        status = read_i64(in, node, "peer", 0, in->r->world - 1, -1, &event->peer);
+        status =
+            read_i64(in, node, "peer", 0, in->recording->world_size - 1, -1, &event->peer_rank);
     if (status == STATUS_OK)
-        status = read_i64(in, node, "batch", 0, NUMBER_LIMIT, -1, &event->batch);
+        status = read_i64(in, node, "batch", 0, NUMBER_LIMIT, -1, &event->batch_number);
     if (status != STATUS_OK || group.value == NULL)
         return status;
     status = json_as_string(group, &key, in->diag);
-    for (uint32_t i = 0; i < in->r->groups && status == STATUS_OK; i++)
-        if (strcmp(in->r->group[i].key, key) == 0) {
+    for (uint32_t i = 0; i < in->recording->group_count && status == STATUS_OK; i++)
+        if (strcmp(in->recording->group[i].key, key) == 0) {
             event->group = i;
-            return read_sent(in, json_find(node, "sent"), event);
+            return read_sent_bytes(in, json_find(node, "sent"), event);
         }
     return status != STATUS_OK
                ? status
                : json_error(group, in->diag, "there is no group '%.40s' among the groups", key);
 }
 
-static enum status read_event(struct reading *in, struct json_node node, uint32_t number)
+static enum status read_event(struct recording_reader *in, struct json_node node, uint32_t number)
 {
-    struct step_event *event = &in->r->event[number];
+    struct step_event *event = &in->recording->event[number];
     event->group = UINT32_MAX;
-    event->sent_to = event->peer = event->batch = -1;
+    event->sent_to_index = event->peer_rank = event->batch_number = -1;
     if (!json_is_object(node))
         return json_error(node, in->diag, "expected an event: {\"op\": ...}");
     enum status status = read_kind(in, node, event);
     if (status == STATUS_OK)
         status = read_i64(in, node, "s", INT64_MIN, INT64_MAX, 0, &event->stream);
     if (status == STATUS_OK)
-        status = read_i64(in, node, "e", -1, NUMBER_LIMIT, -1, &event->event);
+        status = read_i64(in, node, "e", -1, NUMBER_LIMIT, -1, &event->cuda_event);
     if (status == STATUS_OK)
         status = read_i64(in, node, "on", -1, (int64_t)number - 1, -1, &event->awaited_event);
     if (status == STATUS_OK && event->kind < STEP_RECORD)
@@ -486,12 +496,12 @@ static enum status read_event(struct reading *in, struct json_node node, uint32_
     if (status == STATUS_OK && event->kind == STEP_COLLECTIVE)
         status = read_collective(in, node, event);
     if (status == STATUS_OK && (event->kind == STEP_RECORD || event->kind == STEP_WAIT) &&
-        event->event < 0)
+        event->cuda_event < 0)
         return json_error(node, in->diag, "has no member 'e', the event of the stream");
     return status;
 }
 
-static size_t tensors_of(struct json_node events)
+static size_t count_tensors(struct json_node events)
 {
     size_t count = 0;
     for (size_t i = 0; i < json_element_count(events); i++) {
@@ -502,10 +512,10 @@ static size_t tensors_of(struct json_node events)
     return count;
 }
 
-static enum status read_events(struct reading *in)
+static enum status read_events(struct recording_reader *in)
 {
     struct json_node events, storages;
-    struct step_recording *r = in->r;
+    struct step_recording *r = in->recording;
     enum status status = json_get_array(in->root, "events", &events, in->diag);
     if (status == STATUS_OK)
         status = json_get_array(in->root, "storages", &storages, in->diag);
@@ -513,13 +523,13 @@ static enum status read_events(struct reading *in)
         return status;
     if (json_element_count(events) == 0)
         return json_error(events, in->diag, "has no events: nothing was recorded");
-    r->events = (uint32_t)json_element_count(events);
-    r->storages = (uint32_t)json_element_count(storages);
-    r->event = arena_array(&r->arena, r->events, sizeof *r->event);
-    r->storage = arena_array(&r->arena, r->storages, sizeof *r->storage);
-    r->tensor = arena_array(&r->arena, tensors_of(events), sizeof *r->tensor);
+    r->event_count = (uint32_t)json_element_count(events);
+    r->storage_count = (uint32_t)json_element_count(storages);
+    r->event = arena_array(&r->arena, r->event_count, sizeof *r->event);
+    r->storage = arena_array(&r->arena, r->storage_count, sizeof *r->storage);
+    r->tensor = arena_array(&r->arena, count_tensors(events), sizeof *r->tensor);
     status = read_storages(in, storages);
-    for (uint32_t i = 0; i < r->events && status == STATUS_OK; i++)
+    for (uint32_t i = 0; i < r->event_count && status == STATUS_OK; i++)
         status = read_event(in, json_element(events, i), i);
     return status;
 }
@@ -529,7 +539,7 @@ enum status step_recording_parse(struct step_recording *r, const char *name, con
 {
     struct json json;
     enum status status = json_parse_within(&json, RECORDING_LIMIT, name, data, size, diag);
-    struct reading in = {.r = r, .diag = diag};
+    struct recording_reader in = {.recording = r, .diag = diag};
     r->name = arena_text(&r->arena, name, strlen(name));
     if (status == STATUS_OK) {
         in.root = json_root(&json);
@@ -552,11 +562,11 @@ enum status step_recording_parse(struct step_recording *r, const char *name, con
     return status;
 }
 
-uint64_t step_recording_peak(const struct step_recording *r)
+uint64_t step_recording_peak_bytes(const struct step_recording *r)
 {
-    /* what the live bytes change by before event i; the last row is after the last event */
-    int64_t *change = heap_zalloc((size_t)r->events + 1, sizeof *change), now = 0, peak = 0;
-    for (uint32_t i = 0; i < r->storages; i++) {
+    /* [i] the change of the live bytes before event i; the last one is after the last event */
+    int64_t *change = heap_zalloc((size_t)r->event_count + 1, sizeof *change), now = 0, peak = 0;
+    for (uint32_t i = 0; i < r->storage_count; i++) {
         const struct step_storage *s = &r->storage[i];
         if (s->first_event < 0)
             now += (int64_t)s->bytes;
@@ -566,7 +576,7 @@ uint64_t step_recording_peak(const struct step_recording *r)
             change[s->last_event] -= (int64_t)s->bytes;
     }
     peak = now;
-    for (uint32_t i = 0; i <= r->events; i++) {
+    for (uint32_t i = 0; i <= r->event_count; i++) {
         now += change[i];
         peak = now > peak ? now : peak;
     }

@@ -58,32 +58,33 @@ enum { STEP_DIMS_MAX = 8 };
 
 /* A tensor that an operator reads or writes: a view of a storage, whose offset is not recorded. */
 struct step_tensor {
-    int64_t storage;     /* row of storage[]; -1: memory of the host */
-    uint8_t dims, dtype; /* dtype: enum step_dtype */
-    bool strided;        /* not contiguous */
+    int64_t storage;          /* row of storage[]; -1: memory of the host */
+    uint8_t dim_count, dtype; /* dtype: enum step_dtype */
+    bool is_strided;          /* not contiguous */
     int64_t size[STEP_DIMS_MAX];
     int64_t stride[STEP_DIMS_MAX]; /* in elements */
 };
 
 struct step_event {
-    uint8_t kind, phase;   /* enum step_event_kind, enum step_phase */
-    bool causal, is_async; /* of attention; of a collective of c10d */
-    const char *op;        /* "mm", "c10d._allgather_base_" */
-    uint32_t module;       /* row of module[] */
-    int64_t stream;        /* a handle of CUDA; 0: the default stream */
-    int64_t event;         /* of records and waits: the event's number; -1: the whole stream */
-    /* of WORK_WAIT: the number of the earlier event for which it waits; -1: unknown */
+    uint8_t kind, phase;      /* enum step_event_kind, enum step_phase */
+    bool is_causal, is_async; /* the attention is causal; the collective of c10d is asynchronous */
+    const char *op_name;      /* "mm", "c10d._allgather_base_" */
+    uint32_t module;          /* row of module[] */
+    int64_t stream;           /* a handle of CUDA; 0: the default stream */
+    /* for records and waits: the number of the CUDA event; -1: a wait for the whole stream */
+    int64_t cuda_event;
+    /* for WORK_WAIT: the index in event[] of the collective for which it waits; -1: unknown */
     int64_t awaited_event;
     uint32_t group; /* of collectives: row of group[]; UINT32_MAX: none */
     double flops, read_bytes, written_bytes;
     /* of collectives: bytes of the whole tensor that is gathered, scattered or reduced */
-    double whole_bytes;
-    /* of an uneven all-to-all: the most bytes that go to one rank, and, if only one gets any, its index in the group; 0
-     * and -1: every rank gets the same, or several get some */
-    double sent_most_bytes;
-    int64_t sent_to;
-    int64_t peer,
-        batch; /* of sends and receives: the global rank, and the batch that they are in; -1: none */
+    double full_tensor_bytes;
+    /* for an uneven all-to-all: the most bytes that are sent to one rank, 0 if every rank gets the same; and the
+     * index in the group of the only rank that gets any, -1 if several do */
+    double most_sent_bytes;
+    int64_t sent_to_index;
+    int64_t peer_rank,
+        batch_number; /* of sends and receives: the global rank, and the batch that they are in; -1: none */
     uint32_t in_begin, in_count, out_begin, out_count; /* rows of tensor[] */
 };
 
@@ -97,40 +98,40 @@ struct step_storage {
 
 struct step_group {
     const char *key, *name;
-    uint32_t count;
-    int64_t *rank;    /* ascending; the recorded rank is among them */
-    bool is_shuffled; /* the program has them in another order */
+    uint32_t rank_count;
+    int64_t *ranks;   /* ascending; the recorded rank is among them */
+    bool is_shuffled; /* the program lists the ranks in another order */
 };
 
 /* A recorded step. All-zero is empty. */
 struct step_recording {
     struct arena arena;
-    const char *name;  /* of its text, in messages */
-    const char *torch; /* the version of PyTorch */
-    const char
-        *device;    /* whose kernels PyTorch chose among, as the recorder names it; "": not given */
-    int64_t tokens; /* that the recorded rank reads in the step; 0: not given */
-    uint32_t world, rank;
+    const char *name;          /* names the recording in messages */
+    const char *torch_version; /* the version of PyTorch */
+    /* the GPU for which PyTorch chose kernels, as the recorder names it; "": not given */
+    const char *device;
+    int64_t token_count; /* tokens that the recorded rank reads in the step; 0: not given */
+    uint32_t world_size, rank;
     /* the most bytes that lived at once, by the recorder's own count; 0: not given */
-    uint64_t peak;
+    uint64_t recorded_peak_bytes;
     const char *const *module;
-    uint32_t modules;
+    uint32_t module_count;
     struct step_group *group;
-    uint32_t groups;
+    uint32_t group_count;
     struct step_storage *storage;
-    uint32_t storages;
+    uint32_t storage_count;
     struct step_event *event;
-    uint32_t events;
+    uint32_t event_count;
     struct step_tensor *tensor;
-    uint32_t tensors;
-    /* values that the recorder guessed, as the program asked for them: "item of an unknown value", 3 times */
+    uint32_t tensor_count;
+    /* values of tensors that the program asked for and the recorder had to guess: what was asked, and how often */
     struct step_guess {
         const char *description;
         int64_t count;
     } * guess;
     uint32_t guess_count;
     const char *const *note; /* sentences about the recording */
-    uint32_t notes;
+    uint32_t note_count;
 };
 
 /* True if a text is a recorded step, by its first member; a damaged one counts. */
@@ -145,8 +146,8 @@ enum status step_recording_parse(struct step_recording *recording, const char *n
                                  const char *data, size_t size, struct diag *diag);
 void step_recording_release(struct step_recording *recording);
 
-/* Returns the most bytes that live at once by the storages of a recording. Between two events memory is given back
- * before it is taken. */
-uint64_t step_recording_peak(const struct step_recording *recording);
+/* Returns the most bytes of storages that live at once. Between two events, storages that end are freed before new
+ * ones begin. */
+uint64_t step_recording_peak_bytes(const struct step_recording *recording);
 
 #endif

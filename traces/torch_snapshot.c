@@ -15,15 +15,15 @@ void torch_snapshot_release(struct torch_snapshot *s)
     *s = (struct torch_snapshot){0};
 }
 
-static uint64_t bytes_of(const struct pickle_value *dict, const char *key)
+static uint64_t bytes_member(const struct pickle_value *dict, const char *key)
 {
-    int64_t value = pickle_int(pickle_find(dict, key), 0);
+    int64_t value = pickle_int_or(pickle_find(dict, key), 0);
     return value > 0 ? (uint64_t)value : 0;
 }
 
 static const struct pickle_item *list_items(const struct pickle_value *list)
 {
-    return list != NULL && list->kind == PICKLE_LIST ? list->first : NULL;
+    return list != NULL && list->kind == PICKLE_LIST ? list->first_item : NULL;
 }
 
 /* ---- where blocks come from ---- */
@@ -52,12 +52,12 @@ static bool is_of_framework(const char *file)
 
 static const char *file_of(const struct pickle_item *frame)
 {
-    return pickle_text(pickle_find(frame->value, "filename"), "");
+    return pickle_text_or(pickle_find(frame->value, "filename"), "");
 }
 
-/* Appends the frame that allocated a block: the innermost one in the model; or else the innermost one in Python; or
- * else, if it is in a thread of autograd, the words for that; or else the innermost one of all. */
-static void put_site(struct text *out, const struct pickle_value *block)
+/* Appends the frame that allocated a block: the innermost frame in the user's code; else the innermost one in
+ * Python; else, in a thread of autograd, words that say so; else the innermost frame of all. */
+static void append_site_name(struct text *out, const struct pickle_value *block)
 {
     const struct pickle_value *frames = pickle_find(block, "frames");
     if (list_items(frames) == NULL && list_items(pickle_find(block, "history")) != NULL)
@@ -65,7 +65,7 @@ static void put_site(struct text *out, const struct pickle_value *block)
     const struct pickle_item *first = list_items(frames), *chosen = NULL, *python = NULL;
     bool autograd = false;
     for (const struct pickle_item *i = first; i != NULL && chosen == NULL; i = i->next) {
-        autograd |= strstr(pickle_text(pickle_find(i->value, "name"), ""), "autograd::") != NULL;
+        autograd |= strstr(pickle_text_or(pickle_find(i->value, "name"), ""), "autograd::") != NULL;
         if (!is_python(file_of(i)))
             continue;
         python = python == NULL ? i : python;
@@ -73,7 +73,7 @@ static void put_site(struct text *out, const struct pickle_value *block)
             chosen = i;
     }
     /* Frames of libstdc++ at the start of a thread; if the stack had more frames, these would say more. */
-    bool bare = first != NULL && strcmp(pickle_text(pickle_find(first->value, "name"), ""),
+    bool bare = first != NULL && strcmp(pickle_text_or(pickle_find(first->value, "name"), ""),
                                         "execute_native_thread_routine") == 0;
     if (python == NULL && (autograd || bare)) {
         out->size = 0;
@@ -87,63 +87,63 @@ static void put_site(struct text *out, const struct pickle_value *block)
         text_puts(out, "(no stack was recorded)");
         return;
     }
-    const char *file = pickle_text(pickle_find(chosen->value, "filename"), "?");
+    const char *file = pickle_text_or(pickle_find(chosen->value, "filename"), "?");
     const char *slash = strrchr(file, '/');
     text_printf(out, "%s:%lld %s", slash == NULL ? file : slash + 1,
-                (long long)pickle_int(pickle_find(chosen->value, "line"), 0),
-                pickle_text(pickle_find(chosen->value, "name"), "?"));
+                (long long)pickle_int_or(pickle_find(chosen->value, "line"), 0),
+                pickle_text_or(pickle_find(chosen->value, "name"), "?"));
     /* control characters are replaced, so that a name cannot control a terminal */
     for (char *c = out->data; *c != '\0'; c++)
         if ((unsigned char)*c < 0x20 || *c == 0x7f)
             *c = '?';
 }
 
-struct sites {
+struct site_table {
     struct torch_snapshot *snapshot;
     size_t capacity;
-    uint32_t *slot; /* hash table of names: 0: free; else 1 + row */
-    size_t slots;
+    uint32_t *row_of_slot; /* hash table of names: 0: free; else 1 + row */
+    size_t slot_count;
 };
 
-static size_t find_slot(const struct sites *sites, const char *name)
+static size_t find_slot(const struct site_table *sites, const char *name)
 {
     uint64_t sum = 14695981039346656037u;
     for (const char *c = name; *c != '\0'; c++)
         sum = (sum ^ (unsigned char)*c) * 1099511628211u;
-    size_t at = (size_t)sum & (sites->slots - 1);
-    while (sites->slot[at] != 0 &&
-           strcmp(sites->snapshot->site[sites->slot[at] - 1].name, name) != 0)
-        at = (at + 1) & (sites->slots - 1);
+    size_t at = (size_t)sum & (sites->slot_count - 1);
+    while (sites->row_of_slot[at] != 0 &&
+           strcmp(sites->snapshot->site[sites->row_of_slot[at] - 1].name, name) != 0)
+        at = (at + 1) & (sites->slot_count - 1);
     return at;
 }
 
-static void grow_slots(struct sites *sites)
+static void grow_slots(struct site_table *sites)
 {
-    free(sites->slot);
-    sites->slots = sites->slots == 0 ? 256 : 2 * sites->slots;
-    sites->slot = heap_zalloc(sites->slots, sizeof *sites->slot);
-    for (size_t i = 0; i < sites->snapshot->sites; i++)
-        sites->slot[find_slot(sites, sites->snapshot->site[i].name)] = (uint32_t)i + 1;
+    free(sites->row_of_slot);
+    sites->slot_count = sites->slot_count == 0 ? 256 : 2 * sites->slot_count;
+    sites->row_of_slot = heap_zalloc(sites->slot_count, sizeof *sites->row_of_slot);
+    for (size_t i = 0; i < sites->snapshot->site_count; i++)
+        sites->row_of_slot[find_slot(sites, sites->snapshot->site[i].name)] = (uint32_t)i + 1;
 }
 
-static void add_site(struct sites *sites, const struct text *name, uint64_t bytes)
+static void add_site(struct site_table *sites, const struct text *name, uint64_t bytes)
 {
     struct torch_snapshot *s = sites->snapshot;
-    if (2 * (s->sites + 1) > sites->slots)
+    if (2 * (s->site_count + 1) > sites->slot_count)
         grow_slots(sites);
     size_t slot = find_slot(sites, name->data);
-    if (sites->slot[slot] == 0) {
-        if (s->sites == sites->capacity) {
-            sites->capacity = heap_next_capacity(sites->capacity, s->sites + 1);
+    if (sites->row_of_slot[slot] == 0) {
+        if (s->site_count == sites->capacity) {
+            sites->capacity = heap_next_capacity(sites->capacity, s->site_count + 1);
             s->site = heap_realloc(s->site, sites->capacity, sizeof *s->site);
         }
-        s->site[s->sites++] =
+        s->site[s->site_count++] =
             (struct snapshot_site){.name = arena_text(&s->arena, name->data, name->size)};
-        sites->slot[slot] = (uint32_t)s->sites;
+        sites->row_of_slot[slot] = (uint32_t)s->site_count;
     }
-    struct snapshot_site *site = &s->site[sites->slot[slot] - 1];
+    struct snapshot_site *site = &s->site[sites->row_of_slot[slot] - 1];
     site->bytes += bytes;
-    site->blocks++;
+    site->block_count++;
 }
 
 static int compare_sites(const void *left, const void *right)
@@ -162,10 +162,10 @@ static int64_t find_device(const struct pickle_value *segments)
     uint64_t total[DEVICES_MAX] = {0};
     int64_t most = 0;
     for (const struct pickle_item *i = list_items(segments); i != NULL; i = i->next) {
-        int64_t device = pickle_int(pickle_find(i->value, "device"), 0);
+        int64_t device = pickle_int_or(pickle_find(i->value, "device"), 0);
         if (device < 0 || device >= DEVICES_MAX)
             continue;
-        total[device] += bytes_of(i->value, "total_size");
+        total[device] += bytes_member(i->value, "total_size");
         most = total[device] > total[most] ? device : most;
     }
     return most;
@@ -175,14 +175,14 @@ static int64_t find_device(const struct pickle_value *segments)
  * then the frames that the exception left have released their tensors: the activations of a step. So the events after
  * the failure are undone. */
 struct changes_since_failure {
-    const struct pickle_item *begin; /* the last failure in the trace; NULL: none */
-    const struct pickle_item *trace;
+    const struct pickle_item *failure; /* the last failed allocation in the history; NULL: none */
+    const struct pickle_item *history;
     struct snapshot_change {
         uint64_t address, bytes;
         const struct pickle_value *event;
-        /* for a freed block: the event that allocated it; NULL: unknown */
-        const struct pickle_value *took;
-    } * freed, *taken; /* freed: by address, once sorted, and each address once */
+        /* for a freed block, the event that allocated it; NULL: unknown */
+        const struct pickle_value *allocation;
+    } * freed, *taken; /* freed: sorted by address by find_changes(), each address once */
     size_t freed_count, taken_count, freed_capacity, taken_capacity;
 };
 
@@ -192,13 +192,13 @@ enum { ROUNDING = 512 };
 static void add_change(struct snapshot_change **list, size_t *count, size_t *capacity,
                        const struct pickle_value *event)
 {
-    uint64_t asked = bytes_of(event, "size");
+    uint64_t asked = bytes_member(event, "size");
     if (*count == *capacity) {
         *capacity = heap_next_capacity(*capacity, *count + 1);
         *list = heap_realloc(*list, *capacity, sizeof **list);
     }
     (*list)[(*count)++] =
-        (struct snapshot_change){.address = bytes_of(event, "addr"),
+        (struct snapshot_change){.address = bytes_member(event, "addr"),
                                  .bytes = (asked + ROUNDING - 1) / ROUNDING * ROUNDING,
                                  .event = event};
 }
@@ -232,12 +232,12 @@ static const struct snapshot_change *find_change(const struct snapshot_change *l
     return NULL;
 }
 
-/* Notes a free after the failure. A block that was also allocated after the failure was free then, so both events are
- * dropped. */
-static void note_free(struct changes_since_failure *since, const struct pickle_value *event)
+/* Adds a block that was freed after the failure. If the block was also allocated after the failure, it was free
+ * then, so both events are dropped. */
+static void add_freed_block(struct changes_since_failure *since, const struct pickle_value *event)
 {
     const struct snapshot_change *taken =
-        find_change(since->taken, since->taken_count, bytes_of(event, "addr"));
+        find_change(since->taken, since->taken_count, bytes_member(event, "addr"));
     if (taken != NULL)
         since->taken[taken - since->taken] = since->taken[--since->taken_count];
     else
@@ -246,16 +246,16 @@ static void note_free(struct changes_since_failure *since, const struct pickle_v
 
 static void find_changes(struct torch_snapshot *s, struct changes_since_failure *since)
 {
-    for (const struct pickle_item *i = since->begin; i != NULL; i = i->next) {
-        const char *action = pickle_text(pickle_find(i->value, "action"), "");
+    for (const struct pickle_item *i = since->failure; i != NULL; i = i->next) {
+        const char *action = pickle_text_or(pickle_find(i->value, "action"), "");
         if (strcmp(action, "free_completed") == 0)
-            note_free(since, i->value);
+            add_freed_block(since, i->value);
         else if (strcmp(action, "alloc") == 0)
             add_change(&since->taken, &since->taken_count, &since->taken_capacity, i->value);
         else if (strcmp(action, "segment_free") == 0)
-            s->reserved_bytes += bytes_of(i->value, "size");
+            s->reserved_bytes += bytes_member(i->value, "size");
         else if (strcmp(action, "segment_alloc") == 0)
-            s->reserved_bytes -= bytes_of(i->value, "size");
+            s->reserved_bytes -= bytes_member(i->value, "size");
     }
     if (since->freed_count > 0)
         qsort(since->freed, since->freed_count, sizeof *since->freed, compare_changes);
@@ -268,79 +268,79 @@ static void find_failure(struct torch_snapshot *s, struct changes_since_failure 
     const struct pickle_item *trace = list_items(traces);
     for (int64_t i = 0; i < s->device && trace != NULL; i++)
         trace = trace->next;
-    since->trace = trace == NULL ? NULL : list_items(trace->value);
-    for (const struct pickle_item *i = since->trace; i != NULL; i = i->next)
-        if (strcmp(pickle_text(pickle_find(i->value, "action"), ""), "oom") == 0) {
-            since->begin = i;
-            s->out_of_memory = true;
-            s->failed_bytes = bytes_of(i->value, "size");
-            s->device_free = bytes_of(i->value, "device_free");
+    since->history = trace == NULL ? NULL : list_items(trace->value);
+    for (const struct pickle_item *i = since->history; i != NULL; i = i->next)
+        if (strcmp(pickle_text_or(pickle_find(i->value, "action"), ""), "oom") == 0) {
+            since->failure = i;
+            s->has_failed_allocation = true;
+            s->failed_bytes = bytes_member(i->value, "size");
+            s->device_free_bytes = bytes_member(i->value, "device_free");
         }
 }
 
-/* Raises largest_free to the size of the largest piece of a free range that was free at the failure already: no block
- * that was freed since covers it. */
-static void add_free(struct torch_snapshot *s, const struct changes_since_failure *since,
-                     uint64_t address, uint64_t bytes)
+/* Raises largest_free_bytes to the largest part of a free range that was already free at the failure, that is, which
+ * no block freed since then covers. */
+static void raise_largest_free(struct torch_snapshot *s, const struct changes_since_failure *since,
+                               uint64_t address, uint64_t bytes)
 {
     uint64_t at = address, end = address + bytes;
     for (size_t i = first_freed(since, address); i <= since->freed_count && at < end; i++) {
         const struct snapshot_change *freed = i < since->freed_count ? &since->freed[i] : NULL;
         uint64_t until = freed != NULL && freed->address < end ? freed->address : end;
-        if (until > at && until - at > s->largest_free)
-            s->largest_free = until - at;
+        if (until > at && until - at > s->largest_free_bytes)
+            s->largest_free_bytes = until - at;
         at = until < end ? freed->address + freed->bytes : end;
     }
 }
 
-static void add_active(struct torch_snapshot *s, struct sites *sites, uint64_t bytes,
-                       uint64_t asked, const struct pickle_value *frames)
+static void add_active_block(struct torch_snapshot *s, struct site_table *sites, uint64_t bytes,
+                             uint64_t asked, const struct pickle_value *frames)
 {
     struct text name = {0};
-    s->active += bytes;
-    s->requested += asked > 0 ? asked : bytes;
-    s->blocks++;
-    put_site(&name, frames);
+    s->active_bytes += bytes;
+    s->requested_bytes += asked > 0 ? asked : bytes;
+    s->active_block_count++;
+    append_site_name(&name, frames);
     add_site(sites, &name, bytes);
     text_release(&name);
 }
 
-static void add_blocks(struct torch_snapshot *s, struct sites *sites,
+static void add_blocks(struct torch_snapshot *s, struct site_table *sites,
                        const struct changes_since_failure *since,
                        const struct pickle_value *segment)
 {
     /* the blocks of a segment follow each other without gaps */
-    uint64_t address = bytes_of(segment, "address"), size;
+    uint64_t address = bytes_member(segment, "address"), size;
     for (const struct pickle_item *i = list_items(pickle_find(segment, "blocks")); i != NULL;
          i = i->next, address += size) {
-        const char *state = pickle_text(pickle_find(i->value, "state"), "");
+        const char *state = pickle_text_or(pickle_find(i->value, "state"), "");
         /* active_allocated or active_pending_free */
         bool active = strncmp(state, "active", 6) == 0;
-        size = bytes_of(i->value, "size");
+        size = bytes_member(i->value, "size");
         if (active && find_change(since->taken, since->taken_count, address) == NULL)
-            add_active(s, sites, size, bytes_of(i->value, "requested_size"), i->value);
+            add_active_block(s, sites, size, bytes_member(i->value, "requested_size"), i->value);
         else
-            add_free(s, since, address, size);
+            raise_largest_free(s, since, address, size);
     }
 }
 
 /* Adds the blocks that were in use at the failure and have been freed since, each under the stack that allocated it,
  * or, if the history does not reach back to that allocation, under the one that freed it. */
-static void add_freed(struct torch_snapshot *s, struct sites *sites,
+static void add_freed(struct torch_snapshot *s, struct site_table *sites,
                       const struct changes_since_failure *since)
 {
-    for (const struct pickle_item *i = since->trace; since->freed_count > 0 && i != since->begin;
-         i = i->next) {
-        uint64_t address = bytes_of(i->value, "addr");
+    for (const struct pickle_item *i = since->history;
+         since->freed_count > 0 && i != since->failure; i = i->next) {
+        uint64_t address = bytes_member(i->value, "addr");
         size_t k = first_freed(since, address);
         if (k < since->freed_count && since->freed[k].address == address &&
-            strcmp(pickle_text(pickle_find(i->value, "action"), ""), "alloc") == 0)
-            since->freed[k].took = i->value;
+            strcmp(pickle_text_or(pickle_find(i->value, "action"), ""), "alloc") == 0)
+            since->freed[k].allocation = i->value;
     }
     for (size_t k = 0; k < since->freed_count; k++) {
         const struct snapshot_change *freed = &since->freed[k];
-        add_active(s, sites, freed->bytes, bytes_of(freed->event, "size"),
-                   freed->took != NULL ? freed->took : freed->event);
+        add_active_block(s, sites, freed->bytes, bytes_member(freed->event, "size"),
+                         freed->allocation != NULL ? freed->allocation : freed->event);
     }
 }
 
@@ -350,13 +350,14 @@ static enum status check_sums(const struct torch_snapshot *s, const char *name, 
     struct loc at = {.name = name};
     struct text sizes = {0};
     enum status status = STATUS_OK;
-    if (s->segments == 0)
+    if (s->segment_count == 0)
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "the snapshot has no segments: nothing was allocated");
-    if (s->reserved_bytes > INT64_MAX || s->active > s->reserved_bytes ||
-        s->requested > s->active) {
+    if (s->reserved_bytes > INT64_MAX || s->active_bytes > s->reserved_bytes ||
+        s->requested_bytes > s->active_bytes) {
         text_printf(&sizes, "%lld bytes asked for, %lld in use, %lld in segments",
-                    (long long)s->requested, (long long)s->active, (long long)s->reserved_bytes);
+                    (long long)s->requested_bytes, (long long)s->active_bytes,
+                    (long long)s->reserved_bytes);
         status = diag_error(diag, at, STATUS_BAD_INPUT,
                             "the snapshot contradicts itself: %s; the file may have been edited",
                             sizes.data);
@@ -370,7 +371,7 @@ enum status torch_snapshot_parse(struct torch_snapshot *s, const char *name, con
 {
     struct arena arena = {0};
     struct pickle_value *root = NULL;
-    struct sites sites = {.snapshot = s};
+    struct site_table sites = {.snapshot = s};
     struct changes_since_failure since = {0};
     enum status status = pickle_parse(&root, &arena, name, data, size, diag);
     if (status != STATUS_OK)
@@ -394,20 +395,20 @@ enum status torch_snapshot_parse(struct torch_snapshot *s, const char *name, con
     find_failure(s, &since, pickle_find(root, "device_traces"));
     find_changes(s, &since);
     for (const struct pickle_item *i = list_items(segments); i != NULL; i = i->next) {
-        if (pickle_int(pickle_find(i->value, "device"), 0) != s->device)
+        if (pickle_int_or(pickle_find(i->value, "device"), 0) != s->device)
             continue;
-        s->reserved_bytes += bytes_of(i->value, "total_size");
-        s->segments++;
+        s->reserved_bytes += bytes_member(i->value, "total_size");
+        s->segment_count++;
         add_blocks(s, &sites, &since, i->value);
     }
     add_freed(s, &sites, &since);
-    if (s->sites > 0)
-        qsort(s->site, s->sites, sizeof *s->site, compare_sites);
+    if (s->site_count > 0)
+        qsort(s->site, s->site_count, sizeof *s->site, compare_sites);
     status = check_sums(s, name, diag);
 out:
     free(since.freed);
     free(since.taken);
-    free(sites.slot);
+    free(sites.row_of_slot);
     arena_release(&arena);
     return status;
 }

@@ -16,23 +16,23 @@
 struct snapshot_site {
     const char *name;
     uint64_t bytes;
-    size_t blocks;
+    size_t block_count;
 };
 
 /* The memory in bytes of the device that holds most; if the history has a failed allocation, as it was then. */
 struct torch_snapshot {
     struct arena arena;
     int64_t device;
-    uint64_t reserved_bytes; /* bytes of all segments, which the process took from the device */
-    uint64_t active;         /* bytes of blocks in use, rounded as the allocator does */
-    uint64_t requested;      /* bytes requested for the blocks in use */
-    uint64_t largest_free;
-    size_t segments, blocks;    /* blocks: those in use */
-    bool out_of_memory;         /* an allocation failed */
-    uint64_t failed_bytes;      /* bytes that it requested */
-    uint64_t device_free;       /* bytes that the device had free at the failure */
-    struct snapshot_site *site; /* largest first */
-    size_t sites;
+    uint64_t reserved_bytes;  /* bytes of all segments, which the process took from the device */
+    uint64_t active_bytes;    /* bytes of the blocks in use, rounded up by the allocator */
+    uint64_t requested_bytes; /* bytes requested for the blocks in use */
+    uint64_t largest_free_bytes;
+    size_t segment_count, active_block_count; /* active: in use */
+    bool has_failed_allocation;               /* an allocation failed */
+    uint64_t failed_bytes;                    /* bytes that it requested */
+    uint64_t device_free_bytes;               /* bytes that the device had free at the failure */
+    struct snapshot_site *site;               /* largest first */
+    size_t site_count;
 };
 
 /* Reads a snapshot. name stands for the data in messages. *snapshot must be all-zero; release it in either case. */

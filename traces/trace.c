@@ -12,9 +12,9 @@ void trace_release(struct trace *trace)
 #define RELEASE(name, type) free(trace->memory.name);
     TRACE_MEMORY_COLUMNS(RELEASE)
 #undef RELEASE
-    free(trace->header);
-    free(trace->label);
-    free(trace->label_slot);
+    free(trace->header_keys);
+    free(trace->labels);
+    free(trace->label_id_of_slot);
     arena_release(&trace->arena);
     *trace = (struct trace){0};
 }
@@ -31,24 +31,24 @@ static uint32_t hash(const char *text, size_t size)
 /* Returns the slot of the label, or the free slot where it would go. */
 static size_t find_slot(const struct trace *trace, const char *text, size_t size)
 {
-    size_t slot = hash(text, size) & (trace->label_slots - 1);
-    while (trace->label_slot[slot] != 0) {
-        const char *label = trace->label[trace->label_slot[slot] - 1];
+    size_t slot = hash(text, size) & (trace->label_slot_count - 1);
+    while (trace->label_id_of_slot[slot] != 0) {
+        const char *label = trace->labels[trace->label_id_of_slot[slot] - 1];
         if (strncmp(label, text, size) == 0 && label[size] == '\0')
             break;
-        slot = (slot + 1) & (trace->label_slots - 1);
+        slot = (slot + 1) & (trace->label_slot_count - 1);
     }
     return slot;
 }
 
 static void grow_slots(struct trace *trace)
 {
-    free(trace->label_slot);
-    trace->label_slots = trace->label_slots ? 2 * trace->label_slots : 64;
-    trace->label_slot = heap_zalloc(trace->label_slots, sizeof *trace->label_slot);
+    free(trace->label_id_of_slot);
+    trace->label_slot_count = trace->label_slot_count ? 2 * trace->label_slot_count : 64;
+    trace->label_id_of_slot = heap_zalloc(trace->label_slot_count, sizeof *trace->label_id_of_slot);
     for (size_t i = 0; i < trace->label_count; i++) {
-        const char *label = trace->label[i];
-        trace->label_slot[find_slot(trace, label, strlen(label))] = (uint32_t)i + 1;
+        const char *label = trace->labels[i];
+        trace->label_id_of_slot[find_slot(trace, label, strlen(label))] = (uint32_t)i + 1;
     }
 }
 
@@ -56,14 +56,14 @@ static void add_label(struct trace *trace, size_t slot, const char *text, size_t
 {
     if (trace->label_count == trace->label_capacity) {
         trace->label_capacity = heap_next_capacity(trace->label_capacity, trace->label_count + 1);
-        trace->label = heap_realloc(trace->label, trace->label_capacity, sizeof *trace->label);
+        trace->labels = heap_realloc(trace->labels, trace->label_capacity, sizeof *trace->labels);
     }
-    trace->label[trace->label_count++] = arena_text(&trace->arena, text, size);
-    trace->label_slot[slot] = (uint32_t)trace->label_count;
+    trace->labels[trace->label_count++] = arena_text(&trace->arena, text, size);
+    trace->label_id_of_slot[slot] = (uint32_t)trace->label_count;
 }
 
-/* Makes the empty text label 0, which the text columns of an all-zero row name. */
-static void need_empty_label(struct trace *trace)
+/* Adds the empty text as label 0, so that the text columns of an all-zero row are empty. */
+static void ensure_empty_label(struct trace *trace)
 {
     if (trace->label_count == 0) {
         grow_slots(trace);
@@ -71,27 +71,27 @@ static void need_empty_label(struct trace *trace)
     }
 }
 
-bool trace_try_label(struct trace *trace, const char *text, size_t size, uint16_t *label)
+bool trace_try_label_id(struct trace *trace, const char *text, size_t size, uint16_t *label)
 {
-    need_empty_label(trace);
+    ensure_empty_label(trace);
     size_t slot = find_slot(trace, text, size);
-    if (trace->label_slot[slot] == 0) {
+    if (trace->label_id_of_slot[slot] == 0) {
         if (trace->label_count == TRACE_LABEL_LIMIT)
             return false;
-        if (2 * trace->label_count >= trace->label_slots) {
+        if (2 * trace->label_count >= trace->label_slot_count) {
             grow_slots(trace);
             slot = find_slot(trace, text, size);
         }
         add_label(trace, slot, text, size);
     }
-    *label = (uint16_t)(trace->label_slot[slot] - 1);
+    *label = (uint16_t)(trace->label_id_of_slot[slot] - 1);
     return true;
 }
 
-uint16_t trace_label(struct trace *trace, const char *text)
+uint16_t trace_label_id(struct trace *trace, const char *text)
 {
     uint16_t label = 0;
-    bool found = trace_try_label(trace, text, strlen(text), &label);
+    bool found = trace_try_label_id(trace, text, strlen(text), &label);
     assert(found && "more labels than a trace can hold");
     (void)found;
     return label;
@@ -100,8 +100,8 @@ uint16_t trace_label(struct trace *trace, const char *text)
 static struct trace_key *find_key(const struct trace *trace, const char *key)
 {
     for (size_t i = 0; i < trace->header_count; i++)
-        if (strcmp(trace->header[i].key, key) == 0)
-            return &trace->header[i];
+        if (strcmp(trace->header_keys[i].key, key) == 0)
+            return &trace->header_keys[i];
     return NULL;
 }
 
@@ -113,7 +113,7 @@ bool trace_is_key(const char *key, size_t size)
     return size > 0;
 }
 
-void trace_set(struct trace *trace, const char *key, const char *value)
+void trace_set_key(struct trace *trace, const char *key, const char *value)
 {
     assert(trace_is_key(key, strlen(key)));
     const char *kept = arena_text(&trace->arena, value, strlen(value));
@@ -125,13 +125,14 @@ void trace_set(struct trace *trace, const char *key, const char *value)
     if (trace->header_count == trace->header_capacity) {
         trace->header_capacity =
             heap_next_capacity(trace->header_capacity, trace->header_count + 1);
-        trace->header = heap_realloc(trace->header, trace->header_capacity, sizeof *trace->header);
+        trace->header_keys =
+            heap_realloc(trace->header_keys, trace->header_capacity, sizeof *trace->header_keys);
     }
-    trace->header[trace->header_count++] =
+    trace->header_keys[trace->header_count++] =
         (struct trace_key){arena_text(&trace->arena, key, strlen(key)), kept};
 }
 
-const char *trace_get(const struct trace *trace, const char *key)
+const char *trace_get_key(const struct trace *trace, const char *key)
 {
     const struct trace_key *found = find_key(trace, key);
     return found ? found->value : NULL;
@@ -139,7 +140,7 @@ const char *trace_get(const struct trace *trace, const char *key)
 
 size_t trace_add_op(struct trace *trace)
 {
-    need_empty_label(trace);
+    ensure_empty_label(trace);
     struct trace_ops *ops = &trace->ops;
     if (ops->count == ops->capacity) {
         ops->capacity = heap_next_capacity(ops->capacity, ops->count + 1);
@@ -155,7 +156,7 @@ size_t trace_add_op(struct trace *trace)
 
 size_t trace_add_memory(struct trace *trace)
 {
-    need_empty_label(trace);
+    ensure_empty_label(trace);
     struct trace_memory *memory = &trace->memory;
     if (memory->count == memory->capacity) {
         memory->capacity = heap_next_capacity(memory->capacity, memory->count + 1);

@@ -14,8 +14,8 @@
 #include <stdint.h>
 
 struct trace_key {
-    const char *key,
-        *value; /* "made_by", "command", "model", "simgrid", ... in order of addition */
+    const char *key; /* "made_by", "command", "model", "simgrid", ... */
+    const char *value;
 };
 
 /* Struct of arrays, count rows each. Text columns are indexes into the label table. */
@@ -41,13 +41,13 @@ struct trace_memory {
 };
 
 struct trace {
-    struct arena arena; /* label texts and header */
-    struct trace_key *header;
+    struct arena arena; /* holds the texts of labels and of the header */
+    struct trace_key *header_keys;
     size_t header_count, header_capacity;
-    const char **label; /* label[0], once there is a row or a label, is the empty text */
+    const char **labels; /* label[0], once there is a row or a label, is the empty text */
     size_t label_count, label_capacity;
-    uint32_t *label_slot; /* hash table over label[]: 0: free; else 1 + id */
-    size_t label_slots;
+    uint32_t *label_id_of_slot; /* hash table over label[]: 0: free; else 1 + id */
+    size_t label_slot_count;
     struct trace_ops ops;
     struct trace_memory memory;
 };
@@ -86,15 +86,15 @@ enum { TRACE_OP_COLUMNS_OPTIONAL = 1 };
 void trace_release(struct trace *trace);
 /* Returns the id of a label, which is added if it is new. A trace has at most TRACE_LABEL_LIMIT labels. The empty
  * text has id 0. */
-uint16_t trace_label(struct trace *trace, const char *text);
-/* Works as trace_label() for text[0..size), which need not end in NUL; false if the table is full. */
-bool trace_try_label(struct trace *trace, const char *text, size_t size, uint16_t *label);
+uint16_t trace_label_id(struct trace *trace, const char *text);
+/* Works as trace_label_id() for text[0..size), which need not end in NUL; false if the table is full. */
+bool trace_try_label_id(struct trace *trace, const char *text, size_t size, uint16_t *label);
 /* Sets a header key. A key is printable ASCII, not empty and without '='; a value is any text. */
-void trace_set(struct trace *trace, const char *key, const char *value);
+void trace_set_key(struct trace *trace, const char *key, const char *value);
 /* True if key[0..size) may be a header key. */
 bool trace_is_key(const char *key, size_t size);
 /* Returns the value of a header key, or NULL. */
-const char *trace_get(const struct trace *trace, const char *key);
+const char *trace_get_key(const struct trace *trace, const char *key);
 
 /* Appends an all-zero row and returns its index; the caller fills the columns. */
 size_t trace_add_op(struct trace *trace);

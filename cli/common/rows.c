@@ -64,7 +64,7 @@ static void begin_csv(struct rows *rows)
     for (size_t i = 0; i < rows->column_count; i++)
         if (rows->column[i].key != NULL)
             keys[count++] = rows->column[i].key;
-    records_put_fields(rows->csv, keys, count);
+    records_append_fields(rows->csv, keys, count);
     text_putc(rows->csv, '\n');
 }
 
@@ -163,7 +163,7 @@ static void put_csv_field(struct rows *rows, const struct column *column, const 
             text_putc(rows->csv, ',');
             break;
         }
-    records_put_field(rows->csv, field);
+    records_append_field(rows->csv, field);
 }
 
 void rows_put_name(struct rows *rows, const char *name)

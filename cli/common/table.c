@@ -27,18 +27,18 @@ static const char *current_column_name(const char *name)
 static enum status add_row(void *context, const struct record *record, struct diag *diag)
 {
     struct table *table = context;
-    if (table->column_name != NULL && record->count != table->column_count)
-        return diag_error(diag, record->at, STATUS_BAD_INPUT,
+    if (table->column_name != NULL && record->field_count != table->column_count)
+        return diag_error(diag, record->place, STATUS_BAD_INPUT,
                           "this row has %zu fields, but the line of column names has %zu",
-                          record->count, table->column_count);
-    const char **row = arena_array(&table->arena, record->count, sizeof *row);
-    for (size_t i = 0; i < record->count; i++)
-        row[i] = arena_text(&table->arena, record->field[i], record->size[i]);
+                          record->field_count, table->column_count);
+    const char **row = arena_array(&table->arena, record->field_count, sizeof *row);
+    for (size_t i = 0; i < record->field_count; i++)
+        row[i] = arena_text(&table->arena, record->fields[i], record->field_sizes[i]);
     if (table->column_name == NULL) {
-        for (size_t i = 0; i < record->count; i++)
+        for (size_t i = 0; i < record->field_count; i++)
             row[i] = current_column_name(row[i]);
         table->column_name = row;
-        table->column_count = record->count;
+        table->column_count = record->field_count;
         return STATUS_OK;
     }
     if (table->row_count == table->row_capacity) {

@@ -62,8 +62,8 @@ void figure_put_list_name(struct text *list, const char *name)
 
 void figure_put_subject(struct text *title, const struct trace *trace)
 {
-    const char *model = trace_get(trace, "model"), *cluster = trace_get(trace, "cluster"),
-               *strategy = trace_get(trace, "strategy");
+    const char *model = trace_get_key(trace, "model"), *cluster = trace_get_key(trace, "cluster"),
+               *strategy = trace_get_key(trace, "strategy");
     const char *before = ": ";
     if (model != NULL) {
         text_printf(title, ": %s", model);

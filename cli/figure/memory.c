@@ -58,7 +58,7 @@ static bool is_row_of_memory(const struct trace *trace, size_t row, uint32_t ran
                              const char *memory)
 {
     return trace->memory.rank[row] == rank &&
-           strcmp(trace->label[trace->memory.memory[row]], memory) == 0;
+           strcmp(trace->labels[trace->memory.memory[row]], memory) == 0;
 }
 
 /* An interval that is too short to show all of its states. It is drawn by its fullest state and its last one. */
@@ -155,7 +155,7 @@ static enum status find_largest_levels(struct memory_levels *levels, double most
     if (levels->count == 0)
         return diag_error(diag, (struct loc){.name = "--memory"}, STATUS_BAD_INPUT,
                           "the trace has no rows of memory '%s' of rank %u", memory, rank);
-    const char *step = trace_get(trace, "step_s");
+    const char *step = trace_get_key(trace, "step_s");
     double step_s;
     if (step != NULL && parse_double(step, strlen(step), &step_s))
         *end_s = fmax(*end_s, step_s);
@@ -190,7 +190,7 @@ static double header_gib(const struct trace *trace, const char *name, const char
     struct text key = {0};
     double bytes = 0;
     text_printf(&key, "%s.%s", name, memory);
-    const char *value = trace_get(trace, key.data);
+    const char *value = trace_get_key(trace, key.data);
     if (value == NULL || !parse_double(value, strlen(value), &bytes))
         bytes = 0;
     text_release(&key);
@@ -234,7 +234,7 @@ enum status figure_memory(struct figure *figure, const struct trace *trace,
     struct level_drawing drawing = {.out = &figure->csv, .window = &window};
     double top = put_levels(&drawing, trace, rank, memory, &levels) / GIB;
     for (size_t k = 0; k < levels.count; k++)
-        figure_put_list_name(&names, category_label(trace->label[levels.category[k]]));
+        figure_put_list_name(&names, category_label(trace->labels[levels.category[k]]));
     /* no need of memory is drawn for a window, or for a rank other than the one that needs most */
     const double needed =
         wanted->shows_needed_bytes ? header_gib(trace, "needed_bytes", memory) : 0;

@@ -55,7 +55,7 @@ struct pipeline_trace {
 static enum status find_stages(struct pipeline_trace *p, struct diag *diag)
 {
     const struct loc at = {.name = "pipeline"};
-    const char *stages = trace_get(p->trace, "stages");
+    const char *stages = trace_get_key(p->trace, "stages");
     int64_t count = 0, stage;
     if (stages == NULL || !parse_i64(stages, strlen(stages), &count) || count < 2)
         return diag_error(diag, at, STATUS_BAD_INPUT,
@@ -68,7 +68,7 @@ static enum status find_stages(struct pipeline_trace *p, struct diag *diag)
     for (uint32_t s = 0; s < p->stage_count; s++)
         p->rank_of_stage[s] = UINT32_MAX;
     for (size_t i = 0; i < p->trace->header_count; i++) {
-        const char *key = p->trace->header[i].key, *value = p->trace->header[i].value;
+        const char *key = p->trace->header_keys[i].key, *value = p->trace->header_keys[i].value;
         int64_t rank;
         if (strncmp(key, "stage_of.", 9) == 0 && parse_i64(key + 9, strlen(key + 9), &rank) &&
             parse_i64(value, strlen(value), &stage) && 0 <= stage && stage < count && 0 <= rank &&
@@ -83,14 +83,14 @@ static enum status find_stages(struct pipeline_trace *p, struct diag *diag)
 
 static void find_chunks(struct pipeline_trace *p)
 {
-    const char *at = trace_get(p->trace, "chunk_layers");
+    const char *at = trace_get_key(p->trace, "chunk_layers");
     while (at != NULL && *at != '\0' && p->chunk_count < CHUNKS_MAX) {
         p->first_layer_of_chunk[p->chunk_count++] = (int32_t)strtol(at, NULL, 10);
         at += strcspn(at, " ");
         at += *at == ' ';
     }
     for (size_t i = 0; i < p->trace->label_count; i++)
-        if (strcmp(p->trace->label[i], "compute") == 0)
+        if (strcmp(p->trace->labels[i], "compute") == 0)
             p->compute_stream_label = (uint16_t)i;
 }
 
@@ -112,7 +112,7 @@ static uint8_t box_class_of_row(const struct trace *trace, size_t row)
                   {"backward", BOX_BACKWARD},
                   {"weight_gradient", BOX_WEIGHTS},
                   {"optimizer", BOX_OPTIMIZER}};
-    const char *phase = trace->label[trace->ops.phase[row]];
+    const char *phase = trace->labels[trace->ops.phase[row]];
     for (size_t i = 0; i < ARRAY_LEN(passes); i++)
         if (strcmp(phase, passes[i].phase) == 0 &&
             (trace->ops.micro[row] >= 0 || passes[i].pass == BOX_OPTIMIZER))
@@ -124,7 +124,7 @@ static uint8_t box_class_of_row(const struct trace *trace, size_t row)
  * weights. */
 static bool is_between_units(const struct trace *trace, size_t row)
 {
-    return strcmp(trace->label[trace->ops.region[row]], "weights") == 0 ||
+    return strcmp(trace->labels[trace->ops.region[row]], "weights") == 0 ||
            trace->ops.micro[row] < 0;
 }
 

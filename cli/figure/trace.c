@@ -135,7 +135,7 @@ static size_t find_lanes(const struct trace *trace, uint32_t rank, uint16_t *lan
             lane[count++] = trace->ops.stream[i];
     }
     for (size_t k = 0; k < count; k++)
-        if (strcmp(trace->label[lane[k]], "compute") == 0) {
+        if (strcmp(trace->labels[lane[k]], "compute") == 0) {
             uint16_t compute = lane[k];
             memmove(&lane[1], &lane[0], k * sizeof *lane);
             lane[0] = compute;
@@ -173,13 +173,13 @@ static int compare_messages(const void *left, const void *right)
 static bool is_message(const struct trace *trace, size_t row)
 {
     const enum colour colour =
-        find_colour(kinds, ARRAY_LEN(kinds), trace->label[trace->ops.kind[row]]);
+        find_colour(kinds, ARRAY_LEN(kinds), trace->labels[trace->ops.kind[row]]);
     return colour == COLOUR_EXCHANGE && trace->ops.bytes[row] > 0;
 }
 
 static struct message_times message_of_row(const struct trace *trace, size_t row)
 {
-    const char *kind = trace->label[trace->ops.kind[row]];
+    const char *kind = trace->labels[trace->ops.kind[row]];
     const bool two = strcmp(kind, "send") == 0 || strcmp(kind, "recv") == 0;
     return (struct message_times){trace->ops.end_s[row], trace->ops.bytes[row],
                                   trace->ops.start_s[row], two ? MESSAGE_OF_TWO : MESSAGE_OF_GROUP};
@@ -252,8 +252,8 @@ enum status figure_timeline(struct figure *figure, const struct trace *trace,
         const double moved_s = message_begin_s(trace, i, message, messages);
         lane_add_span(&content[k], &window, t->start_s[i], moved_s, COLOUR_WAIT);
         lane_add_span(&content[k], &window, moved_s, t->end_s[i],
-                      (uint8_t)row_colour(trace->label[t->kind[i]], trace->label[t->phase[i]],
-                                          trace->label[t->region[i]]));
+                      (uint8_t)row_colour(trace->labels[t->kind[i]], trace->labels[t->phase[i]],
+                                          trace->labels[t->region[i]]));
     }
     struct text names = {0}, shown = {0}, numbers = {0}, title = {0};
     bool found[LANE_COLOURS] = {false};
@@ -261,7 +261,7 @@ enum status figure_timeline(struct figure *figure, const struct trace *trace,
     for (size_t k = lanes; k-- > 0;) {
         if (content[k].span_count > 0) { /* lanes in which nothing takes time are left out */
             lane_put_boxes(&figure->csv, &content[k], count++, &window, found);
-            figure_put_list_name(&names, lane_name(trace->label[lane[k]]));
+            figure_put_list_name(&names, lane_name(trace->labels[lane[k]]));
         }
         lane_release(&content[k]);
     }

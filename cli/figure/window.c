@@ -78,7 +78,7 @@ static enum status parse_selection(struct op_selection *s, const char *text, str
 static bool selects_row(const struct op_selection *s, const struct trace *trace, size_t row)
 {
     const struct trace_ops *t = &trace->ops;
-    const char *phase = trace->label[t->phase[row]];
+    const char *phase = trace->labels[t->phase[row]];
     long value[KEY_COUNT] = {
         [KEY_OP] = (long)t->op[row],
         [KEY_LAYER] = t->layer[row],

@@ -20,7 +20,7 @@ static void set_number(struct trace *trace, const char *key, double value)
     char text[32];
     c_snprintf(text, sizeof text, "%.0f", value);
     if (value > 0)
-        trace_set(trace, key, text);
+        trace_set_key(trace, key, text);
 }
 
 /* Sets the header keys for the first layer of each chunk of layers, if the trace is of a pipeline. */
@@ -31,36 +31,36 @@ static void set_first_layers(struct trace *trace, const struct choices *choices)
         text_printf(&layers, "%s%u", chunk > 0 ? " " : "",
                     pipeline_layers_of_chunk(choices, chunk).first);
     if (layers.size > 0)
-        trace_set(trace, "chunk_layers", layers.data);
+        trace_set_key(trace, "chunk_layers", layers.data);
     text_release(&layers);
 }
 
 static void fill_header(struct trace *trace, const struct prediction *p)
 {
     struct text value = {0};
-    trace_set(trace, "made_by", "longhaul " LONGHAUL_VERSION " predict");
+    trace_set_key(trace, "made_by", "longhaul " LONGHAUL_VERSION " predict");
     if (p->has_choices) {
-        trace_set(trace, "model", p->choices.model->name);
-        trace_set(trace, "profile", p->choices.profile->name);
+        trace_set_key(trace, "model", p->choices.model->name);
+        trace_set_key(trace, "profile", p->choices.profile->name);
         report_put_strategy(&value, p);
-        trace_set(trace, "strategy", value.data);
+        trace_set_key(trace, "strategy", value.data);
         set_first_layers(trace, &p->choices);
         value.size = 0;
     }
-    trace_set(trace, "attention",
-              attention_impl_name((enum attention_impl)p->choices.attention_impl));
-    trace_set(trace, "cluster", p->setup->cluster.name);
+    trace_set_key(trace, "attention",
+                  attention_impl_name((enum attention_impl)p->choices.attention_impl));
+    trace_set_key(trace, "cluster", p->setup->cluster.name);
     text_printf(&value, "%u", mesh_rank_count(&p->ir.mesh));
-    trace_set(trace, "ranks", value.data);
+    trace_set_key(trace, "ranks", value.data);
     value.size = 0;
     text_put_double(&value, p->sim.step_s);
-    trace_set(trace, "step_s", value.data);
+    trace_set_key(trace, "step_s", value.data);
     for (int m = 0; m < MEMORY_COUNT; m++) {
         char key[32];
         c_snprintf(key, sizeof key, "arena_bytes.%s", memory_names[m]);
         value.size = 0;
         text_printf(&value, "%" PRIu64, p->ir.planned_bytes[m]);
-        trace_set(trace, key, value.data);
+        trace_set_key(trace, key, value.data);
     }
     const struct assumed_clock assumed = assumed_clock(p);
     set_number(trace, "sm_clock_max_mhz", assumed.highest_mhz);
@@ -71,11 +71,11 @@ static void fill_header(struct trace *trace, const struct prediction *p)
     if (p->verdict.available_bytes[LIMIT_DEVICE] != UINT64_MAX) {
         value.size = 0;
         text_printf(&value, "%" PRIu64, p->verdict.available_bytes[LIMIT_DEVICE]);
-        trace_set(trace, "available_bytes.hbm", value.data);
+        trace_set_key(trace, "available_bytes.hbm", value.data);
     }
     value.size = 0;
     text_printf(&value, "%" PRIu64, p->verdict.needed_bytes[LIMIT_DEVICE]);
-    trace_set(trace, "needed_bytes.hbm", value.data);
+    trace_set_key(trace, "needed_bytes.hbm", value.data);
     text_release(&value);
 }
 

@@ -18,7 +18,7 @@ enum { KINDS_SHOWN = 8, LABEL = 11 };
 /* Returns the relative error of a prediction; 0 also if both values are 0. */
 static double relative_error(double predicted, double measured)
 {
-    return predicted == measured ? 0 : compare_error(predicted, measured);
+    return predicted == measured ? 0 : compare_relative_error(predicted, measured);
 }
 
 static void put_percent(struct text *out, double error)
@@ -38,7 +38,8 @@ static void print_verdict(struct text *out, const struct compare_report *report)
 {
     const struct comparison *c = report->comparison;
     double percent = 100 * report->tolerance;
-    bool step = fabs(compare_error(c->predicted.step_s, c->measured.step_s)) <= report->tolerance;
+    bool step =
+        fabs(compare_relative_error(c->predicted.step_s, c->measured.step_s)) <= report->tolerance;
     switch (report->verdict) {
     case VERDICT_WITHIN:
         text_printf(out, "verdict    within %.3g %%: step time and every figure of memory\n",
@@ -61,9 +62,9 @@ static void print_head(struct text *out, const struct compare_report *report)
     text_printf(out, "step       predicted %.3f ms, measured %.3f ms, error ",
                 1e3 * c->predicted.step_s, 1e3 * c->measured.step_s);
     put_error(out, c->predicted.step_s, c->measured.step_s);
-    if (c->steps > 1)
-        text_printf(out, "; median of %zu steps, %.3f to %.3f ms", c->steps, 1e3 * c->step_low_s,
-                    1e3 * c->step_high_s);
+    if (c->measured_steps > 1)
+        text_printf(out, "; median of %zu steps, %.3f to %.3f ms", c->measured_steps,
+                    1e3 * c->shortest_step_s, 1e3 * c->longest_step_s);
     text_putc(out, '\n');
     text_printf(out, "predicted  %s%s%s\n", report->predicted_path,
                 report->predicted_program ? ", " : "",
@@ -87,21 +88,21 @@ static void print_head(struct text *out, const struct compare_report *report)
     text_printf(out,
                 "matched    %.1f %% of the time; without a partner: %zu of %zu predicted rows "
                 "(%.3f ms), %zu of %zu measured (%.3f ms)\n",
-                100 * c->match_rate, c->predicted.unmatched_rows, c->predicted.rows,
+                100 * c->matched_time_share, c->predicted.unmatched_rows, c->predicted.rows,
                 1e3 * c->predicted.unmatched_s, c->measured.unmatched_rows, c->measured.rows,
                 1e3 * c->measured.unmatched_s);
-    if (c->match_rate < COMPARE_MATCH_MIN)
+    if (c->matched_time_share < COMPARE_MATCH_MIN)
         text_puts(out,
                   "           too little for a verdict: the figures below may pair unlike work\n");
-    if (c->absent_ranks > 0)
+    if (c->unpredicted_ranks > 0)
         text_printf(out, "ranks      %zu compared; %zu measured ones are not in the prediction\n",
-                    c->compared_ranks, c->absent_ranks);
+                    c->compared_ranks, c->unpredicted_ranks);
     if (c->is_foreign && c->predicted_period.repeat_count > 0 &&
         c->measured_period.repeat_count > 0)
         text_printf(
             out, "layers     predicted %zu of %zu products and attentions, measured %zu of %zu\n",
-            c->predicted_period.repeat_count, c->predicted_period.length,
-            c->measured_period.repeat_count, c->measured_period.length);
+            c->predicted_period.repeat_count, c->predicted_period.item_count,
+            c->measured_period.repeat_count, c->measured_period.item_count);
 }
 
 static double memory_error(const struct compare_memory *row)
@@ -125,11 +126,11 @@ static void print_memory(struct text *out, const struct compare_report *report)
                         row->measured_bytes);
     }
     size_t worst = 0;
-    for (size_t i = 1; i < c->memory_count; i++)
-        if (fabs(memory_error(&c->memory[i])) > fabs(memory_error(&c->memory[worst])))
+    for (size_t i = 1; i < c->peak_memory_count; i++)
+        if (fabs(memory_error(&c->peak_memory[i])) > fabs(memory_error(&c->peak_memory[worst])))
             worst = i;
-    for (size_t i = 0; i < c->memory_count; i++) {
-        const struct compare_memory *row = &c->memory[i];
+    for (size_t i = 0; i < c->peak_memory_count; i++) {
+        const struct compare_memory *row = &c->peak_memory[i];
         if (!report->shows_all && i != worst)
             continue;
         text_printf(out, "peak       rank %u %s: predicted ", row->rank, row->memory);
@@ -231,7 +232,7 @@ size_t compare_report_put_groups(struct rows *rows, const struct comparison *c, 
                                  size_t most)
 {
     struct compare_group *group;
-    const size_t all = compare_groups(c, by, &group);
+    const size_t all = compare_list_groups(c, by, &group);
     struct text key = {0};
     text_printf(&key, "by_%s", compare_by_name(by));
     begin_table(rows, key.data, by == BY_KIND ? NULL : compare_by_name(by), &compare_tables[by]);
@@ -240,9 +241,9 @@ size_t compare_report_put_groups(struct rows *rows, const struct comparison *c, 
             rows_put_number(rows, group[i].rank);
         else
             rows_put_name(rows, group[i].name);
-        rows_put_number(rows, (double)group[i].pairs);
+        rows_put_number(rows, (double)group[i].pair_count);
         put_times(rows, group[i].predicted_s, group[i].measured_s);
-        rows_put_number(rows, group[i].off_s);
+        rows_put_number(rows, group[i].absolute_error_s);
     }
     rows_end(rows);
     text_release(&key);
@@ -253,20 +254,20 @@ size_t compare_report_put_groups(struct rows *rows, const struct comparison *c, 
 /* Returns `seconds` as whole cycles of the clock of a kind of work; 0: the clock is not known. */
 static double cycles_of(double seconds, const struct trace *trace, const char *kind)
 {
-    return round(seconds * 1e6 * compare_clock_mhz(trace, kind));
+    return round(seconds * 1e6 * compare_header_clock_mhz(trace, kind));
 }
 
 void compare_report_put_cycles(struct rows *rows, const struct comparison *c)
 {
     struct compare_group *group;
-    const size_t all = compare_groups(c, BY_KIND, &group);
+    const size_t all = compare_list_groups(c, BY_KIND, &group);
     bool begun = rows->json != NULL;
     if (begun)
         begin_table(rows, "cycles", "cycles", &compare_tables[COMPARE_CYCLES]);
     for (size_t i = 0; i < all; i++) {
         double predicted = cycles_of(group[i].predicted_s, c->predicted.trace, group[i].name),
                measured = cycles_of(group[i].measured_s, c->measured.trace, group[i].name);
-        if (!group[i].computes || predicted <= 0 || measured <= 0)
+        if (!group[i].is_compute_stream || predicted <= 0 || measured <= 0)
             continue;
         if (!begun)
             begin_table(rows, "cycles", "cycles", &compare_tables[COMPARE_CYCLES]);
@@ -284,17 +285,17 @@ void compare_report_put_cycles(struct rows *rows, const struct comparison *c)
 void compare_report_put_ops(struct rows *rows, const struct comparison *c, size_t top)
 {
     struct compare_op *op;
-    const size_t count = compare_ops(c, &op);
+    const size_t count = compare_list_ops(c, &op);
     if (rows->out == NULL || (count > 0 && top > 0)) {
         begin_table(rows, "ops", NULL, &compare_tables[COMPARE_OPS]);
         for (size_t i = 0; i < count && i < top; i++) {
-            rows_put_number(rows, op[i].first->op);
-            rows_put_name(rows, op[i].first->kind);
-            rows_put_name(rows, op[i].first->phase);
-            rows_put_number(rows, op[i].first->layer);
-            rows_put_number(rows, (double)op[i].ranks);
+            rows_put_number(rows, op[i].first_pair->op);
+            rows_put_name(rows, op[i].first_pair->kind);
+            rows_put_name(rows, op[i].first_pair->phase);
+            rows_put_number(rows, op[i].first_pair->layer);
+            rows_put_number(rows, (double)op[i].rank_count);
             put_times(rows, op[i].predicted_s, op[i].measured_s);
-            rows_put_number(rows, op[i].share);
+            rows_put_number(rows, op[i].error_share);
         }
         rows_end(rows);
     }
@@ -311,21 +312,22 @@ static void put_exposed_times(struct rows *rows, const struct comparison *c)
 {
     bool any = rows->out == NULL;
     for (int role = ROLE_COMPUTE + 1; role < ROLE_COUNT; role++)
-        any |= c->exposed[role].predicted_busy_s != 0 || c->exposed[role].measured_busy_s != 0;
+        any |= c->exposed_by_role[role].predicted_busy_s != 0 ||
+               c->exposed_by_role[role].measured_busy_s != 0;
     if (!any)
         return;
     begin_table(rows, "exposed", NULL, &compare_tables[COMPARE_EXPOSED]);
     for (int role = ROLE_COMPUTE + 1; role < ROLE_COUNT; role++) {
-        const struct compare_exposed *row = &c->exposed[role];
+        const struct compare_exposed *row = &c->exposed_by_role[role];
         if (row->predicted_busy_s == 0 && row->measured_busy_s == 0)
             continue;
         rows_put_name(rows, stream_role_name((enum stream_role)role));
-        rows_put_number(rows, row->predicted_s);
+        rows_put_number(rows, row->predicted_exposed_s);
         rows_put_number(rows, row->predicted_busy_s);
-        rows_put_number(rows, share_of_time(row->predicted_s, row->predicted_busy_s));
-        rows_put_number(rows, row->measured_s);
+        rows_put_number(rows, share_of_time(row->predicted_exposed_s, row->predicted_busy_s));
+        rows_put_number(rows, row->measured_exposed_s);
         rows_put_number(rows, row->measured_busy_s);
-        rows_put_number(rows, share_of_time(row->measured_s, row->measured_busy_s));
+        rows_put_number(rows, share_of_time(row->measured_exposed_s, row->measured_busy_s));
     }
     rows_end(rows);
 }
@@ -337,7 +339,7 @@ void compare_report_put_memory(struct rows *rows, const struct comparison *c)
         const struct compare_memory *memory_row;
         size_t count;
     } tables[] = {{"arena", "arena, bytes", c->planned_memory, c->planned_memory_count},
-                  {"peak", "peak, bytes", c->memory, c->memory_count}};
+                  {"peak", "peak, bytes", c->peak_memory, c->peak_memory_count}};
     for (size_t t = 0; t < ARRAY_LEN(tables); t++) {
         if (rows->json == NULL && tables[t].count == 0)
             continue;
@@ -408,12 +410,13 @@ void compare_report_print_json(struct text *out, const struct compare_report *re
     }
     put_json_side(&json, "predicted", report->predicted_path, &c->predicted);
     put_json_side(&json, "measured", report->measured_path, &c->measured);
-    json_put_count(&json, "steps", c->steps);
+    json_put_count(&json, "steps", c->measured_steps);
     json_put_bool(&json, "aligned", c->is_foreign);
-    json_put_number(&json, "step_error", compare_error(c->predicted.step_s, c->measured.step_s));
-    json_put_number(&json, "match_rate", c->match_rate);
+    json_put_number(&json, "step_error",
+                    compare_relative_error(c->predicted.step_s, c->measured.step_s));
+    json_put_number(&json, "match_rate", c->matched_time_share);
     json_put_count(&json, "ranks", c->compared_ranks);
-    json_put_count(&json, "absent_ranks", c->absent_ranks);
+    json_put_count(&json, "absent_ranks", c->unpredicted_ranks);
     struct rows rows = {.json = &json};
     compare_report_put_memory(&rows, c);
     put_exposed_times(&rows, c);

@@ -53,7 +53,7 @@ static double difference_s(const struct explanation *e)
 static double sum_of_causes_s(const struct explanation *e)
 {
     double all_s = 0;
-    for (size_t i = 0; i < e->causes; i++)
+    for (size_t i = 0; i < e->cause_count; i++)
         all_s += fabs(e->cause[i].seconds);
     return all_s;
 }
@@ -64,10 +64,10 @@ static size_t count_shown_causes(const struct explanation *e, double *rest_s)
     size_t shown = 0;
     double all_s = sum_of_causes_s(e);
     *rest_s = 0;
-    while (shown < e->causes && shown < CAUSES_SHOWN &&
+    while (shown < e->cause_count && shown < CAUSES_SHOWN &&
            fabs(e->cause[shown].seconds) >= EXPLAIN_REST * all_s)
         shown++;
-    for (size_t i = shown; i < e->causes; i++)
+    for (size_t i = shown; i < e->cause_count; i++)
         *rest_s += e->cause[i].seconds;
     return shown;
 }
@@ -77,7 +77,7 @@ void explain_report_put_causes(struct rows *rows, const struct explanation *e)
     double rest_s, all_s = sum_of_causes_s(e);
     size_t shown = count_shown_causes(e, &rest_s);
     rows_begin(rows, "causes", NULL, &explain_tables[EXPLAIN_TABLE_CAUSES]);
-    for (size_t i = 0; i < (rows->json != NULL ? e->causes : shown); i++) {
+    for (size_t i = 0; i < (rows->json != NULL ? e->cause_count : shown); i++) {
         const struct explain_cause *cause = &e->cause[i];
         rows_put_number(rows, cause->seconds);
         rows_put_number(rows, fabs(cause->seconds) / all_s);
@@ -99,7 +99,7 @@ void explain_report_put_causes(struct rows *rows, const struct explanation *e)
  * one. */
 static bool is_rank_shown(const struct explanation *e, size_t i)
 {
-    return e->ranks <= RANKS_SHOWN || i == e->slowest_rank ||
+    return e->rank_count <= RANKS_SHOWN || i == e->slowest_rank ||
            i < RANKS_SHOWN - (e->slowest_rank >= RANKS_SHOWN ? 1 : 0);
 }
 
@@ -114,8 +114,8 @@ static void put_part_times(struct rows *rows, const double *part_s)
 static void put_ranks(struct rows *rows, const struct explanation *e)
 {
     rows_begin(rows, "ranks", NULL, &explain_tables[EXPLAIN_TABLE_RANKS]);
-    for (size_t i = 0; i < e->ranks; i++) {
-        const struct explain_rank *rank = &e->rank[i];
+    for (size_t i = 0; i < e->rank_count; i++) {
+        const struct explain_rank *rank = &e->times_of_ranks[i];
         char name[24];
         if (rows->json == NULL && !is_rank_shown(e, i))
             continue;
@@ -135,21 +135,21 @@ void explain_report_print(struct text *out, const struct explanation *e, size_t 
     double more_s = difference_s(e);
     struct text line = {0};
     text_printf(&line, "explain    measured %.3f ms", 1e3 * e->measured_s);
-    if (e->steps > 1)
-        text_printf(&line, " (mean of %zu steps)", e->steps);
+    if (e->measured_steps > 1)
+        text_printf(&line, " (mean of %zu steps)", e->measured_steps);
     text_printf(&line, ", predicted %.3f ms: %.3f ms %s", 1e3 * e->predicted_s, 1e3 * fabs(more_s),
                 more_s >= 0 ? "longer" : "shorter");
-    if (e->ranks > 1)
+    if (e->rank_count > 1)
         text_printf(&line, ", on rank %u, for which the others wait",
-                    e->rank[e->slowest_rank].rank);
+                    e->times_of_ranks[e->slowest_rank].rank);
     screen_wrap_labelled(out, line.data, LABEL, width);
     line.size = 0;
-    if (e->match_rate < COMPARE_MATCH_MIN) {
+    if (e->matched_time_share < COMPARE_MATCH_MIN) {
         text_printf(
             &line,
             "matched    %.1f %% of the time, too little for a verdict: is it the same model, "
             "sequence and schedule? The causes below may be those of unlike work",
-            100 * e->match_rate);
+            100 * e->matched_time_share);
         screen_wrap_labelled(out, line.data, LABEL, width);
     }
     text_release(&line);
@@ -158,8 +158,8 @@ void explain_report_print(struct text *out, const struct explanation *e, size_t 
     explain_report_put_causes(&rows, e);
     text_putc(out, '\n');
     put_ranks(&rows, e);
-    if (e->ranks > RANKS_SHOWN)
-        text_printf(out, "%zu more ranks; --json has them\n", e->ranks - RANKS_SHOWN);
+    if (e->rank_count > RANKS_SHOWN)
+        text_printf(out, "%zu more ranks; --json has them\n", e->rank_count - RANKS_SHOWN);
 }
 
 void explain_report_print_json(struct json_out *json, const struct explanation *e)
@@ -167,9 +167,9 @@ void explain_report_print_json(struct json_out *json, const struct explanation *
     command_begin_json(json, "explain");
     json_put_number(json, "predicted_s", e->predicted_s);
     json_put_number(json, "measured_s", e->measured_s);
-    json_put_number(json, "match_rate", e->match_rate);
-    json_put_count(json, "steps", e->steps);
-    json_put_count(json, "rank", e->rank[e->slowest_rank].rank);
+    json_put_number(json, "match_rate", e->matched_time_share);
+    json_put_count(json, "steps", e->measured_steps);
+    json_put_count(json, "rank", e->times_of_ranks[e->slowest_rank].rank);
     struct rows rows = {.json = json};
     explain_report_put_causes(&rows, e);
     put_ranks(&rows, e);

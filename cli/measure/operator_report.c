@@ -99,13 +99,13 @@ static void match_operators(struct compared_operators *o,
                             const struct predicted_operator *predicted, size_t count,
                             const struct kernel_times *times)
 {
-    const double steps = (double)times->steps;
+    const double steps = (double)times->step_count;
     /* of each measured row, 1 + its row of o; 0: it has none yet */
-    size_t *row_of = heap_zalloc(times->count + 1, sizeof *row_of);
-    o->row = heap_zalloc(count + times->count + 1, sizeof *o->row);
+    size_t *row_of = heap_zalloc(times->row_count + 1, sizeof *row_of);
+    o->row = heap_zalloc(count + times->row_count + 1, sizeof *o->row);
     for (size_t i = 0; i < count; i++) {
         const struct kernel_time *time = kernel_times_find(times, &predicted[i].key);
-        size_t at = time != NULL ? row_of[time - times->row] : 0;
+        size_t at = time != NULL ? row_of[time - times->rows] : 0;
         if (at == 0) {
             at = ++o->count;
             o->row[at - 1].op = predicted[i].key.op;
@@ -115,21 +115,21 @@ static void match_operators(struct compared_operators *o,
         row->predicted_calls += (double)predicted[i].calls;
         row->predicted_s += predicted[i].seconds;
         if (time != NULL)
-            row_of[time - times->row] = at;
+            row_of[time - times->rows] = at;
     }
-    for (size_t i = 0; i < times->count; i++) {
-        const struct kernel_time *time = &times->row[i];
+    for (size_t i = 0; i < times->row_count; i++) {
+        const struct kernel_time *time = &times->rows[i];
         const size_t at = row_of[i] > 0 ? row_of[i] : ++o->count;
         struct compared_operator *row = &o->row[at - 1];
         if (row_of[i] == 0) {
             row->op = arena_text(&o->arena, time->key.op, strlen(time->key.op));
             row->inputs = arena_text(&o->arena, time->key.inputs, strlen(time->key.inputs));
         }
-        row->measured_calls = (double)time->calls / steps;
+        row->measured_calls = (double)time->call_count / steps;
         row->measured_s = time->total_s / steps;
     }
     free(row_of);
-    o->unknown_operator_s = times->unknown_s / steps;
+    o->unknown_operator_s = times->unassigned_s / steps;
     o->measured_s = o->unknown_operator_s;
     for (size_t i = 0; i < o->count; i++) {
         const struct compared_operator *row = &o->row[i];
@@ -249,7 +249,7 @@ static void put_matched(struct rows *rows, const struct compared_operators *o, s
         rows_put_number(rows, row->measured_calls);
         rows_put_number(rows, row->predicted_s);
         rows_put_number(rows, row->measured_s);
-        rows_put_number(rows, compare_error(row->predicted_s, row->measured_s));
+        rows_put_number(rows, compare_relative_error(row->predicted_s, row->measured_s));
     }
     rows_end(rows);
 }
@@ -290,10 +290,10 @@ void operator_report_print(struct text *out, const struct compare_report *report
         text_printf(&lines, "verdict    %s\n", verdicts[report->verdict]);
     text_printf(&lines, "step       predicted %.3f ms, measured %.3f ms, error %+.1f %%",
                 1e3 * c->predicted.step_s, 1e3 * c->measured.step_s,
-                100 * compare_error(c->predicted.step_s, c->measured.step_s));
-    if (c->steps > 1)
-        text_printf(&lines, "; median of %zu steps, %.3f to %.3f ms", c->steps, 1e3 * c->step_low_s,
-                    1e3 * c->step_high_s);
+                100 * compare_relative_error(c->predicted.step_s, c->measured.step_s));
+    if (c->measured_steps > 1)
+        text_printf(&lines, "; median of %zu steps, %.3f to %.3f ms", c->measured_steps,
+                    1e3 * c->shortest_step_s, 1e3 * c->longest_step_s);
     text_printf(&lines, "\npredicted  %s\nmeasured   %s\n", report->predicted_path,
                 report->measured_path);
     text_printf(&lines,
@@ -328,10 +328,11 @@ void operator_report_print_json(struct text *out, const struct compare_report *r
     command_begin_json(&json, "compare_operators");
     json_put_text(&json, "predicted", report->predicted_path);
     json_put_text(&json, "measured", report->measured_path);
-    json_put_count(&json, "steps", c->steps);
+    json_put_count(&json, "steps", c->measured_steps);
     json_put_number(&json, "predicted_step_s", c->predicted.step_s);
     json_put_number(&json, "measured_step_s", c->measured.step_s);
-    json_put_number(&json, "step_error", compare_error(c->predicted.step_s, c->measured.step_s));
+    json_put_number(&json, "step_error",
+                    compare_relative_error(c->predicted.step_s, c->measured.step_s));
     json_put_number(&json, "predicted_kernels_s", o->predicted_s);
     json_put_number(&json, "measured_kernels_s", o->measured_s);
     json_put_number(&json, "unknown_kernels_s", o->unknown_operator_s);

@@ -32,7 +32,7 @@ static enum status add_points_of_recording(struct recorded_steps *r, const char 
     if (status == STATUS_OK)
         status = observed_add_recording(&r->observed, &r->prediction, &recording.trace,
                                         recording.from_pytorch, &issue, path, diag);
-    if (status == STATUS_OK && issue.count > 0)
+    if (status == STATUS_OK && issue.step_count > 0)
         observed_issue_points(&issue, recording.trace.ops.rank[0], path, points, &r->notes);
     kineto_issue_release(&issue);
     trace_release(&recording.trace);

@@ -40,7 +40,7 @@ static enum status put_causes(struct page *page, const struct compared *c, const
         explain_make(&e, &c->predicted, &trace, &measured, 1, c->comparison.is_foreign, diag);
     if (status == STATUS_OK) {
         page_heading(page, "Why");
-        if (e.match_rate < COMPARE_MATCH_MIN)
+        if (e.matched_time_share < COMPARE_MATCH_MIN)
             page_text(page, "Too little was matched: the causes may be those of unlike work.");
         explain_report_put_causes(&(struct rows){.page = page}, &e);
     }
@@ -57,26 +57,26 @@ enum status page_of_comparison(struct page *page, const char *predicted, const c
     enum status status = compared_make(&compared, predicted, measured, diag);
     if (status != STATUS_OK)
         goto out;
-    double error = compare_error(c->predicted.step_s, c->measured.step_s);
+    double error = compare_relative_error(c->predicted.step_s, c->measured.step_s);
     text_printf(&text, "%s beside %s", predicted, measured);
     page_begin(page, title != NULL ? title : "A prediction beside a measurement", text.data);
     text.size = 0;
-    if (c->match_rate < COMPARE_MATCH_MIN)
+    if (c->matched_time_share < COMPARE_MATCH_MIN)
         text_printf(&text, "No verdict: %.1f %% of the time was matched, and 90 %% must be.",
-                    100 * c->match_rate);
+                    100 * c->matched_time_share);
     else
         text_printf(&text, "The step was predicted to take %.3f ms and took %.3f ms: %+.1f %%.",
                     1e3 * c->predicted.step_s, 1e3 * c->measured.step_s, 100 * error);
     page_verdict(page,
-                 c->match_rate < COMPARE_MATCH_MIN ? PAGE_BAD
-                 : fabs(error) < 0.05              ? PAGE_GOOD
-                                                   : PAGE_BORDERLINE,
+                 c->matched_time_share < COMPARE_MATCH_MIN ? PAGE_BAD
+                 : fabs(error) < 0.05                      ? PAGE_GOOD
+                                                           : PAGE_BORDERLINE,
                  text.data);
     text.size = 0;
     text_printf(&text,
                 "Pairs cover %.1f %% of the time of both sides; %zu of %zu predicted and %zu "
                 "of %zu measured rows have no partner.",
-                100 * c->match_rate, c->predicted.unmatched_rows, c->predicted.rows,
+                100 * c->matched_time_share, c->predicted.unmatched_rows, c->predicted.rows,
                 c->measured.unmatched_rows, c->measured.rows);
     page_text(page, text.data);
     status = put_causes(page, &compared, measured, diag);
@@ -88,16 +88,16 @@ enum status page_of_comparison(struct page *page, const char *predicted, const c
         compare_report_put_groups(&rows, c, (enum compare_by)by, SIZE_MAX);
     page_heading(page, "Ops that carry most of the error");
     compare_report_put_ops(&rows, c, OPS_SHOWN);
-    if (c->planned_memory_count + c->memory_count > 0)
+    if (c->planned_memory_count + c->peak_memory_count > 0)
         page_heading(page, "Memory");
     compare_report_put_memory(&rows, c);
     page_heading(page, "Timelines of a rank");
     status = put_timelines(page, &compared, diag);
-    const char *by[] = {trace_get(&compared.predicted, "made_by"),
-                        trace_get(&compared.measured, "made_by")};
-    page_put_sources(page, trace_get(&compared.predicted, "model"),
-                     trace_get(&compared.predicted, "cluster"), NULL,
-                     trace_get(&compared.predicted, "profile"));
+    const char *by[] = {trace_get_key(&compared.predicted, "made_by"),
+                        trace_get_key(&compared.measured, "made_by")};
+    page_put_sources(page, trace_get_key(&compared.predicted, "model"),
+                     trace_get_key(&compared.predicted, "cluster"), NULL,
+                     trace_get_key(&compared.predicted, "profile"));
     page_heading(page, "Made by");
     text.size = 0;
     text_printf(&text, "predicted: %s; measured: %s; compared by longhaul " LONGHAUL_VERSION,

@@ -51,15 +51,15 @@ static double run_distance(const struct residual *a, const struct residual *b)
 static double measured_tokens_per_s_gpu(const struct external_runs *published,
                                         const struct residual *run)
 {
-    for (size_t i = 0; i < published->count; i++) {
-        const struct external_run *row = &published->row[i];
-        if (strcmp(row->text[EXTERNAL_ID], run->run) != 0 ||
-            strcmp(row->text[EXTERNAL_SOURCE], run->source) != 0)
+    for (size_t i = 0; i < published->row_count; i++) {
+        const struct external_run *row = &published->rows[i];
+        if (strcmp(row->cells[EXTERNAL_ID], run->run) != 0 ||
+            strcmp(row->cells[EXTERNAL_SOURCE], run->source) != 0)
             continue;
         if (row->step_s > 0)
             return (double)(row->seq_len * row->global_batch) / (row->step_s * (double)row->gpus);
         if (row->is_number && row->metric == METRIC_TGS)
-            return row->value * row->scale;
+            return row->value * row->si_factor;
     }
     return NAN;
 }
@@ -85,9 +85,9 @@ static void put_measured_row(struct page *page, const struct residual *row, doub
         page_cell(page, "");
     } else {
         page_cellf(page, "%.1f", rate);
-        page_cellf(page, "%.1f", rate * exp(row->value[RESIDUAL_TIME]));
+        page_cellf(page, "%.1f", rate * exp(row->log_ratio[RESIDUAL_TIME]));
     }
-    page_cellf(page, "%+.1f", 100 * expm1(row->value[RESIDUAL_TIME]));
+    page_cellf(page, "%+.1f", 100 * expm1(row->log_ratio[RESIDUAL_TIME]));
     page_end_row(page);
     text_release(&text);
 }
@@ -108,9 +108,9 @@ void page_put_similar_runs(struct page *page, struct json_node root)
         residuals_load_shipped(&all, NULL) != STATUS_OK ||
         external_load_shipped(&published, NULL) != STATUS_OK)
         goto out;
-    for (size_t i = 0; i < all.count; i++) {
-        const struct residual *row = &all.row[i];
-        if (isnan(row->value[RESIDUAL_TIME]) || row->set[0] != '\0')
+    for (size_t i = 0; i < all.row_count; i++) {
+        const struct residual *row = &all.rows[i];
+        if (isnan(row->log_ratio[RESIDUAL_TIME]) || row->set[0] != '\0')
             continue;
         size_t at = count;
         while (at > 0 && run_distance(row, &like) < run_distance(shown[at - 1], &like))

@@ -35,7 +35,7 @@ static enum status put_trace_figures(struct page *page, const char *path, double
     struct text caption = {0};
     struct figure_options wanted = {.title = ""};
     enum status status = stored_trace(&ops, path, false, diag);
-    if (status == STATUS_OK && trace_get(&ops, "stages") != NULL)
+    if (status == STATUS_OK && trace_get_key(&ops, "stages") != NULL)
         status = page_draw(page, &figure, figure_pipeline(&figure, &ops, &wanted, diag),
                            "What each pipeline stage does. A number is that of a micro-batch or "
                            "subsequence, from 0; recomputation is part of the backward.",

@@ -121,7 +121,7 @@ static enum status put_compared(struct text *out, struct json_node prediction, d
 {
     struct json_out json = {.out = out, .on_one_line = true};
     struct json_node run, made_by;
-    struct residual residual = {.value = {NAN, NAN}, .first = NAN};
+    struct residual residual = {.log_ratio = {NAN, NAN}, .first_sight_log_ratio = NAN};
     const char *command = "";
     double step_s;
     if (json_find(prediction, "run").value == NULL)

@@ -14,7 +14,7 @@ static uint32_t count_events(const struct schedule_recorded *all)
 {
     uint32_t events = 0;
     for (uint32_t i = 0; i < all->count; i++)
-        events += all->recording[i].events;
+        events += all->recording[i].event_count;
     return events;
 }
 
@@ -23,18 +23,19 @@ void report_put_recorded(struct text *line, const struct prediction *p)
     const struct schedule_recorded *all = &p->recorded;
     const struct step_recording *r = &all->recording[0];
     if (all->count > 1) {
-        text_printf(line, "recorded with PyTorch %s: %u stages, ranks", r->torch, all->count);
+        text_printf(line, "recorded with PyTorch %s: %u stages, ranks", r->torch_version,
+                    all->count);
         for (uint32_t i = 0; i < all->count && i < RANKS_SHOWN; i++)
             text_printf(line, "%s %u", i > 0 ? "," : "", all->recording[i].rank);
-        text_printf(line, "%s of %u, %u events", all->count > RANKS_SHOWN ? ", ..." : "", r->world,
-                    count_events(all));
+        text_printf(line, "%s of %u, %u events", all->count > RANKS_SHOWN ? ", ..." : "",
+                    r->world_size, count_events(all));
         return;
     }
-    text_printf(line, "recorded with PyTorch %s: rank %u of %u, %u events", r->torch, r->rank,
-                r->world, r->events);
-    if (r->tokens > 0) {
+    text_printf(line, "recorded with PyTorch %s: rank %u of %u, %u events", r->torch_version,
+                r->rank, r->world_size, r->event_count);
+    if (r->token_count > 0) {
         text_puts(line, ", ");
-        units_put_tokens(line, r->tokens);
+        units_put_tokens(line, r->token_count);
         text_puts(line, " tokens of this rank");
     }
 }
@@ -105,7 +106,7 @@ static bool earlier_recording_has_note(const struct schedule_recorded *all, uint
                                        const char *note)
 {
     for (uint32_t i = 0; i < before; i++)
-        for (uint32_t k = 0; k < all->recording[i].notes; k++)
+        for (uint32_t k = 0; k < all->recording[i].note_count; k++)
             if (strcmp(all->recording[i].note[k], note) == 0)
                 return true;
     return false;
@@ -118,7 +119,8 @@ static void put_assumptions(struct text *out, const struct schedule_recorded *al
     for (uint32_t i = 0; i < r->guess_count; i++)
         text_printf(out, "; guessed %lld time%s: %.120s", (long long)r->guess[i].count,
                     r->guess[i].count == 1 ? "" : "s", r->guess[i].description);
-    for (uint32_t i = 0; i < r->notes; i++) { /* the warning ends with a full stop of its own */
+    for (uint32_t i = 0; i < r->note_count;
+         i++) { /* the warning ends with a full stop of its own */
         const size_t size = strlen(r->note[i]);
         if (!earlier_recording_has_note(all, number, r->note[i]))
             text_printf(out, "; %.*s", (int)(size - (size > 0 && r->note[i][size - 1] == '.')),
@@ -199,21 +201,21 @@ void report_json_recording(struct json_out *w, const struct prediction *p)
     struct recorded_modules m;
     uint64_t peak = 0;
     for (uint32_t i = 0; i < all->count; i++) {
-        const uint64_t one = step_recording_peak(&all->recording[i]);
+        const uint64_t one = step_recording_peak_bytes(&all->recording[i]);
         peak = one > peak ? one : peak;
     }
     recorded_modules_make(&m, p);
     json_begin_object(w, "recording");
-    json_put_text(w, "torch", r->torch);
+    json_put_text(w, "torch", r->torch_version);
     json_put_text(w, "device", r->device);
-    json_put_count(w, "world", r->world);
+    json_put_count(w, "world", r->world_size);
     json_put_count(w, "rank", r->rank);
     json_begin_array(w, "stage_ranks");
     for (uint32_t i = 0; i < all->count && all->count > 1; i++)
         json_put_count(w, NULL, all->recording[i].rank);
     json_end_array(w);
     json_put_count(w, "events", count_events(all));
-    json_put_count(w, "tokens", (uint64_t)r->tokens);
+    json_put_count(w, "tokens", (uint64_t)r->token_count);
     json_put_count(w, "peak_bytes", peak);
     json_put_number(w, "kernels_s", m.kernel_s);
     json_put_number(w, "unknown_kernels_s", m.unknown_kernel_s);

@@ -50,9 +50,9 @@ static const struct {
 static bool has_compiled_region(const struct prediction *p)
 {
     for (uint32_t i = 0; i < p->recorded.count; i++)
-        for (uint32_t e = 0; e < p->recorded.recording[i].events; e++)
-            if (strcmp(p->recorded.recording[i].event[e].op, "fused") == 0 ||
-                strncmp(p->recorded.recording[i].event[e].op, "triton_", 7) == 0)
+        for (uint32_t e = 0; e < p->recorded.recording[i].event_count; e++)
+            if (strcmp(p->recorded.recording[i].event[e].op_name, "fused") == 0 ||
+                strncmp(p->recorded.recording[i].event[e].op_name, "triton_", 7) == 0)
                 return true;
     return false;
 }

@@ -56,8 +56,9 @@ static void put_csv(struct text *out, const struct reproduction *r, size_t entry
                       !point->is_done ? "not run" : measurement_outcome_name(point->outcome));
         rows_put_name(&rows, point->reason != NULL ? point->reason : "");
         rows_put_name(&rows, point->combined_grid != NULL ? "the other series, one after the other"
-                             : point->row != SIZE_MAX ? r->rows.row[point->row].text[EXTERNAL_ARGS]
-                                                      : r->job[point->job].args);
+                             : point->row != SIZE_MAX
+                                 ? r->rows.rows[point->row].cells[EXTERNAL_ARGS]
+                                 : r->job[point->job].args);
     }
     rows_end(&rows);
 }

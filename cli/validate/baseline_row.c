@@ -12,12 +12,12 @@
 static bool closed_form_error(const struct validation *v, size_t i, double share, double *error)
 {
     const struct validated *row = &v->row[i];
-    const struct external_run *published = &v->rows->row[i];
+    const struct external_run *published = &v->rows->rows[i];
     if (!row->counts_in_means || row->run_index == SIZE_MAX ||
         !v->answer[row->run_index].has_baseline)
         return false;
     const struct run_answer *answer = &v->answer[row->run_index];
-    double published_s = published->value * published->scale;
+    double published_s = published->value * published->si_factor;
     switch (published->metric) {
     case METRIC_TGS:
     case METRIC_MFU: /* both figures are proportional to 1 / step */
@@ -43,13 +43,13 @@ struct error_sum {
 static struct error_sum sum_errors_of_table(const struct validation *v, size_t table, double share)
 {
     struct error_sum sum = {0};
-    for (size_t i = 0; i < v->rows->count; i++) {
+    for (size_t i = 0; i < v->rows->row_count; i++) {
         double error;
         bool wanted = table == SIZE_MAX || validation_same_table(v, table, i);
         if (!wanted || !closed_form_error(v, i, share, &error))
             continue;
         error_means_add(&sum.closed_form, error);
-        error_means_add(&sum.simulated, v->row[i].result.error);
+        error_means_add(&sum.simulated, v->row[i].result.relative_error);
     }
     return sum;
 }
@@ -74,18 +74,18 @@ void validation_print_baseline(struct text *out, const struct validation *v)
         "baseline: LoongTrain's closed form with all products at %.1f %% of the peak, which "
         "suits these rows best\n",
         100 * share);
-    bool *done = heap_zalloc(v->rows->count + 1, sizeof *done);
-    for (size_t i = 0; i < v->rows->count; i++) {
+    bool *done = heap_zalloc(v->rows->row_count + 1, sizeof *done);
+    for (size_t i = 0; i < v->rows->row_count; i++) {
         double error;
         if (done[i] || !closed_form_error(v, i, share, &error))
             continue;
-        for (size_t k = i; k < v->rows->count; k++)
+        for (size_t k = i; k < v->rows->row_count; k++)
             done[k] |= validation_same_table(v, i, k);
         struct error_sum sum = sum_errors_of_table(v, i, share);
-        const struct external_run *row = &v->rows->row[i];
+        const struct external_run *row = &v->rows->rows[i];
         text_printf(out, "  %s %s %s: %.1f %%, %+.1f %%, of %zu; simulated %.1f %%\n",
-                    row->text[EXTERNAL_SOURCE], row->text[EXTERNAL_PLACE],
-                    row->text[EXTERNAL_METRIC], 100 * error_means_mean_absolute(&sum.closed_form),
+                    row->cells[EXTERNAL_SOURCE], row->cells[EXTERNAL_PLACE],
+                    row->cells[EXTERNAL_METRIC], 100 * error_means_mean_absolute(&sum.closed_form),
                     100 * sum.closed_form.worst_error, sum.closed_form.count,
                     100 * error_means_mean_absolute(&sum.simulated));
     }

@@ -57,7 +57,7 @@ static bool values_agree(double one, double other)
 static double number_of(const struct external_run *row, enum external_column column)
 {
     double value;
-    const char *text = row->text[column];
+    const char *text = row->cells[column];
     return parse_double(text, strlen(text), &value) ? value : (double)NAN;
 }
 
@@ -65,7 +65,7 @@ static double number_of(const struct external_run *row, enum external_column col
  * to count flops. */
 static double published_step_s(const struct external_run *row)
 {
-    double value = row->value * row->scale;
+    double value = row->value * row->si_factor;
     double sequences = (double)row->global_batch, tokens = sequences * (double)row->seq_len;
     switch (row->metric) {
     case METRIC_STEP_MS:
@@ -88,9 +88,9 @@ static void check_published_step(struct row_checker *c, const struct external_ru
     c->unchecked_steps += isnan(step_s);
     if (!isnan(step_s) && !values_agree(step_s, row->step_s))
         report_fault(
-            c, row->at,
+            c, row->place,
             "measured_step_s is %.4g, and %s %s of %lld x %lld tokens on %lld GPUs are %.4g s",
-            row->step_s, row->text[EXTERNAL_METRIC], row->text[EXTERNAL_VALUE],
+            row->step_s, row->cells[EXTERNAL_METRIC], row->cells[EXTERNAL_VALUE],
             (long long)row->global_batch, (long long)row->seq_len, (long long)row->gpus, step_s);
 }
 
@@ -100,7 +100,7 @@ static const struct external_run *find_row_of_same_run(const struct row_checker 
                                                        const struct external_run *row,
                                                        enum measurement_metric metric)
 {
-    for (const struct external_run *other = c->readable_rows.row; other < row; other++)
+    for (const struct external_run *other = c->readable_rows.rows; other < row; other++)
         if (other->metric == metric && other->is_number && validation_same_run(other, row))
             return other;
     return NULL;
@@ -123,17 +123,18 @@ static void check_mfu(struct row_checker *c, const struct external_run *row,
                                   choices->activations != CHOICE_ACTIVATIONS_KEEP, step_s,
                                   choices->ranks, setup->cluster.device.peak_flop_per_s);
     if (!values_agree(follows, mfu))
-        report_fault(
-            c, row->at, "mfu is %.4g, and %.4g tokens/s/GPU (line %u) are %.4g by convention %s",
-            mfu, tgs, is_mfu ? other->at.line : row->at.line, follows, mfu_table[convention].name);
+        report_fault(c, row->place,
+                     "mfu is %.4g, and %.4g tokens/s/GPU (line %u) are %.4g by convention %s", mfu,
+                     tgs, is_mfu ? other->place.line : row->place.line, follows,
+                     mfu_table[convention].name);
 }
 
 static void check_not_duplicate(struct row_checker *c, const struct external_run *row)
 {
-    for (const struct external_run *other = c->readable_rows.row; other < row; other++)
+    for (const struct external_run *other = c->readable_rows.rows; other < row; other++)
         if (other->metric == row->metric && validation_same_run(other, row) &&
-            strcmp(other->text[EXTERNAL_AGAINST], row->text[EXTERNAL_AGAINST]) == 0)
-            report_fault(c, row->at, "is the same run and metric as line %u", other->at.line);
+            strcmp(other->cells[EXTERNAL_AGAINST], row->cells[EXTERNAL_AGAINST]) == 0)
+            report_fault(c, row->place, "is the same run and metric as line %u", other->place.line);
 }
 
 /* ---- all rows ---- */
@@ -147,11 +148,11 @@ static void check_args(struct row_checker *c, const struct external_run *row,
     struct diag diag = {0};
     enum mfu_convention convention;
     enum status status =
-        external_setup_read_args(&setup, &convention, row->text[column], row->at.name, &diag);
+        external_setup_read_args(&setup, &convention, row->cells[column], row->place.name, &diag);
     if (status == STATUS_OK)
         status = resolve_choices(&choices, &setup.request, NULL, &diag);
     if (status != STATUS_OK) {
-        report_fault_of_diag(c, row->at, &diag);
+        report_fault_of_diag(c, row->place, &diag);
     } else if (column == EXTERNAL_ARGS) {
         const struct {
             const char *what;
@@ -163,7 +164,7 @@ static void check_args(struct row_checker *c, const struct external_run *row,
                     {"pp", (int64_t)number_of(row, EXTERNAL_PP), choices.pp}};
         for (size_t i = 0; i < ARRAY_LEN(both); i++)
             if (both[i].column > 0 && both[i].column != both[i].args)
-                report_fault(c, row->at, "column '%s' is %lld, and args give %lld", both[i].what,
+                report_fault(c, row->place, "column '%s' is %lld, and args give %lld", both[i].what,
                              (long long)both[i].column, (long long)both[i].args);
         if (row->step_s == 0)
             check_mfu(c, row, &setup, &choices, convention);
@@ -192,9 +193,9 @@ static enum status read_single_row(struct row_checker *c, const struct record *r
 {
     struct text text = {0};
     text_append(&text, c->columns.data, c->columns.size);
-    for (uint32_t line = 2; line < record->at.line; line++)
+    for (uint32_t line = 2; line < record->place.line; line++)
         text_putc(&text, '\n');
-    records_put_fields(&text, record->field, record->count);
+    records_append_fields(&text, record->fields, record->field_count);
     enum status status = external_parse(&c->readable_rows, c->path, text.data, text.size, diag);
     text_release(&text);
     return status;
@@ -205,20 +206,20 @@ static enum status check_row(void *context, const struct record *record, struct 
     struct row_checker *c = context;
     struct diag own = {0};
     if (c->columns.size == 0) {
-        records_put_fields(&c->columns, record->field, record->count);
+        records_append_fields(&c->columns, record->fields, record->field_count);
         text_putc(&c->columns, '\n');
         return external_parse(&c->readable_rows, c->path, c->columns.data, c->columns.size, diag);
     }
     c->row_count++;
     c->has_fault = false;
-    size_t before = c->readable_rows.count;
+    size_t before = c->readable_rows.row_count;
     if (read_single_row(c, record, &own) != STATUS_OK) {
         text_append(c->out, own.text, own.size);
         c->has_fault = true;
-        if (c->readable_rows.count > before) /* the fault was found after the row was added */
-            c->readable_rows.count--;
+        if (c->readable_rows.row_count > before) /* the fault was found after the row was added */
+            c->readable_rows.row_count--;
     } else {
-        check_fields(c, &c->readable_rows.row[c->readable_rows.count - 1]);
+        check_fields(c, &c->readable_rows.rows[c->readable_rows.row_count - 1]);
     }
     c->faulty_count += c->has_fault;
     diag_release(&own);

@@ -35,12 +35,12 @@ struct choice_tally {
 static void count_group(const struct validation *v, const char *choice, size_t i, bool *done,
                         struct choice_tally *tally)
 {
-    const struct external_run *row = v->rows->row;
+    const struct external_run *row = v->rows->rows;
     size_t members = 0, best = i, ours = i;
     int sign = better_sign(row[i].metric);
-    for (size_t k = i; k < v->rows->count; k++) {
+    for (size_t k = i; k < v->rows->row_count; k++) {
         if (done[k] || v->row[k].result.outcome != OUTCOME_OK || row[k].metric != row[i].metric ||
-            !external_same_group(&row[i], &row[k], choice))
+            !external_are_in_same_group(&row[i], &row[k], choice))
             continue;
         done[k] = true;
         members++;
@@ -62,13 +62,13 @@ void validation_print_choices(struct text *out, const struct validation *v)
 {
     bool headed = false;
     for (size_t c = 0; c < ARRAY_LEN(choices); c++) {
-        bool *done = heap_zalloc(v->rows->count + 1, sizeof *done);
-        for (size_t i = 0; i < v->rows->count; i++) {
-            const struct external_run *row = &v->rows->row[i];
+        bool *done = heap_zalloc(v->rows->row_count + 1, sizeof *done);
+        for (size_t i = 0; i < v->rows->row_count; i++) {
+            const struct external_run *row = &v->rows->rows[i];
             struct choice_tally tally = {0};
-            for (size_t k = i; k < v->rows->count; k++)
+            for (size_t k = i; k < v->rows->row_count; k++)
                 if (!done[k] && v->row[k].result.outcome == OUTCOME_OK &&
-                    better_sign(v->rows->row[k].metric) != 0 && validation_same_table(v, i, k))
+                    better_sign(v->rows->rows[k].metric) != 0 && validation_same_table(v, i, k))
                     count_group(v, choices[c], k, done, &tally);
             if (tally.group_count == 0)
                 continue;
@@ -77,8 +77,8 @@ void validation_print_choices(struct text *out, const struct validation *v)
                           "choices: is what is predicted best what was best, or within 2 %?\n");
             headed = true;
             text_printf(out, "  %s %s %s, %s: %zu of %zu the same, %zu within 2 %%",
-                        row->text[EXTERNAL_SOURCE], row->text[EXTERNAL_PLACE],
-                        row->text[EXTERNAL_METRIC], choices[c], tally.best_predicted_groups,
+                        row->cells[EXTERNAL_SOURCE], row->cells[EXTERNAL_PLACE],
+                        row->cells[EXTERNAL_METRIC], choices[c], tally.best_predicted_groups,
                         tally.group_count, tally.close_groups);
             if (tally.worst_loss > 0)
                 text_printf(out, "; the worst loses %.1f %%", 100 * tally.worst_loss);

@@ -21,9 +21,11 @@ static size_t judge_runs(struct judged_run *judged, const struct residuals *runs
                          const struct evidence *evidence, bool first)
 {
     size_t count = 0;
-    for (size_t i = 0; i < runs->count; i++) {
-        const struct residual *run = &runs->row[i];
-        const double value = first && !isnan(run->first) ? run->first : run->value[RESIDUAL_TIME];
+    for (size_t i = 0; i < runs->row_count; i++) {
+        const struct residual *run = &runs->rows[i];
+        const double value = first && !isnan(run->first_sight_log_ratio)
+                                 ? run->first_sight_log_ratio
+                                 : run->log_ratio[RESIDUAL_TIME];
         if (isnan(value))
             continue;
         struct judged_run *j = &judged[count++];
@@ -168,7 +170,7 @@ static size_t add_laboratories(struct coverage *out, const struct judged_run *ju
 size_t coverage_make(struct coverage *out, const struct residuals *runs,
                      const struct evidence *evidence, bool first)
 {
-    struct judged_run *judged = heap_zalloc(runs->count + 1, sizeof *judged);
+    struct judged_run *judged = heap_zalloc(runs->row_count + 1, sizeof *judged);
     const size_t count = judge_runs(judged, runs, evidence, first);
     size_t made = 0;
     for (size_t i = 0; i < ARRAY_LEN(classes); i++)
@@ -181,7 +183,7 @@ size_t coverage_make(struct coverage *out, const struct residuals *runs,
 
 size_t coverage_max_classes(const struct residuals *runs)
 {
-    return ARRAY_LEN(classes) + runs->count;
+    return ARRAY_LEN(classes) + runs->row_count;
 }
 
 void coverage_print(struct text *out, const struct residuals *runs, const struct evidence *evidence)
@@ -232,14 +234,14 @@ static void add_verdict_case(struct verdict_reliability *c, const struct verdict
  * own length. */
 static void add_figure(struct verdict_reliability *c, const struct validation *v, size_t i)
 {
-    const struct external_run *row = &v->rows->row[i];
+    const struct external_run *row = &v->rows->rows[i];
     if (v->row[i].run_index == SIZE_MAX || !v->answer[v->row[i].run_index].has_succeeded)
         return;
     const struct run_answer *answer = &v->answer[v->row[i].run_index];
     if (row->metric == METRIC_VERDICT) {
         add_verdict_case(c, &answer->verdict, row->is_number);
     } else if (row->metric == METRIC_MAX_SEQ_LEN && row->is_number) {
-        const double measured = row->value * row->scale;
+        const double measured = row->value * row->si_factor;
         if (answer->longest_tokens > 0)
             add_verdict_case(c, &answer->verdict, (double)answer->longest_tokens <= measured);
         if (answer->next_verdict.available_bytes[LIMIT_DEVICE] > 0 &&
@@ -256,9 +258,9 @@ void coverage_print_fits(struct text *out, const struct validation *figures,
                          const struct external_validation *steps)
 {
     struct verdict_reliability c = {0};
-    for (size_t i = 0; i < figures->rows->count; i++)
+    for (size_t i = 0; i < figures->rows->row_count; i++)
         add_figure(&c, figures, i);
-    for (size_t i = 0; i < steps->runs->count; i++)
+    for (size_t i = 0; i < steps->runs->row_count; i++)
         if (steps->answer[steps->answer_of_row[i]].has_succeeded)
             add_verdict_case(&c, &steps->answer[steps->answer_of_row[i]].verdict, true);
     if (c.all_cases == 0)

@@ -10,7 +10,7 @@
 
 static const char *column_text(const struct external_run *row, enum external_column which)
 {
-    return row->text[which];
+    return row->cells[which];
 }
 
 static const struct external_answer *answer_of(const struct external_validation *v, size_t i)
@@ -29,7 +29,7 @@ static void put_memory(struct text *out, const struct external_run *row,
     if (what == NULL || !parse_double(value, strlen(value), &measured))
         return;
     text_printf(out, "; %s %s -> %.4g %s  %+.1f %%", column_text(row, EXTERNAL_SECOND_METRIC),
-                value, result->predicted_memory_bytes * measured / row->second, what,
+                value, result->predicted_memory_bytes * measured / row->second_value, what,
                 100 * result->memory_error);
     if (!scored)
         text_puts(out, ", not scored");
@@ -37,8 +37,8 @@ static void put_memory(struct text *out, const struct external_run *row,
 
 static void put_rows(struct text *out, const struct external_validation *v, bool all)
 {
-    for (size_t i = 0; i < v->runs->count; i++) {
-        const struct external_run *row = &v->runs->row[i];
+    for (size_t i = 0; i < v->runs->row_count; i++) {
+        const struct external_run *row = &v->runs->rows[i];
         const struct external_result *result = &v->result[i];
         if (!all && result->outcome != OUTCOME_WRONG && result->outcome != OUTCOME_ERROR)
             continue;
@@ -48,15 +48,15 @@ static void put_rows(struct text *out, const struct external_validation *v, bool
         units_put_tokens(out, row->seq_len);
         text_puts(out, ": ");
         if (result->outcome == OUTCOME_ERROR) {
-            text_printf(out, "%.4g s; error: %s\n", row->step_s, result->reason);
+            text_printf(out, "%.4g s; error: %s\n", row->step_s, result->error_reason);
             continue;
         }
         text_printf(out, "%.4g -> %.4g s  %+.1f %%", row->step_s, result->step_s,
-                    100 * result->error);
+                    100 * result->relative_error);
         put_memory(out, row, result);
-        if (!external_as_run(row))
+        if (!external_is_as_run(row))
             text_printf(out, "  (%s)", column_text(row, EXTERNAL_AS_RUN));
-        if (!row->counts)
+        if (!row->is_counted)
             text_printf(out, "  (not counted: %s)", column_text(row, EXTERNAL_COUNTS));
         text_putc(out, '\n');
         if (result->outcome == OUTCOME_WRONG)
@@ -71,24 +71,24 @@ typedef void key_fn(struct text *key, const struct external_validation *v, size_
 
 static void key_source(struct text *key, const struct external_validation *v, size_t i)
 {
-    text_puts(key, column_text(&v->runs->row[i], EXTERNAL_SOURCE));
+    text_puts(key, column_text(&v->runs->rows[i], EXTERNAL_SOURCE));
 }
 
 static void key_family(struct text *key, const struct external_validation *v, size_t i)
 {
-    const char *gpu = column_text(&v->runs->row[i], EXTERNAL_GPU);
+    const char *gpu = column_text(&v->runs->rows[i], EXTERNAL_GPU);
     text_append(key, gpu, strcspn(gpu, "-_"));
 }
 
 static void key_device(struct text *key, const struct external_validation *v, size_t i)
 {
-    text_puts(key, column_text(&v->runs->row[i], EXTERNAL_GPU));
+    text_puts(key, column_text(&v->runs->rows[i], EXTERNAL_GPU));
 }
 
 /* The key is the name of the framework up to its version: "torchtitan" of "torchtitan 2024-12, FSDP eager". */
 static void key_framework(struct text *key, const struct external_validation *v, size_t i)
 {
-    const char *name = column_text(&v->runs->row[i], EXTERNAL_FRAMEWORK);
+    const char *name = column_text(&v->runs->rows[i], EXTERNAL_FRAMEWORK);
     size_t size = strcspn(name, ",");
     for (size_t at = 1; at < size; at++)
         if (name[at - 1] == ' ' && strcspn(name + at, " ,") > 0 &&
@@ -146,11 +146,11 @@ const struct column validate_step_columns[VALIDATE_STEP_COLUMNS] = {
 static void put_groups(struct rows *rows, const struct external_validation *v, const char *set,
                        const struct mean_table *table)
 {
-    size_t count = v->runs->count;
+    size_t count = v->runs->row_count;
     bool *done = heap_zalloc(count + 1, sizeof *done);
     struct text name = {0}, other = {0};
     for (size_t i = 0; i < count; i++) {
-        if (done[i] || !external_in_set(&v->runs->row[i], set) || isnan(table->error(v, i)))
+        if (done[i] || !external_is_in_set(&v->runs->rows[i], set) || isnan(table->error(v, i)))
             continue;
         struct error_means means = {0};
         name.size = 0;
@@ -158,7 +158,7 @@ static void put_groups(struct rows *rows, const struct external_validation *v, c
         table->key(&name, v, i);
         for (size_t k = i; k < count; k++) {
             other.size = 0;
-            if (done[k] || !external_in_set(&v->runs->row[k], set) || isnan(table->error(v, k)))
+            if (done[k] || !external_is_in_set(&v->runs->rows[k], set) || isnan(table->error(v, k)))
                 continue;
             text_puts(&other, "  ");
             table->key(&other, v, k);
@@ -200,9 +200,9 @@ void external_validation_put_means(struct json_out *json, const struct external_
 {
     struct rows rows = {.json = json};
     rows_begin(&rows, "step_means", NULL, &validate_tables[VALIDATE_STEP_MEANS]);
-    for (size_t i = 0; i < v->runs->count; i++)
+    for (size_t i = 0; i < v->runs->row_count; i++)
         for (size_t k = 0; k < ARRAY_LEN(tables) && external_is_first_of_set(v->runs, i); k++)
-            put_groups(&rows, v, column_text(&v->runs->row[i], EXTERNAL_SET), &tables[k]);
+            put_groups(&rows, v, column_text(&v->runs->rows[i], EXTERNAL_SET), &tables[k]);
     rows_end(&rows);
 }
 
@@ -210,8 +210,8 @@ static size_t count_outcome(const struct external_validation *v, const char *set
                             enum measurement_outcome outcome)
 {
     size_t count = 0;
-    for (size_t i = 0; i < v->runs->count; i++)
-        count += external_in_set(&v->runs->row[i], set) && v->result[i].outcome == outcome;
+    for (size_t i = 0; i < v->runs->row_count; i++)
+        count += external_is_in_set(&v->runs->rows[i], set) && v->result[i].outcome == outcome;
     return count;
 }
 
@@ -230,10 +230,10 @@ static void put_set(struct text *out, const struct external_validation *v, const
     text_printf(out, "verdicts of training steps%s%s that ran: %zu right, %zu wrong", of, set,
                 right, wrong);
     size_t listed = 0;
-    for (size_t i = 0; i < v->runs->count; i++)
-        if (external_in_set(&v->runs->row[i], set) && v->result[i].outcome == OUTCOME_WRONG)
+    for (size_t i = 0; i < v->runs->row_count; i++)
+        if (external_is_in_set(&v->runs->rows[i], set) && v->result[i].outcome == OUTCOME_WRONG)
             text_printf(out, "%s%s", listed++ == 0 ? ": " : ", ",
-                        column_text(&v->runs->row[i], EXTERNAL_ID));
+                        column_text(&v->runs->rows[i], EXTERNAL_ID));
     text_printf(out, "\nrows of training steps%s%s: %zu; ok %zu, wrong %zu, error %zu\n", of, set,
                 right + wrong + error, right, wrong, error);
 }
@@ -241,7 +241,7 @@ static void put_set(struct text *out, const struct external_validation *v, const
 void external_validation_print(struct text *out, const struct external_validation *v, bool all)
 {
     put_rows(out, v, all);
-    for (size_t i = 0; i < v->runs->count; i++)
+    for (size_t i = 0; i < v->runs->row_count; i++)
         if (external_is_first_of_set(v->runs, i))
-            put_set(out, v, column_text(&v->runs->row[i], EXTERNAL_SET));
+            put_set(out, v, column_text(&v->runs->rows[i], EXTERNAL_SET));
 }

@@ -72,8 +72,8 @@ static void put_columns(struct rows *rows, const struct external_run *run)
     for (size_t i = 0; i < EXTERNAL_COLUMN_COUNT; i++) {
         double number = NAN;
         if (rows->column[i].kind == TEXT)
-            rows_put_name(rows, run->text[i]);
-        else if (parse_double(run->text[i], strlen(run->text[i]), &number))
+            rows_put_name(rows, run->cells[i]);
+        else if (parse_double(run->cells[i], strlen(run->cells[i]), &number))
             rows_put_number(rows, number);
         else
             rows_put_number(rows, NAN);
@@ -91,26 +91,26 @@ static void put_verdict(struct rows *rows, enum measurement_outcome outcome, boo
 static void put_figure(struct rows *rows, const struct validation *v, size_t i)
 {
     const struct validated *judged = &v->row[i];
-    put_columns(rows, &v->rows->row[i]);
+    put_columns(rows, &v->rows->rows[i]);
     if (judged->result.predicted_text != NULL)
         rows_put_name(rows, judged->result.predicted_text);
     else
         rows_put_number(rows, judged->result.predicted);
-    rows_put_number(rows, judged->result.error);
+    rows_put_number(rows, judged->result.relative_error);
     put_verdict(rows, judged->result.outcome, judged->counts_in_means,
-                judged->result.reason != NULL ? judged->result.reason : judged->remark);
+                judged->result.error_reason != NULL ? judged->result.error_reason : judged->remark);
 }
 
 static void put_step(struct rows *rows, const struct external_validation *v, size_t i)
 {
     const struct external_result *result = &v->result[i];
-    put_columns(rows, &v->runs->row[i]);
+    put_columns(rows, &v->runs->rows[i]);
     rows_put_number(rows, result->step_s);
-    rows_put_number(rows, result->error);
+    rows_put_number(rows, result->relative_error);
     rows_put_number(rows, result->peak_bytes);
     rows_put_number(rows, result->reserved_bytes);
     rows_put_number(rows, result->memory_error);
-    put_verdict(rows, result->outcome, v->runs->row[i].counts, result->reason);
+    put_verdict(rows, result->outcome, v->runs->rows[i].is_counted, result->error_reason);
 }
 
 void validation_print_json(struct text *out, const struct validation *v,
@@ -120,11 +120,11 @@ void validation_print_json(struct text *out, const struct validation *v,
     command_begin_json(&json, "validate");
     struct rows rows = {.json = &json};
     rows_begin(&rows, "figures", NULL, &validate_rows[VALIDATE_FIGURE]);
-    for (size_t i = 0; i < v->rows->count; i++)
+    for (size_t i = 0; i < v->rows->row_count; i++)
         put_figure(&rows, v, i);
     rows_end(&rows);
     rows_begin(&rows, "training_steps", NULL, &validate_rows[VALIDATE_STEP]);
-    for (size_t i = 0; i < external->runs->count; i++)
+    for (size_t i = 0; i < external->runs->row_count; i++)
         put_step(&rows, external, i);
     rows_end(&rows);
     validation_put_means(&json, v);

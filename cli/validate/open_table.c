@@ -17,7 +17,7 @@ static bool has_same_traits(const struct residual *a, const struct residual *b)
 static void add_run(struct open_row *row, const struct residual *run,
                     const struct evidence *evidence)
 {
-    double value = run->value[RESIDUAL_TIME], error = expm1(value);
+    double value = run->log_ratio[RESIDUAL_TIME], error = expm1(value);
     const struct interval interval = interval_of_run(evidence, RESIDUAL_TIME, run, run->laboratory);
     error_means_add(&row->errors, error);
     row->with_interval_count += interval_is_known(&interval);
@@ -28,10 +28,10 @@ size_t open_table_make(struct open_row *rows, const struct residuals *runs,
                        const struct evidence *evidence)
 {
     size_t count = 0;
-    for (size_t i = 0; i < runs->count; i++) {
-        const struct residual *run = &runs->row[i];
+    for (size_t i = 0; i < runs->row_count; i++) {
+        const struct residual *run = &runs->rows[i];
         size_t k = 0;
-        if (isnan(run->value[RESIDUAL_TIME]))
+        if (isnan(run->log_ratio[RESIDUAL_TIME]))
             continue;
         while (k < count && !has_same_traits(rows[k].first_run, run))
             k++;
@@ -60,7 +60,7 @@ static void put_row(struct text *out, const struct open_row *row, bool markdown)
 void open_table_print(struct text *out, const struct residuals *runs,
                       const struct evidence *evidence, bool markdown)
 {
-    struct open_row *rows = heap_zalloc(runs->count + 1, sizeof *rows);
+    struct open_row *rows = heap_zalloc(runs->row_count + 1, sizeof *rows);
     size_t count = open_table_make(rows, runs, evidence);
     if (count > 0 && markdown)
         text_puts(out, "| source | device | profile | scale | runs | mean | worst | bias | "

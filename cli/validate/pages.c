@@ -60,25 +60,25 @@ static void set_block(struct text *document, const char *name, const struct text
 
 static bool is_source(const struct validation *v, size_t i, const char *source)
 {
-    return strcmp(v->rows->row[i].text[EXTERNAL_SOURCE], source) == 0;
+    return strcmp(v->rows->rows[i].cells[EXTERNAL_SOURCE], source) == 0;
 }
 
 static void put_means(struct text *out, const struct validation *v, const char *source)
 {
-    bool *done = heap_zalloc(v->rows->count + 1, sizeof *done);
+    bool *done = heap_zalloc(v->rows->row_count + 1, sizeof *done);
     text_puts(out, "| place | metric | values | mean | worst |\n| --- | --- | --- | --- | --- |\n");
-    for (size_t i = 0; i < v->rows->count; i++) {
+    for (size_t i = 0; i < v->rows->row_count; i++) {
         struct error_means means = {0};
         if (done[i] || !v->row[i].counts_in_means || !is_source(v, i, source))
             continue;
-        for (size_t k = i; k < v->rows->count; k++) {
+        for (size_t k = i; k < v->rows->row_count; k++) {
             if (!v->row[k].counts_in_means || !validation_same_table(v, i, k))
                 continue;
             done[k] = true;
-            error_means_add(&means, v->row[k].result.error);
+            error_means_add(&means, v->row[k].result.relative_error);
         }
         text_printf(out, "| %s | %s | %zu | %.1f %% | %+.1f %% |\n",
-                    v->rows->row[i].text[EXTERNAL_PLACE], v->rows->row[i].text[EXTERNAL_METRIC],
+                    v->rows->rows[i].cells[EXTERNAL_PLACE], v->rows->rows[i].cells[EXTERNAL_METRIC],
                     means.count, 100 * error_means_mean_absolute(&means), 100 * means.worst_error);
     }
     free(done);
@@ -86,10 +86,10 @@ static void put_means(struct text *out, const struct validation *v, const char *
 
 static void put_figure(struct text *out, const struct validation *v, size_t i)
 {
-    const struct external_run *row = &v->rows->row[i];
+    const struct external_run *row = &v->rows->rows[i];
     const struct validated *judged = &v->row[i];
-    text_printf(out, "| %s | %s, %s", row->text[EXTERNAL_PLACE], row->text[EXTERNAL_FRAMEWORK],
-                row->text[EXTERNAL_MODEL]);
+    text_printf(out, "| %s | %s, %s", row->cells[EXTERNAL_PLACE], row->cells[EXTERNAL_FRAMEWORK],
+                row->cells[EXTERNAL_MODEL]);
     if (row->gpus > 0)
         text_printf(out, ", %lld GPU%s", (long long)row->gpus, row->gpus == 1 ? "" : "s");
     if (row->seq_len > 0) {
@@ -97,25 +97,26 @@ static void put_figure(struct text *out, const struct validation *v, size_t i)
         units_put_tokens(out, row->seq_len);
     }
     text_puts(out, " | ");
-    put_cell(out, row->text[EXTERNAL_ARGS]);
-    text_printf(out, " | %s ", row->text[EXTERNAL_METRIC]);
+    put_cell(out, row->cells[EXTERNAL_ARGS]);
+    text_printf(out, " | %s ", row->cells[EXTERNAL_METRIC]);
     if (row->is_number)
         text_printf(out, "%.7g | ", row->value);
     else
-        text_printf(out, "%s | ", row->text[EXTERNAL_VALUE]);
+        text_printf(out, "%s | ", row->cells[EXTERNAL_VALUE]);
     if (judged->result.predicted_text != NULL)
         put_cell(out, judged->result.predicted_text);
     else if (!isnan(judged->result.predicted))
         text_printf(out, row->metric == METRIC_MAX_SEQ_LEN ? "%.0f" : "%.4g",
                     judged->result.predicted);
     text_puts(out, " | ");
-    if (isnan(judged->result.error))
+    if (isnan(judged->result.relative_error))
         text_puts(out, measurement_outcome_name(judged->result.outcome));
     else
         text_printf(out, judged->counts_in_means ? "%+.1f %%" : "(%+.1f %%)",
-                    100 * judged->result.error);
+                    100 * judged->result.relative_error);
     text_puts(out, " | ");
-    const char *note = judged->result.reason != NULL ? judged->result.reason : judged->remark;
+    const char *note =
+        judged->result.error_reason != NULL ? judged->result.error_reason : judged->remark;
     put_cell(out, note != NULL ? note : "");
     text_puts(out, " |\n");
 }
@@ -125,7 +126,7 @@ static void put_figures(struct text *out, const struct validation *v, const char
     put_means(out, v, source);
     text_puts(out, "\n| place | run | options | printed | predicted | error | note |\n"
                    "| --- | --- | --- | --- | --- | --- | --- |\n");
-    for (size_t i = 0; i < v->rows->count; i++)
+    for (size_t i = 0; i < v->rows->row_count; i++)
         if (is_source(v, i, source) && v->row[i].result.outcome != OUTCOME_NONE)
             put_figure(out, v, i);
 }
@@ -135,20 +136,20 @@ static void put_figures(struct text *out, const struct validation *v, const char
 static void put_step(struct text *out, const struct external_run *row,
                      const struct external_result *result)
 {
-    text_printf(out, "| %s | %s on %s %s, ", row->text[EXTERNAL_ID], row->text[EXTERNAL_MODEL],
-                row->text[EXTERNAL_GPUS], row->text[EXTERNAL_GPU]);
+    text_printf(out, "| %s | %s on %s %s, ", row->cells[EXTERNAL_ID], row->cells[EXTERNAL_MODEL],
+                row->cells[EXTERNAL_GPUS], row->cells[EXTERNAL_GPU]);
     units_put_tokens(out, row->seq_len);
     text_printf(out,
-                row->counts ? " | %.4g | %.4g | %+.1f %% | " : " | %.4g | %.4g | (%+.1f %%) | ",
-                row->step_s, result->step_s, 100 * result->error);
+                row->is_counted ? " | %.4g | %.4g | %+.1f %% | " : " | %.4g | %.4g | (%+.1f %%) | ",
+                row->step_s, result->step_s, 100 * result->relative_error);
     if (!isnan(result->memory_error))
-        text_printf(out, "%s %s: %+.1f %%", row->text[EXTERNAL_SECOND_METRIC],
-                    row->text[EXTERNAL_SECOND_VALUE], 100 * result->memory_error);
+        text_printf(out, "%s %s: %+.1f %%", row->cells[EXTERNAL_SECOND_METRIC],
+                    row->cells[EXTERNAL_SECOND_VALUE], 100 * result->memory_error);
     text_puts(out, " | ");
-    put_cell(out, external_as_run(row) ? "" : row->text[EXTERNAL_AS_RUN]);
-    if (!row->counts) {
-        text_puts(out, external_as_run(row) ? "not counted: " : "; not counted: ");
-        put_cell(out, row->text[EXTERNAL_COUNTS]);
+    put_cell(out, external_is_as_run(row) ? "" : row->cells[EXTERNAL_AS_RUN]);
+    if (!row->is_counted) {
+        text_puts(out, external_is_as_run(row) ? "not counted: " : "; not counted: ");
+        put_cell(out, row->cells[EXTERNAL_COUNTS]);
     }
     text_puts(out, " |\n");
 }
@@ -157,9 +158,9 @@ static void put_steps(struct text *out, const struct external_validation *v, con
 {
     text_puts(out, "| row | run | measured s | predicted s | error of speed | memory | nearest |\n"
                    "| --- | --- | --- | --- | --- | --- | --- |\n");
-    for (size_t i = 0; i < v->runs->count; i++)
-        if (strcmp(v->runs->row[i].text[EXTERNAL_SOURCE], source) == 0)
-            put_step(out, &v->runs->row[i], &v->result[i]);
+    for (size_t i = 0; i < v->runs->row_count; i++)
+        if (strcmp(v->runs->rows[i].cells[EXTERNAL_SOURCE], source) == 0)
+            put_step(out, &v->runs->rows[i], &v->result[i]);
 }
 
 static void put_errors(struct text *out, const char *by, const char *name,
@@ -176,12 +177,12 @@ static void put_group(struct text *out, const struct external_validation *v, con
                       const char *by, const char *name, const char *device, const char *framework)
 {
     struct error_means means = {0};
-    for (size_t i = 0; i < v->runs->count; i++) {
-        const struct external_run *row = &v->runs->row[i];
+    for (size_t i = 0; i < v->runs->row_count; i++) {
+        const struct external_run *row = &v->runs->rows[i];
         double error = external_counted_error(v, i);
-        if (v->result[i].outcome == OUTCOME_ERROR || isnan(error) || !external_in_set(row, set) ||
-            (device != NULL && !external_is_device(row, device)) ||
-            (framework != NULL && strcmp(row->text[EXTERNAL_FRAMEWORK], framework) != 0))
+        if (v->result[i].outcome == OUTCOME_ERROR || isnan(error) ||
+            !external_is_in_set(row, set) || (device != NULL && !external_is_device(row, device)) ||
+            (framework != NULL && strcmp(row->cells[EXTERNAL_FRAMEWORK], framework) != 0))
             continue;
         error_means_add(&means, error);
     }
@@ -192,9 +193,9 @@ static void put_group(struct text *out, const struct external_validation *v, con
 static void put_memory(struct text *out, const struct external_validation *v, const char *source)
 {
     struct error_means means = {0};
-    for (size_t i = 0; i < v->runs->count; i++) {
+    for (size_t i = 0; i < v->runs->row_count; i++) {
         double error = external_scored_memory_error(v, i);
-        if (strcmp(v->runs->row[i].text[EXTERNAL_SOURCE], source) == 0 && !isnan(error))
+        if (strcmp(v->runs->rows[i].cells[EXTERNAL_SOURCE], source) == 0 && !isnan(error))
             error_means_add(&means, error);
     }
     put_errors(out, "memory", source, &means);
@@ -205,7 +206,7 @@ static bool earlier_row_has_text(const struct external_validation *v, size_t i,
                                  enum external_column column)
 {
     for (size_t k = 0; k < i; k++)
-        if (strcmp(v->runs->row[k].text[column], v->runs->row[i].text[column]) == 0)
+        if (strcmp(v->runs->rows[k].cells[column], v->runs->rows[i].cells[column]) == 0)
             return true;
     return false;
 }
@@ -218,15 +219,16 @@ static void put_groups(struct text *out, const struct external_validation *v, co
                    "| --- | --- | --- | --- | --- | --- |\n");
     for (size_t i = 0; i < ARRAY_LEN(devices); i++)
         put_group(out, v, set, "device", devices[i], devices[i], NULL);
-    for (size_t i = 0; i < v->runs->count; i++) {
-        const char *framework = v->runs->row[i].text[EXTERNAL_FRAMEWORK];
+    for (size_t i = 0; i < v->runs->row_count; i++) {
+        const char *framework = v->runs->rows[i].cells[EXTERNAL_FRAMEWORK];
         if (!earlier_row_has_text(v, i, EXTERNAL_FRAMEWORK))
             put_group(out, v, set, "framework", framework, NULL, framework);
     }
     put_group(out, v, set, "all", "all", NULL, NULL);
-    for (size_t i = 0; i < v->runs->count; i++)
-        if (!earlier_row_has_text(v, i, EXTERNAL_SOURCE) && external_in_set(&v->runs->row[i], set))
-            put_memory(out, v, v->runs->row[i].text[EXTERNAL_SOURCE]);
+    for (size_t i = 0; i < v->runs->row_count; i++)
+        if (!earlier_row_has_text(v, i, EXTERNAL_SOURCE) &&
+            external_is_in_set(&v->runs->rows[i], set))
+            put_memory(out, v, v->runs->rows[i].cells[EXTERNAL_SOURCE]);
 }
 
 /* ---- documents ---- */
@@ -285,21 +287,21 @@ static enum status add_pages(struct file_set *files, const char *folder,
 {
     enum status status = STATUS_OK;
     const struct external_runs *rows = p->figures->rows;
-    for (size_t i = 0; status == STATUS_OK && i < rows->count; i++) {
+    for (size_t i = 0; status == STATUS_OK && i < rows->row_count; i++) {
         bool seen = false;
         for (size_t k = 0; k < i; k++)
-            seen |= is_source(p->figures, k, rows->row[i].text[EXTERNAL_SOURCE]);
+            seen |= is_source(p->figures, k, rows->rows[i].cells[EXTERNAL_SOURCE]);
         if (!seen)
-            status = add_page(files, folder, p, rows->row[i].text[EXTERNAL_SOURCE], true, diag);
+            status = add_page(files, folder, p, rows->rows[i].cells[EXTERNAL_SOURCE], true, diag);
     }
     const struct external_runs *runs = p->steps->runs;
-    for (size_t i = 0; status == STATUS_OK && i < runs->count; i++) {
+    for (size_t i = 0; status == STATUS_OK && i < runs->row_count; i++) {
         bool seen = false;
         for (size_t k = 0; k < i; k++)
-            seen |=
-                strcmp(runs->row[k].text[EXTERNAL_SOURCE], runs->row[i].text[EXTERNAL_SOURCE]) == 0;
+            seen |= strcmp(runs->rows[k].cells[EXTERNAL_SOURCE],
+                           runs->rows[i].cells[EXTERNAL_SOURCE]) == 0;
         if (!seen)
-            status = add_page(files, folder, p, runs->row[i].text[EXTERNAL_SOURCE], false, diag);
+            status = add_page(files, folder, p, runs->rows[i].cells[EXTERNAL_SOURCE], false, diag);
     }
     return status;
 }
@@ -316,12 +318,12 @@ static enum status add_overview(struct file_set *files, const char *folder,
     enum status status = STATUS_OK;
     text_puts(&name[0], "sources");
     open_table_print(&content[0], p->runs, p->interval_evidence, true);
-    for (size_t i = 0; i < runs->count; i++) {
-        const char *set = runs->row[i].text[EXTERNAL_SET];
+    for (size_t i = 0; i < runs->row_count; i++) {
+        const char *set = runs->rows[i].cells[EXTERNAL_SET];
         if (!external_is_first_of_set(runs, i))
             continue;
         if (blocks == MOST) {
-            status = diag_error(diag, runs->row[i].at, STATUS_BAD_INPUT,
+            status = diag_error(diag, runs->rows[i].place, STATUS_BAD_INPUT,
                                 "column 'set': '%.100s' is one set more than the %d that a page "
                                 "has tables for",
                                 set, MOST - 1);

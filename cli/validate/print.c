@@ -9,13 +9,13 @@
 
 static const char *column_text(const struct validation *v, size_t i, enum external_column which)
 {
-    return v->rows->row[i].text[which];
+    return v->rows->rows[i].cells[which];
 }
 
 /* Appends what ran: "system model, 32 x 512K: --args". */
 static void put_run_description(struct text *out, const struct validation *v, size_t i)
 {
-    const struct external_run *row = &v->rows->row[i];
+    const struct external_run *row = &v->rows->rows[i];
     text_printf(out, "%s %s", column_text(v, i, EXTERNAL_FRAMEWORK),
                 column_text(v, i, EXTERNAL_MODEL));
     if (row->gpus > 0)
@@ -49,13 +49,14 @@ static void put_length_tokens(struct text *out, double tokens)
 
 static void put_row(struct text *out, const struct validation *v, size_t i)
 {
-    const struct external_run *row = &v->rows->row[i];
+    const struct external_run *row = &v->rows->rows[i];
     const struct validated *r = &v->row[i];
     const struct external_result *result = &r->result;
     const char *metric = column_text(v, i, EXTERNAL_METRIC);
     text_printf(out, "  %-12s%s", metric, strlen(metric) < 12 ? "" : " ");
     if (result->outcome == OUTCOME_ERROR) {
-        text_printf(out, "%s; error: %s\n", column_text(v, i, EXTERNAL_VALUE), result->reason);
+        text_printf(out, "%s; error: %s\n", column_text(v, i, EXTERNAL_VALUE),
+                    result->error_reason);
         return;
     }
     bool length = row->metric == METRIC_MAX_SEQ_LEN;
@@ -72,8 +73,8 @@ static void put_row(struct text *out, const struct validation *v, size_t i)
         put_length_tokens(out, result->predicted);
     else
         text_printf(out, "%.4g", result->predicted);
-    if (!isnan(result->error))
-        text_printf(out, "  %+.1f %%", 100 * result->error);
+    if (!isnan(result->relative_error))
+        text_printf(out, "  %+.1f %%", 100 * result->relative_error);
     else
         text_printf(out, "  %s", measurement_outcome_name(result->outcome));
     if (r->remark != NULL)
@@ -102,10 +103,10 @@ static bool is_wrong(const struct validated *row)
 static void put_rows(struct text *out, const struct validation *v, bool all)
 {
     size_t last = SIZE_MAX;
-    for (size_t i = 0; i < v->rows->count; i++) {
+    for (size_t i = 0; i < v->rows->row_count; i++) {
         if (v->row[i].run_index == SIZE_MAX || (!all && !is_wrong(&v->row[i])))
             continue;
-        if (last == SIZE_MAX || !validation_same_run(&v->rows->row[i], &v->rows->row[last])) {
+        if (last == SIZE_MAX || !validation_same_run(&v->rows->rows[i], &v->rows->rows[last])) {
             text_printf(out, "%s %s: ", column_text(v, i, EXTERNAL_SOURCE),
                         column_text(v, i, EXTERNAL_PLACE));
             put_run_description(out, v, i);
@@ -142,19 +143,19 @@ struct speed_mean {
 /* Fills a row for each table and metric with the errors of the rows that count. */
 static struct speed_mean put_means(struct rows *rows, const struct validation *v)
 {
-    bool *done = heap_zalloc(v->rows->count + 1, sizeof *done);
+    bool *done = heap_zalloc(v->rows->row_count + 1, sizeof *done);
     struct speed_mean speed = {0};
     struct text indented = {0};
     rows_begin(rows, "figure_means", NULL, &validate_tables[VALIDATE_FIGURE_MEANS]);
-    for (size_t i = 0; i < v->rows->count; i++) {
+    for (size_t i = 0; i < v->rows->row_count; i++) {
         struct error_means means = {0};
         if (done[i] || !v->row[i].counts_in_means)
             continue;
-        for (size_t k = i; k < v->rows->count; k++) {
+        for (size_t k = i; k < v->rows->row_count; k++) {
             if (!v->row[k].counts_in_means || !validation_same_table(v, i, k))
                 continue;
             done[k] = true;
-            error_means_add(&means, v->row[k].result.error);
+            error_means_add(&means, v->row[k].result.relative_error);
         }
         indented.size = 0;
         text_printf(&indented, "  %s", column_text(v, i, EXTERNAL_SOURCE));
@@ -165,7 +166,7 @@ static struct speed_mean put_means(struct rows *rows, const struct validation *v
         rows_put_number(rows, (double)means.count);
         rows_put_number(rows, error_means_mean_absolute(&means));
         rows_put_number(rows, means.worst_error);
-        enum measurement_metric metric = v->rows->row[i].metric;
+        enum measurement_metric metric = v->rows->rows[i].metric;
         if (metric == METRIC_TGS || metric == METRIC_MFU || metric == METRIC_STEP_MS) {
             speed.sum += means.absolute_sum;
             speed.count += means.count;
@@ -199,7 +200,7 @@ void validation_put_means(struct json_out *json, const struct validation *v)
 static size_t count_outcome(const struct validation *v, enum measurement_outcome outcome)
 {
     size_t count = 0;
-    for (size_t i = 0; i < v->rows->count; i++)
+    for (size_t i = 0; i < v->rows->row_count; i++)
         count += v->row[i].result.outcome == outcome;
     return count;
 }
@@ -222,7 +223,7 @@ static void put_verdicts(struct text *out, const struct validation *v)
 static void put_outcomes(struct text *out, const struct validation *v)
 {
     text_printf(out, "rows: %zu; ok %zu, right %zu, wrong %zu, zero %zu, error %zu\n",
-                v->rows->count - count_outcome(v, OUTCOME_NONE), count_outcome(v, OUTCOME_OK),
+                v->rows->row_count - count_outcome(v, OUTCOME_NONE), count_outcome(v, OUTCOME_OK),
                 count_outcome(v, OUTCOME_RIGHT), count_outcome(v, OUTCOME_WRONG),
                 count_outcome(v, OUTCOME_ZERO), count_outcome(v, OUTCOME_ERROR));
 }

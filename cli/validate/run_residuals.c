@@ -28,20 +28,20 @@ static bool is_speed(const struct external_run *row)
 /* Returns whether two rows are figures of one run. They may be in different tables. */
 static bool same_run(const struct external_run *a, const struct external_run *b)
 {
-    return strcmp(a->text[EXTERNAL_SOURCE], b->text[EXTERNAL_SOURCE]) == 0 &&
-           strcmp(a->text[EXTERNAL_ARGS], b->text[EXTERNAL_ARGS]) == 0;
+    return strcmp(a->cells[EXTERNAL_SOURCE], b->cells[EXTERNAL_SOURCE]) == 0 &&
+           strcmp(a->cells[EXTERNAL_ARGS], b->cells[EXTERNAL_ARGS]) == 0;
 }
 
 static bool is_counted(const struct validation *v, size_t i)
 {
-    return is_predicted(v, i) && v->row[i].counts_in_means && is_speed(&v->rows->row[i]);
+    return is_predicted(v, i) && v->row[i].counts_in_means && is_speed(&v->rows->rows[i]);
 }
 
 /* Returns whether an earlier row that counts is a figure of the same run. */
 static bool is_figure_of_earlier_run(const struct validation *v, size_t i)
 {
     for (size_t k = 0; k < i; k++)
-        if (is_counted(v, k) && same_run(&v->rows->row[k], &v->rows->row[i]))
+        if (is_counted(v, k) && same_run(&v->rows->rows[k], &v->rows->rows[i]))
             return true;
     return false;
 }
@@ -49,58 +49,58 @@ static bool is_figure_of_earlier_run(const struct validation *v, size_t i)
 static bool is_memory_figure(const struct external_run *row)
 {
     return (row->metric == METRIC_PEAK_HBM || row->metric == METRIC_RESERVED_MEMORY) &&
-           external_as_run(row);
+           external_is_as_run(row);
 }
 
 /* Returns log(measured bytes / predicted bytes) for the run of row i: above 0 if the run needed more than predicted.
  * NAN: no memory that can be compared was printed. The row's error is predicted / measured - 1, hence the sign. */
 static double memory_log_ratio(const struct validation *v, size_t i)
 {
-    for (size_t k = 0; k < v->rows->count; k++)
-        if (is_memory_figure(&v->rows->row[k]) && is_predicted(v, k) &&
+    for (size_t k = 0; k < v->rows->row_count; k++)
+        if (is_memory_figure(&v->rows->rows[k]) && is_predicted(v, k) &&
             v->row[k].run_index == v->row[i].run_index)
-            return -log1p(v->row[k].result.error);
+            return -log1p(v->row[k].result.relative_error);
     return NAN;
 }
 
 static void add_figures(struct residuals *out, const struct validation *v)
 {
-    for (size_t i = 0; i < v->rows->count; i++) {
-        const struct external_run *row = &v->rows->row[i];
+    for (size_t i = 0; i < v->rows->row_count; i++) {
+        const struct external_run *row = &v->rows->rows[i];
         if (!is_counted(v, i) || is_figure_of_earlier_run(v, i))
             continue;
         const struct similarity *like = &v->answer[v->row[i].run_index].similarity;
         if (like->device[0] == '\0')
             continue;
         struct residual residual = similarity_residual(like);
-        residual.source = row->text[EXTERNAL_SOURCE];
+        residual.source = row->cells[EXTERNAL_SOURCE];
         residual.laboratory = external_laboratory(row);
-        residual.run = row->text[EXTERNAL_ID];
-        residual.set = row->text[EXTERNAL_SET];
-        residual.value[RESIDUAL_TIME] = log1p(v->row[i].result.error);
-        residual.value[RESIDUAL_MEMORY] = memory_log_ratio(v, i);
+        residual.run = row->cells[EXTERNAL_ID];
+        residual.set = row->cells[EXTERNAL_SET];
+        residual.log_ratio[RESIDUAL_TIME] = log1p(v->row[i].result.relative_error);
+        residual.log_ratio[RESIDUAL_MEMORY] = memory_log_ratio(v, i);
         residuals_add(out, &residual);
     }
 }
 
 static void add_steps(struct residuals *out, const struct external_validation *v)
 {
-    for (size_t i = 0; i < v->runs->count; i++) {
-        const struct external_run *row = &v->runs->row[i];
+    for (size_t i = 0; i < v->runs->row_count; i++) {
+        const struct external_run *row = &v->runs->rows[i];
         const struct external_result *result = &v->result[i];
         const struct similarity *like = &v->answer[v->answer_of_row[i]].similarity;
         bool scored; /* false: the source does not say which memory its figure is */
         bool compared = external_compared_memory(row->second_metric, &scored) != NULL && scored &&
-                        external_as_run(row);
+                        external_is_as_run(row);
         if (result->outcome == OUTCOME_ERROR || like->device[0] == '\0')
             continue;
         struct residual residual = similarity_residual(like);
-        residual.source = row->text[EXTERNAL_SOURCE];
+        residual.source = row->cells[EXTERNAL_SOURCE];
         residual.laboratory = external_laboratory(row);
-        residual.run = row->text[EXTERNAL_ID];
-        residual.set = row->text[EXTERNAL_SET];
-        residual.value[RESIDUAL_TIME] = log1p(external_counted_error(v, i));
-        residual.value[RESIDUAL_MEMORY] = compared ? -log1p(result->memory_error) : (double)NAN;
+        residual.run = row->cells[EXTERNAL_ID];
+        residual.set = row->cells[EXTERNAL_SET];
+        residual.log_ratio[RESIDUAL_TIME] = log1p(external_counted_error(v, i));
+        residual.log_ratio[RESIDUAL_MEMORY] = compared ? -log1p(result->memory_error) : (double)NAN;
         residuals_add(out, &residual);
     }
 }
@@ -110,7 +110,7 @@ enum status run_residuals_add(struct residuals *residuals, const struct validati
 {
     add_figures(residuals, validation);
     add_steps(residuals, external);
-    return residuals_set_shipped_first(residuals, diag);
+    return residuals_set_shipped_first_sight(residuals, diag);
 }
 
 /* ---- tables ---- */
@@ -154,11 +154,11 @@ static void put_group(struct text *out, const struct residuals *runs, enum resid
 {
     size_t held = 0, known = 0;
     struct error_means means = {0};
-    double *half = heap_zalloc(runs->count + 1, sizeof *half);
-    for (size_t k = i; k < runs->count; k++) {
-        double value = runs->row[k].value[of], error = expm1(value);
-        if (isnan(value) || !same_set(&runs->row[k], &runs->row[i]) ||
-            strcmp(key(&runs->row[k]), key(&runs->row[i])) != 0)
+    double *half = heap_zalloc(runs->row_count + 1, sizeof *half);
+    for (size_t k = i; k < runs->row_count; k++) {
+        double value = runs->rows[k].log_ratio[of], error = expm1(value);
+        if (isnan(value) || !same_set(&runs->rows[k], &runs->rows[i]) ||
+            strcmp(key(&runs->rows[k]), key(&runs->rows[i])) != 0)
             continue;
         done[k] = true;
         error_means_add(&means, error);
@@ -167,7 +167,7 @@ static void put_group(struct text *out, const struct residuals *runs, enum resid
         held += value >= interval[k].low && value <= interval[k].high;
         half[known++] = (exp(interval[k].high) - exp(interval[k].low)) / 2;
     }
-    text_printf(out, "  %-16s %4zu %7.1f %% %+7.1f %% %+7.1f %%", key(&runs->row[i]), means.count,
+    text_printf(out, "  %-16s %4zu %7.1f %% %+7.1f %% %+7.1f %%", key(&runs->rows[i]), means.count,
                 100 * error_means_mean_absolute(&means), 100 * error_means_mean(&means),
                 100 * means.worst_error);
     gsl_sort(half, 1, known);
@@ -190,15 +190,15 @@ static void put_tables(struct text *out, const struct residuals *runs, enum resi
                   {"by framework (profile)", framework_key},
                   {"by scale", scale_key},
                   {"all", no_key}};
-    bool *done = heap_zalloc(runs->count + 1, sizeof *done);
+    bool *done = heap_zalloc(runs->row_count + 1, sizeof *done);
     for (size_t t = 0; t < ARRAY_LEN(tables); t++) {
         if (of == RESIDUAL_MEMORY && tables[t].key != source_key && tables[t].key != no_key)
             continue;
-        memset(done, 0, runs->count * sizeof *done);
+        memset(done, 0, runs->row_count * sizeof *done);
         text_printf(out, "%s\n", tables[t].title);
-        for (size_t i = 0; i < runs->count; i++)
-            if (!done[i] && !isnan(runs->row[i].value[of]) &&
-                same_set(&runs->row[i], &runs->row[first]))
+        for (size_t i = 0; i < runs->row_count; i++)
+            if (!done[i] && !isnan(runs->rows[i].log_ratio[of]) &&
+                same_set(&runs->rows[i], &runs->rows[first]))
                 put_group(out, runs, of, interval, tables[t].key, i, done);
     }
     free(done);
@@ -207,9 +207,9 @@ static void put_tables(struct text *out, const struct residuals *runs, enum resi
 /* Returns whether run i is the first one of its set that has a residual. */
 static bool is_first_of_set(const struct residuals *runs, enum residual_of of, size_t i)
 {
-    bool is_first = !isnan(runs->row[i].value[of]);
+    bool is_first = !isnan(runs->rows[i].log_ratio[of]);
     for (size_t k = 0; k < i; k++)
-        is_first &= isnan(runs->row[k].value[of]) || !same_set(&runs->row[k], &runs->row[i]);
+        is_first &= isnan(runs->rows[k].log_ratio[of]) || !same_set(&runs->rows[k], &runs->rows[i]);
     return is_first;
 }
 
@@ -226,15 +226,15 @@ void run_residuals_print(struct text *out, const struct residuals *runs,
         {"memory of whole steps, of runs whose options are those of the source",
          ": the same, of measured / predicted bytes - 1\n"},
     };
-    struct interval *interval = heap_zalloc(runs->count + 1, sizeof *interval);
+    struct interval *interval = heap_zalloc(runs->row_count + 1, sizeof *interval);
     for (int of = 0; of < RESIDUAL_COUNT; of++) {
-        for (size_t i = 0; i < runs->count; i++) {
-            const struct residual *row = &runs->row[i];
-            if (!isnan(row->value[of]))
+        for (size_t i = 0; i < runs->row_count; i++) {
+            const struct residual *row = &runs->rows[i];
+            if (!isnan(row->log_ratio[of]))
                 interval[i] = interval_of_run(evidence, (enum residual_of)of, row, row->laboratory);
         }
-        for (size_t i = 0; i < runs->count; i++) {
-            const char *set = runs->row[i].set;
+        for (size_t i = 0; i < runs->row_count; i++) {
+            const char *set = runs->rows[i].set;
             if (!is_first_of_set(runs, (enum residual_of)of, i))
                 continue;
             text_printf(out, "\n%s%s%s%s", titles[of].what, set[0] == '\0' ? "" : ", of set ", set,

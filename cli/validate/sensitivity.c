@@ -20,7 +20,7 @@ static void put_head(struct text *out, const struct validation *v, const struct 
     text_puts(
         out, "sensitivity: points of a table's mean error when a number falls and rises by 10 %\n");
     for (size_t t = 0; t < m->table_count; t++) {
-        const char *const *text = v->rows->row[m->first_row_of_table[t]].text;
+        const char *const *text = v->rows->rows[m->first_row_of_table[t]].cells;
         text_printf(out, "  (%zu) %s %s %s\n", t + 1, text[EXTERNAL_SOURCE], text[EXTERNAL_PLACE],
                     text[EXTERNAL_METRIC]);
     }

@@ -46,12 +46,12 @@ static void add_length(struct lengths_reading *reading, int64_t batch, int64_t l
 
 static bool is_heading(struct lengths *l, const struct record *record)
 {
-    if (record->count == 2 && strcmp(record->field[0], "batch") == 0 &&
-        strcmp(record->field[1], "length") == 0) {
+    if (record->field_count == 2 && strcmp(record->fields[0], "batch") == 0 &&
+        strcmp(record->fields[1], "length") == 0) {
         l->kind = LENGTHS_BATCHES;
         return true;
     }
-    return record->count == 1 && strcmp(record->field[0], "length") == 0;
+    return record->field_count == 1 && strcmp(record->fields[0], "length") == 0;
 }
 
 static enum status read_row(void *context, const struct record *record, struct diag *diag)
@@ -62,23 +62,23 @@ static enum status read_row(void *context, const struct record *record, struct d
     if (reading->rows++ == 0 && is_heading(l, record))
         return STATUS_OK;
     size_t last = l->kind == LENGTHS_BATCHES ? 1 : 0;
-    if (record->count != last + 1)
+    if (record->field_count != last + 1)
         return diag_error(
-            diag, record->at, STATUS_BAD_INPUT, "%zu fields; a line has %s (docs/documents.md)",
-            record->count,
+            diag, record->place, STATUS_BAD_INPUT, "%zu fields; a line has %s (docs/documents.md)",
+            record->field_count,
             last > 0 ? "a batch and a length"
                      : "a length, or, under the heading batch,length, a batch and a length");
-    if (!parse_i64(record->field[last], record->size[last], &length) || length < 1 ||
+    if (!parse_i64(record->fields[last], record->field_sizes[last], &length) || length < 1 ||
         length > LENGTH_MAX)
-        return diag_error(diag, record->at, STATUS_BAD_INPUT,
+        return diag_error(diag, record->place, STATUS_BAD_INPUT,
                           "'%s' is not a document's length in tokens, a whole number from 1 to "
                           "%lld",
-                          record->field[last], (long long)LENGTH_MAX);
-    if (last > 0 && !parse_i64(record->field[0], record->size[0], &batch))
-        return diag_error(diag, record->at, STATUS_BAD_INPUT, "'%s' is not the number of a batch",
-                          record->field[0]);
+                          record->fields[last], (long long)LENGTH_MAX);
+    if (last > 0 && !parse_i64(record->fields[0], record->field_sizes[0], &batch))
+        return diag_error(diag, record->place, STATUS_BAD_INPUT,
+                          "'%s' is not the number of a batch", record->fields[0]);
     if (last > 0 && l->count > 0 && batch < l->batch_of[l->count - 1])
-        return diag_error(diag, record->at, STATUS_BAD_INPUT,
+        return diag_error(diag, record->place, STATUS_BAD_INPUT,
                           "batch %lld comes after batch %lld; batches are in ascending order",
                           (long long)batch, (long long)l->batch_of[l->count - 1]);
     add_length(reading, batch, length);
@@ -171,21 +171,21 @@ static enum status read_bin(void *context, const struct record *record, struct d
     static const char *const heading[] = {"from", "upto", "share"};
     struct histogram_bins *bins = context;
     struct lengths *l = bins->lengths;
-    bool is_heading = record->count == ARRAY_LEN(heading);
+    bool is_heading = record->field_count == ARRAY_LEN(heading);
     for (size_t i = 0; i < ARRAY_LEN(heading) && is_heading; i++)
-        is_heading = strcmp(record->field[i], heading[i]) == 0;
+        is_heading = strcmp(record->fields[i], heading[i]) == 0;
     if (bins->rows++ == 0)
         return is_heading ? STATUS_OK
-                          : diag_error(diag, record->at, STATUS_BAD_INPUT,
+                          : diag_error(diag, record->place, STATUS_BAD_INPUT,
                                        "a histogram begins with the heading from,upto,share");
     int64_t from = 0, upto = 0;
     double share = 0;
-    if (record->count != ARRAY_LEN(heading) ||
-        !parse_i64(record->field[0], record->size[0], &from) ||
-        !parse_i64(record->field[1], record->size[1], &upto) ||
-        !parse_double(record->field[2], record->size[2], &share) || from < 1 || upto < from ||
-        upto > LENGTH_MAX || !(share >= 0) || !isfinite(share))
-        return diag_error(diag, record->at, STATUS_BAD_INPUT,
+    if (record->field_count != ARRAY_LEN(heading) ||
+        !parse_i64(record->fields[0], record->field_sizes[0], &from) ||
+        !parse_i64(record->fields[1], record->field_sizes[1], &upto) ||
+        !parse_double(record->fields[2], record->field_sizes[2], &share) || from < 1 ||
+        upto < from || upto > LENGTH_MAX || !(share >= 0) || !isfinite(share))
+        return diag_error(diag, record->place, STATUS_BAD_INPUT,
                           "a row of a histogram is FROM,UPTO,SHARE: lengths in tokens with 1 <= "
                           "FROM <= UPTO <= %lld, and the share of documents between them, 0 or "
                           "more",

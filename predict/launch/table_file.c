@@ -69,18 +69,18 @@ static const char *family_name(enum launch_framework family)
 static const char *copied_text(struct table_reader *r, const struct record *record,
                                enum table_file_column column)
 {
-    return arena_text(r->arena, record->field[column], record->size[column]);
+    return arena_text(r->arena, record->fields[column], record->field_sizes[column]);
 }
 
 /* Reads a row that describes the framework. */
 static enum status read_description(struct table_reader *r, const struct record *record,
                                     struct diag *diag)
 {
-    const char *name = record->field[SETTING];
+    const char *name = record->fields[SETTING];
     const char *words = copied_text(r, record, WORDS);
     struct launch_format *format = &r->file->format;
     if (words[0] == '\0')
-        return records_field_error(record, column_names[WORDS], diag, "%s needs a value", name);
+        return records_report_field(record, column_names[WORDS], diag, "%s needs a value", name);
     if (strcmp(name, "name") == 0)
         format->name = words;
     else if (strcmp(name, "keys") == 0)
@@ -98,24 +98,24 @@ static enum status read_description(struct table_reader *r, const struct record 
                 r->has_family = true;
             }
         if (!r->has_family)
-            return records_field_error(record, column_names[WORDS], diag,
-                                       "a family is trainer or megatron, not '%s'", words);
+            return records_report_field(record, column_names[WORDS], diag,
+                                        "a family is trainer or megatron, not '%s'", words);
     } else if (strcmp(name, "implementation") == 0) {
         r->file->has_own_code = strcmp(words, "own") == 0;
         if (!r->file->has_own_code && strcmp(words, "family") != 0)
-            return records_field_error(record, column_names[WORDS], diag,
-                                       "an implementation is own or family, not '%s'", words);
+            return records_report_field(record, column_names[WORDS], diag,
+                                        "an implementation is own or family, not '%s'", words);
     } else if (strcmp(name, "inherits") == 0) {
         r->file->inherits_rows = true;
         if (!r->has_family || strcmp(words, family_name(r->file->family)) != 0)
-            return records_field_error(record, column_names[WORDS], diag,
-                                       "a framework inherits from its family, which a row before "
-                                       "names");
+            return records_report_field(record, column_names[WORDS], diag,
+                                        "a framework inherits from its family, which a row before "
+                                        "names");
     } else {
-        return records_field_error(record, column_names[SETTING], diag,
-                                   "a framework has name, of, family, implementation, inherits, "
-                                   "keys, arguments and programs, not '%s'",
-                                   name);
+        return records_report_field(record, column_names[SETTING], diag,
+                                    "a framework has name, of, family, implementation, inherits, "
+                                    "keys, arguments and programs, not '%s'",
+                                    name);
     }
     return STATUS_OK;
 }
@@ -124,13 +124,13 @@ static enum status read_description(struct table_reader *r, const struct record 
 static enum status read_target(const struct record *record, struct table_row *row,
                                struct diag *diag)
 {
-    const char *to = record->field[TO];
+    const char *to = record->fields[TO];
     bool needs = row->use != TABLE_IGNORED && row->use != TABLE_UNMODELLED;
     if (!needs)
         return to[0] == '\0'
                    ? STATUS_OK
-                   : records_field_error(record, column_names[TO], diag,
-                                         "a row of use %s sets nothing", use_names[row->use]);
+                   : records_report_field(record, column_names[TO], diag,
+                                          "a row of use %s sets nothing", use_names[row->use]);
     if (strncmp(to, "--", 2) == 0 && to[2] != '\0' && row->use != TABLE_UNSET)
         return STATUS_OK;
     const char *names[LAUNCH_FIELD_COUNT];
@@ -142,7 +142,7 @@ static enum status read_target(const struct record *record, struct table_row *ro
     if (row->field != LAUNCH_FIELD_COUNT)
         return STATUS_OK;
     const char *near = diag_nearest(to, names, LAUNCH_FIELD_COUNT);
-    return records_field_error(
+    return records_report_field(
         record, column_names[TO], diag, "'%s' is neither a field nor an option (--NAME)%s%s%s", to,
         near != NULL ? "; did you mean '" : "", near != NULL ? near : "", near != NULL ? "'?" : "");
 }
@@ -154,37 +154,37 @@ static enum status read_row(void *context, const struct record *record, struct d
         r->has_columns = true;
         return records_check_columns(record, column_names, COLUMNS, 0, diag);
     }
-    if (record->count != COLUMNS)
-        return diag_error(diag, record->at, STATUS_BAD_INPUT, "a row has %d fields, and not %zu",
-                          COLUMNS, record->count);
+    if (record->field_count != COLUMNS)
+        return diag_error(diag, record->place, STATUS_BAD_INPUT, "a row has %d fields, and not %zu",
+                          COLUMNS, record->field_count);
     struct table_row row = {
-        .use = TABLE_USE_COUNT, .field = LAUNCH_FIELD_COUNT, .line = record->at.line};
+        .use = TABLE_USE_COUNT, .field = LAUNCH_FIELD_COUNT, .line = record->place.line};
     for (int i = 0; i < TABLE_USE_COUNT; i++)
-        if (strcmp(record->field[USE], use_names[i]) == 0)
+        if (strcmp(record->fields[USE], use_names[i]) == 0)
             row.use = (enum table_use)i;
     if (row.use == TABLE_USE_COUNT)
-        return records_field_error(
+        return records_report_field(
             record, column_names[USE], diag,
             "'%s' is no use: is, sets, implies, unset, written, ignored and unmodelled are",
-            record->field[USE]);
+            record->fields[USE]);
     if (row.use == TABLE_IS)
         return read_description(r, record, diag);
-    if ((record->field[SETTING][0] == '\0') != (row.use == TABLE_UNSET))
-        return records_field_error(record, column_names[SETTING], diag,
-                                   "all rows but those of use unset name a setting");
-    if (row.use == TABLE_UNMODELLED && record->field[NOTE][0] == '\0')
-        return records_field_error(record, column_names[NOTE], diag,
-                                   "what is not modelled has a note that says what it does");
+    if ((record->fields[SETTING][0] == '\0') != (row.use == TABLE_UNSET))
+        return records_report_field(record, column_names[SETTING], diag,
+                                    "all rows but those of use unset name a setting");
+    if (row.use == TABLE_UNMODELLED && record->fields[NOTE][0] == '\0')
+        return records_report_field(record, column_names[NOTE], diag,
+                                    "what is not modelled has a note that says what it does");
     enum status status = read_target(record, &row, diag);
     if (status != STATUS_OK)
         return status;
     row.setting = copied_text(r, record, SETTING);
     const char *brace = strchr(row.setting, '{');
-    if (brace != NULL && (strchr(brace, '}') != row.setting + record->size[SETTING] - 1 ||
+    if (brace != NULL && (strchr(brace, '}') != row.setting + record->field_sizes[SETTING] - 1 ||
                           strchr(brace + 1, '{') != NULL || strchr(row.setting, '*') != NULL))
-        return records_field_error(record, column_names[SETTING], diag,
-                                   "a list of names is written lora_{r|alpha}, and ends in '}'");
-    if (row.field == LAUNCH_FIELD_COUNT && record->size[TO] > 2)
+        return records_report_field(record, column_names[SETTING], diag,
+                                    "a list of names is written lora_{r|alpha}, and ends in '}'");
+    if (row.field == LAUNCH_FIELD_COUNT && record->field_sizes[TO] > 2)
         row.option = copied_text(r, record, TO) + 2;
     row.words = copied_text(r, record, WORDS);
     row.note = copied_text(r, record, NOTE);

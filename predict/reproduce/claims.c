@@ -21,7 +21,7 @@ static bool higher_is_better(const struct reproduction *r, const struct reproduc
                                          MEASURE_MFU_LOONGTRAIN, MEASURE_MFU_TORCHTITAN,
                                          MEASURE_MFU_FPDT,       MEASURE_LONGEST};
     if (point->row != SIZE_MAX) {
-        enum measurement_metric metric = r->rows.row[point->row].metric;
+        enum measurement_metric metric = r->rows.rows[point->row].metric;
         return metric == METRIC_TGS || metric == METRIC_MFU || metric == METRIC_VERDICT ||
                metric == METRIC_MAX_SEQ_LEN || metric == METRIC_SPEEDUP;
     }

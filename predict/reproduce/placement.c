@@ -31,11 +31,11 @@ static const char *row_value(const void *context, const char *key)
     const size_t size = sizeof against - 1;
     for (int i = 0; i < EXTERNAL_COLUMN_COUNT; i++)
         if (strcmp(external_column_name((enum external_column)i), key) == 0 &&
-            c->row->text[i] != NULL && c->row->text[i][0] != '\0')
-            return c->row->text[i];
+            c->row->cells[i] != NULL && c->row->cells[i][0] != '\0')
+            return c->row->cells[i];
     if (strncmp(key, against, size) == 0)
-        return option_value_in(c->row->text[EXTERNAL_AGAINST], key + size, c->arena);
-    return option_value_in(c->row->text[EXTERNAL_ARGS], key, c->arena);
+        return option_value_in(c->row->cells[EXTERNAL_AGAINST], key + size, c->arena);
+    return option_value_in(c->row->cells[EXTERNAL_ARGS], key, c->arena);
 }
 
 struct cell_context {

@@ -63,12 +63,12 @@ static struct reproduction_point *add_point(struct reproduction *r, size_t entry
 
 static bool selects_row(const struct catalogue_rows *rows, const struct external_run *row)
 {
-    if (strcmp(row->text[EXTERNAL_SOURCE], rows->source) != 0 ||
-        strcmp(row->text[EXTERNAL_PLACE], rows->table) != 0 ||
-        (rows->system != NULL && strcmp(row->text[EXTERNAL_FRAMEWORK], rows->system) != 0))
+    if (strcmp(row->cells[EXTERNAL_SOURCE], rows->source) != 0 ||
+        strcmp(row->cells[EXTERNAL_PLACE], rows->table) != 0 ||
+        (rows->system != NULL && strcmp(row->cells[EXTERNAL_FRAMEWORK], rows->system) != 0))
         return false;
     for (size_t i = 0; i < rows->metric_count; i++)
-        if (strcmp(rows->metric[i], row->text[EXTERNAL_METRIC]) == 0)
+        if (strcmp(rows->metric[i], row->cells[EXTERNAL_METRIC]) == 0)
             return true;
     return rows->metric_count == 0;
 }
@@ -77,13 +77,13 @@ static bool selects_row(const struct catalogue_rows *rows, const struct external
  * both. */
 static const char *job_key_of_run(struct reproduction *r, size_t run)
 {
-    const struct external_run *row = &r->rows.row[r->validation.first_row[run]];
+    const struct external_run *row = &r->rows.rows[r->validation.first_row[run]];
     struct text key = {0};
     text_printf(&key, "rows %s%s|%s", r->validation.needs_times[run] ? "timed " : "",
-                row->text[EXTERNAL_ARGS], row->text[EXTERNAL_AGAINST]);
+                row->cells[EXTERNAL_ARGS], row->cells[EXTERNAL_AGAINST]);
     if (row->metric == METRIC_MAX_SEQ_LEN || row->metric == METRIC_SPEEDUP ||
         subsequence_is_metric(row->metric))
-        text_printf(&key, "|%s %s", row->text[EXTERNAL_METRIC], row->text[EXTERNAL_COUNTS]);
+        text_printf(&key, "|%s %s", row->cells[EXTERNAL_METRIC], row->cells[EXTERNAL_COUNTS]);
     const char *kept = arena_text(&r->arena, key.data, key.size);
     text_release(&key);
     return kept;
@@ -91,8 +91,8 @@ static const char *job_key_of_run(struct reproduction *r, size_t run)
 
 static void add_rows_jobs(struct reproduction *r, size_t entry, const struct catalogue_rows *rows)
 {
-    for (size_t i = 0; i < r->rows.count; i++) {
-        const struct external_run *row = &r->rows.row[i];
+    for (size_t i = 0; i < r->rows.row_count; i++) {
+        const struct external_run *row = &r->rows.rows[i];
         if (!selects_row(rows, row))
             continue;
         struct point_place at;
@@ -103,7 +103,7 @@ static void add_rows_jobs(struct reproduction *r, size_t entry, const struct cat
         if (row->is_number)
             point->published = row->value;
         else
-            point->published_text = row->text[EXTERNAL_VALUE];
+            point->published_text = row->cells[EXTERNAL_VALUE];
         size_t run = r->validation.row[i].run_index;
         if (run == SIZE_MAX)
             continue;
@@ -279,17 +279,18 @@ void reproduction_store_answer(struct reproduction *r, size_t j, const void *ans
 
 static void judge_row(struct reproduction *r, struct reproduction_point *point)
 {
-    const struct external_run *row = &r->rows.row[point->row];
+    const struct external_run *row = &r->rows.rows[point->row];
     const struct validated *judged = &r->validation.row[point->row];
     point->outcome = judged->result.outcome;
     point->predicted = judged->result.predicted;
     point->predicted_text = judged->result.predicted_text;
-    point->error = judged->result.error;
+    point->error = judged->result.relative_error;
     point->counts_in_means = judged->counts_in_means;
-    point->reason = judged->result.reason != NULL ? judged->result.reason : judged->remark;
-    if (row->metric == METRIC_PEAK_HBM && !external_as_run(row)) {
+    point->reason =
+        judged->result.error_reason != NULL ? judged->result.error_reason : judged->remark;
+    if (row->metric == METRIC_PEAK_HBM && !external_is_as_run(row)) {
         point->counts_in_means = false;
-        point->reason = row->text[EXTERNAL_AS_RUN];
+        point->reason = row->cells[EXTERNAL_AS_RUN];
     }
 }
 

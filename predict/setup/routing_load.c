@@ -70,10 +70,11 @@ struct share_reading {
 static enum status read_index(const struct record *record, size_t field, const char *what,
                               int64_t most, int64_t *index, struct diag *diag)
 {
-    if (parse_i64(record->field[field], record->size[field], index) && *index >= 0 && *index < most)
+    if (parse_i64(record->fields[field], record->field_sizes[field], index) && *index >= 0 &&
+        *index < most)
         return STATUS_OK;
-    return diag_error(diag, record->at, STATUS_BAD_INPUT, "'%.60s' is not %s, from 0 to %lld",
-                      record->field[field], what, (long long)most - 1);
+    return diag_error(diag, record->place, STATUS_BAD_INPUT, "'%.60s' is not %s, from 0 to %lld",
+                      record->fields[field], what, (long long)most - 1);
 }
 
 static enum status read_share(void *context, const struct record *record, struct diag *diag)
@@ -83,26 +84,27 @@ static enum status read_share(void *context, const struct record *record, struct
     const int64_t experts = reading->model->experts, layers = reading->model->layers;
     int64_t layer = 0, end = layers, expert;
     double share;
-    if (reading->rows++ == 0 && record->count == COUNT &&
-        strcmp(record->field[LAYER], "layer") == 0)
+    if (reading->rows++ == 0 && record->field_count == COUNT &&
+        strcmp(record->fields[LAYER], "layer") == 0)
         return STATUS_OK;
-    if (record->count != COUNT)
-        return diag_error(diag, record->at, STATUS_BAD_INPUT,
-                          "%zu fields; a line has a layer, an expert and its share", record->count);
-    if (strcmp(record->field[LAYER], "*") != 0) {
+    if (record->field_count != COUNT)
+        return diag_error(diag, record->place, STATUS_BAD_INPUT,
+                          "%zu fields; a line has a layer, an expert and its share",
+                          record->field_count);
+    if (strcmp(record->fields[LAYER], "*") != 0) {
         if (read_index(record, LAYER, "a layer, or *", layers, &layer, diag) != STATUS_OK)
             return STATUS_BAD_INPUT;
         end = layer + 1;
     }
     if (read_index(record, EXPERT, "an expert", experts, &expert, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
-    if (!parse_double(record->field[SHARE], record->size[SHARE], &share) || !(share >= 0) ||
+    if (!parse_double(record->fields[SHARE], record->field_sizes[SHARE], &share) || !(share >= 0) ||
         isinf(share))
-        return diag_error(diag, record->at, STATUS_BAD_INPUT,
-                          "'%.60s' is not a share, a number from 0", record->field[SHARE]);
+        return diag_error(diag, record->place, STATUS_BAD_INPUT,
+                          "'%.60s' is not a share, a number from 0", record->fields[SHARE]);
     for (; layer < end; layer++) {
         if (reading->is_given[layer * experts + expert])
-            return diag_error(diag, record->at, STATUS_BAD_INPUT,
+            return diag_error(diag, record->place, STATUS_BAD_INPUT,
                               "the share of expert %lld of layer %lld is given twice",
                               (long long)expert, (long long)layer);
         reading->is_given[layer * experts + expert] = true;

@@ -34,16 +34,16 @@ static void put_text(struct row_cells *cells, const char *name, const char *valu
 {
     begin_cell(cells);
     if (cells->prints_names)
-        records_put_field(cells->out, name);
+        records_append_field(cells->out, name);
     else if (value != NULL && value[0] != '\0')
-        records_put_field(cells->out, value);
+        records_append_field(cells->out, value);
 }
 
 static void put_number(struct row_cells *cells, const char *name, bool known, double value)
 {
     begin_cell(cells);
     if (cells->prints_names)
-        records_put_field(cells->out, name);
+        records_append_field(cells->out, name);
     else if (known)
         text_put_double(cells->out, value);
 }

@@ -17,7 +17,7 @@ void external_validation_release(struct external_validation *v)
 
 bool external_is_device(const struct external_run *row, const char *name)
 {
-    const char *gpu = row->text[EXTERNAL_GPU];
+    const char *gpu = row->cells[EXTERNAL_GPU];
     size_t size = strlen(name);
     return strcmp(gpu, name) == 0 || (strcspn(gpu, "-_") == size && strncmp(gpu, name, size) == 0);
 }
@@ -65,7 +65,7 @@ static enum status predict_row(struct external_answer *answer, const struct exte
     struct prediction p = {0};
     const struct prediction_question question = {.setup = &setup};
     enum mfu_convention unused;
-    enum status status = load(&setup, &unused, row->text[EXTERNAL_ARGS], row->at.name, diag);
+    enum status status = load(&setup, &unused, row->cells[EXTERNAL_ARGS], row->place.name, diag);
     if (status == STATUS_OK)
         status = prediction_memory(&p, &question, NULL, diag);
     if (status == STATUS_OK)
@@ -93,7 +93,7 @@ static enum status predict_row(struct external_answer *answer, const struct exte
 static void answer_job(void *context, size_t job, void *result)
 {
     const struct external_validation *v = context;
-    const struct external_run *row = &v->runs->row[v->first_row[job]];
+    const struct external_run *row = &v->runs->rows[v->first_row[job]];
     struct external_answer *answer = result;
     struct diag diag = {0};
     answer->has_succeeded = predict_row(answer, row, v->load_setup, &diag) == STATUS_OK;
@@ -107,18 +107,18 @@ static void answer_job(void *context, size_t job, void *result)
 /* Returns whether one prediction serves both rows. */
 static bool same_run(const struct external_run *a, const struct external_run *b)
 {
-    return strcmp(a->text[EXTERNAL_ARGS], b->text[EXTERNAL_ARGS]) == 0 && a->gpus == b->gpus &&
+    return strcmp(a->cells[EXTERNAL_ARGS], b->cells[EXTERNAL_ARGS]) == 0 && a->gpus == b->gpus &&
            a->seq_len == b->seq_len && a->global_batch == b->global_batch &&
-           strcmp(a->at.name, b->at.name) == 0;
+           strcmp(a->place.name, b->place.name) == 0;
 }
 
 static void assign_answers_to_rows(struct external_validation *v)
 {
-    size_t count = v->runs->count, *first = arena_array(&v->arena, count + 1, sizeof *first);
+    size_t count = v->runs->row_count, *first = arena_array(&v->arena, count + 1, sizeof *first);
     v->answer_of_row = arena_array(&v->arena, count + 1, sizeof *v->answer_of_row);
     for (size_t i = 0; i < count; i++) {
         size_t of = 0;
-        while (of < v->answer_count && !same_run(&v->runs->row[i], &v->runs->row[first[of]]))
+        while (of < v->answer_count && !same_run(&v->runs->rows[i], &v->runs->rows[first[of]]))
             of++;
         if (of == v->answer_count)
             first[v->answer_count++] = i;
@@ -146,18 +146,18 @@ static double compared_bytes(enum external_metric metric, const struct external_
 static struct external_result judge_row(const struct external_run *row,
                                         const struct external_answer *answer)
 {
-    struct external_result result = external_no_result();
-    result.reason = answer->error;
+    struct external_result result = external_unknown_result();
+    result.error_reason = answer->error;
     if (!answer->has_succeeded)
         return result;
     result.outcome = answer->verdict.fits ? OUTCOME_OK : OUTCOME_WRONG;
-    result.reason = answer->verdict.fits ? NULL : "it ran, and is predicted not to fit";
+    result.error_reason = answer->verdict.fits ? NULL : "it ran, and is predicted not to fit";
     result.step_s = answer->step_s;
-    result.error = row->step_s / answer->step_s - 1;
+    result.relative_error = row->step_s / answer->step_s - 1;
     result.peak_bytes = answer->peak_bytes;
     result.reserved_bytes = (double)answer->reserved.total_bytes;
     result.predicted_memory_bytes = compared_bytes(row->second_metric, answer);
-    result.memory_error = result.predicted_memory_bytes / row->second - 1;
+    result.memory_error = result.predicted_memory_bytes / row->second_value - 1;
     return result;
 }
 
@@ -165,24 +165,24 @@ enum status external_validation_run(struct external_validation *v, const struct 
                                     run_setup_function *load, struct diag *diag)
 {
     *v = (struct external_validation){.runs = runs, .load_setup = load};
-    v->result = arena_array(&v->arena, runs->count + 1, sizeof *v->result);
+    v->result = arena_array(&v->arena, runs->row_count + 1, sizeof *v->result);
     assign_answers_to_rows(v);
     v->answer = heap_zalloc(v->answer_count + 1, sizeof *v->answer);
     enum status status =
         workers_run(v->answer_count, sizeof *v->answer, answer_job, v, v->answer, NULL, diag);
-    for (size_t i = 0; status == STATUS_OK && i < runs->count; i++)
-        v->result[i] = judge_row(&runs->row[i], &v->answer[v->answer_of_row[i]]);
+    for (size_t i = 0; status == STATUS_OK && i < runs->row_count; i++)
+        v->result[i] = judge_row(&runs->rows[i], &v->answer[v->answer_of_row[i]]);
     return status;
 }
 
 double external_counted_error(const struct external_validation *v, size_t row)
 {
-    return v->runs->row[row].counts ? v->result[row].error : (double)NAN;
+    return v->runs->rows[row].is_counted ? v->result[row].relative_error : (double)NAN;
 }
 
 double external_scored_memory_error(const struct external_validation *v, size_t row)
 {
     bool scored;
-    bool compared = external_compared_memory(v->runs->row[row].second_metric, &scored) != NULL;
+    bool compared = external_compared_memory(v->runs->rows[row].second_metric, &scored) != NULL;
     return compared && scored ? v->result[row].memory_error : (double)NAN;
 }

@@ -8,9 +8,9 @@ static double mean_absolute_error(const struct validation *v, size_t i)
 {
     double sum = 0;
     size_t count = 0;
-    for (size_t k = 0; k < v->rows->count; k++)
+    for (size_t k = 0; k < v->rows->row_count; k++)
         if (v->row[k].counts_in_means && validation_same_table(v, i, k)) {
-            sum += fabs(v->row[k].result.error);
+            sum += fabs(v->row[k].result.relative_error);
             count++;
         }
     return count > 0 ? sum / (double)count : 0;
@@ -18,9 +18,9 @@ static double mean_absolute_error(const struct validation *v, size_t i)
 
 void table_moves_init(struct table_moves *m, const struct validation *v)
 {
-    *m = (struct table_moves){.first_row_of_table =
-                                  heap_alloc(v->rows->count + 1, sizeof *m->first_row_of_table)};
-    for (size_t i = 0; i < v->rows->count; i++) {
+    *m = (struct table_moves){
+        .first_row_of_table = heap_alloc(v->rows->row_count + 1, sizeof *m->first_row_of_table)};
+    for (size_t i = 0; i < v->rows->row_count; i++) {
         bool seen = !v->row[i].counts_in_means;
         for (size_t t = 0; t < m->table_count; t++)
             seen |= validation_same_table(v, m->first_row_of_table[t], i);

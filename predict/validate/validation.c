@@ -120,7 +120,8 @@ static enum status load_run_setup(const struct validation *v, const struct exter
                                   enum mfu_convention *convention, struct diag *diag)
 {
     const struct setup_change perturbations = {apply_perturbations, v};
-    enum status status = v->load_setup(setup, convention, row->text[column], row->at.name, diag);
+    enum status status =
+        v->load_setup(setup, convention, row->cells[column], row->place.name, diag);
     if (status == STATUS_OK)
         setup_apply(setup, &perturbations);
     return status;
@@ -147,7 +148,7 @@ static bool searches_by_doubling(const struct external_run *row)
 {
     size_t size;
     return row->metric == METRIC_MAX_SEQ_LEN &&
-           external_group(row, VALIDATION_LENGTHS, &size) == NULL;
+           external_group_value(row, VALIDATION_LENGTHS, &size) == NULL;
 }
 
 /* Finds the longest layout of the row's group that fits, with its verdict, and the verdict of the shortest one that
@@ -156,13 +157,13 @@ static enum status search_layouts(const struct validation *v, const struct exter
                                   struct run_answer *answer, struct diag *diag)
 {
     int64_t beyond = INT64_MAX;
-    for (size_t i = 0; i < v->rows->count; i++) {
-        const struct external_run *layout = &v->rows->row[i];
+    for (size_t i = 0; i < v->rows->row_count; i++) {
+        const struct external_run *layout = &v->rows->rows[i];
         struct setup setup = {0};
         struct run_answer there = {0};
         enum mfu_convention convention;
         if (layout->metric != METRIC_LAYOUT ||
-            !external_same_group(row, layout, VALIDATION_LENGTHS))
+            !external_are_in_same_group(row, layout, VALIDATION_LENGTHS))
             continue;
         enum status status = load_run_setup(v, layout, EXTERNAL_ARGS, &setup, &convention, diag);
         if (status == STATUS_OK)
@@ -184,7 +185,7 @@ static enum status search_layouts(const struct validation *v, const struct exter
 
 void validation_predict(const struct validation *v, size_t job, struct run_answer *answer)
 {
-    const struct external_run *row = &v->rows->row[v->first_row[job]];
+    const struct external_run *row = &v->rows->rows[v->first_row[job]];
     struct setup setup = {0};
     struct diag diag = {0};
     enum mfu_convention convention;
@@ -235,7 +236,7 @@ bool validation_same_run(const struct external_run *a, const struct external_run
     static const enum external_column columns[] = {
         EXTERNAL_SOURCE, EXTERNAL_PLACE, EXTERNAL_FRAMEWORK, EXTERNAL_MODEL, EXTERNAL_ARGS};
     for (size_t i = 0; i < ARRAY_LEN(columns); i++)
-        if (strcmp(a->text[columns[i]], b->text[columns[i]]) != 0)
+        if (strcmp(a->cells[columns[i]], b->cells[columns[i]]) != 0)
             return false;
     return true;
 }
@@ -253,10 +254,11 @@ static bool same_prediction(const struct external_run *a, const struct external_
     /* metrics that need more share an answer only with rows of the same metric */
     const bool of_step =
         !needs_prediction_of_its_own(a->metric) && !needs_prediction_of_its_own(b->metric);
-    return strcmp(a->text[EXTERNAL_ARGS], b->text[EXTERNAL_ARGS]) == 0 &&
-           strcmp(a->text[EXTERNAL_AGAINST], b->text[EXTERNAL_AGAINST]) == 0 &&
-           a->gpus == b->gpus && a->seq_len == b->seq_len && strcmp(a->at.name, b->at.name) == 0 &&
-           a->is_least == b->is_least && (of_step || a->metric == b->metric);
+    return strcmp(a->cells[EXTERNAL_ARGS], b->cells[EXTERNAL_ARGS]) == 0 &&
+           strcmp(a->cells[EXTERNAL_AGAINST], b->cells[EXTERNAL_AGAINST]) == 0 &&
+           a->gpus == b->gpus && a->seq_len == b->seq_len &&
+           strcmp(a->place.name, b->place.name) == 0 && a->is_least == b->is_least &&
+           (of_step || a->metric == b->metric);
 }
 
 void validation_plan(struct validation *v, const struct external_runs *rows)
@@ -265,16 +267,16 @@ void validation_plan(struct validation *v, const struct external_runs *rows)
                              .load_setup = v->load_setup,
                              .perturbation = v->perturbation,
                              .perturbation_count = v->perturbation_count};
-    size_t count = rows->count, *first = arena_array(&v->arena, count + 1, sizeof *first);
+    size_t count = rows->row_count, *first = arena_array(&v->arena, count + 1, sizeof *first);
     v->row = arena_array(&v->arena, count + 1, sizeof *v->row);
     v->needs_times = arena_array(&v->arena, count + 1, sizeof *v->needs_times);
     for (size_t i = 0; i < count; i++) {
-        const struct external_run *row = &v->rows->row[i];
+        const struct external_run *row = &v->rows->rows[i];
         size_t run = 0;
         v->row[i].run_index = SIZE_MAX;
         if (row->metric == METRIC_LAYOUT)
             continue;
-        while (run < v->run_count && !same_prediction(row, &v->rows->row[first[run]]))
+        while (run < v->run_count && !same_prediction(row, &v->rows->rows[first[run]]))
             run++;
         if (run == v->run_count) {
             first[v->run_count++] = i;
@@ -288,18 +290,18 @@ void validation_plan(struct validation *v, const struct external_runs *rows)
 
 static void judge_value(struct validation *v, size_t i, double predicted)
 {
-    const struct external_run *row = &v->rows->row[i];
+    const struct external_run *row = &v->rows->rows[i];
     struct validated *out = &v->row[i];
-    out->result.predicted = predicted / row->scale;
+    out->result.predicted = predicted / row->si_factor;
     if (row->value == 0) {
         out->result.outcome = OUTCOME_ZERO;
         return;
     }
-    out->result.error = out->result.predicted / row->value - 1;
+    out->result.relative_error = out->result.predicted / row->value - 1;
     out->result.outcome = OUTCOME_OK;
-    out->counts_in_means = row->counts;
+    out->counts_in_means = row->is_counted;
     if (!out->counts_in_means)
-        out->remark = row->text[EXTERNAL_COUNTS];
+        out->remark = row->cells[EXTERNAL_COUNTS];
 }
 
 /* Judges an MFU. If the source counts recomputed flops but the run recomputes nothing, a note gives the error with
@@ -311,7 +313,7 @@ static void judge_mfu(struct validation *v, size_t i, const struct run_answer *a
     if (out->result.outcome == OUTCOME_OK && answer->counts_recompute)
         out->remark = arena_printf(&v->arena, "factor 3; factor 4 gives %.4g, %+.1f %%%s",
                                    answer->mfu_other_factor,
-                                   100 * (answer->mfu_other_factor / v->rows->row[i].value - 1),
+                                   100 * (answer->mfu_other_factor / v->rows->rows[i].value - 1),
                                    out->counts_in_means ? "" : "; neither is counted");
 }
 
@@ -321,12 +323,12 @@ static void judge_step(struct validation *v, size_t i, const struct run_answer *
     struct validated *out = &v->row[i];
     judge_value(v, i, answer->step_s);
     if (out->result.outcome == OUTCOME_OK)
-        out->result.error = 1 / (1 + out->result.error) - 1;
+        out->result.relative_error = 1 / (1 + out->result.relative_error) - 1;
 }
 
 static void judge_length(struct validation *v, size_t i, const struct run_answer *answer)
 {
-    const struct external_run *row = &v->rows->row[i];
+    const struct external_run *row = &v->rows->rows[i];
     struct validated *out = &v->row[i];
     double longest = (double)answer->longest_tokens;
     bool right = !row->is_number ? answer->longest_tokens == 0
@@ -336,28 +338,29 @@ static void judge_length(struct validation *v, size_t i, const struct run_answer
     if (answer->longest_tokens > 0)
         out->result.predicted = longest;
     else
-        out->result.predicted_text = measurement_word(METRIC_MAX_SEQ_LEN);
+        out->result.predicted_text = measurement_word_for_value(METRIC_MAX_SEQ_LEN);
 }
 
 static void judge_verdict(struct validation *v, size_t i, const struct run_answer *answer)
 {
     struct validated *out = &v->row[i];
-    out->result.predicted_text = answer->verdict.fits ? "fits" : measurement_word(METRIC_VERDICT);
+    out->result.predicted_text =
+        answer->verdict.fits ? "fits" : measurement_word_for_value(METRIC_VERDICT);
     out->result.outcome = answer->verdict.fits ? OUTCOME_WRONG : OUTCOME_RIGHT;
 }
 
 static void judge_row(struct validation *v, size_t i)
 {
-    const struct external_run *row = &v->rows->row[i];
+    const struct external_run *row = &v->rows->rows[i];
     struct validated *out = &v->row[i];
-    out->result = external_no_result();
+    out->result = external_unknown_result();
     if (out->run_index == SIZE_MAX) {
         out->result.outcome = OUTCOME_NONE;
         return;
     }
     const struct run_answer *answer = &v->answer[out->run_index];
     if (!answer->has_succeeded) {
-        out->result.reason = answer->error;
+        out->result.error_reason = answer->error;
         return;
     }
     switch (row->metric) {
@@ -409,7 +412,7 @@ static void judge_row(struct validation *v, size_t i)
     case METRIC_SEQUENCES_PER_S:
     case METRIC_TFLOPS:
     case METRIC_COUNT:
-        out->result.reason =
+        out->result.error_reason =
             "this metric is compared only of a training step: give measured_step_s";
         break;
     }
@@ -417,7 +420,7 @@ static void judge_row(struct validation *v, size_t i)
 
 void validation_judge(struct validation *v)
 {
-    for (size_t i = 0; i < v->rows->count; i++)
+    for (size_t i = 0; i < v->rows->row_count; i++)
         judge_row(v, i);
 }
 
@@ -437,8 +440,8 @@ enum status validation_run(struct validation *v, const struct external_runs *row
 
 bool validation_same_table(const struct validation *v, size_t a, size_t b)
 {
-    const struct external_run *one = &v->rows->row[a], *other = &v->rows->row[b];
-    return strcmp(one->text[EXTERNAL_SOURCE], other->text[EXTERNAL_SOURCE]) == 0 &&
-           strcmp(one->text[EXTERNAL_PLACE], other->text[EXTERNAL_PLACE]) == 0 &&
+    const struct external_run *one = &v->rows->rows[a], *other = &v->rows->rows[b];
+    return strcmp(one->cells[EXTERNAL_SOURCE], other->cells[EXTERNAL_SOURCE]) == 0 &&
+           strcmp(one->cells[EXTERNAL_PLACE], other->cells[EXTERNAL_PLACE]) == 0 &&
            one->metric == other->metric;
 }

@@ -18,10 +18,10 @@ void ir_trace_add_op(const struct ir *ir, uint32_t rank, uint32_t op, double sta
     struct trace_ops *t = &trace->ops;
     t->rank[row] = rank;
     t->op[row] = op;
-    t->stream[row] = trace_label(trace, ir->stream[ir->op.stream[op]].name);
-    t->kind[row] = trace_label(trace, work_kind_info(work->kind)->name);
-    t->phase[row] = trace_label(trace, phase_names[ir->op.phase[op]]);
-    t->region[row] = trace_label(trace, region_names[ir->op.region[op]]);
+    t->stream[row] = trace_label_id(trace, ir->stream[ir->op.stream[op]].name);
+    t->kind[row] = trace_label_id(trace, work_kind_info(work->kind)->name);
+    t->phase[row] = trace_label_id(trace, phase_names[ir->op.phase[op]]);
+    t->region[row] = trace_label_id(trace, region_names[ir->op.region[op]]);
     t->layer[row] = tag_or_none(ir->op.layer[op]);
     t->chunk[row] = tag_or_none(ir->op.chunk[op]);
     t->step[row] = tag_or_none(ir->op.step[op]);
@@ -39,17 +39,17 @@ void ir_trace_set_stages(const struct ir *ir, struct trace *trace)
     if (axis < 0 || ir->mesh.axis[axis].size < 2)
         return;
     snprintf(value, sizeof value, "%u", (unsigned)ir->mesh.axis[axis].size);
-    trace_set(trace, "stages", value);
+    trace_set_key(trace, "stages", value);
     uint32_t last = UINT32_MAX;
     for (size_t i = 0; i < trace->ops.count; i++) {
         const uint32_t rank = trace->ops.rank[i];
         uint32_t coordinate[MESH_AXES_MAX];
         snprintf(key, sizeof key, "stage_of.%u", (unsigned)rank);
-        if (rank == last || trace_get(trace, key) != NULL)
+        if (rank == last || trace_get_key(trace, key) != NULL)
             continue;
         mesh_coordinates(&ir->mesh, rank, coordinate);
         snprintf(value, sizeof value, "%u", (unsigned)coordinate[axis]);
-        trace_set(trace, key, value);
+        trace_set_key(trace, key, value);
         last = rank;
     }
 }

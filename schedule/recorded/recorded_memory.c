@@ -22,13 +22,13 @@ static int compare_first_events(const void *a, const void *b)
 
 void recorded_memory_open(struct recorded_maker *m)
 {
-    const uint32_t count = m->recording->storages;
+    const uint32_t count = m->recording->storage_count;
     struct storage_start *birth = heap_alloc((size_t)count + 1, sizeof *birth);
     m->buffer = heap_alloc((size_t)count + 1, sizeof *m->buffer);
     m->first_writer = ir_new_empty_ids((size_t)count + 1);
     m->last_user = ir_new_empty_ids((size_t)count + 1);
     m->by_first_writer = heap_alloc((size_t)count + 1, sizeof *m->by_first_writer);
-    m->ops_before = heap_zalloc((size_t)m->recording->events + 1, sizeof *m->ops_before);
+    m->ops_before = heap_zalloc((size_t)m->recording->event_count + 1, sizeof *m->ops_before);
     for (uint32_t i = 0; i < count; i++) {
         m->buffer[i] = (buffer_id){IR_NONE};
         birth[i] = (struct storage_start){m->recording->storage[i].first_event, i};
@@ -131,7 +131,7 @@ void recorded_make_first_buffers(struct recorded_maker *m, uint32_t number,
 {
     struct recorded_first_writes before = {.count = 0};
     with_op->count = 0;
-    for (; m->written_storages < m->recording->storages; m->written_storages++) {
+    for (; m->written_storages < m->recording->storage_count; m->written_storages++) {
         const uint32_t storage = m->by_first_writer[m->written_storages];
         const struct step_storage *s = &m->recording->storage[storage];
         if (s->first_event > (int64_t)number)
@@ -166,7 +166,7 @@ void recorded_note_use(struct recorded_maker *m, uint32_t number, uint32_t op)
 
 void recorded_set_free_sets(struct recorded_maker *m)
 {
-    for (uint32_t i = 0; i < m->recording->storages; i++) {
+    for (uint32_t i = 0; i < m->recording->storage_count; i++) {
         const struct step_storage *s = &m->recording->storage[i];
         if (m->buffer[i].i == IR_NONE || (s->first_event < 0 && s->last_event < 0))
             continue;

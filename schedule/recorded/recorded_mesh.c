@@ -18,26 +18,26 @@ enum { CUTS_MAX = 64 };
 static uint32_t split_group(const struct step_group *group, struct progression out[MESH_AXES_MAX])
 {
     uint32_t count = 0;
-    for (int64_t done = 1; done < group->count; count++) {
-        const int64_t stride = group->rank[done] - group->rank[0];
+    for (int64_t done = 1; done < group->rank_count; count++) {
+        const int64_t stride = group->ranks[done] - group->ranks[0];
         int64_t size = 1;
         if (count == MESH_AXES_MAX)
             return 0;
-        while (done * (size + 1) <= group->count &&
-               group->rank[done * size] - group->rank[0] == stride * size)
+        while (done * (size + 1) <= group->rank_count &&
+               group->ranks[done * size] - group->ranks[0] == stride * size)
             size++;
-        if (size < 2 || group->count % (done * size) != 0)
+        if (size < 2 || group->rank_count % (done * size) != 0)
             return 0;
         out[count] = (struct progression){stride, size};
         done *= size;
     }
-    for (int64_t i = 0; i < group->count; i++) {
-        int64_t rest = i, rank = group->rank[0];
+    for (int64_t i = 0; i < group->rank_count; i++) {
+        int64_t rest = i, rank = group->ranks[0];
         for (uint32_t k = 0; k < count; k++) {
             rank += rest % out[k].size * out[k].stride;
             rest /= out[k].size;
         }
-        if (rank != group->rank[i])
+        if (rank != group->ranks[i])
             return 0;
     }
     return count;
@@ -56,7 +56,7 @@ static bool add_strides_of_group(struct axis_strides *cuts, const struct step_gr
 {
     struct progression p[MESH_AXES_MAX];
     const uint32_t parts = split_group(group, p);
-    if (parts == 0 && group->count > 1)
+    if (parts == 0 && group->rank_count > 1)
         return false;
     for (uint32_t k = 0; k < parts; k++) {
         const int64_t ends[] = {p[k].stride, p[k].stride * p[k].size};
@@ -80,11 +80,11 @@ static bool add_strides_of_group(struct axis_strides *cuts, const struct step_gr
 /* Returns the ranks that were recorded as a group, whose ranks are on the heap. */
 static struct step_group recorded_ranks(const struct recorded_maker *m)
 {
-    struct step_group ranks = {.key = "", .name = "", .count = m->recording_count};
-    ranks.rank = heap_alloc(m->recording_count, sizeof *ranks.rank);
+    struct step_group ranks = {.key = "", .name = "", .rank_count = m->recording_count};
+    ranks.ranks = heap_alloc(m->recording_count, sizeof *ranks.ranks);
     for (uint32_t i = 0; i < m->recording_count; i++)
-        ranks.rank[i] = m->recordings[i].rank;
-    qsort(ranks.rank, ranks.count, sizeof *ranks.rank, ascending_i64);
+        ranks.ranks[i] = m->recordings[i].rank;
+    qsort(ranks.ranks, ranks.rank_count, sizeof *ranks.ranks, ascending_i64);
     return ranks;
 }
 
@@ -94,30 +94,31 @@ static enum status refuse_ranks(const struct recorded_maker *m, const struct ste
                       "ranks %lld, %lld, ... of the recordings are no group of a mesh of %u ranks "
                       "on which the other groups lie: record one rank of every stage, each in the "
                       "same place of its stage",
-                      (long long)ranks->rank[0], (long long)ranks->rank[1], m->recordings[0].world);
+                      (long long)ranks->ranks[0], (long long)ranks->ranks[1],
+                      m->recordings[0].world_size);
 }
 
 static enum status find_axis_strides(const struct recorded_maker *m, struct axis_strides *cuts)
 {
-    const uint32_t world = m->recordings[0].world;
+    const uint32_t world = m->recordings[0].world_size;
     struct step_group ranks = recorded_ranks(m);
     enum status status = STATUS_OK;
     *cuts = (struct axis_strides){{1, world}, 2};
     for (uint32_t i = 0; i < m->recording_count && status == STATUS_OK; i++)
-        for (uint32_t g = 0; g < m->recordings[i].groups && status == STATUS_OK; g++) {
+        for (uint32_t g = 0; g < m->recordings[i].group_count && status == STATUS_OK; g++) {
             const struct step_group *group = &m->recordings[i].group[g];
             if (!add_strides_of_group(cuts, group, world))
                 status = diag_error(
                     m->diag, (struct loc){.name = m->recordings[i].name}, STATUS_BAD_INPUT,
                     "group '%s' (%s) of ranks %lld, %lld, ... is no group of a mesh of %u ranks on "
                     "which the other groups lie: only groups of a device mesh are predicted",
-                    group->key, group->name, (long long)group->rank[0],
-                    (long long)group->rank[group->count > 1 ? 1 : 0], world);
+                    group->key, group->name, (long long)group->ranks[0],
+                    (long long)group->ranks[group->rank_count > 1 ? 1 : 0], world);
         }
     if (status == STATUS_OK && !add_strides_of_group(cuts, &ranks, world))
         status = refuse_ranks(m, &ranks);
     cuts->count = world == 1 ? 1 : cuts->count;
-    free(ranks.rank);
+    free(ranks.ranks);
     return status;
 }
 
@@ -176,7 +177,7 @@ static uint16_t find_group(const struct recorded_maker *m, uint32_t g, const str
 void recorded_add_groups(struct recorded_maker *m)
 {
     const uint32_t before = m->ir->group_count;
-    for (uint32_t g = 0; g < m->recording->groups; g++) {
+    for (uint32_t g = 0; g < m->recording->group_count; g++) {
         struct axis_set axes[MESH_AXES_MAX];
         const uint32_t count = axes_of_group(&m->ir->mesh, &m->recording->group[g], axes);
         m->group_of_program[g] = find_group(m, g, axes, count, before);
@@ -192,7 +193,7 @@ void recorded_add_role(struct recorded_maker *m)
     uint32_t coordinate[MESH_AXES_MAX];
     char name[MESH_NAME_MAX];
     const uint32_t count = axes_of_group(&m->ir->mesh, &ranks, axes);
-    free(ranks.rank);
+    free(ranks.ranks);
     if (m->recording_count == 1)
         return;
     mesh_coordinates(&m->ir->mesh, m->recording->rank, coordinate);

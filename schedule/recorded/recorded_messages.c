@@ -9,19 +9,19 @@
 
 bool recorded_is_send(const struct step_event *event)
 {
-    return strstr(event->op, "c10d.send") != NULL;
+    return strstr(event->op_name, "c10d.send") != NULL;
 }
 
 bool recorded_is_message(const struct step_event *event)
 {
     return event->kind == STEP_COLLECTIVE &&
-           (recorded_is_send(event) || strstr(event->op, "c10d.recv") != NULL);
+           (recorded_is_send(event) || strstr(event->op_name, "c10d.recv") != NULL);
 }
 
 int64_t recorded_index_in(const struct step_group *group, int64_t rank)
 {
-    for (uint32_t i = 0; i < group->count; i++)
-        if (group->rank[i] == rank)
+    for (uint32_t i = 0; i < group->rank_count; i++)
+        if (group->ranks[i] == rank)
             return i;
     return -1;
 }
@@ -35,11 +35,11 @@ static int64_t ring_distance_of(const struct recorded_maker *m, const struct ste
         return 0;
     const struct step_group *group = &m->recording->group[event->group];
     const int64_t own = recorded_index_in(group, m->recording->rank),
-                  peer = recorded_index_in(group, event->peer);
+                  peer = recorded_index_in(group, event->peer_rank);
     if (own < 0 || peer < 0)
         return 0;
     const int64_t by = recorded_is_send(event) ? peer - own : own - peer;
-    return (by + group->count) % group->count;
+    return (by + group->rank_count) % group->rank_count;
 }
 
 uint32_t recorded_ring_partner(const struct recorded_maker *m, uint32_t number)
@@ -47,14 +47,15 @@ uint32_t recorded_ring_partner(const struct recorded_maker *m, uint32_t number)
     enum { WITHIN = 64 }; /* messages of a batch are issued one after the other */
     const struct step_event *event = &m->recording->event[number];
     const uint32_t first = number < WITHIN ? 0 : number - WITHIN;
-    if (!recorded_is_message(event) || event->batch < 0 || recorded_between_stages(m, event))
+    if (!recorded_is_message(event) || event->batch_number < 0 || recorded_between_stages(m, event))
         return IR_NONE;
     const int64_t by = ring_distance_of(m, event);
-    for (uint32_t i = first; by > 0 && i < m->recording->events && i < number + WITHIN; i++) {
+    for (uint32_t i = first; by > 0 && i < m->recording->event_count && i < number + WITHIN; i++) {
         const struct step_event *other = &m->recording->event[i];
-        if (recorded_is_message(other) && other->batch == event->batch &&
+        if (recorded_is_message(other) && other->batch_number == event->batch_number &&
             other->group == event->group && recorded_is_send(other) != recorded_is_send(event) &&
-            ring_distance_of(m, other) == by && fabs(other->whole_bytes - event->whole_bytes) < 1)
+            ring_distance_of(m, other) == by &&
+            fabs(other->full_tensor_bytes - event->full_tensor_bytes) < 1)
             return i;
     }
     return IR_NONE;
@@ -73,8 +74,8 @@ static const struct step_recording *recording_of(const struct recorded_maker *m,
 
 bool recorded_between_stages(const struct recorded_maker *m, const struct step_event *event)
 {
-    return event->group != UINT32_MAX && event->peer != m->recording->rank &&
-           recording_of(m, event->peer) != NULL;
+    return event->group != UINT32_MAX && event->peer_rank != m->recording->rank &&
+           recording_of(m, event->peer_rank) != NULL;
 }
 
 static enum status check_ranks(const struct recorded_maker *m)
@@ -82,12 +83,12 @@ static enum status check_ranks(const struct recorded_maker *m)
     for (uint32_t i = 1; i < m->recording_count; i++) {
         const struct step_recording *r = &m->recordings[i];
         const struct loc at = {.name = r->name};
-        if (r->world != m->recordings[0].world)
+        if (r->world_size != m->recordings[0].world_size)
             return diag_error(m->diag, at, STATUS_BAD_INPUT,
                               "was recorded with %" PRIu32 " rank%s, and %s with %" PRIu32
                               ": record every stage with the same --world-size",
-                              r->world, r->world == 1 ? "" : "s", m->recordings[0].name,
-                              m->recordings[0].world);
+                              r->world_size, r->world_size == 1 ? "" : "s", m->recordings[0].name,
+                              m->recordings[0].world_size);
         for (uint32_t k = 0; k < i; k++)
             if (m->recordings[k].rank == r->rank)
                 return diag_error(m->diag, at, STATUS_BAD_INPUT,
@@ -100,8 +101,8 @@ static enum status check_ranks(const struct recorded_maker *m)
 
 static bool same_group(const struct step_group *a, const struct step_group *b)
 {
-    return a->count == b->count && strcmp(a->name, b->name) == 0 &&
-           memcmp(a->rank, b->rank, a->count * sizeof *a->rank) == 0;
+    return a->rank_count == b->rank_count && strcmp(a->name, b->name) == 0 &&
+           memcmp(a->ranks, b->ranks, a->rank_count * sizeof *a->ranks) == 0;
 }
 
 /* Returns the next event from `from` on that is a message of the queue of a rank and a group; r->events: there is
@@ -110,10 +111,11 @@ static uint32_t find_next_in_queue(const struct step_recording *r, uint32_t from
                                    uint32_t peer, const struct step_group *group)
 {
     uint32_t i = from;
-    for (; i < r->events; i++) {
+    for (; i < r->event_count; i++) {
         const struct step_event *event = &r->event[i];
-        if (recorded_is_message(event) && recorded_is_send(event) == sends && event->peer == peer &&
-            event->group != UINT32_MAX && same_group(&r->group[event->group], group))
+        if (recorded_is_message(event) && recorded_is_send(event) == sends &&
+            event->peer_rank == peer && event->group != UINT32_MAX &&
+            same_group(&r->group[event->group], group))
             break;
     }
     return i;
@@ -129,15 +131,15 @@ static enum status match_queue(struct recorded_maker *m, const struct step_recor
     for (;; send++, receive++, matched++) {
         send = find_next_in_queue(from, send, true, to->rank, of);
         receive = find_next_in_queue(to, receive, false, from->rank, of);
-        if (send == from->events && receive == to->events)
+        if (send == from->event_count && receive == to->event_count)
             return STATUS_OK;
-        if (receive == to->events)
+        if (receive == to->event_count)
             return recorded_fault(m, send,
                                   "is send %" PRIu32 " to rank %" PRIu32 " in group '%s', and %s "
                                   "has %" PRIu32 " receive%s from rank %" PRIu32 " there",
                                   matched + 1, to->rank, of->name, to->name, matched,
                                   matched == 1 ? "" : "s", from->rank);
-        if (send == from->events) {
+        if (send == from->event_count) {
             m->recording = to;
             return recorded_fault(m, receive,
                                   "is receive %" PRIu32 " from rank %" PRIu32 " in group '%s', and "
@@ -145,8 +147,8 @@ static enum status match_queue(struct recorded_maker *m, const struct step_recor
                                   matched + 1, from->rank, of->name, from->name, matched,
                                   matched == 1 ? "" : "s", to->rank);
         }
-        const double sent = from->event[send].whole_bytes,
-                     received = to->event[receive].whole_bytes;
+        const double sent = from->event[send].full_tensor_bytes,
+                     received = to->event[receive].full_tensor_bytes;
         if (fabs(sent - received) >= 1)
             return recorded_fault(m, send,
                                   "sends %.0f bytes to rank %" PRIu32 ", and its receive, event "
@@ -168,12 +170,12 @@ static bool has_group(const struct step_recording *r, uint32_t count,
 static enum status check_receives(struct recorded_maker *m, const struct step_recording *to)
 {
     const struct step_recording *from = m->recording;
-    for (uint32_t g = 0; g < to->groups; g++) {
+    for (uint32_t g = 0; g < to->group_count; g++) {
         const struct step_group *group = &to->group[g];
-        if (recorded_index_in(group, from->rank) < 0 || has_group(from, from->groups, group))
+        if (recorded_index_in(group, from->rank) < 0 || has_group(from, from->group_count, group))
             continue;
         const uint32_t receive = find_next_in_queue(to, 0, false, from->rank, group);
-        if (receive == to->events)
+        if (receive == to->event_count)
             continue;
         m->recording = to;
         return recorded_fault(m, receive,
@@ -189,7 +191,7 @@ static enum status match_ranks(struct recorded_maker *m, const struct step_recor
 {
     const struct step_recording *from = m->recording;
     enum status status = STATUS_OK;
-    for (uint32_t g = 0; g < from->groups && status == STATUS_OK; g++) {
+    for (uint32_t g = 0; g < from->group_count && status == STATUS_OK; g++) {
         const struct step_group *group = &from->group[g];
         if (recorded_index_in(group, to->rank) >= 0 && !has_group(from, g, group))
             status = match_queue(m, to, g);
@@ -216,13 +218,13 @@ enum status recorded_message_work(const struct recorded_maker *m, uint32_t numbe
 {
     const struct step_event *event = &m->recording->event[number];
     const bool sends = recorded_is_send(event);
-    const int64_t bytes = llround(fmax(event->whole_bytes, 1));
+    const int64_t bytes = llround(fmax(event->full_tensor_bytes, 1));
     if (recorded_between_stages(m, event)) {
         const struct step_group *group = &m->recording->group[event->group];
         *work = (struct work){.kind = sends ? WORK_SEND : WORK_RECV};
         work->p2p.group = m->group_of_program[event->group];
-        work->p2p.by =
-            recorded_index_in(group, event->peer) - recorded_index_in(group, m->recording->rank);
+        work->p2p.by = recorded_index_in(group, event->peer_rank) -
+                       recorded_index_in(group, m->recording->rank);
         work->p2p.bytes = bytes;
         work->p2p.channel =
             m->group_of_program[event->group]; /* two groups may connect the same ranks */
@@ -234,7 +236,7 @@ enum status recorded_message_work(const struct recorded_maker *m, uint32_t numbe
             "a message %s rank %lld, whose step is not given: of a pipeline give one recording of "
             "each stage, as in predict stage-*.json.gz, each recorded with its --rank; without "
             "them only sends and receives of a ring, in one batch, are predicted",
-            sends ? "to" : "from", (long long)event->peer);
+            sends ? "to" : "from", (long long)event->peer_rank);
     *work = (struct work){.kind = WORK_SHIFT};
     work->p2p.group = m->group_of_program[event->group];
     work->p2p.by = ring_distance_of(m, event);

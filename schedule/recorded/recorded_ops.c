@@ -73,7 +73,8 @@ enum status recorded_fault(const struct recorded_maker *m, uint32_t event, const
     va_start(args, format);
     c_vsnprintf(what, sizeof what, format, args);
     va_end(args);
-    text_printf(&text, "event %" PRIu32 " (%.60s): %s", event, m->recording->event[event].op, what);
+    text_printf(&text, "event %" PRIu32 " (%.60s): %s", event, m->recording->event[event].op_name,
+                what);
     enum status status = diag_error(m->diag, (struct loc){.name = m->recording->name},
                                     STATUS_BAD_INPUT, "%s", text.data);
     text_release(&text);
@@ -169,18 +170,19 @@ static enum region region_of(const struct recorded_maker *m, const struct step_e
         return REGION_OPTIMIZER;
     switch ((enum step_event_kind)event->kind) {
     case STEP_COLLECTIVE:
-        return strncmp(event->op, "c10d.", 5) == 0 && !recorded_is_message(event) ? REGION_WEIGHTS
-                                                                                  : REGION_NONE;
+        return strncmp(event->op_name, "c10d.", 5) == 0 && !recorded_is_message(event)
+                   ? REGION_WEIGHTS
+                   : REGION_NONE;
     case STEP_ATTENTION:
         return REGION_ATTENTION;
     case STEP_PRODUCT:
         return REGION_LINEAR;
     default:
-        if (strncmp(event->op, "fsdp.", 5) == 0)
+        if (strncmp(event->op_name, "fsdp.", 5) == 0)
             return REGION_WEIGHTS;
         if (is_in_module(m, event, "norm"))
             return REGION_NORM;
-        return strncmp(event->op, "embedding", 9) == 0 ? REGION_EMBEDDING : REGION_NONE;
+        return strncmp(event->op_name, "embedding", 9) == 0 ? REGION_EMBEDDING : REGION_NONE;
     }
 }
 
@@ -308,7 +310,7 @@ struct recorded_move {
 static struct program_stream *queue_of_event(struct recorded_maker *m,
                                              const struct step_event *event, enum queue queue)
 {
-    const int64_t peer = queue == QUEUE_BATCHES ? 0 : event->peer;
+    const int64_t peer = queue == QUEUE_BATCHES ? 0 : event->peer_rank;
     return find_stream(m, peer * QUEUES + queue, event->group);
 }
 
@@ -322,10 +324,10 @@ static void wait_in_queue(struct recorded_maker *m, const struct step_event *eve
                           struct clock *clock)
 {
     struct program_stream *order =
-        queue_of_event(m, event, event->batch >= 0 ? QUEUE_BATCHES : QUEUE_WITH);
-    if (event->batch < 0 || order->batch != event->batch + 1) {
+        queue_of_event(m, event, event->batch_number >= 0 ? QUEUE_BATCHES : QUEUE_WITH);
+    if (event->batch_number < 0 || order->batch != event->batch_number + 1) {
         order->clock_before = order->clock;
-        order->batch = event->batch + 1;
+        order->batch = event->batch_number + 1;
     }
     add_clock(clock, &order->clock_before);
 }
@@ -353,8 +355,8 @@ static enum status read_move(struct recorded_maker *m, uint32_t number, struct r
     enum status status = recorded_collective_work(m, number, &move->work);
     if (status != STATUS_OK)
         return status;
-    move->is_queued =
-        move->work.kind != WORK_BARRIER && (event->is_async || strncmp(event->op, "c10d.", 5) != 0);
+    move->is_queued = move->work.kind != WORK_BARRIER &&
+                      (event->is_async || strncmp(event->op_name, "c10d.", 5) != 0);
     if (!move->is_queued)
         return find_schedule_stream(m, number, STREAM_COMM, &move->stream);
     struct program_stream *queue =
@@ -399,9 +401,9 @@ static struct operands operands_of_move(struct recorded_maker *m, uint32_t numbe
     wire.category = CATEGORY_COMMUNICATION;
     wire.memory = down ? MEMORY_PINNED : MEMORY_HBM;
     if (kind == WORK_ALL_GATHER)
-        wire.bytes *= m->recording->group[m->recording->event[number].group].count;
+        wire.bytes *= m->recording->group[m->recording->event[number].group].rank_count;
     if (kind == WORK_REDUCE_SCATTER)
-        wire.bytes /= m->recording->group[m->recording->event[number].group].count;
+        wire.bytes /= m->recording->group[m->recording->event[number].group].rank_count;
     view[1] = recorded_wire(m, &wire);
     return (struct operands){&view[0], &view[1], 1, 1};
 }
@@ -413,7 +415,7 @@ static enum status add_wires(struct recorded_maker *m)
     enum status status = STATUS_OK;
     struct recorded_move move;
     struct view view[2];
-    for (uint32_t i = 0; i < m->recording->events && status == STATUS_OK; i++) {
+    for (uint32_t i = 0; i < m->recording->event_count && status == STATUS_OK; i++) {
         if (!is_collective_or_copy(m, i))
             continue;
         const uint32_t before = m->ir->buffer.count;
@@ -456,7 +458,8 @@ static enum status add_move(struct recorded_maker *m, uint32_t number)
     m->streams->collective_of_event[number] = op + 1;
     if (queued)
         add_to_clock(
-            m, &queue_of_event(m, event, event->batch >= 0 ? QUEUE_BATCHES : QUEUE_WITH)->clock,
+            m,
+            &queue_of_event(m, event, event->batch_number >= 0 ? QUEUE_BATCHES : QUEUE_WITH)->clock,
             op);
     if (!move.is_queued) {
         struct clock *own = &find_stream(m, event->stream, UINT32_MAX)->clock;
@@ -503,12 +506,12 @@ static void add_record(struct recorded_maker *m, const struct step_event *event)
 {
     struct recorded_streams *s = m->streams;
     const struct clock clock = find_stream(m, event->stream, UINT32_MAX)->clock;
-    struct recorded_mark *mark = (struct recorded_mark *)find_mark(s, event->event);
+    struct recorded_mark *mark = (struct recorded_mark *)find_mark(s, event->cuda_event);
     if (mark == NULL) {
         s->mark = heap_grow(s->mark, &s->mark_capacity, (size_t)s->mark_count + 1, sizeof *s->mark);
         mark = &s->mark[s->mark_count++];
     }
-    *mark = (struct recorded_mark){event->event, clock};
+    *mark = (struct recorded_mark){event->cuda_event, clock};
 }
 
 /* Adds an op in which the host waits for a clock. */
@@ -545,7 +548,7 @@ static enum status add_event(struct recorded_maker *m, uint32_t number)
         add_record(m, event);
         return STATUS_OK;
     case STEP_WAIT: /* of an event that was recorded before the step: there is nothing to wait for */
-        mark = find_mark(m->streams, event->event);
+        mark = find_mark(m->streams, event->cuda_event);
         if (mark != NULL)
             add_clock(clock, &mark->clock);
         return STATUS_OK;
@@ -554,7 +557,7 @@ static enum status add_event(struct recorded_maker *m, uint32_t number)
             add_to_clock(m, clock, m->streams->collective_of_event[event->awaited_event] - 1);
         return STATUS_OK;
     default: /* HOST_WAIT and ITEM */
-        mark = event->event >= 0 ? find_mark(m->streams, event->event) : NULL;
+        mark = event->cuda_event >= 0 ? find_mark(m->streams, event->cuda_event) : NULL;
         return add_host_wait(m, number, mark != NULL ? &mark->clock : clock);
     }
 }
@@ -564,12 +567,12 @@ static enum status add_event(struct recorded_maker *m, uint32_t number)
 static enum status add_all(struct recorded_maker *m)
 {
     enum status status = STATUS_OK;
-    for (uint32_t i = 0; i < m->recording->events && status == STATUS_OK; i++) {
+    for (uint32_t i = 0; i < m->recording->event_count && status == STATUS_OK; i++) {
         m->ops_before[i] = m->ir->op.count;
         m->event = i;
         status = add_event(m, i);
     }
-    m->ops_before[m->recording->events] = m->ir->op.count;
+    m->ops_before[m->recording->event_count] = m->ir->op.count;
     return status;
 }
 
@@ -581,11 +584,11 @@ static enum status make_role(struct recorded_maker *m)
     m->streams = streams;
     m->event = IR_NONE;
     m->written_storages = 0;
-    m->group_of_program = heap_alloc((size_t)r->groups + 1, sizeof *m->group_of_program);
+    m->group_of_program = heap_alloc((size_t)r->group_count + 1, sizeof *m->group_of_program);
     streams->pending_collective =
-        heap_zalloc((size_t)r->storages + 1, sizeof *streams->pending_collective);
+        heap_zalloc((size_t)r->storage_count + 1, sizeof *streams->pending_collective);
     streams->collective_of_event =
-        heap_zalloc((size_t)r->events + 1, sizeof *streams->collective_of_event);
+        heap_zalloc((size_t)r->event_count + 1, sizeof *streams->collective_of_event);
     streams->host_stream = -1;
     recorded_memory_open(m);
     recorded_add_groups(m);

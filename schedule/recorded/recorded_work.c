@@ -18,21 +18,21 @@ const struct step_tensor *recorded_written_tensor(const struct recorded_maker *m
 
 static bool name_has(const struct step_event *event, const char *part)
 {
-    return strstr(event->op, part) != NULL;
+    return strstr(event->op_name, part) != NULL;
 }
 
 /* True if the operator's name is `name`, with or without an overload: "addmm", "addmm.default". */
 static bool name_is(const struct step_event *event, const char *name)
 {
     const size_t size = strlen(name);
-    return strncmp(event->op, name, size) == 0 &&
-           (event->op[size] == '\0' || event->op[size] == '.');
+    return strncmp(event->op_name, name, size) == 0 &&
+           (event->op_name[size] == '\0' || event->op_name[size] == '.');
 }
 
 static double count_elements(const struct step_tensor *t)
 {
     double count = 1;
-    for (uint32_t i = 0; i < t->dims; i++)
+    for (uint32_t i = 0; i < t->dim_count; i++)
         count *= (double)t->size[i];
     return count;
 }
@@ -40,7 +40,7 @@ static double count_elements(const struct step_tensor *t)
 /* Returns size i from the end: 0 is the innermost. */
 static int64_t size_from_end(const struct step_tensor *t, uint32_t i)
 {
-    return t->size[t->dims - 1 - i];
+    return t->size[t->dim_count - 1 - i];
 }
 
 static enum dtype dtype_of(const struct step_tensor *t)
@@ -61,7 +61,8 @@ static enum status product_work(const struct recorded_maker *m, uint32_t number,
     const struct step_tensor *a = recorded_read_tensor(m, event, adds),
                              *b = recorded_read_tensor(m, event, adds + 1);
     const struct step_tensor *y = recorded_written_tensor(m, event, 0);
-    if (a == NULL || b == NULL || y == NULL || a->dims < 2 || b->dims < 2 || y->dims < 2)
+    if (a == NULL || b == NULL || y == NULL || a->dim_count < 2 || b->dim_count < 2 ||
+        y->dim_count < 2)
         return recorded_fault(m, number, "a product reads two matrices and writes one");
     const bool groups = name_has(event, "grouped_mm");
     work->opaque.as = OPAQUE_MATMUL;
@@ -71,14 +72,14 @@ static enum status product_work(const struct recorded_maker *m, uint32_t number,
     work->opaque.k = size_from_end(a, 0);
     work->opaque.m =
         (int64_t)(count_elements(y) / (double)(work->opaque.n > 0 ? work->opaque.n : 1));
-    if (groups && y->dims == 3 &&
-        a->dims == 2) { /* gradients of the experts' weights: a (m, tokens) */
+    if (groups && y->dim_count == 3 &&
+        a->dim_count == 2) { /* gradients of the experts' weights: a (m, tokens) */
         work->opaque.as = OPAQUE_MATMUL_TN;
         work->opaque.m = size_from_end(y, 1);
         work->opaque.groups = y->size[0];
-    } else if (groups && b->dims == 3)
+    } else if (groups && b->dim_count == 3)
         work->opaque.groups = b->size[0];
-    else if (y->dims == 3 && a->dims == 3 && b->dims == 3) /* a batch of products */
+    else if (y->dim_count == 3 && a->dim_count == 3 && b->dim_count == 3) /* a batch of products */
         work->opaque.groups = y->size[0];
     if (work->opaque.groups == 1)
         work->opaque.groups = 0;
@@ -104,7 +105,7 @@ static void convolution_work(const struct recorded_maker *m, const struct step_e
     const bool backward = name_has(event, "backward");
     const struct step_tensor *y =
         backward ? recorded_read_tensor(m, event, 0) : recorded_written_tensor(m, event, 0);
-    if (y == NULL || y->dims < 2 || !(count_elements(y) > 0))
+    if (y == NULL || y->dim_count < 2 || !(count_elements(y) > 0))
         return;
     const double terms = event->flops / (2 * count_elements(y));
     if (terms < FEW || terms > (double)INT32_MAX)
@@ -133,13 +134,13 @@ static enum status attention_work_of_event(const struct recorded_maker *m, uint3
     const bool backward = name_has(event, "backward");
     const struct step_tensor *q = recorded_read_tensor(m, event, backward),
                              *k = recorded_read_tensor(m, event, backward + 1);
-    if (q == NULL || k == NULL || q->dims != 4 || k->dims != 4)
+    if (q == NULL || k == NULL || q->dim_count != 4 || k->dim_count != 4)
         return recorded_fault(m, number,
                               "attention of this form is not priced: q and k of (batch, heads, "
                               "tokens, width) are expected");
     /* aten's own kernels, which SDPA calls, have tokens before heads */
-    const bool tokens_first = strncmp(event->op, "_flash_attention_", 17) == 0 ||
-                              strncmp(event->op, "_efficient_attention_", 21) == 0;
+    const bool tokens_first = strncmp(event->op_name, "_flash_attention_", 17) == 0 ||
+                              strncmp(event->op_name, "_efficient_attention_", 21) == 0;
     const int heads = tokens_first ? 2 : 1, tokens = tokens_first ? 1 : 2;
     work->opaque.as = backward ? OPAQUE_ATTENTION_BACKWARD : OPAQUE_ATTENTION;
     work->opaque.m = q->size[tokens];
@@ -147,7 +148,7 @@ static enum status attention_work_of_event(const struct recorded_maker *m, uint3
     work->opaque.k = q->size[3];
     work->opaque.heads = q->size[0] * q->size[heads];
     work->opaque.kv_heads = k->size[0] * k->size[heads];
-    work->opaque.causal = event->causal;
+    work->opaque.causal = event->is_causal;
     work->opaque.kernels = attention_impl_of(event);
     work->opaque.dtype = work->opaque.out_dtype = dtype_of(q);
     if (work->opaque.kv_heads < 1 || work->opaque.heads % work->opaque.kv_heads != 0)
@@ -162,10 +163,10 @@ static enum status attention_work_of_event(const struct recorded_maker *m, uint3
 static bool moves_strided(const struct recorded_maker *m, const struct step_event *event)
 {
     for (uint32_t i = 0; i < event->in_count; i++)
-        if (m->recording->tensor[event->in_begin + i].strided)
+        if (m->recording->tensor[event->in_begin + i].is_strided)
             return true;
     for (uint32_t i = 0; i < event->out_count; i++)
-        if (m->recording->tensor[event->out_begin + i].strided)
+        if (m->recording->tensor[event->out_begin + i].is_strided)
             return true;
     return false;
 }
@@ -193,15 +194,15 @@ static enum opaque_cost memory_class_of(const struct recorded_maker *m,
 static bool have_same_layout(const struct step_tensor *a, const struct step_tensor *b)
 {
     double reach = 1;
-    for (uint32_t i = 1; i <= a->dims || i <= b->dims; i++) { /* from the innermost */
-        const int64_t size = i <= a->dims ? a->size[a->dims - i] : 1;
-        if (size != (i <= b->dims ? b->size[b->dims - i] : 1))
+    for (uint32_t i = 1; i <= a->dim_count || i <= b->dim_count; i++) { /* from the innermost */
+        const int64_t size = i <= a->dim_count ? a->size[a->dim_count - i] : 1;
+        if (size != (i <= b->dim_count ? b->size[b->dim_count - i] : 1))
             return false;
         if (size == 1)
             continue;
-        if (a->stride[a->dims - i] != b->stride[b->dims - i])
+        if (a->stride[a->dim_count - i] != b->stride[b->dim_count - i])
             return false;
-        reach += (double)(size - 1) * (double)a->stride[a->dims - i];
+        reach += (double)(size - 1) * (double)a->stride[a->dim_count - i];
     }
     return reach == count_elements(a);
 }
@@ -213,8 +214,8 @@ static double elements_touched_singly(const struct recorded_maker *m,
                                       const struct step_event *event)
 {
     const struct step_tensor *y = recorded_written_tensor(m, event, 0);
-    if (y == NULL || strncmp(event->op, "_f", 2) == 0 || /* _foreach_, _fused_ */
-        strncmp(event->op, "triton_", 7) == 0)
+    if (y == NULL || strncmp(event->op_name, "_f", 2) == 0 || /* _foreach_, _fused_ */
+        strncmp(event->op_name, "triton_", 7) == 0)
         return 0;
     for (uint32_t i = 0; i < event->in_count; i++) {
         const struct step_tensor *x = recorded_read_tensor(m, event, i);
@@ -235,7 +236,8 @@ static double slow_elements(const struct recorded_maker *m, const struct step_ev
         return elements_touched_singly(m, event);
     if (event->kind == STEP_COPY && name_is(event, "cat") && y != NULL)
         return moves_strided(m, event) ? count_elements(y) : 0;
-    if (event->kind == STEP_REDUCTION && name_has(event, "_softmax") && x != NULL && x->dims > 0 &&
+    if (event->kind == STEP_REDUCTION && name_has(event, "_softmax") && x != NULL &&
+        x->dim_count > 0 &&
         (double)size_from_end(x, 0) * (double)dtype_bytes(dtype_of(x)) > ROW_KEPT_BYTES)
         return count_elements(x) * (name_has(event, "backward") ? 1.15 : 1);
     return 0;
@@ -305,23 +307,23 @@ enum status recorded_collective_work(const struct recorded_maker *m, uint32_t nu
     if (event->group == UINT32_MAX)
         return recorded_fault(m, number, "has no member 'g', the group of its ranks");
     const int64_t group = m->group_of_program[event->group],
-                  ranks = m->recording->group[event->group].count;
-    int64_t bytes = llround(event->whole_bytes);
+                  ranks = m->recording->group[event->group].rank_count;
+    int64_t bytes = llround(event->full_tensor_bytes);
     *work = (struct work){.kind = (uint8_t)names[i].kind};
     work->p[0] = group;
     if (work->kind == WORK_BARRIER)
         return STATUS_OK;
-    if (work->kind == WORK_ALL_TO_ALL && event->sent_to >= 0) { /* a step of a ring */
+    if (work->kind == WORK_ALL_TO_ALL && event->sent_to_index >= 0) { /* a step of a ring */
         const int64_t own =
             recorded_index_in(&m->recording->group[event->group], m->recording->rank);
         *work = (struct work){.kind = WORK_SHIFT};
         work->p2p.group = group;
-        work->p2p.by = (event->sent_to - own + ranks) % ranks;
-        work->p2p.bytes = llround(event->sent_most_bytes);
+        work->p2p.by = (event->sent_to_index - own + ranks) % ranks;
+        work->p2p.bytes = llround(event->most_sent_bytes);
         return STATUS_OK;
     }
-    if (work->kind == WORK_ALL_TO_ALL && event->sent_most_bytes > 0) /* the largest piece decides */
-        bytes = ranks * llround(event->sent_most_bytes);
+    if (work->kind == WORK_ALL_TO_ALL && event->most_sent_bytes > 0) /* the largest piece decides */
+        bytes = ranks * llround(event->most_sent_bytes);
     if (work->kind == WORK_ALL_GATHER) /* `full` is what all members gather, and ours is one part */
         bytes = (bytes + ranks - 1) / ranks;
     /* whole elements, and equal pieces of them for the members */

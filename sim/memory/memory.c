@@ -264,8 +264,8 @@ void memory_add_trace_rows(const struct ir *ir, const struct sim_result *result,
                 size_t row = trace_add_memory(trace);
                 trace->memory.time_s[row] = change->time_s;
                 trace->memory.rank[row] = rank;
-                trace->memory.memory[row] = trace_label(trace, memory_names[m]);
-                trace->memory.category[row] = trace_label(trace, category_names[k]);
+                trace->memory.memory[row] = trace_label_id(trace, memory_names[m]);
+                trace->memory.category[row] = trace_label_id(trace, category_names[k]);
                 trace->memory.bytes[row] = (double)live[m][k];
                 touched[m][k] = false;
             }

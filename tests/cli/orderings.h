@@ -42,7 +42,7 @@ struct variant_step {
 static enum status predict_variant(struct variant_step *step, const struct external_run *layout,
                                    int variant, struct diag *diag)
 {
-    const char *args = layout->text[EXTERNAL_ARGS], *adaptive = variants[ADAPTIVE].options;
+    const char *args = layout->cells[EXTERNAL_ARGS], *adaptive = variants[ADAPTIVE].options;
     const char *at = strstr(args, adaptive);
     struct setup setup = {0};
     struct prediction p = {0};
@@ -66,10 +66,10 @@ static enum status predict_variant(struct variant_step *step, const struct exter
 static const struct external_run *layout_of(const struct external_runs *rows, size_t i)
 {
     size_t found = 0;
-    for (size_t k = 0; k < rows->count; k++)
-        if (rows->row[k].metric == METRIC_LAYOUT &&
-            strcmp(rows->row[k].text[EXTERNAL_FRAMEWORK], "sppo") == 0 && found++ == i)
-            return &rows->row[k];
+    for (size_t k = 0; k < rows->row_count; k++)
+        if (rows->rows[k].metric == METRIC_LAYOUT &&
+            strcmp(rows->rows[k].cells[EXTERNAL_FRAMEWORK], "sppo") == 0 && found++ == i)
+            return &rows->rows[k];
     return NULL;
 }
 
@@ -84,7 +84,7 @@ static inline void check_orderings(size_t i)
     const struct external_run *layout = layout_of(&rows, i);
     if (!CHECK("a layout of Table 4", layout != NULL))
         return;
-    snprintf(label, sizeof label, "%s %lldK", layout->text[EXTERNAL_MODEL],
+    snprintf(label, sizeof label, "%s %lldK", layout->cells[EXTERNAL_MODEL],
              (long long)layout->seq_len / 1024);
     for (int variant = 0; variant < VARIANT_COUNT; variant++) {
         struct diag diag = {0};

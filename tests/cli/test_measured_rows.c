@@ -29,14 +29,14 @@ static void predict(struct external_runs *runs, struct validation *v, const char
  * rank counts as a ring. A row that is in no mean, since nothing explains it, compares nothing. */
 static bool compares(const struct external_run *row, const char *strategy)
 {
-    const char *system = row->text[EXTERNAL_FRAMEWORK];
+    const char *system = row->cells[EXTERNAL_FRAMEWORK];
     bool timed = row->metric == METRIC_TGS || row->metric == METRIC_MFU ||
                  row->metric == METRIC_STEP_MS || row->metric == METRIC_ATTENTION_MS ||
                  row->metric == METRIC_SPEEDUP;
-    if (row->metric == METRIC_SPEEDUP && !row->counts)
+    if (row->metric == METRIC_SPEEDUP && !row->is_counted)
         return false;
     if (strcmp(system, "2d") == 0 && strcmp(strategy, "ring") == 0)
-        return timed && strstr(row->text[EXTERNAL_ARGS], "--hp 1 ") != NULL;
+        return timed && strstr(row->cells[EXTERNAL_ARGS], "--hp 1 ") != NULL;
     return timed && strcmp(system, strategy) == 0;
 }
 
@@ -50,9 +50,9 @@ static void a_strategy_was_compared_on_as_many_ranks_as_it_says(void)
               STATUS_OK);
     for (size_t i = 0; i < count; i++) {
         int64_t most = 0;
-        for (size_t k = 0; k < rows.count; k++)
-            if (compares(&rows.row[k], strategies[i].name) && rows.row[k].gpus > most)
-                most = rows.row[k].gpus;
+        for (size_t k = 0; k < rows.row_count; k++)
+            if (compares(&rows.rows[k], strategies[i].name) && rows.rows[k].gpus > most)
+                most = rows.rows[k].gpus;
         CHECK_INT(strategies[i].name, strategies[i].compared_ranks, most);
     }
     external_release(&rows);
@@ -113,7 +113,7 @@ static void columns_decide(void)
     CHECK_TEXT("why", v.row[1].remark, "a reason");
     CHECK_INT("one prediction", (int64_t)v.row[1].run_index, (int64_t)v.row[0].run_index);
     CHECK_INT("outcome", v.row[2].result.outcome, OUTCOME_ERROR);
-    CHECK_TEXT("contradiction", v.row[2].result.reason,
+    CHECK_TEXT("contradiction", v.row[2].result.error_reason,
                "the options in column args make 4, but column gpus says 8");
     CHECK("the convention is one of the args",
           fabs(v.row[3].result.predicted / v.row[0].result.predicted - 1) > 0.01);

@@ -10,7 +10,7 @@
 
 static uint64_t number(const struct pickle_value *dict, const char *key)
 {
-    return (uint64_t)pickle_int(pickle_find(dict, key), 0);
+    return (uint64_t)pickle_int_or(pickle_find(dict, key), 0);
 }
 
 /* Replays the history of a device's allocations as viewers do: *last becomes the bytes in use at the end, *most the
@@ -20,11 +20,11 @@ static void replay(const struct pickle_value *history, uint64_t *last, uint64_t 
 {
     struct {
         uint64_t address, bytes;
-    } *live = heap_alloc(history->count, sizeof *live);
+    } *live = heap_alloc(history->byte_or_item_count, sizeof *live);
     size_t lives = 0;
     *last = *most = 0;
-    for (const struct pickle_item *i = history->first; i != NULL; i = i->next) {
-        const char *action = pickle_text(pickle_find(i->value, "action"), "");
+    for (const struct pickle_item *i = history->first_item; i != NULL; i = i->next) {
+        const char *action = pickle_text_or(pickle_find(i->value, "action"), "");
         uint64_t address = number(i->value, "addr"), bytes = number(i->value, "size");
         size_t at = 0;
         while (at < lives && live[at].address != address)
@@ -68,8 +68,8 @@ static void the_history_ends_where_the_segments_are(void)
     if (status == STATUS_OK)
         status = torch_snapshot_parse(&snapshot, "snapshot", out.data, out.size, &diag);
     if (CHECK_INT("made", status, STATUS_OK)) {
-        replay(pickle_find(root, "device_traces")->first->value, &last, &most);
-        CHECK_INT("in use at the end", (int64_t)last, (int64_t)snapshot.active);
+        replay(pickle_find(root, "device_traces")->first_item->value, &last, &most);
+        CHECK_INT("in use at the end", (int64_t)last, (int64_t)snapshot.active_bytes);
         CHECK_INT("most at the end", (int64_t)most, (int64_t)last);
         CHECK_INT("the peak", (int64_t)most, (int64_t)prediction_device_peak(&p)->bytes);
         CHECK_INT("the arena", (int64_t)snapshot.reserved_bytes,

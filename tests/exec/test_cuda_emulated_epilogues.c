@@ -297,7 +297,7 @@ static void run_step(const struct step_row *row, bool fused, const char *by_prod
         step.options.attention = EXEC_ATTENTION_TILES;
         step.options.notes = &noted;
         step_check(&step, row->label, row->tolerance);
-        const char *said = trace_get(&step.result.trace, "joined_ops");
+        const char *said = trace_get_key(&step.result.trace, "joined_ops");
         CHECK_TEXT(row->label, said ? said : "", by_products);
         CHECK_TEXT(row->label, noted.text ? noted.text : "", notes);
         if (fused && notes[0] == '\0')

@@ -93,7 +93,7 @@ static void lost_records_are_no_times(void)
             emulator_cupti = rows[i].wrong;
             hand_expect(rows[i].label, &h, rows[i].ops != NULL ? STATUS_OK : STATUS_SYSTEM,
                         rows[i].message);
-            const char *ops = trace_get(&h.result.trace, "cupti_ops");
+            const char *ops = trace_get_key(&h.result.trace, "cupti_ops");
             CHECK_TEXT(rows[i].label, ops != NULL ? ops : "", rows[i].ops ? rows[i].ops : "");
             CHECK_INT(rows[i].label, (int64_t)h.result.trace.ops.count, (int64_t)rows[i].rows);
             check_times(rows[i].label, &h.result.trace);
@@ -118,12 +118,12 @@ static void check_versions(const struct trace *trace)
         {"cupti", NVIDIA_CUPTI, emulator_versions.cupti},
     };
     for (size_t i = 0; i < ARRAY_LEN(opened); i++) {
-        const char *said = trace_get(trace, opened[i].key);
+        const char *said = trace_get_key(trace, opened[i].key);
         char wanted[32];
         version_print(opened[i].library, opened[i].version, wanted, sizeof wanted);
         CHECK_TEXT(opened[i].key, said != NULL ? said : "", wanted);
     }
-    CHECK("no NCCL is opened", trace_get(trace, "nccl") == NULL);
+    CHECK("no NCCL is opened", trace_get_key(trace, "nccl") == NULL);
 }
 
 /* A run without timing leaves records in CUPTI's buffers, which the next run must ignore. The header states the step
@@ -140,7 +140,7 @@ static void records_of_another_run_are_forgotten(void)
         emulator_cupti.loses = LAUNCHED + 1; /* the untimed run's, and one of the first step */
         CHECK_INT("timed", hand_run(&h), STATUS_OK);
         CHECK_TEXT("no message", h.diag.text ? h.diag.text : "", "");
-        const char *ops = trace_get(&h.result.trace, "cupti_ops");
+        const char *ops = trace_get_key(&h.result.trace, "cupti_ops");
         CHECK_TEXT("the worst step", ops != NULL ? ops : "", "6 of 7");
         check_versions(&h.result.trace);
         for (size_t i = 0; i < h.result.trace.ops.count; i++)
@@ -255,11 +255,11 @@ static void steps_are_measured_at_a_steady_clock(void)
             } else {
                 CHECK_INT("as many steps as were asked for", h.result.warmup_steps, 1);
             }
-            const char *limit = trace_get(&h.result.trace, "clock_limited_by");
+            const char *limit = trace_get_key(&h.result.trace, "clock_limited_by");
             CHECK_TEXT("why", limit != NULL ? limit : "", "sw_power_cap");
-            const char *watts = trace_get(&h.result.trace, "power_limit_w");
+            const char *watts = trace_get_key(&h.result.trace, "power_limit_w");
             CHECK_TEXT("limit", watts != NULL ? watts : "", "700");
-            CHECK("samples", trace_get(&h.result.trace, "samples_s_mhz_w_c") != NULL);
+            CHECK("samples", trace_get_key(&h.result.trace, "samples_s_mhz_w_c") != NULL);
         }
         hand_release(&h);
     }

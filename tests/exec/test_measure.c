@@ -109,8 +109,8 @@ static void traces_hold_the_whole_step(void)
                 CHECK("no live memory below nothing", false);
                 break;
             }
-        CHECK_TEXT("backend", trace_get(trace, "backend"), "cpu");
-        CHECK_TEXT("steps", trace_get(trace, "measured_steps"), "3");
+        CHECK_TEXT("backend", trace_get_key(trace, "backend"), "cpu");
+        CHECK_TEXT("steps", trace_get_key(trace, "measured_steps"), "3");
         free(end_s);
         free(last);
     }

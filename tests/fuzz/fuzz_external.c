@@ -18,14 +18,14 @@ static void hold_row(const struct external_run *row)
     int count;
     const struct measurement_metric_info *info = &measurement_metrics[row->metric];
     assert(row->step_s == 0 || (row->gpus > 0 && row->seq_len > 0 && row->global_batch > 0));
-    assert(row->gpus >= 0 && row->seq_len >= 0 && row->scale > 0 && isfinite(row->value));
+    assert(row->gpus >= 0 && row->seq_len >= 0 && row->si_factor > 0 && isfinite(row->value));
     assert(row->is_number || info->score != SCORE_RELATIVE);
-    assert((row->second > 0) == (row->second_metric != EXTERNAL_NO_METRIC));
+    assert((row->second_value > 0) == (row->second_metric != EXTERNAL_NO_METRIC));
     enum status status =
-        options_split_words(&word, &count, &arena, row->text[EXTERNAL_ARGS], row->at, &diag);
+        options_split_words(&word, &count, &arena, row->cells[EXTERNAL_ARGS], row->place, &diag);
     assert(diag.error_count == (status != STATUS_OK));
     for (int i = 0; i < count; i++)
-        assert(strlen(word[i]) <= strlen(row->text[EXTERNAL_ARGS]));
+        assert(strlen(word[i]) <= strlen(row->cells[EXTERNAL_ARGS]));
     diag_release(&diag);
     arena_release(&arena);
 }
@@ -37,17 +37,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct text first = {0}, second = {0};
     enum status status = external_parse(&all, "fuzz.csv", (const char *)data, size, &diag);
     assert(diag.error_count == (status != STATUS_OK));
-    struct external_result *result = heap_zalloc(all.count + 1, sizeof *result);
-    for (size_t i = 0; i < all.count; i++) {
-        hold_row(&all.row[i]);
-        result[i] = external_no_result();
-        result[i].reason = all.row[i].text[EXTERNAL_NOTE];
+    struct external_result *result = heap_zalloc(all.row_count + 1, sizeof *result);
+    for (size_t i = 0; i < all.row_count; i++) {
+        hold_row(&all.rows[i]);
+        result[i] = external_unknown_result();
+        result[i].error_reason = all.rows[i].cells[EXTERNAL_NOTE];
     }
     if (status == STATUS_OK) {
         external_print_columns(&first);
         external_print(&all, result, &first);
         status = external_parse(&again, "again.csv", first.data, first.size, NULL);
-        assert(status == STATUS_OK && again.count == all.count);
+        assert(status == STATUS_OK && again.row_count == all.row_count);
         external_print_columns(&second);
         external_print(&again, result, &second);
         assert(first.size == second.size && memcmp(first.data, second.data, first.size) == 0);

@@ -28,7 +28,7 @@ static void hold_alignment(const struct trace *trace)
     enum status status = compare_foreign(&comparison, trace, trace, "fuzz.json", &diag);
     assert(diag.error_count == (status != STATUS_OK));
     if (status == STATUS_OK) {
-        assert(comparison.match_rate >= 0 && comparison.match_rate <= 1);
+        assert(comparison.matched_time_share >= 0 && comparison.matched_time_share <= 1);
         assert(comparison.measured.unmatched_rows <= comparison.measured.rows);
         assert(comparison.predicted.unmatched_rows <= comparison.predicted.rows);
     }
@@ -38,11 +38,11 @@ static void hold_alignment(const struct trace *trace)
 
 static void hold_issue(const struct kineto_issue *issue)
 {
-    for (size_t i = 0; i < issue->count; i++)
+    for (size_t i = 0; i < issue->step_count; i++)
         for (int kind = 0; kind < CALL_COUNT; kind++) {
-            const struct kineto_calls *calls = &issue->step[i].calls_of[kind];
-            assert(calls->operators <= calls->count);
-            assert(calls->call_s >= 0 && calls->before_s >= 0);
+            const struct kineto_calls *calls = &issue->steps[i].calls_of[kind];
+            assert(calls->operator_count <= calls->call_count);
+            assert(calls->total_call_s >= 0 && calls->total_gap_s >= 0);
         }
 }
 
@@ -54,9 +54,9 @@ static void hold_kernel_times(const uint8_t *data, size_t size)
     enum status status = kernel_times_read(&times, "fuzz.json", (const char *)data, size, wanted,
                                            sizeof wanted / sizeof *wanted, &diag);
     assert(diag.error_count == (status != STATUS_OK));
-    for (size_t i = 0; i < times.count; i++) {
-        const struct kernel_time *row = &times.row[i];
-        assert(row->calls > 0 && row->seconds > 0 && row->total_s >= row->seconds);
+    for (size_t i = 0; i < times.row_count; i++) {
+        const struct kernel_time *row = &times.rows[i];
+        assert(row->call_count > 0 && row->median_s > 0 && row->total_s >= row->median_s);
         assert(kernel_times_find(&times, &row->key) != NULL);
     }
     diag_release(&diag);

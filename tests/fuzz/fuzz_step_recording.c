@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     enum status status =
         step_recording_parse(&recording, "fuzz.json", (const char *)data, size, &diag);
     if (status == STATUS_OK) {
-        step_recording_peak(&recording);
+        step_recording_peak_bytes(&recording);
         status = recorded_make(&ir, &recording, 1, NULL, &diag);
     }
     assert(diag.error_count == (status != STATUS_OK));

@@ -48,15 +48,15 @@ static void hold_stats(const struct trace *trace)
     trace_stats_init(&stats, trace);
     size_t ops = 0;
     for (size_t i = 0; i < stats.stream_count; i++)
-        ops += stats.stream[i].ops;
+        ops += stats.streams[i].op_count;
     assert(ops == trace->ops.count);
     for (size_t i = 0; i < stats.rank_count; i++) {
-        const struct stats_rank *rank = &stats.rank[i];
+        const struct stats_rank *rank = &stats.ranks[i];
         assert(stats_find_rank(&stats, rank->rank) == rank);
         assert(rank->exposed_s[ROLE_COMM] <= rank->busy_s[ROLE_COMM]);
     }
     for (size_t i = 0; i < stats.memory_count; i++)
-        assert(stats.memory[i].last_bytes <= stats.memory[i].peak_bytes);
+        assert(stats.memories[i].last_bytes <= stats.memories[i].peak_bytes);
     trace_stats_release(&stats);
 }
 

@@ -55,8 +55,8 @@ static struct residual run_make(void)
                              .sequences = 8,
                              .parameters = 1000000,
                              .layer_s = 1,
-                             .value = {NAN, NAN},
-                             .first = NAN};
+                             .log_ratio = {NAN, NAN},
+                             .first_sight_log_ratio = NAN};
 }
 
 static const struct {
@@ -198,7 +198,7 @@ static void own_runs_shift_and_narrow(void)
     struct residual run = run_make();
     run.pp = 2;
     const struct interval before = interval_of_run(&e, RESIDUAL_TIME, &run, NULL);
-    run.value[RESIDUAL_TIME] = log(1.2);
+    run.log_ratio[RESIDUAL_TIME] = log(1.2);
     residuals_add(&e.own_runs, &run);
     struct interval after = interval_of_run(&e, RESIDUAL_TIME, &run, NULL);
     CHECK_INT("runs", after.own_run_count, 1);

@@ -22,24 +22,24 @@ struct file {
 
 /* ---- what a reading says ---- */
 
-struct reading {
+struct recording_reader {
     enum status status;
     struct text options; /* one a line */
     struct text said;    /* remarks but those on what is ignored: "name: text", one a line */
     struct text ignored;
 };
 
-static void reading_release(struct reading *r)
+static void reading_release(struct recording_reader *r)
 {
     text_release(&r->options);
     text_release(&r->said);
     text_release(&r->ignored);
 }
 
-static struct reading read_text(const char *name, const char *text, size_t size,
-                                const struct launch_tables *tables)
+static struct recording_reader read_text(const char *name, const char *text, size_t size,
+                                         const struct launch_tables *tables)
 {
-    struct reading r = {0};
+    struct recording_reader r = {0};
     struct launch launch = {.tables = tables};
     struct diag diag = {0};
     r.status = launch_read_text(&launch, name, text, size, &diag);
@@ -62,7 +62,7 @@ static struct reading read_text(const char *name, const char *text, size_t size,
     return r;
 }
 
-static bool is_same(const struct reading *a, const struct reading *b)
+static bool is_same(const struct recording_reader *a, const struct recording_reader *b)
 {
     return a->status == b->status && strcmp(a->options.data, b->options.data) == 0 &&
            strcmp(a->said.data, b->said.data) == 0;
@@ -202,9 +202,10 @@ static void check_mutant(const struct file *file, const struct launch_tables *ta
     put(&without, &file->text, 0, name_begin);
     put(&without, &file->text, line.value_end, file->text.size);
     put_name(&name, &changed, line.name);
-    struct reading before = read_text(file->name, file->text.data, file->text.size, tables);
-    struct reading lacks = read_text(file->name, without.data, without.size, tables);
-    struct reading after = read_text(file->name, changed.data, changed.size, tables);
+    struct recording_reader before =
+        read_text(file->name, file->text.data, file->text.size, tables);
+    struct recording_reader lacks = read_text(file->name, without.data, without.size, tables);
+    struct recording_reader after = read_text(file->name, changed.data, changed.size, tables);
     bool decides = lacks.status == STATUS_OK && !is_same(&before, &lacks);
     bool said = after.status != STATUS_OK || names(&after.said, name.data);
     bool same = strcmp(before.options.data, after.options.data) == 0;

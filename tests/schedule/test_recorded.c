@@ -542,9 +542,10 @@ static void memory_is_that_of_the_storages(void)
         struct ir ir = {0};
         if (load(&recording, &ir, whole[i])) {
             struct replay replay;
-            CHECK_INT(whole[i], (int64_t)step_recording_peak(&recording), (int64_t)recording.peak);
+            CHECK_INT(whole[i], (int64_t)step_recording_peak_bytes(&recording),
+                      (int64_t)recording.recorded_peak_bytes);
             replay_init(&replay, &ir, &ir.role[0], (struct replay_options){0});
-            CHECK_INT(whole[i], replayed_peak(&replay), (int64_t)recording.peak);
+            CHECK_INT(whole[i], replayed_peak(&replay), (int64_t)recording.recorded_peak_bytes);
             replay_release(&replay);
         }
         ir_release(&ir);
@@ -573,7 +574,7 @@ static void collectives_of_fsdp2_move_the_parameters(void)
     if (load(&recording, &ir, "llama-fsdp")) {
         uint32_t gathers, scatters, reductions;
         int64_t root = 0, layers = 0;
-        for (uint32_t s = 0; s < recording.storages; s++) {
+        for (uint32_t s = 0; s < recording.storage_count; s++) {
             const struct step_storage *storage = &recording.storage[s];
             if (strncmp(storage->role, "param ", 6) == 0)
                 *(strstr(storage->role, ".layers.") != NULL ? &layers : &root) +=

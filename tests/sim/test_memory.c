@@ -89,9 +89,9 @@ static void trace_has_one_row_per_change(void)
     sim_trace(&ir, &result, 1, 2, true, &trace);
     CHECK_INT("rows", (int64_t)trace.memory.count, ARRAY_LEN(want));
     for (size_t i = 0; i < ARRAY_LEN(want) && i < trace.memory.count; i++) {
-        const char *category = trace.label[trace.memory.category[i]];
+        const char *category = trace.labels[trace.memory.category[i]];
         CHECK_CLOSE(category, trace.memory.time_s[i], want[i].time_s, 1e-12);
-        CHECK_TEXT("memory", trace.label[trace.memory.memory[i]], want[i].memory);
+        CHECK_TEXT("memory", trace.labels[trace.memory.memory[i]], want[i].memory);
         CHECK_TEXT("category", category, want[i].category);
         CHECK_CLOSE(category, trace.memory.bytes[i], want[i].bytes, 0);
         CHECK_INT(category, trace.memory.rank[i], 1);

@@ -58,13 +58,13 @@ static void check_group(const struct comparison *c, enum compare_by by, size_t i
                         double predicted_s, double measured_s, double off_s)
 {
     struct compare_group *group;
-    size_t count = compare_groups(c, by, &group);
+    size_t count = compare_list_groups(c, by, &group);
     if (CHECK(name, i < count)) {
         if (group[i].name != NULL)
             CHECK_TEXT(compare_by_name(by), group[i].name, name);
         CHECK_CLOSE(name, group[i].predicted_s, predicted_s, 1e-12);
         CHECK_CLOSE(name, group[i].measured_s, measured_s, 1e-12);
-        CHECK_CLOSE(name, group[i].off_s, off_s, 1e-12);
+        CHECK_CLOSE(name, group[i].absolute_error_s, off_s, 1e-12);
     }
     free(group);
 }
@@ -83,14 +83,14 @@ static void errors_add_up_by_kind_stream_phase_and_rank(void)
     check_group(c, BY_RANK, 0, "rank", 9, 9, 2);
     CHECK_CLOSE("step predicted", c->predicted.step_s, 8, 1e-12);
     CHECK_CLOSE("step measured", c->measured.step_s, 8, 1e-12);
-    CHECK_CLOSE("all matched", c->match_rate, 1, 0);
+    CHECK_CLOSE("all matched", c->matched_time_share, 1, 0);
 
     struct compare_op *op;
-    CHECK_INT("ops", (int64_t)compare_ops(c, &op), 4);
-    CHECK_INT("first of equals", op[0].first->op, 0);
-    CHECK_CLOSE("share", op[0].share, 0.5, 1e-12);
-    CHECK_INT("second", op[1].first->op, 2);
-    CHECK_CLOSE("no error, no share", op[3].share, 0, 0);
+    CHECK_INT("ops", (int64_t)compare_list_ops(c, &op), 4);
+    CHECK_INT("first of equals", op[0].first_pair->op, 0);
+    CHECK_CLOSE("share", op[0].error_share, 0.5, 1e-12);
+    CHECK_INT("second", op[1].first_pair->op, 2);
+    CHECK_CLOSE("no error, no share", op[3].error_share, 0, 0);
     free(op);
     release(&f);
 }
@@ -104,13 +104,13 @@ static void rows_without_a_partner_are_counted(void)
     CHECK_INT("predicted", (int64_t)f.comparison.predicted.unmatched_rows, 1);
     CHECK_INT("measured", (int64_t)f.comparison.measured.unmatched_rows, 2);
     CHECK_CLOSE("measured time", f.comparison.measured.unmatched_s, 3, 1e-12);
-    CHECK_CLOSE("the smaller share", f.comparison.match_rate, 0.75, 1e-12);
+    CHECK_CLOSE("the smaller share", f.comparison.matched_time_share, 0.75, 1e-12);
     CHECK_INT("no verdict", compare_judge(&f.comparison, 10), VERDICT_NONE);
     release(&f);
     compare_text(&f, "0,compute,0,matmul,forward,linear,0,-1,-1,0,1,0,0\n",
                  "0,compute,0,attention,forward,linear,0,-1,-1,0,1,0,0\n");
-    CHECK_INT("another kind is another op", (int64_t)f.comparison.count, 0);
-    CHECK_CLOSE("nothing matched", f.comparison.match_rate, 0, 0);
+    CHECK_INT("another kind is another op", (int64_t)f.comparison.pair_count, 0);
+    CHECK_CLOSE("nothing matched", f.comparison.matched_time_share, 0, 0);
     release(&f);
 }
 
@@ -121,11 +121,11 @@ static void several_steps_give_their_median(void)
                  "0,compute,0,matmul,forward,linear,0,-1,-1,0,1,0,0\n"
                  "0,compute,0,matmul,forward,linear,0,-1,-1,20,29,0,0\n"
                  "0,compute,0,matmul,forward,linear,0,-1,-1,10,12,0,0\n");
-    CHECK_INT("steps", (int64_t)f.comparison.steps, 3);
-    CHECK_CLOSE("median op", f.comparison.pair[0].measured_s, 2, 1e-12);
+    CHECK_INT("steps", (int64_t)f.comparison.measured_steps, 3);
+    CHECK_CLOSE("median op", f.comparison.pairs[0].measured_s, 2, 1e-12);
     CHECK_CLOSE("median step", f.comparison.measured.step_s, 2, 1e-12);
-    CHECK_CLOSE("fastest", f.comparison.step_low_s, 1, 1e-12);
-    CHECK_CLOSE("slowest", f.comparison.step_high_s, 9, 1e-12);
+    CHECK_CLOSE("fastest", f.comparison.shortest_step_s, 1, 1e-12);
+    CHECK_CLOSE("slowest", f.comparison.longest_step_s, 9, 1e-12);
     CHECK_CLOSE("busy a step", f.comparison.measured.busy_s, 4, 1e-12);
     CHECK_INT("verdict", compare_judge(&f.comparison, 0.01), VERDICT_WITHIN);
     release(&f);
@@ -137,17 +137,17 @@ static void a_rank_that_stands_for_all_is_held_against_each(void)
     compare_text(&f, "0,compute,0,matmul,forward,linear,0,-1,-1,0,2,0,0\n",
                  "0,compute,0,matmul,forward,linear,0,-1,-1,0,2,0,0\n"
                  "3,compute,0,matmul,forward,linear,0,-1,-1,0,4,0,0\n");
-    CHECK_INT("pairs", (int64_t)f.comparison.count, 2);
-    CHECK_INT("rank", f.comparison.pair[1].rank, 3);
-    CHECK_INT("absent", (int64_t)f.comparison.absent_ranks, 0);
+    CHECK_INT("pairs", (int64_t)f.comparison.pair_count, 2);
+    CHECK_INT("rank", f.comparison.pairs[1].rank, 3);
+    CHECK_INT("absent", (int64_t)f.comparison.unpredicted_ranks, 0);
     release(&f);
     compare_text(&f,
                  "0,compute,0,matmul,forward,linear,0,-1,-1,0,2,0,0\n"
                  "4,compute,0,matmul,forward,linear,0,-1,-1,0,2,0,0\n",
                  "0,compute,0,matmul,forward,linear,0,-1,-1,0,2,0,0\n"
                  "3,compute,0,matmul,forward,linear,0,-1,-1,0,4,0,0\n");
-    CHECK_INT("pairs of two", (int64_t)f.comparison.count, 1);
-    CHECK_INT("absent of two", (int64_t)f.comparison.absent_ranks, 1);
+    CHECK_INT("pairs of two", (int64_t)f.comparison.pair_count, 1);
+    CHECK_INT("absent of two", (int64_t)f.comparison.unpredicted_ranks, 1);
     release(&f);
     enum status status = compare_text(&f,
                                       "0,compute,0,matmul,forward,linear,0,-1,-1,0,2,0,0\n"
@@ -160,7 +160,7 @@ static void a_rank_that_stands_for_all_is_held_against_each(void)
     release(&f);
     compare_text(&f, PREDICTED, MEASURED "2,compute,0,matmul,forward,linear,0,-1,-1,0,2,0,0\n");
     comparison_release(&f.comparison);
-    trace_set(&f.predicted, "ranks", "2");
+    trace_set_key(&f.predicted, "ranks", "2");
     CHECK_INT("more ranks", compare_own(&f.comparison, &f.predicted, &f.measured, "m.csv", &f.diag),
               STATUS_BAD_INPUT);
     CHECK_TEXT("more ranks", f.diag.text,
@@ -175,8 +175,8 @@ static void a_rank_that_stands_for_all_is_held_against_each(void)
 static void add_memory(struct trace *trace, double bytes)
 {
     size_t row = trace_add_memory(trace);
-    trace->memory.memory[row] = trace_label(trace, "hbm");
-    trace->memory.category[row] = trace_label(trace, "activation");
+    trace->memory.memory[row] = trace_label_id(trace, "hbm");
+    trace->memory.category[row] = trace_label_id(trace, "activation");
     trace->memory.bytes[row] = bytes;
 }
 
@@ -198,9 +198,9 @@ static void the_verdict_is_about_the_step_and_memory(void)
         struct fixture f;
         compare_text(&f, PREDICTED, MEASURED);
         comparison_release(&f.comparison);
-        trace_set(&f.predicted, "step_s", rows[i].predicted_step);
-        trace_set(&f.predicted, "arena_bytes.hbm", rows[i].predicted_arena);
-        trace_set(&f.measured, "arena_bytes.hbm", "1000");
+        trace_set_key(&f.predicted, "step_s", rows[i].predicted_step);
+        trace_set_key(&f.predicted, "arena_bytes.hbm", rows[i].predicted_arena);
+        trace_set_key(&f.measured, "arena_bytes.hbm", "1000");
         add_memory(&f.predicted, rows[i].predicted_peak);
         add_memory(&f.measured, 100);
         CHECK_INT(rows[i].label,
@@ -231,10 +231,10 @@ static void count_rows(const struct comparison *c, const char *kind, size_t *pre
                        size_t *measured)
 {
     *predicted = *measured = 0;
-    for (size_t i = 0; i < c->count; i++)
-        if (strcmp(c->pair[i].kind, kind) == 0) {
-            *predicted += c->pair[i].predicted_rows;
-            *measured += c->pair[i].measured_rows;
+    for (size_t i = 0; i < c->pair_count; i++)
+        if (strcmp(c->pairs[i].kind, kind) == 0) {
+            *predicted += c->pairs[i].predicted_rows;
+            *measured += c->pairs[i].measured_rows;
         }
 }
 
@@ -257,13 +257,13 @@ static void recordings_align_with_the_schedule_of_their_model(void)
         count_rows(c, "matmul", &predicted, &measured);
         CHECK_INT(label, (int64_t)predicted, (int64_t)rows[i].predicted_matmuls);
         CHECK_INT(label, (int64_t)measured, (int64_t)rows[i].measured_matmuls);
-        for (size_t k = 0; k < c->count; k++)
-            attentions += strcmp(c->pair[k].kind, "attention") == 0;
+        for (size_t k = 0; k < c->pair_count; k++)
+            attentions += strcmp(c->pairs[k].kind, "attention") == 0;
         CHECK_INT(label, (int64_t)attentions, (int64_t)rows[i].attentions);
-        CHECK_INT(label, (int64_t)c->steps, (int64_t)rows[i].steps);
+        CHECK_INT(label, (int64_t)c->measured_steps, (int64_t)rows[i].steps);
         CHECK_INT(label, (int64_t)c->predicted_period.repeat_count, (int64_t)rows[i].layers);
         CHECK_INT(label, (int64_t)c->measured_period.repeat_count, (int64_t)rows[i].layers);
-        CHECK(label, c->match_rate > 0.98);
+        CHECK(label, c->matched_time_share > 0.98);
         release(&f);
     }
 }
@@ -281,7 +281,7 @@ static void another_model_gets_no_verdict(void)
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct fixture f;
         CHECK_INT(rows[i].label, compare_files(&f, rows[i].predicted, rows[i].measured), STATUS_OK);
-        CHECK(rows[i].label, f.comparison.match_rate < COMPARE_MATCH_MIN);
+        CHECK(rows[i].label, f.comparison.matched_time_share < COMPARE_MATCH_MIN);
         CHECK_INT(rows[i].label, compare_judge(&f.comparison, 10), VERDICT_NONE);
         release(&f);
     }
@@ -294,10 +294,10 @@ static void add_row(struct trace *trace, const char *kind, const char *class, co
 {
     size_t row = trace_add_op(trace);
     trace->ops.op[row] = (uint32_t)row;
-    trace->ops.stream[row] = trace_label(trace, "compute");
-    trace->ops.kind[row] = trace_label(trace, kind);
-    trace->ops.region[row] = trace_label(trace, class);
-    trace->ops.phase[row] = trace_label(trace, phase);
+    trace->ops.stream[row] = trace_label_id(trace, "compute");
+    trace->ops.kind[row] = trace_label_id(trace, kind);
+    trace->ops.region[row] = trace_label_id(trace, class);
+    trace->ops.phase[row] = trace_label_id(trace, phase);
     trace->ops.layer[row] = -1;
     trace->ops.start_s[row] = *now_s;
     trace->ops.flops[row] = flops;
@@ -345,9 +345,9 @@ static void products_in_parts_find_the_whole(void)
         size_t predicted, measured;
         count_rows(&f.comparison, "matmul", &predicted, &measured);
         CHECK_INT("every product", (int64_t)predicted, (int64_t)whole);
-        for (size_t i = 0; i < f.comparison.count; i++)
-            if (strcmp(f.comparison.pair[i].kind, "matmul") == 0)
-                got += f.comparison.pair[i].measured_s;
+        for (size_t i = 0; i < f.comparison.pair_count; i++)
+            if (strcmp(f.comparison.pairs[i].kind, "matmul") == 0)
+                got += f.comparison.pairs[i].measured_s;
         for (size_t i = 0; i < whole; i++)
             wanted += truth[i];
         CHECK_CLOSE("all their time", got, wanted, 1e-9);
@@ -410,7 +410,7 @@ static void long_sequences_align_in_a_band(void)
     size_t count = align_blocks(&a, &b, &block);
     CHECK_INT("blocks", (int64_t)count, 4200);
     for (size_t i = 0; i < count; i++)
-        if (block[i].a != i || block[i].a_count != 1 || block[i].b_count != 1) {
+        if (block[i].a_begin != i || block[i].a_count != 1 || block[i].b_count != 1) {
             CHECK("in order, one by one", false);
             break;
         }
@@ -432,12 +432,12 @@ static void exposed_time_is_the_mean_of_ranks(void)
                  "0,h2d,1,h2d,forward,offload,0,-1,-1,0,3,0,0\n"
                  "1,compute,0,matmul,forward,linear,0,-1,-1,0,2,0,0\n"
                  "1,h2d,1,h2d,forward,offload,0,-1,-1,2,7,0,0\n");
-    const struct compare_exposed *copies = &f.comparison.exposed[ROLE_H2D];
-    CHECK_CLOSE("predicted, exposed", copies->predicted_s, 2, 1e-12);
+    const struct compare_exposed *copies = &f.comparison.exposed_by_role[ROLE_H2D];
+    CHECK_CLOSE("predicted, exposed", copies->predicted_exposed_s, 2, 1e-12);
     CHECK_CLOSE("predicted", copies->predicted_busy_s, 3, 1e-12);
-    CHECK_CLOSE("measured, exposed", copies->measured_s, (1 + 5) / 2.0, 1e-12);
+    CHECK_CLOSE("measured, exposed", copies->measured_exposed_s, (1 + 5) / 2.0, 1e-12);
     CHECK_CLOSE("measured", copies->measured_busy_s, (3 + 5) / 2.0, 1e-12);
-    CHECK_CLOSE("no messages", f.comparison.exposed[ROLE_COMM].measured_busy_s, 0, 0);
+    CHECK_CLOSE("no messages", f.comparison.exposed_by_role[ROLE_COMM].measured_busy_s, 0, 0);
     release(&f);
 }
 

@@ -42,9 +42,9 @@ static void a_file_reads_as_it_is_written(void)
     CHECK_INT("status", status, STATUS_OK);
     CHECK_TEXT("messages", f.diag.text, "");
     CHECK_INT("rows", (int64_t)f.trace.ops.count, 2);
-    CHECK_TEXT("a header value", trace_get(&f.trace, "note"), "a \\ and\ntwo lines");
+    CHECK_TEXT("a header value", trace_get_key(&f.trace, "note"), "a \\ and\ntwo lines");
     CHECK_INT("rank", f.trace.ops.rank[1], 31);
-    CHECK_TEXT("stream", f.trace.label[f.trace.ops.stream[1]], "comm.hp");
+    CHECK_TEXT("stream", f.trace.labels[f.trace.ops.stream[1]], "comm.hp");
     CHECK_INT("op", f.trace.ops.op[0], 7);
     CHECK_INT("layer", f.trace.ops.layer[0], 3);
     CHECK_INT("no chunk", f.trace.ops.chunk[0], -1);
@@ -77,7 +77,7 @@ static void any_trace_survives_the_round_trip(void)
         char key[16];
         for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
             snprintf(key, sizeof key, "key %zu", i);
-            trace_set(&f.trace, key, texts[i]);
+            trace_set_key(&f.trace, key, texts[i]);
         }
         int64_t rows = check_random_i64(&random, 0, 60);
         for (int64_t i = 0; i < rows; i++) {
@@ -88,7 +88,7 @@ static void any_trace_survives_the_round_trip(void)
             uint16_t *labels[] = {ops->stream, ops->kind, ops->phase, ops->region};
             for (size_t l = 0; l < ARRAY_LEN(labels); l++) {
                 int64_t pick = check_random_i64(&random, 0, ARRAY_LEN(texts) - 1);
-                labels[l][row] = trace_label(&f.trace, texts[pick]);
+                labels[l][row] = trace_label_id(&f.trace, texts[pick]);
             }
             ops->layer[row] = (int32_t)check_random_i64(&random, -1, INT32_MAX);
             ops->chunk[row] = -1;
@@ -121,10 +121,10 @@ static void any_trace_survives_the_round_trip(void)
             CHECK("end", memcmp(a->end_s, b->end_s, size) == 0);
             CHECK("bytes", memcmp(a->bytes, b->bytes, size) == 0);
             for (size_t i = 0; i < (size_t)rows; i++)
-                CHECK_TEXT("kind", again.trace.label[b->kind[i]], f.trace.label[a->kind[i]]);
+                CHECK_TEXT("kind", again.trace.labels[b->kind[i]], f.trace.labels[a->kind[i]]);
         }
         for (size_t i = 0; i < ARRAY_LEN(texts); i++)
-            CHECK_TEXT("header", again.trace.header[i].value, texts[i]);
+            CHECK_TEXT("header", again.trace.header_keys[i].value, texts[i]);
         text_release(&memory);
         text_release(&memory_again);
         fixture_release(&f);
@@ -203,7 +203,7 @@ static void lines_are_counted_through_quoted_line_ends(void)
     CHECK_TEXT("line", f.diag.text,
                "m.csv:8: error: column 'bytes': expected a number from 0 to 1e100, not 'x'\n");
     CHECK_INT("the rows before stay", (int64_t)f.trace.memory.count, 1);
-    CHECK_TEXT("CRLF comment", trace_get(&f.trace, "a"), "b");
+    CHECK_TEXT("CRLF comment", trace_get_key(&f.trace, "a"), "b");
     fixture_release(&f);
 }
 
@@ -248,12 +248,12 @@ static void files_of_two_runs_do_not_mix(void)
     char ops[256], memory[256];
     snprintf(ops, sizeof ops, "%s/ops.csv", check_temp_dir());
     snprintf(memory, sizeof memory, "%s/memory.csv", check_temp_dir());
-    trace_set(&f.trace, "seed", "1");
+    trace_set_key(&f.trace, "seed", "1");
     trace_add_op(&f.trace);
     trace_print_ops(&f.trace, &f.text);
     CHECK_INT("save", file_set_write(ops, f.text.data, f.text.size, &f.diag), STATUS_OK);
     f.text.size = 0;
-    trace_set(&f.trace, "seed", "2");
+    trace_set_key(&f.trace, "seed", "2");
     trace_add_memory(&f.trace);
     trace_print_memory(&f.trace, &f.text);
     CHECK_INT("save", file_set_write(memory, f.text.data, f.text.size, &f.diag), STATUS_OK);

@@ -54,22 +54,22 @@ static enum status explain(struct fixture *f, const char *predicted, const char 
 static void check_sums(const struct explanation *e, double predicted_s, double measured_s)
 {
     double sum = 0;
-    for (size_t i = 0; i < e->causes; i++)
+    for (size_t i = 0; i < e->cause_count; i++)
         sum += e->cause[i].seconds;
     CHECK_CLOSE("predicted", e->predicted_s, predicted_s, 1e-12);
     CHECK_CLOSE("measured", e->measured_s, measured_s, 1e-12);
     CHECK_CLOSE("causes", sum, measured_s - predicted_s, 1e-12);
-    for (size_t r = 0; r < e->ranks; r++) {
+    for (size_t r = 0; r < e->rank_count; r++) {
         double part = 0;
         for (int k = 0; k < EXPLAIN_PART_COUNT; k++)
-            part += e->rank[r].measured_s[k];
+            part += e->times_of_ranks[r].measured_s[k];
         CHECK_CLOSE("a rank's parts", part, measured_s, 1e-12);
     }
 }
 
 static void check_first(const struct explanation *e, const char *name, int64_t rank, double seconds)
 {
-    if (!CHECK("there is a cause", e->causes > 0))
+    if (!CHECK("there is a cause", e->cause_count > 0))
         return;
     CHECK_TEXT("cause", e->cause[0].name, name);
     CHECK_INT("rank", e->cause[0].rank, rank);
@@ -80,8 +80,8 @@ static void equal_traces_have_no_cause(void)
 {
     struct fixture f;
     CHECK_INT("explain", explain(&f, PREDICTED, PREDICTED), STATUS_OK);
-    CHECK_INT("causes", (int64_t)f.explanation.causes, 0);
-    CHECK_INT("ranks", (int64_t)f.explanation.ranks, 2);
+    CHECK_INT("causes", (int64_t)f.explanation.cause_count, 0);
+    CHECK_INT("ranks", (int64_t)f.explanation.rank_count, 2);
     check_sums(&f.explanation, 16, 16);
     release(&f);
 }
@@ -105,8 +105,10 @@ static void a_late_rank_is_named_by_the_rank_that_waits_least(void)
               STATUS_OK);
     check_sums(&f.explanation, 16, 23);
     check_first(&f.explanation, "late rank", 1, 7);
-    CHECK_CLOSE("rank 0 waits", f.explanation.rank[0].measured_s[EXPLAIN_WAITS], 7, 1e-12);
-    CHECK_CLOSE("its message moves", f.explanation.rank[0].measured_s[EXPLAIN_MESSAGES], 2, 1e-12);
+    CHECK_CLOSE("rank 0 waits", f.explanation.times_of_ranks[0].measured_s[EXPLAIN_WAITS], 7,
+                1e-12);
+    CHECK_CLOSE("its message moves", f.explanation.times_of_ranks[0].measured_s[EXPLAIN_MESSAGES],
+                2, 1e-12);
     release(&f);
 }
 
@@ -240,10 +242,10 @@ static void clocks_of_recordings_are_shifted_until_messages_end_together(void)
               explain_make(&f.explanation, &f.predicted, traces, names, 2, true, &f.diag),
               STATUS_OK);
     const struct explanation *e = &f.explanation;
-    if (CHECK("two ranks", e->ranks == 2)) {
-        CHECK_CLOSE("rank 0 waits", e->rank[0].measured_s[EXPLAIN_WAITS], 60e-6, 1e-6);
-        CHECK_CLOSE("rank 1 does not", e->rank[1].measured_s[EXPLAIN_WAITS], 0, 1e-9);
-        CHECK_INT("told", (int64_t)e->rank[e->slowest_rank].rank, 1);
+    if (CHECK("two ranks", e->rank_count == 2)) {
+        CHECK_CLOSE("rank 0 waits", e->times_of_ranks[0].measured_s[EXPLAIN_WAITS], 60e-6, 1e-6);
+        CHECK_CLOSE("rank 1 does not", e->times_of_ranks[1].measured_s[EXPLAIN_WAITS], 0, 1e-9);
+        CHECK_INT("told", (int64_t)e->times_of_ranks[e->slowest_rank].rank, 1);
         CHECK_TEXT("cause", e->cause[0].name, "late rank");
         CHECK_CLOSE("by", e->cause[0].seconds, 60e-6, 1e-6);
     }

@@ -49,21 +49,21 @@ static void a_row_gives_its_values_and_its_texts(void)
                             "\"odd, \"\"really\"\"\""),
               STATUS_OK);
     CHECK_TEXT("messages", f.diag.text, "");
-    if (CHECK_INT("rows, the last without a line end", (int64_t)f.runs.count, 2)) {
-        const struct external_run *row = f.runs.row;
-        CHECK_INT("line", row[1].at.line, 3);
+    if (CHECK_INT("rows, the last without a line end", (int64_t)f.runs.row_count, 2)) {
+        const struct external_run *row = f.runs.rows;
+        CHECK_INT("line", row[1].place.line, 3);
         CHECK_INT("gpus", row->gpus, 8);
         CHECK_INT("length", row->seq_len, 2048);
         CHECK_INT("micro-batch", row->micro_batch, 2);
         CHECK_INT("batch", row->global_batch, 16);
         CHECK_CLOSE("seconds", row->step_s, 2.5, 0);
         CHECK_INT("metric", row->second_metric, EXTERNAL_METRIC_ALLOCATED);
-        CHECK_CLOSE("bytes", row->second, 10.5 * 1073741824, 0);
+        CHECK_CLOSE("bytes", row->second_value, 10.5 * 1073741824, 0);
         CHECK_INT("no metric", row[1].second_metric, EXTERNAL_NO_METRIC);
-        CHECK_TEXT("framework", row->text[EXTERNAL_FRAMEWORK], "Frame 1.2, eager");
-        CHECK_TEXT("args as written", row->text[EXTERNAL_ARGS], "--model 'a b.json' --seq 2K");
-        CHECK_TEXT("value as written", row->text[EXTERNAL_SECOND_VALUE], "10.50");
-        CHECK_TEXT("note", row[1].text[EXTERNAL_NOTE], "odd, \"really\"");
+        CHECK_TEXT("framework", row->cells[EXTERNAL_FRAMEWORK], "Frame 1.2, eager");
+        CHECK_TEXT("args as written", row->cells[EXTERNAL_ARGS], "--model 'a b.json' --seq 2K");
+        CHECK_TEXT("value as written", row->cells[EXTERNAL_SECOND_VALUE], "10.50");
+        CHECK_TEXT("note", row[1].cells[EXTERNAL_NOTE], "odd, \"really\"");
     }
     fixture_release(&f);
 }
@@ -94,12 +94,12 @@ static void figures_have_metrics_and_units(void)
         text_printf(&text, FIGURES "a,S,1,ring,h100,8,,%s,,,,--seq 2K,\n", figures[i].row);
         CHECK_INT(label, parse(&f, text.data), STATUS_OK);
         CHECK_TEXT(label, f.diag.text, "");
-        if (CHECK_INT(label, (int64_t)f.runs.count, 1)) {
-            const struct external_run *row = f.runs.row;
+        if (CHECK_INT(label, (int64_t)f.runs.row_count, 1)) {
+            const struct external_run *row = f.runs.rows;
             CHECK_INT(label, row->metric, figures[i].metric);
             CHECK_INT(label, measurement_metrics[row->metric].score, figures[i].score);
             CHECK_INT(label, row->is_number, figures[i].is_number);
-            CHECK_CLOSE(label, row->value * row->scale, figures[i].in_si, 1e-15);
+            CHECK_CLOSE(label, row->value * row->si_factor, figures[i].in_si, 1e-15);
             CHECK_CLOSE("no step", row->step_s, 0, 0);
         }
         text_release(&text);
@@ -119,15 +119,15 @@ static void rows_are_in_groups(void)
     size_t size = 0;
     CHECK_INT("parse", parse(&f, text), STATUS_OK);
     CHECK_TEXT("messages", f.diag.text, "");
-    if (CHECK_INT("rows", (int64_t)f.runs.count, 4)) {
-        const struct external_run *row = f.runs.row;
-        CHECK("window", external_same_group(&row[0], &row[1], "window"));
-        CHECK("split", !external_same_group(&row[0], &row[2], "split"));
-        CHECK("windows", !external_same_group(&row[0], &row[2], "window"));
-        CHECK("none", !external_same_group(&row[1], &row[1], "split"));
-        const char *value = external_group(&row[2], "split", &size);
+    if (CHECK_INT("rows", (int64_t)f.runs.row_count, 4)) {
+        const struct external_run *row = f.runs.rows;
+        CHECK("window", external_are_in_same_group(&row[0], &row[1], "window"));
+        CHECK("split", !external_are_in_same_group(&row[0], &row[2], "split"));
+        CHECK("windows", !external_are_in_same_group(&row[0], &row[2], "window"));
+        CHECK("none", !external_are_in_same_group(&row[1], &row[1], "split"));
+        const char *value = external_group_value(&row[2], "split", &size);
         CHECK("value", value != NULL && size == 2 && strncmp(value, "12", 2) == 0);
-        CHECK("least", row[3].is_least && row[3].counts && !row[0].is_least);
+        CHECK("least", row[3].is_least && row[3].is_counted && !row[0].is_least);
     }
     fixture_release(&f);
 }
@@ -228,17 +228,17 @@ static void results_stand_beside_the_rows_as_they_were(void)
         "\"error: x: 1,5; y\"\n";
     struct fixture f = {0}, again = {0};
     struct text out = {0};
-    struct external_result result[3] = {external_no_result(), external_no_result(),
-                                        external_no_result()};
+    struct external_result result[3] = {external_unknown_result(), external_unknown_result(),
+                                        external_unknown_result()};
     result[0].outcome = OUTCOME_OK;
     result[0].step_s = 2;
-    result[0].error = 0.25;
+    result[0].relative_error = 0.25;
     result[0].peak_bytes = 10.5 * 0x1p30;
     result[0].reserved_bytes = 12 * 0x1p30;
     result[0].memory_error = 0;
     result[1].outcome = OUTCOME_WRONG;
     result[1].predicted_text = "fits";
-    result[2].reason = "x: 1,5\ny\n";
+    result[2].error_reason = "x: 1,5\ny\n";
     CHECK_INT("parse", parse(&f, COLUMNS "\n" ROW "\n"), STATUS_OK);
     CHECK_INT("figures",
               parse(&f, FIGURES "a-2,A,1,ring,h100,8,2048,verdict,OOM,,,,,--seq 2K,\n"
@@ -282,13 +282,14 @@ static void columns_decide_what_counts(void)
                     "a-3,A," FACTS "0.5,step_ms,500,ms,,,,--seq 2K,,it is inferred,later,L"),
               STATUS_OK);
     CHECK_TEXT("messages", f.diag.text, "");
-    if (CHECK_INT("rows", (int64_t)f.runs.count, 3)) {
-        const struct external_run *row = f.runs.row;
-        CHECK("nothing said", row[0].counts);
-        CHECK("yes, whatever the note says", row[1].counts);
-        CHECK("a reason", !row[2].counts);
-        CHECK("as run", external_as_run(&row[0]) && !external_as_run(&row[1]));
-        CHECK("the usual set", external_in_set(&row[0], "") && external_in_set(&row[2], "later"));
+    if (CHECK_INT("rows", (int64_t)f.runs.row_count, 3)) {
+        const struct external_run *row = f.runs.rows;
+        CHECK("nothing said", row[0].is_counted);
+        CHECK("yes, whatever the note says", row[1].is_counted);
+        CHECK("a reason", !row[2].is_counted);
+        CHECK("as run", external_is_as_run(&row[0]) && !external_is_as_run(&row[1]));
+        CHECK("the usual set",
+              external_is_in_set(&row[0], "") && external_is_in_set(&row[2], "later"));
         CHECK("first of a set", external_is_first_of_set(&f.runs, 0) &&
                                     !external_is_first_of_set(&f.runs, 1) &&
                                     external_is_first_of_set(&f.runs, 2));
@@ -311,24 +312,24 @@ static void the_published_rows_agree_with_themselves(void)
                  {"../traces/published/external-moe.csv", 179, 179}};
     struct fixture f = {0};
     for (size_t k = 0; k < ARRAY_LEN(files); k++) {
-        size_t before = f.runs.count;
+        size_t before = f.runs.row_count;
         int64_t steps = 0;
         CHECK_INT("load", external_load(&f.runs, check_path(files[k].file), &f.diag), STATUS_OK);
         CHECK_TEXT("messages", f.diag.text, "");
-        for (size_t i = before; i < f.runs.count; i++) {
-            const struct external_run *row = &f.runs.row[i];
-            double value = row->value * row->scale, batch = (double)row->global_batch;
+        for (size_t i = before; i < f.runs.row_count; i++) {
+            const struct external_run *row = &f.runs.rows[i];
+            double value = row->value * row->si_factor, batch = (double)row->global_batch;
             double tokens = (double)row->seq_len * batch;
             steps += row->step_s > 0;
             if (row->step_s > 0 && row->metric != METRIC_TFLOPS)
-                CHECK_CLOSE(row->text[EXTERNAL_ID], row->step_s,
+                CHECK_CLOSE(row->cells[EXTERNAL_ID], row->step_s,
                             row->metric == METRIC_STEP_MS ? value
                             : row->metric == METRIC_TGS   ? tokens / (double)row->gpus / value
                             : row->metric == METRIC_TOKENS_PER_S ? tokens / value
                                                                  : batch / value,
                             3e-3);
         }
-        CHECK_INT(files[k].file, (int64_t)(f.runs.count - before), files[k].rows);
+        CHECK_INT(files[k].file, (int64_t)(f.runs.row_count - before), files[k].rows);
         CHECK_INT(files[k].file, steps, files[k].steps);
     }
     fixture_release(&f);

@@ -112,16 +112,17 @@ static void kernels_are_summed_by_operator_and_shapes(void)
                                            wanted, ARRAY_LEN(wanted), &diag);
     CHECK_TEXT("messages", diag.text ? diag.text : "", "");
     CHECK_INT("status", status, STATUS_OK);
-    CHECK_INT("steps", (int64_t)times.steps, 1);
+    CHECK_INT("steps", (int64_t)times.step_count, 1);
     CHECK_TEXT("the first GPU", times.device.name, "NVIDIA H200");
     CHECK_CLOSE("its multiprocessors", times.device.multiprocessors, 132, 0);
     CHECK_CLOSE("its memory", times.device.memory_bytes, 150109880320.0, 0);
-    CHECK_CLOSE("no operator", 1e6 * times.unknown_s, 1, 1e-9);
+    CHECK_CLOSE("no operator", 1e6 * times.unassigned_s, 1, 1e-9);
     for (size_t i = 0; i < ARRAY_LEN(found) && status == STATUS_OK; i++) {
         const struct kernel_key key = {found[i].op, found[i].inputs, found[i].dtype};
         const struct kernel_time *time = kernel_times_find(&times, &key);
-        CHECK_INT(found[i].label, time != NULL ? (int64_t)time->calls : 0, (int64_t)found[i].calls);
-        CHECK_CLOSE(found[i].label, time != NULL ? 1e6 * time->seconds : 0, found[i].us, 1e-9);
+        CHECK_INT(found[i].label, time != NULL ? (int64_t)time->call_count : 0,
+                  (int64_t)found[i].calls);
+        CHECK_CLOSE(found[i].label, time != NULL ? 1e6 * time->median_s : 0, found[i].us, 1e-9);
     }
     kernel_times_release(&times);
     diag_release(&diag);

@@ -12,7 +12,7 @@ static enum status parse(struct trace *trace, const char *text, struct diag *dia
 
 static const char *label(const struct trace *trace, uint16_t id)
 {
-    return trace->label[id];
+    return trace->labels[id];
 }
 
 /* Writes one row as text, times in microseconds. */
@@ -162,19 +162,21 @@ static void the_call_names_the_operator_of_a_kernel(void)
 static void put_calls(struct text *out, const struct kineto_issue *issue)
 {
     static const char *const names[CALL_COUNT] = {"launch", "collective", "copy", "wait"};
-    for (size_t i = 0; i < issue->count; i++) {
-        const struct kineto_issue_step *step = &issue->step[i];
+    for (size_t i = 0; i < issue->step_count; i++) {
+        const struct kineto_issue_step *step = &issue->steps[i];
         for (int kind = 0; kind < CALL_COUNT; kind++)
-            if (step->calls_of[kind].count > 0)
+            if (step->calls_of[kind].call_count > 0)
                 text_printf(out, "%s %zu of %zu: %.1f after %.1f; ", names[kind],
-                            step->calls_of[kind].count, step->calls_of[kind].operators,
-                            1e6 * step->calls_of[kind].call_s, 1e6 * step->calls_of[kind].before_s);
+                            step->calls_of[kind].call_count, step->calls_of[kind].operator_count,
+                            1e6 * step->calls_of[kind].total_call_s,
+                            1e6 * step->calls_of[kind].total_gap_s);
         text_printf(out, "held %zu, pauses %zu of %.1f, idle starts %zu in %.1f\n",
-                    step->held_calls, step->pauses, 1e6 * step->pause_s, step->idle_starts,
-                    1e6 * step->idle_start_s);
+                    step->held_calls, step->pause_count, 1e6 * step->total_pause_s,
+                    step->idle_start_count, 1e6 * step->total_idle_start_s);
     }
-    text_printf(out, "queued %zu in %.1f, graphs %zu\n", issue->queued,
-                issue->queued > 0 ? 1e6 * issue->queued_gap_s[0] : 0, issue->graphs);
+    text_printf(out, "queued %zu in %.1f, graphs %zu\n", issue->queued_gap_count,
+                issue->queued_gap_count > 0 ? 1e6 * issue->queued_gap_s[0] : 0,
+                issue->graph_launches);
 }
 
 static void check_calls(const char *what, const char *recording, const char *wanted)

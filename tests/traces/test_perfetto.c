@@ -29,8 +29,8 @@ static size_t add_op(struct trace *trace, uint32_t rank, const char *stream, con
     struct trace_ops *ops = &trace->ops;
     ops->rank[row] = rank;
     ops->op[row] = (uint32_t)row;
-    ops->stream[row] = trace_label(trace, stream);
-    ops->kind[row] = trace_label(trace, kind);
+    ops->stream[row] = trace_label_id(trace, stream);
+    ops->kind[row] = trace_label_id(trace, kind);
     ops->start_s[row] = start_s;
     ops->end_s[row] = end_s;
     ops->layer[row] = ops->chunk[row] = ops->step[row] = -1;
@@ -43,8 +43,8 @@ static void add_change(struct trace *trace, double time_s, uint32_t rank, const 
     size_t row = trace_add_memory(trace);
     trace->memory.time_s[row] = time_s;
     trace->memory.rank[row] = rank;
-    trace->memory.memory[row] = trace_label(trace, "hbm");
-    trace->memory.category[row] = trace_label(trace, category);
+    trace->memory.memory[row] = trace_label_id(trace, "hbm");
+    trace->memory.category[row] = trace_label_id(trace, category);
     trace->memory.bytes[row] = bytes;
 }
 
@@ -106,12 +106,12 @@ static size_t count(const struct fixture *f, const char *phase)
 static void an_op_is_a_complete_event_in_microseconds(void)
 {
     struct fixture f = {0};
-    trace_set(&f.trace, "model", "llama3-8b");
+    trace_set_key(&f.trace, "model", "llama3-8b");
     size_t row = add_op(&f.trace, 5, "compute", "attention", 1.5e-3, 2.25e-3);
     f.trace.ops.op[row] = 42;
     f.trace.ops.layer[row] = 3;
     f.trace.ops.chunk[row] = 0;
-    f.trace.ops.phase[row] = trace_label(&f.trace, "forward");
+    f.trace.ops.phase[row] = trace_label_id(&f.trace, "forward");
     f.trace.ops.bytes[row] = 1024;
     f.trace.ops.flops[row] = 2.5e15;
     if (print(&f)) {
@@ -237,7 +237,7 @@ static void any_text_is_escaped(void)
     };
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
         struct fixture f = {0};
-        trace_set(&f.trace, "text", texts[i].text);
+        trace_set_key(&f.trace, "text", texts[i].text);
         add_op(&f.trace, 0, texts[i].text, texts[i].text, 0, 1);
         add_change(&f.trace, 0, 0, texts[i].text, 1);
         if (print(&f)) {

@@ -22,8 +22,8 @@ static void rows_are_printed_as_they_were_read(void)
     CHECK_INT("parse", residuals_parse(&residuals, "rows", rows, sizeof rows - 1, NULL), STATUS_OK);
     residuals_print(&residuals, &out);
     CHECK_TEXT("printed", out.data, rows);
-    if (CHECK_INT("rows", (int64_t)residuals.count, 2)) {
-        const struct residual *row = residuals.row;
+    if (CHECK_INT("rows", (int64_t)residuals.row_count, 2)) {
+        const struct residual *row = residuals.rows;
         CHECK_TEXT("run", row[0].run, "3: ulysses, 8");
         CHECK_TEXT("laboratory", row[0].laboratory, "Lab");
         CHECK_TEXT("context", row[0].context, "ulysses");
@@ -32,9 +32,10 @@ static void rows_are_printed_as_they_were_read(void)
         CHECK_INT("stages", row[0].pp, 2);
         CHECK_INT("tokens", row[0].seq_len, 131072);
         CHECK_CLOSE("layer", row[0].layer_s, 0.0125, 0);
-        CHECK("none", isnan(row[0].value[RESIDUAL_MEMORY]) && isnan(row[0].first));
-        CHECK_CLOSE("memory", row[1].value[RESIDUAL_MEMORY], -0.1, 1e-12);
-        CHECK_CLOSE("first", row[1].first, 0.3, 1e-12);
+        CHECK("none",
+              isnan(row[0].log_ratio[RESIDUAL_MEMORY]) && isnan(row[0].first_sight_log_ratio));
+        CHECK_CLOSE("memory", row[1].log_ratio[RESIDUAL_MEMORY], -0.1, 1e-12);
+        CHECK_CLOSE("first", row[1].first_sight_log_ratio, 0.3, 1e-12);
     }
     text_release(&out);
     residuals_release(&residuals);
@@ -48,12 +49,13 @@ static void errors_at_first_sight_are_joined(void)
     struct residuals residuals = {0};
     struct diag diag = {0};
     CHECK_INT("parse", residuals_parse(&residuals, "rows", rows, sizeof rows - 1, NULL), STATUS_OK);
-    CHECK_INT("join", residuals_set_first(&residuals, "first.csv", first, sizeof first - 1, NULL),
+    CHECK_INT("join",
+              residuals_set_first_sight(&residuals, "first.csv", first, sizeof first - 1, NULL),
               STATUS_OK);
-    CHECK("another", isnan(residuals.row[0].first));
-    CHECK_CLOSE("its own", residuals.row[1].first, -0.25, 0);
+    CHECK("another", isnan(residuals.rows[0].first_sight_log_ratio));
+    CHECK_CLOSE("its own", residuals.rows[1].first_sight_log_ratio, -0.25, 0);
     static const char bad[] = "id,source,commit,args,first\n1,A,c,,much\n";
-    CHECK_INT("bad", residuals_set_first(&residuals, "f", bad, sizeof bad - 1, &diag),
+    CHECK_INT("bad", residuals_set_first_sight(&residuals, "f", bad, sizeof bad - 1, &diag),
               STATUS_BAD_INPUT);
     CHECK_TEXT("message", diag.text, "f:2: error: column 'first': expected a number, not 'much'\n");
     diag_release(&diag);

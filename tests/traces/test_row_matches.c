@@ -46,11 +46,11 @@ static void recorded_time_is_matched_or_stray(void)
         double all_s = 0, found_s = 0;
         for (size_t i = 0; i < f.measured.ops.count; i++)
             all_s += f.measured.ops.end_s[i] - f.measured.ops.start_s[i];
-        for (size_t i = 0; i < f.matches.count; i++)
-            found_s += f.matches.match[i].measured_s;
+        for (size_t i = 0; i < f.matches.match_count; i++)
+            found_s += f.matches.matches[i].measured_s;
         CHECK("nearly all is matched", found_s > 0.99 * all_s);
         for (size_t i = 0; i < f.matches.stray_count; i++)
-            found_s += f.matches.stray[i].seconds;
+            found_s += f.matches.strays[i].seconds;
         CHECK_CLOSE(names[n], found_s, all_s, 1e-9);
         release(&f);
     }
@@ -61,22 +61,23 @@ static void a_predicted_row_is_in_one_match_of_a_step(void)
 {
     struct fixture f;
     CHECK_INT("match", match(&f, "gpt-steps"), STATUS_OK);
-    CHECK_INT("steps", (int64_t)f.matches.steps, 3);
+    CHECK_INT("steps", (int64_t)f.matches.step_count, 3);
     size_t rows = f.predicted.ops.count;
     uint8_t *seen = heap_zalloc(3 * rows, 1);
     size_t twice = 0, missing = 0;
-    for (size_t i = 0; i < f.matches.count; i++)
-        for (uint32_t k = 0; k < f.matches.match[i].row_count; k++) {
-            uint32_t row = f.matches.row[f.matches.match[i].row_begin + k];
-            twice += seen[f.matches.match[i].step * rows + row]++ > 0;
+    for (size_t i = 0; i < f.matches.match_count; i++)
+        for (uint32_t k = 0; k < f.matches.matches[i].row_count; k++) {
+            uint32_t row = f.matches.rows[f.matches.matches[i].row_begin + k];
+            twice += seen[f.matches.matches[i].step * rows + row]++ > 0;
         }
     for (size_t i = 0; i < 3 * rows; i++)
         missing += seen[i] == 0;
     CHECK_INT("twice", (int64_t)twice, 0);
     CHECK_INT("missing", (int64_t)missing, 0);
-    for (size_t s = 0; s < f.matches.steps; s++)
+    for (size_t s = 0; s < f.matches.step_count; s++)
         CHECK("a step is idle for part of its span",
-              f.matches.step[s].idle_s > 0 && f.matches.step[s].idle_s < f.matches.step[s].span_s);
+              f.matches.recorded_steps[s].idle_s > 0 &&
+                  f.matches.recorded_steps[s].idle_s < f.matches.recorded_steps[s].span_s);
     free(seen);
     release(&f);
 }

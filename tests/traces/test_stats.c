@@ -8,7 +8,7 @@ static void add_op(struct trace *trace, uint32_t rank, const char *stream, doubl
 {
     size_t row = trace_add_op(trace);
     trace->ops.rank[row] = rank;
-    trace->ops.stream[row] = trace_label(trace, stream);
+    trace->ops.stream[row] = trace_label_id(trace, stream);
     trace->ops.start_s[row] = start_s;
     trace->ops.end_s[row] = end_s;
     trace->ops.bytes[row] = 10;
@@ -21,8 +21,8 @@ static void add_change(struct trace *trace, double time_s, uint32_t rank, const 
     size_t row = trace_add_memory(trace);
     trace->memory.time_s[row] = time_s;
     trace->memory.rank[row] = rank;
-    trace->memory.memory[row] = trace_label(trace, memory);
-    trace->memory.category[row] = trace_label(trace, category);
+    trace->memory.memory[row] = trace_label_id(trace, memory);
+    trace->memory.category[row] = trace_label_id(trace, category);
     trace->memory.bytes[row] = bytes;
 }
 
@@ -52,7 +52,7 @@ static void check_drawn(const char *label, const struct stats_rank *rank)
     CHECK_CLOSE(label, rank->busy_s[ROLE_COMPUTE], 5, 1e-15);
     CHECK_CLOSE(label, rank->busy_s[ROLE_COMM], 4, 1e-15);
     CHECK_CLOSE(label, rank->exposed_s[ROLE_COMM], 3, 1e-15);
-    CHECK_CLOSE(label, stats_overlap(rank), 0.25, 1e-15);
+    CHECK_CLOSE(label, stats_overlapped_share(rank), 0.25, 1e-15);
     CHECK_CLOSE(label, rank->busy_s[ROLE_H2D], 3, 1e-15);
     CHECK_CLOSE(label, rank->exposed_s[ROLE_H2D], 1, 1e-15);
     CHECK_CLOSE(label, rank->busy_s[ROLE_D2H], 0, 0);
@@ -71,10 +71,10 @@ static void exposed_communication_is_that_without_compute(void)
     CHECK_INT("streams", (int64_t)stats.stream_count, 4);
     const struct stats_stream *hp = NULL;
     for (size_t i = 0; i < stats.stream_count; i++)
-        if (strcmp(trace.label[stats.stream[i].stream], "comm.hp") == 0)
-            hp = &stats.stream[i];
+        if (strcmp(trace.labels[stats.streams[i].stream], "comm.hp") == 0)
+            hp = &stats.streams[i];
     if (CHECK("comm.hp", hp != NULL)) {
-        CHECK_INT("ops", (int64_t)hp->ops, 2);
+        CHECK_INT("ops", (int64_t)hp->op_count, 2);
         CHECK_INT("role", hp->role, ROLE_COMM);
         CHECK_CLOSE("busy", hp->busy_s, 3, 0);
         CHECK_CLOSE("start", hp->start_s, 3, 0);
@@ -102,11 +102,11 @@ static void the_order_of_rows_does_not_matter(void)
             row[j] = i;
         }
         for (size_t i = 0; i < 14; i++)
-            add_op(&trace, drawn.ops.rank[row[i]], drawn.label[drawn.ops.stream[row[i]]],
+            add_op(&trace, drawn.ops.rank[row[i]], drawn.labels[drawn.ops.stream[row[i]]],
                    drawn.ops.start_s[row[i]], drawn.ops.end_s[row[i]]);
         trace_stats_init(&stats, &trace);
         CHECK_INT("ranks", (int64_t)stats.rank_count, 2);
-        CHECK_INT("in order", stats.rank[0].rank, 2);
+        CHECK_INT("in order", stats.ranks[0].rank, 2);
         check_drawn("rank 2", stats_find_rank(&stats, 2));
         check_drawn("rank 70000", stats_find_rank(&stats, 70000));
         CHECK_CLOSE("start", stats.start_s, 1, 0);
@@ -128,11 +128,11 @@ static void ops_that_overlap_on_a_stream_count_once(void)
     add_op(&trace, 0, "compute", 0, 1);
     add_op(&trace, 0, "compute2", 1, 6);
     trace_stats_init(&stats, &trace);
-    CHECK_CLOSE("busy", stats.rank[0].busy_s[ROLE_COMM], 12, 0);
-    CHECK_CLOSE("two compute streams", stats.rank[0].busy_s[ROLE_COMPUTE], 6, 0);
-    CHECK_CLOSE("exposed", stats.rank[0].exposed_s[ROLE_COMM], 6, 0);
-    CHECK_CLOSE("end", stats.rank[0].end_s, 20, 0);
-    CHECK_CLOSE("idle", stats.rank[0].idle_s, 8, 0);
+    CHECK_CLOSE("busy", stats.ranks[0].busy_s[ROLE_COMM], 12, 0);
+    CHECK_CLOSE("two compute streams", stats.ranks[0].busy_s[ROLE_COMPUTE], 6, 0);
+    CHECK_CLOSE("exposed", stats.ranks[0].exposed_s[ROLE_COMM], 6, 0);
+    CHECK_CLOSE("end", stats.ranks[0].end_s, 20, 0);
+    CHECK_CLOSE("idle", stats.ranks[0].idle_s, 8, 0);
     trace_stats_release(&stats);
     trace_release(&trace);
 }
@@ -143,12 +143,12 @@ static void waits_of_the_host_hide_nothing(void)
     struct trace_stats stats;
     add_op(&trace, 0, "compute", 0, 2);
     add_op(&trace, 0, "compute", 2, 6);
-    trace.ops.kind[1] = trace_label(&trace, "host_sync");
+    trace.ops.kind[1] = trace_label_id(&trace, "host_sync");
     add_op(&trace, 0, "offload", 1, 5);
     trace_stats_init(&stats, &trace);
-    CHECK_CLOSE("busy", stats.rank[0].busy_s[ROLE_COMPUTE], 2, 0);
-    CHECK_CLOSE("exposed", stats.rank[0].exposed_s[ROLE_OFFLOAD], 3, 0);
-    CHECK_CLOSE("the step ends with the wait", stats.rank[0].end_s, 6, 0);
+    CHECK_CLOSE("busy", stats.ranks[0].busy_s[ROLE_COMPUTE], 2, 0);
+    CHECK_CLOSE("exposed", stats.ranks[0].exposed_s[ROLE_OFFLOAD], 3, 0);
+    CHECK_CLOSE("the step ends with the wait", stats.ranks[0].end_s, 6, 0);
     trace_stats_release(&stats);
     trace_release(&trace);
 }
@@ -165,9 +165,10 @@ static void roles_follow_from_names(void)
         {"", ROLE_OTHER},          {"offload", ROLE_OFFLOAD},  {"offload.aside", ROLE_OFFLOAD},
     };
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        CHECK_INT(names[i].name, stream_role(names[i].name), names[i].role);
+        CHECK_INT(names[i].name, stream_role_of(names[i].name), names[i].role);
     for (int role = 0; role < ROLE_COUNT; role++)
-        CHECK_INT("a role's own name", stream_role(stream_role_name((enum stream_role)role)), role);
+        CHECK_INT("a role's own name", stream_role_of(stream_role_name((enum stream_role)role)),
+                  role);
 }
 
 /* hbm of rank 0:   t=0   1    2    3    4
@@ -193,7 +194,7 @@ static void the_peak_is_of_the_sum_not_the_sum_of_peaks(void)
     add_change(&trace, 4, 0, "hbm", "activation", 0);
     trace_stats_init(&stats, &trace);
     CHECK_INT("memories", (int64_t)stats.memory_count, 3);
-    const struct stats_memory *hbm = stats_find_memory(&stats, 0, trace_label(&trace, "hbm"));
+    const struct stats_memory *hbm = stats_find_memory(&stats, 0, trace_label_id(&trace, "hbm"));
     if (CHECK("hbm", hbm != NULL) && CHECK_INT("categories", (int64_t)hbm->category_count, 3)) {
         static const struct {
             const char *name;
@@ -208,8 +209,8 @@ static void the_peak_is_of_the_sum_not_the_sum_of_peaks(void)
         CHECK_CLOSE("last", hbm->last_bytes, 40, 0);
         double sum = 0;
         for (size_t i = 0; i < 3; i++) {
-            const struct stats_category *category = &stats.category[hbm->first_category + i];
-            CHECK_TEXT("in order of label", trace.label[category->category], want[i].name);
+            const struct stats_category *category = &stats.categories[hbm->first_category + i];
+            CHECK_TEXT("in order of label", trace.labels[category->category], want[i].name);
             CHECK_CLOSE(want[i].name, category->peak_bytes, want[i].peak, 0);
             CHECK_CLOSE(want[i].name, category->peak_time_s, want[i].time, 0);
             CHECK_CLOSE(want[i].name, category->bytes_at_peak, want[i].at_peak, 0);
@@ -218,11 +219,12 @@ static void the_peak_is_of_the_sum_not_the_sum_of_peaks(void)
         }
         CHECK_CLOSE("parts sum to the peak", sum, hbm->peak_bytes, 0);
     }
-    const struct stats_memory *pinned = stats_find_memory(&stats, 0, trace_label(&trace, "pinned"));
+    const struct stats_memory *pinned =
+        stats_find_memory(&stats, 0, trace_label_id(&trace, "pinned"));
     CHECK_CLOSE("pinned", pinned ? pinned->peak_bytes : -1, 7, 0);
-    const struct stats_memory *other = stats_find_memory(&stats, 1, trace_label(&trace, "hbm"));
+    const struct stats_memory *other = stats_find_memory(&stats, 1, trace_label_id(&trace, "hbm"));
     CHECK_CLOSE("rank 1", other ? other->peak_bytes : -1, 11, 0);
-    CHECK("none", stats_find_memory(&stats, 1, trace_label(&trace, "pinned")) == NULL);
+    CHECK("none", stats_find_memory(&stats, 1, trace_label_id(&trace, "pinned")) == NULL);
     trace_stats_release(&stats);
     trace_release(&trace);
 }
@@ -235,7 +237,7 @@ static void an_empty_trace_has_empty_stats(void)
     CHECK_INT("ranks", (int64_t)stats.rank_count, 0);
     CHECK_INT("memories", (int64_t)stats.memory_count, 0);
     struct stats_rank silent = {0};
-    CHECK_CLOSE("no communication: none exposed", stats_overlap(&silent), 1, 0);
+    CHECK_CLOSE("no communication: none exposed", stats_overlapped_share(&silent), 1, 0);
     trace_stats_release(&stats);
     trace_release(&trace);
 }

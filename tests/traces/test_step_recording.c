@@ -29,14 +29,14 @@ static void every_member_is_read(void)
     struct diag diag = {0};
     if (CHECK_INT("parses", parse(&r, WHOLE, &diag), STATUS_OK)) {
         const struct step_event *mm = &r.event[0], *wait = &r.event[1];
-        CHECK_TEXT("torch", r.torch, "2.15");
-        CHECK_INT("ranks", r.world, 2);
+        CHECK_TEXT("torch", r.torch_version, "2.15");
+        CHECK_INT("ranks", r.world_size, 2);
         CHECK_INT("rank", r.rank, 1);
-        CHECK_INT("ranks of the group, in order", r.group[0].rank[0], 0);
+        CHECK_INT("ranks of the group, in order", r.group[0].ranks[0], 0);
         CHECK_TEXT("its name", r.group[0].name, "dp");
         CHECK_TEXT("what was guessed", r.guess[0].description, "item");
         CHECK_INT("how often", r.guess[0].count, 2);
-        CHECK_INT("storages", r.storages, 3);
+        CHECK_INT("storages", r.storage_count, 3);
         CHECK_TEXT("role", r.storage[0].role, "param a.b");
         CHECK_INT("kind", mm->kind, STEP_PRODUCT);
         CHECK_INT("phase", mm->phase, STEP_BACKWARD);
@@ -45,16 +45,16 @@ static void every_member_is_read(void)
         CHECK_CLOSE("flops", mm->flops, 12, 0);
         CHECK_CLOSE("read", mm->read_bytes, 5, 0);
         CHECK_CLOSE("written", mm->written_bytes, 6, 0);
-        CHECK_INT("dims", r.tensor[mm->in_begin].dims, 2);
+        CHECK_INT("dims", r.tensor[mm->in_begin].dim_count, 2);
         CHECK_INT("size", r.tensor[mm->in_begin].size[1], 3);
         CHECK_INT("dtype", r.tensor[mm->in_begin].dtype, STEP_BF16);
-        CHECK("strided", r.tensor[mm->in_begin].strided);
+        CHECK("strided", r.tensor[mm->in_begin].is_strided);
         CHECK_INT("of the host", r.tensor[mm->out_begin].storage, -1);
-        CHECK_INT("a scalar", r.tensor[mm->out_begin].dims, 0);
+        CHECK_INT("a scalar", r.tensor[mm->out_begin].dim_count, 0);
         CHECK_INT("wait", wait->kind, STEP_WAIT);
-        CHECK_INT("its event", wait->event, 9);
+        CHECK_INT("its event", wait->cuda_event, 9);
         /* 100 bytes live throughout, 50 during event 0, and 40 from event 1 on */
-        CHECK_INT("peak", (int64_t)step_recording_peak(&r), 150);
+        CHECK_INT("peak", (int64_t)step_recording_peak_bytes(&r), 150);
     }
     CHECK_TEXT("no message", diag.text ? diag.text : "", "");
     diag_release(&diag);

@@ -7,14 +7,14 @@
 static void a_label_keeps_its_id(void)
 {
     struct trace trace = {0};
-    uint16_t compute = trace_label(&trace, "compute");
-    uint16_t comm = trace_label(&trace, "comm.cp");
-    CHECK_INT("the empty text", trace_label(&trace, ""), 0);
+    uint16_t compute = trace_label_id(&trace, "compute");
+    uint16_t comm = trace_label_id(&trace, "comm.cp");
+    CHECK_INT("the empty text", trace_label_id(&trace, ""), 0);
     CHECK("two texts, two ids", compute != comm && compute != 0);
-    CHECK_INT("again", trace_label(&trace, "compute"), compute);
-    CHECK_TEXT("text", trace.label[comm], "comm.cp");
+    CHECK_INT("again", trace_label_id(&trace, "compute"), compute);
+    CHECK_TEXT("text", trace.labels[comm], "comm.cp");
     uint16_t part = 0;
-    CHECK("part of a longer text", trace_try_label(&trace, "compute2", 7, &part));
+    CHECK("part of a longer text", trace_try_label_id(&trace, "compute2", 7, &part));
     CHECK_INT("part of a longer text", part, compute);
     trace_release(&trace);
 }
@@ -25,12 +25,12 @@ static void labels_fill_up_to_the_limit_and_no_further(void)
     char text[16];
     for (int i = 1; i < TRACE_LABEL_LIMIT; i++) {
         snprintf(text, sizeof text, "l%d", i);
-        if (trace_label(&trace, text) != i)
-            CHECK_INT(text, trace_label(&trace, text), i);
+        if (trace_label_id(&trace, text) != i)
+            CHECK_INT(text, trace_label_id(&trace, text), i);
     }
     uint16_t label = 0;
-    CHECK("one too many", !trace_try_label(&trace, "x", 1, &label));
-    CHECK("an old one is still found", trace_try_label(&trace, "l65535", 6, &label));
+    CHECK("one too many", !trace_try_label_id(&trace, "x", 1, &label));
+    CHECK("an old one is still found", trace_try_label_id(&trace, "l65535", 6, &label));
     CHECK_INT("its id", label, 65535);
     trace_release(&trace);
 }
@@ -38,13 +38,13 @@ static void labels_fill_up_to_the_limit_and_no_further(void)
 static void the_header_keeps_order_and_the_last_value(void)
 {
     struct trace trace = {0};
-    CHECK("absent", trace_get(&trace, "model") == NULL);
-    trace_set(&trace, "model", "gpt-7b");
-    trace_set(&trace, "seed", "1");
-    trace_set(&trace, "model", "llama3-8b");
+    CHECK("absent", trace_get_key(&trace, "model") == NULL);
+    trace_set_key(&trace, "model", "gpt-7b");
+    trace_set_key(&trace, "seed", "1");
+    trace_set_key(&trace, "model", "llama3-8b");
     CHECK_INT("keys", (int64_t)trace.header_count, 2);
-    CHECK_TEXT("first", trace.header[0].key, "model");
-    CHECK_TEXT("value", trace_get(&trace, "model"), "llama3-8b");
+    CHECK_TEXT("first", trace.header_keys[0].key, "model");
+    CHECK_TEXT("value", trace_get_key(&trace, "model"), "llama3-8b");
     trace_release(&trace);
 }
 
@@ -63,7 +63,7 @@ static void rows_are_zero_and_stay_when_the_table_grows(void)
     CHECK_INT("rows", (int64_t)trace.ops.count, 1000);
     CHECK_INT("op", trace.ops.op[517], 517);
     CHECK_CLOSE("bytes", trace.memory.bytes[517], 1034, 0);
-    CHECK_TEXT("text of an untouched column", trace.label[trace.ops.kind[517]], "");
+    CHECK_TEXT("text of an untouched column", trace.labels[trace.ops.kind[517]], "");
     trace_release(&trace);
     trace_release(&trace); /* the release of an empty trace does nothing */
 }

@@ -75,8 +75,8 @@ def _load_stub():
         raise Refused(f"{path} is missing: install the wheel longhaul-sim, or let LONGHAUL_RECORD_STUB name the library that "
                       "CMake's target record_stub builds")
     stub = ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
-    stub.stub_device.argtypes = [ctypes.c_char_p] + 4 * [ctypes.c_int] + [ctypes.c_size_t]
-    stub.stub_device.restype = None
+    stub.stub_set_device.argtypes = [ctypes.c_char_p] + 4 * [ctypes.c_int] + [ctypes.c_size_t]
+    stub.stub_set_device.restype = None
     return stub
 
 
@@ -96,7 +96,7 @@ def set_device(name):
         raise Refused(f"no device {name!r}; there are: {', '.join(DEVICES)}")
     row = DEVICES[name]
     major, minor = (CUDA.split(".") + ["0"])[:2]
-    STUB.stub_device(row["torch_name"].encode(), 1000 * int(major) + 10 * int(minor), row["major"], row["minor"],
+    STUB.stub_set_device(row["torch_name"].encode(), 1000 * int(major) + 10 * int(minor), row["major"], row["minor"],
                      row["multiprocessors"], row["memory_gib"] << 30)
 
 

@@ -285,7 +285,7 @@ class Step(TorchDispatchMode):
 
     def _drain(self):
         """Takes over what the stub has seen since."""
-        count = record.STUB.stub_take(_LOG, _LOG_SIZE)
+        count = record.STUB.stub_take_log(_LOG, _LOG_SIZE)
         if count < 0:
             raise Refused("more than 65536 events of streams happened between two operators")
         for entry in _LOG[:count]:

@@ -1,9 +1,10 @@
-/* stub.c: as much of CUDA's runtime and driver as PyTorch needs in order to believe in one GPU that is not there.
+/* stub.c: the part of CUDA's runtime and driver that PyTorch calls, so that it sees one GPU on a machine that has none.
  *
- * longhaul.record loads this library before PyTorch, with its symbols global, so that they win over those of libcudart. Its
- * SONAME is libcuda.so.1, so a later dlopen of the driver finds it too. Kernels do nothing, streams and events are numbers,
- * device memory is host memory that is mapped and never touched. Records and waits of streams, waits of the host, and
- * launches (fake tensors launch none, so a launch is one that the recorder has missed) go to a log, which stub_take() empties.
+ * longhaul.record loads this library before PyTorch, with its symbols global, so that they take precedence over those
+ * of libcudart. Its SONAME is libcuda.so.1, so a later dlopen of the driver finds it too. Kernels do nothing, streams
+ * and events are numbers, and device memory is host address space that is never touched. Records and waits of streams,
+ * waits of the host, and launches (fake tensors launch none, so a launch is one that the recorder has missed) go to a
+ * log, which stub_take_log() empties.
  *
  * It serves PyTorch of CUDA 12 and 13: where they differ, so do the names of the functions. The library includes no header of
  * CUDA, so a machine without CUDA can build it; the numbers below are those of driver_types.h of CUDA 12.8 and 13.2. A
@@ -17,7 +18,7 @@ enum { LOG_RECORD = 1, LOG_WAIT, LOG_HOST_WAIT, LOG_LAUNCH, LOG_DEVICE_WAIT };
 enum { ATTRIBUTE_MULTIPROCESSORS = 16, ATTRIBUTE_MAJOR = 75, ATTRIBUTE_MINOR = 76 };
 
 struct stub_entry {
-    int what; /* LOG_... */
+    int kind; /* LOG_... */
     unsigned stream;
     unsigned event;
 };
@@ -42,8 +43,8 @@ struct properties_layout {
 static const struct properties_layout cuda12 = {1032, 388, 624, 696, 640, 648, 616, 712, 604};
 static const struct properties_layout cuda13 = {1008, 384, 604, 672, 624, 632, 596, 688, 588};
 
-void stub_device(const char *name, int version, int major, int minor, int multiprocessors,
-                 size_t memory_bytes)
+void stub_set_device(const char *name, int version, int major, int minor, int multiprocessors,
+                     size_t memory_bytes)
 {
     memset(device.name, 0, sizeof device.name);
     strncpy(device.name, name, sizeof device.name - 1);
@@ -55,7 +56,7 @@ void stub_device(const char *name, int version, int major, int minor, int multip
 }
 
 /* Moves at most `most` entries of the log to `out`; returns their number, or -1 if entries have been lost. */
-int stub_take(struct stub_entry *out, int most)
+int stub_take_log(struct stub_entry *out, int most)
 {
     if (lost || logged > most)
         return -1;
@@ -65,63 +66,63 @@ int stub_take(struct stub_entry *out, int most)
     return taken;
 }
 
-static void append(int what, const void *stream, const void *event)
+static void append_log_entry(int kind, const void *stream, const void *event)
 {
     if (logged == LOG_SIZE)
         lost = 1;
     else
         entries[logged++] =
-            (struct stub_entry){what, (unsigned)(size_t)stream, (unsigned)(size_t)event};
+            (struct stub_entry){kind, (unsigned)(size_t)stream, (unsigned)(size_t)event};
 }
 
-static void put_int(char *properties, size_t offset, int value)
+static void set_int_member(char *properties, size_t offset, int value)
 {
     memcpy(properties + offset, &value, sizeof value);
 }
 
-static void put_size(char *properties, size_t offset, size_t value)
+static void set_size_member(char *properties, size_t offset, size_t value)
 {
     memcpy(properties + offset, &value, sizeof value);
 }
 
-static int fill(char *p, const struct properties_layout *at)
+static int fill_properties(char *p, const struct properties_layout *at)
 {
     memset(p, 0, at->size);
     memcpy(p, device.name, sizeof device.name);
-    put_size(p, 288, device.memory_bytes);
-    put_size(p, 296, (size_t)48 << 10); /* shared memory of a block */
-    put_int(p, 304, 65536);             /* registers of a block */
-    put_int(p, 308, 32);                /* threads of a warp */
-    put_int(p, 320, 1024);              /* threads of a block, and by dimension */
-    put_int(p, 324, 1024);
-    put_int(p, 328, 1024);
-    put_int(p, 332, 64);
-    put_int(p, 336, 0x7fffffff); /* blocks of a grid by dimension */
-    put_int(p, 340, 65535);
-    put_int(p, 344, 65535);
-    put_int(p, 360, device.major);
-    put_int(p, 364, device.minor);
-    put_int(p, at->multiprocessors, device.multiprocessors);
-    put_int(p, at->threads_per_multiprocessor, 2048);
-    put_size(p, at->shared_optin, (size_t)227 << 10);
-    put_size(p, at->shared_per_multiprocessor, (size_t)228 << 10);
-    put_int(p, at->registers_per_multiprocessor, 65536);
-    put_int(p, at->l2, 50 << 20);
-    put_int(p, at->blocks_per_multiprocessor, 32);
-    put_int(p, at->unified, 1);
+    set_size_member(p, 288, device.memory_bytes);
+    set_size_member(p, 296, (size_t)48 << 10); /* shared memory of a block */
+    set_int_member(p, 304, 65536);             /* registers of a block */
+    set_int_member(p, 308, 32);                /* threads of a warp */
+    set_int_member(p, 320, 1024);              /* threads of a block, and by dimension */
+    set_int_member(p, 324, 1024);
+    set_int_member(p, 328, 1024);
+    set_int_member(p, 332, 64);
+    set_int_member(p, 336, 0x7fffffff); /* blocks of a grid by dimension */
+    set_int_member(p, 340, 65535);
+    set_int_member(p, 344, 65535);
+    set_int_member(p, 360, device.major);
+    set_int_member(p, 364, device.minor);
+    set_int_member(p, at->multiprocessors, device.multiprocessors);
+    set_int_member(p, at->threads_per_multiprocessor, 2048);
+    set_size_member(p, at->shared_optin, (size_t)227 << 10);
+    set_size_member(p, at->shared_per_multiprocessor, (size_t)228 << 10);
+    set_int_member(p, at->registers_per_multiprocessor, 65536);
+    set_int_member(p, at->l2, 50 << 20);
+    set_int_member(p, at->blocks_per_multiprocessor, 32);
+    set_int_member(p, at->unified, 1);
     return SUCCESS;
 }
 
 int cudaGetDeviceProperties(char *properties, int d)
 {
     (void)d;
-    return fill(properties, &cuda13);
+    return fill_properties(properties, &cuda13);
 }
 
 int cudaGetDeviceProperties_v2(char *properties, int d)
 {
     (void)d;
-    return fill(properties, &cuda12);
+    return fill_properties(properties, &cuda12);
 }
 
 int cudaDeviceGetAttribute(int *value, int attribute, int d)
@@ -174,7 +175,7 @@ int cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
 }
 
 /* Streams and events are numbers of one sequence. */
-static int number(void **handle)
+static int new_handle(void **handle)
 {
     static size_t last = 0x100;
     last += 16;
@@ -185,7 +186,7 @@ static int number(void **handle)
 #define NUMBERS(function)                                                                          \
     int function(void **handle)                                                                    \
     {                                                                                              \
-        return number(handle);                                                                     \
+        return new_handle(handle);                                                                 \
     }
 
 NUMBERS(cudaStreamCreate)
@@ -219,31 +220,31 @@ STORES_SECOND(cudaStreamGetCaptureInfo_v2)
 
 int cudaStreamSynchronize(const void *stream)
 {
-    append(LOG_HOST_WAIT, stream, NULL);
+    append_log_entry(LOG_HOST_WAIT, stream, NULL);
     return SUCCESS;
 }
 
 int cudaDeviceSynchronize(void)
 {
-    append(LOG_DEVICE_WAIT, NULL, NULL);
+    append_log_entry(LOG_DEVICE_WAIT, NULL, NULL);
     return SUCCESS;
 }
 
 int cudaEventSynchronize(const void *event)
 {
-    append(LOG_HOST_WAIT, NULL, event);
+    append_log_entry(LOG_HOST_WAIT, NULL, event);
     return SUCCESS;
 }
 
 int cudaStreamWaitEvent(const void *stream, const void *event)
 {
-    append(LOG_WAIT, stream, event);
+    append_log_entry(LOG_WAIT, stream, event);
     return SUCCESS;
 }
 
 int cudaEventRecord(const void *event, const void *stream)
 {
-    append(LOG_RECORD, stream, event);
+    append_log_entry(LOG_RECORD, stream, event);
     return SUCCESS;
 }
 
@@ -309,7 +310,7 @@ int cudaMemsetAsync(void *to, int value, size_t size)
 #define LAUNCHES(function)                                                                         \
     int function(void)                                                                             \
     {                                                                                              \
-        append(LOG_LAUNCH, NULL, NULL);                                                            \
+        append_log_entry(LOG_LAUNCH, NULL, NULL);                                                  \
         return SUCCESS;                                                                            \
     }
 
@@ -334,7 +335,7 @@ int cuDeviceGet(int *d, int ordinal)
     return SUCCESS;
 }
 
-static int context(void **made)
+static int new_context(void **made)
 {
     static char only;
     *made = &only;
@@ -343,12 +344,12 @@ static int context(void **made)
 
 int cuCtxGetCurrent(void **made)
 {
-    return context(made);
+    return new_context(made);
 }
 
 int cuDevicePrimaryCtxRetain(void **made)
 {
-    return context(made);
+    return new_context(made);
 }
 
 SUCCEEDS(cuInit)
