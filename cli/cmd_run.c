@@ -204,7 +204,7 @@ static enum status read_token_file(struct session *s, const char *path, size_t c
 {
     struct text text = {0};
     enum status status = text_read(&text, path, diag);
-    size_t one = (size_t)s->ir.layout.tokens;
+    size_t one = (size_t)s->ir.layout.sequence_tokens;
     if (status == STATUS_OK && training_vocab_rows(&s->ir) < 256)
         status = diag_error(diag, (struct loc){.name = "--data"}, STATUS_BAD_INPUT,
                             "the bytes of a file are the tokens 0 to 255, but the model's "
@@ -223,7 +223,7 @@ static enum status read_token_file(struct session *s, const char *path, size_t c
 static enum status fill_tokens(struct session *s, struct diag *diag)
 {
     const char *data = options_text(s->options, "data");
-    size_t batch = (size_t)s->ir.global_batch * (size_t)s->ir.layout.tokens;
+    size_t batch = (size_t)s->ir.global_batch * (size_t)s->ir.layout.sequence_tokens;
     size_t count =
         batch *
         (s->run_options.train && s->run_options.step_count > 0 ? s->run_options.step_count : 1);

@@ -402,11 +402,11 @@ static struct copy_routing copy_routing_of(struct arena *arena, const struct rou
                                            const struct work *shape, uint32_t ranks)
 {
     struct copy_routing deal = {
-        routing, work_dealt_copies(shape) / routing->copies, NULL, NULL, NULL, ranks};
+        routing, work_dealt_copies(shape) / routing->copies_per_token, NULL, NULL, NULL, ranks};
     const uint32_t list = (uint32_t)work_route_list(shape);
-    deal.expert_copies = arena_array(arena, routing->experts, sizeof *deal.expert_copies);
-    deal.first_slot = arena_array(arena, routing->experts, sizeof *deal.first_slot);
-    deal.computed_rows = arena_array(arena, routing->experts, sizeof *deal.computed_rows);
+    deal.expert_copies = arena_array(arena, routing->expert_count, sizeof *deal.expert_copies);
+    deal.first_slot = arena_array(arena, routing->expert_count, sizeof *deal.first_slot);
+    deal.computed_rows = arena_array(arena, routing->expert_count, sizeof *deal.computed_rows);
     routing_deal_copies(routing, list, deal.tokens, deal.expert_copies, deal.first_slot);
     routing_rows_of_experts(routing, list, deal.tokens, deal.computed_rows);
     return deal;
@@ -415,9 +415,9 @@ static struct copy_routing copy_routing_of(struct arena *arena, const struct rou
 /* Returns an array with the expert of each slot (a copy of a token). */
 static int32_t *experts_of_slots(struct arena *arena, const struct copy_routing *deal)
 {
-    int32_t *expert =
-        arena_array(arena, (size_t)(deal->tokens * deal->routing->copies), sizeof *expert);
-    for (uint32_t e = 0; e < deal->routing->experts; e++)
+    int32_t *expert = arena_array(arena, (size_t)(deal->tokens * deal->routing->copies_per_token),
+                                  sizeof *expert);
+    for (uint32_t e = 0; e < deal->routing->expert_count; e++)
         for (int64_t i = 0; i < deal->expert_copies[e]; i++)
             expert[deal->first_slot[e] + i] = (int32_t)e;
     return expert;
@@ -428,7 +428,7 @@ static int32_t *experts_of_slots(struct arena *arena, const struct copy_routing 
 static int64_t number_tokens_of_member(const struct copy_routing *deal, uint32_t k,
                                        int64_t *position)
 {
-    const uint32_t own = deal->routing->experts / deal->ranks;
+    const uint32_t own = deal->routing->expert_count / deal->ranks;
     int64_t tokens = 0;
     for (int64_t t = 0; t < deal->tokens; t++)
         position[t] = -1;
@@ -466,9 +466,10 @@ static void list_row_sources(struct arena *arena, const struct copy_routing *dea
                              enum permute_source of, struct routed_rows *to)
 {
     const bool own = of == PERMUTE_OWN;
-    const uint32_t experts = deal->routing->experts / deal->ranks, ranks = own ? 1 : deal->ranks;
+    const uint32_t experts = deal->routing->expert_count / deal->ranks,
+                   ranks = own ? 1 : deal->ranks;
     const uint32_t first = own ? 0 : to->first_expert,
-                   end = own ? deal->routing->experts : first + experts;
+                   end = own ? deal->routing->expert_count : first + experts;
     int64_t *position = heap_alloc((size_t)deal->tokens, sizeof *position), size = deal->tokens,
             i = 0;
     for (int64_t t = 0; t < deal->tokens; t++)
@@ -528,7 +529,7 @@ static enum status find_routed_rows(struct assignment *assignment, const char *n
         const bool own = permutes && shape->permute.of == PERMUTE_OWN;
         struct routed_rows any = {.work = *shape,
                                   .copies_of_expert = deal.computed_rows,
-                                  .experts = ir->routing.experts,
+                                  .experts = ir->routing.expert_count,
                                   .ranks = ranks};
         if (shape->kind == WORK_ROUTE || shape->kind == WORK_ROUTE_BACKWARD)
             any.slot_expert = experts_of_slots(arena, &deal);
@@ -545,7 +546,7 @@ static enum status find_routed_rows(struct assignment *assignment, const char *n
                 group == IR_NONE ? 0
                                  : assignment->group_index[(size_t)rank * ir->group_count + group];
             *to = any;
-            to->first_expert = index * (ir->routing.experts / ranks);
+            to->first_expert = index * (ir->routing.expert_count / ranks);
             if (own)
                 continue;
             to->row_count =

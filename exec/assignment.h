@@ -65,7 +65,7 @@ struct assignment_pieces {
  * to the assignment. */
 struct assignment_rows {
     struct needed_rows sent, received;
-    struct held_rows held;
+    struct own_packed_rows held;
     uint32_t peer_count;
 };
 

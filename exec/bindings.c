@@ -327,7 +327,7 @@ static int64_t own_position(const struct ir *ir, uint32_t rank,
 
 static int64_t own_token_count(const struct ir *ir)
 {
-    return ir->layout.tokens / ((int64_t)ir->layout.cp * ir->layout.hp);
+    return ir->layout.sequence_tokens / ((int64_t)ir->layout.cp * ir->layout.hp);
 }
 
 /* Returns how many tokens of one sequence a buffer with this binding holds. */
@@ -362,7 +362,7 @@ static int64_t position_of_element(const struct exec_buffer *buffer,
 static int32_t token_value(const struct bindings *b, enum binding_kind kind, int64_t sequence,
                            int64_t position)
 {
-    int64_t tokens = b->ir->layout.tokens;
+    int64_t tokens = b->ir->layout.sequence_tokens;
     const int32_t *row = b->tokens + sequence * tokens;
     if (kind == BINDING_POSITIONS)
         return (int32_t)position;
@@ -391,7 +391,8 @@ static enum status fill_tokens(const struct bindings *b, const struct exec_buffe
                           " of a batch of %" PRId64,
                           buffer->rank, d * sequences, (d + 1) * sequences - 1, ir->global_batch);
     int32_t *data = buffer->data;
-    const struct document_list whole = {.document_count = 1, .document_end = &ir->layout.tokens};
+    const struct document_list whole = {.document_count = 1,
+                                        .document_end = &ir->layout.sequence_tokens};
     for (int64_t e = 0; e < (int64_t)buffer->element_count; e++) {
         int64_t sequence = d * sequences + e / of_one;
         const struct document_list *documents =

@@ -58,11 +58,11 @@ static int32_t *labels_or_shifted_tokens(const struct reference_batch *batch)
 static struct piece subsequence_of_token(const struct token_layout *layout, int64_t place)
 {
     const int64_t ranks = (int64_t)layout->cp * layout->hp,
-                  equal = layout->tokens / layout->chunk_count;
+                  equal = layout->sequence_tokens / layout->chunk_count;
     struct piece unit = {0, 0};
     for (uint32_t u = 0; unit.begin + unit.rows <= place; u++) {
         unit.begin += unit.rows;
-        unit.rows = (layout->chunk_length != NULL ? layout->chunk_length[u] : equal) / ranks;
+        unit.rows = (layout->tokens_of_chunk != NULL ? layout->tokens_of_chunk[u] : equal) / ranks;
     }
     return unit;
 }
@@ -73,8 +73,8 @@ static int32_t expert_of_slot(const struct transformer *t, const struct routing 
 {
     if (dealt == NULL)
         return (int32_t)work_row_group_of(rows * t->experts_per_token, t->experts, slot);
-    int64_t *count = heap_alloc(2 * (size_t)dealt->experts, sizeof *count);
-    int64_t *first = count + dealt->experts;
+    int64_t *count = heap_alloc(2 * (size_t)dealt->expert_count, sizeof *count);
+    int64_t *first = count + dealt->expert_count;
     uint32_t expert = 0;
     routing_deal_copies(dealt, dealt->list_of_layer[layer], rows, count, first);
     while (slot < first[expert] || slot - first[expert] >= count[expert])
@@ -91,7 +91,7 @@ static int32_t *experts_of_copies(const struct transformer *t, const struct refe
 {
     const int64_t s = batch->seq_len, copies = t->experts_per_token;
     const struct reference_routing *routing = batch->routing;
-    const struct token_layout whole = {.cp = 1, .hp = 1, .chunk_count = 1, .tokens = s};
+    const struct token_layout whole = {.cp = 1, .hp = 1, .chunk_count = 1, .sequence_tokens = s};
     const struct token_layout *layout = routing != NULL ? routing->layout : &whole;
     const struct document_list *documents =
         batch->documents != NULL ? documents_of_sequence(batch->documents, (uint32_t)sequence)

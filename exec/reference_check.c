@@ -371,7 +371,7 @@ enum status reference_check_step(struct reference_check *a, const struct ir *ir,
                                  const struct transformer *model, uint64_t seed,
                                  const struct exec_options *options, struct diag *diag)
 {
-    size_t count = (size_t)ir->global_batch * (size_t)ir->layout.tokens;
+    size_t count = (size_t)ir->global_batch * (size_t)ir->layout.sequence_tokens;
     int32_t *tokens = heap_alloc(count, sizeof *tokens);
     training_random_tokens(tokens, count, model->vocab, seed);
     enum status status = reference_check_tokens(a, ir, name, model, tokens, seed, options, diag);

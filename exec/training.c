@@ -204,7 +204,7 @@ enum training_products training_find_products(const struct ir *ir,
         products->scaling = (uint8_t)(scaling == SCALING_BLOCK ? SCALING_VECTOR : scaling);
         const bool of_experts = work_row_groups(work) > 1;
         whole = whole && (!of_experts || work_row_groups(work) == experts) &&
-                work->matmul.m == ir->layout.tokens * (of_experts ? copies : 1);
+                work->matmul.m == ir->layout.sequence_tokens * (of_experts ? copies : 1);
     }
     if (!any)
         products->first_layer = 0;
@@ -251,7 +251,7 @@ void training_release(struct training *t)
 
 static size_t tokens_per_batch(const struct ir *ir)
 {
-    return (size_t)ir->global_batch * (size_t)ir->layout.tokens;
+    return (size_t)ir->global_batch * (size_t)ir->layout.sequence_tokens;
 }
 
 /* What draw_weights() needs to draw the blocks of a buffer. */
@@ -405,7 +405,7 @@ static struct reference_routing routing_of(const struct ir *ir)
     struct reference_routing routing = {.layout = &ir->layout,
                                         .micro_batch = ir->micro_batch,
                                         .expert_copies =
-                                            ir->routing.experts > 0 ? &ir->routing : NULL};
+                                            ir->routing.expert_count > 0 ? &ir->routing : NULL};
     uint32_t first = IR_NONE, size, units = 0;
     for (uint32_t op = 0; op < ir->op.count; op++) {
         if (ir->op.kind[op] != WORK_PERMUTE || ir->op.phase[op] != PHASE_FORWARD)
@@ -432,7 +432,7 @@ enum status training_run_reference(struct training *t, const struct exec_adamw *
         struct reference_batch batch = {.tokens = t->batches + i * tokens_per_batch(t->ir),
                                         .routing = &routing,
                                         .sequences = t->ir->global_batch,
-                                        .seq_len = t->ir->layout.tokens,
+                                        .seq_len = t->ir->layout.sequence_tokens,
                                         .documents = &t->ir->documents};
         enum status status = reference_gradients(t->reference, &batch, &loss[i], diag);
         if (status != STATUS_OK)
@@ -471,7 +471,7 @@ enum status training_run_rounded_reference(const struct training *t, struct refe
         .tokens = t->batches,
         .routing = &routing,
         .sequences = t->ir->global_batch,
-        .seq_len = t->ir->layout.tokens,
+        .seq_len = t->ir->layout.sequence_tokens,
         .documents = &t->ir->documents,
     };
     enum dtype dtype = training_storage_dtype(t->ir);

@@ -25,7 +25,7 @@ struct calibrate_problem {
     size_t param_count;
     double rms_error_limit;
     bool residual_only; /* only the residual of the fit is wanted */
-    /* only numbers that grow with the size are fitted (calibrate_options.few_sizes) */
+    /* only numbers that grow with the size are fitted (calibrate_options.rates_only_if_few_sizes) */
     bool fits_rates_only;
     int impl, direction; /* for attention: enum attention_impl, enum attention_direction */
     /* the last fit was refused because other programs disturbed its points */

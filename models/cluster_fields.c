@@ -216,7 +216,7 @@ static struct loc copy_loc(struct arena *arena, struct loc at)
 static enum status set_fabric(enum fabric_kind *kind, const char *text, struct loc at,
                               struct diag *diag)
 {
-    /* FABRIC_LOOPBACK is not among the choices: only cluster_share() sets it */
+    /* FABRIC_LOOPBACK is not among the choices: only cluster_share_gpu() sets it */
     for (int i = 0; i < FABRIC_LOOPBACK; i++) {
         if (strcmp(fabric_kind_names[i], text) == 0) {
             *kind = (enum fabric_kind)i;

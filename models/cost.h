@@ -93,8 +93,8 @@ struct cost_chain {
      * operand once */
     double bytes_per_element;
     int kernel_count;
-    /* Kernels whose time is set by the number of elements, not of bytes: slow is their time, divided by that of one
-     * pass over all elements at the device's memory_element_rate, and slow_bytes is how many of the bytes above they
+    /* Kernels whose time is set by the number of elements, not of bytes: slow_passes is their time, divided by that of one
+     * pass over all elements at the device's memory_element_rate, and slow_bytes is how many of bytes_per_element they
      * move. A kernel that touches half of the elements adds 0.5. */
     double slow_passes, slow_bytes;
     double gathered_bytes,

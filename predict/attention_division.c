@@ -34,7 +34,7 @@ static void add_sequence_rows(struct attention_division *division, double *rows,
 {
     const struct choices *c = &p->choices;
     const struct token_layout *layout = &p->ir.layout;
-    const double own = (double)layout->tokens / layout->cp,
+    const double own = (double)layout->sequence_tokens / layout->cp,
                  element = (double)dtype_bytes((enum dtype)c->dtype);
     const int64_t window = window_of_all_layers(c->model);
     const struct row_bytes bytes = row_bytes_of_layer(c->model, element);
@@ -49,7 +49,7 @@ static void add_sequence_rows(struct attention_division *division, double *rows,
         if (c->rotation == ROTATE_NEEDED_ROWS)
             needed_find_tokens(&needed, layout, list, r, window);
         rows[r] += c->rotation == ROTATE_NEEDED_ROWS ? (double)needed.row_count
-                                                     : (double)layout->tokens - own;
+                                                     : (double)layout->sequence_tokens - own;
     }
     division->mean_rows_lower_bound +=
         coverage_fewest_keys(list, window, layout->cp, pairs).all_ranks / layout->cp;
@@ -69,7 +69,7 @@ bool attention_division(struct attention_division *division, const struct predic
         return false;
     const uint32_t replicas = ir_replica_count(ir);
     const int64_t sequences = ir->global_batch / replicas;
-    const double own = (double)ir->layout.tokens / ir->layout.cp * (double)sequences;
+    const double own = (double)ir->layout.sequence_tokens / ir->layout.cp * (double)sequences;
     double *rows = heap_alloc(ir->layout.cp, sizeof *rows);
     for (uint32_t d = 0; d < replicas; d++) {
         struct attention_division one = {0};

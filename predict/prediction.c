@@ -69,7 +69,7 @@ struct prediction_op prediction_op(const struct prediction *p, uint32_t op)
     const struct repeats *r = &p->ir.repeats;
     uint16_t layer = p->ir.op.layer[op];
     bool later = r->copies_per_gap > 0 && !r->iterations_are_units && layer != IR_NONE16 &&
-                 layer / r->layers_per_period >= r->first_copied;
+                 layer / r->layers_per_period >= r->first_copied_value;
     return (struct prediction_op){
         .id = repeats_whole_id(r, op),
         .layer =
@@ -89,7 +89,7 @@ double prediction_gpus(const struct prediction *p)
 
 double prediction_tokens(const struct prediction *p)
 {
-    return (double)p->ir.global_batch * (double)p->ir.layout.tokens -
+    return (double)p->ir.global_batch * (double)p->ir.layout.sequence_tokens -
            (double)p->setup->padding_tokens;
 }
 

@@ -122,15 +122,15 @@ static enum status check_world_size(const struct prediction *p, const char *name
 
 static void replay_allocator(struct prediction *p)
 {
-    struct reserved_options held = {.replay.late_moments = prediction_is_recorded(p)};
+    struct reserved_options held = {.replay.moments_allocated_in_step = prediction_is_recorded(p)};
     if (p->has_choices) {
-        held.replay.late_moments = p->choices.profile->moments_allocated_in_step;
+        held.replay.moments_allocated_in_step = p->choices.profile->moments_allocated_in_step;
         /* DeepSpeed's ZeRO-1 and ZeRO-2, which Trainer runs too, have flat tensors */
-        held.replay.tensors_apart = p->choices.profile->tensors_allocated_singly &&
-                                    p->choices.weights != CHOICE_WEIGHTS_ZERO1 &&
-                                    p->choices.weights != CHOICE_WEIGHTS_ZERO2;
-        held.expandable = p->choices.profile->expandable_segments;
-        held.weights_gathered_apart = p->choices.profile->gathers_in_own_pool;
+        held.replay.tensors_allocated_singly = p->choices.profile->tensors_allocated_singly &&
+                                               p->choices.weights != CHOICE_WEIGHTS_ZERO1 &&
+                                               p->choices.weights != CHOICE_WEIGHTS_ZERO2;
+        held.has_expandable_segments = p->choices.profile->expandable_segments;
+        held.gathers_in_own_pool = p->choices.profile->gathers_in_own_pool;
         held.bucket_bytes = (uint64_t)step_bucket_bytes(&p->choices);
         step_rotary_tables(&p->choices, held.table_bytes);
     }
@@ -148,10 +148,10 @@ static double dropped_share(const struct ir *ir, const struct choices *c)
     const int64_t rows = c->seq / c->cp / c->hp / c->row_ranks * c->micro_batch;
     double kept = 0, copies = 0;
     routing.capacity.pads = 0;
-    for (uint32_t l = 0; l < routing.layers && c->expert_capacity.factor_millionths > 0; l++)
+    for (uint32_t l = 0; l < routing.layer_count && c->expert_capacity.factor_millionths > 0; l++)
         if (transformer_layer_has_experts(c->model, l)) {
             kept += (double)routing_kept_rows(&routing, routing.list_of_layer[l], rows);
-            copies += (double)(rows * routing.copies);
+            copies += (double)(rows * routing.copies_per_token);
         }
     return copies > 0 ? 1 - kept / copies : 0;
 }

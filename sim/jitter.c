@@ -84,7 +84,7 @@ double jitter_s(const struct ir *ir, const struct sim_result *result, uint32_t r
     uint32_t done = class->op_begin, end = class->op_begin + class->op_count;
     for (uint32_t i = 0; i < r->run_count; i++) {
         const struct repeat_run *run = &r->run[i];
-        uint32_t gap = run->first_op + run->gap * run->ops_per_iteration;
+        uint32_t gap = run->first_op + run->gap_before_iteration * run->ops_per_iteration;
         if (run->role != class->role)
             continue;
         add_rendezvous_delays(&w, done, gap);

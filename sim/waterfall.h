@@ -50,7 +50,7 @@ struct waterfall_peak {
     double flop_per_s; /* the device's, finite and above 0 */
     /* The share of the flops of matrix products in layers, and in the head, that the model does not need:
        tensor ranks that hold the same key and value heads all project them, and padding rows of the
-       vocabulary stand for no token (step_repeated_products()). */
+       vocabulary stand for no token (step_redundant_product_shares()). */
     double layers_repeated_share, head_repeated_share;
 };
 

@@ -53,12 +53,12 @@ void run_json_curve(struct json_out *json, const struct loss_curve *curve)
 void run_json_times(struct json_out *json, const char *what, const char *backend,
                     const struct ir *ir, const struct exec_result *result)
 {
-    double tokens = (double)ir->global_batch * (double)ir->layout.tokens;
+    double tokens = (double)ir->global_batch * (double)ir->layout.sequence_tokens;
     json_begin_object(json, "configuration");
     json_put_text(json, "what", what);
     json_put_text(json, "backend", backend);
     json_put_count(json, "ranks", result->ranks);
-    json_put_count(json, "sequence_tokens", (uint64_t)ir->layout.tokens);
+    json_put_count(json, "sequence_tokens", (uint64_t)ir->layout.sequence_tokens);
     json_put_count(json, "sequences", (uint64_t)ir->global_batch);
     json_put_text(json, "dtype", dtype_name((enum dtype)ir->dtype));
     json_end_object(json);

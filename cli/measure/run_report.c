@@ -113,14 +113,14 @@ void run_report_times(struct text *out, const char *what, const char *backend, c
                       const struct exec_result *result)
 {
     double fastest = result->median_s, slowest = result->median_s;
-    double tokens = (double)ir->global_batch * (double)ir->layout.tokens;
+    double tokens = (double)ir->global_batch * (double)ir->layout.sequence_tokens;
     for (uint32_t i = 0; i < result->steps; i++) {
         fastest = fmin(fastest, result->step_s[i]);
         slowest = fmax(slowest, result->step_s[i]);
     }
     text_printf(out, "ran      %s; %" PRIu32 " rank%s on %s, ", what, result->ranks,
                 result->ranks == 1 ? "" : "s", backend);
-    units_put_tokens(out, ir->layout.tokens);
+    units_put_tokens(out, ir->layout.sequence_tokens);
     text_printf(out, " tokens, batch %" PRId64 ", %s\n", ir->global_batch,
                 dtype_name((enum dtype)ir->dtype));
     text_puts(out, "step     ");

@@ -16,7 +16,7 @@ struct sequence_traffic {
     /* rows of keys, and rows of queries, of the rank that receives the most of them */
     int64_t most_keys_received, most_queries_received;
     double mean_keys;
-    struct coverage_least if_queries_stay; /* rows of keys if all queries stay where they are */
+    struct coverage_fewest if_queries_stay; /* rows of keys if all queries stay where they are */
     /* rows of the rank that moves the most, and a lower bound on these rows for any division of the work. A query
      * counts twice, since its result returns. */
     double most_rows_moved, least_rows;

@@ -42,7 +42,7 @@ void report_put_workload(struct text *out, const struct report *r)
         text_puts(out, ", ");
     } else {
         text_printf(out, "%lld sequence%s of ", sequences, sequences == 1 ? "" : "s");
-        units_put_tokens(out, p->ir.layout.tokens);
+        units_put_tokens(out, p->ir.layout.sequence_tokens);
         text_puts(out, " tokens a step, ");
     }
     if (cluster->fabric.kind == FABRIC_LOOPBACK)

@@ -135,7 +135,7 @@ static void put_schedule(struct json_out *w, const struct prediction *p)
 {
     json_put_count(w, "gpus", mesh_rank_count(&p->ir.mesh));
     if (!prediction_is_recorded(p)) {
-        json_put_count(w, "sequence_tokens", (uint64_t)p->ir.layout.tokens);
+        json_put_count(w, "sequence_tokens", (uint64_t)p->ir.layout.sequence_tokens);
         json_put_count(w, "sequences", (uint64_t)prediction_sequences(p));
     }
     if (prediction_has_attention(p))

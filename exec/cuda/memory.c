@@ -180,7 +180,7 @@ static size_t expert_begin_count(const struct exec_run *run)
     size_t tables = 0;
     for (uint32_t s = 0; s < run->ir->shape_count; s++)
         tables += run->assignment.routed_row_of_shape[s] != IR_NONE;
-    return tables * ((size_t)run->ir->routing.experts + 1);
+    return tables * ((size_t)run->ir->routing.expert_count + 1);
 }
 
 const int64_t *cuda_expert_begins(const struct cuda_rank *rank, uint32_t op)
@@ -188,7 +188,7 @@ const int64_t *cuda_expert_begins(const struct cuda_rank *rank, uint32_t op)
     const uint32_t row = rank->run->assignment.routed_row_of_shape[rank->run->ir->op.shape[op]];
     return row == IR_NONE
                ? NULL
-               : rank->expert_begins + (size_t)row * (rank->run->ir->routing.experts + 1u);
+               : rank->expert_begins + (size_t)row * (rank->run->ir->routing.expert_count + 1u);
 }
 
 /* Copies to the device the first copy of each expert, for each shape with a route. */
@@ -196,7 +196,7 @@ static enum status upload_expert_begins(const struct cuda_rank *rank, size_t cou
                                         struct diag *diag)
 {
     const struct exec_run *run = rank->run;
-    const uint32_t experts = run->ir->routing.experts;
+    const uint32_t experts = run->ir->routing.expert_count;
     int64_t *begin = heap_zalloc(count + 1, sizeof *begin);
     for (uint32_t s = 0; s < run->ir->shape_count; s++) {
         const uint32_t row = run->assignment.routed_row_of_shape[s];

@@ -44,11 +44,11 @@ static uint64_t add_name_to_digest(uint64_t digest, const char *name)
 
 static uint64_t add_token_deal_to_digest(uint64_t digest, const struct token_deal *deal)
 {
-    digest = add_number_to_digest(digest, deal->ranks);
-    for (uint32_t i = 0; i < deal->first_run[deal->ranks]; i++)
+    digest = add_number_to_digest(digest, deal->rank_count);
+    for (uint32_t i = 0; i < deal->first_run[deal->rank_count]; i++)
         digest = add_number_to_digest(add_number_to_digest(digest, deal->run[i].first_position),
-                                      deal->run[i].rows);
-    return digest_add(digest, deal->first_run, (deal->ranks + 1) * sizeof deal->first_run[0]);
+                                      deal->run[i].row_count);
+    return digest_add(digest, deal->first_run, (deal->rank_count + 1) * sizeof deal->first_run[0]);
 }
 
 static uint64_t add_documents_to_digest(uint64_t digest, const struct documents *documents)
@@ -98,8 +98,9 @@ static uint64_t add_choices_to_digest(uint64_t digest, const struct request *r)
 static uint64_t add_routing_to_digest(uint64_t digest, const struct routing *r)
 {
     for (uint32_t l = 0; l < r->list_count; l++)
-        digest = digest_add(digest, r->shares_of_list[l], r->experts * sizeof **r->shares_of_list);
-    return digest_add(digest, r->list_of_layer, r->layers * sizeof *r->list_of_layer);
+        digest =
+            digest_add(digest, r->shares_of_list[l], r->expert_count * sizeof **r->shares_of_list);
+    return digest_add(digest, r->list_of_layer, r->layer_count * sizeof *r->list_of_layer);
 }
 
 /* Adds the request's lists, each with a number that says whether it has the list. The list of hidden bytes is left out

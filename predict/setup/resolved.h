@@ -18,7 +18,7 @@ struct resolved {
     int64_t *subsequence_tokens;
     /* on the heap: request.offload_hidden_bytes_of; NULL: the request has its own, or none */
     double *offload_hidden_bytes;
-    /* the ranking of shared units, the first of which is in request.shared; empty if the request has its own */
+    /* the ranking of shared units, the first of which is in request.shared_units; empty if the request has its own */
     struct shared_ranking shared_ranking;
 };
 

@@ -49,7 +49,7 @@ void routing_draw(struct routing *r, struct arena *arena, const struct transform
     scale_shares(share, drawn, experts);
     routing_init(r, arena, (uint32_t)experts, (uint32_t)model->experts_per_token,
                  (uint32_t)model->layers);
-    for (uint32_t l = 0; l < r->layers; l++)
+    for (uint32_t l = 0; l < r->layer_count; l++)
         routing_set_shares(r, arena, l, share);
     gsl_rng_free(rng);
     free(alphas);
@@ -131,7 +131,7 @@ static enum status store_layer_shares(struct routing *r, struct arena *arena,
     enum status status = STATUS_OK;
     routing_init(r, arena, (uint32_t)experts, (uint32_t)model->experts_per_token,
                  (uint32_t)model->layers);
-    for (uint32_t l = 0; l < r->layers && status == STATUS_OK; l++) {
+    for (uint32_t l = 0; l < r->layer_count && status == STATUS_OK; l++) {
         double sum = 0;
         for (size_t e = 0; e < experts; e++)
             sum += reading->share[l * experts + e];

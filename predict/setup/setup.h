@@ -33,7 +33,7 @@ struct setup {
     /* measured runs, which say how sure a prediction is; with the cluster */
     struct evidence evidence;
     struct request request;
-    struct shared_units shared_units; /* request.shared points here if the user gave it */
+    struct shared_units shared_units; /* request.shared_units points here if the user gave it */
     struct routing routing;           /* request.routing points here if the user gave it */
     /* on the heap: request.offload_hidden_bytes_of, if setup_fill_open_fields() made it */
     double *offload_hidden_bytes;

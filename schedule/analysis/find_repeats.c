@@ -33,16 +33,16 @@ static bool find_runs(struct repeat_finder *f)
     for (uint32_t i = 0; i < count; i++) {
         const struct iterations *of = &found[i];
         int32_t first = of->first / r->layers_per_period, step = of->step / r->layers_per_period,
-                gap = step > 0 ? r->first_copied - first : first - r->first_copied + 1;
+                gap = step > 0 ? r->first_copied_value - first : first - r->first_copied_value + 1;
         have_gaps &= gap >= BEFORE_MIN && gap < (int32_t)of->iteration_count;
         row[r->run_count] = (struct repeat_run){
             .role = f->role_index,
             .first_op = of->first_op,
             .ops_per_iteration = of->ops_per_iteration,
             .iteration_count = of->iteration_count,
-            .gap = (uint32_t)gap,
-            .first = first,
-            .step = step,
+            .gap_before_iteration = (uint32_t)gap,
+            .first_value = first,
+            .value_step = step,
             .ops_left_out_before = repeats_whole_op_count(r, REPEATS_ALL_ROLES, 0)};
         r->run_count++;
     }
@@ -57,7 +57,7 @@ static bool covers_list(const struct repeat_finder *f)
     for (uint32_t op = f->role->op_begin; op < f->role->op_begin + f->role->op_count; op++) {
         int32_t label = iteration_label(f->ir, op, r->iterations_are_units),
                 value = label / r->layers_per_period;
-        if (label >= 0 && (value == r->first_copied || value == r->first_copied - 1) &&
+        if (label >= 0 && (value == r->first_copied_value || value == r->first_copied_value - 1) &&
             repeats_place_of(r, op).run == NULL)
             return false;
     }
@@ -140,12 +140,12 @@ static bool ops_agree(const struct ir *ir, uint32_t a, uint32_t b)
 /* True if the iteration before the gap, which is copied, and the one after it are isomorphic. */
 static bool iterations_correspond(const struct repeat_finder *f, const struct repeat_run *run)
 {
-    uint32_t begin = run->first_op + (run->gap - 1) * run->ops_per_iteration;
+    uint32_t begin = run->first_op + (run->gap_before_iteration - 1) * run->ops_per_iteration;
     for (uint32_t op = begin; op < begin + run->ops_per_iteration; op++) {
-        int32_t value = repeats_place_of(&f->ir->repeats, op).value;
+        int32_t value = repeats_place_of(&f->ir->repeats, op).iteration_value;
         if (!ops_agree(f->ir, op, op + run->ops_per_iteration) ||
-            !operands_correspond(f, op, value, op + run->ops_per_iteration, run->step) ||
-            !waits_correspond(f->ir, op, value, op + run->ops_per_iteration, run->step))
+            !operands_correspond(f, op, value, op + run->ops_per_iteration, run->value_step) ||
+            !waits_correspond(f->ir, op, value, op + run->ops_per_iteration, run->value_step))
             return false;
     }
     return true;
@@ -174,6 +174,7 @@ uint32_t repeats_instances_of_state(const struct ir *ir, uint32_t buffer)
         ir->binding[binding].bundle == IR_NONE16)
         return 1;
     int32_t layer = bundle_first_layer(ir, ir->binding[binding].bundle);
-    return layer >= 0 && layer / r->layers_per_period == r->first_copied - 1 ? 1 + r->copies_per_gap
-                                                                             : 1;
+    return layer >= 0 && layer / r->layers_per_period == r->first_copied_value - 1
+               ? 1 + r->copies_per_gap
+               : 1;
 }

@@ -115,7 +115,7 @@ struct view fpdt_cast(const struct fpdt *f, struct view x, enum dtype dtype, con
 struct view fpdt_add_to_sum(const struct fpdt *f, struct view sum, struct view part,
                             const char *stem);
 
-/* Make the host wait, if chunks are offloaded and the implementation does so (profile switch chunk_sync).
+/* Make the host wait, if chunks are offloaded and the implementation does so (profile switch chunk_tile_sync).
  * fpdt_sync_stream(): for everything issued on a stream; the others: for a tile and the copies that run during it, and,
  * after an all-to-all, for all ranks. */
 void fpdt_sync_stream(const struct fpdt *f, uint8_t stream);

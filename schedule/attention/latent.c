@@ -14,9 +14,9 @@ static struct latent_rows latent_rows_of(const struct emit *e, int64_t all, stru
     return (struct latent_rows){all, all / (int64_t)e->choices->row_ranks, positions};
 }
 
-/* The elements of a token: of a head of q and k, of its columns that are not rotated, of q, k and v, of what is made
- * into k and v (the result of kv_b, or a latent if head ranks send latents), of the parts of kv_a, and of all that
- * attention gets. */
+/* Elements of a token. plain: of the columns of a head that are not rotated. q, k, v: of all heads. up: of the tensor
+ * of which k and v are made: the result of kv_b, or a latent if head ranks send latents. latent, rotated: of the two
+ * parts of kv_a's result. all: of everything that attention reads. */
 struct latent_widths {
     int64_t plain, q, k, v, up, latent, rotated, all;
 };

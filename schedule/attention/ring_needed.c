@@ -26,8 +26,8 @@ static struct row_capacity row_capacity_of(struct emit *e, const struct ring_sha
         e->needed[e->needed_count++] =
             (struct emit_needed){mask.sequence, mask.window, row_use_capacity(e->ir, &use)};
     }
-    return (struct row_capacity){e->needed[i].capacity.sent, e->needed[i].capacity.received,
-                                 mask.sequence, mask.window};
+    return (struct row_capacity){e->needed[i].capacity.sent_rows,
+                                 e->needed[i].capacity.received_rows, mask.sequence, mask.window};
 }
 
 static struct work needed_attention_work(const struct emit *e, enum work_kind kind,

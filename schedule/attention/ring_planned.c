@@ -64,7 +64,8 @@ static struct view exchange_rows(struct emit *e, const struct planned_ring *p,
                                  const char *stem)
 {
     const struct plan_capacity room = plan_room_of(e, p, m->what);
-    int64_t rows = back ? room.received : room.sent, to = back ? room.sent : room.received;
+    int64_t rows = back ? room.received_rows : room.sent_rows,
+            to = back ? room.sent_rows : room.received_rows;
     struct work work = {
         .kind = WORK_EXCHANGE,
         .exchange = {e->group.outer_ring.group, rows, to, m->parts, m->width, back, p->sequence,
@@ -82,11 +83,12 @@ static struct view send_rows(struct emit *e, const struct planned_ring *p,
                              const struct moved_operand *m, struct view own)
 {
     const struct plan_capacity room = plan_room_of(e, p, m->what);
-    if (room.received == 0)
+    if (room.received_rows == 0)
         return view_none();
-    struct view message =
-        emit_tensor(e, "message", CATEGORY_COMMUNICATION, m->dtype, m->parts * room.sent, m->width);
-    emit_take_rows(e, p, m, TAKE_SEND, own, p->shape->rank_tokens, view_none(), message, room.sent);
+    struct view message = emit_tensor(e, "message", CATEGORY_COMMUNICATION, m->dtype,
+                                      m->parts * room.sent_rows, m->width);
+    emit_take_rows(e, p, m, TAKE_SEND, own, p->shape->rank_tokens, view_none(), message,
+                   room.sent_rows);
     return exchange_rows(e, p, m, false, message, "arrived");
 }
 
@@ -109,11 +111,12 @@ static struct view return_results(struct emit *e, const struct planned_ring *p,
                                   const struct moved_operand *m, struct view x)
 {
     const struct plan_capacity room = plan_room_of(e, p, m->what);
-    if (room.received == 0)
+    if (room.received_rows == 0)
         return view_none();
     struct view message = emit_tensor(e, "message", CATEGORY_COMMUNICATION, m->dtype,
-                                      m->parts * room.received, m->width);
-    emit_take_rows(e, p, m, TAKE_RETURN, x, room.packed_rows, view_none(), message, room.received);
+                                      m->parts * room.received_rows, m->width);
+    emit_take_rows(e, p, m, TAKE_RETURN, x, room.packed_rows, view_none(), message,
+                   room.received_rows);
     return exchange_rows(e, p, m, true, message, "returned");
 }
 
@@ -323,14 +326,14 @@ static struct planned_arrivals send_backward(struct emit *e, const struct planne
     struct planned_arrivals arrivals = {.keys = send_rows(e, p, &keys, ring_own_keys_values(saved)),
                                         .queries = view_none(),
                                         .statistics = view_none()};
-    if (room.received == 0)
+    if (room.received_rows == 0)
         return arrivals;
     struct view message =
-        emit_tensor(e, "message", CATEGORY_COMMUNICATION, two.dtype, 2 * room.sent, two.width);
+        emit_tensor(e, "message", CATEGORY_COMMUNICATION, two.dtype, 2 * room.sent_rows, two.width);
     emit_take_rows(e, p, &one, TAKE_SEND, own->q, p->shape->rank_tokens, view_none(),
-                   view_of_part(message, 0, 2), room.sent);
+                   view_of_part(message, 0, 2), room.sent_rows);
     emit_take_rows(e, p, &one, TAKE_SEND, own->d_o, p->shape->rank_tokens, view_none(),
-                   view_of_part(message, 1, 2), room.sent);
+                   view_of_part(message, 1, 2), room.sent_rows);
     arrivals.queries = exchange_rows(e, p, &two, false, message, "arrived");
     arrivals.statistics = send_rows(e, p, &statistics, own->statistics);
     return arrivals;

@@ -38,8 +38,8 @@ bool derived_binds_positions_by_sequence(const struct choices *choices);
 /* True if FPDT keeps on the host the tensors of a chunk that other chunks read: there are several chunks, and
  * --kv-offload is on, its default. */
 bool fpdt_offloads(const struct choices *choices);
-/* True if the latents of latent attention are sent among head ranks, or stored on the host, instead of keys and values,
- * which are then made of them: it was chosen, and there is either. */
+/* True if latents are sent among head ranks, or stored on the host, and keys and values are made from them afterwards:
+ * mla_exchange chooses latents, and there are several head ranks or chunks on the host. */
 bool derived_sends_latents(const struct choices *choices);
 /* True if one rank keeps and fetches a chunk for all of them (FETCH_ONE). */
 bool fpdt_one_rank_fetches(const struct choices *choices);

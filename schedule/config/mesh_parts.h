@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-/* What ranks along a part of the mesh share, or in what they differ. A part is an axis of the mesh; if a run of
+/* The degree of parallelism to which a part of the mesh belongs. A part is an axis of the mesh; if a run of
  * neighbouring ranks ends inside an axis, it cuts the axis into two factors, and each of them is a part. */
 enum mesh_part_kind {
     ALONG_DP,

@@ -145,7 +145,7 @@ static enum status resolve_layout(struct choices *c, struct diag *diag)
     return STATUS_OK;
 }
 
-/* Makes tiles the division of attention, since they say what travels. */
+/* Chooses ROTATE_BY_CORE_PLAN: the tiles of a core plan say which rows travel, so --rotate must not. */
 static enum status divide_by_tiles(struct choices *c, const struct request *r, struct diag *diag)
 {
     if (r->rotation != ROTATE_PROFILE)
@@ -157,7 +157,7 @@ static enum status divide_by_tiles(struct choices *c, const struct request *r, s
     return STATUS_OK;
 }
 
-/* The same for tiles that a rule makes, of which there must not be too many. */
+/* Does what divide_by_tiles() does, for tiles that a named rule makes. Fails if there would be too many tiles. */
 static enum status divide_by_rule(struct choices *c, const struct request *r,
                                   const struct deal_choice *rule, struct diag *diag)
 {
@@ -201,7 +201,7 @@ static enum status resolve_deal(struct choices *c, const struct request *r, stru
                               "out one of them",
                               ring_layout_names[r->ring_layout]);
     if (r->documents != NULL && documents_are_dealt(r->documents)) {
-        uint32_t ranks = r->documents->list[0].deal->ranks;
+        uint32_t ranks = r->documents->list[0].deal->rank_count;
         return ranks == c->cp ? resolve_tiles(c, r, diag)
                               : resolve_refuse(diag, "--core-plan",
                                                "the plan is one of %u ranks, and a sequence is on "
@@ -331,7 +331,7 @@ static bool has_chunk_without_layers(const struct choices *c)
     return first.first >= first.end || last.first >= last.end;
 }
 
-/* Refuses products of the registries that are not legal. All others are, except those that
+/* Refuses combinations of choices that are not supported. All others are, except those that
  * check_attention_combinations() refuses. */
 static enum status check_combinations(const struct choices *c, struct diag *diag)
 {
@@ -434,7 +434,8 @@ static enum status check_combinations(const struct choices *c, struct diag *diag
     return resolve_check_rules(rules, ARRAY_LEN(rules), diag);
 }
 
-/* Checks products of the attention choices that take a sequence in chunks, or heads in stages, with others. */
+/* Checks combinations of other choices with FPDT, which takes a sequence in chunks, and UPipe, which takes heads in
+ * stages. */
 static enum status check_attention_combinations(const struct choices *c, struct diag *diag)
 {
     bool chunks = c->attention == CHOICE_ATTENTION_FPDT,

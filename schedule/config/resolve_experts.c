@@ -28,19 +28,19 @@ static enum status resolve_routing(struct choices *c, const struct request *r, s
 {
     const struct routing *routing = r->routing;
     const struct transformer *m = c->model;
-    if (routing == NULL || routing->experts == 0)
+    if (routing == NULL || routing->expert_count == 0)
         return STATUS_OK;
     if (m->experts == 0)
         return resolve_refuse(diag, "--routing", "the model has no experts; leave out --routing");
-    if (routing->experts != (uint64_t)m->experts ||
-        routing->copies != (uint64_t)m->experts_per_token)
+    if (routing->expert_count != (uint64_t)m->experts ||
+        routing->copies_per_token != (uint64_t)m->experts_per_token)
         return resolve_refuse(diag, "--routing",
                               "the shares are of %u experts and %u copies a token, but the model "
                               "has %lld and %lld",
-                              routing->experts, routing->copies, (long long)m->experts,
-                              (long long)m->experts_per_token);
+                              routing->expert_count, routing->copies_per_token,
+                              (long long)m->experts, (long long)m->experts_per_token);
     for (int64_t l = 0; l < m->layers; l++)
-        if (l >= routing->layers || routing->list_of_layer[l] == ROUTING_NONE)
+        if (l >= routing->layer_count || routing->list_of_layer[l] == ROUTING_NONE)
             return resolve_refuse(diag, "--routing", "layer %lld has no shares", (long long)l);
     c->routing = routing;
     return STATUS_OK;

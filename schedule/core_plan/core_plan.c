@@ -280,13 +280,13 @@ void core_plan_add_sequence(struct core_plan *plan, const struct document_list *
     for (uint32_t i = 0; i < documents->document_count; i++)
         add_end(s, documents->document_end[i]);
     for (uint32_t i = 0; i < shares; i++) {
-        add_run(s, (struct core_run){s->tokens, share[i].rows, share[i].owner});
-        s->tokens += share[i].rows;
+        add_run(s, (struct core_run){s->tokens, share[i].row_count, share[i].owner});
+        s->tokens += share[i].row_count;
     }
     free(share);
     for (uint32_t i = 0; i < tiles; i++)
         add_tile(s, documents->tiles->tile[i]);
-    plan->rank_count = documents->deal->ranks;
+    plan->rank_count = documents->deal->rank_count;
 }
 
 struct document_list core_plan_document_list(const struct core_sequence *s)

@@ -357,12 +357,12 @@ void coverage_find_loads(const struct core_plan *plan, size_t sequence, struct c
     free(run);
 }
 
-struct coverage_least coverage_fewest_keys(const struct document_list *documents, int64_t window,
-                                           uint32_t ranks, double pairs)
+struct coverage_fewest coverage_fewest_keys(const struct document_list *documents, int64_t window,
+                                            uint32_t ranks, double pairs)
 {
     const int64_t tokens = documents->document_end[documents->document_count - 1];
     const double own = (double)tokens / ranks;
-    struct coverage_least least = {0, 0};
+    struct coverage_fewest least = {0, 0};
     for (uint32_t i = 0; i < documents->document_count && window == 0; i++) {
         double length = (double)(documents->document_end[i] - document_begin(documents, i)),
                before = ceil(length / own) - 1, first = length - before * own;

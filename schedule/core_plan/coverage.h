@@ -24,7 +24,7 @@ void coverage_find_loads(const struct core_plan *plan, size_t sequence, struct c
 
 /* The fewest rows of keys that ranks receive if each of R ranks owns S / R tokens and computes their queries: the sum
  * over all ranks, and those of the rank that receives the most. */
-struct coverage_least {
+struct coverage_fewest {
     double all_ranks, fullest_rank;
 };
 /* Derivation. Let `own` be S / R. Of a document of n tokens let rank i own a(i), its last one at place p(i), where the
@@ -36,8 +36,8 @@ struct coverage_least {
  * the pairs bound it: P pairs of q own queries take P / own keys, so all ranks receive at least P / own - S.
  *
  * pairs: the visible ones of all ranks. */
-struct coverage_least coverage_fewest_keys(const struct document_list *documents, int64_t window,
-                                           uint32_t ranks, double pairs);
+struct coverage_fewest coverage_fewest_keys(const struct document_list *documents, int64_t window,
+                                            uint32_t ranks, double pairs);
 
 /* Returns bytes that some rank must at least receive and send in a forward, whoever computes which tile: P pairs need q
  * queries and k keys with q k >= P, of which it owns `own` each. pairs: of all ranks. moves: queries may travel. */

@@ -56,10 +56,10 @@ static void add_tiles_of_owners(struct tile_list *list, const struct token_deal 
         for (uint32_t j = deal->first_run[of.keys]; j < deal->first_run[of.keys + 1]; j++) {
             const struct token_run *q = &deal->run[i], *k = &deal->run[j];
             tile.first_query = q->first_position;
-            tile.query_count = q->rows;
+            tile.query_count = q->row_count;
             tile.first_key = k->first_position;
-            tile.key_count = k->rows;
-            if (k->first_position < q->first_position + q->rows)
+            tile.key_count = k->row_count;
+            if (k->first_position < q->first_position + q->row_count)
                 add_tile(list, tile);
         }
 }
@@ -68,11 +68,11 @@ static void add_tiles_of_owners(struct tile_list *list, const struct token_deal 
 static void add_ring(struct tile_list *list, const struct token_deal *deal, ring_rule *rule,
                      uint32_t window, bool gathers, bool backward)
 {
-    for (uint32_t rank = 0; rank < deal->ranks && rule != NULL; rank++)
-        for (uint32_t step = 0; step < deal->ranks; step++) {
+    for (uint32_t rank = 0; rank < deal->rank_count && rule != NULL; rank++)
+        for (uint32_t step = 0; step < deal->rank_count; step++) {
             const struct core_tile tile = {
                 .rank = rank, .round = gathers ? step > 0 : step, .is_of_backward = backward};
-            add_tiles_of_owners(list, deal, rule(rank, step, deal->ranks, window), tile);
+            add_tiles_of_owners(list, deal, rule(rank, step, deal->rank_count, window), tile);
         }
 }
 
@@ -108,7 +108,8 @@ struct move_state {
     struct deal_windows windows;
     struct row_bytes bytes;
     int64_t min_slice_tokens; /* the fewest tokens of a slice */
-    double tolerance; /* ranks that exceed the mean by no more than this share of it give nothing */
+    /* ranks that exceed the mean by no more than this share of it keep their queries */
+    double tolerance;
     struct query_range *item;
     size_t item_count, capacity;
     double *pairs_of_rank, mean;
@@ -131,15 +132,15 @@ static void add_item(struct move_state *m, int64_t q, int64_t end, uint32_t rank
 /* Makes items of each rank's own queries, one for each run and document. */
 static void find_items(struct move_state *m)
 {
-    for (uint32_t rank = 0; rank < m->deal->ranks; rank++)
+    for (uint32_t rank = 0; rank < m->deal->rank_count; rank++)
         for (uint32_t i = m->deal->first_run[rank]; i < m->deal->first_run[rank + 1]; i++) {
             const struct token_run *run = &m->deal->run[i];
-            for (int64_t q = run->first_position, end = q + run->rows; q < end;) {
+            for (int64_t q = run->first_position, end = q + run->row_count; q < end;) {
                 int64_t until = m->documents->document_end[document_at(m->documents, q)];
                 until = until < end ? until : end;
                 add_item(m, q, until, rank);
                 m->pairs_of_rank[rank] += visible_pairs_of(m, q, until);
-                m->mean += visible_pairs_of(m, q, until) / m->deal->ranks;
+                m->mean += visible_pairs_of(m, q, until) / m->deal->rank_count;
                 q = until;
             }
         }
@@ -235,7 +236,7 @@ static void move_slice(struct move_state *m, const struct query_slice *s, uint32
 /* Moves slices to the rank with the fewest pairs until no rank exceeds the mean by more than the tolerance. */
 static void balance_pairs(struct move_state *m)
 {
-    const uint32_t ranks = m->deal->ranks;
+    const uint32_t ranks = m->deal->rank_count;
     for (uint32_t step = 0; step < MOVES_A_RANK * ranks; step++) {
         uint32_t least = 0, most = 0;
         struct query_slice slice;
@@ -325,9 +326,10 @@ static void add_tiles_of_items(struct tile_list *list, const struct move_state *
         const struct query_range *item = &m->item[i];
         const bool own = foreign_row_bytes(m, item->q, item->end, item->rank, 1) == 0;
         int64_t begin = 0;
-        for (uint32_t k = 0; k < shares && begin < item->end; begin += share[k++].rows) {
+        for (uint32_t k = 0; k < shares && begin < item->end; begin += share[k++].row_count) {
             int64_t from = begin > item->first ? begin : item->first,
-                    to = begin + share[k].rows < item->end ? begin + share[k].rows : item->end;
+                    to = begin + share[k].row_count < item->end ? begin + share[k].row_count
+                                                                : item->end;
             const struct core_tile tile = {
                 item->q, item->end - item->q, from, to - from, item->rank, 0, false};
             if (from < to)
@@ -341,7 +343,7 @@ static void add_tiles_of_items(struct tile_list *list, const struct move_state *
 
 static void add_moved_tiles(struct tile_list *list, struct move_state *m)
 {
-    m->pairs_of_rank = heap_zalloc(m->deal->ranks, sizeof *m->pairs_of_rank);
+    m->pairs_of_rank = heap_zalloc(m->deal->rank_count, sizeof *m->pairs_of_rank);
     find_items(m);
     balance_pairs(m);
     add_tiles_of_items(list, m);

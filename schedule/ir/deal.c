@@ -12,7 +12,7 @@ struct token_deal *deal_make_from_shares(struct arena *arena, uint32_t ranks,
     uint32_t *next = heap_zalloc((size_t)ranks + 1, sizeof *next);
     int64_t *rows = heap_zalloc(ranks, sizeof *rows), position = 0;
     for (uint32_t i = 0; i < count; i++) {
-        assert(share[i].owner < ranks && share[i].rows > 0);
+        assert(share[i].owner < ranks && share[i].row_count > 0);
         next[share[i].owner + 1] += i == 0 || share[i].owner != share[i - 1].owner;
     }
     for (uint32_t r = 0; r < ranks; r++)
@@ -22,11 +22,11 @@ struct token_deal *deal_make_from_shares(struct arena *arena, uint32_t ranks,
     for (uint32_t i = 0; i < count; i++) {
         uint32_t owner = share[i].owner;
         if (i > 0 && owner == share[i - 1].owner)
-            run[next[owner] - 1].rows += share[i].rows;
+            run[next[owner] - 1].row_count += share[i].row_count;
         else
-            run[next[owner]++] = (struct token_run){position, rows[owner], share[i].rows};
-        rows[owner] += share[i].rows;
-        position += share[i].rows;
+            run[next[owner]++] = (struct token_run){position, rows[owner], share[i].row_count};
+        rows[owner] += share[i].row_count;
+        position += share[i].row_count;
     }
     free(next);
     free(rows);
@@ -43,21 +43,22 @@ static int compare_positions(const void *left, const void *right)
 
 struct owned_run *deal_sorted_runs(const struct token_deal *deal)
 {
-    struct owned_run *owned = heap_alloc(deal->first_run[deal->ranks] + (size_t)1, sizeof *owned);
-    for (uint32_t rank = 0; rank < deal->ranks; rank++)
+    struct owned_run *owned =
+        heap_alloc(deal->first_run[deal->rank_count] + (size_t)1, sizeof *owned);
+    for (uint32_t rank = 0; rank < deal->rank_count; rank++)
         for (uint32_t i = deal->first_run[rank]; i < deal->first_run[rank + 1]; i++)
             owned[i] = (struct owned_run){&deal->run[i], rank};
-    qsort(owned, deal->first_run[deal->ranks], sizeof *owned, compare_positions);
+    qsort(owned, deal->first_run[deal->rank_count], sizeof *owned, compare_positions);
     return owned;
 }
 
 struct token_share *deal_shares(const struct token_deal *deal, uint32_t *count)
 {
-    uint32_t runs = *count = deal->first_run[deal->ranks];
+    uint32_t runs = *count = deal->first_run[deal->rank_count];
     struct owned_run *owned = deal_sorted_runs(deal);
     struct token_share *share = heap_alloc(runs + (size_t)1, sizeof *share);
     for (uint32_t i = 0; i < runs; i++)
-        share[i] = (struct token_share){owned[i].run->rows, owned[i].owner};
+        share[i] = (struct token_share){owned[i].run->row_count, owned[i].owner};
     free(owned);
     return share;
 }
@@ -66,9 +67,10 @@ bool deal_is_equal(const struct token_deal *a, const struct token_deal *b)
 {
     if (a == NULL || b == NULL || a == b)
         return a == b;
-    return a->ranks == b->ranks &&
-           memcmp(a->first_run, b->first_run, ((size_t)a->ranks + 1) * sizeof *a->first_run) == 0 &&
-           memcmp(a->run, b->run, a->first_run[a->ranks] * sizeof *a->run) == 0;
+    return a->rank_count == b->rank_count &&
+           memcmp(a->first_run, b->first_run, ((size_t)a->rank_count + 1) * sizeof *a->first_run) ==
+               0 &&
+           memcmp(a->run, b->run, a->first_run[a->rank_count] * sizeof *a->run) == 0;
 }
 
 int64_t deal_rows_of_rank(const struct token_deal *deal, uint32_t rank)
@@ -76,12 +78,12 @@ int64_t deal_rows_of_rank(const struct token_deal *deal, uint32_t rank)
     if (deal->first_run[rank] == deal->first_run[rank + 1])
         return 0;
     const struct token_run *last = &deal->run[deal->first_run[rank + 1] - 1];
-    return last->first_row + last->rows;
+    return last->first_row + last->row_count;
 }
 
 bool deal_is_even(const struct token_deal *deal)
 {
-    for (uint32_t rank = 1; rank < deal->ranks; rank++)
+    for (uint32_t rank = 1; rank < deal->rank_count; rank++)
         if (deal_rows_of_rank(deal, rank) != deal_rows_of_rank(deal, 0))
             return false;
     return true;
@@ -115,5 +117,5 @@ int64_t deal_rows_below(const struct token_deal *deal, uint32_t rank, int64_t po
     }
     const struct token_run *run = &deal->run[low];
     int64_t in_run = position - run->first_position;
-    return run->first_row + (in_run < run->rows ? in_run : run->rows);
+    return run->first_row + (in_run < run->row_count ? in_run : run->row_count);
 }

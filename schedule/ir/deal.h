@@ -13,12 +13,12 @@
 struct token_run {
     int64_t first_position; /* position of the first token in the sequence */
     int64_t first_row;      /* row of the first token among the owner's rows */
-    int64_t rows;
+    int64_t row_count;
 };
 
 struct token_deal {
-    uint32_t ranks;
-    /* by owner, and in ascending order of `begin` for each */
+    uint32_t rank_count;
+    /* by owner, and in ascending order of positions for each */
     const struct token_run *run;
     /* [ranks + 1] the owner's first run; the last element is the number of runs */
     const uint32_t *first_run;
@@ -26,7 +26,7 @@ struct token_deal {
 
 /* One step of dealing: the next `rows` tokens of the sequence go to `owner`. */
 struct token_share {
-    int64_t rows;
+    int64_t row_count;
     uint32_t owner;
 };
 
@@ -39,7 +39,7 @@ struct owned_run {
     const struct token_run *run;
     uint32_t owner;
 };
-/* Returns the runs of all ranks, deal->first_run[deal->ranks] of them, in the order of the sequence, on the heap. */
+/* Returns the runs of all ranks, deal->first_run[deal->rank_count] of them, in the order of the sequence, on the heap. */
 struct owned_run *deal_sorted_runs(const struct token_deal *deal);
 /* Returns an array of the shares that deal_make_from_shares() would make the deal of, in the order of the sequence, on
  * the heap. */

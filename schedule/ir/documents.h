@@ -38,7 +38,7 @@ struct documents {
     struct document_list *list; /* no two are equal */
     /* number of sequences of the step; 0: every sequence is one document */
     uint32_t sequence_count;
-    uint32_t *list_of_sequence; /* [sequences] row of `list`; DOCUMENTS_NONE: not set */
+    uint32_t *list_of_sequence; /* [sequence_count] row of `list`; DOCUMENTS_NONE: not set */
 };
 
 /* Starts documents for a batch of `sequences` sequences, none of which is set yet. */

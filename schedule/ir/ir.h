@@ -111,7 +111,7 @@ struct stream {
 
 /* One tensor of the model, with its global shape, or a block of its rows if blocks are cut separately (q, k and v of
  * wqkv). slice_axes[k]: mesh axes over which dimension k is cut. Columns are cut into equal parts; rows into parts of
- * ceil(rows / parts), of which the last has fewer rows but the same room. padded: the number of rows that are cut
+ * ceil(rows / parts), of which the last has fewer rows but the same room. padded_rows: the number of rows that are cut
  * instead of the tensor's own; the rows beyond the tensor's own are not part of the model. */
 struct tensor {
     const char *name; /* "layers.3.wqkv.weight"; of a block "layers.3.wqkv.weight:k" */

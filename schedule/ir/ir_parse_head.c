@@ -86,7 +86,7 @@ static bool parse_lengths(struct parser *p, struct word list)
     if (count != layout->chunk_count)
         return parse_error(p, list.at, "%" PRIu32 " lengths of %" PRIu32 " chunks", count,
                            layout->chunk_count);
-    return parse_numbers(p, list, "a length of a chunk", 1, INT64_MAX, &layout->chunk_length,
+    return parse_numbers(p, list, "a length of a chunk", 1, INT64_MAX, &layout->tokens_of_chunk,
                          &count);
 }
 
@@ -132,7 +132,7 @@ bool parse_tokens(struct parser *p)
                                           .hp = (uint32_t)number[HP],
                                           .chunk_count = (uint32_t)number[CHUNKS],
                                           .chunk_tokens = number[CHUNK],
-                                          .tokens = number[SEQ]};
+                                          .sequence_tokens = number[SEQ]};
     if (value[LENGTHS].at && !parse_lengths(p, value[LENGTHS]))
         return false;
     struct loc at = {p->cursor.name, p->cursor.line, (uint32_t)(value[LAYOUT].at - start) + 1};
@@ -146,7 +146,7 @@ static bool parse_deal(struct parser *p, struct word rows, struct word owners,
     const struct token_layout *layout = &p->ir->layout;
     const int64_t *number, *owner;
     uint32_t runs, count;
-    int64_t left = layout->tokens;
+    int64_t left = layout->sequence_tokens;
     if (layout->kind != LAYOUT_DEALT)
         return parse_error(p, rows.at, "rows and owners are of layout dealt, and the layout is %s",
                            layout_names[layout->kind]);
@@ -163,7 +163,7 @@ static bool parse_deal(struct parser *p, struct word rows, struct word owners,
     if (left != 0)
         return parse_error(p, rows.at,
                            "the runs have %s tokens than the sequence, which has %" PRId64,
-                           left > 0 ? "fewer" : "more", layout->tokens);
+                           left > 0 ? "fewer" : "more", layout->sequence_tokens);
     *deal = deal_make_from_shares(&p->ir->arena, layout->cp, share, runs);
     return true;
 }
@@ -173,7 +173,7 @@ static bool parse_tiles(struct parser *p, struct word list, bool backward, struc
                         size_t *count)
 {
     enum { Q, TILE_ROWS, K, KEYS, RANK, ROUND, NUMBERS };
-    const int64_t tokens = p->ir->layout.tokens;
+    const int64_t tokens = p->ir->layout.sequence_tokens;
     const int64_t *n;
     uint32_t numbers;
     size_t capacity = *count;
@@ -219,7 +219,7 @@ bool parse_documents(struct parser *p)
     size_t tiles = 0;
     if (!parse_attributes(p, "documents line", keys, COUNT, 1u << LENGTHS, value))
         return false;
-    if (ir->layout.tokens == 0 || ir->global_batch > SEQUENCES_MAX)
+    if (ir->layout.sequence_tokens == 0 || ir->global_batch > SEQUENCES_MAX)
         return parse_error(
             p, p->cursor.line_start,
             "documents need a tokens line before them with layout=, seq= and a batch of "
@@ -233,12 +233,12 @@ bool parse_documents(struct parser *p)
         return false;
     int64_t *end = arena_array(&ir->arena, list.document_count, sizeof *end);
     list.document_end = end;
-    for (uint32_t i = 0; i < list.document_count && sum <= ir->layout.tokens; i++)
-        end[i] = sum = length[i] > ir->layout.tokens ? length[i] : sum + length[i];
-    if (sum != ir->layout.tokens)
-        return parse_error(p, value[LENGTHS].at,
-                           "the documents have %" PRId64 " tokens%s, the sequence %" PRId64, sum,
-                           sum > ir->layout.tokens ? " or more" : "", ir->layout.tokens);
+    for (uint32_t i = 0; i < list.document_count && sum <= ir->layout.sequence_tokens; i++)
+        end[i] = sum = length[i] > ir->layout.sequence_tokens ? length[i] : sum + length[i];
+    if (sum != ir->layout.sequence_tokens)
+        return parse_error(
+            p, value[LENGTHS].at, "the documents have %" PRId64 " tokens%s, the sequence %" PRId64,
+            sum, sum > ir->layout.sequence_tokens ? " or more" : "", ir->layout.sequence_tokens);
     if ((value[ROWS].at == NULL) != (value[OWNERS].at == NULL))
         return parse_error(p, value[value[ROWS].at ? ROWS : OWNERS].at,
                            "rows and owners are given together");
@@ -335,7 +335,7 @@ bool parse_routing(struct parser *p)
         return false;
     if (!parse_routing_rules(p, value + RULES, keys + RULES, &rules))
         return false;
-    if (r->experts == 0) {
+    if (r->expert_count == 0) {
         routing_init(r, &p->ir->arena, (uint32_t)number[EXPERTS], (uint32_t)number[COPIES],
                      (uint32_t)number[LAYERS]);
         r->capacity = rules.capacity;
@@ -344,10 +344,11 @@ bool parse_routing(struct parser *p)
     if (!routing_rules_are_equal(r, &rules))
         return parse_error(p, value[EXPERTS].at,
                            "all routing lines have the same capacity, pad, positions and spread");
-    if (r->experts != number[EXPERTS] || r->copies != number[COPIES] || r->layers != number[LAYERS])
+    if (r->expert_count != number[EXPERTS] || r->copies_per_token != number[COPIES] ||
+        r->layer_count != number[LAYERS])
         return parse_error(p, value[EXPERTS].at,
                            "all routing lines have the same experts, copies and layers");
-    for (uint32_t i = 0; i < (value[OF].at ? layers : r->layers); i++) {
+    for (uint32_t i = 0; i < (value[OF].at ? layers : r->layer_count); i++) {
         const uint32_t number_of = value[OF].at ? (uint32_t)layer[i] : i;
         if (r->list_of_layer[number_of] != ROUTING_NONE)
             return parse_error(p, value[value[OF].at ? OF : SHARES].at,

@@ -59,19 +59,20 @@ static void put_buffer(struct text *out, const struct ir *ir, uint32_t buffer)
 static void put_tokens(struct text *out, const struct ir *ir)
 {
     const struct token_layout *layout = &ir->layout;
-    if (layout->tokens == 0 && ir->global_batch == 0 && ir->micro_batch == 0 && ir->dtype == 0)
+    if (layout->sequence_tokens == 0 && ir->global_batch == 0 && ir->micro_batch == 0 &&
+        ir->dtype == 0)
         return;
     text_puts(out, "tokens");
-    if (layout->tokens) {
+    if (layout->sequence_tokens) {
         put_name(out, " layout=", layout_names[layout->kind]);
         put_key_value(out, " cp=", layout->cp);
         put_key_value(out, " hp=", layout->hp);
         put_key_value(out, " chunks=", layout->chunk_count);
         if (layout->chunk_tokens > 0)
             put_key_value(out, " chunk=", (uint64_t)layout->chunk_tokens);
-        for (uint32_t i = 0; layout->chunk_length != NULL && i < layout->chunk_count; i++)
-            put_key_value(out, i == 0 ? " lengths=" : ",", (uint64_t)layout->chunk_length[i]);
-        put_key_value(out, " seq=", (uint64_t)layout->tokens);
+        for (uint32_t i = 0; layout->tokens_of_chunk != NULL && i < layout->chunk_count; i++)
+            put_key_value(out, i == 0 ? " lengths=" : ",", (uint64_t)layout->tokens_of_chunk[i]);
+        put_key_value(out, " seq=", (uint64_t)layout->sequence_tokens);
     }
     if (ir->global_batch)
         put_key_value(out, " batch=", (uint64_t)ir->global_batch);
@@ -86,7 +87,7 @@ static void put_deal(struct text *out, const struct token_deal *deal)
     uint32_t count;
     struct token_share *share = deal_shares(deal, &count);
     for (uint32_t i = 0; i < count; i++)
-        put_key_value(out, i == 0 ? " rows=" : ",", (uint64_t)share[i].rows);
+        put_key_value(out, i == 0 ? " rows=" : ",", (uint64_t)share[i].row_count);
     for (uint32_t i = 0; i < count; i++)
         put_key_value(out, i == 0 ? " owners=" : ",", share[i].owner);
     free(share);
@@ -141,10 +142,10 @@ static void put_routing(struct text *out, const struct ir *ir)
     for (uint32_t list = 0; list < r->list_count; list++) {
         uint32_t n = 0;
         text_puts(out, "routing");
-        put_key_value(out, " experts=", r->experts);
-        put_key_value(out, " copies=", r->copies);
-        put_key_value(out, " layers=", r->layers);
-        for (uint32_t l = 0; l < r->layers && r->list_count > 1; l++)
+        put_key_value(out, " experts=", r->expert_count);
+        put_key_value(out, " copies=", r->copies_per_token);
+        put_key_value(out, " layers=", r->layer_count);
+        for (uint32_t l = 0; l < r->layer_count && r->list_count > 1; l++)
             if (r->list_of_layer[l] == list)
                 put_key_value(out, n++ == 0 ? " of=" : ",", l);
         if (r->capacity.factor_millionths > 0)
@@ -152,7 +153,7 @@ static void put_routing(struct text *out, const struct ir *ir)
         text_puts(out, r->capacity.pads ? " pad=1" : "");
         text_puts(out, r->capacity.drop_policy == TOKEN_DROP_POSITION ? " positions=1" : "");
         text_puts(out, r->is_spread ? " spread=1" : "");
-        for (uint32_t e = 0; e < r->experts; e++)
+        for (uint32_t e = 0; e < r->expert_count; e++)
             put_key_value(out, e == 0 ? " shares=" : ",", (uint64_t)r->shares_of_list[list][e]);
         text_putc(out, '\n');
     }

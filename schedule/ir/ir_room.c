@@ -20,7 +20,7 @@ uint32_t ir_capacity_for(uint32_t capacity, uint64_t needed)
 }
 
 struct table_column {
-    /* at: offset of the column's pointer in its table; size: bytes of one element */
+    /* offset of the column's pointer in its table, and bytes of one element */
     size_t pointer_offset, element_size;
 };
 

@@ -20,7 +20,7 @@ static uint64_t token_unit_of(const struct token_layout *layout)
     uint64_t ranks = (uint64_t)layout->cp * layout->hp;
     switch ((enum layout_kind)layout->kind) {
     case LAYOUT_RANK_ORDINAL:
-        return layout->chunk_tokens > 0 || layout->chunk_length != NULL
+        return layout->chunk_tokens > 0 || layout->tokens_of_chunk != NULL
                    ? ranks
                    : ranks * layout->chunk_count;
     /* Two slices per context rank, of the sequence or of each document, and equal parts of the pair per head rank. */
@@ -37,7 +37,7 @@ static uint64_t token_unit_of(const struct token_layout *layout)
 /* Checks that a given chunk size divides evenly over the head ranks, and gives the layout's number of chunks. */
 static enum status check_chunk(const struct token_layout *layout, struct loc at, struct diag *diag)
 {
-    int64_t own = layout->tokens / layout->cp;
+    int64_t own = layout->sequence_tokens / layout->cp;
     if (layout->chunk_tokens % layout->hp != 0)
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "chunks of %" PRId64 " tokens do not divide over %" PRIu32 " head ranks",
@@ -57,22 +57,22 @@ static enum status check_lengths(const struct token_layout *layout, struct loc a
 {
     int64_t ranks = (int64_t)layout->cp * layout->hp, sum = 0;
     for (uint32_t i = 0; i < layout->chunk_count; i++) {
-        if (layout->chunk_length[i] < 1 || layout->chunk_length[i] % ranks != 0)
+        if (layout->tokens_of_chunk[i] < 1 || layout->tokens_of_chunk[i] % ranks != 0)
             return diag_error(diag, at, STATUS_BAD_INPUT,
                               "a chunk of %" PRId64 " tokens does not divide over %" PRId64
                               " ranks",
-                              layout->chunk_length[i], ranks);
-        if (layout->chunk_length[i] > layout->tokens - sum)
+                              layout->tokens_of_chunk[i], ranks);
+        if (layout->tokens_of_chunk[i] > layout->sequence_tokens - sum)
             return diag_error(diag, at, STATUS_BAD_INPUT,
                               "the chunks have more tokens than the sequence, which has %" PRId64,
-                              layout->tokens);
-        sum += layout->chunk_length[i];
+                              layout->sequence_tokens);
+        sum += layout->tokens_of_chunk[i];
     }
-    if (sum == layout->tokens)
+    if (sum == layout->sequence_tokens)
         return STATUS_OK;
     return diag_error(diag, at, STATUS_BAD_INPUT,
                       "the chunks have %" PRId64 " tokens, the sequence %" PRId64, sum,
-                      layout->tokens);
+                      layout->sequence_tokens);
 }
 
 /* Returns the number of tokens of the chunk in which position p lies, when each of `ranks` ranks has an equal part of
@@ -81,20 +81,20 @@ static int64_t find_chunk(const struct token_layout *layout, int64_t ranks, int6
                           int64_t *before)
 {
     *before = 0;
-    if (layout->chunk_length == NULL) {
+    if (layout->tokens_of_chunk == NULL) {
         int64_t size = layout->chunk_tokens > 0 ? layout->chunk_tokens * layout->cp
-                                                : layout->tokens / layout->chunk_count,
+                                                : layout->sequence_tokens / layout->chunk_count,
                 rest;
         *before = p * ranks / size * size;
-        rest = layout->tokens - *before;
+        rest = layout->sequence_tokens - *before;
         return rest < size ? rest : size;
     }
     for (uint32_t i = 0; i + 1 < layout->chunk_count; i++) {
-        if (p * ranks < *before + layout->chunk_length[i])
-            return layout->chunk_length[i];
-        *before += layout->chunk_length[i];
+        if (p * ranks < *before + layout->tokens_of_chunk[i])
+            return layout->tokens_of_chunk[i];
+        *before += layout->tokens_of_chunk[i];
     }
-    return layout->chunk_length[layout->chunk_count - 1];
+    return layout->tokens_of_chunk[layout->chunk_count - 1];
 }
 
 enum status layout_check(const struct token_layout *layout, struct loc at, struct diag *diag)
@@ -105,7 +105,7 @@ enum status layout_check(const struct token_layout *layout, struct loc at, struc
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "a token layout needs at least one context rank, head rank and chunk");
     bool chunked =
-        layout->chunk_count > 1 || layout->chunk_tokens != 0 || layout->chunk_length != NULL;
+        layout->chunk_count > 1 || layout->chunk_tokens != 0 || layout->tokens_of_chunk != NULL;
     if (chunked && layout->kind != LAYOUT_RANK_ORDINAL)
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "layout %s has no chunks: only rank_ordinal does", name);
@@ -119,26 +119,26 @@ enum status layout_check(const struct token_layout *layout, struct loc at, struc
     if (ranks > UINT32_MAX || ranks * layout->chunk_count > UINT32_MAX)
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "the token layout has more than %" PRIu32 " pieces", UINT32_MAX);
-    if (layout->tokens < 1)
+    if (layout->sequence_tokens < 1)
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "the sequence has %" PRId64 " tokens; it needs at least 1",
-                          layout->tokens);
-    if (layout->chunk_length != NULL)
+                          layout->sequence_tokens);
+    if (layout->tokens_of_chunk != NULL)
         return check_lengths(layout, at, diag);
     int64_t step = (int64_t)token_unit_of(layout);
-    int64_t rest = layout->tokens % step;
+    int64_t rest = layout->sequence_tokens % step;
     if (rest == 0)
         return layout->chunk_tokens > 0 ? check_chunk(layout, at, diag) : STATUS_OK;
-    int64_t below = layout->tokens - rest;
+    int64_t below = layout->sequence_tokens - rest;
     if (below == 0 || below > INT64_MAX - step)
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "a sequence of %" PRId64 " tokens does not divide over layout %s, which "
                           "needs a multiple of %" PRId64 ": %" PRId64 " would do",
-                          layout->tokens, name, step, below ? below : step);
+                          layout->sequence_tokens, name, step, below ? below : step);
     return diag_error(diag, at, STATUS_BAD_INPUT,
                       "a sequence of %" PRId64 " tokens does not divide over layout %s, which "
                       "needs a multiple of %" PRId64 ": %" PRId64 " or %" PRId64 " would do",
-                      layout->tokens, name, step, below, below + step);
+                      layout->sequence_tokens, name, step, below, below + step);
 }
 
 /* The document in which a gathered row of a rank lies. Each document has as many rows on every context rank. */
@@ -167,7 +167,7 @@ static int64_t position_in_slices(int64_t cp, int64_t c, int64_t slice, int64_t 
 int64_t layout_gathered_position(const struct token_layout *layout,
                                  const struct document_list *documents, uint32_t c, int64_t p)
 {
-    int64_t cp = layout->cp, own = layout->tokens / cp;
+    int64_t cp = layout->cp, own = layout->sequence_tokens / cp;
     assert(c < layout->cp && p >= 0 && p < own);
     switch ((enum layout_kind)layout->kind) {
     case LAYOUT_CONTIGUOUS:
@@ -208,8 +208,8 @@ bool layout_deal_is_even(const struct token_layout *layout, const struct documen
     if (layout->kind != LAYOUT_DEALT)
         return true;
     const struct token_deal *deal = documents != NULL ? documents->deal : NULL;
-    return deal != NULL && deal->ranks == layout->cp && deal_is_even(deal) &&
-           deal_rows_of_rank(deal, 0) == layout->tokens / layout->cp;
+    return deal != NULL && deal->rank_count == layout->cp && deal_is_even(deal) &&
+           deal_rows_of_rank(deal, 0) == layout->sequence_tokens / layout->cp;
 }
 
 static int64_t clamp_to_zero_and(int64_t value, int64_t most)
@@ -230,8 +230,8 @@ static int64_t positions_in_slices_below(const struct token_layout *layout, uint
 int64_t layout_rows_below(const struct token_layout *layout, const struct document_list *documents,
                           uint32_t c, int64_t position)
 {
-    int64_t cp = layout->cp, own = layout->tokens / cp;
-    if (position <= 0 || position >= layout->tokens)
+    int64_t cp = layout->cp, own = layout->sequence_tokens / cp;
+    if (position <= 0 || position >= layout->sequence_tokens)
         return position <= 0 ? 0 : own;
     switch ((enum layout_kind)layout->kind) {
     case LAYOUT_STRIPED:
@@ -254,7 +254,7 @@ int64_t layout_rows_below(const struct token_layout *layout, const struct docume
 int64_t layout_run_end(const struct token_layout *layout, const struct document_list *documents,
                        uint32_t c, int64_t row)
 {
-    int64_t own = layout->tokens / layout->cp;
+    int64_t own = layout->sequence_tokens / layout->cp;
     switch ((enum layout_kind)layout->kind) {
     case LAYOUT_ZIGZAG:
     case LAYOUT_ZIGZAG_2D:
@@ -265,7 +265,7 @@ int64_t layout_run_end(const struct token_layout *layout, const struct document_
     }
     case LAYOUT_DEALT: {
         const struct token_run *run = deal_run_at(documents->deal, c, row);
-        return run->first_row + run->rows;
+        return run->first_row + run->row_count;
     }
     default:
         return own;
@@ -278,7 +278,7 @@ int64_t layout_global_position(const struct token_layout *layout,
 {
     int64_t cp = layout->cp, ranks = cp * layout->hp, before;
     int64_t length = find_chunk(layout, ranks, p, &before);
-    assert(h < layout->hp && p >= 0 && p < layout->tokens / ranks);
+    assert(h < layout->hp && p >= 0 && p < layout->sequence_tokens / ranks);
     return layout_gathered_position(layout, documents, c,
                                     before / cp + h * (length / ranks) + p - before / ranks);
 }

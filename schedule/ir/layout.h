@@ -33,15 +33,15 @@ enum layout_kind {
 };
 
 struct token_layout {
-    uint8_t kind;         /* enum layout_kind */
-    uint32_t cp, hp;      /* ranks of the context and of the head axes */
-    uint32_t chunk_count; /* u of RANK_ORDINAL, else 1 */
-    int64_t tokens;       /* tokens of one sequence */
+    uint8_t kind;            /* enum layout_kind */
+    uint32_t cp, hp;         /* ranks of the context and of the head axes */
+    uint32_t chunk_count;    /* u of RANK_ORDINAL, else 1 */
+    int64_t sequence_tokens; /* tokens of one sequence */
     /* tokens of a context rank's chunk when the last one is shorter; 0: equal chunks */
     int64_t chunk_tokens;
     /* tokens of each chunk over all ranks; NULL: all chunks are equal. The memory belongs to the owner, an ir's
      * arena */
-    const int64_t *chunk_length;
+    const int64_t *tokens_of_chunk;
 };
 
 extern const char *const layout_names[LAYOUT_KIND_COUNT];

@@ -36,7 +36,7 @@ struct text_item {
 
 struct loop {
     char name[NAME_MAX], variable[NAME_MAX];
-    int64_t first, trip_count, step;
+    int64_t first_value, trip_count, value_step;
     uint32_t line;       /* line of the text at which it begins */
     uint32_t parent;     /* IR_NONE: none */
     uint32_t depth;      /* number of loops around it */
@@ -134,7 +134,7 @@ static bool read_loop(struct reader *r, struct cursor *text, struct loop *loop)
     const char *c = bounds.at, *behind = bounds.at ? bounds.at + bounds.size : NULL;
     int64_t last;
     bool right = copy_name(loop->name, name) && copy_name(loop->variable, range) && c &&
-                 expression_read_digits(&c, behind, &loop->first) && behind - c > 2 &&
+                 expression_read_digits(&c, behind, &loop->first_value) && behind - c > 2 &&
                  c[0] == '.' && c[1] == '.';
     if (right)
         c += 2;
@@ -148,10 +148,10 @@ static bool read_loop(struct reader *r, struct cursor *text, struct loop *loop)
             NAME_MAX - 1);
     if (find_loop(r, name.at, name.size) != IR_NONE)
         return fault(r, "there is a loop '%s' already", loop->name);
-    loop->step = last < loop->first ? -1 : 1;
-    if ((uint64_t)((last - loop->first) * loop->step) >= LINES_MAX)
+    loop->value_step = last < loop->first_value ? -1 : 1;
+    if ((uint64_t)((last - loop->first_value) * loop->value_step) >= LINES_MAX)
         return fault(r, "a loop has at most %" PRIu64 " iterations", (uint64_t)LINES_MAX);
-    loop->trip_count = (last - loop->first) * loop->step + 1;
+    loop->trip_count = (last - loop->first_value) * loop->value_step + 1;
     return true;
 }
 
@@ -386,8 +386,8 @@ static bool find_op_in_iteration(struct reader *r, uint32_t loop, uint32_t row,
     for (uint32_t at = loop; at != IR_NONE; at = r->loop[at].parent) {
         const struct loop *l = &r->loop[at];
         int64_t iteration;
-        bool in = !__builtin_sub_overflow(value[l->depth], l->first, &iteration) &&
-                  !__builtin_mul_overflow(iteration, l->step, &iteration);
+        bool in = !__builtin_sub_overflow(value[l->depth], l->first_value, &iteration) &&
+                  !__builtin_mul_overflow(iteration, l->value_step, &iteration);
         in = in && iteration >= 0 && iteration < l->trip_count;
         inside = inside && in;
         around = around && (in || at == loop);
@@ -553,7 +553,7 @@ static bool unroll_items(struct reader *r, uint32_t first)
         const struct loop *loop = &r->loop[item->loop];
         r->open[r->depth++] = item->loop;
         for (int64_t k = 0; k < loop->trip_count && loop->first_item != IR_NONE; k++) {
-            r->value[loop->depth] = loop->first + k * loop->step;
+            r->value[loop->depth] = loop->first_value + k * loop->value_step;
             if (!unroll_items(r, loop->first_item))
                 return false;
         }

@@ -6,29 +6,29 @@
 
 static int64_t own_rows_below(const struct needed_tokens *n, int64_t position)
 {
-    return layout_rows_below(n->layout, n->documents, n->context, position);
+    return layout_rows_below(n->layout, n->documents, n->context_rank, position);
 }
 
 /* Adds the positions that a run of queries sees, which begin no earlier than those of the run before. */
 static void add_range(struct needed_tokens *n, int64_t begin, int64_t end)
 {
-    struct needed_range *last = n->count > 0 ? &n->range[n->count - 1] : NULL;
+    struct needed_range *last = n->range_count > 0 ? &n->range[n->range_count - 1] : NULL;
     if (last != NULL && begin <= last->end_position) {
         last->end_position = end > last->end_position ? end : last->end_position;
         return;
     }
-    n->range = heap_grow(n->range, &n->capacity, n->count + 1, sizeof *n->range);
-    n->range[n->count++] = (struct needed_range){begin, end, 0};
+    n->range = heap_grow(n->range, &n->capacity, n->range_count + 1, sizeof *n->range);
+    n->range[n->range_count++] = (struct needed_range){begin, end, 0};
 }
 
 void needed_find_tokens(struct needed_tokens *n, const struct token_layout *layout,
                         const struct document_list *documents, uint32_t context, int64_t window)
 {
-    int64_t row = 0, own = layout->tokens / layout->cp;
+    int64_t row = 0, own = layout->sequence_tokens / layout->cp;
     n->layout = layout;
     n->documents = documents;
-    n->context = context;
-    n->count = 0;
+    n->context_rank = context;
+    n->range_count = 0;
     n->row_count = 0;
     while (row < own) {
         int64_t first = layout_gathered_position(layout, documents, context, row);
@@ -48,7 +48,7 @@ void needed_find_tokens(struct needed_tokens *n, const struct token_layout *layo
         add_range(n, begin, layout_gathered_position(layout, documents, context, end - 1) + 1);
         row = end;
     }
-    for (size_t i = 0; i < n->count; i++) {
+    for (size_t i = 0; i < n->range_count; i++) {
         struct needed_range *r = &n->range[i];
         r->needed_rows_before = n->row_count;
         n->row_count += r->end_position - r->begin_position -
@@ -64,7 +64,7 @@ void needed_release(struct needed_tokens *n)
 
 int64_t needed_rows_below(const struct needed_tokens *n, int64_t position)
 {
-    size_t low = 0, high = n->count;
+    size_t low = 0, high = n->range_count;
     while (low < high) { /* the first range that begins at the position or later */
         size_t middle = low + (high - low) / 2;
         if (n->range[middle].begin_position < position)
@@ -83,7 +83,7 @@ int64_t needed_rows_below(const struct needed_tokens *n, int64_t position)
 int64_t needed_rows_of_owner(const struct needed_tokens *n, uint32_t owner)
 {
     int64_t rows = 0;
-    for (size_t i = 0; i < n->count && owner != n->context; i++)
+    for (size_t i = 0; i < n->range_count && owner != n->context_rank; i++)
         rows += layout_rows_below(n->layout, n->documents, owner, n->range[i].end_position) -
                 layout_rows_below(n->layout, n->documents, owner, n->range[i].begin_position);
     return rows;
@@ -111,7 +111,7 @@ static int64_t ascending_rows_below(const struct token_layout *layout,
         return layout_rows_below(layout, documents, owner, position);
     const struct token_deal *deal = documents->deal;
     uint32_t run = deal->first_run[owner] + *passed, end = deal->first_run[owner + 1];
-    while (run < end && deal->run[run].first_position + deal->run[run].rows <= position)
+    while (run < end && deal->run[run].first_position + deal->run[run].row_count <= position)
         run++;
     *passed = run - deal->first_run[owner];
     if (run == end)
@@ -130,8 +130,8 @@ void needed_rows_of_all_pairs(int64_t *rows, const struct token_layout *layout,
     size_t count = 0, capacity = 0;
     for (uint32_t c = 0; c < layout->cp; c++) {
         needed_find_tokens(&needed, layout, documents, c, window);
-        bound = heap_grow(bound, &capacity, count + 2 * needed.count, sizeof *bound);
-        for (size_t i = 0; i < needed.count; i++) {
+        bound = heap_grow(bound, &capacity, count + 2 * needed.range_count, sizeof *bound);
+        for (size_t i = 0; i < needed.range_count; i++) {
             bound[count++] = (struct needed_bound){needed.range[i].begin_position, -1, c};
             bound[count++] = (struct needed_bound){needed.range[i].end_position, 1, c};
         }
@@ -156,7 +156,7 @@ void needed_rows_of_all_pairs(int64_t *rows, const struct token_layout *layout,
     free(bound);
 }
 
-/* From `position` on, `ranks` ranks read each token. below: reads of all tokens before the position. */
+/* From `position` on, reading_ranks ranks read each token. reads_before: reads of all tokens before the position. */
 struct token_reads {
     int64_t position, reading_ranks, reads_before;
 };
@@ -199,7 +199,7 @@ static int64_t reads_of_rank(const struct token_reads *r, size_t count,
                              const struct token_layout *layout,
                              const struct document_list *documents, uint32_t owner)
 {
-    int64_t reads = 0, row = 0, own = layout->tokens / layout->cp;
+    int64_t reads = 0, row = 0, own = layout->sequence_tokens / layout->cp;
     while (row < own) {
         int64_t begin = layout_gathered_position(layout, documents, owner, row),
                 end = layout->kind == LAYOUT_STRIPED
@@ -223,16 +223,16 @@ struct needed_most needed_most(const struct token_layout *layout,
         needed_find_tokens(&needed, layout, documents, c, window);
         most.received_rows =
             needed.row_count > most.received_rows ? needed.row_count : most.received_rows;
-        reads = heap_grow(reads, &capacity, count + 2 * needed.count, sizeof *reads);
-        for (size_t i = 0; i < needed.count; i++) {
+        reads = heap_grow(reads, &capacity, count + 2 * needed.range_count, sizeof *reads);
+        for (size_t i = 0; i < needed.range_count; i++) {
             reads[count++] = (struct token_reads){needed.range[i].begin_position, 1, 0};
             reads[count++] = (struct token_reads){needed.range[i].end_position, -1, 0};
         }
     }
     sum_reads(reads, count);
     for (uint32_t c = 0; c < layout->cp; c++) {
-        int64_t sent =
-            reads_of_rank(reads, count, layout, documents, c) - layout->tokens / layout->cp;
+        int64_t sent = reads_of_rank(reads, count, layout, documents, c) -
+                       layout->sequence_tokens / layout->cp;
         most.sent_rows = sent > most.sent_rows ? sent : most.sent_rows;
     }
     needed_release(&needed);
@@ -246,7 +246,7 @@ static int64_t list_needed_rows(const struct needed_tokens *n, uint32_t owner, b
                                 int64_t *out)
 {
     int64_t count = 0;
-    for (size_t i = 0; i < n->count && owner != n->context; i++) {
+    for (size_t i = 0; i < n->range_count && owner != n->context_rank; i++) {
         int64_t row = layout_rows_below(n->layout, n->documents, owner, n->range[i].begin_position),
                 end = layout_rows_below(n->layout, n->documents, owner, n->range[i].end_position);
         for (; row < end; row++)

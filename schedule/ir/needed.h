@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Consecutive positions, of which a rank needs those that it does not own. row: needed rows before them. */
+/* Positions begin_position ... end_position - 1, of which a rank needs those that it does not own. */
 struct needed_range {
     int64_t begin_position, end_position, needed_rows_before;
 };
@@ -22,9 +22,9 @@ struct needed_range {
 struct needed_tokens {
     const struct token_layout *layout;
     const struct document_list *documents;
-    uint32_t context;
+    uint32_t context_rank;
     struct needed_range *range; /* ascending; heap */
-    size_t count, capacity;
+    size_t range_count, capacity;
     int64_t row_count; /* all needed rows */
 };
 
@@ -56,9 +56,9 @@ struct needed_rows {
     int64_t *row;
 };
 /* The rows of a rank's own in a round of a plan of tiles. */
-struct held_rows {
+struct own_packed_rows {
     int64_t row_count;
-    /* [count] the row in packed order, and the rank's own row; heap */
+    /* [row_count] the row in packed order, and the rank's own row; heap */
     int64_t *packed_row, *own_row;
 };
 void needed_list_sent(struct needed_rows *rows, const struct token_layout *layout,

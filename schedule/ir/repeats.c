@@ -26,12 +26,13 @@ struct repeat_place repeats_place_of(const struct repeats *r, uint32_t op)
     return (struct repeat_place){.run = run,
                                  .iteration = iteration,
                                  .op_in_iteration = (op - run->first_op) % run->ops_per_iteration,
-                                 .value = run->first + run->step * (int32_t)iteration};
+                                 .iteration_value =
+                                     run->first_value + run->value_step * (int32_t)iteration};
 }
 
 static int32_t value_in_whole_list(const struct repeats *r, int32_t value)
 {
-    return value >= r->first_copied ? value + (int32_t)r->copies_per_gap : value;
+    return value >= r->first_copied_value ? value + (int32_t)r->copies_per_gap : value;
 }
 
 uint32_t repeats_whole_id(const struct repeats *r, uint32_t op)
@@ -39,7 +40,7 @@ uint32_t repeats_whole_id(const struct repeats *r, uint32_t op)
     const struct repeat_run *run = repeats_run_before(r, op);
     if (run == NULL)
         return op;
-    bool behind = op >= run->first_op + run->gap * run->ops_per_iteration;
+    bool behind = op >= run->first_op + run->gap_before_iteration * run->ops_per_iteration;
     return op + run->ops_left_out_before +
            (behind ? r->copies_per_gap * run->ops_per_iteration : 0);
 }
@@ -50,13 +51,15 @@ struct repeat_place repeats_place_referred(const struct repeats *r, uint32_t fro
     struct repeat_place a = repeats_place_of(r, from), b = repeats_place_of(r, op);
     if (b.run == NULL)
         return b;
-    int32_t away = b.value - a.value, value = value_in_whole_list(r, b.value);
-    if (a.run != NULL && away <= r->most_distance && away >= -r->most_distance)
-        value = value_in_whole_list(r, a.value) + (int32_t)copy * a.run->step + away;
-    int32_t iteration = (value - value_in_whole_list(r, b.run->first)) * b.run->step;
+    int32_t away = b.iteration_value - a.iteration_value,
+            value = value_in_whole_list(r, b.iteration_value);
+    if (a.run != NULL && away <= r->max_value_distance && away >= -r->max_value_distance)
+        value =
+            value_in_whole_list(r, a.iteration_value) + (int32_t)copy * a.run->value_step + away;
+    int32_t iteration = (value - value_in_whole_list(r, b.run->first_value)) * b.run->value_step;
     assert(iteration >= 0 && (uint32_t)iteration < b.run->iteration_count + r->copies_per_gap);
     b.iteration = (uint32_t)iteration;
-    b.value = value;
+    b.iteration_value = value;
     return b;
 }
 
@@ -73,16 +76,19 @@ bool repeats_correspond(const struct repeats *r, uint32_t op, int32_t value, uin
                         int32_t step)
 {
     struct repeat_place a = repeats_place_of(r, op), b = repeats_place_of(r, other);
-    int32_t away = a.value - value;
-    if (a.run == NULL || away > r->most_distance || away < -r->most_distance)
+    int32_t away = a.iteration_value - value;
+    if (a.run == NULL || away > r->max_value_distance || away < -r->max_value_distance)
         return op == other;
-    return a.run == b.run && a.op_in_iteration == b.op_in_iteration && b.value - a.value == step;
+    return a.run == b.run && a.op_in_iteration == b.op_in_iteration &&
+           b.iteration_value - a.iteration_value == step;
 }
 
 uint32_t repeats_occurrences(const struct repeats *r, uint32_t op)
 {
     struct repeat_place place = repeats_place_of(r, op);
-    return place.run != NULL && place.iteration + 1 == place.run->gap ? 1 + r->copies_per_gap : 1;
+    return place.run != NULL && place.iteration + 1 == place.run->gap_before_iteration
+               ? 1 + r->copies_per_gap
+               : 1;
 }
 
 uint32_t repeats_whole_op_count(const struct repeats *r, uint32_t role, uint32_t ops)
@@ -99,7 +105,8 @@ static struct repeat_row *add_copies(const struct repeats *r, const struct repea
                                      const uint32_t *op, uint32_t end, struct repeat_row *row,
                                      size_t *capacity, uint32_t *rows)
 {
-    uint32_t begin = end, first = run->first_op + (run->gap - 1) * run->ops_per_iteration;
+    uint32_t begin = end,
+             first = run->first_op + (run->gap_before_iteration - 1) * run->ops_per_iteration;
     while (begin > 0 && op[begin - 1] >= first)
         begin--;
     row = heap_grow(row, capacity, *rows + (size_t)r->copies_per_gap * (end - begin) + 1,
@@ -121,7 +128,9 @@ struct repeat_row *repeats_whole_rows(const struct repeats *r, uint32_t role, co
         const struct repeat_run *run = k < r->run_count ? &r->run[k] : NULL;
         if (run != NULL && run->role != role)
             continue;
-        uint32_t gap = run != NULL ? run->first_op + run->gap * run->ops_per_iteration : UINT32_MAX;
+        uint32_t gap = run != NULL
+                           ? run->first_op + run->gap_before_iteration * run->ops_per_iteration
+                           : UINT32_MAX;
         for (; i < count && op[i] < gap; i++) {
             row = heap_grow(row, &capacity, *rows + (size_t)1, sizeof *row);
             row[(*rows)++] = (struct repeat_row){i, 0, 0};

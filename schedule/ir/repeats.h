@@ -1,16 +1,16 @@
 /* schedule/ir/repeats.h: short lists: a list with few iterations that represents the whole list with all of them.
  *
  * Layers and micro-batches repeat each other, so a short list is a schedule with only a few of them. It has runs of
- * equal iterations in a row. In the whole list, each run has `copies` more iterations, which stand at the run's gap:
+ * equal iterations in a row. In the whole list, each run has copies_per_gap more iterations, at the run's gap:
  *
  *   short list   F0 F1 F2 F3 | F4 F5 F6 F7 ... B7 B6 B5 B4 | B3 B2 B1 B0
  *   whole    F0 F1 F2 F3 F F F F F4 F5 F6 F7 ...       (F, copies of F3, come in the gap)
  *
- * Each iteration has a value, which grows or falls by one along the run: the layer (or period of layers), or the
- * unit. In the whole list, the copies have the values from `first_copied` on, and the short list's values from
- * `first_copied` on are greater by `copies`. An iteration of the short list refers to another by the distance of their
- * values, if that is at most `most_distance`, and otherwise by the other's place. The ids of ops in the whole list
- * follow from that.
+ * Each iteration has a value, which grows or falls by one along the run: the layer (or period of layers), or the unit.
+ * In the whole list, the copies have the values from `first_copied_value` on, and the short list's values from
+ * `first_copied_value` on are greater by `copies`. An iteration of the short list refers to another by the distance of
+ * their values, if that is at most `max_value_distance`, and otherwise by the other's place. The ids of ops in the
+ * whole list follow from that.
  *
  * schedule/analysis/find_repeats.h finds the runs and proves that iterations around each gap are isomorphic. */
 #ifndef SCHEDULE_REPEATS_H
@@ -21,20 +21,21 @@
 
 struct repeat_run {
     uint32_t role;
-    /* begin: the first op of the first iteration; ops: number of ops of each iteration */
+    /* first_op: of the first iteration */
     uint32_t first_op, ops_per_iteration;
-    uint32_t iteration_count, gap; /* copies of iteration gap - 1 come before iteration gap */
+    /* copies of iteration gap - 1 come before iteration gap */
+    uint32_t iteration_count, gap_before_iteration;
     /* the value of the first iteration, and what it changes by from one to the next, 1 or -1 */
-    int32_t first, step;
+    int32_t first_value, value_step;
     uint32_t ops_left_out_before; /* number of ops that earlier runs leave out */
 };
 
 /* All-zero: the list is whole. The runs are in list order, and live in the arena of the ir. */
 struct repeats {
-    uint32_t copies_per_gap; /* number of copies in each gap */
-    int32_t first_copied;    /* the value of the first copy */
+    uint32_t copies_per_gap;    /* number of copies in each gap */
+    int32_t first_copied_value; /* the value of the first copy */
     /* a reference is by distance if values differ by no more, else by place */
-    int32_t most_distance;
+    int32_t max_value_distance;
     /* iterations are units; false: they are layers, and bundles repeat too */
     bool iterations_are_units;
     int32_t layers_per_period; /* number of layers of a period */
@@ -45,8 +46,9 @@ struct repeats {
 /* The place of an op of the short list. run NULL: the op is in no run. */
 struct repeat_place {
     const struct repeat_run *run;
-    uint32_t iteration, op_in_iteration; /* at: row of the op in the iteration */
-    int32_t value;
+    /* op_in_iteration: index of the op among those of its iteration */
+    uint32_t iteration, op_in_iteration;
+    int32_t iteration_value;
 };
 
 /* Returns the last run that begins at an op or before it; NULL: there is none. */

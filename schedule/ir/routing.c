@@ -11,7 +11,8 @@ void routing_init(struct routing *r, struct arena *arena, uint32_t experts, uint
                   uint32_t layers)
 {
     assert(experts > 0 && copies > 0 && copies <= experts);
-    *r = (struct routing){.experts = experts, .copies = copies, .layers = layers};
+    *r = (struct routing){
+        .expert_count = experts, .copies_per_token = copies, .layer_count = layers};
     r->shares_of_list = arena_array(arena, layers + 1u, sizeof *r->shares_of_list);
     r->list_of_layer = arena_array(arena, layers + 1u, sizeof *r->list_of_layer);
     for (uint32_t l = 0; l < layers; l++)
@@ -33,13 +34,13 @@ void routing_init_even(struct routing *r, struct arena *arena, uint32_t experts,
 void routing_set_shares(struct routing *r, struct arena *arena, uint32_t layer,
                         const int64_t *share)
 {
-    const size_t bytes = r->experts * sizeof *share;
+    const size_t bytes = r->expert_count * sizeof *share;
     uint32_t list = 0;
-    assert(layer < r->layers);
+    assert(layer < r->layer_count);
     while (list < r->list_count && memcmp(r->shares_of_list[list], share, bytes) != 0)
         list++;
     if (list == r->list_count) {
-        int64_t *copy = arena_array(arena, r->experts, sizeof *copy);
+        int64_t *copy = arena_array(arena, r->expert_count, sizeof *copy);
         memcpy(copy, share, bytes);
         r->shares_of_list[r->list_count++] = copy;
     }
@@ -48,14 +49,14 @@ void routing_set_shares(struct routing *r, struct arena *arena, uint32_t layer,
 
 void routing_copy(struct routing *to, struct arena *arena, const struct routing *from)
 {
-    if (from->experts == 0) {
+    if (from->expert_count == 0) {
         *to = (struct routing){0};
         return;
     }
-    routing_init(to, arena, from->experts, from->copies, from->layers);
+    routing_init(to, arena, from->expert_count, from->copies_per_token, from->layer_count);
     to->capacity = from->capacity;
     to->is_spread = from->is_spread;
-    for (uint32_t l = 0; l < from->layers; l++)
+    for (uint32_t l = 0; l < from->layer_count; l++)
         if (from->list_of_layer[l] != ROUTING_NONE)
             routing_set_shares(to, arena, l, from->shares_of_list[from->list_of_layer[l]]);
 }
@@ -74,25 +75,26 @@ static int64_t sum_of_unfilled_shares(const int64_t *share, const int64_t *count
 static void deal_tokens(const struct routing *r, uint32_t list, int64_t rows, int64_t *count)
 {
     const int64_t *share = r->shares_of_list[list];
-    int64_t left = rows * r->copies, sum, *rest = heap_zalloc(r->experts, sizeof *rest);
+    int64_t left = rows * r->copies_per_token, sum,
+            *rest = heap_zalloc(r->expert_count, sizeof *rest);
     bool again = true;
-    memset(count, 0, r->experts * sizeof *count);
+    memset(count, 0, r->expert_count * sizeof *count);
     /* an expert whose part is more than all tokens takes them all, and the others share what is left */
     while (again) {
         again = false;
-        sum = sum_of_unfilled_shares(share, count, rows, r->experts);
-        for (uint32_t e = 0; e < r->experts && sum > 0; e++)
+        sum = sum_of_unfilled_shares(share, count, rows, r->expert_count);
+        for (uint32_t e = 0; e < r->expert_count && sum > 0; e++)
             if (count[e] < rows &&
                 share[e] * (left / sum) + share[e] * (left % sum) / sum >= rows) {
                 count[e] = rows;
                 again = true;
             }
-        left = rows * r->copies;
-        for (uint32_t e = 0; e < r->experts; e++)
+        left = rows * r->copies_per_token;
+        for (uint32_t e = 0; e < r->expert_count; e++)
             left -= count[e];
     }
     const int64_t all = left;
-    for (uint32_t e = 0; e < r->experts && sum > 0; e++)
+    for (uint32_t e = 0; e < r->expert_count && sum > 0; e++)
         if (count[e] < rows) {
             const int64_t part = share[e] * (all % sum);
             count[e] = share[e] * (all / sum) + part / sum;
@@ -102,10 +104,10 @@ static void deal_tokens(const struct routing *r, uint32_t list, int64_t rows, in
     if (sum == 0 &&
         left > 0) { /* experts of share 0 take in equal parts what the others have no room for */
         int64_t open = 0;
-        for (uint32_t e = 0; e < r->experts; e++)
+        for (uint32_t e = 0; e < r->expert_count; e++)
             open += count[e] < rows;
         const int64_t each = left / open;
-        for (uint32_t e = 0; e < r->experts; e++)
+        for (uint32_t e = 0; e < r->expert_count; e++)
             if (count[e] < rows) {
                 count[e] = each;
                 left -= each;
@@ -113,9 +115,9 @@ static void deal_tokens(const struct routing *r, uint32_t list, int64_t rows, in
     }
     /* largest remainders first */
     while (left > 0) {
-        uint32_t most = r->experts;
-        for (uint32_t e = 0; e < r->experts; e++)
-            if (count[e] < rows && (most == r->experts || rest[e] > rest[most]))
+        uint32_t most = r->expert_count;
+        for (uint32_t e = 0; e < r->expert_count; e++)
+            if (count[e] < rows && (most == r->expert_count || rest[e] > rest[most]))
                 most = e;
         count[most]++;
         rest[most] = -1 - count[most];
@@ -128,10 +130,10 @@ static void deal_tokens(const struct routing *r, uint32_t list, int64_t rows, in
  * by a fixed generator (splitmix64), so that the experts of a token are a sample of all. */
 static void find_order(const struct routing *r, uint32_t *order)
 {
-    uint64_t state = r->experts;
-    for (uint32_t e = 0; e < r->experts; e++)
+    uint64_t state = r->expert_count;
+    for (uint32_t e = 0; e < r->expert_count; e++)
         order[e] = e;
-    for (uint32_t e = r->experts; r->is_spread && e-- > 1;) {
+    for (uint32_t e = r->expert_count; r->is_spread && e-- > 1;) {
         uint64_t z = state += UINT64_C(0x9e3779b97f4a7c15);
         z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
         z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
@@ -144,11 +146,11 @@ static void find_order(const struct routing *r, uint32_t *order)
 void routing_deal_copies(const struct routing *r, uint32_t list, int64_t rows, int64_t *dealt,
                          int64_t *first)
 {
-    uint32_t *order = heap_alloc(r->experts, sizeof *order);
+    uint32_t *order = heap_alloc(r->expert_count, sizeof *order);
     int64_t slot = 0;
     deal_tokens(r, list, rows, dealt);
     find_order(r, order);
-    for (uint32_t i = 0; i < r->experts; i++) {
+    for (uint32_t i = 0; i < r->expert_count; i++) {
         first[order[i]] = slot;
         slot += dealt[order[i]];
     }
@@ -157,8 +159,8 @@ void routing_deal_copies(const struct routing *r, uint32_t list, int64_t rows, i
 
 int64_t routing_capacity(const struct routing *r, int64_t rows)
 {
-    const __int128 all = (__int128)rows * r->copies * r->capacity.factor_millionths,
-                   unit = (__int128)r->experts * CAPACITY_UNIT;
+    const __int128 all = (__int128)rows * r->copies_per_token * r->capacity.factor_millionths,
+                   unit = (__int128)r->expert_count * CAPACITY_UNIT;
     const __int128 most = (all + unit - 1) / unit;
     return (int64_t)(most < rows ? most : rows);
 }
@@ -180,16 +182,16 @@ void routing_rows_of_experts(const struct routing *r, uint32_t list, int64_t row
 {
     deal_tokens(r, list, rows, count);
     const int64_t most = r->capacity.factor_millionths > 0 ? routing_capacity(r, rows) : rows;
-    for (uint32_t e = 0; e < r->experts; e++)
+    for (uint32_t e = 0; e < r->expert_count; e++)
         if (count[e] > most || (r->capacity.factor_millionths > 0 && r->capacity.pads))
             count[e] = most;
 }
 
 int64_t routing_kept_rows(const struct routing *r, uint32_t list, int64_t rows)
 {
-    int64_t *count = heap_zalloc(r->experts, sizeof *count), sum = 0;
+    int64_t *count = heap_zalloc(r->expert_count, sizeof *count), sum = 0;
     routing_rows_of_experts(r, list, rows, count);
-    for (uint32_t e = 0; e < r->experts; e++)
+    for (uint32_t e = 0; e < r->expert_count; e++)
         sum += count[e];
     free(count);
     return sum;
@@ -198,8 +200,8 @@ int64_t routing_kept_rows(const struct routing *r, uint32_t list, int64_t rows)
 struct routing_fullest routing_find_fullest(const struct routing *r, uint32_t list, int64_t rows,
                                             uint32_t ranks)
 {
-    const uint32_t own = r->experts / ranks;
-    int64_t *count = heap_zalloc(r->experts, sizeof *count);
+    const uint32_t own = r->expert_count / ranks;
+    int64_t *count = heap_zalloc(r->expert_count, sizeof *count);
     int64_t *of_rank = heap_zalloc(ranks, sizeof *of_rank);
     struct routing_fullest fullest = {0};
     routing_rows_of_experts(r, list, rows, count);
@@ -229,9 +231,9 @@ static int compare_begins(const void *a, const void *b)
 int64_t routing_find_arrived(const struct routing *r, uint32_t list, int64_t rows, uint32_t ranks,
                              int64_t *tokens)
 {
-    const uint32_t own = r->experts / ranks;
-    int64_t *dealt = heap_zalloc(2 * (size_t)r->experts, sizeof *dealt),
-            *first = dealt + r->experts;
+    const uint32_t own = r->expert_count / ranks;
+    int64_t *dealt = heap_zalloc(2 * (size_t)r->expert_count, sizeof *dealt),
+            *first = dealt + r->expert_count;
     struct token_interval *run = heap_zalloc(2 * (size_t)own + 1, sizeof *run);
     int64_t most = 0;
     routing_deal_copies(r, list, rows, dealt, first);
@@ -340,17 +342,17 @@ const char *routing_why_unfit(const struct routing *r, const struct work *work, 
         return NULL;
     if (list >= r->list_count)
         return "its route is no list of a routing line";
-    if (dealt < 1 || dealt % r->copies != 0 || dealt / r->copies > INT32_MAX)
+    if (dealt < 1 || dealt % r->copies_per_token != 0 || dealt / r->copies_per_token > INT32_MAX)
         return "its dealt copies are no multiple of those of a token";
-    if (r->experts % ranks != 0)
+    if (r->expert_count % ranks != 0)
         return "the experts do not divide over the ranks of group ep";
     if (work->kind == WORK_ROUTE || work->kind == WORK_ROUTE_BACKWARD)
-        return work->route.experts != r->experts || work->route.copies != r->copies
+        return work->route.experts != r->expert_count || work->route.copies != r->copies_per_token
                    ? "its experts or copies are not those of the routing line"
                    : NULL;
     if ((work->kind == WORK_MATMUL || work->kind == WORK_COLUMN_SUM ||
          work->kind == WORK_QUANTISE) &&
-        work_row_groups(work) != r->experts / ranks)
+        work_row_groups(work) != r->expert_count / ranks)
         return "its groups are not the experts of a rank";
     if ((work->kind == WORK_PACK || work->kind == WORK_UNPACK) &&
         (work->pack.parts != 1 || work->pack.w[1] != 0 || work->pack.w[2] != 0))
@@ -360,7 +362,7 @@ const char *routing_why_unfit(const struct routing *r, const struct work *work, 
     if (work->kind == WORK_ALL_TO_ALL &&
         (work->all_to_all.ahead > 0) == (work->all_to_all.back > 0))
         return "it goes neither ahead nor back, or both";
-    const int64_t rows = dealt / r->copies;
+    const int64_t rows = dealt / r->copies_per_token;
     if (work->kind == WORK_ALL_TO_ALL)
         return why_sent_rows_unfit(r, work, (uint32_t)list, rows, ranks);
     if (work_permutes(work))

@@ -40,13 +40,14 @@ enum { CAPACITY_UNIT = 1000000, CAPACITY_MAX = 1000 * CAPACITY_UNIT };
 
 struct routing {
     struct expert_capacity capacity;
-    bool is_spread;           /* experts of a token are on as many ranks as by chance */
-    uint32_t experts, copies; /* of a layer; of a token, at most `experts`. 0: routing is even */
-    uint32_t layers;
+    bool is_spread; /* experts of a token are on as many ranks as by chance */
+    /* of a layer; of a token, at most `experts`. 0: routing is even */
+    uint32_t expert_count, copies_per_token;
+    uint32_t layer_count;
     uint32_t list_count;
     /* [list_count][experts], from 0 to ROUTING_SHARE_MAX, not all 0; no two lists are equal */
     const int64_t **shares_of_list;
-    uint32_t *list_of_layer; /* [layers] row of `share`; ROUTING_NONE: not set */
+    uint32_t *list_of_layer; /* [layer_count] row of shares_of_list; ROUTING_NONE: not set */
     const char *name; /* of the choice, in reports; NULL: none. Not of schedules; borrowed. */
 };
 

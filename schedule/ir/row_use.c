@@ -81,7 +81,8 @@ const struct document_list *ir_replica_documents(const struct ir *ir, uint32_t r
 {
     const struct document_list *list =
         documents_of_sequence(&ir->documents, sequence_of(ir, replica, n));
-    *whole = (struct document_list){.document_count = 1, .document_end = &ir->layout.tokens};
+    *whole =
+        (struct document_list){.document_count = 1, .document_end = &ir->layout.sequence_tokens};
     return list != NULL ? list : whole;
 }
 
@@ -148,8 +149,8 @@ struct plan_capacity row_use_capacity(const struct ir *ir, const struct row_use 
         } else if (list->tiles != NULL)
             own = tile_plan_capacity(list->tiles, use->pass, (uint32_t)use->round - 1, use->what);
         room.packed_rows = max_i64(room.packed_rows, own.packed_rows);
-        room.sent = max_i64(room.sent, own.sent);
-        room.received = max_i64(room.received, own.received);
+        room.sent_rows = max_i64(room.sent_rows, own.sent_rows);
+        room.received_rows = max_i64(room.received_rows, own.received_rows);
     }
     return room;
 }
@@ -182,7 +183,8 @@ bool row_use_has_own_rows_only(const struct ir *ir, const struct row_use *use)
         const struct document_list *list = ir_replica_documents(ir, r, use->sequence, &whole);
         for (uint32_t c = 0; own && c < ir->layout.cp; c++) {
             const struct plan_part *part = row_use_plan_part(use, list, c);
-            own = part != NULL && part->of[use->what].rows == ir->layout.tokens / ir->layout.cp;
+            own = part != NULL &&
+                  part->of[use->what].rows == ir->layout.sequence_tokens / ir->layout.cp;
             for (uint32_t i = 0; own && i < part->of[use->what].run_count; i++) {
                 const struct plan_run *run = &part->of[use->what].run[i];
                 own = run->owner == c && run->packed_row == run->owner_row;
@@ -207,7 +209,7 @@ void row_use_rows_of_all_pairs(const struct ir *ir, const struct row_use *use, u
         const struct plan_part *part = row_use_plan_part(use, list, to);
         for (uint32_t i = 0; part != NULL && i < part->of[use->what].run_count; i++) {
             const struct plan_run *run = &part->of[use->what].run[i];
-            rows[to * cp + run->owner] += run->owner == to ? 0 : run->rows;
+            rows[to * cp + run->owner] += run->owner == to ? 0 : run->row_count;
         }
     }
 }
@@ -220,20 +222,20 @@ static void list_part_rows(struct needed_rows *rows, const struct plan_part *par
         const struct plan_run *run = &part->of[what].run[i];
         if (run->owner != owner)
             continue;
-        rows->row = heap_realloc(rows->row, (size_t)(*count + run->rows), sizeof *rows->row);
-        for (int64_t k = 0; k < run->rows; k++)
+        rows->row = heap_realloc(rows->row, (size_t)(*count + run->row_count), sizeof *rows->row);
+        for (int64_t k = 0; k < run->row_count; k++)
             rows->row[(*count)++] = (places ? run->packed_row : run->owner_row) + k;
     }
 }
 
 void row_use_list_rows(const struct ir *ir, const struct row_use *use, uint32_t rank,
                        struct needed_rows *sent, struct needed_rows *received,
-                       struct held_rows *held)
+                       struct own_packed_rows *held)
 {
     struct document_list whole;
     const struct document_list *list = ir_documents_of(ir, rank, use->sequence, &whole);
     const uint32_t context = ir_context_index(ir, rank), cp = ir->layout.cp;
-    *held = (struct held_rows){0};
+    *held = (struct own_packed_rows){0};
     if (use->round == 0) {
         needed_list_sent(sent, &ir->layout, list, context, use->window);
         needed_list_received(received, &ir->layout, list, context, use->window);
@@ -299,14 +301,14 @@ const char *row_use_why_unfit(const struct ir *ir, const struct work *work,
     if (why != NULL)
         return why;
     const struct plan_capacity room = row_use_capacity(ir, use);
-    const int64_t own = ir->layout.tokens / ir->layout.cp;
+    const int64_t own = ir->layout.sequence_tokens / ir->layout.cp;
     int64_t read = 0, written = own, reads = 0, writes = 0;
     switch ((enum work_kind)work->kind) {
     case WORK_EXCHANGE:
         if (!is_context_group(ir, &ir->group[work->exchange.group]))
             return "its group is not that of the context ranks, in their order";
-        read = work->exchange.back ? room.received : room.sent;
-        written = work->exchange.back ? room.sent : room.received;
+        read = work->exchange.back ? room.received_rows : room.sent_rows;
+        written = work->exchange.back ? room.sent_rows : room.received_rows;
         reads = work->exchange.rows;
         writes = work->exchange.to;
         break;
@@ -314,13 +316,13 @@ const char *row_use_why_unfit(const struct ir *ir, const struct work *work,
         const enum take_order how = (enum take_order)work->take_rows.take;
         if ((how == TAKE_PLACE && use->round > 0) || (how == TAKE_GATHER && use->round == 0))
             return "take=place is of needed rows, and take=gather of the tiles of a round";
-        if (how == TAKE_GATHER && work->take_rows.arrived < room.received)
+        if (how == TAKE_GATHER && work->take_rows.arrived < room.received_rows)
             return "its buffers have no room for the rows that ranks need";
         read = how == TAKE_SEND || how == TAKE_GATHER ? own
-               : how == TAKE_PLACE                    ? room.received
+               : how == TAKE_PLACE                    ? room.received_rows
                                                       : room.packed_rows;
-        written = how == TAKE_SEND     ? room.sent
-                  : how == TAKE_RETURN ? room.received
+        written = how == TAKE_SEND     ? room.sent_rows
+                  : how == TAKE_RETURN ? room.received_rows
                                        : room.packed_rows;
         reads = work->take_rows.rows;
         writes = work->take_rows.to;
@@ -331,7 +333,7 @@ const char *row_use_why_unfit(const struct ir *ir, const struct work *work,
         const bool held = merges ? work->merge_rows.held : work->add_rows.held;
         if (use->round == 0 && (merges || held))
             return "it names no round of tiles, whose rows it merges or adds";
-        read = held ? room.packed_rows : room.sent;
+        read = held ? room.packed_rows : room.sent_rows;
         reads = merges ? work->merge_rows.rows : work->add_rows.rows;
         writes = merges ? work->merge_rows.to : work->add_rows.to;
     }

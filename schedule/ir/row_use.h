@@ -60,7 +60,7 @@ void row_use_rows_of_all_pairs(const struct ir *ir, const struct row_use *use, u
 /* List the rows of a rank; the caller releases the lists. held is empty for round 0. */
 void row_use_list_rows(const struct ir *ir, const struct row_use *use, uint32_t rank,
                        struct needed_rows *sent, struct needed_rows *received,
-                       struct held_rows *held);
+                       struct own_packed_rows *held);
 
 /* Returns what a context rank reads in a round; NULL: its sequence has fewer rounds, or no tiles. */
 const struct plan_part *row_use_plan_part(const struct row_use *use,

@@ -35,7 +35,7 @@ static void add_runs(struct tile_plan_builder *m, int64_t begin, int64_t end, in
     }
     for (; begin < end; low++) {
         const struct token_run *o = m->owned_runs[low].run;
-        int64_t o_end = o->first_position + o->rows, until = o_end < end ? o_end : end;
+        int64_t o_end = o->first_position + o->row_count, until = o_end < end ? o_end : end;
         m->run = heap_grow(m->run, &m->run_capacity, m->owned_run_count + 1, sizeof *m->run);
         m->run[m->owned_run_count++] =
             (struct plan_run){begin, until - begin, place,
@@ -215,7 +215,7 @@ static void fill_part(struct arena *arena, struct tile_plan_builder *m, struct p
     if (cuts.count > 0)
         qsort(cuts.cuts, cuts.count, sizeof *cuts.cuts, compare_queries);
     m->strips = 0;
-    for (int what = 0; what < PLAN_WHATS && cuts.count > 0; what++) {
+    for (int what = 0; what < PLAN_OPERANDS && cuts.count > 0; what++) {
         m->owned_run_count = 0;
         if (what == PLAN_QUERIES)
             find_strips(&strips, part, &cuts);
@@ -246,7 +246,7 @@ static void fill_capacities(struct plan_capacity *room, const struct plan_part *
                             uint32_t ranks)
 {
     int64_t *sent = heap_alloc(ranks, sizeof *sent);
-    for (int what = 0; what < PLAN_WHATS; what++) {
+    for (int what = 0; what < PLAN_OPERANDS; what++) {
         memset(sent, 0, ranks * sizeof *sent);
         for (uint32_t rank = 0; rank < ranks; rank++) {
             int64_t received = 0;
@@ -254,14 +254,14 @@ static void fill_capacities(struct plan_capacity *room, const struct plan_part *
                 const struct plan_run *run = &part[rank].of[what].run[i];
                 if (run->owner == rank)
                     continue;
-                received += run->rows;
-                sent[run->owner] += run->rows;
+                received += run->row_count;
+                sent[run->owner] += run->row_count;
             }
-            room[what].received = max_i64(room[what].received, received);
+            room[what].received_rows = max_i64(room[what].received_rows, received);
             room[what].packed_rows = max_i64(room[what].packed_rows, part[rank].of[what].rows);
         }
         for (uint32_t rank = 0; rank < ranks; rank++)
-            room[what].sent = max_i64(room[what].sent, sent[rank]);
+            room[what].sent_rows = max_i64(room[what].sent_rows, sent[rank]);
     }
     free(sent);
 }
@@ -285,7 +285,7 @@ struct tile_plan *tile_plan_make(struct arena *arena, const struct token_deal *d
                      *sorted = heap_alloc(tiles + (size_t)1, sizeof *sorted);
     struct tile_plan_builder making = {
         .deal = deal, .end = end, .documents = documents, .window = window};
-    const uint32_t ranks = deal->ranks;
+    const uint32_t ranks = deal->rank_count;
     if (window >= end[documents - 1]) /* it hides nothing */
         window = making.window = 0;
     memcpy(copy, tile, tiles * sizeof *copy);
@@ -301,9 +301,9 @@ struct tile_plan *tile_plan_make(struct arena *arena, const struct token_deal *d
     const size_t rounds =
         (size_t)plan->round_count[PLAN_FORWARD] + plan->round_count[PLAN_BACKWARD];
     struct plan_part *part = arena_array(arena, rounds * ranks, sizeof *part);
-    struct plan_capacity *room = arena_array(arena, rounds * PLAN_WHATS, sizeof *room);
+    struct plan_capacity *room = arena_array(arena, rounds * PLAN_OPERANDS, sizeof *room);
     making.owned_runs = deal_sorted_runs(deal);
-    making.owned_count = deal->first_run[deal->ranks];
+    making.owned_count = deal->first_run[deal->rank_count];
     for (uint32_t i = 0, next; i < tiles; i = next) {
         for (next = i + 1; next < tiles && compare_tiles(&sorted[i], &sorted[next]) == 0;)
             next++;
@@ -312,7 +312,7 @@ struct tile_plan *tile_plan_make(struct arena *arena, const struct token_deal *d
         fill_part(arena, &making, &part[round * ranks + sorted[i].rank], &sorted[i], next - i);
     }
     for (size_t round = 0; round < rounds; round++)
-        fill_capacities(&room[round * PLAN_WHATS], &part[round * ranks], ranks);
+        fill_capacities(&room[round * PLAN_OPERANDS], &part[round * ranks], ranks);
     plan->part = part;
     plan->capacity = room;
     if (!plan->has_backward_tiles)
@@ -361,7 +361,7 @@ struct plan_capacity tile_plan_capacity(const struct tile_plan *plan, enum plan_
 {
     if (round >= plan->round_count[pass])
         return (struct plan_capacity){0};
-    return plan->capacity[round_index(plan, pass, round) * PLAN_WHATS + what];
+    return plan->capacity[round_index(plan, pass, round) * PLAN_OPERANDS + what];
 }
 
 int64_t tile_plan_keys_below(const struct plan_part *part, int64_t position)
@@ -378,7 +378,8 @@ int64_t tile_plan_keys_below(const struct plan_part *part, int64_t position)
     if (low == 0)
         return 0;
     int64_t in_run = position - run[low - 1].first_position;
-    return run[low - 1].packed_row + (in_run < run[low - 1].rows ? in_run : run[low - 1].rows);
+    return run[low - 1].packed_row +
+           (in_run < run[low - 1].row_count ? in_run : run[low - 1].row_count);
 }
 
 int64_t tile_plan_rows_of_owner(const struct plan_part *part, enum plan_operand what,
@@ -386,6 +387,6 @@ int64_t tile_plan_rows_of_owner(const struct plan_part *part, enum plan_operand 
 {
     int64_t rows = 0;
     for (uint32_t i = 0; i < part->of[what].run_count; i++)
-        rows += part->of[what].run[i].owner == owner ? part->of[what].run[i].rows : 0;
+        rows += part->of[what].run[i].owner == owner ? part->of[what].run[i].row_count : 0;
     return rows;
 }

@@ -21,24 +21,25 @@
 /* The most rounds of a pass, multiplied by the ranks of the plan. */
 enum { TILE_PARTS_MAX = 1 << 22 };
 
-/* Queries q ... q + rows - 1 by keys k ... k + keys - 1. backward: the tile is one of the backward only. */
+/* query_count consecutive queries by key_count consecutive keys. is_of_backward: the tile is one of the backward
+ * only. */
 struct core_tile {
     int64_t first_query, query_count, first_key, key_count;
     uint32_t rank, round;
     bool is_of_backward;
 };
 
-enum plan_pass { PLAN_FORWARD, PLAN_BACKWARD, PLAN_PASSES };
-enum plan_operand { PLAN_KEYS, PLAN_QUERIES, PLAN_WHATS };
+enum plan_pass { PLAN_FORWARD, PLAN_BACKWARD, PLAN_PASS_COUNT };
+enum plan_operand { PLAN_KEYS, PLAN_QUERIES, PLAN_OPERANDS };
 
-/* Consecutive positions of one owner among the packed rows of a rank. place: the first one's packed row; row: its row
- * among the owner's. */
+/* Tokens at consecutive positions that one rank owns, among the packed rows of a rank. packed_row: the packed row of
+ * the first token; owner_row: its row among the owner's rows. */
 struct plan_run {
-    int64_t first_position, rows, packed_row, owner_row;
+    int64_t first_position, row_count, packed_row, owner_row;
     uint32_t owner;
 };
 
-/* Consecutive queries, at packed rows place ... place + rows - 1, that see the packed keys with positions begin ... end
+/* Consecutive queries, at packed rows from packed_row on, that see the packed keys with positions key_begin ... key_end
  * - 1 as far as the mask shows them. */
 struct plan_strip {
     int64_t first_query, query_count, packed_row, key_begin, key_end;
@@ -51,14 +52,14 @@ struct plan_part {
         const struct plan_run *run; /* ascending in `place` */
         uint32_t run_count;
         int64_t rows; /* packed rows */
-    } of[PLAN_WHATS];
+    } of[PLAN_OPERANDS];
     const struct plan_strip *strip; /* ascending in `place` */
     uint32_t strip_count;
 };
 
 /* The most rows of any rank in a round: packed ones, those that it sends to others, and those that it receives. */
 struct plan_capacity {
-    int64_t packed_rows, sent, received;
+    int64_t packed_rows, sent_rows, received_rows;
 };
 
 struct tile_plan {
@@ -66,11 +67,11 @@ struct tile_plan {
     uint32_t tile_count;
     /* Rows that every window of at most this many tokens hides do not count; 0: rows count that any window hides. */
     int64_t window;
-    uint32_t rank_count, round_count[PLAN_PASSES];
+    uint32_t rank_count, round_count[PLAN_PASS_COUNT];
     /* the backward has tiles of its own; else it has those of the forward */
     bool has_backward_tiles;
     const struct plan_part *part;         /* [rounds of both passes][ranks] */
-    const struct plan_capacity *capacity; /* [rounds of both passes][PLAN_WHATS] */
+    const struct plan_capacity *capacity; /* [rounds of both passes][PLAN_OPERANDS] */
 };
 
 /* Makes the plan of a sequence that is dealt and has documents with these ends. The tiles, which are copied, must lie

@@ -37,7 +37,7 @@ const char *visible_why_unfit(const struct ir *ir)
 {
     const uint32_t replicas = ir_replica_count(ir);
     uint32_t contexts;
-    if (ir->layout.tokens == 0)
+    if (ir->layout.sequence_tokens == 0)
         return "needs a token layout";
     ir_index_along(ir, 0, ir_axis_mask_of_name(ir, "cp"), &contexts);
     if (contexts != ir->layout.cp)
@@ -90,7 +90,7 @@ static int64_t ring_rank_count(const struct ir *ir, const char *name)
 
 const char *visible_why_unfit_work(const struct ir *ir, const struct work *work)
 {
-    int64_t own = ir->layout.tokens / ir->layout.cp;
+    int64_t own = ir->layout.sequence_tokens / ir->layout.cp;
     struct row_use use;
     const bool needs = row_use_of_work(work, &use);
     if ((needs ? use.sequence : work->attention.sequence) >=
@@ -296,7 +296,8 @@ static void collect_tiles(struct key_visibility *s, const struct plan_part *part
 static void fill_pieces(const struct ir *ir, const struct work *work, uint32_t rank,
                         const struct document_list *list, struct visible_pieces *pieces)
 {
-    const struct document_list whole = {.document_count = 1, .document_end = &ir->layout.tokens};
+    const struct document_list whole = {.document_count = 1,
+                                        .document_end = &ir->layout.sequence_tokens};
     assert(work_has_documents(work));
     struct key_visibility s = {.layout = &ir->layout,
                                .q_context = ir_context_index(ir, rank),
@@ -370,7 +371,7 @@ static double visible_pairs_of_context(const struct token_layout *layout,
                                        const struct document_list *list, uint32_t context,
                                        int64_t window, int64_t chunk)
 {
-    int64_t row = 0, own = layout->tokens / layout->cp;
+    int64_t row = 0, own = layout->sequence_tokens / layout->cp;
     double pairs = 0;
     while (row < own) {
         int64_t position = layout_gathered_position(layout, list, context, row);

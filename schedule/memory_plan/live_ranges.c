@@ -9,7 +9,7 @@ void live_ranges_release(struct live_ranges *t)
 {
     free(t->buffer);
     free(t->first_use);
-    free(t->class_of);
+    free(t->class_of_range);
     free(t->end_ops);
     free(t->first_end_op);
     free(t->bytes);
@@ -24,7 +24,7 @@ void live_ranges_reserve(struct live_ranges *t, uint32_t rows)
     t->capacity = rows;
     t->buffer = heap_realloc(t->buffer, rows, sizeof *t->buffer);
     t->first_use = heap_realloc(t->first_use, rows, sizeof *t->first_use);
-    t->class_of = heap_realloc(t->class_of, rows, sizeof *t->class_of);
+    t->class_of_range = heap_realloc(t->class_of_range, rows, sizeof *t->class_of_range);
     t->bytes = heap_realloc(t->bytes, rows, sizeof *t->bytes);
     t->offset_bytes = heap_realloc(t->offset_bytes, rows, sizeof *t->offset_bytes);
     t->first_end_op = heap_realloc(t->first_end_op, rows, sizeof *t->first_end_op);
@@ -70,7 +70,7 @@ static void collect_ranges(struct live_range_survey *s, uint8_t memory)
     const struct first_uses *first_uses = s->first_uses;
     struct live_ranges *t = s->t;
     memset(s->class_of, UINT8_MAX, sizeof s->class_of);
-    t->count = t->class_count = 0;
+    t->range_count = t->class_count = 0;
     live_ranges_reserve(t, first_uses->used_count);
     for (uint32_t i = 0; i < first_uses->used_count; i++) {
         uint32_t buffer = first_uses->by_first_use[i], op = first_uses->first_op[buffer];
@@ -81,10 +81,10 @@ static void collect_ranges(struct live_range_survey *s, uint8_t memory)
             &s->class_of[early ? CLASS_EARLY : s->order->stream_of_op[op - s->order->first_op]];
         if (*class == UINT8_MAX)
             *class = (uint8_t)t->class_count++;
-        uint32_t row = t->count++;
+        uint32_t row = t->range_count++;
         t->buffer[row] = buffer;
         t->first_use[row] = op;
-        t->class_of[row] = *class;
+        t->class_of_range[row] = *class;
         t->bytes[row] = live_ranges_aligned_bytes(ir, buffer);
     }
 }
@@ -112,16 +112,16 @@ static void sort_into_classes(struct live_range_survey *s)
 {
     struct live_ranges *t = s->t;
     uint32_t begin = 0;
-    for (uint32_t i = 0; i < t->count; i++)
-        s->class[t->class_of[i]].count++;
+    for (uint32_t i = 0; i < t->range_count; i++)
+        s->class[t->class_of_range[i]].count++;
     for (uint32_t c = 0; c < t->class_count; c++) {
         s->class[c].begin = begin;
         begin += s->class[c].count;
         s->class[c].count = 0;
     }
-    s->first_use = heap_alloc(t->count, sizeof *s->first_use);
-    for (uint32_t i = 0; i < t->count; i++) {
-        struct class *class = &s->class[t->class_of[i]];
+    s->first_use = heap_alloc(t->range_count, sizeof *s->first_use);
+    for (uint32_t i = 0; i < t->range_count; i++) {
+        struct class *class = &s->class[t->class_of_range[i]];
         s->first_use[class->begin + class->count++] = (struct first_use){
             t->first_use[i], first_uses_clock(s->first_uses, s->order, t->buffer[i])};
     }
@@ -156,8 +156,8 @@ static void find_end_ops(struct live_range_survey *s)
     const struct ir *ir = s->ir;
     const struct order *order = s->order;
     struct live_ranges *t = s->t;
-    s->freed_after = heap_alloc(t->count, sizeof *s->freed_after);
-    for (uint32_t i = 0; i < t->count; i++) {
+    s->freed_after = heap_alloc(t->range_count, sizeof *s->freed_after);
+    for (uint32_t i = 0; i < t->range_count; i++) {
         uint32_t set_count = ir->buffer.free_count[t->buffer[i]], last = 0;
         uint32_t *end = t->end_ops + (size_t)i * t->class_count;
         const op_id *set = ir_free_set(ir, t->buffer[i]);
@@ -182,7 +182,7 @@ void live_ranges_fill_first_ends(struct live_ranges *t, uint32_t begin, uint32_t
 {
     t->first_op = begin;
     t->op_count = ops;
-    for (uint32_t i = 0; i < t->count; i++) {
+    for (uint32_t i = 0; i < t->range_count; i++) {
         const uint32_t *end = live_ranges_end_ops(t, i);
         t->first_end_op[i] = end[0];
         for (uint32_t c = 1; c < t->class_count; c++)
@@ -196,11 +196,11 @@ static uint64_t max_live_bytes(const struct live_ranges *t, const uint32_t *end)
     /* [op] the bytes of the live ranges that end with it */
     uint64_t *ended = heap_zalloc((size_t)t->op_count + 1, sizeof *ended);
     uint64_t live = 0, most = 0;
-    for (uint32_t i = 0; i < t->count; i++)
+    for (uint32_t i = 0; i < t->range_count; i++)
         if (end[i] != LIVE_RANGES_NEVER)
             ended[end[i] - t->first_op] += t->bytes[i];
     uint32_t op = t->first_op;
-    for (uint32_t i = 0; i < t->count; i++) {
+    for (uint32_t i = 0; i < t->range_count; i++) {
         for (; op <= t->first_use[i]; op++)
             live -= ended[op - t->first_op];
         live += t->bytes[i];
@@ -220,7 +220,8 @@ void live_ranges_of(struct live_ranges *t, const struct ir *ir, const struct ord
 {
     struct live_range_survey s = {.ir = ir, .order = order, .first_uses = first_uses, .t = t};
     collect_ranges(&s, memory);
-    t->end_ops = heap_realloc(t->end_ops, (size_t)t->count * t->class_count, sizeof *t->end_ops);
+    t->end_ops =
+        heap_realloc(t->end_ops, (size_t)t->range_count * t->class_count, sizeof *t->end_ops);
     sort_into_classes(&s);
     find_end_ops(&s);
     live_ranges_fill_first_ends(t, order->first_op, order->op_count);

@@ -25,12 +25,12 @@
 
 /* All-zero is empty. Rows are in the order of first uses. */
 struct live_ranges {
-    uint32_t first_op, op_count; /* the ops of the list that are planned: begin .. begin + ops */
-    uint32_t count, capacity;
+    uint32_t first_op, op_count; /* the ops of the list that are planned */
+    uint32_t range_count, capacity;
     uint32_t class_count;
     uint32_t *buffer;
     uint32_t *first_use; /* the op of the first use */
-    uint8_t *class_of;
+    uint8_t *class_of_range;
     uint32_t *end_ops; /* (count, classes) ends; one may be the op number after the last op */
     /* the least of the ends: from this op on, some first uses may reuse the bytes */
     uint32_t *first_end_op;
@@ -75,8 +75,8 @@ static inline const uint32_t *live_ranges_end_ops(const struct live_ranges *t, u
 /* True if two live ranges must have bytes of their own. */
 static inline bool live_ranges_conflict(const struct live_ranges *t, uint32_t a, uint32_t b)
 {
-    return live_ranges_end_ops(t, a)[t->class_of[b]] > t->first_use[b] &&
-           live_ranges_end_ops(t, b)[t->class_of[a]] > t->first_use[a];
+    return live_ranges_end_ops(t, a)[t->class_of_range[b]] > t->first_use[b] &&
+           live_ranges_end_ops(t, b)[t->class_of_range[a]] > t->first_use[a];
 }
 
 #endif

@@ -6,7 +6,7 @@
 /* Returns the first row whose first use is `op` or a later op. */
 static uint32_t first_row_from(const struct live_ranges *t, uint32_t op)
 {
-    uint32_t low = 0, high = t->count;
+    uint32_t low = 0, high = t->range_count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
         if (t->first_use[middle] < op)
@@ -20,8 +20,8 @@ static uint32_t first_row_from(const struct live_ranges *t, uint32_t op)
 static bool rows_correspond(const struct live_ranges *t, const struct repeats *r, uint32_t a,
                             uint32_t b, int32_t step)
 {
-    int32_t value = repeats_place_of(r, t->first_use[a]).value;
-    if (t->class_of[a] != t->class_of[b] || t->bytes[a] != t->bytes[b] ||
+    int32_t value = repeats_place_of(r, t->first_use[a]).iteration_value;
+    if (t->class_of_range[a] != t->class_of_range[b] || t->bytes[a] != t->bytes[b] ||
         !repeats_correspond(r, t->first_use[a], value, t->first_use[b], step))
         return false;
     for (uint32_t c = 0; c < t->class_count; c++) {
@@ -38,13 +38,13 @@ static bool rows_correspond(const struct live_ranges *t, const struct repeats *r
 static bool iterations_correspond_at_gap(const struct live_ranges *t, const struct repeats *r,
                                          const struct repeat_run *run)
 {
-    uint32_t begin = run->first_op + (run->gap - 1) * run->ops_per_iteration;
+    uint32_t begin = run->first_op + (run->gap_before_iteration - 1) * run->ops_per_iteration;
     uint32_t a = first_row_from(t, begin), b = first_row_from(t, begin + run->ops_per_iteration),
              c = first_row_from(t, begin + 2 * run->ops_per_iteration);
     if (b - a != c - b)
         return false;
     for (uint32_t i = a; i < b; i++)
-        if (!rows_correspond(t, r, i, i + (b - a), run->step))
+        if (!rows_correspond(t, r, i, i + (b - a), run->value_step))
             return false;
     return true;
 }
@@ -52,10 +52,10 @@ static bool iterations_correspond_at_gap(const struct live_ranges *t, const stru
 static void copy_row(struct live_ranges *to, const struct live_ranges *t, const struct repeats *r,
                      struct repeat_row at)
 {
-    uint32_t i = to->count++, first = t->first_use[at.row];
+    uint32_t i = to->range_count++, first = t->first_use[at.row];
     to->buffer[i] = at.copy == 0 ? t->buffer[at.row] : IR_NONE;
     to->first_use[i] = repeats_op_referred(r, first, at.copy, first);
-    to->class_of[i] = t->class_of[at.row];
+    to->class_of_range[i] = t->class_of_range[at.row];
     to->bytes[i] = t->bytes[at.row];
     for (uint32_t c = 0; c < t->class_count; c++) {
         uint32_t end = live_ranges_end_ops(t, at.row)[c];
@@ -67,13 +67,13 @@ static void copy_row(struct live_ranges *to, const struct live_ranges *t, const 
 bool live_ranges_expand_repeats(struct live_ranges *t, const struct repeats *r, uint32_t role)
 {
     uint32_t count;
-    for (uint32_t i = 1; i < t->count; i++)
+    for (uint32_t i = 1; i < t->range_count; i++)
         if (t->first_use[i] < t->first_use[i - 1])
             return false;
     for (uint32_t i = 0; i < r->run_count; i++)
         if (r->run[i].role == role && !iterations_correspond_at_gap(t, r, &r->run[i]))
             return false;
-    struct repeat_row *row = repeats_whole_rows(r, role, t->first_use, t->count, &count);
+    struct repeat_row *row = repeats_whole_rows(r, role, t->first_use, t->range_count, &count);
     struct live_ranges whole = {.class_count = t->class_count};
     live_ranges_reserve(&whole, count + 1);
     whole.end_ops = heap_alloc((size_t)count * t->class_count + 1, sizeof *whole.end_ops);

@@ -40,15 +40,15 @@ static uint32_t first_of_class_after(const struct live_ranges *t, const uint32_t
 static void find_occupied_until(struct packing *p)
 {
     const struct live_ranges *t = p->live_ranges;
-    uint32_t *of_class = heap_alloc(t->count, sizeof *of_class);
-    for (uint32_t i = 0; i < t->count; i++)
+    uint32_t *of_class = heap_alloc(t->range_count, sizeof *of_class);
+    for (uint32_t i = 0; i < t->range_count; i++)
         p->occupied_until[i] = i + 1;
     for (uint32_t c = 0; c < t->class_count; c++) {
         uint32_t count = 0;
-        for (uint32_t i = 0; i < t->count; i++)
-            if (t->class_of[i] == c)
+        for (uint32_t i = 0; i < t->range_count; i++)
+            if (t->class_of_range[i] == c)
                 of_class[count++] = i;
-        for (uint32_t i = 0; i < t->count; i++) {
+        for (uint32_t i = 0; i < t->range_count; i++) {
             uint32_t until = first_of_class_after(t, of_class, count, live_ranges_end_ops(t, i)[c]);
             p->occupied_until[i] = until > p->occupied_until[i] ? until : p->occupied_until[i];
         }
@@ -123,10 +123,10 @@ static uint64_t pack_by_weight(struct packing *p, struct weighted_range *row)
 {
     struct live_ranges *t = p->live_ranges;
     uint64_t top = 0;
-    qsort(row, t->count, sizeof *row, compare_weights);
+    qsort(row, t->range_count, sizeof *row, compare_weights);
     memset(p->max_occupied_until, 0, (size_t)p->leaf_count * 2 * sizeof *p->max_occupied_until);
     p->comparisons = 0;
-    for (uint32_t k = 0; k < t->count && p->comparisons <= PACK_FIRST_COMPARISONS; k++) {
+    for (uint32_t k = 0; k < t->range_count && p->comparisons <= PACK_FIRST_COMPARISONS; k++) {
         uint32_t i = row[k].live_range;
         place_range(p, i);
         top = t->offset_bytes[i] + t->bytes[i] > top ? t->offset_bytes[i] + t->bytes[i] : top;
@@ -136,18 +136,18 @@ static uint64_t pack_by_weight(struct packing *p, struct weighted_range *row)
 
 uint64_t pack_by_size(struct live_ranges *t, uint64_t enough)
 {
-    if (t->count > PACK_BY_SIZE_MAX)
+    if (t->range_count > PACK_BY_SIZE_MAX)
         return UINT64_MAX;
     struct packing p = {.live_ranges = t, .leaf_count = 1};
-    while (p.leaf_count < t->count)
+    while (p.leaf_count < t->range_count)
         p.leaf_count *= 2;
-    p.occupied_until = heap_alloc(t->count, sizeof *p.occupied_until);
+    p.occupied_until = heap_alloc(t->range_count, sizeof *p.occupied_until);
     p.max_occupied_until = heap_alloc((size_t)p.leaf_count * 2, sizeof *p.max_occupied_until);
-    p.block = heap_alloc(t->count, sizeof *p.block);
+    p.block = heap_alloc(t->range_count, sizeof *p.block);
     find_occupied_until(&p);
-    struct weighted_range *row = heap_alloc(t->count, sizeof *row);
-    uint64_t *best = heap_alloc(t->count, sizeof *best), least = UINT64_MAX, comparisons = 0;
-    for (uint32_t i = 0; i < t->count; i++)
+    struct weighted_range *row = heap_alloc(t->range_count, sizeof *row);
+    uint64_t *best = heap_alloc(t->range_count, sizeof *best), least = UINT64_MAX, comparisons = 0;
+    for (uint32_t i = 0; i < t->range_count; i++)
         row[i] = (struct weighted_range){(double)t->bytes[i], i};
     for (int round = 0; round < ROUNDS_MAX && least > enough; round++) {
         /* the next round may compare as many pairs as this one */
@@ -156,13 +156,13 @@ uint64_t pack_by_size(struct live_ranges *t, uint64_t enough)
         uint64_t top = pack_by_weight(&p, row);
         comparisons += p.comparisons;
         if (top < least)
-            memcpy(best, t->offset_bytes, t->count * sizeof *best);
+            memcpy(best, t->offset_bytes, t->range_count * sizeof *best);
         least = top < least ? top : least;
-        for (uint32_t k = 0; k < t->count; k++)
+        for (uint32_t k = 0; k < t->range_count; k++)
             if (t->offset_bytes[row[k].live_range] + t->bytes[row[k].live_range] > enough)
                 row[k].weight *= 2;
     }
-    memcpy(t->offset_bytes, best, t->count * sizeof *best);
+    memcpy(t->offset_bytes, best, t->range_count * sizeof *best);
     free(p.occupied_until);
     free(p.max_occupied_until);
     free(p.block);

@@ -7,15 +7,15 @@
 
 enum { JOIN_EVERY = 32, JOIN_PARTS = 4 };
 
-struct hole {
+struct reusable_bytes {
     uint64_t begin, end;
-    uint32_t last_owner; /* the live range that these bytes belonged to last */
-    uint32_t open_from;  /* every first use from this op on may take the bytes */
+    uint32_t last_owner;       /* the live range that these bytes belonged to last */
+    uint32_t reusable_from_op; /* every first use from this op on may take the bytes */
 };
 
 struct hole_list {
     const struct live_ranges *t;
-    struct hole *row; /* ordered by address */
+    struct reusable_bytes *row; /* ordered by address */
     size_t count, capacity;
     uint64_t untouched_from; /* bytes from here on have never been taken */
     uint32_t placed_ranges;  /* number of live ranges placed since holes were last joined */
@@ -34,7 +34,7 @@ static void add_hole(struct hole_list *h, uint32_t i)
     h->row = heap_grow(h->row, &h->capacity, h->count, sizeof *h->row);
     for (; at > 0 && h->row[at - 1].begin > begin; at--)
         h->row[at] = h->row[at - 1];
-    h->row[at] = (struct hole){begin, begin + h->t->bytes[i], i, open_from};
+    h->row[at] = (struct reusable_bytes){begin, begin + h->t->bytes[i], i, open_from};
 }
 
 /* Joins adjacent holes that every first use from op `now` on may take. Without this, a list of many units would leave a
@@ -43,9 +43,9 @@ static void join_holes(struct hole_list *h, uint32_t now)
 {
     size_t kept = 0;
     for (size_t i = 0; i < h->count; i++) {
-        struct hole hole = h->row[i], *left = kept > 0 ? &h->row[kept - 1] : NULL;
-        if (left != NULL && left->end == hole.begin && left->open_from <= now &&
-            hole.open_from <= now)
+        struct reusable_bytes hole = h->row[i], *left = kept > 0 ? &h->row[kept - 1] : NULL;
+        if (left != NULL && left->end == hole.begin && left->reusable_from_op <= now &&
+            hole.reusable_from_op <= now)
             left->end = hole.end;
         else
             h->row[kept++] = hole;
@@ -54,10 +54,11 @@ static void join_holes(struct hole_list *h, uint32_t now)
     h->placed_ranges = 0;
 }
 
-static inline bool may_take_hole(const struct live_ranges *t, const struct hole *hole, uint32_t i)
+static inline bool may_take_hole(const struct live_ranges *t, const struct reusable_bytes *hole,
+                                 uint32_t i)
 {
-    return hole->open_from <= t->first_use[i] ||
-           live_ranges_end_ops(t, hole->last_owner)[t->class_of[i]] <= t->first_use[i];
+    return hole->reusable_from_op <= t->first_use[i] ||
+           live_ranges_end_ops(t, hole->last_owner)[t->class_of_range[i]] <= t->first_use[i];
 }
 
 struct free_run {
@@ -112,9 +113,9 @@ uint64_t pack_in_order(struct live_ranges *t, enum pack_fit fit, uint64_t most)
     struct hole_list holes = {.t = t};
     /* for each op, the first live range that ends with it */
     uint32_t *head = ir_new_empty_ids((size_t)t->op_count + 1);
-    uint32_t *next = heap_alloc(t->count, sizeof *next);
+    uint32_t *next = heap_alloc(t->range_count, sizeof *next);
     uint32_t now = t->first_op;
-    for (uint32_t i = 0; i < t->count && holes.untouched_from <= most; i++) {
+    for (uint32_t i = 0; i < t->range_count && holes.untouched_from <= most; i++) {
         for (; now <= t->first_use[i]; now++)
             for (uint32_t k = head[now - t->first_op]; k != IR_NONE; k = next[k])
                 add_hole(&holes, k);

@@ -19,13 +19,14 @@ enum packing_way { WAY_FIRST_FIT, WAY_BEST_FIT, WAY_BY_SIZE, WAY_COUNT };
 static void plan_one_memory(struct ir *ir, struct live_ranges *t, bool tight, int memory,
                             uint64_t base, struct offsets_figures *figures)
 {
-    uint64_t held = t->count > 0 ? live_ranges_max_live_bytes(t) : 0;
-    uint64_t enough = held + (base + held) / WASTE_PARTS, least = t->count > 0 ? UINT64_MAX : 0;
+    uint64_t held = t->range_count > 0 ? live_ranges_max_live_bytes(t) : 0;
+    uint64_t enough = held + (base + held) / WASTE_PARTS,
+             least = t->range_count > 0 ? UINT64_MAX : 0;
     int ways = tight ? WAY_COUNT : WAY_FIRST_FIT + 1;
     for (int way = 0; way < ways && least > enough; way++) {
         enum pack_fit fit = way == WAY_BEST_FIT ? PACK_BEST_FIT : PACK_FIRST_FIT;
         uint64_t top = way == WAY_BY_SIZE ? pack_by_size(t, enough) : pack_in_order(t, fit, least);
-        for (uint32_t i = 0; top < least && i < t->count; i++)
+        for (uint32_t i = 0; top < least && i < t->range_count; i++)
             if (t->buffer[i] != IR_NONE)
                 ir->buffer.offset[t->buffer[i]] = base + t->offset_bytes[i];
         least = top < least ? top : least;
@@ -78,7 +79,7 @@ bool offsets_plan_role(struct ir *ir, uint32_t role, const struct order *order,
         if (!(scope.memory_mask >> m & 1))
             continue;
         live_ranges_of(&live_ranges, ir, order, first_uses, (uint8_t)m);
-        stands = ir->repeats.copies_per_gap == 0 || live_ranges.count == 0 ||
+        stands = ir->repeats.copies_per_gap == 0 || live_ranges.range_count == 0 ||
                  live_ranges_expand_repeats(&live_ranges, &ir->repeats, role);
         if (stands)
             plan_one_memory(ir, &live_ranges, scope.is_tight, m, base[m], figures);

@@ -19,8 +19,8 @@ struct offsets_figures {
     /* most bytes live at once if ops run one after the other in list order */
     uint64_t live_bytes[MEMORY_COUNT];
     /* Most bytes live at once if a buffer lives until some later first use is ordered after its free set, a lower
-     * bound of the arena. held - live: bytes that cannot be reused in time because ops are not ordered; arena - held:
-     * bytes that the planner wastes. */
+     * bound of the arena. max_live_bytes - live_bytes cannot be reused in time because ops are not ordered;
+     * planned_bytes - max_live_bytes are wasted by the planner. */
     uint64_t max_live_bytes[MEMORY_COUNT];
 };
 

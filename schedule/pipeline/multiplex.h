@@ -3,7 +3,7 @@
  * subsequence.
  *
  * Of N subsequences, stage i of P shares the first P - 1 - i with the stages after it and the last i with those
- * before it, or fewer, if choices.shared has smaller numbers. It computes the rest by itself. */
+ * before it, or fewer, if choices.shared_units has smaller numbers. It computes the rest by itself. */
 #ifndef SCHEDULE_PIPELINE_MULTIPLEX_H
 #define SCHEDULE_PIPELINE_MULTIPLEX_H
 

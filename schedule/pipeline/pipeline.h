@@ -80,7 +80,7 @@ bool pipeline_ends_share_embedding(const struct choices *choices);
  * stages wait for that unit's backward. */
 bool pipeline_is_plain(const struct choices *choices);
 
-/* True if the host waits for each message (profile switch messages_sync). This holds only in plain pipelines, since
+/* True if the host waits for each message (profile switch pipeline_messages_sync). This holds only in plain pipelines, since
  * Megatron-LM overlaps the messages of interleaved ones, and has no zero-bubble schedules. */
 bool pipeline_awaits_messages(const struct choices *choices);
 

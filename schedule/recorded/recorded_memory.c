@@ -1,6 +1,7 @@
 /* Makes buffers of the storages of a recording. A storage is written first by the op of the event with which it is
- * born, or by an op without cost before it, and is free when the host has issued the last op before the event at which
- * it dies: so the replay of the allocator, which goes by the order of issue, allocates and frees as the program did. */
+ * first named, or by an op without cost before it, and is free when the host has issued the last op before the event
+ * that frees it: so the replay of the allocator, which goes by the order of issue, allocates and frees as the program
+ * did. */
 #include "schedule/recorded/recorded_parts.h"
 
 #include <stdio.h>
@@ -23,7 +24,7 @@ static int compare_first_events(const void *a, const void *b)
 void recorded_memory_open(struct recorded_maker *m)
 {
     const uint32_t count = m->recording->storage_count;
-    struct storage_start *birth = heap_alloc((size_t)count + 1, sizeof *birth);
+    struct storage_start *start = heap_alloc((size_t)count + 1, sizeof *start);
     m->buffer = heap_alloc((size_t)count + 1, sizeof *m->buffer);
     m->first_writer = ir_new_empty_ids((size_t)count + 1);
     m->last_user = ir_new_empty_ids((size_t)count + 1);
@@ -31,12 +32,12 @@ void recorded_memory_open(struct recorded_maker *m)
     m->ops_before = heap_zalloc((size_t)m->recording->event_count + 1, sizeof *m->ops_before);
     for (uint32_t i = 0; i < count; i++) {
         m->buffer[i] = (buffer_id){IR_NONE};
-        birth[i] = (struct storage_start){m->recording->storage[i].first_event, i};
+        start[i] = (struct storage_start){m->recording->storage[i].first_event, i};
     }
-    qsort(birth, count, sizeof *birth, compare_first_events);
+    qsort(start, count, sizeof *start, compare_first_events);
     for (uint32_t i = 0; i < count; i++)
-        m->by_first_writer[i] = birth[i].storage;
-    free(birth);
+        m->by_first_writer[i] = start[i].storage;
+    free(start);
 }
 
 void recorded_memory_close(struct recorded_maker *m)
@@ -109,21 +110,21 @@ struct view recorded_wire(struct recorded_maker *m, const struct recorded_wire *
     return ir_whole_view(m->ir, buffer);
 }
 
-/* ---- births and deaths ---- */
+/* ---- first writes and free sets ---- */
 
-void recorded_set_first_writer(struct recorded_maker *m, const struct recorded_first_writes *births,
-                               uint32_t op)
+void recorded_set_first_writer(struct recorded_maker *m,
+                               const struct recorded_first_writes *first_writes, uint32_t op)
 {
-    for (uint8_t i = 0; i < births->count; i++)
-        m->first_writer[births->storage[i]] = op;
+    for (uint8_t i = 0; i < first_writes->count; i++)
+        m->first_writer[first_writes->storage[i]] = op;
 }
 
-/* Lets an op without cost write what is born, and empties the list. */
-static void start_storages(struct recorded_maker *m, struct recorded_first_writes *births)
+/* Adds an op without cost that writes the storages of the list first, and empties the list. */
+static void start_storages(struct recorded_maker *m, struct recorded_first_writes *first_writes)
 {
-    if (births->count > 0)
-        recorded_set_first_writer(m, births, recorded_add_first_write(m, births));
-    births->count = 0;
+    if (first_writes->count > 0)
+        recorded_set_first_writer(m, first_writes, recorded_add_first_write(m, first_writes));
+    first_writes->count = 0;
 }
 
 void recorded_make_first_buffers(struct recorded_maker *m, uint32_t number,

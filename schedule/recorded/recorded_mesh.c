@@ -43,14 +43,14 @@ static uint32_t split_group(const struct step_group *group, struct progression o
     return count;
 }
 
-/* The strides and sizes of the mesh's axes: axis k has the stride at[k] and the size at[k + 1] / at[k]. at[0] = 1 <
- * at[1] < ... = world, and each number is a multiple of the one before it. */
+/* The mesh's axes: axis k has the stride strides[k] and the size strides[k + 1] / strides[k]. strides[0] is 1, the last
+ * one is the number of ranks, and each is a multiple of the one before it. */
 struct axis_strides {
     int64_t strides[CUTS_MAX];
     uint32_t count;
 };
 
-/* Adds the cuts that a group needs. Returns false if it is no group of a mesh with the others. */
+/* Adds the strides that a group needs. Returns false if it is no group of a mesh with the others. */
 static bool add_strides_of_group(struct axis_strides *cuts, const struct step_group *group,
                                  int64_t world)
 {

@@ -235,7 +235,7 @@ static uint32_t add_op(struct recorded_maker *m, uint8_t stream, const struct wo
 }
 
 uint32_t recorded_add_first_write(struct recorded_maker *m,
-                                  const struct recorded_first_writes *births)
+                                  const struct recorded_first_writes *first_writes)
 {
     struct program_stream *stream = find_stream(m, 0, UINT32_MAX);
     const struct work work = {.kind = WORK_OPAQUE};
@@ -245,9 +245,9 @@ uint32_t recorded_add_first_write(struct recorded_maker *m,
     static const struct clock no_clock;
     const uint32_t now = m->event;
     m->event = IR_NONE;
-    const uint32_t op =
-        add_op(m, (uint8_t)on, &work, (struct operands){NULL, births->view, 0, births->count}, none,
-               &no_clock);
+    const uint32_t op = add_op(m, (uint8_t)on, &work,
+                               (struct operands){NULL, first_writes->view, 0, first_writes->count},
+                               none, &no_clock);
     m->event = now;
     return op;
 }
@@ -423,8 +423,8 @@ static enum status add_wires(struct recorded_maker *m)
         if (status != STATUS_OK || operands_of_move(m, i, &move, view).read_count == 0)
             continue;
         if (view[0].buffer.i >= before && move.work.kind != WORK_H2D) {
-            const struct recorded_first_writes births = {.view = {view[0]}, .count = 1};
-            m->streams->last_source_write = recorded_add_first_write(m, &births) + 1;
+            const struct recorded_first_writes first_writes = {.view = {view[0]}, .count = 1};
+            m->streams->last_source_write = recorded_add_first_write(m, &first_writes) + 1;
         }
     }
     return status;
@@ -477,7 +477,7 @@ static enum status add_move(struct recorded_maker *m, uint32_t number)
 
 static enum status add_kernel(struct recorded_maker *m, uint32_t number)
 {
-    struct recorded_first_writes births;
+    struct recorded_first_writes first_writes;
     struct work work;
     uint8_t on;
     enum status status = recorded_operator_work(m, number, &work);
@@ -485,10 +485,11 @@ static enum status add_kernel(struct recorded_maker *m, uint32_t number)
         status = find_schedule_stream(m, number, STREAM_COMPUTE, &on);
     if (status != STATUS_OK)
         return status;
-    recorded_make_first_buffers(m, number, &births, RECORDED_WRITES_MAX);
+    recorded_make_first_buffers(m, number, &first_writes, RECORDED_WRITES_MAX);
     recorded_set_first_writer(
-        m, &births,
-        add_in_order(m, number, on, &work, (struct operands){NULL, births.view, 0, births.count}));
+        m, &first_writes,
+        add_in_order(m, number, on, &work,
+                     (struct operands){NULL, first_writes.view, 0, first_writes.count}));
     return STATUS_OK;
 }
 

@@ -25,8 +25,8 @@ struct recorded_maker {
     buffer_id *buffer;      /* [r->storages] IR_NONE: the storage has no buffer yet, or no bytes */
     uint32_t *first_writer; /* [r->storages] the op that writes it first; IR_NONE: none yet */
     uint32_t *last_user; /* [r->storages] the last op of the events that name it; IR_NONE: none */
-    uint32_t *by_first_writer; /* [r->storages] storages in the order of their births */
-    uint32_t written_storages; /* rows of by_birth that have been born */
+    uint32_t *by_first_writer; /* [r->storages] storages in the order of their first events */
+    uint32_t written_storages; /* rows of by_first_writer whose storages have been written */
     uint32_t *ops_before;      /* [r->events + 1] ops that were added before each event */
 };
 
@@ -42,25 +42,25 @@ struct recorded_first_writes {
     uint8_t count;
 };
 
-/* Adds an op without cost to the stream of computation, which writes what is born, and returns its id. */
+/* Adds an op without cost to the stream of computation, which writes these storages first, and returns its id. */
 uint32_t recorded_add_first_write(struct recorded_maker *m,
-                                  const struct recorded_first_writes *births);
+                                  const struct recorded_first_writes *first_writes);
 /* Returns the layer of an event: the first number in the path of its module; IR_NONE16: there is none. */
 uint16_t recorded_layer(const struct recorded_maker *m, uint32_t event);
 
 /* ---- memory ---- */
 void recorded_memory_open(struct recorded_maker *m);
 void recorded_memory_close(struct recorded_maker *m);
-/* Makes the buffers of the storages that are born before event `number` or with it. Fills *with_op with those, at most
+/* Makes the buffers of the storages whose first event is `number` or an earlier one. Fills *with_op with those, at most
  * `room`, that the event's own op is to write; ops without cost write the others. */
 void recorded_make_first_buffers(struct recorded_maker *m, uint32_t number,
                                  struct recorded_first_writes *with_op, uint8_t room);
-/* Says that `op` writes the storages. */
-void recorded_set_first_writer(struct recorded_maker *m, const struct recorded_first_writes *births,
-                               uint32_t op);
+/* Records that `op` writes these storages first. */
+void recorded_set_first_writer(struct recorded_maker *m,
+                               const struct recorded_first_writes *first_writes, uint32_t op);
 /* Notes the storages that an event names as touched by `op`. */
 void recorded_note_use(struct recorded_maker *m, uint32_t number, uint32_t op);
-/* Gives every storage that dies its free set. */
+/* Sets the free sets of all storages that the recording frees. */
 void recorded_set_free_sets(struct recorded_maker *m);
 /* A buffer that stands for what a collective or a copy moves on one stream of the schedule. It is part of the program's
  * storages, and takes no memory of its own. */

@@ -51,7 +51,7 @@ struct caching_allocator {
         size_t capacity;
     } free[CACHING_POOL_COUNT];
     uint64_t next_address[CACHING_POOL_COUNT];
-    /* With expandable: 1 + the last block of each pool's segment that grows; 0: the pool has none. */
+    /* If is_expandable: 1 + the last block of each pool's segment that grows; 0: the pool has none. */
     uint32_t end_block[CACHING_POOL_COUNT];
 
     uint64_t reserved_bytes, used_bytes;           /* bytes of all segments; of all blocks in use */

@@ -183,7 +183,7 @@ void replay_init(struct replay *r, const struct ir *ir, const struct role *role,
     for (uint32_t b = c.buffer_begin; b < c.buffer_end; b++)
         held += liveness_is_separate_persistent(ir, b) ? repeats_instances_of_state(ir, b) : 0;
     r->row = heap_alloc(held + rows + 1, sizeof *r->row);
-    uint32_t moments = how.late_moments ? first_op_of_moments(&c) : IR_NONE;
+    uint32_t moments = how.moments_allocated_in_step ? first_op_of_moments(&c) : IR_NONE;
     const uint32_t late = moments == IR_NONE ? 0 : repeats_whole_id(repeats, moments) - begin;
     add_persistent(r, &c, false, 0);
     if (moments == IR_NONE)
@@ -214,7 +214,7 @@ void replay_init(struct replay *r, const struct ir *ir, const struct role *role,
         add_persistent(r, &c, true, late);
     for (uint32_t i = 0; i < r->row_count; i++)
         r->row[i].bytes = ir_buffer_bytes(ir, (buffer_id){r->row[i].buffer});
-    if (how.tensors_apart)
+    if (how.tensors_allocated_singly)
         divide_rows(r, &c);
     free(row);
     free(c.first_op_of_buffer);
@@ -228,25 +228,26 @@ void replay_release(struct replay *r)
     *r = (struct replay){0};
 }
 
-/* The copies of an iteration of a run; each has `ops` ops. end: the end of all iterations of the run. */
+/* The copies of an iteration of a run. end_op: the end of all iterations of the run. */
 struct repeated_copies {
-    uint32_t first_op, ops_per_copy, count, end;
+    uint32_t first_op, ops_per_copy, count, end_op;
 };
 
 enum { STATES = 16 };
 
-/* Lists of rows by the op after which they give their memory back: dying[op] is 1 + the first such row, next[row] is
- * 1 + the next one, and 0 ends the list. block[row]: the allocator's block of the row, whose owner is 1 + the row. */
+/* Lists of rows by the op after which their memory is freed: freed_buffers[op] is 1 + the first such row,
+ * next_freed[row] is 1 + the next one, and 0 ends the list. block[row]: the allocator's block of the row, whose owner
+ * is 1 + the row. */
 struct replay_pass {
     const struct replay *r;
     struct caching_allocator *a;
-    bool weights_gathered_apart;
-    uint32_t *freed_buffers, *next, *block;
-    uint32_t run; /* number of the run of the short list whose copies come next */
+    bool gathers_in_own_pool;
+    uint32_t *freed_buffers, *next_freed, *block;
+    uint32_t next_run; /* number of the run of the short list whose copies come next */
     struct repeated_copies copies;
-    uint32_t boundary; /* the op with which the next copy begins; IR_NONE: there is none */
+    uint32_t next_copy_op; /* the op with which the next copy begins; IR_NONE: there is none */
     /* the states at the last boundaries of this run; boundary n is at n modulo STATES */
-    uint64_t state[STATES];
+    uint64_t boundary_state[STATES];
 };
 
 /* ---- iterations that repeat ---- */
@@ -294,7 +295,7 @@ static void delay_frees(struct replay_pass *pass, uint32_t op, uint32_t end, uin
                 pass->freed_buffers[last] = 0;
                 continue;
             }
-            pass->next[b->owner - 1] = pass->freed_buffers[last + ops];
+            pass->next_freed[b->owner - 1] = pass->freed_buffers[last + ops];
             pass->freed_buffers[last + ops] = b->owner;
         }
 }
@@ -305,16 +306,17 @@ static void set_next_run(struct replay_pass *pass, uint32_t run)
     const struct repeats *repeats = &pass->r->ir->repeats;
     while (run < repeats->run_count && repeats->run[run].role != pass->r->role)
         run++;
-    pass->run = run;
-    pass->boundary = IR_NONE;
+    pass->next_run = run;
+    pass->next_copy_op = IR_NONE;
     if (run == repeats->run_count)
         return;
     const struct repeat_run *at = &repeats->run[run];
     uint32_t begin = at->first_op + at->ops_left_out_before - pass->r->first_op;
     pass->copies = (struct repeated_copies){
-        begin + at->gap * at->ops_per_iteration, at->ops_per_iteration, repeats->copies_per_gap,
+        begin + at->gap_before_iteration * at->ops_per_iteration, at->ops_per_iteration,
+        repeats->copies_per_gap,
         begin + (at->iteration_count + repeats->copies_per_gap) * at->ops_per_iteration};
-    pass->boundary = pass->copies.first_op;
+    pass->next_copy_op = pass->copies.first_op;
 }
 
 /* Skips copies that only repeat. It is called at a boundary. Copies have the same buffers, and those of each copy are
@@ -325,19 +327,19 @@ static uint32_t skip_repeated_copies(struct replay_pass *pass, uint32_t op)
 {
     const struct repeated_copies *run = &pass->copies;
     uint32_t number = (op - run->first_op) / run->ops_per_copy, left = run->count - number;
-    uint64_t state = allocator_state_at(pass, op, run->end);
+    uint64_t state = allocator_state_at(pass, op, run->end_op);
     for (uint32_t period = 1; period < STATES && period <= number; period++) {
         uint32_t ops = left / period * period * run->ops_per_copy;
-        if (pass->state[(number - period) % STATES] != state)
+        if (pass->boundary_state[(number - period) % STATES] != state)
             continue;
-        delay_frees(pass, op, run->end, ops);
-        set_next_run(pass, pass->run + 1);
+        delay_frees(pass, op, run->end_op, ops);
+        set_next_run(pass, pass->next_run + 1);
         return op + ops;
     }
-    pass->state[number % STATES] = state;
-    pass->boundary = op + run->ops_per_copy;
+    pass->boundary_state[number % STATES] = state;
+    pass->next_copy_op = op + run->ops_per_copy;
     if (left == 0)
-        set_next_run(pass, pass->run + 1);
+        set_next_run(pass, pass->next_run + 1);
     return op;
 }
 
@@ -350,14 +352,14 @@ static void replay_step(struct replay_pass *pass, enum memory memory, bool first
     memset(pass->freed_buffers, 0, ((size_t)r->op_count + 1) * sizeof *pass->freed_buffers);
     for (uint32_t i = 0, op = 0; i < r->row_count || op < r->op_count;) {
         const struct replay_stay *row = &r->row[i];
-        if (op == pass->boundary) {
+        if (op == pass->next_copy_op) {
             op = skip_repeated_copies(pass, op);
             while (i < r->row_count && r->row[i].first_op < op)
                 i++;
             continue;
         }
         if (op < (i < r->row_count ? row->first_op : r->op_count)) {
-            for (uint32_t k = pass->freed_buffers[op]; k != 0; k = pass->next[k - 1])
+            for (uint32_t k = pass->freed_buffers[op]; k != 0; k = pass->next_freed[k - 1])
                 caching_free(pass->a, pass->block[k - 1]);
             op++;
             continue;
@@ -365,30 +367,30 @@ static void replay_step(struct replay_pass *pass, enum memory memory, bool first
         i++;
         if (r->ir->buffer.memory[row->buffer] != memory || (row->last_op == IR_NONE && !first_step))
             continue;
-        bool apart = pass->weights_gathered_apart && row->is_gathered;
+        bool apart = pass->gathers_in_own_pool && row->is_gathered;
         pass->block[i - 1] =
             caching_alloc_on(pass->a, apart ? CACHING_GATHER : CACHING_COMPUTE, row->bytes);
         pass->a->block[pass->block[i - 1]].owner = i;
         if (row->last_op == IR_NONE)
             continue;
-        pass->next[i - 1] = pass->freed_buffers[row->last_op];
+        pass->next_freed[i - 1] = pass->freed_buffers[row->last_op];
         pass->freed_buffers[row->last_op] = i;
     }
 }
 
-void replay_run(const struct replay *r, enum memory memory, bool weights_gathered_apart,
+void replay_run(const struct replay *r, enum memory memory, bool gathers_in_own_pool,
                 struct caching_allocator *a)
 {
-    struct replay_pass pass = {.r = r,
-                               .a = a,
-                               .weights_gathered_apart = weights_gathered_apart,
-                               .freed_buffers =
-                                   heap_alloc((size_t)r->op_count + 1, sizeof *pass.freed_buffers),
-                               .next = heap_alloc((size_t)r->row_count + 1, sizeof *pass.next),
-                               .block = heap_alloc((size_t)r->row_count + 1, sizeof *pass.block)};
+    struct replay_pass pass = {
+        .r = r,
+        .a = a,
+        .gathers_in_own_pool = gathers_in_own_pool,
+        .freed_buffers = heap_alloc((size_t)r->op_count + 1, sizeof *pass.freed_buffers),
+        .next_freed = heap_alloc((size_t)r->row_count + 1, sizeof *pass.next_freed),
+        .block = heap_alloc((size_t)r->row_count + 1, sizeof *pass.block)};
     for (int step = 0; step < REPLAY_STEPS && !a->has_exceeded_limit; step++)
         replay_step(&pass, memory, step == 0);
     free(pass.freed_buffers);
-    free(pass.next);
+    free(pass.next_freed);
     free(pass.block);
 }

@@ -14,10 +14,10 @@
  * are counted in the whole list. All-zero is empty. */
 struct replay {
     const struct ir *ir;
-    uint32_t role, first_op; /* begin: the role's first op */
+    uint32_t role, first_op; /* first_op: of the role */
     uint32_t op_count, row_count;
     struct replay_stay {
-        uint32_t buffer, first_op, last_op; /* last IR_NONE: the buffer is not freed */
+        uint32_t buffer, first_op, last_op; /* last_op IR_NONE: the buffer is not freed */
         /* the buffer holds parameters that the all-gather writes with which it is allocated */
         bool is_gathered;
         uint64_t bytes;
@@ -26,10 +26,11 @@ struct replay {
 
 /* How a framework allocates what it keeps of weights. */
 struct replay_options {
-    bool late_moments; /* all moments are allocated with the first op that touches one */
+    /* all moments are allocated with the first op that touches one */
+    bool moments_allocated_in_step;
     /* Each tensor of a bundle is allocated by itself: parameters, their casts, moments and whole gradients. A rank's
      * part of a gradient stays one block, which a reduce-scatter writes. */
-    bool tensors_apart;
+    bool tensors_allocated_singly;
 };
 
 void replay_init(struct replay *replay, const struct ir *ir, const struct role *role,
@@ -42,9 +43,9 @@ enum { REPLAY_STEPS = 2 };
 
 /* Allocates and frees the buffers of one memory, step after step; stops after a step that exceeds the allocator's
  * limit. Persistent buffers are allocated in the first step only. Iterations that would only repeat what the allocator
- * did in the iterations before them are left out. weights_gathered_apart: gathered parameters are allocated on the
+ * did in the iterations before them are left out. gathers_in_own_pool: gathered parameters are allocated on the
  * stream of gathers. */
-void replay_run(const struct replay *replay, enum memory memory, bool weights_gathered_apart,
+void replay_run(const struct replay *replay, enum memory memory, bool gathers_in_own_pool,
                 struct caching_allocator *allocator);
 
 #endif

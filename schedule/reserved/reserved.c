@@ -223,7 +223,7 @@ static void replay_device_memory(struct caching_allocator *a, const struct repla
     for (int i = 0; i < STEP_ROTARY_TABLES; i++)
         if (held.table_bytes[i] > 0)
             caching_alloc(a, held.table_bytes[i]);
-    replay_run(replay, MEMORY_HBM, held.weights_gathered_apart, a);
+    replay_run(replay, MEMORY_HBM, held.gathers_in_own_pool, a);
 }
 
 /* Returns log2 of the bytes that a pinned block takes. PyTorch's CachingHostAllocator (c10) rounds sizes up to powers
@@ -291,7 +291,7 @@ static void reserved_of_role(struct reserved *out, const struct ir *ir,
 
     struct caching_allocator a = {.limit_bytes =
                                       bounded ? allocator_limit(out->available_bytes, outside) : 0,
-                                  .is_expandable = held.expandable};
+                                  .is_expandable = held.has_expandable_segments};
     struct replay replay;
     replay_init(&replay, ir, role, held.replay);
     replay_device_memory(&a, &replay, workspaces, held);
@@ -311,7 +311,7 @@ static void reserved_of_role(struct reserved *out, const struct ir *ir,
     uint64_t less = bounded ? (uint64_t)((1 - RESERVED_ERROR) * (double)out->available_bytes) : 0;
     if (bounded && out->fits && out->total_bytes > less) {
         struct caching_allocator b = {.limit_bytes = allocator_limit(less, outside),
-                                      .is_expandable = held.expandable};
+                                      .is_expandable = held.has_expandable_segments};
         if (a.used_peak_bytes <= b.limit_bytes)
             replay_device_memory(&b, &replay, workspaces, held);
         out->is_tight = a.used_peak_bytes > b.limit_bytes || b.has_exceeded_limit;

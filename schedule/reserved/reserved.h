@@ -56,8 +56,8 @@ struct reserved {
 /* How a framework's allocator is set, and the memory that the framework keeps in it besides the schedule's tensors:
  * that of step_bucket_bytes() and step_rotary_tables(). Zero for a schedule that no framework runs. */
 struct reserved_options {
-    bool expandable;             /* expandable_segments:True */
-    bool weights_gathered_apart; /* gathered parameters are allocated on a stream of their own */
+    bool has_expandable_segments; /* expandable_segments:True */
+    bool gathers_in_own_pool;     /* gathered parameters are allocated on a stream of their own */
     struct replay_options replay;
     uint64_t bucket_bytes;
     uint64_t table_bytes[STEP_ROTARY_TABLES]; /* bytes; each table has a block of its own */

@@ -120,14 +120,14 @@ static struct token_layout token_layout_of(const struct choices *c)
                                      .cp = 1,
                                      .hp = c->hp * c->row_ranks,
                                      .chunk_count = c->subsequences,
-                                     .tokens = c->seq,
-                                     .chunk_length = c->subsequence_tokens};
+                                     .sequence_tokens = c->seq,
+                                     .tokens_of_chunk = c->subsequence_tokens};
     if (c->attention == CHOICE_ATTENTION_FPDT)
         return (struct token_layout){.kind = LAYOUT_RANK_ORDINAL,
                                      .cp = 1,
                                      .hp = c->hp,
                                      .chunk_count = c->chunk_count,
-                                     .tokens = c->seq,
+                                     .sequence_tokens = c->seq,
                                      .chunk_tokens =
                                          c->seq % c->chunk_tokens == 0 ? 0 : c->chunk_tokens};
     return (struct token_layout){kind, c->cp, c->hp * c->row_ranks, 1, c->seq, 0, NULL};
@@ -372,7 +372,7 @@ static bool build(struct ir *out, const struct choices *c, const struct transfor
     if (c->subsequence_tokens != NULL) {
         int64_t *length = arena_array(&staging.arena, c->subsequences, sizeof *length);
         memcpy(length, c->subsequence_tokens, c->subsequences * sizeof *length);
-        staging.layout.chunk_length = length;
+        staging.layout.tokens_of_chunk = length;
     }
     if (c->documents != NULL || c->ring_layout == RING_BY_CORE_PLAN) {
         fill_documents(&staging, c);
@@ -475,8 +475,8 @@ static bool short_list_layers(struct choices *c, struct transformer *model, stru
     model->layers = length * period + all % period;
     c->model = model;
     *r = (struct repeats){.copies_per_gap = (uint32_t)((all - model->layers) / period),
-                          .first_copied = (int32_t)length / 2,
-                          .most_distance = 3,
+                          .first_copied_value = (int32_t)length / 2,
+                          .max_value_distance = 3,
                           .layers_per_period = (int32_t)period};
     return true;
 }
@@ -499,8 +499,8 @@ static bool short_list_units(struct choices *c, struct repeats *r, uint32_t leng
     if (c->subsequences > 1 || c->virtual_stages > 1 || all <= units || !micro_batches_are_equal(c))
         return false;
     *r = (struct repeats){.copies_per_gap = all - units,
-                          .first_copied = (int32_t)(c->pp + length / 2) + 2,
-                          .most_distance = (int32_t)c->pp + 3,
+                          .first_copied_value = (int32_t)(c->pp + length / 2) + 2,
+                          .max_value_distance = (int32_t)c->pp + 3,
                           .iterations_are_units = true,
                           .layers_per_period = 1};
     c->accumulation = units;

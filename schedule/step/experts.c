@@ -73,7 +73,7 @@ static struct route_rows route_rows(const struct emit *e, uint32_t layer, int64_
     struct route_rows to = {.tokens = rows, .read_rows = rows};
     to.expert_copies = rows * c->model->experts_per_token;
     to.own_experts.capacity_rows = to.expert_copies;
-    if (routing->experts == 0)
+    if (routing->expert_count == 0)
         return to;
     const uint32_t list = routing->list_of_layer[layer];
     const struct routing_fullest fullest = routing_find_fullest(routing, list, rows, ranks);

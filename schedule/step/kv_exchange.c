@@ -24,17 +24,17 @@ static void emit_kv_message(struct stage *s, enum work_kind kind, int64_t by, st
 static struct view subsequence_of_cache(const struct stage *s, struct view cache, uint32_t part,
                                         int64_t width)
 {
-    int64_t begin = pipeline_tokens_before(s->c, part),
-            end = pipeline_tokens_before(s->c, part + 1);
+    int64_t begin = pipeline_tokens_before(s->choices, part),
+            end = pipeline_tokens_before(s->choices, part + 1);
     return view_part(cache, begin * width, (end - begin) * width);
 }
 
 void stage_send_kv(struct stage *s, const struct action *action)
 {
     struct emit *e = s->e;
-    uint32_t chunk = pipeline_chunk_of_stage(s->c, e->stage, action->chunk);
-    uint32_t part = action->unit % s->c->subsequences;
-    struct layer_range layers = pipeline_layers_of_chunk(s->c, chunk);
+    uint32_t chunk = pipeline_chunk_of_stage(s->choices, e->stage, action->chunk);
+    uint32_t part = action->unit % s->choices->subsequences;
+    struct layer_range layers = pipeline_layers_of_chunk(s->choices, chunk);
     stage_set_unit(s, chunk, action->unit, PHASE_FORWARD);
     for (uint32_t l = layers.first; l < layers.end; l++) {
         struct kv_widths width;
@@ -62,10 +62,10 @@ static void sum_at_owner(struct stage *s, uint32_t chunk, struct view x)
 void stage_return_kv(struct stage *s, const struct action *action)
 {
     struct emit *e = s->e;
-    uint32_t chunk = pipeline_chunk_of_stage(s->c, e->stage, action->chunk);
-    uint32_t unit = action->unit % s->c->subsequences;
-    bool first = unit == multiplex_back_begin(s->c, chunk);
-    struct layer_range layers = pipeline_layers_of_chunk(s->c, chunk);
+    uint32_t chunk = pipeline_chunk_of_stage(s->choices, e->stage, action->chunk);
+    uint32_t unit = action->unit % s->choices->subsequences;
+    bool first = unit == multiplex_back_begin(s->choices, chunk);
+    struct layer_range layers = pipeline_layers_of_chunk(s->choices, chunk);
     stage_set_unit(s, chunk, action->unit, PHASE_BACKWARD);
     /* Before its first unit, the owner keeps the gradients that other stages have sent, and starts new sums of its
      * own. */

@@ -31,14 +31,14 @@ struct row_range {
 
 static struct stage_span stages_of_unit(const struct stage *s, uint32_t chunk, uint32_t unit)
 {
-    return multiplex_stages_of(s->c, chunk, unit % s->c->subsequences);
+    return multiplex_stages_of(s->choices, chunk, unit % s->choices->subsequences);
 }
 
 static struct row_range unit_rows_of_stage(const struct stage *s, uint32_t chunk, uint32_t unit,
                                            uint32_t stage)
 {
     struct stage_span share = stages_of_unit(s, chunk, unit);
-    const struct choices *c = s->c;
+    const struct choices *c = s->choices;
     uint32_t part = unit % c->subsequences;
     int64_t tokens = pipeline_tokens_before(c, part + 1) - pipeline_tokens_before(c, part);
     int64_t rows = tokens / c->cp / c->hp / c->row_ranks * c->micro_batch;
@@ -59,13 +59,13 @@ static struct row_range row_overlap(struct row_range a, struct row_range b)
 static int64_t chunk_before(const struct stage *s, uint32_t chunk, enum pass pass)
 {
     int64_t from = pass == PASS_FORWARD ? (int64_t)chunk - 1 : (int64_t)chunk + 1;
-    return from < pipeline_chunk_count(s->c) ? from : -1;
+    return from < pipeline_chunk_count(s->choices) ? from : -1;
 }
 
 /* True if rows change their tensor rank between two chunks. */
 static bool rows_change_rank(const struct stage *s, uint32_t chunk, uint32_t other, uint32_t unit)
 {
-    return s->c->tp > 1 &&
+    return s->choices->tp > 1 &&
            (stages_of_unit(s, chunk, unit).count > 1 || stages_of_unit(s, other, unit).count > 1);
 }
 
@@ -78,7 +78,7 @@ static enum pass pass_of_action(const struct action *action)
 static struct passage *passage_through(struct stage *s, uint32_t chunk, uint32_t unit)
 {
     uint32_t v = 0;
-    while (pipeline_chunk_of_stage(s->c, s->e->stage, v) != chunk)
+    while (pipeline_chunk_of_stage(s->choices, s->e->stage, v) != chunk)
         v++;
     assert(v < s->chunk_count);
     return stage_passage(s, v, unit);
@@ -90,7 +90,7 @@ static struct passage *passage_through(struct stage *s, uint32_t chunk, uint32_t
  * that the pieces of the last one are full. Stages after the owner share only its first subsequences. */
 static int64_t cache_tokens_of(const struct stage *s, uint32_t chunk)
 {
-    const struct choices *c = s->c;
+    const struct choices *c = s->choices;
     bool shares = s->pipeline->is_multiplexed;
     uint32_t last =
         (shares && s->e->stage > chunk ? multiplex_front_end(c, chunk) : c->subsequences) - 1;
@@ -107,7 +107,7 @@ static int64_t cache_tokens_of(const struct stage *s, uint32_t chunk)
 void stage_set_unit(struct stage *s, uint32_t chunk, uint32_t unit, enum phase phase)
 {
     struct emit *e = s->e;
-    const struct choices *c = s->c;
+    const struct choices *c = s->choices;
     uint32_t k = c->subsequences, part = unit % k;
     int64_t ranks = (int64_t)c->cp * c->hp, begin = pipeline_tokens_before(c, part) / ranks;
     int64_t n = c->seq / ranks, end = pipeline_tokens_before(c, part + 1) / ranks;
@@ -144,11 +144,11 @@ static void add_inbound(struct stage *s, enum pass pass, const struct chunk_task
 {
     int64_t chunk =
         chunk_before(s, task->chunk, pass == PASS_FORWARD ? PASS_BACKWARD : PASS_FORWARD);
-    uint32_t unit = micro * s->c->subsequences + task->subsequence;
+    uint32_t unit = micro * s->choices->subsequences + task->subsequence;
     if (chunk < 0)
         return;
     struct row_range mine = unit_rows_of_stage(s, (uint32_t)chunk, unit, s->e->stage);
-    for (uint32_t from = 0; from < s->c->pp; from++) {
+    for (uint32_t from = 0; from < s->choices->pp; from++) {
         struct row_range both = row_overlap(mine, unit_rows_of_stage(s, task->chunk, unit, from));
         if (from == s->e->stage || both.begin == both.end)
             continue;
@@ -161,10 +161,10 @@ static void add_inbound(struct stage *s, enum pass pass, const struct chunk_task
 
 static void list_inbound(struct stage *s)
 {
-    uint32_t all = s->c->pp * s->c->subsequences;
+    uint32_t all = s->choices->pp * s->choices->subsequences;
     struct chunk_task *task = arena_array(&s->e->arena, all, sizeof *task);
-    multiplex_order(s->c, task);
-    for (uint32_t micro = 0; micro < s->c->accumulation; micro++) {
+    multiplex_order(s->choices, task);
+    for (uint32_t micro = 0; micro < s->choices->accumulation; micro++) {
         for (uint32_t i = 0; i < all; i++)
             add_inbound(s, PASS_FORWARD, &task[i], micro);
         for (uint32_t i = all; i-- > 0;)
@@ -181,7 +181,7 @@ static uint8_t pair_stream(struct stage *s, const char *stem, uint32_t peer)
 
 void stage_make_streams(struct stage *s)
 {
-    static const char *const names[PASSES][2][2] = {
+    static const char *const names[PASS_COUNT][2][2] = {
         {{"comm.send", "comm.recv"}, {"comm.send_up", "comm.recv_up"}},
         {{"comm.send_back", "comm.recv_back"}, {"comm.send_back_up", "comm.recv_back_up"}},
     };
@@ -193,7 +193,7 @@ void stage_make_streams(struct stage *s)
         list_inbound(s);
         return;
     }
-    for (int pass = 0; s->c->pp > 1 && pass < PASSES; pass++)
+    for (int pass = 0; s->choices->pp > 1 && pass < PASS_COUNT; pass++)
         for (int lane = 0; lane <= s->pipeline->is_folded; lane++) {
             s->send_stream[pass][lane] = ir_add_stream(s->e->ir, names[pass][lane][0], STREAM_COMM);
             s->recv_stream[pass][lane] = ir_add_stream(s->e->ir, names[pass][lane][1], STREAM_COMM);
@@ -224,15 +224,15 @@ static op_id emit_message_op(struct stage *s, enum work_kind kind, enum pass pas
 {
     struct emit *e = s->e;
     bool sends = kind == WORK_SEND;
-    uint8_t lane = s->pipeline->is_folded && low_chunk >= s->c->pp;
+    uint8_t lane = s->pipeline->is_folded && low_chunk >= s->choices->pp;
     uint8_t stream = sends ? s->send_stream[pass][lane] : s->recv_stream[pass][lane];
-    int64_t channel = pass + PASSES * lane;
+    int64_t channel = pass + PASS_COUNT * lane;
     if (s->pipeline->is_multiplexed) {
         uint8_t send = pair_stream(s, "comm.send", peer), recv = pair_stream(s, "comm.recv", peer);
         stream = sends ? send : recv;
         channel = 0;
     }
-    if (pipeline_awaits_messages(s->c))
+    if (pipeline_awaits_messages(s->choices))
         record_pending_stream(s, stream);
     return emit_message(e, kind, stream, (int64_t)peer - e->stage, x, channel);
 }
@@ -242,7 +242,7 @@ static struct view input_rows(struct stage *s, enum pass pass, uint32_t chunk, u
                               struct row_range part)
 {
     struct row_range mine = unit_rows_of_stage(s, chunk, unit, s->e->stage);
-    int64_t h = s->c->model->hidden;
+    int64_t h = s->choices->model->hidden;
     buffer_id *in = &passage_through(s, chunk, unit)->input[pass];
     assert(mine.end - mine.begin == s->e->unit.own_rows);
     if (in->i == IR_NONE)
@@ -263,7 +263,7 @@ static void post_receive(struct stage *s, enum pass pass, uint32_t chunk, uint32
     struct view x;
     if (rows_change_rank(s, chunk, before, unit)) {
         *into = emit_buffer(e, "part", CATEGORY_COMMUNICATION, e->choices->dtype,
-                            part.end - part.begin, s->c->model->hidden);
+                            part.end - part.begin, s->choices->model->hidden);
         x = view_whole(e, *into);
     } else {
         x = input_rows(s, pass, chunk, unit, part);
@@ -293,7 +293,7 @@ static void post_in_order(struct stage *s, enum pass pass, uint32_t chunk, uint3
 void stage_receive(struct stage *s, const struct action *action)
 {
     enum pass pass = pass_of_action(action);
-    uint32_t chunk = pipeline_chunk_of_stage(s->c, s->e->stage, action->chunk);
+    uint32_t chunk = pipeline_chunk_of_stage(s->choices, s->e->stage, action->chunk);
     int64_t before = chunk_before(s, chunk, pass);
     if ((action->kind != ACTION_FORWARD && action->kind != ACTION_BACKWARD) || before < 0)
         return;
@@ -313,7 +313,7 @@ void stage_receive(struct stage *s, const struct action *action)
 
 static void copy_rows(struct stage *s, struct view x, struct view y)
 {
-    int64_t h = s->c->model->hidden;
+    int64_t h = s->choices->model->hidden;
     emit_pack(s->e, WORK_PACK, x, y, (int64_t)x.count / h, 1, h);
 }
 
@@ -322,14 +322,15 @@ static buffer_id seam_input(struct stage *s, enum pass pass, uint32_t chunk, uin
                             uint32_t unit)
 {
     struct emit *e = s->e;
-    int64_t h = s->c->model->hidden * s->c->tp; /* elements of a row of all tensor ranks */
+    int64_t h =
+        s->choices->model->hidden * s->choices->tp; /* elements of a row of all tensor ranks */
     struct row_range mine = unit_rows_of_stage(s, chunk, unit, e->stage);
     struct row_range theirs = unit_rows_of_stage(s, before, unit, e->stage),
                      both = row_overlap(mine, theirs);
     int64_t rows = mine.end - mine.begin;
     buffer_id all = emit_buffer(e, "seam", CATEGORY_COMMUNICATION, e->choices->dtype, rows, h);
     if (both.begin < both.end) {
-        struct view whole = passage_through(s, before, unit)->whole_output[pass];
+        struct view whole = passage_through(s, before, unit)->gathered_output[pass];
         copy_rows(s, view_part(whole, (both.begin - theirs.begin) * h, (both.end - both.begin) * h),
                   view_rows(all, both.begin - mine.begin, both.end - both.begin, h));
     }
@@ -350,7 +351,7 @@ static buffer_id seam_input(struct stage *s, enum pass pass, uint32_t chunk, uin
 buffer_id stage_input(struct stage *s, const struct action *action)
 {
     enum pass pass = pass_of_action(action);
-    uint32_t chunk = pipeline_chunk_of_stage(s->c, s->e->stage, action->chunk);
+    uint32_t chunk = pipeline_chunk_of_stage(s->choices, s->e->stage, action->chunk);
     struct passage *here = stage_passage(s, action->chunk, action->unit);
     int64_t before = chunk_before(s, chunk, pass);
     if (before < 0)
@@ -365,7 +366,7 @@ buffer_id stage_input(struct stage *s, const struct action *action)
     buffer_id made = passage_through(s, (uint32_t)before, action->unit)->output[pass];
     if (mine.begin == theirs.begin && mine.end == theirs.end)
         return made;
-    int64_t h = s->c->model->hidden;
+    int64_t h = s->choices->model->hidden;
     copy_rows(s, view_rows(made, both.begin - theirs.begin, both.end - both.begin, h),
               input_rows(s, pass, chunk, action->unit, both));
     return here->input[pass];
@@ -375,18 +376,19 @@ buffer_id stage_input(struct stage *s, const struct action *action)
 static struct view rows_to_send(struct stage *s, const struct passage *made, enum pass pass,
                                 bool seam, struct row_range part, struct row_range mine)
 {
-    int64_t h = s->c->model->hidden, begin = part.begin - mine.begin, rows = part.end - part.begin;
+    int64_t h = s->choices->model->hidden, begin = part.begin - mine.begin,
+            rows = part.end - part.begin;
     if (!seam)
         return view_rows(made->output[pass], begin, rows, h);
-    int64_t all = h * s->c->tp;
-    return tensor_own_part(s->e, view_part(made->whole_output[pass], begin * all, rows * all),
+    int64_t all = h * s->choices->tp;
+    return tensor_own_part(s->e, view_part(made->gathered_output[pass], begin * all, rows * all),
                            "seam_part");
 }
 
 void stage_send_result(struct stage *s, enum pass pass, const struct action *action, buffer_id x)
 {
     struct emit *e = s->e;
-    uint32_t chunk = pipeline_chunk_of_stage(s->c, e->stage, action->chunk);
+    uint32_t chunk = pipeline_chunk_of_stage(s->choices, e->stage, action->chunk);
     int64_t to = chunk_before(s, chunk, pass == PASS_FORWARD ? PASS_BACKWARD : PASS_FORWARD);
     struct passage *made = stage_passage(s, action->chunk, action->unit);
     made->output[pass] = x;
@@ -397,8 +399,9 @@ void stage_send_result(struct stage *s, enum pass pass, const struct action *act
     struct stage_span share = stages_of_unit(s, (uint32_t)to, action->unit);
     e->tags.region = REGION_NONE;
     if (seam)
-        made->whole_output[pass] = tensor_gather(e, view_of_residual(e, x), s->c->model->hidden,
-                                                 TENSOR_SEQUENCES, "seam_all", false);
+        made->gathered_output[pass] =
+            tensor_gather(e, view_of_residual(e, x), s->choices->model->hidden, TENSOR_SEQUENCES,
+                          "seam_all", false);
     for (uint32_t peer = share.first_stage; peer < share.first_stage + share.count; peer++) {
         struct row_range both =
             row_overlap(mine, unit_rows_of_stage(s, (uint32_t)to, action->unit, peer));

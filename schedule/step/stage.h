@@ -9,12 +9,12 @@
 #include "schedule/emit/emit.h"
 #include "schedule/pipeline/multiplex.h"
 
-enum pass { PASS_FORWARD, PASS_BACKWARD, PASSES };
+enum pass { PASS_FORWARD, PASS_BACKWARD, PASS_COUNT };
 
 struct passage {
-    buffer_id input[PASSES], output[PASSES]; /* IR_NONE: nothing yet */
-    struct view whole_output
-        [PASSES]; /* out, gathered from all tensor ranks, where the next chunk cuts it differently */
+    buffer_id input[PASS_COUNT], output[PASS_COUNT]; /* IR_NONE: nothing yet */
+    struct view gathered_output
+        [PASS_COUNT]; /* out, gathered from all tensor ranks, where the next chunk cuts it differently */
     struct deferrals deferrals;
 };
 
@@ -30,21 +30,21 @@ struct inbound_message {
 
 struct stage {
     struct emit *e;
-    const struct choices *c;
+    const struct choices *choices;
     const struct pipeline *pipeline;
-    uint32_t unit_count, chunk_count;   /* chunks: number of chunks in which the stage has a part */
-    struct passage *passage;            /* row chunk * units + unit */
+    uint32_t unit_count, chunk_count; /* chunk_count: of the chunks in which the stage has a part */
+    struct passage *passage;          /* row chunk * unit_count + unit */
     struct layer_saved **saved_of_unit; /* [units] what its layers keep */
     struct layer_saved **spare_saved;   /* a stack of the rows of units that are done */
     uint32_t spare_count;
     /* [micro-batches] one row for each layer; NULL: there are no subsequences */
     struct prefix **prefix;
     uint32_t *actions_left; /* [units] number of actions until its saved rows are free */
-    uint8_t send_stream[PASSES][2], recv_stream[PASSES][2]; /* streams, by pass and lane */
+    uint8_t send_stream[PASS_COUNT][2], recv_stream[PASS_COUNT][2]; /* streams, by pass and lane */
     uint8_t keys_send_stream, keys_recv_stream,
         key_grads_stream; /* streams of keys, values and their gradients */
     /* streams with messages for which the host has not waited */
-    uint8_t pending_streams[2 * PASSES];
+    uint8_t pending_streams[2 * PASS_COUNT];
     uint32_t pending_count;
     op_id last_message; /* the last message of the last action; IR_NONE: it sent none */
     struct inbound_message *inbound;
@@ -72,7 +72,7 @@ void stage_send_result(struct stage *s, enum pass pass, const struct action *act
 /* Makes the host wait for all messages for which it has not waited (pipeline_awaits_messages()). */
 void stage_await_messages(struct stage *s);
 
-/* ---- schedule/step/kv_exchange.c: ACTION_SEND_KV, ACTION_RETURN_KV ---- */
+/* ---- schedule/step/kv_exchange.choices: ACTION_SEND_KV, ACTION_RETURN_KV ---- */
 void stage_send_kv(struct stage *s, const struct action *action);
 void stage_return_kv(struct stage *s, const struct action *action);
 

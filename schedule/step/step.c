@@ -53,15 +53,15 @@ static buffer_id new_filled_activation(struct emit *e, const char *stem)
 static void emit_forward(struct stage *s, const struct action *action)
 {
     struct emit *e = s->e;
-    uint32_t chunk = pipeline_chunk_of_stage(s->c, e->stage, action->chunk);
-    struct layer_range layers = pipeline_layers_of_chunk(s->c, chunk);
+    uint32_t chunk = pipeline_chunk_of_stage(s->choices, e->stage, action->chunk);
+    struct layer_range layers = pipeline_layers_of_chunk(s->choices, chunk);
     stage_set_unit(s, chunk, action->unit, PHASE_FORWARD);
     e->layer_saved = saved_of_unit(s, action->unit);
     buffer_id x;
     if (chunk > 0)
         x = stage_input(s, action);
     else
-        x = s->c->scope == SCOPE_STEP ? embedding_forward(e) : new_filled_activation(e, "x");
+        x = s->choices->scope == SCOPE_STEP ? embedding_forward(e) : new_filled_activation(e, "x");
     for (uint32_t l = layers.first; l < layers.end; l++) {
         e->tags.layer = (uint16_t)l;
         x = layer_forward(e, l, x);
@@ -73,20 +73,21 @@ static void emit_forward(struct stage *s, const struct action *action)
 static void emit_backward(struct stage *s, const struct action *action)
 {
     struct emit *e = s->e;
-    uint32_t chunk = pipeline_chunk_of_stage(s->c, e->stage, action->chunk);
-    bool last = chunk + 1 == pipeline_chunk_count(s->c);
-    struct layer_range layers = pipeline_layers_of_chunk(s->c, chunk);
+    uint32_t chunk = pipeline_chunk_of_stage(s->choices, e->stage, action->chunk);
+    bool last = chunk + 1 == pipeline_chunk_count(s->choices);
+    struct layer_range layers = pipeline_layers_of_chunk(s->choices, chunk);
     stage_set_unit(s, chunk, action->unit, last ? PHASE_FORWARD : PHASE_BACKWARD);
     e->layer_saved = saved_of_unit(s, action->unit);
-    if (pipeline_has_remote_weights(s->c))
+    if (pipeline_has_remote_weights(s->choices))
         weights_begin_unit(e);
     else
-        weights_begin_micro_batch(e, action->unit / s->c->subsequences);
+        weights_begin_micro_batch(e, action->unit / s->choices->subsequences);
     if (s->pipeline->splits_backward)
         e->weights.deferred = &stage_passage(s, action->chunk, action->unit)->deferrals;
     buffer_id dx = stage_input(s, action);
     if (last)
-        dx = s->c->scope == SCOPE_STEP ? head_and_loss(e, dx) : new_filled_activation(e, "dx");
+        dx =
+            s->choices->scope == SCOPE_STEP ? head_and_loss(e, dx) : new_filled_activation(e, "dx");
     e->tags.phase = PHASE_BACKWARD;
     for (uint32_t l = layers.end; l-- > layers.first;) {
         e->tags.layer = (uint16_t)l;
@@ -94,7 +95,7 @@ static void emit_backward(struct stage *s, const struct action *action)
     }
     e->tags.layer = IR_NONE16;
     stage_send_result(s, PASS_BACKWARD, action, dx);
-    if (chunk == 0 && s->c->scope == SCOPE_STEP)
+    if (chunk == 0 && s->choices->scope == SCOPE_STEP)
         embedding_backward(e, dx);
     e->weights.deferred = NULL;
     if (--s->actions_left[action->unit] == 0)
@@ -103,9 +104,9 @@ static void emit_backward(struct stage *s, const struct action *action)
 
 static void emit_weight_gradients(struct stage *s, const struct action *action)
 {
-    stage_set_unit(s, pipeline_chunk_of_stage(s->c, s->e->stage, action->chunk), action->unit,
+    stage_set_unit(s, pipeline_chunk_of_stage(s->choices, s->e->stage, action->chunk), action->unit,
                    PHASE_BACKWARD);
-    weights_begin_micro_batch(s->e, action->unit / s->c->subsequences);
+    weights_begin_micro_batch(s->e, action->unit / s->choices->subsequences);
     emit_deferred(s->e, &stage_passage(s, action->chunk, action->unit)->deferrals);
 }
 
@@ -152,11 +153,12 @@ static struct arrivals arrivals_of(const struct stage *s, const struct actions *
 {
     struct arrivals a = {0};
     size_t count = (size_t)actions->count + 1;
-    if (s->c->pp == 1 || s->pipeline->is_multiplexed || s->c->scope == SCOPE_LAYERS_FORWARD)
+    if (s->choices->pp == 1 || s->pipeline->is_multiplexed ||
+        s->choices->scope == SCOPE_LAYERS_FORWARD)
         return a;
     a.ack_action = arena_array(&s->e->arena, count, sizeof *a.ack_action);
     a.action = arena_array(&s->e->arena, count, sizeof *a.action);
-    pipeline_implicit_acks(s->c, s->e->stage, actions, a.ack_action);
+    pipeline_implicit_acks(s->choices, s->e->stage, actions, a.ack_action);
     return a;
 }
 
@@ -188,7 +190,7 @@ static void perform_actions(struct stage *s, const struct actions *actions)
         [ACTION_RETURN_KV] = stage_return_kv,
     };
     uint32_t next = next_compute_action(actions, 0);
-    bool awaits = pipeline_awaits_messages(s->c);
+    bool awaits = pipeline_awaits_messages(s->choices);
     struct arrivals arrivals = arrivals_of(s, actions);
     if (next < actions->count)
         stage_receive(s, &actions->action[next]);
@@ -222,7 +224,7 @@ void emit_step(struct emit *e)
 {
     const struct choices *c = e->choices;
     struct stage s = {.e = e,
-                      .c = c,
+                      .choices = c,
                       .pipeline = pipeline_of_choices(c),
                       .unit_count = pipeline_unit_count(c),
                       .chunk_count = pipeline_chunk_count_of_stage(c)};
@@ -235,7 +237,7 @@ void emit_step(struct emit *e)
         s.prefix = arena_array(&e->arena, c->accumulation, sizeof(struct prefix *));
     s.actions_left = arena_array(&e->arena, s.unit_count, sizeof *s.actions_left);
     for (size_t i = 0; i < passages; i++)
-        for (int pass = 0; pass < PASSES; pass++)
+        for (int pass = 0; pass < PASS_COUNT; pass++)
             s.passage[i].input[pass].i = s.passage[i].output[pass].i = IR_NONE;
     stage_make_streams(&s);
     s.pipeline->order(&actions, c, e->stage);

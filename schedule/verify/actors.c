@@ -105,7 +105,7 @@ static void find_message_routes(struct message_routes *s, const struct ir *ir,
     s->begin = heap_zalloc((size_t)ir->role_count + 1, sizeof *s->begin);
     for (uint32_t r = 0; r < ir->role_count; r++) {
         s->begin[r] = s->count;
-        struct sequence messages = sequence_of(ops, ir, r, ir->group_count);
+        struct op_sequence messages = sequence_of(ops, ir, r, ir->group_count);
         for (uint32_t k = 0; k < messages.count; k++) {
             const struct work *work = ir_work(ir, messages.op[k]);
             add_route(s, r,
@@ -216,7 +216,7 @@ static void assign_actors(struct actors *a, const struct ir *ir, const struct ra
     struct descriptions descriptions = {0};
     for (uint32_t i = 0; i < c.count; i++) {
         uint32_t size = c.begin[i + 1] - c.begin[i], found = fold ? 0 : kinds;
-        struct equal_components new = {.begin = descriptions.count, .first_actor = a->count};
+        struct equal_components new = {.begin = descriptions.count, .first_actor = a->actor_count};
         if (fold)
             append_description(&descriptions, ir, ranks, routes, &c, i);
         new.end = descriptions.count;
@@ -228,8 +228,8 @@ static void assign_actors(struct actors *a, const struct ir *ir, const struct ra
             kind[kinds++] = new;
             for (uint32_t k = 0; k < size; k++) {
                 uint32_t rank = c.member[c.begin[i] + k];
-                a->lowest_rank[a->count] = rank;
-                a->role[a->count++] = ranks->role[rank];
+                a->lowest_rank[a->actor_count] = rank;
+                a->role[a->actor_count++] = ranks->role[rank];
             }
         }
         for (uint32_t k = 0; k < size; k++)
@@ -246,16 +246,16 @@ static void fill_messages(struct actors *a, const struct ir *ir, const struct ra
                           const struct exchange_ops *ops)
 {
     uint64_t total = 0;
-    for (uint32_t i = 0; i < a->count; i++)
+    for (uint32_t i = 0; i < a->actor_count; i++)
         total += sequence_of(ops, ir, a->role[i], ir->group_count).count;
     a->has_too_many_messages = total > MESSAGES_MAX;
-    a->message_begin = heap_zalloc((size_t)a->count + 1, sizeof *a->message_begin);
+    a->first_message = heap_zalloc((size_t)a->actor_count + 1, sizeof *a->first_message);
     if (a->has_too_many_messages)
         return;
     a->message = heap_alloc(total, sizeof *a->message);
     uint32_t count = 0;
-    for (uint32_t i = 0; i < a->count; i++) {
-        struct sequence messages = sequence_of(ops, ir, a->role[i], ir->group_count);
+    for (uint32_t i = 0; i < a->actor_count; i++) {
+        struct op_sequence messages = sequence_of(ops, ir, a->role[i], ir->group_count);
         for (uint32_t k = 0; k < messages.count; k++) {
             uint32_t op = messages.op[k];
             const struct work *work = ir_work(ir, op);
@@ -267,7 +267,7 @@ static void fill_messages(struct actors *a, const struct ir *ir, const struct ra
                 new.peer_actor = a->actor_of_rank[peer];
             a->message[count++] = new;
         }
-        a->message_begin[i + 1] = count;
+        a->first_message[i + 1] = count;
     }
 }
 
@@ -278,7 +278,7 @@ static void match_messages(struct actors *a, const struct ir *ir)
         uint32_t source, destination, head, tail;
         int64_t channel;
     } *queue = NULL;
-    uint32_t count = a->message_begin[a->count], queues = 0;
+    uint32_t count = a->first_message[a->actor_count], queues = 0;
     size_t capacity = 0;
     uint32_t *next = heap_alloc(count, sizeof *next);
     struct id_map map = {0};
@@ -339,7 +339,7 @@ void actors_release(struct actors *a)
     free(a->actor_of_rank);
     free(a->lowest_rank);
     free(a->role);
-    free(a->message_begin);
+    free(a->first_message);
     free(a->message);
     *a = (struct actors){0};
 }

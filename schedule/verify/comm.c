@@ -39,8 +39,8 @@ static void compare_sequences(struct verifier *v, const struct exchange_ops *ops
 {
     const struct ir *ir = v->ir;
     uint16_t role = v->ranks.role[rank], other_role = v->ranks.role[other_rank];
-    struct sequence a = sequence_of(ops, ir, role, group);
-    struct sequence b = sequence_of(ops, ir, other_role, group);
+    struct op_sequence a = sequence_of(ops, ir, role, group);
+    struct op_sequence b = sequence_of(ops, ir, other_role, group);
     uint32_t common = a.count < b.count ? a.count : b.count;
     for (uint32_t k = 0; k < common; k++) {
         const struct work *x = ir_work(ir, a.op[k]), *y = ir_work(ir, b.op[k]);
@@ -77,7 +77,7 @@ static void check_group(struct verifier *v, const struct exchange_ops *ops, uint
         if (role == IR_NONE16)
             continue;
         if (!group_find_member(&ir->mesh, g, rank, &instance, &index)) {
-            struct sequence s = sequence_of(ops, ir, role, group);
+            struct op_sequence s = sequence_of(ops, ir, role, group);
             if (s.count > 0 && !outside[role])
                 verify_fail(v, "%s issues %s in group %s, of which it is not a member",
                             rank_text(v, rank), op_text(v, s.op[0]), g->name);
@@ -172,7 +172,7 @@ void check_messages(struct verifier *v)
                     MESSAGES_MAX);
         return;
     }
-    uint32_t count = a->message_begin[a->count], there = 0;
+    uint32_t count = a->first_message[a->actor_count], there = 0;
     for (uint32_t m = 0; m < count; m++) {
         const struct message *message = &a->message[m];
         if (message->is_absent)
@@ -184,5 +184,5 @@ void check_messages(struct verifier *v)
             compare_matched(v, a, message);
     }
     verify_note_checked(v, "%" PRIu32 " messages of %" PRIu32 " ranks that stand for %" PRIu32,
-                        there, a->count, a->rank_count);
+                        there, a->actor_count, a->rank_count);
 }

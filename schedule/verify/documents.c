@@ -22,10 +22,10 @@ static void check_list(struct verifier *v, const struct document_list *list)
                         " slices, as layout zigzag_documents needs",
                         length, 2 * layout->cp);
     }
-    if (list->document_end[list->document_count - 1] != layout->tokens)
+    if (list->document_end[list->document_count - 1] != layout->sequence_tokens)
         verify_fail(
             v, "the documents end at token %" PRId64 ", but the sequence has %" PRId64 " tokens",
-            list->document_end[list->document_count - 1], layout->tokens);
+            list->document_end[list->document_count - 1], layout->sequence_tokens);
 }
 
 static const char *mask_text(const struct work *work)
@@ -104,7 +104,7 @@ void check_documents(struct verifier *v)
             verify_fail(v,
                         "sequence %" PRIu32 " does not give %" PRId64 " tokens to each of %" PRIu32
                         " context ranks, as layout dealt needs",
-                        i, ir->layout.tokens / ir->layout.cp, ir->layout.cp);
+                        i, ir->layout.sequence_tokens / ir->layout.cp, ir->layout.cp);
     uint32_t ops = 0;
     struct unfit_shapes unfit = {arena_array(&v->arena, ir->shape_count, sizeof *unfit.is_known),
                                  arena_array(&v->arena, ir->shape_count, sizeof *unfit.reason)};

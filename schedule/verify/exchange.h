@@ -20,32 +20,32 @@ struct exchange_ops {
 };
 
 /* The collectives of a role in one group. The sends and receives of a role count as a further group. */
-struct sequence {
+struct op_sequence {
     const uint32_t *op;
     uint32_t count;
 };
 
-static inline struct sequence sequence_of(const struct exchange_ops *ops, const struct ir *ir,
-                                          uint32_t role, uint32_t group)
+static inline struct op_sequence sequence_of(const struct exchange_ops *ops, const struct ir *ir,
+                                             uint32_t role, uint32_t group)
 {
     const uint32_t *begin = ops->begin + (size_t)role * (ir->group_count + 1) + group;
-    return (struct sequence){.op = ops->op + begin[0], .count = begin[1] - begin[0]};
+    return (struct op_sequence){.op = ops->op + begin[0], .count = begin[1] - begin[0]};
 }
 
 /* A send or receive of an actor. Message k of an actor belongs to op k of its role's list. */
 struct message {
     uint32_t op;
-    uint32_t actor, peer_actor; /* peer IR_NONE: the guard fails, or there is no such rank */
+    uint32_t actor, peer_actor; /* peer_actor IR_NONE: the guard fails, or there is no such rank */
     uint32_t partner_row;       /* row of the message that matches this one, or IR_NONE */
-    bool is_absent;             /* the guard fails */
+    bool is_absent;             /* the guard fails, so the op sends or receives nothing */
 };
 
 struct actors {
-    uint32_t count, rank_count;
+    uint32_t actor_count, rank_count;
     uint32_t *actor_of_rank; /* [ranks] the rank's actor; IR_NONE: the rank has no role */
     uint32_t *lowest_rank;   /* [actors] the lowest rank of each */
     uint16_t *role;          /* [actors] */
-    uint32_t *message_begin; /* (actors + 1) */
+    uint32_t *first_message; /* (actors + 1) */
     struct message *message;
     /* messages were not matched, because there are more than MESSAGES_MAX */
     bool has_too_many_messages;

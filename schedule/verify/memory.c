@@ -202,7 +202,7 @@ void check_races(struct verifier *v)
     const struct ir *ir = v->ir;
     const struct buffer_slots *slots = verifier_slots(v);
     struct race_walk w = {.v = v,
-                          .first_pile_of_slot = ir_new_empty_ids(slots->count),
+                          .first_pile_of_slot = ir_new_empty_ids(slots->slot_count),
                           .spare_access = IR_NONE,
                           .reported_op = IR_NONE};
     for (uint32_t role = 0; role < ir->role_count; role++) {
@@ -288,7 +288,7 @@ void check_written(struct verifier *v)
     const struct buffer_slots *slots = verifier_slots(v);
     struct write_walk w = {.v = v};
     w.written_by =
-        heap_zalloc(slots->count, sizeof *w.written_by); /* set 0: no rank has written it */
+        heap_zalloc(slots->slot_count, sizeof *w.written_by); /* set 0: no rank has written it */
     for (uint32_t r = 0; r < ir->role_count; r++) {
         const struct role *role = &ir->role[r];
         for (uint32_t op = role->op_begin; op < role->op_begin + role->op_count; op++) {
@@ -308,7 +308,7 @@ void check_written(struct verifier *v)
     }
     free(w.written_by);
     verify_note_checked(v, "%" PRIu32 " slots of %" PRIu32 " buffers on %" PRIu32 " ranks",
-                        slots->count, ir->buffer.count, mesh_rank_count(&ir->mesh));
+                        slots->slot_count, ir->buffer.count, mesh_rank_count(&ir->mesh));
 }
 
 /* ---- pageable-copy ---- */

@@ -42,9 +42,9 @@ static struct deadlock_step find_missing_actor(const struct untimed_run *r, uint
                                                uint32_t op)
 {
     uint32_t group = (uint32_t)work_comm_group(ir_work(r->ir, op)), k = r->ops->ordinal[op];
-    const uint64_t *party = r->first_rendezvous + (size_t)group * r->actors->count;
-    for (uint32_t i = 0; i < r->actors->count; i++) {
-        struct sequence sequence = sequence_of(r->ops, r->ir, r->actors->role[i], group);
+    const uint64_t *party = r->first_rendezvous + (size_t)group * r->actors->actor_count;
+    for (uint32_t i = 0; i < r->actors->actor_count; i++) {
+        struct op_sequence sequence = sequence_of(r->ops, r->ir, r->actors->role[i], group);
         if (party[i] != party[actor] || sequence.count <= k)
             continue;
         uint32_t other = sequence.op[k], place = run_list_of_op(r->ir, other);
@@ -159,7 +159,7 @@ static bool may_run_with_every_rank(struct verifier *v, const struct actors *act
     for (uint32_t rank = 0; rank < actors->rank_count; rank++)
         if (ranks->role[rank] != IR_NONE16)
             ops += v->ir->role[ranks->role[rank]].op_count;
-    return actors->count < actors->rank_count && ops <= RANKS_APART_MAX;
+    return actors->actor_count < actors->rank_count && ops <= RANKS_APART_MAX;
 }
 
 void check_deadlock(struct verifier *v)
@@ -181,7 +181,7 @@ void check_deadlock(struct verifier *v)
     run_begin(&run, v, &exchange->ops, &exchange->actors, &lanes);
     uint32_t stuck = run_until_blocked(&run);
     verify_note_checked(v, "run of %" PRIu32 " ranks that stand for %" PRIu32,
-                        exchange->actors.count, exchange->actors.rank_count);
+                        exchange->actors.actor_count, exchange->actors.rank_count);
     struct actors apart = {0};
     if (stuck != IR_NONE && may_run_with_every_rank(v, &exchange->actors)) {
         actors_make(&apart, v, &exchange->ops, false);
@@ -189,7 +189,7 @@ void check_deadlock(struct verifier *v)
             run_release(&run);
             run_begin(&run, v, &exchange->ops, &apart, &lanes);
             stuck = run_until_blocked(&run);
-            verify_note_checked(v, "run of all %" PRIu32 " ranks", apart.count);
+            verify_note_checked(v, "run of all %" PRIu32 " ranks", apart.actor_count);
         }
     }
     if (stuck != IR_NONE)

@@ -164,9 +164,9 @@ static void check_tokens(struct verifier *v, uint32_t buffer, const struct bindi
     uint64_t ranks = (uint64_t)ir->layout.cp * ir->layout.hp;
     uint64_t have = ir_buffer_elements(ir, (buffer_id){buffer});
     uint32_t members = binding_members_of(v, buffer, b, b->gathered_group);
-    if (members == 0 || ranks == 0 || ir->layout.tokens <= 0)
+    if (members == 0 || ranks == 0 || ir->layout.sequence_tokens <= 0)
         return;
-    uint64_t own = (uint64_t)ir->layout.tokens / ranks;
+    uint64_t own = (uint64_t)ir->layout.sequence_tokens / ranks;
     if (have % (own * members) != 0)
         verify_fail(v,
                     "%s has %" PRIu64

@@ -12,7 +12,7 @@ void rank_sets_release(struct rank_sets *s)
     free(s->ranks_of_guard);
     free(s->bits);
     free(s->combined_set);
-    id_map_release(&s->by_bits);
+    id_map_release(&s->set_of_bits);
     *s = (struct rank_sets){0};
 }
 
@@ -22,13 +22,13 @@ static uint32_t number_of_set(struct rank_sets *s, const uint64_t *bits)
 {
     size_t bytes = s->words_per_set * sizeof *bits;
     uint64_t hash = hash_text((const char *)bits, bytes);
-    for (struct id_probe p = id_map_probe(&s->by_bits, hash); id_map_next(&s->by_bits, &p);)
+    for (struct id_probe p = id_map_probe(&s->set_of_bits, hash); id_map_next(&s->set_of_bits, &p);)
         if (memcmp(s->bits + (size_t)p.row * s->words_per_set, bits, bytes) == 0)
             return p.row;
-    s->bits = heap_grow(s->bits, &s->capacity, (size_t)s->count + 1, bytes);
-    memcpy(s->bits + (size_t)s->count * s->words_per_set, bits, bytes);
-    id_map_add(&s->by_bits, hash, s->count);
-    return s->count++;
+    s->bits = heap_grow(s->bits, &s->capacity, (size_t)s->set_count + 1, bytes);
+    memcpy(s->bits + (size_t)s->set_count * s->words_per_set, bits, bytes);
+    id_map_add(&s->set_of_bits, hash, s->set_count);
+    return s->set_count++;
 }
 
 static void add_rank(uint64_t *bits, uint32_t rank)

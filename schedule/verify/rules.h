@@ -21,10 +21,10 @@ struct buffer_slots {
     uint32_t *first_slot;                        /* [buffers + 1] the first slot of each */
     uint64_t *first_element;                     /* [slots] the first element of each */
     uint32_t *range_first_slot, *range_end_slot; /* [rows of ir.range] the slots of each range */
-    uint32_t count;
+    uint32_t slot_count;
 };
 
-/* Sets of ranks: each has a number, and is a bit set of `words` words. */
+/* Sets of ranks: each has a number, and is a bit set of words_per_set words. */
 struct rank_sets {
     uint32_t words_per_set;
     uint16_t *role;           /* [ranks]; IR_NONE16: the rank has no role */
@@ -32,10 +32,10 @@ struct rank_sets {
     uint64_t *ranks_of_guard; /* (guards, words) */
     /* ---- only ranks.c uses the members below ---- */
     uint64_t *bits; /* (count, words) */
-    uint32_t count;
+    uint32_t set_count;
     size_t capacity;
     uint64_t *combined_set; /* (words) room for a set that may be new */
-    struct id_map by_bits;
+    struct id_map set_of_bits;
 };
 
 struct verify_limits;

@@ -57,12 +57,12 @@ static void find_parties(struct untimed_run *r, uint32_t group)
 {
     const struct ir *ir = r->ir;
     const struct actors *a = r->actors;
-    uint64_t *party = r->first_rendezvous + (size_t)group * a->count;
+    uint64_t *party = r->first_rendezvous + (size_t)group * a->actor_count;
     uint32_t longest = 0;
     const struct group *g = &ir->group[group];
     uint32_t instances = group_instance_count(&ir->mesh, g);
     uint32_t *first = ir_new_empty_ids(instances);
-    uint32_t *parent = roots_of_all(a->count);
+    uint32_t *parent = roots_of_all(a->actor_count);
     for (uint32_t rank = 0; rank < a->rank_count; rank++) {
         uint32_t instance, index, actor = a->actor_of_rank[rank];
         if (actor == IR_NONE || sequence_length(r, actor, group) == 0 ||
@@ -72,11 +72,11 @@ static void find_parties(struct untimed_run *r, uint32_t group)
             first[instance] = actor;
         join_roots(parent, actor, first[instance]);
     }
-    for (uint32_t i = 0; i < a->count; i++) {
+    for (uint32_t i = 0; i < a->actor_count; i++) {
         uint32_t length = sequence_length(r, i, group);
         longest = length > longest ? length : longest;
     }
-    for (uint32_t i = 0; i < a->count; i++) {
+    for (uint32_t i = 0; i < a->actor_count; i++) {
         if (sequence_length(r, i, group) == 0)
             continue;
         uint32_t root = root_of(parent, i);
@@ -89,7 +89,7 @@ static void find_parties(struct untimed_run *r, uint32_t group)
 
 static void make_rendezvous(struct untimed_run *r)
 {
-    uint32_t groups = r->ir->group_count, actors = r->actors->count;
+    uint32_t groups = r->ir->group_count, actors = r->actors->actor_count;
     size_t cells = (size_t)groups * actors;
     r->first_rendezvous = heap_alloc(cells, sizeof *r->first_rendezvous);
     memset(r->first_rendezvous, 0xff, cells * sizeof *r->first_rendezvous);
@@ -108,12 +108,12 @@ void run_begin(struct untimed_run *r, struct verifier *v, const struct exchange_
                const struct actors *actors, const struct op_lists *lanes)
 {
     *r = (struct untimed_run){.v = v, .ir = v->ir, .ops = ops, .actors = actors, .lanes = lanes};
-    uint32_t count = actors->count;
+    uint32_t count = actors->actor_count;
     size_t places = (size_t)r->ir->stream_count + 1;
     r->next_op = heap_alloc(count * places, sizeof *r->next_op);
     r->has_arrived_at_next = heap_zalloc(count * places, sizeof *r->has_arrived_at_next);
     r->message_has_arrived =
-        heap_zalloc(actors->message_begin[count], sizeof *r->message_has_arrived);
+        heap_zalloc(actors->first_message[count], sizeof *r->message_has_arrived);
     for (uint32_t i = 0; i < count; i++)
         memcpy(r->next_op + i * places, lanes->first + actors->role[i] * places,
                places * sizeof *r->next_op);
@@ -159,12 +159,13 @@ uint32_t run_unmet_wait(const struct untimed_run *r, uint32_t actor, uint32_t op
 static uint64_t rendezvous_of(const struct untimed_run *r, uint32_t actor, uint32_t op)
 {
     uint32_t group = (uint32_t)work_comm_group(ir_work(r->ir, op));
-    return r->first_rendezvous[(size_t)group * r->actors->count + actor] + r->ops->ordinal[op];
+    return r->first_rendezvous[(size_t)group * r->actors->actor_count + actor] +
+           r->ops->ordinal[op];
 }
 
 uint32_t run_message_row(const struct untimed_run *r, uint32_t actor, uint32_t op)
 {
-    return r->actors->message_begin[actor] + r->ops->ordinal[op];
+    return r->actors->first_message[actor] + r->ops->ordinal[op];
 }
 
 /* Lets an op that is next on its actor arrive at the rendezvous with the actors with which it communicates; returns
@@ -243,10 +244,10 @@ uint32_t run_until_blocked(struct untimed_run *r)
 {
     for (bool moved = true; moved;) {
         moved = false;
-        for (uint32_t i = 0; i < r->actors->count; i++)
+        for (uint32_t i = 0; i < r->actors->actor_count; i++)
             moved |= run_actor(r, i);
     }
-    for (uint32_t i = 0; i < r->actors->count; i++)
+    for (uint32_t i = 0; i < r->actors->actor_count; i++)
         for (uint32_t place = 0; place <= r->ir->stream_count; place++)
             if (run_head_op(r, i, place) != IR_NONE)
                 return i;

@@ -29,10 +29,10 @@ struct untimed_run {
     /* (actors, streams + 1): the op at the head has arrived at the rendezvous with its peers; the last entry is of the
      * host */
     bool *has_arrived_at_next;
-    /* (groups, actors): the number of the first meeting of the party in which an actor meets others; UINT64_MAX: the
-     * actor is not in the group */
+    /* (groups, actors): the number of the first rendezvous of the actor with the actors that share an instance of the
+     * group; UINT64_MAX: the actor is not in the group */
     uint64_t *first_rendezvous;
-    /* [meetings] how many actors must arrive, and how many have arrived */
+    /* [rendezvous_count] how many actors must arrive, and how many have arrived */
     uint32_t *expected_actors, *arrived_actors;
     uint64_t rendezvous_count;
     bool *message_has_arrived; /* [messages] */

@@ -7,8 +7,8 @@
 
 /* The ops that compute in another dtype than the schedule's. */
 struct other_dtype {
-    /* ops: their number; op, operand: the first op, and its operand with that dtype */
-    uint32_t op_count, op, operand;
+    /* the number of these ops; the first of them, and its operand with that dtype */
+    uint32_t op_count, first_op, first_operand;
 };
 
 /* Returns an operand as a text, "read 2, w0, in f32". */
@@ -74,8 +74,8 @@ static void check_op_types(struct verifier *v, uint32_t op, const struct operand
     if (k == IR_NONE || ir->buffer.dtype[ir_touched_buffer(ir, op, k)] == ir->dtype)
         return;
     if (other->op_count++ == 0) {
-        other->op = op;
-        other->operand = k;
+        other->first_op = op;
+        other->first_operand = k;
     }
 }
 
@@ -87,12 +87,14 @@ void check_types(struct verifier *v)
     for (uint32_t op = 0; op < ir->op.count; op++)
         check_op_types(v, op, &all[ir->op.shape[op]], &other);
     /* without a line 'tokens' in the text, all of these are 0 */
-    bool said = ir->layout.tokens > 0 || ir->global_batch > 0 || ir->micro_batch > 0 || ir->dtype;
+    bool said =
+        ir->layout.sequence_tokens > 0 || ir->global_batch > 0 || ir->micro_batch > 0 || ir->dtype;
     if (other.op_count > 0 && said)
         verify_fail(v,
                     "%s has %s: with dtype=%s of the line 'tokens' it must be %s (%" PRIu32
                     " op%s compute%s in another dtype)",
-                    op_text(v, other.op), operand_text(v, other.op, other.operand),
+                    op_text(v, other.first_op),
+                    operand_text(v, other.first_op, other.first_operand),
                     dtype_name((enum dtype)ir->dtype), dtype_name((enum dtype)ir->dtype),
                     other.op_count, other.op_count == 1 ? "" : "s", other.op_count == 1 ? "s" : "");
     free(all);

@@ -81,17 +81,17 @@ const struct buffer_slots *verifier_slots(struct verifier *v)
     s->first_slot = heap_alloc((size_t)buffers + 1, sizeof *s->first_slot);
     for (uint32_t b = 0; b < buffers; b++) {
         uint64_t *row = edge + first_edge[b];
-        s->first_slot[b] = s->count;
+        s->first_slot[b] = s->slot_count;
         uint64_t elements = ir_buffer_elements(ir, (buffer_id){b});
         qsort(row, filled[b], sizeof *row, ascending_u64);
         for (uint32_t i = 0; i < filled[b]; i++)
             if (row[i] < elements && (i == 0 || row[i] != row[i - 1])) {
-                /* first_edge[b] + i >= s->count: kept edges move to the front of the same array */
-                edge[s->count++] = row[i];
-                assert(s->count < UINT32_MAX);
+                /* first_edge[b] + i >= s->slot_count: kept edges move to the front of the same array */
+                edge[s->slot_count++] = row[i];
+                assert(s->slot_count < UINT32_MAX);
             }
     }
-    s->first_slot[buffers] = s->count;
+    s->first_slot[buffers] = s->slot_count;
     s->first_element = edge;
     free(first_edge);
     free(filled);

@@ -22,8 +22,8 @@
 
 op_id shard_list_emitted(struct shard *s)
 {
-    for (; s->listed_ops < s->ir->op.count; s->listed_ops++)
-        op_list_push(&s->new_list, (op_id){s->listed_ops});
+    for (; s->first_unlisted_op < s->ir->op.count; s->first_unlisted_op++)
+        op_list_push(&s->new_list, (op_id){s->first_unlisted_op});
     return (op_id){s->new_list.count > 0 ? s->new_list.op[s->new_list.count - 1] : IR_NONE};
 }
 
@@ -236,7 +236,7 @@ static void find_kept_gathers(struct shard *s, const struct op_list *list)
         if (last[b] > 0 &&
             ((reach > 0 && read - then[b] <= reach) || runs_share_root(s, list, last[b] - 1, r) ||
              stays_gathered(s, list, last[b] - 1)))
-            s->run[r].kept_run = last[b] - 1;
+            s->run[r].earlier_gather_run = last[b] - 1;
         read += e->weights.bundle[b].elements;
         last[b] = r + 1;
         then[b] = read;
@@ -261,8 +261,8 @@ static void gather_run(struct shard *s, uint32_t r, uint32_t i, const struct op_
 {
     struct emit *e = s->e;
     struct use_run *run = &s->run[r];
-    if (run->kept_run != IR_NONE) {
-        run->gathered_buffer = s->run[run->kept_run].gathered_buffer;
+    if (run->earlier_gather_run != IR_NONE) {
+        run->gathered_buffer = s->run[run->earlier_gather_run].gathered_buffer;
         return;
     }
     uint32_t first = in->op[run->first_position];
@@ -406,7 +406,7 @@ static void shard_init(struct shard *s, struct emit *e, const struct op_list *li
     *s = (struct shard){
         .e = e,
         .ir = e->ir,
-        .listed_ops = e->ir->op.count,
+        .first_unlisted_op = e->ir->op.count,
         .gathers_params = weights_shard_params(e->choices) && e->group.dense.shard_size > 1,
         .has_remote_weights = pipeline_has_remote_weights(e->choices),
         .last_summed = {IR_NONE, IR_NONE},

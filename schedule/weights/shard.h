@@ -9,10 +9,12 @@ struct use_run { /* consecutive uses of one bundle's parameters: positions in th
     uint32_t bundle, first_position, end_position;
     /* if the weights are sent to other stages: the shared task in which they are used */
     struct remote_task task;
-    uint32_t op_after_core; /* the op after a forward's core of attention; begin: there is none */
-    uint32_t kept_run;      /* the earlier run whose gathered copy is still there, or IR_NONE */
+    /* the op after a forward's core of attention; first_position: there is none */
+    uint32_t op_after_core;
+    /* the earlier run whose gathered copy is still there, or IR_NONE */
+    uint32_t earlier_gather_run;
     buffer_id gathered_buffer;
-    /* with the profile's weights_gathered_flat: what is to be copied to `gathered_buffer`; IR_NONE: nothing */
+    /* with the profile's gathers_to_flat_buffer: what is to be copied to `gathered_buffer`; IR_NONE: nothing */
     buffer_id flat_buffer;
 };
 
@@ -30,7 +32,7 @@ struct bundle_gradient { /* the gradient of one bundle, in one micro-batch or (p
 struct weight_buffer {     /* what a buffer holds; IR_NONE: not that */
     uint32_t param;        /* the parameters of this bundle */
     uint32_t grad;         /* a gradient of this bundle */
-    uint32_t gradient_row; /* of shard.bundle_gradient, once an op writes it */
+    uint32_t gradient_row; /* of shard.gradient, once an op writes it */
     uint32_t lent_grad;    /* row of e->weights.lent_grad */
 };
 
@@ -38,8 +40,8 @@ struct shard {
     struct emit *e;
     struct ir *ir;
     struct arena arena;
-    struct op_list new_list; /* the new list */
-    uint32_t listed_ops;     /* ops from this id on are not listed yet */
+    struct op_list new_list;    /* the new list */
+    uint32_t first_unlisted_op; /* ops from this id on are not listed yet */
     bool gathers_params, has_remote_weights;
     struct use_run *run;
     uint32_t run_count;
@@ -50,7 +52,7 @@ struct shard {
     struct bundle_gradient *gradient; /* in the order of their first writes */
     uint32_t gradient_count;
     size_t gradient_capacity;
-    struct weight_buffer *buffer; /* of the first `buffers` buffers; the others are neither */
+    struct weight_buffer *buffer; /* [buffer_count] of the first buffers; later ones are neither */
     uint32_t buffer_count;
     /* rows of e->weights.lent_grad that have been summed last; IR_NONE: none */
     uint32_t last_summed[2];

@@ -76,8 +76,9 @@ bool memory_gaps_find(const struct memory_changes *c, const struct live_buffers 
         const struct repeat_run *run = &r->run[i];
         if (run->role != class->role)
             continue;
-        double date_s = result->start_s[class->first_row + run->first_op +
-                                        run->gap * run->ops_per_iteration - class->op_begin];
+        double date_s =
+            result->start_s[class->first_row + run->first_op +
+                            run->gap_before_iteration * run->ops_per_iteration - class->op_begin];
         found = find_gap(&(*gaps)[(*count)++], c, l, date_s, result->period_s[i], same_s,
                          r->copies_per_gap);
     }

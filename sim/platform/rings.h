@@ -49,7 +49,7 @@ double rings_transfer_s(const struct platform *p, const struct members *m, doubl
 
 /* Returns the multiprocessors that a collective's thread blocks occupy on each member: one for each of NCCL's channels.
  * Inside a domain these are device.collective_sms; between domains they follow from the number of rings
- * (cluster_channels_between()), and are not more than that. */
+ * (cluster_inter_domain_channels()), and are not more than that. */
 double rings_occupied_sms(const struct platform *p, const struct members *m);
 
 /* Returns the latency in seconds of a ring: a piece passes count - 1 hops, of which one for each domain but one goes

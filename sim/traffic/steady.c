@@ -109,7 +109,7 @@ static double first_event_after_gap_s(const struct steady *x, uint32_t gap)
         const struct repeat_run *run = find_run(x, role_of_class(x, c), gap);
         if (run == NULL)
             continue;
-        uint32_t begin = iteration_begin_op(run, run->gap);
+        uint32_t begin = iteration_begin_op(run, run->gap_before_iteration);
         for (uint32_t op = begin; op < begin + run->ops_per_iteration; op++)
             if (is_event_op(x, c, op))
                 first_s = fmin(first_s, times_of_class(x, c).start_s[op]);
@@ -133,11 +133,13 @@ static bool no_other_event_is_open(const struct steady *x, uint32_t gap, double 
             if (t.start_s[op] >= to_s || t.end_s[op] <= from_s + x->tolerance_s ||
                 !is_event_op(x, c, op))
                 continue;
-            if (run == NULL || op < run->first_op || op >= iteration_begin_op(run, run->gap + 1))
+            if (run == NULL || op < run->first_op ||
+                op >= iteration_begin_op(run, run->gap_before_iteration + 1))
                 return false;
-            uint32_t back = op >= iteration_begin_op(run, run->gap)
-                                ? 0
-                                : run->gap - (op - run->first_op) / run->ops_per_iteration;
+            uint32_t back =
+                op >= iteration_begin_op(run, run->gap_before_iteration)
+                    ? 0
+                    : run->gap_before_iteration - (op - run->first_op) / run->ops_per_iteration;
             *lag = back > *lag ? back : *lag;
         }
     }
@@ -155,8 +157,8 @@ static bool find_period(struct steady *x, uint32_t gap)
         if (run == NULL)
             continue;
         const double *end_s = times_of_class(x, c).end_s + run->ops_per_iteration - 1;
-        double own_s = (end_s[iteration_begin_op(run, run->gap)] -
-                        end_s[iteration_begin_op(run, run->gap - 2)]) /
+        double own_s = (end_s[iteration_begin_op(run, run->gap_before_iteration)] -
+                        end_s[iteration_begin_op(run, run->gap_before_iteration - 2)]) /
                        2;
         if (period_s >= 0 && !same_times(x, own_s, period_s))
             return false;
@@ -173,9 +175,9 @@ static bool find_period(struct steady *x, uint32_t gap)
         const struct repeat_run *run = &r->run[i];
         if (find_run(x, run->role, gap) != run)
             continue;
-        if (lag >= run->gap)
+        if (lag >= run->gap_before_iteration)
             return false;
-        for (uint32_t k = run->gap - 1 - lag; k < run->gap; k++)
+        for (uint32_t k = run->gap_before_iteration - 1 - lag; k < run->gap_before_iteration; k++)
             if (!iteration_repeats(x, run, k))
                 return false;
     }
@@ -190,9 +192,10 @@ static double whole_list_shift_s(const struct steady *x, uint32_t role, uint32_t
     const struct repeat_run *run = repeats_run_before(x->repeats, op);
     if (run == NULL || run->role != role)
         return 0;
-    return seconds_of_earlier_runs(x, run) + (op >= iteration_begin_op(run, run->gap)
-                                                  ? x->repeats->copies_per_gap * period_of(x, run)
-                                                  : 0);
+    return seconds_of_earlier_runs(x, run) +
+           (op >= iteration_begin_op(run, run->gap_before_iteration)
+                ? x->repeats->copies_per_gap * period_of(x, run)
+                : 0);
 }
 
 /* The check of one class of ranks: its ops in the order of the whole list; of the copies that are left out, only the
@@ -216,7 +219,8 @@ static double awaited_end_s(const struct start_check *c, uint32_t from, uint32_t
     struct repeat_place at = repeats_place_referred(r, from, copy, op);
     if (at.run == NULL)
         return c->t.end_s[op] + whole_list_shift_s(c->x, c->role, op);
-    uint32_t gap = at.run->gap, after = at.iteration < gap ? 0 : at.iteration - gap + 1;
+    uint32_t gap = at.run->gap_before_iteration,
+             after = at.iteration < gap ? 0 : at.iteration - gap + 1;
     after = after > r->copies_per_gap ? r->copies_per_gap : after;
     uint32_t row =
         at.run->first_op + (at.iteration - after) * at.run->ops_per_iteration + at.op_in_iteration;
@@ -264,7 +268,7 @@ static bool starts_with_dependencies(struct start_check *c, uint32_t op, uint32_
  * the first and in the last copy; since dates in the copies between them are linear, it then does in those as well. */
 static bool copy_is_right(struct start_check *c, const struct repeat_run *run, uint32_t copy)
 {
-    uint32_t begin = run->first_op + (run->gap - 1) * run->ops_per_iteration;
+    uint32_t begin = run->first_op + (run->gap_before_iteration - 1) * run->ops_per_iteration;
     for (uint32_t op = begin; op < begin + run->ops_per_iteration; op++) {
         uint64_t needed;
         if (!starts_with_dependencies(c, op, copy, &needed))
@@ -285,7 +289,7 @@ static void skip_copies(struct start_check *c, const struct repeat_run *run, uin
 {
     const struct ir *ir = c->x->traffic->ir;
     bool touched[IR_STREAMS_MAX] = {false}, holds = false;
-    uint32_t begin = run->first_op + (run->gap - 1) * run->ops_per_iteration;
+    uint32_t begin = run->first_op + (run->gap_before_iteration - 1) * run->ops_per_iteration;
     for (uint32_t op = begin; op < begin + run->ops_per_iteration; op++) {
         touched[ir->op.stream[op]] |= !traffic_is_sync(ir, op);
         holds |= ir_blocks_host(ir, op);
@@ -314,7 +318,7 @@ static bool starts_are_right(struct start_check *c)
     uint32_t next = 0;
     uint64_t needed;
     for (uint32_t op = role->op_begin; op < role->op_begin + role->op_count; op++) {
-        if (run != NULL && op == iteration_begin_op(run, run->gap)) {
+        if (run != NULL && op == iteration_begin_op(run, run->gap_before_iteration)) {
             if (!copies_are_right(c, run))
                 return false;
             run = find_run(c->x, c->role, ++next);

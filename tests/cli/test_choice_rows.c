@@ -350,9 +350,9 @@ static void requests_with_other_lists_have_other_keys(void)
     struct document_list dealt = {2, end, deal_make_from_shares(&arena, 2, other_shares, 2), NULL};
     const int64_t share[] = {1, 2}, other_share[] = {2, 1};
     const int64_t *expert_shares[] = {share}, *other_expert_shares[] = {other_share};
-    const struct routing routing = {.experts = 2,
-                                    .copies = 1,
-                                    .layers = 1,
+    const struct routing routing = {.expert_count = 2,
+                                    .copies_per_token = 1,
+                                    .layer_count = 1,
                                     .list_count = 1,
                                     .shares_of_list = expert_shares,
                                     .list_of_layer = list_of};

@@ -527,7 +527,7 @@ static inline bool wrong_head(struct mutant *m)
 {
     struct ir *ir = m->ir;
     struct token_layout *layout = &ir->layout;
-    int64_t *sizes[] = {&ir->global_batch, &ir->micro_batch, &layout->tokens};
+    int64_t *sizes[] = {&ir->global_batch, &ir->micro_batch, &layout->sequence_tokens};
     uint32_t *counts[] = {&layout->cp, &layout->hp, &layout->chunk_count};
     uint32_t which = draw_below(m, 7);
     bool up = draw_below(m, 2) == 0;
@@ -540,7 +540,7 @@ static inline bool wrong_head(struct mutant *m)
     }
     if (which < 6) {
         uint32_t old = *counts[which - 3];
-        if (layout->chunk_length != NULL || old == 0)
+        if (layout->tokens_of_chunk != NULL || old == 0)
             return false;
         *counts[which - 3] = up ? 2 * old : old / 2;
         return *counts[which - 3] > 0;

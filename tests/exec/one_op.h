@@ -58,7 +58,7 @@ static inline bool one_op_build(struct one_op *o)
     ir->dtype = (uint8_t)o->dtype;
     ir->global_batch = ir->micro_batch = 1;
     ir->layout = (struct token_layout){
-        .kind = LAYOUT_CONTIGUOUS, .cp = 1, .hp = 1, .chunk_count = 1, .tokens = 1};
+        .kind = LAYOUT_CONTIGUOUS, .cp = 1, .hp = 1, .chunk_count = 1, .sequence_tokens = 1};
     uint32_t tensor = ir_add_tensor(ir, (struct tensor){.name = "x", .rows = 1, .cols = 1});
     uint16_t bundle = ir_add_bundle(ir, (struct bundle){"x", tensor, 1, 1});
     uint16_t binding =

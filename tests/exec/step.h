@@ -158,7 +158,7 @@ static inline bool step_make(struct executed_step *step, const char *label,
             step->got[kind][t] =
                 heap_zalloc((size_t)(ir->tensor[t].rows * ir->tensor[t].cols), sizeof(double));
     }
-    size_t tokens = (size_t)(ir->global_batch * ir->layout.tokens);
+    size_t tokens = (size_t)(ir->global_batch * ir->layout.sequence_tokens);
     struct check_random random = {99};
     step->tokens = heap_alloc(tokens, sizeof *step->tokens);
     for (size_t i = 0; i < tokens; i++)
@@ -229,7 +229,7 @@ static inline void step_check(struct executed_step *step, const char *label, dou
 {
     struct reference_batch batch = {.tokens = step->tokens,
                                     .sequences = step->ir.global_batch,
-                                    .seq_len = step->ir.layout.tokens,
+                                    .seq_len = step->ir.layout.sequence_tokens,
                                     .documents = &step->ir.documents};
     double loss;
     enum status status = step_run(step, label);

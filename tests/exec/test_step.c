@@ -191,8 +191,8 @@ static void losses_follow_the_reference(void)
     struct request request = step_request(&small_llama, 2, 24);
     struct executed_step step;
     if (step_make(&step, "training", &request)) {
-        struct reference_batch batch = {step.tokens,           NULL, step.ir.global_batch,
-                                        step.ir.layout.tokens, NULL, NULL};
+        struct reference_batch batch = {
+            step.tokens, NULL, step.ir.global_batch, step.ir.layout.sequence_tokens, NULL, NULL};
         double loss = 0;
         step.options.warmup_steps = 1;
         step.options.measured_steps = 3;

@@ -345,7 +345,7 @@ static void check_loads(const struct core_plan *plan, const char *label)
     }
     const struct document_list list = core_plan_document_list(s);
     const struct row_bytes rows = {1, 1, 1};
-    struct coverage_least least =
+    struct coverage_fewest least =
         coverage_fewest_keys(&list, plan->window_tokens, plan->rank_count, pairs);
     CHECK(label,
           queries > 0 || (keys > least.all_ranks - 1e-9 && most_keys > least.fullest_rank - 1e-9));
@@ -403,7 +403,7 @@ static void least_keys_by_hand(void)
         {"wide window", {.document_count = 1, .document_end = one}, 12, 4, 126, 15.5, 3.875},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        struct coverage_least least =
+        struct coverage_fewest least =
             coverage_fewest_keys(&rows[i].documents, rows[i].window, rows[i].ranks, rows[i].pairs);
         CHECK_CLOSE(rows[i].label, least.all_ranks, rows[i].all, 1e-12);
         CHECK_CLOSE(rows[i].label, least.fullest_rank, rows[i].most, 1e-12);

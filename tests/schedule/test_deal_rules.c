@@ -10,9 +10,9 @@
 /* Writes the owners of all tokens, a digit each. */
 static void put_owners(char *text, const struct token_deal *deal)
 {
-    for (uint32_t rank = 0; rank < deal->ranks; rank++)
+    for (uint32_t rank = 0; rank < deal->rank_count; rank++)
         for (uint32_t i = deal->first_run[rank]; i < deal->first_run[rank + 1]; i++)
-            for (int64_t k = 0; k < deal->run[i].rows; k++)
+            for (int64_t k = 0; k < deal->run[i].row_count; k++)
                 text[deal->run[i].first_position + k] = (char)('0' + rank);
 }
 

@@ -50,7 +50,7 @@ static void the_example_means_what_it_says(void)
         return;
     CHECK_INT("ranks", mesh_rank_count(&ir.mesh), 8);
     CHECK_INT("layout", ir.layout.kind, LAYOUT_ZIGZAG_2D);
-    CHECK_INT("tokens", ir.layout.tokens, 131072);
+    CHECK_INT("tokens", ir.layout.sequence_tokens, 131072);
     CHECK_INT("ops", ir.op.count, 16);
     CHECK_INT("roles", ir.role_count, 1);
 

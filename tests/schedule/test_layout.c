@@ -41,13 +41,13 @@ static void every_layout_is_a_permutation(void)
         const struct token_layout *layout = &layouts[i];
         struct diag diag = {0};
         CHECK(label(layout), layout_check(layout, (struct loc){0}, &diag) == STATUS_OK);
-        char *owned = heap_zalloc((size_t)layout->tokens, 1);
-        int64_t n = layout->tokens / layout->cp / layout->hp;
+        char *owned = heap_zalloc((size_t)layout->sequence_tokens, 1);
+        int64_t n = layout->sequence_tokens / layout->cp / layout->hp;
         for (uint32_t c = 0; c < layout->cp; c++)
             for (uint32_t h = 0; h < layout->hp; h++)
                 for (int64_t p = 0; p < n; p++) {
                     int64_t token = global_of(layout, c, h, p);
-                    if (CHECK(label(layout), token >= 0 && token < layout->tokens))
+                    if (CHECK(label(layout), token >= 0 && token < layout->sequence_tokens))
                         CHECK(label(layout), !owned[token]++);
                 }
         free(owned);
@@ -61,7 +61,8 @@ static void the_head_group_gathers_what_a_context_rank_owns(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(layouts); i++) {
         const struct token_layout *layout = &layouts[i];
-        int64_t n = layout->tokens / layout->cp / layout->hp, piece = n / layout->chunk_count;
+        int64_t n = layout->sequence_tokens / layout->cp / layout->hp,
+                piece = n / layout->chunk_count;
         if (layout->chunk_tokens > 0)
             piece = layout->chunk_tokens / layout->hp;
         for (uint32_t c = 0; c < layout->cp; c++) {
@@ -82,7 +83,7 @@ static void gathered_tokens_ascend(void)
     for (size_t i = 0; i < ARRAY_LEN(layouts); i++) {
         const struct token_layout *layout = &layouts[i];
         for (uint32_t c = 0; c < layout->cp; c++)
-            for (int64_t p = 1; p < layout->tokens / layout->cp; p++)
+            for (int64_t p = 1; p < layout->sequence_tokens / layout->cp; p++)
                 CHECK(label(layout), gathered(layout, c, p) > gathered(layout, c, p - 1));
     }
 }
@@ -90,7 +91,7 @@ static void gathered_tokens_ascend(void)
 static void rank_ordinal_chunks_are_the_sequence_in_order(void)
 {
     const struct token_layout layout = {LAYOUT_RANK_ORDINAL, 1, 4, 3, 96, 0, NULL};
-    for (int64_t p = 0; p < layout.tokens; p++)
+    for (int64_t p = 0; p < layout.sequence_tokens; p++)
         CHECK_INT("gathered", gathered(&layout, 0, p), p);
     /* Piece i P + r is rank r's i-th chunk: pieces of 8 tokens, P = 4. */
     CHECK_INT("rank 2, chunk 1", global_of(&layout, 0, 2, 8), (1 * 4 + 2) * 8);
@@ -188,7 +189,7 @@ static void chunks_of_given_lengths_cut_over_the_ranks(void)
     CHECK("fits", layout_check(&layout, (struct loc){0}, &diag) == STATUS_OK);
     for (size_t i = 0; i < ARRAY_LEN(at); i++)
         CHECK_INT("rank 1", global_of(&layout, 0, 1, at[i]), rank_1[i]);
-    for (int64_t p = 0; p < layout.tokens; p++)
+    for (int64_t p = 0; p < layout.sequence_tokens; p++)
         CHECK_INT("gathered", gathered(&layout, 0, p), p);
     CHECK("too few", layout_check(&longer, (struct loc){0}, &diag) != STATUS_OK);
     CHECK_TEXT("too few", diag.text, "error: the chunks have 24 tokens, the sequence 26\n");

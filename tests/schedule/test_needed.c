@@ -11,7 +11,7 @@ static void find_owners(const struct token_layout *layout, const struct document
                         uint32_t *owner)
 {
     for (uint32_t c = 0; c < layout->cp; c++)
-        for (int64_t p = 0; p < layout->tokens / layout->cp; p++)
+        for (int64_t p = 0; p < layout->sequence_tokens / layout->cp; p++)
             owner[layout_gathered_position(layout, list, c, p)] = c;
 }
 
@@ -19,7 +19,7 @@ static void find_owners(const struct token_layout *layout, const struct document
 static bool needs(const struct token_layout *layout, const struct document_list *list,
                   const uint32_t *owner, uint32_t c, int64_t token, int64_t window)
 {
-    for (int64_t q = token; owner[token] != c && q < layout->tokens; q++)
+    for (int64_t q = token; owner[token] != c && q < layout->sequence_tokens; q++)
         if (owner[q] == c && document_at(list, q) == document_at(list, token) &&
             (window == 0 || token > q - window))
             return true;
@@ -43,7 +43,7 @@ static void check_ranks(const struct token_layout *layout, const struct document
         needed_find_tokens(&needed, layout, list, c, window);
         needed_list_received(&received, layout, list, c, window);
         needed_list_sent(&sent, layout, list, c, window);
-        for (int64_t t = 0; t < layout->tokens; t++) {
+        for (int64_t t = 0; t < layout->sequence_tokens; t++) {
             CHECK_INT(label, needed_rows_below(&needed, t), rows);
             if (!needs(layout, list, owner, c, t, window))
                 continue;
@@ -59,7 +59,7 @@ static void check_ranks(const struct token_layout *layout, const struct document
             CHECK_INT(label,
                       received.first_row_of_peer[other + 1] - received.first_row_of_peer[other],
                       of[other]);
-            for (int64_t p = 0; p < layout->tokens / layout->cp; p++) {
+            for (int64_t p = 0; p < layout->sequence_tokens / layout->cp; p++) {
                 int64_t t = layout_gathered_position(layout, list, c, p);
                 if (needs(layout, list, owner, other, t, window))
                     CHECK_INT(label, sent.row[k++], p);
@@ -93,17 +93,17 @@ static void rows_are_those_that_queries_see(void)
                                       .cp = cp,
                                       .hp = 1,
                                       .chunk_count = 1,
-                                      .tokens = tokens};
+                                      .sequence_tokens = tokens};
         while (at < tokens)
             end[count++] = at += check_random_i64(&random, 1, tokens - at);
         for (uint32_t c = 0; c < cp; c++)
             left[c] = tokens / cp;
-        for (at = 0; at < tokens; at += share[shares++].rows) {
+        for (at = 0; at < tokens; at += share[shares++].row_count) {
             uint32_t owner = (uint32_t)check_random_i64(&random, 0, cp - 1);
             while (left[owner] == 0)
                 owner = (owner + 1) % cp;
             share[shares] = (struct token_share){check_random_i64(&random, 1, left[owner]), owner};
-            left[owner] -= share[shares].rows;
+            left[owner] -= share[shares].row_count;
         }
         const struct document_list list = {count, end,
                                            deal_make_from_shares(&arena, cp, share, shares), NULL};

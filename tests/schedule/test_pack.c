@@ -26,7 +26,7 @@ static uint64_t pack(struct live_ranges *t, int way)
 static uint32_t count_wrong(const struct live_ranges *t, uint64_t top)
 {
     uint32_t wrong = 0;
-    for (uint32_t a = 0; a < t->count; a++) {
+    for (uint32_t a = 0; a < t->range_count; a++) {
         wrong += t->offset_bytes[a] + t->bytes[a] > top;
         for (uint32_t b = 0; b < a; b++)
             wrong += live_ranges_conflict(t, a, b) &&
@@ -42,8 +42,8 @@ static uint32_t count_unfounded(const struct live_ranges *t, const struct ir *ir
                                 const struct order *order, const struct first_uses *first_uses)
 {
     uint32_t wrong = 0;
-    for (uint32_t a = 0; a < t->count; a++)
-        for (uint32_t b = 0; b < t->count; b++) {
+    for (uint32_t a = 0; a < t->range_count; a++)
+        for (uint32_t b = 0; b < t->range_count; b++) {
             if (t->first_use[a] > t->first_use[b] || a == b || live_ranges_conflict(t, a, b))
                 continue;
             uint32_t buffer = t->buffer[a];
@@ -58,7 +58,7 @@ static uint32_t count_unfounded(const struct live_ranges *t, const struct ir *ir
 static uint32_t count_beside_ends(const struct live_ranges *t)
 {
     uint32_t wrong = 0;
-    for (uint32_t i = 0; i < t->count; i++) {
+    for (uint32_t i = 0; i < t->range_count; i++) {
         uint32_t first = LIVE_RANGES_NEVER;
         for (uint32_t c = 0; c < t->class_count; c++) {
             uint32_t end = live_ranges_end_ops(t, i)[c];
@@ -92,7 +92,7 @@ static void live_ranges_that_conflict_have_bytes_of_their_own(void)
             CHECK_INT("sharing that no order allows", count_unfounded(&t, &ir, &order, &first_uses),
                       0);
             CHECK_INT("least ends", count_beside_ends(&t), 0);
-            for (int way = 0; t.count > 0 && way < WAYS; way++) {
+            for (int way = 0; t.range_count > 0 && way < WAYS; way++) {
                 uint64_t top = pack(&t, way);
                 CHECK("no plan is smaller than what is held",
                       top >= live_ranges_max_live_bytes(&t));
@@ -114,7 +114,7 @@ static void live_ranges_that_conflict_have_bytes_of_their_own(void)
 /* Fills first_end_op from the ends. */
 static void settle_ends(struct live_ranges *t)
 {
-    for (uint32_t i = 0; i < t->count; i++) {
+    for (uint32_t i = 0; i < t->range_count; i++) {
         t->first_end_op[i] = LIVE_RANGES_NEVER;
         for (uint32_t c = 0; c < t->class_count; c++) {
             uint32_t end = live_ranges_end_ops(t, i)[c];
@@ -127,16 +127,16 @@ static void settle_ends(struct live_ranges *t)
 static void draw_live_ranges(struct live_ranges *t, struct check_random *random, uint32_t count)
 {
     *t = (struct live_ranges){
-        .op_count = (count + 1) / 2, .count = count, .capacity = count, .class_count = 3};
+        .op_count = (count + 1) / 2, .range_count = count, .capacity = count, .class_count = 3};
     t->first_use = heap_alloc(count, sizeof *t->first_use);
-    t->class_of = heap_alloc(count, sizeof *t->class_of);
+    t->class_of_range = heap_alloc(count, sizeof *t->class_of_range);
     t->end_ops = heap_alloc((size_t)count * t->class_count, sizeof *t->end_ops);
     t->bytes = heap_alloc(count, sizeof *t->bytes);
     t->offset_bytes = heap_alloc(count, sizeof *t->offset_bytes);
     for (uint32_t i = 0; i < count; i++) {
         uint32_t first_use = i / 2;
         t->first_use[i] = first_use;
-        t->class_of[i] = (uint8_t)(check_random_i64(random, 0, 99) < 3 ? 2 : i % 2);
+        t->class_of_range[i] = (uint8_t)(check_random_i64(random, 0, 99) < 3 ? 2 : i % 2);
         t->bytes[i] = 512 * (uint64_t)check_random_i64(random, 1, 9);
         for (uint32_t c = 0; c < t->class_count; c++) {
             int64_t life = check_random_i64(random, 1, i % 16 == 0 ? count / 4 : 12);
@@ -166,9 +166,9 @@ static void draw_units(struct live_ranges *t, struct check_random *random, uint3
         gone = stays ? (until_middle ? middle : t->op_count) : gone;
         t->bytes[i] = 512 * (uint64_t)(until_middle ? check_random_i64(random, 1, 4)
                                                     : check_random_i64(random, 4, 12));
-        t->class_of[i] = (uint8_t)(i % t->class_count);
+        t->class_of_range[i] = (uint8_t)(i % t->class_count);
         for (uint32_t c = 0; c < t->class_count; c++) {
-            uint32_t learns = gone + (c == t->class_of[i] ? 0 : LATER);
+            uint32_t learns = gone + (c == t->class_of_range[i] ? 0 : LATER);
             end[c] = learns < t->op_count ? learns : t->op_count;
         }
     }
@@ -227,17 +227,17 @@ static void each_takes_the_free_run_that_its_fit_names(void)
     for (int round = 0; round < 2; round++) {
         struct live_ranges t;
         draw_units(&t, &random, 6000);
-        uint32_t higher = 0, elsewhere = 0, *before = heap_alloc(t.count, sizeof *before);
-        for (uint32_t i = 0; i < t.count; i++)
+        uint32_t higher = 0, elsewhere = 0, *before = heap_alloc(t.range_count, sizeof *before);
+        for (uint32_t i = 0; i < t.range_count; i++)
             before[i] = i;
         uint64_t top = pack_in_order(&t, PACK_FIRST_FIT, UINT64_MAX);
         CHECK_INT("wrong places", count_wrong(&t, top), 0);
-        for (uint32_t i = 0; i < t.count; i += 5)
+        for (uint32_t i = 0; i < t.range_count; i += 5)
             higher += t.offset_bytes[i] != lowest_room(&t, i, before, i);
         CHECK_INT("are not where the lowest room is", higher, 0);
         top = pack_in_order(&t, PACK_BEST_FIT, UINT64_MAX);
         CHECK_INT("wrong places", count_wrong(&t, top), 0);
-        for (uint32_t i = 0; i < t.count; i += 7)
+        for (uint32_t i = 0; i < t.range_count; i += 7)
             elsewhere += t.offset_bytes[i] != tightest_room(&t, i);
         CHECK_INT("are not where the tightest room is", elsewhere, 0);
         free(before);
@@ -283,11 +283,11 @@ static void rounds_and_order_by_size_waste_less(void)
         uint32_t first_use, end;
         uint64_t size;
     } of[] = {{0, 2, 2}, {1, 6, 2}, {2, 3, 1}, {3, 6, 3}, {4, 6, 1}};
-    t.first_end_op = heap_alloc(t.count, sizeof *t.first_end_op);
+    t.first_end_op = heap_alloc(t.range_count, sizeof *t.first_end_op);
     t.op_count = 6;
-    for (uint32_t i = 0; i < t.count; i++) {
+    for (uint32_t i = 0; i < t.range_count; i++) {
         t.first_use[i] = of[i].first_use;
-        t.class_of[i] = 0;
+        t.class_of_range[i] = 0;
         t.bytes[i] = 512 * of[i].size;
         for (uint32_t c = 0; c < t.class_count; c++)
             t.end_ops[i * t.class_count + c] = of[i].end;
@@ -333,17 +333,17 @@ static uint64_t floor_of(const struct live_ranges *t)
 {
     int64_t *change = heap_zalloc(t->op_count + 1, sizeof *change);
     uint64_t most = 0;
-    for (uint32_t i = 0; i < t->count; i++)
+    for (uint32_t i = 0; i < t->range_count; i++)
         hold(t, change, t->first_use[i], t->first_end_op[i], t->bytes[i]);
     uint32_t full = op_of_most(t, change, &most);
     CHECK_INT("most that is held", (int64_t)most, (int64_t)live_ranges_max_live_bytes(t));
     for (uint32_t c = 0; c < t->class_count; c++) {
         memset(change, 0, ((size_t)t->op_count + 1) * sizeof *change);
-        for (uint32_t i = 0; i < t->count; i++) {
+        for (uint32_t i = 0; i < t->range_count; i++) {
             uint32_t first_use = t->first_use[i], end = t->first_end_op[i];
             if (live_ranges_end_ops(t, i)[c] > full)
                 hold(t, change, first_use, end < full + 1 ? end : full + 1, t->bytes[i]);
-            if (t->class_of[i] == c && first_use <= full && end > full)
+            if (t->class_of_range[i] == c && first_use <= full && end > full)
                 hold(t, change, t->first_op, first_use, t->bytes[i]);
         }
         op_of_most(t, change, &most);
@@ -361,7 +361,8 @@ static uint64_t floor_of_role(const struct ir *ir, uint8_t memory, uint64_t held
     order_compute_role(&order, ir, 0);
     first_uses_of_role(&first_uses, ir, &order);
     live_ranges_of(&t, ir, &order, &first_uses, memory);
-    uint64_t floor = t.count > 0 ? held - live_ranges_max_live_bytes(&t) + floor_of(&t) : held;
+    uint64_t floor =
+        t.range_count > 0 ? held - live_ranges_max_live_bytes(&t) + floor_of(&t) : held;
     live_ranges_release(&t);
     first_uses_release(&first_uses);
     order_release(&order);

@@ -186,7 +186,8 @@ static void late_moments_take_the_place_of_activations(void)
     for (int late = 0; late < 2; late++) {
         struct replay replay;
         struct caching_allocator a = {0};
-        replay_init(&replay, &ir, &ir.role[0], (struct replay_options){.late_moments = late});
+        replay_init(&replay, &ir, &ir.role[0],
+                    (struct replay_options){.moments_allocated_in_step = late});
         replay_run(&replay, MEMORY_HBM, false, &a);
         CHECK_INT("used", (int64_t)a.used_peak_bytes, INT64_C(60) << 20);
         CHECK_INT("reserved", (int64_t)a.reserved_peak_bytes, INT64_C(1) * (late ? 80 : 60) << 20);

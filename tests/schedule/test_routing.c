@@ -127,7 +127,7 @@ static void capacities_bound_what_experts_keep(void)
 static void the_last_tokens_are_dropped(void)
 {
     const struct routing routing = {
-        .experts = 4, .copies = 2, .capacity = {250000, 0, TOKEN_DROP_POSITION}};
+        .expert_count = 4, .copies_per_token = 2, .capacity = {250000, 0, TOKEN_DROP_POSITION}};
     /* 10 tokens: an expert has room for 2 copies; its slots 7 to 13 are those of tokens 7, 8, 9, 0, 1, 2, 3 */
     static const bool kept[7] = {false, false, false, true, true, false, false};
     for (int64_t k = 0; k < 7; k++)

@@ -183,7 +183,7 @@ static void compare(const struct ir *ir, uint32_t rank, const struct work *work,
 static void check_fullest(struct ir *ir, int64_t window, const char *text)
 {
     const struct mesh *mesh = &ir->mesh;
-    int64_t own = ir->layout.tokens / ir->layout.cp;
+    int64_t own = ir->layout.sequence_tokens / ir->layout.cp;
     struct work work = {.kind = WORK_ATTENTION,
                         .attention = {own, own, 1, 1, 1, MASK_DOCUMENTS, .window = window}};
     double most = 0, sum = 0;
@@ -226,13 +226,13 @@ static void pieces_hold_each_visible_pair_once(void)
         struct ir ir = {0};
         random_text(&text, &random);
         if (parsed(&ir, text.data) && CHECK(text.data, visible_why_unfit(&ir) == NULL)) {
-            int64_t own = ir.layout.tokens / ir.layout.cp, q = check_random_i64(&random, 1, own),
-                    kv = check_random_i64(&random, 1, own);
+            int64_t own = ir.layout.sequence_tokens / ir.layout.cp,
+                    q = check_random_i64(&random, 1, own), kv = check_random_i64(&random, 1, own);
             struct work work = {
                 .kind = WORK_ATTENTION,
                 .attention = {q, kv, 1, 1, 1, MASK_DOCUMENTS,
                               .window = check_random_i64(&random, 0, 1) *
-                                        check_random_i64(&random, 1, ir.layout.tokens),
+                                        check_random_i64(&random, 1, ir.layout.sequence_tokens),
                               .sequence = check_random_i64(&random, 0, 1),
                               .q_first = check_random_i64(&random, 0, own - q),
                               .kv_first = check_random_i64(&random, 0, own - kv),
