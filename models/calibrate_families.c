@@ -361,7 +361,8 @@ static enum status find_measured_dims(const struct calibrate_problem *problem, b
     return STATUS_OK;
 }
 
-/* Scales the rates of head dims without points by the factor by which the nearest head dim with points changed. */
+/* The rate of a head dim without points is multiplied by the factor by which the fit changed the rate of the nearest
+ * head dim with points. */
 static void scale_unmeasured_dims(struct calibration *c, struct attention_kernel direction,
                                   const bool *measured, const double *before)
 {

@@ -93,7 +93,7 @@ struct pcie {
     double d2h_bytes_per_s;
     /* rate that copies in both directions reach together; 0: each reaches its own rate */
     double both_ways_bytes_per_s;
-    /* effective; a switch's link to its socket, shared by all that hangs on it */
+    /* the rate that a PCIe switch's link to its socket reaches; all devices below the switch share it */
     double uplink_bytes_per_s;
     double latency_s; /* latency of a copy */
     /* number of switches per node; if GPUs are wired straight to a socket, each counts as having a switch */

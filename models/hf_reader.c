@@ -53,7 +53,7 @@ bool hf_has_value_to_read(const struct hf_reader *r, const char *key)
     return hf_has_value(r, key) && !hf_is_ignored(r, key);
 }
 
-/* Reads the size that the field of that name holds, within the field's limits. */
+/* Reads the whole number at `key` into the transformer's field `name`, within that field's limits. */
 enum status hf_read_size(const struct hf_reader *r, const char *key, const char *name)
 {
     const struct transformer_field *field = transformer_field_find(name);

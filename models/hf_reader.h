@@ -35,7 +35,7 @@ bool hf_has_value(const struct hf_reader *r, const char *key);
 /* True if a key is present, not null, and not ignored by the caller. */
 bool hf_has_value_to_read(const struct hf_reader *r, const char *key);
 
-/* Reads the size that the model's field of that name holds, within the field's limits. */
+/* Reads the whole number at `key` into the transformer's field `name`, within that field's limits. */
 enum status hf_read_size(const struct hf_reader *r, const char *key, const char *name);
 
 /* Reads the base of rotary positions, or takes the family's (models/hf_config.c). */

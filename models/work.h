@@ -380,8 +380,8 @@ int64_t work_part_group(const struct work *work);
 int64_t work_payload_bytes(const struct work *work);
 
 /* A rectangle of an attention op's scores, with all pairs that the mask lets through there: the query of row
- * `first_query` + i (i < q) sees the key of row `first_key` + j (j < kv) iff j <= i + offset and, with a window above
- * 0, j > i + offset - window. A kernel for packed documents computes one or a few such pieces for each document. */
+ * `first_query` + i (i < query_count) sees the key of row `first_key` + j (j < key_count) iff j <= i + offset and, with
+ * a window above 0, j > i + offset - window. A kernel for packed documents computes one or a few such pieces for each document. */
 struct attention_piece {
     int64_t first_query, first_key, query_count, key_count, offset, window;
 };

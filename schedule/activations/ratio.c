@@ -129,7 +129,7 @@ static uint32_t list_candidates(const struct offload_share *r, const struct op_l
                                 struct offload_candidate *out)
 {
     const struct ir *ir = r->ir;
-    uint64_t least = (uint64_t)r->e->choices->profile->offload_grain;
+    uint64_t least = (uint64_t)r->e->choices->profile->offload_grain_bytes;
     uint32_t count = 0;
     for (uint32_t i = run->begin; i < run->end; i++) {
         uint32_t op = in->op[i], reads = ir->op.read_count[op];
@@ -168,7 +168,7 @@ static uint64_t bytes_to_move(const struct offload_share *r, uint32_t run, uint6
     double ratio = c->offload_ratio;
     if (c->offload_hidden_bytes > 0)
         ratio = ratio_of_hidden_bytes((double)all, bytes_hidden_by_next_run(r, run));
-    uint64_t grain = (uint64_t)c->profile->offload_grain;
+    uint64_t grain = (uint64_t)c->profile->offload_grain_bytes;
     uint64_t bytes = (uint64_t)(ratio * (double)all);
     if (grain > 1)
         bytes = (bytes + grain - 1) / grain * grain;

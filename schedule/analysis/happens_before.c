@@ -61,7 +61,7 @@ static inline uint32_t *clock_of_open_op(struct order *order)
     return order->clocks + (size_t)order->op_count * order->clock_width;
 }
 
-const uint32_t *order_open_op(struct order *order, enum order_place place, uint32_t stream)
+const uint32_t *order_open_op(struct order *order, enum order_op_place place, uint32_t stream)
 {
     reserve_clocks(order, order->op_count + 1);
     uint32_t *row = clock_of_open_op(order), tail = 0;
@@ -110,7 +110,7 @@ void order_close_op(struct order *order)
     order->op_count++;
 }
 
-enum order_place order_place_of(const struct ir *ir, uint32_t op)
+enum order_op_place order_place_of(const struct ir *ir, uint32_t op)
 {
     if (ir->op.kind[op] == WORK_HOST_SYNC)
         return ORDER_SYNC;

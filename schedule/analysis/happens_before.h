@@ -26,7 +26,7 @@
 #include <stdint.h>
 
 /* How an op takes part in the order. */
-enum order_place {
+enum order_op_place {
     ORDER_STREAM,   /* runs on its stream */
     ORDER_BLOCKING, /* runs on its stream, and the host waits for its end */
     ORDER_SYNC,     /* HOST_SYNC: the host waits for what was issued on the stream */
@@ -49,7 +49,7 @@ struct order {
     /* (clock_width) the clock of what has ended when the host issues the next op */
     uint32_t *host_clock;
     uint32_t capacity;
-    uint8_t op_place; /* enum order_place of the op under construction */
+    uint8_t op_place; /* enum order_op_place of the op under construction */
 };
 
 void order_release(struct order *order);
@@ -63,7 +63,7 @@ void order_begin_list(struct order *order, uint32_t streams, uint32_t first_op);
 
 /* Opens the next op, whose id is first_op + op_count, and returns its clock before any waits are joined. The pointer is
  * valid until the next order_open_op(). `stream` is the op's stream column; ORDER_HOST ignores it. */
-const uint32_t *order_open_op(struct order *order, enum order_place place, uint32_t stream);
+const uint32_t *order_open_op(struct order *order, enum order_op_place place, uint32_t stream);
 
 /* Adds a wait of the open op for an earlier op; other waits are ignored. */
 void order_add_wait(struct order *order, uint32_t op);
@@ -72,7 +72,7 @@ void order_add_wait(struct order *order, uint32_t op);
 void order_close_op(struct order *order);
 
 /* Returns how an op of a schedule takes part in the order. */
-enum order_place order_place_of(const struct ir *ir, uint32_t op);
+enum order_op_place order_place_of(const struct ir *ir, uint32_t op);
 
 static inline const uint32_t *order_clock_of(const struct order *order, uint32_t op)
 {

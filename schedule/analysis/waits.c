@@ -161,7 +161,7 @@ static inline void list_access(struct waits *w, struct accesses *of, const struc
     *list = row;
 }
 
-/* Turns the two ops of a buffer's accesses into lists. */
+/* Replaces the last read and the last write of a buffer by two lists of accesses, one of reads and one of writes. */
 static void convert_to_lists(struct waits *w, struct accesses *of)
 {
     struct touch whole = {.end_element = WAITS_WHOLE};

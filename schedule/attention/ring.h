@@ -45,8 +45,8 @@ struct qkv ring_keys_values(const struct ring_shape *shape, struct view block);
 /* Returns the elements of a block. */
 int64_t ring_block_elements(const struct ring_shape *shape);
 
-/* Returns the number of steps, one for each context rank. In step s blocks are s / inner.size windows and
- * s % inner.size ranks away from their own rank. */
+/* Returns the number of steps, one for each context rank. In step s a block is s / N windows and s % N
+ * ranks away from its own rank, where N is the size of the inner ring. */
 uint32_t ring_step_count(const struct emit *e);
 /* Fills the tiles of a step; a rank passes the guard of at most one of them. Returns the number of tiles: 0 when the
  * layer's window hides all keys from all ranks. */
@@ -72,7 +72,7 @@ struct ring_blocks {
     struct view gathered; /* --rotate all-gather: the blocks of all ranks, nearest first */
 };
 
-/* Begins a step: makes its block the present one, and passes the block on. */
+/* Begins a step: sets blocks->present to the block of this step, and sends that block to the next rank of the ring. */
 void ring_begin_step(struct emit *e, const struct ring_shape *shape, uint32_t step,
                      struct ring_blocks *blocks);
 

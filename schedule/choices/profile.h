@@ -60,7 +60,7 @@ struct profile {
     /* ---- attention's core and its all-to-alls ---- */
     uint8_t attention_impl;    /* enum attention_impl on GPUs of the A100's class */
     uint8_t attention_impl_90; /* enum attention_impl on Hopper GPUs and later ones */
-    /* the kernels of attention take sinks as an operand, which no pass of their own adds */
+    /* attention kernels read sinks as an operand; false: a separate pass rescales the result for them */
     bool core_takes_sinks;
     uint8_t kv_replication; /* enum kv_replication */
     /* number of layout passes over a tensor before, and after, its all-to-all */
@@ -157,7 +157,7 @@ struct profile {
     /* with --activations ratio, copies and computation wait for each other unit by unit */
     bool offload_waits_per_unit;
     /* with --activations ratio, smaller tensors stay on the device, and bytes are rounded up to a multiple of it */
-    int64_t offload_grain;
+    int64_t offload_grain_bytes;
     /* seconds that the framework takes on the host after each blocking copy of a checkpoint to the host or back */
     double host_per_checkpoint_s;
 

@@ -29,6 +29,6 @@ enum { MESH_PARTS_MAX = 7 };
 uint32_t mesh_parts_of_choices(const struct choices *c, struct mesh_part part[MESH_PARTS_MAX]);
 /* Returns whether a run of `ranks` neighbouring ranks of a stage cuts at most one axis of the mesh, and cuts it in
  * equal parts. */
-bool mesh_parts_have_run(const struct choices *c, int64_t ranks);
+bool mesh_parts_allow_run(const struct choices *c, int64_t ranks);
 
 #endif

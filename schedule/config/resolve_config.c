@@ -146,7 +146,7 @@ static enum status resolve_layout(struct choices *c, struct diag *diag)
 }
 
 /* Chooses ROTATE_BY_CORE_PLAN: the tiles of a core plan say which rows travel, so --rotate must not. */
-static enum status divide_by_tiles(struct choices *c, const struct request *r, struct diag *diag)
+static enum status use_tiles_of_plan(struct choices *c, const struct request *r, struct diag *diag)
 {
     if (r->rotation != ROTATE_PROFILE)
         return resolve_refuse(
@@ -157,8 +157,8 @@ static enum status divide_by_tiles(struct choices *c, const struct request *r, s
     return STATUS_OK;
 }
 
-/* Does what divide_by_tiles() does, for tiles that a named rule makes. Fails if there would be too many tiles. */
-static enum status divide_by_rule(struct choices *c, const struct request *r,
+/* Does what use_tiles_of_plan() does, for tiles that a named rule makes. Fails if there would be too many tiles. */
+static enum status use_tiles_of_rule(struct choices *c, const struct request *r,
                                   const struct deal_choice *rule, struct diag *diag)
 {
     const double tiles = tile_rules_estimate_tiles(rule, c->cp, c->seq);
@@ -168,7 +168,7 @@ static enum status divide_by_rule(struct choices *c, const struct request *r,
                               "million tiles, and at most 4 million are made; take %s",
                               r->core_plan, (long long)c->seq, c->cp, tiles / 1e6,
                               rule->rule == DEAL_BLOCKS ? "longer blocks" : "fewer context ranks");
-    return divide_by_tiles(c, r, diag);
+    return use_tiles_of_plan(c, r, diag);
 }
 
 /* Checks that the tiles of a plan, if it has any, are those of the model's mask. */
@@ -185,7 +185,7 @@ static enum status resolve_tiles(struct choices *c, const struct request *r, str
                                       "of the model sees further",
                                       (long long)tiles->window, (long long)layer);
         }
-    return documents_have_tiles(d) ? divide_by_tiles(c, r, diag) : STATUS_OK;
+    return documents_have_tiles(d) ? use_tiles_of_plan(c, r, diag) : STATUS_OK;
 }
 
 /* Checks the rule by which tokens are dealt to context ranks, also if there is only one of them. */
@@ -217,7 +217,7 @@ static enum status resolve_deal(struct choices *c, const struct request *r, stru
                               "inner rings of %lld ranks do not divide the %u ranks of a ring",
                               (long long)rule.parameter, c->cp);
     if (c->seq % deal_choice_token_unit(&rule, c->cp) == 0)
-        return deal_choice_has_tiles(&rule) ? divide_by_rule(c, r, &rule, diag) : STATUS_OK;
+        return deal_choice_has_tiles(&rule) ? use_tiles_of_rule(c, r, &rule, diag) : STATUS_OK;
     if (rule.rule != DEAL_CHUNKS) {
         resolve_put_multiples(&would, c->seq, deal_choice_token_unit(&rule, c->cp));
         return resolve_refuse_size(
@@ -249,11 +249,11 @@ static enum status resolve_shard(struct choices *c, const struct request *r, str
     int64_t shard = r->shard > 0                  ? r->shard
                     : r->gpus_per_node < r->ranks ? r->gpus_per_node
                                                   : r->ranks;
-    if (shard < 1 || !mesh_parts_have_run(c, shard)) {
+    if (shard < 1 || !mesh_parts_allow_run(c, shard)) {
         int64_t fits[16];
         int count = 0;
         for (int64_t d = 1; d <= r->ranks && count < (int)ARRAY_LEN(fits); d++)
-            if (mesh_parts_have_run(c, d))
+            if (mesh_parts_allow_run(c, d))
                 fits[count++] = d;
         text_puts(&would, "--shard ");
         resolve_put_numbers(&would, fits, count);

@@ -350,7 +350,7 @@ static enum status refuse_degrees(const struct request *r, struct attention_axes
 
 /* Appends why fewer ranks share a sequence than there are, for reasons other than its length: ": 12 heads (12 kv) do
  * not divide over 8 or 16". Appends nothing if the user asked for fewer. */
-static void put_why_fewer(struct text *out, const struct request *r, struct attention_axes axes,
+static void put_why_fewer_ranks_share(struct text *out, const struct request *r, struct attention_axes axes,
                           struct degree_split s)
 {
     int64_t ranks[SPLITS_MAX];
@@ -389,7 +389,7 @@ static void note_dp(const struct request *r, struct attention_axes axes, struct 
 {
     struct text sharers = {0}, why = {0};
     put_sequence_ranks(&sharers, r, s);
-    put_why_fewer(&why, r, axes, s);
+    put_why_fewer_ranks_share(&why, r, axes, s);
     /* the ranks do not share a sequence, for which the strategy was chosen */
     bool idle = why.size > 0 && s.cp * s.hp == 1;
     if (idle)

@@ -63,7 +63,8 @@ enum status resolve_sequence_chunks(struct choices *c, const struct request *r,
 enum status resolve_loss(struct choices *c, const struct request *r, int64_t rows,
                          struct resolve_pieces *pieces, struct diag *diag);
 
-/* Fills and checks what a pipeline is made of. */
+/* Fills and checks the choices of a pipeline: its name, virtual stages, subsequences and their lengths, and which
+ * subsequences stages share. */
 enum status pipeline_resolve(struct choices *choices, const struct request *request,
                              struct diag *diag);
 

@@ -10,7 +10,7 @@
 static bool neighbours_can_differ(const struct choices *c, int64_t ep)
 {
     return ep % c->tp == 0 && (int64_t)c->dp * c->cp * c->hp % (ep / c->tp) == 0 &&
-           mesh_parts_have_run(c, ep / c->tp);
+           mesh_parts_allow_run(c, ep / c->tp);
 }
 
 /* Returns whether experts may be spread over ep ranks. The ranks that share one copy of the other weights must be whole

@@ -16,7 +16,7 @@ enum plan_column { SEQUENCE, WHAT, BEGIN, ROWS, KEY, KEYS, RANK, ROUND, COLUMNS 
 static const char *const column_names[COLUMNS] = {"sequence", "what", "begin", "rows",
                                                   "key",      "keys", "rank",  "round"};
 
-/* A field of a line. */
+/* The text between two commas of a line; it has no NUL. */
 struct field {
     const char *at;
     size_t size;

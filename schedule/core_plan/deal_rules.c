@@ -182,7 +182,7 @@ static void deal_chunks(struct share_list *s, uint32_t ranks, int64_t size,
     free(chunk);
 }
 
-/* ---- documents on as few ranks as have room ---- */
+/* ---- DEAL_DEGREE: each document on the fewest ranks that have room for it ---- */
 
 struct degree_run {
     int64_t begin, rows;

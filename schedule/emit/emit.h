@@ -69,7 +69,7 @@ struct weight_slot { /* The place of one kind of weight in its part. The part ha
 
 /* How ranks share bundles. A group of one rank is IR_NONE16. */
 struct weight_ranks {
-    /* ranks that share one copy of the weights; that hold equal shards */
+    /* the ranks that together hold one copy of the weights, and the ranks that hold the same shard of them */
     uint16_t shard_group, replica_group;
     uint32_t shard_size, replica_size;
     uint32_t partial_axes; /* over which weight gradients are partial, except the tensor ranks' */

@@ -23,8 +23,8 @@ static bool tokens_are_replicated(const struct emit *e)
     return e->choices->tensor_plan == TENSOR_PLAN_REPLICATED;
 }
 
-/* True inside of layers, which are compiled one by one: embedding and head stay as they are, and so do products in 8
- * bits. */
+/* True if the op that is emitted is of a layer that is compiled with async tensor parallelism. Embedding, head and
+ * products in 8 bits are not. */
 static bool uses_async_plan(const struct emit *e)
 {
     return e->choices->tensor_plan == TENSOR_PLAN_ASYNC && e->tags.layer != IR_NONE16 &&

@@ -299,8 +299,7 @@ static bool routing_rules_are_equal(const struct routing *a, const struct routin
 }
 
 /* Parses "routing experts=N copies=N layers=N [of=LAYER,...] [capacity=N [pad=1] [positions=1]] [spread=1]
- * shares=N,...".
- * */
+ * shares=N,...". */
 bool parse_routing(struct parser *p)
 {
     enum { EXPERTS, COPIES, LAYERS, OF, SHARES, RULES, COUNT = RULES + 4, LAYERS_MAX = 65000 };

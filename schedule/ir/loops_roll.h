@@ -57,8 +57,8 @@ void loops_add_line(struct loops *loops, const char *line, size_t size, bool is_
 enum { LOOPS_LABELS = 4 };
 extern const char *const loops_labels[LOOPS_LABELS];
 
-/* Returns the index, among the numbers of a shape, of the number of a label; UINT32_MAX: the shape is a loop's, or has
- * no such label. */
+/* Finds a label such as "layer=" in the text of a shape, and returns the index of the number after it among all numbers
+ * of the shape; UINT32_MAX: the shape is a loop's, or has no such label. */
 uint32_t loops_number_of_label(const struct loops_shape *shape, const char *label);
 
 /* Rolls the nodes from `from` on into loops, which makes them fewer. */

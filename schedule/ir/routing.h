@@ -30,7 +30,7 @@ enum { ROUTING_SHARE_MAX = 1000000, ROUTING_EXPERTS_MAX = 65536 };
 enum token_drop { TOKEN_DROP_PROBABILITY, TOKEN_DROP_POSITION, TOKEN_DROP_COUNT };
 
 struct expert_capacity {
-    /* over the mean copies of an expert, in millionths; 0: no copy is dropped */
+    /* the most copies that an expert takes, over the mean copies of an expert, in millionths; 0: no copy is dropped */
     int64_t factor_millionths;
     int64_t pads;        /* 1: each expert gets as many rows as it has capacity */
     int64_t drop_policy; /* enum token_drop */
@@ -76,7 +76,7 @@ bool routing_keeps_copy(const struct routing *routing, int64_t rows, int64_t dea
 void routing_rows_of_experts(const struct routing *routing, uint32_t list, int64_t rows,
                              int64_t *count);
 
-/* Returns the sum of these rows. */
+/* Returns the rows that all experts together get of `rows` tokens, padding included. */
 int64_t routing_kept_rows(const struct routing *routing, uint32_t list, int64_t rows);
 
 /* The rank of `ranks` neighbours, which have experts / ranks each, that gets the most copies of `rows` tokens of each

@@ -31,7 +31,7 @@ static uint32_t context_of_keys(const struct ir *ir, const struct work *work, ui
     return ir_context_index(ir, ring_rank_before(ir, "cp_out", from, work->attention.away_out));
 }
 
-/* ---- which schedules and ops fit ---- */
+/* ---- whether schedules and ops may have documents ---- */
 
 const char *visible_why_unfit(const struct ir *ir)
 {

@@ -121,7 +121,7 @@ static uint32_t find_next_in_queue(const struct step_recording *r, uint32_t from
     return i;
 }
 
-/* Matches what one rank sends to another in a group, of which it has the row `group`. */
+/* Matches the sends of the current recording's rank to the rank of *to with that rank's receives, in one group. */
 static enum status match_queue(struct recorded_maker *m, const struct step_recording *to,
                                uint32_t group)
 {

@@ -41,7 +41,7 @@ struct program_stream {
 
 /* What messages are queued by: the streams on which they are sent and received, and the order of those with one rank,
  * or in batches. */
-enum queue { QUEUE_SENDS = 1, QUEUE_RECEIVES, QUEUE_WITH, QUEUE_BATCHES, QUEUES };
+enum message_queue_kind { QUEUE_SENDS = 1, QUEUE_RECEIVES, QUEUE_WITH, QUEUE_BATCHES, QUEUES };
 
 /* The state of a stream when an event was recorded on it. */
 struct recorded_mark {
@@ -308,7 +308,7 @@ struct recorded_move {
 };
 
 static struct program_stream *queue_of_event(struct recorded_maker *m,
-                                             const struct step_event *event, enum queue queue)
+                                             const struct step_event *event, enum message_queue_kind queue)
 {
     const int64_t peer = queue == QUEUE_BATCHES ? 0 : event->peer_rank;
     return find_stream(m, peer * QUEUES + queue, event->group);

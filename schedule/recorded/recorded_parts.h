@@ -107,7 +107,8 @@ uint32_t recorded_ring_partner(const struct recorded_maker *m, uint32_t event);
 enum status recorded_collective_work(const struct recorded_maker *m, uint32_t event,
                                      struct work *work);
 
-/* Returns the dtype that stands for that of what a collective moves: reductions add floating-point numbers. */
+/* Returns the dtype that a collective of the schedule has for the data of a recorded one. A reduction needs a
+ * floating-point dtype. */
 enum dtype recorded_dtype_of_move(const struct recorded_maker *m, const struct step_event *event,
                                   enum work_kind kind);
 

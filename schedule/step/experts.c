@@ -132,7 +132,7 @@ static struct view emit_exchange(struct emit *e, struct work work, const char *s
     return y;
 }
 
-/* Sends copies to the ranks of their experts (ahead), or back. */
+/* Emits an all-to-all of copies of tokens: to the ranks of their experts if `ahead` is set, else back. */
 static struct view all_to_all(struct emit *e, const char *stem, enum category category,
                               struct view x, const struct route_rows *rows, bool ahead)
 {

@@ -344,7 +344,8 @@ static buffer_id add_branch_to_residual(struct emit *e, uint32_t layer, enum wei
         branch = emit_norm_of_layer(e, layer, norm, "norm_after", branch, stats);
         e->tags.region = REGION_LINEAR;
     }
-    /* for the sum before the feed-forward part, the additional bytes are added to the norm's statistics */
+    /* the bytes that a framework keeps beside a sum (kept_extra_bytes_of_norm()) have room in the residual's buffer, but
+     * before the feed-forward part in the buffer of the norm's statistics */
     struct view sum = bias == WEIGHT_O_BIAS
                           ? emit_compute_tensor(e, "x", CATEGORY_ACTIVATION, e->unit.own_rows,
                                                 e->choices->model->hidden)

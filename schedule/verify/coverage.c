@@ -74,7 +74,7 @@ void check_coverage(struct verifier *v)
     struct counted_attention *op = NULL;
     size_t ops = 0, capacity = 0;
     uint32_t lists = 0;
-    /* what is unfit breaks rule documents */
+    /* a schedule that can have no documents is reported by the rule `documents` */
     for (uint32_t l = 0; l < ir->documents.list_count && visible_why_unfit(ir) == NULL; l++)
         if (ir->documents.list[l].tiles != NULL) {
             check_tiles(v, l);

@@ -9,7 +9,7 @@
 
 uint32_t run_list_of_op(const struct ir *ir, uint32_t op)
 {
-    enum order_place place = order_place_of(ir, op);
+    enum order_op_place place = order_place_of(ir, op);
     bool in_stream = place == ORDER_STREAM || place == ORDER_BLOCKING;
     return in_stream ? ir->op.stream[op] : ir->stream_count;
 }

@@ -271,7 +271,8 @@ void shard_reduce_tied_embedding(struct shard *s)
     }
 }
 
-/* Adds the sum in row `owed[k]` to the stage's own gradient, once computation need not wait for it. */
+/* Adds the sum of the gradient in row last_summed[k] to the stage's own gradient, once computation need not wait for
+ * it. */
 void shard_add_lent_sum(struct shard *s, uint32_t k)
 {
     if (s->last_summed[k] == IR_NONE)

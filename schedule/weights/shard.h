@@ -82,7 +82,8 @@ void shard_add_reduced(struct shard *s, uint32_t end, uint32_t i);
 /* Sums the gradient of a tied embedding over the first and the last stage. This comes after all other reductions,
  * since the two stages finish their parts at very different times. */
 void shard_reduce_tied_embedding(struct shard *s);
-/* Adds the sum in row `owed[k]` to the stage's own gradient, once computation need not wait for it. */
+/* Adds the sum of the gradient in row last_summed[k] to the stage's own gradient, once computation need not wait for
+ * it. */
 void shard_add_lent_sum(struct shard *s, uint32_t k);
 /* Returns the last op that adds to the gradients that this stage computes by itself, without those of shared units;
  * IR_NONE: there is none. */

@@ -318,7 +318,7 @@ static bool price(struct priced *priced, const struct request *request, const ch
 
 /* No profile's step is shorter than that of `ideal` once ideal has the other's precision of gradients (grad_dtype,
  * ring_grad_f32, prefix_grad_f32) and its layout (bucket_elements, vocabulary_row_unit, reuse_within_elements,
- * sharded_params_f32, reduces_after_backward, has_root_unit, offload_grain). TransformerEngine's ring
+ * sharded_params_f32, reduces_after_backward, has_root_unit, offload_grain_bytes). TransformerEngine's ring
  * (ring_keeps_blocks) is another method and is left out where cp > 1. Two differences are allowed: 1e-4 of the step,
  * because sharing of links has let another profile end sooner by 6e-5; and the time by which ideal's updates take
  * longer, because their gathers may share links with gradients that are still being reduced. */
@@ -349,7 +349,7 @@ static void no_profile_beats_ideal(void)
         same.sharded_params_f32 = other->sharded_params_f32;
         same.reduces_after_backward = other->reduces_after_backward;
         same.has_root_unit = other->has_root_unit;
-        same.offload_grain = other->offload_grain;
+        same.offload_grain_bytes = other->offload_grain_bytes;
         request.profile = other->name;
         bool ok = price(&theirs, &request, cluster, NULL);
         request.profile = ideal->name;

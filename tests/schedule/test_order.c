@@ -11,7 +11,7 @@
 static const struct {
     const char *label;
     struct {
-        enum order_place place;
+        enum order_op_place place;
         uint32_t stream;
         uint32_t wait; /* 1 + op; 0: none */
     } op[5];
