@@ -85,6 +85,12 @@ static enum status check_buffers(const struct ir *ir, const char *name, struct d
     return STATUS_OK;
 }
 
+static bool is_master(const struct ir *ir, uint32_t buffer)
+{
+    const uint16_t binding = ir->buffer.binding[buffer];
+    return binding != IR_NONE16 && ir->binding[binding].kind == BINDING_MASTER;
+}
+
 static enum status check_views(const struct ir *ir, uint32_t op, const char *name,
                                struct diag *diag)
 {
@@ -93,6 +99,12 @@ static enum status check_views(const struct ir *ir, uint32_t op, const char *nam
         return diag_error(diag, (struct loc){name, 0, 0}, STATUS_BAD_INPUT,
                           "op %" PRIu32 " is opaque: operators of recorded programs are simulated "
                           "and never executed; longhaul predict takes this file",
+                          op);
+    if (ir->op.kind[op] == WORK_QUANTISE && is_master(ir, ir_touched_buffer(ir, op, 0)))
+        return diag_error(diag, (struct loc){name, 0, 0}, STATUS_BAD_INPUT,
+                          "op %" PRIu32 " quantises masters of the optimizer: quantised weights "
+                          "(--primary-weights quantised) are predicted and never executed; run "
+                          "takes --primary-weights 16bit",
                           op);
     for (uint32_t k = 0; k < operands; k++) {
         struct view view = k < reads ? ir_read_view(ir, op, k) : ir_write_view(ir, op, k - reads);

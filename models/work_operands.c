@@ -23,7 +23,7 @@ static const char *const rows[WORK_KIND_COUNT][2] = {
     [WORK_MATMUL] = {"m*k:side k*n*groups:side n*groups?epilogue m*n*groups:sum=0?accumulate "
                      "scales_a:scale?scaling scales_b:scale?scaling",
                      "m*n*groups:sum"},
-    [WORK_QUANTISE] = {"rows*cols 1:f32?given",
+    [WORK_QUANTISE] = {"rows*cols:float 1:f32?given",
                        "rows*cols:narrow?!finds scales:scale?!finds rows*cols:narrow?both "
                        "scales_turned:scale?both 1:f32?finds"},
     [WORK_ATTENTION] = {"q*heads*dim kv*kv_heads*dim kv*kv_heads*dim?!vdim kv*kv_heads*vdim?vdim",

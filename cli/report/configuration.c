@@ -91,6 +91,8 @@ static void put_choices(struct text *line, const struct prediction *p)
     if (c->weights == CHOICE_WEIGHTS_HSDP ||
         (c->weights == CHOICE_WEIGHTS_ZERO1 && c->shard < c->ranks / c->pp / c->tp))
         text_printf(&piece, " over %u", c->shard);
+    if (c->param_gather == PARAM_GATHER_OVERLAP)
+        text_puts(&piece, ", gathered in the next step");
     report_put_comma_piece(line, &piece);
     text_printf(&piece, "activations %s", activations_names[c->activations]);
     if (c->activations == CHOICE_ACTIVATIONS_RATIO) {
@@ -140,6 +142,8 @@ static void put_choices(struct text *line, const struct prediction *p)
     report_put_comma_piece(line, &piece);
     if (c->products != PRODUCTS_BF16) {
         text_printf(&piece, "products %s", products_names[c->products]);
+        if (c->primary_weights == PRIMARY_WEIGHTS_QUANTISED)
+            text_puts(&piece, " of quantised weights");
         if (c->bf16_layers > 0)
             text_printf(&piece, " but in the first and the last %u layers", c->bf16_layers);
         report_put_comma_piece(line, &piece);

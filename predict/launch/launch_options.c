@@ -4,6 +4,7 @@
 
 #include "base/units.h"
 #include "models/transformer.h"
+#include "schedule/choices/products.h"
 
 #include <string.h>
 
@@ -190,6 +191,31 @@ static void add_products_option(struct launch *launch)
         launch, REMARK_UNMODELLED, LAUNCH_FP8_RECIPE,
         "products in 8 bits by another recipe: bf16 is predicted, whose products take "
         "up to twice as long");
+}
+
+/* Adds --primary-weights where parameters are kept in 8 or 4 bits. */
+static void add_primary_weights_option(struct launch *launch)
+{
+    const char *products = NULL, *weights = NULL;
+    for (size_t i = 0; i < launch->option_count; i++) {
+        if (strcmp(launch->option[i].name, "products") == 0)
+            products = launch->option[i].value;
+        if (strcmp(launch->option[i].name, "weights") == 0)
+            weights = launch->option[i].value;
+    }
+    if (!launch_is_on(launch, LAUNCH_QUANTISED_WEIGHTS) || products == NULL)
+        return;
+    const bool sharded =
+        weights != NULL && (strcmp(weights, weights_names[CHOICE_WEIGHTS_ZERO3]) == 0 ||
+                            strcmp(weights, weights_names[CHOICE_WEIGHTS_HSDP]) == 0);
+    const bool host = launch_is_on(launch, LAUNCH_OPTIMIZER_OFFLOAD);
+    if (sharded || host || strcmp(products, products_names[PRODUCTS_FP8_BLOCK]) == 0)
+        launch_remark_on_field(
+            launch, REMARK_UNMODELLED, LAUNCH_QUANTISED_WEIGHTS,
+            "parameters are gathered in 16 bits here, which takes more time and memory");
+    else
+        launch_add_option(launch, LAUNCH_QUANTISED_WEIGHTS, "primary-weights",
+                          primary_weights_names[PRIMARY_WEIGHTS_QUANTISED]);
 }
 
 /* Adds the options that rows of a table file give without a field. They replace those of the family. */
@@ -491,6 +517,7 @@ enum status launch_make_options(struct launch *launch, struct launch_given given
     add_products_option(launch);
     add_table_options(launch);
     add_bf16_layers_option(launch);
+    add_primary_weights_option(launch);
     remark_experts_not_converted(launch, known ? &model : NULL);
     if (launch->table_file != NULL && launch->table_file->has_own_code)
         launch_add_option(launch, LAUNCH_FIELD_COUNT, "framework",

@@ -82,6 +82,8 @@ static const struct launch_row rows[] = {
     {"--attention-backend",               SETS, LAUNCH_TEXT,   LAUNCH_ATTENTION, NULL, NULL},
     {"--fp8-format",                      ALSO, LAUNCH_TEXT,   LAUNCH_FP8, NULL, NULL},
     {"--fp8-recipe",                      ALSO, LAUNCH_TEXT,   LAUNCH_FP8_RECIPE, NULL, NULL},
+    {"--fp8-param-gather",                ALSO, LAUNCH_SWITCH, LAUNCH_QUANTISED_WEIGHTS, NULL, NULL},
+    {"--fp4-param-gather",                ALSO, LAUNCH_SWITCH, LAUNCH_QUANTISED_WEIGHTS, NULL, NULL},
     {"--first-last-layers-bf16",          ALSO, LAUNCH_SWITCH, LAUNCH_BF16_ENDS, NULL, NULL},
     {"--num-layers-at-start-in-bf16",     ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_BF16_FIRST, NULL, NULL},
     {"--num-layers-at-end-in-bf16",       ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_BF16_LAST, NULL, NULL},
@@ -101,10 +103,10 @@ static const struct launch_row rows[] = {
     {"--moe-router-pre-softmax",          ALSO, LAUNCH_SWITCH, LAUNCH_ROUTER_BEFORE, NULL, NULL},
     {"--moe-router-topk-scaling-factor",  ALSO, LAUNCH_REAL_NUMBER, LAUNCH_ROUTER_SCALE, NULL, NULL},
 
-    {"--fp8-*",                  UNMODELLED, "a detail of products in 8 bits: their scales and casts are predicted, parameters are gathered in 16 bits", NULL},
+    {"--fp8-*",                  UNMODELLED, "a detail of products in 8 bits: their scales and casts are predicted", NULL},
     {"--fp4-format",                      ALSO, LAUNCH_TEXT,   LAUNCH_FP4, NULL, NULL},
     {"--fp4-recipe",             UNMODELLED, "matrix products in 4 bits by another recipe: NVFP4 is predicted", "nvfp4"},
-    {"--fp4-*",                  UNMODELLED, "a detail of products in 4 bits: their scales and casts are predicted, parameters are gathered in 16 bits", NULL},
+    {"--fp4-*",                  UNMODELLED, "a detail of products in 4 bits: their scales and casts are predicted", NULL},
     {"--rampup-batch-size",      UNMODELLED, "the batch grows at the beginning: the step of the whole batch is predicted", NULL},
     {"--tp-comm-overlap*",       UNMODELLED, "tensor ranks' collectives are predicted after products: up to their whole time too slow", NULL},
     {"--defer-embedding-wgrad-compute", UNMODELLED, "the order of the last stage's gradients: under 1 % of a step", NULL},
@@ -226,7 +228,7 @@ static void set_weight_fields(struct launch *l, const struct choices *c)
         launch_set_count(l, LAUNCH_SHARDED_OPTIMIZER, 1);
     if (expressible_weight_sharing_ranks(c) > 1 && !c->profile->reduces_after_backward)
         launch_set_count(l, LAUNCH_OVERLAP_GRADS, 1);
-    if (is_sharded(c))
+    if (is_sharded(c) || c->param_gather == PARAM_GATHER_OVERLAP)
         launch_set_count(l, LAUNCH_OVERLAP_PARAMS, 1);
     if (c->gradients == GRADIENTS_16BIT && c->dtype == DTYPE_BF16)
         launch_set_count(l, LAUNCH_GRADS_16BIT, 1);
@@ -367,6 +369,9 @@ static enum status add_weight_options(struct launch *l, struct launch_given give
         launch_add_count_option(l, LAUNCH_INSTANCES, "shard", sharing / instances);
     if (launch_is_on(l, LAUNCH_OPTIMIZER_OFFLOAD))
         launch_add_option(l, LAUNCH_OPTIMIZER_OFFLOAD, "optimizer", "host");
+    if (launch_is_on(l, LAUNCH_OVERLAP_PARAMS) && weights == CHOICE_WEIGHTS_ZERO1 && sharing > 1 &&
+        !launch_is_on(l, LAUNCH_FSDP) && !launch_is_on(l, LAUNCH_OPTIMIZER_OFFLOAD))
+        launch_add_option(l, LAUNCH_OVERLAP_PARAMS, "param-gather", "overlap");
     if (launch_is_on(l, LAUNCH_GRADS_16BIT))
         launch_add_option(l, LAUNCH_GRADS_16BIT, "gradients", "16bit");
     if (launch_is_on(l, LAUNCH_OVERLAP_GRADS) && d->cp * d->hp == 1)

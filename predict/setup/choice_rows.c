@@ -70,6 +70,11 @@ static bool shards_parameters(const struct choices *c)
     return weights_shard_params(c);
 }
 
+static bool gathers_updates(const struct choices *c)
+{
+    return c->weights != CHOICE_WEIGHTS_REPLICATED && c->ranks > c->tp * c->pp;
+}
+
 static bool accumulates_sharded(const struct choices *c)
 {
     return c->accumulation > 1 && c->weights >= CHOICE_WEIGHTS_ZERO2 && c->ranks > c->tp * c->pp;

@@ -128,6 +128,14 @@ enum weights_choice {
  * code does, in fp32, or in the 16 bits in which the step computes. */
 enum gradients_choice { GRADIENTS_PROFILE, GRADIENTS_FP32, GRADIENTS_16BIT, GRADIENTS_COUNT };
 
+/* When ranks that share the optimizer's states and not the parameters (ZeRO-1, ZeRO-2) gather the updated parameters: at
+ * the end of the step, or at the beginning of the next one, while layers that have theirs compute. */
+enum param_gather { PARAM_GATHER_END, PARAM_GATHER_OVERLAP, PARAM_GATHER_COUNT };
+
+/* What linear layers that multiply in 8 or 4 bits keep as their weights: 16-bit parameters, which each step quantises, or
+ * the quantised copies only (TransformerEngine's primary weights in FP8, Megatron-LM's --fp8-param-gather). */
+enum primary_weights { PRIMARY_WEIGHTS_16BIT, PRIMARY_WEIGHTS_QUANTISED, PRIMARY_WEIGHTS_COUNT };
+
 /* Whether sharded gradients are reduced in every micro-batch (EACH), or accumulate whole on every rank until the last
  * one (LAST; set_requires_gradient_sync(False), no_sync()). */
 enum grad_sync { GRAD_SYNC_PROFILE, GRAD_SYNC_EACH, GRAD_SYNC_LAST, GRAD_SYNC_COUNT };
@@ -303,6 +311,7 @@ struct choices {
     uint8_t products; /* enum products_choice */
     /* this many layers at each end of the model multiply in the dtype of compute, whatever `products` is */
     uint32_t bf16_layers;
+    uint8_t primary_weights; /* enum primary_weights */
     /* what the first layers save for their backward is on the host meanwhile */
     uint32_t host_layers;
     uint8_t dtype; /* enum dtype of compute: bf16, f16 or f32 */
@@ -324,6 +333,7 @@ struct choices {
     uint8_t vocabulary;      /* enum vocabulary_choice */
     uint8_t gradients;       /* enum gradients_choice */
     uint8_t grad_sync;       /* enum grad_sync, not GRAD_SYNC_PROFILE */
+    uint8_t param_gather;    /* enum param_gather */
     uint8_t reshard;         /* enum reshard, not RESHARD_PROFILE */
     uint8_t parameters;      /* enum parameters_choice */
     uint8_t placement;       /* enum placement */
@@ -404,12 +414,14 @@ struct request {
     int loss;     /* enum loss_choice */
     int products; /* enum products_choice */
     int64_t bf16_layers;
+    int primary_weights; /* enum primary_weights */
     int64_t host_layers;
     int scope;         /* enum scope */
     int tensor_plan;   /* enum tensor_plan */
     int vocabulary;    /* enum vocabulary_choice */
     int gradients;     /* enum gradients_choice */
     int grad_sync;     /* enum grad_sync */
+    int param_gather;  /* enum param_gather */
     int reshard;       /* enum reshard */
     int up_projection; /* enum up_projection */
     int mla_exchange;  /* enum mla_exchange */

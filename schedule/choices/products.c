@@ -28,6 +28,13 @@ bool products_layer_is_narrow(const struct choices *choices, int64_t layer)
            layer < choices->model->layers - edge;
 }
 
+bool products_gather_quantised(const struct choices *choices)
+{
+    const enum scaling scaling = (enum scaling)products_recipe(choices)->weight_scaling;
+    return choices->primary_weights == PRIMARY_WEIGHTS_QUANTISED &&
+           (scaling == SCALING_TENSOR || scaling == SCALING_NV);
+}
+
 bool products_need_transposed_copies(const struct choices *choices)
 {
     return products_recipe(choices)->scaling != SCALING_TENSOR ||

@@ -32,6 +32,9 @@ const struct products_recipe *products_recipe(const struct choices *choices);
  * first N and the last N layers do not. */
 bool products_layer_is_narrow(const struct choices *choices, int64_t layer);
 
+/* Returns whether quantised weights (--primary-weights) are gathered as such. */
+bool products_gather_quantised(const struct choices *choices);
+
 /* Returns whether tensors also have a transposed 8-bit copy. Scales of rows and blocks lie along the axis that a
  * product sums over, so a product over the other axis needs other scales. Compute capabilities 8.9 and 9.0 multiply
  * 8-bit operands only if that axis is innermost in both (cuBLAS documentation, cublasLtMatmul(), "FP8 kernels"). */

@@ -41,6 +41,7 @@ extern const char *const weights_names[], *const activations_names[], *const opt
     *const attention_names[], *const pipeline_names[], *const placement_names[],
     *const stage_placement_names[], *const stage_layers_names[], *const ring_layout_names[], *const windows_names[],
     *const rotation_names[], *const tensor_plan_names[], *const vocabulary_names[], *const gradients_names[], *const grad_sync_names[],
+    *const param_gather_names[], *const primary_weights_names[],
     *const reshard_names[], *const up_projection_names[], *const mla_exchange_names[], *const dispatcher_names[], *const shared_experts_names[], *const cuda_graphs_names[], *const parameters_names[], *const helper_names[], *const scope_names[],
     *const kv_offload_names[], *const chunk_order_names[], *const fetch_names[],
     *const kernels_names[], *const loss_names[];

@@ -381,6 +381,21 @@ static enum status check_combinations(const struct choices *c, struct diag *diag
          "all layers multiply in bf16; choose --products, or leave it out"},
         {2 * (int64_t)c->bf16_layers >= m->layers && c->bf16_layers > 0, "--bf16-layers",
          "no layer between the first and the last ones is left; choose less than half of the model's layers"},
+        {c->param_gather == PARAM_GATHER_OVERLAP && (weights_shard_params(c) || c->weights == CHOICE_WEIGHTS_REPLICATED), "--param-gather",
+         "overlap gathers parameters of which each rank updates a part and keeps all; choose --weights zero1 or zero2, or end"},
+        {c->param_gather == PARAM_GATHER_OVERLAP && (c->optimizer == CHOICE_OPTIMIZER_HOST || pipeline_has_remote_weights(c) || states_master_dtype((enum states)c->states) == (enum dtype)c->dtype), "--param-gather",
+         "overlap is of AdamW on the device, with fp32 masters beside the parameters, and of stages that hold the weights of their "
+         "own layers; choose end"},
+        {c->primary_weights == PRIMARY_WEIGHTS_QUANTISED && c->products == PRODUCTS_BF16, "--primary-weights",
+         "all layers multiply in bf16; choose --products, or 16bit"},
+        {c->primary_weights == PRIMARY_WEIGHTS_QUANTISED && (c->products == PRODUCTS_FP8_ROW || c->products == PRODUCTS_FP8_BLOCK), "--primary-weights",
+         "quantised weights are modelled with --products fp8-tensor, fp8-delayed, mxfp8 and nvfp4; choose one of them, or 16bit"},
+        {c->primary_weights == PRIMARY_WEIGHTS_QUANTISED && (weights_shard_params(c) || c->profile->backward_quantises_again), "--primary-weights",
+         "gathers of sharded parameters in 8 bits are not modelled, nor are torchao's, which quantises weights in each forward; "
+         "choose --weights zero1 or zero2 and a profile of Megatron, or 16bit"},
+        {c->primary_weights == PRIMARY_WEIGHTS_QUANTISED && (c->optimizer == CHOICE_OPTIMIZER_HOST || pipeline_has_remote_weights(c) || states_master_dtype((enum states)c->states) == (enum dtype)c->dtype), "--primary-weights",
+         "AdamW on the device keeps masters, of which quantised weights are made, and stages hold the weights of their own layers; "
+         "choose 16bit"},
         {c->host_layers > 0 && (c->activations != CHOICE_ACTIVATIONS_KEEP || c->up_projection == UP_PROJECTION_RECOMPUTE), "--host-layers",
          "the layers save for the backward what it reads, and recompute nothing; choose --activations keep and --up-projection "
          "keep, or leave it out"},
@@ -518,6 +533,7 @@ static void fill_choices(struct choices *c, const struct request *r,
     c->parameters = (uint8_t)r->parameters;
     c->products = (uint8_t)r->products;
     c->bf16_layers = r->bf16_layers > 0 ? (uint32_t)r->bf16_layers : 0;
+    c->primary_weights = (uint8_t)r->primary_weights;
     c->host_layers = r->host_layers > 0 ? (uint32_t)r->host_layers : 0;
     c->scope = (uint8_t)r->scope;
     c->sm = r->sm;
@@ -536,6 +552,7 @@ static void fill_sharding(struct choices *c, const struct request *r)
     bool last = r->grad_sync == GRAD_SYNC_LAST || (r->grad_sync == GRAD_SYNC_PROFILE && own);
     bool never = c->pp > 1 && p->stages_keep_gathered;
     c->gradients = (uint8_t)r->gradients;
+    c->param_gather = (uint8_t)r->param_gather;
     c->grad_sync = last && c->accumulation > 1 ? GRAD_SYNC_LAST : GRAD_SYNC_EACH;
     c->reshard = (uint8_t)(r->reshard != RESHARD_PROFILE ? r->reshard
                            : never                       ? RESHARD_NEVER

@@ -95,6 +95,11 @@ struct bundle_state {
     /* the rows of other tensor ranks in a gradient that each of them makes whole (embedding_backward()); empty: none */
     struct view other_ranks_grad;
     buffer_id master, moment1, moment2;
+    /* its linear layers have quantised weights only (--primary-weights) */
+    bool quantised;
+    /* all of these weights in 8 or 4 bits, and their scales, as the ranks' parts lie; IR_NONE: the weights are quantised
+     * where products first read them */
+    buffer_id narrow, narrow_scales;
 };
 
 /* q, k and v of one sequence as separate tensors [rows, heads, head_dim]. */

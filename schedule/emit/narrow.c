@@ -205,16 +205,50 @@ static void emit_quantise(struct emit *e, enum operand_role role, struct view x,
     emit_op(e, e->stream.compute, &work, &x, 1, write, writes);
 }
 
-/* Makes the transposed copy of a tensor that was gathered in 8 bits, from the copy. */
-static void transpose_gathered_copy(struct emit *e, struct view x, int64_t rows, int64_t cols)
+/* Makes the transposed copy of a tensor that was gathered in 8 bits, or of a quantised weight, from the copy. */
+static void transpose_gathered_copy(struct emit *e, enum operand_role role, struct view x,
+                                    int64_t rows)
 {
     const struct view data = narrow_copies_of(e, x)->data[0];
-    struct view turned =
-        emit_tensor(e, "turned", CATEGORY_ACTIVATION, dtype_of_view(e, data), rows * cols, 0);
-    emit_pack(e, WORK_PACK, data, turned, rows, cols, 1);
+    const bool weight = role == ROLE_WEIGHT;
+    struct view turned = emit_tensor(e, weight ? "w_turned" : "turned",
+                                     weight ? CATEGORY_PARAMETER : CATEGORY_ACTIVATION,
+                                     dtype_of_view(e, data), (int64_t)data.count, 0);
+    emit_pack(e, WORK_PACK, data, turned, rows, (int64_t)data.count / rows, 1);
+    if (weight) /* recomputation does not make it again */
+        saved_buffers_add(&e->caches, turned.buffer);
     struct narrow_copies *copies = narrow_copies_of(e, x);
     copies->data[1] = turned;
     copies->scales[1] = copies->scales[0];
+}
+
+/* Lets the copy of a weight be the quantised weight itself (--primary-weights), if there are such. */
+static void use_quantised_weight(struct emit *e, struct view w, struct operand_size size)
+{
+    const struct bundle_state *bundle = NULL;
+    for (uint32_t b = 0; b < e->weights.bundle_count; b++)
+        if (e->weights.bundle[b].param.i == w.buffer.i)
+            bundle = &e->weights.bundle[b];
+    if (bundle == NULL || bundle->narrow.i == IR_NONE)
+        return;
+    const struct products_recipe *recipe = products_recipe(e->choices);
+    const uint64_t halves = recipe->weight_dtype == DTYPE_E2M1X2 ? 2 : 1;
+    const struct work work = {.kind = WORK_QUANTISE,
+                              .quantise = {.rows = size.rows,
+                                           .cols = size.cols,
+                                           .scaling = recipe->weight_scaling,
+                                           .groups = size.groups}};
+    const struct scaling_layout layout = work_scale_layout(&work, 0);
+    const struct view all = view_whole(e, bundle->narrow_scales);
+    const uint64_t scales = (uint64_t)scaling_layout_scale_count(&layout);
+    uint64_t begin = w.begin * all.count / bundle->elements;
+    if (begin + scales > all.count)
+        begin = all.count - scales;
+    struct narrow_copies *copies = narrow_copies_of(e, w);
+    copies->data[0] =
+        (struct view){bundle->narrow, w.begin / halves, (w.count + halves - 1) / halves};
+    copies->scales[0] = (struct view){all.buffer, begin, scales};
+    copies->copies_only = true;
 }
 
 /* Returns the copy of an operand, and sets *scales to its scales. If there is none, it emits the quantisation. */
@@ -223,10 +257,12 @@ static struct view narrow_copy(struct emit *e, enum operand_role role, struct vi
 {
     const bool pairs = products_need_transposed_copies(e->choices);
     turned = turned && pairs;
-    if (role == ROLE_WEIGHT)
+    if (role == ROLE_WEIGHT) {
         forget_weight_copies(e, x);
+        use_quantised_weight(e, x, size);
+    }
     if (narrow_copies_of(e, x)->data[turned].count == 0 && narrow_copies_of(e, x)->copies_only)
-        transpose_gathered_copy(e, x, size.rows, size.cols);
+        transpose_gathered_copy(e, role, x, size.rows);
     else if (narrow_copies_of(e, x)->data[turned].count == 0)
         emit_quantise(e, role, x, size, turned, pairs && !turned && makes_both_copies(e, role, x));
     const struct narrow_copies *copies = narrow_copies_of(e, x);

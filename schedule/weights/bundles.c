@@ -7,11 +7,13 @@
  * multiple of 8 elements (16 bytes in bf16). docs/strategies/weights.md. */
 #include "schedule/weights/bundles.h"
 #include "schedule/choices/kept.h"
+#include "schedule/choices/products.h"
 #include "schedule/choices/profile.h"
 #include "schedule/choices/tensor_share.h"
 #include "schedule/config/derived.h"
 #include "schedule/emit/emit.h"
 #include "schedule/pipeline/multiplex.h"
+#include "schedule/weights/quantised.h"
 #include "schedule/weights/remote_weights.h"
 
 #include <assert.h>
@@ -246,6 +248,15 @@ static void lay_out_adapters(struct emit *e, uint32_t first, uint32_t end, uint3
     e->weights.bundle[e->weights.bundle_count - 1].is_frozen = false;
 }
 
+/* True if all layers first..end-1 keep quantised weights. */
+static bool quantises_layers(const struct emit *e, uint32_t first, uint32_t end)
+{
+    bool all = e->choices->primary_weights == PRIMARY_WEIGHTS_QUANTISED;
+    for (uint32_t l = first; all && l < end; l++)
+        all = products_layer_is_narrow(e->choices, l);
+    return all;
+}
+
 /* Lays out the experts of layers first..end-1 in a bundle of their own, if they are spread over ranks. */
 static void lay_out_experts(struct emit *e, uint32_t first, uint32_t end, uint32_t chunk)
 {
@@ -260,8 +271,10 @@ static void lay_out_experts(struct emit *e, uint32_t first, uint32_t end, uint32
         add_experts(e, l, name, spec, count, &used);
     }
     snprintf(name, sizeof name, "layers.%u.experts", first);
-    if (used > 0)
-        close_bundle(e, name, chunk, true, used);
+    if (used == 0)
+        return;
+    close_bundle(e, name, chunk, true, used);
+    e->weights.bundle[e->weights.bundle_count - 1].quantised = quantises_layers(e, first, end);
 }
 
 static void lay_out_layers(struct emit *e, uint32_t chunk)
@@ -283,6 +296,7 @@ static void lay_out_layers(struct emit *e, uint32_t chunk)
             snprintf(name, sizeof name, "layers.%u.", first);
         name[strlen(name) - 1] = '\0'; /* the name of a bundle ends without a dot */
         close_bundle(e, name, chunk, false, used);
+        e->weights.bundle[e->weights.bundle_count - 1].quantised = quantises_layers(e, first, end);
         lay_out_adapters(e, first, end, chunk);
         lay_out_experts(e, first, end, chunk);
     }
@@ -411,6 +425,30 @@ static void make_optimizer_states(struct emit *e, uint32_t b, bool one_copy)
         make_state_buffer(e, b, "moment2_", BINDING_MOMENT2, CATEGORY_OPTIMIZER, moment, shard);
 }
 
+/* Makes the buffers of parameters that ranks hold whole. Quantised weights have no 16-bit parameters: the buffer of these
+ * takes none of the implementation's memory. */
+static void make_whole_params(struct emit *e, uint32_t b)
+{
+    struct bundle_state *bundle = &e->weights.bundle[b];
+    const enum dtype dtype = (enum dtype)e->choices->dtype;
+    const bool narrow = bundle->quantised && products_gather_quantised(e->choices);
+    if (narrow || e->choices->param_gather == PARAM_GATHER_END || !quantised_shares_updates(e, b))
+        bundle->param =
+            make_state_buffer(e, b, "param", BINDING_PARAM, CATEGORY_PARAMETER, dtype, false);
+    else {
+        bundle->param_shard =
+            make_state_buffer(e, b, "param_shard", BINDING_PARAM, CATEGORY_PARAMETER, dtype, true);
+        bundle->param =
+            emit_buffer(e, "param", CATEGORY_PARAMETER, dtype, (int64_t)bundle->elements, 0);
+        e->ir->buffer.flags[bundle->param_shard.i] |= BUFFER_PART;
+        e->ir->buffer.flags[bundle->param.i] |= BUFFER_PERSISTENT;
+    }
+    if (bundle->quantised)
+        e->ir->buffer.flags[bundle->param.i] |= BUFFER_PART;
+    if (narrow)
+        quantised_make_buffers(e, b);
+}
+
 static void make_states(struct emit *e, uint32_t b)
 {
     const struct choices *c = e->choices;
@@ -427,6 +465,7 @@ static void make_states(struct emit *e, uint32_t b)
     bundle->is_borrowed = pipeline_has_remote_weights(c) && bundle->chunk != e->stage &&
                           !(bundle->is_at_both_ends && e->stage + 1 == c->pp);
     bundle->param.i = bundle->grad.i = bundle->param_shard.i = bundle->grad_shard.i = IR_NONE;
+    bundle->narrow.i = bundle->narrow_scales.i = IR_NONE;
     if (bundle->is_borrowed)
         return;
     if (shard_params)
@@ -436,8 +475,7 @@ static void make_states(struct emit *e, uint32_t b)
         bundle->param_shard = make_state_buffer(e, b, "param", BINDING_PARAM, CATEGORY_PARAMETER,
                                                 states_master_dtype((enum states)c->states), false);
     else
-        bundle->param =
-            make_state_buffer(e, b, "param", BINDING_PARAM, CATEGORY_PARAMETER, c->dtype, false);
+        make_whole_params(e, b);
     if (bundle->is_frozen)
         return;
     /* reduced into grad_shard, or, where there is none, in place */

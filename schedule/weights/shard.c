@@ -15,6 +15,7 @@
 #include "schedule/emit/emit.h"
 #include "schedule/pipeline/pipeline.h"
 #include "schedule/weights/bundles.h"
+#include "schedule/weights/early_gather.h"
 #include "schedule/weights/weights.h"
 
 #include <stdlib.h>
@@ -500,10 +501,21 @@ static void extend_gradient_lifetimes(struct emit *e)
     }
 }
 
+/* Emits the gathers with which a step begins. Unless layers compute meanwhile, they wait for all of them. */
+static void begin_step(struct shard *s, const struct op_list *list)
+{
+    op_id last = early_gather_emit(s->e);
+    shard_list_emitted(s);
+    if (last.i != IR_NONE && s->e->choices->param_gather == PARAM_GATHER_END && list->count > 0)
+        emit_add_dependency(s->e, (op_id){list->op[0]}, last);
+}
+
 void pass_weights(struct emit *e, struct op_list *list)
 {
     struct shard s;
     shard_init(&s, e, list);
+    if (e->choices->scope == SCOPE_STEP)
+        begin_step(&s, list);
     rewrite_list(&s, list);
     for (uint32_t k = 0; k < 2; k++)
         shard_add_lent_sum(&s, k);

@@ -25,7 +25,8 @@ static void update_bundle(struct emit *e, uint32_t b, buffer_id norm)
     bool sharded = bundle->grad_shard.i != IR_NONE;
     buffer_id grad = weights_final_grad(e, b);
     buffer_id param = bundle->param_shard.i != IR_NONE ? bundle->param_shard : bundle->param;
-    bool gather_after = sharded && bundle->param_shard.i == IR_NONE;
+    bool narrow = bundle->narrow.i != IR_NONE; /* the next step quantises the masters */
+    bool gather_after = sharded && bundle->param_shard.i == IR_NONE && !narrow;
     bool no_master = weights_params_are_masters(e->choices);
     bool stays = bundle->param_shard.i != IR_NONE &&
                  e->ir->buffer.memory[bundle->param_shard.i] != MEMORY_HBM; /* on the host */
@@ -45,7 +46,8 @@ static void update_bundle(struct emit *e, uint32_t b, buffer_id norm)
             written = new_host_buffer(e, param, pageable ? MEMORY_PAGEABLE : MEMORY_PINNED);
         emit_copy(e, WORK_D2H, false, sent, view_whole(e, read));
     }
-    bool copies = bundle->master.i != param.i; /* parameters beside the optimizer's own */
+    bool copies =
+        bundle->master.i != param.i && !narrow; /* parameters beside the optimizer's own */
     struct view state[4] = {ir_whole_view(e->ir, bundle->master),
                             ir_whole_view(e->ir, bundle->moment1),
                             ir_whole_view(e->ir, bundle->moment2), ir_whole_view(e->ir, written)};

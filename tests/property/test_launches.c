@@ -96,6 +96,9 @@ static void fill_request(struct request *r, struct check_random *random, enum fr
         r->loss = any(random, 0, 1) ? LOSS_TE : LOSS_MEGATRON;
     if (framework == FRAMEWORK_MEGATRON)
         r->stage_layers = (int)any(random, 0, STAGE_LAYERS_COUNT - 1);
+    if (framework == FRAMEWORK_MEGATRON && r->weights == CHOICE_WEIGHTS_ZERO1 && r->optimizer < 0 &&
+        r->dtype != DTYPE_F32 && r->states == STATES_FP32)
+        r->param_gather = (int)any(random, 0, PARAM_GATHER_COUNT - 1);
     if (r->pp > 1 && any(random, 0, 1))
         r->pipeline = (int)any(random, CHOICE_PIPELINE_GPIPE, CHOICE_PIPELINE_ZB_V);
     if (r->pipeline == CHOICE_PIPELINE_INTERLEAVED)

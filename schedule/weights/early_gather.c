@@ -1,0 +1,108 @@
+/* Parameters that are gathered at the beginning of a step from the parts that ranks updated at the end of the one before
+ * (--param-gather overlap), and quantised weights (--primary-weights).
+ *
+ * Quantised weights are what Megatron-LM keeps with --fp8-param-gather: there are no 16-bit parameters of linear layers.
+ * Each rank quantises its part of the fp32 masters, and the parts are gathered in 8 bits, those of nvfp4 in 4
+ * (TransformerEngine, pytorch/tensor/utils.py, quantize_master_weights(); Megatron-LM, distrib_optimizer.py,
+ * _copy_main_params_to_model_params()). With a scale for a tensor, all ranks first agree on the largest elements, by one
+ * all-reduce. Where products need a transposed copy, it is made of the gathered one (post_all_gather_processing()). The
+ * schedule casts at the beginning of a step and not after AdamW, which is the same, since nothing reads the weights in
+ * between. A bundle has one scale here where each of its tensors has its own, which is the same work.
+ *
+ * Of mxfp8, whose two copies cannot be made of each other, Megatron-LM gathers 16 bits into the memory of the gradients,
+ * and quantises them from there (--reuse-grad-buf-for-mxfp8-param-ag), so 16-bit parameters take no memory of their own.
+ * The few weights that stay in 16 bits (norms, biases, routers) are not gathered beside quantised ones. */
+#include "schedule/weights/early_gather.h"
+#include "schedule/choices/products.h"
+#include "schedule/weights/bundles.h"
+#include "schedule/weights/quantised.h"
+
+/* True if ranks first agree on the largest element of a bundle. Where experts have scales of their own, the all-reduce of
+ * these, of a few bytes more, is left out. */
+static bool agrees(const struct emit *e, uint32_t b)
+{
+    const struct products_recipe *recipe = products_recipe(e->choices);
+    return recipe->weight_scaling == SCALING_TENSOR && recipe->has_amax_pass &&
+           quantised_shares_updates(e, b) && e->weights.bundle[b].narrow.i != IR_NONE &&
+           quantised_expert_scales(e, b) < 2;
+}
+
+/* Emits passes that find the largest elements of the masters of bundles that the same ranks share, and an all-reduce of
+ * all of them. largest[]: becomes each bundle's. */
+static void find_largest(struct emit *e, const struct weight_ranks *ranks, struct view *largest)
+{
+    int64_t count = 0, next = 0;
+    for (uint32_t b = 0; b < e->weights.bundle_count; b++)
+        count += e->weights.bundle[b].ranks == ranks && agrees(e, b);
+    if (count == 0)
+        return;
+    struct view own = emit_tensor(e, "amax", CATEGORY_PARAMETER, DTYPE_F32, count, 0),
+                all = emit_tensor(e, "amax_all", CATEGORY_PARAMETER, DTYPE_F32, count, 0);
+    for (uint32_t b = 0; b < e->weights.bundle_count; b++) {
+        if (e->weights.bundle[b].ranks != ranks || !agrees(e, b))
+            continue;
+        struct work work = quantised_part(e, b);
+        work.quantise.finds = work.quantise.amax = 1;
+        const struct view master = view_whole(e, e->weights.bundle[b].master);
+        const struct view found = view_part(own, next, 1);
+        emit_op(e, e->stream.compute, &work, &master, 1, &found, 1);
+        largest[b] = view_part(all, next++, 1);
+    }
+    struct work reduce = {.kind = WORK_ALL_REDUCE,
+                          .all_reduce = {ranks->shard_group, bytes_of_view(e, own), REDUCE_MAX}};
+    emit_op(e, e->stream.weight_gather, &reduce, &own, 1, &all, 1);
+}
+
+/* Emits the cast of a bundle's masters, and the gathers of its parts. Returns the last gather; IR_NONE: none. */
+static op_id gather_quantised(struct emit *e, uint32_t b, struct view largest)
+{
+    const struct bundle_state *bundle = &e->weights.bundle[b];
+    const struct products_recipe *recipe = products_recipe(e->choices);
+    const bool shared = quantised_shares_updates(e, b), agreed = largest.count > 0;
+    const bool gathers_scales = shared && recipe->weight_scaling != SCALING_TENSOR;
+    struct work work = quantised_part(e, b);
+    struct view read[2] = {view_whole(e, bundle->master), largest};
+    struct view write[2] = {view_whole(e, bundle->narrow), view_whole(e, bundle->narrow_scales)};
+    op_id last = {IR_NONE};
+    work.quantise.given = agreed;
+    work.quantise.amax = !agreed && recipe->has_amax_pass;
+    if (shared)
+        write[0] = emit_tensor(e, "w_part", CATEGORY_PARAMETER, dtype_of_view(e, write[0]),
+                               quantised_numbers(e, &work), 0);
+    if (gathers_scales)
+        write[1] = emit_tensor(e, "w_part_scales", CATEGORY_PARAMETER, dtype_of_view(e, write[1]),
+                               quantised_scales(&work), 0);
+    emit_op(e, e->stream.compute, &work, read, agreed ? 2 : 1, write, 2);
+    if (gathers_scales)
+        weights_collective(e, e->stream.weight_gather, WORK_ALL_GATHER, bundle->ranks->shard_group,
+                           write[1].buffer, bundle->narrow_scales);
+    if (shared)
+        last = weights_collective(e, e->stream.weight_gather, WORK_ALL_GATHER,
+                                  bundle->ranks->shard_group, write[0].buffer, bundle->narrow);
+    return last;
+}
+
+op_id early_gather_emit(struct emit *e)
+{
+    const struct op_tags before = e->tags;
+    struct view *largest = arena_array(&e->arena, e->weights.bundle_count, sizeof *largest);
+    op_id last = {IR_NONE};
+    weights_set_labels(e, PHASE_OPTIMIZER, REGION_WEIGHTS, IR_NONE);
+    find_largest(e, &e->group.dense, largest);
+    find_largest(e, &e->group.experts, largest);
+    for (uint32_t b = 0; b < e->weights.bundle_count; b++) {
+        const struct bundle_state *bundle = &e->weights.bundle[b];
+        op_id op = {IR_NONE};
+        if (bundle->is_borrowed)
+            continue;
+        if (bundle->narrow.i != IR_NONE)
+            op = gather_quantised(e, b, largest[b]);
+        else if (e->choices->param_gather == PARAM_GATHER_OVERLAP && quantised_shares_updates(e, b))
+            op = weights_collective(e, e->stream.weight_gather, WORK_ALL_GATHER,
+                                    bundle->ranks->shard_group, bundle->param_shard, bundle->param);
+        if (op.i != IR_NONE)
+            last = op;
+    }
+    e->tags = before;
+    return last;
+}

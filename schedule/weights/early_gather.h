@@ -1,0 +1,11 @@
+/* schedule/weights/early_gather.h: the casts and gathers of parameters with which a step begins. Private to
+ * schedule/weights/. */
+#ifndef SCHEDULE_EARLY_GATHER_H
+#define SCHEDULE_EARLY_GATHER_H
+
+#include "schedule/emit/emit.h"
+
+/* Emits them. Returns the last gather; IR_NONE: there is none. */
+op_id early_gather_emit(struct emit *e);
+
+#endif

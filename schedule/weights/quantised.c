@@ -1,0 +1,63 @@
+#include "schedule/weights/quantised.h"
+
+#include "schedule/choices/products.h"
+
+bool quantised_shares_updates(const struct emit *e, uint32_t bundle)
+{
+    return !e->weights.bundle[bundle].is_frozen &&
+           e->choices->weights != CHOICE_WEIGHTS_REPLICATED &&
+           e->weights.bundle[bundle].ranks->shard_size > 1;
+}
+
+int64_t quantised_expert_scales(const struct emit *e, uint32_t bundle)
+{
+    const bool has = e->whole_model->experts > 0 &&
+                     (e->weights.bundle[bundle].has_spread_experts || e->choices->ep == 1) &&
+                     products_recipe(e->choices)->weight_scaling == SCALING_TENSOR;
+    return has ? e->whole_model->experts / (int64_t)e->choices->ep : 0;
+}
+
+struct work quantised_part(const struct emit *e, uint32_t bundle)
+{
+    const struct bundle_state *state = &e->weights.bundle[bundle];
+    const uint64_t parts = quantised_shares_updates(e, bundle) ? state->ranks->shard_size : 1;
+    const int64_t count = (int64_t)(state->elements / parts);
+    const int64_t groups = quantised_expert_scales(e, bundle);
+    /* a multiple of 8 where there are parts; a row is as long as a scale's block where it can be */
+    const int64_t cols = count % 16 == 0 ? 16 : count % 8 == 0 ? 8 : 1;
+    return (struct work){.kind = WORK_QUANTISE,
+                         .quantise = {.rows = count / cols,
+                                      .cols = cols,
+                                      .scaling = products_recipe(e->choices)->weight_scaling,
+                                      .groups = groups > 1 ? groups : 0}};
+}
+
+int64_t quantised_scales(const struct work *work)
+{
+    const struct scaling_layout layout = work_scale_layout(work, 0);
+    return scaling_layout_scale_count(&layout);
+}
+
+int64_t quantised_numbers(const struct emit *e, const struct work *work)
+{
+    const int64_t count = work->quantise.rows * work->quantise.cols;
+    return products_recipe(e->choices)->weight_dtype == DTYPE_E2M1X2 ? (count + 1) / 2 : count;
+}
+
+void quantised_make_buffers(struct emit *e, uint32_t bundle)
+{
+    struct bundle_state *state = &e->weights.bundle[bundle];
+    const struct products_recipe *recipe = products_recipe(e->choices);
+    const enum scaling scaling = (enum scaling)recipe->weight_scaling;
+    const struct work work = quantised_part(e, bundle);
+    const int64_t parts =
+        quantised_shares_updates(e, bundle) ? (int64_t)state->ranks->shard_size : 1;
+    state->narrow = emit_buffer(e, "w_narrow", CATEGORY_PARAMETER, (enum dtype)recipe->weight_dtype,
+                                parts * quantised_numbers(e, &work), 0);
+    /* a scale of a tensor is the same on all ranks */
+    state->narrow_scales =
+        emit_buffer(e, "w_scales", CATEGORY_PARAMETER, scaling_scale_dtype(scaling),
+                    (scaling == SCALING_TENSOR ? 1 : parts) * quantised_scales(&work), 0);
+    e->ir->buffer.flags[state->narrow.i] |= BUFFER_PERSISTENT;
+    e->ir->buffer.flags[state->narrow_scales.i] |= BUFFER_PERSISTENT;
+}

@@ -1,0 +1,20 @@
+/* schedule/weights/quantised.h: the buffers of quantised weights (--primary-weights), and how a rank's part of a bundle is
+ * quantised. Private to schedule/weights/. */
+#ifndef SCHEDULE_QUANTISED_H
+#define SCHEDULE_QUANTISED_H
+
+#include "schedule/emit/emit.h"
+
+/* True if each rank updates a part of a bundle of which all need the whole. */
+bool quantised_shares_updates(const struct emit *e, uint32_t bundle);
+/* Returns the number of experts that have a scale each in a bundle, where a tensor has one; 0: it has no experts. */
+int64_t quantised_expert_scales(const struct emit *e, uint32_t bundle);
+/* Returns the work that quantises a rank's part of a bundle, or all of it where there are no parts. */
+struct work quantised_part(const struct emit *e, uint32_t bundle);
+/* Returns how many scales, and how many numbers of the quantised dtype, that work writes. */
+int64_t quantised_scales(const struct work *work);
+int64_t quantised_numbers(const struct emit *e, const struct work *work);
+/* Makes the persistent buffers of a bundle's quantised weights and of their scales. */
+void quantised_make_buffers(struct emit *e, uint32_t bundle);
+
+#endif
