@@ -81,7 +81,8 @@ static const struct option cluster_rows[] = {
      .kind = OPTION_TEXT,
      .value_name = "REASONS",
      .help = "why the run does less than is predicted, so that what is predicted is the most that "
-             "it needs: adapter (it trains an adapter), lengths (sequences are shorter than the "
+             "it needs: adapter (it trains an adapter, or part of the weights), bits (frozen "
+             "weights have 8 or 4), lengths (sequences are shorter than the "
              "longest), or both with a comma; launch files say it"},
     {.name = "measured",
      .kind = OPTION_TEXT,

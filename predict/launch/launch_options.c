@@ -364,17 +364,6 @@ static void fill_byte_marks(struct launch *launch, double parameters, double gpu
     }
 }
 
-/* Returns the field by which an adapter is trained; LAUNCH_FIELD_COUNT: none is. */
-static enum launch_field adapter_field(const struct launch *launch)
-{
-    if (launch_has_field(launch, LAUNCH_ADAPTER_ON))
-        return launch_is_on(launch, LAUNCH_ADAPTER_ON) ? LAUNCH_ADAPTER_ON : LAUNCH_FIELD_COUNT;
-    bool named = launch_has_field(launch, LAUNCH_ADAPTER) &&
-                 !launch_is_predicted_value(NULL, launch_field_text(launch, LAUNCH_ADAPTER)) &&
-                 !launch_text_is(launch, LAUNCH_ADAPTER, "full");
-    return named ? LAUNCH_ADAPTER : LAUNCH_FIELD_COUNT;
-}
-
 /* Returns whether sequences are shorter than the length that is predicted: answers, which end when they end, and
  * samples of a file's longest length, unless they are packed or padded. Megatron's family trains on samples only where
  * it says how they are packed. */
@@ -388,32 +377,16 @@ static bool has_shorter_sequences(const struct launch *launch)
            (launch_has_family(launch, LAUNCH_TRAINER) || launch_has_field(launch, LAUNCH_PACKING));
 }
 
-/* Adds the option --at-most if the run does less than is predicted. */
-static void add_at_most_option(struct launch *launch)
+/* Adds that the run does less than is predicted: why (words of --at-most), and by which field. */
+static void add_at_most_option(struct launch *launch, enum launch_field field, const char *adapter)
 {
-    const enum launch_field field = adapter_field(launch);
-    const bool adapter = field != LAUNCH_FIELD_COUNT, lengths = has_shorter_sequences(launch);
-    if (adapter || lengths)
-        launch_add_option(launch, field, "at-most",
-                          !adapter  ? "lengths"
-                          : lengths ? "adapter,lengths"
-                                    : "adapter");
-}
-
-/* Adds a remark on adapters, with the bytes of the parameters, gradients and states of all weights, which are
- * predicted. */
-static void remark_adapter(struct launch *launch)
-{
-    const enum launch_field field = adapter_field(launch);
-    if (field == LAUNCH_FIELD_COUNT)
-        return;
-    launch_remark_on_field(
-        launch, REMARK_UNMODELLED, field,
-        "adapters: all weights are trained here, which takes 16 bytes a parameter "
-        "for weights, gradients and states{16P} over the ranks that share them; an "
-        "adapter keeps gradients and states of its own weights only, and of each "
-        "frozen parameter 2 bytes in bf16{2P} or half a byte in 4 bits{0.5P}: not "
-        "alike");
+    const bool lengths = has_shorter_sequences(launch);
+    struct text words = {0};
+    text_printf(&words, "%s%s%s", adapter != NULL ? adapter : "",
+                adapter != NULL && lengths ? "," : "", lengths ? "lengths" : "");
+    if (words.size > 0)
+        launch_add_option(launch, field, "at-most", words.data);
+    text_release(&words);
 }
 
 /* Adds how tokens travel to experts. Megatron-LM's default is allgather (TransformerConfig, moe_token_dispatcher_type). */
@@ -524,8 +497,9 @@ enum status launch_make_options(struct launch *launch, struct launch_given given
                           launch->table_file->engine_of != NULL ? launch->table_file->engine_of
                                                                 : launch->table_file->format.name);
     drop_fused_loss(launch);
-    remark_adapter(launch);
-    add_at_most_option(launch);
+    enum launch_field adapter_field;
+    const char *less = launch_adapter_options(launch, known ? &model : NULL, &adapter_field);
+    add_at_most_option(launch, adapter_field, less);
     fill_byte_marks(launch, known ? (double)transformer_parameters(&model) : 0, given.gpu_bytes);
     arena_release(&arena);
     if (launch_has_field(launch, LAUNCH_PINNED) && !launch_is_on(launch, LAUNCH_PINNED) &&

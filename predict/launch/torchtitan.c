@@ -90,8 +90,8 @@ static const struct launch_row rows[] = {
     {"quantize.*",                      UNMODELLED, eight_bits, NULL},
     {"peft.enable_peft",                ALSO, LAUNCH_SWITCH, LAUNCH_ADAPTER_ON, NULL, NULL},
     {"lora.rank",                       ALSO, LAUNCH_TEXT,   LAUNCH_ADAPTER, NULL, NULL},
-    {"peft.*",                          UNMODELLED, "a detail of adapters: all weights are trained here", NULL},
-    {"lora.*",                          UNMODELLED, "a detail of adapters: all weights are trained here", NULL},
+    {"peft.*",                          UNMODELLED, "a detail of adapters: not predicted", NULL},
+    {"lora.*",                          UNMODELLED, "a detail of adapters: not predicted", NULL},
     {"activation_checkpoint.*",         UNMODELLED, "a detail of what is kept", NULL},
 
     {"job.config_file",                 UNMODELLED, "this file is not read by itself: give it with --from", NULL},

@@ -2,11 +2,13 @@
 
 #include <string.h>
 
-const char *const at_most_words[AT_MOST_REASONS] = {"adapter", "lengths"};
+const char *const at_most_words[AT_MOST_REASONS] = {"adapter", "bits", "lengths"};
 
 static const char *const sentences[AT_MOST_REASONS] = {
     "all weights are trained here, and the run trains an adapter or part of the weights, which has "
     "gradients and states of its own only",
+    "frozen weights have 16 bits here, and 8 or 4 in the run, which makes 16 bits of them for each "
+    "product",
     "every sequence is as long as the longest here, and those of the run are shorter"};
 
 enum status at_most_read(uint32_t *reasons, const char *words, struct diag *diag)
@@ -20,7 +22,8 @@ enum status at_most_read(uint32_t *reasons, const char *words, struct diag *diag
             reason++;
         if (reason == AT_MOST_REASONS)
             return diag_error(diag, (struct loc){.name = "--at-most"}, STATUS_BAD_INPUT,
-                              "'%.60s': expected adapter, lengths, or both with a comma", words);
+                              "'%.60s': expected some of adapter, bits and lengths, with commas",
+                              words);
         *reasons |= 1U << reason;
         if (word[size] == '\0')
             return STATUS_OK;

@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-enum at_most_reason { AT_MOST_ADAPTER, AT_MOST_LENGTHS, AT_MOST_REASONS };
+enum at_most_reason { AT_MOST_ADAPTER, AT_MOST_BITS, AT_MOST_LENGTHS, AT_MOST_REASONS };
 
 /* The words of --at-most, as "adapter". */
 extern const char *const at_most_words[AT_MOST_REASONS];

@@ -126,7 +126,7 @@ pipeline_parallel_last_stage_less_layers = 2'
 # details of adapters and of rollout engines are lists: a misspelt one is unknown, a member of one is its detail
 printf 'base_model: Qwen/Qwen3-8B\nsequence_len: 4096\nadapter: lora\nlora_r: 8\nlora_alhpa: 16\nlora_alpha_pattern:\n  q_proj: 32\nvllm:\n  max_model_len: 4096\n  max_model_length: 4096\n' | file recipe.yaml; of $T/recipe.yaml | sed '/not modelled/,$!d'
 # what the run does less: rows without padding are shorter than the longest, and those that a framework pads or packs are not
-most() { joined "$@" > $T/found; grep -oE -e 'error.*' -e '--at-most [a-z,]+' $T/found || found none "$*"; }
+most() { joined "$@" > $T/found; grep -oE -e 'error.*' -e '--adapter [0-9a-z:,]+' -e '--at-most [a-z,]+' $T/found || found none "$*"; }
 sft="torchrun --nproc_per_node=8 -m verl.trainer.sft_trainer data.max_length=2048 model.path=Qwen/Qwen3-8B"
 most "$sft model.use_remove_padding=True"
 most "$sft model.use_remove_padding=False"

@@ -1,0 +1,147 @@
+/* Low-rank adapters of launch files: which linear layers have one, and of which rank. */
+#include "models/transformer.h"
+#include "predict/launch/launch_parts.h"
+
+#include <string.h>
+
+enum {
+    PEFT_RANK = 8,  /* LoraConfig.r of PEFT */
+    TRL_RANK = 16,  /* ModelConfig.lora_r of TRL */
+    OF_OTHERS = -1, /* targets of which some are no linear layers of a transformer's layers */
+};
+
+/* Returns the field by which an adapter is trained; LAUNCH_FIELD_COUNT: none is. */
+static enum launch_field adapter_field(const struct launch *launch)
+{
+    if (launch_has_field(launch, LAUNCH_ADAPTER_ON))
+        return launch_is_on(launch, LAUNCH_ADAPTER_ON) ? LAUNCH_ADAPTER_ON : LAUNCH_FIELD_COUNT;
+    bool named = launch_has_field(launch, LAUNCH_ADAPTER) &&
+                 !launch_is_predicted_value(NULL, launch_field_text(launch, LAUNCH_ADAPTER)) &&
+                 !launch_text_is(launch, LAUNCH_ADAPTER, "full");
+    return named ? LAUNCH_ADAPTER : LAUNCH_FIELD_COUNT;
+}
+
+/* Returns the bits of adapter_targets that a module's name stands for: 0 for all linear layers, OF_OTHERS for others. */
+static int64_t targets_of_module(const char *name, size_t size)
+{
+    static const struct {
+        const char *name;
+        int64_t targets;
+    } modules[] = {
+        {"q_proj", 1 << ADAPTER_Q},
+        {"k_proj", 1 << ADAPTER_K},
+        {"v_proj", 1 << ADAPTER_V},
+        {"o_proj", 1 << ADAPTER_O},
+        {"gate_proj", 1 << ADAPTER_GATE},
+        {"up_proj", 1 << ADAPTER_UP},
+        {"down_proj", 1 << ADAPTER_DOWN},
+        {"all", 0},
+        {"all-linear", 0},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(modules); i++)
+        if (strlen(modules[i].name) == size && strncmp(modules[i].name, name, size) == 0)
+            return modules[i].targets;
+    return OF_OTHERS;
+}
+
+/* Returns the targets that the files say; PEFT's default for Llama, Qwen and Mistral is q and v
+ * (peft/utils/constants.py, TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING). */
+static int64_t targets_of(const struct launch *launch)
+{
+    static const char between[] = " ,[]'\"";
+    if (launch_is_on(launch, LAUNCH_ADAPTER_LINEAR))
+        return 0;
+    if (!launch_has_field(launch, LAUNCH_ADAPTER_TARGETS))
+        return 1 << ADAPTER_Q | 1 << ADAPTER_V;
+    int64_t targets = 0;
+    bool all = false;
+    for (const char *name = launch_field_text(launch, LAUNCH_ADAPTER_TARGETS);;) {
+        name += strspn(name, between);
+        const size_t size = strcspn(name, between);
+        if (size == 0)
+            return all ? 0 : targets;
+        const int64_t more = targets_of_module(name, size);
+        if (more == OF_OTHERS)
+            return OF_OTHERS;
+        all = all || more == 0;
+        targets |= more;
+        name += size;
+    }
+}
+
+/* Returns why the adapters are not modelled; NULL: they are. */
+static const char *why_not(const struct launch *launch, const struct transformer *model,
+                           int64_t targets)
+{
+    const bool is_lora = launch_has_field(launch, LAUNCH_ADAPTER_ON) ||
+                         launch_text_is(launch, LAUNCH_ADAPTER, "lora") ||
+                         launch_text_is(launch, LAUNCH_ADAPTER, "qlora") ||
+                         launch_text_is(launch, LAUNCH_ADAPTER, "lora-8bit");
+    if (!is_lora)
+        return "another kind than LoRA";
+    if (!launch_has_family(launch, LAUNCH_TRAINER))
+        return "the framework's adapters are not modelled";
+    if (targets == OF_OTHERS)
+        return "some are of other modules than a layer's linear ones";
+    if (model == NULL)
+        return "the model is not known";
+    struct transformer with = *model;
+    with.adapter_rank = 1;
+    with.adapter_targets = targets;
+    if (transformer_check_adapters(&with, (struct loc){0}, NULL) != STATUS_OK)
+        return "adapters of experts, or of latent attention, are not modelled";
+    if (launch_has_option(launch, "tp") || launch_has_option(launch, "ep") ||
+        launch_has_option(launch, "products"))
+        return "they are not modelled with tensor ranks, experts over ranks or 8-bit products";
+    return NULL;
+}
+
+static void add_adapter(struct launch *launch, enum launch_field field, int64_t targets)
+{
+    struct text text = {0};
+    const int64_t usual =
+        launch_has_field(launch, LAUNCH_ADAPTER_ON) ? (int64_t)TRL_RANK : (int64_t)PEFT_RANK;
+    text_put_i64(&text, launch_count_or(launch, LAUNCH_ADAPTER_RANK, usual));
+    const char *between = ":";
+    for (int i = 0; i < ADAPTER_TARGET_COUNT; i++)
+        if ((targets >> i & 1) != 0) {
+            text_printf(&text, "%s%s", between, adapter_target_names[i]);
+            between = ",";
+        }
+    launch_add_option(launch, field, "adapter", text.data);
+    text_release(&text);
+}
+
+const char *launch_adapter_options(struct launch *launch, const struct transformer *model,
+                                   enum launch_field *field)
+{
+    *field = adapter_field(launch);
+    if (*field == LAUNCH_FIELD_COUNT)
+        return NULL;
+    const int64_t targets = targets_of(launch);
+    const char *why = why_not(launch, model, targets);
+    if (why != NULL) {
+        launch_remark_on_field(
+            launch, REMARK_UNMODELLED, *field,
+            "adapters (%s): all weights are trained here, which takes 16 bytes a "
+            "parameter for weights, gradients and states{16P} over the ranks that "
+            "share them; an adapter keeps gradients and states of its own weights "
+            "only, and of each frozen parameter 2 bytes in bf16{2P} or half a byte in "
+            "4 bits{0.5P}: not alike",
+            why);
+        return "adapter";
+    }
+    add_adapter(launch, *field, targets);
+    const bool narrow = launch_text_is(launch, LAUNCH_ADAPTER, "qlora") ||
+                        launch_text_is(launch, LAUNCH_ADAPTER, "lora-8bit") ||
+                        launch_is_on(launch, LAUNCH_FROZEN_4BIT) ||
+                        launch_is_on(launch, LAUNCH_FROZEN_8BIT);
+    if (!narrow)
+        return NULL;
+    launch_remark_on_field(
+        launch, REMARK_UNMODELLED, *field,
+        "frozen weights in 4 or 8 bits: they have 2 bytes a parameter here{2P} over "
+        "the ranks that share them, and no pass that makes 16 bits of them for each "
+        "product");
+    return "bits";
+}
