@@ -226,13 +226,14 @@ static double offloaded_share(const struct choices *c, uint32_t i, double bytes)
 }
 
 /* Returns lower bounds of the bytes on the device and in host memory. Offloaded bytes are rounded up to grains
- * (profile->offload_grain_bytes). So on the device, a subsequence may have offloaded one grain more than its share. In host
- * memory, only tensors of a grain or more are counted, only those of all layers but one, and none of the last
+ * (profile->offload_grain_bytes). So on the device, a subsequence may have offloaded one grain more than its share. In
+ * host memory, only tensors of a grain or more are counted, only those of all layers but one, and none of the last
  * subsequence. With an activations choice other than `keep` and `ratio`, only keys and values are counted. */
 static struct sequence_bytes subsequence_bytes(const struct choices *c)
 {
     struct layer_range last = pipeline_layers_of_chunk(c, c->pp - 1);
-    double layers = (double)(last.end - last.first), grain = (double)c->profile->offload_grain_bytes;
+    double layers = (double)(last.end - last.first),
+           grain = (double)c->profile->offload_grain_bytes;
     struct transformer share = tensor_share_of_model(c->model, c->tp, 1);
     double width = (double)(transformer_kv_width(&share) + transformer_v_width(&share));
     double kv = (double)c->seq / c->hp * width * (double)dtype_bytes((enum dtype)c->dtype) * layers;

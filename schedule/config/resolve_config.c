@@ -159,7 +159,7 @@ static enum status use_tiles_of_plan(struct choices *c, const struct request *r,
 
 /* Does what use_tiles_of_plan() does, for tiles that a named rule makes. Fails if there would be too many tiles. */
 static enum status use_tiles_of_rule(struct choices *c, const struct request *r,
-                                  const struct deal_choice *rule, struct diag *diag)
+                                     const struct deal_choice *rule, struct diag *diag)
 {
     const double tiles = tile_rules_estimate_tiles(rule, c->cp, c->seq);
     if (tiles > TILE_RULE_MOST)

@@ -350,8 +350,8 @@ static enum status refuse_degrees(const struct request *r, struct attention_axes
 
 /* Appends why fewer ranks share a sequence than there are, for reasons other than its length: ": 12 heads (12 kv) do
  * not divide over 8 or 16". Appends nothing if the user asked for fewer. */
-static void put_why_fewer_ranks_share(struct text *out, const struct request *r, struct attention_axes axes,
-                          struct degree_split s)
+static void put_why_fewer_ranks_share(struct text *out, const struct request *r,
+                                      struct attention_axes axes, struct degree_split s)
 {
     int64_t ranks[SPLITS_MAX];
     int count = 0;

@@ -308,7 +308,8 @@ struct recorded_move {
 };
 
 static struct program_stream *queue_of_event(struct recorded_maker *m,
-                                             const struct step_event *event, enum message_queue_kind queue)
+                                             const struct step_event *event,
+                                             enum message_queue_kind queue)
 {
     const int64_t peer = queue == QUEUE_BATCHES ? 0 : event->peer_rank;
     return find_stream(m, peer * QUEUES + queue, event->group);
